@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looking after a repository: checking that everything stored can be given back.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "varve/repository.h"
+#include "varve/result.h"
+
+namespace varve {
+
+struct CheckOptions {
+  bool read_data = true;     ///< Read every frame and verify its checksum.
+  bool verify_chunks = false;  ///< Also compare every chunk's SHA-256.
+};
+
+struct CheckProgress {
+  std::uint64_t bytes_done = 0;
+  std::uint64_t bytes_total = 0;
+};
+
+/// One thing that is wrong. `where` names the file of the repository, `affected` the files
+/// of versions (SERIES/VERSION/path) that the damage touches.
+struct Damage {
+  std::string where;
+  std::string what;
+  std::vector<std::string> affected;
+};
+
+struct CheckReport {
+  std::uint64_t versions = 0;
+  std::uint64_t containers = 0;
+  std::uint64_t chunks = 0;
+  std::uint64_t bytes_read = 0;
+  std::vector<Damage> damages;
+};
+
+/// Checks a repository beside any writer. An error is returned only where checking itself
+/// was impossible; damage is a result, in the report.
+[[nodiscard]] Result<CheckReport> check_repository(
+    Repository& repository, const CheckOptions& options,
+    const std::function<void(const CheckProgress&)>& progress);
+
+/// Puts the version's tree below `directory` without FUSE; see `varve restore`.
+struct RestoreOptions {
+  std::string path;  ///< Only this part of the version; "" = all.
+  bool sparse = true;
+};
+
+struct TransferProgress {
+  std::uint64_t files_done = 0;
+  std::uint64_t bytes_done = 0;
+  std::uint64_t bytes_total = 0;
+};
+
+struct TransferReport {
+  std::uint64_t entries = 0;
+  std::uint64_t bytes = 0;
+  /// Files that could not be read or given all their metadata, with the reason.
+  std::vector<std::string> problems;
+};
+
+[[nodiscard]] Result<TransferReport> restore_version(
+    VersionReader& version, const std::string& directory, const RestoreOptions& options,
+    const std::function<void(const TransferProgress&)>& progress);
+
+/// Stores the tree below `directory` in an open version without FUSE; see `varve store`.
+[[nodiscard]] Result<TransferReport> store_tree(
+    VersionWriter& version, const std::string& directory,
+    const std::function<void(const TransferProgress&)>& progress);
+
+}  // namespace varve

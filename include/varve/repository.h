@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A repository: series of versions in one folder.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "varve/options.h"
+#include "varve/result.h"
+#include "varve/types.h"
+#include "varve/version_reader.h"
+#include "varve/version_writer.h"
+
+namespace varve {
+
+/// Sizes of a repository, all in bytes unless the name says otherwise.
+struct RepositoryStats {
+  std::uint64_t series = 0;
+  std::uint64_t versions_sealed = 0;
+  std::uint64_t versions_open = 0;
+  std::uint64_t logical_bytes = 0;    ///< Sum over the sealed versions.
+  std::uint64_t unique_bytes = 0;     ///< Raw bytes of all stored chunks.
+  std::uint64_t frame_bytes = 0;      ///< The same as stored, after compression.
+  std::uint64_t container_bytes = 0;  ///< Frames with headers, tables and padding.
+  std::uint64_t containers = 0;
+  std::uint64_t chunks = 0;
+  std::uint64_t catalog_bytes = 0;    ///< Files under catalog/.
+  std::uint64_t index_bytes = 0;      ///< Snapshots of the neighbour indexes.
+  std::uint64_t staging_bytes = 0;    ///< Overlays of open versions.
+};
+
+/// What statfs(2) says of the disk below the repository.
+struct SpaceInfo {
+  std::uint64_t block_bytes = 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t blocks_free = 0;
+  std::uint64_t blocks_available = 0;
+  std::uint64_t files = 0;
+  std::uint64_t files_free = 0;
+};
+
+/// What sealing did, for a mounted file system that has to translate inode numbers.
+struct SealOutcome {
+  VersionInfo info;
+  /// rank_of[ino] is the sealed entry's rank, kNoRank for an inode that had no name.
+  std::vector<std::uint32_t> rank_of;
+  static constexpr std::uint32_t kNoRank = 0xffffffff;
+};
+
+/// An opened repository. Thread-safe. At most one process has it open for writing; any
+/// number may read beside it.
+class Repository {
+ public:
+  /// Makes a repository in `path`, which must be empty or absent.
+  [[nodiscard]] static Result<void> create(const std::string& path,
+                                           const RepositoryParameters& parameters);
+  /// kNoRepository, kUnsupported, kCorrupt or kLocked (another writer) say why it failed.
+  [[nodiscard]] static Result<std::unique_ptr<Repository>> open(const std::string& path,
+                                                                const OpenOptions& options);
+  virtual ~Repository() = default;
+
+  /// Ends background work and makes open versions durable. Call it before destruction to
+  /// learn of errors.
+  [[nodiscard]] virtual Result<void> close() = 0;
+
+  [[nodiscard]] virtual const std::string& path() const = 0;
+  [[nodiscard]] virtual bool read_only() const = 0;
+  [[nodiscard]] virtual const RepositoryParameters& parameters() const = 0;
+
+  [[nodiscard]] virtual Result<std::vector<SeriesInfo>> series() = 0;
+  [[nodiscard]] virtual Result<SeriesInfo> find_series(std::string_view name) = 0;
+  [[nodiscard]] virtual Result<SeriesInfo> create_series(std::string_view name) = 0;
+  /// Only an empty series goes (kNotEmpty).
+  [[nodiscard]] virtual Result<void> remove_series(std::string_view name) = 0;
+
+  /// Sealed and open versions in ascending number. A read-only repository shows only the
+  /// sealed ones.
+  [[nodiscard]] virtual Result<std::vector<VersionInfo>> versions(SeriesId series) = 0;
+  /// By name, or the newest sealed one for "latest".
+  [[nodiscard]] virtual Result<VersionInfo> find_version(SeriesId series,
+                                                         std::string_view name) = 0;
+
+  /// Opens a new version. An open one that is neither partial nor written to is sealed
+  /// first; else kBusy. kExists if the name is taken or reserved.
+  [[nodiscard]] virtual Result<VersionInfo> open_version(SeriesId series, std::string_view name,
+                                                         const NewFile& root) = 0;
+  /// The series' open version, or kNotFound.
+  [[nodiscard]] virtual Result<std::shared_ptr<VersionWriter>> writer(SeriesId series) = 0;
+  [[nodiscard]] virtual Result<std::shared_ptr<VersionReader>> reader(SeriesId series,
+                                                                      VersionNumber number) = 0;
+
+  /// Seals an open version under `new_name` ("" keeps its name, without ".partial").
+  /// When it returns, the version is on disk. kBusy while files are open for writing.
+  [[nodiscard]] virtual Result<SealOutcome> seal(SeriesId series, VersionNumber number,
+                                                 std::string_view new_name) = 0;
+  /// Gives a sealed version, or an open one of the same kind, another name.
+  [[nodiscard]] virtual Result<void> rename_version(SeriesId series, VersionNumber number,
+                                                    std::string_view new_name) = 0;
+  /// Drops an open version (kNotEmpty unless its tree is empty or `force`).
+  [[nodiscard]] virtual Result<void> abandon_version(SeriesId series, VersionNumber number,
+                                                     bool force) = 0;
+
+  [[nodiscard]] virtual Result<RepositoryStats> stats() = 0;
+  [[nodiscard]] virtual Result<SpaceInfo> space() = 0;
+};
+
+/// True for a name that only a rename without the suffix seals.
+[[nodiscard]] bool is_partial_name(std::string_view name);
+
+}  // namespace varve

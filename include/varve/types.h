@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The nouns that every room of Varve shares. See docs/GLOSSARY.md.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace varve {
+
+/// Number of a series inside one repository; given once, never reused.
+enum class SeriesId : std::uint32_t {};
+
+/// A version's internal number inside its series: ascending, never reused, from 1.
+enum class VersionNumber : std::uint32_t {};
+
+/// Identifies a chunk for life: the version that first stored it, and its place there.
+/// Ids are dense and ascend in ingest order, so neighbours in a file are neighbours in id.
+struct ChunkId {
+  std::uint64_t value = 0;
+
+  static constexpr ChunkId make(VersionNumber birth, std::uint32_t ordinal) {
+    return ChunkId{(static_cast<std::uint64_t>(birth) << 32) | ordinal};
+  }
+  [[nodiscard]] constexpr VersionNumber birth() const {
+    return static_cast<VersionNumber>(value >> 32);
+  }
+  [[nodiscard]] constexpr std::uint32_t ordinal() const {
+    return static_cast<std::uint32_t>(value);
+  }
+  [[nodiscard]] constexpr ChunkId plus(std::uint64_t n) const { return ChunkId{value + n}; }
+  auto operator<=>(const ChunkId&) const = default;
+};
+
+/// SHA-256 of a chunk's raw bytes (FIPS 180-4).
+using Fingerprint = std::array<std::byte, 32>;
+
+/// Wall-clock time with nanoseconds in [0, 1e9).
+struct Timestamp {
+  std::int64_t seconds = 0;
+  std::uint32_t nanoseconds = 0;
+  auto operator<=>(const Timestamp&) const = default;
+};
+
+/// What stat(2) tells of a file, apart from device and inode number.
+struct Attributes {
+  std::uint32_t mode = 0;       ///< Type and permission bits, as st_mode.
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint32_t nlink = 1;
+  std::uint64_t rdev = 0;       ///< Device number of block and character devices.
+  std::uint64_t size = 0;       ///< Bytes; of a symlink the target's length.
+  std::uint64_t data_bytes = 0; ///< Bytes that are not holes; st_blocks follows from it.
+  Timestamp mtime;
+  Timestamp ctime;
+  Timestamp atime;
+};
+
+/// One extended attribute; names and values are kept as given.
+struct Xattr {
+  std::string name;
+  std::string value;
+  bool operator==(const Xattr&) const = default;
+};
+
+/// Sorted by name, names unique.
+using Xattrs = std::vector<Xattr>;
+
+inline constexpr std::size_t kNameBytesMax = 255;
+inline constexpr std::size_t kSymlinkBytesMax = 4095;
+inline constexpr std::size_t kXattrValueBytesMax = 65536;
+/// Sum of all names and values of one file's xattrs that Varve takes.
+inline constexpr std::size_t kXattrTotalBytesMax = 262144;
+
+/// A version as the user sees it.
+enum class VersionState : std::uint8_t { kOpen = 1, kSealed = 2 };
+
+struct VersionInfo {
+  SeriesId series{};
+  VersionNumber number{};
+  std::string series_name;
+  std::string name;
+  VersionState state = VersionState::kOpen;
+  Timestamp opened_at;
+  Timestamp sealed_at;             ///< Zero while open.
+  std::uint64_t entries = 0;       ///< Names below the version's root; 0 while open.
+  std::uint64_t logical_bytes = 0; ///< Sum of file data without holes, links once.
+  std::uint64_t unique_bytes = 0;  ///< Raw bytes of the chunks born in this version.
+  std::uint64_t stored_bytes = 0;  ///< The same after compression, with container tables.
+};
+
+struct SeriesInfo {
+  SeriesId id{};
+  std::string name;
+  Timestamp created_at;
+};
+
+}  // namespace varve

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading a sealed version: an immutable tree whose entries are named by rank.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve {
+
+/// An entry's position in tree order (depth first, names in byte order); the version's
+/// root directory is 0. Stable for ever, so it serves as inode number.
+using Rank = std::uint64_t;
+
+/// One entry of a sealed tree.
+struct SealedEntry {
+  Rank rank = 0;
+  Attributes attributes;
+  /// 0, or a number that the names of one hard-linked file share inside this version.
+  std::uint64_t link_group = 0;
+};
+
+/// Reads one file of a sealed version. Thread-safe. Keeps the version alive.
+///
+/// Bytes are verified by checksum before they are returned; a damaged range gives kCorrupt
+/// and the rest of the file stays readable.
+class FileReader {
+ public:
+  virtual ~FileReader() = default;
+
+  /// Reads at most out.size() bytes at `offset`; fewer only at the end of the file.
+  [[nodiscard]] virtual Result<std::size_t> read(std::uint64_t offset,
+                                                 std::span<std::byte> out) = 0;
+
+  /// As read(), but returns nullopt at once where disk or a wait would be needed.
+  [[nodiscard]] virtual std::optional<std::size_t> try_read(std::uint64_t offset,
+                                                            std::span<std::byte> out) = 0;
+
+  /// Offset of the next data (or hole) at or after `offset`, as lseek(2) SEEK_DATA and
+  /// SEEK_HOLE; kNotFound (ENXIO) past the end.
+  [[nodiscard]] virtual Result<std::uint64_t> seek_data(std::uint64_t offset) = 0;
+  [[nodiscard]] virtual Result<std::uint64_t> seek_hole(std::uint64_t offset) = 0;
+
+  [[nodiscard]] virtual std::uint64_t size() const = 0;
+};
+
+/// A sealed version. Thread-safe; lives as long as somebody holds it, but not longer than
+/// the Repository it came from.
+class VersionReader {
+ public:
+  virtual ~VersionReader() = default;
+
+  [[nodiscard]] virtual const VersionInfo& info() const = 0;
+
+  [[nodiscard]] virtual Result<SealedEntry> get(Rank rank) = 0;
+  [[nodiscard]] virtual Result<SealedEntry> lookup(Rank directory, std::string_view name) = 0;
+  /// The parent directory's rank; the root's parent is the root.
+  [[nodiscard]] virtual Result<Rank> parent(Rank rank) = 0;
+
+  /// Calls `visit` for each entry with a position > `after` (0 = from the start) in name
+  /// order, until it returns false. Positions ascend and are stable for ever.
+  using Visitor =
+      std::function<bool(std::uint64_t position, std::string_view name, const SealedEntry&)>;
+  [[nodiscard]] virtual Result<void> list(Rank directory, std::uint64_t after,
+                                          const Visitor& visit) = 0;
+
+  [[nodiscard]] virtual Result<std::string> read_link(Rank rank) = 0;
+  [[nodiscard]] virtual Result<Xattrs> xattrs(Rank rank) = 0;
+  [[nodiscard]] virtual Result<std::shared_ptr<FileReader>> open(Rank rank) = 0;
+};
+
+}  // namespace varve

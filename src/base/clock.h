@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "varve/types.h"
+
+namespace varve::base {
+
+/// Where time comes from; tests pass their own. Thread-safe.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  [[nodiscard]] virtual Timestamp now() const = 0;
+};
+
+class SystemClock final : public Clock {
+ public:
+  [[nodiscard]] Timestamp now() const override;
+};
+
+}  // namespace varve::base

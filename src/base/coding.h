@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Little-endian integers, LEB128 varints and length-prefixed strings. A reader checks every
+// length against what is left; it never reads outside its span.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace varve::base {
+
+inline std::span<const std::byte> as_bytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+inline std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+template <typename Int>
+inline Int load_le(const std::byte* p) {
+  Int v;
+  std::memcpy(&v, p, sizeof v);  // The supported machines are little-endian.
+  return v;
+}
+template <typename Int>
+inline void store_le(std::byte* p, Int v) {
+  std::memcpy(p, &v, sizeof v);
+}
+/// Big-endian, so that keys sort as their numbers do.
+std::string be32(std::uint32_t v);
+std::string be64(std::uint64_t v);
+std::uint32_t load_be32(std::string_view bytes);
+std::uint64_t load_be64(std::string_view bytes);
+
+/// Zigzag: small numbers of either sign become small unsigned ones.
+inline std::uint64_t zigzag(std::int64_t v) {
+  return (static_cast<std::uint64_t>(v) << 1) ^ static_cast<std::uint64_t>(v >> 63);
+}
+inline std::int64_t unzigzag(std::uint64_t v) {
+  return static_cast<std::int64_t>(v >> 1) ^ -static_cast<std::int64_t>(v & 1);
+}
+
+/// Appends to a string that the caller owns.
+class ByteWriter {
+ public:
+  explicit ByteWriter(std::string& out) : out_(out) {}
+  void u8(std::uint8_t v) { out_.push_back(static_cast<char>(v)); }
+  void u16(std::uint16_t v) { raw(&v, sizeof v); }
+  void u32(std::uint32_t v) { raw(&v, sizeof v); }
+  void u64(std::uint64_t v) { raw(&v, sizeof v); }
+  void varint(std::uint64_t v);
+  void svarint(std::int64_t v) { varint(zigzag(v)); }
+  void bytes(std::span<const std::byte> b) { raw(b.data(), b.size()); }
+  void text(std::string_view s) { out_.append(s); }
+  /// Length as varint, then the bytes.
+  void sized_text(std::string_view s) {
+    varint(s.size());
+    text(s);
+  }
+
+ private:
+  void raw(const void* p, std::size_t n) { out_.append(static_cast<const char*>(p), n); }
+  std::string& out_;
+};
+
+/// Reads in the order of writing. After the first failure every call returns zero or empty,
+/// and ok() is false: check it once at the end, before the values are used.
+class ByteReader {
+ public:
+  explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit ByteReader(std::string_view text) : bytes_(as_bytes(text)) {}
+  std::uint8_t u8() { return fixed<std::uint8_t>(); }
+  std::uint16_t u16() { return fixed<std::uint16_t>(); }
+  std::uint32_t u32() { return fixed<std::uint32_t>(); }
+  std::uint64_t u64() { return fixed<std::uint64_t>(); }
+  std::uint64_t varint();
+  std::int64_t svarint() { return unzigzag(varint()); }
+  std::span<const std::byte> bytes(std::size_t n);
+  std::string_view text(std::size_t n) { return as_text(bytes(n)); }
+  /// A length over `max` is a failure.
+  std::string_view sized_text(std::size_t max);
+  [[nodiscard]] std::size_t left() const { return bytes_.size(); }
+  [[nodiscard]] bool ok() const { return ok_; }
+  /// True if nothing failed and nothing is left.
+  [[nodiscard]] bool done() const { return ok_ && bytes_.empty(); }
+  void fail() {
+    ok_ = false;
+    bytes_ = {};
+  }
+
+ private:
+  template <typename Int>
+  Int fixed() {
+    const auto b = bytes(sizeof(Int));
+    return b.size() == sizeof(Int) ? load_le<Int>(b.data()) : Int{0};
+  }
+  std::span<const std::byte> bytes_;
+  bool ok_ = true;
+};
+
+}  // namespace varve::base

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+namespace varve::base {
+
+enum class LogLevel { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };
+
+/// Writes one line to stderr, or to syslog(3) after use_syslog(). Thread-safe.
+void log(LogLevel level, std::string_view message);
+/// Lines above this level are dropped; kWarning by default.
+void set_log_level(LogLevel level);
+/// For a daemon that has closed its stderr.
+void use_syslog();
+
+}  // namespace varve::base

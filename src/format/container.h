@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The container: Varve's unit of storage, at most 4 MiB, self-describing. docs/FORMAT.md §3.
+//
+//   head   = header (128 bytes) | frame directory | chunk table, zero-padded to 4096
+//   data   = the frames' stored bytes, one after the other, zero-padded to 4096
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "varve/options.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::format {
+
+inline constexpr std::size_t kContainerBytesMax = 4U << 20;
+inline constexpr std::size_t kContainerAlignment = 4096;
+inline constexpr std::size_t kContainerHeaderBytes = 128;
+inline constexpr std::size_t kFrameRawBytesMax = 128U << 10;
+inline constexpr std::uint32_t kContainerMagic = 0x56525643;  // "CVRV" in file order
+
+/// A run of consecutive chunks of one container, compressed together.
+struct FrameEntry {
+  std::uint32_t first_chunk = 0;   ///< Index into the chunk table.
+  std::uint32_t chunk_count = 0;
+  std::uint32_t offset = 0;        ///< From the start of the container's data. Derived.
+  std::uint32_t stored_bytes = 0;
+  std::uint32_t raw_bytes = 0;
+  Codec codec = Codec::kNone;
+  std::uint64_t checksum = 0;      ///< XXH3-64 of the stored bytes.
+  bool operator==(const FrameEntry&) const = default;
+};
+
+/// One chunk. Its frame and its offset in the frame's raw bytes follow from the order.
+struct ChunkEntry {
+  ChunkId id;
+  Fingerprint fingerprint{};
+  std::uint32_t raw_bytes = 0;
+  std::uint32_t frame = 0;         ///< Derived.
+  std::uint32_t frame_offset = 0;  ///< Raw offset inside the frame. Derived.
+  bool operator==(const ChunkEntry&) const = default;
+};
+
+/// Everything about a container but its data.
+struct ContainerHead {
+  SeriesId series{};
+  std::uint32_t number = 0;        ///< Unique inside the series.
+  std::uint32_t head_bytes = 0;    ///< Multiple of 4096; where the data starts. Derived.
+  std::uint32_t data_bytes = 0;    ///< Sum of the frames' stored bytes, without padding. Derived.
+  std::uint64_t raw_bytes = 0;     ///< Derived.
+  std::vector<FrameEntry> frames;
+  std::vector<ChunkEntry> chunks;
+
+  /// Bytes on disk with both paddings.
+  [[nodiscard]] std::uint32_t stored_bytes() const {
+    return head_bytes + static_cast<std::uint32_t>((data_bytes + kContainerAlignment - 1) &
+                                                   ~(kContainerAlignment - 1));
+  }
+  bool operator==(const ContainerHead&) const = default;
+};
+
+/// Bytes that a head of so many frames, chunks and id runs takes, padding included.
+[[nodiscard]] std::size_t container_head_bytes(std::size_t frames, std::size_t chunks,
+                                               std::size_t id_runs);
+
+/// Encodes a head; the derived members are computed, and written back into `head`.
+/// The result's size is head.head_bytes.
+[[nodiscard]] std::string encode_container_head(ContainerHead& head);
+
+/// Bytes that the head at `start` takes, from its first kContainerHeaderBytes bytes.
+/// kCorrupt if the header's checksum, magic or bounds are wrong; kUnsupported for a newer
+/// format or unknown feature flags.
+[[nodiscard]] Result<std::uint32_t> container_head_length(std::span<const std::byte> start);
+
+/// Decodes a whole head; verifies every checksum and bound. Never allocates more than the
+/// input's size allows.
+[[nodiscard]] Result<ContainerHead> decode_container_head(std::span<const std::byte> head);
+
+/// XXH3-64, seed 0.
+[[nodiscard]] std::uint64_t checksum64(std::span<const std::byte> bytes);
+
+/// Compresses a frame's raw bytes. Data that does not shrink by 1/32 comes back as kNone.
+struct EncodedFrame {
+  Codec codec = Codec::kNone;
+  std::vector<std::byte> stored;  ///< Empty if codec is kNone: store the raw bytes.
+};
+[[nodiscard]] EncodedFrame compress_frame(std::span<const std::byte> raw, Codec codec, int level);
+
+/// Verifies the checksum of a frame's stored bytes and gives its raw bytes in `out`, whose
+/// size must be frame.raw_bytes.
+[[nodiscard]] Result<void> decode_frame(const FrameEntry& frame, std::span<const std::byte> stored,
+                                        std::span<std::byte> out);
+
+}  // namespace varve::format

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Directory nodes: the immutable pages of a sealed tree. docs/FORMAT.md §6.
+//
+// A directory is a tree of pages split at content-defined names: leaves hold entries, inner
+// pages hold references to pages. A page's id is the SHA-256 of its bytes, cut to 16 bytes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "format/recipe.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::format {
+
+using NodeId = std::array<std::byte, 16>;
+
+/// A file's attributes, content and name, as a leaf page holds them.
+struct DirEntry {
+  std::string name;
+  std::uint32_t mode = 0;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint64_t rdev = 0;
+  Timestamp mtime;
+  std::uint32_t nlink = 1;
+  std::uint64_t link_group = 0;  ///< Non-zero if nlink > 1 and not a directory; below 2^62.
+  Xattrs xattrs;
+  std::string symlink_target;
+  // Regular files: the size, and the recipe itself if short, else its id.
+  std::uint64_t size = 0;
+  std::uint64_t data_bytes = 0;
+  std::optional<Recipe> recipe;
+  NodeId recipe_id{};
+  // Directories: the root page and the number of entries below, at any depth.
+  NodeId child{};
+  std::uint64_t subtree_entries = 0;
+  std::uint32_t subdirectories = 0;  ///< Immediate ones; st_nlink is 2 more.
+  bool operator==(const DirEntry&) const = default;
+};
+
+/// A reference to a page, in an inner page.
+struct PageRef {
+  std::string first_name;
+  NodeId page{};
+  std::uint32_t entries = 0;          ///< Of this directory, in all leaves below the page.
+  std::uint64_t subtree_entries = 0;  ///< The same and everything below them.
+  bool operator==(const PageRef&) const = default;
+};
+
+struct LeafPage {
+  std::vector<DirEntry> entries;  ///< Names ascend in byte order.
+  bool operator==(const LeafPage&) const = default;
+};
+struct InnerPage {
+  std::vector<PageRef> refs;
+  bool operator==(const InnerPage&) const = default;
+};
+using DirPage = std::variant<LeafPage, InnerPage>;
+
+/// Most bytes that a decoded page may have had; a larger one is refused before it is read.
+inline constexpr std::size_t kDirPageBytesMax = 1U << 20;
+/// A recipe with more runs than this is stored on its own.
+inline constexpr std::size_t kInlineRecipeRunsMax = 8;
+
+[[nodiscard]] std::string encode_dir_page(const DirPage& page);
+/// Checks order, names ('/', NUL, "." and ".." are refused), types and bounds.
+[[nodiscard]] Result<DirPage> decode_dir_page(std::string_view bytes);
+[[nodiscard]] NodeId node_id(std::string_view bytes);
+
+/// One entry on its own, as version records and open versions' inodes keep it. The name may
+/// be empty.
+[[nodiscard]] std::string encode_dir_entry(const DirEntry& entry);
+[[nodiscard]] Result<DirEntry> decode_dir_entry(std::string_view bytes);
+
+/// A recipe stored on its own; its id is node_id() of these bytes.
+[[nodiscard]] std::string encode_recipe_object(const Recipe& recipe);
+[[nodiscard]] Result<Recipe> decode_recipe_object(std::string_view bytes);
+
+/// Whether a page of `level` (0 = leaf) ends before the entry called `name`: a pure function
+/// of the name, so that an insertion moves only the boundaries next to it.
+[[nodiscard]] bool is_page_boundary(std::string_view name, unsigned level);
+
+}  // namespace varve::format
