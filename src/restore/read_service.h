@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading files of sealed versions in any order, with look-ahead where the order is the
+// tree's. All files of a repository share one memory budget.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "format/recipe.h"
+#include "layout/layout.h"
+#include "varve/result.h"
+
+namespace varve::restore {
+
+/// A file and its content, as the look-ahead meets it.
+struct FileContent {
+  std::uint64_t ordinal = 0;  ///< Place in tree order; ascends, with gaps (directories).
+  std::shared_ptr<const format::Recipe> recipe;
+};
+
+/// The files that come next in tree order. Used by one thread at a time.
+class FutureFiles {
+ public:
+  virtual ~FutureFiles() = default;
+  /// nullopt after the last file of the version. Empty files may be left out.
+  [[nodiscard]] virtual Result<std::optional<FileContent>> next() = 0;
+};
+
+/// One file to read from. The source must outlive the service's use of it.
+struct ReadableFile {
+  std::uint64_t version_key = 0;  ///< Equal for files of one version, unique per version.
+  FileContent content;
+  layout::ChunkSource* source = nullptr;
+  /// The files after this one in tree order.
+  std::function<std::unique_ptr<FutureFiles>()> future;
+};
+
+/// Per open file; the service keeps its notes on the access pattern here.
+class ReadHandle {
+ public:
+  virtual ~ReadHandle() = default;
+  /// As varve::FileReader. Thread-safe.
+  [[nodiscard]] virtual Result<std::size_t> read(std::uint64_t offset,
+                                                 std::span<std::byte> out) = 0;
+  [[nodiscard]] virtual std::optional<std::size_t> try_read(std::uint64_t offset,
+                                                            std::span<std::byte> out) = 0;
+};
+
+struct ReadOptions {
+  std::uint64_t cache_bytes = 64ULL << 20;
+  std::string engine = "alacc";
+};
+
+/// Counters since the start, for stats and tests.
+struct ReadCounters {
+  std::uint64_t requests = 0;        ///< Reads of stored data from the source.
+  std::uint64_t bytes_read = 0;      ///< Stored bytes read from the source.
+  std::uint64_t bytes_delivered = 0; ///< Raw bytes given to readers.
+  std::uint64_t sessions = 0;        ///< Look-ahead sessions started.
+};
+
+/// Thread-safe. Handles must be destroyed before the service.
+class ReadService {
+ public:
+  virtual ~ReadService() = default;
+  [[nodiscard]] virtual Result<std::unique_ptr<ReadHandle>> open(ReadableFile file) = 0;
+  [[nodiscard]] virtual ReadCounters counters() const = 0;
+};
+
+/// kInvalid for an unknown engine.
+[[nodiscard]] Result<std::unique_ptr<ReadService>> make_read_service(const ReadOptions& options);
+
+}  // namespace varve::restore
