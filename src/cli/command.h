@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every command of `varve` shares: how it is registered, its exit codes, its messages.
+//
+// A command lives in its own cmd_NAME.cc and offers add_NAME_command(). That function adds a
+// CLI11 subcommand whose callback only stores the work in Context::run; main() calls it after
+// the whole command line was understood. Its result is the exit code of the process:
+//
+//   void add_mount_command(CLI::App& app, Context& context) {
+//     auto options = std::make_shared<Options>();
+//     auto* command = app.add_subcommand("mount", "Mount a repository");
+//     command->add_option("REPO", options->repository, kRepositoryHelp);
+//     command->add_option("DIR", options->directory, "Where to mount it");
+//     command->callback([options, &context] {
+//       context.run = [options, &context] { return run_mount(*options, context); };
+//     });
+//   }
+//
+// where run_mount() begins with
+//   if (const auto given = take_repository({&options.repository, &options.directory}); !given)
+//     return fail(given.error());
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <string>
+
+#include "varve/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace varve::cli {
+
+/// Exit codes of the process.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitError = 1;
+inline constexpr int kExitIncomplete = 3;     ///< Done, but not for all files.
+inline constexpr int kExitNoRepository = 10;  ///< The folder is not a repository.
+inline constexpr int kExitLocked = 11;        ///< Another process writes to it.
+inline constexpr int kExitInterrupted = 130;  ///< The user asked to stop.
+
+/// Options that stand for all commands, and the command that was chosen.
+struct Context {
+  bool quiet = false;        ///< -q: errors only.
+  int verbosity = 0;         ///< Number of -v.
+  std::function<int()> run;  ///< Set by the chosen command; returns the exit code.
+};
+
+inline constexpr const char* kRepositoryHelp = "Folder of the repository (default: $VARVE_REPO)";
+
+/// The exit code that stands for `error`.
+[[nodiscard]] int exit_code(const Error& error);
+
+/// Prints "varve: MESSAGE" to stderr, control characters escaped; returns exit_code(error).
+int fail(const Error& error);
+
+/// Prints "varve: MESSAGE" to stderr, unless -q was given.
+void note(const Context& context, const std::string& message);
+
+/// `positionals` are a command's required arguments in order, REPO first. Where the last one
+/// is missing and VARVE_REPO is set, all move one place on and the first becomes VARVE_REPO.
+/// kInvalid if one is still missing.
+[[nodiscard]] Result<void> take_repository(std::initializer_list<std::string*> positionals);
+
+void add_init_command(CLI::App& app, Context& context);
+void add_mount_command(CLI::App& app, Context& context);   // cmd_mount.cc
+void add_umount_command(CLI::App& app, Context& context);  // cmd_umount.cc
+void add_seal_command(CLI::App& app, Context& context);
+void add_ls_command(CLI::App& app, Context& context);
+void add_stats_command(CLI::App& app, Context& context);
+void add_check_command(CLI::App& app, Context& context);
+void add_restore_command(CLI::App& app, Context& context);
+void add_store_command(CLI::App& app, Context& context);
+void add_version_command(CLI::App& app, Context& context);
+
+}  // namespace varve::cli
