@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/file_system.h"
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/coding.h"
+
+namespace varve::io {
+
+namespace {
+ErrorCode code_from_errno(int errno_value) {
+  switch (errno_value) {
+    case ENOSPC:
+    case EDQUOT:
+      return ErrorCode::kNoSpace;
+    case ENOENT:
+      return ErrorCode::kNotFound;
+    case EEXIST:
+      return ErrorCode::kExists;
+    case EBUSY:
+    case ETXTBSY:
+      return ErrorCode::kBusy;
+    case EROFS:
+      return ErrorCode::kReadOnly;
+    case ENOTEMPTY:
+      return ErrorCode::kNotEmpty;
+    case ENOTDIR:
+      return ErrorCode::kNotDirectory;
+    case EISDIR:
+      return ErrorCode::kIsDirectory;
+    case ENAMETOOLONG:
+      return ErrorCode::kNameTooLong;
+    case EFBIG:
+      return ErrorCode::kTooLarge;
+    case EINVAL:
+      return ErrorCode::kInvalid;
+    default:
+      return ErrorCode::kIo;
+  }
+}
+
+// What the user can do about it, where there is something.
+const char* advice(int errno_value) {
+  switch (errno_value) {
+    case ENOSPC:
+      return "; free some space on that disk and try again";
+    case EDQUOT:
+      return "; free some space or ask for a larger quota, then try again";
+    case EACCES:
+    case EPERM:
+      return "; check the owner and the permissions, or run as the repository's owner";
+    case EROFS:
+      return "; remount it read-write, or open the repository read-only";
+    case EMFILE:
+    case ENFILE:
+      return "; raise the limit on open files (ulimit -n)";
+    case EIO:
+      return "; the device may be failing: see the kernel's log";
+    default:
+      return "";
+  }
+}
+}  // namespace
+
+Error error_from_errno(int errno_value, const std::string& what) {
+  std::string message =
+      what + ": " + std::generic_category().message(errno_value) + advice(errno_value);
+  return {code_from_errno(errno_value), std::move(message), errno_value};
+}
+
+Result<std::string> FileSystem::read_file(const std::string& path, std::size_t bytes_max) {
+  VARVE_TRY_ASSIGN(auto file, open(path, OpenMode::kRead));
+  VARVE_TRY_ASSIGN(const std::uint64_t size, file->size());
+  if (size > bytes_max) {
+    return Error(ErrorCode::kTooLarge, path + " has " + std::to_string(size) +
+                                           " bytes, more than the " + std::to_string(bytes_max) +
+                                           " that such a file may have");
+  }
+  std::string text(size, '\0');
+  VARVE_TRY_ASSIGN(const std::size_t n,
+                   file->read_at(0, std::as_writable_bytes(std::span(text.data(), text.size()))));
+  text.resize(n);
+  return text;
+}
+
+Result<void> FileSystem::write_file_atomically(const std::string& directory,
+                                               const std::string& name,
+                                               std::span<const std::byte> data) {
+  const std::string path = directory + "/" + name;
+  const std::string temporary = path + ".tmp";
+  const auto write = [&]() -> Result<void> {
+    VARVE_TRY_ASSIGN(auto file, open(temporary, OpenMode::kReadWrite));
+    // A crash may have left an older, longer one.
+    VARVE_TRY(file->truncate(0));
+    VARVE_TRY(file->write_at(0, data));
+    return file->sync();
+  };
+  if (auto written = write(); !written) {
+    // The first error is the one to tell; a leftover is overwritten by the next attempt.
+    static_cast<void>(remove(temporary));
+    return written;
+  }
+  VARVE_TRY(rename(temporary, path));
+  return sync_directory(directory);
+}
+
+}  // namespace varve::io
