@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gear hashing over a window of 16 bytes, in a scalar and a SIMD form with equal boundaries.
+//
+// h(i) = sum over k in [0, 16) of T[data[i-k]] << k, modulo 2^16: the Gear hash, whose window is
+// as long as the hash has bits. A position i >= min ends a chunk of i+1 bytes where the top bits
+// of h(i) are zero: avg_bits+2 of them before avg, avg_bits-2 from avg on (normalised
+// chunking, FastCDC, ATC'16 §3.4). h sees through the skipped bytes before `min`, so it is a
+// function of the last 16 bytes alone and many positions can be computed at once.
+//
+// Format: T, the masks and `min` decide where files are cut. They belong to the chunker's id and
+// never change under it.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "ingest/chunker.h"
+#include "varve/result.h"
+
+namespace varve::ingest {
+
+inline constexpr std::size_t kGear16WindowBytes = 16;
+/// Positions that the SIMD form evaluates an iteration; sizes are multiples of it.
+inline constexpr std::size_t kGear16StepBytes = 64;
+
+// T[b] is made of two affine images of b's inverse in GF(2^8) with the polynomial 0x11b, which
+// is what the instruction GF2P8AFFINEINVQB computes: the SIMD form needs no table. The numbers
+// come from a seeded search for invertible matrices with an invertible sum, under which
+// a run of one byte value never ends a chunk (so that zeros make the longest chunks).
+inline constexpr std::uint64_t kGear16MatrixLow = 0x81e72c46d345bbf4;
+inline constexpr std::uint64_t kGear16MatrixHigh = 0x6b9068dd5986e63e;
+inline constexpr std::uint8_t kGear16AddLow = 0x7a;
+inline constexpr std::uint8_t kGear16AddHigh = 0xb2;
+
+/// T, for code that looks bytes up.
+extern const std::array<std::uint16_t, 256> kGear16Table;
+
+/// What a scan needs; strong and loose are masks of top bits.
+struct Gear16Rule {
+  std::size_t min = 0;
+  std::size_t avg = 0;
+  std::size_t max = 0;
+  std::uint16_t strong = 0;
+  std::uint16_t loose = 0;
+};
+
+/// `sizes` must have passed make_chunker's checks.
+[[nodiscard]] Gear16Rule make_gear16_rule(ChunkSizes sizes);
+
+/// Length of the chunk at data[0]. Reads nothing outside `data`.
+using Gear16Scan = std::size_t (*)(const Gear16Rule& rule, std::span<const std::byte> data);
+
+[[nodiscard]] std::size_t gear16_scan_scalar(const Gear16Rule& rule,
+                                             std::span<const std::byte> data);
+/// The scalar loop over [from, end), for ends that are shorter than a SIMD step: the length of
+/// the chunk that ends there, or `end`. Needs from >= kGear16WindowBytes.
+[[nodiscard]] std::size_t gear16_scan_range(const Gear16Rule& rule, std::span<const std::byte> data,
+                                            std::size_t from, std::size_t end);
+
+/// The AVX-512BW + GFNI form, or null where this build or this processor lacks it.
+[[nodiscard]] Gear16Scan gear16_avx512_scan();
+
+enum class Gear16Form : std::uint8_t {
+  kFastest,  ///< The SIMD form where the processor has it.
+  kScalar,
+};
+
+class Gear16Chunker final : public Chunker {
+ public:
+  static constexpr std::string_view kId = "gear16";
+
+  /// `sizes` must have passed make_chunker's checks.
+  Gear16Chunker(ChunkSizes sizes, Gear16Form form);
+
+  [[nodiscard]] std::size_t next(std::span<const std::byte> data) const override {
+    return scan_(rule_, data);
+  }
+  [[nodiscard]] ChunkSizes sizes() const override { return sizes_; }
+  [[nodiscard]] std::string_view id() const override { return kId; }
+  [[nodiscard]] bool is_simd() const { return scan_ != &gear16_scan_scalar; }
+
+ private:
+  ChunkSizes sizes_;
+  Gear16Rule rule_;
+  Gear16Scan scan_;
+};
+
+/// A gear16 chunker of a certain form, for tests and benchmarks. Errors as make_chunker's.
+[[nodiscard]] Result<std::unique_ptr<Chunker>> make_gear16(ChunkSizes sizes, Gear16Form form);
+
+/// The rules for sizes that every chunker shares: min >= 64 and avg a power of two of 1 KiB to
+/// 16 KiB, max <= 128 KiB (a frame), min < avg < max, min and max multiples of 64.
+[[nodiscard]] Result<void> check_chunk_sizes(ChunkSizes sizes);
+
+}  // namespace varve::ingest
