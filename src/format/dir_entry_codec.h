@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// How one entry of a directory is coded, in a page and on its own. docs/FORMAT.md §6.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/coding.h"
+#include "format/dir_node.h"
+
+namespace varve::format {
+
+/// First byte of each kind of node, so that none can be taken for another.
+enum class NodeKind : std::uint8_t { kLeaf = 1, kInner = 2, kRecipe = 3, kEntry = 4 };
+
+/// What an entry is coded relative to: the previous one of the page, or nothing.
+struct EntryContext {
+  std::string name;
+  std::uint32_t mode = 0;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::int64_t mtime_seconds = 0;
+  Xattrs xattrs;
+  ChunkId base;
+};
+
+/// 1 to 255 bytes without '/' and NUL, and neither "." nor "..".
+[[nodiscard]] bool is_entry_name(std::string_view name);
+
+/// Names are cut by what they share with the previous one.
+void put_name(std::string_view name, std::string_view previous, std::string& out);
+/// Fails the reader on a name that is too long; checks nothing else.
+[[nodiscard]] std::string get_name(base::ByteReader& reader, std::string_view previous);
+
+/// Appends an entry, name included; `context` becomes the next entry's.
+void put_entry(const DirEntry& entry, EntryContext& context, std::string& out);
+/// Reads what put_entry wrote. On malformed input the reader fails.
+[[nodiscard]] DirEntry get_entry(base::ByteReader& reader, EntryContext& context);
+
+}  // namespace varve::format

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/dir_node.h"
+
+#include <openssl/evp.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/assert.h"
+#include "format/dir_entry_codec.h"
+
+namespace varve::format {
+
+namespace {
+
+using base::ByteReader;
+using base::ByteWriter;
+
+// The fewest bytes that an entry and a reference take.
+constexpr std::size_t kEntryBytesMin = 5;
+constexpr std::size_t kRefBytesMin = 2 + 1 + sizeof(NodeId) + 2;
+// On average this many entries stand between two boundaries; a power of two.
+constexpr std::uint64_t kBoundarySpacing = 32;
+
+Error damaged(const char* what) {
+  return {ErrorCode::kCorrupt, std::string("directory node: ") + what};
+}
+
+// Strict, so that a name stands once.
+bool follows(std::string_view name, std::string_view previous) {
+  return is_entry_name(name) && name > previous;
+}
+
+// What a page demands beyond an entry on its own: names of other files lead to the same one
+// only by its group.
+bool is_linked_well(const DirEntry& entry) {
+  if (entry.nlink == 0) return false;
+  return S_ISDIR(entry.mode) ? entry.link_group == 0 : (entry.nlink > 1) == (entry.link_group != 0);
+}
+
+void put_leaf(const LeafPage& page, std::string& out) {
+  ByteWriter w(out);
+  w.u8(static_cast<std::uint8_t>(NodeKind::kLeaf));
+  w.varint(page.entries.size());
+  EntryContext context;
+  for (const auto& entry : page.entries) {
+    VARVE_ASSERT(follows(entry.name, context.name));
+    VARVE_ASSERT(is_linked_well(entry));
+    put_entry(entry, context, out);
+  }
+}
+
+void put_inner(const InnerPage& page, std::string& out) {
+  ByteWriter w(out);
+  w.u8(static_cast<std::uint8_t>(NodeKind::kInner));
+  w.varint(page.refs.size());
+  std::string_view previous;
+  for (const auto& ref : page.refs) {
+    VARVE_ASSERT(follows(ref.first_name, previous));
+    VARVE_ASSERT(ref.entries > 0 && ref.subtree_entries >= ref.entries);
+    put_name(ref.first_name, previous, out);
+    w.bytes(ref.page);
+    w.varint(ref.entries);
+    w.varint(ref.subtree_entries - ref.entries);
+    previous = ref.first_name;
+  }
+}
+
+Result<DirPage> get_leaf(ByteReader& r) {
+  const std::uint64_t n = r.varint();
+  if (n > r.left() / kEntryBytesMin) return damaged("its count is impossible");
+  LeafPage page;
+  page.entries.reserve(n);
+  EntryContext context;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    std::string previous = context.name;
+    page.entries.push_back(get_entry(r, context));
+    const DirEntry& entry = page.entries.back();
+    if (!r.ok()) return damaged("an entry is malformed");
+    if (!follows(entry.name, previous)) return damaged("a name is out of order or not allowed");
+    if (!is_linked_well(entry)) return damaged("an entry's link count and group disagree");
+  }
+  if (!r.done()) return damaged("bytes follow its last entry");
+  return DirPage(std::move(page));
+}
+
+Result<DirPage> get_inner(ByteReader& r) {
+  const std::uint64_t n = r.varint();
+  if (n == 0 || n > r.left() / kRefBytesMin) return damaged("its count is impossible");
+  InnerPage page;
+  page.refs.reserve(n);
+  std::string previous;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    PageRef ref;
+    ref.first_name = get_name(r, previous);
+    const auto id = r.bytes(ref.page.size());
+    std::copy(id.begin(), id.end(), ref.page.begin());
+    const std::uint64_t entries = r.varint();
+    const std::uint64_t below = r.varint();
+    if (!r.ok() || entries == 0 || entries > std::numeric_limits<std::uint32_t>::max() ||
+        below > std::numeric_limits<std::uint64_t>::max() - entries) {
+      return damaged("a reference is malformed");
+    }
+    if (!follows(ref.first_name, previous)) {
+      return damaged("a name is out of order or not allowed");
+    }
+    ref.entries = static_cast<std::uint32_t>(entries);
+    ref.subtree_entries = entries + below;
+    previous = ref.first_name;
+    page.refs.push_back(std::move(ref));
+  }
+  if (!r.done()) return damaged("bytes follow its last reference");
+  return DirPage(std::move(page));
+}
+
+}  // namespace
+
+std::string encode_dir_page(const DirPage& page) {
+  std::string out;
+  if (const auto* leaf = std::get_if<LeafPage>(&page)) {
+    put_leaf(*leaf, out);
+  } else {
+    put_inner(std::get<InnerPage>(page), out);
+  }
+  return out;
+}
+
+Result<DirPage> decode_dir_page(std::string_view bytes) {
+  if (bytes.size() > kDirPageBytesMax) return damaged("it is too long");
+  ByteReader r(bytes);
+  switch (static_cast<NodeKind>(r.u8())) {
+    case NodeKind::kLeaf:
+      return get_leaf(r);
+    case NodeKind::kInner:
+      return get_inner(r);
+    default:
+      return damaged("it is not a page");
+  }
+}
+
+NodeId node_id(std::string_view bytes) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int digest_bytes = 0;
+  // Fails only where OpenSSL lacks SHA-256 or memory.
+  VARVE_ASSERT(EVP_Digest(bytes.data(), bytes.size(), digest.data(), &digest_bytes, EVP_sha256(),
+                          nullptr) == 1);
+  NodeId id{};
+  std::transform(digest.begin(), digest.begin() + id.size(), id.begin(),
+                 [](unsigned char c) { return std::byte{c}; });
+  return id;
+}
+
+std::string encode_dir_entry(const DirEntry& entry) {
+  std::string out;
+  ByteWriter(out).u8(static_cast<std::uint8_t>(NodeKind::kEntry));
+  EntryContext context;
+  put_entry(entry, context, out);
+  return out;
+}
+
+Result<DirEntry> decode_dir_entry(std::string_view bytes) {
+  if (bytes.size() > kDirPageBytesMax) return damaged("it is too long");
+  ByteReader r(bytes);
+  if (static_cast<NodeKind>(r.u8()) != NodeKind::kEntry) return damaged("it is not an entry");
+  EntryContext context;
+  DirEntry entry = get_entry(r, context);
+  if (!r.done() || !(entry.name.empty() || is_entry_name(entry.name))) {
+    return damaged("an entry is malformed");
+  }
+  return entry;
+}
+
+std::string encode_recipe_object(const Recipe& recipe) {
+  std::string out;
+  ByteWriter(out).u8(static_cast<std::uint8_t>(NodeKind::kRecipe));
+  ChunkId base;
+  encode_recipe(recipe, base, out);
+  return out;
+}
+
+Result<Recipe> decode_recipe_object(std::string_view bytes) {
+  ByteReader r(bytes);
+  if (static_cast<NodeKind>(r.u8()) != NodeKind::kRecipe) return damaged("it is not a recipe");
+  ChunkId base;
+  Recipe recipe = decode_recipe(r, base);
+  if (!r.done()) return damaged("a recipe is malformed");
+  return recipe;
+}
+
+bool is_page_boundary(std::string_view name, unsigned level) {
+  return XXH3_64bits_withSeed(name.data(), name.size(), level) % kBoundarySpacing == 0;
+}
+
+}  // namespace varve::format

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/recipe.h"
+
+#include <limits>
+
+#include "base/assert.h"
+#include "format/container.h"
+
+namespace varve::format {
+
+namespace {
+
+// As off_t: no file is longer.
+constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();
+
+// A hole has a length; a chunk has at least one byte, fits a frame, and its run stays inside
+// one birth.
+bool is_possible(const RecipeRun& run) {
+  if (run.bytes == 0 || run.bytes > kFileBytesMax) return false;
+  if (run.is_hole()) return true;
+  return run.bytes >= run.count && run.bytes <= std::uint64_t{run.count} * kFrameRawBytesMax &&
+         run.first.ordinal() + std::uint64_t{run.count} <= 1ULL << 32;
+}
+
+}  // namespace
+
+std::uint64_t Recipe::bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& run : runs) sum += run.bytes;
+  return sum;
+}
+
+std::uint64_t Recipe::data_bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& run : runs) sum += run.is_hole() ? 0 : run.bytes;
+  return sum;
+}
+
+void Recipe::append_chunk(ChunkId id, std::uint32_t bytes) {
+  if (!runs.empty() && !runs.back().is_hole() && runs.back().first.plus(runs.back().count) == id &&
+      runs.back().first.birth() == id.birth() &&
+      runs.back().count < std::numeric_limits<std::uint32_t>::max()) {
+    ++runs.back().count;
+    runs.back().bytes += bytes;
+    return;
+  }
+  runs.push_back({id, 1, bytes});
+}
+
+void Recipe::append_hole(std::uint64_t bytes) {
+  if (bytes == 0) return;
+  if (!runs.empty() && runs.back().is_hole()) {
+    runs.back().bytes += bytes;
+    return;
+  }
+  runs.push_back({ChunkId{}, 0, bytes});
+}
+
+void encode_recipe(const Recipe& recipe, ChunkId& base, std::string& out) {
+  base::ByteWriter w(out);
+  w.varint(recipe.runs.size());
+  for (const auto& run : recipe.runs) {
+    VARVE_ASSERT(is_possible(run));
+    w.varint(run.count);
+    if (!run.is_hole()) {
+      // The difference wraps around, so any two ids have one.
+      w.svarint(static_cast<std::int64_t>(run.first.value - base.value));
+      base = run.first.plus(run.count);
+    }
+    w.varint(run.bytes);
+  }
+}
+
+Recipe decode_recipe(base::ByteReader& reader, ChunkId& base) {
+  Recipe recipe;
+  const std::uint64_t n = reader.varint();
+  if (n > reader.left() / 2) {  // A run takes two bytes at least.
+    reader.fail();
+    return {};
+  }
+  recipe.runs.reserve(n);
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    RecipeRun run;
+    const std::uint64_t count = reader.varint();
+    run.count = static_cast<std::uint32_t>(count);
+    if (count != 0) run.first = base.plus(static_cast<std::uint64_t>(reader.svarint()));
+    run.bytes = reader.varint();
+    if (!reader.ok() || count > std::numeric_limits<std::uint32_t>::max() || !is_possible(run) ||
+        run.bytes > kFileBytesMax - sum) {
+      reader.fail();
+      return {};
+    }
+    if (!run.is_hole()) base = run.first.plus(run.count);
+    sum += run.bytes;
+    recipe.runs.push_back(run);
+  }
+  return recipe;
+}
+
+}  // namespace varve::format

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/superblock.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <utility>
+
+#include "base/coding.h"
+#include "format/container.h"
+
+namespace varve::format {
+
+namespace {
+
+constexpr std::string_view kFirstLine =
+    "# Varve repository. Do not edit: the last line is a checksum.\n";
+constexpr std::string_view kChecksumKey = "checksum = ";
+constexpr std::size_t kChecksumLineBytes = kChecksumKey.size() + 16 + 1;
+constexpr std::size_t kRepositoryIdDigits = 32;
+// Longer ones are no superblock.
+constexpr std::size_t kSuperblockBytesMax = 64U << 10;
+
+using Fields = std::map<std::string_view, std::string_view>;
+
+Error damaged(const std::string& what) {
+  return {ErrorCode::kCorrupt,
+          "varve.repo: " + what + "; restore this file from a copy of the repository"};
+}
+
+Error unsupported(const std::string& what) {
+  return {ErrorCode::kUnsupported, "varve.repo: " + what + "; use a newer Varve"};
+}
+
+std::string checksum_line(std::string_view body) {
+  return fmt::format("{}{:016x}\n", kChecksumKey, checksum64(base::as_bytes(body)));
+}
+
+// The lines between the first and the last, once the checksum has shown them whole.
+Result<Fields> parse_fields(std::string_view text) {
+  Fields fields;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    const std::size_t equals = line.find(" = ");
+    if (end == std::string_view::npos || equals == std::string_view::npos) {
+      return damaged("a line is not `key = value`");
+    }
+    if (!fields.emplace(line.substr(0, equals), line.substr(equals + 3)).second) {
+      return damaged("a key stands twice");
+    }
+    text.remove_prefix(end + 1);
+  }
+  return fields;
+}
+
+Result<std::string> text_field(const Fields& fields, std::string_view key) {
+  const auto field = fields.find(key);
+  if (field == fields.end()) return damaged(fmt::format("`{}` is missing", key));
+  return std::string(field->second);
+}
+
+Result<std::uint32_t> number_of(std::string_view text, std::string_view key) {
+  std::uint32_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end) {
+    return damaged(fmt::format("`{}` is not a number", key));
+  }
+  return value;
+}
+
+Result<std::uint32_t> number_field(const Fields& fields, std::string_view key) {
+  VARVE_TRY_ASSIGN(const std::string text, text_field(fields, key));
+  return number_of(text, key);
+}
+
+// "none", or "zstd:LEVEL" as `varve init --compression` takes it.
+Result<void> parse_compression(std::string_view text, RepositoryParameters& parameters) {
+  const std::string_view zstd = "zstd:";
+  if (text == "none") {
+    parameters.codec = Codec::kNone;
+    return {};
+  }
+  if (!text.starts_with(zstd)) return unsupported(fmt::format("unknown codec `{}`", text));
+  parameters.codec = Codec::kZstd;
+  VARVE_TRY_ASSIGN(const auto level, number_of(text.substr(zstd.size()), "compression"));
+  if (level > 19) return damaged("the compression level is out of range");
+  parameters.zstd_level = static_cast<int>(level);
+  return {};
+}
+
+bool is_repository_id(std::string_view id) {
+  return id.size() == kRepositoryIdDigits &&
+         id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+}  // namespace
+
+std::string encode_superblock(const Superblock& superblock) {
+  const RepositoryParameters& p = superblock.parameters;
+  const std::string compression =
+      p.codec == Codec::kZstd ? fmt::format("zstd:{}", p.zstd_level) : "none";
+  std::string text(kFirstLine);
+  const auto add = [&](std::string_view key, const auto& value) {
+    text += fmt::format("{} = {}\n", key, value);
+  };
+  add("format_version", superblock.format_version);
+  add("repository_id", superblock.repository_id);
+  add("profile", superblock.profile);
+  add("chunker", p.chunker);
+  add("chunk_bytes_min", p.chunk_bytes_min);
+  add("chunk_bytes_avg", p.chunk_bytes_avg);
+  add("chunk_bytes_max", p.chunk_bytes_max);
+  add("compression", compression);
+  add("features_required", superblock.features_required);
+  return text + checksum_line(text);
+}
+
+Result<Superblock> decode_superblock(std::string_view text) {
+  if (text.size() > kSuperblockBytesMax || !text.starts_with(kFirstLine)) {
+    return damaged("this is not the superblock of a Varve repository, or it is cut short");
+  }
+  if (text.size() < kFirstLine.size() + kChecksumLineBytes) return damaged("it is cut short");
+  const std::string_view body = text.substr(0, text.size() - kChecksumLineBytes);
+  const std::string_view last = text.substr(body.size());
+  if (!body.ends_with('\n') || !last.starts_with(kChecksumKey) || !last.ends_with('\n')) {
+    return damaged("its last line is no checksum: it is cut short");
+  }
+  if (last != checksum_line(body)) {
+    return damaged("it does not match its checksum: it was edited or is damaged");
+  }
+  VARVE_TRY_ASSIGN(const Fields fields, parse_fields(body.substr(kFirstLine.size())));
+
+  Superblock superblock;
+  VARVE_TRY_ASSIGN(superblock.format_version, number_field(fields, "format_version"));
+  if (superblock.format_version != kFormatVersion) {
+    return unsupported(fmt::format("the repository has format {}, this program knows {}",
+                                   superblock.format_version, kFormatVersion));
+  }
+  VARVE_TRY_ASSIGN(superblock.features_required, text_field(fields, "features_required"));
+  if (!superblock.features_required.empty()) {
+    return unsupported(fmt::format("the repository needs the features `{}`, which are unknown here",
+                                   superblock.features_required));
+  }
+  VARVE_TRY_ASSIGN(superblock.profile, text_field(fields, "profile"));
+  if (superblock.profile != "lineage") {
+    return unsupported(fmt::format("unknown profile `{}`", superblock.profile));
+  }
+  VARVE_TRY_ASSIGN(superblock.repository_id, text_field(fields, "repository_id"));
+  if (!is_repository_id(superblock.repository_id)) {
+    return damaged("`repository_id` is not 32 hexadecimal digits");
+  }
+  RepositoryParameters& p = superblock.parameters;
+  VARVE_TRY_ASSIGN(p.chunker, text_field(fields, "chunker"));
+  VARVE_TRY_ASSIGN(p.chunk_bytes_min, number_field(fields, "chunk_bytes_min"));
+  VARVE_TRY_ASSIGN(p.chunk_bytes_avg, number_field(fields, "chunk_bytes_avg"));
+  VARVE_TRY_ASSIGN(p.chunk_bytes_max, number_field(fields, "chunk_bytes_max"));
+  VARVE_TRY_ASSIGN(const std::string compression, text_field(fields, "compression"));
+  VARVE_TRY(parse_compression(compression, p));
+  if (auto valid = validate_parameters(p); !valid) {
+    if (valid.error().code() == ErrorCode::kUnsupported)
+      return unsupported(valid.error().message());
+    return damaged(valid.error().message());
+  }
+  return superblock;
+}
+
+Result<void> validate_parameters(const RepositoryParameters& parameters) {
+  const auto invalid = [](std::string message) {
+    return Error(ErrorCode::kInvalid, std::move(message));
+  };
+  if (parameters.chunker != "gear16" && parameters.chunker != "fastcdc2020") {
+    return Error(
+        ErrorCode::kUnsupported,
+        fmt::format("unknown chunker `{}`: gear16 and fastcdc2020 are known", parameters.chunker));
+  }
+  const std::uint32_t min = parameters.chunk_bytes_min;
+  const std::uint32_t avg = parameters.chunk_bytes_avg;
+  const std::uint32_t max = parameters.chunk_bytes_max;
+  if (avg < 4096 || avg > 16384 || (avg & (avg - 1)) != 0) {
+    return invalid(
+        fmt::format("the average chunk length must be 4096, 8192 or 16384, not {}", avg));
+  }
+  if (min < 256 || min >= avg) {
+    return invalid(fmt::format(
+        "the shortest chunk must have 256 bytes or more and be below the average, not {}", min));
+  }
+  if (max <= avg || max > kFrameRawBytesMax) {
+    return invalid(
+        fmt::format("the longest chunk must be over the average and have {} bytes or fewer, not {}",
+                    kFrameRawBytesMax, max));
+  }
+  if (parameters.codec == Codec::kZstd &&
+      (parameters.zstd_level < 1 || parameters.zstd_level > 19)) {
+    return invalid(
+        fmt::format("the zstd level must be between 1 and 19, not {}", parameters.zstd_level));
+  }
+  return {};
+}
+
+}  // namespace varve::format
