@@ -63,13 +63,15 @@ struct TransferReport {
   std::vector<std::string> problems;
 };
 
+/// `progress` is called after each file and each piece of data; it may be empty, and stops the
+/// transfer with kInterrupted by returning false.
 [[nodiscard]] Result<TransferReport> restore_version(
     VersionReader& version, const std::string& directory, const RestoreOptions& options,
-    const std::function<void(const TransferProgress&)>& progress);
+    const std::function<bool(const TransferProgress&)>& progress);
 
 /// Stores the tree below `directory` in an open version without FUSE; see `varve store`.
 [[nodiscard]] Result<TransferReport> store_tree(
     VersionWriter& version, const std::string& directory,
-    const std::function<void(const TransferProgress&)>& progress);
+    const std::function<bool(const TransferProgress&)>& progress);
 
 }  // namespace varve

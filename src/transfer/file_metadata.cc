@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/file_metadata.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "transfer/transfer_error.h"
+
+namespace varve::transfer {
+namespace {
+
+/// There is no setxattrat(2) before Linux 6.13. The directory's link in /proc is followed, the
+/// name in it is not.
+std::string proc_path(const FileRef& file) {
+  return "/proc/self/fd/" + std::to_string(file.directory_fd) + "/" + file.name;
+}
+
+int change_owner(const FileRef& file, uid_t uid, gid_t gid) {
+  if (file.fd >= 0) return ::fchown(file.fd, uid, gid);
+  return ::fchownat(file.directory_fd, file.name.c_str(), uid, gid, AT_SYMLINK_NOFOLLOW);
+}
+
+int change_mode(const FileRef& file, mode_t mode) {
+  if (file.fd >= 0) return ::fchmod(file.fd, mode);
+  return ::fchmodat(file.directory_fd, file.name.c_str(), mode, AT_SYMLINK_NOFOLLOW);
+}
+
+int change_mtime(const FileRef& file, const Timestamp& mtime) {
+  struct timespec times[2] = {};
+  times[0].tv_nsec = UTIME_OMIT;
+  times[1].tv_sec = static_cast<time_t>(mtime.seconds);
+  times[1].tv_nsec = static_cast<long>(mtime.nanoseconds);
+  if (file.fd >= 0) return ::futimens(file.fd, times);
+  return ::utimensat(file.directory_fd, file.name.c_str(), times, AT_SYMLINK_NOFOLLOW);
+}
+
+int set_xattr(const FileRef& file, const Xattr& xattr) {
+  const char* name = xattr.name.c_str();
+  if (file.fd >= 0) return ::fsetxattr(file.fd, name, xattr.value.data(), xattr.value.size(), 0);
+  return ::lsetxattr(proc_path(file).c_str(), name, xattr.value.data(), xattr.value.size(), 0);
+}
+
+ssize_t list_xattrs(const FileRef& file, char* out, std::size_t size) {
+  if (file.fd >= 0) return ::flistxattr(file.fd, out, size);
+  return ::llistxattr(proc_path(file).c_str(), out, size);
+}
+
+ssize_t get_xattr(const FileRef& file, const std::string& name, char* out, std::size_t size) {
+  if (file.fd >= 0) return ::fgetxattr(file.fd, name.c_str(), out, size);
+  return ::lgetxattr(proc_path(file).c_str(), name.c_str(), out, size);
+}
+
+/// Calls `fill(buffer, size)` with the size that it asks for; the value may grow meanwhile.
+template <typename Fill>
+Result<std::string> fill_buffer(const Fill& fill) {
+  while (true) {
+    const ssize_t size = fill(nullptr, 0);
+    if (size < 0) return system_error("reading extended attributes", errno);
+    if (size == 0) return std::string();
+    std::string value(static_cast<std::size_t>(size), '\0');
+    const ssize_t got = fill(value.data(), value.size());
+    if (got >= 0) {
+      value.resize(static_cast<std::size_t>(got));
+      return value;
+    }
+    if (errno != ERANGE) return system_error("reading extended attributes", errno);
+  }
+}
+
+}  // namespace
+
+void apply_metadata(const FileRef& file, const Attributes& attributes, const Xattrs& xattrs,
+                    const std::string& path, ProblemList& problems) {
+  mode_t mode = attributes.mode & 07777;
+  if (change_owner(file, attributes.uid, attributes.gid) != 0) {
+    problems.add_shared("owner and group not set: " + errno_text(errno), path);
+    // A setuid program must not become one of whoever runs the restore.
+    mode &= static_cast<mode_t>(~(S_ISUID | S_ISGID));
+  }
+  // After chown, which removes security.capability; before chmod, as setting an ACL may drop
+  // the setgid bit.
+  for (const Xattr& xattr : xattrs) {
+    if (set_xattr(file, xattr) != 0) {
+      problems.add_shared("attribute " + xattr.name + " not set: " + errno_text(errno), path);
+    }
+  }
+  // A symlink's mode cannot be changed on Linux.
+  if (!S_ISLNK(attributes.mode) && change_mode(file, mode) != 0) {
+    problems.add_shared("mode not set: " + errno_text(errno), path);
+  }
+  if (change_mtime(file, attributes.mtime) != 0) {
+    problems.add_shared("modification time not set: " + errno_text(errno), path);
+  }
+}
+
+Result<Xattrs> read_xattrs(const FileRef& file) {
+  auto names =
+      fill_buffer([&](char* out, std::size_t size) { return list_xattrs(file, out, size); });
+  if (!names) {
+    const int reason = names.error().errno_value();
+    // A mere user may see a file without being allowed to list a special file's attributes.
+    if (reason == ENOTSUP || reason == ENOSYS) return Xattrs();
+    return std::move(names).error();
+  }
+  Xattrs xattrs;
+  for (std::size_t at = 0; at < names->size();) {
+    std::string name(names->c_str() + at);
+    at += name.size() + 1;
+    auto value =
+        fill_buffer([&](char* out, std::size_t size) { return get_xattr(file, name, out, size); });
+    if (!value) {
+      if (value.error().errno_value() == ENODATA) continue;  // Removed meanwhile.
+      return std::move(value).error();
+    }
+    xattrs.push_back(Xattr{std::move(name), std::move(*value)});
+  }
+  std::sort(xattrs.begin(), xattrs.end(),
+            [](const Xattr& a, const Xattr& b) { return a.name < b.name; });
+  return xattrs;
+}
+
+}  // namespace varve::transfer

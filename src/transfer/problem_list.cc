@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/problem_list.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace varve::transfer {
+
+void ProblemList::add(const std::string& path, const std::string& what) {
+  if (messages_.size() >= kMessagesMax) {
+    ++dropped_;
+    return;
+  }
+  messages_.push_back(path + ": " + what);
+}
+
+void ProblemList::add_shared(const std::string& what, const std::string& path) {
+  auto found = shared_.find(what);
+  if (found == shared_.end()) {
+    // The text may hold names from the repository, so the number of kinds is bounded too.
+    if (shared_.size() >= kMessagesMax) {
+      ++dropped_;
+      return;
+    }
+    found = shared_.emplace(what, Shared{path, 0}).first;
+  }
+  ++found->second.files;
+}
+
+std::vector<std::string> ProblemList::take() {
+  for (const auto& [what, shared] : shared_) {
+    messages_.push_back(shared.files == 1 ? fmt::format("{}: {}", shared.first_path, what)
+                                          : fmt::format("{} ({} files, the first is {})", what,
+                                                        shared.files, shared.first_path));
+  }
+  if (dropped_ > 0) messages_.push_back(fmt::format("and {} more problems", dropped_));
+  shared_.clear();
+  dropped_ = 0;
+  return std::exchange(messages_, {});
+}
+
+}  // namespace varve::transfer

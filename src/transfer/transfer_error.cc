@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/transfer_error.h"
+
+#include <cerrno>
+#include <system_error>
+
+namespace varve::transfer {
+
+std::string errno_text(int errno_value) { return std::generic_category().message(errno_value); }
+
+Error system_error(const std::string& where, int errno_value) {
+  const ErrorCode code = errno_value == ENOSPC || errno_value == EDQUOT ? ErrorCode::kNoSpace
+                         : errno_value == EROFS                         ? ErrorCode::kReadOnly
+                                                                        : ErrorCode::kIo;
+  return Error(code, where + ": " + errno_text(errno_value), errno_value);
+}
+
+bool ends_transfer(const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::kNoSpace:
+    case ErrorCode::kReadOnly:
+    case ErrorCode::kBusy:
+    case ErrorCode::kLocked:
+    case ErrorCode::kStale:
+    case ErrorCode::kInterrupted:
+      return true;
+    default:
+      return error.errno_value() == EMFILE || error.errno_value() == ENFILE;
+  }
+}
+
+}  // namespace varve::transfer
