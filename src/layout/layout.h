@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/id_runs.h"
 #include "format/container.h"
@@ -62,8 +63,11 @@ class Layout : public ChunkSource {
                                               std::span<const std::byte> raw) = 0;
 
   /// The raw bytes of a chunk that is placed but not yet readable by locate(), if it is one.
-  /// Returns false otherwise. `out` must be as long as the chunk.
-  [[nodiscard]] virtual bool read_unwritten(ChunkId id, std::span<std::byte> out) = 0;
+  [[nodiscard]] virtual std::optional<std::vector<std::byte>> read_unwritten(ChunkId id) = 0;
+
+  /// When it returns, everything placed before the call can be read by locate(); it is not
+  /// yet on disk for certain.
+  [[nodiscard]] virtual Result<void> flush() = 0;
 
   /// When it returns, everything placed before the call is on disk, and located in the
   /// catalog.

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sealed version's tree: finding entries by name and by rank, walking it in tree order,
+// and building it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "catalog/object_store.h"
+#include "format/dir_node.h"
+#include "varve/result.h"
+#include "varve/version_reader.h"
+
+namespace varve::catalog {
+
+/// An entry with its place. Valid as long as `page` is held (the root has none).
+struct TreeEntry {
+  std::shared_ptr<const format::DirPage> page;
+  const format::DirEntry* entry = nullptr;
+  Rank rank = 0;
+  Rank parent = 0;
+};
+
+/// Yields entries in tree order (depth first, names ascending). Not thread-safe.
+class TreeWalker {
+ public:
+  TreeWalker(ObjectReader& objects, const format::DirEntry& root);
+
+  /// The next next() gives the entry of this rank. 0 is the root.
+  [[nodiscard]] Result<void> seek(Rank rank);
+  [[nodiscard]] Result<std::optional<TreeEntry>> next();
+
+ private:
+  struct Frame {
+    std::shared_ptr<const format::DirPage> page;
+    std::size_t index = 0;
+    Rank next_rank = 0;
+    Rank directory = 0;
+  };
+  [[nodiscard]] Result<void> push(const format::NodeId& id, Rank next_rank, Rank directory);
+
+  static constexpr std::size_t kDepthMax = 65536;  // Of a hostile tree.
+  ObjectReader& objects_;
+  const format::DirEntry& root_;
+  std::vector<Frame> stack_;
+  bool at_root_ = true;
+};
+
+/// Thread-safe. The reader and the root must outlive it.
+class DirTree {
+ public:
+  DirTree(ObjectReader& objects, const format::DirEntry& root) : objects_(objects), root_(root) {}
+
+  /// kNotFound if the version has no such rank.
+  [[nodiscard]] Result<TreeEntry> get(Rank rank) const;
+  /// kNotFound, or kNotDirectory.
+  [[nodiscard]] Result<TreeEntry> lookup(const TreeEntry& directory, std::string_view name) const;
+  /// The entries of one directory with a rank > `after`, in name order, until `visit`
+  /// returns false.
+  [[nodiscard]] Result<void> list(const TreeEntry& directory, Rank after,
+                                  const std::function<bool(const TreeEntry&)>& visit) const;
+
+ private:
+  ObjectReader& objects_;
+  const format::DirEntry& root_;
+};
+
+/// Builds one directory's pages from entries in name order.
+class DirBuilder {
+ public:
+  explicit DirBuilder(ObjectWriter& objects) : objects_(objects) {}
+
+  struct Built {
+    format::NodeId root{};
+    std::uint64_t subtree_entries = 0;
+    std::uint32_t subdirectories = 0;
+  };
+
+  [[nodiscard]] Result<void> add(format::DirEntry entry);
+  [[nodiscard]] Result<Built> finish();
+
+ private:
+  [[nodiscard]] Result<void> close_leaf();
+  /// Puts a reference on `level` (1 = above the leaves), closing pages where names say so.
+  [[nodiscard]] Result<void> add_ref(std::size_t level, format::PageRef ref);
+  [[nodiscard]] Result<void> close_inner(std::size_t level);
+
+  static constexpr std::size_t kPageBytesMax = 64U << 10;
+  ObjectWriter& objects_;
+  format::LeafPage leaf_;
+  std::size_t leaf_bytes_ = 0;
+  struct Level {
+    format::InnerPage page;
+    std::size_t bytes = 0;
+  };
+  std::vector<Level> levels_;  // levels_[0] is above the leaves.
+  Built built_;
+};
+
+}  // namespace varve::catalog

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "catalog/location_table.h"
+
+#include <cerrno>
+
+#include "base/coding.h"
+#include "meta/schema.h"
+
+namespace varve::catalog {
+
+namespace {
+Error damaged(const char* what) {
+  return {ErrorCode::kCorrupt, std::string("catalog: ") + what + " is damaged", EIO};
+}
+constexpr std::size_t kSeriesKeyBytes = 4;
+}  // namespace
+
+std::string LocationRecord::encode() const {
+  std::string out;
+  base::ByteWriter w(out);
+  w.varint(count);
+  w.varint(raw_bytes);
+  w.varint(container);
+  w.varint(index);
+  return out;
+}
+
+Result<LocationRecord> LocationRecord::decode(ChunkId first, std::string_view bytes) {
+  base::ByteReader r(bytes);
+  const std::uint64_t count = r.varint();
+  const std::uint64_t raw = r.varint();
+  const std::uint64_t container = r.varint();
+  const std::uint64_t index = r.varint();
+  if (!r.done() || count == 0 || first.ordinal() + count > 0x100000000ULL ||
+      raw > (1ULL << 40) || container > 0xffffffffU || index + count > (1ULL << 24)) {
+    return damaged("a location");
+  }
+  return LocationRecord{first, static_cast<std::uint32_t>(count), raw,
+                        static_cast<std::uint32_t>(container), static_cast<std::uint32_t>(index)};
+}
+
+Result<std::optional<LocationRecord>> find_last_location_before(const meta::Txn& txn,
+                                                                SeriesId series, ChunkId id) {
+  if (id.value == 0) return std::optional<LocationRecord>();
+  VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::catalog::kLocations));
+  const ChunkId at_most{id.value - 1};
+  VARVE_TRY_ASSIGN(const auto at, cursor.seek_at_or_before(meta::location_key(series, at_most)));
+  if (!at || at->key.size() != 12 || !at->key.starts_with(meta::series_key(series))) {
+    return std::optional<LocationRecord>();
+  }
+  const ChunkId first{base::load_be64(at->key.substr(kSeriesKeyBytes))};
+  VARVE_TRY_ASSIGN(const auto record, LocationRecord::decode(first, at->value));
+  return std::optional(record);
+}
+
+Result<std::optional<LocationRecord>> find_location(const meta::Txn& txn, SeriesId series,
+                                                    ChunkId id) {
+  VARVE_TRY_ASSIGN(auto record, find_last_location_before(txn, series, id.plus(1)));
+  if (record && id.value - record->first.value >= record->count) record.reset();
+  return record;
+}
+
+Result<void> for_each_location(const meta::Txn& txn, SeriesId series, ChunkId from,
+                               const std::function<Result<bool>(const LocationRecord&)>& visit) {
+  VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::catalog::kLocations));
+  VARVE_TRY_ASSIGN(auto at, cursor.seek(meta::location_key(series, from)));
+  const auto prefix = meta::series_key(series);
+  while (at && at->key.starts_with(prefix)) {
+    if (at->key.size() != 12) return damaged("a location's key");
+    VARVE_TRY_ASSIGN(const auto record,
+                     LocationRecord::decode(
+                         ChunkId{base::load_be64(at->key.substr(kSeriesKeyBytes))}, at->value));
+    VARVE_TRY_ASSIGN(const bool more, visit(record));
+    if (!more) break;
+    VARVE_TRY_ASSIGN(at, cursor.next());
+  }
+  return {};
+}
+
+Result<void> put_location(meta::WriteTxn& txn, SeriesId series, const LocationRecord& record) {
+  return txn.put(meta::catalog::kLocations, meta::location_key(series, record.first),
+                 record.encode());
+}
+
+Result<std::optional<store::ContainerRecord>> find_container(const meta::Txn& txn,
+                                                             SeriesId series,
+                                                             std::uint32_t number) {
+  VARVE_TRY_ASSIGN(const auto value,
+                   txn.get(meta::catalog::kContainers, meta::container_key(series, number)));
+  if (!value) return std::optional<store::ContainerRecord>();
+  VARVE_TRY_ASSIGN(auto record, store::ContainerRecord::decode(number, *value));
+  return std::optional(record);
+}
+
+Result<void> for_each_container(
+    const meta::Txn& txn, SeriesId series,
+    const std::function<Result<bool>(const store::ContainerRecord&)>& visit) {
+  return meta::for_each_prefix(
+      txn, meta::catalog::kContainers, meta::series_key(series),
+      [&](std::string_view key, std::string_view value) -> Result<bool> {
+        if (key.size() != 8) return damaged("a container's key");
+        VARVE_TRY_ASSIGN(const auto record, store::ContainerRecord::decode(
+                                                base::load_be32(key.substr(kSeriesKeyBytes)),
+                                                value));
+        return visit(record);
+      });
+}
+
+Result<void> put_container(meta::WriteTxn& txn, SeriesId series,
+                           const store::ContainerRecord& record) {
+  return txn.put(meta::catalog::kContainers, meta::container_key(series, record.number),
+                 record.encode());
+}
+
+}  // namespace varve::catalog

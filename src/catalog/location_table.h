@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where chunks and containers are: the location runs and container records of the catalog.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "meta/lmdb.h"
+#include "store/segment_files.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::catalog {
+
+/// A run of consecutive ids that stand one after the other in one container.
+struct LocationRecord {
+  ChunkId first;
+  std::uint32_t count = 0;
+  std::uint64_t raw_bytes = 0;
+  std::uint32_t container = 0;
+  std::uint32_t index = 0;
+
+  [[nodiscard]] std::string encode() const;
+  [[nodiscard]] static Result<LocationRecord> decode(ChunkId first, std::string_view bytes);
+};
+
+/// The run that holds `id`, or nullopt.
+[[nodiscard]] Result<std::optional<LocationRecord>> find_location(const meta::Txn& txn,
+                                                                  SeriesId series, ChunkId id);
+/// The last run that starts before `id`, or nullopt.
+[[nodiscard]] Result<std::optional<LocationRecord>> find_last_location_before(
+    const meta::Txn& txn, SeriesId series, ChunkId id);
+/// Calls `visit` for every location run of a series from `from` on, in id order, until it
+/// returns false.
+[[nodiscard]] Result<void> for_each_location(
+    const meta::Txn& txn, SeriesId series, ChunkId from,
+    const std::function<Result<bool>(const LocationRecord&)>& visit);
+[[nodiscard]] Result<void> put_location(meta::WriteTxn& txn, SeriesId series,
+                                        const LocationRecord& record);
+
+[[nodiscard]] Result<std::optional<store::ContainerRecord>> find_container(
+    const meta::Txn& txn, SeriesId series, std::uint32_t number);
+[[nodiscard]] Result<void> for_each_container(
+    const meta::Txn& txn, SeriesId series,
+    const std::function<Result<bool>(const store::ContainerRecord&)>& visit);
+[[nodiscard]] Result<void> put_container(meta::WriteTxn& txn, SeriesId series,
+                                         const store::ContainerRecord& record);
+
+}  // namespace varve::catalog

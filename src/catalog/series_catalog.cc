@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "catalog/series_catalog.h"
+
+#include <cerrno>
+
+#include "base/coding.h"
+#include "meta/schema.h"
+
+namespace varve::catalog {
+
+namespace {
+
+Error damaged(const char* what) {
+  return {ErrorCode::kCorrupt, std::string("catalog: a ") + what + " record is damaged", EIO};
+}
+
+void put_time(base::ByteWriter& w, const Timestamp& t) {
+  w.svarint(t.seconds);
+  w.varint(t.nanoseconds);
+}
+
+Timestamp get_time(base::ByteReader& r) {
+  Timestamp t;
+  t.seconds = r.svarint();
+  const std::uint64_t ns = r.varint();
+  if (ns >= 1000000000) r.fail();
+  t.nanoseconds = static_cast<std::uint32_t>(ns);
+  return t;
+}
+
+Result<SeriesRecord> decode_series(SeriesId id, std::string_view bytes) {
+  base::ByteReader r(bytes);
+  SeriesRecord record;
+  record.id = id;
+  record.name = r.sized_text(kNameBytesMax);
+  record.created_at = get_time(r);
+  const std::uint64_t next = r.varint();
+  record.next_number = static_cast<std::uint32_t>(next);
+  if (!r.done() || record.name.empty() || next > 0xffffffffU) return damaged("series");
+  return record;
+}
+
+Result<VersionRecord> decode_version(SeriesId series, VersionNumber number,
+                                     std::string_view bytes) {
+  base::ByteReader r(bytes);
+  VersionRecord record;
+  record.series = series;
+  record.number = number;
+  const std::uint8_t state = r.u8();
+  record.name = r.sized_text(kNameBytesMax);
+  record.opened_at = get_time(r);
+  record.sealed_at = get_time(r);
+  record.entries = r.varint();
+  record.logical_bytes = r.varint();
+  record.unique_bytes = r.varint();
+  record.stored_bytes = r.varint();
+  const auto root = r.text(r.left());
+  if (!r.ok() || (state != 1 && state != 2) || record.name.empty()) return damaged("version");
+  record.state = static_cast<VersionState>(state);
+  VARVE_TRY_ASSIGN(record.root, format::decode_dir_entry(root));
+  return record;
+}
+
+}  // namespace
+
+Result<std::vector<SeriesRecord>> list_series(const meta::Txn& txn) {
+  std::vector<SeriesRecord> all;
+  VARVE_TRY(meta::for_each_prefix(
+      txn, meta::catalog::kSeries, "",
+      [&](std::string_view key, std::string_view value) -> Result<bool> {
+        if (key.size() != 4) return damaged("series");
+        VARVE_TRY_ASSIGN(auto record,
+                         decode_series(static_cast<SeriesId>(base::load_be32(key)), value));
+        all.push_back(std::move(record));
+        return true;
+      }));
+  return all;
+}
+
+Result<std::optional<SeriesRecord>> find_series(const meta::Txn& txn, SeriesId id) {
+  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSeries, meta::series_key(id)));
+  if (!value) return std::optional<SeriesRecord>();
+  VARVE_TRY_ASSIGN(auto record, decode_series(id, *value));
+  return std::optional(std::move(record));
+}
+
+Result<void> put_series(meta::WriteTxn& txn, const SeriesRecord& record) {
+  std::string out;
+  base::ByteWriter w(out);
+  w.sized_text(record.name);
+  put_time(w, record.created_at);
+  w.varint(record.next_number);
+  return txn.put(meta::catalog::kSeries, meta::series_key(record.id), out);
+}
+
+Result<void> erase_series(meta::WriteTxn& txn, SeriesId id) {
+  return txn.erase(meta::catalog::kSeries, meta::series_key(id));
+}
+
+Result<std::vector<VersionRecord>> list_versions(const meta::Txn& txn, SeriesId series) {
+  std::vector<VersionRecord> all;
+  VARVE_TRY(meta::for_each_prefix(
+      txn, meta::catalog::kVersions, meta::series_key(series),
+      [&](std::string_view key, std::string_view value) -> Result<bool> {
+        if (key.size() != 8) return damaged("version");
+        const auto number = static_cast<VersionNumber>(base::load_be32(key.substr(4)));
+        VARVE_TRY_ASSIGN(auto record, decode_version(series, number, value));
+        all.push_back(std::move(record));
+        return true;
+      }));
+  return all;
+}
+
+Result<std::optional<VersionRecord>> find_version(const meta::Txn& txn, SeriesId series,
+                                                  VersionNumber number) {
+  VARVE_TRY_ASSIGN(const auto value,
+                   txn.get(meta::catalog::kVersions, meta::version_key(series, number)));
+  if (!value) return std::optional<VersionRecord>();
+  VARVE_TRY_ASSIGN(auto record, decode_version(series, number, *value));
+  return std::optional(std::move(record));
+}
+
+Result<void> put_version(meta::WriteTxn& txn, const VersionRecord& record) {
+  std::string out;
+  base::ByteWriter w(out);
+  w.u8(static_cast<std::uint8_t>(record.state));
+  w.sized_text(record.name);
+  put_time(w, record.opened_at);
+  put_time(w, record.sealed_at);
+  w.varint(record.entries);
+  w.varint(record.logical_bytes);
+  w.varint(record.unique_bytes);
+  w.varint(record.stored_bytes);
+  w.text(format::encode_dir_entry(record.root));
+  return txn.put(meta::catalog::kVersions, meta::version_key(record.series, record.number), out);
+}
+
+Result<void> erase_version(meta::WriteTxn& txn, SeriesId series, VersionNumber number) {
+  VARVE_TRY(txn.erase(meta::catalog::kVersionChunks, meta::version_key(series, number)));
+  return txn.erase(meta::catalog::kVersions, meta::version_key(series, number));
+}
+
+Result<base::IdRuns> version_chunks(const meta::Txn& txn, SeriesId series, VersionNumber number) {
+  VARVE_TRY_ASSIGN(const auto value,
+                   txn.get(meta::catalog::kVersionChunks, meta::version_key(series, number)));
+  if (!value) return damaged("version's chunk");
+  return base::IdRuns::decode(*value);
+}
+
+Result<void> put_version_chunks(meta::WriteTxn& txn, SeriesId series, VersionNumber number,
+                                const base::IdRuns& chunks) {
+  std::string out;
+  chunks.encode(out);
+  return txn.put(meta::catalog::kVersionChunks, meta::version_key(series, number), out);
+}
+
+}  // namespace varve::catalog

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The records of series and versions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "format/dir_node.h"
+#include "meta/lmdb.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::catalog {
+
+struct SeriesRecord {
+  SeriesId id{};
+  std::string name;
+  Timestamp created_at;
+  std::uint32_t next_number = 1;  ///< Of the next version.
+};
+
+/// A version, with its root directory: `root.child` is the top page of its tree once sealed.
+struct VersionRecord {
+  SeriesId series{};
+  VersionNumber number{};
+  std::string name;
+  VersionState state = VersionState::kOpen;
+  Timestamp opened_at;
+  Timestamp sealed_at;
+  std::uint64_t entries = 0;
+  std::uint64_t logical_bytes = 0;
+  std::uint64_t unique_bytes = 0;
+  std::uint64_t stored_bytes = 0;
+  format::DirEntry root;
+};
+
+[[nodiscard]] Result<std::vector<SeriesRecord>> list_series(const meta::Txn& txn);
+[[nodiscard]] Result<std::optional<SeriesRecord>> find_series(const meta::Txn& txn, SeriesId id);
+[[nodiscard]] Result<void> put_series(meta::WriteTxn& txn, const SeriesRecord& record);
+[[nodiscard]] Result<void> erase_series(meta::WriteTxn& txn, SeriesId id);
+
+/// In ascending number.
+[[nodiscard]] Result<std::vector<VersionRecord>> list_versions(const meta::Txn& txn,
+                                                               SeriesId series);
+[[nodiscard]] Result<std::optional<VersionRecord>> find_version(const meta::Txn& txn,
+                                                                SeriesId series,
+                                                                VersionNumber number);
+[[nodiscard]] Result<void> put_version(meta::WriteTxn& txn, const VersionRecord& record);
+[[nodiscard]] Result<void> erase_version(meta::WriteTxn& txn, SeriesId series,
+                                         VersionNumber number);
+
+/// The chunks that a sealed version refers to.
+[[nodiscard]] Result<base::IdRuns> version_chunks(const meta::Txn& txn, SeriesId series,
+                                                  VersionNumber number);
+[[nodiscard]] Result<void> put_version_chunks(meta::WriteTxn& txn, SeriesId series,
+                                              VersionNumber number, const base::IdRuns& chunks);
+
+}  // namespace varve::catalog

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index/neighbour_index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "format/container.h"
+
+namespace varve::index {
+
+namespace {
+
+// Snapshot: magic u32, version u32, series u32, number u32, entries u64, id-run bytes u64,
+// id runs, entries {tag 20, rank u32} ascending by tag, XXH3-64 of all before.
+constexpr std::uint32_t kMagic = 0x58495656;  // "VVIX"
+constexpr std::uint32_t kSnapshotVersion = 1;
+constexpr std::size_t kHeaderBytes = 32;
+constexpr std::size_t kChecksumBytes = 8;
+constexpr std::size_t kSlotsMin = 1024;
+
+__extension__ using Wide = unsigned __int128;
+
+}  // namespace
+
+NeighbourIndex::NeighbourIndex(base::IdRuns base, VersionNumber own)
+    : base_(std::move(base)), own_(own), slots_(std::max(kSlotsMin, base_.size() * 3 / 2)) {}
+
+std::size_t NeighbourIndex::home(const std::byte* tag) const {
+  // Order-preserving, so that a sorted snapshot fills the table front to back.
+  const auto prefix = __builtin_bswap64(base::load_le<std::uint64_t>(tag));
+  return static_cast<std::size_t>((static_cast<Wide>(prefix) * slots_.size()) >> 64);
+}
+
+ChunkId NeighbourIndex::id_of(std::uint32_t rank) const {
+  const std::uint64_t known = base_.size();
+  if (rank < known) return base_.select(rank);
+  return ChunkId::make(own_, static_cast<std::uint32_t>(rank - known));
+}
+
+std::optional<ChunkId> NeighbourIndex::find(const Fingerprint& fingerprint) const {
+  for (std::size_t i = home(fingerprint.data());; i = i + 1 == slots_.size() ? 0 : i + 1) {
+    const Slot& slot = slots_[i];
+    if (slot.rank == kEmpty) return std::nullopt;
+    if (std::memcmp(slot.tag.data(), fingerprint.data(), kTagBytes) == 0) return id_of(slot.rank);
+  }
+}
+
+void NeighbourIndex::insert(const Fingerprint& fingerprint, ChunkId id) {
+  Slot slot;
+  std::memcpy(slot.tag.data(), fingerprint.data(), kTagBytes);
+  std::uint64_t rank = 0;
+  if (id.birth() == own_) {
+    rank = base_.size() + id.ordinal();
+  } else {
+    const auto found = base_.rank(id);
+    VARVE_ASSERT(found.has_value());
+    rank = *found;
+  }
+  // Beyond 2^32 - 1 chunks (32 TiB at 8 KiB) new ones are simply not found again: that
+  // costs space, never data.
+  if (rank >= kEmpty) return;
+  slot.rank = static_cast<std::uint32_t>(rank);
+  if ((used_ + 1) * 4 > slots_.size() * 3) grow();
+  put(slot);
+}
+
+void NeighbourIndex::put(const Slot& slot) {
+  std::size_t i = home(slot.tag.data());
+  while (slots_[i].rank != kEmpty) i = i + 1 == slots_.size() ? 0 : i + 1;
+  slots_[i] = slot;
+  ++used_;
+}
+
+void NeighbourIndex::grow() {
+  std::vector<Slot> old(slots_.size() * 2);
+  old.swap(slots_);
+  used_ = 0;
+  for (const Slot& slot : old) {
+    if (slot.rank != kEmpty) put(slot);
+  }
+}
+
+std::string NeighbourIndex::snapshot_name(VersionNumber number) {
+  return fmt::format("index-{:08x}.snap", static_cast<std::uint32_t>(number));
+}
+
+Result<void> NeighbourIndex::save(io::FileSystem& files, const std::string& directory,
+                                  SeriesId series, VersionNumber number,
+                                  const base::IdRuns& live) const {
+  std::vector<Slot> kept;
+  kept.reserve(live.size());
+  for (const Slot& slot : slots_) {
+    if (slot.rank == kEmpty) continue;
+    const auto rank = live.rank(id_of(slot.rank));
+    if (!rank || *rank >= kEmpty) continue;
+    kept.push_back(slot);
+    kept.back().rank = static_cast<std::uint32_t>(*rank);
+  }
+  std::sort(kept.begin(), kept.end(), [](const Slot& a, const Slot& b) { return a.tag < b.tag; });
+  std::string runs;
+  live.encode(runs);
+  std::string out;
+  out.reserve(kHeaderBytes + runs.size() + kept.size() * sizeof(Slot) + kChecksumBytes);
+  base::ByteWriter w(out);
+  w.u32(kMagic);
+  w.u32(kSnapshotVersion);
+  w.u32(static_cast<std::uint32_t>(series));
+  w.u32(static_cast<std::uint32_t>(number));
+  w.u64(kept.size());
+  w.u64(runs.size());
+  w.text(runs);
+  for (const Slot& slot : kept) {
+    w.bytes(slot.tag);
+    w.u32(slot.rank);
+  }
+  w.u64(format::checksum64(base::as_bytes(out)));
+  return files.write_file_atomically(directory, snapshot_name(number), base::as_bytes(out));
+}
+
+Result<std::unique_ptr<NeighbourIndex>> NeighbourIndex::load(io::FileSystem& files,
+                                                             const std::string& directory,
+                                                             SeriesId series, VersionNumber number,
+                                                             VersionNumber own) {
+  constexpr std::size_t kSnapshotBytesMax = std::size_t{128} << 30;
+  VARVE_TRY_ASSIGN(const std::string bytes, files.read_file(directory + "/" + snapshot_name(number),
+                                                            kSnapshotBytesMax));
+  const Error damaged(ErrorCode::kCorrupt, directory + "/" + snapshot_name(number) + " is damaged",
+                      EIO);
+  if (bytes.size() < kHeaderBytes + kChecksumBytes) return damaged;
+  const auto body = std::string_view(bytes).substr(0, bytes.size() - kChecksumBytes);
+  if (base::load_le<std::uint64_t>(base::as_bytes(bytes).data() + body.size()) !=
+      format::checksum64(base::as_bytes(body))) {
+    return damaged;
+  }
+  base::ByteReader r(body);
+  const bool ours = r.u32() == kMagic && r.u32() == kSnapshotVersion &&
+                    r.u32() == static_cast<std::uint32_t>(series) &&
+                    r.u32() == static_cast<std::uint32_t>(number);
+  const std::uint64_t entries = r.u64();
+  const std::uint64_t run_bytes = r.u64();
+  const auto runs = r.text(run_bytes);
+  if (!ours || !r.ok() || entries > r.left() / sizeof(Slot) ||
+      entries * sizeof(Slot) != r.left()) {
+    return damaged;
+  }
+  VARVE_TRY_ASSIGN(auto base_ids, base::IdRuns::decode(runs));
+  auto index = std::make_unique<NeighbourIndex>(std::move(base_ids), own);
+  for (std::uint64_t i = 0; i < entries; ++i) {
+    Slot slot;
+    const auto tag = r.bytes(kTagBytes);
+    std::copy(tag.begin(), tag.end(), slot.tag.begin());
+    slot.rank = r.u32();
+    if (slot.rank >= index->base_.size()) return damaged;
+    index->put(slot);
+  }
+  return index;
+}
+
+}  // namespace varve::index

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The neighbour index: the chunks of the previous version and of the one being written
+// (MFDedup's neighbour-duplicate-focus index, FAST'21 §3.1).
+//
+// 24 bytes a chunk: 20 bytes of its SHA-256 and its rank, from which the id follows. A match
+// of 160 bits counts as equality, as it does in every store that names by SHA-1-sized hashes;
+// SHA-256 keeps it free of SHA-1's known collisions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "index/fingerprint_index.h"
+#include "io/file_system.h"
+#include "varve/result.h"
+
+namespace varve::index {
+
+/// An open-addressed table, ordered by fingerprint, at most 3/4 full.
+///
+/// Ranks below base.size() are positions in `base`, the previous version's chunks; those
+/// above are ordinals of the version being written.
+class NeighbourIndex final : public FingerprintIndex {
+ public:
+  /// An empty index over `base` for the version `own`; insert() fills it.
+  NeighbourIndex(base::IdRuns base, VersionNumber own);
+
+  /// Reads the snapshot that save() wrote for version `number`. kNotFound or kCorrupt: build
+  /// the index from containers instead.
+  [[nodiscard]] static Result<std::unique_ptr<NeighbourIndex>> load(io::FileSystem& files,
+                                                                    const std::string& directory,
+                                                                    SeriesId series,
+                                                                    VersionNumber number,
+                                                                    VersionNumber own);
+  /// Writes the entries whose ids are in `live` as version `number`'s snapshot, atomically
+  /// and durably. docs/FORMAT.md §8.
+  [[nodiscard]] Result<void> save(io::FileSystem& files, const std::string& directory,
+                                  SeriesId series, VersionNumber number,
+                                  const base::IdRuns& live) const;
+  [[nodiscard]] static std::string snapshot_name(VersionNumber number);
+
+  [[nodiscard]] std::optional<ChunkId> find(const Fingerprint& fingerprint) const override;
+  void insert(const Fingerprint& fingerprint, ChunkId id) override;
+  [[nodiscard]] std::size_t size() const override { return used_; }
+
+ private:
+  static constexpr std::size_t kTagBytes = 20;
+  static constexpr std::uint32_t kEmpty = 0xffffffff;
+  struct Slot {
+    std::array<std::byte, kTagBytes> tag{};
+    std::uint32_t rank = kEmpty;
+  };
+  static_assert(sizeof(Slot) == 24);
+
+  [[nodiscard]] std::size_t home(const std::byte* tag) const;
+  void put(const Slot& slot);
+  void grow();
+  [[nodiscard]] ChunkId id_of(std::uint32_t rank) const;
+
+  base::IdRuns base_;
+  VersionNumber own_;
+  std::vector<Slot> slots_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace varve::index

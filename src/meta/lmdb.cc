@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "meta/lmdb.h"
+
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/coding.h"
+
+namespace varve::meta {
+
+namespace {
+
+constexpr std::size_t kChecksumBytes = 4;
+
+MDB_val to_val(std::string_view s) {
+  return {s.size(), const_cast<char*>(s.data())};
+}
+std::string_view to_view(const MDB_val& v) {
+  return {static_cast<const char*>(v.mv_data), v.mv_size};
+}
+
+Error error_from_lmdb(int rc, const char* what) {
+  const std::string message = std::string("catalog: ") + what + ": " + mdb_strerror(rc);
+  switch (rc) {
+    case ENOSPC:
+    case EDQUOT:
+    case MDB_MAP_FULL:
+      return {ErrorCode::kNoSpace, message + "; free some space on the repository's disk", ENOSPC};
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+    case MDB_INVALID:
+    case MDB_VERSION_MISMATCH:
+      return {ErrorCode::kCorrupt, message, EIO};
+    default:
+      return {ErrorCode::kIo, message, rc > 0 ? rc : EIO};
+  }
+}
+
+std::uint32_t checksum(std::string_view key, std::string_view value) {
+  const auto seed = XXH3_64bits(key.data(), key.size());
+  return static_cast<std::uint32_t>(XXH3_64bits_withSeed(value.data(), value.size(), seed));
+}
+
+Result<std::string_view> verified(std::string_view key, std::string_view stored) {
+  if (stored.size() >= kChecksumBytes) {
+    const auto value = stored.substr(0, stored.size() - kChecksumBytes);
+    const auto sum = base::load_le<std::uint32_t>(base::as_bytes(stored).data() + value.size());
+    if (sum == checksum(key, value)) return value;
+  }
+  return Error(ErrorCode::kCorrupt, "catalog: a record's checksum is wrong; run `varve check`",
+               EIO);
+}
+
+}  // namespace
+
+Env::Env(Env&& other) noexcept
+    : env_(std::exchange(other.env_, nullptr)), tables_(std::move(other.tables_)) {}
+
+Env::~Env() {
+  if (env_ != nullptr) mdb_env_close(env_);
+}
+
+Result<Env> Env::open(const std::string& directory, const EnvOptions& options) {
+  Env env;
+  if (const int rc = mdb_env_create(&env.env_); rc != 0) return error_from_lmdb(rc, "create");
+  mdb_env_set_mapsize(env.env_, options.map_bytes);
+  mdb_env_set_maxdbs(env.env_, static_cast<MDB_dbi>(options.tables.size()));
+  mdb_env_set_maxreaders(env.env_, 1024);
+  unsigned flags = MDB_NOTLS | MDB_NORDAHEAD;
+  if (options.read_only) flags |= MDB_RDONLY;
+  int rc = mdb_env_open(env.env_, directory.c_str(), flags, 0600);
+  if (options.read_only && (rc == EROFS || rc == EACCES)) {
+    // Read-only media: nobody can write beside us, so no reader table is needed.
+    rc = mdb_env_open(env.env_, directory.c_str(), flags | MDB_NOLOCK, 0600);
+  }
+  if (rc != 0) {
+    return error_from_lmdb(rc, ("open " + directory).c_str());
+  }
+  int dead = 0;
+  mdb_reader_check(env.env_, &dead);
+  MDB_txn* txn = nullptr;
+  rc = mdb_txn_begin(env.env_, nullptr, options.read_only ? MDB_RDONLY : 0U, &txn);
+  if (rc != 0) return error_from_lmdb(rc, "open");
+  for (const char* name : options.tables) {
+    MDB_dbi dbi = 0;
+    rc = mdb_dbi_open(txn, name, options.read_only ? 0U : MDB_CREATE, &dbi);
+    if (rc != 0) {
+      mdb_txn_abort(txn);
+      return error_from_lmdb(rc == MDB_NOTFOUND ? MDB_INVALID : rc, "open a table");
+    }
+    env.tables_.push_back(dbi);
+  }
+  rc = mdb_txn_commit(txn);
+  if (rc != 0) return error_from_lmdb(rc, "open");
+  return env;
+}
+
+Txn::~Txn() {
+  if (txn_ != nullptr) mdb_txn_abort(txn_);
+}
+
+Result<std::optional<std::string_view>> Txn::get(TableIndex table, std::string_view key) const {
+  MDB_val k = to_val(key);
+  MDB_val v{};
+  const int rc = mdb_get(txn_, env_->table(table), &k, &v);
+  if (rc == MDB_NOTFOUND) return std::optional<std::string_view>();
+  if (rc != 0) return error_from_lmdb(rc, "read");
+  VARVE_TRY_ASSIGN(const auto value, verified(key, to_view(v)));
+  return std::optional(value);
+}
+
+Result<ReadTxn> ReadTxn::begin(const Env& env) {
+  MDB_txn* txn = nullptr;
+  const int rc = mdb_txn_begin(env.raw(), nullptr, MDB_RDONLY, &txn);
+  if (rc != 0) return error_from_lmdb(rc, "begin reading");
+  return ReadTxn(env, txn);
+}
+
+Result<WriteTxn> WriteTxn::begin(const Env& env) {
+  MDB_txn* txn = nullptr;
+  const int rc = mdb_txn_begin(env.raw(), nullptr, 0, &txn);
+  if (rc != 0) return error_from_lmdb(rc, "begin writing");
+  return WriteTxn(env, txn);
+}
+
+Result<void> WriteTxn::put(TableIndex table, std::string_view key, std::string_view value) {
+  MDB_val k = to_val(key);
+  MDB_val v{value.size() + kChecksumBytes, nullptr};
+  const auto sum = checksum(key, value);  // Before the put: `value` may lie in the map.
+  const std::string copy(value);
+  const int rc = mdb_put(txn_, env_->table(table), &k, &v, MDB_RESERVE);
+  if (rc != 0) return error_from_lmdb(rc, "write");
+  auto* out = static_cast<std::byte*>(v.mv_data);
+  std::memcpy(out, copy.data(), copy.size());
+  base::store_le(out + copy.size(), sum);
+  return {};
+}
+
+Result<void> WriteTxn::erase(TableIndex table, std::string_view key) {
+  MDB_val k = to_val(key);
+  const int rc = mdb_del(txn_, env_->table(table), &k, nullptr);
+  if (rc != 0 && rc != MDB_NOTFOUND) return error_from_lmdb(rc, "erase");
+  return {};
+}
+
+Result<void> WriteTxn::commit() {
+  const int rc = mdb_txn_commit(std::exchange(txn_, nullptr));
+  if (rc != 0) return error_from_lmdb(rc, "commit");
+  return {};
+}
+
+Result<Cursor> Cursor::open(const Txn& txn, TableIndex table) {
+  MDB_cursor* cursor = nullptr;
+  const int rc = mdb_cursor_open(txn.raw(), txn.env().table(table), &cursor);
+  if (rc != 0) return error_from_lmdb(rc, "open a cursor");
+  return Cursor(cursor);
+}
+
+Cursor::~Cursor() {
+  if (cursor_ != nullptr) mdb_cursor_close(cursor_);
+}
+
+Result<std::optional<KeyValue>> Cursor::get(MDB_cursor_op op, std::string_view key) {
+  MDB_val k = to_val(key);
+  MDB_val v{};
+  const int rc = mdb_cursor_get(cursor_, &k, &v, op);
+  if (rc == MDB_NOTFOUND) return std::optional<KeyValue>();
+  if (rc != 0) return error_from_lmdb(rc, "read");
+  VARVE_TRY_ASSIGN(const auto value, verified(to_view(k), to_view(v)));
+  return std::optional(KeyValue{to_view(k), value});
+}
+
+Result<std::optional<KeyValue>> Cursor::seek(std::string_view key) {
+  return key.empty() ? get(MDB_FIRST, key) : get(MDB_SET_RANGE, key);
+}
+
+Result<std::optional<KeyValue>> Cursor::seek_at_or_before(std::string_view key) {
+  VARVE_TRY_ASSIGN(auto at, get(MDB_SET_RANGE, key));
+  if (at && at->key == key) return at;
+  return get(at ? MDB_PREV : MDB_LAST, {});
+}
+
+Result<std::optional<KeyValue>> Cursor::next() { return get(MDB_NEXT, {}); }
+
+}  // namespace varve::meta

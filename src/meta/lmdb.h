@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// LMDB with ownership: environments, transactions and cursors that clean up after
+// themselves. Every value carries a checksum over its key and bytes, verified at each read.
+#pragma once
+
+#include <lmdb.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "varve/result.h"
+
+namespace varve::meta {
+
+/// Index into the list of table names that an Env was opened with.
+using TableIndex = std::size_t;
+
+struct EnvOptions {
+  std::span<const char* const> tables;
+  bool read_only = false;
+  /// Address space for the map; the file grows only as it is filled.
+  std::size_t map_bytes = std::size_t{256} << 30;
+};
+
+/// An open environment. Thread-safe. Commits are synchronous (no NOSYNC, no WRITEMAP).
+class Env {
+ public:
+  /// `directory` must exist. Missing tables are made unless read-only.
+  [[nodiscard]] static Result<Env> open(const std::string& directory, const EnvOptions& options);
+  Env(Env&& other) noexcept;
+  Env& operator=(Env&&) = delete;
+  Env(const Env&) = delete;
+  Env& operator=(const Env&) = delete;
+  ~Env();
+
+  [[nodiscard]] MDB_env* raw() const { return env_; }
+  [[nodiscard]] MDB_dbi table(TableIndex index) const { return tables_[index]; }
+
+ private:
+  Env() = default;
+  MDB_env* env_ = nullptr;
+  std::vector<MDB_dbi> tables_;
+};
+
+struct KeyValue {
+  std::string_view key;
+  std::string_view value;
+};
+
+/// What both kinds of transaction can read. Views die with the transaction, and in a
+/// WriteTxn with the next change.
+class Txn {
+ public:
+  Txn(const Txn&) = delete;
+  Txn& operator=(const Txn&) = delete;
+  Txn& operator=(Txn&&) = delete;
+
+  /// nullopt if the key is absent; kCorrupt if the value's checksum is wrong.
+  [[nodiscard]] Result<std::optional<std::string_view>> get(TableIndex table,
+                                                            std::string_view key) const;
+  [[nodiscard]] MDB_txn* raw() const { return txn_; }
+  [[nodiscard]] const Env& env() const { return *env_; }
+
+ protected:
+  Txn(const Env& env, MDB_txn* txn) : env_(&env), txn_(txn) {}
+  Txn(Txn&& other) noexcept : env_(other.env_), txn_(std::exchange(other.txn_, nullptr)) {}
+  ~Txn();
+  const Env* env_;
+  MDB_txn* txn_;
+};
+
+/// A snapshot. May move between threads, but is used by one at a time.
+class ReadTxn final : public Txn {
+ public:
+  [[nodiscard]] static Result<ReadTxn> begin(const Env& env);
+  ReadTxn(ReadTxn&&) noexcept = default;
+
+ private:
+  using Txn::Txn;
+};
+
+/// Aborts unless committed. Begin, use and commit in one thread; begin() waits for the
+/// other writer.
+class WriteTxn final : public Txn {
+ public:
+  [[nodiscard]] static Result<WriteTxn> begin(const Env& env);
+  WriteTxn(WriteTxn&&) noexcept = default;
+
+  [[nodiscard]] Result<void> put(TableIndex table, std::string_view key, std::string_view value);
+  /// No error if the key is absent.
+  [[nodiscard]] Result<void> erase(TableIndex table, std::string_view key);
+  /// When it returns without error, the changes are on disk.
+  [[nodiscard]] Result<void> commit();
+
+ private:
+  using Txn::Txn;
+};
+
+/// Walks a table in key order.
+class Cursor {
+ public:
+  [[nodiscard]] static Result<Cursor> open(const Txn& txn, TableIndex table);
+  Cursor(Cursor&& other) noexcept : cursor_(std::exchange(other.cursor_, nullptr)) {}
+  Cursor& operator=(Cursor&&) = delete;
+  Cursor(const Cursor&) = delete;
+  Cursor& operator=(const Cursor&) = delete;
+  ~Cursor();
+
+  /// The first entry whose key is >= `key`; nullopt past the end.
+  [[nodiscard]] Result<std::optional<KeyValue>> seek(std::string_view key);
+  /// The last entry whose key is <= `key`.
+  [[nodiscard]] Result<std::optional<KeyValue>> seek_at_or_before(std::string_view key);
+  [[nodiscard]] Result<std::optional<KeyValue>> next();
+
+ private:
+  explicit Cursor(MDB_cursor* cursor) : cursor_(cursor) {}
+  [[nodiscard]] Result<std::optional<KeyValue>> get(MDB_cursor_op op, std::string_view key);
+  MDB_cursor* cursor_;
+};
+
+/// Calls `visit(key, value)` for every entry whose key starts with `prefix`, in key order.
+/// `visit` returns Result<bool>: false stops.
+template <typename Visit>
+[[nodiscard]] Result<void> for_each_prefix(const Txn& txn, TableIndex table,
+                                           std::string_view prefix, Visit&& visit) {
+  VARVE_TRY_ASSIGN(auto cursor, Cursor::open(txn, table));
+  VARVE_TRY_ASSIGN(auto entry, cursor.seek(prefix));
+  while (entry && entry->key.starts_with(prefix)) {
+    VARVE_TRY_ASSIGN(const bool more, visit(entry->key, entry->value));
+    if (!more) break;
+    VARVE_TRY_ASSIGN(entry, cursor.next());
+  }
+  return {};
+}
+
+}  // namespace varve::meta

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every table of Varve's two LMDB environments, on one page. Numbers in keys are big-endian,
+// so that keys sort as their numbers do; values are written by the coding rules of
+// docs/FORMAT.md. Every value is followed by 4 bytes of checksum (meta/lmdb.h).
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "base/coding.h"
+#include "meta/lmdb.h"
+#include "varve/types.h"
+
+namespace varve::meta {
+
+/// REPO/catalog: everything about sealed versions, and where every chunk is.
+namespace catalog {
+enum Table : TableIndex {
+  kSeries = 0,     ///< series u32 -> SeriesRecord
+  kVersions,       ///< series u32, number u32 -> VersionRecord
+  kNodes,          ///< series u32, node id 16 -> ObjectRecord of a directory page
+  kRecipes,        ///< series u32, node id 16 -> ObjectRecord of a recipe
+  kContainers,     ///< series u32, container u32 -> ContainerRecord
+  kLocations,      ///< series u32, first chunk id u64 -> LocationRecord
+  kVersionChunks,  ///< series u32, number u32 -> the chunk ids it refers to (base::IdRuns)
+};
+inline constexpr std::array<const char*, 7> kTables = {
+    "series", "versions", "nodes", "recipes", "containers", "locations", "version_chunks"};
+}  // namespace catalog
+
+/// REPO/staging/SERIES/overlay: the mutable tree of a series' open version. Removed when
+/// the version is sealed.
+namespace overlay {
+enum Table : TableIndex {
+  kState = 0,  ///< "next_ino" -> u64
+  kInodes,     ///< ino u64 -> OpenInode
+  kDirents,    ///< parent ino u64, name -> ino u64
+  kTails,      ///< ino u64 -> bytes of a file after its recipe, not yet cut into chunks
+};
+inline constexpr std::array<const char*, 4> kTables = {"state", "inodes", "dirents", "tails"};
+}  // namespace overlay
+
+inline std::string series_key(SeriesId series) {
+  return base::be32(static_cast<std::uint32_t>(series));
+}
+inline std::string version_key(SeriesId series, VersionNumber number) {
+  return series_key(series) + base::be32(static_cast<std::uint32_t>(number));
+}
+inline std::string container_key(SeriesId series, std::uint32_t container) {
+  return series_key(series) + base::be32(container);
+}
+inline std::string location_key(SeriesId series, ChunkId first) {
+  return series_key(series) + base::be64(first.value);
+}
+inline std::string object_key(SeriesId series, std::string_view id) {
+  return series_key(series).append(id);
+}
+inline std::string ino_key(std::uint64_t ino) { return base::be64(ino); }
+inline std::string dirent_key(std::uint64_t parent, std::string_view name) {
+  return base::be64(parent).append(name);
+}
+
+}  // namespace varve::meta

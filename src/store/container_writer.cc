@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/container_writer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/assert.h"
+#include "base/log.h"
+
+namespace varve::store {
+
+namespace {
+constexpr std::size_t kHeadBufferBytes = 1U << 20;
+// A container of very compressible data is written before it is full, so that the raw
+// frames that wait for it in memory stay bounded.
+constexpr std::size_t kContainerRawBytesMax = 16U << 20;
+
+std::size_t padded(std::size_t bytes) {
+  return (bytes + format::kContainerAlignment - 1) & ~(format::kContainerAlignment - 1);
+}
+}  // namespace
+
+ContainerWriter::ContainerWriter(io::FileSystem& files, base::ThreadPool& compressors,
+                                 ContainerWriterOptions options,
+                                 std::function<void(WrittenContainer)> on_written)
+    : files_(files),
+      compressors_(compressors),
+      options_(std::move(options)),
+      on_written_(std::move(on_written)),
+      data_(format::kContainerBytesMax),
+      head_buffer_(kHeadBufferBytes),
+      next_container_(options_.next_container),
+      segment_(options_.segment),
+      segment_offset_(options_.segment_offset) {
+  head_.series = options_.series;
+  thread_ = std::thread([this] {
+    base::name_this_thread("varve-container");
+    work();
+  });
+}
+
+ContainerWriter::~ContainerWriter() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  work_ready_.notify_all();
+  thread_.join();
+  // After an error frames may still be with the compressors, which refer to this writer.
+  std::unique_lock lock(mutex_);
+  work_ready_.wait(lock, [&] {
+    return std::all_of(unwritten_.begin(), unwritten_.end(),
+                       [](const FramePtr& frame) { return frame->encoded_done; });
+  });
+}
+
+Result<void> ContainerWriter::append(ChunkId id, const Fingerprint& fingerprint,
+                                     std::span<const std::byte> raw) {
+  VARVE_ASSERT(!raw.empty() && raw.size() <= format::kFrameRawBytesMax);
+  std::unique_lock lock(mutex_);
+  if (error_) VARVE_TRY(retry(lock));
+  progress_.wait(lock, [&] { return waiting_bytes_ < options_.waiting_bytes_max || error_; });
+  if (error_) return *error_;
+  if (open_frame_ && open_frame_->raw.size() + raw.size() > format::kFrameRawBytesMax) {
+    close_frame(lock);
+  }
+  if (!open_frame_) {
+    open_frame_ = std::make_shared<Frame>();
+    open_frame_->raw.reserve(format::kFrameRawBytesMax);
+  }
+  format::ChunkEntry entry;
+  entry.id = id;
+  entry.fingerprint = fingerprint;
+  entry.raw_bytes = static_cast<std::uint32_t>(raw.size());
+  open_frame_->chunks.push_back(entry);
+  open_frame_->offsets.push_back(static_cast<std::uint32_t>(open_frame_->raw.size()));
+  open_frame_->raw.insert(open_frame_->raw.end(), raw.begin(), raw.end());
+  return {};
+}
+
+void ContainerWriter::close_frame(std::unique_lock<std::mutex>& lock) {
+  VARVE_ASSERT(lock.owns_lock());
+  FramePtr frame = std::move(open_frame_);
+  waiting_bytes_ += frame->raw.size();
+  ++frames_closed_;
+  unwritten_.push_back(frame);
+  compressors_.run([this, frame] { encode(frame); });
+}
+
+void ContainerWriter::encode(const FramePtr& frame) {
+  auto encoded = format::compress_frame(frame->raw, options_.codec, options_.zstd_level);
+  const auto sum = format::checksum64(encoded.codec == Codec::kNone
+                                          ? std::span<const std::byte>(frame->raw)
+                                          : std::span<const std::byte>(encoded.stored));
+  const std::lock_guard lock(mutex_);
+  frame->encoded = std::move(encoded);
+  frame->checksum = sum;
+  frame->encoded_done = true;
+  work_ready_.notify_all();
+}
+
+std::optional<std::vector<std::byte>> ContainerWriter::read_unwritten(ChunkId id) {
+  const std::lock_guard lock(mutex_);
+  const auto copy_from = [&](const Frame& frame) -> std::optional<std::vector<std::byte>> {
+    const auto& chunks = frame.chunks;
+    const auto it = std::lower_bound(
+        chunks.begin(), chunks.end(), id,
+        [](const format::ChunkEntry& entry, ChunkId wanted) { return entry.id < wanted; });
+    if (it == chunks.end() || it->id != id) return std::nullopt;
+    const auto from = frame.raw.begin() + frame.offsets[static_cast<std::size_t>(
+                                              it - chunks.begin())];
+    return std::vector<std::byte>(from, from + it->raw_bytes);
+  };
+  if (open_frame_ && open_frame_->chunks.front().id <= id) return copy_from(*open_frame_);
+  const auto after = std::upper_bound(
+      unwritten_.begin(), unwritten_.end(), id,
+      [](ChunkId wanted, const FramePtr& frame) { return wanted < frame->chunks.front().id; });
+  if (after == unwritten_.begin()) return std::nullopt;
+  return copy_from(**std::prev(after));
+}
+
+Result<void> ContainerWriter::flush() {
+  std::unique_lock lock(mutex_);
+  if (error_) VARVE_TRY(retry(lock));
+  if (open_frame_) close_frame(lock);
+  const auto target = frames_closed_;
+  flush_to_ = std::max(flush_to_, target);
+  work_ready_.notify_all();
+  progress_.wait(lock, [&] { return frames_written_ >= target || error_; });
+  if (error_) return *error_;
+  return {};
+}
+
+Result<void> ContainerWriter::sync() {
+  const std::lock_guard one(sync_mutex_);
+  VARVE_TRY(flush());
+  std::map<std::uint32_t, std::uint64_t> segments;
+  {
+    const std::lock_guard lock(mutex_);
+    segments = unsynced_;
+  }
+  for (const auto& [segment, end] : segments) {
+    VARVE_TRY_ASSIGN(auto file, files_.open(options_.directory + "/" + segment_name(segment),
+                                            io::OpenMode::kReadWrite));
+    VARVE_TRY(file->sync());
+  }
+  if (!segments.empty()) VARVE_TRY(files_.sync_directory(options_.directory));
+  const std::lock_guard lock(mutex_);
+  for (const auto& synced : segments) {
+    const auto it = unsynced_.find(synced.first);
+    if (it->second == synced.second) unsynced_.erase(it);  // Else it has grown since.
+  }
+  return {};
+}
+
+std::uint64_t ContainerWriter::stored_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return stored_bytes_;
+}
+
+Result<void> ContainerWriter::retry(std::unique_lock<std::mutex>& lock) {
+  const auto seen = attempts_;
+  retry_wanted_ = true;
+  work_ready_.notify_all();
+  progress_.wait(lock, [&] { return attempts_ != seen || !error_; });
+  if (error_) return *error_;
+  return {};
+}
+
+void ContainerWriter::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    const auto frame_ready = [&] {
+      return packed_ < unwritten_.size() && unwritten_[packed_]->encoded_done;
+    };
+    const auto flush_due = [&] {
+      return !head_.frames.empty() && frames_written_ + packed_ >= flush_to_ &&
+             frames_written_ < flush_to_;
+    };
+    work_ready_.wait(lock, [&] { return frame_ready() || flush_due() || stopping_; });
+    if (flush_due()) {
+      write_container(lock);
+      continue;
+    }
+    if (frame_ready()) {
+      const FramePtr frame = unwritten_[packed_];
+      if (!fits(*frame)) {
+        write_container(lock);
+        if (!head_.frames.empty()) return;  // Stopped in the error state.
+      }
+      lock.unlock();
+      pack(*frame);
+      lock.lock();
+      ++packed_;
+      continue;
+    }
+    if (packed_ < unwritten_.size()) {
+      // Stopping while compressors still work: they hold a reference to this writer.
+      work_ready_.wait(lock, frame_ready);
+      continue;
+    }
+    return;
+  }
+}
+
+bool ContainerWriter::fits(const Frame& frame) const {
+  if (head_.frames.empty()) return true;
+  if (packed_raw_ + frame.raw.size() > kContainerRawBytesMax) return false;
+  const std::size_t stored = frame.encoded.codec == Codec::kNone ? frame.raw.size()
+                                                                 : frame.encoded.stored.size();
+  std::size_t runs = id_runs_;
+  ChunkId expected = head_.chunks.back().id.plus(1);
+  for (const auto& chunk : frame.chunks) {
+    runs += chunk.id == expected ? 0 : 1;
+    expected = chunk.id.plus(1);
+  }
+  const std::size_t head = format::container_head_bytes(
+      head_.frames.size() + 1, head_.chunks.size() + frame.chunks.size(), runs);
+  return head + padded(data_used_ + stored) <= format::kContainerBytesMax;
+}
+
+void ContainerWriter::pack(Frame& frame) {
+  const bool raw = frame.encoded.codec == Codec::kNone;
+  const auto stored = raw ? std::span<const std::byte>(frame.raw)
+                          : std::span<const std::byte>(frame.encoded.stored);
+  std::memcpy(data_.data() + data_used_, stored.data(), stored.size());
+  data_used_ += stored.size();
+  format::FrameEntry entry;
+  entry.chunk_count = static_cast<std::uint32_t>(frame.chunks.size());
+  entry.stored_bytes = static_cast<std::uint32_t>(stored.size());
+  entry.raw_bytes = static_cast<std::uint32_t>(frame.raw.size());
+  entry.codec = frame.encoded.codec;
+  entry.checksum = frame.checksum;
+  head_.frames.push_back(entry);
+  for (const auto& chunk : frame.chunks) {
+    const bool follows = !head_.chunks.empty() && head_.chunks.back().id.plus(1) == chunk.id;
+    id_runs_ += follows ? 0 : 1;
+    head_.chunks.push_back(chunk);
+  }
+  packed_raw_ += frame.raw.size();
+  frame.encoded.stored = {};
+}
+
+// Tries until it works. Returns with an unwritten container only when stopping in the
+// error state: then what was never synced is lost, as after a crash.
+void ContainerWriter::write_container(std::unique_lock<std::mutex>& lock) {
+  while (true) {
+    lock.unlock();
+    auto written = write_container_once();
+    lock.lock();
+    ++attempts_;
+    if (written) break;
+    error_ = std::move(written).error();
+    progress_.notify_all();
+    if (stopping_) return;
+    retry_wanted_ = false;
+    work_ready_.wait(lock, [&] { return retry_wanted_ || stopping_; });
+  }
+  error_.reset();
+  retry_wanted_ = false;
+  for (std::size_t i = 0; i < packed_; ++i) {
+    waiting_bytes_ -= unwritten_.front()->raw.size();
+    unwritten_.pop_front();
+  }
+  frames_written_ += packed_;
+  packed_ = 0;
+  progress_.notify_all();
+}
+
+Result<void> ContainerWriter::check_reserve() {
+  // Room is kept for the catalog, so that syncing, sealing and deleting still work when the
+  // disk is full: 1 % of it, from 8 to 256 MiB.
+  VARVE_TRY_ASSIGN(const SpaceInfo space, files_.space(options_.directory));
+  const std::uint64_t total = space.blocks * space.block_bytes;
+  const std::uint64_t available = space.blocks_available * space.block_bytes;
+  const auto reserve = std::clamp<std::uint64_t>(total / 100, 8ULL << 20, 256ULL << 20);
+  if (available < reserve + format::kContainerBytesMax) {
+    return Error(ErrorCode::kNoSpace,
+                 "the repository's disk is full; free some space, then go on writing", ENOSPC);
+  }
+  return {};
+}
+
+Result<void> ContainerWriter::open_segment() {
+  if (segment_offset_ >= kSegmentBytesMax) {
+    file_.reset();
+    ++segment_;
+    segment_offset_ = 0;
+  }
+  if (file_) return {};
+  const auto path = options_.directory + "/" + segment_name(segment_);
+  VARVE_TRY_ASSIGN(file_, files_.open(path, io::OpenMode::kWriteDirect));
+  return file_->truncate(segment_offset_);
+}
+
+Result<void> ContainerWriter::write_container_once() {
+  VARVE_TRY(check_reserve());
+  VARVE_TRY(open_segment());
+  head_.number = next_container_;
+  const std::string encoded = format::encode_container_head(head_);
+  VARVE_ASSERT(encoded.size() <= head_buffer_.size());
+  std::memcpy(head_buffer_.data(), encoded.data(), encoded.size());
+  const std::size_t data_padded = padded(data_used_);
+  std::memset(data_.data() + data_used_, 0, data_padded - data_used_);
+  VARVE_TRY(file_->write_at(segment_offset_ + encoded.size(), data_.span().first(data_padded)));
+  VARVE_TRY(file_->write_at(segment_offset_, head_buffer_.span().first(encoded.size())));
+
+  WrittenContainer written;
+  auto& record = written.record;
+  record.number = next_container_;
+  record.segment = segment_;
+  record.offset = segment_offset_;
+  record.head_bytes = head_.head_bytes;
+  record.data_bytes = head_.data_bytes;
+  record.chunks = static_cast<std::uint32_t>(head_.chunks.size());
+  record.raw_bytes = head_.raw_bytes;
+  for (const auto& chunk : head_.chunks) {
+    auto& ids = written.ids;
+    if (ids.empty() || ids.back().first.plus(ids.back().count) != chunk.id) {
+      ids.push_back({chunk.id, 0});
+      written.run_raw_bytes.push_back(0);
+    }
+    ++ids.back().count;
+    written.run_raw_bytes.back() += chunk.raw_bytes;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    stored_bytes_ += encoded.size() + data_padded;
+    unsynced_[segment_] = record.end();
+  }
+  segment_offset_ += encoded.size() + data_padded;
+  ++next_container_;
+  head_.frames.clear();
+  head_.chunks.clear();
+  id_runs_ = 0;
+  data_used_ = 0;
+  packed_raw_ = 0;
+  on_written_(std::move(written));
+  return {};
+}
+
+}  // namespace varve::store

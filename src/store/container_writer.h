@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packs chunks into frames, frames into containers, and writes containers to segments on a
+// thread of its own.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "base/thread_pool.h"
+#include "format/container.h"
+#include "io/file_system.h"
+#include "store/segment_files.h"
+#include "varve/options.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::store {
+
+struct ContainerWriterOptions {
+  SeriesId series{};
+  std::string directory;            ///< Of the segments; must exist.
+  std::uint32_t next_container = 0;
+  std::uint32_t segment = 0;        ///< Written from `segment_offset` on; what follows is cut.
+  std::uint64_t segment_offset = 0;
+  Codec codec = Codec::kNone;
+  int zstd_level = 1;
+  /// Raw bytes that may wait in memory before append() waits for the disk.
+  std::size_t waiting_bytes_max = 32U << 20;
+};
+
+/// A container that was written, but maybe not yet synced.
+struct WrittenContainer {
+  ContainerRecord record;
+  std::vector<base::IdRun> ids;             ///< In the order of the chunk table.
+  std::vector<std::uint64_t> run_raw_bytes; ///< Of each of `ids`.
+};
+
+/// Thread-safe.
+///
+/// A full disk does not lose what was taken: the container waits in memory, append()
+/// answers kNoSpace, and each further call tries again. Other write errors stay.
+class ContainerWriter {
+ public:
+  /// `on_written` runs on the writer's thread before the container's chunks cease to be
+  /// readable by read_unwritten(). `files` and `compressors` must outlive the writer.
+  ContainerWriter(io::FileSystem& files, base::ThreadPool& compressors,
+                  ContainerWriterOptions options,
+                  std::function<void(WrittenContainer)> on_written);
+  ContainerWriter(const ContainerWriter&) = delete;
+  ContainerWriter& operator=(const ContainerWriter&) = delete;
+  ~ContainerWriter();
+
+  /// Ids must ascend. `raw` is copied.
+  [[nodiscard]] Result<void> append(ChunkId id, const Fingerprint& fingerprint,
+                                    std::span<const std::byte> raw);
+
+  /// The chunk's raw bytes, if it is still in memory.
+  [[nodiscard]] std::optional<std::vector<std::byte>> read_unwritten(ChunkId id);
+
+  /// Everything that was appended before is in the segment files, not synced.
+  [[nodiscard]] Result<void> flush();
+  /// flush(), and the segment files are on disk.
+  [[nodiscard]] Result<void> sync();
+
+  [[nodiscard]] std::uint64_t stored_bytes() const;
+
+ private:
+  struct Frame {
+    std::vector<format::ChunkEntry> chunks;
+    std::vector<std::byte> raw;
+    std::vector<std::uint32_t> offsets;
+    format::EncodedFrame encoded;
+    bool encoded_done = false;
+    std::uint64_t checksum = 0;
+  };
+  using FramePtr = std::shared_ptr<Frame>;
+
+  void close_frame(std::unique_lock<std::mutex>& lock);
+  void encode(const FramePtr& frame);
+  void work();
+  [[nodiscard]] bool fits(const Frame& frame) const;
+  void pack(Frame& frame);
+  void write_container(std::unique_lock<std::mutex>& lock);
+  [[nodiscard]] Result<void> write_container_once();
+  [[nodiscard]] Result<void> check_reserve();
+  [[nodiscard]] Result<void> open_segment();
+  /// In the error state: asks for another attempt and returns its outcome.
+  [[nodiscard]] Result<void> retry(std::unique_lock<std::mutex>& lock);
+
+  io::FileSystem& files_;
+  base::ThreadPool& compressors_;
+  const ContainerWriterOptions options_;
+  const std::function<void(WrittenContainer)> on_written_;
+
+  mutable std::mutex mutex_;  // Guards what follows, up to the next comment.
+  std::condition_variable work_ready_;
+  std::condition_variable progress_;
+  FramePtr open_frame_;
+  std::deque<FramePtr> unwritten_;   // Closed frames, ascending; front ones may be packed.
+  std::size_t packed_ = 0;           // How many of them are in the container being built.
+  std::size_t waiting_bytes_ = 0;
+  std::uint64_t frames_closed_ = 0;
+  std::uint64_t frames_written_ = 0;
+  std::uint64_t flush_to_ = 0;       // Frames up to this count must be written out.
+  std::optional<Error> error_;
+  std::uint64_t attempts_ = 0;
+  bool retry_wanted_ = false;
+  bool stopping_ = false;
+  std::uint64_t stored_bytes_ = 0;
+  std::map<std::uint32_t, std::uint64_t> unsynced_;  // Segment -> where it ended.
+
+  std::mutex sync_mutex_;  // One sync at a time; taken before mutex_.
+
+  // Only the writer's thread touches these.
+  format::ContainerHead head_;
+  std::size_t id_runs_ = 0;
+  std::size_t data_used_ = 0;
+  std::size_t packed_raw_ = 0;
+  base::AlignedBuffer data_;
+  base::AlignedBuffer head_buffer_;
+  std::uint32_t next_container_;
+  std::uint32_t segment_;
+  std::uint64_t segment_offset_;
+  std::unique_ptr<io::File> file_;
+  std::thread thread_;
+};
+
+}  // namespace varve::store

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/segment_files.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "base/coding.h"
+
+namespace varve::store {
+
+namespace {
+std::uint64_t padded(std::uint64_t bytes) {
+  return (bytes + format::kContainerAlignment - 1) & ~(format::kContainerAlignment - 1);
+}
+}  // namespace
+
+std::uint64_t ContainerRecord::end() const { return offset + head_bytes + padded(data_bytes); }
+
+std::string ContainerRecord::encode() const {
+  std::string out;
+  base::ByteWriter w(out);
+  w.varint(segment);
+  w.varint(offset / format::kContainerAlignment);
+  w.varint(head_bytes / format::kContainerAlignment);
+  w.varint(data_bytes);
+  w.varint(chunks);
+  w.varint(raw_bytes);
+  return out;
+}
+
+Result<ContainerRecord> ContainerRecord::decode(std::uint32_t number, std::string_view bytes) {
+  base::ByteReader r(bytes);
+  const std::uint64_t segment = r.varint();
+  const std::uint64_t offset = r.varint();
+  const std::uint64_t head = r.varint();
+  const std::uint64_t data = r.varint();
+  const std::uint64_t chunks = r.varint();
+  const std::uint64_t raw = r.varint();
+  constexpr std::uint64_t kPages = format::kContainerBytesMax / format::kContainerAlignment;
+  if (!r.done() || segment > 0xffffffffU || offset > (1ULL << 40) || head == 0 || head > kPages ||
+      data > format::kContainerBytesMax ||
+      head * format::kContainerAlignment + data > format::kContainerBytesMax ||
+      chunks > format::kContainerBytesMax || raw > (1ULL << 40)) {
+    return Error(ErrorCode::kCorrupt, fmt::format("catalog: container {} has a bad record", number),
+                 EIO);
+  }
+  ContainerRecord record;
+  record.number = number;
+  record.segment = static_cast<std::uint32_t>(segment);
+  record.offset = offset * format::kContainerAlignment;
+  record.head_bytes = static_cast<std::uint32_t>(head * format::kContainerAlignment);
+  record.data_bytes = static_cast<std::uint32_t>(data);
+  record.chunks = static_cast<std::uint32_t>(chunks);
+  record.raw_bytes = raw;
+  return record;
+}
+
+std::string segment_name(std::uint32_t segment) { return fmt::format("{:08x}.seg", segment); }
+
+std::string SegmentReader::describe(const ContainerRecord& record) const {
+  return fmt::format("{}/{} container {} at offset {}", directory_, segment_name(record.segment),
+                     record.number, record.offset);
+}
+
+Result<std::shared_ptr<io::File>> SegmentReader::file(std::uint32_t segment) {
+  const std::lock_guard lock(mutex_);
+  if (const auto it = open_.find(segment); it != open_.end()) return it->second;
+  VARVE_TRY_ASSIGN(auto opened,
+                   files_.open(directory_ + "/" + segment_name(segment), io::OpenMode::kRead));
+  if (open_.size() >= kOpenFilesMax) open_.erase(open_.begin());
+  std::shared_ptr<io::File> shared = std::move(opened);
+  open_[segment] = shared;
+  return shared;
+}
+
+Result<format::ContainerHead> SegmentReader::read_head(SeriesId series,
+                                                       const ContainerRecord& record) {
+  std::vector<std::byte> bytes(record.head_bytes);
+  VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
+  VARVE_TRY_ASSIGN(const std::size_t got, segment->read_at(record.offset, bytes));
+  if (got != bytes.size()) {
+    return Error(ErrorCode::kCorrupt, describe(record) + ": the file ends inside the head", EIO);
+  }
+  auto head = format::decode_container_head(bytes);
+  if (!head) return std::move(head).error().with_context(describe(record));
+  if (head->series != series || head->number != record.number ||
+      head->head_bytes != record.head_bytes || head->data_bytes != record.data_bytes) {
+    return Error(ErrorCode::kCorrupt, describe(record) + ": another container stands here", EIO);
+  }
+  return head;
+}
+
+Result<void> SegmentReader::read_data(const ContainerRecord& record, std::uint32_t offset,
+                                      std::span<std::byte> out) {
+  if (offset > record.data_bytes || out.size() > record.data_bytes - offset) {
+    return Error(ErrorCode::kCorrupt, describe(record) + ": a frame lies outside it", EIO);
+  }
+  VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
+  VARVE_TRY_ASSIGN(const std::size_t got,
+                   segment->read_at(record.offset + record.head_bytes + offset, out));
+  if (got != out.size()) {
+    return Error(ErrorCode::kCorrupt, describe(record) + ": the file ends inside the data", EIO);
+  }
+  return {};
+}
+
+}  // namespace varve::store
