@@ -23,6 +23,7 @@
 #include <functional>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "varve/result.h"
 
@@ -57,6 +58,9 @@ int fail(const Error& error);
 
 /// Prints "varve: MESSAGE" to stderr, unless -q was given.
 void note(const Context& context, const std::string& message);
+
+/// Prints each problem as a message of its own, -q or not.
+void report_problems(const std::vector<std::string>& problems);
 
 /// `positionals` are a command's required arguments in order, REPO first. Where the last one
 /// is missing and VARVE_REPO is set, all move one place on and the first becomes VARVE_REPO.

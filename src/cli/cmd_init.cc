@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cli/command.h"
+#include "varve/repository.h"
+
+namespace varve::cli {
+namespace {
+
+struct Options {
+  std::string repository;
+  std::string compression = "zstd:1";
+  std::string chunker = "gear16";
+  std::string chunk_size = "8K";
+};
+
+constexpr int kZstdLevelMax = 19;
+
+Result<void> parse_compression(std::string_view text, RepositoryParameters& parameters) {
+  if (text == "none") {
+    parameters.codec = Codec::kNone;
+    return {};
+  }
+  parameters.codec = Codec::kZstd;
+  if (text == "zstd") return {};
+  constexpr std::string_view kPrefix = "zstd:";
+  if (text.starts_with(kPrefix)) {
+    const std::string_view level = text.substr(kPrefix.size());
+    const char* end = level.data() + level.size();
+    const auto [stop, failure] = std::from_chars(level.data(), end, parameters.zstd_level);
+    if (failure == std::errc() && stop == end && parameters.zstd_level >= 1 &&
+        parameters.zstd_level <= kZstdLevelMax) {
+      return {};
+    }
+  }
+  return Error(ErrorCode::kInvalid, "--compression is none, zstd or zstd:LEVEL with LEVEL 1 to 19");
+}
+
+int run_init(Options options, const Context& context) {
+  if (const auto given = take_repository({&options.repository}); !given) {
+    return fail(given.error());
+  }
+  RepositoryParameters parameters;
+  if (const auto parsed = parse_compression(options.compression, parameters); !parsed) {
+    return fail(parsed.error());
+  }
+  parameters.chunker = options.chunker;
+  // The smallest chunk is a quarter of the average, the largest eight times as big.
+  parameters.chunk_bytes_avg = options.chunk_size == "4K"    ? 4096
+                               : options.chunk_size == "16K" ? 16384
+                                                             : 8192;
+  parameters.chunk_bytes_min = parameters.chunk_bytes_avg / 4;
+  parameters.chunk_bytes_max = parameters.chunk_bytes_avg * 8;
+  if (const auto made = Repository::create(options.repository, parameters); !made) {
+    return fail(made.error());
+  }
+  note(context, "made a repository in " + options.repository);
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_init_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  auto* command = app.add_subcommand("init", "Make a repository in an empty or new folder");
+  command->add_option("REPO", options->repository, kRepositoryHelp);
+  command->add_option("--compression", options->compression,
+                      "none, zstd or zstd:LEVEL, LEVEL from 1 (fast, default) to 19 (small)");
+  command->add_option("--chunker", options->chunker, "How files are cut into chunks")
+      ->check(CLI::IsMember({"gear16", "fastcdc2020"}))
+      ->capture_default_str();
+  command->add_option("--chunk-size", options->chunk_size, "Average size of a chunk")
+      ->check(CLI::IsMember({"4K", "8K", "16K"}))
+      ->capture_default_str();
+  command->callback([options, &context] {
+    context.run = [options, &context] { return run_init(*options, context); };
+  });
+}
+
+}  // namespace varve::cli

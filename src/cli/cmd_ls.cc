@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/repository_access.h"
+#include "cli/version_path.h"
+
+namespace varve::cli {
+namespace {
+
+constexpr std::size_t kListBatch = 1024;
+
+struct Options {
+  std::string repository;
+  std::string path;
+  bool details = false;
+  bool json = false;
+  bool exact = false;
+};
+
+struct Listed {
+  std::uint64_t position = 0;
+  std::string name;
+  SealedEntry entry;
+};
+
+/// Names go as they are to files and programs, escaped to a terminal.
+std::string name_text(const std::string& name) {
+  return ::isatty(STDOUT_FILENO) == 1 ? printable(name) : name;
+}
+
+const char* type_text(std::uint32_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFREG:
+      return "file";
+    case S_IFDIR:
+      return "directory";
+    case S_IFLNK:
+      return "symlink";
+    case S_IFBLK:
+      return "block device";
+    case S_IFCHR:
+      return "character device";
+    case S_IFIFO:
+      return "fifo";
+    case S_IFSOCK:
+      return "socket";
+    default:
+      return "unknown";
+  }
+}
+
+/// Prints the versions of one series.
+Result<void> list_series(Repository& repository, const SeriesInfo& series, const Options& options,
+                         std::vector<std::vector<std::string>>& rows) {
+  VARVE_TRY_ASSIGN(const auto versions, repository.versions(series.id));
+  if (versions.empty() && !options.json) rows.push_back({name_text(series.name) + "/"});
+  if (versions.empty() && options.json) {
+    nlohmann::json object;
+    put_name(object, "series", series.name);
+    print_json(object);
+  }
+  for (const VersionInfo& version : versions) {
+    const bool sealed = version.state == VersionState::kSealed;
+    if (options.json) {
+      nlohmann::json object{{"state", sealed ? "sealed" : "open"},
+                            {"opened_at", iso_time(version.opened_at)},
+                            {"entries", version.entries},
+                            {"logical_bytes", version.logical_bytes},
+                            {"unique_bytes", version.unique_bytes}};
+      put_name(object, "series", version.series_name);
+      put_name(object, "name", version.name);
+      if (sealed) object["sealed_at"] = iso_time(version.sealed_at);
+      print_json(object);
+      continue;
+    }
+    std::vector<std::string> row{name_text(version.series_name + "/" + version.name)};
+    if (options.details) {
+      row.insert(row.end(), {sealed ? time_text(version.sealed_at) : "open",
+                             fmt::format("{} entries", version.entries),
+                             size_text(version.logical_bytes, options.exact),
+                             size_text(version.unique_bytes, options.exact) + " new"});
+    }
+    rows.push_back(std::move(row));
+  }
+  return {};
+}
+
+Result<void> print_entry_json(VersionReader& reader, const std::string& name,
+                              const SealedEntry& entry) {
+  const Attributes& a = entry.attributes;
+  nlohmann::json object{{"type", type_text(a.mode)},
+                        {"mode", fmt::format("{:04o}", a.mode & 07777)},
+                        {"uid", a.uid},
+                        {"gid", a.gid},
+                        {"nlink", a.nlink},
+                        {"size", a.size},
+                        {"data_bytes", a.data_bytes},
+                        {"mtime", iso_time(a.mtime)}};
+  put_name(object, "name", name);
+  if (S_ISLNK(a.mode)) {
+    VARVE_TRY_ASSIGN(const std::string target, reader.read_link(entry.rank));
+    put_name(object, "target", target);
+  }
+  if (S_ISBLK(a.mode) || S_ISCHR(a.mode)) {
+    object["rdev"] = fmt::format("{}:{}", major(a.rdev), minor(a.rdev));
+  }
+  print_json(object);
+  return {};
+}
+
+Result<std::vector<std::string>> details_row(VersionReader& reader, const std::string& name,
+                                             const SealedEntry& entry, bool exact) {
+  const Attributes& a = entry.attributes;
+  std::string text = name_text(name);
+  if (S_ISLNK(a.mode)) {
+    VARVE_TRY_ASSIGN(const std::string target, reader.read_link(entry.rank));
+    text += " -> " + name_text(target);
+  }
+  const bool device = S_ISBLK(a.mode) || S_ISCHR(a.mode);
+  return std::vector<std::string>{
+      mode_text(a.mode),
+      std::to_string(a.nlink),
+      std::to_string(a.uid),
+      std::to_string(a.gid),
+      device ? fmt::format("{}, {}", major(a.rdev), minor(a.rdev)) : size_text(a.size, exact),
+      time_text(a.mtime),
+      text};
+}
+
+Result<void> print_batch(VersionReader& reader, const std::vector<Listed>& batch,
+                         const Options& options) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Listed& item : batch) {
+    if (options.json) {
+      VARVE_TRY(print_entry_json(reader, item.name, item.entry));
+    } else if (options.details) {
+      VARVE_TRY_ASSIGN(auto row, details_row(reader, item.name, item.entry, options.exact));
+      rows.push_back(std::move(row));
+    } else {
+      print(name_text(item.name) + "\n");
+    }
+  }
+  print(table(rows, "lrrrrll"));
+  return {};
+}
+
+Result<void> list_files(Repository& repository, const VersionPath& path, const Options& options) {
+  VARVE_TRY_ASSIGN(const VersionInfo info, find_version(repository, path));
+  VARVE_TRY_ASSIGN(const auto reader, repository.reader(info.series, info.number));
+  VARVE_TRY_ASSIGN(SealedEntry entry, reader->get(0));
+  std::string name;
+  for (std::size_t at = 0; at < path.path.size();) {
+    const std::size_t end = std::min(path.path.find('/', at), path.path.size());
+    name = path.path.substr(at, end - at);
+    at = end + 1;
+    auto found = reader->lookup(entry.rank, name);
+    if (!found) return std::move(found).error().with_context(options.path);
+    entry = *found;
+  }
+  if (!S_ISDIR(entry.attributes.mode)) return print_batch(*reader, {{0, name, entry}}, options);
+  std::vector<Listed> batch;
+  std::uint64_t after = 0;
+  do {
+    batch.clear();
+    VARVE_TRY(reader->list(
+        entry.rank, after,
+        [&](std::uint64_t position, std::string_view entry_name, const SealedEntry& listed) {
+          batch.push_back({position, std::string(entry_name), listed});
+          return batch.size() < kListBatch;
+        }));
+    VARVE_TRY(print_batch(*reader, batch, options));
+    if (!batch.empty()) after = batch.back().position;
+  } while (batch.size() == kListBatch);
+  return {};
+}
+
+Result<void> list(const Options& options) {
+  VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
+  const VersionPath path = parse_version_path(options.path);
+  if (!path.version.empty()) return list_files(*repository, path, options);
+  VARVE_TRY_ASSIGN(const auto all_series, repository->series());
+  std::vector<std::vector<std::string>> rows;
+  bool found = path.series.empty();
+  for (const SeriesInfo& series : all_series) {
+    if (!path.series.empty() && series.name != path.series) continue;
+    found = true;
+    VARVE_TRY(list_series(*repository, series, options, rows));
+  }
+  if (!found) {
+    return Error(ErrorCode::kNotFound, "there is no series \"" + path.series + "\"");
+  }
+  print(table(rows, "llrrr"));
+  return {};
+}
+
+bool holds_repository(const std::string& path) {
+  return ::access((path + "/varve.repo").c_str(), F_OK) == 0;
+}
+
+int run_ls(Options options) {
+  const char* from_environment = std::getenv("VARVE_REPO");
+  const bool set = from_environment != nullptr && *from_environment != '\0';
+  // With VARVE_REPO a single argument is a repository only if there is one.
+  if (set && options.path.empty() && !holds_repository(options.repository)) {
+    options.path = std::exchange(options.repository, from_environment);
+  }
+  if (options.repository.empty()) {
+    return fail(Error(ErrorCode::kInvalid, "name the repository, as an argument or in VARVE_REPO"));
+  }
+  const auto listed = list(options);
+  return listed ? kExitOk : fail(listed.error());
+}
+
+}  // namespace
+
+void add_ls_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  auto* command = app.add_subcommand("ls", "List versions, or files of a version");
+  command->add_option("REPO", options->repository, kRepositoryHelp);
+  command->add_option("PATH", options->path,
+                      "SERIES for its versions, SERIES/VERSION[/path] for files; all if missing");
+  command->add_flag("-l,--long", options->details, "With sizes, times and attributes");
+  command->add_flag("--json", options->json, "JSON lines, one for each version or file");
+  command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command->callback([options, &context] { context.run = [options] { return run_ls(*options); }; });
+}
+
+}  // namespace varve::cli

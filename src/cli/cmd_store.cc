@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/repository_access.h"
+#include "cli/signal_watch.h"
+#include "cli/version_path.h"
+#include "varve/maintenance.h"
+
+namespace varve::cli {
+namespace {
+
+struct Options {
+  std::string repository;
+  std::string version;
+  std::string directory;
+  bool seal = false;
+  bool keep_open = false;
+  bool progress = false;
+};
+
+/// Continues the series' open version if it has this name, else opens it.
+Result<VersionInfo> open_or_continue(Repository& repository, const VersionPath& path,
+                                     const std::string& directory) {
+  struct stat status {};
+  if (::stat(directory.c_str(), &status) != 0) {
+    return Error(ErrorCode::kIo, directory + ": " + std::generic_category().message(errno), errno);
+  }
+  if (!S_ISDIR(status.st_mode)) {
+    return Error(ErrorCode::kNotDirectory, directory + " is not a directory");
+  }
+  auto series = repository.find_series(path.series);
+  if (!series && series.error().code() == ErrorCode::kNotFound) {
+    series = repository.create_series(path.series);
+  }
+  if (!series) return std::move(series).error();
+  auto writer = repository.writer(series->id);
+  if (writer && (*writer)->info().name == path.version) return (*writer)->info();
+  if (!writer && writer.error().code() != ErrorCode::kNotFound) return std::move(writer).error();
+  if (writer) writer->reset();  // What still refers to a version keeps it from being sealed.
+  NewFile root;
+  root.mode = status.st_mode;
+  root.uid = status.st_uid;
+  root.gid = status.st_gid;
+  return repository.open_version(series->id, path.version, root);
+}
+
+Result<TransferReport> store_and_seal(Repository& repository, const VersionPath& path,
+                                      const Options& options, Progress& progress,
+                                      const std::atomic<bool>& stop) {
+  VARVE_TRY_ASSIGN(const VersionInfo info, open_or_continue(repository, path, options.directory));
+  VARVE_TRY_ASSIGN(auto writer, repository.writer(info.series));
+  auto report = store_tree(*writer, options.directory, [&](const TransferProgress& done) {
+    progress.update(done.bytes_done, done.bytes_total, done.files_done);
+    return !stop;
+  });
+  if (!report) return report;
+  VARVE_TRY(writer->sync());
+  writer.reset();
+  progress.clear();
+  if (options.keep_open || (is_partial_name(path.version) && !options.seal)) return report;
+  VARVE_TRY_ASSIGN(const SealOutcome sealed, repository.seal(info.series, info.number, ""));
+  print(fmt::format(
+      "{}/{}: {} entries, {}, {} of it new, {} stored\n", printable(sealed.info.series_name),
+      printable(sealed.info.name), sealed.info.entries, size_text(sealed.info.logical_bytes, false),
+      size_text(sealed.info.unique_bytes, false), size_text(sealed.info.stored_bytes, false)));
+  return report;
+}
+
+Result<TransferReport> store(const Options& options, const Context& context) {
+  VARVE_TRY_ASSIGN(const VersionPath path, require_version(options.version, false));
+  const bool shown = options.progress || (Progress::terminal() && !context.quiet);
+  Progress progress("storing", shown);
+  std::atomic<bool> stop = false;
+  const SignalWatch signals(
+      {.stop = [&] { stop = true; }, .report = [&] { progress.print_line(); }});
+  auto repository = open_to_write(options.repository);
+  if (!repository && repository.error().code() == ErrorCode::kLocked) {
+    return std::move(repository)
+        .error()
+        .with_context("if the repository is mounted, copy into the mount instead");
+  }
+  if (!repository) return std::move(repository).error();
+  auto report = store_and_seal(**repository, path, options, progress, stop);
+  auto closed = (*repository)->close();
+  if (report && !closed) return std::move(closed).error();
+  return report;
+}
+
+int run_store(Options options, const Context& context) {
+  if (const auto given =
+          take_repository({&options.repository, &options.version, &options.directory});
+      !given) {
+    return fail(given.error());
+  }
+  const auto report = store(options, context);
+  if (!report) {
+    if (report.error().code() == ErrorCode::kInterrupted ||
+        report.error().code() == ErrorCode::kNoSpace) {
+      note(context, "the version stays open; the same command continues it");
+    }
+    return fail(report.error());
+  }
+  report_problems(report->problems);
+  note(context,
+       fmt::format("stored {} entries with {}{}", report->entries, size_text(report->bytes, false),
+                   report->problems.empty() ? "" : ", not all of them: see above"));
+  return report->problems.empty() ? kExitOk : kExitIncomplete;
+}
+
+}  // namespace
+
+void add_store_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  auto* command = app.add_subcommand(
+      "store", "Store a directory as a version, without mounting; the mount is not needed for it");
+  command->add_option("REPO", options->repository, kRepositoryHelp);
+  command->add_option(
+      "VERSION", options->version,
+      "SERIES/VERSION; a series that is missing is made, an open version continued");
+  command->add_option("DIR", options->directory, "The directory to store");
+  auto* seal = command->add_flag("--seal", options->seal,
+                                 "Seal at the end even if the name ends in .partial");
+  command->add_flag("--keep-open", options->keep_open, "Do not seal at the end")->excludes(seal);
+  command->add_flag("--progress", options->progress, "Show progress even if not on a terminal");
+  command->callback([options, &context] {
+    context.run = [options, &context] { return run_store(*options, context); };
+  });
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "cli/output.h"
+
+namespace varve::cli {
+namespace {
+
+void print_message(const std::string& message) {
+  const std::string line = "varve: " + printable(message) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+}  // namespace
+
+int exit_code(const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::kNoRepository:
+      return kExitNoRepository;
+    case ErrorCode::kLocked:
+      return kExitLocked;
+    case ErrorCode::kInterrupted:
+      return kExitInterrupted;
+    default:
+      return kExitError;
+  }
+}
+
+int fail(const Error& error) {
+  print_message(error.message());
+  return exit_code(error);
+}
+
+void note(const Context& context, const std::string& message) {
+  if (!context.quiet) print_message(message);
+}
+
+void report_problems(const std::vector<std::string>& problems) {
+  for (const std::string& problem : problems) print_message(problem);
+}
+
+Result<void> take_repository(std::initializer_list<std::string*> positionals) {
+  const std::vector<std::string*> places(positionals);
+  const char* from_environment = std::getenv("VARVE_REPO");
+  if (places.back()->empty() && from_environment != nullptr && *from_environment != '\0') {
+    for (std::size_t i = places.size() - 1; i > 0; --i) *places[i] = std::move(*places[i - 1]);
+    *places.front() = from_environment;
+  }
+  for (const std::string* place : places) {
+    if (place->empty()) {
+      return Error(ErrorCode::kInvalid, places.front()->empty()
+                                            ? "name the repository, as an argument or in VARVE_REPO"
+                                            : "an argument is missing; see --help");
+    }
+  }
+  return {};
+}
+
+}  // namespace varve::cli

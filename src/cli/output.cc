@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/output.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <system_error>
+
+namespace varve::cli {
+namespace {
+
+/// Length of the UTF-8 character at the start of `text`, 0 if there is none (RFC 3629).
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xc2 && first <= 0xdf   ? 2
+                             : (first & 0xf0) == 0xe0         ? 3
+                             : first >= 0xf0 && first <= 0xf4 ? 4
+                                                              : 0;
+  if (length == 0 || length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates and numbers past U+10FFFF.
+  if (first == 0xe0 && byte(1) < 0xa0) return 0;
+  if (first == 0xed && byte(1) > 0x9f) return 0;
+  if (first == 0xf0 && byte(1) < 0x90) return 0;
+  if (first == 0xf4 && byte(1) > 0x8f) return 0;
+  return length;
+}
+
+/// C0, DEL, C1, and the marks that reorder text (bidirectional overrides and isolates).
+bool is_control(std::string_view character) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+  if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7f;
+  if (character.size() == 2) return byte(0) == 0xc2 && byte(1) < 0xa0;
+  if (character.size() == 3 && byte(0) == 0xe2) {
+    if (byte(1) == 0x80)
+      return (byte(2) >= 0xa8 && byte(2) <= 0xae) || byte(2) == 0x8e || byte(2) == 0x8f;
+    if (byte(1) == 0x81) return byte(2) >= 0xa6 && byte(2) <= 0xa9;
+  }
+  return false;
+}
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+}  // namespace
+
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+void print_json(const nlohmann::json& object) {
+  print(object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  print("\n");
+}
+
+Result<void> finish_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
+  return Error(ErrorCode::kIo,
+               "cannot write the results: " + std::generic_category().message(errno), errno);
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
+    if (character == "\\") {
+      out += "\\\\";
+    } else if (length > 0 && !is_control(character)) {
+      out += character;
+    } else {
+      for (const char c : character) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+    text.remove_prefix(character.size());
+  }
+  return out;
+}
+
+void put_name(nlohmann::json& object, const std::string& key, const std::string& name) {
+  object[key] = name;
+  if (is_utf8(name)) return;
+  std::string hex;
+  for (const char c : name) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  object[key + "_bytes"] = hex;
+}
+
+std::string size_text(std::uint64_t bytes, bool exact) {
+  if (exact) return std::to_string(bytes);
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  // 1023.95 would be written as 1024.0.
+  while (value >= 1023.95 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string time_text(const Timestamp& time) {
+  if (time == Timestamp{}) return "-";
+  const auto seconds = static_cast<std::time_t>(time.seconds);
+  std::tm parts{};
+  char text[64];
+  if (::localtime_r(&seconds, &parts) == nullptr ||
+      std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts) == 0) {
+    return std::to_string(time.seconds);
+  }
+  return text;
+}
+
+std::string iso_time(const Timestamp& time) {
+  const auto seconds = static_cast<std::time_t>(time.seconds);
+  std::tm parts{};
+  char text[64];
+  if (::gmtime_r(&seconds, &parts) == nullptr ||
+      std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts) == 0) {
+    return std::to_string(time.seconds);
+  }
+  return fmt::format("{}.{:09}Z", text, time.nanoseconds);
+}
+
+std::string mode_text(std::uint32_t mode) {
+  std::string text = "?rwxrwxrwx";
+  switch (mode & S_IFMT) {
+    case S_IFREG:
+      text[0] = '-';
+      break;
+    case S_IFDIR:
+      text[0] = 'd';
+      break;
+    case S_IFLNK:
+      text[0] = 'l';
+      break;
+    case S_IFBLK:
+      text[0] = 'b';
+      break;
+    case S_IFCHR:
+      text[0] = 'c';
+      break;
+    case S_IFIFO:
+      text[0] = 'p';
+      break;
+    case S_IFSOCK:
+      text[0] = 's';
+      break;
+    default:
+      break;
+  }
+  for (std::size_t i = 0; i < 9; ++i) {
+    if ((mode & (0400U >> i)) == 0) text[i + 1] = '-';
+  }
+  if ((mode & S_ISUID) != 0) text[3] = text[3] == 'x' ? 's' : 'S';
+  if ((mode & S_ISGID) != 0) text[6] = text[6] == 'x' ? 's' : 'S';
+  if ((mode & S_ISVTX) != 0) text[9] = text[9] == 'x' ? 't' : 'T';
+  return text;
+}
+
+std::string table(const std::vector<std::vector<std::string>>& rows, std::string_view alignment) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], display_width(row[i]));
+    }
+  }
+  std::string out;
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool right = i < alignment.size() && alignment[i] == 'r';
+      const std::string padding(widths[i] - display_width(row[i]), ' ');
+      if (i > 0) out += "  ";
+      if (right) out += padding;
+      out += row[i];
+      // No blanks at a line's end: they would look like a part of the name.
+      if (!right && i + 1 < row.size()) out += padding;
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace varve::cli

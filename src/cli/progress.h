@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+
+namespace varve::cli {
+
+/// How far a command is, shown on stderr: on a terminal as one line that is redrawn, else as a
+/// line each second, and as a line of its own when asked. Thread-safe.
+class Progress {
+ public:
+  /// `shown`: show it by itself; else only print_line() writes.
+  Progress(std::string verb, bool shown);
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  /// Removes the line.
+  ~Progress();
+
+  /// `bytes_total` 0 = unknown; `files` is left out where it is 0. Cheap: draws at most ten
+  /// times a second.
+  void update(std::uint64_t bytes_done, std::uint64_t bytes_total, std::uint64_t files);
+  /// Writes the present state as a line that stays.
+  void print_line();
+  /// Removes the redrawn line, so that messages can be written.
+  void clear();
+
+  /// True if stderr is a terminal that can redraw a line.
+  [[nodiscard]] static bool terminal();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  [[nodiscard]] std::string text() const;
+  void erase_line();
+  void write_line();
+
+  const std::string verb_;
+  const bool shown_;
+  const bool terminal_;
+  const bool colour_;
+  const Clock::time_point start_;
+  std::mutex mutex_;
+  Clock::time_point drawn_at_;
+  bool drawn_ = false;
+  std::uint64_t bytes_done_ = 0;
+  std::uint64_t bytes_total_ = 0;
+  std::uint64_t files_ = 0;
+};
+
+}  // namespace varve::cli

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/repository_access.h"
+
+#include "varve/options.h"
+
+namespace varve::cli {
+
+Result<std::unique_ptr<Repository>> open_to_read(const std::string& path) {
+  OpenOptions options;
+  options.read_only = true;
+  return Repository::open(path, options);
+}
+
+Result<std::unique_ptr<Repository>> open_to_write(const std::string& path) {
+  return Repository::open(path, OpenOptions());
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/signal_watch.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+
+#include "cli/command.h"
+
+namespace varve::cli {
+
+SignalWatch::SignalWatch(Actions actions) : actions_(std::move(actions)) {
+  sigset_t mask;
+  ::sigemptyset(&mask);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) ::sigaddset(&mask, signal);
+  signals_ = base::UniqueFd(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
+  quit_ = base::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  // Without descriptors the signals keep their default effect, which ends the process.
+  if (!signals_.valid() || !quit_.valid()) return;
+  ::pthread_sigmask(SIG_BLOCK, &mask, &old_mask_);
+  thread_ = std::thread([this] { run(); });
+}
+
+SignalWatch::~SignalWatch() {
+  if (!thread_.joinable()) return;
+  const std::uint64_t one = 1;
+  // An eventfd's first write cannot fail.
+  (void)!::write(quit_.get(), &one, sizeof one);
+  thread_.join();
+  ::pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
+}
+
+void SignalWatch::run() {
+  bool stopping = false;
+  while (true) {
+    struct pollfd waits[] = {{signals_.get(), POLLIN, 0}, {quit_.get(), POLLIN, 0}};
+    if (::poll(waits, 2, -1) < 0) continue;
+    struct signalfd_siginfo info {};
+    while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+      if (info.ssi_signo == SIGUSR1) {
+        actions_.report();
+        continue;
+      }
+      if (std::exchange(stopping, true)) std::_Exit(kExitInterrupted);
+      actions_.stop();
+    }
+    if ((waits[1].revents & POLLIN) != 0) return;
+  }
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/version_path.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace varve::cli {
+namespace {
+
+std::string take_component(std::string_view& rest) {
+  rest.remove_prefix(std::min(rest.find_first_not_of('/'), rest.size()));
+  const std::size_t length = std::min(rest.find('/'), rest.size());
+  std::string component(rest.substr(0, length));
+  rest.remove_prefix(length);
+  return component;
+}
+
+}  // namespace
+
+VersionPath parse_version_path(std::string_view text) {
+  VersionPath path;
+  path.series = take_component(text);
+  path.version = take_component(text);
+  for (std::string part = take_component(text); !part.empty(); part = take_component(text)) {
+    if (!path.path.empty()) path.path += '/';
+    path.path += part;
+  }
+  return path;
+}
+
+Result<VersionPath> require_version(std::string_view text, bool path_allowed) {
+  VersionPath path = parse_version_path(text);
+  if (path.version.empty()) {
+    return Error(ErrorCode::kInvalid,
+                 "\"" + std::string(text) + "\" names no version; write SERIES/VERSION");
+  }
+  if (!path.path.empty() && !path_allowed) {
+    return Error(ErrorCode::kInvalid,
+                 "\"" + std::string(text) + "\" goes on after the version; write SERIES/VERSION");
+  }
+  return path;
+}
+
+Result<VersionInfo> find_version(Repository& repository, const VersionPath& path) {
+  auto series = repository.find_series(path.series);
+  if (!series) {
+    if (series.error().code() != ErrorCode::kNotFound) return std::move(series).error();
+    return Error(ErrorCode::kNotFound, "there is no series \"" + path.series + "\"");
+  }
+  auto version = repository.find_version(series->id, path.version);
+  if (!version && version.error().code() == ErrorCode::kNotFound) {
+    return Error(ErrorCode::kNotFound,
+                 path.version == "latest"
+                     ? "series \"" + path.series + "\" has no sealed version"
+                     : "there is no version \"" + path.series + "/" + path.version + "\"");
+  }
+  return version;
+}
+
+}  // namespace varve::cli
