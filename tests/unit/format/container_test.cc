@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/container.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "base/coding.h"
+#include "samples.h"
+
+namespace varve::format {
+namespace {
+
+using base::as_bytes;
+
+std::string encoded(ContainerHead head = sample_head()) { return encode_container_head(head); }
+
+ErrorCode code_of(const std::string& bytes) {
+  const auto head = decode_container_head(as_bytes(bytes));
+  return head ? ErrorCode::kInterrupted : head.error().code();
+}
+
+void put64(std::string& bytes, std::size_t at, std::uint64_t v) {
+  base::store_le(reinterpret_cast<std::byte*>(bytes.data() + at), v);
+}
+void put32(std::string& bytes, std::size_t at, std::uint32_t v) {
+  base::store_le(reinterpret_cast<std::byte*>(bytes.data() + at), v);
+}
+
+// Makes both checksums right again, as somebody who forges a head would.
+void seal(std::string& bytes) {
+  put64(bytes, 48, checksum64(as_bytes(std::string_view(bytes).substr(128))));
+  put64(bytes, 120, checksum64(as_bytes(std::string_view(bytes).substr(0, 120))));
+}
+
+ErrorCode code_of_forged(const std::function<void(std::string&)>& change) {
+  std::string bytes = encoded();
+  change(bytes);
+  seal(bytes);
+  return code_of(bytes);
+}
+
+// Places of the sample's tables in its head.
+constexpr std::size_t kFrames = 128;
+constexpr std::size_t kIdRuns = kFrames + 2 * 24;
+constexpr std::size_t kChunks = kIdRuns + 3 * 12;
+constexpr std::size_t kPadding = kChunks + 5 * 35;
+
+TEST(ContainerHead, RoundTrips) {
+  ContainerHead head = sample_head();
+  const std::string bytes = encode_container_head(head);
+  const auto back = decode_container_head(as_bytes(bytes));
+  ASSERT_TRUE(back.has_value()) << back.error().message();
+  EXPECT_EQ(*back, head);
+}
+
+TEST(ContainerHead, EncodingFillsInTheDerivedMembers) {
+  ContainerHead head = sample_head();
+  const std::string bytes = encode_container_head(head);
+  EXPECT_EQ(head.head_bytes, bytes.size());
+  EXPECT_EQ(head.head_bytes, container_head_bytes(2, 5, 3));
+  EXPECT_EQ(head.data_bytes, 68536U + 5000U);
+  EXPECT_EQ(head.raw_bytes, 68536U + 10100U);
+  EXPECT_EQ(head.stored_bytes(), 4096U + 18 * 4096U);
+  EXPECT_EQ(head.frames[1].first_chunk, 2U);
+  EXPECT_EQ(head.frames[1].offset, 68536U);
+  EXPECT_EQ(head.chunks[1].frame_offset, 3000U);
+  EXPECT_EQ(head.chunks[3].frame, 1U);
+  EXPECT_EQ(head.chunks[4].frame_offset, 10000U);
+}
+
+TEST(ContainerHead, WithoutChunksRoundTrips) {
+  ContainerHead head;
+  const std::string bytes = encode_container_head(head);
+  EXPECT_EQ(bytes.size(), kContainerAlignment);
+  const auto back = decode_container_head(as_bytes(bytes));
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(*back, head);
+}
+
+TEST(ContainerHead, ManyScatteredChunksRoundTrip) {
+  ContainerHead head;
+  for (std::uint32_t f = 0; f < 300; ++f) {
+    FrameEntry frame;
+    frame.chunk_count = 10;
+    frame.raw_bytes = frame.stored_bytes = 10 * 1000;
+    head.frames.push_back(frame);
+  }
+  // Descending, so that every chunk is a run of its own.
+  for (std::uint32_t i = 0; i < 3000; ++i) head.chunks.push_back(chunk(ChunkId{9000 - i}, 1000));
+  const std::string bytes = encode_container_head(head);
+  EXPECT_EQ(bytes.size(), container_head_bytes(300, 3000, 3000));
+  const auto back = decode_container_head(as_bytes(bytes));
+  ASSERT_TRUE(back.has_value()) << back.error().message();
+  EXPECT_EQ(*back, head);
+}
+
+TEST(ContainerHead, BytesAfterItAreLeftAlone) {
+  const std::string bytes = encoded();
+  EXPECT_EQ(*container_head_length(as_bytes(bytes).first(128)), bytes.size());
+  EXPECT_TRUE(decode_container_head(as_bytes(bytes + "data")).has_value());
+}
+
+TEST(ContainerHead, EveryFlippedBitReturnsCorrupt) {
+  std::string bytes = encoded();
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
+      ASSERT_EQ(code_of(bytes), ErrorCode::kCorrupt) << "byte " << at << " bit " << bit;
+      bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
+    }
+  }
+}
+
+TEST(ContainerHead, EveryTruncationReturnsCorrupt) {
+  const std::string bytes = encoded();
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
+    ASSERT_EQ(code_of(bytes.substr(0, n)), ErrorCode::kCorrupt) << n;
+  }
+}
+
+TEST(ContainerHead, LengthNeedsTheHeaderOnly) {
+  const std::string bytes = encoded();
+  for (std::size_t n = 0; n < 128; ++n) {
+    EXPECT_FALSE(container_head_length(as_bytes(bytes).first(n)).has_value());
+  }
+  EXPECT_TRUE(container_head_length(as_bytes(bytes).first(128)).has_value());
+}
+
+TEST(ContainerHead, NewerFormatReturnsUnsupported) {
+  EXPECT_EQ(code_of_forged([](auto& b) { b[4] = 2; }), ErrorCode::kUnsupported);
+}
+
+TEST(ContainerHead, UnknownFeatureReturnsUnsupported) {
+  EXPECT_EQ(code_of_forged([](auto& b) { b[8] = 1; }), ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of_forged([](auto& b) { b[11] = '\x80'; }), ErrorCode::kUnsupported);
+}
+
+TEST(ContainerHead, ReservedBytesMustBeZero) {
+  EXPECT_EQ(code_of_forged([](auto& b) { b[6] = 1; }), ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of_forged([](auto& b) { b[56] = 1; }), ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of_forged([](auto& b) { b[119] = 1; }), ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of_forged([](auto& b) { b[kFrames + 13] = 1; }), ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of_forged([](auto& b) { b[kPadding] = 1; }), ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of_forged([](auto& b) { b[4095] = 1; }), ErrorCode::kCorrupt);
+}
+
+TEST(ContainerHead, ForgedCountsReturnCorrupt) {
+  for (const std::size_t field : {20, 24, 28, 32, 36, 40}) {
+    for (const std::uint32_t value : {0U, 1U, 4U, 6U, 100000U, 0x7fffffffU, 0xffffffffU}) {
+      EXPECT_EQ(code_of_forged([&](auto& b) { put32(b, field, value); }), ErrorCode::kCorrupt)
+          << "field at " << field << " = " << value;
+    }
+  }
+}
+
+TEST(ContainerHead, ForgedFrameReturnsCorrupt) {
+  for (const std::size_t field : {0, 4, 8}) {
+    for (const std::uint32_t value : {0U, 1U, 200000U, 0xffffffffU}) {
+      EXPECT_EQ(code_of_forged([&](auto& b) { put32(b, kFrames + field, value); }),
+                ErrorCode::kCorrupt)
+          << "field at " << field << " = " << value;
+    }
+  }
+  EXPECT_EQ(code_of_forged([](auto& b) { b[kFrames + 12] = 2; }), ErrorCode::kCorrupt);
+  // A stored frame is as long as its raw bytes, a compressed one shorter.
+  EXPECT_EQ(code_of_forged([](auto& b) { b[kFrames + 12] = 1; }), ErrorCode::kCorrupt);
+}
+
+TEST(ContainerHead, ForgedIdRunReturnsCorrupt) {
+  EXPECT_EQ(code_of_forged([](auto& b) { put32(b, kIdRuns + 8, 0); }), ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of_forged([](auto& b) { put32(b, kIdRuns + 8, 0xffffffff); }),
+            ErrorCode::kCorrupt);
+  // The first run over the end of its birth.
+  EXPECT_EQ(code_of_forged([](auto& b) { put32(b, kIdRuns, 0xffffffff); }), ErrorCode::kCorrupt);
+}
+
+TEST(ContainerHead, IdThatStandsTwiceReturnsCorrupt) {
+  // The third run, of one chunk, onto the second one's first.
+  EXPECT_EQ(code_of_forged(
+                [](auto& b) { put64(b, kIdRuns + 24, ChunkId::make(VersionNumber{6}, 0).value); }),
+            ErrorCode::kCorrupt);
+}
+
+TEST(ContainerHead, ChunkWithoutBytesReturnsCorrupt) {
+  EXPECT_EQ(code_of_forged([](auto& b) { b.replace(kChunks + 32, 3, 3, '\0'); }),
+            ErrorCode::kCorrupt);
+}
+
+TEST(ContainerHead, ChunkOverItsFrameReturnsCorrupt) {
+  EXPECT_EQ(code_of_forged([](auto& b) { b[kChunks + 34] = '\xff'; }), ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of_forged([](auto& b) { ++b[kChunks + 32]; }), ErrorCode::kCorrupt);
+}
+
+TEST(ContainerHead, ForgerWhoChangesNothingIsBelieved) {
+  // Shows that the forged heads above are refused for what was changed.
+  EXPECT_EQ(code_of_forged([](auto&) {}), ErrorCode::kInterrupted);
+}
+
+TEST(ContainerHeadDeathTest, FrameThatItsChunksDoNotFillIsAProgrammersError) {
+  ContainerHead head = sample_head();
+  head.chunks[0].raw_bytes = 1;
+  EXPECT_DEATH(static_cast<void>(encode_container_head(head)), "place_chunks");
+}
+
+}  // namespace
+}  // namespace varve::format

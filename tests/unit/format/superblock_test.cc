@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/superblock.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/coding.h"
+#include "format/container.h"
+
+namespace varve::format {
+namespace {
+
+Superblock sample() {
+  Superblock superblock;
+  superblock.repository_id = "00112233445566778899aabbccddeeff";
+  return superblock;
+}
+
+// The text with one part replaced, under a right checksum.
+std::string forged(std::string_view part, std::string_view by) {
+  std::string text = encode_superblock(sample());
+  text.resize(text.rfind("checksum"));
+  const std::size_t at = text.find(part);
+  EXPECT_NE(at, std::string::npos);
+  text.replace(at, part.size(), by);
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string hex;
+  const std::uint64_t sum = checksum64(base::as_bytes(text));
+  for (int shift = 60; shift >= 0; shift -= 4) hex += kDigits[(sum >> shift) & 15];
+  return text + "checksum = " + hex + "\n";
+}
+
+Error error_of(const std::string& text) {
+  const auto superblock = decode_superblock(text);
+  return superblock ? Error(ErrorCode::kInterrupted, "it was accepted") : superblock.error();
+}
+
+TEST(Superblock, RoundTrips) {
+  Superblock superblock = sample();
+  superblock.parameters.chunk_bytes_avg = 4096;
+  superblock.parameters.chunk_bytes_min = 1024;
+  superblock.parameters.chunk_bytes_max = 32768;
+  superblock.parameters.chunker = "fastcdc2020";
+  superblock.parameters.zstd_level = 7;
+  const auto back = decode_superblock(encode_superblock(superblock));
+  ASSERT_TRUE(back.has_value()) << back.error().message();
+  EXPECT_EQ(back->format_version, kFormatVersion);
+  EXPECT_EQ(back->repository_id, superblock.repository_id);
+  EXPECT_EQ(back->profile, "lineage");
+  EXPECT_EQ(back->parameters.chunker, "fastcdc2020");
+  EXPECT_EQ(back->parameters.chunk_bytes_min, 1024U);
+  EXPECT_EQ(back->parameters.chunk_bytes_avg, 4096U);
+  EXPECT_EQ(back->parameters.chunk_bytes_max, 32768U);
+  EXPECT_EQ(back->parameters.codec, Codec::kZstd);
+  EXPECT_EQ(back->parameters.zstd_level, 7);
+  EXPECT_EQ(encode_superblock(*back), encode_superblock(superblock));
+}
+
+TEST(Superblock, WithoutCompressionRoundTrips) {
+  Superblock superblock = sample();
+  superblock.parameters.codec = Codec::kNone;
+  const auto back = decode_superblock(encode_superblock(superblock));
+  ASSERT_TRUE(back.has_value()) << back.error().message();
+  EXPECT_EQ(back->parameters.codec, Codec::kNone);
+}
+
+TEST(Superblock, EveryChangedByteReturnsCorrupt) {
+  std::string text = encode_superblock(sample());
+  for (auto& c : text) {
+    const char was = c;
+    for (int value = 0; value < 256; ++value) {
+      c = static_cast<char>(value);
+      if (c == was) continue;
+      ASSERT_EQ(error_of(text).code(), ErrorCode::kCorrupt);
+    }
+    c = was;
+  }
+}
+
+TEST(Superblock, EveryTruncationReturnsCorruptAndNamesTheFile) {
+  const std::string text = encode_superblock(sample());
+  for (std::size_t n = 0; n < text.size(); ++n) {
+    const Error error = error_of(text.substr(0, n));
+    ASSERT_EQ(error.code(), ErrorCode::kCorrupt) << n;
+    ASSERT_NE(error.message().find("varve.repo"), std::string::npos);
+  }
+  EXPECT_EQ(error_of(text + "\n").code(), ErrorCode::kCorrupt);
+}
+
+TEST(Superblock, NewerFormatReturnsUnsupported) {
+  const Error error = error_of(forged("format_version = 1", "format_version = 2"));
+  EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+  EXPECT_NE(error.message().find("format 2"), std::string::npos);
+}
+
+TEST(Superblock, UnknownThingsReturnUnsupported) {
+  const auto code = [](std::string_view part, std::string_view by) {
+    return error_of(forged(part, by)).code();
+  };
+  EXPECT_EQ(code("profile = lineage", "profile = pool"), ErrorCode::kUnsupported);
+  EXPECT_EQ(code("features_required = ", "features_required = encryption"),
+            ErrorCode::kUnsupported);
+  EXPECT_EQ(code("zstd:1", "lz4"), ErrorCode::kUnsupported);
+  EXPECT_EQ(code("gear16", "rabin"), ErrorCode::kUnsupported);
+}
+
+TEST(Superblock, MalformedFieldsReturnCorrupt) {
+  const auto code = [](std::string_view part, std::string_view by) {
+    return error_of(forged(part, by)).code();
+  };
+  EXPECT_EQ(code("chunk_bytes_avg = 8192\n", ""), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("chunk_bytes_avg = 8192", "chunk_bytes_avg = 8191"), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("chunk_bytes_avg = 8192", "chunk_bytes_avg = 8192x"), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("chunk_bytes_avg = 8192", "chunk_bytes_avg = -1"), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("chunk_bytes_avg = 8192", "chunk_bytes_avg"), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("chunk_bytes_min", "chunk_bytes_max"), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("zstd:1", "zstd:20"), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("zstd:1", "zstd:"), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("repository_id = 00", "repository_id = 0"), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("repository_id = 00", "repository_id = 0G"), ErrorCode::kCorrupt);
+}
+
+TEST(Superblock, UnknownKeyIsInformation) {
+  EXPECT_TRUE(decode_superblock(forged("profile", "comment = hello\nprofile")).has_value());
+}
+
+TEST(Superblock, OtherFilesReturnCorrupt) {
+  EXPECT_EQ(error_of("").code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(error_of("# something else\n").code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(error_of(std::string(1U << 20, 'x')).code(), ErrorCode::kCorrupt);
+}
+
+TEST(RepositoryParameters, DefaultsAreValid) {
+  EXPECT_TRUE(validate_parameters(RepositoryParameters{}).has_value());
+}
+
+TEST(RepositoryParameters, OddValuesReturnInvalid) {
+  const auto invalid = [](auto change) {
+    RepositoryParameters parameters;
+    change(parameters);
+    const auto valid = validate_parameters(parameters);
+    return !valid && valid.error().code() == ErrorCode::kInvalid;
+  };
+  EXPECT_TRUE(invalid([](auto& p) { p.chunk_bytes_avg = 8000; }));
+  EXPECT_TRUE(invalid([](auto& p) { p.chunk_bytes_avg = 2048; }));
+  EXPECT_TRUE(invalid([](auto& p) { p.chunk_bytes_avg = 32768; }));
+  EXPECT_TRUE(invalid([](auto& p) { p.chunk_bytes_min = 0; }));
+  EXPECT_TRUE(invalid([](auto& p) { p.chunk_bytes_min = 8192; }));
+  EXPECT_TRUE(invalid([](auto& p) { p.chunk_bytes_max = 8192; }));
+  EXPECT_TRUE(invalid([](auto& p) { p.chunk_bytes_max = 131073; }));
+  EXPECT_TRUE(invalid([](auto& p) { p.zstd_level = 0; }));
+  EXPECT_TRUE(invalid([](auto& p) { p.zstd_level = 20; }));
+}
+
+TEST(RepositoryParameters, LevelIsOfNoMatterWithoutCompression) {
+  RepositoryParameters parameters;
+  parameters.codec = Codec::kNone;
+  parameters.zstd_level = 0;
+  EXPECT_TRUE(validate_parameters(parameters).has_value());
+}
+
+}  // namespace
+}  // namespace varve::format
