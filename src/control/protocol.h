@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a command and the daemon that holds the repository say to each other: one JSON object
+// a line, first the request, then the reply.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "varve/repository.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::control {
+
+enum class Operation { kPing, kSeal, kStats };
+
+struct SealRequest {
+  std::string version;   ///< SERIES/VERSION.
+  std::string new_name;  ///< "" keeps the name, without ".partial".
+  bool wait = false;     ///< Wait until nobody writes to it any more.
+};
+
+struct Request {
+  Operation operation = Operation::kPing;
+  SealRequest seal;  ///< Only for kSeal.
+};
+
+/// Either an error, or what the operation gives.
+struct Reply {
+  std::optional<Error> error;
+  std::optional<VersionInfo> version;    ///< Of kSeal.
+  std::optional<RepositoryStats> stats;  ///< Of kStats.
+};
+
+[[nodiscard]] std::string encode(const Request& request);
+[[nodiscard]] std::string encode(const Reply& reply);
+/// kInvalid for what is no request (or reply) of this protocol. A reply's error is a value.
+[[nodiscard]] Result<Request> decode_request(std::string_view line);
+[[nodiscard]] Result<Reply> decode_reply(std::string_view line);
+
+}  // namespace varve::control

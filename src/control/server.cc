@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/server.h"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <exception>
+
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "control/socket.h"
+
+namespace varve::control {
+
+Result<std::unique_ptr<Server>> Server::start(const std::string& repository, Handlers handlers) {
+  VARVE_TRY_ASSIGN(base::UniqueFd listener, listen_in(repository));
+  base::UniqueFd wake(::eventfd(0, EFD_CLOEXEC));
+  if (!wake.valid()) return Error(ErrorCode::kIo, "eventfd", errno);
+  return std::unique_ptr<Server>(
+      new Server(repository, std::move(handlers), std::move(listener), std::move(wake)));
+}
+
+Server::Server(std::string repository, Handlers handlers, base::UniqueFd listener,
+               base::UniqueFd wake)
+    : repository_(std::move(repository)),
+      handlers_(std::move(handlers)),
+      listener_(std::move(listener)),
+      wake_(std::move(wake)),
+      acceptor_([this] { accept_loop(); }) {}
+
+Server::~Server() {
+  stop_.request_stop();
+  const std::uint64_t one = 1;
+  // An eventfd takes a first write always.
+  if (::write(wake_.get(), &one, sizeof one) < 0) {
+    base::log(base::LogLevel::kError, "cannot wake the control server");
+  }
+  acceptor_.join();
+  remove_socket(repository_);
+  for (Connection& connection : connections_) connection.thread.join();
+}
+
+void Server::accept_loop() {
+  base::name_this_thread("varve-control");
+  for (;;) {
+    pollfd waits[2] = {{.fd = listener_.get(), .events = POLLIN, .revents = 0},
+                       {.fd = wake_.get(), .events = POLLIN, .revents = 0}};
+    if (::poll(waits, 2, -1) < 0 && errno != EINTR) return;
+    if (waits[1].revents != 0) return;
+    if ((waits[0].revents & POLLIN) == 0) continue;
+    base::UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket.valid()) continue;
+    join_finished();
+    const std::lock_guard lock(mutex_);
+    Connection& connection = connections_.emplace_back();
+    connection.socket = std::move(socket);
+    connection.thread = std::thread([this, &connection] { serve(connection); });
+  }
+}
+
+void Server::join_finished() {
+  const std::lock_guard lock(mutex_);
+  connections_.remove_if([](Connection& connection) {
+    if (connection.done) connection.thread.join();
+    return connection.done;
+  });
+}
+
+void Server::serve(Connection& connection) {
+  for (;;) {
+    auto line = receive_line(connection.socket.get(), wake_.get());
+    if (!line) break;
+    Reply reply;
+    try {
+      reply = answer(*line);
+    } catch (const std::exception& stray) {
+      base::log(base::LogLevel::kError, fmt::format("unexpected exception: {}", stray.what()));
+      reply.error = Error(ErrorCode::kIo, "unexpected error in the daemon; see its log");
+    }
+    if (!send_line(connection.socket.get(), encode(reply))) break;
+  }
+  const std::lock_guard lock(mutex_);
+  connection.socket.reset();
+  connection.done = true;
+}
+
+Reply Server::answer(const std::string& line) {
+  Reply reply;
+  const auto request = decode_request(line);
+  if (!request) {
+    reply.error = request.error();
+    return reply;
+  }
+  switch (request->operation) {
+    case Operation::kPing:
+      break;
+    case Operation::kSeal: {
+      auto version = handlers_.seal(request->seal, stop_.get_token());
+      if (version) {
+        reply.version = std::move(*version);
+      } else {
+        reply.error = version.error();
+      }
+      break;
+    }
+    case Operation::kStats: {
+      auto stats = handlers_.stats();
+      if (stats) {
+        reply.stats = *stats;
+      } else {
+        reply.error = stats.error();
+      }
+      break;
+    }
+  }
+  return reply;
+}
+
+}  // namespace varve::control

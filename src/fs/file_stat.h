@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "varve/types.h"
+
+namespace varve::fs {
+
+/// How files are shown, whatever the repository says of them.
+struct ShowOptions {
+  std::optional<std::uint32_t> uid;
+  std::optional<std::uint32_t> gid;
+  std::optional<std::uint32_t> umask;
+  /// Owner of the root, of series and of `latest`.
+  std::uint32_t owner_uid = 0;
+  std::uint32_t owner_gid = 0;
+};
+
+[[nodiscard]] struct stat make_stat(const Attributes& attributes, std::uint64_t st_ino,
+                                    const ShowOptions& show);
+
+[[nodiscard]] inline timespec to_timespec(const Timestamp& time) {
+  return {.tv_sec = time.seconds, .tv_nsec = static_cast<long>(time.nanoseconds)};
+}
+[[nodiscard]] inline Timestamp to_timestamp(const timespec& time) {
+  return {.seconds = time.tv_sec, .nanoseconds = static_cast<std::uint32_t>(time.tv_nsec)};
+}
+
+}  // namespace varve::fs

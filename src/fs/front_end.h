@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mounted file system: what the kernel asks, answered from a Repository.
+#pragma once
+
+#define FUSE_USE_VERSION 312
+#include <fuse_lowlevel.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "base/thread_pool.h"
+#include "fs/buffer_pool.h"
+#include "fs/file_stat.h"
+#include "fs/handles.h"
+#include "fs/slot_table.h"
+#include "varve/repository.h"
+
+namespace varve::fs {
+
+/// What a node id means.
+struct Node {
+  enum class Kind { kRoot, kSeries, kLatest, kOpen, kSealed };
+  Kind kind = Kind::kRoot;
+  Slot* slot = nullptr;                   ///< Null for the root.
+  std::shared_ptr<VersionWriter> writer;  ///< Of kOpen,
+  Ino ino = 0;                            ///< with the inode in it.
+  std::shared_ptr<VersionReader> reader;  ///< Of kSealed,
+  Rank rank = 0;                          ///< with the entry in it.
+
+  [[nodiscard]] bool is_version_root() const {
+    return (kind == Kind::kOpen && ino == kRootIno) || (kind == Kind::kSealed && rank == 0);
+  }
+};
+
+/// One method for each request of the kernel. Every method replies exactly once, at once or
+/// later from the pool. The requests are handed over by one thread, the loop; what may wait
+/// for the disk goes to the pool. Other threads may call seal().
+class FrontEnd {
+ public:
+  /// `show` says how files are shown. `repository` must live longer.
+  FrontEnd(Repository& repository, const ShowOptions& show);
+  ~FrontEnd();
+  FrontEnd(const FrontEnd&) = delete;
+  FrontEnd& operator=(const FrontEnd&) = delete;
+
+  /// The table for fuse_session_new(), whose user data must be a FrontEnd*.
+  static const fuse_lowlevel_ops& operations();
+  /// Must be called before the loop starts. `mount_point` is where it is mounted.
+  void attach(fuse_session* session, std::string mount_point);
+  /// Runs what is queued, then lets go of all that the repository gave out. After the loop.
+  void shut_down();
+
+  /// Seals and tells the kernel. With `wait` it waits for writers until `stop`.
+  [[nodiscard]] Result<VersionInfo> seal(SeriesId series, VersionNumber number,
+                                         const std::string& new_name, bool wait,
+                                         const std::stop_token& stop);
+
+  // Session.
+  void init(fuse_conn_info* connection);
+  void statfs(fuse_req_t req);
+
+  // Names: front_end_names.cc.
+  void lookup(fuse_req_t req, fuse_ino_t parent, const char* name);
+  void mknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t rdev);
+  void mkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode);
+  void symlink(fuse_req_t req, const char* target, fuse_ino_t parent, const char* name);
+  void link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char* name);
+  void unlink(fuse_req_t req, fuse_ino_t parent, const char* name);
+  void rmdir(fuse_req_t req, fuse_ino_t parent, const char* name);
+  void rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
+              const char* new_name, unsigned flags);
+  void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
+              const fuse_file_info& info);
+
+  // Attributes: front_end_attributes.cc.
+  void getattr(fuse_req_t req, fuse_ino_t ino);
+  void setattr(fuse_req_t req, fuse_ino_t ino, const struct stat& values, int to_set);
+  void readlink(fuse_req_t req, fuse_ino_t ino);
+  void getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::size_t size);
+  void listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size);
+  void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::string_view value,
+                int flags);
+  void removexattr(fuse_req_t req, fuse_ino_t ino, const char* name);
+
+  // Open files: front_end_files.cc.
+  void open(fuse_req_t req, fuse_ino_t ino, const fuse_file_info& info);
+  void read(fuse_req_t req, std::size_t size, off_t offset, const fuse_file_info& info);
+  void write(fuse_req_t req, std::string_view data, off_t offset, const fuse_file_info& info);
+  void flush(fuse_req_t req, const fuse_file_info& info);
+  void release(fuse_req_t req, const fuse_file_info& info);
+  void fsync(fuse_req_t req, const fuse_file_info& info);
+  void lseek(fuse_req_t req, off_t offset, int whence, const fuse_file_info& info);
+
+  // Directories: front_end_directories.cc.
+  void opendir(fuse_req_t req, fuse_ino_t ino, const fuse_file_info& info);
+  void readdir(fuse_req_t req, std::size_t size, off_t offset, const fuse_file_info& info,
+               bool plus);
+  void releasedir(fuse_req_t req, const fuse_file_info& info);
+  void fsyncdir(fuse_req_t req, fuse_ino_t ino);
+
+ private:
+  [[nodiscard]] Result<Node> resolve(fuse_ino_t ino);
+  /// A file of an open version; else why it may not be changed (kReadOnly in a sealed
+  /// version, kNotPermitted for the root or a series).
+  [[nodiscard]] Result<Node> resolve_open(fuse_ino_t ino);
+
+  [[nodiscard]] Result<struct stat> stat_of(const Node& node);
+  [[nodiscard]] struct stat stat_of(const Slot& slot, const OpenEntry& entry) const;
+  [[nodiscard]] struct stat stat_of(const Slot& slot, const SealedEntry& entry) const;
+  [[nodiscard]] struct stat stat_of_series(const SeriesInfo& series) const;
+  [[nodiscard]] fuse_entry_param entry_of(const Slot& slot, const OpenEntry& entry) const;
+  [[nodiscard]] fuse_entry_param entry_of(const Slot& slot, const SealedEntry& entry) const;
+  /// How long the kernel may believe attributes of this node.
+  [[nodiscard]] double attribute_timeout_s(const Node& node) const;
+
+  // Series and versions: front_end_versions.cc.
+  [[nodiscard]] Result<Slot*> version_slot(const SeriesInfo& series, const VersionInfo& info);
+  [[nodiscard]] Result<fuse_entry_param> look_up_series(std::string_view name);
+  [[nodiscard]] Result<fuse_entry_param> look_up_version(const SeriesInfo& series,
+                                                         std::string_view name);
+  [[nodiscard]] Result<fuse_entry_param> version_entry(const SeriesInfo& series,
+                                                       const VersionInfo& info);
+  [[nodiscard]] Result<fuse_entry_param> make_series(std::string_view name);
+  [[nodiscard]] Result<fuse_entry_param> make_version(const SeriesInfo& series,
+                                                      std::string_view name, const NewFile& root);
+  [[nodiscard]] Result<void> remove_version(const SeriesInfo& series, std::string_view name);
+  [[nodiscard]] Result<void> rename_version(const SeriesInfo& series, std::string_view name,
+                                            std::string_view new_name);
+  [[nodiscard]] Result<VersionInfo> seal_now(SeriesId series, VersionNumber number,
+                                             std::string_view new_name);
+  [[nodiscard]] Result<void> rename_inside(const Node& from, std::string_view name, const Node& to,
+                                           std::string_view new_name, unsigned flags);
+  [[nodiscard]] Result<void> allow_rename(const Node& from, const Node& to) const;
+
+  /// Adds one entry to a reply, with the offset behind it; false when it is full.
+  using AddEntry = std::function<bool(const std::string&, const fuse_entry_param&, std::uint64_t)>;
+  [[nodiscard]] Result<std::uint64_t> parent_st_ino(const Node& node);
+  [[nodiscard]] Result<void> take_snapshot(const Node& node, DirHandle& handle);
+  [[nodiscard]] Result<void> list_open(const Node& node, DirHandle& handle, std::uint64_t after,
+                                       const AddEntry& add);
+  [[nodiscard]] Result<void> list_sealed(const Node& node, DirHandle& handle, std::uint64_t after,
+                                         const AddEntry& add);
+  [[nodiscard]] Result<void> list_upper(const Node& node, DirHandle& handle, std::uint64_t offset,
+                                        const AddEntry& add);
+
+  [[nodiscard]] NewFile new_file(fuse_req_t req, const Node& directory, mode_t mode) const;
+  void make_file(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t rdev,
+                 const char* target);
+  [[nodiscard]] Result<Xattrs> xattrs_of(const Node& node);
+  void read_into(fuse_req_t req, FileHandle& handle, std::size_t size, std::uint64_t offset);
+
+  void reply_entry(fuse_req_t req, const Result<fuse_entry_param>& entry, const char* operation);
+  void reply_result(fuse_req_t req, const Result<void>& result, const char* operation);
+  /// Runs `work` in the pool. It must reply to `req`.
+  void later(fuse_req_t req, std::function<void()> work);
+  void tune_read_ahead() const;
+
+  Repository& repository_;
+  const ShowOptions show_;
+  const Timestamp mounted_at_;
+  fuse_session* session_ = nullptr;
+  std::string mount_point_;
+  SlotTable slots_;
+  HandleTable<FileHandle> files_;
+  HandleTable<DirHandle> directories_;
+  BufferPool buffers_;
+
+  // Guards the count of closed writers that seal() waits for; taken with no other lock held.
+  std::mutex writers_mutex_;
+  std::uint64_t writers_closed_ = 0;
+  std::condition_variable_any writers_left_;
+
+  // Keeps two seals, or a seal and the opening of the next version, from crossing. Taken
+  // before any lock of a slot.
+  std::mutex versions_mutex_;
+
+  std::unique_ptr<base::ThreadPool> pool_;  // Last: its threads use all of the above.
+};
+
+}  // namespace varve::fs

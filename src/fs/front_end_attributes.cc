@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes, link targets and extended attributes.
+#include <fmt/chrono.h>
+#include <fmt/core.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include "base/clock.h"
+#include "fs/errno_map.h"
+#include "fs/front_end.h"
+
+namespace varve::fs {
+namespace {
+
+/// Attributes that Varve answers itself. They are not listed, else a copy of a version's root
+/// directory by cp or rsync would carry them along, and a comparison would see them.
+constexpr std::string_view kOwnPrefix = "user.varve.";
+
+bool is_own(std::string_view name) { return name.starts_with(kOwnPrefix); }
+
+std::string utc(const Timestamp& time) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(time.seconds)));
+}
+
+std::optional<std::string> own_version_attribute(const VersionInfo& info, std::string_view name) {
+  const bool sealed = info.state == VersionState::kSealed;
+  if (name == "user.varve.state") return sealed ? "sealed" : "open";
+  if (!sealed) return std::nullopt;
+  if (name == "user.varve.sealed_at") return utc(info.sealed_at);
+  if (name == "user.varve.unique_bytes") return std::to_string(info.unique_bytes);
+  return std::nullopt;
+}
+
+void reply_value(fuse_req_t req, std::string_view value, std::size_t room) {
+  if (room == 0) {
+    fuse_reply_xattr(req, value.size());
+  } else if (value.size() > room) {
+    fuse_reply_err(req, ERANGE);
+  } else {
+    fuse_reply_buf(req, value.data(), value.size());
+  }
+}
+
+/// A value that is too large is E2BIG for an extended attribute, not EFBIG.
+int xattr_errno(const Error& error) {
+  return error.code() == ErrorCode::kTooLarge ? E2BIG : report("xattr", error);
+}
+
+}  // namespace
+
+void FrontEnd::getattr(fuse_req_t req, fuse_ino_t ino) {
+  const auto node = resolve(ino);
+  const auto values = node ? stat_of(*node) : Result<struct stat>(node.error());
+  if (!values) {
+    fuse_reply_err(req, report("stat", values.error()));
+    return;
+  }
+  fuse_reply_attr(req, &values.value(), attribute_timeout_s(*node));
+}
+
+void FrontEnd::setattr(fuse_req_t req, fuse_ino_t ino, const struct stat& values, int to_set) {
+  const auto node = resolve_open(ino);
+  if (!node) {
+    fuse_reply_err(req, report("setattr", node.error()));
+    return;
+  }
+  AttributeChange change;
+  if ((to_set & FUSE_SET_ATTR_MODE) != 0) change.mode = values.st_mode & 07777;
+  if ((to_set & FUSE_SET_ATTR_UID) != 0) change.uid = values.st_uid;
+  if ((to_set & FUSE_SET_ATTR_GID) != 0) change.gid = values.st_gid;
+  if ((to_set & FUSE_SET_ATTR_SIZE) != 0) change.size = static_cast<std::uint64_t>(values.st_size);
+  if ((to_set & FUSE_SET_ATTR_ATIME) != 0) change.atime = to_timestamp(values.st_atim);
+  if ((to_set & FUSE_SET_ATTR_MTIME) != 0) change.mtime = to_timestamp(values.st_mtim);
+  const Timestamp now = base::SystemClock().now();
+  if ((to_set & FUSE_SET_ATTR_ATIME_NOW) != 0) change.atime = now;
+  if ((to_set & FUSE_SET_ATTR_MTIME_NOW) != 0) change.mtime = now;
+  const auto entry = node->writer->set_attributes(node->ino, change);
+  if (!entry) {
+    fuse_reply_err(req, report("setattr", entry.error()));
+    return;
+  }
+  const struct stat changed = stat_of(*node->slot, *entry);
+  fuse_reply_attr(req, &changed, attribute_timeout_s(*node));
+}
+
+void FrontEnd::readlink(fuse_req_t req, fuse_ino_t ino) {
+  const auto target = [&]() -> Result<std::string> {
+    VARVE_TRY_ASSIGN(const Node node, resolve(ino));
+    switch (node.kind) {
+      case Node::Kind::kLatest: {
+        VARVE_TRY_ASSIGN(VersionInfo info,
+                         repository_.find_version(node.slot->series().id, "latest"));
+        return std::move(info.name);
+      }
+      case Node::Kind::kOpen:
+        return node.writer->read_link(node.ino);
+      case Node::Kind::kSealed:
+        return node.reader->read_link(node.rank);
+      default:
+        return Error(ErrorCode::kInvalid, "not a symbolic link");
+    }
+  }();
+  if (target) {
+    fuse_reply_readlink(req, target->c_str());
+  } else {
+    fuse_reply_err(req, report("readlink", target.error()));
+  }
+}
+
+Result<Xattrs> FrontEnd::xattrs_of(const Node& node) {
+  if (node.kind == Node::Kind::kOpen) return node.writer->xattrs(node.ino);
+  if (node.kind == Node::Kind::kSealed) return node.reader->xattrs(node.rank);
+  return Xattrs{};
+}
+
+void FrontEnd::getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::size_t size) {
+  const auto node = resolve(ino);
+  if (!node) {
+    fuse_reply_err(req, report("getxattr", node.error()));
+    return;
+  }
+  const std::string_view wanted = name;
+  if (is_own(wanted)) {
+    std::optional<std::string> value;
+    if (node->kind == Node::Kind::kRoot && wanted == "user.varve.repository") {
+      value = repository_.path();
+    } else if (node->kind == Node::Kind::kRoot && wanted == "user.varve.pid") {
+      value = std::to_string(getpid());
+    } else if (node->is_version_root()) {
+      // Asked anew, since a rename changes the name and a reader keeps what it was opened with.
+      value = own_version_attribute(
+          node->kind == Node::Kind::kOpen ? node->writer->info() : node->reader->info(), wanted);
+    }
+    if (value) {
+      reply_value(req, *value, size);
+      return;
+    }
+  }
+  const auto all = xattrs_of(*node);
+  if (!all) {
+    fuse_reply_err(req, xattr_errno(all.error()));
+    return;
+  }
+  const auto place = std::ranges::find(*all, wanted, &Xattr::name);
+  if (place == all->end()) {
+    fuse_reply_err(req, ENODATA);
+  } else {
+    reply_value(req, place->value, size);
+  }
+}
+
+void FrontEnd::listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
+  const auto node = resolve(ino);
+  const auto all = node ? xattrs_of(*node) : Result<Xattrs>(node.error());
+  if (!all) {
+    fuse_reply_err(req, xattr_errno(all.error()));
+    return;
+  }
+  std::string names;
+  for (const Xattr& xattr : *all) {
+    names += xattr.name;
+    names += '\0';
+  }
+  reply_value(req, names, size);
+}
+
+void FrontEnd::setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::string_view value,
+                        int flags) {
+  const auto node = resolve_open(ino);
+  if (!node) {
+    fuse_reply_err(req, report("setxattr", node.error()));
+    return;
+  }
+  if (is_own(name) && node->is_version_root()) {
+    fuse_reply_err(req, EPERM);
+    return;
+  }
+  XattrMode mode = XattrMode::kAny;
+  if ((flags & XATTR_CREATE) != 0) mode = XattrMode::kCreate;
+  if ((flags & XATTR_REPLACE) != 0) mode = XattrMode::kReplace;
+  const auto done = node->writer->set_xattr(node->ino, name, value, mode);
+  fuse_reply_err(req, done ? 0 : xattr_errno(done.error()));
+}
+
+void FrontEnd::removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
+  const auto node = resolve_open(ino);
+  if (!node) {
+    fuse_reply_err(req, report("removexattr", node.error()));
+    return;
+  }
+  if (is_own(name) && node->is_version_root()) {
+    fuse_reply_err(req, EPERM);
+    return;
+  }
+  const auto done = node->writer->remove_xattr(node->ino, name);
+  fuse_reply_err(req, done ? 0 : xattr_errno(done.error()));
+}
+
+}  // namespace varve::fs

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Series and versions: the two upper levels of the mount.
+#include <sys/stat.h>
+
+#include <chrono>
+
+#include "base/log.h"
+#include "fs/errno_map.h"
+#include "fs/front_end.h"
+#include "fs/timeouts.h"
+
+namespace varve::fs {
+namespace {
+constexpr std::string_view kLatest = "latest";
+constexpr std::chrono::milliseconds kWriterPoll{500};
+}  // namespace
+
+Result<Slot*> FrontEnd::version_slot(const SeriesInfo& series, const VersionInfo& info) {
+  Slot& slot = slots_.version(series, info.number);
+  const Slot::Tree tree = slot.tree();
+  if (tree.reader != nullptr || (tree.writer != nullptr && info.state == VersionState::kOpen)) {
+    return &slot;
+  }
+  if (info.state == VersionState::kOpen) {
+    VARVE_TRY_ASSIGN(auto writer, repository_.writer(series.id));
+    if (writer->info().number != info.number) {
+      return Error(ErrorCode::kNotFound, "the version was sealed or given up meanwhile");
+    }
+    slot.set_writer(std::move(writer));
+  } else {
+    VARVE_TRY_ASSIGN(auto reader, repository_.reader(series.id, info.number));
+    slot.set_reader(std::move(reader));
+  }
+  return &slot;
+}
+
+Result<fuse_entry_param> FrontEnd::version_entry(const SeriesInfo& series,
+                                                 const VersionInfo& info) {
+  VARVE_TRY_ASSIGN(Slot * slot, version_slot(series, info));
+  const Slot::Tree tree = slot->tree();
+  fuse_entry_param entry{};
+  if (tree.reader != nullptr) {
+    VARVE_TRY_ASSIGN(const SealedEntry root, tree.reader->get(0));
+    entry = entry_of(*slot, root);
+  } else if (tree.writer != nullptr) {
+    VARVE_TRY_ASSIGN(const OpenEntry root, tree.writer->get(kRootIno));
+    entry = entry_of(*slot, root);
+  } else {
+    return Error(ErrorCode::kNotFound, "the version is gone");
+  }
+  entry.entry_timeout = kSeriesTimeoutS;
+  return entry;
+}
+
+Result<fuse_entry_param> FrontEnd::look_up_series(std::string_view name) {
+  VARVE_TRY_ASSIGN(const SeriesInfo series, repository_.find_series(name));
+  const Slot& slot = slots_.series(series);
+  fuse_entry_param entry{};
+  entry.ino = pack({.slot = slot.index(), .open = false, .low = kSeriesDirectory});
+  entry.generation = 1;
+  entry.attr = stat_of_series(series);
+  entry.attr_timeout = entry.entry_timeout = kSeriesTimeoutS;
+  return entry;
+}
+
+Result<fuse_entry_param> FrontEnd::look_up_version(const SeriesInfo& series,
+                                                   std::string_view name) {
+  VARVE_TRY_ASSIGN(const VersionInfo info, repository_.find_version(series.id, name));
+  if (name != kLatest) return version_entry(series, info);
+  Node node;
+  node.kind = Node::Kind::kLatest;
+  node.slot = &slots_.series(series);
+  fuse_entry_param entry{};
+  VARVE_TRY_ASSIGN(entry.attr, stat_of(node));
+  entry.ino = pack({.slot = node.slot->index(), .open = false, .low = kSeriesLatest});
+  entry.generation = 1;
+  // No timeouts: the link is read anew each time, so it never points to yesterday's version.
+  return entry;
+}
+
+Result<fuse_entry_param> FrontEnd::make_series(std::string_view name) {
+  VARVE_TRY(repository_.create_series(name));
+  return look_up_series(name);
+}
+
+Result<fuse_entry_param> FrontEnd::make_version(const SeriesInfo& series, std::string_view name,
+                                                const NewFile& root) {
+  const std::lock_guard lock(versions_mutex_);
+  if (name == kLatest || repository_.find_version(series.id, name)) {
+    return Error(ErrorCode::kExists, "a version of this name exists");
+  }
+  // The last version is sealed here and not by open_version(), because the kernel may still
+  // hold its inode numbers and only the outcome of seal() tells what became of them.
+  if (auto writer = repository_.writer(series.id)) {
+    const VersionInfo open = (*writer)->info();
+    if (!is_partial_name(open.name) && (*writer)->writers() == 0) {
+      writer->reset();
+      VARVE_TRY(seal_now(series.id, open.number, {}));
+    }
+  }
+  VARVE_TRY_ASSIGN(const VersionInfo info, repository_.open_version(series.id, name, root));
+  return version_entry(series, info);
+}
+
+Result<void> FrontEnd::remove_version(const SeriesInfo& series, std::string_view name) {
+  if (name == kLatest) return Error(ErrorCode::kNotPermitted, "latest follows the versions");
+  const std::lock_guard lock(versions_mutex_);
+  VARVE_TRY_ASSIGN(const VersionInfo info, repository_.find_version(series.id, name));
+  if (info.state == VersionState::kSealed) {
+    return Error(ErrorCode::kReadOnly, "a sealed version is not removed by rmdir");
+  }
+  VARVE_TRY(repository_.abandon_version(series.id, info.number, false));
+  if (Slot* slot = slots_.find(series.id, info.number)) slot->drop();
+  return {};
+}
+
+Result<VersionInfo> FrontEnd::seal_now(SeriesId series, VersionNumber number,
+                                       std::string_view new_name) {
+  VARVE_TRY_ASSIGN(const SealOutcome outcome, repository_.seal(series, number, new_name));
+  if (Slot* slot = slots_.find(series, number)) {
+    auto reader = repository_.reader(series, number);
+    if (!reader) return std::move(reader).error().with_context("sealed, but cannot be read");
+    slot->seal(outcome, std::move(*reader));
+  }
+  return outcome.info;
+}
+
+Result<void> FrontEnd::rename_version(const SeriesInfo& series, std::string_view name,
+                                      std::string_view new_name) {
+  if (name == kLatest) return Error(ErrorCode::kNotPermitted, "latest follows the versions");
+  const std::lock_guard lock(versions_mutex_);
+  VARVE_TRY_ASSIGN(const VersionInfo info, repository_.find_version(series.id, name));
+  if (new_name == kLatest || repository_.find_version(series.id, new_name)) {
+    return Error(ErrorCode::kExists, "a version of this name exists");
+  }
+  const bool was_partial = is_partial_name(name);
+  const bool becomes_partial = is_partial_name(new_name);
+  if (info.state == VersionState::kOpen && was_partial && !becomes_partial) {
+    VARVE_TRY(seal_now(series.id, info.number, new_name));
+    return {};
+  }
+  if (becomes_partial != was_partial) {
+    return Error(ErrorCode::kNotPermitted, "nothing becomes partial again");
+  }
+  return repository_.rename_version(series.id, info.number, new_name);
+}
+
+Result<VersionInfo> FrontEnd::seal(SeriesId series, VersionNumber number,
+                                   const std::string& new_name, bool wait,
+                                   const std::stop_token& stop) {
+  std::optional<Result<VersionInfo>> sealed;
+  std::string old_name;
+  for (;;) {
+    {
+      const std::lock_guard lock(versions_mutex_);
+      if (auto writer = repository_.writer(series)) old_name = (*writer)->info().name;
+      sealed = seal_now(series, number, new_name);
+    }
+    if (*sealed || !wait || sealed->error().code() != ErrorCode::kBusy) break;
+    // The time limit covers a close between the attempt and the wait.
+    std::unique_lock lock(writers_mutex_);
+    const std::uint64_t seen = writers_closed_;
+    writers_left_.wait_for(lock, stop, kWriterPoll, [&] { return writers_closed_ != seen; });
+    if (stop.stop_requested()) {
+      return Error(ErrorCode::kInterrupted, "the file system was unmounted while waiting");
+    }
+  }
+  // The kernel may not be told while a request holds the directory; here none of ours does.
+  Slot* directory = slots_.find(series, VersionNumber{});
+  if (*sealed && directory != nullptr && session_ != nullptr && !fuse_session_exited(session_)) {
+    const fuse_ino_t parent = pack({.slot = directory->index(), .open = false, .low = 0});
+    fuse_lowlevel_notify_inval_entry(session_, parent, old_name.c_str(), old_name.size());
+    const std::string& name = (*sealed)->name;
+    fuse_lowlevel_notify_inval_entry(session_, parent, name.c_str(), name.size());
+  }
+  return *sealed;
+}
+
+}  // namespace varve::fs

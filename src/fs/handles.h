@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernel has open: files and directories, by the number that fi->fh carries.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "fs/slot_table.h"
+#include "varve/version_reader.h"
+#include "varve/version_writer.h"
+
+namespace varve::fs {
+
+/// An open regular file. A file of an open version that is only read may live through the
+/// sealing: then its reader takes over. Thread-safe.
+class FileHandle {
+ public:
+  FileHandle(Slot& slot, std::shared_ptr<OpenFile> file, bool writable)
+      : slot_(slot), writable_(writable), file_(std::move(file)) {}
+  FileHandle(Slot& slot, std::shared_ptr<FileReader> reader)
+      : slot_(slot), writable_(false), reader_(std::move(reader)) {}
+
+  [[nodiscard]] bool writable() const { return writable_; }
+  /// One of the two is set. kStale if the version was sealed and the file had no name then.
+  struct Content {
+    std::shared_ptr<OpenFile> file;
+    std::shared_ptr<FileReader> reader;
+  };
+  [[nodiscard]] Result<Content> content();
+
+ private:
+  Slot& slot_;
+  const bool writable_;
+  std::mutex mutex_;
+  std::shared_ptr<OpenFile> file_;
+  std::shared_ptr<FileReader> reader_;
+};
+
+/// An open directory with what it has to remember between two readdir calls. The kernel
+/// locks a directory stream, so calls on one handle do not overlap.
+///
+/// Offsets: 1 and 2 stand behind "." and ".."; offset 2 + n stands behind the n-th name that
+/// was listed. A name stays a valid place to go on from after it was removed.
+class DirHandle {
+ public:
+  explicit DirHandle(std::uint64_t node_id) : node_id_(node_id) {}
+  [[nodiscard]] std::uint64_t node_id() const { return node_id_; }
+
+  /// Forgets the names behind `offset`; returns the one at it, "" at the start. An offset
+  /// that was never given out means the end of what was listed.
+  std::string rewind_to(std::uint64_t offset);
+  /// Returns the offset that stands behind `name`.
+  std::uint64_t remember(std::string_view name);
+  [[nodiscard]] std::uint64_t next_offset() const { return ends_.size() + 3; }
+
+  /// The names of a series or of the root, as they were when reading began.
+  struct Name {
+    std::string name;
+    std::uint64_t st_ino;
+    std::uint32_t type;
+  };
+  std::vector<Name> snapshot;
+
+ private:
+  const std::uint64_t node_id_;
+  std::string names_;                // All names, one after the other,
+  std::vector<std::uint64_t> ends_;  // and where each ends.
+};
+
+/// Handles by number. Thread-safe.
+template <typename Handle>
+class HandleTable {
+ public:
+  std::uint64_t add(std::shared_ptr<Handle> handle) {
+    const std::lock_guard lock(mutex_);
+    handles_.emplace(++last_, std::move(handle));
+    return last_;
+  }
+  [[nodiscard]] std::shared_ptr<Handle> get(std::uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto place = handles_.find(number);
+    return place == handles_.end() ? nullptr : place->second;
+  }
+  /// Null if there was none.
+  std::shared_ptr<Handle> remove(std::uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    auto node = handles_.extract(number);
+    return node.empty() ? nullptr : std::move(node.mapped());
+  }
+  void clear() {
+    std::unordered_map<std::uint64_t, std::shared_ptr<Handle>> last_ones;
+    const std::lock_guard lock(mutex_);
+    last_ones.swap(handles_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::uint64_t last_ = 0;
+  std::unordered_map<std::uint64_t, std::shared_ptr<Handle>> handles_;
+};
+
+}  // namespace varve::fs

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fs/mount_main.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "base/log.h"
+#include "control/mount_table.h"
+#include "fs/daemon.h"
+#include "fs/session.h"
+#include "varve/repository.h"
+
+namespace varve::fs {
+namespace {
+
+constexpr int kExitError = 1;
+constexpr int kExitNoRepository = 10;
+constexpr int kExitLocked = 11;
+
+Result<std::string> absolute_path(const std::string& path) {
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
+  if (real != nullptr) return std::string(real.get());
+  return Error(ErrorCode::kIo, fmt::format("{}: {}", path, std::strerror(errno)), errno);
+}
+
+/// The mount point as an absolute path, if something can be mounted there.
+Result<std::string> check_mount_point(const std::string& directory) {
+  struct stat values {};
+  if (::stat(directory.c_str(), &values) != 0) {
+    if (errno == ENOTCONN) {
+      return Error(ErrorCode::kBusy,
+                   fmt::format("{} is the mount point of a daemon that has died; free it with "
+                               "`varve umount {}`",
+                               directory, directory));
+    }
+    if (errno == ENOENT) {
+      return Error(ErrorCode::kNotFound,
+                   fmt::format("mount point {} does not exist; make it with `mkdir -p {}`",
+                               directory, directory));
+    }
+    return Error(ErrorCode::kIo, fmt::format("{}: {}", directory, std::strerror(errno)), errno);
+  }
+  if (!S_ISDIR(values.st_mode)) {
+    return Error(ErrorCode::kNotDirectory,
+                 fmt::format("mount point {} is not a directory", directory));
+  }
+  VARVE_TRY_ASSIGN(std::string absolute, absolute_path(directory));
+  const auto mounted = control::find_mount(absolute);
+  if (mounted && mounted->relative.empty()) {
+    return Error(ErrorCode::kBusy,
+                 fmt::format("{} is in use: repository {} is mounted there; unmount it with "
+                             "`varve umount {}` or take another directory",
+                             directory, mounted->repository, directory));
+  }
+  return absolute;
+}
+
+Result<void> check_fuse_device() {
+  if (::access("/dev/fuse", R_OK | W_OK) == 0) return {};
+  if (errno == ENOENT) {
+    return Error(ErrorCode::kUnsupported,
+                 "/dev/fuse is missing, so nothing can be mounted: load the module with `modprobe "
+                 "fuse`, or give the container --device /dev/fuse. Without it use `varve store` "
+                 "and `varve restore`");
+  }
+  return Error(ErrorCode::kIo, fmt::format("/dev/fuse: {}", std::strerror(errno)), errno);
+}
+
+/// Every series has several files open; the usual soft limit of 1024 is for select(2)'s sake.
+void raise_file_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// What the daemon does, from its first to its last line. LMDB and threads do not survive a
+/// fork, so the repository is opened here and not in the calling process.
+Result<void> open_and_serve(const std::string& repository_path, const std::string& directory,
+                            const MountOptions& options, const std::function<void()>& ready) {
+  raise_file_limit();
+  block_ending_signals();
+  VARVE_TRY_ASSIGN(const auto repository, Repository::open(repository_path, options.open));
+  return serve_mount(*repository, directory, options, ready);
+}
+
+}  // namespace
+
+Result<void> mount(const std::string& repository, const std::string& directory,
+                   const MountOptions& options) {
+  // The daemon leaves the current directory, and the mount table shows the path to everybody.
+  auto repository_path = absolute_path(repository);
+  if (!repository_path) {
+    return Error(ErrorCode::kNoRepository, fmt::format("{}; `varve init` makes a repository",
+                                                       repository_path.error().message()));
+  }
+  VARVE_TRY_ASSIGN(const std::string mount_point, check_mount_point(directory));
+  VARVE_TRY(check_fuse_device());
+  if (options.debug) base::set_log_level(base::LogLevel::kDebug);
+  if (options.foreground || options.debug) {
+    return open_and_serve(*repository_path, mount_point, options, [] {});
+  }
+  return run_as_daemon([&](const std::function<void()>& ready) {
+    return open_and_serve(*repository_path, mount_point, options, ready);
+  });
+}
+
+bool is_mount_helper(const char* program) {
+  const std::string name = std::filesystem::path(program).filename().string();
+  return name == "mount.fuse.varve" || name == "mount.varve";
+}
+
+int mount_main(int argc, char** argv) {
+  const std::string program =
+      argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "mount.fuse.varve";
+  const auto fail = [&program](const Error& error) {
+    std::fputs(fmt::format("{}: {}\n", program, error.message()).c_str(), stderr);
+    if (error.code() == ErrorCode::kNoRepository) return kExitNoRepository;
+    return error.code() == ErrorCode::kLocked ? kExitLocked : kExitError;
+  };
+  bool sloppy = false;
+  bool fake = false;
+  std::string lists;
+  int option = 0;
+  // mount(8) puts the options after the names; getopt of glibc finds them there.
+  while ((option = ::getopt(argc, argv, "sfnvN:t:o:h")) != -1) {
+    switch (option) {
+      case 's':
+        sloppy = true;
+        break;
+      case 'f':
+        fake = true;
+        break;
+      case 'o':
+        lists += lists.empty() ? "" : ",";
+        lists += optarg;
+        break;
+      case 'n':
+      case 'v':
+      case 'N':
+      case 't':
+        break;
+      default:
+        std::fputs(
+            fmt::format("usage: {} REPO DIR [-sfnv] [-o OPTIONS]\nSee mount.varve(8).\n", program)
+                .c_str(),
+            stderr);
+        return option == 'h' ? 0 : kExitError;
+    }
+  }
+  if (argc - optind != 2) {
+    return fail({ErrorCode::kInvalid,
+                 "a repository and a mount point are needed; see "
+                 "mount.varve(8)"});
+  }
+  MountOptions options;
+  if (const auto parsed = parse_mount_options(lists, sloppy, options); !parsed) {
+    return fail(parsed.error());
+  }
+  if (fake) return 0;
+  const auto mounted = mount(argv[optind], argv[optind + 1], options);
+  return mounted ? 0 : fail(mounted.error());
+}
+
+}  // namespace varve::fs

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fs/mount_options.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+namespace varve::fs {
+namespace {
+
+/// Options for mount(8), systemd or the kernel's own bookkeeping; they ask nothing of Varve.
+constexpr std::array<std::string_view, 27> kSwallowed = {
+    "defaults", "rw",       "auto",       "noauto",      "nofail", "_netdev", "user",
+    "nouser",   "users",    "owner",      "group",       "nosuid", "nodev",   "exec",
+    "async",    "relatime", "norelatime", "strictatime", "atime",  "noatime", "nodiratime",
+    "diratime", "lazytime", "nolazytime", "iversion",    "mand",   "nomand"};
+constexpr std::array<std::string_view, 2> kSwallowedPrefixes = {"x-", "comment="};
+
+std::vector<std::string> split(std::string_view list) {
+  std::vector<std::string> parts(1);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i] == '\\' && i + 1 < list.size()) {
+      parts.back() += list[++i];
+    } else if (list[i] == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += list[i];
+    }
+  }
+  std::erase(parts, "");
+  return parts;
+}
+
+std::optional<std::uint32_t> parse_number(std::string_view text, int base) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+Error bad_value(std::string_view name, std::string_view value, std::string_view wanted) {
+  return {ErrorCode::kInvalid, fmt::format("mount option {}={}: {}", name, value, wanted)};
+}
+
+Error not_yet(std::string_view name, std::string_view instead) {
+  return {
+      ErrorCode::kUnsupported,
+      fmt::format("mount option {} is not supported by this version of Varve; {}", name, instead)};
+}
+
+Result<void> parse_valued(std::string_view name, std::string_view value, bool sloppy,
+                          MountOptions& options) {
+  if (name == "uid" || name == "gid") {
+    const auto number = parse_number(value, 10);
+    if (!number) return bad_value(name, value, "a number is needed");
+    (name == "uid" ? options.uid : options.gid) = number;
+  } else if (name == "umask") {
+    options.umask = parse_number(value, 8);
+    if (!options.umask || *options.umask > 0777) {
+      return bad_value(name, value, "an octal number up to 777 is needed");
+    }
+  } else if (name == "cache") {
+    const auto bytes = parse_size(value);
+    if (!bytes || *bytes == 0) return bad_value(name, value, "a size such as 64M is needed");
+    options.open.cache_bytes = *bytes;
+  } else if (name == "engine") {
+    if (value.empty()) return bad_value(name, value, "the name of a restore engine is needed");
+    options.open.engine = value;
+  } else if (name == "series" || name == "version") {
+    return not_yet(name, "mount the repository and use a path inside it");
+  } else if (!sloppy) {
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("unknown mount option {}={}; see mount.varve(8)", name, value));
+  }
+  return {};
+}
+
+Result<void> parse_flag(std::string_view name, bool sloppy, MountOptions& options) {
+  if (name == "ro") {
+    options.open.read_only = true;
+  } else if (name == "allow_other") {
+    options.allow_other = true;
+  } else if (name == "default_permissions") {
+    options.default_permissions = true;
+  } else if (name == "suid") {
+    options.set_user_ids_work = true;
+  } else if (name == "dev") {
+    options.devices_work = true;
+  } else if (name == "noexec") {
+    options.no_execution = true;
+  } else if (name == "foreground") {
+    options.foreground = true;
+  } else if (name == "debug") {
+    options.debug = true;
+  } else if (name == "rmdir_deletes") {
+    return not_yet(name, "a sealed version is never removed by rmdir");
+  } else if (name == "auto_unmount") {
+    return Error(ErrorCode::kUnsupported,
+                 "mount option auto_unmount is refused: a mount point that empties itself makes "
+                 "a mirroring rsync delete its copy");
+  } else if (!sloppy) {
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("unknown mount option {}; see mount.varve(8)", name));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  std::uint64_t value = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  if (error != std::errc{}) return std::nullopt;
+  unsigned shift = 0;
+  if (end != last) {
+    if (end + 1 != last) return std::nullopt;
+    switch (*end) {
+      case 'k':
+      case 'K':
+        shift = 10;
+        break;
+      case 'm':
+      case 'M':
+        shift = 20;
+        break;
+      case 'g':
+      case 'G':
+        shift = 30;
+        break;
+      case 't':
+      case 'T':
+        shift = 40;
+        break;
+      default:
+        return std::nullopt;
+    }
+  }
+  if (value > (std::numeric_limits<std::uint64_t>::max() >> shift)) return std::nullopt;
+  return value << shift;
+}
+
+Result<void> parse_mount_options(std::string_view list, bool sloppy, MountOptions& options) {
+  for (const std::string& part : split(list)) {
+    const std::string_view option = part;
+    if (std::ranges::find(kSwallowed, option) != kSwallowed.end() ||
+        std::ranges::any_of(kSwallowedPrefixes,
+                            [&](std::string_view prefix) { return option.starts_with(prefix); })) {
+      continue;
+    }
+    const std::size_t equals = option.find('=');
+    if (equals == std::string_view::npos) {
+      VARVE_TRY(parse_flag(option, sloppy, options));
+    } else {
+      VARVE_TRY(parse_valued(option.substr(0, equals), option.substr(equals + 1), sloppy, options));
+    }
+  }
+  return {};
+}
+
+std::string fuse_option_list(const MountOptions& options, std::string_view repository) {
+  std::string list = "fsname=";
+  for (const char c : repository) {
+    if (c == ',' || c == '\\') list += '\\';
+    list += c;
+  }
+  list += ",subtype=varve,max_read=1048576";
+  list += options.set_user_ids_work ? ",suid" : ",nosuid";
+  list += options.devices_work ? ",dev" : ",nodev";
+  if (options.no_execution) list += ",noexec";
+  if (options.open.read_only) list += ",ro";
+  if (options.allow_other) list += ",allow_other";
+  if (options.allow_other || options.default_permissions) list += ",default_permissions";
+  return list;
+}
+
+}  // namespace varve::fs

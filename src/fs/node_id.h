@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers that name files: node ids between the kernel and one mount, and st_ino for users.
+#pragma once
+
+#include <cstdint>
+
+#include "varve/types.h"
+#include "varve/version_reader.h"
+#include "varve/version_writer.h"
+
+namespace varve::fs {
+
+/// What the kernel calls a file while the mount lives. A node id is made of the slot of the
+/// series or version, plus one, in bits 63..34, the flag of an open version's inode in bit
+/// 33, and the rank, inode number or (in a series) one of the numbers below in bits 32..0.
+struct NodeId {
+  std::uint32_t slot = 0;
+  bool open = false;
+  std::uint64_t low = 0;
+  bool operator==(const NodeId&) const = default;
+};
+
+inline constexpr std::uint64_t kRootNodeId = 1;  ///< FUSE_ROOT_ID; belongs to no slot.
+inline constexpr std::uint64_t kSeriesDirectory = 0;
+inline constexpr std::uint64_t kSeriesLatest = 1;
+inline constexpr std::uint64_t kLowMax = (1ULL << 33) - 1;
+
+/// `id.low` must not be over kLowMax.
+[[nodiscard]] std::uint64_t pack(const NodeId& id);
+/// Must not be called for kRootNodeId.
+[[nodiscard]] NodeId unpack(std::uint64_t node_id);
+
+inline constexpr std::uint64_t kRootStIno = 1;
+[[nodiscard]] std::uint64_t st_ino_of_series(SeriesId series);
+[[nodiscard]] std::uint64_t st_ino_of_latest(SeriesId series);
+/// The same in every mount, before and after other versions are deleted. All names of a
+/// hard-linked file (link_group != 0) have one.
+[[nodiscard]] std::uint64_t st_ino_of_sealed(SeriesId series, VersionNumber number, Rank rank,
+                                             std::uint64_t link_group);
+/// The same in every mount until the version is sealed.
+[[nodiscard]] std::uint64_t st_ino_of_open(SeriesId series, VersionNumber number, Ino ino);
+
+}  // namespace varve::fs

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fs/session.h"
+
+#include <fmt/core.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "control/server.h"
+#include "fs/front_end.h"
+
+namespace varve::fs {
+namespace {
+
+sigset_t ending_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  return set;
+}
+
+/// Ends the loop when an ending signal comes. The loop sleeps in read(2) on /dev/fuse, which
+/// returns to it only when a signal interrupts that very thread.
+class SignalWatch {
+ public:
+  SignalWatch(fuse_session* session, pthread_t loop) : session_(session), loop_(loop) {
+    // An empty handler, without SA_RESTART, so that read(2) returns EINTR.
+    struct sigaction interrupt {};
+    interrupt.sa_handler = [](int) {};
+    ::sigaction(SIGUSR1, &interrupt, nullptr);
+    ::signal(SIGPIPE, SIG_IGN);
+    thread_ = std::thread([this] { watch(); });
+  }
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
+  ~SignalWatch() {
+    loop_ended_ = true;
+    ::pthread_kill(thread_.native_handle(), SIGTERM);
+    thread_.join();
+  }
+  void loop_ended() { loop_ended_ = true; }
+
+ private:
+  void watch() {
+    base::name_this_thread("varve-signals");
+    const sigset_t set = ending_signals();
+    int signal = 0;
+    ::sigwait(&set, &signal);
+    fuse_session_exit(session_);
+    // Sent until the loop has ended, since the first may come just before it goes to sleep.
+    while (!loop_ended_) {
+      ::pthread_kill(loop_, SIGUSR1);
+      const timespec pause{.tv_sec = 0, .tv_nsec = 20'000'000};
+      ::nanosleep(&pause, nullptr);
+    }
+  }
+
+  fuse_session* session_;
+  const pthread_t loop_;
+  std::atomic<bool> loop_ended_ = false;
+  std::thread thread_;
+};
+
+void run_loop(fuse_session* session) {
+  fuse_buf buffer{};
+  while (fuse_session_exited(session) == 0) {
+    const int got = fuse_session_receive_buf(session, &buffer);
+    if (got == -EINTR) continue;
+    if (got <= 0) break;
+    fuse_session_process_buf(session, &buffer);
+  }
+  std::free(buffer.mem);
+}
+
+Result<VersionInfo> seal_by_name(Repository& repository, FrontEnd& front_end,
+                                 const control::SealRequest& request, const std::stop_token& stop) {
+  const std::size_t slash = request.version.find('/');
+  if (slash == std::string::npos) {
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("{} is not of the form SERIES/VERSION", request.version));
+  }
+  VARVE_TRY_ASSIGN(const SeriesInfo series,
+                   repository.find_series(request.version.substr(0, slash)));
+  VARVE_TRY_ASSIGN(const VersionInfo info,
+                   repository.find_version(series.id, request.version.substr(slash + 1)));
+  if (info.state == VersionState::kSealed) {
+    return Error(ErrorCode::kReadOnly, fmt::format("{} is sealed already", request.version));
+  }
+  return front_end.seal(series.id, info.number, request.new_name, request.wait, stop);
+}
+
+Result<std::unique_ptr<control::Server>> start_control(Repository& repository,
+                                                       FrontEnd& front_end) {
+  if (repository.read_only()) return std::unique_ptr<control::Server>();
+  control::Handlers handlers;
+  handlers.seal = [&](const control::SealRequest& request, const std::stop_token& stop) {
+    return seal_by_name(repository, front_end, request, stop);
+  };
+  handlers.stats = [&] { return repository.stats(); };
+  return control::Server::start(repository.path(), std::move(handlers));
+}
+
+struct SessionDeleter {
+  void operator()(fuse_session* session) const { fuse_session_destroy(session); }
+};
+using SessionPtr = std::unique_ptr<fuse_session, SessionDeleter>;
+
+Result<SessionPtr> new_session(const Repository& repository, FrontEnd& front_end,
+                               const MountOptions& options) {
+  std::string list = fuse_option_list(options, repository.path());
+  if (options.debug) list += ",debug";
+  char program[] = "varve";
+  char dash_o[] = "-o";
+  char* arguments[] = {program, dash_o, list.data(), nullptr};
+  fuse_args args = FUSE_ARGS_INIT(3, arguments);
+  SessionPtr session(
+      fuse_session_new(&args, &FrontEnd::operations(), sizeof(fuse_lowlevel_ops), &front_end));
+  fuse_opt_free_args(&args);
+  if (session == nullptr) return Error(ErrorCode::kInvalid, "FUSE refuses the mount options");
+  return session;
+}
+
+ShowOptions show_options(const MountOptions& options) {
+  return {.uid = options.uid,
+          .gid = options.gid,
+          .umask = options.umask,
+          .owner_uid = getuid(),
+          .owner_gid = getgid()};
+}
+
+}  // namespace
+
+void block_ending_signals() {
+  const sigset_t set = ending_signals();
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+Result<void> serve_mount(Repository& repository, const std::string& directory,
+                         const MountOptions& options, const std::function<void()>& ready) {
+  FrontEnd front_end(repository, show_options(options));
+  VARVE_TRY_ASSIGN(const SessionPtr session, new_session(repository, front_end, options));
+  VARVE_TRY_ASSIGN(std::unique_ptr<control::Server> control, start_control(repository, front_end));
+  if (fuse_session_mount(session.get(), directory.c_str()) != 0) {
+    return Error(ErrorCode::kIo,
+                 fmt::format("cannot mount on {}; the line above says why", directory));
+  }
+  front_end.attach(session.get(), directory);
+  {
+    SignalWatch signals(session.get(), pthread_self());
+    ready();
+    run_loop(session.get());
+    signals.loop_ended();
+    fuse_session_exit(session.get());
+    // Commands that wait are told to go first; then what is queued in the pool is answered,
+    // while there still is a kernel to answer to.
+    control.reset();
+    front_end.shut_down();
+    fuse_session_unmount(session.get());
+  }
+  return repository.close();
+}
+
+}  // namespace varve::fs
