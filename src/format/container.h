@@ -26,13 +26,13 @@ inline constexpr std::uint32_t kContainerMagic = 0x56525643;  // "CVRV" in file 
 
 /// A run of consecutive chunks of one container, compressed together.
 struct FrameEntry {
-  std::uint32_t first_chunk = 0;   ///< Index into the chunk table.
+  std::uint32_t first_chunk = 0;  ///< Index into the chunk table.
   std::uint32_t chunk_count = 0;
-  std::uint32_t offset = 0;        ///< From the start of the container's data. Derived.
+  std::uint32_t offset = 0;  ///< From the start of the container's data. Derived.
   std::uint32_t stored_bytes = 0;
   std::uint32_t raw_bytes = 0;
   Codec codec = Codec::kNone;
-  std::uint64_t checksum = 0;      ///< XXH3-64 of the stored bytes.
+  std::uint64_t checksum = 0;  ///< XXH3-64 of the stored bytes.
   bool operator==(const FrameEntry&) const = default;
 };
 
@@ -49,10 +49,10 @@ struct ChunkEntry {
 /// Everything about a container but its data.
 struct ContainerHead {
   SeriesId series{};
-  std::uint32_t number = 0;        ///< Unique inside the series.
-  std::uint32_t head_bytes = 0;    ///< Multiple of 4096; where the data starts. Derived.
-  std::uint32_t data_bytes = 0;    ///< Sum of the frames' stored bytes, without padding. Derived.
-  std::uint64_t raw_bytes = 0;     ///< Derived.
+  std::uint32_t number = 0;      ///< Unique inside the series.
+  std::uint32_t head_bytes = 0;  ///< Multiple of 4096; where the data starts. Derived.
+  std::uint32_t data_bytes = 0;  ///< Sum of the frames' stored bytes, without padding. Derived.
+  std::uint64_t raw_bytes = 0;   ///< Derived.
   std::vector<FrameEntry> frames;
   std::vector<ChunkEntry> chunks;
 

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::string_view kFirstLine =
     "# Varve repository. Do not edit: the last line is a checksum.\n";
+constexpr std::string_view kNoFeatures = "none";
 constexpr std::string_view kChecksumKey = "checksum = ";
 constexpr std::size_t kChecksumLineBytes = kChecksumKey.size() + 16 + 1;
 constexpr std::size_t kRepositoryIdDigits = 32;
@@ -115,7 +116,8 @@ std::string encode_superblock(const Superblock& superblock) {
   add("chunk_bytes_avg", p.chunk_bytes_avg);
   add("chunk_bytes_max", p.chunk_bytes_max);
   add("compression", compression);
-  add("features_required", superblock.features_required);
+  add("features_required",
+      superblock.features_required.empty() ? kNoFeatures : superblock.features_required);
   return text + checksum_line(text);
 }
 
@@ -141,6 +143,7 @@ Result<Superblock> decode_superblock(std::string_view text) {
                                    superblock.format_version, kFormatVersion));
   }
   VARVE_TRY_ASSIGN(superblock.features_required, text_field(fields, "features_required"));
+  if (superblock.features_required == kNoFeatures) superblock.features_required.clear();
   if (!superblock.features_required.empty()) {
     return unsupported(fmt::format("the repository needs the features `{}`, which are unknown here",
                                    superblock.features_required));

@@ -15,11 +15,11 @@
 namespace varve::io {
 
 enum class OpenMode : std::uint8_t {
-  kRead,          ///< Must exist.
-  kReadDirect,    ///< As kRead, past the page cache: offset, length and memory aligned to 4096.
-  kReadWrite,     ///< Made if it is missing.
-  kWriteDirect,   ///< Made if it is missing; aligned as kReadDirect.
-  kCreateNew,     ///< kExists if it is there.
+  kRead,         ///< Must exist.
+  kReadDirect,   ///< As kRead, past the page cache: offset, length and memory aligned to 4096.
+  kReadWrite,    ///< Made if it is missing.
+  kWriteDirect,  ///< Made if it is missing; aligned as kReadDirect.
+  kCreateNew,    ///< kExists if it is there.
 };
 
 inline constexpr std::size_t kDirectAlignment = 4096;

@@ -99,7 +99,7 @@ TEST(Superblock, UnknownThingsReturnUnsupported) {
     return error_of(forged(part, by)).code();
   };
   EXPECT_EQ(code("profile = lineage", "profile = pool"), ErrorCode::kUnsupported);
-  EXPECT_EQ(code("features_required = ", "features_required = encryption"),
+  EXPECT_EQ(code("features_required = none", "features_required = encryption"),
             ErrorCode::kUnsupported);
   EXPECT_EQ(code("zstd:1", "lz4"), ErrorCode::kUnsupported);
   EXPECT_EQ(code("gear16", "rabin"), ErrorCode::kUnsupported);
