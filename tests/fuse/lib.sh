@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by the mount tests. The script runs twice: an outer process makes a private folder,
+# runs the test under a time limit, and cleans up whatever happened; the inner one tests.
+#
+#   limit_s=60                         # before sourcing, if 120 seconds do not fit
+#   . "$(dirname "$0")/lib.sh"
+#
+# Gives: $VARVE (the program), $work (an empty folder of its own on a real disk),
+# $here (this folder), $repo, $mnt, and the functions below.
+
+set -Eeuo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+: "${VARVE:?is the path of the varve program to test}"
+VARVE=$(realpath "$VARVE")
+export VARVE LC_ALL=C.UTF-8
+unset VARVE_REPO
+
+skip() {
+  echo "skipped: $*"
+  exit 77
+}
+
+mounts_below() {  # DIR: mount points below it, innermost first
+  awk -v dir="$1/" 'index($5 "/", dir) == 1 { print $3, $5 }' /proc/self/mountinfo | sort -rk2
+}
+
+cleanup_outer() {
+  local dev point
+  # A daemon that hangs would hang us too: end its connection before anything looks inside.
+  while read -r dev point; do
+    [ -e "/sys/fs/fuse/connections/${dev#*:}/abort" ] || continue
+    umount "$point" 2>/dev/null && continue
+    echo 1 >"/sys/fs/fuse/connections/${dev#*:}/abort" 2>/dev/null || true
+  done < <(mounts_below "$work")
+  while read -r dev point; do umount -l "$point" 2>/dev/null || true; done < <(mounts_below "$work")
+  rm -rf --one-file-system "$work"
+}
+
+if [ -z "${VARVE_TEST_WORK:-}" ]; then
+  [ "$(id -u)" -eq 0 ] || skip "needs root (owners, devices, mounts)"
+  [ -c /dev/fuse ] || skip "/dev/fuse is missing"
+  work=$(mktemp -d "${VARVE_TEST_TMP:-/var/tmp}/varve-test.XXXXXX")
+  trap cleanup_outer EXIT
+  trap 'exit 143' INT TERM
+  VARVE_TEST_WORK=$work timeout -k 10 "${limit_s:-120}" "$0" "$@" &
+  status=0
+  wait $! || status=$?
+  [ $status -ne 124 ] || echo "FAILED: not done after ${limit_s:-120} seconds"
+  exit $status
+fi
+
+work=$VARVE_TEST_WORK
+repo=$work/repo
+mnt=$work/mnt
+mkdir "$mnt"
+trap 'echo "FAILED: ${BASH_SOURCE[0]##*/}:$LINENO: $BASH_COMMAND"' ERR
+
+ok() { echo "ok - $*"; }
+
+fail() {
+  echo "FAILED: $*"
+  trap - ERR
+  exit 1
+}
+
+# Mounts $repo on $mnt; arguments go before them.
+mount_repo() { "$VARVE" mount "$@" "$repo" "$mnt"; }
+
+unmount_repo() { "$VARVE" umount "$mnt"; }
+
+# Mounts in the foreground of a background job; sets $daemon to its process id.
+mount_as_job() {
+  "$VARVE" mount -f "$@" "$repo" "$mnt" 2>>"$work/daemon.log" &
+  daemon=$!
+  wait_until "the mount appears" mountpoint -q "$mnt"
+}
+
+# Takes the power away from the daemon, and what is left of its mount out of the way.
+kill_daemon() {
+  kill -9 "$daemon"
+  wait "$daemon" 2>/dev/null || true
+  umount -l "$mnt"
+}
+
+wait_until() {  # WHAT COMMAND…: polls for at most 20 seconds
+  local what=$1 tries=0
+  shift
+  until "$@"; do
+    tries=$((tries + 1))
+    [ $tries -lt 400 ] || fail "not in time: $what"
+    sleep 0.05
+  done
+}
+
+# Runs a command that must end with a status; its stderr is in $message then.
+expect_status() {  # STATUS COMMAND…
+  local want=$1 got=0
+  shift
+  "$@" >"$work/stdout" 2>"$work/stderr" || got=$?
+  message=$(tr '\0' ' ' <"$work/stderr")
+  [ "$got" -eq "$want" ] || fail "status $got, not $want: $* ($message)"
+}
+
+# The last message must contain a word, whatever its case.
+message_says() {
+  grep -qiE -- "$1" <<<"$message" || fail "the message does not say '$1': $message"
+}
+
+# Complete equality: content, attributes, links, xattrs, holes.
+same_tree() { python3 "$here/tree_state.py" "$@"; }
+
+no_rsync_difference() {  # A/ B/
+  local difference
+  difference=$(rsync -aHAXnc --delete --itemize-changes "$1" "$2")
+  [ -z "$difference" ] || fail "rsync sees differences: $difference"
+}
+
+sealed() { [ "$(getfattr --only-values -n user.varve.state "$1")" = sealed ]; }
+
+stat_of() {  # REPOSITORY KEY: one of the totals of `varve stats --json`
+  "$VARVE" stats --json "$1" | head -1 | python3 -c '
+import json, sys
+print(json.load(sys.stdin)[sys.argv[1]])' "$2"
+}

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A version in which 1 % of the files changed costs about 1 % of the first one's metadata.
+limit_s=100
+. "$(dirname "$0")/lib.sh"
+
+python3 - "$work/tree" <<'PYTHON'
+import os, sys
+for folder in range(200):
+    os.makedirs(f"{sys.argv[1]}/{folder // 20:02}/{folder:03}")
+    for n in range(100):
+        with open(f"{sys.argv[1]}/{folder // 20:02}/{folder:03}/file-{n:03}", "w") as file:
+            file.write(f"{folder} {n}\n" * 50)
+PYTHON
+
+used() { python3 "$here/lmdb_pages.py" "$repo/catalog/data.mdb"; }
+
+"$VARVE" init "$repo"
+empty=$(used)
+"$VARVE" store "$repo" s/one "$work/tree"
+one=$(used)
+find "$work/tree" -path '*/05/105/*' -o -path '*/02/050/*' | while read -r file; do
+  echo changed >>"$file"
+done
+"$VARVE" store "$repo" s/two "$work/tree"
+two=$(used)
+"$VARVE" store "$repo" s/three "$work/tree"
+three=$(used)
+find "$work/tree" -type f | sort | awk 'NR % 100 == 50' | while read -r file; do
+  echo changed >>"$file"
+done
+"$VARVE" store "$repo" s/four "$work/tree"
+four=$(used)
+
+first=$((one - empty))
+per_mille() { echo "$(($1 * 1000 / first))"; }
+echo "catalog: the first version $first bytes for 20,210 entries"
+echo "1 % of the files changed, in two directories: $((two - one)) bytes," \
+  "$(per_mille $((two - one))) per mille"
+echo "nothing changed: $((three - two)) bytes, $(per_mille $((three - two))) per mille"
+echo "1 % of the files changed, one in every directory: $((four - three)) bytes," \
+  "$(per_mille $((four - three))) per mille"
+[ "$(per_mille $((two - one)))" -le 50 ] || fail "a changed percent costs too much"
+ok "1 % changed files cost $(per_mille $((two - one))) per mille (at most 50)"
+[ "$(per_mille $((three - two)))" -le 10 ] || fail "an unchanged version costs too much"
+ok "an unchanged version costs $(per_mille $((three - two))) per mille (at most 10)"
+stored=$(stat_of "$repo" unique_bytes)
+echo "unique bytes of the files: $stored; catalog: $four bytes in use"
+"$VARVE" check "$repo"

@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What must be refused, and by which errno.
+limit_s=60
+. "$(dirname "$0")/lib.sh"
+
+"$VARVE" init "$repo"
+mount_repo
+python3 "$here/misuse.py" "$mnt"
+
+rm -rf "$mnt/s/one" 2>/dev/null && fail "rm -rf of a sealed version succeeded"
+[ "$(cat "$mnt/s/one/dir/file")" = content ] || fail "rm -rf has destroyed a sealed version"
+find "$mnt/s/one" -delete 2>/dev/null && fail "find -delete succeeded"
+[ "$(cat "$mnt/s/one/dir/file")" = content ] || fail "find -delete has destroyed something"
+ok "rm -rf and find -delete leave a sealed version whole"
+
+mkdir "$mnt/s/busy.partial"
+exec 9>"$mnt/s/busy.partial/file"
+expect_status 1 "$VARVE" seal "$repo" s/busy.partial
+message_says 'busy|open'
+exec 9>&-
+"$VARVE" seal "$repo" s/busy.partial
+sealed "$mnt/s/busy" || fail "not sealed after its writer has closed"
+ok "varve seal refuses while a file is open for writing"
+expect_status 1 "$VARVE" seal "$repo" s/busy
+expect_status 1 "$VARVE" seal "$repo" s/nothing
+expect_status 1 "$VARVE" seal "$repo" nothing/one
+expect_status 1 "$VARVE" restore "$repo" s/nothing "$work/out"
+expect_status 1 "$VARVE" init "$repo"
+message_says 'repository|empty'
+ok "commands refuse what does not exist, is sealed already or is taken"
+unmount_repo
+"$VARVE" check "$repo"
+ok "check finds nothing"
