@@ -116,11 +116,6 @@ Result<void> mount(const std::string& repository, const std::string& directory,
   });
 }
 
-bool is_mount_helper(const char* program) {
-  const std::string name = std::filesystem::path(program).filename().string();
-  return name == "mount.fuse.varve" || name == "mount.varve";
-}
-
 int mount_main(int argc, char** argv) {
   const std::string program =
       argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "mount.fuse.varve";

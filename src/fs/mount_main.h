@@ -15,9 +15,6 @@ namespace varve::fs {
 [[nodiscard]] Result<void> mount(const std::string& repository, const std::string& directory,
                                  const MountOptions& options);
 
-/// True if the program was called by the name of a mount(8) helper.
-[[nodiscard]] bool is_mount_helper(const char* program);
-
 /// The mount(8) helper: `mount.fuse.varve SOURCE DIR [-sfnv] [-N NS] [-t TYPE] [-o OPTIONS]`.
 /// Returns the process's exit code.
 [[nodiscard]] int mount_main(int argc, char** argv);

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "fs/mount_main.h"
+
+namespace varve::cli {
+namespace {
+
+struct Options {
+  std::string repository;
+  std::string directory;
+  std::vector<std::string> lists;
+  bool foreground = false;
+  bool debug = false;
+  bool single_thread = false;
+};
+
+int run_mount(Options options) {
+  if (const auto given = take_repository({&options.repository, &options.directory}); !given) {
+    return fail(given.error());
+  }
+  fs::MountOptions mount_options;
+  for (const std::string& list : options.lists) {
+    if (const auto parsed = fs::parse_mount_options(list, false, mount_options); !parsed) {
+      return fail(parsed.error());
+    }
+  }
+  mount_options.foreground |= options.foreground;
+  mount_options.debug |= options.debug;
+  const auto mounted = fs::mount(options.repository, options.directory, mount_options);
+  return mounted ? kExitOk : fail(mounted.error());
+}
+
+}  // namespace
+
+void add_mount_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  auto* command = app.add_subcommand("mount", "Show a repository's series and versions as files");
+  command->add_option("REPO", options->repository, kRepositoryHelp);
+  command->add_option("DIR", options->directory, "Where to mount it: an existing directory");
+  command
+      ->add_option("-o", options->lists,
+                   "Mount options, comma-separated: ro, allow_other, default_permissions, uid=N, "
+                   "gid=N, umask=OCTAL, cache=SIZE, engine=NAME; see mount.varve(8)")
+      ->type_name("OPTIONS")
+      ->allow_extra_args(false);
+  command->add_flag("-f,--foreground", options->foreground, "Stay until it is unmounted");
+  command->add_flag("-d,--debug", options->debug, "Print every request; implies -f");
+  command->add_flag("-s", options->single_thread,
+                    "Accepted for other programs' sake; requests have one thread anyway");
+  command->callback(
+      [options, &context] { context.run = [options] { return run_mount(*options); }; });
+}
+
+}  // namespace varve::cli
