@@ -188,8 +188,11 @@ Result<void> TreeRestorer::restore_children() {
   while (!frames_.empty()) {
     Frame& frame = frames_.back();
     if (frame.next == frame.batch.size()) {
-      if (!frame.listed) VARVE_TRY(fill_batch(frame));
-      if (frame.batch.empty()) VARVE_TRY(leave_directory());
+      if (frame.listed) {
+        VARVE_TRY(leave_directory());
+      } else {
+        VARVE_TRY(fill_batch(frame));
+      }
       continue;
     }
     const ListedEntry item = std::move(frame.batch[frame.next++]);
@@ -207,7 +210,7 @@ Result<void> TreeRestorer::restore_children() {
   return {};
 }
 
-/// The next entries; the batch is empty at the directory's end. Entries are copied first
+/// The next entries, none at the directory's end. Entries are copied first
 /// because a visitor must not call the version.
 Result<void> TreeRestorer::fill_batch(Frame& frame) {
   frame.batch.clear();

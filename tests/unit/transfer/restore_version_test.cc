@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "fake_version.h"
+#include "file_tree.h"
+#include "varve/maintenance.h"
+
+namespace varve::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(RestoreVersion, TargetThatIsNotEmptyIsRefused) {
+  const TemporaryDirectory place;
+  write_file(place / "mine", "mine");
+  FakeReader version(make_directory());
+  const auto report = restore_version(version, place.path(), {}, {});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code(), ErrorCode::kNotEmpty);
+  EXPECT_NE(report.error().message().find("is not empty"), std::string::npos);
+}
+
+TEST(RestoreVersion, EmptyTargetIsUsed) {
+  const TemporaryDirectory place;
+  auto root = make_directory();
+  root->children = {{"f", make_file("data")}};
+  FakeReader version(root);
+  ASSERT_TRUE(restore_version(version, place.path(), {}, {}));
+  EXPECT_EQ(read_file(place / "f"), "data");
+}
+
+TEST(RestoreVersion, PathOfADirectoryRestoresItsContent) {
+  auto inner = make_directory();
+  inner->children = {{"f", make_file("inner")}};
+  auto root = make_directory();
+  root->children = {{"a", make_file("outer")}, {"d", inner}};
+  FakeReader version(root);
+  const TemporaryDirectory place;
+  RestoreOptions options;
+  options.path = "d";
+  const auto report = restore_version(version, place / "out", options, {});
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(report->entries, 2U);
+  EXPECT_EQ(read_file(place / "out/f"), "inner");
+  EXPECT_FALSE(fs::exists(place / "out/a"));
+}
+
+TEST(RestoreVersion, PathOfAFileRestoresItUnderItsName) {
+  auto root = make_directory();
+  root->children = {{"a", make_file("outer")}, {"b", make_file("other")}};
+  FakeReader version(root);
+  const TemporaryDirectory place;
+  RestoreOptions options;
+  options.path = "a";
+  const auto report = restore_version(version, place / "out", options, {});
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(read_file(place / "out/a"), "outer");
+  EXPECT_FALSE(fs::exists(place / "out/b"));
+}
+
+TEST(RestoreVersion, UnknownPathMakesNoDirectory) {
+  FakeReader version(make_directory());
+  const TemporaryDirectory place;
+  RestoreOptions options;
+  options.path = "missing";
+  const auto report = restore_version(version, place / "out", options, {});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code(), ErrorCode::kNotFound);
+  EXPECT_FALSE(fs::exists(place / "out"));
+}
+
+TEST(RestoreVersion, FilesAreOpenedInTreeOrder) {
+  auto root = make_directory();
+  for (const char* directory : {"a", "b", "c"}) {
+    auto inner = make_directory();
+    // More than one batch of a listing.
+    for (int i = 1000; i < 1600; ++i) {
+      inner->children.emplace_back(std::to_string(i), make_file("x"));
+    }
+    root->children.emplace_back(directory, inner);
+  }
+  FakeReader version(root);
+  const TemporaryDirectory place;
+  const auto report = restore_version(version, place / "out", {}, {});
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(version.opened().size(), 1800U);
+  EXPECT_TRUE(std::is_sorted(version.opened().begin(), version.opened().end()));
+  EXPECT_EQ(report->entries, 1804U);
+}
+
+TEST(RestoreVersion, ProgressThatReturnsFalseStops) {
+  auto root = make_directory();
+  root->children = {{"a", make_file(std::string(100, 'a'))}, {"b", make_file("b")}};
+  FakeReader version(root);
+  const TemporaryDirectory place;
+  const auto report = restore_version(version, place / "out", {},
+                                      [](const TransferProgress& p) { return p.bytes_done == 0; });
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code(), ErrorCode::kInterrupted);
+  EXPECT_FALSE(fs::exists(place / "out/b"));
+}
+
+TEST(RestoreVersion, WithoutSparseHolesBecomeBlocks) {
+  auto file = make_file("");
+  file->attributes.size = 3 << 20;
+  file->data.resize(file->attributes.size);
+  auto root = make_directory();
+  root->children = {{"f", file}};
+  const TemporaryDirectory place;
+  for (const bool sparse : {true, false}) {
+    FakeReader version(root);
+    RestoreOptions options;
+    options.sparse = sparse;
+    const std::string out = place / (sparse ? "sparse" : "full");
+    ASSERT_TRUE(restore_version(version, out, options, {}));
+    struct stat status {};
+    ASSERT_EQ(::stat((out + "/f").c_str(), &status), 0);
+    EXPECT_EQ(status.st_size, 3 << 20);
+    EXPECT_EQ(status.st_blocks * 512 >= status.st_size, !sparse);
+  }
+}
+
+/// 300 levels of 50 bytes: deeper than descriptors are kept open, longer than PATH_MAX.
+TEST(RestoreVersion, TreeDeeperThanAnyPathComesBackAndIsStoredAgain) {
+  constexpr int kDepth = 300;
+  const std::string name(50, 'd');
+  auto linked = make_file("linked");
+  auto root = make_directory();
+  auto at = root;
+  for (int i = 0; i < kDepth; ++i) {
+    auto next = make_directory();
+    next->attributes.mtime = {1600000000 + i, 5};
+    at->children = {{name, next}};
+    at = next;
+  }
+  at->children = {{"bottom", make_file("deep")}, {"link", linked}};
+  root->children.emplace_back("top", linked);
+  FakeReader version(root);
+  const TemporaryDirectory place;
+  const auto report = restore_version(version, place / "out", {}, {});
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_TRUE(report->problems.empty());
+
+  base::UniqueFd fd(::open((place / "out").c_str(), O_RDONLY | O_DIRECTORY));
+  for (int i = 0; i < kDepth; ++i) {
+    fd = base::UniqueFd(::openat(fd.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
+    ASSERT_TRUE(fd.valid()) << i;
+    struct stat status {};
+    ASSERT_EQ(::fstat(fd.get(), &status), 0);
+    EXPECT_EQ(status.st_mtim.tv_sec, 1600000000 + i);
+  }
+  struct stat link {};
+  ASSERT_EQ(::fstatat(fd.get(), "link", &link, 0), 0);
+  EXPECT_EQ(link.st_nlink, 2U);
+
+  FakeWriter again;
+  const auto stored = store_tree(again, place / "out", {});
+  ASSERT_TRUE(stored) << stored.error().message();
+  EXPECT_TRUE(stored->problems.empty());
+  at = again.root();
+  for (int i = 0; i < kDepth; ++i) {
+    at = at->child(name);
+    ASSERT_TRUE(at) << i;
+    EXPECT_EQ(at->attributes.mtime.seconds, 1600000000 + i);
+  }
+  ASSERT_TRUE(at->child("bottom"));
+  EXPECT_EQ(at->child("bottom")->data, "deep");
+  EXPECT_EQ(at->child("link"), again.root()->child("top"));
+}
+
+}  // namespace
+}  // namespace varve::testing
