@@ -154,6 +154,9 @@ class FrontEnd {
   void make_file(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t rdev,
                  const char* target);
   [[nodiscard]] Result<Xattrs> xattrs_of(const Node& node);
+  [[nodiscard]] Result<void> set_access_acl(const Node& node, fuse_ino_t ino,
+                                            std::string_view value);
+  [[nodiscard]] Result<void> keep_acl_in_step(const Node& node, std::uint32_t mode);
   void read_into(fuse_req_t req, FileHandle& handle, std::size_t size, std::uint64_t offset);
 
   void reply_entry(fuse_req_t req, const Result<fuse_entry_param>& entry, const char* operation);

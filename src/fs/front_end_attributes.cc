@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "fs/errno_map.h"
 #include "fs/front_end.h"
+#include "fs/posix_acl.h"
 
 namespace varve::fs {
 namespace {
@@ -79,8 +80,9 @@ void FrontEnd::setattr(fuse_req_t req, fuse_ino_t ino, const struct stat& values
   if ((to_set & FUSE_SET_ATTR_ATIME_NOW) != 0) change.atime = now;
   if ((to_set & FUSE_SET_ATTR_MTIME_NOW) != 0) change.mtime = now;
   const auto entry = node->writer->set_attributes(node->ino, change);
-  if (!entry) {
-    fuse_reply_err(req, report("setattr", entry.error()));
+  const auto done = entry && change.mode ? keep_acl_in_step(*node, *change.mode) : Result<void>();
+  if (!entry || !done) {
+    fuse_reply_err(req, report("setattr", entry ? done.error() : entry.error()));
     return;
   }
   const struct stat changed = stat_of(*node->slot, *entry);
@@ -168,6 +170,35 @@ void FrontEnd::listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
   reply_value(req, names, size);
 }
 
+/// The other direction of set_access_acl(): chmod(2) changes the ACL too.
+Result<void> FrontEnd::keep_acl_in_step(const Node& node, std::uint32_t mode) {
+  VARVE_TRY_ASSIGN(const Xattrs all, node.writer->xattrs(node.ino));
+  const auto acl = std::ranges::find(all, kAccessAclName, &Xattr::name);
+  if (acl == all.end()) return {};
+  return node.writer->set_xattr(node.ino, kAccessAclName, acl_after_chmod(acl->value, mode),
+                                XattrMode::kReplace);
+}
+
+/// An access ACL sets the permission bits, and is itself kept only if it says more than they
+/// do: cp -a gives every file an ACL, most of which are the bits in other words.
+Result<void> FrontEnd::set_access_acl(const Node& node, fuse_ino_t ino, std::string_view value) {
+  const auto acl = summarise_acl(value);
+  if (!acl) return Error(ErrorCode::kInvalid, "not an access control list");
+  VARVE_TRY_ASSIGN(const OpenEntry entry, node.writer->get(node.ino));
+  AttributeChange change;
+  change.mode = (entry.attributes.mode & 07000) | acl->permissions;
+  VARVE_TRY(node.writer->set_attributes(node.ino, change));
+  // The kernel does not expect an extended attribute to change the mode. Without a range of
+  // bytes this takes no lock that the waiting request holds.
+  fuse_lowlevel_notify_inval_inode(session_, ino, -1, 0);
+  if (acl->extended) {
+    return node.writer->set_xattr(node.ino, kAccessAclName, value, XattrMode::kAny);
+  }
+  auto removed = node.writer->remove_xattr(node.ino, kAccessAclName);
+  if (!removed && removed.error().code() != ErrorCode::kNoAttribute) return removed;
+  return {};
+}
+
 void FrontEnd::setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::string_view value,
                         int flags) {
   const auto node = resolve_open(ino);
@@ -182,7 +213,8 @@ void FrontEnd::setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::s
   XattrMode mode = XattrMode::kAny;
   if ((flags & XATTR_CREATE) != 0) mode = XattrMode::kCreate;
   if ((flags & XATTR_REPLACE) != 0) mode = XattrMode::kReplace;
-  const auto done = node->writer->set_xattr(node->ino, name, value, mode);
+  const auto done = name == kAccessAclName ? set_access_acl(*node, ino, value)
+                                           : node->writer->set_xattr(node->ino, name, value, mode);
   fuse_reply_err(req, done ? 0 : xattr_errno(done.error()));
 }
 
