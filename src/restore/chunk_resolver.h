@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "layout/layout.h"
+#include "varve/result.h"
+
+namespace varve::restore {
+
+/// Where one chunk lies. `head` is the container's and is valid until the next call.
+struct ChunkPlace {
+  const format::ContainerHead* head = nullptr;
+  std::uint32_t index = 0;
+};
+
+/// Finds chunks one after the other; neighbours cost neither a lookup nor a lock.
+/// Not synchronised.
+class ChunkResolver {
+ public:
+  explicit ChunkResolver(layout::ChunkSource* source) : source_(source) {}
+
+  /// kCorrupt if the id is not stored or the container's table says otherwise.
+  [[nodiscard]] Result<ChunkPlace> resolve(ChunkId id);
+  [[nodiscard]] Result<std::shared_ptr<const format::ContainerHead>> head(std::uint32_t container);
+
+  /// Forgets locations, since chunks may move between two areas.
+  void forget();
+
+ private:
+  layout::ChunkSource* const source_;
+  std::optional<layout::LocationRun> run_;
+  std::shared_ptr<const format::ContainerHead> head_;  // Of run_'s container.
+  // A few more heads, for streams that alternate between containers; a ring.
+  std::vector<std::shared_ptr<const format::ContainerHead>> recent_;
+  std::size_t oldest_ = 0;
+};
+
+/// Errors unless the chunk table of `head` has `id` at `index`.
+[[nodiscard]] Result<void> verify_place(const format::ContainerHead& head, std::uint32_t index,
+                                        ChunkId id);
+
+}  // namespace varve::restore

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "restore/memory_meter.h"
+
+namespace varve::restore {
+
+/// The raw bytes of one frame; immutable once it is filled.
+class Frame {
+ public:
+  Frame(std::size_t size, MemoryMeter* meter)
+      : bytes_(std::make_unique_for_overwrite<std::byte[]>(size)), size_(size), meter_(meter) {
+    meter_->add(size);
+  }
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+  ~Frame() { meter_->remove(size_); }
+  [[nodiscard]] std::span<std::byte> bytes() { return {bytes_.get(), size_}; }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return {bytes_.get(), size_}; }
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+  std::size_t size_;
+  MemoryMeter* meter_;
+};
+
+/// Names a frame for ever: the checksum tells apart what once had the same place.
+struct FrameKey {
+  std::uint64_t version_key = 0;
+  std::uint32_t container = 0;
+  std::uint32_t frame = 0;
+  std::uint64_t checksum = 0;
+  bool operator==(const FrameKey&) const = default;
+};
+
+/// The frames that random reads decoded last. Thread-safe.
+class FrameCache {
+ public:
+  static constexpr std::size_t kFramesMax = 16;
+
+  /// nullptr if it is not here.
+  [[nodiscard]] std::shared_ptr<const Frame> find(const FrameKey& key);
+  void insert(const FrameKey& key, std::shared_ptr<const Frame> frame);
+
+ private:
+  struct Entry {
+    FrameKey key;
+    std::shared_ptr<const Frame> frame;
+    std::uint64_t used = 0;
+  };
+  std::mutex mutex_;  // Innermost; never held during I/O.
+  std::vector<Entry> entries_;
+  std::uint64_t ticks_ = 0;
+};
+
+}  // namespace varve::restore

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "restore/buffer_pool.h"
+#include "restore/frame_cache.h"
+#include "restore/run_locator.h"
+#include "restore/slice_reader.h"
+#include "varve/result.h"
+
+namespace varve::restore {
+
+/// A decoded frame and what of it belongs to a file: the bytes `begin` to `end` of the
+/// file's data (without holes) start at `frame_offset`.
+struct FileFrame {
+  std::weak_ptr<const Frame> frame;  ///< Weak: many files may be open.
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::size_t frame_offset = 0;
+};
+
+/// What is read of a file by random access.
+struct RandomRead {
+  std::uint64_t version_key = 0;
+  layout::ChunkSource* source = nullptr;
+  RunLocator* locator = nullptr;
+  const format::RecipeRun* run = nullptr;
+  std::size_t run_number = 0;
+  std::uint64_t run_offset = 0;
+  std::uint64_t data_offset = 0;  ///< Of the same byte, in the file's data.
+};
+
+/// Reads the frames that cover what is asked for, and no others. Thread-safe.
+class RandomReader {
+ public:
+  RandomReader(SliceReader* reader, BufferPool* slices, MemoryMeter* meter)
+      : reader_(reader), slices_(slices), meter_(meter) {}
+
+  /// Fills `out` from the run, which must hold so much. Sets `last` to the last frame that
+  /// was decoded or found, if any part of it remains in memory.
+  [[nodiscard]] Result<void> read(RandomRead what, std::span<std::byte> out, FileFrame& last);
+
+ private:
+  // The wanted bytes of one frame.
+  struct Piece {
+    std::uint32_t frame = 0;
+    std::size_t frame_offset = 0;
+    std::size_t part_begin = 0;  // The part's bytes in the frame.
+    std::size_t part_end = 0;
+    std::span<std::byte> out;
+    std::uint64_t data_offset = 0;
+  };
+  [[nodiscard]] Result<void> read_part(const RandomRead& what, const RunPart& part,
+                                       std::span<std::byte> out, FileFrame& last);
+  [[nodiscard]] Result<void> read_pieces(const RandomRead& what, const format::ContainerHead& head,
+                                         std::span<const Piece> pieces, FileFrame& last);
+
+  SliceReader* const reader_;
+  BufferPool* const slices_;
+  MemoryMeter* const meter_;
+  FrameCache frames_;
+};
+
+}  // namespace varve::restore

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "restore/read_handle.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace varve::restore {
+namespace {
+// The kernel's readahead may let requests overtake each other by so much.
+constexpr std::uint64_t kReorderBytes = 1U << 20;
+}  // namespace
+
+FileHandle::FileHandle(const ReadContext& context, ReadableFile file)
+    : context_(context), file_(std::move(file)), index_(file_.content.recipe) {}
+
+void FileHandle::Stretch::advance(const format::Recipe& recipe, std::size_t bytes) {
+  out = out.subspan(bytes);
+  at.data_offset += bytes;
+  at.run_offset += bytes;
+  while (at.run < recipe.runs.size() && at.run_offset >= recipe.runs[at.run].bytes) {
+    at.run_offset -= recipe.runs[at.run++].bytes;
+  }
+}
+
+std::span<std::byte> FileHandle::clip(std::uint64_t offset, std::span<std::byte> out) {
+  const std::uint64_t size = index_.file_bytes();
+  if (offset >= size) return {};
+  return out.first(static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size - offset)));
+}
+
+template <typename ReadStretch>
+bool FileHandle::for_each_stretch(std::uint64_t offset, std::span<std::byte> out,
+                                  const ReadStretch& read_stretch) {
+  const auto& runs = index_.recipe().runs;
+  FilePosition at = index_.find(offset);
+  while (!out.empty()) {
+    const FilePosition begin = at;
+    const bool is_hole = runs[at.run].is_hole();
+    std::size_t bytes = 0;
+    while (bytes < out.size() && at.run < runs.size() && runs[at.run].is_hole() == is_hole) {
+      const std::uint64_t left = runs[at.run].bytes - at.run_offset;
+      bytes += static_cast<std::size_t>(std::min<std::uint64_t>(left, out.size() - bytes));
+      ++at.run;
+      at.run_offset = 0;
+    }
+    const auto part = out.first(bytes);
+    if (is_hole) {
+      std::memset(part.data(), 0, part.size());
+    } else {
+      if (!read_stretch(Stretch{begin, part})) return false;
+      at.data_offset += bytes;
+    }
+    out = out.subspan(bytes);
+  }
+  return true;
+}
+
+Result<std::size_t> FileHandle::read(std::uint64_t offset, std::span<std::byte> out) {
+  out = clip(offset, out);
+  if (out.empty()) return std::size_t{0};
+  auto start_session_at = note_read(offset, out.size());
+  std::optional<Error> error;
+  const bool done = for_each_stretch(offset, out, [&](const Stretch& stretch) {
+    auto result = read_stretch(stretch, start_session_at);
+    if (!result) error = std::move(result).error();
+    return !error;
+  });
+  if (!done) return std::move(*error);
+  context_.bytes_delivered->fetch_add(out.size());
+  if (was_read_whole()) context_.sessions->on_whole_file(file_);
+  return out.size();
+}
+
+std::optional<std::size_t> FileHandle::try_read(std::uint64_t offset, std::span<std::byte> out) {
+  out = clip(offset, out);
+  if (out.empty()) return std::size_t{0};
+  const bool done = for_each_stretch(offset, out, [&](Stretch stretch) {
+    while (!stretch.out.empty()) {
+      std::size_t n = copy_from_session(stretch.at.data_offset, stretch.out);
+      if (n == 0) n = copy_from_last_frame(stretch.at.data_offset, stretch.out);
+      if (n == 0) return false;
+      stretch.advance(index_.recipe(), n);
+    }
+    return true;
+  });
+  if (!done) return std::nullopt;
+  // A session that might be due is left to a read that may wait.
+  static_cast<void>(note_read(offset, out.size()));
+  context_.bytes_delivered->fetch_add(out.size());
+  return out.size();
+}
+
+Result<void> FileHandle::read_stretch(Stretch stretch,
+                                      std::optional<std::uint64_t>& start_session_at) {
+  while (!stretch.out.empty()) {
+    std::size_t n = copy_from_session(stretch.at.data_offset, stretch.out);
+    if (n == 0 && await_session(stretch.at.data_offset)) {
+      n = copy_from_session(stretch.at.data_offset, stretch.out);
+    }
+    if (n == 0 && start_session_at) {
+      start_session(*std::exchange(start_session_at, std::nullopt));
+      continue;
+    }
+    if (n == 0) return read_random(stretch);
+    stretch.advance(index_.recipe(), n);
+  }
+  return {};
+}
+
+bool FileHandle::await_session(std::uint64_t data_offset) {
+  const auto session = context_.sessions->find_expecting(file_, data_offset);
+  return session && session->await(file_.content.ordinal, data_offset);
+}
+
+std::size_t FileHandle::copy_from_session(std::uint64_t data_offset, std::span<std::byte> out) {
+  const auto taken = context_.sessions->take(this, file_, data_offset, out.size());
+  if (!taken) return 0;
+  const auto bytes = taken->span();
+  std::memcpy(out.data(), bytes.data(), bytes.size());
+  const std::lock_guard lock(mutex_);
+  from_session_ = true;
+  return bytes.size();
+}
+
+std::size_t FileHandle::copy_from_last_frame(std::uint64_t data_offset, std::span<std::byte> out) {
+  FileFrame last;
+  {
+    const std::lock_guard lock(mutex_);
+    last = last_frame_;
+  }
+  const auto frame = last.frame.lock();
+  if (!frame || data_offset < last.begin || data_offset >= last.end) return 0;
+  const auto n =
+      static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), last.end - data_offset));
+  const std::size_t at = last.frame_offset + static_cast<std::size_t>(data_offset - last.begin);
+  std::memcpy(out.data(), frame->bytes().data() + at, n);
+  return n;
+}
+
+Result<void> FileHandle::read_random(Stretch stretch) {
+  const auto& runs = index_.recipe().runs;
+  FileFrame last;
+  while (!stretch.out.empty()) {
+    const format::RecipeRun& run = runs[stretch.at.run];
+    const auto n = static_cast<std::size_t>(
+        std::min<std::uint64_t>(run.bytes - stretch.at.run_offset, stretch.out.size()));
+    VARVE_TRY(context_.random->read({file_.version_key, file_.source, &locator_, &run,
+                                     stretch.at.run, stretch.at.run_offset, stretch.at.data_offset},
+                                    stretch.out.first(n), last));
+    stretch.advance(index_.recipe(), n);
+  }
+  const std::lock_guard lock(mutex_);
+  last_frame_ = std::move(last);
+  return {};
+}
+
+/// Follows the order of the reads. Returns where a session should start if it is due.
+std::optional<std::uint64_t> FileHandle::note_read(std::uint64_t offset, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t end = offset + bytes;
+  const std::uint64_t last_end = streak_end_;
+  const bool follows =
+      streak_ > 0 && offset >= streak_end_ && offset <= streak_end_ + kReorderBytes;
+  const bool was_overtaken = streak_ > 0 && end == last_offset_;
+  last_offset_ = offset;
+  streak_bytes_ += bytes;
+  if (was_overtaken) {
+    streak_begin_ = std::min(streak_begin_, offset);
+    ++streak_;
+    return std::nullopt;
+  }
+  if (!follows) {
+    streak_ = 1;
+    streak_begin_ = offset;
+    streak_end_ = end;
+    streak_bytes_ = bytes;
+    return std::nullopt;
+  }
+  ++streak_;
+  streak_end_ = end;
+  // Whoever begins at the start of a file is likelier to read all of it.
+  if (streak_ < (streak_begin_ == 0 ? 2U : 3U)) return std::nullopt;
+  // Requests that overtake each other leave few gaps; a reader that skips leaves many.
+  if (streak_bytes_ < (streak_end_ - streak_begin_) / 2) return std::nullopt;
+  return last_end;
+}
+
+bool FileHandle::was_read_whole() {
+  const std::uint64_t size = index_.file_bytes();
+  const std::lock_guard lock(mutex_);
+  return streak_begin_ == 0 && streak_end_ == size && !from_session_;
+}
+
+/// The chunk that holds the first data byte at or after `at`.
+Result<StreamStart> FileHandle::locate_start(const FilePosition& at) {
+  const format::RecipeRun& run = index_.recipe().runs[at.run];
+  VARVE_TRY_ASSIGN(const auto part, locator_.find(*file_.source, run, at.run, at.run_offset));
+  VARVE_TRY_ASSIGN(const auto head, file_.source->head(part.container));
+  std::uint32_t chunk = 0;
+  std::uint64_t offset = part.offset;
+  while (chunk < part.count && part.index + chunk < head->chunks.size()) {
+    const std::uint32_t bytes = head->chunks[part.index + chunk].raw_bytes;
+    if (offset + bytes > at.run_offset) break;
+    offset += bytes;
+    ++chunk;
+  }
+  if (offset > at.run_offset || chunk == part.count) {
+    return Error(ErrorCode::kCorrupt, "a container holds less than it should");
+  }
+  const std::uint32_t skipped = part.chunk + chunk;
+  return StreamStart{file_.content,
+                     at.run,
+                     {run.first.plus(skipped), run.count - skipped, run.bytes - offset},
+                     at.data_offset - (at.run_offset - offset)};
+}
+
+void FileHandle::start_session(std::uint64_t offset) {
+  if (!context_.sessions->has_room(this)) return;
+  const auto& runs = index_.recipe().runs;
+  FilePosition at = index_.find(offset);
+  while (at.run < runs.size() && runs[at.run].is_hole()) {
+    ++at.run;
+    at.run_offset = 0;
+  }
+  if (at.run == runs.size()) return;
+  auto start = locate_start(at);
+  if (!start) return;  // Random reads will say what is wrong, if anybody reads there.
+  const std::uint64_t position = start->data_offset;
+  auto future = file_.future ? file_.future() : nullptr;
+  context_.sessions->start(
+      file_, std::make_unique<FileStream>(std::move(*start), std::move(future)), position, this);
+}
+
+}  // namespace varve::restore

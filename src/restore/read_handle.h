@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "restore/random_reader.h"
+#include "restore/read_service.h"
+#include "restore/recipe_index.h"
+#include "restore/run_locator.h"
+#include "restore/session_manager.h"
+
+namespace varve::restore {
+
+/// What the handles of one service share; outlives them.
+struct ReadContext {
+  SessionManager* sessions = nullptr;
+  RandomReader* random = nullptr;
+  std::atomic<std::uint64_t>* bytes_delivered = nullptr;
+};
+
+/// An open file: serves reads from a session where there is one, else frame by frame, and
+/// watches for the order that makes a session worth starting.
+class FileHandle final : public ReadHandle {
+ public:
+  FileHandle(const ReadContext& context, ReadableFile file);
+
+  [[nodiscard]] Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
+  [[nodiscard]] std::optional<std::size_t> try_read(std::uint64_t offset,
+                                                    std::span<std::byte> out) override;
+
+ private:
+  // A stretch of data between two holes.
+  struct Stretch {
+    FilePosition at;
+    std::span<std::byte> out;
+    void advance(const format::Recipe& recipe, std::size_t bytes);
+  };
+  [[nodiscard]] std::span<std::byte> clip(std::uint64_t offset, std::span<std::byte> out);
+  /// Zeroes the holes in `out` and calls `read_stretch` for the rest, until it says no.
+  template <typename ReadStretch>
+  [[nodiscard]] bool for_each_stretch(std::uint64_t offset, std::span<std::byte> out,
+                                      const ReadStretch& read_stretch);
+  [[nodiscard]] Result<void> read_stretch(Stretch stretch,
+                                          std::optional<std::uint64_t>& start_session_at);
+  [[nodiscard]] bool await_session(std::uint64_t data_offset);
+  [[nodiscard]] Result<void> read_random(Stretch stretch);
+  [[nodiscard]] std::size_t copy_from_session(std::uint64_t data_offset, std::span<std::byte> out);
+  [[nodiscard]] std::size_t copy_from_last_frame(std::uint64_t data_offset,
+                                                 std::span<std::byte> out);
+  [[nodiscard]] std::optional<std::uint64_t> note_read(std::uint64_t offset, std::size_t bytes);
+  [[nodiscard]] bool was_read_whole();
+  void start_session(std::uint64_t offset);
+  [[nodiscard]] Result<StreamStart> locate_start(const FilePosition& at);
+
+  const ReadContext context_;
+  const ReadableFile file_;
+  RecipeIndex index_;
+  RunLocator locator_;
+
+  std::mutex mutex_;  // Guards what follows; innermost, never held during I/O.
+  FileFrame last_frame_;
+  unsigned streak_ = 0;  // Number of reads that follow each other.
+  std::uint64_t streak_begin_ = 0;
+  std::uint64_t streak_end_ = 0;
+  std::uint64_t streak_bytes_ = 0;  // That were read of what lies between.
+  std::uint64_t last_offset_ = 0;
+  bool from_session_ = false;
+};
+
+}  // namespace varve::restore

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "restore/read_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "restore/read_handle.h"
+#include "restore/read_service_impl.h"
+#include "restore/restore_engine.h"
+
+namespace varve::restore {
+namespace {
+
+constexpr std::size_t kMemoryBytesMin = SessionManager::kSessionBytesMin;
+constexpr std::size_t kPrefetchThreads = 2;
+// What all sessions share: the frames of random access and two spare slices.
+constexpr std::size_t kSharedBytes =
+    FrameCache::kFramesMax * format::kFrameRawBytesMax + 2 * kSliceBytesMax;
+
+std::size_t memory_bytes(const ReadOptions& options) {
+  return std::max<std::size_t>(options.cache_bytes, kMemoryBytesMin);
+}
+
+}  // namespace
+
+ReadServiceImpl::ReadServiceImpl(const ReadOptions& options)
+    : areas_(1, &meter_),
+      slices_(2, &meter_),
+      random_(&slice_reader_, &slices_, &meter_),
+      prefetchers_(kPrefetchThreads, "varve-prefetch"),
+      sessions_(session_context(options.engine), memory_bytes(options) - kSharedBytes,
+                memory_bytes(options) / SessionManager::kSessionBytesMin) {}
+
+SessionContext ReadServiceImpl::session_context(const std::string& engine) {
+  SessionContext context;
+  context.engine.reader = &slice_reader_;
+  context.engine.areas = &areas_;
+  context.engine.slices = &slices_;
+  context.engine.meter = &meter_;
+  context.engine_name = engine;
+  context.prefetchers = &prefetchers_;
+  return context;
+}
+
+Result<std::unique_ptr<ReadHandle>> ReadServiceImpl::open(ReadableFile file) {
+  if (file.source == nullptr || !file.content.recipe) {
+    return Error(ErrorCode::kInvalid, "a file without content cannot be read");
+  }
+  return std::unique_ptr<ReadHandle>(
+      new FileHandle({&sessions_, &random_, &bytes_delivered_}, std::move(file)));
+}
+
+ReadCounters ReadServiceImpl::counters() const {
+  return {slice_reader_.requests(), slice_reader_.bytes(), bytes_delivered_.load(),
+          sessions_.sessions_started()};
+}
+
+Result<std::unique_ptr<ReadService>> make_read_service(const ReadOptions& options) {
+  if (!is_engine_name(options.engine)) {
+    return Error(ErrorCode::kInvalid,
+                 "there is no restore engine called '" + options.engine + "'; use 'alacc'");
+  }
+  return std::unique_ptr<ReadService>(new ReadServiceImpl(options));
+}
+
+}  // namespace varve::restore

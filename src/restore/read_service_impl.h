@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "base/thread_pool.h"
+#include "restore/buffer_pool.h"
+#include "restore/memory_meter.h"
+#include "restore/random_reader.h"
+#include "restore/read_service.h"
+#include "restore/session_manager.h"
+
+namespace varve::restore {
+
+/// Builds and owns the parts of the read path.
+///
+/// Memory: the areas, chunk caches and tables of all sessions and the 16 frames of random
+/// access stay within max(cache_bytes, 16 MiB), apart from a slice and a frame (640 KiB) in
+/// the hands of each thread that reads at random.
+class ReadServiceImpl final : public ReadService {
+ public:
+  explicit ReadServiceImpl(const ReadOptions& options);
+
+  [[nodiscard]] Result<std::unique_ptr<ReadHandle>> open(ReadableFile file) override;
+  [[nodiscard]] ReadCounters counters() const override;
+  [[nodiscard]] const MemoryMeter& memory() const { return meter_; }
+
+ private:
+  [[nodiscard]] SessionContext session_context(const std::string& engine);
+
+  MemoryMeter meter_;
+  SliceReader slice_reader_;
+  BufferPool areas_;
+  BufferPool slices_;
+  RandomReader random_;
+  std::atomic<std::uint64_t> bytes_delivered_ = 0;
+  // Its destructor waits for assemblies under way. The manager, which goes first, has
+  // dropped all sessions by then, so that no new ones begin.
+  base::ThreadPool prefetchers_;
+  SessionManager sessions_;
+};
+
+}  // namespace varve::restore

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "restore/session.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace varve::restore {
+namespace {
+
+constexpr std::size_t kAreaBytesMax = 4U << 20;
+constexpr std::size_t kAreaBytesMin = 512U << 10;
+// The first area is small: it is waited for, and the reader may yet turn away.
+constexpr std::size_t kFirstAreaBytes = 1U << 20;
+// Areas that are kept: the one before, the current one, the next.
+constexpr std::size_t kAreasKept = 3;
+// And one more in the hands of a reader that has not finished copying.
+constexpr std::size_t kAreasCounted = kAreasKept + 1;
+
+// A reader belongs to a session up to so many files, or bytes, ahead of what was read.
+constexpr std::uint64_t kFilesAhead = 8;
+constexpr std::uint64_t kBytesAhead = 16U << 20;
+// Requests of the kernel's readahead come so far out of order.
+constexpr std::uint64_t kReorderBytes = 1U << 20;
+// A gap that is read rather than passed over.
+constexpr std::uint64_t kSkipBytesMin = 1U << 20;
+// A session is given up when this much was assembled and hardly any of it was read.
+constexpr std::uint64_t kWasteBytes = 32U << 20;
+
+std::size_t area_bytes_for(std::size_t memory_bytes) {
+  return std::clamp(memory_bytes / 8, kAreaBytesMin, kAreaBytesMax);
+}
+
+}  // namespace
+
+Session::Session(const SessionContext& context, std::uint64_t version_key,
+                 std::unique_ptr<FileStream> stream, std::uint64_t position,
+                 std::size_t memory_bytes)
+    : context_(context),
+      version_key_(version_key),
+      stream_(std::move(stream)),
+      next_position_(position),
+      frontier_(position),
+      memory_bytes_(memory_bytes),
+      area_bytes_(std::min(kFirstAreaBytes, area_bytes_for(memory_bytes))),
+      area_bytes_max_(area_bytes_for(memory_bytes)) {}
+
+Result<std::shared_ptr<Session>> Session::create(const SessionContext& context,
+                                                 std::uint64_t version_key,
+                                                 layout::ChunkSource* source,
+                                                 std::unique_ptr<FileStream> stream,
+                                                 std::uint64_t position, std::size_t memory_bytes) {
+  std::shared_ptr<Session> session(
+      new Session(context, version_key, std::move(stream), position, memory_bytes));
+  EngineContext engine = context.engine;
+  engine.source = source;
+  engine.stream = session->stream_.get();
+  VARVE_TRY_ASSIGN(session->engine_,
+                   make_engine(context.engine_name, engine, session->engine_memory()));
+  session->stream_->look_ahead(position, kFilesAhead + 1, kBytesAhead);
+  return session;
+}
+
+EngineMemory Session::engine_memory() const {
+  std::size_t held = 0;
+  for (const auto& area : areas_) held += area->capacity();
+  return {memory_bytes_, std::max(held, kAreasCounted * area_bytes_max_)};
+}
+
+std::shared_ptr<const AssemblyArea> Session::find_area(std::uint64_t position) const {
+  for (const auto& area : areas_) {
+    if (position >= area->position() && position < area->end()) return area;
+  }
+  return nullptr;
+}
+
+std::optional<AreaBytes> Session::take(std::uint64_t ordinal, std::uint64_t data_offset,
+                                       std::size_t bytes) {
+  const auto file = stream_->find(ordinal);
+  if (!file || data_offset >= file->bytes) return std::nullopt;
+  const std::uint64_t position = file->position + data_offset;
+  const std::lock_guard lock(mutex_);
+  auto area = find_area(position);
+  if (!area) return std::nullopt;
+  const std::size_t count = std::min(area->good_bytes(position), bytes);
+  if (count == 0) return std::nullopt;
+  bytes_taken_ += count;
+  advance(position + count, *file);
+  return AreaBytes{std::move(area), position, count};
+}
+
+void Session::advance(std::uint64_t position, const StreamFile& file) {
+  if (position > frontier_) {
+    frontier_ = position;
+    frontier_file_ = file.number;
+    at_file_end_ = position == file.position + file.bytes;
+  }
+  while (areas_.size() > 2 && areas_[1]->end() < frontier_) areas_.pop_front();
+  prefetch_if_due();
+}
+
+void Session::prefetch_if_due() {
+  if (assembling_ || prefetch_queued_ || ended_ || dropped_) return;
+  if (!areas_.empty() && areas_.back()->position() >= frontier_) return;
+  prefetch_queued_ = true;
+  context_.prefetchers->run([self = shared_from_this()] { self->prefetch(); });
+}
+
+void Session::start() {
+  const std::lock_guard lock(mutex_);
+  prefetch_if_due();
+}
+
+void Session::prefetch() {
+  Lock lock(mutex_);
+  prefetch_queued_ = false;
+  if (assembling_ || ended_ || dropped_) return;
+  if (!areas_.empty() && areas_.back()->position() >= frontier_) return;  // A reader did it.
+  assemble(lock);
+}
+
+/// Assembles one area with the lock released.
+void Session::assemble(Lock& lock) {
+  assembling_ = true;
+  const std::uint64_t skip_to = std::exchange(skip_to_, 0);
+  const std::size_t bytes = area_bytes_;
+  lock.unlock();
+  auto result = [&]() -> Result<std::shared_ptr<const AssemblyArea>> {
+    if (skip_to > 0) VARVE_TRY(engine_->skip_to(skip_to));
+    return engine_->assemble(bytes);
+  }();
+  const bool has_area = result && *result;
+  if (has_area) stream_->look_ahead((*result)->end(), kFilesAhead + 1, kBytesAhead);
+  lock.lock();
+  assembling_ = false;
+  next_position_ = std::max(next_position_, engine_->position());
+  if (!has_area) {
+    ended_ = true;
+  } else if (!dropped_) {
+    bytes_assembled_ += (*result)->end() - (*result)->position();
+    areas_.push_back(std::move(*result));
+    if (areas_.size() > kAreasKept) areas_.pop_front();
+    stream_->forget_before(areas_.front()->position());
+  }
+  area_bytes_ = std::min(2 * area_bytes_, area_bytes_max_);
+  if (dropped_) {
+    engine_.reset();
+  } else {
+    engine_->set_memory(engine_memory());  // The share may have become smaller meanwhile.
+  }
+  assembled_.notify_all();
+}
+
+bool Session::expects(std::uint64_t ordinal, std::uint64_t data_offset) {
+  const auto file = stream_->find(ordinal);
+  if (!file || data_offset >= file->bytes) return false;
+  const std::uint64_t position = file->position + data_offset;
+  const std::lock_guard lock(mutex_);
+  if (dropped_) return false;
+  if (const auto area = find_area(position)) return area->good_bytes(position) > 0;
+  if (position < next_position_ || ended_) return false;
+  if (position <= frontier_ + area_bytes_max_ + kReorderBytes) return true;
+  // Who opens another file before this one is finished is another reader.
+  if (data_offset > kReorderBytes || !at_file_end_) return false;
+  if (file->number > frontier_file_ + kFilesAhead && file->position > frontier_ + kBytesAhead) {
+    return false;
+  }
+  if (file->position > next_position_ + kSkipBytesMin) {
+    skip_to_ = std::max(skip_to_, file->position);
+  }
+  return true;
+}
+
+bool Session::await(std::uint64_t ordinal, std::uint64_t data_offset) {
+  const auto file = stream_->find(ordinal);
+  if (!file) return false;
+  const std::uint64_t position = file->position + data_offset;
+  Lock lock(mutex_);
+  while (true) {
+    if (dropped_) return false;
+    if (const auto area = find_area(position)) return area->good_bytes(position) > 0;
+    if (position < next_position_ || ended_) return false;
+    if (assembling_) {
+      assembled_.wait(lock);
+    } else {
+      assemble(lock);
+    }
+  }
+}
+
+void Session::set_memory(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  memory_bytes_ = bytes;
+  area_bytes_max_ = area_bytes_for(bytes);
+  area_bytes_ = std::min(area_bytes_, area_bytes_max_);
+  // After an assembly under way, assemble() does it.
+  if (!assembling_ && engine_) engine_->set_memory(engine_memory());
+}
+
+void Session::drop() {
+  const std::lock_guard lock(mutex_);
+  dropped_ = true;
+  areas_.clear();
+  if (!assembling_) engine_.reset();
+  assembled_.notify_all();
+}
+
+bool Session::is_over() const {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return areas_.empty() || frontier_ >= areas_.back()->end();
+  return bytes_assembled_ >= kWasteBytes && bytes_taken_ < bytes_assembled_ / 8;
+}
+
+bool Session::is_busy() const {
+  const std::lock_guard lock(mutex_);
+  return assembling_;
+}
+
+bool Session::was_wasted() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_taken_ < bytes_assembled_ / 4;
+}
+
+}  // namespace varve::restore

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "restore/session_manager.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace varve::restore {
+namespace {
+
+// Reads by others after which a session counts as idle. Without it, one reader more than
+// there are sessions would make all of them start over again and again.
+constexpr std::uint64_t kIdleTicks = 32;
+// Ordinals also count directories and symlinks, so neighbours may be a few apart.
+constexpr std::uint64_t kNeighbourDistanceMax = 16;
+constexpr std::size_t kTrailsMax = 16;
+constexpr unsigned kStreakWantedMin = 2;
+constexpr unsigned kStreakWantedMax = 16;
+
+}  // namespace
+
+SessionManager::SessionManager(SessionContext context, std::size_t memory_bytes,
+                               std::size_t sessions_max)
+    : context_(std::move(context)), memory_bytes_(memory_bytes), sessions_max_(sessions_max) {}
+
+SessionManager::~SessionManager() {
+  for (const Member& member : members_) member.session->drop();
+}
+
+std::optional<AreaBytes> SessionManager::take(const void* reader, const ReadableFile& file,
+                                              std::uint64_t data_offset, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  ++ticks_;
+  for (Member& member : members_) {
+    if (member.session->version_key() != file.version_key) continue;
+    auto taken = member.session->take(file.content.ordinal, data_offset, bytes);
+    if (!taken) continue;
+    member.used = ticks_;
+    member.reader = reader;
+    if (member.session->is_over()) remove_finished();
+    return taken;
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<Session> SessionManager::find_expecting(const ReadableFile& file,
+                                                        std::uint64_t data_offset) {
+  const std::lock_guard lock(mutex_);
+  for (Member& member : members_) {
+    if (member.session->version_key() != file.version_key) continue;
+    if (!member.session->expects(file.content.ordinal, data_offset)) continue;
+    member.used = ticks_;
+    return member.session;
+  }
+  return nullptr;
+}
+
+/// Index of the session to give up for a new one; members_.size() if none can be.
+std::size_t SessionManager::free_candidate(const void* reader) const {
+  std::size_t best = members_.size();
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const Member& member = members_[i];
+    const bool is_left = reader != nullptr && member.reader == reader;
+    if ((!is_left && ticks_ - member.used < kIdleTicks) || member.session->is_busy()) continue;
+    if (is_left) return i;
+    if (best == members_.size() || member.used < members_[best].used) best = i;
+  }
+  return best;
+}
+
+void SessionManager::remove(std::size_t index) {
+  const auto session = std::move(members_[index].session);
+  members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(index));
+  // Readers that leave early make the next session of the version wait for better signs.
+  Trail& of_version = trail(session->version_key());
+  of_version.streak_wanted = session->was_wasted()
+                                 ? std::min(2 * of_version.streak_wanted, kStreakWantedMax)
+                                 : kStreakWantedMin;
+  session->drop();
+}
+
+void SessionManager::remove_finished() {
+  for (std::size_t i = members_.size(); i-- > 0;) {
+    if (members_[i].session->is_over()) remove(i);
+  }
+  share_memory();
+}
+
+void SessionManager::share_memory() {
+  const std::size_t sessions = members_.size() + starting_;
+  for (const Member& member : members_) member.session->set_memory(memory_bytes_ / sessions);
+}
+
+bool SessionManager::has_room(const void* reader) {
+  const std::lock_guard lock(mutex_);
+  remove_finished();
+  return members_.size() + starting_ < sessions_max_ || free_candidate(reader) < members_.size();
+}
+
+/// Reserves a place, for which a session that was left may have to go.
+bool SessionManager::make_room(const void* reader) {
+  remove_finished();
+  const std::size_t candidate = free_candidate(reader);
+  const bool has_left =
+      reader != nullptr && candidate < members_.size() && members_[candidate].reader == reader;
+  if (has_left || members_.size() + starting_ >= sessions_max_) {
+    if (candidate == members_.size()) return false;
+    remove(candidate);
+  }
+  ++starting_;
+  share_memory();
+  return true;
+}
+
+std::shared_ptr<Session> SessionManager::start(const ReadableFile& file,
+                                               std::unique_ptr<FileStream> stream,
+                                               std::uint64_t position, const void* reader) {
+  std::unique_lock lock(mutex_);
+  if (!make_room(reader)) return nullptr;
+  // By this share the session sizes its tables. They stay when it has to share with more
+  // sessions later, and must not eat up what it has then.
+  const std::size_t share =
+      std::min(memory_bytes_ / (members_.size() + starting_), 4 * (memory_bytes_ / sessions_max_));
+  lock.unlock();
+  // The stream looks its first files up, which is I/O.
+  auto session =
+      Session::create(context_, file.version_key, file.source, std::move(stream), position, share);
+  lock.lock();
+  --starting_;
+  if (session) {
+    members_.push_back({*session, ticks_, reader});
+    started_.fetch_add(1);
+  }
+  share_memory();
+  if (!session) return nullptr;
+  (*session)->start();
+  return std::move(*session);
+}
+
+SessionManager::Trail& SessionManager::trail(std::uint64_t version_key) {
+  const auto it = std::find_if(trails_.begin(), trails_.end(),
+                               [&](const Trail& one) { return one.version_key == version_key; });
+  if (it != trails_.end()) {
+    std::rotate(it, it + 1, trails_.end());
+  } else {
+    if (trails_.size() == kTrailsMax) trails_.erase(trails_.begin());
+    trails_.push_back({version_key, 0, 0, kStreakWantedMin});
+  }
+  return trails_.back();
+}
+
+void SessionManager::on_whole_file(const ReadableFile& file) {
+  const std::uint64_t ordinal = file.content.ordinal;
+  {
+    const std::lock_guard lock(mutex_);
+    Trail& of_version = trail(file.version_key);
+    const bool is_neighbour = of_version.streak > 0 && ordinal > of_version.ordinal &&
+                              ordinal - of_version.ordinal <= kNeighbourDistanceMax;
+    of_version.streak = is_neighbour ? of_version.streak + 1 : 1;
+    of_version.ordinal = ordinal;
+    if (of_version.streak < of_version.streak_wanted) return;
+  }
+  if (!file.future || !has_room(nullptr)) return;
+  auto future = file.future();
+  if (!future) return;
+  start(file, std::make_unique<FileStream>(std::nullopt, std::move(future)), 0, nullptr);
+}
+
+}  // namespace varve::restore

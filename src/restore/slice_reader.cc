@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "restore/slice_reader.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace varve::restore {
+
+Result<void> SliceReader::read(layout::ChunkSource& source, const format::ContainerHead& head,
+                               Slice slice, std::span<std::byte> out) {
+  requests_.fetch_add(1);
+  bytes_.fetch_add(out.size());
+  auto result = source.read_data(head.number, head.frames[slice.first].offset, out);
+  if (result) return {};
+  return std::move(result).error().with_context(
+      slice.first == slice.last
+          ? fmt::format("container {}, frame {}", head.number, slice.first)
+          : fmt::format("container {}, frames {} to {}", head.number, slice.first, slice.last));
+}
+
+Result<void> decode_slice_frame(const format::ContainerHead& head, Slice slice, std::uint32_t frame,
+                                std::span<const std::byte> stored, std::span<std::byte> out) {
+  const format::FrameEntry& entry = head.frames[frame];
+  const std::size_t at = entry.offset - head.frames[slice.first].offset;
+  auto result = format::decode_frame(entry, stored.subspan(at, entry.stored_bytes), out);
+  if (result) return {};
+  return std::move(result).error().with_context(
+      fmt::format("container {}, frame {}", head.number, frame));
+}
+
+}  // namespace varve::restore

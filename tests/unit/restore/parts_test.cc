@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// The small parts of the read path: cache, area, index, locator, pool.
+#include <gtest/gtest.h>
+
+#include "fake_source.h"
+#include "restore/assembly_area.h"
+#include "restore/buffer_pool.h"
+#include "restore/chunk_cache.h"
+#include "restore/recipe_index.h"
+#include "restore/run_locator.h"
+
+namespace varve::restore {
+namespace {
+
+TEST(ChunkCache, EvictsTheFarthestNextUseFirst) {
+  MemoryMeter meter;
+  ChunkCache cache(&meter);
+  cache.set_bytes_max(300);
+  const Bytes chunk(100);
+  cache.insert(30, chunk);
+  cache.insert(10, chunk);
+  cache.insert(20, chunk);
+  cache.insert(15, chunk);
+  EXPECT_FALSE(cache.contains(30));
+  EXPECT_TRUE(cache.contains(20));
+  cache.insert(99, chunk);
+  EXPECT_FALSE(cache.contains(99));
+  EXPECT_EQ(cache.nearest(), 10U);
+  EXPECT_EQ(cache.bytes(), 300U);
+}
+
+TEST(ChunkCache, ShrinkingDropsTheFarthestAndTheMeterFollows) {
+  MemoryMeter meter;
+  {
+    ChunkCache cache(&meter);
+    cache.set_bytes_max(1000);
+    for (std::uint64_t use = 0; use < 10; ++use) cache.insert(use, Bytes(100));
+    EXPECT_EQ(meter.held(), 1000U);
+    cache.set_bytes_max(250);
+    EXPECT_EQ(meter.held(), 200U);
+    EXPECT_TRUE(cache.contains(1));
+    EXPECT_FALSE(cache.contains(2));
+    cache.move(1, 50);
+    EXPECT_TRUE(cache.contains(50));
+    cache.erase(0);
+    EXPECT_EQ(meter.held(), 100U);
+  }
+  EXPECT_EQ(meter.held(), 0U);
+}
+
+TEST(AssemblyArea, GoodBytesEndBeforeABadRangeAndGoOnAfterIt) {
+  MemoryMeter meter;
+  BufferPool pool(1, &meter);
+  AssemblyArea area(pool.acquire(1000), 5000, 900);
+  area.mark_bad(500, 100);
+  area.mark_bad(200, 50);
+  area.finish();
+  EXPECT_EQ(area.good_bytes(4999), 0U);
+  EXPECT_EQ(area.good_bytes(5000), 200U);
+  EXPECT_EQ(area.good_bytes(5199), 1U);
+  EXPECT_EQ(area.good_bytes(5200), 0U);
+  EXPECT_EQ(area.good_bytes(5249), 0U);
+  EXPECT_EQ(area.good_bytes(5250), 250U);
+  EXPECT_EQ(area.good_bytes(5600), 300U);
+  EXPECT_EQ(area.good_bytes(5900), 0U);
+}
+
+TEST(BufferPool, ReusesAReturnedBufferOfTheRightSize) {
+  MemoryMeter meter;
+  {
+    BufferPool pool(1, &meter);
+    const std::byte* first = nullptr;
+    {
+      const Buffer buffer = pool.acquire(1 << 20);
+      first = buffer.data();
+    }
+    EXPECT_EQ(pool.acquire(1 << 20).data(), first);
+    EXPECT_EQ(pool.acquire(1 << 10).capacity(), 1U << 10);
+  }
+  EXPECT_EQ(meter.held(), 0U);
+}
+
+TEST(RecipeIndex, FindsEveryByteLikeASearchFromTheStart) {
+  std::mt19937 random(5);
+  const auto recipe = std::make_shared<format::Recipe>();
+  for (std::uint32_t i = 0; i < 500; ++i) {
+    if (random() % 4 == 0) {
+      recipe->append_hole(1 + random() % 50);
+    } else {
+      recipe->append_chunk(ChunkId{i * 10ULL}, static_cast<std::uint32_t>(1 + random() % 50));
+    }
+  }
+  RecipeIndex index(recipe);
+  std::uint64_t offset = 0;
+  std::uint64_t data = 0;
+  for (std::size_t run = 0; run < recipe->runs.size(); ++run) {
+    for (std::uint64_t i = 0; i < recipe->runs[run].bytes; ++i, ++offset) {
+      const FilePosition at = index.find(offset);
+      ASSERT_EQ(at.run, run);
+      ASSERT_EQ(at.run_offset, i);
+      ASSERT_EQ(at.data_offset, data + (recipe->runs[run].is_hole() ? 0 : i));
+    }
+    if (!recipe->runs[run].is_hole()) data += recipe->runs[run].bytes;
+  }
+  EXPECT_EQ(index.file_bytes(), offset);
+  EXPECT_EQ(index.find(offset).run, recipe->runs.size());
+}
+
+// A run over three containers that begins and ends inside one.
+class RunLocatorTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    World::File& file = world_.add_file();
+    world_.append_new(file, 10U << 20);
+    world_.finish();
+    ASSERT_EQ(file.recipe->runs.size(), 1U);
+    ASSERT_EQ(world_.source.containers(), 3U);
+    run_ = file.recipe->runs[0];
+    const auto head = *world_.source.head(0);
+    for (std::uint32_t i = 0; i < 100; ++i) run_.bytes -= head->chunks[i].raw_bytes;
+    run_.first = run_.first.plus(100);
+    run_.count -= 100 + 50;
+    const auto tail = *world_.source.head(2);
+    for (std::size_t i = tail->chunks.size() - 50; i < tail->chunks.size(); ++i) {
+      run_.bytes -= tail->chunks[i].raw_bytes;
+    }
+    second_ = (*world_.source.head(0))->raw_bytes;
+    for (std::uint32_t i = 0; i < 100; ++i) second_ -= head->chunks[i].raw_bytes;
+  }
+  World world_{3};
+  format::RecipeRun run_;
+  std::uint64_t second_ = 0;  // Offset in the run of the second container's first byte.
+  RunLocator locator_;
+};
+
+TEST_F(RunLocatorTest, FindsThePartOfAByte) {
+  const auto first = locator_.find(world_.source, run_, 0, second_ - 1);
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->container, 0U);
+  EXPECT_EQ(first->index, 100U);
+  EXPECT_EQ(first->bytes, second_);
+  const auto second = locator_.find(world_.source, run_, 0, second_);
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(second->container, 1U);
+  EXPECT_EQ(second->offset, second_);
+  const auto last = locator_.find(world_.source, run_, 0, run_.bytes - 1);
+  ASSERT_TRUE(last.has_value());
+  EXPECT_EQ(last->container, 2U);
+  EXPECT_EQ(last->offset + last->bytes, run_.bytes);
+}
+
+TEST_F(RunLocatorTest, DamagedHeadOfFirstContainerIsMeasuredByTheRest) {
+  world_.source.damage_head(0);
+  const auto second = locator_.find(world_.source, run_, 0, second_);
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(second->container, 1U);
+  EXPECT_EQ(second->offset, second_);
+}
+
+TEST_F(RunLocatorTest, RunOfUnknownChunkReturnsCorrupt) {
+  format::RecipeRun run = run_;
+  run.first = ChunkId::make(VersionNumber{9}, 0);
+  const auto part = locator_.find(world_.source, run, 0, 0);
+  ASSERT_FALSE(part.has_value());
+  EXPECT_EQ(part.error().code(), ErrorCode::kCorrupt);
+}
+
+TEST_F(RunLocatorTest, RunLongerThanItsChunksReturnsCorrupt) {
+  format::RecipeRun run = run_;
+  run.count = 10;
+  run.bytes = 1;
+  EXPECT_TRUE(locator_.find(world_.source, run, 0, 0).has_value());
+  run.count = run_.count;
+  const auto part = locator_.find(world_.source, run, 0, 0);
+  ASSERT_FALSE(part.has_value());
+  EXPECT_EQ(part.error().code(), ErrorCode::kCorrupt);
+}
+
+}  // namespace
+}  // namespace varve::restore

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "restore/read_service.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "fake_source.h"
+#include "restore/read_service_impl.h"
+
+namespace varve::restore {
+namespace {
+
+constexpr std::size_t kMiB = 1U << 20;
+
+TEST(ReadService, UnknownEngineIsInvalid) {
+  const auto service = make_read_service({64U << 20, "warp"});
+  ASSERT_FALSE(service.has_value());
+  EXPECT_EQ(service.error().code(), ErrorCode::kInvalid);
+}
+
+TEST(ReadService, TreeOrderGivesEveryFileExactly) {
+  for (const unsigned seed : {1U, 2U, 3U}) {
+    for (const Codec codec : {Codec::kNone, Codec::kZstd}) {
+      World world(seed, codec);
+      fill_random(world, 150);
+      for (const std::size_t request : {kMiB, std::size_t{128} << 10, std::size_t{10000}}) {
+        const auto service = make_service();
+        for (std::size_t i = 0; i < world.files.size(); ++i) {
+          expect_whole(*service, world, i, request);
+        }
+        EXPECT_GE(service->counters().sessions, 1U);
+      }
+    }
+  }
+}
+
+TEST(ReadService, TreeOrderReadsEachStoredByteAboutOnce) {
+  World world(4);
+  for (int i = 0; i < 20; ++i) world.append_new(world.add_file(), 4096);
+  world.append_new(world.add_file(), 40 * kMiB);
+  for (int i = 0; i < 2000; ++i) world.append_new(world.add_file(), 5000);
+  world.finish();
+  const auto service = make_service();
+  for (std::size_t i = 0; i < world.files.size(); ++i) expect_whole(*service, world, i, kMiB);
+  const ReadCounters counters = service->counters();
+  EXPECT_EQ(counters.sessions, 1U);
+  EXPECT_EQ(counters.bytes_delivered, world.source.stored_bytes());
+  EXPECT_LE(counters.bytes_read, world.source.stored_bytes() * 105 / 100);
+  EXPECT_LE(counters.requests, world.source.stored_bytes() / (300U << 10));
+}
+
+TEST(ReadService, BulkReadsStreamFromTheThirdFileAtTheLatest) {
+  World world(5);
+  for (int i = 0; i < 100; ++i) world.append_new(world.add_file(2), 3000);
+  world.finish();
+  const auto service = make_service();
+  for (std::size_t i = 0; i < 3; ++i) expect_whole(*service, world, i, kMiB);
+  EXPECT_EQ(service->counters().sessions, 1U);
+  const std::uint64_t requests = service->counters().requests;
+  for (std::size_t i = 3; i < 100; ++i) expect_whole(*service, world, i, kMiB);
+  EXPECT_EQ(service->counters().sessions, 1U);
+  EXPECT_LE(service->counters().requests, requests + 2);
+}
+
+TEST(ReadService, LargeFileStreamsFromItsSecondRead) {
+  World world(6);
+  world.append_new(world.add_file(), 20 * kMiB);
+  world.finish();
+  const auto service = make_service();
+  const auto handle = open_file(*service, world, 0);
+  Bytes buffer(kMiB);
+  ASSERT_TRUE(handle->read(0, buffer).has_value());
+  EXPECT_EQ(service->counters().sessions, 0U);
+  ASSERT_TRUE(handle->read(kMiB, buffer).has_value());
+  EXPECT_EQ(service->counters().sessions, 1U);
+}
+
+TEST(ReadService, SessionGoesOnBehindFilesThatAreLeftOut) {
+  World world(7);
+  for (int i = 0; i < 40; ++i) world.append_new(world.add_file(), 3 * kMiB);
+  world.finish();
+  const auto service = make_service();
+  std::uint64_t wanted = 0;
+  for (std::size_t i = 0; i < world.files.size(); i += 4) {
+    expect_whole(*service, world, i, kMiB);
+    wanted += world.files[i].content.size();
+  }
+  EXPECT_EQ(service->counters().sessions, 1U);
+  // Areas that were assembled ahead when the reader left a file out are in vain.
+  EXPECT_LE(service->counters().bytes_read, world.source.stored_bytes() * 85 / 100);
+  EXPECT_GE(service->counters().bytes_read, wanted);
+}
+
+TEST(ReadService, RequestsThatOvertakeEachOtherStayInTheSession) {
+  World world(8);
+  world.append_new(world.add_file(), 40 * kMiB);
+  world.finish();
+  const auto service = make_service();
+  const auto handle = open_file(*service, world, 0);
+  const Bytes& content = world.files[0].content;
+  Bytes buffer(kMiB / 4);
+  for (std::size_t at = 0; at + 2 * buffer.size() <= content.size(); at += 2 * buffer.size()) {
+    for (const std::size_t offset : {at + buffer.size(), at}) {
+      const auto n = handle->read(offset, buffer);
+      ASSERT_TRUE(n.has_value());
+      ASSERT_EQ(std::memcmp(buffer.data(), content.data() + offset, *n), 0);
+    }
+  }
+  EXPECT_EQ(service->counters().sessions, 1U);
+  EXPECT_LE(service->counters().bytes_read, world.source.stored_bytes() * 105 / 100);
+}
+
+TEST(ReadService, InterleavedReadersEachHaveTheirSession) {
+  World world(9);
+  for (int i = 0; i < 3; ++i) world.append_new(world.add_file(), 24 * kMiB);
+  world.finish();
+  const auto service = make_service();
+  const auto a = open_file(*service, world, 0);
+  const auto b = open_file(*service, world, 2);
+  Bytes buffer(128U << 10);
+  for (std::size_t at = 0; at < world.files[0].content.size(); at += buffer.size()) {
+    for (const auto& [handle, index] : {std::pair(a.get(), 0U), std::pair(b.get(), 2U)}) {
+      const auto n = handle->read(at, buffer);
+      ASSERT_TRUE(n.has_value());
+      ASSERT_EQ(std::memcmp(buffer.data(), world.files[index].content.data() + at, *n), 0);
+    }
+  }
+  EXPECT_EQ(service->counters().sessions, 2U);
+  EXPECT_LE(service->counters().bytes_read, world.source.stored_bytes());
+}
+
+TEST(ReadService, RandomReadsFetchOnlyTheFramesThatCoverThem) {
+  World world(10);
+  world.append_new(world.add_file(), 60 * kMiB);
+  world.finish();
+  const auto service = make_service();
+  const auto handle = open_file(*service, world, 0);
+  const Bytes& content = world.files[0].content;
+  Bytes buffer(4096);
+  for (int i = 0; i < 500; ++i) {
+    const std::size_t offset = world.random() % (content.size() - buffer.size());
+    const std::uint64_t before = service->counters().bytes_read;
+    const auto n = handle->read(offset, buffer);
+    ASSERT_TRUE(n.has_value());
+    ASSERT_EQ(*n, buffer.size());
+    ASSERT_EQ(std::memcmp(buffer.data(), content.data() + offset, *n), 0);
+    // 4 KiB may lie across the border of two frames.
+    ASSERT_LE(service->counters().bytes_read - before, 2 * format::kFrameRawBytesMax);
+  }
+  EXPECT_EQ(service->counters().sessions, 0U);
+  EXPECT_LE(service->counters().bytes_read, 500 * format::kFrameRawBytesMax * 11 / 10);
+}
+
+TEST(ReadService, ReaderThatJumpsAwayGetsANewSessionWhenItReadsOn) {
+  World world(11);
+  world.append_new(world.add_file(), 80 * kMiB);
+  world.finish();
+  const auto service = make_service(16U << 20);
+  const auto handle = open_file(*service, world, 0);
+  const Bytes& content = world.files[0].content;
+  Bytes buffer(kMiB);
+  for (const std::size_t start : {std::size_t{0}, 50 * kMiB, 20 * kMiB}) {
+    for (std::size_t at = start; at < start + 10 * kMiB; at += kMiB) {
+      ASSERT_TRUE(handle->read(at, buffer).has_value());
+      ASSERT_EQ(std::memcmp(buffer.data(), content.data() + at, kMiB), 0);
+    }
+  }
+  EXPECT_EQ(service->counters().sessions, 3U);
+}
+
+TEST(ReadService, GiantHoleCostsNeitherTimeNorReads) {
+  World world(12);
+  World::File& file = world.add_file();
+  const ChunkId head = world.new_chunk(5000);
+  const ChunkId tail = world.new_chunk(6000);
+  file.recipe->append_chunk(head, 5000);
+  file.recipe->append_hole(1ULL << 40);
+  file.recipe->append_chunk(tail, 6000);
+  world.append_new(world.add_file(), 4 * kMiB);
+  world.finish();
+  const auto service = make_service();
+  const auto handle = open_file(*service, world, 0);
+  Bytes buffer(kMiB, std::byte{1});
+  ASSERT_TRUE(handle->read(0, buffer).has_value());
+  const std::uint64_t requests = service->counters().requests;
+  for (std::uint64_t at = 5000; at < 5000 + 64 * kMiB; at += kMiB) {
+    ASSERT_EQ(handle->try_read(at, buffer), kMiB);
+    ASSERT_TRUE(
+        std::all_of(buffer.begin(), buffer.end(), [](std::byte b) { return b == std::byte{0}; }));
+  }
+  EXPECT_EQ(service->counters().requests, requests);
+  const auto n = handle->read((1ULL << 40) + 1000, buffer);
+  ASSERT_TRUE(n.has_value());
+  EXPECT_EQ(*n, 10000U);
+  EXPECT_EQ(buffer[3999], std::byte{0});
+  EXPECT_EQ(buffer[4000], std::byte{7});
+  EXPECT_EQ(*handle->read((1ULL << 40) + 11000, buffer), 0U);
+}
+
+TEST(ReadService, TryReadAnswersFromAreasFramesAndHolesOnly) {
+  World world(13);
+  World::File& file = world.add_file();
+  world.append_new(file, 8 * kMiB);
+  world.append_hole(file, kMiB);
+  world.append_new(file, 3 * kMiB);
+  world.finish();
+  const Bytes& content = file.content;
+  const auto service = make_service();
+  const auto handle = open_file(*service, world, 0);
+  Bytes buffer(4096);
+  EXPECT_EQ(handle->try_read(0, buffer), std::nullopt);
+  EXPECT_EQ(service->counters().requests, 0U);
+  EXPECT_EQ(handle->try_read(content.size(), buffer), 0U);
+  EXPECT_EQ(handle->try_read(8 * kMiB + 100, buffer), buffer.size());
+  // The frame that a read has decoded.
+  ASSERT_TRUE(handle->read(10 * kMiB, buffer).has_value());
+  ASSERT_EQ(handle->try_read(10 * kMiB + 100, std::span(buffer).first(500)), 500U);
+  EXPECT_EQ(std::memcmp(buffer.data(), content.data() + 10 * kMiB + 100, 500), 0);
+  // The area of a session.
+  Bytes large(kMiB / 2);
+  ASSERT_TRUE(handle->read(0, large).has_value());
+  ASSERT_TRUE(handle->read(kMiB / 2, large).has_value());
+  ASSERT_EQ(handle->try_read(kMiB, std::span(buffer)), buffer.size());
+  EXPECT_EQ(std::memcmp(buffer.data(), content.data() + kMiB, buffer.size()), 0);
+}
+
+TEST(ReadService, MemoryStaysWithinTheBudget) {
+  World world(14);
+  fill_random(world, 400);
+  for (const std::size_t budget : {16 * kMiB, 64 * kMiB}) {
+    ReadServiceImpl service({budget, "alacc"});
+    std::vector<std::thread> readers;
+    for (std::size_t t = 0; t < 6; ++t) {
+      readers.emplace_back([&, t] {
+        for (std::size_t i = t * 60; i < world.files.size(); ++i) {
+          expect_whole(service, world, i, 128U << 10);
+        }
+      });
+    }
+    for (auto& reader : readers) reader.join();
+    // Each thread may hold a slice and a frame beside.
+    EXPECT_LE(service.memory().peak(), budget + 6 * (kSliceBytesMax + format::kFrameRawBytesMax));
+  }
+}
+
+TEST(ReadService, ManyThreadsReadTheSameBytes) {
+  World world(15, Codec::kZstd);
+  fill_random(world, 200);
+  const auto service = make_service(32U << 20);
+  std::vector<std::thread> readers;
+  for (unsigned t = 0; t < 4; ++t) {
+    readers.emplace_back([&, t] {
+      std::mt19937 random(t);
+      if (t % 2 == 0) {
+        for (std::size_t i = 0; i < world.files.size(); ++i) {
+          expect_whole(*service, world, i, 100000 + t);
+        }
+        return;
+      }
+      Bytes buffer(20000);
+      for (int i = 0; i < 600; ++i) {
+        const std::size_t index = random() % world.files.size();
+        const Bytes& content = world.files[index].content;
+        const auto handle = open_file(*service, world, index);
+        const std::size_t offset = random() % (content.size() + 1);
+        auto n = handle->try_read(offset, buffer);
+        if (!n) n = *handle->read(offset, buffer);
+        ASSERT_EQ(*n, std::min(buffer.size(), content.size() - offset));
+        ASSERT_EQ(std::memcmp(buffer.data(), content.data() + offset, *n), 0);
+      }
+    });
+  }
+  for (auto& reader : readers) reader.join();
+}
+
+// Reads all of a file in small requests. Those in [bad_begin, bad_end) must fail, all
+// others succeed.
+void expect_bad_range(ReadService& service, World& world, std::size_t index, std::size_t bad_begin,
+                      std::size_t bad_end, const std::string& named) {
+  const Bytes& content = world.files[index].content;
+  const auto handle = open_file(service, world, index);
+  Bytes buffer(8192);
+  for (std::size_t at = 0; at < content.size(); at += buffer.size()) {
+    const auto n = handle->read(at, buffer);
+    const bool is_bad = at < bad_end && at + buffer.size() > bad_begin;
+    ASSERT_EQ(n.has_value(), !is_bad) << at;
+    if (is_bad) {
+      ASSERT_EQ(n.error().code(), ErrorCode::kCorrupt);
+      ASSERT_NE(n.error().message().find(named), std::string::npos) << n.error().message();
+    } else {
+      ASSERT_EQ(std::memcmp(buffer.data(), content.data() + at, *n), 0) << at;
+    }
+  }
+}
+
+TEST(ReadService, DamagedFrameFailsOnlyTheReadsThatTouchIt) {
+  World world(16);
+  world.append_new(world.add_file(), 12 * kMiB);
+  world.finish();
+  std::size_t begin = 0;
+  const auto head0 = *world.source.head(0);
+  const auto head1 = *world.source.head(1);
+  begin = head0->raw_bytes;
+  for (std::uint32_t f = 0; f < 5; ++f) begin += head1->frames[f].raw_bytes;
+  world.source.flip_byte(1, 5);
+  const auto service = make_service();
+  expect_bad_range(*service, world, 0, begin, begin + head1->frames[5].raw_bytes,
+                   "container 1, frame 5");
+}
+
+TEST(ReadService, DamagedHeadFailsOnlyTheReadsOfItsContainer) {
+  World world(17);
+  world.append_new(world.add_file(), 15 * kMiB);
+  world.finish();
+  const std::size_t begin = (*world.source.head(0))->raw_bytes;
+  const std::size_t end = begin + (*world.source.head(1))->raw_bytes;
+  world.source.damage_head(1);
+  const auto service = make_service();
+  expect_bad_range(*service, world, 0, begin, end, "container 1");
+}
+
+TEST(ReadService, RecipeOfAMillionRunsIsReadInOrder) {
+  World world(18);
+  World::File& file = world.add_file();
+  std::vector<ChunkId> ids;
+  for (int i = 0; i < 64; ++i) ids.push_back(world.new_chunk(64));
+  for (int i = 0; i < 1000000; ++i) world.append(file, ids[world.random() % ids.size()]);
+  world.finish();
+  const auto service = make_service();
+  expect_whole(*service, world, 0, kMiB);
+  const auto handle = open_file(*service, world, 0);
+  Bytes buffer(4096);
+  for (int i = 0; i < 300; ++i) {
+    const std::size_t offset = world.random() % (file.content.size() - buffer.size());
+    ASSERT_EQ(*handle->read(offset, buffer), buffer.size());
+    ASSERT_EQ(std::memcmp(buffer.data(), file.content.data() + offset, buffer.size()), 0);
+  }
+}
+
+}  // namespace
+}  // namespace varve::restore
