@@ -71,10 +71,7 @@ Result<TransferReport> store_and_seal(Repository& repository, const VersionPath&
   progress.clear();
   if (options.keep_open || (is_partial_name(path.version) && !options.seal)) return report;
   VARVE_TRY_ASSIGN(const SealOutcome sealed, repository.seal(info.series, info.number, ""));
-  print(fmt::format(
-      "{}/{}: {} entries, {}, {} of it new, {} stored\n", printable(sealed.info.series_name),
-      printable(sealed.info.name), sealed.info.entries, size_text(sealed.info.logical_bytes, false),
-      size_text(sealed.info.unique_bytes, false), size_text(sealed.info.stored_bytes, false)));
+  print(version_summary(sealed.info));
   return report;
 }
 

@@ -200,4 +200,11 @@ std::string table(const std::vector<std::vector<std::string>>& rows, std::string
   return out;
 }
 
+std::string version_summary(const VersionInfo& version) {
+  return fmt::format(
+      "{}/{}: {} entries, {}, {} of it new, {} stored\n", printable(version.series_name),
+      printable(version.name), version.entries, size_text(version.logical_bytes, false),
+      size_text(version.unique_bytes, false), size_text(version.stored_bytes, false));
+}
+
 }  // namespace varve::cli

@@ -42,4 +42,7 @@ void put_name(nlohmann::json& object, const std::string& key, const std::string&
 [[nodiscard]] std::string table(const std::vector<std::vector<std::string>>& rows,
                                 std::string_view alignment);
 
+/// One line on a version that was just sealed.
+[[nodiscard]] std::string version_summary(const VersionInfo& version);
+
 }  // namespace varve::cli
