@@ -58,10 +58,10 @@ struct ReadOptions {
 
 /// Counters since the start, for stats and tests.
 struct ReadCounters {
-  std::uint64_t requests = 0;        ///< Reads of stored data from the source.
-  std::uint64_t bytes_read = 0;      ///< Stored bytes read from the source.
-  std::uint64_t bytes_delivered = 0; ///< Raw bytes given to readers.
-  std::uint64_t sessions = 0;        ///< Look-ahead sessions started.
+  std::uint64_t requests = 0;         ///< Reads of stored data from the source.
+  std::uint64_t bytes_read = 0;       ///< Stored bytes read from the source.
+  std::uint64_t bytes_delivered = 0;  ///< Raw bytes given to readers.
+  std::uint64_t sessions = 0;         ///< Look-ahead sessions started.
 };
 
 /// Thread-safe. Handles must be destroyed before the service.

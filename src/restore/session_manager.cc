@@ -28,6 +28,7 @@ SessionManager::~SessionManager() {
 
 std::optional<AreaBytes> SessionManager::take(const void* reader, const ReadableFile& file,
                                               std::uint64_t data_offset, std::size_t bytes) {
+  Removed removed;
   const std::lock_guard lock(mutex_);
   ++ticks_;
   for (Member& member : members_) {
@@ -36,7 +37,7 @@ std::optional<AreaBytes> SessionManager::take(const void* reader, const Readable
     if (!taken) continue;
     member.used = ticks_;
     member.reader = reader;
-    if (member.session->is_over()) remove_finished();
+    if (member.session->is_over()) remove_finished(removed);
     return taken;
   }
   return std::nullopt;
@@ -67,8 +68,9 @@ std::size_t SessionManager::free_candidate(const void* reader) const {
   return best;
 }
 
-void SessionManager::remove(std::size_t index) {
-  const auto session = std::move(members_[index].session);
+void SessionManager::remove(std::size_t index, Removed& removed) {
+  removed.push_back(std::move(members_[index].session));
+  const auto& session = removed.back();
   members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(index));
   // Readers that leave early make the next session of the version wait for better signs.
   Trail& of_version = trail(session->version_key());
@@ -78,9 +80,9 @@ void SessionManager::remove(std::size_t index) {
   session->drop();
 }
 
-void SessionManager::remove_finished() {
+void SessionManager::remove_finished(Removed& removed) {
   for (std::size_t i = members_.size(); i-- > 0;) {
-    if (members_[i].session->is_over()) remove(i);
+    if (members_[i].session->is_over()) remove(i, removed);
   }
   share_memory();
 }
@@ -91,20 +93,21 @@ void SessionManager::share_memory() {
 }
 
 bool SessionManager::has_room(const void* reader) {
+  Removed removed;
   const std::lock_guard lock(mutex_);
-  remove_finished();
+  remove_finished(removed);
   return members_.size() + starting_ < sessions_max_ || free_candidate(reader) < members_.size();
 }
 
 /// Reserves a place, for which a session that was left may have to go.
-bool SessionManager::make_room(const void* reader) {
-  remove_finished();
+bool SessionManager::make_room(const void* reader, Removed& removed) {
+  remove_finished(removed);
   const std::size_t candidate = free_candidate(reader);
   const bool has_left =
       reader != nullptr && candidate < members_.size() && members_[candidate].reader == reader;
   if (has_left || members_.size() + starting_ >= sessions_max_) {
     if (candidate == members_.size()) return false;
-    remove(candidate);
+    remove(candidate, removed);
   }
   ++starting_;
   share_memory();
@@ -114,13 +117,15 @@ bool SessionManager::make_room(const void* reader) {
 std::shared_ptr<Session> SessionManager::start(const ReadableFile& file,
                                                std::unique_ptr<FileStream> stream,
                                                std::uint64_t position, const void* reader) {
+  Removed removed;
   std::unique_lock lock(mutex_);
-  if (!make_room(reader)) return nullptr;
+  if (!make_room(reader, removed)) return nullptr;
   // By this share the session sizes its tables. They stay when it has to share with more
   // sessions later, and must not eat up what it has then.
   const std::size_t share =
       std::min(memory_bytes_ / (members_.size() + starting_), 4 * (memory_bytes_ / sessions_max_));
   lock.unlock();
+  removed.clear();
   // The stream looks its first files up, which is I/O.
   auto session =
       Session::create(context_, file.version_key, file.source, std::move(stream), position, share);

@@ -61,10 +61,14 @@ class SessionManager {
     unsigned streak_wanted = 2;
   };
 
+  // Sessions that were removed. Declared before the lock, so that they end after it: a
+  // session may be the last to hold a version.
+  using Removed = std::vector<std::shared_ptr<Session>>;
+
   [[nodiscard]] std::size_t free_candidate(const void* reader) const;
-  [[nodiscard]] bool make_room(const void* reader);
-  void remove(std::size_t index);
-  void remove_finished();
+  [[nodiscard]] bool make_room(const void* reader, Removed& removed);
+  void remove(std::size_t index, Removed& removed);
+  void remove_finished(Removed& removed);
   void share_memory();
   [[nodiscard]] Trail& trail(std::uint64_t version_key);
 
