@@ -15,6 +15,14 @@
 #include "control/socket.h"
 
 namespace varve::control {
+namespace {
+
+bool readable_or_closed(int fd, short events) {
+  pollfd wait = {.fd = fd, .events = events, .revents = 0};
+  return ::poll(&wait, 1, 0) > 0;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Server>> Server::start(const std::string& repository, Handlers handlers) {
   VARVE_TRY_ASSIGN(base::UniqueFd listener, listen_in(repository));
@@ -33,7 +41,6 @@ Server::Server(std::string repository, Handlers handlers, base::UniqueFd listene
       acceptor_([this] { accept_loop(); }) {}
 
 Server::~Server() {
-  stop_.request_stop();
   const std::uint64_t one = 1;
   // An eventfd takes a first write always.
   if (::write(wake_.get(), &one, sizeof one) < 0) {
@@ -76,7 +83,7 @@ void Server::serve(Connection& connection) {
     if (!line) break;
     Reply reply;
     try {
-      reply = answer(*line);
+      reply = answer(*line, connection.socket.get());
     } catch (const std::exception& stray) {
       base::log(base::LogLevel::kError, fmt::format("unexpected exception: {}", stray.what()));
       reply.error = Error(ErrorCode::kIo, "unexpected error in the daemon; see its log");
@@ -88,7 +95,7 @@ void Server::serve(Connection& connection) {
   connection.done = true;
 }
 
-Reply Server::answer(const std::string& line) {
+Reply Server::answer(const std::string& line, int socket) {
   Reply reply;
   const auto request = decode_request(line);
   if (!request) {
@@ -99,7 +106,9 @@ Reply Server::answer(const std::string& line) {
     case Operation::kPing:
       break;
     case Operation::kSeal: {
-      auto version = handlers_.seal(request->seal, stop_.get_token());
+      auto version = handlers_.seal(request->seal, [&] {
+        return readable_or_closed(wake_.get(), POLLIN) || readable_or_closed(socket, POLLRDHUP);
+      });
       if (version) {
         reply.version = std::move(*version);
       } else {

@@ -6,7 +6,6 @@
 #include <list>
 #include <memory>
 #include <mutex>
-#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -18,7 +17,10 @@ namespace varve::control {
 
 /// What the daemon does for each request. Called from threads of the Server, several at once.
 struct Handlers {
-  std::function<Result<VersionInfo>(const SealRequest&, const std::stop_token&)> seal;
+  /// While it waits for writers it asks `cancelled` now and then, and gives up on true: the
+  /// daemon is ending, or the command that asked is gone.
+  std::function<Result<VersionInfo>(const SealRequest&, const std::function<bool()>& cancelled)>
+      seal;
   std::function<Result<RepositoryStats>()> stats;
 };
 
@@ -44,14 +46,13 @@ class Server {
   };
   void accept_loop();
   void serve(Connection& connection);
-  [[nodiscard]] Reply answer(const std::string& line);
+  [[nodiscard]] Reply answer(const std::string& line, int socket);
   void join_finished();
 
   const std::string repository_;
   const Handlers handlers_;
   base::UniqueFd listener_;
   base::UniqueFd wake_;  // An eventfd that is readable once the server stops.
-  std::stop_source stop_;
   std::mutex mutex_;
   std::list<Connection> connections_;
   std::thread acceptor_;

@@ -5,13 +5,11 @@
 #define FUSE_USE_VERSION 312
 #include <fuse_lowlevel.h>
 
-#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -57,10 +55,10 @@ class FrontEnd {
   /// Runs what is queued, then lets go of all that the repository gave out. After the loop.
   void shut_down();
 
-  /// Seals and tells the kernel. With `wait` it waits for writers until `stop`.
+  /// Seals and tells the kernel. With `wait` it waits until nobody writes, or `cancelled`.
   [[nodiscard]] Result<VersionInfo> seal(SeriesId series, VersionNumber number,
                                          const std::string& new_name, bool wait,
-                                         const std::stop_token& stop);
+                                         const std::function<bool()>& cancelled);
 
   // Session.
   void init(fuse_conn_info* connection);
@@ -178,7 +176,7 @@ class FrontEnd {
   // Guards the count of closed writers that seal() waits for; taken with no other lock held.
   std::mutex writers_mutex_;
   std::uint64_t writers_closed_ = 0;
-  std::condition_variable_any writers_left_;
+  std::condition_variable writers_left_;
 
   // Keeps two seals, or a seal and the opening of the next version, from crossing. Taken
   // before any lock of a slot.

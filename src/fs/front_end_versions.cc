@@ -147,7 +147,7 @@ Result<void> FrontEnd::rename_version(const SeriesInfo& series, std::string_view
 
 Result<VersionInfo> FrontEnd::seal(SeriesId series, VersionNumber number,
                                    const std::string& new_name, bool wait,
-                                   const std::stop_token& stop) {
+                                   const std::function<bool()>& cancelled) {
   std::optional<Result<VersionInfo>> sealed;
   std::string old_name;
   for (;;) {
@@ -160,9 +160,10 @@ Result<VersionInfo> FrontEnd::seal(SeriesId series, VersionNumber number,
     // The time limit covers a close between the attempt and the wait.
     std::unique_lock lock(writers_mutex_);
     const std::uint64_t seen = writers_closed_;
-    writers_left_.wait_for(lock, stop, kWriterPoll, [&] { return writers_closed_ != seen; });
-    if (stop.stop_requested()) {
-      return Error(ErrorCode::kInterrupted, "the file system was unmounted while waiting");
+    writers_left_.wait_for(lock, kWriterPoll, [&] { return writers_closed_ != seen; });
+    lock.unlock();
+    if (cancelled()) {
+      return Error(ErrorCode::kInterrupted, "the waiting for writers was cancelled");
     }
   }
   // The kernel may not be told while a request holds the directory; here none of ours does.

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -36,14 +37,15 @@ Result<std::string> absolute_path(const std::string& path) {
 
 /// The mount point as an absolute path, if something can be mounted there.
 Result<std::string> check_mount_point(const std::string& directory) {
+  // Asked first, since stat(2) may still be answered from the kernel's cache.
+  if (::getxattr(directory.c_str(), "user.varve.pid", nullptr, 0) < 0 && errno == ENOTCONN) {
+    return Error(ErrorCode::kBusy,
+                 fmt::format("{} is the mount point of a daemon that has died; free it with "
+                             "`varve umount {}`",
+                             directory, directory));
+  }
   struct stat values {};
   if (::stat(directory.c_str(), &values) != 0) {
-    if (errno == ENOTCONN) {
-      return Error(ErrorCode::kBusy,
-                   fmt::format("{} is the mount point of a daemon that has died; free it with "
-                               "`varve umount {}`",
-                               directory, directory));
-    }
     if (errno == ENOENT) {
       return Error(ErrorCode::kNotFound,
                    fmt::format("mount point {} does not exist; make it with `mkdir -p {}`",

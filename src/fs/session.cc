@@ -83,7 +83,8 @@ void run_loop(fuse_session* session) {
 }
 
 Result<VersionInfo> seal_by_name(Repository& repository, FrontEnd& front_end,
-                                 const control::SealRequest& request, const std::stop_token& stop) {
+                                 const control::SealRequest& request,
+                                 const std::function<bool()>& cancelled) {
   const std::size_t slash = request.version.find('/');
   if (slash == std::string::npos) {
     return Error(ErrorCode::kInvalid,
@@ -96,15 +97,15 @@ Result<VersionInfo> seal_by_name(Repository& repository, FrontEnd& front_end,
   if (info.state == VersionState::kSealed) {
     return Error(ErrorCode::kReadOnly, fmt::format("{} is sealed already", request.version));
   }
-  return front_end.seal(series.id, info.number, request.new_name, request.wait, stop);
+  return front_end.seal(series.id, info.number, request.new_name, request.wait, cancelled);
 }
 
 Result<std::unique_ptr<control::Server>> start_control(Repository& repository,
                                                        FrontEnd& front_end) {
   if (repository.read_only()) return std::unique_ptr<control::Server>();
   control::Handlers handlers;
-  handlers.seal = [&](const control::SealRequest& request, const std::stop_token& stop) {
-    return seal_by_name(repository, front_end, request, stop);
+  handlers.seal = [&](const control::SealRequest& request, const std::function<bool()>& cancelled) {
+    return seal_by_name(repository, front_end, request, cancelled);
   };
   handlers.stats = [&] { return repository.stats(); };
   return control::Server::start(repository.path(), std::move(handlers));

@@ -12,7 +12,7 @@
 namespace varve::layout {
 
 CategoryLayout::CategoryLayout(const meta::Env& catalog, io::FileSystem& files,
-                               base::ThreadPool& compressors, CategoryLayoutOptions options)
+                               base::ThreadPool* compressors, CategoryLayoutOptions options)
     : catalog_(catalog),
       files_(files),
       compressors_(compressors),
@@ -20,7 +20,7 @@ CategoryLayout::CategoryLayout(const meta::Env& catalog, io::FileSystem& files,
       reader_(files, options_.series_directory + "/active") {}
 
 Result<std::unique_ptr<CategoryLayout>> CategoryLayout::open(
-    const meta::Env& catalog, io::FileSystem& files, base::ThreadPool& compressors,
+    const meta::Env& catalog, io::FileSystem& files, base::ThreadPool* compressors,
     const CategoryLayoutOptions& options) {
   std::unique_ptr<CategoryLayout> layout(
       new CategoryLayout(catalog, files, compressors, options));
@@ -57,8 +57,14 @@ Result<void> CategoryLayout::start_writer() {
       VARVE_TRY(files_.remove(writer.directory + "/" + name));
     }
   }
+  const auto newest = writer.directory + "/" + store::segment_name(writer.segment);
+  VARVE_TRY_ASSIGN(const bool present, files_.exists(newest));
+  if (present) {
+    VARVE_TRY_ASSIGN(const auto file, files_.open(newest, io::OpenMode::kReadWrite));
+    VARVE_TRY(file->truncate(writer.segment_offset));
+  }
   writer_ = std::make_unique<store::ContainerWriter>(
-      files_, compressors_, writer,
+      files_, *compressors_, writer,
       [this](store::WrittenContainer written) { on_written(std::move(written)); });
   return {};
 }
@@ -154,7 +160,34 @@ Result<void> CategoryLayout::on_seal(VersionNumber /*number*/, const base::IdRun
   return sync();
 }
 
-Result<void> CategoryLayout::on_delete(VersionNumber /*number*/) { return {}; }
+// What an abandoned version stored lies in containers of its own at the end of the newest
+// segments; nobody else refers to it. The records go first, then the space (O7).
+Result<void> CategoryLayout::on_delete(VersionNumber number) {
+  const std::lock_guard one(sync_mutex_);
+  writer_.reset();
+  {
+    const std::lock_guard lock(mutex_);
+    new_locations_.clear();
+    new_containers_.clear();
+  }
+  std::vector<catalog::LocationRecord> gone;
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(catalog::for_each_location(
+      txn, options_.series, ChunkId::make(number, 0),
+      [&](const catalog::LocationRecord& record) -> Result<bool> {
+        if (record.first.birth() != number) return false;
+        gone.push_back(record);
+        return true;
+      }));
+  for (const auto& record : gone) {
+    VARVE_TRY(txn.erase(meta::catalog::kLocations,
+                        meta::location_key(options_.series, record.first)));
+    VARVE_TRY(txn.erase(meta::catalog::kContainers,
+                        meta::container_key(options_.series, record.container)));
+  }
+  VARVE_TRY(txn.commit());
+  return start_writer();
+}
 
 PlacedBytes CategoryLayout::placed() const {
   const std::lock_guard lock(mutex_);

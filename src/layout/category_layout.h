@@ -33,8 +33,9 @@ struct CategoryLayoutOptions {
 /// Thread-safe. Lock order: sync_mutex_, then mutex_.
 class CategoryLayout final : public Layout {
  public:
+  /// `compressors` may be null if read-only. Everything must outlive the layout.
   [[nodiscard]] static Result<std::unique_ptr<CategoryLayout>> open(
-      const meta::Env& catalog, io::FileSystem& files, base::ThreadPool& compressors,
+      const meta::Env& catalog, io::FileSystem& files, base::ThreadPool* compressors,
       const CategoryLayoutOptions& options);
 
   [[nodiscard]] Result<void> begin_version(VersionNumber number) override;
@@ -57,7 +58,7 @@ class CategoryLayout final : public Layout {
   [[nodiscard]] std::string describe(std::uint32_t container);
 
  private:
-  CategoryLayout(const meta::Env& catalog, io::FileSystem& files, base::ThreadPool& compressors,
+  CategoryLayout(const meta::Env& catalog, io::FileSystem& files, base::ThreadPool* compressors,
                  CategoryLayoutOptions options);
   [[nodiscard]] Result<void> start_writer();
   void on_written(store::WrittenContainer written);
@@ -67,7 +68,7 @@ class CategoryLayout final : public Layout {
 
   const meta::Env& catalog_;
   io::FileSystem& files_;
-  base::ThreadPool& compressors_;
+  base::ThreadPool* compressors_;
   const CategoryLayoutOptions options_;
   store::SegmentReader reader_;
 

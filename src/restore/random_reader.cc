@@ -49,12 +49,12 @@ Result<void> RandomReader::read_part(const RandomRead& what, const RunPart& part
   std::size_t within = what.run_offset - offset;  // In the chunk.
   while (done < out.size()) {
     if (chunk >= end) return too_short();
-    VARVE_TRY(verify_place(head, chunk, what.run->first.plus(part.chunk + (chunk - part.index))));
     const format::ChunkEntry& entry = head.chunks[chunk];
     const format::FrameEntry& frame = head.frames[entry.frame];
     const std::uint32_t stop = std::min(frame.first_chunk + frame.chunk_count, end);
-    VARVE_TRY(
-        verify_place(head, stop - 1, what.run->first.plus(part.chunk + (stop - 1 - part.index))));
+    for (std::uint32_t i = chunk; i < stop; ++i) {
+      VARVE_TRY(verify_place(head, i, what.run->first.plus(part.chunk + (i - part.index))));
+    }
     Piece piece;
     piece.frame = entry.frame;
     piece.frame_offset = entry.frame_offset + within;

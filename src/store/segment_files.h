@@ -52,6 +52,8 @@ class SegmentReader {
   /// Stored bytes from `offset` of the container's data; not verified.
   [[nodiscard]] Result<void> read_data(const ContainerRecord& record, std::uint32_t offset,
                                        std::span<std::byte> out);
+  /// kCorrupt if the zeros that pad the container are missing or not zero.
+  [[nodiscard]] Result<void> verify_padding(const ContainerRecord& record);
   /// The path of a container's file and its offset, for messages.
   [[nodiscard]] std::string describe(const ContainerRecord& record) const;
 

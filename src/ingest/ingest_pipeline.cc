@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/ingest_pipeline.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/assert.h"
+#include "ingest/fingerprinter.h"
+
+namespace varve::ingest {
+
+namespace {
+// Small finished files are gathered until a batch of this size is worth a task.
+constexpr std::size_t kSharedBytes = 512U << 10;
+constexpr std::size_t kSmallFileBytes = 256U << 10;
+constexpr std::size_t kBuffersKept = 40;
+constexpr std::size_t kSmallBufferBytes = 4096;
+}  // namespace
+
+IngestPipeline::IngestPipeline(const Chunker& chunker, index::FingerprintIndex& index,
+                               layout::Layout& layout, base::ThreadPool& fingerprint_pool,
+                               TailSpill& spill)
+    : chunker_(chunker),
+      index_(index),
+      layout_(layout),
+      pool_(fingerprint_pool),
+      spill_(spill),
+      chunk_max_(chunker.sizes().max) {}
+
+IngestPipeline::~IngestPipeline() {
+  std::unique_lock lock(commit_mutex_);
+  progress_.wait(lock, [&] { return tasks_ == 0 && !committing_; });
+}
+
+IngestPipeline::StreamPtr IngestPipeline::start(Content content) {
+  auto stream = std::make_shared<IngestStream>();
+  stream->recipe_ = std::move(content.recipe);
+  if (content.tail.empty()) return stream;
+  const std::lock_guard lock(input_mutex_);
+  reserve(*stream, content.tail.size());
+  std::memcpy(stream->buffer_.data.get(), content.tail.data(), content.tail.size());
+  stream->used_ = content.tail.size();
+  list_idle(stream);
+  return stream;
+}
+
+Result<void> IngestPipeline::append(const StreamPtr& stream, std::span<const std::byte> data) {
+  const std::lock_guard lock(input_mutex_);
+  VARVE_ASSERT(!stream->finished_);
+  VARVE_TRY(resume());
+  VARVE_TRY(load_spilled(*stream));
+  unlist_idle(*stream);
+  while (!data.empty()) {
+    const std::size_t full = kBatchBytes + chunk_max_;
+    const std::size_t n = std::min(data.size(), full - stream->used_);
+    reserve(*stream, stream->used_ + n);
+    std::memcpy(stream->buffer_.data.get() + stream->used_, data.data(), n);
+    stream->used_ += n;
+    data = data.subspan(n);
+    if (stream->used_ >= kBatchBytes) VARVE_TRY(cut(stream, false));
+  }
+  list_idle(stream);
+  trim_idle(stream);
+  return {};
+}
+
+Result<void> IngestPipeline::append_hole(const StreamPtr& stream, std::uint64_t bytes) {
+  const std::lock_guard lock(input_mutex_);
+  if (bytes == 0) return {};
+  VARVE_TRY(resume());
+  VARVE_TRY(load_spilled(*stream));
+  unlist_idle(*stream);
+  VARVE_TRY(cut(stream, true));
+  Piece hole;
+  hole.hole = bytes;
+  hole.stream = stream;
+  if (!shared_) shared_ = std::make_shared<Batch>();
+  {
+    const std::lock_guard commit(commit_mutex_);
+    ++stream->pieces_in_flight_;
+  }
+  shared_->pieces.push_back(std::move(hole));
+  submit_shared();  // Keeps its order with the batches that follow.
+  return {};
+}
+
+Result<void> IngestPipeline::finish(const StreamPtr& stream) {
+  const std::lock_guard lock(input_mutex_);
+  stream->finished_ = true;
+  unlist_idle(*stream);
+  VARVE_TRY(load_spilled(*stream));
+  return cut(stream, true);
+}
+
+void IngestPipeline::discard(const StreamPtr& stream) {
+  const std::lock_guard lock(input_mutex_);
+  unlist_idle(*stream);
+  stream->used_ = 0;
+  give_back(std::exchange(stream->buffer_, {}));
+  if (stream->spilled_) spill_.free(*std::exchange(stream->spilled_, std::nullopt));
+}
+
+Result<Content> IngestPipeline::settle(const StreamPtr& stream) {
+  std::uint64_t ticket = 0;
+  {
+    const std::lock_guard lock(input_mutex_);
+    VARVE_TRY(resume());
+    VARVE_TRY(load_spilled(*stream));
+    unlist_idle(*stream);
+    VARVE_TRY(cut(stream, false));
+    list_idle(stream);
+    submit_shared();
+    ticket = next_ticket_;
+  }
+  VARVE_TRY(wait_for_ticket(ticket));
+  return snapshot(stream);
+}
+
+Result<Content> IngestPipeline::snapshot(const StreamPtr& stream) {
+  const std::lock_guard lock(input_mutex_);
+  Content content;
+  {
+    const std::lock_guard commit(commit_mutex_);
+    content.recipe = stream->recipe_;
+    if (stream->pieces_in_flight_ != 0) return content;
+  }
+  if (stream->spilled_) {
+    content.tail.resize(stream->spilled_->bytes);
+    VARVE_TRY(spill_.read(*stream->spilled_, content.tail));
+  } else if (stream->used_ != 0) {
+    content.tail.assign(stream->buffer_.data.get(), stream->buffer_.data.get() + stream->used_);
+  }
+  return content;
+}
+
+std::optional<format::Recipe> IngestPipeline::take_finished(const StreamPtr& stream) {
+  const std::lock_guard commit(commit_mutex_);
+  if (stream->pieces_in_flight_ != 0) return std::nullopt;
+  return std::move(stream->recipe_);
+}
+
+Result<void> IngestPipeline::drain() {
+  std::uint64_t ticket = 0;
+  {
+    const std::lock_guard lock(input_mutex_);
+    VARVE_TRY(resume());
+    submit_shared();
+    ticket = next_ticket_;
+  }
+  return wait_for_ticket(ticket);
+}
+
+// ---- Buffers and cutting; input_mutex_ is held. ----
+
+void IngestPipeline::reserve(IngestStream& stream, std::size_t bytes) {
+  if (stream.buffer_.capacity >= bytes) return;
+  auto larger = take_buffer(bytes);
+  std::memcpy(larger.data.get(), stream.buffer_.data.get(), stream.used_);
+  give_back(std::exchange(stream.buffer_, std::move(larger)));
+}
+
+IngestStream::Buffer IngestPipeline::take_buffer(std::size_t bytes) {
+  const std::size_t full = kBatchBytes + chunk_max_;
+  std::size_t capacity = std::bit_ceil(std::max(bytes, kSmallBufferBytes));
+  if (capacity > kSmallFileBytes) {
+    capacity = full;
+    const std::lock_guard lock(buffers_mutex_);
+    if (!buffers_.empty()) {
+      auto buffer = std::move(buffers_.back());
+      buffers_.pop_back();
+      return buffer;
+    }
+  }
+  return {std::make_unique_for_overwrite<std::byte[]>(capacity), capacity};
+}
+
+void IngestPipeline::give_back(IngestStream::Buffer buffer) {
+  if (buffer.capacity < kBatchBytes + chunk_max_) return;
+  const std::lock_guard lock(buffers_mutex_);
+  if (buffers_.size() < kBuffersKept) buffers_.push_back(std::move(buffer));
+}
+
+void IngestPipeline::list_idle(const StreamPtr& stream) {
+  if (stream->buffer_.capacity == 0) return;
+  stream->idle_place_ = idle_.insert(idle_.end(), stream);
+  stream->idle_listed_ = true;
+  idle_bytes_ += stream->buffer_.capacity;
+}
+
+void IngestPipeline::unlist_idle(IngestStream& stream) {
+  if (!stream.idle_listed_) return;
+  idle_bytes_ -= stream.buffer_.capacity;
+  idle_.erase(stream.idle_place_);
+  stream.idle_listed_ = false;
+}
+
+Result<void> IngestPipeline::load_spilled(IngestStream& stream) {
+  if (!stream.spilled_) return {};
+  const auto slot = *stream.spilled_;
+  reserve(stream, slot.bytes);
+  VARVE_TRY(spill_.read(slot, {stream.buffer_.data.get(), slot.bytes}));
+  stream.used_ = slot.bytes;
+  stream.spilled_.reset();
+  spill_.free(slot);
+  return {};
+}
+
+// Cuts the longest idle streams, and spills their tails, until the bound holds. A tail that
+// cannot be spilled stays in memory: its bytes were taken, and must not be lost.
+void IngestPipeline::trim_idle(const StreamPtr& keep) {
+  while (idle_bytes_ > kIdleBytesMax && idle_.front() != keep) {
+    const StreamPtr stream = idle_.front();
+    unlist_idle(*stream);
+    auto done = cut(stream, false);
+    if (done && stream->used_ != 0) {
+      auto slot = spill_.put({stream->buffer_.data.get(), stream->used_});
+      if (slot) {
+        stream->spilled_ = *slot;
+        stream->used_ = 0;
+      }
+    }
+    if (stream->used_ != 0) {
+      list_idle(stream);
+      return;
+    }
+    give_back(std::exchange(stream->buffer_, {}));
+  }
+}
+
+// Cuts what can be cut (or everything) and sends it on; the rest stays as the tail.
+Result<void> IngestPipeline::cut(const StreamPtr& stream, bool all) {
+  std::vector<Piece> pieces;
+  std::size_t at = 0;
+  const std::byte* data = stream->buffer_.data.get();
+  while (stream->used_ - at >= chunk_max_ || (all && at < stream->used_)) {
+    const std::size_t n = chunker_.next({data + at, stream->used_ - at});
+    Piece piece;
+    piece.offset = static_cast<std::uint32_t>(at);
+    piece.bytes = static_cast<std::uint32_t>(n);
+    piece.stream = stream;
+    pieces.push_back(std::move(piece));
+    at += n;
+  }
+  if (pieces.empty()) return {};
+  {
+    const std::lock_guard commit(commit_mutex_);
+    stream->pieces_in_flight_ += pieces.size();
+  }
+  if (all && stream->used_ <= kSmallFileBytes) {
+    share(stream, at, pieces);
+    return {};
+  }
+  // The buffer goes with the batch; the tail is copied to a new one.
+  submit_shared();
+  const std::size_t rest = stream->used_ - at;
+  auto batch = std::make_shared<Batch>();
+  batch->pieces = std::move(pieces);
+  batch->used = at;
+  batch->buffer = std::exchange(stream->buffer_, {});
+  stream->used_ = 0;
+  if (rest != 0) {
+    reserve(*stream, all ? rest : kBatchBytes);
+    std::memcpy(stream->buffer_.data.get(), batch->buffer.data.get() + at, rest);
+    stream->used_ = rest;
+  }
+  submit(std::move(batch));
+  return {};
+}
+
+void IngestPipeline::share(const StreamPtr& stream, std::size_t cut_to,
+                           const std::vector<Piece>& pieces) {
+  if (shared_ && shared_->used + cut_to > shared_->buffer.capacity) submit_shared();
+  if (!shared_) shared_ = std::make_shared<Batch>();
+  if (shared_->buffer.capacity == 0) shared_->buffer = take_buffer(kBatchBytes);
+  std::memcpy(shared_->buffer.data.get() + shared_->used, stream->buffer_.data.get(), cut_to);
+  for (const auto& piece : pieces) {
+    shared_->pieces.push_back(piece);
+    shared_->pieces.back().offset += static_cast<std::uint32_t>(shared_->used);
+  }
+  shared_->used += cut_to;
+  stream->used_ = 0;
+  give_back(std::exchange(stream->buffer_, {}));
+  if (shared_->used >= kSharedBytes) submit_shared();
+}
+
+void IngestPipeline::submit_shared() {
+  if (shared_) submit(std::exchange(shared_, nullptr));
+}
+
+void IngestPipeline::submit(BatchPtr batch) {
+  const std::uint64_t ticket = next_ticket_++;
+  {
+    std::unique_lock lock(commit_mutex_);
+    progress_.wait(lock, [&] { return in_flight_bytes_ < kInFlightBytesMax || error_; });
+    in_flight_bytes_ += batch->buffer.capacity;
+    ++tasks_;
+  }
+  pool_.run([this, batch = std::move(batch), ticket] { fingerprint(batch, ticket); });
+}
+
+// ---- On the pool's threads. ----
+
+void IngestPipeline::fingerprint(const BatchPtr& batch, std::uint64_t ticket) {
+  Fingerprinter fingerprinter;
+  batch->fingerprints.resize(batch->pieces.size());
+  for (std::size_t i = 0; i < batch->pieces.size(); ++i) {
+    const Piece& piece = batch->pieces[i];
+    if (piece.hole != 0) continue;
+    batch->fingerprints[i] =
+        fingerprinter.fingerprint({batch->buffer.data.get() + piece.offset, piece.bytes});
+  }
+  {
+    const std::lock_guard lock(commit_mutex_);
+    ready_.emplace(ticket, batch);
+  }
+  commit_ready();
+  const std::lock_guard lock(commit_mutex_);
+  --tasks_;
+  progress_.notify_all();
+}
+
+// One thread at a time commits; the others leave their batch and go on.
+void IngestPipeline::commit_ready() {
+  std::unique_lock lock(commit_mutex_);
+  if (committing_ || error_) return;
+  committing_ = true;
+  while (!ready_.empty() && ready_.begin()->first == committed_) {
+    const BatchPtr batch = ready_.begin()->second;
+    lock.unlock();
+    auto done = commit_batch(*batch);
+    lock.lock();
+    if (!done) {
+      error_ = std::move(done).error();
+      break;
+    }
+    in_flight_bytes_ -= batch->buffer.capacity;
+    give_back(std::exchange(batch->buffer, {}));
+    ready_.erase(ready_.begin());
+    ++committed_;
+    progress_.notify_all();
+  }
+  committing_ = false;
+  progress_.notify_all();
+}
+
+Result<void> IngestPipeline::commit_batch(Batch& batch) {
+  std::vector<ChunkId> ids;
+  const std::size_t from = batch.next_piece;
+  Result<void> outcome;
+  for (; batch.next_piece < batch.pieces.size(); ++batch.next_piece) {
+    const Piece& piece = batch.pieces[batch.next_piece];
+    if (piece.hole != 0) {
+      ids.emplace_back();
+      continue;
+    }
+    const Fingerprint& fingerprint = batch.fingerprints[batch.next_piece];
+    auto id = index_.find(fingerprint);
+    if (!id) {
+      auto placed =
+          layout_.place(fingerprint, {batch.buffer.data.get() + piece.offset, piece.bytes});
+      if (!placed) {
+        outcome = std::move(placed).error();
+        break;
+      }
+      id = *placed;
+      index_.insert(fingerprint, *id);
+    }
+    ids.push_back(*id);
+  }
+  const std::lock_guard lock(commit_mutex_);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    Piece& piece = batch.pieces[from + i];
+    if (piece.hole != 0) {
+      piece.stream->recipe_.append_hole(piece.hole);
+    } else {
+      piece.stream->recipe_.append_chunk(ids[i], piece.bytes);
+    }
+    --piece.stream->pieces_in_flight_;
+    piece.stream.reset();
+  }
+  return outcome;
+}
+
+Result<void> IngestPipeline::resume() {
+  {
+    const std::lock_guard lock(commit_mutex_);
+    if (!error_) return {};
+    if (error_->code() != ErrorCode::kNoSpace) return *error_;
+    error_.reset();
+  }
+  commit_ready();
+  const std::lock_guard lock(commit_mutex_);
+  if (error_) return *error_;
+  return {};
+}
+
+Result<void> IngestPipeline::wait_for_ticket(std::uint64_t ticket) {
+  std::unique_lock lock(commit_mutex_);
+  progress_.wait(lock, [&] { return committed_ >= ticket || error_; });
+  if (error_) return *error_;
+  return {};
+}
+
+}  // namespace varve::ingest

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// From bytes to recipes: chunk -> fingerprint -> look up -> place.
+//
+// The writing thread copies bytes into buffers and cuts them; a pool computes SHA-256 of
+// whole batches in parallel; batches are then committed in the order of their submission, so
+// that ids follow the order of writing.
+//
+// Memory is bounded whatever the number and size of files: batches in flight by
+// kInFlightBytesMax, buffers of streams that wait for more bytes by kIdleBytesMax (the
+// longest idle one is cut, then its tail goes to the spill file).
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "format/recipe.h"
+#include "index/fingerprint_index.h"
+#include "ingest/chunker.h"
+#include "ingest/tail_spill.h"
+#include "layout/layout.h"
+#include "varve/result.h"
+
+namespace varve::ingest {
+
+/// A file's content: chunks, then bytes that are not cut yet.
+struct Content {
+  format::Recipe recipe;
+  std::vector<std::byte> tail;
+  [[nodiscard]] std::uint64_t bytes() const { return recipe.bytes() + tail.size(); }
+};
+
+class IngestPipeline;
+
+/// One file being written from front to back. Made by IngestPipeline::start(), used through
+/// it, and kept alive by it while work is in flight.
+class IngestStream {
+ public:
+  IngestStream() = default;
+
+ private:
+  friend class IngestPipeline;
+
+  struct Buffer {
+    std::unique_ptr<std::byte[]> data;
+    std::size_t capacity = 0;
+  };
+
+  // Guarded by IngestPipeline::input_mutex_.
+  Buffer buffer_;
+  std::size_t used_ = 0;
+  std::optional<TailSpill::Slot> spilled_;
+  std::list<std::shared_ptr<IngestStream>>::iterator idle_place_;
+  bool idle_listed_ = false;
+  bool finished_ = false;
+
+  // Guarded by IngestPipeline::commit_mutex_.
+  format::Recipe recipe_;
+  std::uint64_t pieces_in_flight_ = 0;
+};
+
+/// Thread-safe. Lock order: input_mutex_, then commit_mutex_.
+class IngestPipeline {
+ public:
+  static constexpr std::size_t kBatchBytes = 1U << 20;
+  static constexpr std::size_t kInFlightBytesMax = 48U << 20;
+  static constexpr std::size_t kIdleBytesMax = 48U << 20;
+
+  using StreamPtr = std::shared_ptr<IngestStream>;
+
+  /// Everything must outlive the pipeline. `fingerprint_pool` must not run tasks that wait
+  /// for the pipeline.
+  IngestPipeline(const Chunker& chunker, index::FingerprintIndex& index, layout::Layout& layout,
+                 base::ThreadPool& fingerprint_pool, TailSpill& spill);
+  IngestPipeline(const IngestPipeline&) = delete;
+  IngestPipeline& operator=(const IngestPipeline&) = delete;
+  /// Waits for what is in flight.
+  ~IngestPipeline();
+
+  /// A stream that goes on after `content`.
+  [[nodiscard]] StreamPtr start(Content content);
+  /// Takes all of `data`, or fails and takes nothing. May wait for memory or the disk.
+  [[nodiscard]] Result<void> append(const StreamPtr& stream, std::span<const std::byte> data);
+  /// A hole of `bytes`; a chunk ends before it.
+  [[nodiscard]] Result<void> append_hole(const StreamPtr& stream, std::uint64_t bytes);
+  /// No more bytes follow: the rest is cut. Does not wait.
+  [[nodiscard]] Result<void> finish(const StreamPtr& stream);
+
+  /// Forgets what is not cut yet; the stream must not be used any more.
+  void discard(const StreamPtr& stream);
+
+  /// Waits until everything appended before has its place; the stream goes on. The tail is
+  /// what is not cut yet.
+  [[nodiscard]] Result<Content> settle(const StreamPtr& stream);
+  /// What has its place now, without waiting; the tail only if nothing is in flight.
+  [[nodiscard]] Result<Content> snapshot(const StreamPtr& stream);
+  /// The recipe of a finished stream, once all of it has its place; nullopt before.
+  [[nodiscard]] std::optional<format::Recipe> take_finished(const StreamPtr& stream);
+
+  /// Waits until everything appended before the call, apart from tails, has its place.
+  [[nodiscard]] Result<void> drain();
+
+ private:
+  struct Piece {
+    std::uint32_t offset = 0;
+    std::uint32_t bytes = 0;
+    std::uint64_t hole = 0;  // If not 0, a hole and no chunk.
+    StreamPtr stream;
+  };
+  struct Batch {
+    IngestStream::Buffer buffer;
+    std::size_t used = 0;
+    std::vector<Piece> pieces;
+    std::vector<Fingerprint> fingerprints;
+    std::size_t next_piece = 0;
+  };
+  using BatchPtr = std::shared_ptr<Batch>;
+
+  // With input_mutex_ held:
+  void reserve(IngestStream& stream, std::size_t bytes);
+  [[nodiscard]] Result<void> cut(const StreamPtr& stream, bool all);
+  [[nodiscard]] Result<void> load_spilled(IngestStream& stream);
+  void trim_idle(const StreamPtr& keep);
+  void list_idle(const StreamPtr& stream);
+  void unlist_idle(IngestStream& stream);
+  void share(const StreamPtr& stream, std::size_t cut_from, const std::vector<Piece>& pieces);
+  void submit(BatchPtr batch);
+  void submit_shared();
+  [[nodiscard]] IngestStream::Buffer take_buffer(std::size_t bytes);
+  void give_back(IngestStream::Buffer buffer);
+
+  void fingerprint(const BatchPtr& batch, std::uint64_t ticket);
+  void commit_ready();
+  [[nodiscard]] Result<void> commit_batch(Batch& batch);
+  /// If committing stopped on an error, tries again. Returns the error that stays.
+  [[nodiscard]] Result<void> resume();
+  [[nodiscard]] Result<void> wait_for_ticket(std::uint64_t ticket);
+
+  const Chunker& chunker_;
+  index::FingerprintIndex& index_;
+  layout::Layout& layout_;
+  base::ThreadPool& pool_;
+  TailSpill& spill_;
+  const std::size_t chunk_max_;
+
+  std::mutex input_mutex_;
+  std::list<StreamPtr> idle_;  // Streams that hold a buffer; longest idle first.
+  std::size_t idle_bytes_ = 0;
+  BatchPtr shared_;            // Small finished files, many in one batch.
+  std::uint64_t next_ticket_ = 0;
+
+  std::mutex commit_mutex_;
+  std::condition_variable progress_;
+  std::map<std::uint64_t, BatchPtr> ready_;
+  std::uint64_t committed_ = 0;  // Tickets below are done.
+  std::size_t in_flight_bytes_ = 0;
+  std::size_t tasks_ = 0;
+  bool committing_ = false;
+  std::optional<Error> error_;
+
+  std::mutex buffers_mutex_;
+  std::vector<IngestStream::Buffer> buffers_;  // Full-sized ones, for reuse.
+};
+
+}  // namespace varve::ingest

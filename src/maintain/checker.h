@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checking that everything stored can be given back.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "catalog/series_catalog.h"
+#include "io/file_system.h"
+#include "meta/lmdb.h"
+#include "store/segment_files.h"
+#include "varve/maintenance.h"
+
+namespace varve::maintain {
+
+/// One use, one thread. Reads beside any writer: it looks at what the catalog held when it
+/// came to a series.
+class Checker {
+ public:
+  Checker(const meta::Env& catalog, io::FileSystem& files, std::string repository_path,
+          const CheckOptions& options, std::function<void(const CheckProgress&)> progress);
+
+  /// An error only where the catalog itself cannot be read at all.
+  [[nodiscard]] Result<CheckReport> run();
+
+ private:
+  [[nodiscard]] Result<void> check_series(const catalog::SeriesRecord& series);
+  void check_frames(store::SegmentReader& reader, const store::ContainerRecord& record,
+                    const format::ContainerHead& head);
+  void check_version(const catalog::SeriesRecord& series, const catalog::VersionRecord& version);
+  void check_index(const catalog::SeriesRecord& series,
+                   const std::vector<catalog::VersionRecord>& versions);
+  void damage(std::string where, std::string what, std::vector<base::IdRun> ids);
+  [[nodiscard]] std::string series_directory(SeriesId series) const;
+
+  const meta::Env& catalog_;
+  io::FileSystem& files_;
+  const std::string path_;
+  const CheckOptions options_;
+  const std::function<void(const CheckProgress&)> progress_;
+  CheckReport report_;
+  CheckProgress done_;
+
+  // Of the series being checked.
+  struct Damaged {
+    std::size_t report_index = 0;
+    base::IdRuns ids;
+  };
+  std::vector<Damaged> damaged_;
+  std::vector<base::IdRun> present_;  // Chunks that containers really hold where they should.
+};
+
+}  // namespace varve::maintain

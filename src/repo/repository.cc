@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public entry points.
+#include "varve/repository.h"
+
+#include <openssl/rand.h>
+
+#include <array>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "base/coding.h"
+#include "format/superblock.h"
+#include "io/posix_file_system.h"
+#include "maintain/checker.h"
+#include "meta/lmdb.h"
+#include "meta/schema.h"
+#include "repo/repository_impl.h"
+#include "varve/maintenance.h"
+
+namespace varve {
+
+Result<void> Repository::create(const std::string& path, const RepositoryParameters& parameters) {
+  VARVE_TRY(format::validate_parameters(parameters));
+  const auto files = io::make_posix_file_system();
+  VARVE_TRY(files->make_directory(path));
+  VARVE_TRY_ASSIGN(const auto names, files->list(path));
+  for (const auto& name : names) {
+    if (name == "varve.repo") {
+      return Error(ErrorCode::kExists, path + " is a Varve repository already", EEXIST);
+    }
+    if (name == "lost+found") continue;
+    return Error(ErrorCode::kNotEmpty,
+                 path + " is not empty; give an empty or a new folder for the repository",
+                 ENOTEMPTY);
+  }
+  for (const char* name : {"/catalog", "/series", "/staging"}) {
+    VARVE_TRY(files->make_directory(path + name));
+  }
+  {
+    meta::EnvOptions options;
+    options.tables = meta::catalog::kTables;
+    VARVE_TRY(meta::Env::open(path + "/catalog", options));
+  }
+  VARVE_TRY(files->sync_directory(path + "/catalog"));
+  format::Superblock superblock;
+  superblock.parameters = parameters;
+  std::array<unsigned char, 16> id{};
+  if (RAND_bytes(id.data(), static_cast<int>(id.size())) != 1) {
+    return Error(ErrorCode::kIo, "no random numbers for the repository's id", EIO);
+  }
+  superblock.repository_id = fmt::format("{:02x}", fmt::join(id, ""));
+  // Last: a folder without it is no repository.
+  return files->write_file_atomically(path, "varve.repo",
+                                      base::as_bytes(format::encode_superblock(superblock)));
+}
+
+Result<std::unique_ptr<Repository>> Repository::open(const std::string& path,
+                                                     const OpenOptions& options) {
+  return repo::RepositoryImpl::open(path, options);
+}
+
+Result<CheckReport> check_repository(Repository& repository, const CheckOptions& options,
+                                     const std::function<void(const CheckProgress&)>& progress) {
+  auto& impl = static_cast<repo::RepositoryImpl&>(repository);
+  maintain::Checker checker(impl.catalog(), impl.files(), impl.path(), options, progress);
+  return checker.run();
+}
+
+}  // namespace varve

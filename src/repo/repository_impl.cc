@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening and closing, series, and what is read; versions are in repository_versions.cc.
+#include "repo/repository_impl.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+
+#include "base/log.h"
+#include "catalog/location_table.h"
+#include "io/posix_file_system.h"
+#include "meta/schema.h"
+#include "repo/version_info.h"
+
+namespace varve::repo {
+
+namespace {
+constexpr std::size_t kSuperblockBytesMax = 64U << 10;
+
+Error no_series() { return {ErrorCode::kNotFound, "no such series", ENOENT}; }
+
+Result<void> check_series_name(std::string_view name) {
+  if (name.empty() || name == "." || name == ".." ||
+      name.find_first_of(std::string_view("/\0", 2)) != std::string_view::npos) {
+    return Error(ErrorCode::kInvalid, "not a name for a series", EINVAL);
+  }
+  if (name.size() > kNameBytesMax) {
+    return Error(ErrorCode::kNameTooLong, "a name has at most 255 bytes", ENAMETOOLONG);
+  }
+  return {};
+}
+}  // namespace
+
+RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
+                               format::Superblock superblock,
+                               std::unique_ptr<io::FileSystem> files,
+                               std::unique_ptr<io::FileLock> lock, meta::Env catalog)
+    : path_(std::move(path)),
+      options_(options),
+      superblock_(std::move(superblock)),
+      files_(std::move(files)),
+      lock_(std::move(lock)),
+      catalog_(std::move(catalog)) {}
+
+Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
+                                                         const OpenOptions& options) {
+  auto files = io::make_posix_file_system();
+  auto text = files->read_file(path + "/varve.repo", kSuperblockBytesMax);
+  if (!text) {
+    if (text.error().code() == ErrorCode::kNotFound || text.error().errno_value() == ENOTDIR) {
+      return Error(ErrorCode::kNoRepository,
+                   path + " is not a Varve repository (it has no varve.repo); make one with "
+                          "`varve init`",
+                   ENOENT);
+    }
+    return std::move(text).error();
+  }
+  auto superblock = format::decode_superblock(*text);
+  if (!superblock) return std::move(superblock).error().with_context(path + "/varve.repo");
+  std::unique_ptr<io::FileLock> lock;
+  if (!options.read_only) {
+    auto locked = files->lock(path + "/lock");
+    if (!locked) {
+      if (locked.error().code() != ErrorCode::kLocked) return std::move(locked).error();
+      return Error(ErrorCode::kLocked,
+                   path + " is in use by another process (mounted read-write, or a command is "
+                          "running); read-only use is possible beside it",
+                   EBUSY);
+    }
+    lock = std::move(*locked);
+  }
+  VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(path + "/catalog/data.mdb"));
+  if (!has_catalog) {
+    return Error(ErrorCode::kCorrupt,
+                 path + "/catalog is missing: put it back from a copy of the repository; the data "
+                        "in series/ is untouched",
+                 ENOENT);
+  }
+  meta::EnvOptions env;
+  env.tables = meta::catalog::kTables;
+  env.read_only = options.read_only;
+  auto catalog = meta::Env::open(path + "/catalog", env);
+  if (!catalog) return std::move(catalog).error().with_context(path);
+  std::unique_ptr<RepositoryImpl> repository(
+      new RepositoryImpl(path, options, std::move(*superblock), std::move(files), std::move(lock),
+                         std::move(*catalog)));
+  VARVE_TRY(repository->start());
+  return std::unique_ptr<Repository>(std::move(repository));
+}
+
+Result<void> RepositoryImpl::start() {
+  const auto& parameters = superblock_.parameters;
+  VARVE_TRY_ASSIGN(chunker_, ingest::make_chunker(parameters.chunker,
+                                                  {parameters.chunk_bytes_min,
+                                                   parameters.chunk_bytes_avg,
+                                                   parameters.chunk_bytes_max}));
+  restore::ReadOptions reading;
+  reading.cache_bytes = options_.cache_bytes;
+  reading.engine = options_.engine;
+  VARVE_TRY_ASSIGN(read_service_, restore::make_read_service(reading));
+  if (options_.read_only) return {};
+  const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
+  const unsigned threads = options_.ingest_threads != 0 ? options_.ingest_threads : cores;
+  compressors_ = std::make_unique<base::ThreadPool>(cores, "varve-compress");
+  fingerprint_pool_ = std::make_unique<base::ThreadPool>(threads, "varve-hash");
+
+  // Staging folders of versions that are not open any more were left by a crash.
+  std::vector<std::string> wanted;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
+    for (const auto& series : all) {
+      VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series.id));
+      for (const auto& record : records) {
+        if (record.state == VersionState::kOpen) {
+          wanted.push_back(staging_directory(series.id, record.number));
+        }
+      }
+    }
+  }
+  VARVE_TRY(files_->make_directory(path_ + "/staging"));
+  VARVE_TRY_ASSIGN(const auto names, files_->list(path_ + "/staging"));
+  for (const auto& name : names) {
+    const auto directory = path_ + "/staging/" + name;
+    if (std::find(wanted.begin(), wanted.end(), directory) == wanted.end()) {
+      VARVE_TRY(files_->remove_tree(directory));
+    }
+  }
+  return {};
+}
+
+RepositoryImpl::~RepositoryImpl() {
+  for (auto& [id, state] : states_) {
+    if (state->open) state->open->stop();
+    state->open.reset();
+  }
+}
+
+Result<void> RepositoryImpl::close() {
+  std::vector<SeriesState*> states;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [id, state] : states_) states.push_back(state.get());
+  }
+  Result<void> outcome;
+  for (auto* state : states) {
+    const std::lock_guard lock(state->mutex);
+    if (!state->open) continue;
+    auto synced = state->open->sync();
+    if (!synced) outcome = std::move(synced).error();
+    state->open->stop();
+  }
+  return outcome;
+}
+
+std::string RepositoryImpl::series_directory(SeriesId series) const {
+  return fmt::format("{}/series/{:08x}", path_, static_cast<std::uint32_t>(series));
+}
+
+std::string RepositoryImpl::staging_directory(SeriesId series, VersionNumber number) const {
+  return fmt::format("{}/staging/{:08x}-{:08x}", path_, static_cast<std::uint32_t>(series),
+                     static_cast<std::uint32_t>(number));
+}
+
+Result<void> RepositoryImpl::check_writable() const {
+  if (options_.read_only) {
+    return Error(ErrorCode::kReadOnly, "the repository is open read-only", EROFS);
+  }
+  return {};
+}
+
+Result<RepositoryImpl::SeriesState*> RepositoryImpl::state(SeriesId series) {
+  const std::lock_guard lock(mutex_);
+  auto& slot = states_[series];
+  if (!slot) {
+    auto fresh = std::make_unique<SeriesState>();
+    layout::CategoryLayoutOptions options;
+    options.series = series;
+    options.series_directory = series_directory(series);
+    options.read_only = options_.read_only;
+    options.codec = superblock_.parameters.codec;
+    options.zstd_level = superblock_.parameters.zstd_level;
+    auto layout = layout::CategoryLayout::open(catalog_, *files_, compressors_.get(), options);
+    if (!layout) {
+      states_.erase(series);
+      return std::move(layout).error();
+    }
+    fresh->layout = std::move(*layout);
+    fresh->objects = std::make_unique<catalog::ObjectReader>(catalog_, series);
+    slot = std::move(fresh);
+  }
+  return slot.get();
+}
+
+Result<std::vector<SeriesInfo>> RepositoryImpl::series() {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto records, catalog::list_series(txn));
+  std::vector<SeriesInfo> all;
+  for (const auto& record : records) all.push_back({record.id, record.name, record.created_at});
+  return all;
+}
+
+Result<SeriesInfo> RepositoryImpl::find_series(std::string_view name) {
+  VARVE_TRY_ASSIGN(const auto all, series());
+  for (const auto& info : all) {
+    if (info.name == name) return info;
+  }
+  return no_series();
+}
+
+Result<catalog::SeriesRecord> RepositoryImpl::series_record(SeriesId id) {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(auto record, catalog::find_series(txn, id));
+  if (!record) return no_series();
+  return std::move(*record);
+}
+
+Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
+  VARVE_TRY(check_writable());
+  VARVE_TRY(check_series_name(name));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
+  catalog::SeriesRecord record;
+  std::uint32_t id = 1;
+  for (const auto& other : all) {
+    if (other.name == name) return Error(ErrorCode::kExists, "the series is there", EEXIST);
+    id = std::max(id, static_cast<std::uint32_t>(other.id) + 1);
+  }
+  record.id = static_cast<SeriesId>(id);
+  record.name = name;
+  record.created_at = clock_.now();
+  VARVE_TRY(catalog::put_series(txn, record));
+  VARVE_TRY(txn.commit());
+  return SeriesInfo{record.id, record.name, record.created_at};
+}
+
+Result<void> RepositoryImpl::remove_series(std::string_view name) {
+  VARVE_TRY(check_writable());
+  VARVE_TRY_ASSIGN(const auto info, find_series(name));
+  VARVE_TRY_ASSIGN(auto* memory, state(info.id));
+  const std::lock_guard lock(memory->mutex);
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, info.id));
+  if (!records.empty()) {
+    return Error(ErrorCode::kNotEmpty, "the series still has versions", ENOTEMPTY);
+  }
+  VARVE_TRY(catalog::erase_series(txn, info.id));
+  VARVE_TRY(txn.commit());
+  return files_->remove_tree(series_directory(info.id));
+}
+
+Result<RepositoryStats> RepositoryImpl::stats() {
+  RepositoryStats stats;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
+  stats.series = all.size();
+  for (const auto& series : all) {
+    VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series.id));
+    for (const auto& record : records) {
+      const bool sealed = record.state == VersionState::kSealed;
+      stats.versions_sealed += sealed ? 1 : 0;
+      stats.versions_open += sealed ? 0 : 1;
+      stats.logical_bytes += sealed ? record.logical_bytes : 0;
+      const auto snapshot = series_directory(series.id) + "/" +
+                            index::NeighbourIndex::snapshot_name(record.number);
+      VARVE_TRY_ASSIGN(const bool present, files_->exists(snapshot));
+      if (!present) continue;
+      VARVE_TRY_ASSIGN(const auto bytes, files_->tree_bytes(snapshot));
+      stats.index_bytes += bytes;
+    }
+    VARVE_TRY(catalog::for_each_container(
+        txn, series.id, [&](const store::ContainerRecord& record) -> Result<bool> {
+          ++stats.containers;
+          stats.chunks += record.chunks;
+          stats.unique_bytes += record.raw_bytes;
+          stats.frame_bytes += record.data_bytes;
+          stats.container_bytes += record.end() - record.offset;
+          return true;
+        }));
+  }
+  VARVE_TRY_ASSIGN(stats.catalog_bytes, files_->tree_bytes(path_ + "/catalog"));
+  VARVE_TRY_ASSIGN(const bool staging, files_->exists(path_ + "/staging"));
+  if (staging) {
+    VARVE_TRY_ASSIGN(stats.staging_bytes, files_->tree_bytes(path_ + "/staging"));
+  }
+  return stats;
+}
+
+Result<SpaceInfo> RepositoryImpl::space() { return files_->space(path_); }
+
+}  // namespace varve::repo

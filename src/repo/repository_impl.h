@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only place that builds objects: wires the rooms of one repository together.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/thread_pool.h"
+#include "catalog/object_store.h"
+#include "catalog/series_catalog.h"
+#include "format/superblock.h"
+#include "index/neighbour_index.h"
+#include "ingest/chunker.h"
+#include "io/file_system.h"
+#include "layout/category_layout.h"
+#include "meta/lmdb.h"
+#include "restore/read_service.h"
+#include "varve/repository.h"
+#include "version/open_version.h"
+#include "version/sealed_version.h"
+
+namespace varve::repo {
+
+/// Thread-safe. Lock order: a series' mutex, then mutex_.
+class RepositoryImpl final : public Repository {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Repository>> open(const std::string& path,
+                                                                const OpenOptions& options);
+  ~RepositoryImpl() override;
+
+  [[nodiscard]] Result<void> close() override;
+  [[nodiscard]] const std::string& path() const override { return path_; }
+  [[nodiscard]] bool read_only() const override { return options_.read_only; }
+  [[nodiscard]] const RepositoryParameters& parameters() const override {
+    return superblock_.parameters;
+  }
+  [[nodiscard]] Result<std::vector<SeriesInfo>> series() override;
+  [[nodiscard]] Result<SeriesInfo> find_series(std::string_view name) override;
+  [[nodiscard]] Result<SeriesInfo> create_series(std::string_view name) override;
+  [[nodiscard]] Result<void> remove_series(std::string_view name) override;
+  [[nodiscard]] Result<std::vector<VersionInfo>> versions(SeriesId series) override;
+  [[nodiscard]] Result<VersionInfo> find_version(SeriesId series, std::string_view name) override;
+  [[nodiscard]] Result<VersionInfo> open_version(SeriesId series, std::string_view name,
+                                                 const NewFile& root) override;
+  [[nodiscard]] Result<std::shared_ptr<VersionWriter>> writer(SeriesId series) override;
+  [[nodiscard]] Result<std::shared_ptr<VersionReader>> reader(SeriesId series,
+                                                              VersionNumber number) override;
+  [[nodiscard]] Result<SealOutcome> seal(SeriesId series, VersionNumber number,
+                                         std::string_view new_name) override;
+  [[nodiscard]] Result<void> rename_version(SeriesId series, VersionNumber number,
+                                            std::string_view new_name) override;
+  [[nodiscard]] Result<void> abandon_version(SeriesId series, VersionNumber number,
+                                             bool force) override;
+  [[nodiscard]] Result<RepositoryStats> stats() override;
+  [[nodiscard]] Result<SpaceInfo> space() override;
+
+  // For check_repository().
+  [[nodiscard]] const meta::Env& catalog() const { return catalog_; }
+  [[nodiscard]] io::FileSystem& files() { return *files_; }
+
+ private:
+  /// What is in memory of one series. Stays until the repository is closed.
+  struct SeriesState {
+    std::mutex mutex;  // Opening, sealing and abandoning versions: one at a time.
+    std::unique_ptr<layout::CategoryLayout> layout;
+    std::unique_ptr<catalog::ObjectReader> objects;
+    std::shared_ptr<version::OpenVersion> open;
+    std::shared_ptr<index::NeighbourIndex> index;
+    std::map<VersionNumber, std::weak_ptr<version::SealedVersion>> readers;
+  };
+
+  RepositoryImpl(std::string path, const OpenOptions& options, format::Superblock superblock,
+                 std::unique_ptr<io::FileSystem> files, std::unique_ptr<io::FileLock> lock,
+                 meta::Env catalog);
+  [[nodiscard]] Result<void> start();
+
+  [[nodiscard]] Result<SeriesState*> state(SeriesId series);
+  [[nodiscard]] std::string series_directory(SeriesId series) const;
+  [[nodiscard]] std::string staging_directory(SeriesId series, VersionNumber number) const;
+  [[nodiscard]] Result<void> check_writable() const;
+  [[nodiscard]] Result<catalog::SeriesRecord> series_record(SeriesId series);
+  [[nodiscard]] Result<catalog::VersionRecord> version_record(SeriesId series,
+                                                              VersionNumber number);
+  [[nodiscard]] Result<void> check_new_name(SeriesId series, std::string_view name);
+
+  // With the series' mutex held:
+  [[nodiscard]] Result<void> resume(SeriesState& state, const catalog::VersionRecord& record);
+  [[nodiscard]] Result<std::shared_ptr<index::NeighbourIndex>> load_index(
+      SeriesState& state, const catalog::VersionRecord& record);
+  [[nodiscard]] Result<void> add_to_index(SeriesState& state, index::NeighbourIndex& index,
+                                          SeriesId series, const base::IdRuns& ids);
+  [[nodiscard]] Result<SealOutcome> seal_locked(SeriesState& state, catalog::VersionRecord record,
+                                                std::string_view new_name);
+  [[nodiscard]] Result<void> commit_seal(SeriesState& state, catalog::VersionRecord& record,
+                                         SealOutcome& outcome);
+  [[nodiscard]] Result<void> measure_version(catalog::VersionRecord& record);
+  void end_open_version(SeriesState& state, const catalog::VersionRecord& record);
+
+  const std::string path_;
+  const OpenOptions options_;
+  const format::Superblock superblock_;
+  const std::unique_ptr<io::FileSystem> files_;
+  const std::unique_ptr<io::FileLock> lock_;
+  meta::Env catalog_;
+  base::SystemClock clock_;
+  std::unique_ptr<ingest::Chunker> chunker_;
+  std::unique_ptr<base::ThreadPool> compressors_;
+  std::unique_ptr<base::ThreadPool> fingerprint_pool_;
+  std::unique_ptr<restore::ReadService> read_service_;
+
+  std::mutex mutex_;
+  std::map<SeriesId, std::unique_ptr<SeriesState>> states_;
+};
+
+}  // namespace varve::repo

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+// Versions of a repository: opening, sealing, renaming, abandoning, reading.
+#include <fmt/format.h>
+
+#include <cerrno>
+
+#include "base/log.h"
+#include "catalog/location_table.h"
+#include "meta/schema.h"
+#include "repo/repository_impl.h"
+#include "repo/version_info.h"
+#include "version/sealer.h"
+
+namespace varve {
+
+bool is_partial_name(std::string_view name) { return name.ends_with(".partial"); }
+
+}  // namespace varve
+
+namespace varve::repo {
+
+namespace {
+
+constexpr std::string_view kPartialSuffix = ".partial";
+constexpr std::string_view kLatest = "latest";
+
+Error no_version() { return {ErrorCode::kNotFound, "no such version", ENOENT}; }
+Error version_busy(const std::string& name) {
+  return {ErrorCode::kBusy,
+          name + " is open in this series; seal it first (`varve seal`, or rename a .partial)",
+          EBUSY};
+}
+
+}  // namespace
+
+Result<catalog::VersionRecord> RepositoryImpl::version_record(SeriesId series,
+                                                              VersionNumber number) {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(auto record, catalog::find_version(txn, series, number));
+  if (!record) return no_version();
+  return std::move(*record);
+}
+
+Result<std::vector<VersionInfo>> RepositoryImpl::versions(SeriesId series) {
+  VARVE_TRY_ASSIGN(const auto owner, series_record(series));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series));
+  std::vector<VersionInfo> all;
+  for (const auto& record : records) {
+    if (options_.read_only && record.state == VersionState::kOpen) continue;
+    all.push_back(version_info(record, owner.name));
+  }
+  return all;
+}
+
+Result<VersionInfo> RepositoryImpl::find_version(SeriesId series, std::string_view name) {
+  VARVE_TRY_ASSIGN(const auto all, versions(series));
+  const VersionInfo* found = nullptr;
+  for (const auto& info : all) {
+    if (info.name == name) return info;
+    if (name == kLatest && info.state == VersionState::kSealed) found = &info;
+  }
+  if (found == nullptr) return no_version();
+  return *found;
+}
+
+Result<void> RepositoryImpl::check_new_name(SeriesId series, std::string_view name) {
+  if (name.empty() || name == "." || name == ".." ||
+      name.find_first_of(std::string_view("/\0", 2)) != std::string_view::npos) {
+    return Error(ErrorCode::kInvalid, "not a name for a version", EINVAL);
+  }
+  if (name.size() > kNameBytesMax) {
+    return Error(ErrorCode::kNameTooLong, "a name has at most 255 bytes", ENAMETOOLONG);
+  }
+  if (name == kLatest) {
+    return Error(ErrorCode::kExists, "`latest` always names the newest sealed version", EEXIST);
+  }
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series));
+  for (const auto& record : records) {
+    if (record.name == name) {
+      return Error(ErrorCode::kExists, "a version of this name is there already", EEXIST);
+    }
+  }
+  return {};
+}
+
+Result<VersionInfo> RepositoryImpl::open_version(SeriesId series, std::string_view name,
+                                                 const NewFile& root) {
+  VARVE_TRY(check_writable());
+  VARVE_TRY(check_new_name(series, name));
+  VARVE_TRY_ASSIGN(auto* memory, state(series));
+  const std::lock_guard lock(memory->mutex);
+  std::vector<catalog::VersionRecord> records;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(records, catalog::list_versions(txn, series));
+  }
+  for (const auto& record : records) {
+    if (record.state != VersionState::kOpen) continue;
+    const bool written = memory->open && memory->open->writers() != 0;
+    if (is_partial_name(record.name) || written) return version_busy(record.name);
+    VARVE_TRY(resume(*memory, record));
+    auto sealed = seal_locked(*memory, record, record.name);
+    if (!sealed) return std::move(sealed).error();
+  }
+  VARVE_TRY_ASSIGN(auto owner, series_record(series));
+  catalog::VersionRecord record;
+  record.series = series;
+  record.number = static_cast<VersionNumber>(owner.next_number);
+  record.name = name;
+  record.opened_at = clock_.now();
+  record.root.mode = (root.mode & 07777) | S_IFDIR;
+  record.root.uid = root.uid;
+  record.root.gid = root.gid;
+  record.root.mtime = record.opened_at;
+  ++owner.next_number;
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(catalog::put_series(txn, owner));
+  VARVE_TRY(catalog::put_version(txn, record));
+  VARVE_TRY(txn.commit());
+  VARVE_TRY(resume(*memory, record));
+  return version_info(record, owner.name);
+}
+
+// Brings an open version into memory, if it is not there.
+Result<void> RepositoryImpl::resume(SeriesState& memory, const catalog::VersionRecord& record) {
+  if (memory.open) return {};
+  VARVE_TRY_ASSIGN(const auto owner, series_record(record.series));
+  VARVE_TRY(memory.layout->begin_version(record.number));
+  VARVE_TRY_ASSIGN(auto index, load_index(memory, record));
+  version::OpenVersionParts parts;
+  parts.clock = &clock_;
+  parts.files = files_.get();
+  parts.staging_directory = staging_directory(record.series, record.number);
+  parts.chunker = chunker_.get();
+  parts.index = index;
+  parts.layout = memory.layout.get();
+  parts.read_service = read_service_.get();
+  parts.fingerprint_pool = fingerprint_pool_.get();
+  parts.checkpoint_interval_ms = options_.checkpoint_interval_ms;
+  NewFile root;
+  root.mode = record.root.mode;
+  root.uid = record.root.uid;
+  root.gid = record.root.gid;
+  VARVE_TRY_ASSIGN(memory.open, version::OpenVersion::open(
+                                    parts, version_info(record, owner.name), root));
+  memory.index = std::move(index);
+  return {};
+}
+
+Result<std::shared_ptr<index::NeighbourIndex>> RepositoryImpl::load_index(
+    SeriesState& memory, const catalog::VersionRecord& record) {
+  std::optional<VersionNumber> parent;
+  base::IdRuns own;
+  base::IdRuns parent_chunks;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, record.series));
+    for (const auto& other : records) {
+      if (other.state == VersionState::kSealed) parent = other.number;
+    }
+    if (parent) {
+      VARVE_TRY_ASSIGN(parent_chunks, catalog::version_chunks(txn, record.series, *parent));
+    }
+    std::vector<base::IdRun> runs;
+    VARVE_TRY(catalog::for_each_location(
+        txn, record.series, ChunkId::make(record.number, 0),
+        [&](const catalog::LocationRecord& at) -> Result<bool> {
+          if (at.first.birth() == record.number) runs.push_back({at.first, at.count});
+          return at.first.birth() == record.number;
+        }));
+    own = base::IdRuns::from(std::move(runs));
+  }
+  std::shared_ptr<index::NeighbourIndex> index;
+  if (parent) {
+    auto loaded = index::NeighbourIndex::load(*files_, series_directory(record.series),
+                                              record.series, *parent, record.number);
+    if (loaded) {
+      index = std::move(*loaded);
+    } else {
+      base::log(base::LogLevel::kWarning,
+                loaded.error().message() + "; building the index from containers");
+      index = std::make_shared<index::NeighbourIndex>(parent_chunks, record.number);
+      VARVE_TRY(add_to_index(memory, *index, record.series, parent_chunks));
+    }
+  } else {
+    index = std::make_shared<index::NeighbourIndex>(base::IdRuns(), record.number);
+  }
+  VARVE_TRY(add_to_index(memory, *index, record.series, own));
+  return index;
+}
+
+// Reads fingerprints from the heads of containers. A damaged head only costs space: its
+// chunks are not found again.
+Result<void> RepositoryImpl::add_to_index(SeriesState& memory, index::NeighbourIndex& index,
+                                          SeriesId series, const base::IdRuns& ids) {
+  for (const auto& run : ids.runs()) {
+    for (std::uint64_t i = 0; i < run.count;) {
+      const ChunkId id = run.first.plus(i);
+      VARVE_TRY_ASSIGN(const auto where, memory.layout->locate(id));
+      const std::uint64_t skip = id.value - where.first.value;
+      const std::uint64_t count = std::min<std::uint64_t>(where.count - skip, run.count - i);
+      i += count;
+      const auto head = memory.layout->head(where.container);
+      if (!head) {
+        base::log(base::LogLevel::kError,
+                  fmt::format("series {}: {}", static_cast<std::uint32_t>(series),
+                              head.error().message()));
+        continue;
+      }
+      for (std::uint64_t j = 0; j < count; ++j) {
+        const std::uint64_t at = where.index + skip + j;
+        if (at >= (*head)->chunks.size()) break;
+        const auto& chunk = (*head)->chunks[at];
+        if (!index.find(chunk.fingerprint)) index.insert(chunk.fingerprint, id.plus(j));
+      }
+    }
+  }
+  return {};
+}
+
+Result<std::shared_ptr<VersionWriter>> RepositoryImpl::writer(SeriesId series) {
+  VARVE_TRY(check_writable());
+  VARVE_TRY_ASSIGN(auto* memory, state(series));
+  const std::lock_guard lock(memory->mutex);
+  if (!memory->open) {
+    std::vector<catalog::VersionRecord> records;
+    {
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+      VARVE_TRY_ASSIGN(records, catalog::list_versions(txn, series));
+    }
+    for (const auto& record : records) {
+      if (record.state == VersionState::kOpen) VARVE_TRY(resume(*memory, record));
+    }
+  }
+  if (!memory->open) return no_version();
+  return std::shared_ptr<VersionWriter>(memory->open);
+}
+
+Result<std::shared_ptr<VersionReader>> RepositoryImpl::reader(SeriesId series,
+                                                              VersionNumber number) {
+  VARVE_TRY_ASSIGN(auto* memory, state(series));
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto known = memory->readers[number].lock()) {
+      return std::shared_ptr<VersionReader>(std::move(known));
+    }
+  }
+  VARVE_TRY_ASSIGN(const auto owner, series_record(series));
+  VARVE_TRY_ASSIGN(const auto record, version_record(series, number));
+  if (record.state != VersionState::kSealed) {
+    return Error(ErrorCode::kInvalid, record.name + " is not sealed yet", EINVAL);
+  }
+  version::SealedVersionParts parts;
+  parts.objects = memory->objects.get();
+  parts.source = memory->layout.get();
+  parts.read_service = read_service_.get();
+  auto opened = std::make_shared<version::SealedVersion>(
+      parts, version_info(record, owner.name), record.root);
+  const std::lock_guard lock(mutex_);
+  memory->readers[number] = opened;
+  return std::shared_ptr<VersionReader>(std::move(opened));
+}
+
+Result<SealOutcome> RepositoryImpl::seal(SeriesId series, VersionNumber number,
+                                         std::string_view new_name) {
+  VARVE_TRY(check_writable());
+  VARVE_TRY_ASSIGN(auto* memory, state(series));
+  const std::lock_guard lock(memory->mutex);
+  VARVE_TRY_ASSIGN(auto record, version_record(series, number));
+  if (record.state != VersionState::kOpen) {
+    return Error(ErrorCode::kReadOnly, record.name + " is sealed already", EROFS);
+  }
+  VARVE_TRY(resume(*memory, record));
+  return seal_locked(*memory, std::move(record), new_name);
+}
+
+Result<SealOutcome> RepositoryImpl::seal_locked(SeriesState& memory,
+                                                catalog::VersionRecord record,
+                                                std::string_view new_name) {
+  std::string name(new_name.empty() ? std::string_view(record.name) : new_name);
+  if (new_name.empty() && is_partial_name(name)) {
+    name.resize(name.size() - kPartialSuffix.size());
+  }
+  if (is_partial_name(name)) {
+    return Error(ErrorCode::kNotPermitted, "a sealed version cannot be called .partial", EPERM);
+  }
+  if (name != record.name) VARVE_TRY(check_new_name(record.series, name));
+  VARVE_TRY(memory.open->freeze());
+  record.name = name;
+  SealOutcome outcome;
+  auto committed = commit_seal(memory, record, outcome);
+  if (!committed) {
+    memory.open->thaw();
+    return std::move(committed).error();
+  }
+  end_open_version(memory, record);
+  return outcome;
+}
+
+// docs/ORDERING.md O3 and O4: objects, chunks and the index snapshot first, then one commit.
+Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRecord& record,
+                                         SealOutcome& outcome) {
+  catalog::ObjectWriter objects(catalog_, record.series);
+  version::Sealer sealer(memory.open->overlay(), objects, memory.open->inos());
+  VARVE_TRY_ASSIGN(auto tree, sealer.seal());
+  VARVE_TRY(memory.layout->on_seal(record.number, tree.chunks));
+  VARVE_TRY(memory.index->save(*files_, series_directory(record.series), record.series,
+                               record.number, tree.chunks));
+  record.state = VersionState::kSealed;
+  record.sealed_at = clock_.now();
+  record.root = std::move(tree.root);
+  record.entries = tree.entries;
+  record.logical_bytes = tree.logical_bytes;
+  VARVE_TRY(measure_version(record));
+  VARVE_TRY_ASSIGN(const auto owner, series_record(record.series));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(objects.add_root_reference(txn, record.root.child));
+  VARVE_TRY(catalog::put_version_chunks(txn, record.series, record.number, tree.chunks));
+  VARVE_TRY(catalog::put_version(txn, record));
+  VARVE_TRY(txn.commit());
+  outcome.info = version_info(record, owner.name);
+  outcome.rank_of = std::move(tree.rank_of);
+  return {};
+}
+
+// What the version brought: the chunks born in it, and the containers that hold them.
+Result<void> RepositoryImpl::measure_version(catalog::VersionRecord& record) {
+  record.unique_bytes = 0;
+  record.stored_bytes = 0;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  std::optional<std::uint32_t> counted;
+  return catalog::for_each_location(
+      txn, record.series, ChunkId::make(record.number, 0),
+      [&](const catalog::LocationRecord& at) -> Result<bool> {
+        if (at.first.birth() != record.number) return false;
+        record.unique_bytes += at.raw_bytes;
+        if (counted == at.container) return true;
+        counted = at.container;
+        VARVE_TRY_ASSIGN(const auto container,
+                         catalog::find_container(txn, record.series, at.container));
+        if (container) record.stored_bytes += container->end() - container->offset;
+        return true;
+      });
+}
+
+// After the commit: what is left of the open version goes. Failing here loses nothing, and
+// the next opening of the repository cleans up.
+void RepositoryImpl::end_open_version(SeriesState& memory, const catalog::VersionRecord& record) {
+  memory.open->stop();
+  memory.open.reset();
+  memory.index.reset();
+  auto removed = files_->remove_tree(staging_directory(record.series, record.number));
+  const auto directory = series_directory(record.series);
+  auto names = files_->list(directory);
+  if (names) {
+    const auto keep = index::NeighbourIndex::snapshot_name(record.number);
+    for (const auto& name : *names) {
+      if (!name.starts_with("index-") || name == keep) continue;
+      if (record.state == VersionState::kSealed) removed = files_->remove(directory + "/" + name);
+    }
+  }
+  if (!removed) base::log(base::LogLevel::kWarning, removed.error().message());
+}
+
+Result<void> RepositoryImpl::rename_version(SeriesId series, VersionNumber number,
+                                            std::string_view new_name) {
+  VARVE_TRY(check_writable());
+  VARVE_TRY_ASSIGN(auto* memory, state(series));
+  const std::lock_guard lock(memory->mutex);
+  VARVE_TRY_ASSIGN(auto record, version_record(series, number));
+  if (is_partial_name(new_name) &&
+      (record.state == VersionState::kSealed || !is_partial_name(record.name))) {
+    return Error(ErrorCode::kNotPermitted, "a version cannot become partial again", EPERM);
+  }
+  if (record.state == VersionState::kOpen && is_partial_name(record.name) &&
+      !is_partial_name(new_name)) {
+    return Error(ErrorCode::kInvalid, "dropping .partial seals the version", EINVAL);
+  }
+  if (new_name == record.name) return {};
+  VARVE_TRY(check_new_name(series, new_name));
+  record.name = new_name;
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(catalog::put_version(txn, record));
+  VARVE_TRY(txn.commit());
+  if (memory->open && record.state == VersionState::kOpen) memory->open->rename_to(record.name);
+  const std::lock_guard readers(mutex_);
+  memory->readers.erase(number);  // The next reader() learns the new name.
+  return {};
+}
+
+Result<void> RepositoryImpl::abandon_version(SeriesId series, VersionNumber number, bool force) {
+  VARVE_TRY(check_writable());
+  VARVE_TRY_ASSIGN(auto* memory, state(series));
+  const std::lock_guard lock(memory->mutex);
+  VARVE_TRY_ASSIGN(auto record, version_record(series, number));
+  if (record.state != VersionState::kOpen) {
+    return Error(ErrorCode::kReadOnly, record.name + " is sealed", EROFS);
+  }
+  VARVE_TRY(resume(*memory, record));
+  if (memory->open->writers() != 0) {
+    return Error(ErrorCode::kBusy, record.name + " has files open for writing", EBUSY);
+  }
+  VARVE_TRY_ASSIGN(const bool empty, memory->open->is_empty());
+  if (!empty && !force) {
+    return Error(ErrorCode::kNotEmpty, record.name + " is not empty", ENOTEMPTY);
+  }
+  VARVE_TRY(memory->open->freeze());
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(catalog::erase_version(txn, series, number));
+  VARVE_TRY(txn.commit());
+  end_open_version(*memory, record);
+  return memory->layout->on_delete(number);
+}
+
+}  // namespace varve::repo

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "version/content_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "format/container.h"
+
+namespace varve::version {
+
+namespace {
+
+// Recipes of up to this many chunks are looked for in memory before the disk is asked.
+constexpr std::uint64_t kMemoryChunksMax = 64;
+
+class NoFuture final : public restore::FutureFiles {
+ public:
+  Result<std::optional<restore::FileContent>> next() override {
+    return std::optional<restore::FileContent>();
+  }
+};
+
+}  // namespace
+
+std::optional<std::size_t> ContentReader::read_from_memory(const format::Recipe& recipe,
+                                                           std::uint64_t offset,
+                                                           std::span<std::byte> out) {
+  std::uint64_t chunks = 0;
+  for (const auto& run : recipe.runs) chunks += run.count;
+  if (chunks > kMemoryChunksMax) return std::nullopt;
+  std::uint64_t at = 0;
+  std::size_t done = 0;
+  const auto copy = [&](const std::byte* from, std::uint64_t bytes) {
+    const std::uint64_t begin = std::max(at, offset);
+    const std::uint64_t end = std::min<std::uint64_t>(at + bytes, offset + out.size());
+    if (begin < end) {
+      auto* to = out.data() + (begin - offset);
+      if (from == nullptr) {
+        std::memset(to, 0, end - begin);
+      } else {
+        std::memcpy(to, from + (begin - at), end - begin);
+      }
+      done = static_cast<std::size_t>(end - offset);
+    }
+    at += bytes;
+  };
+  for (const auto& run : recipe.runs) {
+    if (run.is_hole()) {
+      copy(nullptr, run.bytes);
+      continue;
+    }
+    for (std::uint32_t i = 0; i < run.count; ++i) {
+      const auto bytes = layout_.read_unwritten(run.first.plus(i));
+      if (!bytes) return std::nullopt;
+      copy(bytes->data(), bytes->size());
+    }
+  }
+  return done;
+}
+
+Result<std::size_t> ContentReader::read(const std::shared_ptr<const format::Recipe>& recipe,
+                                        std::uint64_t offset, std::span<std::byte> out) {
+  if (const auto got = read_from_memory(*recipe, offset, out)) return *got;
+  VARVE_TRY(layout_.flush());
+  restore::ReadableFile file;
+  file.version_key = version_key_;
+  file.content.recipe = recipe;
+  file.source = &layout_;
+  file.future = [] { return std::make_unique<NoFuture>(); };
+  VARVE_TRY_ASSIGN(const auto handle, service_.open(std::move(file)));
+  return handle->read(offset, out);
+}
+
+Result<std::vector<std::byte>> ContentReader::chunk(ChunkId id) {
+  if (auto bytes = layout_.read_unwritten(id)) return std::move(*bytes);
+  VARVE_TRY_ASSIGN(const std::uint32_t length, chunk_bytes(id));
+  auto recipe = std::make_shared<format::Recipe>();
+  recipe->append_chunk(id, length);
+  std::vector<std::byte> bytes(length);
+  VARVE_TRY_ASSIGN(const std::size_t got, read(recipe, 0, bytes));
+  bytes.resize(got);
+  return bytes;
+}
+
+Result<std::uint32_t> ContentReader::chunk_bytes(ChunkId id) {
+  if (const auto bytes = layout_.read_unwritten(id)) {
+    return static_cast<std::uint32_t>(bytes->size());
+  }
+  VARVE_TRY_ASSIGN(const auto where, layout_.locate(id));
+  VARVE_TRY_ASSIGN(const auto head, layout_.head(where.container));
+  const std::uint64_t index = where.index + (id.value - where.first.value);
+  if (index >= head->chunks.size() || head->chunks[index].id != id) {
+    return Error(ErrorCode::kCorrupt, "a container does not hold the chunk that it should", EIO);
+  }
+  return head->chunks[index].raw_bytes;
+}
+
+Result<std::vector<std::byte>> ContentReader::cut(format::Recipe& recipe, std::uint64_t bytes) {
+  format::Recipe kept;
+  std::uint64_t at = 0;
+  for (const auto& run : recipe.runs) {
+    if (at + run.bytes <= bytes) {
+      kept.runs.push_back(run);
+      at += run.bytes;
+      continue;
+    }
+    std::vector<std::byte> rest;
+    if (run.is_hole()) {
+      if (bytes > at) kept.append_hole(bytes - at);
+    } else {
+      ChunkId id = run.first;
+      while (at < bytes) {
+        VARVE_TRY_ASSIGN(const std::uint32_t length, chunk_bytes(id));
+        if (at + length > bytes) {
+          VARVE_TRY_ASSIGN(rest, chunk(id));
+          rest.resize(bytes - at);
+          break;
+        }
+        kept.append_chunk(id, length);
+        at += length;
+        id = id.plus(1);
+      }
+    }
+    recipe = std::move(kept);
+    return rest;
+  }
+  return std::vector<std::byte>();
+}
+
+Result<std::vector<std::byte>> ContentReader::take_last_chunk(format::Recipe& recipe) {
+  if (recipe.runs.empty() || recipe.runs.back().is_hole()) return std::vector<std::byte>();
+  auto& run = recipe.runs.back();
+  VARVE_TRY_ASSIGN(auto bytes, chunk(run.first.plus(run.count - 1)));
+  if (run.count == 1) {
+    recipe.runs.pop_back();
+  } else {
+    --run.count;
+    run.bytes -= bytes.size();
+  }
+  return bytes;
+}
+
+}  // namespace varve::version

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "version/open_inode.h"
+
+#include <cerrno>
+
+#include "base/coding.h"
+
+namespace varve::version {
+
+namespace {
+
+void put_time(base::ByteWriter& w, const Timestamp& t) {
+  w.svarint(t.seconds);
+  w.varint(t.nanoseconds);
+}
+
+Timestamp get_time(base::ByteReader& r) {
+  Timestamp t;
+  t.seconds = r.svarint();
+  const std::uint64_t ns = r.varint();
+  if (ns >= 1000000000) r.fail();
+  t.nanoseconds = static_cast<std::uint32_t>(ns);
+  return t;
+}
+
+std::uint32_t get_u32(base::ByteReader& r) {
+  const std::uint64_t v = r.varint();
+  if (v > 0xffffffffU) r.fail();
+  return static_cast<std::uint32_t>(v);
+}
+
+}  // namespace
+
+Attributes OpenInode::attributes() const {
+  Attributes a;
+  a.mode = mode;
+  a.uid = uid;
+  a.gid = gid;
+  a.rdev = rdev;
+  a.mtime = mtime;
+  a.ctime = ctime;
+  a.atime = atime;
+  a.nlink = is_directory() ? 2 + subdirectories : nlink;
+  if (is_regular()) {
+    a.size = size;
+    a.data_bytes = size - hole_bytes;
+  } else if (is_directory()) {
+    a.size = children;
+  } else {
+    a.size = symlink_target.size();
+  }
+  return a;
+}
+
+std::string encode_open_inode(const OpenInode& inode, const format::Recipe& recipe) {
+  std::string out;
+  base::ByteWriter w(out);
+  w.u32(inode.mode);
+  w.varint(inode.uid);
+  w.varint(inode.gid);
+  w.varint(inode.nlink);
+  w.varint(inode.rdev);
+  put_time(w, inode.mtime);
+  put_time(w, inode.ctime);
+  put_time(w, inode.atime);
+  w.varint(inode.xattrs.size());
+  for (const auto& xattr : inode.xattrs) {
+    w.sized_text(xattr.name);
+    w.sized_text(xattr.value);
+  }
+  w.sized_text(inode.symlink_target);
+  w.varint(inode.parent);
+  w.varint(inode.children);
+  w.varint(inode.subdirectories);
+  w.varint(inode.staging);
+  w.varint(inode.staging != 0 ? inode.size : 0);
+  ChunkId id_base;
+  format::encode_recipe(recipe, id_base, out);
+  return out;
+}
+
+Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view bytes) {
+  base::ByteReader r(bytes);
+  auto inode = std::make_unique<OpenInode>();
+  inode->ino = ino;
+  inode->mode = r.u32();
+  inode->uid = get_u32(r);
+  inode->gid = get_u32(r);
+  inode->nlink = get_u32(r);
+  inode->rdev = r.varint();
+  inode->mtime = get_time(r);
+  inode->ctime = get_time(r);
+  inode->atime = get_time(r);
+  const std::uint64_t xattrs = r.varint();
+  for (std::uint64_t i = 0; i < xattrs && r.ok(); ++i) {
+    Xattr xattr;
+    xattr.name = r.sized_text(kNameBytesMax);
+    xattr.value = r.sized_text(kXattrValueBytesMax);
+    inode->xattrs.push_back(std::move(xattr));
+  }
+  inode->symlink_target = r.sized_text(kSymlinkBytesMax);
+  inode->parent = r.varint();
+  inode->children = r.varint();
+  inode->subdirectories = get_u32(r);
+  inode->staging = r.varint();
+  const std::uint64_t staged_size = r.varint();
+  ChunkId id_base;
+  auto recipe = format::decode_recipe(r, id_base);
+  if (!r.done()) {
+    return Error(ErrorCode::kCorrupt, "an open version's inode record is damaged", EIO);
+  }
+  inode->size = inode->staging != 0 ? staged_size : recipe.bytes();
+  inode->hole_bytes = inode->staging != 0 ? 0 : recipe.bytes() - recipe.data_bytes();
+  inode->recipe = std::make_shared<const format::Recipe>(std::move(recipe));
+  return inode;
+}
+
+}  // namespace varve::version

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// One file of an open version, as it is in memory and in the overlay.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "format/recipe.h"
+#include "ingest/ingest_pipeline.h"
+#include "io/file_system.h"
+#include "varve/result.h"
+#include "varve/types.h"
+#include "varve/version_writer.h"
+
+namespace varve::version {
+
+/// Guarded by its OpenVersion's mutex.
+///
+/// A regular file's content is in one of three states: at rest (`recipe`), streaming
+/// (`stream`, which took over the recipe), or staged (a file of the staging folder).
+struct OpenInode {
+  Ino ino = 0;
+  std::uint32_t mode = 0;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint32_t nlink = 1;       ///< Names; of a directory always 1.
+  std::uint64_t rdev = 0;
+  Timestamp mtime;
+  Timestamp ctime;
+  Timestamp atime;
+  Xattrs xattrs;
+  std::string symlink_target;
+  Ino parent = 0;                ///< Of a directory.
+  std::uint64_t children = 0;    ///< Names in a directory.
+  std::uint32_t subdirectories = 0;
+  std::uint64_t size = 0;        ///< Of a regular file.
+  std::uint64_t hole_bytes = 0;  ///< Known holes; a staged file counts as solid.
+  std::shared_ptr<const format::Recipe> recipe;
+  std::uint64_t staging = 0;     ///< Generation of the staging file; 0 if not staged.
+
+  // Only in memory.
+  ingest::IngestPipeline::StreamPtr stream;
+  bool stream_finished = false;
+  std::unique_ptr<io::File> staging_file;
+  std::uint64_t staging_writes = 0;  ///< Changes to the staging file, to notice new ones.
+  std::uint32_t handles = 0;
+  std::uint32_t writers = 0;
+  bool dirty = false;
+  bool flushing = false;
+
+  [[nodiscard]] bool is_directory() const { return (mode & S_IFMT) == S_IFDIR; }
+  [[nodiscard]] bool is_regular() const { return (mode & S_IFMT) == S_IFREG; }
+  [[nodiscard]] Attributes attributes() const;
+};
+
+/// The overlay's record of an inode, with the recipe that is durable with it.
+[[nodiscard]] std::string encode_open_inode(const OpenInode& inode, const format::Recipe& recipe);
+/// kCorrupt on malformed bytes.
+[[nodiscard]] Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino,
+                                                                   std::string_view bytes);
+
+}  // namespace varve::version

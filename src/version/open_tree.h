@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names and inodes of an open version: an LMDB environment (the overlay), with what
+// changed since the last checkpoint in memory before it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "meta/lmdb.h"
+#include "varve/result.h"
+#include "version/open_inode.h"
+
+namespace varve::version {
+
+/// Not thread-safe: guarded by OpenVersion's mutex, apart from commit().
+///
+/// Memory: at most kInodesCached clean inodes; changed ones wait for the next checkpoint,
+/// which the owner runs once changed() exceeds kChangedMax.
+class OpenTree {
+ public:
+  static constexpr std::size_t kInodesCached = 32768;
+  static constexpr std::size_t kChangedMax = 65536;
+
+  explicit OpenTree(const meta::Env& overlay) : overlay_(overlay) {}
+  /// Reads the counters. Call once before anything else.
+  [[nodiscard]] Result<void> load();
+
+  /// kNotFound if there is no such inode. The pointer is valid until the next call that may
+  /// evict: evict(), erase().
+  [[nodiscard]] Result<OpenInode*> get(Ino ino);
+  [[nodiscard]] Result<std::optional<Ino>> find(Ino directory, std::string_view name);
+  /// Names > `after` in byte order until `visit` returns false.
+  [[nodiscard]] Result<void> list(
+      Ino directory, std::string_view after,
+      const std::function<Result<bool>(std::string_view name, Ino ino)>& visit);
+
+  [[nodiscard]] OpenInode* add(std::unique_ptr<OpenInode> inode);
+  [[nodiscard]] Ino next_ino() { return next_ino_++; }
+  [[nodiscard]] Ino inos() const { return next_ino_; }
+  void set_name(Ino directory, std::string_view name, Ino ino);
+  void clear_name(Ino directory, std::string_view name);
+  void touch(OpenInode& inode);
+  /// The inode has no name and no handle any more.
+  void erase(Ino ino);
+  /// The record goes, the inode in memory stays for its handles.
+  void erase_record(OpenInode& inode);
+
+  [[nodiscard]] std::size_t changed() const { return dirty_.size() + names_.size(); }
+  void evict();
+
+  /// What a checkpoint writes.
+  struct Changes {
+    struct Name {
+      std::string key;
+      Ino ino = 0;  // 0: removed.
+      std::uint64_t sequence = 0;
+    };
+    struct Record {
+      Ino ino = 0;
+      std::optional<std::string> bytes;  // nullopt: removed.
+      std::vector<std::byte> tail;
+    };
+    std::vector<Name> names;
+    std::vector<Record> records;
+    Ino next_ino = 0;
+  };
+  /// Takes the changes. `encode` gives an inode's record and tail.
+  [[nodiscard]] Result<Changes> take_changes(
+      const std::function<Result<Changes::Record>(OpenInode&)>& encode);
+  /// One durable transaction. Needs no lock.
+  [[nodiscard]] Result<void> commit(const Changes& changes) const;
+  /// After commit(): the changes are in the overlay.
+  void settle(const Changes& changes);
+  /// After a failed commit(): they are to be taken again.
+  void restore(const Changes& changes);
+
+  /// Calls `visit(ino, tail)` for the tails that the last checkpoint before a crash left.
+  [[nodiscard]] Result<void> for_each_tail(
+      const std::function<Result<void>(Ino, std::string_view)>& visit) const;
+  [[nodiscard]] const meta::Env& overlay() const { return overlay_; }
+
+ private:
+  struct NameChange {
+    Ino ino = 0;
+    std::uint64_t sequence = 0;
+  };
+  const meta::Env& overlay_;
+  std::unordered_map<Ino, std::unique_ptr<OpenInode>> inodes_;
+  std::unordered_map<Ino, bool> dirty_;  // True: the record is to be removed.
+  std::map<std::string, NameChange, std::less<>> names_;
+  std::uint64_t sequence_ = 0;
+  Ino next_ino_ = kRootIno + 1;
+};
+
+}  // namespace varve::version

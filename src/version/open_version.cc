@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "version/open_version.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/log.h"
+#include "meta/schema.h"
+#include "version/open_version_file.h"
+
+namespace varve::version {
+
+namespace {
+constexpr std::size_t kOverlayMapBytes = std::size_t{64} << 30;
+constexpr std::size_t kSpillSlotBytes = 128U << 10;
+}  // namespace
+
+OpenVersion::OpenVersion(const OpenVersionParts& parts, VersionInfo info, meta::Env overlay)
+    : parts_(parts),
+      files_directory_(parts.staging_directory + "/files"),
+      overlay_(std::move(overlay)),
+      spill_(*parts.files, parts.staging_directory + "/tails", kSpillSlotBytes),
+      pipeline_(*parts.chunker, *parts.index, *parts.layout, *parts.fingerprint_pool, spill_),
+      reader_(*parts.layout, *parts.read_service,
+              (std::uint64_t{1} << 63) | (static_cast<std::uint64_t>(info.series) << 32) |
+                  static_cast<std::uint64_t>(info.number)),
+      info_(std::move(info)),
+      tree_(overlay_) {}
+
+Result<std::shared_ptr<OpenVersion>> OpenVersion::open(const OpenVersionParts& parts,
+                                                       const VersionInfo& info,
+                                                       const NewFile& root) {
+  auto& files = *parts.files;
+  const std::string overlay_directory = parts.staging_directory + "/overlay";
+  VARVE_TRY(files.make_directory(parts.staging_directory));
+  VARVE_TRY(files.make_directory(parts.staging_directory + "/files"));
+  VARVE_TRY(files.make_directory(overlay_directory));
+  VARVE_TRY(files.sync_directory(parts.staging_directory));
+  meta::EnvOptions options;
+  options.tables = meta::overlay::kTables;
+  options.map_bytes = kOverlayMapBytes;
+  VARVE_TRY_ASSIGN(auto env, meta::Env::open(overlay_directory, options));
+  VARVE_TRY(files.sync_directory(overlay_directory));
+  std::shared_ptr<OpenVersion> version(new OpenVersion(parts, info, std::move(env)));
+  VARVE_TRY(version->recover(root));
+  version->background_ = std::thread([raw = version.get()] {
+    base::name_this_thread("varve-checkpt");
+    raw->background();
+  });
+  return version;
+}
+
+// Goes on where the last checkpoint was: makes the root if there is none, cuts the tails
+// that were open, and queues what is staged.
+Result<void> OpenVersion::recover(const NewFile& root) {
+  VARVE_TRY(tree_.load());
+  std::vector<std::pair<Ino, std::string>> tails;
+  VARVE_TRY(tree_.for_each_tail([&](Ino ino, std::string_view tail) -> Result<void> {
+    tails.emplace_back(ino, tail);
+    return {};
+  }));
+  {
+    const std::lock_guard lock(mutex_);
+    auto top = tree_.get(kRootIno);
+    if (!top && top.error().code() != ErrorCode::kStale) return std::move(top).error();
+    if (!top) {
+      auto inode = std::make_unique<OpenInode>();
+      inode->ino = kRootIno;
+      inode->parent = kRootIno;
+      inode->mode = (root.mode & 07777) | S_IFDIR;
+      inode->uid = root.uid;
+      inode->gid = root.gid;
+      inode->mtime = inode->ctime = inode->atime = parts_.clock->now();
+      inode->recipe = std::make_shared<const format::Recipe>();
+      static_cast<void>(tree_.add(std::move(inode)));
+    }
+    for (const auto& [ino, tail] : tails) {
+      VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
+      ingest::Content content;
+      content.recipe = *inode->recipe;
+      const auto bytes = base::as_bytes(tail);
+      content.tail.assign(bytes.begin(), bytes.end());
+      inode->size = content.bytes();
+      inode->stream = pipeline_.start(std::move(content));
+      VARVE_TRY(finish_stream(*inode));
+    }
+    VARVE_TRY_ASSIGN(const auto names, parts_.files->list(files_directory_));
+    for (const auto& name : names) {
+      // INO-GENERATION; whatever no inode refers to was left by a crash.
+      const auto dash = name.find('-');
+      const Ino ino = std::strtoull(name.c_str(), nullptr, 16);
+      const std::uint64_t generation =
+          dash == std::string::npos ? 0 : std::strtoull(name.c_str() + dash + 1, nullptr, 16);
+      staging_generation_ = std::max(staging_generation_, generation);
+      auto inode = tree_.get(ino);
+      if (inode && (*inode)->staging == generation && generation != 0) {
+        staged_.push_back(ino);
+      } else {
+        VARVE_TRY(parts_.files->remove(files_directory_ + "/" + name));
+      }
+    }
+  }
+  return checkpoint();
+}
+
+OpenVersion::~OpenVersion() { stop(); }
+
+void OpenVersion::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (background_.joinable()) background_.join();
+}
+
+VersionInfo OpenVersion::info() const {
+  const std::lock_guard lock(mutex_);
+  return info_;
+}
+
+void OpenVersion::rename_to(std::string name) {
+  const std::lock_guard lock(mutex_);
+  info_.name = std::move(name);
+}
+
+Ino OpenVersion::inos() {
+  const std::lock_guard lock(mutex_);
+  return tree_.inos();
+}
+
+Result<bool> OpenVersion::is_empty() {
+  const std::lock_guard lock(mutex_);
+  VARVE_TRY_ASSIGN(const auto* root, tree_.get(kRootIno));
+  return root->children == 0;
+}
+
+Result<void> OpenVersion::check_writable() const {
+  if (frozen_) return Error(ErrorCode::kReadOnly, "the version is being sealed", EROFS);
+  return {};
+}
+
+OpenEntry OpenVersion::entry_of(const OpenInode& inode) const {
+  return {inode.ino, inode.attributes()};
+}
+
+Result<OpenEntry> OpenVersion::get(Ino ino) {
+  const std::lock_guard lock(mutex_);
+  VARVE_TRY_ASSIGN(const auto* inode, tree_.get(ino));
+  return entry_of(*inode);
+}
+
+Result<OpenEntry> OpenVersion::set_attributes(Ino ino, const AttributeChange& change) {
+  OpenEntry entry;
+  {
+    const std::lock_guard lock(mutex_);
+    VARVE_TRY(check_writable());
+    VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
+    const Timestamp now = parts_.clock->now();
+    if (change.size) {
+      if (inode->is_directory()) return Error(ErrorCode::kIsDirectory, "a directory", EISDIR);
+      if (!inode->is_regular()) return Error(ErrorCode::kInvalid, "not a regular file", EINVAL);
+      VARVE_TRY(truncate(*inode, *change.size));
+      inode->mtime = now;
+    }
+    if (change.mode) inode->mode = (inode->mode & S_IFMT) | (*change.mode & 07777);
+    if (change.uid) inode->uid = *change.uid;
+    if (change.gid) inode->gid = *change.gid;
+    if (change.atime) inode->atime = *change.atime;
+    if (change.mtime) inode->mtime = *change.mtime;
+    inode->ctime = now;
+    tree_.touch(*inode);
+    entry = entry_of(*inode);
+  }
+  VARVE_TRY(relieve());
+  return entry;
+}
+
+Result<std::string> OpenVersion::read_link(Ino ino) {
+  const std::lock_guard lock(mutex_);
+  VARVE_TRY_ASSIGN(const auto* inode, tree_.get(ino));
+  if ((inode->mode & S_IFMT) != S_IFLNK) {
+    return Error(ErrorCode::kInvalid, "not a symlink", EINVAL);
+  }
+  return inode->symlink_target;
+}
+
+Result<Xattrs> OpenVersion::xattrs(Ino ino) {
+  const std::lock_guard lock(mutex_);
+  VARVE_TRY_ASSIGN(const auto* inode, tree_.get(ino));
+  return inode->xattrs;
+}
+
+Result<void> OpenVersion::set_xattr(Ino ino, std::string_view name, std::string_view value,
+                                    XattrMode mode) {
+  if (name.empty() || name.size() > kNameBytesMax) {
+    return Error(ErrorCode::kInvalid, "an attribute's name has 1 to 255 bytes", ERANGE);
+  }
+  const std::lock_guard lock(mutex_);
+  VARVE_TRY(check_writable());
+  VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
+  auto& all = inode->xattrs;
+  auto it = std::lower_bound(all.begin(), all.end(), name,
+                             [](const Xattr& a, std::string_view wanted) { return a.name < wanted; });
+  const bool present = it != all.end() && it->name == name;
+  if (present && mode == XattrMode::kCreate) {
+    return Error(ErrorCode::kExists, "the attribute is set already", EEXIST);
+  }
+  if (!present && mode == XattrMode::kReplace) {
+    return Error(ErrorCode::kNoAttribute, "no such attribute", ENODATA);
+  }
+  std::size_t total = name.size() + value.size();
+  for (const auto& xattr : all) {
+    if (xattr.name != name) total += xattr.name.size() + xattr.value.size();
+  }
+  if (value.size() > kXattrValueBytesMax || total > kXattrTotalBytesMax) {
+    return Error(ErrorCode::kTooLarge, "extended attributes are limited to 64 KiB each and "
+                                       "256 KiB a file", E2BIG);
+  }
+  if (present) {
+    it->value = value;
+  } else {
+    all.insert(it, Xattr{std::string(name), std::string(value)});
+  }
+  inode->ctime = parts_.clock->now();
+  tree_.touch(*inode);
+  return {};
+}
+
+Result<void> OpenVersion::remove_xattr(Ino ino, std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  VARVE_TRY(check_writable());
+  VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
+  const auto gone = std::erase_if(inode->xattrs, [&](const Xattr& a) { return a.name == name; });
+  if (gone == 0) return Error(ErrorCode::kNoAttribute, "no such attribute", ENODATA);
+  inode->ctime = parts_.clock->now();
+  tree_.touch(*inode);
+  return {};
+}
+
+Result<std::unique_ptr<OpenFile>> OpenVersion::open(Ino ino, bool for_writing) {
+  const std::lock_guard lock(mutex_);
+  if (for_writing) VARVE_TRY(check_writable());
+  VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
+  if (inode->is_directory()) return Error(ErrorCode::kIsDirectory, "a directory", EISDIR);
+  if (!inode->is_regular()) return Error(ErrorCode::kInvalid, "not a regular file", EINVAL);
+  ++inode->handles;
+  if (for_writing) {
+    ++inode->writers;
+    ++writers_;
+  }
+  return std::unique_ptr<OpenFile>(
+      std::make_unique<OpenVersionFile>(shared_from_this(), ino, for_writing));
+}
+
+}  // namespace varve::version

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// An open version: the mutable tree that a mount or `varve store` writes.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "ingest/ingest_pipeline.h"
+#include "io/file_system.h"
+#include "layout/layout.h"
+#include "restore/read_service.h"
+#include "varve/version_writer.h"
+#include "version/content_reader.h"
+#include "version/open_tree.h"
+
+namespace varve::version {
+
+struct OpenVersionParts {
+  const base::Clock* clock = nullptr;
+  io::FileSystem* files = nullptr;
+  std::string staging_directory;  ///< REPO/staging/SERIES: holds overlay/ and files/.
+  const ingest::Chunker* chunker = nullptr;
+  std::shared_ptr<index::FingerprintIndex> index;
+  layout::Layout* layout = nullptr;
+  restore::ReadService* read_service = nullptr;
+  base::ThreadPool* fingerprint_pool = nullptr;
+  std::uint32_t checkpoint_interval_ms = 4000;
+};
+
+/// Thread-safe. Lock order: checkpoint_mutex_, then mutex_, then the pipeline's.
+///
+/// A checkpoint makes everything durable that was done before it: chunks first, then the
+/// catalog's locations, then the overlay (docs/ORDERING.md O1, O2).
+class OpenVersion final : public VersionWriter,
+                          public std::enable_shared_from_this<OpenVersion> {
+ public:
+  /// Opens the overlay (made if it is missing, with `root` as its root directory) and goes
+  /// on where the last checkpoint was.
+  [[nodiscard]] static Result<std::shared_ptr<OpenVersion>> open(const OpenVersionParts& parts,
+                                                                 const VersionInfo& info,
+                                                                 const NewFile& root);
+  ~OpenVersion() override;
+
+  [[nodiscard]] VersionInfo info() const override;
+  [[nodiscard]] Result<OpenEntry> get(Ino ino) override;
+  [[nodiscard]] Result<OpenEntry> lookup(Ino directory, std::string_view name) override;
+  [[nodiscard]] Result<Ino> parent(Ino directory) override;
+  [[nodiscard]] Result<void> list(Ino directory, std::string_view after,
+                                  const Visitor& visit) override;
+  [[nodiscard]] Result<OpenEntry> create(Ino directory, std::string_view name,
+                                         const NewFile& file) override;
+  [[nodiscard]] Result<OpenEntry> link(Ino target, Ino directory, std::string_view name) override;
+  [[nodiscard]] Result<void> unlink(Ino directory, std::string_view name) override;
+  [[nodiscard]] Result<void> remove_directory(Ino directory, std::string_view name) override;
+  [[nodiscard]] Result<void> rename(Ino from_directory, std::string_view from_name,
+                                    Ino to_directory, std::string_view to_name,
+                                    RenameMode mode) override;
+  [[nodiscard]] Result<OpenEntry> set_attributes(Ino ino, const AttributeChange& change) override;
+  [[nodiscard]] Result<std::string> read_link(Ino ino) override;
+  [[nodiscard]] Result<Xattrs> xattrs(Ino ino) override;
+  [[nodiscard]] Result<void> set_xattr(Ino ino, std::string_view name, std::string_view value,
+                                       XattrMode mode) override;
+  [[nodiscard]] Result<void> remove_xattr(Ino ino, std::string_view name) override;
+  [[nodiscard]] Result<std::unique_ptr<OpenFile>> open(Ino ino, bool for_writing) override;
+  [[nodiscard]] Result<void> sync() override { return checkpoint(); }
+  [[nodiscard]] std::size_t writers() const override { return writers_; }
+
+  void rename_to(std::string name);
+
+  // ---- For sealing. ----
+
+  /// Refuses further changes (kReadOnly), then brings everything to rest in the overlay.
+  /// kBusy while files are open for writing. On error the version goes on as before.
+  [[nodiscard]] Result<void> freeze();
+  void thaw();
+  /// Ends background work; the version must not be used afterwards.
+  void stop();
+  [[nodiscard]] const meta::Env& overlay() const { return overlay_; }
+  [[nodiscard]] Ino inos();
+  [[nodiscard]] Result<bool> is_empty();
+
+ private:
+  friend class OpenVersionFile;
+
+  OpenVersion(const OpenVersionParts& parts, VersionInfo info, meta::Env overlay);
+  [[nodiscard]] Result<void> recover(const NewFile& root);
+
+  // Names; mutex_ is held. open_version.cc and open_version_names.cc.
+  [[nodiscard]] Result<void> check_writable() const;
+  [[nodiscard]] Result<OpenInode*> directory(Ino ino);
+  [[nodiscard]] Result<OpenInode*> child(Ino directory, std::string_view name);
+  [[nodiscard]] Result<void> check_ancestry(Ino moved, Ino into);
+  void touch_directory(OpenInode& directory, std::int64_t children, int subdirectories);
+  [[nodiscard]] Result<void> drop_name(OpenInode& directory, std::string_view name,
+                                       OpenInode& inode);
+  [[nodiscard]] Result<void> exchange(OpenInode& from, std::string_view from_name, OpenInode& a,
+                                      OpenInode& to, std::string_view to_name, OpenInode& b);
+  [[nodiscard]] OpenEntry entry_of(const OpenInode& inode) const;
+
+  // Contents; mutex_ is held. open_version_contents.cc.
+  [[nodiscard]] Result<void> write(OpenInode& inode, std::uint64_t offset,
+                                   std::span<const std::byte> data);
+  [[nodiscard]] Result<void> truncate(OpenInode& inode, std::uint64_t bytes);
+  [[nodiscard]] Result<void> resize(OpenInode& inode, std::uint64_t bytes);
+  [[nodiscard]] Result<void> start_stream(OpenInode& inode);
+  [[nodiscard]] Result<void> finish_stream(OpenInode& inode);
+  /// Takes the recipe of a finished stream if it is complete.
+  void absorb(OpenInode& inode);
+  /// Brings a stream to rest: the recipe, and the bytes after it.
+  [[nodiscard]] Result<ingest::Content> settle(OpenInode& inode);
+  [[nodiscard]] Result<void> open_staging(OpenInode& inode);
+  [[nodiscard]] Result<void> stage(OpenInode& inode);
+  void drop_contents(OpenInode& inode);
+  void release(Ino ino, bool writer);
+  [[nodiscard]] std::string staging_path(Ino ino, std::uint64_t generation) const;
+  [[nodiscard]] Result<std::size_t> read(Ino ino, std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] Result<std::uint64_t> seek(Ino ino, std::uint64_t offset, bool data);
+
+  // Checkpoints and background work. open_version_checkpoint.cc.
+  [[nodiscard]] Result<void> checkpoint();
+  [[nodiscard]] Result<OpenTree::Changes::Record> encode(OpenInode& inode);
+  [[nodiscard]] Result<void> ingest_staged(Ino ino);
+  [[nodiscard]] Result<void> ingest_all_staged();
+  void background();
+  [[nodiscard]] Result<void> relieve();
+
+  const OpenVersionParts parts_;
+  const std::string files_directory_;
+  meta::Env overlay_;
+  ingest::TailSpill spill_;
+  ingest::IngestPipeline pipeline_;
+  ContentReader reader_;
+
+  std::mutex checkpoint_mutex_;
+  mutable std::mutex mutex_;
+  VersionInfo info_;
+  OpenTree tree_;
+  bool frozen_ = false;
+  std::vector<Ino> finishing_;
+  std::deque<Ino> staged_;                     // Waiting to be ingested.
+  std::vector<std::string> obsolete_staging_;  // Removed after the next checkpoint.
+  std::vector<Ino> staged_unsynced_;
+  std::uint64_t staging_generation_ = 0;
+  std::atomic<std::size_t> writers_{0};
+
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  std::thread background_;
+};
+
+}  // namespace varve::version

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making an open version durable, and the work that goes on behind it.
+#include <algorithm>
+#include <chrono>
+
+#include "base/log.h"
+#include "version/open_version.h"
+
+namespace varve::version {
+
+namespace {
+constexpr std::size_t kCopyBytes = 1U << 20;
+}  // namespace
+
+// The record holds what has its place by now: of a file being written, the part before the
+// chunks in flight, with the uncut rest beside it where nothing is in flight.
+Result<OpenTree::Changes::Record> OpenVersion::encode(OpenInode& inode) {
+  OpenTree::Changes::Record record;
+  record.ino = inode.ino;
+  absorb(inode);
+  if (inode.stream) {
+    VARVE_TRY_ASSIGN(auto content, pipeline_.snapshot(inode.stream));
+    record.bytes = encode_open_inode(inode, content.recipe);
+    record.tail = std::move(content.tail);
+  } else {
+    record.bytes = encode_open_inode(inode, *inode.recipe);
+  }
+  if (inode.staging != 0) staged_unsynced_.push_back(inode.ino);
+  return record;
+}
+
+Result<void> OpenVersion::checkpoint() {
+  const std::lock_guard one(checkpoint_mutex_);
+  VARVE_TRY(pipeline_.drain());
+  OpenTree::Changes changes;
+  std::vector<std::string> obsolete;
+  std::vector<std::string> to_sync;
+  {
+    const std::lock_guard lock(mutex_);
+    std::vector<Ino> still_finishing;
+    for (const Ino ino : finishing_) {
+      auto inode = tree_.get(ino);
+      if (!inode) continue;
+      absorb(**inode);
+      if ((*inode)->stream) still_finishing.push_back(ino);
+    }
+    finishing_ = std::move(still_finishing);
+    VARVE_TRY_ASSIGN(changes, tree_.take_changes([&](OpenInode& inode) { return encode(inode); }));
+    // A stream with chunks in flight must be recorded again once they have their place.
+    for (const auto& record : changes.records) {
+      auto inode = record.bytes ? tree_.get(record.ino) : Result<OpenInode*>(nullptr);
+      if (inode && *inode != nullptr && (*inode)->stream) tree_.touch(**inode);
+    }
+    for (const Ino ino : staged_unsynced_) {
+      const auto inode = tree_.get(ino);
+      if (inode && (*inode)->staging != 0) to_sync.push_back(staging_path(ino, (*inode)->staging));
+    }
+    staged_unsynced_.clear();
+    obsolete = std::exchange(obsolete_staging_, {});
+  }
+  const auto store = [&]() -> Result<void> {
+    VARVE_TRY(parts_.layout->sync());
+    for (const auto& path : to_sync) {
+      VARVE_TRY_ASSIGN(const auto file, parts_.files->open(path, io::OpenMode::kReadWrite));
+      VARVE_TRY(file->sync());
+    }
+    if (!to_sync.empty()) VARVE_TRY(parts_.files->sync_directory(files_directory_));
+    if (changes.names.empty() && changes.records.empty()) return {};
+    return tree_.commit(changes);
+  };
+  auto stored = store();
+  const std::lock_guard lock(mutex_);
+  if (!stored) {
+    tree_.restore(changes);
+    obsolete_staging_.insert(obsolete_staging_.end(), obsolete.begin(), obsolete.end());
+    return stored;
+  }
+  tree_.settle(changes);
+  for (const auto& path : obsolete) static_cast<void>(parts_.files->remove(path));
+  return {};
+}
+
+// Keeps the memory for changes bounded.
+Result<void> OpenVersion::relieve() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (tree_.changed() < OpenTree::kChangedMax) {
+      tree_.evict();
+      return {};
+    }
+  }
+  return checkpoint();
+}
+
+// Cuts a staged file that nobody writes any more into chunks. If somebody changed it in the
+// meantime it is left for the next time.
+Result<void> OpenVersion::ingest_staged(Ino ino) {
+  std::unique_ptr<io::File> file;
+  std::uint64_t generation = 0;
+  std::uint64_t writes = 0;
+  std::uint64_t size = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto inode = tree_.get(ino);
+    if (!inode || (*inode)->staging == 0 || (*inode)->writers != 0) return {};
+    generation = (*inode)->staging;
+    writes = (*inode)->staging_writes;
+    size = (*inode)->size;
+    VARVE_TRY_ASSIGN(file, parts_.files->open(staging_path(ino, generation),
+                                              io::OpenMode::kReadWrite));
+  }
+  const auto stream = pipeline_.start({});
+  std::vector<std::byte> buffer(kCopyBytes);
+  for (std::uint64_t at = 0; at < size;) {
+    const auto data = file->seek_data(at);
+    if (!data && data.error().code() != ErrorCode::kNotFound) return data.error();
+    const std::uint64_t from = data ? std::min(*data, size) : size;
+    VARVE_TRY(pipeline_.append_hole(stream, from - at));
+    at = from;
+    if (at == size) break;
+    VARVE_TRY_ASSIGN(const std::uint64_t hole, file->seek_hole(at));
+    const std::uint64_t end = std::min(hole, size);
+    while (at < end) {
+      const std::span<std::byte> part(buffer.data(),
+                                      std::min<std::uint64_t>(buffer.size(), end - at));
+      VARVE_TRY_ASSIGN(const std::size_t got, file->read_at(at, part));
+      if (got == 0) return {};  // Truncated in the meantime.
+      VARVE_TRY(pipeline_.append(stream, part.first(got)));
+      at += got;
+    }
+  }
+  VARVE_TRY(pipeline_.finish(stream));
+  VARVE_TRY(pipeline_.drain());
+  const std::lock_guard lock(mutex_);
+  const auto found = tree_.get(ino);
+  if (!found) return {};
+  OpenInode& inode = **found;
+  auto recipe = pipeline_.take_finished(stream);
+  if (!recipe || inode.staging != generation || inode.staging_writes != writes ||
+      inode.writers != 0 || inode.size != size) {
+    if (inode.staging != 0 && inode.writers == 0) staged_.push_back(ino);
+    return {};
+  }
+  inode.staging_file.reset();
+  obsolete_staging_.push_back(staging_path(ino, generation));
+  inode.staging = 0;
+  inode.recipe = std::make_shared<const format::Recipe>(std::move(*recipe));
+  inode.hole_bytes = inode.recipe->bytes() - inode.recipe->data_bytes();
+  tree_.touch(inode);
+  return {};
+}
+
+Result<void> OpenVersion::ingest_all_staged() {
+  while (true) {
+    Ino ino = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (staged_.empty()) return {};
+      ino = staged_.front();
+      staged_.pop_front();
+    }
+    auto done = ingest_staged(ino);
+    if (!done) {
+      const std::lock_guard lock(mutex_);
+      staged_.push_back(ino);
+      return done;
+    }
+  }
+}
+
+void OpenVersion::background() {
+  const auto interval = std::chrono::milliseconds(parts_.checkpoint_interval_ms);
+  auto next = std::chrono::steady_clock::now() + interval;
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    wake_.wait_until(lock, next, [&] { return stopping_ || !staged_.empty(); });
+    if (stopping_) return;
+    lock.unlock();
+    auto done = ingest_all_staged();
+    if (done && std::chrono::steady_clock::now() >= next) done = checkpoint();
+    if (!done) {
+      base::log(base::LogLevel::kError, "open version: " + done.error().message());
+      next = std::chrono::steady_clock::now() + interval;
+    }
+    if (std::chrono::steady_clock::now() >= next) {
+      next = std::chrono::steady_clock::now() + interval;
+    }
+    lock.lock();
+    if (!done) wake_.wait_until(lock, next, [&] { return stopping_; });
+  }
+}
+
+Result<void> OpenVersion::freeze() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (writers_ != 0) {
+      return Error(ErrorCode::kBusy,
+                   "files of the version are open for writing; close them, or wait for them with "
+                   "`varve seal --wait`",
+                   EBUSY);
+    }
+    if (frozen_) return Error(ErrorCode::kBusy, "the version is being sealed already", EBUSY);
+    frozen_ = true;
+  }
+  const auto rest = [&]() -> Result<void> {
+    VARVE_TRY(ingest_all_staged());
+    return checkpoint();
+  };
+  auto rested = rest();
+  if (!rested) thaw();
+  return rested;
+}
+
+void OpenVersion::thaw() {
+  const std::lock_guard lock(mutex_);
+  frozen_ = false;
+}
+
+}  // namespace varve::version

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "version/sealed_version.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace varve::version {
+
+namespace {
+
+bool is_type(const format::DirEntry& entry, std::uint32_t type) {
+  return (entry.mode & S_IFMT) == type;
+}
+
+// The files after a given one in tree order, with their recipes.
+class FollowingFiles final : public restore::FutureFiles {
+ public:
+  FollowingFiles(std::shared_ptr<SealedVersion> version, catalog::ObjectReader& objects,
+                 const format::DirEntry& root, Rank after)
+      : version_(std::move(version)), objects_(objects), walker_(objects, root), after_(after) {}
+
+  Result<std::optional<restore::FileContent>> next() override {
+    if (!started_) VARVE_TRY(walker_.seek(after_ + 1));
+    started_ = true;
+    while (true) {
+      VARVE_TRY_ASSIGN(const auto found, walker_.next());
+      if (!found) return std::optional<restore::FileContent>();
+      if (!is_type(*found->entry, S_IFREG) || found->entry->size == 0) continue;
+      restore::FileContent content;
+      content.ordinal = found->rank;
+      VARVE_TRY_ASSIGN(content.recipe, recipe_of(objects_, *found->entry));
+      return std::optional(std::move(content));
+    }
+  }
+
+ private:
+  const std::shared_ptr<SealedVersion> version_;  // Keeps the root alive.
+  catalog::ObjectReader& objects_;
+  catalog::TreeWalker walker_;
+  const Rank after_;
+  bool started_ = false;
+};
+
+class SealedFile final : public FileReader {
+ public:
+  SealedFile(std::shared_ptr<SealedVersion> version,
+             std::shared_ptr<const format::Recipe> recipe,
+             std::unique_ptr<restore::ReadHandle> handle)
+      : version_(std::move(version)),
+        recipe_(std::move(recipe)),
+        size_(recipe_->bytes()),
+        handle_(std::move(handle)) {}
+
+  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
+    return handle_->read(offset, out);
+  }
+  std::optional<std::size_t> try_read(std::uint64_t offset, std::span<std::byte> out) override {
+    return handle_->try_read(offset, out);
+  }
+  Result<std::uint64_t> seek_data(std::uint64_t offset) override { return seek(offset, true); }
+  Result<std::uint64_t> seek_hole(std::uint64_t offset) override { return seek(offset, false); }
+  std::uint64_t size() const override { return size_; }
+
+ private:
+  Result<std::uint64_t> seek(std::uint64_t offset, bool data) {
+    const Error past_end(ErrorCode::kNotFound, "past the end of the file", ENXIO);
+    if (offset >= size_) return past_end;
+    std::uint64_t at = 0;
+    for (const auto& run : recipe_->runs) {
+      at += run.bytes;
+      if (at > offset && run.is_hole() != data) return std::max(offset, at - run.bytes);
+    }
+    if (data) return past_end;
+    return size_;
+  }
+
+  const std::shared_ptr<SealedVersion> version_;
+  const std::shared_ptr<const format::Recipe> recipe_;
+  const std::uint64_t size_;
+  const std::unique_ptr<restore::ReadHandle> handle_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const format::Recipe>> recipe_of(catalog::ObjectReader& objects,
+                                                        const format::DirEntry& entry) {
+  if (entry.recipe) return std::make_shared<const format::Recipe>(*entry.recipe);
+  VARVE_TRY_ASSIGN(auto recipe, objects.recipe(entry.recipe_id));
+  if (recipe->bytes() != entry.size) {
+    return Error(ErrorCode::kCorrupt, "a recipe does not fit its file's size", EIO);
+  }
+  return recipe;
+}
+
+SealedVersion::SealedVersion(const SealedVersionParts& parts, VersionInfo info,
+                             format::DirEntry root)
+    : parts_(parts), info_(std::move(info)), root_(std::move(root)), tree_(*parts.objects, root_) {}
+
+SealedEntry SealedVersion::entry_of(const catalog::TreeEntry& found) const {
+  const format::DirEntry& e = *found.entry;
+  SealedEntry entry;
+  entry.rank = found.rank;
+  entry.link_group = e.link_group;
+  auto& a = entry.attributes;
+  a.mode = e.mode;
+  a.uid = e.uid;
+  a.gid = e.gid;
+  a.rdev = e.rdev;
+  a.mtime = a.atime = e.mtime;
+  a.ctime = info_.sealed_at;  // The last change of all: docs/ARCHITECTURE.md.
+  a.nlink = is_type(e, S_IFDIR) ? 2 + e.subdirectories : e.nlink;
+  if (is_type(e, S_IFREG)) {
+    a.size = e.size;
+    a.data_bytes = e.data_bytes;
+  } else if (is_type(e, S_IFLNK)) {
+    a.size = e.symlink_target.size();
+  } else if (is_type(e, S_IFDIR)) {
+    a.size = e.subtree_entries;
+  }
+  return entry;
+}
+
+Result<SealedEntry> SealedVersion::get(Rank rank) {
+  VARVE_TRY_ASSIGN(const auto found, tree_.get(rank));
+  return entry_of(found);
+}
+
+Result<SealedEntry> SealedVersion::lookup(Rank directory, std::string_view name) {
+  VARVE_TRY_ASSIGN(const auto parent_entry, tree_.get(directory));
+  VARVE_TRY_ASSIGN(const auto found, tree_.lookup(parent_entry, name));
+  return entry_of(found);
+}
+
+Result<Rank> SealedVersion::parent(Rank rank) {
+  VARVE_TRY_ASSIGN(const auto found, tree_.get(rank));
+  return found.parent;
+}
+
+Result<void> SealedVersion::list(Rank directory, std::uint64_t after, const Visitor& visit) {
+  VARVE_TRY_ASSIGN(const auto parent_entry, tree_.get(directory));
+  if (!is_type(*parent_entry.entry, S_IFDIR)) {
+    return Error(ErrorCode::kNotDirectory, "not a directory", ENOTDIR);
+  }
+  return tree_.list(parent_entry, after, [&](const catalog::TreeEntry& found) {
+    return visit(found.rank, found.entry->name, entry_of(found));
+  });
+}
+
+Result<std::string> SealedVersion::read_link(Rank rank) {
+  VARVE_TRY_ASSIGN(const auto found, tree_.get(rank));
+  if (!is_type(*found.entry, S_IFLNK)) return Error(ErrorCode::kInvalid, "not a symlink", EINVAL);
+  return found.entry->symlink_target;
+}
+
+Result<Xattrs> SealedVersion::xattrs(Rank rank) {
+  VARVE_TRY_ASSIGN(const auto found, tree_.get(rank));
+  return found.entry->xattrs;
+}
+
+Result<std::shared_ptr<FileReader>> SealedVersion::open(Rank rank) {
+  VARVE_TRY_ASSIGN(const auto found, tree_.get(rank));
+  if (is_type(*found.entry, S_IFDIR)) return Error(ErrorCode::kIsDirectory, "a directory", EISDIR);
+  if (!is_type(*found.entry, S_IFREG)) {
+    return Error(ErrorCode::kInvalid, "not a regular file", EINVAL);
+  }
+  restore::ReadableFile file;
+  file.version_key = (static_cast<std::uint64_t>(info_.series) << 32) |
+                     static_cast<std::uint64_t>(info_.number);
+  file.content.ordinal = rank;
+  VARVE_TRY_ASSIGN(file.content.recipe, recipe_of(*parts_.objects, *found.entry));
+  const auto recipe = file.content.recipe;
+  file.source = parts_.source;
+  file.future = [self = shared_from_this(), objects = parts_.objects, rank] {
+    return std::make_unique<FollowingFiles>(self, *objects, self->root_, rank);
+  };
+  VARVE_TRY_ASSIGN(auto handle, parts_.read_service->open(std::move(file)));
+  return std::shared_ptr<FileReader>(
+      std::make_shared<SealedFile>(shared_from_this(), recipe, std::move(handle)));
+}
+
+}  // namespace varve::version

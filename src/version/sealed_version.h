@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sealed version: its tree from the catalog, its files through the restore engine.
+#pragma once
+
+#include <memory>
+
+#include "catalog/dir_tree.h"
+#include "catalog/object_store.h"
+#include "catalog/series_catalog.h"
+#include "layout/layout.h"
+#include "restore/read_service.h"
+#include "varve/version_reader.h"
+
+namespace varve::version {
+
+/// What a sealed version reads through; all must outlive it.
+struct SealedVersionParts {
+  catalog::ObjectReader* objects = nullptr;
+  layout::ChunkSource* source = nullptr;
+  restore::ReadService* read_service = nullptr;
+};
+
+/// Thread-safe.
+class SealedVersion final : public VersionReader,
+                            public std::enable_shared_from_this<SealedVersion> {
+ public:
+  SealedVersion(const SealedVersionParts& parts, VersionInfo info, format::DirEntry root);
+
+  [[nodiscard]] const VersionInfo& info() const override { return info_; }
+  [[nodiscard]] Result<SealedEntry> get(Rank rank) override;
+  [[nodiscard]] Result<SealedEntry> lookup(Rank directory, std::string_view name) override;
+  [[nodiscard]] Result<Rank> parent(Rank rank) override;
+  [[nodiscard]] Result<void> list(Rank directory, std::uint64_t after,
+                                  const Visitor& visit) override;
+  [[nodiscard]] Result<std::string> read_link(Rank rank) override;
+  [[nodiscard]] Result<Xattrs> xattrs(Rank rank) override;
+  [[nodiscard]] Result<std::shared_ptr<FileReader>> open(Rank rank) override;
+
+ private:
+  [[nodiscard]] SealedEntry entry_of(const catalog::TreeEntry& found) const;
+
+  const SealedVersionParts parts_;
+  const VersionInfo info_;
+  const format::DirEntry root_;
+  const catalog::DirTree tree_;
+};
+
+/// The recipe of a regular file's entry.
+[[nodiscard]] Result<std::shared_ptr<const format::Recipe>> recipe_of(
+    catalog::ObjectReader& objects, const format::DirEntry& entry);
+
+}  // namespace varve::version
