@@ -267,7 +267,8 @@ TEST(ReadService, ManyThreadsReadTheSameBytes) {
         auto n = handle->try_read(offset, buffer);
         if (!n) n = *handle->read(offset, buffer);
         ASSERT_EQ(*n, std::min(buffer.size(), content.size() - offset));
-        ASSERT_EQ(std::memcmp(buffer.data(), content.data() + offset, *n), 0);
+        ASSERT_TRUE(std::equal(buffer.begin(), buffer.begin() + static_cast<std::ptrdiff_t>(*n),
+                               content.begin() + static_cast<std::ptrdiff_t>(offset)));
       }
     });
   }
