@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/assert.h"
-#include "ingest/fingerprinter.h"
+#include "format/fingerprinter.h"
 
 namespace varve::ingest {
 
@@ -149,6 +149,12 @@ Result<void> IngestPipeline::drain() {
     ticket = next_ticket_;
   }
   return wait_for_ticket(ticket);
+}
+
+Result<void> IngestPipeline::status() {
+  const std::lock_guard lock(commit_mutex_);
+  if (error_) return *error_;
+  return {};
 }
 
 // ---- Buffers and cutting; input_mutex_ is held. ----
@@ -302,7 +308,7 @@ void IngestPipeline::submit(BatchPtr batch) {
 // ---- On the pool's threads. ----
 
 void IngestPipeline::fingerprint(const BatchPtr& batch, std::uint64_t ticket) {
-  Fingerprinter fingerprinter;
+  format::Fingerprinter fingerprinter;
   batch->fingerprints.resize(batch->pieces.size());
   for (std::size_t i = 0; i < batch->pieces.size(); ++i) {
     const Piece& piece = batch->pieces[i];

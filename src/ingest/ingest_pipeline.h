@@ -107,6 +107,8 @@ class IngestPipeline {
 
   /// Waits until everything appended before the call, apart from tails, has its place.
   [[nodiscard]] Result<void> drain();
+  /// The error that stopped committing, if one did. Does not wait.
+  [[nodiscard]] Result<void> status();
 
  private:
   struct Piece {

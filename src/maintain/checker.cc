@@ -11,8 +11,9 @@
 #include "catalog/location_table.h"
 #include "catalog/object_store.h"
 #include "format/container.h"
+#include "format/fingerprinter.h"
 #include "index/neighbour_index.h"
-#include "maintain/chunk_digest.h"
+
 
 namespace varve::maintain {
 
@@ -138,7 +139,7 @@ void Checker::check_frames(store::SegmentReader& reader, const store::ContainerR
                            const format::ContainerHead& head) {
   std::vector<std::byte> stored;
   std::vector<std::byte> raw;
-  ChunkDigest digest;
+  format::Fingerprinter fingerprinter;
   for (const auto& frame : head.frames) {
     stored.resize(frame.stored_bytes);
     raw.resize(frame.raw_bytes);
@@ -148,7 +149,7 @@ void Checker::check_frames(store::SegmentReader& reader, const store::ContainerR
       for (std::uint32_t i = 0; read && i < frame.chunk_count; ++i) {
         const auto& chunk = head.chunks[frame.first_chunk + i];
         const auto bytes = std::span(raw).subspan(chunk.frame_offset, chunk.raw_bytes);
-        if (digest.of(bytes) != chunk.fingerprint) {
+        if (fingerprinter.fingerprint(bytes) != chunk.fingerprint) {
           read = Error(ErrorCode::kCorrupt, "a chunk does not match its SHA-256");
         }
       }

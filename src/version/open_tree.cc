@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "version/open_tree.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/coding.h"
@@ -116,13 +117,15 @@ void OpenTree::erase(Ino ino) {
 }
 
 void OpenTree::evict() {
-  if (inodes_.size() <= kInodesCached) return;
+  if (inodes_.size() < evict_at_) return;
   for (auto it = inodes_.begin(); it != inodes_.end() && inodes_.size() > kInodesCached / 2;) {
     const auto& inode = *it->second;
     const bool idle = !inode.dirty && !inode.flushing && inode.handles == 0 && !inode.stream &&
                       !inode.staging_file;
     it = idle ? inodes_.erase(it) : std::next(it);
   }
+  // Where most are in use, the next attempt waits until it can be worth its walk.
+  evict_at_ = std::max(kInodesCached, inodes_.size() + kInodesCached / 4);
 }
 
 Result<OpenTree::Changes> OpenTree::take_changes(

@@ -97,6 +97,7 @@ class OpenTree {
   std::unordered_map<Ino, bool> dirty_;  // True: the record is to be removed.
   std::map<std::string, NameChange, std::less<>> names_;
   std::uint64_t sequence_ = 0;
+  std::size_t evict_at_ = kInodesCached;
   Ino next_ino_ = kRootIno + 1;
 };
 

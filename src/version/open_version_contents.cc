@@ -298,7 +298,8 @@ Result<std::uint64_t> OpenVersionFile::seek_hole(std::uint64_t offset) {
 }
 
 Result<void> OpenVersionFile::flush() {
-  return {};
+  if (!writer_) return {};
+  return version_->pipeline_.status();
 }
 
 Result<void> OpenVersionFile::sync() { return version_->checkpoint(); }

@@ -9,7 +9,7 @@
 
 #include "varve/types.h"
 
-namespace varve::ingest {
+namespace varve::format {
 
 /// SHA-256 by OpenSSL. One a thread: not thread-safe, but cheap to keep.
 class Fingerprinter {
@@ -26,4 +26,4 @@ class Fingerprinter {
   std::unique_ptr<EVP_MD_CTX, Free> context_;
 };
 
-}  // namespace varve::ingest
+}  // namespace varve::format

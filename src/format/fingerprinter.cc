@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ingest/fingerprinter.h"
+#include "format/fingerprinter.h"
 
 #include "base/assert.h"
 
-namespace varve::ingest {
+namespace varve::format {
 
 Fingerprinter::Fingerprinter()
     : md_(EVP_MD_fetch(nullptr, "SHA256", nullptr)), context_(EVP_MD_CTX_new()) {
@@ -21,4 +21,4 @@ Fingerprint Fingerprinter::fingerprint(std::span<const std::byte> bytes) {
   return out;
 }
 
-}  // namespace varve::ingest
+}  // namespace varve::format
