@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/server.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+
+#include "control/client.h"
+#include "control/socket.h"
+
+namespace varve::control {
+namespace {
+
+/// A folder whose path is longer than a socket address holds.
+class ControlServer : public testing::Test {
+ protected:
+  ControlServer() {
+    std::string name = (std::filesystem::temp_directory_path() / "varve-XXXXXX").string();
+    root_ = ::mkdtemp(name.data());
+    folder_ = root_ + "/" + std::string(120, 'd');
+    std::filesystem::create_directory(folder_);
+    handlers_.seal = [](const SealRequest& request, const std::function<bool()>&) {
+      VersionInfo info;
+      info.name = request.version + "!";
+      return Result<VersionInfo>(info);
+    };
+    handlers_.stats = [] { return Result<RepositoryStats>(Error(ErrorCode::kCorrupt, "torn")); };
+  }
+  ~ControlServer() override { std::filesystem::remove_all(root_); }
+
+  std::string root_;
+  std::string folder_;
+  Handlers handlers_;
+};
+
+TEST_F(ControlServer, AnswersSeveralRequestsOfOneClient) {
+  const auto server = Server::start(folder_, handlers_);
+  ASSERT_TRUE(server);
+  auto client = Client::connect(folder_);
+  ASSERT_TRUE(client);
+  EXPECT_TRUE(client->ping());
+  const auto sealed = client->seal({.version = "s/v", .new_name = {}, .wait = false});
+  ASSERT_TRUE(sealed);
+  EXPECT_EQ(sealed->name, "s/v!");
+  const auto stats = client->stats();
+  ASSERT_FALSE(stats);
+  EXPECT_EQ(stats.error().code(), ErrorCode::kCorrupt);
+}
+
+TEST_F(ControlServer, SocketIsTheOwnersOnlyAndGoesWithTheServer) {
+  const std::string path = folder_ + "/" + std::string(kSocketName);
+  {
+    const auto server = Server::start(folder_, handlers_);
+    ASSERT_TRUE(server);
+    struct stat values {};
+    ASSERT_EQ(::stat(path.c_str(), &values), 0);
+    EXPECT_EQ(values.st_mode & 0777, 0600U);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  const auto client = Client::connect(folder_);
+  ASSERT_FALSE(client);
+  EXPECT_EQ(client.error().code(), ErrorCode::kNotFound);
+}
+
+TEST_F(ControlServer, ReplacesTheSocketOfADeadDaemon) {
+  { const auto left_over = listen_in(folder_); }
+  ASSERT_FALSE(Client::connect(folder_));
+  const auto server = Server::start(folder_, handlers_);
+  ASSERT_TRUE(server);
+  EXPECT_TRUE(Client::connect(folder_));
+}
+
+TEST_F(ControlServer, WaitingRequestIsCancelledWhenTheClientLeaves) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool waiting = false;
+  bool cancelled_seen = false;
+  handlers_.seal = [&](const SealRequest&, const std::function<bool()>& cancelled) {
+    {
+      const std::lock_guard lock(mutex);
+      waiting = true;
+      changed.notify_all();
+    }
+    while (!cancelled()) continue;
+    const std::lock_guard lock(mutex);
+    cancelled_seen = true;
+    changed.notify_all();
+    return Result<VersionInfo>(Error(ErrorCode::kInterrupted, "cancelled"));
+  };
+  const auto server = Server::start(folder_, handlers_);
+  ASSERT_TRUE(server);
+  auto socket = connect_to(folder_);
+  ASSERT_TRUE(socket);
+  Request request;
+  request.operation = Operation::kSeal;
+  request.seal.version = "s/v";
+  ASSERT_TRUE(send_line(socket->get(), encode(request)));
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return waiting; });
+  socket->reset();
+  changed.wait(lock, [&] { return cancelled_seen; });
+  EXPECT_TRUE(cancelled_seen);
+}
+
+}  // namespace
+}  // namespace varve::control

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fs/mount_options.h"
+
+#include <gtest/gtest.h>
+
+namespace varve::fs {
+namespace {
+
+TEST(MountOptions, ListSetsWhatItNames) {
+  MountOptions options;
+  ASSERT_TRUE(parse_mount_options("ro,allow_other,uid=12,gid=34,umask=027,cache=3M,engine=lru",
+                                  false, options));
+  EXPECT_TRUE(options.open.read_only);
+  EXPECT_TRUE(options.allow_other);
+  EXPECT_EQ(options.uid, 12U);
+  EXPECT_EQ(options.gid, 34U);
+  EXPECT_EQ(options.umask, 027U);
+  EXPECT_EQ(options.open.cache_bytes, 3ULL << 20);
+  EXPECT_EQ(options.open.engine, "lru");
+}
+
+TEST(MountOptions, OptionsOfMountAndFstabAreSwallowed) {
+  MountOptions options;
+  EXPECT_TRUE(parse_mount_options(
+      "nofail,_netdev,user,noauto,defaults,rw,relatime,x-systemd.automount,,nosuid,nodev", false,
+      options));
+}
+
+TEST(MountOptions, UnknownOptionIsNamedUnlessSloppy) {
+  MountOptions options;
+  const auto strict = parse_mount_options("ro,fancy=1", false, options);
+  ASSERT_FALSE(strict);
+  EXPECT_EQ(strict.error().code(), ErrorCode::kInvalid);
+  EXPECT_NE(strict.error().message().find("fancy"), std::string::npos);
+  EXPECT_TRUE(parse_mount_options("fancy=1,plain", true, options));
+}
+
+TEST(MountOptions, BadValueIsRefusedEvenWhenSloppy) {
+  for (const char* list : {"uid=", "gid=-1", "umask=8", "umask=1777", "cache=0", "cache=1X",
+                           "cache=99999999999999T", "engine="}) {
+    MountOptions options;
+    EXPECT_FALSE(parse_mount_options(list, true, options)) << list;
+  }
+}
+
+TEST(MountOptions, KnownButMissingFeaturesAreUnsupported) {
+  for (const char* list : {"series=a", "version=b", "rmdir_deletes", "auto_unmount"}) {
+    MountOptions options;
+    const auto parsed = parse_mount_options(list, true, options);
+    ASSERT_FALSE(parsed) << list;
+    EXPECT_EQ(parsed.error().code(), ErrorCode::kUnsupported) << list;
+  }
+}
+
+TEST(MountOptions, CommaInRepositoryPathIsEscaped) {
+  const std::string list = fuse_option_list({}, "/a,b\\c");
+  EXPECT_TRUE(list.starts_with("fsname=/a\\,b\\\\c,subtype=varve,")) << list;
+  EXPECT_NE(list.find(",nosuid,nodev"), std::string::npos);
+}
+
+TEST(MountOptions, AllowOtherTurnsPermissionChecksOn) {
+  MountOptions options;
+  ASSERT_TRUE(parse_mount_options("allow_other", false, options));
+  EXPECT_NE(fuse_option_list(options, "/r").find(",default_permissions"), std::string::npos);
+  EXPECT_EQ(fuse_option_list({}, "/r").find("default_permissions"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace varve::fs
