@@ -33,10 +33,14 @@ void add_commands(CLI::App& app, Context& context) {
 }
 
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  std::string reason = error.what();
+  if (app.get_subcommands().empty() && !app.remaining().empty()) {
+    reason = "there is no command \"" + app.remaining().front() + "\"";
+  }
   std::string command = "varve";
   for (const CLI::App* chosen : app.get_subcommands()) command += " " + chosen->get_name();
   const std::string text =
-      "varve: " + printable(error.what()) + "\nvarve: see `" + command + " --help`\n";
+      "varve: " + printable(reason) + "\nvarve: see `" + command + " --help`\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
   return kExitError;
 }
