@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meta/lmdb.h"
 
+#include <sys/stat.h>
 #include <xxhash.h>
 
 #include <cerrno>
@@ -54,6 +55,27 @@ Result<std::string_view> verified(std::string_view key, std::string_view stored)
                EIO);
 }
 
+Error truncated(const std::string& directory) {
+  return {ErrorCode::kCorrupt,
+          directory + "/data.mdb is truncated; put it back from a copy of the repository", EIO};
+}
+
+// LMDB maps its file and would die of SIGBUS where pages are missing; and it takes an empty
+// file for a new environment.
+Result<void> check_length(MDB_env* env, const std::string& directory) {
+  MDB_envinfo info{};
+  MDB_stat stat{};
+  mdb_env_info(env, &info);
+  mdb_env_stat(env, &stat);
+  mdb_filehandle_t fd = -1;
+  mdb_env_get_fd(env, &fd);
+  struct stat file {};
+  if (fstat(fd, &file) != 0) return error_from_lmdb(errno, "read the file's length");
+  const auto needed = (static_cast<std::uint64_t>(info.me_last_pgno) + 1) * stat.ms_psize;
+  if (static_cast<std::uint64_t>(file.st_size) < needed) return truncated(directory);
+  return {};
+}
+
 }  // namespace
 
 Env::Env(Env&& other) noexcept
@@ -64,6 +86,14 @@ Env::~Env() {
 }
 
 Result<Env> Env::open(const std::string& directory, const EnvOptions& options) {
+  if (options.must_exist) {
+    constexpr off_t kTwoMetaPages = 8192;
+    struct stat file {};
+    if (stat((directory + "/data.mdb").c_str(), &file) != 0) {
+      return error_from_lmdb(errno, ("open " + directory).c_str());
+    }
+    if (file.st_size < kTwoMetaPages) return truncated(directory);
+  }
   Env env;
   if (const int rc = mdb_env_create(&env.env_); rc != 0) return error_from_lmdb(rc, "create");
   mdb_env_set_mapsize(env.env_, options.map_bytes);
@@ -79,6 +109,7 @@ Result<Env> Env::open(const std::string& directory, const EnvOptions& options) {
   if (rc != 0) {
     return error_from_lmdb(rc, ("open " + directory).c_str());
   }
+  VARVE_TRY(check_length(env.env_, directory));
   int dead = 0;
   mdb_reader_check(env.env_, &dead);
   MDB_txn* txn = nullptr;

@@ -23,6 +23,8 @@ using TableIndex = std::size_t;
 struct EnvOptions {
   std::span<const char* const> tables;
   bool read_only = false;
+  /// Refuse an absent or empty environment, instead of making a new one.
+  bool must_exist = false;
   /// Address space for the map; the file grows only as it is filled.
   std::size_t map_bytes = std::size_t{256} << 30;
 };

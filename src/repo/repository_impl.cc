@@ -81,6 +81,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   meta::EnvOptions env;
   env.tables = meta::catalog::kTables;
   env.read_only = options.read_only;
+  env.must_exist = true;
   auto catalog = meta::Env::open(path + "/catalog", env);
   if (!catalog) return std::move(catalog).error().with_context(path);
   std::unique_ptr<RepositoryImpl> repository(
