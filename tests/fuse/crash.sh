@@ -13,6 +13,7 @@ find "$work/two" -name '*.h' | sort | awk 'NR % 20 == 0' | while read -r file; d
   echo "// more" >>"$file"
 done
 head -c 40000000 /dev/urandom >"$work/two/large"
+backdate "$work/two"
 
 sealed_versions_are_whole() {
   diff -r "$work/one" "$mnt/s/one"
@@ -42,7 +43,7 @@ cp "$work/two/large" "$v/old-large"
 exec 9>"$v/still-open"
 cat "$work/two/random" >&9
 sleep 6  # The promise is about time: what is older than five seconds is on disk.
-cp "$work/two/large" "$v/young" &
+cp "$work/two/large" "$v/young" 2>/dev/null &
 writer=$!
 sleep 0.05
 kill_daemon
@@ -77,11 +78,11 @@ rsync -aHX --delete "$work/two/" "$v/tree/"
 no_rsync_difference "$work/two/" "$v/tree/"
 ok "rsync brings the open version up to date after the kills"
 
-for round in 1 2 3 4; do
+for round in 1 2 3 4 5 6; do
   find "$v" \( -type f -o -type d \) -print0 | xargs -0 sync
   mv -T "$v" "$mnt/s/v$round" 2>/dev/null &
   writer=$!
-  sleep "0.0$((RANDOM % 40 + 10))"
+  sleep "0.00$((RANDOM % 9 + 1))"
   kill_daemon
   wait $writer 2>/dev/null || true
   mount_as_job

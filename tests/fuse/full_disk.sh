@@ -14,6 +14,7 @@ mkdir "$work/one" "$work/two"
 for n in 1 2 3 4; do head -c 8000000 /dev/urandom >"$work/one/$n"; done
 for n in 1 2 3 4 5 6 7 8 9; do head -c 9000000 /dev/urandom >"$work/two/$n"; done
 cp "$work/one/1" "$work/two/known"
+backdate "$work/two"
 
 "$VARVE" init --compression none "$repo"
 mount_repo

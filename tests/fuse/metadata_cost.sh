@@ -4,13 +4,18 @@
 limit_s=100
 . "$(dirname "$0")/lib.sh"
 
+# Names, sizes and times as unlike each other as real ones: what is alike costs next to nothing.
 python3 - "$work/tree" <<'PYTHON'
-import os, sys
+import os, random, sys
+rng = random.Random(12)
 for folder in range(200):
-    os.makedirs(f"{sys.argv[1]}/{folder // 20:02}/{folder:03}")
+    top = f"{sys.argv[1]}/{folder // 20:02}/{folder:03}"
+    os.makedirs(top)
     for n in range(100):
-        with open(f"{sys.argv[1]}/{folder // 20:02}/{folder:03}/file-{n:03}", "w") as file:
-            file.write(f"{folder} {n}\n" * 50)
+        path = f"{top}/{rng.randbytes(rng.randrange(3, 14)).hex()}.{n}"
+        with open(path, "wb") as file:
+            file.write(rng.randbytes(rng.randrange(1, 400)))
+        os.utime(path, ns=(0, rng.randrange(10**18, 2 * 10**18)))
 PYTHON
 
 used() { python3 "$here/lmdb_pages.py" "$repo/catalog/data.mdb"; }

@@ -11,6 +11,7 @@ the trees can be compared completely.
 import errno
 import os
 import random
+import stat
 import sys
 
 SEED = int(os.environ.get("VARVE_TEST_SEED", "1"))
@@ -195,7 +196,8 @@ class Driver:
         name = self.random.choice(self.names)
         def look(i):
             s = os.lstat(self.path(i, name))
-            return s.st_mode, s.st_uid, s.st_gid, s.st_size, s.st_nlink
+            size = 0 if stat.S_ISDIR(s.st_mode) else s.st_size
+            return s.st_mode, s.st_uid, s.st_gid, size, s.st_nlink
         self.agree(f"stat {name}", look)
         folder = self.random.choice(self.folders)
         self.agree(f"list {folder}", lambda i: sorted(os.listdir(self.path(i, folder))))

@@ -98,7 +98,8 @@ def tree_state(root, ignore):
         names_of.setdefault(inode, []).append(relative)
 
     add(root)
-    for folder, names, leaves in os.walk(root, onerror=raise_it):
+    is_directory = stat.S_ISDIR(os.lstat(root).st_mode)
+    for folder, names, leaves in os.walk(root, onerror=raise_it) if is_directory else ():
         for name in names + leaves:
             add(os.path.join(folder, name))
     result = {}
