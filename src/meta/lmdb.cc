@@ -2,6 +2,7 @@
 #include "meta/lmdb.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <cerrno>
@@ -60,19 +61,35 @@ Error truncated(const std::string& directory) {
           directory + "/data.mdb is truncated; put it back from a copy of the repository", EIO};
 }
 
-// LMDB maps its file and would die of SIGBUS where pages are missing; and it takes an empty
-// file for a new environment.
-Result<void> check_length(MDB_env* env, const std::string& directory) {
+struct FileLength {
+  int fd = -1;
+  std::uint64_t page_bytes = 0;
+  std::uint64_t pages = 0;  // That the newest commit knows.
+  std::uint64_t bytes = 0;
+};
+
+Result<FileLength> file_length(MDB_env* env) {
   MDB_envinfo info{};
-  MDB_stat stat{};
+  MDB_stat page{};
+  FileLength length;
   mdb_env_info(env, &info);
-  mdb_env_stat(env, &stat);
-  mdb_filehandle_t fd = -1;
-  mdb_env_get_fd(env, &fd);
+  mdb_env_stat(env, &page);
+  mdb_env_get_fd(env, &length.fd);
   struct stat file {};
-  if (fstat(fd, &file) != 0) return error_from_lmdb(errno, "read the file's length");
-  const auto needed = (static_cast<std::uint64_t>(info.me_last_pgno) + 1) * stat.ms_psize;
-  if (static_cast<std::uint64_t>(file.st_size) < needed) return truncated(directory);
+  if (fstat(length.fd, &file) != 0) return error_from_lmdb(errno, "read the file's length");
+  length.page_bytes = page.ms_psize;
+  length.pages = std::uint64_t{info.me_last_pgno} + 1;
+  length.bytes = static_cast<std::uint64_t>(file.st_size);
+  return length;
+}
+
+// LMDB maps its file and would die of SIGBUS where pages are missing; and it takes an empty
+// file for a new environment. Pages that a transaction gave back before it committed are
+// never written, so that a sound file could be short, too: that is why commit() makes the
+// file long enough first (with a hole). Whatever is shorter has been truncated.
+Result<void> check_length(MDB_env* env, const std::string& directory) {
+  VARVE_TRY_ASSIGN(const auto length, file_length(env));
+  if (length.bytes < length.pages * length.page_bytes) return truncated(directory);
   return {};
 }
 
@@ -154,7 +171,14 @@ Result<WriteTxn> WriteTxn::begin(const Env& env) {
   MDB_txn* txn = nullptr;
   const int rc = mdb_txn_begin(env.raw(), nullptr, 0, &txn);
   if (rc != 0) return error_from_lmdb(rc, "begin writing");
-  return WriteTxn(env, txn);
+  WriteTxn begun(env, txn);
+  // What the last commit made too long is cut here, where no other writer can be.
+  VARVE_TRY_ASSIGN(const auto length, file_length(env.raw()));
+  const auto used = length.pages * length.page_bytes;
+  if (length.bytes > used && ftruncate(length.fd, static_cast<off_t>(used)) != 0) {
+    return error_from_lmdb(errno, "shorten the file");
+  }
+  return begun;
 }
 
 Result<void> WriteTxn::put(TableIndex table, std::string_view key, std::string_view value) {
@@ -162,6 +186,7 @@ Result<void> WriteTxn::put(TableIndex table, std::string_view key, std::string_v
   MDB_val v{value.size() + kChecksumBytes, nullptr};
   const auto sum = checksum(key, value);  // Before the put: `value` may lie in the map.
   const std::string copy(value);
+  pages_touched_ += 8 + 2 * (value.size() >> 12);
   const int rc = mdb_put(txn_, env_->table(table), &k, &v, MDB_RESERVE);
   if (rc != 0) return error_from_lmdb(rc, "write");
   auto* out = static_cast<std::byte*>(v.mv_data);
@@ -172,12 +197,18 @@ Result<void> WriteTxn::put(TableIndex table, std::string_view key, std::string_v
 
 Result<void> WriteTxn::erase(TableIndex table, std::string_view key) {
   MDB_val k = to_val(key);
+  pages_touched_ += 8;
   const int rc = mdb_del(txn_, env_->table(table), &k, nullptr);
   if (rc != 0 && rc != MDB_NOTFOUND) return error_from_lmdb(rc, "erase");
   return {};
 }
 
 Result<void> WriteTxn::commit() {
+  VARVE_TRY_ASSIGN(const auto before, file_length(env_->raw()));
+  const auto enough = (before.pages + pages_touched_) * before.page_bytes;
+  if (before.bytes < enough && ftruncate(before.fd, static_cast<off_t>(enough)) != 0) {
+    return error_from_lmdb(errno, "lengthen the file");
+  }
   const int rc = mdb_txn_commit(std::exchange(txn_, nullptr));
   if (rc != 0) return error_from_lmdb(rc, "commit");
   return {};

@@ -101,6 +101,7 @@ class WriteTxn final : public Txn {
 
  private:
   using Txn::Txn;
+  std::uint64_t pages_touched_ = 32;  // An upper bound of the pages that commit() may add.
 };
 
 /// Walks a table in key order.
