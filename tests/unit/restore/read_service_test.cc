@@ -227,13 +227,13 @@ TEST(ReadService, TryReadAnswersFromAreasFramesAndHolesOnly) {
 
 TEST(ReadService, MemoryStaysWithinTheBudget) {
   World world(14);
-  fill_random(world, 400);
+  fill_random(world, 150);
   for (const std::size_t budget : {16 * kMiB, 64 * kMiB}) {
     ReadServiceImpl service({budget, "alacc"});
     std::vector<std::thread> readers;
     for (std::size_t t = 0; t < 6; ++t) {
       readers.emplace_back([&, t] {
-        for (std::size_t i = t * 60; i < world.files.size(); ++i) {
+        for (std::size_t i = t * 20; i < world.files.size(); ++i) {
           expect_whole(service, world, i, 128U << 10);
         }
       });
