@@ -149,6 +149,7 @@ Result<std::unique_ptr<NeighbourIndex>> NeighbourIndex::load(io::FileSystem& fil
     return damaged;
   }
   VARVE_TRY_ASSIGN(auto base_ids, base::IdRuns::decode(runs));
+  if (entries > base_ids.size()) return damaged;  // More than the table has room for.
   auto index = std::make_unique<NeighbourIndex>(std::move(base_ids), own);
   for (std::uint64_t i = 0; i < entries; ++i) {
     Slot slot;

@@ -49,6 +49,7 @@ Result<void> IngestPipeline::append(const StreamPtr& stream, std::span<const std
   const std::lock_guard lock(input_mutex_);
   VARVE_ASSERT(!stream->finished_);
   VARVE_TRY(resume());
+  if (idle_bytes_ > kIdleBytesMax) VARVE_TRY(trim_idle(nullptr));
   VARVE_TRY(load_spilled(*stream));
   unlist_idle(*stream);
   while (!data.empty()) {
@@ -61,7 +62,8 @@ Result<void> IngestPipeline::append(const StreamPtr& stream, std::span<const std
     if (stream->used_ >= kBatchBytes) VARVE_TRY(cut(stream, false));
   }
   list_idle(stream);
-  trim_idle(stream);
+  // What was taken stays taken: an error here is told by the next call, which takes nothing.
+  static_cast<void>(trim_idle(stream));
   return {};
 }
 
@@ -87,9 +89,9 @@ Result<void> IngestPipeline::append_hole(const StreamPtr& stream, std::uint64_t 
 
 Result<void> IngestPipeline::finish(const StreamPtr& stream) {
   const std::lock_guard lock(input_mutex_);
-  stream->finished_ = true;
   unlist_idle(*stream);
   VARVE_TRY(load_spilled(*stream));
+  stream->finished_ = true;
   return cut(stream, true);
 }
 
@@ -135,6 +137,9 @@ Result<Content> IngestPipeline::snapshot(const StreamPtr& stream) {
 }
 
 std::optional<format::Recipe> IngestPipeline::take_finished(const StreamPtr& stream) {
+  const std::lock_guard lock(input_mutex_);
+  // Not finished where finish() could not read back what was spilled.
+  if (!stream->finished_) return std::nullopt;
   const std::lock_guard commit(commit_mutex_);
   if (stream->pieces_in_flight_ != 0) return std::nullopt;
   return std::move(stream->recipe_);
@@ -162,7 +167,7 @@ Result<void> IngestPipeline::status() {
 void IngestPipeline::reserve(IngestStream& stream, std::size_t bytes) {
   if (stream.buffer_.capacity >= bytes) return;
   auto larger = take_buffer(bytes);
-  std::memcpy(larger.data.get(), stream.buffer_.data.get(), stream.used_);
+  if (stream.used_ != 0) std::memcpy(larger.data.get(), stream.buffer_.data.get(), stream.used_);
   give_back(std::exchange(stream.buffer_, std::move(larger)));
 }
 
@@ -214,7 +219,7 @@ Result<void> IngestPipeline::load_spilled(IngestStream& stream) {
 
 // Cuts the longest idle streams, and spills their tails, until the bound holds. A tail that
 // cannot be spilled stays in memory: its bytes were taken, and must not be lost.
-void IngestPipeline::trim_idle(const StreamPtr& keep) {
+Result<void> IngestPipeline::trim_idle(const StreamPtr& keep) {
   while (idle_bytes_ > kIdleBytesMax && idle_.front() != keep) {
     const StreamPtr stream = idle_.front();
     unlist_idle(*stream);
@@ -224,14 +229,17 @@ void IngestPipeline::trim_idle(const StreamPtr& keep) {
       if (slot) {
         stream->spilled_ = *slot;
         stream->used_ = 0;
+      } else {
+        done = std::move(slot).error();
       }
     }
-    if (stream->used_ != 0) {
+    if (!done) {
       list_idle(stream);
-      return;
+      return done;
     }
     give_back(std::exchange(stream->buffer_, {}));
   }
+  return {};
 }
 
 // Cuts what can be cut (or everything) and sends it on; the rest stays as the tail.

@@ -130,7 +130,8 @@ class IngestPipeline {
   void reserve(IngestStream& stream, std::size_t bytes);
   [[nodiscard]] Result<void> cut(const StreamPtr& stream, bool all);
   [[nodiscard]] Result<void> load_spilled(IngestStream& stream);
-  void trim_idle(const StreamPtr& keep);
+  /// The error of spilling, where that keeps the bound from holding.
+  Result<void> trim_idle(const StreamPtr& keep);
   void list_idle(const StreamPtr& stream);
   void unlist_idle(IngestStream& stream);
   void share(const StreamPtr& stream, std::size_t cut_from, const std::vector<Piece>& pieces);

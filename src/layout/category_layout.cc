@@ -51,12 +51,17 @@ Result<void> CategoryLayout::start_writer() {
         }
         return true;
       }));
+  {
+    const std::lock_guard lock(mutex_);
+    writer.next_container = std::max(writer.next_container, containers_used_);
+  }
   VARVE_TRY_ASSIGN(const auto names, files_.list(writer.directory));
   for (const auto& name : names) {
     if (name > store::segment_name(writer.segment)) {
       VARVE_TRY(files_.remove(writer.directory + "/" + name));
     }
   }
+  reader_.forget_files();
   const auto newest = writer.directory + "/" + store::segment_name(writer.segment);
   VARVE_TRY_ASSIGN(const bool present, files_.exists(newest));
   if (present) {
@@ -70,7 +75,10 @@ Result<void> CategoryLayout::start_writer() {
 }
 
 Result<void> CategoryLayout::begin_version(VersionNumber number) {
-  if (!writer_) VARVE_TRY(start_writer());
+  {
+    const std::lock_guard alone(writer_mutex_);
+    if (!writer_) VARVE_TRY(start_writer());
+  }
   std::uint32_t next = 0;
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   const auto after =
@@ -79,14 +87,18 @@ Result<void> CategoryLayout::begin_version(VersionNumber number) {
                    catalog::find_last_location_before(txn, options_.series, after));
   if (last && last->first.birth() == number) next = last->first.ordinal() + last->count;
   const std::lock_guard lock(mutex_);
+  // Where an earlier attempt to open the version failed, chunks that it placed may still be
+  // on their way: their ids must not be given again.
+  next_ordinal_ = number == number_ ? std::max(next, next_ordinal_) : next;
   number_ = number;
-  next_ordinal_ = next;
   placed_raw_ = 0;
   return {};
 }
 
 Result<ChunkId> CategoryLayout::place(const Fingerprint& fingerprint,
                                       std::span<const std::byte> raw) {
+  const std::shared_lock use(writer_mutex_);
+  if (!writer_) return Error(ErrorCode::kInvalid, "no version is begun", EINVAL);
   ChunkId id;
   {
     const std::lock_guard lock(mutex_);
@@ -106,11 +118,13 @@ Result<ChunkId> CategoryLayout::place(const Fingerprint& fingerprint,
 }
 
 std::optional<std::vector<std::byte>> CategoryLayout::read_unwritten(ChunkId id) {
+  const std::shared_lock use(writer_mutex_);
   if (!writer_) return std::nullopt;
   return writer_->read_unwritten(id);
 }
 
 Result<void> CategoryLayout::flush() {
+  const std::shared_lock use(writer_mutex_);
   if (!writer_) return {};
   return writer_->flush();
 }
@@ -125,10 +139,12 @@ void CategoryLayout::on_written(store::WrittenContainer written) {
     index += run.count;
   }
   new_containers_[written.record.number] = written.record;
+  containers_used_ = std::max(containers_used_, written.record.number + 1);
 }
 
 Result<void> CategoryLayout::sync() {
   const std::lock_guard one(sync_mutex_);
+  const std::shared_lock use(writer_mutex_);
   if (!writer_) return {};
   VARVE_TRY(writer_->flush());
   std::map<std::uint64_t, LocationRun> locations;
@@ -164,11 +180,17 @@ Result<void> CategoryLayout::on_seal(VersionNumber /*number*/, const base::IdRun
 // segments; nobody else refers to it. The records go first, then the space (O7).
 Result<void> CategoryLayout::on_delete(VersionNumber number) {
   const std::lock_guard one(sync_mutex_);
+  const std::lock_guard alone(writer_mutex_);
   writer_.reset();
   {
     const std::lock_guard lock(mutex_);
     new_locations_.clear();
     new_containers_.clear();
+  }
+  {
+    const std::lock_guard lock(heads_mutex_);
+    heads_.clear();
+    head_of_.clear();
   }
   std::vector<catalog::LocationRecord> gone;
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
@@ -190,6 +212,7 @@ Result<void> CategoryLayout::on_delete(VersionNumber number) {
 }
 
 PlacedBytes CategoryLayout::placed() const {
+  const std::shared_lock use(writer_mutex_);
   const std::lock_guard lock(mutex_);
   return {placed_raw_, writer_ ? writer_->stored_bytes() : 0};
 }

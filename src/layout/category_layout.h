@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -30,7 +31,7 @@ struct CategoryLayoutOptions {
   int zstd_level = 1;
 };
 
-/// Thread-safe. Lock order: sync_mutex_, then mutex_.
+/// Thread-safe. Lock order: sync_mutex_, writer_mutex_, mutex_.
 class CategoryLayout final : public Layout {
  public:
   /// `compressors` may be null if read-only. Everything must outlive the layout.
@@ -60,6 +61,7 @@ class CategoryLayout final : public Layout {
  private:
   CategoryLayout(const meta::Env& catalog, io::FileSystem& files, base::ThreadPool* compressors,
                  CategoryLayoutOptions options);
+  /// With writer_mutex_ held alone.
   [[nodiscard]] Result<void> start_writer();
   void on_written(store::WrittenContainer written);
   [[nodiscard]] Result<store::ContainerRecord> record(std::uint32_t container);
@@ -77,6 +79,8 @@ class CategoryLayout final : public Layout {
   VersionNumber number_{};
   std::uint32_t next_ordinal_ = 0;
   std::uint64_t placed_raw_ = 0;
+  // Numbers of containers below were used since the start, maybe for what is gone by now.
+  std::uint32_t containers_used_ = 0;
   // Written, but not yet in the catalog.
   std::map<std::uint64_t, LocationRun> new_locations_;
   std::unordered_map<std::uint32_t, store::ContainerRecord> new_containers_;
@@ -86,6 +90,8 @@ class CategoryLayout final : public Layout {
   Heads heads_;  // Most recently used first.
   std::unordered_map<std::uint32_t, Heads::iterator> head_of_;
 
+  // Held shared by who uses the writer, alone by who replaces it.
+  mutable std::shared_mutex writer_mutex_;
   std::unique_ptr<store::ContainerWriter> writer_;  // Last: its thread calls on_written().
 };
 

@@ -137,6 +137,7 @@ RepositoryImpl::~RepositoryImpl() {
     if (state->open) state->open->stop();
     state->open.reset();
   }
+  read_service_.reset();  // Its threads may still read through the layouts.
 }
 
 Result<void> RepositoryImpl::close() {
@@ -228,6 +229,11 @@ Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
   for (const auto& other : all) {
     if (other.name == name) return Error(ErrorCode::kExists, "the series is there", EEXIST);
     id = std::max(id, static_cast<std::uint32_t>(other.id) + 1);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    id = std::max(id, next_series_);
+    next_series_ = id + 1;
   }
   record.id = static_cast<SeriesId>(id);
   record.name = name;

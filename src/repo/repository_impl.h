@@ -88,6 +88,8 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> check_new_name(SeriesId series, std::string_view name);
 
   // With the series' mutex held:
+  [[nodiscard]] Result<void> drop_leftovers(SeriesState& state,
+                                            const catalog::VersionRecord& record);
   [[nodiscard]] Result<void> resume(SeriesState& state, const catalog::VersionRecord& record);
   [[nodiscard]] Result<std::shared_ptr<index::NeighbourIndex>> load_index(
       SeriesState& state, const catalog::VersionRecord& record);
@@ -114,6 +116,7 @@ class RepositoryImpl final : public Repository {
 
   std::mutex mutex_;
   std::map<SeriesId, std::unique_ptr<SeriesState>> states_;
+  std::uint32_t next_series_ = 1;  // States of removed series stay, so ids are not reused.
 };
 
 }  // namespace varve::repo

@@ -88,9 +88,9 @@ Result<void> RepositoryImpl::check_new_name(SeriesId series, std::string_view na
 Result<VersionInfo> RepositoryImpl::open_version(SeriesId series, std::string_view name,
                                                  const NewFile& root) {
   VARVE_TRY(check_writable());
-  VARVE_TRY(check_new_name(series, name));
   VARVE_TRY_ASSIGN(auto* memory, state(series));
   const std::lock_guard lock(memory->mutex);
+  VARVE_TRY(check_new_name(series, name));
   std::vector<catalog::VersionRecord> records;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
@@ -123,10 +123,31 @@ Result<VersionInfo> RepositoryImpl::open_version(SeriesId series, std::string_vi
   return version_info(record, owner.name);
 }
 
+// A crash can come between the commit that abandons a version and the one that frees its
+// chunks; the numbers from the newest sealed version to this one's are all abandoned ones.
+Result<void> RepositoryImpl::drop_leftovers(SeriesState& memory,
+                                            const catalog::VersionRecord& record) {
+  while (true) {
+    std::optional<catalog::LocationRecord> last;
+    {
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+      VARVE_TRY_ASSIGN(last, catalog::find_last_location_before(
+                                 txn, record.series, ChunkId::make(record.number, 0)));
+      if (!last) return {};
+      VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, record.series));
+      for (const auto& other : records) {
+        if (other.state == VersionState::kSealed && other.number >= last->first.birth()) return {};
+      }
+    }
+    VARVE_TRY(memory.layout->on_delete(last->first.birth()));
+  }
+}
+
 // Brings an open version into memory, if it is not there.
 Result<void> RepositoryImpl::resume(SeriesState& memory, const catalog::VersionRecord& record) {
   if (memory.open) return {};
   VARVE_TRY_ASSIGN(const auto owner, series_record(record.series));
+  VARVE_TRY(drop_leftovers(memory, record));
   VARVE_TRY(memory.layout->begin_version(record.number));
   VARVE_TRY_ASSIGN(auto index, load_index(memory, record));
   version::OpenVersionParts parts;

@@ -181,6 +181,7 @@ void ContainerWriter::work() {
     work_ready_.wait(lock, [&] { return frame_ready() || flush_due() || stopping_; });
     if (flush_due()) {
       write_container(lock);
+      if (!head_.frames.empty()) return;  // Stopped in the error state.
       continue;
     }
     if (frame_ready()) {

@@ -76,6 +76,11 @@ Result<std::shared_ptr<io::File>> SegmentReader::file(std::uint32_t segment) {
   return shared;
 }
 
+void SegmentReader::forget_files() {
+  const std::lock_guard lock(mutex_);
+  open_.clear();
+}
+
 Result<format::ContainerHead> SegmentReader::read_head(SeriesId series,
                                                        const ContainerRecord& record) {
   std::vector<std::byte> bytes(record.head_bytes);

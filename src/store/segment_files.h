@@ -54,6 +54,8 @@ class SegmentReader {
                                        std::span<std::byte> out);
   /// kCorrupt if the zeros that pad the container are missing or not zero.
   [[nodiscard]] Result<void> verify_padding(const ContainerRecord& record);
+  /// Closes the files; those of the same names may be others from now on.
+  void forget_files();
   /// The path of a container's file and its offset, for messages.
   [[nodiscard]] std::string describe(const ContainerRecord& record) const;
 

@@ -61,14 +61,17 @@ std::optional<std::size_t> ContentReader::read_from_memory(const format::Recipe&
 Result<std::size_t> ContentReader::read(const std::shared_ptr<const format::Recipe>& recipe,
                                         std::uint64_t offset, std::span<std::byte> out) {
   if (const auto got = read_from_memory(*recipe, offset, out)) return *got;
-  VARVE_TRY(layout_.flush());
+  // What is on disk already can be read also while the disk is full.
+  auto flushed = layout_.flush();
   restore::ReadableFile file;
   file.version_key = version_key_;
   file.content.recipe = recipe;
   file.source = &layout_;
   file.future = [] { return std::make_unique<NoFuture>(); };
   VARVE_TRY_ASSIGN(const auto handle, service_.open(std::move(file)));
-  return handle->read(offset, out);
+  auto got = handle->read(offset, out);
+  if (!got && !flushed) return std::move(flushed).error();
+  return got;
 }
 
 Result<std::vector<std::byte>> ContentReader::chunk(ChunkId id) {

@@ -29,7 +29,7 @@ Result<OpenInode*> OpenTree::get(Ino ino) {
   if (const auto it = inodes_.find(ino); it != inodes_.end()) return it->second.get();
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
   VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kInodes, meta::ino_key(ino)));
-  if (!value || dirty_.contains(ino)) {
+  if (!value || dirty_.contains(ino) || removing_.contains(ino)) {
     return Error(ErrorCode::kStale, "the file was removed", ESTALE);
   }
   VARVE_TRY_ASSIGN(auto inode, decode_open_inode(ino, *value));
@@ -143,6 +143,7 @@ Result<OpenTree::Changes> OpenTree::take_changes(
     }
   }
   for (const auto& [ino, removed] : dirty_) {
+    if (removed) removing_.insert(ino);
     const auto it = inodes_.find(ino);
     if (it == inodes_.end()) continue;
     it->second->dirty = false;
@@ -183,6 +184,7 @@ Result<void> OpenTree::commit(const Changes& changes) const {
 }
 
 void OpenTree::settle(const Changes& changes) {
+  removing_.clear();
   for (const auto& name : changes.names) {
     const auto it = names_.find(name.key);
     if (it != names_.end() && it->second.sequence == name.sequence) names_.erase(it);
@@ -195,6 +197,7 @@ void OpenTree::settle(const Changes& changes) {
 }
 
 void OpenTree::restore(const Changes& changes) {
+  removing_.clear();
   for (const auto& record : changes.records) {
     const auto it = inodes_.find(record.ino);
     if (!record.bytes) {

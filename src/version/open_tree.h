@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -95,6 +96,7 @@ class OpenTree {
   const meta::Env& overlay_;
   std::unordered_map<Ino, std::unique_ptr<OpenInode>> inodes_;
   std::unordered_map<Ino, bool> dirty_;  // True: the record is to be removed.
+  std::unordered_set<Ino> removing_;     // Being removed by the checkpoint under way.
   std::map<std::string, NameChange, std::less<>> names_;
   std::uint64_t sequence_ = 0;
   std::size_t evict_at_ = kInodesCached;

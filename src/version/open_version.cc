@@ -94,13 +94,17 @@ Result<void> OpenVersion::recover(const NewFile& root) {
       staging_generation_ = std::max(staging_generation_, generation);
       auto inode = tree_.get(ino);
       if (inode && (*inode)->staging == generation && generation != 0) {
+        // Bytes beyond the recorded size are of no known time: they must not come back when
+        // the file grows.
+        VARVE_TRY(open_staging(**inode));
+        VARVE_TRY((*inode)->staging_file->truncate((*inode)->size));
         staged_.push_back(ino);
       } else {
         VARVE_TRY(parts_.files->remove(files_directory_ + "/" + name));
       }
     }
   }
-  return checkpoint();
+  return checkpoint(Extent::kAll);
 }
 
 OpenVersion::~OpenVersion() { stop(); }

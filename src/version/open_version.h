@@ -34,7 +34,8 @@ struct OpenVersionParts {
   std::uint32_t checkpoint_interval_ms = 4000;
 };
 
-/// Thread-safe. Lock order: checkpoint_mutex_, then mutex_, then the pipeline's.
+/// Thread-safe. Lock order: ingest_mutex_ or checkpoint_mutex_, then mutex_, then the
+/// pipeline's.
 ///
 /// A checkpoint makes everything durable that was done before it: chunks first, then the
 /// catalog's locations, then the overlay (docs/ORDERING.md O1, O2).
@@ -69,7 +70,7 @@ class OpenVersion final : public VersionWriter,
                                        XattrMode mode) override;
   [[nodiscard]] Result<void> remove_xattr(Ino ino, std::string_view name) override;
   [[nodiscard]] Result<std::unique_ptr<OpenFile>> open(Ino ino, bool for_writing) override;
-  [[nodiscard]] Result<void> sync() override { return checkpoint(); }
+  [[nodiscard]] Result<void> sync() override { return checkpoint(Extent::kAll); }
   [[nodiscard]] std::size_t writers() const override { return writers_; }
 
   void rename_to(std::string name);
@@ -124,8 +125,12 @@ class OpenVersion final : public VersionWriter,
   [[nodiscard]] Result<std::uint64_t> seek(Ino ino, std::uint64_t offset, bool data);
 
   // Checkpoints and background work. open_version_checkpoint.cc.
-  [[nodiscard]] Result<void> checkpoint();
-  [[nodiscard]] Result<OpenTree::Changes::Record> encode(OpenInode& inode);
+  /// Whether a checkpoint waits for the chunks of files that are being written meanwhile.
+  enum class Extent : std::uint8_t { kAtRest, kAll };
+  [[nodiscard]] Result<void> checkpoint(Extent extent);
+  [[nodiscard]] Result<OpenTree::Changes::Record> encode(OpenInode& inode, Extent extent);
+  [[nodiscard]] Result<bool> feed_staged(const ingest::IngestPipeline::StreamPtr& stream,
+                                         io::File& file, std::uint64_t size);
   [[nodiscard]] Result<void> ingest_staged(Ino ino);
   [[nodiscard]] Result<void> ingest_all_staged();
   void background();
@@ -138,6 +143,7 @@ class OpenVersion final : public VersionWriter,
   ingest::IngestPipeline pipeline_;
   ContentReader reader_;
 
+  std::mutex ingest_mutex_;  // One thread ingests staged files; sealing waits for it.
   std::mutex checkpoint_mutex_;
   mutable std::mutex mutex_;
   VersionInfo info_;

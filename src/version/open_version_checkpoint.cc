@@ -13,13 +13,17 @@ constexpr std::size_t kCopyBytes = 1U << 20;
 }  // namespace
 
 // The record holds what has its place by now: of a file being written, the part before the
-// chunks in flight, with the uncut rest beside it where nothing is in flight.
-Result<OpenTree::Changes::Record> OpenVersion::encode(OpenInode& inode) {
+// chunks in flight, with the uncut rest beside it where nothing is in flight. For fsync(2)
+// the file is waited for: another file's bytes may have pushed its chunks on their way.
+Result<OpenTree::Changes::Record> OpenVersion::encode(OpenInode& inode, Extent extent) {
   OpenTree::Changes::Record record;
   record.ino = inode.ino;
   absorb(inode);
   if (inode.stream) {
     VARVE_TRY_ASSIGN(auto content, pipeline_.snapshot(inode.stream));
+    if (extent == Extent::kAll && content.bytes() != inode.size) {
+      VARVE_TRY_ASSIGN(content, pipeline_.settle(inode.stream));
+    }
     record.bytes = encode_open_inode(inode, content.recipe);
     record.tail = std::move(content.tail);
   } else {
@@ -29,7 +33,7 @@ Result<OpenTree::Changes::Record> OpenVersion::encode(OpenInode& inode) {
   return record;
 }
 
-Result<void> OpenVersion::checkpoint() {
+Result<void> OpenVersion::checkpoint(Extent extent) {
   const std::lock_guard one(checkpoint_mutex_);
   VARVE_TRY(pipeline_.drain());
   OpenTree::Changes changes;
@@ -41,11 +45,15 @@ Result<void> OpenVersion::checkpoint() {
     for (const Ino ino : finishing_) {
       auto inode = tree_.get(ino);
       if (!inode) continue;
+      const auto& stream = (*inode)->stream;
+      // Again, in case what was spilled could not be read back at the first time.
+      if (stream && (*inode)->stream_finished) VARVE_TRY(pipeline_.finish(stream));
       absorb(**inode);
-      if ((*inode)->stream) still_finishing.push_back(ino);
+      if (stream) still_finishing.push_back(ino);
     }
     finishing_ = std::move(still_finishing);
-    VARVE_TRY_ASSIGN(changes, tree_.take_changes([&](OpenInode& inode) { return encode(inode); }));
+    VARVE_TRY_ASSIGN(changes, tree_.take_changes(
+                                  [&](OpenInode& inode) { return encode(inode, extent); }));
     // A stream with chunks in flight must be recorded again once they have their place.
     for (const auto& record : changes.records) {
       auto inode = record.bytes ? tree_.get(record.ino) : Result<OpenInode*>(nullptr);
@@ -89,7 +97,34 @@ Result<void> OpenVersion::relieve() {
       return {};
     }
   }
-  return checkpoint();
+  return checkpoint(Extent::kAtRest);
+}
+
+// False if the file was truncated in the meantime.
+Result<bool> OpenVersion::feed_staged(const ingest::IngestPipeline::StreamPtr& stream,
+                                      io::File& file, std::uint64_t size) {
+  std::vector<std::byte> buffer(kCopyBytes);
+  for (std::uint64_t at = 0; at < size;) {
+    const auto data = file.seek_data(at);
+    if (!data && data.error().code() != ErrorCode::kNotFound) return data.error();
+    const std::uint64_t from = data ? std::min(*data, size) : size;
+    VARVE_TRY(pipeline_.append_hole(stream, from - at));
+    at = from;
+    if (at == size) break;
+    VARVE_TRY_ASSIGN(const std::uint64_t hole, file.seek_hole(at));
+    const std::uint64_t end = std::min(hole, size);
+    while (at < end) {
+      const std::span<std::byte> part(buffer.data(),
+                                      std::min<std::uint64_t>(buffer.size(), end - at));
+      VARVE_TRY_ASSIGN(const std::size_t got, file.read_at(at, part));
+      if (got == 0) return false;
+      VARVE_TRY(pipeline_.append(stream, part.first(got)));
+      at += got;
+    }
+  }
+  VARVE_TRY(pipeline_.finish(stream));
+  VARVE_TRY(pipeline_.drain());
+  return true;
 }
 
 // Cuts a staged file that nobody writes any more into chunks. If somebody changed it in the
@@ -110,27 +145,12 @@ Result<void> OpenVersion::ingest_staged(Ino ino) {
                                               io::OpenMode::kReadWrite));
   }
   const auto stream = pipeline_.start({});
-  std::vector<std::byte> buffer(kCopyBytes);
-  for (std::uint64_t at = 0; at < size;) {
-    const auto data = file->seek_data(at);
-    if (!data && data.error().code() != ErrorCode::kNotFound) return data.error();
-    const std::uint64_t from = data ? std::min(*data, size) : size;
-    VARVE_TRY(pipeline_.append_hole(stream, from - at));
-    at = from;
-    if (at == size) break;
-    VARVE_TRY_ASSIGN(const std::uint64_t hole, file->seek_hole(at));
-    const std::uint64_t end = std::min(hole, size);
-    while (at < end) {
-      const std::span<std::byte> part(buffer.data(),
-                                      std::min<std::uint64_t>(buffer.size(), end - at));
-      VARVE_TRY_ASSIGN(const std::size_t got, file->read_at(at, part));
-      if (got == 0) return {};  // Truncated in the meantime.
-      VARVE_TRY(pipeline_.append(stream, part.first(got)));
-      at += got;
-    }
+  auto fed = feed_staged(stream, *file, size);
+  if (!fed || !*fed) {
+    pipeline_.discard(stream);
+    if (!fed) return std::move(fed).error();
+    return {};
   }
-  VARVE_TRY(pipeline_.finish(stream));
-  VARVE_TRY(pipeline_.drain());
   const std::lock_guard lock(mutex_);
   const auto found = tree_.get(ino);
   if (!found) return {};
@@ -151,11 +171,12 @@ Result<void> OpenVersion::ingest_staged(Ino ino) {
 }
 
 Result<void> OpenVersion::ingest_all_staged() {
+  const std::lock_guard one(ingest_mutex_);
   while (true) {
     Ino ino = 0;
     {
       const std::lock_guard lock(mutex_);
-      if (staged_.empty()) return {};
+      if (staged_.empty() || stopping_) return {};
       ino = staged_.front();
       staged_.pop_front();
     }
@@ -177,7 +198,7 @@ void OpenVersion::background() {
     if (stopping_) return;
     lock.unlock();
     auto done = ingest_all_staged();
-    if (done && std::chrono::steady_clock::now() >= next) done = checkpoint();
+    if (done && std::chrono::steady_clock::now() >= next) done = checkpoint(Extent::kAtRest);
     if (!done) {
       base::log(base::LogLevel::kError, "open version: " + done.error().message());
       next = std::chrono::steady_clock::now() + interval;
@@ -204,7 +225,7 @@ Result<void> OpenVersion::freeze() {
   }
   const auto rest = [&]() -> Result<void> {
     VARVE_TRY(ingest_all_staged());
-    return checkpoint();
+    return checkpoint(Extent::kAll);
   };
   auto rested = rest();
   if (!rested) thaw();

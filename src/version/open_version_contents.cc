@@ -302,6 +302,8 @@ Result<void> OpenVersionFile::flush() {
   return version_->pipeline_.status();
 }
 
-Result<void> OpenVersionFile::sync() { return version_->checkpoint(); }
+Result<void> OpenVersionFile::sync() {
+  return version_->checkpoint(OpenVersion::Extent::kAll);
+}
 
 }  // namespace varve::version

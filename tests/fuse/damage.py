@@ -200,8 +200,8 @@ def test_catalog():
 
 def main():
     test_containers()
-    test_truncation()
     test_catalog()
+    test_truncation()
 
 
 if __name__ == "__main__":
