@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Repositories in folders that go with the test, and short ways to use them.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/coding.h"
+#include "varve/repository.h"
+
+namespace varve::test {
+
+class TempDirectory {
+ public:
+  TempDirectory() : path_(testing::TempDir() + "/varve-test-XXXXXX") {
+    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+  }
+  TempDirectory(const TempDirectory&) = delete;
+  TempDirectory& operator=(const TempDirectory&) = delete;
+  ~TempDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// The value; an error ends the test.
+template <typename T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message());
+  return std::move(*result);
+}
+inline void must(Result<void> result) {
+  if (!result) throw std::runtime_error(result.error().message());
+}
+
+/// The error's code; a success ends the test.
+template <typename T>
+ErrorCode code_of(const Result<T>& result) {
+  if (result) throw std::runtime_error("an error was expected");
+  return result.error().code();
+}
+
+/// Bytes that do not repeat and do not compress.
+inline std::string noise(std::size_t bytes, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::string out(bytes, '\0');
+  for (auto& c : out) c = static_cast<char>(random());
+  return out;
+}
+
+inline RepositoryParameters small_chunks(Codec codec) {
+  RepositoryParameters parameters;
+  parameters.chunk_bytes_min = 1024;
+  parameters.chunk_bytes_avg = 4096;
+  parameters.chunk_bytes_max = 16384;
+  parameters.codec = codec;
+  return parameters;
+}
+
+/// Background checkpoints would only come after an hour: tests say when.
+inline OpenOptions quiet_options() {
+  OpenOptions options;
+  options.checkpoint_interval_ms = 3600 * 1000;
+  options.ingest_threads = 2;
+  return options;
+}
+
+inline std::unique_ptr<Repository> reopen(const std::string& path,
+                                          OpenOptions options = quiet_options()) {
+  return must(Repository::open(path, options));
+}
+
+inline NewFile regular_file(std::uint32_t permissions = 0644) {
+  NewFile file;
+  file.mode = S_IFREG | permissions;
+  return file;
+}
+inline NewFile folder(std::uint32_t permissions = 0755) {
+  NewFile file;
+  file.mode = S_IFDIR | permissions;
+  return file;
+}
+
+inline Ino write_file(VersionWriter& version, Ino parent, std::string_view name,
+                      std::string_view bytes) {
+  const auto entry = must(version.create(parent, name, regular_file()));
+  const auto file = must(version.open(entry.ino, true));
+  constexpr std::size_t kPiece = 100000;
+  for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
+    must(file->write(at, base::as_bytes(bytes.substr(at, kPiece))));
+  }
+  return entry.ino;
+}
+
+/// What `read` gives of a file with `size` bytes, asked for one byte more.
+template <typename File>
+std::string read_all(File& file, std::uint64_t size) {
+  std::string out(size + 1, '\0');
+  const auto got = must(file.read(0, std::as_writable_bytes(std::span(out.data(), out.size()))));
+  out.resize(got);
+  return out;
+}
+
+inline std::string read_open(VersionWriter& version, Ino ino) {
+  const auto size = must(version.get(ino)).attributes.size;
+  const auto file = must(version.open(ino, false));
+  return read_all(*file, size);
+}
+
+inline Rank find(VersionReader& version, std::string_view path) {
+  Rank at = 0;
+  while (!path.empty()) {
+    const auto slash = std::min(path.find('/'), path.size());
+    at = must(version.lookup(at, path.substr(0, slash))).rank;
+    path.remove_prefix(std::min(slash + 1, path.size()));
+  }
+  return at;
+}
+
+inline std::string read_sealed(VersionReader& version, std::string_view path) {
+  const Rank rank = find(version, path);
+  const auto file = must(version.open(rank));
+  return read_all(*file, must(version.get(rank)).attributes.size);
+}
+
+/// The repository as a crash at this moment would leave it.
+inline void copy_crashed(const std::string& from, const std::string& to) {
+  std::filesystem::remove_all(to);
+  std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
+}
+
+}  // namespace varve::test

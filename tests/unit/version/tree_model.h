@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tree of a version should be, kept in plain maps and strings.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "varve/repository.h"
+#include "varve/version_reader.h"
+#include "varve/version_writer.h"
+
+namespace varve::test {
+
+struct Node;
+using NodePtr = std::shared_ptr<Node>;
+
+struct Node {
+  Ino ino = 0;
+  std::uint32_t mode = 0;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint64_t rdev = 0;
+  std::uint32_t nlink = 1;
+  std::optional<Timestamp> mtime;  ///< Known only where it was set and nothing came after.
+  std::string target;
+  std::string content;
+  std::map<std::string, std::string> xattrs;
+  std::map<std::string, NodePtr> children;
+  Node* parent = nullptr;  ///< Of a directory.
+
+  [[nodiscard]] bool is_directory() const;
+  [[nodiscard]] bool is_regular() const;
+  [[nodiscard]] std::uint32_t subdirectories() const;
+};
+
+/// Adds a gtest failure for each difference between the tree and the model.
+void compare_open(VersionWriter& version, const Node& root);
+void compare_sealed(VersionReader& version, const Node& root);
+/// The same, and that rank_of leads from each inode to an entry of one of its names.
+void compare_ranks(VersionReader& version, const Node& root, const SealOutcome& outcome);
+
+}  // namespace varve::test
