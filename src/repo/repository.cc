@@ -4,6 +4,7 @@
 
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -25,10 +26,10 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
   const auto files = io::make_posix_file_system();
   VARVE_TRY(files->make_directory(path));
   VARVE_TRY_ASSIGN(const auto names, files->list(path));
+  if (std::find(names.begin(), names.end(), "varve.repo") != names.end()) {
+    return Error(ErrorCode::kExists, path + " is a Varve repository already", EEXIST);
+  }
   for (const auto& name : names) {
-    if (name == "varve.repo") {
-      return Error(ErrorCode::kExists, path + " is a Varve repository already", EEXIST);
-    }
     if (name == "lost+found") continue;
     return Error(ErrorCode::kNotEmpty,
                  path + " is not empty; give an empty or a new folder for the repository",
