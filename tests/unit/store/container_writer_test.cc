@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing containers: what was taken can be read, or comes to disk once there is room.
+#include "store/container_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "faulty_file_system.h"
+#include "format/fingerprinter.h"
+#include "io/memory_file_system.h"
+
+namespace varve::store {
+namespace {
+
+constexpr SeriesId kSeries{3};
+constexpr VersionNumber kVersion{7};
+
+std::vector<std::byte> chunk_bytes(std::uint32_t ordinal, bool compressible) {
+  std::mt19937_64 random(ordinal);
+  std::vector<std::byte> out(1 + random() % 16384);
+  for (auto& b : out) b = compressible ? std::byte{0} : static_cast<std::byte>(random());
+  // Also compressible chunks differ.
+  for (std::size_t i = 0; i < std::min<std::size_t>(4, out.size()); ++i) {
+    out[i] = static_cast<std::byte>(ordinal >> (8 * i));
+  }
+  return out;
+}
+
+class ContainerWriterTest : public testing::Test {
+ protected:
+  ContainerWriterTest() : files_(io::make_memory_file_system()), pool_(2, "test") {
+    EXPECT_TRUE(files_.make_directory("/s"));
+    options_.series = kSeries;
+    options_.directory = "/s";
+  }
+
+  void start() {
+    writer_ = std::make_unique<ContainerWriter>(files_, pool_, options_,
+                                                [this](WrittenContainer written) {
+                                                  const std::lock_guard lock(mutex_);
+                                                  written_.push_back(std::move(written));
+                                                });
+  }
+  Result<void> append(std::uint32_t ordinal) {
+    const auto raw = chunk_bytes(ordinal, compressible_);
+    return writer_->append(ChunkId::make(kVersion, ordinal), fingerprinter_.fingerprint(raw), raw);
+  }
+  void append_all(std::uint32_t from, std::uint32_t to) {
+    for (std::uint32_t i = from; i < to; ++i) {
+      const auto done = append(i);
+      ASSERT_TRUE(done) << done.error().message();
+    }
+  }
+
+  // Every chunk of [0, count) is in exactly one container, with its bytes.
+  void expect_on_disk(std::uint32_t count) {
+    SegmentReader reader(files_, "/s");
+    std::map<std::uint32_t, std::vector<std::byte>> found;
+    std::map<std::uint32_t, std::uint64_t> ends;
+    const std::lock_guard lock(mutex_);
+    for (const auto& written : written_) {
+      const auto& record = written.record;
+      EXPECT_EQ(record.offset, ends[record.segment]) << "containers overlap, or leave a gap";
+      ends[record.segment] = record.end();
+      const auto decoded = ContainerRecord::decode(record.number, record.encode());
+      ASSERT_TRUE(decoded);
+      EXPECT_EQ(decoded->end(), record.end());
+      const auto head = reader.read_head(kSeries, record);
+      ASSERT_TRUE(head) << head.error().message();
+      EXPECT_EQ(head->chunks.size(), record.chunks);
+      EXPECT_TRUE(reader.verify_padding(record));
+      EXPECT_LE(record.end() - record.offset, format::kContainerBytesMax);
+      std::uint64_t listed = 0;
+      for (const auto& run : written.ids) listed += run.count;
+      EXPECT_EQ(listed, record.chunks);
+      std::uint64_t raw_bytes = 0;
+      for (const auto bytes : written.run_raw_bytes) raw_bytes += bytes;
+      EXPECT_EQ(raw_bytes, record.raw_bytes);
+      for (const auto& frame : head->frames) {
+        std::vector<std::byte> stored(frame.stored_bytes);
+        std::vector<std::byte> raw(frame.raw_bytes);
+        ASSERT_TRUE(reader.read_data(record, frame.offset, stored));
+        ASSERT_TRUE(format::decode_frame(frame, stored, raw));
+        for (std::uint32_t i = 0; i < frame.chunk_count; ++i) {
+          const auto& chunk = head->chunks[frame.first_chunk + i];
+          const auto bytes = std::span(raw).subspan(chunk.frame_offset, chunk.raw_bytes);
+          EXPECT_TRUE(
+              found.emplace(chunk.id.ordinal(), std::vector(bytes.begin(), bytes.end())).second)
+              << "chunk " << chunk.id.ordinal() << " is stored twice";
+        }
+      }
+    }
+    ASSERT_EQ(found.size(), count);
+    for (const auto& [ordinal, bytes] : found) {
+      ASSERT_TRUE(bytes == chunk_bytes(ordinal, compressible_)) << ordinal;
+    }
+  }
+
+  varve::test::FaultyFileSystem files_;
+  base::ThreadPool pool_;
+  ContainerWriterOptions options_;
+  bool compressible_ = false;
+  format::Fingerprinter fingerprinter_;
+  std::mutex mutex_;
+  std::vector<WrittenContainer> written_;
+  std::unique_ptr<ContainerWriter> writer_;
+};
+
+TEST_F(ContainerWriterTest, FlushedContainersHoldEveryChunkOnce) {
+  start();
+  append_all(0, 2000);
+  ASSERT_TRUE(writer_->flush());
+  expect_on_disk(2000);
+  EXPECT_GT(written_.size(), 3U);
+  ASSERT_TRUE(writer_->flush());  // Nothing is left: no empty container.
+  const auto containers = written_.size();
+  append_all(2000, 2001);
+  ASSERT_TRUE(writer_->sync());
+  EXPECT_EQ(written_.size(), containers + 1);
+  expect_on_disk(2001);
+  EXPECT_EQ(writer_->stored_bytes(), *files_.tree_bytes("/s"));
+}
+
+TEST_F(ContainerWriterTest, ChunkIsReadableFromTheCallOnUntilItIsWritten) {
+  options_.codec = Codec::kZstd;
+  start();
+  append_all(0, 200);
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    const auto bytes = writer_->read_unwritten(ChunkId::make(kVersion, i));
+    const std::lock_guard lock(mutex_);
+    bool written = false;
+    for (const auto& container : written_) {
+      for (const auto& run : container.ids) {
+        written = written || (i >= run.first.ordinal() && i - run.first.ordinal() < run.count);
+      }
+    }
+    ASSERT_TRUE(bytes || written) << i;
+    if (bytes) {
+      ASSERT_TRUE(*bytes == chunk_bytes(i, false)) << i;
+    }
+  }
+  EXPECT_FALSE(writer_->read_unwritten(ChunkId::make(kVersion, 200)));
+  ASSERT_TRUE(writer_->flush());
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    EXPECT_FALSE(writer_->read_unwritten(ChunkId::make(kVersion, i)));
+  }
+}
+
+TEST_F(ContainerWriterTest, FullDiskLosesNothingThatWasTaken) {
+  start();
+  std::uint32_t next = 0;
+  for (int round = 0; round < 3; ++round) {
+    append_all(next, next + 600);
+    next += 600;
+    files_.faults.disk_full = true;
+    const auto flushed = writer_->flush();
+    ASSERT_FALSE(flushed);
+    EXPECT_EQ(flushed.error().code(), ErrorCode::kNoSpace);
+    for (int i = 0; i < 3; ++i) {
+      const auto refused = append(next);
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().code(), ErrorCode::kNoSpace);
+    }
+    EXPECT_TRUE(writer_->read_unwritten(ChunkId::make(kVersion, next - 1)));
+    files_.faults.disk_full = false;
+    append_all(next, next + 1);  // The refused one.
+    ++next;
+  }
+  ASSERT_TRUE(writer_->sync());
+  expect_on_disk(next);
+}
+
+TEST_F(ContainerWriterTest, TornWriteIsWrittenAgain) {
+  start();
+  append_all(0, 100);
+  files_.faults.writes_fail = true;
+  const auto flushed = writer_->flush();
+  ASSERT_FALSE(flushed);
+  EXPECT_EQ(flushed.error().code(), ErrorCode::kIo);
+  files_.faults.writes_fail = false;
+  ASSERT_TRUE(writer_->flush());
+  expect_on_disk(100);
+}
+
+TEST_F(ContainerWriterTest, DestructionOnAFullDiskEnds) {
+  for (int round = 0; round < 3; ++round) {
+    start();
+    append_all(0, 700);
+    files_.faults.disk_full = true;
+    if (round != 1) {
+      EXPECT_FALSE(writer_->flush());
+    }
+    if (round == 2) {
+      EXPECT_FALSE(writer_->sync());
+    }
+    writer_.reset();  // Would spin for ever if it went on trying.
+    files_.faults.disk_full = false;
+  }
+}
+
+TEST_F(ContainerWriterTest, DestructionWithoutFlushingWaitsForTheCompressors) {
+  options_.codec = Codec::kZstd;
+  options_.zstd_level = 15;
+  start();
+  append_all(0, 400);
+  writer_.reset();
+}
+
+TEST_F(ContainerWriterTest, VeryCompressibleChunksDoNotGatherInMemory) {
+  options_.codec = Codec::kZstd;
+  compressible_ = true;
+  start();
+  append_all(0, 12000);  // About 96 MiB raw, which fit into one container when compressed.
+  ASSERT_TRUE(writer_->flush());
+  expect_on_disk(12000);
+  EXPECT_GT(written_.size(), 4U);
+}
+
+TEST_F(ContainerWriterTest, ReopenedWriterGoesOnWhereItIsTold) {
+  start();
+  append_all(0, 300);
+  ASSERT_TRUE(writer_->sync());
+  const auto last = written_.back().record;
+  append_all(300, 900);  // Never recorded, as after a crash.
+  ASSERT_TRUE(writer_->flush());
+  writer_.reset();
+  while (written_.back().record.number != last.number) written_.pop_back();
+  options_.next_container = last.number + 1;
+  options_.segment = last.segment;
+  options_.segment_offset = last.end();
+  start();
+  append_all(300, 500);
+  ASSERT_TRUE(writer_->sync());
+  EXPECT_EQ(written_.back().record.offset +
+                (written_.back().record.end() - written_.back().record.offset),
+            *files_.tree_bytes("/s"));
+  expect_on_disk(500);
+}
+
+TEST_F(ContainerWriterTest, FullSegmentIsFollowedByTheNext) {
+  options_.segment = 4;
+  options_.segment_offset = kSegmentBytesMax - 4096;
+  start();
+  append_all(0, 1200);
+  ASSERT_TRUE(writer_->sync());
+  ASSERT_GE(written_.size(), 2U);
+  EXPECT_EQ(written_[0].record.segment, 4U);
+  EXPECT_EQ(written_[0].record.offset, kSegmentBytesMax - 4096);
+  EXPECT_EQ(written_[1].record.segment, 5U);
+  EXPECT_EQ(written_[1].record.offset, 0U);
+}
+
+TEST_F(ContainerWriterTest, ReadersAndWritersWorkAtTheSameTime) {
+  options_.codec = Codec::kZstd;
+  start();
+  std::thread reading([&] {
+    for (std::uint32_t i = 0; i < 20000; ++i) {
+      const auto bytes = writer_->read_unwritten(ChunkId::make(kVersion, i % 1500));
+      if (bytes) {
+        EXPECT_EQ(bytes->size(), chunk_bytes(i % 1500, false).size());
+      }
+      if (i % 4000 == 0) {
+        EXPECT_TRUE(writer_->sync());
+      }
+    }
+  });
+  append_all(0, 1500);
+  reading.join();
+  ASSERT_TRUE(writer_->flush());
+  expect_on_disk(1500);
+}
+
+TEST(ContainerRecord, ImpossibleValuesAreCorrupt) {
+  ContainerRecord record;
+  record.segment = 1;
+  record.offset = 8192;
+  record.head_bytes = 4096;
+  record.data_bytes = 5000;
+  record.chunks = 3;
+  record.raw_bytes = 9000;
+  EXPECT_EQ(record.end(), 8192U + 4096 + 8192);
+  const auto rejected = [](const std::string& bytes) {
+    const auto decoded = ContainerRecord::decode(1, bytes);
+    return !decoded && decoded.error().code() == ErrorCode::kCorrupt;
+  };
+  ASSERT_TRUE(ContainerRecord::decode(1, record.encode()));
+  EXPECT_TRUE(rejected(""));
+  EXPECT_TRUE(rejected(record.encode() + "x"));
+  EXPECT_TRUE(rejected(record.encode().substr(1)));
+  auto bad = record;
+  bad.head_bytes = 0;
+  EXPECT_TRUE(rejected(bad.encode()));
+  bad = record;
+  bad.data_bytes = format::kContainerBytesMax;
+  EXPECT_TRUE(rejected(bad.encode()));
+  bad = record;
+  bad.raw_bytes = 1ULL << 50;
+  EXPECT_TRUE(rejected(bad.encode()));
+}
+
+TEST_F(ContainerWriterTest, AnotherContainerInItsPlaceIsCorrupt) {
+  start();
+  append_all(0, 10);
+  ASSERT_TRUE(writer_->flush());
+  SegmentReader reader(files_, "/s");
+  auto record = written_[0].record;
+  ASSERT_TRUE(reader.read_head(kSeries, record));
+  EXPECT_EQ(reader.read_head(SeriesId{4}, record).error().code(), ErrorCode::kCorrupt);
+  ++record.number;
+  EXPECT_EQ(reader.read_head(kSeries, record).error().code(), ErrorCode::kCorrupt);
+  --record.number;
+  record.offset = 1 << 20;
+  EXPECT_EQ(reader.read_head(kSeries, record).error().code(), ErrorCode::kCorrupt);
+  record.segment = 9;
+  EXPECT_EQ(reader.read_head(kSeries, record).error().code(), ErrorCode::kNotFound);
+  record = written_[0].record;
+  std::vector<std::byte> out(100);
+  EXPECT_EQ(reader.read_data(record, record.data_bytes - 99, out).error().code(),
+            ErrorCode::kCorrupt);
+}
+
+}  // namespace
+}  // namespace varve::store
