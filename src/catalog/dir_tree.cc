@@ -21,7 +21,7 @@ Error not_found(const char* what) { return {ErrorCode::kNotFound, what, ENOENT};
 TreeWalker::TreeWalker(ObjectReader& objects, const format::DirEntry& root)
     : objects_(objects), root_(root) {}
 
-Result<void> TreeWalker::push(const format::NodeId& id, Rank next_rank, Rank directory) {
+Result<void> TreeWalker::push(format::NodeId id, Rank next_rank, Rank directory) {
   if (stack_.size() >= kDepthMax) {
     return Error(ErrorCode::kCorrupt, "a version's tree is too deep", EIO);
   }
@@ -187,14 +187,14 @@ Result<void> DirBuilder::close_leaf() {
   ref.first_name = leaf_.entries.empty() ? "" : leaf_.entries.front().name;
   ref.entries = static_cast<std::uint32_t>(leaf_.entries.size());
   for (const auto& entry : leaf_.entries) ref.subtree_entries += span_of(entry);
-  VARVE_TRY_ASSIGN(ref.page, objects_.put_page(std::exchange(leaf_, {})));
+  VARVE_TRY_ASSIGN(ref.page, objects_.put_page(std::exchange(leaf_, {}), previous_));
   leaf_bytes_ = 0;
   return add_ref(1, std::move(ref));
 }
 
 Result<void> DirBuilder::add_ref(std::size_t level, format::PageRef ref) {
   if (levels_.size() < level) levels_.resize(level);
-  const std::size_t bytes = ref.first_name.size() + 28;
+  const std::size_t bytes = ref.first_name.size() + 16;
   {
     const Level& here = levels_[level - 1];
     if (!here.page.refs.empty() &&
@@ -216,7 +216,7 @@ Result<void> DirBuilder::close_inner(std::size_t level) {
     ref.entries += below.entries;
     ref.subtree_entries += below.subtree_entries;
   }
-  VARVE_TRY_ASSIGN(ref.page, objects_.put_page(closed.page));
+  VARVE_TRY_ASSIGN(ref.page, objects_.put_page(closed.page, previous_));
   return add_ref(level + 1, std::move(ref));
 }
 

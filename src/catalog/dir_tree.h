@@ -41,7 +41,7 @@ class TreeWalker {
     Rank next_rank = 0;
     Rank directory = 0;
   };
-  [[nodiscard]] Result<void> push(const format::NodeId& id, Rank next_rank, Rank directory);
+  [[nodiscard]] Result<void> push(format::NodeId id, Rank next_rank, Rank directory);
 
   static constexpr std::size_t kDepthMax = 65536;  // Of a hostile tree.
   ObjectReader& objects_;
@@ -69,10 +69,12 @@ class DirTree {
   const format::DirEntry& root_;
 };
 
-/// Builds one directory's pages from entries in name order.
+/// Builds one directory's pages from entries in name order. Pages that `previous` has are
+/// taken from there.
 class DirBuilder {
  public:
-  explicit DirBuilder(ObjectWriter& objects) : objects_(objects) {}
+  DirBuilder(ObjectWriter& objects, const PreviousObjects& previous)
+      : objects_(objects), previous_(previous) {}
 
   struct Built {
     format::NodeId root{};
@@ -91,6 +93,7 @@ class DirBuilder {
 
   static constexpr std::size_t kPageBytesMax = 64U << 10;
   ObjectWriter& objects_;
+  const PreviousObjects& previous_;
   format::LeafPage leaf_;
   std::size_t leaf_bytes_ = 0;
   struct Level {

@@ -78,13 +78,6 @@ Xattrs get_xattrs(ByteReader& r) {
   return xattrs;
 }
 
-NodeId get_node_id(ByteReader& r) {
-  NodeId id{};
-  const auto bytes = r.bytes(id.size());
-  std::copy(bytes.begin(), bytes.end(), id.begin());
-  return id;
-}
-
 bool is_type(std::uint32_t mode) {
   if (mode > (S_IFMT | 07777U)) return false;
   return S_ISREG(mode) || S_ISDIR(mode) || S_ISLNK(mode) || S_ISCHR(mode) || S_ISBLK(mode) ||
@@ -103,10 +96,10 @@ void put_content(const DirEntry& entry, EntryContext& context, std::string& out)
       VARVE_ASSERT(entry.data_bytes <= entry.size);
       w.varint(entry.size);
       w.varint(entry.size - entry.data_bytes);
-      w.bytes(entry.recipe_id);
+      put_node_id(entry.recipe_id, context.node, out);
     }
   } else if (S_ISDIR(entry.mode)) {
-    w.bytes(entry.child);
+    put_node_id(entry.child, context.node, out);
     w.varint(entry.subtree_entries);
     w.varint(entry.subdirectories);
   } else if (S_ISLNK(entry.mode)) {
@@ -125,14 +118,14 @@ void get_content(ByteReader& r, bool recipe_apart, EntryContext& context, DirEnt
         r.fail();
       }
       entry.data_bytes = entry.size - hole_bytes;
-      entry.recipe_id = get_node_id(r);
+      entry.recipe_id = get_node_id(r, context.node);
     } else {
       entry.recipe = decode_recipe(r, context.base);
       entry.size = entry.recipe->bytes();
       entry.data_bytes = entry.recipe->data_bytes();
     }
   } else if (S_ISDIR(entry.mode)) {
-    entry.child = get_node_id(r);
+    entry.child = get_node_id(r, context.node);
     entry.subtree_entries = r.varint();
     entry.subdirectories = get_u32(r);
     if (entry.subdirectories > entry.subtree_entries) r.fail();
@@ -147,6 +140,17 @@ void get_content(ByteReader& r, bool recipe_apart, EntryContext& context, DirEnt
 }
 
 }  // namespace
+
+void put_node_id(NodeId id, NodeId& last, std::string& out) {
+  // The difference wraps around, so any two ids have one.
+  ByteWriter(out).svarint(static_cast<std::int64_t>(id.value - last.value));
+  last = id;
+}
+
+NodeId get_node_id(ByteReader& r, NodeId& last) {
+  last.value += static_cast<std::uint64_t>(r.svarint());
+  return last;
+}
 
 bool is_entry_name(std::string_view name) {
   return !name.empty() && name.size() <= kNameBytesMax && name != "." && name != ".." &&

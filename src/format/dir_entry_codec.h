@@ -23,7 +23,12 @@ struct EntryContext {
   std::int64_t mtime_seconds = 0;
   Xattrs xattrs;
   ChunkId base;
+  NodeId node;
 };
+
+/// References are coded as differences to the last one of the page.
+void put_node_id(NodeId id, NodeId& last, std::string& out);
+[[nodiscard]] NodeId get_node_id(base::ByteReader& reader, NodeId& last);
 
 /// 1 to 255 bytes without '/' and NUL, and neither "." nor "..".
 [[nodiscard]] bool is_entry_name(std::string_view name);

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/dir_node.h"
 
-#include <openssl/evp.h>
 #include <sys/stat.h>
 #include <xxhash.h>
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -21,7 +19,7 @@ using base::ByteWriter;
 
 // The fewest bytes that an entry and a reference take.
 constexpr std::size_t kEntryBytesMin = 5;
-constexpr std::size_t kRefBytesMin = 2 + 1 + sizeof(NodeId) + 2;
+constexpr std::size_t kRefBytesMin = 2 + 1 + 1 + 2;
 // On average this many entries stand between two boundaries; a power of two.
 constexpr std::uint64_t kBoundarySpacing = 32;
 
@@ -58,11 +56,12 @@ void put_inner(const InnerPage& page, std::string& out) {
   w.u8(static_cast<std::uint8_t>(NodeKind::kInner));
   w.varint(page.refs.size());
   std::string_view previous;
+  NodeId last;
   for (const auto& ref : page.refs) {
     VARVE_ASSERT(follows(ref.first_name, previous));
     VARVE_ASSERT(ref.entries > 0 && ref.subtree_entries >= ref.entries);
     put_name(ref.first_name, previous, out);
-    w.bytes(ref.page);
+    put_node_id(ref.page, last, out);
     w.varint(ref.entries);
     w.varint(ref.subtree_entries - ref.entries);
     previous = ref.first_name;
@@ -93,11 +92,11 @@ Result<DirPage> get_inner(ByteReader& r) {
   InnerPage page;
   page.refs.reserve(n);
   std::string previous;
+  NodeId last;
   for (std::uint64_t i = 0; i < n; ++i) {
     PageRef ref;
     ref.first_name = get_name(r, previous);
-    const auto id = r.bytes(ref.page.size());
-    std::copy(id.begin(), id.end(), ref.page.begin());
+    ref.page = get_node_id(r, last);
     const std::uint64_t entries = r.varint();
     const std::uint64_t below = r.varint();
     if (!r.ok() || entries == 0 || entries > std::numeric_limits<std::uint32_t>::max() ||
@@ -139,18 +138,6 @@ Result<DirPage> decode_dir_page(std::string_view bytes) {
     default:
       return damaged("it is not a page");
   }
-}
-
-NodeId node_id(std::string_view bytes) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int digest_bytes = 0;
-  // Fails only where OpenSSL lacks SHA-256 or memory.
-  VARVE_ASSERT(EVP_Digest(bytes.data(), bytes.size(), digest.data(), &digest_bytes, EVP_sha256(),
-                          nullptr) == 1);
-  NodeId id{};
-  std::transform(digest.begin(), digest.begin() + id.size(), id.begin(),
-                 [](unsigned char c) { return std::byte{c}; });
-  return id;
 }
 
 std::string encode_dir_entry(const DirEntry& entry) {

@@ -2,10 +2,11 @@
 // Directory nodes: the immutable pages of a sealed tree. docs/FORMAT.md §6.
 //
 // A directory is a tree of pages split at content-defined names: leaves hold entries, inner
-// pages hold references to pages. A page's id is the SHA-256 of its bytes, cut to 16 bytes.
+// pages hold references to pages. Objects are numbered in the order in which they are stored,
+// children before parents, so a reference always leads to a lower number: no cycles.
 #pragma once
 
-#include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -21,7 +22,15 @@
 
 namespace varve::format {
 
-using NodeId = std::array<std::byte, 16>;
+/// Names a stored page or recipe inside its series: the version that first stored it in the
+/// upper half, its place there in the lower. 0 is no object.
+struct NodeId {
+  std::uint64_t value = 0;
+  static constexpr NodeId make(VersionNumber birth, std::uint32_t ordinal) {
+    return NodeId{(static_cast<std::uint64_t>(birth) << 32) | ordinal};
+  }
+  auto operator<=>(const NodeId&) const = default;
+};
 
 /// A file's attributes, content and name, as a leaf page holds them.
 struct DirEntry {
@@ -74,14 +83,13 @@ inline constexpr std::size_t kInlineRecipeRunsMax = 8;
 [[nodiscard]] std::string encode_dir_page(const DirPage& page);
 /// Checks order, names ('/', NUL, "." and ".." are refused), types and bounds.
 [[nodiscard]] Result<DirPage> decode_dir_page(std::string_view bytes);
-[[nodiscard]] NodeId node_id(std::string_view bytes);
 
 /// One entry on its own, as version records and open versions' inodes keep it. The name may
 /// be empty.
 [[nodiscard]] std::string encode_dir_entry(const DirEntry& entry);
 [[nodiscard]] Result<DirEntry> decode_dir_entry(std::string_view bytes);
 
-/// A recipe stored on its own; its id is node_id() of these bytes.
+/// A recipe stored on its own.
 [[nodiscard]] std::string encode_recipe_object(const Recipe& recipe);
 [[nodiscard]] Result<Recipe> decode_recipe_object(std::string_view bytes);
 

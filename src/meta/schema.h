@@ -19,8 +19,8 @@ namespace catalog {
 enum Table : TableIndex {
   kSeries = 0,     ///< series u32 -> SeriesRecord
   kVersions,       ///< series u32, number u32 -> VersionRecord
-  kNodes,          ///< series u32, node id 16 -> ObjectRecord of a directory page
-  kRecipes,        ///< series u32, node id 16 -> ObjectRecord of a recipe
+  kNodes,          ///< series u32, node id u64 -> ObjectRecord of a directory page
+  kRecipes,        ///< series u32, node id u64 -> ObjectRecord of a recipe
   kContainers,     ///< series u32, container u32 -> ContainerRecord
   kLocations,      ///< series u32, first chunk id u64 -> LocationRecord
   kVersionChunks,  ///< series u32, number u32 -> the chunk ids it refers to (base::IdRuns)
@@ -53,8 +53,8 @@ inline std::string container_key(SeriesId series, std::uint32_t container) {
 inline std::string location_key(SeriesId series, ChunkId first) {
   return series_key(series) + base::be64(first.value);
 }
-inline std::string object_key(SeriesId series, std::string_view id) {
-  return series_key(series).append(id);
+inline std::string object_key(SeriesId series, std::uint64_t node_id) {
+  return series_key(series) + base::be64(node_id);
 }
 inline std::string ino_key(std::uint64_t ino) { return base::be64(ino); }
 inline std::string dirent_key(std::uint64_t parent, std::string_view name) {

@@ -323,8 +323,17 @@ Result<SealOutcome> RepositoryImpl::seal_locked(SeriesState& memory,
 // docs/ORDERING.md O3 and O4: objects, chunks and the index snapshot first, then one commit.
 Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRecord& record,
                                          SealOutcome& outcome) {
-  catalog::ObjectWriter objects(catalog_, record.series);
-  version::Sealer sealer(memory.open->overlay(), objects, memory.open->inos());
+  std::optional<catalog::VersionRecord> parent;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(auto records, catalog::list_versions(txn, record.series));
+    for (auto& other : records) {
+      if (other.state == VersionState::kSealed) parent = std::move(other);
+    }
+  }
+  catalog::ObjectWriter objects(catalog_, *memory.objects, record.series, record.number);
+  version::Sealer sealer(memory.open->overlay(), *memory.objects, objects,
+                         parent ? &parent->root : nullptr, memory.open->inos());
   VARVE_TRY_ASSIGN(auto tree, sealer.seal());
   VARVE_TRY(memory.layout->on_seal(record.number, tree.chunks));
   VARVE_TRY(memory.index->save(*files_, series_directory(record.series), record.series,
@@ -337,7 +346,6 @@ Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRe
   VARVE_TRY(measure_version(record));
   VARVE_TRY_ASSIGN(const auto owner, series_record(record.series));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY(objects.add_root_reference(txn, record.root.child));
   VARVE_TRY(catalog::put_version_chunks(txn, record.series, record.number, tree.chunks));
   VARVE_TRY(catalog::put_version(txn, record));
   VARVE_TRY(txn.commit());

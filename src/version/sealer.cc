@@ -34,17 +34,24 @@ struct Sealer::Level {
   std::unique_ptr<OpenInode> inode;
   std::string name;  // Of this directory in its parent.
   std::uint64_t path_hash = 0;
+  format::NodeId previous_page;
+  catalog::PreviousObjects previous;
   catalog::DirBuilder builder;
   // Names are read in batches, so that no transaction is held while nodes are written.
   std::vector<std::pair<std::string, Ino>> names;
   std::size_t next_name = 0;
   bool more = true;
 
-  explicit Level(catalog::ObjectWriter& objects) : builder(objects) {}
+  explicit Level(catalog::ObjectWriter& objects) : builder(objects, previous) {}
 };
 
-Sealer::Sealer(const meta::Env& overlay, catalog::ObjectWriter& objects, Ino inos)
-    : overlay_(overlay), objects_(objects), rank_of_(inos, SealOutcome::kNoRank) {}
+Sealer::Sealer(const meta::Env& overlay, catalog::ObjectReader& stored,
+               catalog::ObjectWriter& objects, const format::DirEntry* parent, Ino inos)
+    : overlay_(overlay),
+      stored_(stored),
+      objects_(objects),
+      parent_(parent),
+      rank_of_(inos, SealOutcome::kNoRank) {}
 
 Sealer::~Sealer() = default;
 
@@ -55,10 +62,32 @@ Result<std::unique_ptr<OpenInode>> Sealer::load(Ino ino) {
   return decode_open_inode(ino, *value);
 }
 
-Result<void> Sealer::enter(Ino ino, std::uint64_t path_hash) {
+format::NodeId Sealer::previous_of(std::string_view name) {
+  if (path_.empty()) {
+    return parent_ == nullptr ? format::NodeId{} : parent_->child;
+  }
+  if (path_.back()->previous_page == format::NodeId{}) return format::NodeId{};
+  format::DirEntry above;
+  above.mode = S_IFDIR;
+  above.child = path_.back()->previous_page;
+  const catalog::DirTree tree(stored_, above);
+  const auto found = tree.lookup({nullptr, &above, 0, 0}, name);
+  if (!found || (found->entry->mode & S_IFMT) != S_IFDIR) return format::NodeId{};
+  return found->entry->child;
+}
+
+Result<void> Sealer::enter(Ino ino, std::string_view name, std::uint64_t path_hash) {
   auto level = std::make_unique<Level>(objects_);
   VARVE_TRY_ASSIGN(level->inode, load(ino));
+  level->name = name;
   level->path_hash = path_hash;
+  level->previous_page = previous_of(name);
+  if (level->previous_page != format::NodeId{}) {
+    // Damage in the parent version must not keep this one from being sealed: it then
+    // shares nothing here.
+    auto previous = catalog::PreviousObjects::collect(stored_, level->previous_page);
+    if (previous) level->previous = std::move(*previous);
+  }
   path_.push_back(std::move(level));
   return {};
 }
@@ -114,7 +143,8 @@ Result<format::DirEntry> Sealer::entry_of(const OpenInode& inode, std::string_vi
   if (inode.recipe->runs.size() <= format::kInlineRecipeRunsMax) {
     entry.recipe = *inode.recipe;
   } else {
-    VARVE_TRY_ASSIGN(entry.recipe_id, objects_.put_recipe(*inode.recipe));
+    VARVE_TRY_ASSIGN(entry.recipe_id,
+                     objects_.put_recipe(*inode.recipe, path_.back()->previous));
   }
   return entry;
 }
@@ -151,8 +181,7 @@ Result<bool> Sealer::step() {
   const std::uint64_t path_hash = hash_below(level.path_hash, name);
   VARVE_TRY_ASSIGN(const auto inode, load(ino));
   if (inode->is_directory()) {
-    VARVE_TRY(enter(ino, path_hash));
-    path_.back()->name = name;
+    VARVE_TRY(enter(ino, name, path_hash));
     return true;
   }
   VARVE_TRY_ASSIGN(auto entry, entry_of(*inode, name, path_hash));
@@ -184,7 +213,7 @@ Result<SealedTree> Sealer::seal() {
   }
   SealedTree tree;
   rank_of_[kRootIno] = next_rank_++;
-  VARVE_TRY(enter(kRootIno, 0));
+  VARVE_TRY(enter(kRootIno, "", 0));
   while (!path_.empty()) {
     VARVE_TRY_ASSIGN(const bool more, step());
     if (!more) VARVE_TRY(leave(tree));

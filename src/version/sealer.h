@@ -32,18 +32,22 @@ struct SealedTree {
 /// the set of chunk runs and 4 bytes an inode.
 class Sealer {
  public:
+  /// `parent`: the root of the version before, whose unchanged pages are shared; or null.
   /// `inos`: one more than the highest inode number.
-  Sealer(const meta::Env& overlay, catalog::ObjectWriter& objects, Ino inos);
+  Sealer(const meta::Env& overlay, catalog::ObjectReader& stored, catalog::ObjectWriter& objects,
+         const format::DirEntry* parent, Ino inos);
   ~Sealer();
 
-  /// Stores every page and long recipe that is new. They count no reference yet: a crash
-  /// before the version's commit leaves only unreachable objects (docs/ORDERING.md O3).
+  /// Stores every page and long recipe that is new. A crash before the version's commit
+  /// leaves only unreachable objects (docs/ORDERING.md O3).
   [[nodiscard]] Result<SealedTree> seal();
 
  private:
   struct Level;
   [[nodiscard]] Result<std::unique_ptr<OpenInode>> load(Ino ino);
-  [[nodiscard]] Result<void> enter(Ino ino, std::uint64_t path_hash);
+  [[nodiscard]] Result<void> enter(Ino ino, std::string_view name, std::uint64_t path_hash);
+  /// The directory that the parent version has in this place; 0 if none.
+  [[nodiscard]] format::NodeId previous_of(std::string_view name);
   /// Steps to the next name of the innermost directory; false at its end.
   [[nodiscard]] Result<bool> step();
   [[nodiscard]] Result<void> leave(SealedTree& tree);
@@ -53,7 +57,9 @@ class Sealer {
   std::uint64_t link_group(Ino ino, std::uint64_t path_hash);
 
   const meta::Env& overlay_;
+  catalog::ObjectReader& stored_;
   catalog::ObjectWriter& objects_;
+  const format::DirEntry* const parent_;
   std::vector<std::unique_ptr<Level>> path_;
   std::vector<std::uint32_t> rank_of_;
   std::vector<base::IdRun> runs_;

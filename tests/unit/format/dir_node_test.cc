@@ -157,14 +157,12 @@ TEST(LeafPage, EveryTruncationReturnsCorrupt) {
   expect_corrupt(bytes + '\0', "a byte more");
 }
 
-TEST(DirPage, FlippedBytesChangeTheIdAndNeverBreakTheReader) {
+TEST(DirPage, FlippedBytesNeverBreakTheReader) {
   for (const DirPage& page : {DirPage(sample_leaf()), DirPage(sample_inner())}) {
     std::string bytes = encode_dir_page(page);
-    const NodeId id = node_id(bytes);
     for (std::size_t at = 0; at < bytes.size(); ++at) {
       for (unsigned bit = 0; bit < 8; ++bit) {
         bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
-        ASSERT_NE(node_id(bytes), id) << "byte " << at;
         // What is still accepted must be something that can be written.
         const auto back = decode_dir_page(bytes);
         if (back) {
@@ -312,13 +310,6 @@ TEST(DirEntryAlone, EveryTruncationReturnsCorrupt) {
     EXPECT_FALSE(decode_dir_entry(std::string_view(bytes).substr(0, n)).has_value()) << n;
   }
   EXPECT_FALSE(decode_dir_entry(bytes + '\0').has_value());
-}
-
-TEST(NodeId, IsSha256CutToSixteenBytes) {
-  // FIPS 180-4's example: SHA-256("abc") = ba7816bf 8f01cfea 414140de 5dae2223 …
-  const std::string expected("\xba\x78\x16\xbf\x8f\x01\xcf\xea\x41\x41\x40\xde\x5d\xae\x22\x23",
-                             16);
-  EXPECT_EQ(base::as_text(node_id("abc")), expected);
 }
 
 TEST(PageBoundary, StandsAtOneNameIn32AtEachLevel) {

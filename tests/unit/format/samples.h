@@ -58,9 +58,7 @@ inline ContainerHead sample_head() {
 }
 
 inline NodeId sample_node(unsigned char seed) {
-  NodeId id{};
-  for (std::size_t i = 0; i < id.size(); ++i) id[i] = static_cast<std::byte>(seed + i);
-  return id;
+  return NodeId::make(static_cast<VersionNumber>(1 + seed % 3), seed * 1000U);
 }
 
 inline DirEntry plain_file(std::string name) {
