@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The catalog's records: round trips, bounds, and finding the run that holds a chunk.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <string>
+
+#include "../repo/temp_repository.h"
+#include "catalog/location_table.h"
+#include "catalog/series_catalog.h"
+#include "meta/schema.h"
+
+namespace varve::catalog {
+namespace {
+
+using varve::test::code_of;
+using varve::test::must;
+
+constexpr SeriesId kSeries{2};
+
+class RecordsTest : public testing::Test {
+ protected:
+  RecordsTest() : catalog_(open()) {}
+  meta::Env open() {
+    meta::EnvOptions options;
+    options.tables = meta::catalog::kTables;
+    return must(meta::Env::open(directory_.path(), options));
+  }
+  template <typename Put>
+  void commit(Put&& put) {
+    auto txn = must(meta::WriteTxn::begin(catalog_));
+    must(put(txn));
+    must(txn.commit());
+  }
+  // Every shorter value and every longer one is refused.
+  template <typename Read>
+  void expect_damage_found(meta::TableIndex table, const std::string& key, Read&& read) {
+    std::string value;
+    {
+      const auto txn = must(meta::ReadTxn::begin(catalog_));
+      value = *must(txn.get(table, key));
+    }
+    for (std::size_t n = 0; n <= value.size() + 1; ++n) {
+      if (n == value.size()) continue;
+      auto bad = value + "\xff";
+      bad.resize(n);
+      commit([&](meta::WriteTxn& txn) { return txn.put(table, key, bad); });
+      const auto txn = must(meta::ReadTxn::begin(catalog_));
+      EXPECT_EQ(code_of(read(txn)), ErrorCode::kCorrupt) << n << " of " << value.size() << " bytes";
+    }
+  }
+
+  varve::test::TempDirectory directory_;
+  meta::Env catalog_;
+};
+
+TEST_F(RecordsTest, SeriesRoundTripsAndDamageIsFound) {
+  const SeriesRecord record{kSeries, "a series", {-7, 999999999}, 0xffffffff};
+  commit([&](meta::WriteTxn& txn) { return put_series(txn, record); });
+  {
+    const auto txn = must(meta::ReadTxn::begin(catalog_));
+    const auto all = must(list_series(txn));
+    ASSERT_EQ(all.size(), 1U);
+    EXPECT_EQ(all[0].id, record.id);
+    EXPECT_EQ(all[0].name, record.name);
+    EXPECT_EQ(all[0].created_at, record.created_at);
+    EXPECT_EQ(all[0].next_number, record.next_number);
+    EXPECT_FALSE(must(find_series(txn, SeriesId{3})));
+  }
+  expect_damage_found(meta::catalog::kSeries, meta::series_key(kSeries),
+                      [](const meta::Txn& txn) { return find_series(txn, kSeries); });
+  commit([&](meta::WriteTxn& txn) { return erase_series(txn, kSeries); });
+  EXPECT_TRUE(must(list_series(must(meta::ReadTxn::begin(catalog_)))).empty());
+}
+
+TEST_F(RecordsTest, VersionRoundTripsAndDamageIsFound) {
+  VersionRecord record;
+  record.series = kSeries;
+  record.number = VersionNumber{300};
+  record.name = std::string(255, 'n');
+  record.state = VersionState::kSealed;
+  record.opened_at = {1, 2};
+  record.sealed_at = {3, 4};
+  record.entries = 5;
+  record.logical_bytes = 6ULL << 50;
+  record.unique_bytes = 7;
+  record.stored_bytes = 8;
+  record.root.mode = S_IFDIR | 0750;
+  record.root.child = format::NodeId::make(VersionNumber{300}, 9);
+  record.root.subtree_entries = 5;
+  commit([&](meta::WriteTxn& txn) { return put_version(txn, record); });
+  auto older = record;
+  older.number = VersionNumber{2};
+  older.state = VersionState::kOpen;
+  commit([&](meta::WriteTxn& txn) { return put_version(txn, older); });
+  {
+    const auto txn = must(meta::ReadTxn::begin(catalog_));
+    const auto all = must(list_versions(txn, kSeries));
+    ASSERT_EQ(all.size(), 2U);
+    EXPECT_EQ(all[0].number, older.number);
+    EXPECT_EQ(all[0].state, VersionState::kOpen);
+    EXPECT_EQ(all[1].number, record.number);
+    EXPECT_EQ(all[1].name, record.name);
+    EXPECT_EQ(all[1].sealed_at, record.sealed_at);
+    EXPECT_EQ(all[1].logical_bytes, record.logical_bytes);
+    EXPECT_EQ(all[1].root, record.root);
+    EXPECT_TRUE(must(list_versions(txn, SeriesId{1})).empty());
+    EXPECT_TRUE(must(list_versions(txn, SeriesId{3})).empty());
+    EXPECT_EQ(code_of(version_chunks(txn, kSeries, record.number)), ErrorCode::kCorrupt);
+  }
+  expect_damage_found(
+      meta::catalog::kVersions, meta::version_key(kSeries, record.number),
+      [&](const meta::Txn& txn) { return find_version(txn, kSeries, record.number); });
+}
+
+TEST_F(RecordsTest, ErasedVersionTakesItsChunkListAlong) {
+  VersionRecord record;
+  record.series = kSeries;
+  record.number = VersionNumber{1};
+  record.name = "v";
+  record.root.mode = S_IFDIR | 0755;
+  const auto chunks = base::IdRuns::from({{ChunkId::make(VersionNumber{1}, 4), 5}});
+  commit([&](meta::WriteTxn& txn) -> Result<void> {
+    VARVE_TRY(put_version(txn, record));
+    return put_version_chunks(txn, kSeries, record.number, chunks);
+  });
+  EXPECT_EQ(must(version_chunks(must(meta::ReadTxn::begin(catalog_)), kSeries, record.number)),
+            chunks);
+  commit([&](meta::WriteTxn& txn) { return erase_version(txn, kSeries, record.number); });
+  const auto txn = must(meta::ReadTxn::begin(catalog_));
+  EXPECT_FALSE(must(find_version(txn, kSeries, record.number)));
+  EXPECT_EQ(code_of(version_chunks(txn, kSeries, record.number)), ErrorCode::kCorrupt);
+}
+
+TEST_F(RecordsTest, LocationIsFoundByAnyOfItsChunks) {
+  const auto at = [](std::uint32_t birth, std::uint32_t ordinal) {
+    return ChunkId::make(VersionNumber{birth}, ordinal);
+  };
+  const LocationRecord records[] = {
+      {at(1, 0), 10, 1000, 0, 0}, {at(1, 10), 5, 500, 1, 3}, {at(2, 7), 1, 99, 0xffffffff, 100}};
+  commit([&](meta::WriteTxn& txn) -> Result<void> {
+    for (const auto& record : records) VARVE_TRY(put_location(txn, kSeries, record));
+    // Of the neighbours, which must not be taken for ours.
+    VARVE_TRY(put_location(txn, SeriesId{1}, {at(9, 0), 1000, 1, 1, 1}));
+    return put_location(txn, SeriesId{3}, {at(0, 0), 1000, 1, 1, 1});
+  });
+  const auto txn = must(meta::ReadTxn::begin(catalog_));
+  const auto first_of = [&](ChunkId id) -> std::optional<ChunkId> {
+    const auto found = must(find_location(txn, kSeries, id));
+    return found ? std::optional(found->first) : std::nullopt;
+  };
+  EXPECT_EQ(first_of(at(1, 0)), at(1, 0));
+  EXPECT_EQ(first_of(at(1, 9)), at(1, 0));
+  EXPECT_EQ(first_of(at(1, 10)), at(1, 10));
+  EXPECT_EQ(first_of(at(1, 14)), at(1, 10));
+  EXPECT_EQ(first_of(at(1, 15)), std::nullopt);
+  EXPECT_EQ(first_of(at(2, 6)), std::nullopt);
+  EXPECT_EQ(first_of(at(2, 7)), at(2, 7));
+  EXPECT_EQ(first_of(at(2, 8)), std::nullopt);
+  EXPECT_EQ(first_of(at(0, 0)), std::nullopt);
+  const auto whole = must(find_location(txn, kSeries, at(2, 7)));
+  EXPECT_EQ(whole->raw_bytes, 99U);
+  EXPECT_EQ(whole->container, 0xffffffffU);
+  EXPECT_EQ(whole->index, 100U);
+  EXPECT_EQ(must(find_last_location_before(txn, kSeries, at(2, 0)))->first, at(1, 10));
+  EXPECT_EQ(must(find_last_location_before(txn, kSeries, at(2, 7)))->first, at(1, 10));
+  EXPECT_FALSE(must(find_last_location_before(txn, kSeries, at(1, 0))));
+  EXPECT_FALSE(must(find_last_location_before(txn, kSeries, ChunkId{0})));
+  std::vector<ChunkId> seen;
+  must(for_each_location(txn, kSeries, at(1, 1), [&](const LocationRecord& r) -> Result<bool> {
+    seen.push_back(r.first);
+    return true;
+  }));
+  EXPECT_EQ(seen, (std::vector<ChunkId>{at(1, 10), at(2, 7)}));
+}
+
+TEST_F(RecordsTest, ImpossibleLocationIsCorrupt) {
+  const ChunkId id = ChunkId::make(VersionNumber{1}, 0xfffffff0);
+  const LocationRecord good{id, 16, 5, 6, 7};
+  ASSERT_TRUE(LocationRecord::decode(id, good.encode()));
+  auto bad = good;
+  bad.count = 17;  // Would run over into the next birth.
+  EXPECT_EQ(code_of(LocationRecord::decode(id, bad.encode())), ErrorCode::kCorrupt);
+  bad = good;
+  bad.count = 0;
+  EXPECT_EQ(code_of(LocationRecord::decode(id, bad.encode())), ErrorCode::kCorrupt);
+  bad = good;
+  bad.index = 0xffffffff;
+  EXPECT_EQ(code_of(LocationRecord::decode(id, bad.encode())), ErrorCode::kCorrupt);
+  bad = good;
+  bad.raw_bytes = ~0ULL;
+  EXPECT_EQ(code_of(LocationRecord::decode(id, bad.encode())), ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of(LocationRecord::decode(id, good.encode() + "x")), ErrorCode::kCorrupt);
+}
+
+TEST_F(RecordsTest, ContainersAreFoundAndVisitedInOrder) {
+  store::ContainerRecord record;
+  record.head_bytes = 4096;
+  record.data_bytes = 100;
+  record.chunks = 1;
+  for (const std::uint32_t number : {300U, 2U, 0U}) {
+    record.number = number;
+    record.offset = number * 4096ULL;
+    commit([&](meta::WriteTxn& txn) { return put_container(txn, kSeries, record); });
+  }
+  const auto txn = must(meta::ReadTxn::begin(catalog_));
+  EXPECT_EQ(must(find_container(txn, kSeries, 300))->offset, 300 * 4096U);
+  EXPECT_FALSE(must(find_container(txn, kSeries, 1)));
+  std::vector<std::uint32_t> seen;
+  must(for_each_container(txn, kSeries, [&](const store::ContainerRecord& r) -> Result<bool> {
+    seen.push_back(r.number);
+    return seen.size() < 2;
+  }));
+  EXPECT_EQ(seen, (std::vector<std::uint32_t>{0, 2}));
+}
+
+}  // namespace
+}  // namespace varve::catalog
