@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of fingerprints: finding, growing, and its snapshot.
+#include "index/neighbour_index.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/coding.h"
+#include "format/container.h"
+#include "io/memory_file_system.h"
+
+namespace varve::index {
+namespace {
+
+constexpr SeriesId kSeries{5};
+constexpr VersionNumber kOld{3};
+constexpr VersionNumber kNew{4};
+
+Fingerprint fingerprint(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Fingerprint out;
+  for (auto& b : out) b = static_cast<std::byte>(random());
+  return out;
+}
+
+// Fingerprints that all want the table's last slot.
+Fingerprint high(std::uint8_t last) {
+  Fingerprint out;
+  out.fill(std::byte{0xff});
+  out[19] = static_cast<std::byte>(last);
+  return out;
+}
+
+base::IdRuns old_chunks(std::uint32_t count) {
+  // With a gap, as after a version that used only some.
+  return base::IdRuns::from({{ChunkId::make(VersionNumber{1}, 7), count / 2},
+                             {ChunkId::make(kOld, 0), count - count / 2}});
+}
+
+class NeighbourIndexTest : public testing::Test {
+ protected:
+  NeighbourIndexTest() : files_(io::make_memory_file_system()) {
+    EXPECT_TRUE(files_->make_directory("/s"));
+  }
+  Result<std::unique_ptr<NeighbourIndex>> load() {
+    return NeighbourIndex::load(*files_, "/s", kSeries, kOld, kNew);
+  }
+  std::string path() const { return "/s/" + NeighbourIndex::snapshot_name(kOld); }
+
+  std::unique_ptr<io::FileSystem> files_;
+};
+
+TEST_F(NeighbourIndexTest, GrowsAndFindsAllAndNothingElse) {
+  NeighbourIndex index(old_chunks(100), kNew);
+  for (std::uint32_t i = 0; i < 50000; ++i) {
+    const auto id = i < 100 ? old_chunks(100).select(i) : ChunkId::make(kNew, i - 100);
+    ASSERT_FALSE(index.find(fingerprint(i)));
+    index.insert(fingerprint(i), id);
+  }
+  EXPECT_EQ(index.size(), 50000U);
+  for (std::uint32_t i = 0; i < 50000; ++i) {
+    const auto id = i < 100 ? old_chunks(100).select(i) : ChunkId::make(kNew, i - 100);
+    ASSERT_EQ(index.find(fingerprint(i)), id) << i;
+  }
+  for (std::uint32_t i = 50000; i < 51000; ++i) ASSERT_FALSE(index.find(fingerprint(i)));
+}
+
+TEST_F(NeighbourIndexTest, EntriesPastTheEndGoOnAtTheStart) {
+  NeighbourIndex index(base::IdRuns(), kNew);
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    index.insert(high(static_cast<std::uint8_t>(i)), ChunkId::make(kNew, i));
+  }
+  Fingerprint low{};
+  index.insert(low, ChunkId::make(kNew, 200));  // Its place is taken by then.
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    ASSERT_EQ(index.find(high(static_cast<std::uint8_t>(i))), ChunkId::make(kNew, i));
+  }
+  EXPECT_EQ(index.find(low), ChunkId::make(kNew, 200));
+  EXPECT_FALSE(index.find(high(201)));
+}
+
+TEST_F(NeighbourIndexTest, SnapshotKeepsTheLiveEntriesUnderTheirIds) {
+  NeighbourIndex index(old_chunks(1000), kOld);
+  for (std::uint32_t i = 0; i < 1000; ++i) index.insert(fingerprint(i), old_chunks(1000).select(i));
+  // Every third one is dropped.
+  std::vector<base::IdRun> kept;
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    if (i % 3 != 0) kept.push_back({old_chunks(1000).select(i), 1});
+  }
+  ASSERT_TRUE(index.save(*files_, "/s", kSeries, kOld, base::IdRuns::from(kept)));
+  const auto loaded = load();
+  ASSERT_TRUE(loaded) << loaded.error().message();
+  auto& again = **loaded;
+  EXPECT_EQ(again.size(), kept.size());
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    if (i % 3 != 0) {
+      ASSERT_EQ(again.find(fingerprint(i)), old_chunks(1000).select(i));
+    } else {
+      ASSERT_FALSE(again.find(fingerprint(i)));
+    }
+  }
+  for (std::uint32_t i = 0; i < 5000; ++i) {
+    again.insert(fingerprint(10000 + i), ChunkId::make(kNew, i));
+  }
+  EXPECT_EQ(again.find(fingerprint(14999)), ChunkId::make(kNew, 4999));
+  EXPECT_EQ(again.find(fingerprint(1)), old_chunks(1000).select(1));
+}
+
+TEST_F(NeighbourIndexTest, EmptySnapshotIsOne) {
+  const NeighbourIndex index(base::IdRuns(), kOld);
+  ASSERT_TRUE(index.save(*files_, "/s", kSeries, kOld, base::IdRuns()));
+  const auto loaded = load();
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ((*loaded)->size(), 0U);
+}
+
+TEST_F(NeighbourIndexTest, EachFlippedByteAndEachTruncationIsCorrupt) {
+  NeighbourIndex index(old_chunks(10), kOld);
+  for (std::uint32_t i = 0; i < 10; ++i) index.insert(fingerprint(i), old_chunks(10).select(i));
+  ASSERT_TRUE(index.save(*files_, "/s", kSeries, kOld, old_chunks(10)));
+  const auto good = *files_->read_file(path(), 1 << 20);
+  const auto outcome = [&](const std::string& bytes) {
+    EXPECT_TRUE(files_->write_file_atomically("/s", NeighbourIndex::snapshot_name(kOld),
+                                              base::as_bytes(bytes)));
+    const auto loaded = load();
+    return loaded ? std::optional<ErrorCode>() : loaded.error().code();
+  };
+  ASSERT_EQ(outcome(good), std::nullopt);
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    auto bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 0x10);
+    ASSERT_EQ(outcome(bad), ErrorCode::kCorrupt) << "byte " << i;
+    ASSERT_EQ(outcome(good.substr(0, i)), ErrorCode::kCorrupt) << i << " bytes";
+  }
+  EXPECT_EQ(outcome(good + "x"), ErrorCode::kCorrupt);
+}
+
+TEST_F(NeighbourIndexTest, SnapshotWithMoreEntriesThanChunksIsCorrupt) {
+  std::string runs;
+  old_chunks(2).encode(runs);
+  std::string out;
+  base::ByteWriter w(out);
+  constexpr std::uint64_t kEntries = 3000;  // More than the table of two chunks has slots.
+  w.u32(0x58495656);
+  w.u32(1);
+  w.u32(static_cast<std::uint32_t>(kSeries));
+  w.u32(static_cast<std::uint32_t>(kOld));
+  w.u64(kEntries);
+  w.u64(runs.size());
+  w.text(runs);
+  for (std::uint64_t i = 0; i < kEntries; ++i) {
+    const auto tag = fingerprint(i);
+    w.bytes(std::span(tag).first(20));
+    w.u32(0);
+  }
+  w.u64(format::checksum64(base::as_bytes(out)));
+  ASSERT_TRUE(files_->write_file_atomically("/s", NeighbourIndex::snapshot_name(kOld),
+                                            base::as_bytes(out)));
+  const auto loaded = load();
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code(), ErrorCode::kCorrupt);
+}
+
+TEST_F(NeighbourIndexTest, SnapshotOfAnotherSeriesOrVersionIsRefused) {
+  const NeighbourIndex index(base::IdRuns(), kOld);
+  EXPECT_EQ(load().error().code(), ErrorCode::kNotFound);
+  ASSERT_TRUE(index.save(*files_, "/s", SeriesId{6}, kOld, base::IdRuns()));
+  EXPECT_EQ(load().error().code(), ErrorCode::kCorrupt);
+  ASSERT_TRUE(index.save(*files_, "/s", kSeries, kNew, base::IdRuns()));
+  ASSERT_TRUE(files_->rename("/s/" + NeighbourIndex::snapshot_name(kNew), path()));
+  EXPECT_EQ(load().error().code(), ErrorCode::kCorrupt);
+}
+
+}  // namespace
+}  // namespace varve::index

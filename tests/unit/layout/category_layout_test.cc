@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where chunks lie, over restarts and after versions that are given up.
+#include "layout/category_layout.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "../repo/temp_repository.h"
+#include "catalog/location_table.h"
+#include "format/fingerprinter.h"
+#include "io/memory_file_system.h"
+#include "meta/schema.h"
+
+namespace varve::layout {
+namespace {
+
+using varve::test::code_of;
+using varve::test::must;
+
+constexpr VersionNumber kFirst{1};
+constexpr VersionNumber kSecond{2};
+constexpr VersionNumber kThird{3};
+
+class CategoryLayoutTest : public testing::Test {
+ protected:
+  CategoryLayoutTest() : files_(io::make_memory_file_system()), pool_(2, "test"), catalog_(open()) {
+    must(files_->make_directory("/r"));
+    restart();
+  }
+  meta::Env open() {
+    meta::EnvOptions options;
+    options.tables = meta::catalog::kTables;
+    return must(meta::Env::open(directory_.path(), options));
+  }
+  void restart() {
+    layout_.reset();
+    CategoryLayoutOptions options;
+    options.series = SeriesId{1};
+    options.series_directory = "/r/1";
+    options.codec = Codec::kZstd;
+    layout_ = must(CategoryLayout::open(catalog_, *files_, &pool_, options));
+  }
+
+  static std::string chunk(std::uint64_t seed) {
+    return varve::test::noise(1000 + seed * 37 % 9000, seed);
+  }
+  std::vector<ChunkId> place(std::uint64_t from_seed, std::uint64_t count) {
+    std::vector<ChunkId> ids;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto bytes = chunk(from_seed + i);
+      const auto raw = base::as_bytes(bytes);
+      ids.push_back(must(layout_->place(fingerprinter_.fingerprint(raw), raw)));
+    }
+    return ids;
+  }
+  std::string read(ChunkId id) {
+    const auto where = must(layout_->locate(id));
+    EXPECT_GE(id.value, where.first.value);
+    EXPECT_LT(id.value - where.first.value, where.count);
+    const auto head = must(layout_->head(where.container));
+    const auto& entry = head->chunks.at(where.index + (id.value - where.first.value));
+    EXPECT_EQ(entry.id, id);
+    const auto& frame = head->frames.at(entry.frame);
+    std::vector<std::byte> stored(frame.stored_bytes);
+    std::vector<std::byte> raw(frame.raw_bytes);
+    must(layout_->read_data(where.container, frame.offset, stored));
+    must(format::decode_frame(frame, stored, raw));
+    return std::string(base::as_text(std::span(raw).subspan(entry.frame_offset, entry.raw_bytes)));
+  }
+  void expect_chunks(const std::vector<ChunkId>& ids, std::uint64_t from_seed) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      ASSERT_TRUE(read(ids[i]) == chunk(from_seed + i)) << i;
+    }
+  }
+
+  varve::test::TempDirectory directory_;
+  std::unique_ptr<io::FileSystem> files_;
+  base::ThreadPool pool_;
+  meta::Env catalog_;
+  format::Fingerprinter fingerprinter_;
+  std::unique_ptr<CategoryLayout> layout_;
+};
+
+TEST_F(CategoryLayoutTest, IdsAscendWithoutGapsAndAreFoundAfterEachStep) {
+  must(layout_->begin_version(kFirst));
+  const auto ids = place(0, 1500);
+  for (std::uint32_t i = 0; i < ids.size(); ++i) ASSERT_EQ(ids[i], ChunkId::make(kFirst, i));
+  EXPECT_TRUE(layout_->read_unwritten(ids.back()));
+  must(layout_->flush());
+  expect_chunks(ids, 0);
+  EXPECT_FALSE(layout_->read_unwritten(ids.back()));
+  must(layout_->sync());
+  expect_chunks(ids, 0);
+  restart();
+  expect_chunks(ids, 0);
+  EXPECT_EQ(code_of(layout_->locate(ChunkId::make(kFirst, 1500))), ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of(layout_->locate(ChunkId::make(kSecond, 0))), ErrorCode::kCorrupt);
+  must(layout_->begin_version(kFirst));  // The version goes on.
+  EXPECT_EQ(place(9000, 1)[0], ChunkId::make(kFirst, 1500));
+}
+
+TEST_F(CategoryLayoutTest, WhatWasNotSyncedIsOverwrittenAfterARestart) {
+  must(layout_->begin_version(kFirst));
+  const auto kept = place(0, 100);
+  must(layout_->sync());
+  place(100, 3000);
+  must(layout_->flush());
+  restart();
+  must(layout_->begin_version(kFirst));
+  const auto next = place(50000, 200);
+  EXPECT_EQ(next[0], ChunkId::make(kFirst, 100));
+  must(layout_->sync());
+  expect_chunks(kept, 0);
+  expect_chunks(next, 50000);
+}
+
+TEST_F(CategoryLayoutTest, BeginningTheSameVersionAgainGivesNoIdTwice) {
+  must(layout_->begin_version(kFirst));
+  const auto first = place(0, 50);  // Not synced: the catalog does not know them.
+  must(layout_->begin_version(kFirst));
+  const auto second = place(1000, 50);
+  EXPECT_EQ(second[0], ChunkId::make(kFirst, 50));
+  must(layout_->sync());
+  expect_chunks(first, 0);
+  expect_chunks(second, 1000);
+}
+
+TEST_F(CategoryLayoutTest, DeletedVersionGivesItsSpaceToTheNext) {
+  must(layout_->begin_version(kFirst));
+  const auto kept = place(0, 100);
+  must(layout_->sync());
+  const auto before = must(files_->tree_bytes("/r/1"));
+  must(layout_->begin_version(kSecond));
+  auto gone = place(5000, 2000);
+  must(layout_->sync());
+  expect_chunks(gone, 5000);  // Heads and files are kept at hand now.
+  const auto more = place(8000, 100);
+  EXPECT_GT(must(files_->tree_bytes("/r/1")), before);
+  must(layout_->on_delete(kSecond));
+  EXPECT_EQ(must(files_->tree_bytes("/r/1")), before);
+  for (const auto id : {gone[0], gone[1999], more[0]}) {
+    EXPECT_EQ(code_of(layout_->locate(id)), ErrorCode::kCorrupt);
+    EXPECT_FALSE(layout_->read_unwritten(id));
+  }
+  must(layout_->begin_version(kThird));
+  const auto next = place(20000, 1500);
+  must(layout_->sync());
+  expect_chunks(next, 20000);
+  expect_chunks(kept, 0);
+  restart();
+  expect_chunks(next, 20000);
+  expect_chunks(kept, 0);
+}
+
+TEST_F(CategoryLayoutTest, SegmentsOfADeletedVersionAreNotReadAgain) {
+  must(layout_->begin_version(kFirst));
+  const auto kept = place(0, 10);
+  must(layout_->sync());
+  {
+    // As if the segment were full, without writing 256 MiB.
+    auto txn = must(meta::WriteTxn::begin(catalog_));
+    store::ContainerRecord filler;
+    filler.number = 1000;
+    filler.segment = 0;
+    filler.offset = store::kSegmentBytesMax;
+    filler.head_bytes = 4096;
+    must(catalog::put_container(txn, SeriesId{1}, filler));
+    must(txn.commit());
+  }
+  restart();
+  must(layout_->begin_version(kSecond));
+  const auto gone = place(100, 300);
+  must(layout_->sync());
+  EXPECT_TRUE(must(files_->exists("/r/1/active/00000001.seg")));
+  expect_chunks(gone, 100);
+  must(layout_->on_delete(kSecond));
+  EXPECT_FALSE(must(files_->exists("/r/1/active/00000001.seg")));
+  must(layout_->begin_version(kThird));
+  const auto next = place(7000, 300);
+  must(layout_->sync());
+  expect_chunks(next, 7000);
+  expect_chunks(kept, 0);
+}
+
+TEST_F(CategoryLayoutTest, UnknownContainerIsCorrupt) {
+  EXPECT_EQ(code_of(layout_->head(77)), ErrorCode::kCorrupt);
+  std::vector<std::byte> out(1);
+  EXPECT_EQ(code_of(layout_->read_data(77, 0, out)), ErrorCode::kCorrupt);
+  EXPECT_EQ(layout_->describe(77), "container 77");
+  EXPECT_EQ(code_of(layout_->place({}, out)), ErrorCode::kInvalid);  // No version is begun.
+}
+
+}  // namespace
+}  // namespace varve::layout
