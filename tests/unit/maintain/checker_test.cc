@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checking a repository: each kind of damage is found, and the files that it touches.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "../repo/temp_repository.h"
+#include "format/container.h"
+#include "varve/maintenance.h"
+
+namespace varve::test {
+namespace {
+
+class CheckerTest : public testing::TestWithParam<Codec> {
+ protected:
+  CheckerTest() : path_(directory_.path() + "/r") {
+    must(Repository::create(path_, small_chunks(GetParam())));
+    repository_ = reopen(path_);
+    const auto series = must(repository_->create_series("s")).id;
+    for (const char* name : {"v1", "v2"}) {
+      const auto number = must(repository_->open_version(series, name, folder())).number;
+      const auto version = must(repository_->writer(series));
+      const auto sub = must(version->create(kRootIno, "d", folder())).ino;
+      write_file(*version, kRootIno, "a", noise(200000, 1));
+      write_file(*version, sub, "b", noise(200000, 2));
+      write_file(*version, kRootIno, "z", name == std::string("v2") ? noise(90000, 3) : "");
+      must(repository_->seal(series, number, ""));
+    }
+    segment_ = path_ + "/series/00000001/active/00000000.seg";
+  }
+
+  CheckReport check(bool verify_chunks = false) {
+    repository_.reset();
+    OpenOptions options;
+    options.read_only = true;
+    repository_ = reopen(path_, options);
+    CheckOptions how;
+    how.verify_chunks = verify_chunks;
+    return must(check_repository(*repository_, how, {}));
+  }
+  void flip(const std::string& file, std::uint64_t offset) {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(static_cast<std::streamoff>(offset));
+    const auto byte = stream.get();
+    stream.seekp(static_cast<std::streamoff>(offset));
+    stream.put(static_cast<char>(byte ^ 0x20));
+  }
+  static std::set<std::string> affected(const CheckReport& report) {
+    std::set<std::string> all;
+    for (const auto& damage : report.damages) {
+      all.insert(damage.affected.begin(), damage.affected.end());
+    }
+    return all;
+  }
+  std::string read_bytes(const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  TempDirectory directory_;
+  std::string path_;
+  std::string segment_;
+  std::unique_ptr<Repository> repository_;
+};
+
+const std::set<std::string> kAll = {"s/v1/a", "s/v1/d/b", "s/v2/a", "s/v2/d/b"};
+
+TEST_P(CheckerTest, WholeRepositoryHasNoDamage) {
+  for (const bool verify : {false, true}) {
+    const auto report = check(verify);
+    EXPECT_TRUE(report.damages.empty());
+    EXPECT_EQ(report.versions, 2U);
+    EXPECT_EQ(report.containers, 2U);
+    EXPECT_GT(report.chunks, 50U);
+    EXPECT_GT(report.bytes_read, 400000U);
+  }
+}
+
+TEST_P(CheckerTest, EachRegionOfASegmentIsCovered) {
+  const auto image = read_bytes(segment_);
+  const auto head_bytes = must(
+      format::container_head_length(base::as_bytes(image).first(format::kContainerHeaderBytes)));
+  const auto head = must(format::decode_container_head(base::as_bytes(image).first(head_bytes)));
+  ASSERT_GE(head.frames.size(), 4U);
+  struct Place {
+    std::uint64_t offset;
+    std::set<std::string> affected;
+  };
+  const auto& last = head.frames.back();
+  std::vector<Place> places = {
+      {0, kAll},                                  // Magic number.
+      {format::kContainerHeaderBytes - 1, kAll},  // Header.
+      {format::kContainerHeaderBytes + 5, kAll},  // Tables.
+      {head_bytes - 1, kAll},                     // Padding of the head.
+      {head_bytes, {"s/v1/a", "s/v2/a"}},         // First frame.
+      {head_bytes + last.offset + last.stored_bytes - 1, {"s/v1/d/b", "s/v2/d/b"}},
+  };
+  if (head.data_bytes % format::kContainerAlignment != 0) {
+    places.push_back({head_bytes + head.data_bytes, {}});  // Padding of the data.
+  }
+  for (const auto& place : places) {
+    flip(segment_, place.offset);
+    const auto report = check();
+    EXPECT_EQ(report.damages.size(), 1U) << place.offset;
+    EXPECT_EQ(affected(report), place.affected) << place.offset;
+    for (const auto& damage : report.damages) {
+      EXPECT_TRUE(damage.where.starts_with(segment_)) << damage.where;
+      EXPECT_FALSE(damage.what.empty());
+    }
+    flip(segment_, place.offset);
+  }
+  EXPECT_TRUE(check().damages.empty());
+}
+
+TEST_P(CheckerTest, EveryByteOfASmallSampleIsCovered) {
+  const auto size = std::filesystem::file_size(segment_);
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const auto offset = (i * 2654435761U) % size;
+    flip(segment_, offset);
+    EXPECT_EQ(check().damages.size(), 1U) << offset;
+    flip(segment_, offset);
+  }
+}
+
+TEST_P(CheckerTest, MissingSegmentNamesEveryFileInIt) {
+  std::filesystem::rename(segment_, segment_ + ".gone");
+  auto wanted = kAll;
+  wanted.insert("s/v2/z");
+  EXPECT_EQ(affected(check()), wanted);
+  std::filesystem::rename(segment_ + ".gone", segment_);
+  EXPECT_TRUE(check().damages.empty());
+}
+
+TEST_P(CheckerTest, TruncatedSegmentNamesTheFilesBehindTheCut) {
+  const auto size = std::filesystem::file_size(segment_);
+  std::filesystem::resize_file(segment_, size - 8192);
+  EXPECT_EQ(affected(check()), (std::set<std::string>{"s/v2/z"}));
+}
+
+TEST_P(CheckerTest, DamagedIndexSnapshotIsNamedAndTouchesNoFile) {
+  const auto snapshot = path_ + "/series/00000001/index-00000002.snap";
+  flip(snapshot, 40);
+  auto report = check();
+  ASSERT_EQ(report.damages.size(), 1U);
+  EXPECT_EQ(report.damages[0].where, snapshot);
+  EXPECT_TRUE(report.damages[0].affected.empty());
+  std::filesystem::remove(snapshot);
+  report = check();
+  ASSERT_EQ(report.damages.size(), 1U);
+  EXPECT_EQ(report.damages[0].where, snapshot);
+}
+
+TEST_P(CheckerTest, ProgressEndsAtTheTotal) {
+  CheckProgress last;
+  must(check_repository(*repository_, {}, [&](const CheckProgress& now) {
+    EXPECT_GE(now.bytes_done, last.bytes_done);
+    EXPECT_GT(now.bytes_total, 0U);
+    last = now;
+  }));
+  EXPECT_EQ(last.bytes_done, last.bytes_total);
+}
+
+TEST_P(CheckerTest, OpenVersionDoesNotDisturbTheCheck) {
+  const auto series = must(repository_->find_series("s")).id;
+  must(repository_->open_version(series, "v3", folder()));
+  const auto version = must(repository_->writer(series));
+  write_file(*version, kRootIno, "new", noise(300000, 9));
+  must(version->sync());
+  write_file(*version, kRootIno, "unsynced", noise(300000, 10));
+  const auto report = must(check_repository(*repository_, {}, {}));
+  EXPECT_TRUE(report.damages.empty());
+  EXPECT_EQ(report.versions, 2U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, CheckerTest, testing::Values(Codec::kNone, Codec::kZstd));
+
+}  // namespace
+}  // namespace varve::test

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// The database wrapper: transactions, walking, and records that changed on disk.
+#include "meta/lmdb.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "../repo/temp_repository.h"
+
+namespace varve::meta {
+namespace {
+
+using varve::test::code_of;
+using varve::test::must;
+
+constexpr std::array<const char*, 2> kTables = {"a", "b"};
+
+class LmdbTest : public testing::Test {
+ protected:
+  Env open(bool read_only = false) {
+    EnvOptions options;
+    options.tables = kTables;
+    options.read_only = read_only;
+    return must(Env::open(directory_.path(), options));
+  }
+  static void put(const Env& env, TableIndex table, std::string_view key, std::string_view value) {
+    auto txn = must(WriteTxn::begin(env));
+    must(txn.put(table, key, value));
+    must(txn.commit());
+  }
+  static std::optional<std::string> get(const Env& env, TableIndex table, std::string_view key) {
+    const auto txn = must(ReadTxn::begin(env));
+    const auto value = must(txn.get(table, key));
+    return value ? std::optional(std::string(*value)) : std::nullopt;
+  }
+
+  varve::test::TempDirectory directory_;
+};
+
+TEST_F(LmdbTest, CommittedIsThereAfterReopeningAndAbortedIsNot) {
+  {
+    const auto env = open();
+    put(env, 0, "key", "value");
+    put(env, 1, "key", "");
+    auto txn = must(WriteTxn::begin(env));
+    must(txn.put(0, "other", "value"));
+    must(txn.erase(0, "key"));
+    EXPECT_FALSE(must(txn.get(0, "key")));
+  }
+  for (const bool read_only : {false, true}) {
+    const auto env = open(read_only);
+    EXPECT_EQ(get(env, 0, "key"), "value");
+    EXPECT_EQ(get(env, 1, "key"), "");
+    EXPECT_EQ(get(env, 0, "other"), std::nullopt);
+  }
+}
+
+TEST_F(LmdbTest, SnapshotSeesWhatWasCommittedBeforeIt) {
+  const auto env = open();
+  put(env, 0, "key", "old");
+  const auto txn = must(ReadTxn::begin(env));
+  put(env, 0, "key", "new");
+  EXPECT_EQ(must(txn.get(0, "key")), "old");
+  EXPECT_EQ(get(env, 0, "key"), "new");
+}
+
+TEST_F(LmdbTest, ValueMayBeAViewOfTheSameTransaction) {
+  const auto env = open();
+  put(env, 0, "from", std::string(3000, 'x'));
+  auto txn = must(WriteTxn::begin(env));
+  const auto view = must(txn.get(0, "from"));
+  must(txn.put(0, "to", *view));
+  must(txn.put(0, "from", "short"));
+  must(txn.commit());
+  EXPECT_EQ(get(env, 0, "to"), std::string(3000, 'x'));
+  EXPECT_EQ(get(env, 0, "from"), "short");
+}
+
+TEST_F(LmdbTest, CursorFindsNeighbours) {
+  const auto env = open();
+  for (const char* key : {"b", "bb", "d"}) put(env, 0, key, key);
+  put(env, 1, "c", "of the other table");
+  const auto txn = must(ReadTxn::begin(env));
+  auto cursor = must(Cursor::open(txn, 0));
+  const auto key_of = [](const std::optional<KeyValue>& entry) {
+    return entry ? std::string(entry->key) : "none";
+  };
+  EXPECT_EQ(key_of(must(cursor.seek(""))), "b");
+  EXPECT_EQ(key_of(must(cursor.seek("b"))), "b");
+  EXPECT_EQ(key_of(must(cursor.next())), "bb");
+  EXPECT_EQ(key_of(must(cursor.seek("c"))), "d");
+  EXPECT_EQ(key_of(must(cursor.next())), "none");
+  EXPECT_EQ(key_of(must(cursor.seek("e"))), "none");
+  EXPECT_EQ(key_of(must(cursor.seek_at_or_before("c"))), "bb");
+  EXPECT_EQ(key_of(must(cursor.seek_at_or_before("bb"))), "bb");
+  EXPECT_EQ(key_of(must(cursor.seek_at_or_before("z"))), "d");
+  EXPECT_EQ(key_of(must(cursor.seek_at_or_before("a"))), "none");
+}
+
+TEST_F(LmdbTest, PrefixWalkStaysInsideAndStopsWhenTold) {
+  const auto env = open();
+  for (const char* key : {"a", "pa", "pb", "pc", "q"}) put(env, 0, key, "v");
+  const auto txn = must(ReadTxn::begin(env));
+  std::string seen;
+  must(for_each_prefix(txn, 0, "p", [&](std::string_view key, std::string_view) -> Result<bool> {
+    seen += key;
+    return true;
+  }));
+  EXPECT_EQ(seen, "papbpc");
+  seen.clear();
+  must(for_each_prefix(txn, 0, "p", [&](std::string_view key, std::string_view) -> Result<bool> {
+    seen += key;
+    return key != "pb";
+  }));
+  EXPECT_EQ(seen, "papb");
+  EXPECT_EQ(code_of(for_each_prefix(txn, 0, "p",
+                                    [](std::string_view, std::string_view) -> Result<bool> {
+                                      return Error(ErrorCode::kInterrupted, "enough");
+                                    })),
+            ErrorCode::kInterrupted);
+}
+
+TEST_F(LmdbTest, FlippedByteOfAValueIsCorrupt) {
+  const std::string value = varve::test::noise(600, 1);
+  {
+    const auto env = open();
+    put(env, 0, "key", value);
+    put(env, 0, "next", "whole");
+  }
+  const auto path = directory_.path() + "/data.mdb";
+  std::ifstream in(path, std::ios::binary);
+  const std::string image((std::istreambuf_iterator<char>(in)), {});
+  const auto at = image.find(value);
+  ASSERT_NE(at, std::string::npos);
+  // Bytes of the value, and of the checksum behind it.
+  for (const std::size_t offset :
+       {std::size_t{0}, std::size_t{300}, value.size() - 1, value.size(), value.size() + 3}) {
+    for (std::size_t copy = at; copy != std::string::npos; copy = image.find(value, copy + 1)) {
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(static_cast<std::streamoff>(copy + offset));
+      file.put(static_cast<char>(image[copy + offset] ^ 1));
+    }
+    {
+      const auto env = open(true);
+      const auto txn = must(ReadTxn::begin(env));
+      EXPECT_EQ(code_of(txn.get(0, "key")), ErrorCode::kCorrupt) << offset;
+      auto cursor = must(Cursor::open(txn, 0));
+      EXPECT_EQ(code_of(cursor.seek("key")), ErrorCode::kCorrupt) << offset;
+      EXPECT_EQ(must(txn.get(0, "next")), "whole");
+    }
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << image;
+  }
+  EXPECT_EQ(get(open(true), 0, "key"), value);
+}
+
+TEST_F(LmdbTest, TruncatedFileIsRefused) {
+  {
+    const auto env = open();
+    for (int i = 0; i < 50; ++i) put(env, 0, std::to_string(i), varve::test::noise(3000, 1));
+  }
+  const auto path = directory_.path() + "/data.mdb";
+  const auto size = std::filesystem::file_size(path);
+  // The file's end may be a hole that no page is in; its middle is not.
+  for (const std::uintmax_t left : {size / 2, std::uintmax_t{8192}, std::uintmax_t{0}}) {
+    std::filesystem::resize_file(path, left);
+    for (const bool read_only : {true, false}) {
+      EnvOptions options;
+      options.tables = kTables;
+      options.must_exist = true;
+      options.read_only = read_only;
+      EXPECT_EQ(code_of(Env::open(directory_.path(), options)), ErrorCode::kCorrupt) << left;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace varve::meta
