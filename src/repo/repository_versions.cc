@@ -182,7 +182,12 @@ Result<std::shared_ptr<index::NeighbourIndex>> RepositoryImpl::load_index(
       if (other.state == VersionState::kSealed) parent = other.number;
     }
     if (parent) {
-      VARVE_TRY_ASSIGN(parent_chunks, catalog::version_chunks(txn, record.series, *parent));
+      auto chunks = catalog::version_chunks(txn, record.series, *parent);
+      if (chunks) {
+        parent_chunks = std::move(*chunks);
+      } else {
+        base::log(base::LogLevel::kError, chunks.error().message());
+      }
     }
     std::vector<base::IdRun> runs;
     VARVE_TRY(catalog::for_each_location(
@@ -212,18 +217,22 @@ Result<std::shared_ptr<index::NeighbourIndex>> RepositoryImpl::load_index(
   return index;
 }
 
-// Reads fingerprints from the heads of containers. A damaged head only costs space: its
-// chunks are not found again.
+// Reads fingerprints from the heads of containers. Damage only costs space: what cannot be
+// read is not found again.
 Result<void> RepositoryImpl::add_to_index(SeriesState& memory, index::NeighbourIndex& index,
                                           SeriesId series, const base::IdRuns& ids) {
   for (const auto& run : ids.runs()) {
     for (std::uint64_t i = 0; i < run.count;) {
       const ChunkId id = run.first.plus(i);
-      VARVE_TRY_ASSIGN(const auto where, memory.layout->locate(id));
-      const std::uint64_t skip = id.value - where.first.value;
-      const std::uint64_t count = std::min<std::uint64_t>(where.count - skip, run.count - i);
+      const auto where = memory.layout->locate(id);
+      if (!where) {
+        base::log(base::LogLevel::kError, where.error().message());
+        break;
+      }
+      const std::uint64_t skip = id.value - where->first.value;
+      const std::uint64_t count = std::min<std::uint64_t>(where->count - skip, run.count - i);
       i += count;
-      const auto head = memory.layout->head(where.container);
+      const auto head = memory.layout->head(where->container);
       if (!head) {
         base::log(base::LogLevel::kError,
                   fmt::format("series {}: {}", static_cast<std::uint32_t>(series),
@@ -231,7 +240,7 @@ Result<void> RepositoryImpl::add_to_index(SeriesState& memory, index::NeighbourI
         continue;
       }
       for (std::uint64_t j = 0; j < count; ++j) {
-        const std::uint64_t at = where.index + skip + j;
+        const std::uint64_t at = where->index + skip + j;
         if (at >= (*head)->chunks.size()) break;
         const auto& chunk = (*head)->chunks[at];
         if (!index.find(chunk.fingerprint)) index.insert(chunk.fingerprint, id.plus(j));
