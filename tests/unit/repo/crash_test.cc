@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -161,6 +162,44 @@ TEST_F(CrashTest, ProcessThatEndsWithoutClosingLeavesWhatItSynced) {
   ASSERT_EQ(status, 0);
   repository_ = reopen(path_);
   EXPECT_EQ(read_at_root(*must(repository_->writer(series_)), "f"), bytes);
+}
+
+TEST_F(CrashTest, LostCatalogRecordsOfTheParentDoNotStopTheNextVersion) {
+  write_file(*version_, kRootIno, "f", noise(40000, 1));
+  must(repository_->seal(series_, number_, ""));
+  version_.reset();
+  repository_.reset();
+  for (const auto& at : std::filesystem::recursive_directory_iterator(path_ + "/series")) {
+    if (at.path().extension() == ".snap") std::filesystem::remove(at.path());
+  }
+  {
+    meta::EnvOptions options;
+    options.tables = meta::catalog::kTables;
+    const auto env = must(meta::Env::open(path_ + "/catalog", options));
+    auto txn = must(meta::WriteTxn::begin(env));
+    must(txn.erase(meta::catalog::kLocations,
+                   meta::location_key(series_, ChunkId::make(number_, 0))));
+    must(txn.commit());
+  }
+  for (int round = 0; round < 2; ++round) {
+    repository_ = reopen(path_);
+    const auto name = "w" + std::to_string(round);
+    const auto next = must(repository_->open_version(series_, name, folder())).number;
+    write_file(*must(repository_->writer(series_)), kRootIno, "f", noise(40000, 1));
+    const auto outcome = must(repository_->seal(series_, next, ""));
+    EXPECT_EQ(outcome.info.unique_bytes, 40000U) << "chunks that are lost were referred to";
+    EXPECT_EQ(read_sealed(*must(repository_->reader(series_, next)), "f"), noise(40000, 1));
+    repository_.reset();
+    for (const auto& at : std::filesystem::recursive_directory_iterator(path_ + "/series")) {
+      if (at.path().extension() == ".snap") std::filesystem::remove(at.path());
+    }
+    meta::EnvOptions options;
+    options.tables = meta::catalog::kTables;
+    const auto env = must(meta::Env::open(path_ + "/catalog", options));
+    auto txn = must(meta::WriteTxn::begin(env));
+    must(txn.erase(meta::catalog::kVersionChunks, meta::version_key(series_, next)));
+    must(txn.commit());
+  }
 }
 
 TEST_F(CrashTest, AbandoningThatWasCutShortIsFinishedLater) {
