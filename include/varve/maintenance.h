@@ -13,7 +13,7 @@
 namespace varve {
 
 struct CheckOptions {
-  bool read_data = true;     ///< Read every frame and verify its checksum.
+  bool read_data = true;       ///< Read every frame and verify its checksum.
   bool verify_chunks = false;  ///< Also compare every chunk's SHA-256.
 };
 

@@ -11,21 +11,24 @@ enum class Codec : std::uint8_t { kNone = 0, kZstd = 1 };
 
 /// Fixed when the repository is made; stands in the superblock.
 struct RepositoryParameters {
-  std::string chunker = "gear16";       ///< Chunker id.
+  std::string chunker = "gear16";  ///< Chunker id.
   std::uint32_t chunk_bytes_min = 2048;
-  std::uint32_t chunk_bytes_avg = 8192; ///< Power of two, 4096 to 16384.
+  std::uint32_t chunk_bytes_avg = 8192;  ///< Power of two, 4096 to 16384.
   std::uint32_t chunk_bytes_max = 65536;
   Codec codec = Codec::kZstd;
-  int zstd_level = 1;                   ///< 1 to 19; only for kZstd.
+  int zstd_level = 1;  ///< 1 to 19; only for kZstd.
 };
 
 /// Chosen each time a repository is opened.
 struct OpenOptions {
   bool read_only = false;
-  std::uint64_t cache_bytes = 64ULL << 20;   ///< Memory budget of the restore engine.
-  std::string engine = "alacc";              ///< Restore engine.
-  std::uint32_t ingest_threads = 0;          ///< Fingerprint workers; 0 = one a core, at most 8.
+  std::uint64_t cache_bytes = 64ULL << 20;  ///< Memory budget of the restore engine.
+  std::string engine = "alacc";             ///< Restore engine.
+  std::uint32_t ingest_threads = 0;         ///< Fingerprint workers; 0 = one a core, at most 8.
   std::uint32_t checkpoint_interval_ms = 4000;
+  /// Read the whole catalog in a child process first, to find damage that would end this one.
+  /// A small catalog always is.
+  bool probe_catalog = false;
 };
 
 }  // namespace varve

@@ -27,9 +27,9 @@ struct RepositoryStats {
   std::uint64_t container_bytes = 0;  ///< Frames with headers, tables and padding.
   std::uint64_t containers = 0;
   std::uint64_t chunks = 0;
-  std::uint64_t catalog_bytes = 0;    ///< Files under catalog/.
-  std::uint64_t index_bytes = 0;      ///< Snapshots of the neighbour indexes.
-  std::uint64_t staging_bytes = 0;    ///< Overlays of open versions.
+  std::uint64_t catalog_bytes = 0;  ///< Files under catalog/.
+  std::uint64_t index_bytes = 0;    ///< Snapshots of the neighbour indexes.
+  std::uint64_t staging_bytes = 0;  ///< Overlays of open versions.
 };
 
 /// What statfs(2) says of the disk below the repository.

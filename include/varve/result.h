@@ -12,27 +12,27 @@ namespace varve {
 
 /// What went wrong, as a small closed set that callers may branch on.
 enum class ErrorCode : std::uint8_t {
-  kIo,              ///< The operating system refused; errno_value() says how.
-  kCorrupt,         ///< Bytes on disk do not match their checksum or their format.
-  kNotFound,        ///< No such series, version, file or attribute.
-  kExists,          ///< The name is taken.
-  kInvalid,         ///< The argument makes no sense; nothing was done.
-  kBusy,            ///< Somebody is still using it (writers, open files).
-  kReadOnly,        ///< A sealed version or a read-only repository.
-  kNoSpace,         ///< The disk, or Varve's reserve on it, is full.
-  kNotPermitted,    ///< Never allowed (see docs: misuse table).
-  kNotEmpty,        ///< A directory that still has entries.
-  kNotDirectory,    ///< A directory was needed.
-  kIsDirectory,     ///< A directory was given where none may stand.
-  kNameTooLong,     ///< A name over 255 bytes, a symlink over 4095.
-  kOtherVersion,    ///< A move or link between two versions.
-  kLocked,          ///< Another process holds the repository for writing.
-  kNoRepository,    ///< The folder is not a Varve repository.
-  kUnsupported,     ///< A newer format, or a feature this build lacks.
-  kTooLarge,        ///< A value over a fixed limit (file size, xattr).
-  kStale,           ///< The file was removed while the caller still referred to it.
-  kNoAttribute,     ///< The extended attribute is not set.
-  kInterrupted,     ///< The user asked to stop.
+  kIo,            ///< The operating system refused; errno_value() says how.
+  kCorrupt,       ///< Bytes on disk do not match their checksum or their format.
+  kNotFound,      ///< No such series, version, file or attribute.
+  kExists,        ///< The name is taken.
+  kInvalid,       ///< The argument makes no sense; nothing was done.
+  kBusy,          ///< Somebody is still using it (writers, open files).
+  kReadOnly,      ///< A sealed version or a read-only repository.
+  kNoSpace,       ///< The disk, or Varve's reserve on it, is full.
+  kNotPermitted,  ///< Never allowed (see docs: misuse table).
+  kNotEmpty,      ///< A directory that still has entries.
+  kNotDirectory,  ///< A directory was needed.
+  kIsDirectory,   ///< A directory was given where none may stand.
+  kNameTooLong,   ///< A name over 255 bytes, a symlink over 4095.
+  kOtherVersion,  ///< A move or link between two versions.
+  kLocked,        ///< Another process holds the repository for writing.
+  kNoRepository,  ///< The folder is not a Varve repository.
+  kUnsupported,   ///< A newer format, or a feature this build lacks.
+  kTooLarge,      ///< A value over a fixed limit (file size, xattr).
+  kStale,         ///< The file was removed while the caller still referred to it.
+  kNoAttribute,   ///< The extended attribute is not set.
+  kInterrupted,   ///< The user asked to stop.
 };
 
 /// An error with a message that says what happened and what to do about it.
@@ -62,7 +62,7 @@ class Error {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}   // NOLINT(*-explicit-*)
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(*-explicit-*)
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(*-explicit-*)
 
   [[nodiscard]] bool has_value() const { return state_.index() == 0; }
@@ -113,9 +113,9 @@ class [[nodiscard]] Result<void> {
     if (!varve_try_result_) return std::move(varve_try_result_).error(); \
   } while (false)
 
-#define VARVE_TRY_ASSIGN_(tmp, target, expr)   \
-  auto tmp = (expr);                           \
-  if (!tmp) return std::move(tmp).error();     \
+#define VARVE_TRY_ASSIGN_(tmp, target, expr) \
+  auto tmp = (expr);                         \
+  if (!tmp) return std::move(tmp).error();   \
   target = std::move(tmp).value()
 
 /// `VARVE_TRY_ASSIGN(auto x, f());`: x is f's value, or the error is returned.

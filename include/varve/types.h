@@ -50,13 +50,13 @@ struct Timestamp {
 
 /// What stat(2) tells of a file, apart from device and inode number.
 struct Attributes {
-  std::uint32_t mode = 0;       ///< Type and permission bits, as st_mode.
+  std::uint32_t mode = 0;  ///< Type and permission bits, as st_mode.
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::uint32_t nlink = 1;
-  std::uint64_t rdev = 0;       ///< Device number of block and character devices.
-  std::uint64_t size = 0;       ///< Bytes; of a symlink the target's length.
-  std::uint64_t data_bytes = 0; ///< Bytes that are not holes; st_blocks follows from it.
+  std::uint64_t rdev = 0;        ///< Device number of block and character devices.
+  std::uint64_t size = 0;        ///< Bytes; of a symlink the target's length.
+  std::uint64_t data_bytes = 0;  ///< Bytes that are not holes; st_blocks follows from it.
   Timestamp mtime;
   Timestamp ctime;
   Timestamp atime;
@@ -88,11 +88,11 @@ struct VersionInfo {
   std::string name;
   VersionState state = VersionState::kOpen;
   Timestamp opened_at;
-  Timestamp sealed_at;             ///< Zero while open.
-  std::uint64_t entries = 0;       ///< Names below the version's root; 0 while open.
-  std::uint64_t logical_bytes = 0; ///< Sum of file data without holes, links once.
-  std::uint64_t unique_bytes = 0;  ///< Raw bytes of the chunks born in this version.
-  std::uint64_t stored_bytes = 0;  ///< The same after compression, with container tables.
+  Timestamp sealed_at;              ///< Zero while open.
+  std::uint64_t entries = 0;        ///< Names below the version's root; 0 while open.
+  std::uint64_t logical_bytes = 0;  ///< Sum of file data without holes, links once.
+  std::uint64_t unique_bytes = 0;   ///< Raw bytes of the chunks born in this version.
+  std::uint64_t stored_bytes = 0;   ///< The same after compression, with container tables.
 };
 
 struct SeriesInfo {

@@ -7,6 +7,6 @@ namespace varve::base {
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 }  // namespace varve::base
 
-#define VARVE_ASSERT(condition) \
+#define VARVE_ASSERT(condition)       \
   ((condition) ? static_cast<void>(0) \
                : ::varve::base::assertion_failed(#condition, __FILE__, __LINE__))

@@ -163,16 +163,15 @@ Result<void> DirTree::list(const TreeEntry& directory, Rank after,
 }
 
 Result<void> DirBuilder::add(format::DirEntry entry) {
-  const std::size_t bytes =
-      entry.name.size() + entry.symlink_target.size() + 64 +
-      (entry.recipe ? entry.recipe->runs.size() * 12 : 0) +
-      [&] {
-        std::size_t n = 0;
-        for (const auto& xattr : entry.xattrs) n += xattr.name.size() + xattr.value.size() + 4;
-        return n;
-      }();
-  if (!leaf_.entries.empty() && (format::is_page_boundary(entry.name, 0) ||
-                                 leaf_bytes_ + bytes > kPageBytesMax)) {
+  const std::size_t bytes = entry.name.size() + entry.symlink_target.size() + 64 +
+                            (entry.recipe ? entry.recipe->runs.size() * 12 : 0) + [&] {
+                              std::size_t n = 0;
+                              for (const auto& xattr : entry.xattrs)
+                                n += xattr.name.size() + xattr.value.size() + 4;
+                              return n;
+                            }();
+  if (!leaf_.entries.empty() &&
+      (format::is_page_boundary(entry.name, 0) || leaf_bytes_ + bytes > kPageBytesMax)) {
     VARVE_TRY(close_leaf());
   }
   leaf_bytes_ += bytes;

@@ -31,8 +31,8 @@ Result<LocationRecord> LocationRecord::decode(ChunkId first, std::string_view by
   const std::uint64_t raw = r.varint();
   const std::uint64_t container = r.varint();
   const std::uint64_t index = r.varint();
-  if (!r.done() || count == 0 || first.ordinal() + count > 0x100000000ULL ||
-      raw > (1ULL << 40) || container > 0xffffffffU || index + count > (1ULL << 24)) {
+  if (!r.done() || count == 0 || first.ordinal() + count > 0x100000000ULL || raw > (1ULL << 40) ||
+      container > 0xffffffffU || index + count > (1ULL << 24)) {
     return damaged("a location");
   }
   return LocationRecord{first, static_cast<std::uint32_t>(count), raw,
@@ -82,8 +82,7 @@ Result<void> put_location(meta::WriteTxn& txn, SeriesId series, const LocationRe
                  record.encode());
 }
 
-Result<std::optional<store::ContainerRecord>> find_container(const meta::Txn& txn,
-                                                             SeriesId series,
+Result<std::optional<store::ContainerRecord>> find_container(const meta::Txn& txn, SeriesId series,
                                                              std::uint32_t number) {
   VARVE_TRY_ASSIGN(const auto value,
                    txn.get(meta::catalog::kContainers, meta::container_key(series, number)));
@@ -99,9 +98,9 @@ Result<void> for_each_container(
       txn, meta::catalog::kContainers, meta::series_key(series),
       [&](std::string_view key, std::string_view value) -> Result<bool> {
         if (key.size() != 8) return damaged("a container's key");
-        VARVE_TRY_ASSIGN(const auto record, store::ContainerRecord::decode(
-                                                base::load_be32(key.substr(kSeriesKeyBytes)),
-                                                value));
+        VARVE_TRY_ASSIGN(
+            const auto record,
+            store::ContainerRecord::decode(base::load_be32(key.substr(kSeriesKeyBytes)), value));
         return visit(record);
       });
 }

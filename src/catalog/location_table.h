@@ -31,8 +31,9 @@ struct LocationRecord {
 [[nodiscard]] Result<std::optional<LocationRecord>> find_location(const meta::Txn& txn,
                                                                   SeriesId series, ChunkId id);
 /// The last run that starts before `id`, or nullopt.
-[[nodiscard]] Result<std::optional<LocationRecord>> find_last_location_before(
-    const meta::Txn& txn, SeriesId series, ChunkId id);
+[[nodiscard]] Result<std::optional<LocationRecord>> find_last_location_before(const meta::Txn& txn,
+                                                                              SeriesId series,
+                                                                              ChunkId id);
 /// Calls `visit` for every location run of a series from `from` on, in id order, until it
 /// returns false.
 [[nodiscard]] Result<void> for_each_location(
@@ -41,8 +42,9 @@ struct LocationRecord {
 [[nodiscard]] Result<void> put_location(meta::WriteTxn& txn, SeriesId series,
                                         const LocationRecord& record);
 
-[[nodiscard]] Result<std::optional<store::ContainerRecord>> find_container(
-    const meta::Txn& txn, SeriesId series, std::uint32_t number);
+[[nodiscard]] Result<std::optional<store::ContainerRecord>> find_container(const meta::Txn& txn,
+                                                                           SeriesId series,
+                                                                           std::uint32_t number);
 [[nodiscard]] Result<void> for_each_container(
     const meta::Txn& txn, SeriesId series,
     const std::function<Result<bool>(const store::ContainerRecord&)>& visit);

@@ -119,9 +119,8 @@ Result<std::shared_ptr<const format::DirPage>> ObjectReader::page(format::NodeId
   auto decoded = format::decode_dir_page(bytes);
   if (!decoded) return std::move(decoded).error();
   bool older = true;
-  for_each_reference(*decoded, [&](meta::TableIndex, format::NodeId child) {
-    older = older && child < id;
-  });
+  for_each_reference(*decoded,
+                     [&](meta::TableIndex, format::NodeId child) { older = older && child < id; });
   if (!older) return damaged(id, "refers to an object that is not older");
   auto shared = std::make_shared<const format::DirPage>(std::move(*decoded));
   const std::lock_guard lock(mutex_);

@@ -66,8 +66,7 @@ class PreviousObjects {
 /// failed seal leaves are unreachable, and overwritten by the next attempt. Not thread-safe.
 class ObjectWriter {
  public:
-  ObjectWriter(const meta::Env& catalog, ObjectReader& reader, SeriesId series,
-               VersionNumber birth)
+  ObjectWriter(const meta::Env& catalog, ObjectReader& reader, SeriesId series, VersionNumber birth)
       : catalog_(catalog), reader_(reader), series_(series), birth_(birth) {}
 
   /// Children must have been put before.

@@ -36,7 +36,7 @@ Result<CheckReport> check(const Options& options, const Context& context) {
                                    std::_Exit(kExitInterrupted);
                                  },
                              .report = [&] { progress.print_line(); }});
-  VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
+  VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));
   CheckOptions check_options;
   check_options.read_data = !options.quick;
   check_options.verify_chunks = options.read_data;

@@ -5,9 +5,10 @@
 
 namespace varve::cli {
 
-Result<std::unique_ptr<Repository>> open_to_read(const std::string& path) {
+Result<std::unique_ptr<Repository>> open_to_read(const std::string& path, bool probe_catalog) {
   OpenOptions options;
   options.read_only = true;
+  options.probe_catalog = probe_catalog;
   return Repository::open(path, options);
 }
 

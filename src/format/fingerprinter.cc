@@ -15,8 +15,8 @@ Fingerprint Fingerprinter::fingerprint(std::span<const std::byte> bytes) {
   unsigned length = 0;
   const bool ok = EVP_DigestInit_ex2(context_.get(), md_.get(), nullptr) == 1 &&
                   EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1 &&
-                  EVP_DigestFinal_ex(context_.get(),
-                                     reinterpret_cast<unsigned char*>(out.data()), &length) == 1;
+                  EVP_DigestFinal_ex(context_.get(), reinterpret_cast<unsigned char*>(out.data()),
+                                     &length) == 1;
   VARVE_ASSERT(ok && length == out.size());
   return out;
 }

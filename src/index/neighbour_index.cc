@@ -127,8 +127,8 @@ Result<std::unique_ptr<NeighbourIndex>> NeighbourIndex::load(io::FileSystem& fil
                                                              SeriesId series, VersionNumber number,
                                                              VersionNumber own) {
   constexpr std::size_t kSnapshotBytesMax = std::size_t{128} << 30;
-  VARVE_TRY_ASSIGN(const std::string bytes, files.read_file(directory + "/" + snapshot_name(number),
-                                                            kSnapshotBytesMax));
+  VARVE_TRY_ASSIGN(const std::string bytes,
+                   files.read_file(directory + "/" + snapshot_name(number), kSnapshotBytesMax));
   const Error damaged(ErrorCode::kCorrupt, directory + "/" + snapshot_name(number) + " is damaged",
                       EIO);
   if (bytes.size() < kHeaderBytes + kChecksumBytes) return damaged;
@@ -144,8 +144,7 @@ Result<std::unique_ptr<NeighbourIndex>> NeighbourIndex::load(io::FileSystem& fil
   const std::uint64_t entries = r.u64();
   const std::uint64_t run_bytes = r.u64();
   const auto runs = r.text(run_bytes);
-  if (!ours || !r.ok() || entries > r.left() / sizeof(Slot) ||
-      entries * sizeof(Slot) != r.left()) {
+  if (!ours || !r.ok() || entries > r.left() / sizeof(Slot) || entries * sizeof(Slot) != r.left()) {
     return damaged;
   }
   VARVE_TRY_ASSIGN(auto base_ids, base::IdRuns::decode(runs));

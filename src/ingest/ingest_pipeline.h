@@ -157,7 +157,7 @@ class IngestPipeline {
   std::mutex input_mutex_;
   std::list<StreamPtr> idle_;  // Streams that hold a buffer; longest idle first.
   std::size_t idle_bytes_ = 0;
-  BatchPtr shared_;            // Small finished files, many in one batch.
+  BatchPtr shared_;  // Small finished files, many in one batch.
   std::uint64_t next_ticket_ = 0;
 
   std::mutex commit_mutex_;

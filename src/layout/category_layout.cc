@@ -19,11 +19,11 @@ CategoryLayout::CategoryLayout(const meta::Env& catalog, io::FileSystem& files,
       options_(std::move(options)),
       reader_(files, options_.series_directory + "/active") {}
 
-Result<std::unique_ptr<CategoryLayout>> CategoryLayout::open(
-    const meta::Env& catalog, io::FileSystem& files, base::ThreadPool* compressors,
-    const CategoryLayoutOptions& options) {
-  std::unique_ptr<CategoryLayout> layout(
-      new CategoryLayout(catalog, files, compressors, options));
+Result<std::unique_ptr<CategoryLayout>> CategoryLayout::open(const meta::Env& catalog,
+                                                             io::FileSystem& files,
+                                                             base::ThreadPool* compressors,
+                                                             const CategoryLayoutOptions& options) {
+  std::unique_ptr<CategoryLayout> layout(new CategoryLayout(catalog, files, compressors, options));
   if (!options.read_only) {
     VARVE_TRY(files.make_directory(options.series_directory));
     VARVE_TRY(files.make_directory(options.series_directory + "/active"));
@@ -162,8 +162,7 @@ Result<void> CategoryLayout::sync() {
   }
   for (const auto& [first, run] : locations) {
     VARVE_TRY(catalog::put_location(
-        txn, options_.series,
-        {run.first, run.count, run.raw_bytes, run.container, run.index}));
+        txn, options_.series, {run.first, run.count, run.raw_bytes, run.container, run.index}));
   }
   VARVE_TRY(txn.commit());
   const std::lock_guard lock(mutex_);
@@ -194,16 +193,15 @@ Result<void> CategoryLayout::on_delete(VersionNumber number) {
   }
   std::vector<catalog::LocationRecord> gone;
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY(catalog::for_each_location(
-      txn, options_.series, ChunkId::make(number, 0),
-      [&](const catalog::LocationRecord& record) -> Result<bool> {
-        if (record.first.birth() != number) return false;
-        gone.push_back(record);
-        return true;
-      }));
+  VARVE_TRY(catalog::for_each_location(txn, options_.series, ChunkId::make(number, 0),
+                                       [&](const catalog::LocationRecord& record) -> Result<bool> {
+                                         if (record.first.birth() != number) return false;
+                                         gone.push_back(record);
+                                         return true;
+                                       }));
   for (const auto& record : gone) {
-    VARVE_TRY(txn.erase(meta::catalog::kLocations,
-                        meta::location_key(options_.series, record.first)));
+    VARVE_TRY(
+        txn.erase(meta::catalog::kLocations, meta::location_key(options_.series, record.first)));
     VARVE_TRY(txn.erase(meta::catalog::kContainers,
                         meta::container_key(options_.series, record.container)));
   }
@@ -235,8 +233,7 @@ Result<LocationRun> CategoryLayout::locate(ChunkId id) {
                              static_cast<std::uint32_t>(options_.series)),
                  EIO);
   }
-  return LocationRun{found->first, found->count, found->raw_bytes, found->container,
-                     found->index};
+  return LocationRun{found->first, found->count, found->raw_bytes, found->container, found->index};
 }
 
 Result<store::ContainerRecord> CategoryLayout::record(std::uint32_t container) {
@@ -254,8 +251,7 @@ Result<store::ContainerRecord> CategoryLayout::record(std::uint32_t container) {
   return *found;
 }
 
-Result<std::shared_ptr<const format::ContainerHead>> CategoryLayout::head(
-    std::uint32_t container) {
+Result<std::shared_ptr<const format::ContainerHead>> CategoryLayout::head(std::uint32_t container) {
   {
     const std::lock_guard lock(heads_mutex_);
     const auto it = head_of_.find(container);

@@ -20,9 +20,9 @@ namespace varve::layout {
 struct LocationRun {
   ChunkId first;
   std::uint32_t count = 0;
-  std::uint64_t raw_bytes = 0;   ///< Of the whole run.
+  std::uint64_t raw_bytes = 0;  ///< Of the whole run.
   std::uint32_t container = 0;
-  std::uint32_t index = 0;       ///< Of `first` in the container's chunk table.
+  std::uint32_t index = 0;  ///< Of `first` in the container's chunk table.
 };
 
 /// What reading needs of a layout. Thread-safe.

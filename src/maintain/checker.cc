@@ -14,7 +14,6 @@
 #include "format/fingerprinter.h"
 #include "index/neighbour_index.h"
 
-
 namespace varve::maintain {
 
 namespace {
@@ -22,8 +21,7 @@ constexpr std::size_t kAffectedNamed = 1000;  // Of one damage; the rest is coun
 }  // namespace
 
 Checker::Checker(const meta::Env& catalog, io::FileSystem& files, std::string repository_path,
-                 const CheckOptions& options,
-                 std::function<void(const CheckProgress&)> progress)
+                 const CheckOptions& options, std::function<void(const CheckProgress&)> progress)
     : catalog_(catalog),
       files_(files),
       path_(std::move(repository_path)),
@@ -35,7 +33,8 @@ std::string Checker::series_directory(SeriesId series) const {
 }
 
 void Checker::damage(std::string where, std::string what, std::vector<base::IdRun> ids) {
-  if (!ids.empty()) damaged_.push_back({report_.damages.size(), base::IdRuns::from(std::move(ids))});
+  if (!ids.empty())
+    damaged_.push_back({report_.damages.size(), base::IdRuns::from(std::move(ids))});
   report_.damages.push_back({std::move(where), std::move(what), {}});
 }
 
@@ -47,8 +46,8 @@ Result<CheckReport> Checker::run() {
     for (const auto& series : all) {
       VARVE_TRY(catalog::for_each_container(
           txn, series.id, [&](const store::ContainerRecord& record) -> Result<bool> {
-            done_.bytes_total += options_.read_data ? record.head_bytes + record.data_bytes
-                                                    : record.head_bytes;
+            done_.bytes_total +=
+                options_.read_data ? record.head_bytes + record.data_bytes : record.head_bytes;
             return true;
           }));
     }
@@ -179,10 +178,9 @@ void Checker::check_index(const catalog::SeriesRecord& series,
   }
   if (newest == nullptr) return;
   const auto directory = series_directory(series.id);
-  const auto next =
-      static_cast<VersionNumber>(static_cast<std::uint32_t>(newest->number) + 1);
-  const auto loaded = index::NeighbourIndex::load(files_, directory, series.id, newest->number,
-                                                  next);
+  const auto next = static_cast<VersionNumber>(static_cast<std::uint32_t>(newest->number) + 1);
+  const auto loaded =
+      index::NeighbourIndex::load(files_, directory, series.id, newest->number, next);
   if (!loaded) {
     damage(directory + "/" + index::NeighbourIndex::snapshot_name(newest->number),
            loaded.error().message() + " (derived data: the next backup makes it anew)", {});
@@ -209,8 +207,9 @@ void Checker::check_version(const catalog::SeriesRecord& series,
     const auto& at = **found;
     const auto& entry = *at.entry;
     while (!directories.empty() && directories.back().first != at.parent) directories.pop_back();
-    const std::string path =
-        at.rank == 0 ? top : directories.empty() ? top : directories.back().second + "/" + entry.name;
+    const std::string path = at.rank == 0          ? top
+                             : directories.empty() ? top
+                                                   : directories.back().second + "/" + entry.name;
     if ((entry.mode & S_IFMT) == S_IFDIR) {
       directories.emplace_back(at.rank, path);
     }

@@ -17,9 +17,7 @@ namespace {
 
 constexpr std::size_t kChecksumBytes = 4;
 
-MDB_val to_val(std::string_view s) {
-  return {s.size(), const_cast<char*>(s.data())};
-}
+MDB_val to_val(std::string_view s) { return {s.size(), const_cast<char*>(s.data())}; }
 std::string_view to_view(const MDB_val& v) {
   return {static_cast<const char*>(v.mv_data), v.mv_size};
 }

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "catalog/location_table.h"
 #include "io/posix_file_system.h"
+#include "meta/probe.h"
 #include "meta/schema.h"
 #include "repo/version_info.h"
 
@@ -18,6 +19,8 @@ namespace varve::repo {
 
 namespace {
 constexpr std::size_t kSuperblockBytesMax = 64U << 10;
+// A catalog up to this size is probed at each opening: that takes a fraction of a second.
+constexpr std::uint64_t kProbedBytesMax = 64U << 20;
 
 Error no_series() { return {ErrorCode::kNotFound, "no such series", ENOENT}; }
 
@@ -34,8 +37,7 @@ Result<void> check_series_name(std::string_view name) {
 }  // namespace
 
 RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
-                               format::Superblock superblock,
-                               std::unique_ptr<io::FileSystem> files,
+                               format::Superblock superblock, std::unique_ptr<io::FileSystem> files,
                                std::unique_ptr<io::FileLock> lock, meta::Env catalog)
     : path_(std::move(path)),
       options_(options),
@@ -51,8 +53,9 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   if (!text) {
     if (text.error().code() == ErrorCode::kNotFound || text.error().errno_value() == ENOTDIR) {
       return Error(ErrorCode::kNoRepository,
-                   path + " is not a Varve repository (it has no varve.repo); make one with "
-                          "`varve init`",
+                   path +
+                       " is not a Varve repository (it has no varve.repo); make one with "
+                       "`varve init`",
                    ENOENT);
     }
     return std::move(text).error();
@@ -65,8 +68,9 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
     if (!locked) {
       if (locked.error().code() != ErrorCode::kLocked) return std::move(locked).error();
       return Error(ErrorCode::kLocked,
-                   path + " is in use by another process (mounted read-write, or a command is "
-                          "running); read-only use is possible beside it",
+                   path +
+                       " is in use by another process (mounted read-write, or a command is "
+                       "running); read-only use is possible beside it",
                    EBUSY);
     }
     lock = std::move(*locked);
@@ -74,14 +78,19 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(path + "/catalog/data.mdb"));
   if (!has_catalog) {
     return Error(ErrorCode::kCorrupt,
-                 path + "/catalog is missing: put it back from a copy of the repository; the data "
-                        "in series/ is untouched",
+                 path +
+                     "/catalog is missing: put it back from a copy of the repository; the data "
+                     "in series/ is untouched",
                  ENOENT);
   }
   meta::EnvOptions env;
   env.tables = meta::catalog::kTables;
   env.read_only = options.read_only;
   env.must_exist = true;
+  VARVE_TRY_ASSIGN(const auto catalog_bytes, files->tree_bytes(path + "/catalog"));
+  if (options.probe_catalog || catalog_bytes <= kProbedBytesMax) {
+    VARVE_TRY(meta::probe_environment(path + "/catalog", env));
+  }
   auto catalog = meta::Env::open(path + "/catalog", env);
   if (!catalog) return std::move(catalog).error().with_context(path);
   std::unique_ptr<RepositoryImpl> repository(
@@ -93,10 +102,10 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
 
 Result<void> RepositoryImpl::start() {
   const auto& parameters = superblock_.parameters;
-  VARVE_TRY_ASSIGN(chunker_, ingest::make_chunker(parameters.chunker,
-                                                  {parameters.chunk_bytes_min,
-                                                   parameters.chunk_bytes_avg,
-                                                   parameters.chunk_bytes_max}));
+  VARVE_TRY_ASSIGN(chunker_,
+                   ingest::make_chunker(parameters.chunker,
+                                        {parameters.chunk_bytes_min, parameters.chunk_bytes_avg,
+                                         parameters.chunk_bytes_max}));
   restore::ReadOptions reading;
   reading.cache_bytes = options_.cache_bytes;
   reading.engine = options_.engine;
@@ -270,8 +279,8 @@ Result<RepositoryStats> RepositoryImpl::stats() {
       stats.versions_sealed += sealed ? 1 : 0;
       stats.versions_open += sealed ? 0 : 1;
       stats.logical_bytes += sealed ? record.logical_bytes : 0;
-      const auto snapshot = series_directory(series.id) + "/" +
-                            index::NeighbourIndex::snapshot_name(record.number);
+      const auto snapshot =
+          series_directory(series.id) + "/" + index::NeighbourIndex::snapshot_name(record.number);
       VARVE_TRY_ASSIGN(const bool present, files_->exists(snapshot));
       if (!present) continue;
       VARVE_TRY_ASSIGN(const auto bytes, files_->tree_bytes(snapshot));

@@ -108,8 +108,8 @@ std::optional<std::vector<std::byte>> ContainerWriter::read_unwritten(ChunkId id
         chunks.begin(), chunks.end(), id,
         [](const format::ChunkEntry& entry, ChunkId wanted) { return entry.id < wanted; });
     if (it == chunks.end() || it->id != id) return std::nullopt;
-    const auto from = frame.raw.begin() + frame.offsets[static_cast<std::size_t>(
-                                              it - chunks.begin())];
+    const auto from =
+        frame.raw.begin() + frame.offsets[static_cast<std::size_t>(it - chunks.begin())];
     return std::vector<std::byte>(from, from + it->raw_bytes);
   };
   if (open_frame_ && open_frame_->chunks.front().id <= id) return copy_from(*open_frame_);
@@ -208,8 +208,8 @@ void ContainerWriter::work() {
 bool ContainerWriter::fits(const Frame& frame) const {
   if (head_.frames.empty()) return true;
   if (packed_raw_ + frame.raw.size() > kContainerRawBytesMax) return false;
-  const std::size_t stored = frame.encoded.codec == Codec::kNone ? frame.raw.size()
-                                                                 : frame.encoded.stored.size();
+  const std::size_t stored =
+      frame.encoded.codec == Codec::kNone ? frame.raw.size() : frame.encoded.stored.size();
   std::size_t runs = id_runs_;
   ChunkId expected = head_.chunks.back().id.plus(1);
   for (const auto& chunk : frame.chunks) {

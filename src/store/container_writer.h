@@ -29,9 +29,9 @@ namespace varve::store {
 
 struct ContainerWriterOptions {
   SeriesId series{};
-  std::string directory;            ///< Of the segments; must exist.
+  std::string directory;  ///< Of the segments; must exist.
   std::uint32_t next_container = 0;
-  std::uint32_t segment = 0;        ///< Written from `segment_offset` on; what follows is cut.
+  std::uint32_t segment = 0;  ///< Written from `segment_offset` on; what follows is cut.
   std::uint64_t segment_offset = 0;
   Codec codec = Codec::kNone;
   int zstd_level = 1;
@@ -42,8 +42,8 @@ struct ContainerWriterOptions {
 /// A container that was written, but maybe not yet synced.
 struct WrittenContainer {
   ContainerRecord record;
-  std::vector<base::IdRun> ids;             ///< In the order of the chunk table.
-  std::vector<std::uint64_t> run_raw_bytes; ///< Of each of `ids`.
+  std::vector<base::IdRun> ids;              ///< In the order of the chunk table.
+  std::vector<std::uint64_t> run_raw_bytes;  ///< Of each of `ids`.
 };
 
 /// Thread-safe.
@@ -55,8 +55,7 @@ class ContainerWriter {
   /// `on_written` runs on the writer's thread before the container's chunks cease to be
   /// readable by read_unwritten(). `files` and `compressors` must outlive the writer.
   ContainerWriter(io::FileSystem& files, base::ThreadPool& compressors,
-                  ContainerWriterOptions options,
-                  std::function<void(WrittenContainer)> on_written);
+                  ContainerWriterOptions options, std::function<void(WrittenContainer)> on_written);
   ContainerWriter(const ContainerWriter&) = delete;
   ContainerWriter& operator=(const ContainerWriter&) = delete;
   ~ContainerWriter();
@@ -107,12 +106,12 @@ class ContainerWriter {
   std::condition_variable work_ready_;
   std::condition_variable progress_;
   FramePtr open_frame_;
-  std::deque<FramePtr> unwritten_;   // Closed frames, ascending; front ones may be packed.
-  std::size_t packed_ = 0;           // How many of them are in the container being built.
+  std::deque<FramePtr> unwritten_;  // Closed frames, ascending; front ones may be packed.
+  std::size_t packed_ = 0;          // How many of them are in the container being built.
   std::size_t waiting_bytes_ = 0;
   std::uint64_t frames_closed_ = 0;
   std::uint64_t frames_written_ = 0;
-  std::uint64_t flush_to_ = 0;       // Frames up to this count must be written out.
+  std::uint64_t flush_to_ = 0;  // Frames up to this count must be written out.
   std::optional<Error> error_;
   std::uint64_t attempts_ = 0;
   bool retry_wanted_ = false;

@@ -115,10 +115,10 @@ Result<void> SegmentReader::read_data(const ContainerRecord& record, std::uint32
 Result<void> SegmentReader::verify_padding(const ContainerRecord& record) {
   std::vector<std::byte> bytes(padded(record.data_bytes) - record.data_bytes);
   VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
-  VARVE_TRY_ASSIGN(
-      const std::size_t got,
-      segment->read_at(record.offset + record.head_bytes + record.data_bytes, bytes));
-  const bool zero = std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+  VARVE_TRY_ASSIGN(const std::size_t got,
+                   segment->read_at(record.offset + record.head_bytes + record.data_bytes, bytes));
+  const bool zero =
+      std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
   if (got != bytes.size() || !zero) {
     return Error(ErrorCode::kCorrupt, describe(record) + ": the padding is damaged", EIO);
   }

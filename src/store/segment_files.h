@@ -32,8 +32,7 @@ struct ContainerRecord {
   [[nodiscard]] std::uint64_t end() const;
   [[nodiscard]] std::string encode() const;
   /// kCorrupt unless every length and offset is possible.
-  [[nodiscard]] static Result<ContainerRecord> decode(std::uint32_t number,
-                                                      std::string_view bytes);
+  [[nodiscard]] static Result<ContainerRecord> decode(std::uint32_t number, std::string_view bytes);
 };
 
 [[nodiscard]] std::string segment_name(std::uint32_t segment);

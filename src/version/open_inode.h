@@ -28,20 +28,20 @@ struct OpenInode {
   std::uint32_t mode = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::uint32_t nlink = 1;       ///< Names; of a directory always 1.
+  std::uint32_t nlink = 1;  ///< Names; of a directory always 1.
   std::uint64_t rdev = 0;
   Timestamp mtime;
   Timestamp ctime;
   Timestamp atime;
   Xattrs xattrs;
   std::string symlink_target;
-  Ino parent = 0;                ///< Of a directory.
-  std::uint64_t children = 0;    ///< Names in a directory.
+  Ino parent = 0;              ///< Of a directory.
+  std::uint64_t children = 0;  ///< Names in a directory.
   std::uint32_t subdirectories = 0;
   std::uint64_t size = 0;        ///< Of a regular file.
   std::uint64_t hole_bytes = 0;  ///< Known holes; a staged file counts as solid.
   std::shared_ptr<const format::Recipe> recipe;
-  std::uint64_t staging = 0;     ///< Generation of the staging file; 0 if not staged.
+  std::uint64_t staging = 0;  ///< Generation of the staging file; 0 if not staged.
 
   // Only in memory.
   ingest::IngestPipeline::StreamPtr stream;
@@ -61,7 +61,6 @@ struct OpenInode {
 /// The overlay's record of an inode, with the recipe that is durable with it.
 [[nodiscard]] std::string encode_open_inode(const OpenInode& inode, const format::Recipe& recipe);
 /// kCorrupt on malformed bytes.
-[[nodiscard]] Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino,
-                                                                   std::string_view bytes);
+[[nodiscard]] Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view bytes);
 
 }  // namespace varve::version

@@ -204,8 +204,9 @@ Result<void> OpenVersion::set_xattr(Ino ino, std::string_view name, std::string_
   VARVE_TRY(check_writable());
   VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
   auto& all = inode->xattrs;
-  auto it = std::lower_bound(all.begin(), all.end(), name,
-                             [](const Xattr& a, std::string_view wanted) { return a.name < wanted; });
+  auto it =
+      std::lower_bound(all.begin(), all.end(), name,
+                       [](const Xattr& a, std::string_view wanted) { return a.name < wanted; });
   const bool present = it != all.end() && it->name == name;
   if (present && mode == XattrMode::kCreate) {
     return Error(ErrorCode::kExists, "the attribute is set already", EEXIST);
@@ -218,8 +219,10 @@ Result<void> OpenVersion::set_xattr(Ino ino, std::string_view name, std::string_
     if (xattr.name != name) total += xattr.name.size() + xattr.value.size();
   }
   if (value.size() > kXattrValueBytesMax || total > kXattrTotalBytesMax) {
-    return Error(ErrorCode::kTooLarge, "extended attributes are limited to 64 KiB each and "
-                                       "256 KiB a file", E2BIG);
+    return Error(ErrorCode::kTooLarge,
+                 "extended attributes are limited to 64 KiB each and "
+                 "256 KiB a file",
+                 E2BIG);
   }
   if (present) {
     it->value = value;

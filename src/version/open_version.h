@@ -39,8 +39,7 @@ struct OpenVersionParts {
 ///
 /// A checkpoint makes everything durable that was done before it: chunks first, then the
 /// catalog's locations, then the overlay (docs/ORDERING.md O1, O2).
-class OpenVersion final : public VersionWriter,
-                          public std::enable_shared_from_this<OpenVersion> {
+class OpenVersion final : public VersionWriter, public std::enable_shared_from_this<OpenVersion> {
  public:
   /// Opens the overlay (made if it is missing, with `root` as its root directory) and goes
   /// on where the last checkpoint was.

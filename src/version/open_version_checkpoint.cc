@@ -52,8 +52,8 @@ Result<void> OpenVersion::checkpoint(Extent extent) {
       if (stream) still_finishing.push_back(ino);
     }
     finishing_ = std::move(still_finishing);
-    VARVE_TRY_ASSIGN(changes, tree_.take_changes(
-                                  [&](OpenInode& inode) { return encode(inode, extent); }));
+    VARVE_TRY_ASSIGN(changes,
+                     tree_.take_changes([&](OpenInode& inode) { return encode(inode, extent); }));
     // A stream with chunks in flight must be recorded again once they have their place.
     for (const auto& record : changes.records) {
       auto inode = record.bytes ? tree_.get(record.ino) : Result<OpenInode*>(nullptr);
@@ -141,8 +141,8 @@ Result<void> OpenVersion::ingest_staged(Ino ino) {
     generation = (*inode)->staging;
     writes = (*inode)->staging_writes;
     size = (*inode)->size;
-    VARVE_TRY_ASSIGN(file, parts_.files->open(staging_path(ino, generation),
-                                              io::OpenMode::kReadWrite));
+    VARVE_TRY_ASSIGN(file,
+                     parts_.files->open(staging_path(ino, generation), io::OpenMode::kReadWrite));
   }
   const auto stream = pipeline_.start({});
   auto fed = feed_staged(stream, *file, size);

@@ -302,8 +302,6 @@ Result<void> OpenVersionFile::flush() {
   return version_->pipeline_.status();
 }
 
-Result<void> OpenVersionFile::sync() {
-  return version_->checkpoint(OpenVersion::Extent::kAll);
-}
+Result<void> OpenVersionFile::sync() { return version_->checkpoint(OpenVersion::Extent::kAll); }
 
 }  // namespace varve::version

@@ -67,8 +67,7 @@ void OpenVersion::touch_directory(OpenInode& dir, std::int64_t children, int sub
   tree_.touch(dir);
 }
 
-Result<OpenEntry> OpenVersion::create(Ino parent_ino, std::string_view name,
-                                      const NewFile& file) {
+Result<OpenEntry> OpenVersion::create(Ino parent_ino, std::string_view name, const NewFile& file) {
   VARVE_TRY(check_name(name));
   if (file.symlink_target.size() > kSymlinkBytesMax) {
     return Error(ErrorCode::kNameTooLong, "a symlink has at most 4095 bytes", ENAMETOOLONG);

@@ -45,8 +45,7 @@ class FollowingFiles final : public restore::FutureFiles {
 
 class SealedFile final : public FileReader {
  public:
-  SealedFile(std::shared_ptr<SealedVersion> version,
-             std::shared_ptr<const format::Recipe> recipe,
+  SealedFile(std::shared_ptr<SealedVersion> version, std::shared_ptr<const format::Recipe> recipe,
              std::unique_ptr<restore::ReadHandle> handle)
       : version_(std::move(version)),
         recipe_(std::move(recipe)),
@@ -166,8 +165,8 @@ Result<std::shared_ptr<FileReader>> SealedVersion::open(Rank rank) {
     return Error(ErrorCode::kInvalid, "not a regular file", EINVAL);
   }
   restore::ReadableFile file;
-  file.version_key = (static_cast<std::uint64_t>(info_.series) << 32) |
-                     static_cast<std::uint64_t>(info_.number);
+  file.version_key =
+      (static_cast<std::uint64_t>(info_.series) << 32) | static_cast<std::uint64_t>(info_.number);
   file.content.ordinal = rank;
   VARVE_TRY_ASSIGN(file.content.recipe, recipe_of(*parts_.objects, *found.entry));
   const auto recipe = file.content.recipe;

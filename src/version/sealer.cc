@@ -143,8 +143,7 @@ Result<format::DirEntry> Sealer::entry_of(const OpenInode& inode, std::string_vi
   if (inode.recipe->runs.size() <= format::kInlineRecipeRunsMax) {
     entry.recipe = *inode.recipe;
   } else {
-    VARVE_TRY_ASSIGN(entry.recipe_id,
-                     objects_.put_recipe(*inode.recipe, path_.back()->previous));
+    VARVE_TRY_ASSIGN(entry.recipe_id, objects_.put_recipe(*inode.recipe, path_.back()->previous));
   }
   return entry;
 }

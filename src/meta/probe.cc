@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "meta/probe.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+
+namespace varve::meta {
+
+namespace {
+
+constexpr int kSurvived = 0;
+constexpr int kEndless = 1;
+constexpr std::uint64_t kEntriesMax = std::uint64_t{1} << 32;
+constexpr unsigned kSecondsMax = 600;
+
+int read_everything(const std::string& directory, const EnvOptions& options) {
+  EnvOptions reading = options;
+  reading.read_only = true;
+  auto env = Env::open(directory, reading);
+  if (!env) return kSurvived;  // Whoever opens it gets the same error.
+  auto txn = ReadTxn::begin(*env);
+  if (!txn) return kSurvived;
+  volatile std::uint8_t sink = 0;
+  for (TableIndex table = 0; table < options.tables.size(); ++table) {
+    MDB_cursor* cursor = nullptr;
+    if (mdb_cursor_open(txn->raw(), env->table(table), &cursor) != 0) continue;
+    MDB_val key{};
+    MDB_val value{};
+    std::uint64_t entries = 0;
+    int rc = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
+    while (rc == 0) {
+      const auto* k = static_cast<const std::uint8_t*>(key.mv_data);
+      const auto* v = static_cast<const std::uint8_t*>(value.mv_data);
+      for (std::size_t i = 0; i < key.mv_size; ++i) sink = static_cast<std::uint8_t>(sink + k[i]);
+      for (std::size_t i = 0; i < value.mv_size; ++i) sink = static_cast<std::uint8_t>(sink + v[i]);
+      if (++entries > kEntriesMax) return kEndless;
+      rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+    }
+    mdb_cursor_close(cursor);
+  }
+  return kSurvived;
+}
+
+[[noreturn]] void run_child(const std::string& directory, const EnvOptions& options) {
+  for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGALRM, SIGFPE, SIGILL}) {
+    std::signal(signal, SIG_DFL);
+  }
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (null >= 0) dup2(null, STDERR_FILENO);
+  alarm(kSecondsMax);
+  _exit(read_everything(directory, options));
+}
+
+}  // namespace
+
+Result<void> probe_environment(const std::string& directory, const EnvOptions& options) {
+  const pid_t child = fork();
+  if (child < 0) return Error(ErrorCode::kIo, "no process to probe the catalog with", errno);
+  if (child == 0) run_child(directory, options);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return Error(ErrorCode::kIo, "lost the process that probes", errno);
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kSurvived) return {};
+  return Error(ErrorCode::kCorrupt,
+               directory +
+                   "/data.mdb is damaged so that it cannot be read; put it back from a "
+                   "copy of the repository (the data in series/ is untouched)",
+               EIO);
+}
+
+}  // namespace varve::meta
