@@ -68,10 +68,14 @@ std::string SegmentReader::describe(const ContainerRecord& record) const {
 Result<std::shared_ptr<io::File>> SegmentReader::file(std::uint32_t segment) {
   const std::lock_guard lock(mutex_);
   if (const auto it = open_.find(segment); it != open_.end()) return it->second;
-  VARVE_TRY_ASSIGN(auto opened,
-                   files_.open(directory_ + "/" + segment_name(segment), io::OpenMode::kRead));
+  const auto path = directory_ + "/" + segment_name(segment);
+  auto opened = files_.open(path, io::OpenMode::kRead);
+  if (!opened) {
+    if (opened.error().code() != ErrorCode::kNotFound) return std::move(opened).error();
+    return Error(ErrorCode::kCorrupt, path + " is missing", EIO);
+  }
   if (open_.size() >= kOpenFilesMax) open_.erase(open_.begin());
-  std::shared_ptr<io::File> shared = std::move(opened);
+  std::shared_ptr<io::File> shared = std::move(*opened);
   open_[segment] = shared;
   return shared;
 }
