@@ -317,7 +317,7 @@ TEST_F(ContainerWriterTest, AnotherContainerInItsPlaceIsCorrupt) {
   record.offset = 1 << 20;
   EXPECT_EQ(reader.read_head(kSeries, record).error().code(), ErrorCode::kCorrupt);
   record.segment = 9;
-  EXPECT_EQ(reader.read_head(kSeries, record).error().code(), ErrorCode::kNotFound);
+  EXPECT_EQ(reader.read_head(kSeries, record).error().code(), ErrorCode::kCorrupt);
   record = written_[0].record;
   std::vector<std::byte> out(100);
   EXPECT_EQ(reader.read_data(record, record.data_bytes - 99, out).error().code(),
