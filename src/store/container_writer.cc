@@ -12,6 +12,8 @@ namespace varve::store {
 
 namespace {
 constexpr std::size_t kHeadBufferBytes = 1U << 20;
+constexpr std::size_t kFramesPerWake = 8;
+constexpr std::size_t kSpareFrames = 64;  // Buffers of 128 KiB kept for reuse.
 // A container of very compressible data is written before it is full, so that the raw
 // frames that wait for it in memory stay bounded.
 constexpr std::size_t kContainerRawBytesMax = 16U << 20;
@@ -67,6 +69,11 @@ Result<void> ContainerWriter::append(ChunkId id, const Fingerprint& fingerprint,
   }
   if (!open_frame_) {
     open_frame_ = std::make_shared<Frame>();
+    if (!spare_.empty()) {
+      open_frame_->raw = std::move(spare_.back());
+      spare_.pop_back();
+      open_frame_->raw.clear();
+    }
     open_frame_->raw.reserve(format::kFrameRawBytesMax);
   }
   format::ChunkEntry entry;
@@ -85,17 +92,19 @@ void ContainerWriter::close_frame(std::unique_lock<std::mutex>& lock) {
   waiting_bytes_ += frame->raw.size();
   ++frames_closed_;
   unwritten_.push_back(frame);
+  if (options_.codec == Codec::kNone) {
+    // Nothing to compress; the writer's thread is woken for several frames at once.
+    frame->encoded_done = true;
+    if (unwritten_.size() - packed_ >= kFramesPerWake) work_ready_.notify_all();
+    return;
+  }
   compressors_.run([this, frame] { encode(frame); });
 }
 
 void ContainerWriter::encode(const FramePtr& frame) {
   auto encoded = format::compress_frame(frame->raw, options_.codec, options_.zstd_level);
-  const auto sum = format::checksum64(encoded.codec == Codec::kNone
-                                          ? std::span<const std::byte>(frame->raw)
-                                          : std::span<const std::byte>(encoded.stored));
   const std::lock_guard lock(mutex_);
   frame->encoded = std::move(encoded);
-  frame->checksum = sum;
   frame->encoded_done = true;
   work_ready_.notify_all();
 }
@@ -232,7 +241,7 @@ void ContainerWriter::pack(Frame& frame) {
   entry.stored_bytes = static_cast<std::uint32_t>(stored.size());
   entry.raw_bytes = static_cast<std::uint32_t>(frame.raw.size());
   entry.codec = frame.encoded.codec;
-  entry.checksum = frame.checksum;
+  entry.checksum = format::checksum64(stored);
   head_.frames.push_back(entry);
   for (const auto& chunk : frame.chunks) {
     const bool follows = !head_.chunks.empty() && head_.chunks.back().id.plus(1) == chunk.id;
@@ -262,6 +271,8 @@ void ContainerWriter::write_container(std::unique_lock<std::mutex>& lock) {
   retry_wanted_ = false;
   for (std::size_t i = 0; i < packed_; ++i) {
     waiting_bytes_ -= unwritten_.front()->raw.size();
+    auto& spare = unwritten_.front()->raw;
+    if (spare_.size() < kSpareFrames) spare_.push_back(std::move(spare));
     unwritten_.pop_front();
   }
   frames_written_ += packed_;

@@ -81,7 +81,6 @@ class ContainerWriter {
     std::vector<std::uint32_t> offsets;
     format::EncodedFrame encoded;
     bool encoded_done = false;
-    std::uint64_t checksum = 0;
   };
   using FramePtr = std::shared_ptr<Frame>;
 
@@ -107,7 +106,8 @@ class ContainerWriter {
   std::condition_variable progress_;
   FramePtr open_frame_;
   std::deque<FramePtr> unwritten_;  // Closed frames, ascending; front ones may be packed.
-  std::size_t packed_ = 0;          // How many of them are in the container being built.
+  std::vector<std::vector<std::byte>> spare_;
+  std::size_t packed_ = 0;  // How many of them are in the container being built.
   std::size_t waiting_bytes_ = 0;
   std::uint64_t frames_closed_ = 0;
   std::uint64_t frames_written_ = 0;
