@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "base/coding.h"
+#include "base/time_coding.h"
 #include "meta/schema.h"
 
 namespace varve::catalog {
@@ -14,19 +15,8 @@ Error damaged(const char* what) {
   return {ErrorCode::kCorrupt, std::string("catalog: a ") + what + " record is damaged", EIO};
 }
 
-void put_time(base::ByteWriter& w, const Timestamp& t) {
-  w.svarint(t.seconds);
-  w.varint(t.nanoseconds);
-}
-
-Timestamp get_time(base::ByteReader& r) {
-  Timestamp t;
-  t.seconds = r.svarint();
-  const std::uint64_t ns = r.varint();
-  if (ns >= 1000000000) r.fail();
-  t.nanoseconds = static_cast<std::uint32_t>(ns);
-  return t;
-}
+using base::get_time;
+using base::put_time;
 
 Result<SeriesRecord> decode_series(SeriesId id, std::string_view bytes) {
   base::ByteReader r(bytes);

@@ -4,24 +4,14 @@
 #include <cerrno>
 
 #include "base/coding.h"
+#include "base/time_coding.h"
 
 namespace varve::version {
 
 namespace {
 
-void put_time(base::ByteWriter& w, const Timestamp& t) {
-  w.svarint(t.seconds);
-  w.varint(t.nanoseconds);
-}
-
-Timestamp get_time(base::ByteReader& r) {
-  Timestamp t;
-  t.seconds = r.svarint();
-  const std::uint64_t ns = r.varint();
-  if (ns >= 1000000000) r.fail();
-  t.nanoseconds = static_cast<std::uint32_t>(ns);
-  return t;
-}
+using base::get_time;
+using base::put_time;
 
 std::uint32_t get_u32(base::ByteReader& r) {
   const std::uint64_t v = r.varint();

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "version/open_version.h"
 #include "version/open_version_file.h"
+#include "version/recipe_seek.h"
 
 namespace varve::version {
 
@@ -261,13 +262,8 @@ Result<std::uint64_t> OpenVersion::seek(Ino ino, std::uint64_t offset, bool data
     VARVE_TRY(pipeline_.drain());
     absorb(*inode);
   }
-  std::uint64_t at = 0;
-  for (const auto& run : inode->recipe->runs) {
-    at += run.bytes;
-    if (at > offset && run.is_hole() != data) return std::max(offset, at - run.bytes);
-  }
-  if (data) return past_end;
-  return inode->size;
+  return seek_in_recipe(*inode->recipe, inode->size, offset,
+                        data ? SeekFor::kData : SeekFor::kHole);
 }
 
 // ---- The handle. ----

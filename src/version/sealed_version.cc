@@ -3,8 +3,9 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
+
+#include "version/recipe_seek.h"
 
 namespace varve::version {
 
@@ -58,23 +59,15 @@ class SealedFile final : public FileReader {
   std::optional<std::size_t> try_read(std::uint64_t offset, std::span<std::byte> out) override {
     return handle_->try_read(offset, out);
   }
-  Result<std::uint64_t> seek_data(std::uint64_t offset) override { return seek(offset, true); }
-  Result<std::uint64_t> seek_hole(std::uint64_t offset) override { return seek(offset, false); }
+  Result<std::uint64_t> seek_data(std::uint64_t offset) override {
+    return seek_in_recipe(*recipe_, size_, offset, SeekFor::kData);
+  }
+  Result<std::uint64_t> seek_hole(std::uint64_t offset) override {
+    return seek_in_recipe(*recipe_, size_, offset, SeekFor::kHole);
+  }
   std::uint64_t size() const override { return size_; }
 
  private:
-  Result<std::uint64_t> seek(std::uint64_t offset, bool data) {
-    const Error past_end(ErrorCode::kNotFound, "past the end of the file", ENXIO);
-    if (offset >= size_) return past_end;
-    std::uint64_t at = 0;
-    for (const auto& run : recipe_->runs) {
-      at += run.bytes;
-      if (at > offset && run.is_hole() != data) return std::max(offset, at - run.bytes);
-    }
-    if (data) return past_end;
-    return size_;
-  }
-
   const std::shared_ptr<SealedVersion> version_;
   const std::shared_ptr<const format::Recipe> recipe_;
   const std::uint64_t size_;
