@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,14 @@ struct SealOutcome {
   /// rank_of[ino] is the sealed entry's rank, kNoRank for an inode that had no name.
   std::vector<std::uint32_t> rank_of;
   static constexpr std::uint32_t kNoRank = 0xffffffff;
+  /// The version that goes on from here, if the seal was to keep one open.
+  std::optional<VersionInfo> next;
+};
+
+/// What a seal leaves behind.
+enum class SealMode : std::uint8_t {
+  kEnd,   ///< The sealed version.
+  kKeep,  ///< Beside it, an open version of the old name that starts as a clone of it.
 };
 
 /// An opened repository. Thread-safe. At most one process has it open for writing; any
@@ -95,7 +104,13 @@ class Repository {
   /// Seals an open version under `new_name` ("" keeps its name, without ".partial").
   /// When it returns, the version is on disk. kBusy while files are open for writing.
   [[nodiscard]] virtual Result<SealOutcome> seal(SeriesId series, VersionNumber number,
-                                                 std::string_view new_name) = 0;
+                                                 std::string_view new_name,
+                                                 SealMode mode = SealMode::kEnd) = 0;
+  /// Opens a new version, as open_version() does, whose tree is that of a sealed version of
+  /// the series. From the newest one this takes no longer for a larger tree; from an older one
+  /// it visits every file, and stores anew what the newest does not have.
+  [[nodiscard]] virtual Result<VersionInfo> clone_version(SeriesId series, VersionNumber source,
+                                                          std::string_view name) = 0;
   /// Gives a sealed version, or an open one of the same kind, another name.
   [[nodiscard]] virtual Result<void> rename_version(SeriesId series, VersionNumber number,
                                                     std::string_view new_name) = 0;

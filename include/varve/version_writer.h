@@ -13,6 +13,7 @@
 
 #include "varve/result.h"
 #include "varve/types.h"
+#include "varve/version_reader.h"
 
 namespace varve {
 
@@ -48,6 +49,15 @@ struct AttributeChange {
 enum class RenameMode : std::uint8_t { kReplace, kNoReplace, kExchange };
 enum class XattrMode : std::uint8_t { kAny, kCreate, kReplace };
 
+/// What fallocate(2) asks. No space is set aside: bytes that were never written are holes.
+enum class AllocateMode : std::uint8_t {
+  kExtend,    ///< The file grows to offset + bytes if it is shorter.
+  kKeepSize,  ///< Nothing that could be seen changes.
+  kPunchHole,
+  kZeroRange,          ///< As kPunchHole, then kExtend.
+  kZeroRangeKeepSize,  ///< As kPunchHole.
+};
+
 /// An open file of an open version, for reading and for writing. Thread-safe.
 /// A file that was opened for writing counts as a writer until it is closed.
 class OpenFile {
@@ -65,6 +75,21 @@ class OpenFile {
   /// As lseek(2); kNotFound (ENXIO) past the end.
   [[nodiscard]] virtual Result<std::uint64_t> seek_data(std::uint64_t offset) = 0;
   [[nodiscard]] virtual Result<std::uint64_t> seek_hole(std::uint64_t offset) = 0;
+  /// kNoSpace if the disk has less room than is asked for.
+  [[nodiscard]] virtual Result<void> allocate(std::uint64_t offset, std::uint64_t bytes,
+                                              AllocateMode mode) = 0;
+  /// Makes [offset, offset + bytes) a copy of the source from `source_offset`, cut at the
+  /// source's end; returns how many bytes that are. No data is read or written where whole
+  /// chunks can be shared. kOtherVersion if nothing can be shared: copy the bytes instead.
+  [[nodiscard]] virtual Result<std::uint64_t> clone_range(FileReader& source,
+                                                          std::uint64_t source_offset,
+                                                          std::uint64_t offset,
+                                                          std::uint64_t bytes) = 0;
+  /// The same from a file of this open version.
+  [[nodiscard]] virtual Result<std::uint64_t> clone_range(OpenFile& source,
+                                                          std::uint64_t source_offset,
+                                                          std::uint64_t offset,
+                                                          std::uint64_t bytes) = 0;
   /// Reports an error that asynchronous work on this file met (close(2) calls it).
   [[nodiscard]] virtual Result<void> flush() = 0;
   /// When it returns, the file's bytes and name are on disk.
@@ -96,6 +121,12 @@ class VersionWriter {
                                                  const NewFile& file) = 0;
   [[nodiscard]] virtual Result<OpenEntry> link(Ino target, Ino directory,
                                                std::string_view name) = 0;
+  /// Gives a file (no directory) of a sealed version a name here: a file of its own with the
+  /// same attributes and content. Names of one hard-linked file give names of one file. Data
+  /// is read and written only for chunks that the version before does not have.
+  /// kOtherVersion if the source is of another series.
+  [[nodiscard]] virtual Result<OpenEntry> clone(VersionReader& source, Rank rank, Ino directory,
+                                                std::string_view name) = 0;
   [[nodiscard]] virtual Result<void> unlink(Ino directory, std::string_view name) = 0;
   [[nodiscard]] virtual Result<void> remove_directory(Ino directory, std::string_view name) = 0;
   [[nodiscard]] virtual Result<void> rename(Ino from_directory, std::string_view from_name,

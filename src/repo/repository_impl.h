@@ -50,7 +50,9 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<std::shared_ptr<VersionReader>> reader(SeriesId series,
                                                               VersionNumber number) override;
   [[nodiscard]] Result<SealOutcome> seal(SeriesId series, VersionNumber number,
-                                         std::string_view new_name) override;
+                                         std::string_view new_name, SealMode mode) override;
+  [[nodiscard]] Result<VersionInfo> clone_version(SeriesId series, VersionNumber source,
+                                                  std::string_view name) override;
   [[nodiscard]] Result<void> rename_version(SeriesId series, VersionNumber number,
                                             std::string_view new_name) override;
   [[nodiscard]] Result<void> abandon_version(SeriesId series, VersionNumber number,

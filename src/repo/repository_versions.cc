@@ -214,8 +214,9 @@ Result<std::shared_ptr<VersionReader>> RepositoryImpl::reader(SeriesId series,
 }
 
 Result<SealOutcome> RepositoryImpl::seal(SeriesId series, VersionNumber number,
-                                         std::string_view new_name) {
+                                         std::string_view new_name, SealMode mode) {
   VARVE_TRY(check_writable());
+  if (mode == SealMode::kKeep) return Error(ErrorCode::kUnsupported, "not supported", EOPNOTSUPP);
   VARVE_TRY_ASSIGN(auto* memory, state(series));
   const std::lock_guard lock(memory->mutex);
   VARVE_TRY_ASSIGN(auto record, version_record(series, number));
@@ -224,6 +225,10 @@ Result<SealOutcome> RepositoryImpl::seal(SeriesId series, VersionNumber number,
   }
   VARVE_TRY(resume(*memory, record));
   return seal_locked(*memory, std::move(record), new_name);
+}
+
+Result<VersionInfo> RepositoryImpl::clone_version(SeriesId, VersionNumber, std::string_view) {
+  return Error(ErrorCode::kUnsupported, "not supported", EOPNOTSUPP);
 }
 
 Result<SealOutcome> RepositoryImpl::seal_locked(SeriesState& memory, catalog::VersionRecord record,

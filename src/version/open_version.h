@@ -57,6 +57,8 @@ class OpenVersion final : public VersionWriter, public std::enable_shared_from_t
   [[nodiscard]] Result<OpenEntry> create(Ino directory, std::string_view name,
                                          const NewFile& file) override;
   [[nodiscard]] Result<OpenEntry> link(Ino target, Ino directory, std::string_view name) override;
+  [[nodiscard]] Result<OpenEntry> clone(VersionReader& source, Rank rank, Ino directory,
+                                        std::string_view name) override;
   [[nodiscard]] Result<void> unlink(Ino directory, std::string_view name) override;
   [[nodiscard]] Result<void> remove_directory(Ino directory, std::string_view name) override;
   [[nodiscard]] Result<void> rename(Ino from_directory, std::string_view from_name,

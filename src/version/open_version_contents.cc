@@ -293,6 +293,20 @@ Result<std::uint64_t> OpenVersionFile::seek_hole(std::uint64_t offset) {
   return version_->seek(ino_, offset, false);
 }
 
+Result<void> OpenVersionFile::allocate(std::uint64_t, std::uint64_t, AllocateMode) {
+  return Error(ErrorCode::kUnsupported, "not supported", EOPNOTSUPP);
+}
+
+Result<std::uint64_t> OpenVersionFile::clone_range(FileReader&, std::uint64_t, std::uint64_t,
+                                                   std::uint64_t) {
+  return Error(ErrorCode::kOtherVersion, "nothing can be shared", EXDEV);
+}
+
+Result<std::uint64_t> OpenVersionFile::clone_range(OpenFile&, std::uint64_t, std::uint64_t,
+                                                   std::uint64_t) {
+  return Error(ErrorCode::kOtherVersion, "nothing can be shared", EXDEV);
+}
+
 Result<void> OpenVersionFile::flush() {
   if (!writer_) return {};
   return version_->pipeline_.status();

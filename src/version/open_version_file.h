@@ -21,6 +21,14 @@ class OpenVersionFile final : public OpenFile {
   [[nodiscard]] Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
   [[nodiscard]] Result<std::uint64_t> seek_data(std::uint64_t offset) override;
   [[nodiscard]] Result<std::uint64_t> seek_hole(std::uint64_t offset) override;
+  [[nodiscard]] Result<void> allocate(std::uint64_t offset, std::uint64_t bytes,
+                                      AllocateMode mode) override;
+  [[nodiscard]] Result<std::uint64_t> clone_range(FileReader& source, std::uint64_t source_offset,
+                                                  std::uint64_t offset,
+                                                  std::uint64_t bytes) override;
+  [[nodiscard]] Result<std::uint64_t> clone_range(OpenFile& source, std::uint64_t source_offset,
+                                                  std::uint64_t offset,
+                                                  std::uint64_t bytes) override;
   [[nodiscard]] Result<void> flush() override;
   [[nodiscard]] Result<void> sync() override;
 

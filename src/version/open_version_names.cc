@@ -124,6 +124,10 @@ Result<OpenEntry> OpenVersion::link(Ino target, Ino parent_ino, std::string_view
   return entry_of(*inode);
 }
 
+Result<OpenEntry> OpenVersion::clone(VersionReader&, Rank, Ino, std::string_view) {
+  return Error(ErrorCode::kOtherVersion, "files of other versions are copied", EXDEV);
+}
+
 // The name is taken off; a file without names goes once nobody has it open.
 Result<void> OpenVersion::drop_name(OpenInode& dir, std::string_view name, OpenInode& inode) {
   const bool is_directory = inode.is_directory();

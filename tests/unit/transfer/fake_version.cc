@@ -107,6 +107,17 @@ class FakeOpenFile final : public OpenFile {
   Result<std::uint64_t> seek_hole(std::uint64_t offset) override {
     return next_hole(*node_, offset);
   }
+  Result<void> allocate(std::uint64_t, std::uint64_t, AllocateMode) override {
+    return Error(ErrorCode::kUnsupported, "not faked");
+  }
+  Result<std::uint64_t> clone_range(FileReader&, std::uint64_t, std::uint64_t,
+                                    std::uint64_t) override {
+    return Error(ErrorCode::kOtherVersion, "not faked");
+  }
+  Result<std::uint64_t> clone_range(OpenFile&, std::uint64_t, std::uint64_t,
+                                    std::uint64_t) override {
+    return Error(ErrorCode::kOtherVersion, "not faked");
+  }
   Result<void> flush() override { return {}; }
   Result<void> sync() override { return {}; }
 
@@ -214,6 +225,10 @@ Result<OpenEntry> FakeWriter::link(Ino target, Ino directory, std::string_view n
   ++node->attributes.nlink;
   parent.children.emplace(place_of(parent, name), name, node);
   return OpenEntry{target, node->attributes};
+}
+
+Result<OpenEntry> FakeWriter::clone(VersionReader&, Rank, Ino, std::string_view) {
+  return Error(ErrorCode::kOtherVersion, "not faked");
 }
 
 Result<void> FakeWriter::unlink(Ino directory, std::string_view name) {

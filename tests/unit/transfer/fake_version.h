@@ -54,6 +54,7 @@ class FakeWriter final : public VersionWriter {
   Result<void> list(Ino directory, std::string_view after, const Visitor& visit) override;
   Result<OpenEntry> create(Ino directory, std::string_view name, const NewFile& file) override;
   Result<OpenEntry> link(Ino target, Ino directory, std::string_view name) override;
+  Result<OpenEntry> clone(VersionReader&, Rank, Ino, std::string_view) override;
   Result<void> unlink(Ino directory, std::string_view name) override;
   Result<void> remove_directory(Ino directory, std::string_view name) override;
   Result<void> rename(Ino, std::string_view, Ino, std::string_view, RenameMode) override;
