@@ -25,7 +25,7 @@ OpenVersion::OpenVersion(const OpenVersionParts& parts, VersionInfo info, meta::
               (std::uint64_t{1} << 63) | (static_cast<std::uint64_t>(info.series) << 32) |
                   static_cast<std::uint64_t>(info.number)),
       info_(std::move(info)),
-      tree_(overlay_) {}
+      tree_(overlay_, parts_.base.get()) {}
 
 Result<std::shared_ptr<OpenVersion>> OpenVersion::open(const OpenVersionParts& parts,
                                                        const VersionInfo& info,
@@ -148,6 +148,12 @@ OpenEntry OpenVersion::entry_of(const OpenInode& inode) const {
   return {inode.ino, inode.attributes()};
 }
 
+Result<void> OpenVersion::load_recipe(OpenInode& inode) {
+  if (inode.recipe) return {};
+  if (!parts_.base) return Error(ErrorCode::kCorrupt, "a file of no base has no recipe", EIO);
+  return parts_.base->load_recipe(inode);
+}
+
 Result<OpenEntry> OpenVersion::get(Ino ino) {
   const std::lock_guard lock(mutex_);
   VARVE_TRY_ASSIGN(const auto* inode, tree_.get(ino));
@@ -164,6 +170,7 @@ Result<OpenEntry> OpenVersion::set_attributes(Ino ino, const AttributeChange& ch
     if (change.size) {
       if (inode->is_directory()) return Error(ErrorCode::kIsDirectory, "a directory", EISDIR);
       if (!inode->is_regular()) return Error(ErrorCode::kInvalid, "not a regular file", EINVAL);
+      VARVE_TRY(load_recipe(*inode));
       VARVE_TRY(truncate(*inode, *change.size));
       inode->mtime = now;
     }
@@ -251,6 +258,7 @@ Result<std::unique_ptr<OpenFile>> OpenVersion::open(Ino ino, bool for_writing) {
   VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
   if (inode->is_directory()) return Error(ErrorCode::kIsDirectory, "a directory", EISDIR);
   if (!inode->is_regular()) return Error(ErrorCode::kInvalid, "not a regular file", EINVAL);
+  VARVE_TRY(load_recipe(*inode));
   ++inode->handles;
   if (for_writing) {
     ++inode->writers;

@@ -17,6 +17,7 @@
 #include "layout/layout.h"
 #include "restore/read_service.h"
 #include "varve/version_writer.h"
+#include "version/clone_base.h"
 #include "version/content_reader.h"
 #include "version/open_tree.h"
 
@@ -32,6 +33,7 @@ struct OpenVersionParts {
   restore::ReadService* read_service = nullptr;
   base::ThreadPool* fingerprint_pool = nullptr;
   std::uint32_t checkpoint_interval_ms = 4000;
+  std::shared_ptr<const CloneBase> base;  ///< Null unless the version starts as a clone.
 };
 
 /// Thread-safe. Lock order: ingest_mutex_ or checkpoint_mutex_, then mutex_, then the
@@ -41,8 +43,8 @@ struct OpenVersionParts {
 /// catalog's locations, then the overlay (docs/ORDERING.md O1, O2).
 class OpenVersion final : public VersionWriter, public std::enable_shared_from_this<OpenVersion> {
  public:
-  /// Opens the overlay (made if it is missing, with `root` as its root directory) and goes
-  /// on where the last checkpoint was.
+  /// Opens the overlay (made if it is missing, with `root` as its root directory unless the
+  /// version has a base) and goes on where the last checkpoint was.
   [[nodiscard]] static Result<std::shared_ptr<OpenVersion>> open(const OpenVersionParts& parts,
                                                                  const VersionInfo& info,
                                                                  const NewFile& root);
@@ -85,6 +87,8 @@ class OpenVersion final : public VersionWriter, public std::enable_shared_from_t
   /// Ends background work; the version must not be used afterwards.
   void stop();
   [[nodiscard]] const meta::Env& overlay() const { return overlay_; }
+  /// Null unless the version started as a clone.
+  [[nodiscard]] const CloneBase* base() const { return parts_.base.get(); }
   [[nodiscard]] Ino inos();
   [[nodiscard]] Result<bool> is_empty();
 
@@ -105,6 +109,8 @@ class OpenVersion final : public VersionWriter, public std::enable_shared_from_t
   [[nodiscard]] Result<void> exchange(OpenInode& from, std::string_view from_name, OpenInode& a,
                                       OpenInode& to, std::string_view to_name, OpenInode& b);
   [[nodiscard]] OpenEntry entry_of(const OpenInode& inode) const;
+  /// Must come before `inode.recipe` is used. Whoever opens a file has done it.
+  [[nodiscard]] Result<void> load_recipe(OpenInode& inode);
 
   // Contents; mutex_ is held. open_version_contents.cc.
   [[nodiscard]] Result<void> write(OpenInode& inode, std::uint64_t offset,
