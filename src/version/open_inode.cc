@@ -33,7 +33,7 @@ Attributes OpenInode::attributes() const {
   a.nlink = is_directory() ? 2 + subdirectories : nlink;
   if (is_regular()) {
     a.size = size;
-    a.data_bytes = size - hole_bytes;
+    a.data_bytes = staged ? staged->data_bytes_max() : size - hole_bytes;
   } else if (is_directory()) {
     a.size = children;
   } else {
@@ -66,7 +66,10 @@ std::string encode(const OpenInode& inode, const format::Recipe* recipe) {
   w.varint(inode.children);
   w.varint(inode.subdirectories);
   w.varint(inode.staging);
-  w.varint(inode.staging != 0 ? inode.size : 0);
+  if (inode.staged) {
+    inode.staged->encode(out);
+    return out;
+  }
   ChunkId id_base;
   format::encode_recipe(recipe != nullptr ? *recipe : format::Recipe(), id_base, out);
   if (recipe != nullptr && inode.base_page == format::NodeId{}) return out;
@@ -111,18 +114,22 @@ Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view b
   inode->children = r.varint();
   inode->subdirectories = get_u32(r);
   inode->staging = r.varint();
-  const std::uint64_t staged_size = r.varint();
-  ChunkId id_base;
-  auto recipe = format::decode_recipe(r, id_base);
+  format::Recipe recipe;
   std::uint64_t base_bytes = 0;
   std::uint64_t base_holes = 0;
-  if (r.ok() && r.left() != 0) {
-    inode->base_page = format::NodeId{r.varint()};
-    inode->recipe_id = format::NodeId{r.varint()};
-    if (inode->recipe_id != format::NodeId{}) {
-      base_bytes = r.varint();
-      base_holes = r.varint();
-      if (inode->staging != 0 || base_holes > base_bytes) r.fail();
+  if (inode->staging != 0) {
+    inode->staged = std::make_unique<StagedContent>(StagedContent::decode(r));
+  } else {
+    ChunkId id_base;
+    recipe = format::decode_recipe(r, id_base);
+    if (r.ok() && r.left() != 0) {
+      inode->base_page = format::NodeId{r.varint()};
+      inode->recipe_id = format::NodeId{r.varint()};
+      if (inode->recipe_id != format::NodeId{}) {
+        base_bytes = r.varint();
+        base_holes = r.varint();
+        if (base_holes > base_bytes) r.fail();
+      }
     }
   }
   if (!r.done()) {
@@ -133,8 +140,8 @@ Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view b
     inode->hole_bytes = base_holes;
     return inode;
   }
-  inode->size = inode->staging != 0 ? staged_size : recipe.bytes();
-  inode->hole_bytes = inode->staging != 0 ? 0 : recipe.bytes() - recipe.data_bytes();
+  inode->size = inode->staged ? inode->staged->size() : recipe.bytes();
+  inode->hole_bytes = recipe.bytes() - recipe.data_bytes();
   inode->recipe = std::make_shared<const format::Recipe>(std::move(recipe));
   return inode;
 }

@@ -94,10 +94,6 @@ Result<void> OpenVersion::recover(const NewFile& root) {
       staging_generation_ = std::max(staging_generation_, generation);
       auto inode = tree_.get(ino);
       if (inode && (*inode)->staging == generation && generation != 0) {
-        // Bytes beyond the recorded size are of no known time: they must not come back when
-        // the file grows.
-        VARVE_TRY(open_staging(**inode));
-        VARVE_TRY((*inode)->staging_file->truncate((*inode)->size));
         staged_.push_back(ino);
       } else {
         VARVE_TRY(parts_.files->remove(files_directory_ + "/" + name));
@@ -148,12 +144,6 @@ OpenEntry OpenVersion::entry_of(const OpenInode& inode) const {
   return {inode.ino, inode.attributes()};
 }
 
-Result<void> OpenVersion::load_recipe(OpenInode& inode) {
-  if (inode.recipe) return {};
-  if (!parts_.base) return Error(ErrorCode::kCorrupt, "a file of no base has no recipe", EIO);
-  return parts_.base->load_recipe(inode);
-}
-
 Result<OpenEntry> OpenVersion::get(Ino ino) {
   const std::lock_guard lock(mutex_);
   VARVE_TRY_ASSIGN(const auto* inode, tree_.get(ino));
@@ -163,14 +153,13 @@ Result<OpenEntry> OpenVersion::get(Ino ino) {
 Result<OpenEntry> OpenVersion::set_attributes(Ino ino, const AttributeChange& change) {
   OpenEntry entry;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     VARVE_TRY(check_writable());
-    VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
+    VARVE_TRY_ASSIGN(auto* inode, change.size ? content_inode(lock, ino) : tree_.get(ino));
     const Timestamp now = parts_.clock->now();
     if (change.size) {
       if (inode->is_directory()) return Error(ErrorCode::kIsDirectory, "a directory", EISDIR);
       if (!inode->is_regular()) return Error(ErrorCode::kInvalid, "not a regular file", EINVAL);
-      VARVE_TRY(load_recipe(*inode));
       VARVE_TRY(truncate(*inode, *change.size));
       inode->mtime = now;
     }
@@ -258,7 +247,6 @@ Result<std::unique_ptr<OpenFile>> OpenVersion::open(Ino ino, bool for_writing) {
   VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
   if (inode->is_directory()) return Error(ErrorCode::kIsDirectory, "a directory", EISDIR);
   if (!inode->is_regular()) return Error(ErrorCode::kInvalid, "not a regular file", EINVAL);
-  VARVE_TRY(load_recipe(*inode));
   ++inode->handles;
   if (for_writing) {
     ++inode->writers;
