@@ -122,6 +122,7 @@ class OpenVersion final : public VersionWriter, public std::enable_shared_from_t
   [[nodiscard]] Result<void> finish_stream(OpenInode& inode);
   /// Takes the recipe of a finished stream if it is complete.
   void absorb(OpenInode& inode);
+  [[nodiscard]] Result<void> come_to_rest(OpenInode& inode);
   /// Brings a stream to rest: the recipe, and the bytes after it.
   [[nodiscard]] Result<ingest::Content> settle(OpenInode& inode);
   void rest(OpenInode& inode, format::Recipe recipe);

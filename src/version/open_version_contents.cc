@@ -176,8 +176,7 @@ void OpenVersion::release(Ino ino, bool writer) {
     OpenInode& inode = **found;
     --inode.handles;
     if (writer) --inode.writers;
-    if (inode.nlink == 0) {
-      if (inode.handles != 0) return;
+    if (inode.nlink == 0 && inode.handles == 0) {
       drop_contents(inode);
       tree_.erase(ino);
       return;
@@ -186,13 +185,24 @@ void OpenVersion::release(Ino ino, bool writer) {
     if (auto finished = finish_stream(inode); !finished) {
       base::log(base::LogLevel::kError, "closing a file: " + finished.error().message());
     }
-    if (inode.staging != 0) {
+    if (inode.staging != 0 && inode.nlink != 0) {
       inode.staging_file.reset();
       staged_.push_back(ino);
       wake = true;
     }
   }
   if (wake) wake_.notify_all();
+}
+
+// A file that nobody writes has a recipe at the latest when its chunks have their place.
+Result<void> OpenVersion::come_to_rest(OpenInode& inode) {
+  if (inode.stream) {
+    VARVE_TRY(finish_stream(inode));
+    VARVE_TRY(pipeline_.drain());
+    absorb(inode);
+    if (inode.stream) return Error(ErrorCode::kIo, "a file's last bytes have no place yet", EIO);
+  }
+  return load_recipe(inode);
 }
 
 Result<std::size_t> OpenVersion::read(Ino ino, std::uint64_t offset, std::span<std::byte> out) {
@@ -214,11 +224,7 @@ Result<std::size_t> OpenVersion::read(Ino ino, std::uint64_t offset, std::span<s
         ranges.push_back(inode->staged->at(at));
       }
     } else {
-      if (inode->stream) {
-        VARVE_TRY(pipeline_.drain());
-        absorb(*inode);
-      }
-      VARVE_TRY(load_recipe(*inode));
+      VARVE_TRY(come_to_rest(*inode));
       recipe = inode->recipe;
     }
   }
@@ -236,11 +242,7 @@ Result<std::uint64_t> OpenVersion::seek(Ino ino, std::uint64_t offset, bool data
   absorb(*inode);
   if (inode->stream && inode->writers != 0) VARVE_TRY(stage(*inode));
   if (inode->staging != 0) return inode->staged->seek(offset, wanted);
-  if (inode->stream) {
-    VARVE_TRY(pipeline_.drain());
-    absorb(*inode);
-  }
-  VARVE_TRY(load_recipe(*inode));
+  VARVE_TRY(come_to_rest(*inode));
   return seek_in_recipe(*inode->recipe, inode->size, offset, wanted);
 }
 

@@ -86,6 +86,7 @@ Result<std::uint64_t> OpenVersionFile::clone_range(OpenFile& source, std::uint64
   if (other == nullptr || other->version_ != version_) {
     return Error(ErrorCode::kOtherVersion, "only versions of one series share data", EXDEV);
   }
+  VARVE_TRY(version_->ingest_staged(other->ino_, OpenVersion::Users::kNone));
   std::unique_lock lock(version_->mutex_);
   VARVE_TRY_ASSIGN(auto recipe, version_->recipe_at_rest(other->ino_));
   VARVE_TRY_ASSIGN(auto* inode, writable(lock));

@@ -105,15 +105,10 @@ Result<std::uint64_t> OpenVersion::clone_range(OpenInode& inode, std::uint64_t o
 // A file that is being written gives none: its bytes are copied instead.
 Result<std::shared_ptr<OpenRecipe>> OpenVersion::recipe_at_rest(Ino ino) {
   VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
-  absorb(*inode);
-  if (inode->stream && inode->stream_finished) {
-    VARVE_TRY(pipeline_.drain());
-    absorb(*inode);
-  }
-  if (inode->stream || inode->staging != 0) {
+  if (inode->staging != 0 || (inode->stream && inode->writers != 0)) {
     return Error(ErrorCode::kUnsupported, "the file is being written", EOPNOTSUPP);
   }
-  VARVE_TRY(load_recipe(*inode));
+  VARVE_TRY(come_to_rest(*inode));
   if (clone_source_ != inode->recipe) {
     clone_recipe_ = std::make_shared<OpenRecipe>(inode->recipe);
     clone_source_ = inode->recipe;

@@ -260,6 +260,18 @@ TEST_F(Contents, RangesOfFilesAreShared) {
   expect_clean();
 }
 
+TEST_F(Contents, AFileWithoutNamesIsReadAfterItsLastWriterLeft) {
+  start("one");
+  const auto bytes = noise(100000, 9);
+  const Ino ino = write_file(*version_, kRootIno, "a", "");
+  auto writer = must(version_->open(ino, true));
+  const auto reader = must(version_->open(ino, false));
+  must(writer->write(0, base::as_bytes(bytes)));
+  must(version_->unlink(kRootIno, "a"));
+  writer.reset();
+  EXPECT_TRUE(read_all(*reader, bytes.size()) == bytes);
+}
+
 TEST_F(Contents, AllocatingMoreThanTheDiskHasIsRefused) {
   start("one");
   const Ino ino = write_file(*version_, kRootIno, "a", "x");
