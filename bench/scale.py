@@ -11,6 +11,7 @@ the script fails where it grows by more than half as much again per doubling.
 import os
 import random
 import sys
+import threading
 import time
 
 import harness
@@ -27,13 +28,23 @@ class Bench:
         self.mount = None
 
     def phase(self, name, count, call):
+        peak_mib, done = [self.mount.anonymous_mib()], threading.Event()
+
+        def watch():
+            while not done.wait(0.05):
+                peak_mib.append(max(peak_mib.pop(), self.mount.anonymous_mib()))
+        watcher = threading.Thread(target=watch)
+        watcher.start()
         start = time.monotonic()
         call()
         took = time.monotonic() - start
+        done.set()
+        watcher.join()
         self.seconds[name] = took, count
-        self.memory_mib[name] = self.mount.peak_rss_mib()
+        self.memory_mib[name] = peak_mib[0]
         print(f"{self.entries:9,} {name:22} {took:8.2f} s {took / count * 1e6:9.2f} µs each"
-              f"   daemon's peak {self.memory_mib[name]:6.0f} MiB", flush=True)
+              f"   daemon's own memory {peak_mib[0]:5.0f} MiB, with mapped files "
+              f"{self.mount.peak_rss_mib():5.0f} MiB so far", flush=True)
 
     def name(self, number):
         return f"entry-{number * 2654435761 % (1 << 32):08x}-{number:07}"

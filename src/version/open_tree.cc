@@ -80,6 +80,8 @@ Result<void> OpenTree::list(
     }
     const auto name = std::string_view(key).substr(kParentBytes);
     if (ino == 0 || name.empty() || (!after.empty() && name <= after)) continue;
+    // The visitor brings every inode of the directory into memory.
+    evict();
     VARVE_TRY_ASSIGN(const bool more, visit(name, ino));
     if (!more) return {};
   }
