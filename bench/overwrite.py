@@ -93,7 +93,7 @@ class Bench:
     def overwrite(self, size):
         def change(path):
             for target in (path, self.image):
-                rng = random.Random(self.number)
+                rng = random.Random(1000 + self.number)
                 fd = os.open(target, os.O_WRONLY)
                 for place in self.pieces(size):
                     os.pwrite(fd, rng.randbytes(size), place)
@@ -105,7 +105,7 @@ class Bench:
         for place in self.pieces(65536):
             os.pwrite(fd, random.Random(place).randbytes(65536), place)
         os.close(fd)
-        harness.run(["rsync", "--inplace", "--no-whole-file", self.image, path])
+        harness.run(["rsync", "--inplace", "--no-whole-file", "--ignore-times", self.image, path])
 
     def run(self):
         self.first()
