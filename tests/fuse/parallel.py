@@ -3,7 +3,6 @@
 """Many processes change one open version at once; each can say what must be there in the end.
 
 usage: parallel.py SECONDS SEED VERSION SECOND-VERSION SEALED-VERSION
-
 Eight processes work in VERSION, each in a folder of its own, which it knows exactly, and in
 shared ones, where any outcome is right that some order of the calls could give. Two work in
 SECOND-VERSION, of another series; two read SEALED-VERSION throughout.
@@ -45,8 +44,7 @@ def rename2(old, new, flags):
         raise OSError(number, os.strerror(number), f"{old} to {new}")
 
 
-class Failure(Exception):
-    pass
+class Failure(Exception): """What is there is not what must be there."""
 
 
 class OwnFolder:
@@ -68,9 +66,10 @@ class OwnFolder:
         return os.path.join(self.rng.choice(sorted(self.folders)), f"n{self.rng.randrange(40)}")
 
     def step(self):
-        getattr(self, self.rng.choice(
-            ("write", "write", "write", "overwrite", "truncate", "rename", "rename", "link",
-             "symlink", "unlink", "mkdir", "rmdir", "xattr", "chmod", "look")))()
+        self.rng.choice((
+            self.write, self.write, self.write, self.overwrite, self.truncate, self.rename,
+            self.rename, self.link, self.symlink, self.unlink, self.mkdir, self.rmdir, self.xattr,
+            self.chmod, self.look))()
 
     def expect(self, wanted, call):
         """The call must end with this error number, 0 for none."""
@@ -172,16 +171,16 @@ class OwnFolder:
             self.entries[name] = {"target": target, "names": {name}}
 
     def unlink(self):
-        name = self.pick()
-        if name is not None:
+        if self.entries:
+            name = self.pick()
             os.unlink(self.path(name))
             self.forget(name)
 
     def mkdir(self):
         name = self.free_name()
+        taken = name in self.entries or name in self.folders
         if name.count("/") > 2:
             return
-        taken = name in self.entries or name in self.folders
         self.expect(errno.EEXIST if taken else 0, lambda: os.mkdir(self.path(name)))
         if not taken:
             self.folders.add(name)
@@ -214,9 +213,8 @@ class OwnFolder:
             os.chmod(self.path(name), entry["mode"])
 
     def look(self):
-        name = self.pick()
-        if name is not None:
-            self.check_entry(name)
+        if self.entries:
+            self.check_entry(self.pick())
 
     def check_entry(self, name):
         entry, path = self.entries[name], self.path(name)
