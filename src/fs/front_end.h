@@ -8,6 +8,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -211,9 +212,11 @@ class FrontEnd {
   std::uint64_t writers_closed_ = 0;
   std::condition_variable writers_left_;
 
-  // Keeps two seals, or a seal and the opening of the next version, from crossing. Taken
-  // before any lock of a slot.
-  std::mutex versions_mutex_;
+  // Keeps two seals in one series, or a seal and the opening of the next version, from
+  // crossing. Taken before any lock of a slot. Other series go on meanwhile.
+  [[nodiscard]] std::mutex& versions_mutex(SeriesId series);
+  std::mutex versions_mutexes_mutex_;  // Taken last.
+  std::map<SeriesId, std::mutex> versions_mutexes_;
 
   // Counts note_privileges(), so that a write looks at its file's mode once and not each time.
   std::atomic<std::uint64_t> privileges_given_{1};

@@ -15,6 +15,11 @@ constexpr std::string_view kLatest = "latest";
 constexpr std::chrono::milliseconds kWriterPoll{500};
 }  // namespace
 
+std::mutex& FrontEnd::versions_mutex(SeriesId series) {
+  const std::lock_guard lock(versions_mutexes_mutex_);
+  return versions_mutexes_[series];
+}
+
 Result<Slot*> FrontEnd::version_slot(const SeriesInfo& series, const VersionInfo& info) {
   Slot& slot = slots_.version(series, info.number);
   const Slot::Tree tree = slot.tree();
@@ -101,7 +106,7 @@ Result<std::string> FrontEnd::end_present_version(const SeriesInfo& series,
 
 Result<fuse_entry_param> FrontEnd::make_version(const SeriesInfo& series, std::string_view name,
                                                 const NewFile& root) {
-  const std::lock_guard lock(versions_mutex_);
+  const std::lock_guard lock(versions_mutex(series.id));
   VARVE_TRY(end_present_version(series, name));
   VARVE_TRY_ASSIGN(const VersionInfo info, repository_.open_version(series.id, name, root));
   return version_entry(series, info);
@@ -112,7 +117,7 @@ Result<VersionInfo> FrontEnd::open_version(const SeriesInfo& series, std::string
   std::string sealed;
   std::optional<Result<VersionInfo>> opened;
   {
-    const std::lock_guard lock(versions_mutex_);
+    const std::lock_guard lock(versions_mutex(series.id));
     VARVE_TRY_ASSIGN(sealed, end_present_version(series, name));
     opened = repository_.open_version(series.id, name, root);
   }
@@ -125,7 +130,7 @@ Result<VersionInfo> FrontEnd::clone_version(const SeriesInfo& series, VersionNum
   std::string sealed;
   std::optional<Result<VersionInfo>> opened;
   {
-    const std::lock_guard lock(versions_mutex_);
+    const std::lock_guard lock(versions_mutex(series.id));
     VARVE_TRY_ASSIGN(sealed, end_present_version(series, name));
     opened = repository_.clone_version(series.id, source, name);
   }
@@ -149,7 +154,7 @@ void FrontEnd::forget_names(SeriesId series, const std::vector<std::string>& nam
 
 Result<void> FrontEnd::remove_version(const SeriesInfo& series, std::string_view name) {
   if (name == kLatest) return Error(ErrorCode::kNotPermitted, "latest follows the versions");
-  const std::lock_guard lock(versions_mutex_);
+  const std::lock_guard lock(versions_mutex(series.id));
   VARVE_TRY_ASSIGN(const VersionInfo info, repository_.find_version(series.id, name));
   if (info.state == VersionState::kSealed) {
     return Error(ErrorCode::kReadOnly, "a sealed version is not removed by rmdir");
@@ -173,7 +178,7 @@ Result<SealOutcome> FrontEnd::seal_now(SeriesId series, VersionNumber number,
 Result<void> FrontEnd::rename_version(const SeriesInfo& series, std::string_view name,
                                       std::string_view new_name) {
   if (name == kLatest) return Error(ErrorCode::kNotPermitted, "latest follows the versions");
-  const std::lock_guard lock(versions_mutex_);
+  const std::lock_guard lock(versions_mutex(series.id));
   VARVE_TRY_ASSIGN(const VersionInfo info, repository_.find_version(series.id, name));
   if (new_name == kLatest || repository_.find_version(series.id, new_name)) {
     return Error(ErrorCode::kExists, "a version of this name exists");
@@ -196,7 +201,7 @@ Result<SealOutcome> FrontEnd::seal(SeriesId series, VersionNumber number, const 
   std::string old_name;
   for (;;) {
     {
-      const std::lock_guard lock(versions_mutex_);
+      const std::lock_guard lock(versions_mutex(series));
       if (auto writer = repository_.writer(series)) old_name = (*writer)->info().name;
       sealed = seal_now(series, number, wish.new_name, wish.mode);
     }
