@@ -18,6 +18,8 @@ struct ShowOptions {
   /// Owner of the root, of series and of `latest`.
   std::uint32_t owner_uid = 0;
   std::uint32_t owner_gid = 0;
+  /// The kernel enforces permission bits and access control lists.
+  bool permissions_checked = false;
 };
 
 [[nodiscard]] struct stat make_stat(const Attributes& attributes, std::uint64_t st_ino,

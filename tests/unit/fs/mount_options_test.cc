@@ -44,12 +44,23 @@ TEST(MountOptions, BadValueIsRefusedEvenWhenSloppy) {
 }
 
 TEST(MountOptions, KnownButMissingFeaturesAreUnsupported) {
-  for (const char* list : {"series=a", "version=b", "rmdir_deletes", "auto_unmount"}) {
+  for (const char* list : {"rmdir_deletes", "auto_unmount"}) {
     MountOptions options;
     const auto parsed = parse_mount_options(list, true, options);
     ASSERT_FALSE(parsed) << list;
     EXPECT_EQ(parsed.error().code(), ErrorCode::kUnsupported) << list;
   }
+}
+
+TEST(MountOptions, RootIsASeriesOrOneOfItsVersions) {
+  MountOptions options;
+  ASSERT_TRUE(parse_mount_options("version=v\\,1,series=s", false, options));
+  EXPECT_EQ(options.series, "s");
+  EXPECT_EQ(options.version, "v,1");
+  EXPECT_TRUE(check_mount_options(options));
+  options.series.clear();
+  EXPECT_FALSE(check_mount_options(options));
+  EXPECT_FALSE(parse_mount_options("series=", true, options));
 }
 
 TEST(MountOptions, CommaInRepositoryPathIsEscaped) {
