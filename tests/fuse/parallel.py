@@ -3,6 +3,7 @@
 """Many processes change one open version at once; each can say what must be there in the end.
 
 usage: parallel.py SECONDS SEED VERSION SECOND-VERSION SEALED-VERSION
+
 Eight processes work in VERSION, each in a folder of its own, which it knows exactly, and in
 shared ones, where any outcome is right that some order of the calls could give. Two work in
 SECOND-VERSION, of another series; two read SEALED-VERSION throughout.
@@ -44,7 +45,13 @@ def rename2(old, new, flags):
         raise OSError(number, os.strerror(number), f"{old} to {new}")
 
 
-class Failure(Exception): """What is there is not what must be there."""
+class Failure(Exception):
+    """What is there is not what must be there."""
+
+
+def contents(path):
+    with open(path, "rb") as file:
+        return file.read()
 
 
 class OwnFolder:
@@ -228,8 +235,7 @@ class OwnFolder:
             wanted["size"], got["size"] = len(entry["data"]), status.st_size
             wanted["xattrs"] = entry["xattrs"]
             got["xattrs"] = {k: os.getxattr(path, k) for k in os.listxattr(path)}
-            with open(path, "rb") as file:
-                data = file.read()
+            data = contents(path)
             if data != entry["data"]:
                 at = next((i for i, (a, b) in enumerate(zip(data, entry["data"])) if a != b), "end")
                 raise Failure(f"{path}: content differs from byte {at} on")
@@ -301,8 +307,7 @@ class SharedFolders:
 
     def read(self):
         path = self.name()
-        with open(path, "rb") as file:
-            check_blocks(path, file.read())
+        check_blocks(path, contents(path))
 
     def rename(self):
         rename2(self.name(), self.name(), self.rng.choice((0, 0, NOREPLACE, EXCHANGE)))
@@ -331,9 +336,7 @@ def check_blocks(path, data):
 
 
 def check_log(path, written):
-    with open(path, "rb") as file:
-        data = file.read()
-    seen = [0] * len(written)
+    data, seen = contents(path), [0] * len(written)
     if len(data) % RECORD.size:
         raise Failure(f"{path}: a record is torn")
     for number, record in RECORD.iter_unpack(data):
@@ -358,8 +361,7 @@ def check_links(root):
                 names.setdefault(status.st_ino, []).append(path)
                 counts[status.st_ino] = status.st_nlink
             if stat.S_ISREG(status.st_mode) and "/own-" not in path and name != "log":
-                with open(path, "rb") as file:
-                    check_blocks(path, file.read())
+                check_blocks(path, contents(path))
     for ino, paths in names.items():
         if counts[ino] != len(paths):
             raise Failure(f"{paths}: nlink {counts[ino]}")
@@ -383,8 +385,7 @@ def read_sealed(root, end, seed):
         for folder, _, leaves in os.walk(root):
             for name in leaves:
                 path = os.path.join(folder, name)
-                with open(path, "rb") as file:
-                    result[path] = hashlib.sha256(file.read()).digest()
+                result[path] = hashlib.sha256(contents(path)).digest()
         return result
     wanted, rounds, slowest_s = digests(), 0, 0.0
     while time.monotonic() < end:
@@ -416,8 +417,7 @@ def in_process(function, *arguments):
 
 
 def main():
-    seconds, seed = float(sys.argv[1]), int(sys.argv[2])
-    first, second, sealed = sys.argv[3:6]
+    seconds, seed, (first, second, sealed) = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3:6]
     for root in (first, second):
         for name in ("x", "x/y", "z"):
             os.makedirs(os.path.join(root, name))

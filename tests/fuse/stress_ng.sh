@@ -17,7 +17,7 @@ stressors=${VARVE_STRESSORS:-access acl chattr chdir chmod chown copy-file dentr
 
 v=$mnt/s/v.partial
 "$VARVE" init "$repo"
-mount_as_job
+mount_as_job -o default_permissions
 mkdir "$mnt/s" "$v"
 ran=0
 failed=()
