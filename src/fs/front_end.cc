@@ -248,6 +248,11 @@ fuse_entry_param FrontEnd::entry_of(const Slot& slot, const SealedEntry& entry) 
   return result;
 }
 
+/// What `latest` points to is read anew each time, so it never is yesterday's version; the rest is
+/// worth remembering, because rsync looks at it several times per file. Beside a read-only mount
+/// another process seals, which cannot tell us.
+double FrontEnd::latest_timeout_s() const { return repository_.read_only() ? 0 : kSeriesTimeoutS; }
+
 double FrontEnd::attribute_timeout_s(const Node& node) const {
   switch (node.kind) {
     case Node::Kind::kSealed:
@@ -255,7 +260,7 @@ double FrontEnd::attribute_timeout_s(const Node& node) const {
     case Node::Kind::kOpen:
       return kOpenTimeoutS;
     case Node::Kind::kLatest:
-      return 0;
+      return latest_timeout_s();
     default:
       return kSeriesTimeoutS;
   }

@@ -154,6 +154,9 @@ class FrontEnd {
   /// Seals what Repository::open_version() would seal; returns its name, or "".
   [[nodiscard]] Result<std::string> end_present_version(const SeriesInfo& series,
                                                         std::string_view new_name);
+  [[nodiscard]] double latest_timeout_s() const;
+  /// Makes the kernel ask again for the attributes of a series' `latest`.
+  void forget_latest(SeriesId series);
   void forget_names(SeriesId series, const std::vector<std::string>& names);
   [[nodiscard]] Result<void> remove_version(const SeriesInfo& series, std::string_view name);
   [[nodiscard]] Result<void> rename_version(const SeriesInfo& series, std::string_view name,
@@ -161,6 +164,9 @@ class FrontEnd {
   [[nodiscard]] Result<SealOutcome> seal_now(SeriesId series, VersionNumber number,
                                              std::string_view new_name,
                                              SealMode mode = SealMode::kEnd);
+  /// As seal_now(), but files that were just closed do not count as being written.
+  [[nodiscard]] Result<SealOutcome> seal_after_last_close(SeriesId series, VersionNumber number,
+                                                          std::string_view new_name);
   [[nodiscard]] Result<void> rename_inside(const Node& from, std::string_view name, const Node& to,
                                            std::string_view new_name, unsigned flags);
   [[nodiscard]] Result<void> allow_rename(const Node& from, const Node& to) const;

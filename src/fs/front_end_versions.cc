@@ -13,6 +13,7 @@ namespace varve::fs {
 namespace {
 constexpr std::string_view kLatest = "latest";
 constexpr std::chrono::milliseconds kWriterPoll{500};
+constexpr std::chrono::milliseconds kCloseGrace{1000};
 }  // namespace
 
 std::mutex& FrontEnd::versions_mutex(SeriesId series) {
@@ -79,7 +80,7 @@ Result<fuse_entry_param> FrontEnd::look_up_version(const SeriesInfo& series,
   VARVE_TRY_ASSIGN(entry.attr, stat_of(node));
   entry.ino = pack({.slot = node.slot->index(), .open = false, .low = kSeriesLatest});
   entry.generation = 1;
-  // No timeouts: the link is read anew each time, so it never points to yesterday's version.
+  entry.attr_timeout = entry.entry_timeout = latest_timeout_s();
   return entry;
 }
 
@@ -152,6 +153,14 @@ void FrontEnd::forget_names(SeriesId series, const std::vector<std::string>& nam
   }
 }
 
+// Attributes only: this may be told while a request holds the directory.
+void FrontEnd::forget_latest(SeriesId series) {
+  const Slot* directory = slots_.find(series, VersionNumber{});
+  if (directory == nullptr || session_ == nullptr || fuse_session_exited(session_)) return;
+  const fuse_ino_t latest = pack({.slot = directory->index(), .open = false, .low = kSeriesLatest});
+  fuse_lowlevel_notify_inval_inode(session_, latest, -1, 0);
+}
+
 Result<void> FrontEnd::remove_version(const SeriesInfo& series, std::string_view name) {
   if (name == kLatest) return Error(ErrorCode::kNotPermitted, "latest follows the versions");
   const std::lock_guard lock(versions_mutex(series.id));
@@ -172,7 +181,28 @@ Result<SealOutcome> FrontEnd::seal_now(SeriesId series, VersionNumber number,
     if (!reader) return std::move(reader).error().with_context("sealed, but cannot be read");
     slot->seal(outcome, std::move(*reader));
   }
+  forget_latest(series);
   return outcome;
+}
+
+// The kernel tells of a close after close(2) has returned, so a program that renames at once is
+// ahead of its own closing.
+Result<SealOutcome> FrontEnd::seal_after_last_close(SeriesId series, VersionNumber number,
+                                                    std::string_view new_name) {
+  const auto end = std::chrono::steady_clock::now() + kCloseGrace;
+  for (;;) {
+    std::uint64_t seen = 0;
+    {
+      const std::lock_guard lock(writers_mutex_);
+      seen = writers_closed_;
+    }
+    auto sealed = seal_now(series, number, new_name);
+    if (sealed || sealed.error().code() != ErrorCode::kBusy) return sealed;
+    std::unique_lock lock(writers_mutex_);
+    if (!writers_left_.wait_until(lock, end, [&] { return writers_closed_ != seen; })) {
+      return sealed;
+    }
+  }
 }
 
 Result<void> FrontEnd::rename_version(const SeriesInfo& series, std::string_view name,
@@ -186,13 +216,15 @@ Result<void> FrontEnd::rename_version(const SeriesInfo& series, std::string_view
   const bool was_partial = is_partial_name(name);
   const bool becomes_partial = is_partial_name(new_name);
   if (info.state == VersionState::kOpen && was_partial && !becomes_partial) {
-    VARVE_TRY(seal_now(series.id, info.number, new_name));
+    VARVE_TRY(seal_after_last_close(series.id, info.number, new_name));
     return {};
   }
   if (becomes_partial != was_partial) {
     return Error(ErrorCode::kNotPermitted, "nothing becomes partial again");
   }
-  return repository_.rename_version(series.id, info.number, new_name);
+  VARVE_TRY(repository_.rename_version(series.id, info.number, new_name));
+  forget_latest(series.id);
+  return {};
 }
 
 Result<SealOutcome> FrontEnd::seal(SeriesId series, VersionNumber number, const SealWish& wish,
