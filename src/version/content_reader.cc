@@ -106,8 +106,9 @@ Result<std::size_t> ContentReader::read(OpenRecipe& recipe, std::uint64_t offset
   }
   if (handle) return handle->read(offset, out);
   if (const auto got = read_from_memory(recipe.recipe(), offset, out)) return *got;
-  // What is on disk already can be read also while the disk is full.
+  // While the disk is full, some chunks are on disk and some still in memory.
   auto located = locate_all(recipe.recipe());
+  if (!located) return read_piecewise(recipe, offset, out);
   restore::ReadableFile file;
   file.version_key = version_key_;
   file.content.ordinal = last_ordinal_ += kOrdinalDistance;
@@ -116,13 +117,39 @@ Result<std::size_t> ContentReader::read(OpenRecipe& recipe, std::uint64_t offset
   file.future = [] { return std::make_unique<NoFuture>(); };
   VARVE_TRY_ASSIGN(handle, service_.open(std::move(file)));
   auto got = handle->read(offset, out);
-  if (!located) {
-    if (!got) return std::move(located).error();
-    return got;
-  }
   const std::lock_guard lock(recipe.mutex_);
   recipe.handle_ = std::move(handle);
   return got;
+}
+
+// Chunk by chunk, each from where it is.
+Result<std::size_t> ContentReader::read_piecewise(OpenRecipe& recipe, std::uint64_t offset,
+                                                  std::span<std::byte> out) {
+  const auto place = recipe.find(offset);
+  std::uint64_t at = offset - place.run_offset;
+  const std::uint64_t end = std::min<std::uint64_t>(offset + out.size(), recipe.bytes());
+  const auto& runs = recipe.recipe().runs;
+  for (std::size_t i = place.run; i < runs.size() && at < end; ++i) {
+    if (runs[i].is_hole()) {
+      const std::uint64_t from = std::max(at, offset);
+      const std::uint64_t to = std::min(at + runs[i].bytes, end);
+      std::memset(out.data() + (from - offset), 0, to - from);
+      at += runs[i].bytes;
+      continue;
+    }
+    for (std::uint32_t j = 0; j < runs[i].count && at < end; ++j) {
+      const ChunkId id = runs[i].first.plus(j);
+      VARVE_TRY_ASSIGN(const std::uint32_t length, chunk_bytes(id));
+      if (at + length > offset) {
+        VARVE_TRY_ASSIGN(const auto bytes, chunk(id));
+        const std::uint64_t from = std::max(at, offset);
+        const std::uint64_t to = std::min<std::uint64_t>(at + bytes.size(), end);
+        std::memcpy(out.data() + (from - offset), bytes.data() + (from - at), to - from);
+      }
+      at += length;
+    }
+  }
+  return static_cast<std::size_t>(end - offset);
 }
 
 Result<RecipeChunk> ContentReader::chunk_at(OpenRecipe& recipe, std::uint64_t offset) {

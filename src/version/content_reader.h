@@ -81,6 +81,8 @@ class ContentReader {
                                                             std::uint64_t offset,
                                                             std::span<std::byte> out);
   [[nodiscard]] Result<std::uint32_t> chunk_bytes(ChunkId id);
+  [[nodiscard]] Result<std::size_t> read_piecewise(OpenRecipe& recipe, std::uint64_t offset,
+                                                   std::span<std::byte> out);
   /// Makes the chunks of a recipe readable by location.
   [[nodiscard]] Result<void> locate_all(const format::Recipe& recipe);
 
