@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fs/loop_crew.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "base/log.h"
 #include "base/thread_pool.h"
+#include "base/unique_fd.h"
 
 namespace varve::fs {
 namespace {
 
 /// Without a request for so many looks, the watchdog goes to sleep.
 constexpr unsigned kQuietLooks = 10;
+/// A leader that computes keeps the lead for so many looks.
+constexpr unsigned kComputingLooks = 20;
 /// So many followers keep the memory of their buffer, for the next time they lead.
 constexpr std::size_t kWarmFollowers = 2;
 
@@ -62,6 +70,7 @@ bool LoopCrew::take_lead(fuse_buf& buffer) {
   if (ended_) return false;
   nobody_leads_ = false;
   leader_ = ::pthread_self();
+  leader_tid_ = ::gettid();
   return true;
 }
 
@@ -104,7 +113,9 @@ void LoopCrew::watch() {
   while (!ended_) {
     const std::uint64_t turn = turn_.load();
     quiet_looks = turn == seen ? quiet_looks + 1 : 0;
-    if (is_busy(turn) && turn == seen) pass_lead(turn);
+    if (is_busy(turn) && turn == seen && (quiet_looks >= kComputingLooks || leader_waits())) {
+      pass_lead(turn);
+    }
     seen = turn;
     if (!is_busy(turn) && quiet_looks >= kQuietLooks) {
       // Either the leader sees the flag, or this sees the leader's count.
@@ -118,6 +129,18 @@ void LoopCrew::watch() {
     }
     watchdog_wakes_.wait_for(lock, limits_.patience, [this] { return ended_; });
   }
+}
+
+/// mutex_ is held. Whether the leader's thread sleeps; proc(5), /proc/pid/task/tid/stat.
+bool LoopCrew::leader_waits() const {
+  const std::string path = fmt::format("/proc/self/task/{}/stat", leader_tid_);
+  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 256> text{};
+  const ssize_t got = file.valid() ? ::read(file.get(), text.data(), text.size()) : -1;
+  if (got <= 0) return true;  // Unknown: better one leader too many.
+  const std::string_view line(text.data(), static_cast<std::size_t>(got));
+  const auto name_end = line.rfind(')');
+  return name_end == std::string_view::npos || !line.substr(name_end).starts_with(") R");
 }
 
 /// mutex_ is held.

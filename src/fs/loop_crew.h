@@ -20,10 +20,11 @@ namespace varve::fs {
 
 /// Leader and followers. One thread, the leader, receives a request and answers it itself, again
 /// and again: nothing is handed over, which is faster than several threads that receive in turn.
-/// When one request keeps the leader busy for longer than `patience`, as one that waits for the
-/// disk does, another thread takes the lead, and the late one follows when it is done. So a
-/// request that waits delays others by at most twice `patience`, up to `threads_max` that wait
-/// at once.
+/// When one request keeps the leader waiting for longer than `patience`, say for the disk,
+/// another thread takes the lead, and the late one follows when it is done. So a request that
+/// waits delays others by at most twice `patience`, up to `threads_max` that wait at once. A
+/// leader that computes, or would if it had a processor, gets twenty times as long: on a machine
+/// with too much to do another leader would only make it more.
 ///
 /// A watchdog sees to that. It looks every `patience` while requests come, and sleeps when none
 /// have come for a while; a leader that finds it asleep wakes it.
@@ -60,6 +61,7 @@ class LoopCrew {
   [[nodiscard]] bool lead(fuse_buf& buffer);
   void end();
   void watch();
+  [[nodiscard]] bool leader_waits() const;
   void pass_lead(std::uint64_t turn);
   void add_thread();
 
@@ -78,6 +80,7 @@ class LoopCrew {
   bool nobody_leads_ = true;
   bool ended_ = false;
   pthread_t leader_{};
+  pid_t leader_tid_ = 0;
   std::size_t followers_ = 0;
   std::vector<std::thread> threads_;
   std::thread watchdog_;
