@@ -77,12 +77,16 @@ class ContentReader {
   [[nodiscard]] Result<std::vector<std::byte>> take_last_chunk(format::Recipe& recipe);
 
  private:
+  [[nodiscard]] Result<std::shared_ptr<restore::ReadHandle>> open(
+      std::shared_ptr<const format::Recipe> recipe);
+  [[nodiscard]] Result<std::size_t> read_apart(const format::Recipe& recipe, std::uint64_t offset,
+                                               std::span<std::byte> out);
+  [[nodiscard]] Result<void> read_run_apart(const format::RecipeRun& run, std::uint64_t offset,
+                                            std::span<std::byte> out);
   [[nodiscard]] std::optional<std::size_t> read_from_memory(const format::Recipe& recipe,
                                                             std::uint64_t offset,
                                                             std::span<std::byte> out);
   [[nodiscard]] Result<std::uint32_t> chunk_bytes(ChunkId id);
-  [[nodiscard]] Result<std::size_t> read_piecewise(OpenRecipe& recipe, std::uint64_t offset,
-                                                   std::span<std::byte> out);
   /// Makes the chunks of a recipe readable by location.
   [[nodiscard]] Result<void> locate_all(const format::Recipe& recipe);
 
