@@ -46,6 +46,8 @@ class NeighbourIndex final : public FingerprintIndex {
   [[nodiscard]] std::optional<ChunkId> find(const Fingerprint& fingerprint) const override;
   void insert(const Fingerprint& fingerprint, ChunkId id) override;
   [[nodiscard]] std::size_t size() const override { return used_; }
+  /// What the index is over, besides the chunks of the version being written.
+  [[nodiscard]] const base::IdRuns& base() const { return base_; }
 
  private:
   static constexpr std::size_t kTagBytes = 20;

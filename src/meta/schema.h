@@ -24,9 +24,14 @@ enum Table : TableIndex {
   kContainers,     ///< series u32, container u32 -> ContainerRecord
   kLocations,      ///< series u32, first chunk id u64 -> LocationRecord
   kVersionChunks,  ///< series u32, number u32 -> the chunk ids it refers to (base::IdRuns)
+  kSegments,       ///< series u32, segment u32 -> SegmentRecord
+  kCounters,       ///< series u32 -> CounterRecord
+  kRetention,      ///< series u32, number u32 -> RetentionRecord
+  kSettings,       ///< name -> value; "arrange" -> ArrangeSettings
 };
-inline constexpr std::array<const char*, 7> kTables = {
-    "series", "versions", "nodes", "recipes", "containers", "locations", "version_chunks"};
+inline constexpr std::array<const char*, 11> kTables = {
+    "series",         "versions", "nodes",    "recipes",   "containers", "locations",
+    "version_chunks", "segments", "counters", "retention", "settings"};
 }  // namespace catalog
 
 /// REPO/staging/SERIES/overlay: the mutable tree of a series' open version. Removed when
@@ -49,6 +54,9 @@ inline std::string version_key(SeriesId series, VersionNumber number) {
 }
 inline std::string container_key(SeriesId series, std::uint32_t container) {
   return series_key(series) + base::be32(container);
+}
+inline std::string segment_key(SeriesId series, std::uint32_t segment) {
+  return series_key(series) + base::be32(segment);
 }
 inline std::string location_key(SeriesId series, ChunkId first) {
   return series_key(series) + base::be64(first.value);

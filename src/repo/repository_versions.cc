@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "meta/schema.h"
 #include "repo/repository_impl.h"
@@ -206,6 +207,7 @@ Result<std::shared_ptr<VersionReader>> RepositoryImpl::reader(SeriesId series,
   parts.objects = memory->objects.get();
   parts.source = memory->layout.get();
   parts.read_service = read_service_.get();
+  parts.open_files = open_files(*memory, number);
   auto opened = std::make_shared<version::SealedVersion>(parts, version_info(record, owner.name),
                                                          record.root);
   const std::lock_guard lock(mutex_);
@@ -250,6 +252,7 @@ Result<SealOutcome> RepositoryImpl::seal_locked(SeriesState& memory, catalog::Ve
     return std::move(committed).error();
   }
   end_open_version(memory, record);
+  arrange_soon(record.series);
   return outcome;
 }
 
@@ -269,8 +272,7 @@ Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRe
                          parent ? &parent->root : nullptr, memory.open->inos());
   VARVE_TRY_ASSIGN(auto tree, sealer.seal());
   VARVE_TRY(memory.layout->on_seal(record.number, tree.chunks));
-  VARVE_TRY(memory.index->save(*files_, series_directory(record.series), record.series,
-                               record.number, tree.chunks));
+  VARVE_TRY_ASSIGN(const bool side, save_window(memory, record, tree.chunks));
   record.state = VersionState::kSealed;
   record.sealed_at = clock_.now();
   record.root = std::move(tree.root);
@@ -280,6 +282,7 @@ Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRe
   VARVE_TRY_ASSIGN(const auto owner, series_record(record.series));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY(catalog::put_version_chunks(txn, record.series, record.number, tree.chunks));
+  VARVE_TRY(catalog::put_retention(txn, record.series, record.number, {side, {}}));
   VARVE_TRY(catalog::put_version(txn, record));
   VARVE_TRY(txn.commit());
   outcome.info = version_info(record, owner.name);

@@ -46,12 +46,19 @@ class FollowingFiles final : public restore::FutureFiles {
 
 class SealedFile final : public FileReader {
  public:
-  SealedFile(std::shared_ptr<SealedVersion> version, std::shared_ptr<const format::Recipe> recipe,
+  SealedFile(std::shared_ptr<SealedVersion> version, std::shared_ptr<OpenFiles> open_files,
+             std::shared_ptr<const format::Recipe> recipe,
              std::unique_ptr<restore::ReadHandle> handle)
       : version_(std::move(version)),
+        open_files_(std::move(open_files)),
         recipe_(std::move(recipe)),
         size_(recipe_->bytes()),
         handle_(std::move(handle)) {}
+  SealedFile(const SealedFile&) = delete;
+  SealedFile& operator=(const SealedFile&) = delete;
+  ~SealedFile() override {
+    if (open_files_) open_files_->leave();
+  }
 
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
     return handle_->read(offset, out);
@@ -69,6 +76,7 @@ class SealedFile final : public FileReader {
 
  private:
   const std::shared_ptr<SealedVersion> version_;
+  const std::shared_ptr<OpenFiles> open_files_;
   const std::shared_ptr<const format::Recipe> recipe_;
   const std::uint64_t size_;
   const std::unique_ptr<restore::ReadHandle> handle_;
@@ -112,6 +120,19 @@ SealedEntry SealedVersion::entry_of(const catalog::TreeEntry& found) const {
     a.size = e.subtree_entries;
   }
   return entry;
+}
+
+bool OpenFiles::enter() {
+  std::int64_t count = count_;
+  while (count >= 0) {
+    if (count_.compare_exchange_weak(count, count + 1)) return true;
+  }
+  return false;
+}
+
+bool OpenFiles::close() {
+  std::int64_t none = 0;
+  return count_.compare_exchange_strong(none, kClosed);
 }
 
 Result<SealedEntry> SealedVersion::get(Rank rank) {
@@ -168,8 +189,11 @@ Result<std::shared_ptr<FileReader>> SealedVersion::open(Rank rank) {
     return std::make_unique<FollowingFiles>(self, *objects, self->root_, rank);
   };
   VARVE_TRY_ASSIGN(auto handle, parts_.read_service->open(std::move(file)));
-  return std::shared_ptr<FileReader>(
-      std::make_shared<SealedFile>(shared_from_this(), recipe, std::move(handle)));
+  if (parts_.open_files && !parts_.open_files->enter()) {
+    return Error(ErrorCode::kStale, "the version is being deleted", ESTALE);
+  }
+  return std::shared_ptr<FileReader>(std::make_shared<SealedFile>(
+      shared_from_this(), parts_.open_files, recipe, std::move(handle)));
 }
 
 }  // namespace varve::version

@@ -2,6 +2,8 @@
 // A sealed version: its tree from the catalog, its files through the restore engine.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "catalog/dir_tree.h"
@@ -13,11 +15,27 @@
 
 namespace varve::version {
 
+/// Counts the open files of a sealed version, whoever has them. Thread-safe.
+class OpenFiles {
+ public:
+  /// False once the version is being deleted.
+  [[nodiscard]] bool enter();
+  void leave() { --count_; }
+  /// From now on enter() refuses; false, without effect, while files are open.
+  [[nodiscard]] bool close();
+  void reopen() { count_ = 0; }
+
+ private:
+  static constexpr std::int64_t kClosed = INT64_MIN / 2;
+  std::atomic<std::int64_t> count_{0};
+};
+
 /// What a sealed version reads through; all must outlive it.
 struct SealedVersionParts {
   catalog::ObjectReader* objects = nullptr;
   layout::ChunkSource* source = nullptr;
   restore::ReadService* read_service = nullptr;
+  std::shared_ptr<OpenFiles> open_files;  ///< Null: they are not counted.
 };
 
 /// Thread-safe.
