@@ -59,7 +59,7 @@ class BatchedPolicy final : public ArrangePolicy {
     const bool begun = std::any_of(state.files.begin(), state.files.end(), [&](const auto& file) {
       return file.role == SegmentRole::kBase && file.version == state.newest;
     });
-    if (!begun && count_runs_of(state.files, SegmentRole::kNew) < batch_) return std::nullopt;
+    if (!begun && state.versions_behind < batch_) return std::nullopt;
     return rewrite_all(state, ChunkOrder::kStream);
   }
 

@@ -19,6 +19,7 @@ struct ActiveState {
   std::vector<catalog::SegmentRecord> files;
   std::uint64_t departing_bytes = 0;  ///< Raw bytes of chunks that are to leave it.
   VersionNumber newest{};             ///< Sealed version.
+  std::uint32_t versions_behind = 0;  ///< Sealed versions since the base was last written.
 };
 
 enum class ChunkOrder : std::uint8_t {

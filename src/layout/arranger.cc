@@ -54,6 +54,13 @@ Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series,
     active.insert(segment.segment);
     view.state.files.push_back(segment);
   }
+  VersionNumber base{};
+  for (const auto& file : view.state.files) {
+    if (file.role == SegmentRole::kBase) base = std::max(base, file.version);
+  }
+  for (const auto& version : versions) {
+    if (version.sealed && version.number > base) ++view.state.versions_behind;
+  }
   VARVE_TRY_ASSIGN(auto leaving, active_chunks(txn, series, active));
   leaving = leaving.subtract(excluded);
   VARVE_TRY_ASSIGN(const auto kept, window_chunks(txn, series, versions, settings.window, false));

@@ -55,9 +55,11 @@ TEST(BatchedPolicy, WaitsForItsNumberOfVersions) {
   state.newest = VersionNumber{3};
   state.files = {file(0, SegmentRole::kBase, 1), file(1, SegmentRole::kNew, 2),
                  file(2, SegmentRole::kNew, 3)};
+  state.versions_behind = 2;
   EXPECT_FALSE(batched->next(state));
   EXPECT_FALSE(batched->wants_departure(state));
   state.newest = VersionNumber{4};
+  state.versions_behind = 3;
   state.files.push_back(file(3, SegmentRole::kNew, 4));
   EXPECT_TRUE(batched->wants_departure(state));
   EXPECT_EQ(batched->next(state)->segments, (std::vector<std::uint32_t>{0, 1, 2}));

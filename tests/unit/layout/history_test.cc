@@ -170,7 +170,10 @@ TEST(RandomHistory, ReadSetOfAVersionIsItsChunksWithAWindowOfOne) {
       history.check();
       for (const auto number : history.sealed()) {
         ASSERT_TRUE(history.read_set(number) == history.chunk_set(number))
-            << "seed " << seed << ", step " << i;
+            << "seed " << seed << ", step " << i << ", policy " << static_cast<int>(settings.policy)
+            << ", version " << static_cast<std::uint32_t>(number) << " of "
+            << history.sealed().size() << ": read " << history.read_set(number).size()
+            << " instead of " << history.chunk_set(number).size();
       }
     }
   }
