@@ -26,6 +26,10 @@ struct OpenOptions {
   std::string engine = "alacc";             ///< Restore engine.
   std::uint32_t ingest_threads = 0;         ///< Fingerprint workers; 0 = one a core, at most 8.
   std::uint32_t checkpoint_interval_ms = 4000;
+  /// Arrange in the background after each seal, at idle priority.
+  bool arrange = true;
+  /// Most bytes a second that background arranging reads and writes; 0 = no limit.
+  std::uint64_t arrange_bytes_per_second = 64ULL << 20;
   /// Read the whole catalog in a child process first, to find damage that would end this one.
   /// A small catalog always is.
   bool probe_catalog = false;

@@ -11,6 +11,7 @@
 
 #include "varve/options.h"
 #include "varve/result.h"
+#include "varve/retention.h"
 #include "varve/types.h"
 #include "varve/version_reader.h"
 #include "varve/version_writer.h"
@@ -117,6 +118,35 @@ class Repository {
   /// Drops an open version (kNotEmpty unless its tree is empty or `force`).
   [[nodiscard]] virtual Result<void> abandon_version(SeriesId series, VersionNumber number,
                                                      bool force) = 0;
+
+  // ---- Retention and arranging; see varve/retention.h. ----
+
+  /// What delete_versions() of the same set would do. kNotFound if one of them is not there,
+  /// kInvalid if one is open (abandon_version() drops those).
+  [[nodiscard]] virtual Result<DeletionForecast> forecast_deletion(
+      SeriesId series, const std::vector<VersionNumber>& numbers) = 0;
+  /// Deletes sealed versions, all of them or none. No chunk data is copied; the space is back
+  /// when it returns. Works on a full disk. Beside the errors of forecast_deletion():
+  /// kNotPermitted before the end of a lock; kBusy while one has open files, or an open version
+  /// is based on it.
+  [[nodiscard]] virtual Result<DeletionForecast> delete_versions(
+      SeriesId series, const std::vector<VersionNumber>& numbers) = 0;
+  /// Refuses deletion of a sealed version until then. A lock can only be made longer:
+  /// kNotPermitted for an earlier time than it has.
+  [[nodiscard]] virtual Result<void> lock_version(SeriesId series, VersionNumber number,
+                                                  Timestamp until) = 0;
+  /// Of every sealed version, in ascending number.
+  [[nodiscard]] virtual Result<std::vector<VersionUsage>> version_usage(SeriesId series) = 0;
+  /// By file, then by birth; those of the active set come last.
+  [[nodiscard]] virtual Result<std::vector<CategoryInfo>> categories(SeriesId series) = 0;
+  [[nodiscard]] virtual Result<ArrangingDebt> arranging_debt(SeriesId series) = 0;
+  [[nodiscard]] virtual Result<ArrangeSettings> arrange_settings() = 0;
+  /// kInvalid if a value is out of its range.
+  [[nodiscard]] virtual Result<void> set_arrange_settings(const ArrangeSettings& settings) = 0;
+  /// Arranges a series until the policy has nothing left to do, it is stopped or the disk is
+  /// full. Runs beside reading and writing. What a crash interrupts is done again.
+  [[nodiscard]] virtual Result<ArrangeReport> arrange(SeriesId series,
+                                                      const ArrangeOptions& options) = 0;
 
   [[nodiscard]] virtual Result<RepositoryStats> stats() = 0;
   [[nodiscard]] virtual Result<SpaceInfo> space() = 0;
