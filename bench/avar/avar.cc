@@ -3,6 +3,7 @@
 // and what was written, read and left dead is measured, with the reads that a restore would make.
 //
 //   bench-avar DIRECTORY [--versions N] [--chunks N] [--change PERCENT] [--scattered] [--window W]
+//              [--fan F] [--tiered-only]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -296,23 +297,29 @@ int main(int argc, char** argv) {
   if (argc < 2) {
     fmt::print(stderr,
                "usage: bench-avar DIRECTORY [--versions N] [--chunks N] [--change PERCENT] "
-               "[--window W] [--scattered]\n");
+               "[--window W] [--fan F] [--scattered] [--tiered-only]\n");
     return 2;
   }
   bench::SourceOptions options;
   std::size_t versions = 100;
-  std::uint32_t window = 2;
+  ArrangeSettings settings;
+  bool tiered_only = false;
   for (int i = 2; i < argc; ++i) {
     const std::string name = argv[i];
     if (name == "--scattered") {
       options.clustered = false;
       continue;
     }
+    if (name == "--tiered-only") {
+      tiered_only = true;
+      continue;
+    }
     const double value = i + 1 < argc ? std::atof(argv[++i]) : 0;
     if (name == "--versions") versions = static_cast<std::size_t>(value);
     if (name == "--chunks") options.chunks = static_cast<std::size_t>(value);
     if (name == "--change") options.change = value / 100;
-    if (name == "--window") window = static_cast<std::uint32_t>(value);
+    if (name == "--window") settings.window = static_cast<std::uint32_t>(value);
+    if (name == "--fan") settings.fan = static_cast<std::uint32_t>(value);
   }
   fmt::print(
       "{} versions of about {} chunks, {:.1f} % change, {}, window {}\n"
@@ -321,11 +328,10 @@ int main(int argc, char** argv) {
       "last: files / distinct bytes\n"
       "{:<12} {:>6} {:>6} {:>6} {:>7} | newest RA ext io      | oldest RA ext io\n",
       versions, options.chunks, 100 * options.change, options.clustered ? "clustered" : "scattered",
-      window, "policy", "W", "R", "W/new", "dead");
+      settings.window, "policy", "W", "R", "W/new", "dead");
   const std::string directory = std::string(argv[1]) + "/bench-avar";
-  ArrangeSettings settings;
-  settings.window = window;
   measure("tiered", directory, settings, options, versions);
+  if (tiered_only) return 0;
   settings.policy = ArrangePolicyKind::kBatched;
   measure("batched(10)", directory, settings, options, versions);
   settings.policy = ArrangePolicyKind::kOriginal;
