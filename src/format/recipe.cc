@@ -36,15 +36,24 @@ std::uint64_t Recipe::data_bytes() const {
   return sum;
 }
 
-void Recipe::append_chunk(ChunkId id, std::uint32_t bytes) {
-  if (!runs.empty() && !runs.back().is_hole() && runs.back().first.plus(runs.back().count) == id &&
-      runs.back().first.birth() == id.birth() &&
-      runs.back().count < std::numeric_limits<std::uint32_t>::max()) {
-    ++runs.back().count;
-    runs.back().bytes += bytes;
+void Recipe::append_chunk(ChunkId id, std::uint32_t bytes) { append_run({id, 1, bytes}); }
+
+void Recipe::append_run(const RecipeRun& run) {
+  if (run.is_hole()) {
+    append_hole(run.bytes);
     return;
   }
-  runs.push_back({id, 1, bytes});
+  if (!runs.empty()) {
+    auto& last = runs.back();
+    if (!last.is_hole() && last.first.plus(last.count) == run.first &&
+        last.first.birth() == run.first.birth() &&
+        run.count <= std::numeric_limits<std::uint32_t>::max() - last.count) {
+      last.count += run.count;
+      last.bytes += run.bytes;
+      return;
+    }
+  }
+  runs.push_back(run);
 }
 
 void Recipe::append_hole(std::uint64_t bytes) {

@@ -30,6 +30,7 @@ struct Recipe {
   [[nodiscard]] std::uint64_t data_bytes() const;
   /// Adds a chunk at the end; joins it to the last run where the ids follow each other.
   void append_chunk(ChunkId id, std::uint32_t bytes);
+  void append_run(const RecipeRun& run);
   void append_hole(std::uint64_t bytes);
   bool operator==(const Recipe&) const = default;
 };

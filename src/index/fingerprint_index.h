@@ -18,6 +18,9 @@ class FingerprintIndex {
   /// The chunk is stored now. It must not be in the index.
   virtual void insert(const Fingerprint& fingerprint, ChunkId id) = 0;
   [[nodiscard]] virtual std::size_t size() const = 0;
+  /// How many of the `count` chunks from `first` on the version being written may refer to,
+  /// before the first that it may not: those of the neighbour, and its own. Thread-safe.
+  [[nodiscard]] virtual std::uint32_t covers(ChunkId first, std::uint32_t count) const = 0;
 };
 
 }  // namespace varve::index

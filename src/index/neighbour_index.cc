@@ -50,6 +50,27 @@ std::optional<ChunkId> NeighbourIndex::find(const Fingerprint& fingerprint) cons
   }
 }
 
+std::uint32_t NeighbourIndex::covers(ChunkId first, std::uint32_t count) const {
+  if (first.birth() == own_) return count;
+  const auto rank = base_.rank(first);
+  if (!rank) return 0;
+  // Positions and ids go on side by side exactly as long as no id is missing.
+  const auto side_by_side = [&](std::uint32_t n) {
+    return base_.rank(first.plus(n - 1)) == *rank + n - 1;
+  };
+  std::uint32_t low = 1;
+  std::uint32_t high = count;
+  while (low < high) {
+    const std::uint32_t middle = high - (high - low) / 2;
+    if (side_by_side(middle)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
 void NeighbourIndex::insert(const Fingerprint& fingerprint, ChunkId id) {
   Slot slot;
   std::memcpy(slot.tag.data(), fingerprint.data(), kTagBytes);

@@ -46,6 +46,7 @@ class NeighbourIndex final : public FingerprintIndex {
   [[nodiscard]] std::optional<ChunkId> find(const Fingerprint& fingerprint) const override;
   void insert(const Fingerprint& fingerprint, ChunkId id) override;
   [[nodiscard]] std::size_t size() const override { return used_; }
+  [[nodiscard]] std::uint32_t covers(ChunkId first, std::uint32_t count) const override;
 
  private:
   static constexpr std::size_t kTagBytes = 20;

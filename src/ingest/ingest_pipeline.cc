@@ -14,6 +14,7 @@ namespace {
 // Small finished files are gathered until a batch of this size is worth a task.
 constexpr std::size_t kSharedBytes = 512U << 10;
 constexpr std::size_t kSmallFileBytes = 256U << 10;
+constexpr std::size_t kSharedPieces = 8192;
 constexpr std::size_t kBuffersKept = 40;
 constexpr std::size_t kSmallBufferBytes = 4096;
 }  // namespace
@@ -74,16 +75,49 @@ Result<void> IngestPipeline::append_hole(const StreamPtr& stream, std::uint64_t 
   VARVE_TRY(load_spilled(*stream));
   unlist_idle(*stream);
   VARVE_TRY(cut(stream, true));
-  Piece hole;
-  hole.hole = bytes;
-  hole.stream = stream;
-  if (!shared_) shared_ = std::make_shared<Batch>();
-  {
-    const std::lock_guard commit(commit_mutex_);
-    ++stream->pieces_in_flight_;
+  share_ready(stream, {ChunkId{}, 0, bytes});
+  return {};
+}
+
+Result<void> IngestPipeline::append_cut(const StreamPtr& stream, std::span<const std::byte> data,
+                                        std::span<const std::uint32_t> lengths) {
+  const std::lock_guard lock(input_mutex_);
+  VARVE_ASSERT(!stream->finished_ && stream->used_ == 0 && !stream->spilled_);
+  VARVE_ASSERT(data.size() <= kBatchBytes + chunk_max_);
+  if (data.empty()) return {};
+  VARVE_TRY(resume());
+  std::vector<Piece> pieces;
+  std::size_t at = 0;
+  for (const std::uint32_t length : lengths) {
+    Piece piece;
+    piece.offset = static_cast<std::uint32_t>(at);
+    piece.bytes = length;
+    piece.stream = stream;
+    pieces.push_back(std::move(piece));
+    at += length;
   }
-  shared_->pieces.push_back(std::move(hole));
-  submit_shared();  // Keeps its order with the batches that follow.
+  VARVE_ASSERT(at == data.size());
+  count_in_flight(stream, pieces.size());
+  if (data.size() <= kSmallFileBytes) {
+    share(data, pieces);
+    return {};
+  }
+  submit_shared();
+  auto batch = std::make_shared<Batch>();
+  batch->buffer = take_buffer(data.size());
+  std::memcpy(batch->buffer.data.get(), data.data(), data.size());
+  batch->used = data.size();
+  batch->pieces = std::move(pieces);
+  submit(std::move(batch));
+  return {};
+}
+
+Result<void> IngestPipeline::append_chunks(const StreamPtr& stream, const format::RecipeRun& run) {
+  const std::lock_guard lock(input_mutex_);
+  VARVE_ASSERT(!stream->finished_ && stream->used_ == 0 && !stream->spilled_);
+  if (run.bytes == 0) return {};
+  VARVE_TRY(resume());
+  share_ready(stream, run);
   return {};
 }
 
@@ -257,12 +291,11 @@ Result<void> IngestPipeline::cut(const StreamPtr& stream, bool all) {
     at += n;
   }
   if (pieces.empty()) return {};
-  {
-    const std::lock_guard commit(commit_mutex_);
-    stream->pieces_in_flight_ += pieces.size();
-  }
+  count_in_flight(stream, pieces.size());
   if (all && stream->used_ <= kSmallFileBytes) {
-    share(stream, at, pieces);
+    share({data, at}, pieces);
+    stream->used_ = 0;
+    give_back(std::exchange(stream->buffer_, {}));
     return {};
   }
   // The buffer goes with the batch; the tail is copied to a new one.
@@ -282,20 +315,35 @@ Result<void> IngestPipeline::cut(const StreamPtr& stream, bool all) {
   return {};
 }
 
-void IngestPipeline::share(const StreamPtr& stream, std::size_t cut_to,
-                           const std::vector<Piece>& pieces) {
-  if (shared_ && shared_->used + cut_to > shared_->buffer.capacity) submit_shared();
+void IngestPipeline::count_in_flight(const StreamPtr& stream, std::size_t pieces) {
+  const std::lock_guard commit(commit_mutex_);
+  stream->pieces_in_flight_ += pieces;
+}
+
+void IngestPipeline::share(std::span<const std::byte> data, const std::vector<Piece>& pieces) {
+  if (shared_ && shared_->used + data.size() > shared_->buffer.capacity && shared_->used != 0) {
+    submit_shared();
+  }
   if (!shared_) shared_ = std::make_shared<Batch>();
   if (shared_->buffer.capacity == 0) shared_->buffer = take_buffer(kBatchBytes);
-  std::memcpy(shared_->buffer.data.get() + shared_->used, stream->buffer_.data.get(), cut_to);
+  std::memcpy(shared_->buffer.data.get() + shared_->used, data.data(), data.size());
   for (const auto& piece : pieces) {
     shared_->pieces.push_back(piece);
     shared_->pieces.back().offset += static_cast<std::uint32_t>(shared_->used);
   }
-  shared_->used += cut_to;
-  stream->used_ = 0;
-  give_back(std::exchange(stream->buffer_, {}));
-  if (shared_->used >= kSharedBytes) submit_shared();
+  shared_->used += data.size();
+  if (shared_->used >= kSharedBytes || shared_->pieces.size() >= kSharedPieces) submit_shared();
+}
+
+// In the shared batch, since what the stream submits on its own submits that one first.
+void IngestPipeline::share_ready(const StreamPtr& stream, const format::RecipeRun& run) {
+  count_in_flight(stream, 1);
+  if (!shared_) shared_ = std::make_shared<Batch>();
+  Piece piece;
+  piece.ready = run;
+  piece.stream = stream;
+  shared_->pieces.push_back(std::move(piece));
+  if (shared_->pieces.size() >= kSharedPieces) submit_shared();
 }
 
 void IngestPipeline::submit_shared() {
@@ -320,7 +368,7 @@ void IngestPipeline::fingerprint(const BatchPtr& batch, std::uint64_t ticket) {
   batch->fingerprints.resize(batch->pieces.size());
   for (std::size_t i = 0; i < batch->pieces.size(); ++i) {
     const Piece& piece = batch->pieces[i];
-    if (piece.hole != 0) continue;
+    if (piece.is_ready()) continue;
     batch->fingerprints[i] =
         fingerprinter.fingerprint({batch->buffer.data.get() + piece.offset, piece.bytes});
   }
@@ -364,7 +412,7 @@ Result<void> IngestPipeline::commit_batch(Batch& batch) {
   Result<void> outcome;
   for (; batch.next_piece < batch.pieces.size(); ++batch.next_piece) {
     const Piece& piece = batch.pieces[batch.next_piece];
-    if (piece.hole != 0) {
+    if (piece.is_ready()) {
       ids.emplace_back();
       continue;
     }
@@ -385,8 +433,8 @@ Result<void> IngestPipeline::commit_batch(Batch& batch) {
   const std::lock_guard lock(commit_mutex_);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     Piece& piece = batch.pieces[from + i];
-    if (piece.hole != 0) {
-      piece.stream->recipe_.append_hole(piece.hole);
+    if (piece.is_ready()) {
+      piece.stream->recipe_.append_run(piece.ready);
     } else {
       piece.stream->recipe_.append_chunk(ids[i], piece.bytes);
     }

@@ -91,6 +91,13 @@ class IngestPipeline {
   [[nodiscard]] Result<void> append(const StreamPtr& stream, std::span<const std::byte> data);
   /// A hole of `bytes`; a chunk ends before it.
   [[nodiscard]] Result<void> append_hole(const StreamPtr& stream, std::uint64_t bytes);
+  /// Bytes whose boundaries are known: chunks of these lengths, one after the other. Only
+  /// between chunks: the stream must not hold uncut bytes. As append() otherwise; at most
+  /// kBatchBytes.
+  [[nodiscard]] Result<void> append_cut(const StreamPtr& stream, std::span<const std::byte> data,
+                                        std::span<const std::uint32_t> lengths);
+  /// Chunks that are stored already. Only between chunks.
+  [[nodiscard]] Result<void> append_chunks(const StreamPtr& stream, const format::RecipeRun& run);
   /// No more bytes follow: the rest is cut. Does not wait.
   [[nodiscard]] Result<void> finish(const StreamPtr& stream);
 
@@ -114,8 +121,9 @@ class IngestPipeline {
   struct Piece {
     std::uint32_t offset = 0;
     std::uint32_t bytes = 0;
-    std::uint64_t hole = 0;  // If not 0, a hole and no chunk.
+    format::RecipeRun ready;  // If it has bytes: a hole or stored chunks, and nothing to store.
     StreamPtr stream;
+    [[nodiscard]] bool is_ready() const { return ready.bytes != 0; }
   };
   struct Batch {
     IngestStream::Buffer buffer;
@@ -134,7 +142,9 @@ class IngestPipeline {
   Result<void> trim_idle(const StreamPtr& keep);
   void list_idle(const StreamPtr& stream);
   void unlist_idle(IngestStream& stream);
-  void share(const StreamPtr& stream, std::size_t cut_from, const std::vector<Piece>& pieces);
+  void share(std::span<const std::byte> data, const std::vector<Piece>& pieces);
+  void share_ready(const StreamPtr& stream, const format::RecipeRun& run);
+  void count_in_flight(const StreamPtr& stream, std::size_t pieces);
   void submit(BatchPtr batch);
   void submit_shared();
   [[nodiscard]] IngestStream::Buffer take_buffer(std::size_t bytes);

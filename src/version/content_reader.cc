@@ -2,6 +2,7 @@
 #include "version/content_reader.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "format/container.h"
@@ -58,20 +59,91 @@ std::optional<std::size_t> ContentReader::read_from_memory(const format::Recipe&
   return done;
 }
 
+OpenRecipe::OpenRecipe(std::shared_ptr<const format::Recipe> recipe)
+    : recipe_(std::move(recipe)),
+      bytes_(recipe_->bytes()),
+      data_bytes_(recipe_->data_bytes()),
+      index_(recipe_) {}
+
+Result<std::uint64_t> OpenRecipe::seek(std::uint64_t offset, SeekFor wanted) {
+  const bool data = wanted == SeekFor::kData;
+  if (offset < bytes_) {
+    const auto place = find(offset);
+    std::uint64_t begin = offset - place.run_offset;
+    for (std::size_t i = place.run; i < recipe().runs.size(); ++i) {
+      const auto& run = recipe().runs[i];
+      if (run.is_hole() != data) return std::max(offset, begin);
+      begin += run.bytes;
+    }
+    if (!data) return bytes_;
+  }
+  return Error(ErrorCode::kNotFound, "past the end of the file", ENXIO);
+}
+
+// Containers are written in the order of their chunks' ids, so the newest chunk's location
+// tells of all of them. To flush where it is not needed would make many small containers.
+Result<void> ContentReader::locate_all(const format::Recipe& recipe) {
+  ChunkId newest;
+  for (const auto& run : recipe.runs) {
+    if (!run.is_hole()) newest = std::max(newest, run.first.plus(run.count - 1));
+  }
+  if (newest == ChunkId{} || layout_.locate(newest)) return {};
+  return layout_.flush();
+}
+
 Result<std::size_t> ContentReader::read(const std::shared_ptr<const format::Recipe>& recipe,
                                         std::uint64_t offset, std::span<std::byte> out) {
-  if (const auto got = read_from_memory(*recipe, offset, out)) return *got;
+  OpenRecipe open(recipe);
+  return read(open, offset, out);
+}
+
+Result<std::size_t> ContentReader::read(OpenRecipe& recipe, std::uint64_t offset,
+                                        std::span<std::byte> out) {
+  std::shared_ptr<restore::ReadHandle> handle;
+  {
+    const std::lock_guard lock(recipe.mutex_);
+    handle = recipe.handle_;
+  }
+  if (handle) return handle->read(offset, out);
+  if (const auto got = read_from_memory(recipe.recipe(), offset, out)) return *got;
   // What is on disk already can be read also while the disk is full.
-  auto flushed = layout_.flush();
+  auto located = locate_all(recipe.recipe());
   restore::ReadableFile file;
   file.version_key = version_key_;
-  file.content.recipe = recipe;
+  file.content.ordinal = last_ordinal_ += kOrdinalDistance;
+  file.content.recipe = recipe.recipe_;
   file.source = &layout_;
   file.future = [] { return std::make_unique<NoFuture>(); };
-  VARVE_TRY_ASSIGN(const auto handle, service_.open(std::move(file)));
+  VARVE_TRY_ASSIGN(handle, service_.open(std::move(file)));
   auto got = handle->read(offset, out);
-  if (!got && !flushed) return std::move(flushed).error();
+  if (!located) {
+    if (!got) return std::move(located).error();
+    return got;
+  }
+  const std::lock_guard lock(recipe.mutex_);
+  recipe.handle_ = std::move(handle);
   return got;
+}
+
+Result<RecipeChunk> ContentReader::chunk_at(OpenRecipe& recipe, std::uint64_t offset) {
+  const auto place = recipe.find(offset);
+  const auto& run = recipe.recipe().runs[place.run];
+  VARVE_TRY(locate_all({{run}}));
+  VARVE_TRY_ASSIGN(const auto part,
+                   recipe.locator_.find(layout_, run, place.run, place.run_offset));
+  VARVE_TRY_ASSIGN(const auto head, layout_.head(part.container));
+  RecipeChunk chunk;
+  chunk.run = place.run;
+  chunk.offset = offset - place.run_offset + part.offset;
+  for (std::uint32_t i = 0; i < part.count; ++i) {
+    const std::size_t at = part.index + std::size_t{i};
+    chunk.index = part.chunk + i;
+    if (at >= head->chunks.size() || head->chunks[at].id != run.first.plus(chunk.index)) break;
+    chunk.bytes = head->chunks[at].raw_bytes;
+    if (offset < chunk.offset + chunk.bytes) return chunk;
+    chunk.offset += chunk.bytes;
+  }
+  return Error(ErrorCode::kCorrupt, "a container does not hold the chunks that it should", EIO);
 }
 
 Result<std::vector<std::byte>> ContentReader::chunk(ChunkId id) {

@@ -2,17 +2,53 @@
 // Reads recipes of an open version, whose newest chunks may not be on disk yet.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
 #include "format/recipe.h"
 #include "layout/layout.h"
 #include "restore/read_service.h"
+#include "restore/recipe_index.h"
+#include "restore/run_locator.h"
 #include "varve/result.h"
+#include "version/recipe_seek.h"
 
 namespace varve::version {
+
+/// A recipe with what makes reading it in any order quick. Thread-safe.
+class OpenRecipe {
+ public:
+  explicit OpenRecipe(std::shared_ptr<const format::Recipe> recipe);
+
+  [[nodiscard]] const format::Recipe& recipe() const { return index_.recipe(); }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] std::uint64_t data_bytes() const { return data_bytes_; }
+  [[nodiscard]] restore::FilePosition find(std::uint64_t offset) { return index_.find(offset); }
+  /// As seek_in_recipe().
+  [[nodiscard]] Result<std::uint64_t> seek(std::uint64_t offset, SeekFor wanted);
+
+ private:
+  friend class ContentReader;
+  const std::shared_ptr<const format::Recipe> recipe_;
+  const std::uint64_t bytes_;
+  const std::uint64_t data_bytes_;
+  restore::RecipeIndex index_;
+  restore::RunLocator locator_;
+  std::mutex mutex_;
+  std::shared_ptr<restore::ReadHandle> handle_;
+};
+
+/// One chunk of a recipe, by its place there.
+struct RecipeChunk {
+  std::size_t run = 0;       ///< The recipe's run,
+  std::uint32_t index = 0;   ///< the chunk in it,
+  std::uint64_t offset = 0;  ///< the offset of its first byte in the file,
+  std::uint32_t bytes = 0;   ///< and its length.
+};
 
 /// Thread-safe.
 class ContentReader {
@@ -24,6 +60,11 @@ class ContentReader {
   /// Fills `out` from `offset`; fewer bytes only at the recipe's end.
   [[nodiscard]] Result<std::size_t> read(const std::shared_ptr<const format::Recipe>& recipe,
                                          std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] Result<std::size_t> read(OpenRecipe& recipe, std::uint64_t offset,
+                                         std::span<std::byte> out);
+  /// The chunk that holds the byte at `offset`, which must be below the recipe's end and not
+  /// in a hole.
+  [[nodiscard]] Result<RecipeChunk> chunk_at(OpenRecipe& recipe, std::uint64_t offset);
 
   /// The raw bytes of one chunk.
   [[nodiscard]] Result<std::vector<std::byte>> chunk(ChunkId id);
@@ -40,10 +81,16 @@ class ContentReader {
                                                             std::uint64_t offset,
                                                             std::span<std::byte> out);
   [[nodiscard]] Result<std::uint32_t> chunk_bytes(ChunkId id);
+  /// Makes the chunks of a recipe readable by location.
+  [[nodiscard]] Result<void> locate_all(const format::Recipe& recipe);
 
   layout::Layout& layout_;
   restore::ReadService& service_;
   const std::uint64_t version_key_;
+  // Sessions of the service know files by this number, so no two may have the same; and the
+  // distance keeps them from being taken for neighbours in tree order.
+  static constexpr std::uint64_t kOrdinalDistance = std::uint64_t{1} << 20;
+  std::atomic<std::uint64_t> last_ordinal_{0};
 };
 
 }  // namespace varve::version

@@ -33,7 +33,7 @@ Attributes OpenInode::attributes() const {
   a.nlink = is_directory() ? 2 + subdirectories : nlink;
   if (is_regular()) {
     a.size = size;
-    a.data_bytes = size - hole_bytes;
+    a.data_bytes = staged ? staged->data_bytes_max() : size - hole_bytes;
   } else if (is_directory()) {
     a.size = children;
   } else {
@@ -63,7 +63,10 @@ std::string encode_open_inode(const OpenInode& inode, const format::Recipe& reci
   w.varint(inode.children);
   w.varint(inode.subdirectories);
   w.varint(inode.staging);
-  w.varint(inode.staging != 0 ? inode.size : 0);
+  if (inode.staged) {
+    inode.staged->encode(out);
+    return out;
+  }
   ChunkId id_base;
   format::encode_recipe(recipe, id_base, out);
   return out;
@@ -93,14 +96,18 @@ Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view b
   inode->children = r.varint();
   inode->subdirectories = get_u32(r);
   inode->staging = r.varint();
-  const std::uint64_t staged_size = r.varint();
-  ChunkId id_base;
-  auto recipe = format::decode_recipe(r, id_base);
+  format::Recipe recipe;
+  if (inode->staging != 0) {
+    inode->staged = std::make_unique<StagedContent>(StagedContent::decode(r));
+  } else {
+    ChunkId id_base;
+    recipe = format::decode_recipe(r, id_base);
+  }
   if (!r.done()) {
     return Error(ErrorCode::kCorrupt, "an open version's inode record is damaged", EIO);
   }
-  inode->size = inode->staging != 0 ? staged_size : recipe.bytes();
-  inode->hole_bytes = inode->staging != 0 ? 0 : recipe.bytes() - recipe.data_bytes();
+  inode->size = inode->staged ? inode->staged->size() : recipe.bytes();
+  inode->hole_bytes = recipe.bytes() - recipe.data_bytes();
   inode->recipe = std::make_shared<const format::Recipe>(std::move(recipe));
   return inode;
 }

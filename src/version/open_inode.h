@@ -16,13 +16,15 @@
 #include "varve/result.h"
 #include "varve/types.h"
 #include "varve/version_writer.h"
+#include "version/staged_content.h"
 
 namespace varve::version {
 
 /// Guarded by its OpenVersion's mutex.
 ///
 /// A regular file's content is in one of three states: at rest (`recipe`), streaming
-/// (`stream`, which took over the recipe), or staged (a file of the staging folder).
+/// (`stream`, which took over the recipe), or staged (`staged`: ranges of recipes and of a
+/// file of the staging folder).
 struct OpenInode {
   Ino ino = 0;
   std::uint32_t mode = 0;
@@ -39,15 +41,18 @@ struct OpenInode {
   std::uint64_t children = 0;  ///< Names in a directory.
   std::uint32_t subdirectories = 0;
   std::uint64_t size = 0;        ///< Of a regular file.
-  std::uint64_t hole_bytes = 0;  ///< Known holes; a staged file counts as solid.
+  std::uint64_t hole_bytes = 0;  ///< Unless staged.
   std::shared_ptr<const format::Recipe> recipe;
-  std::uint64_t staging = 0;  ///< Generation of the staging file; 0 if not staged.
+  std::uint64_t staging = 0;              ///< Generation of the staging file; 0 if not staged.
+  std::unique_ptr<StagedContent> staged;  ///< Set if and only if staged.
 
   // Only in memory.
   ingest::IngestPipeline::StreamPtr stream;
   bool stream_finished = false;
-  std::unique_ptr<io::File> staging_file;
-  std::uint64_t staging_writes = 0;  ///< Changes to the staging file, to notice new ones.
+  std::shared_ptr<io::File> staging_file;  ///< Opened when it is first needed.
+  std::uint64_t staging_writes = 0;        ///< Changes to `staged`, to notice new ones.
+  bool consolidating = false;        ///< Being cut while it is open: its content must not change.
+  std::uint64_t consolidate_at = 0;  ///< Staged bytes that ask for that; 0 for the usual number.
   std::uint32_t handles = 0;
   std::uint32_t writers = 0;
   bool dirty = false;

@@ -94,10 +94,6 @@ Result<void> OpenVersion::recover(const NewFile& root) {
       staging_generation_ = std::max(staging_generation_, generation);
       auto inode = tree_.get(ino);
       if (inode && (*inode)->staging == generation && generation != 0) {
-        // Bytes beyond the recorded size are of no known time: they must not come back when
-        // the file grows.
-        VARVE_TRY(open_staging(**inode));
-        VARVE_TRY((*inode)->staging_file->truncate((*inode)->size));
         staged_.push_back(ino);
       } else {
         VARVE_TRY(parts_.files->remove(files_directory_ + "/" + name));
@@ -157,9 +153,9 @@ Result<OpenEntry> OpenVersion::get(Ino ino) {
 Result<OpenEntry> OpenVersion::set_attributes(Ino ino, const AttributeChange& change) {
   OpenEntry entry;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     VARVE_TRY(check_writable());
-    VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
+    VARVE_TRY_ASSIGN(auto* inode, change.size ? content_inode(lock, ino) : tree_.get(ino));
     const Timestamp now = parts_.clock->now();
     if (change.size) {
       if (inode->is_directory()) return Error(ErrorCode::kIsDirectory, "a directory", EISDIR);

@@ -5,10 +5,12 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -21,6 +23,8 @@
 #include "version/open_tree.h"
 
 namespace varve::version {
+
+inline constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 62;
 
 struct OpenVersionParts {
   const base::Clock* clock = nullptr;
@@ -107,6 +111,9 @@ class OpenVersion final : public VersionWriter, public std::enable_shared_from_t
   [[nodiscard]] OpenEntry entry_of(const OpenInode& inode) const;
 
   // Contents; mutex_ is held. open_version_contents.cc.
+  /// The inode, once nothing cuts its content: waits for that.
+  [[nodiscard]] Result<OpenInode*> content_inode(std::unique_lock<std::mutex>& lock, Ino ino);
+  [[nodiscard]] Result<void> load_recipe(OpenInode& inode);
   [[nodiscard]] Result<void> write(OpenInode& inode, std::uint64_t offset,
                                    std::span<const std::byte> data);
   [[nodiscard]] Result<void> truncate(OpenInode& inode, std::uint64_t bytes);
@@ -115,25 +122,48 @@ class OpenVersion final : public VersionWriter, public std::enable_shared_from_t
   [[nodiscard]] Result<void> finish_stream(OpenInode& inode);
   /// Takes the recipe of a finished stream if it is complete.
   void absorb(OpenInode& inode);
+  [[nodiscard]] Result<void> come_to_rest(OpenInode& inode);
   /// Brings a stream to rest: the recipe, and the bytes after it.
   [[nodiscard]] Result<ingest::Content> settle(OpenInode& inode);
+  void rest(OpenInode& inode, format::Recipe recipe);
+  void drop_contents(OpenInode& inode);
+
+  // Staging; mutex_ is held. open_version_staging.cc.
   [[nodiscard]] Result<void> open_staging(OpenInode& inode);
   [[nodiscard]] Result<void> stage(OpenInode& inode);
-  void drop_contents(OpenInode& inode);
+  [[nodiscard]] Result<void> write_staged(OpenInode& inode, std::uint64_t offset,
+                                          std::span<const std::byte> data);
+  [[nodiscard]] Result<void> punch(OpenInode& inode, std::uint64_t begin, std::uint64_t end);
+  [[nodiscard]] Result<std::shared_ptr<OpenRecipe>> recipe_at_rest(Ino ino);
+  [[nodiscard]] bool wants_consolidating(const OpenInode& inode) const;
+  [[nodiscard]] Result<std::uint64_t> clone_range(OpenInode& inode, std::uint64_t offset,
+                                                  std::shared_ptr<OpenRecipe> source,
+                                                  std::uint64_t source_offset, std::uint64_t bytes);
   void release(Ino ino, bool writer);
   [[nodiscard]] std::string staging_path(Ino ino, std::uint64_t generation) const;
   [[nodiscard]] Result<std::size_t> read(Ino ino, std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<std::uint64_t> seek(Ino ino, std::uint64_t offset, bool data);
+
+  // Staging, without mutex_.
+  [[nodiscard]] Result<std::size_t> read_staged(const std::vector<StagedContent::Range>& ranges,
+                                                io::File* file, std::span<std::byte> out);
+  /// Cuts content outside of the lock: a recipe of chunks that this version may refer to.
+  [[nodiscard]] Result<format::Recipe> cut(const StagedContent& content, io::File* file);
+  [[nodiscard]] Result<std::shared_ptr<const format::Recipe>> reachable(
+      const std::shared_ptr<const format::Recipe>& recipe);
+  [[nodiscard]] Result<std::shared_ptr<OpenRecipe>> clonable(
+      const std::shared_ptr<const format::Recipe>& recipe);
+  enum class Users : std::uint8_t { kNone, kAny };
+  /// Cuts a staged file. With kNone, only if nobody writes it; else its writers wait.
+  [[nodiscard]] Result<void> ingest_staged(Ino ino, Users users);
+  [[nodiscard]] Result<void> ingest_all_staged();
+  void consolidate(Ino ino);
 
   // Checkpoints and background work. open_version_checkpoint.cc.
   /// Whether a checkpoint waits for the chunks of files that are being written meanwhile.
   enum class Extent : std::uint8_t { kAtRest, kAll };
   [[nodiscard]] Result<void> checkpoint(Extent extent);
   [[nodiscard]] Result<OpenTree::Changes::Record> encode(OpenInode& inode, Extent extent);
-  [[nodiscard]] Result<bool> feed_staged(const ingest::IngestPipeline::StreamPtr& stream,
-                                         io::File& file, std::uint64_t size);
-  [[nodiscard]] Result<void> ingest_staged(Ino ino);
-  [[nodiscard]] Result<void> ingest_all_staged();
   void background();
   [[nodiscard]] Result<void> relieve();
 
@@ -156,6 +186,12 @@ class OpenVersion final : public VersionWriter, public std::enable_shared_from_t
   std::vector<Ino> staged_unsynced_;
   std::uint64_t staging_generation_ = 0;
   std::atomic<std::size_t> writers_{0};
+
+  std::condition_variable consolidated_;
+  // The last source of clone_range(): large files come in several calls.
+  std::shared_ptr<const format::Recipe> clone_source_;
+  std::shared_ptr<OpenRecipe> clone_recipe_;
+  std::map<std::pair<VersionNumber, std::uint64_t>, Ino> cloned_groups_;  // Since the start.
 
   std::condition_variable wake_;
   bool stopping_ = false;

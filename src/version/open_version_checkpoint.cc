@@ -8,10 +8,6 @@
 
 namespace varve::version {
 
-namespace {
-constexpr std::size_t kCopyBytes = 1U << 20;
-}  // namespace
-
 // The record holds what has its place by now: of a file being written, the part before the
 // chunks in flight, with the uncut rest beside it where nothing is in flight. For fsync(2)
 // the file is waited for: another file's bytes may have pushed its chunks on their way.
@@ -98,95 +94,6 @@ Result<void> OpenVersion::relieve() {
     }
   }
   return checkpoint(Extent::kAtRest);
-}
-
-// False if the file was truncated in the meantime.
-Result<bool> OpenVersion::feed_staged(const ingest::IngestPipeline::StreamPtr& stream,
-                                      io::File& file, std::uint64_t size) {
-  std::vector<std::byte> buffer(kCopyBytes);
-  for (std::uint64_t at = 0; at < size;) {
-    const auto data = file.seek_data(at);
-    if (!data && data.error().code() != ErrorCode::kNotFound) return data.error();
-    const std::uint64_t from = data ? std::min(*data, size) : size;
-    VARVE_TRY(pipeline_.append_hole(stream, from - at));
-    at = from;
-    if (at == size) break;
-    VARVE_TRY_ASSIGN(const std::uint64_t hole, file.seek_hole(at));
-    const std::uint64_t end = std::min(hole, size);
-    while (at < end) {
-      const std::span<std::byte> part(buffer.data(),
-                                      std::min<std::uint64_t>(buffer.size(), end - at));
-      VARVE_TRY_ASSIGN(const std::size_t got, file.read_at(at, part));
-      if (got == 0) return false;
-      VARVE_TRY(pipeline_.append(stream, part.first(got)));
-      at += got;
-    }
-  }
-  VARVE_TRY(pipeline_.finish(stream));
-  VARVE_TRY(pipeline_.drain());
-  return true;
-}
-
-// Cuts a staged file that nobody writes any more into chunks. If somebody changed it in the
-// meantime it is left for the next time.
-Result<void> OpenVersion::ingest_staged(Ino ino) {
-  std::unique_ptr<io::File> file;
-  std::uint64_t generation = 0;
-  std::uint64_t writes = 0;
-  std::uint64_t size = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto inode = tree_.get(ino);
-    if (!inode || (*inode)->staging == 0 || (*inode)->writers != 0) return {};
-    generation = (*inode)->staging;
-    writes = (*inode)->staging_writes;
-    size = (*inode)->size;
-    VARVE_TRY_ASSIGN(file,
-                     parts_.files->open(staging_path(ino, generation), io::OpenMode::kReadWrite));
-  }
-  const auto stream = pipeline_.start({});
-  auto fed = feed_staged(stream, *file, size);
-  if (!fed || !*fed) {
-    pipeline_.discard(stream);
-    if (!fed) return std::move(fed).error();
-    return {};
-  }
-  const std::lock_guard lock(mutex_);
-  const auto found = tree_.get(ino);
-  if (!found) return {};
-  OpenInode& inode = **found;
-  auto recipe = pipeline_.take_finished(stream);
-  if (!recipe || inode.staging != generation || inode.staging_writes != writes ||
-      inode.writers != 0 || inode.size != size) {
-    if (inode.staging != 0 && inode.writers == 0) staged_.push_back(ino);
-    return {};
-  }
-  inode.staging_file.reset();
-  obsolete_staging_.push_back(staging_path(ino, generation));
-  inode.staging = 0;
-  inode.recipe = std::make_shared<const format::Recipe>(std::move(*recipe));
-  inode.hole_bytes = inode.recipe->bytes() - inode.recipe->data_bytes();
-  tree_.touch(inode);
-  return {};
-}
-
-Result<void> OpenVersion::ingest_all_staged() {
-  const std::lock_guard one(ingest_mutex_);
-  while (true) {
-    Ino ino = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      if (staged_.empty() || stopping_) return {};
-      ino = staged_.front();
-      staged_.pop_front();
-    }
-    auto done = ingest_staged(ino);
-    if (!done) {
-      const std::lock_guard lock(mutex_);
-      staged_.push_back(ino);
-      return done;
-    }
-  }
 }
 
 void OpenVersion::background() {

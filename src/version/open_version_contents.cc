@@ -12,18 +12,28 @@
 
 namespace varve::version {
 
-namespace {
-constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 62;
-constexpr std::size_t kCopyBytes = 1U << 20;
-
-}  // namespace
-
 std::string OpenVersion::staging_path(Ino ino, std::uint64_t generation) const {
   return fmt::format("{}/{:x}-{:x}", files_directory_, ino, generation);
 }
 
+Result<OpenInode*> OpenVersion::content_inode(std::unique_lock<std::mutex>& lock, Ino ino) {
+  VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
+  while (inode->consolidating) {
+    consolidated_.wait(lock);
+    VARVE_TRY(check_writable());
+    VARVE_TRY_ASSIGN(inode, tree_.get(ino));
+  }
+  return inode;
+}
+
+Result<void> OpenVersion::load_recipe(OpenInode& inode) {
+  if (inode.recipe) return {};
+  return Error(ErrorCode::kCorrupt, "a file without its recipe", EIO);
+}
+
 Result<void> OpenVersion::start_stream(OpenInode& inode) {
   if (inode.stream && !inode.stream_finished) return {};
+  VARVE_TRY(load_recipe(inode));
   ingest::Content content;
   if (inode.stream) {
     VARVE_TRY_ASSIGN(content, settle(inode));
@@ -51,14 +61,20 @@ void OpenVersion::absorb(OpenInode& inode) {
   if (!inode.stream || !inode.stream_finished) return;
   auto recipe = pipeline_.take_finished(inode.stream);
   if (!recipe) return;
-  inode.recipe = std::make_shared<const format::Recipe>(std::move(*recipe));
-  inode.hole_bytes = inode.recipe->bytes() - inode.recipe->data_bytes();
   inode.stream.reset();
   inode.stream_finished = false;
+  rest(inode, std::move(*recipe));
+}
+
+// The content is the recipe's from now on.
+void OpenVersion::rest(OpenInode& inode, format::Recipe recipe) {
+  inode.recipe = std::make_shared<const format::Recipe>(std::move(recipe));
+  inode.hole_bytes = inode.recipe->bytes() - inode.recipe->data_bytes();
   tree_.touch(inode);
 }
 
 Result<ingest::Content> OpenVersion::settle(OpenInode& inode) {
+  VARVE_TRY(load_recipe(inode));
   if (!inode.stream) return ingest::Content{*inode.recipe, {}};
   VARVE_TRY_ASSIGN(auto content, pipeline_.settle(inode.stream));
   pipeline_.discard(inode.stream);
@@ -78,55 +94,12 @@ void OpenVersion::drop_contents(OpenInode& inode) {
   }
   if (inode.staging != 0) {
     inode.staging_file.reset();
+    inode.staged.reset();
     obsolete_staging_.push_back(staging_path(inode.ino, inode.staging));
     inode.staging = 0;
   }
   inode.recipe = std::make_shared<const format::Recipe>();
   inode.hole_bytes = 0;
-}
-
-Result<void> OpenVersion::open_staging(OpenInode& inode) {
-  if (inode.staging_file) return {};
-  VARVE_TRY_ASSIGN(inode.staging_file, parts_.files->open(staging_path(inode.ino, inode.staging),
-                                                          io::OpenMode::kReadWrite));
-  return {};
-}
-
-// Copies the content to a file of the staging folder, which then takes writes in any order.
-Result<void> OpenVersion::stage(OpenInode& inode) {
-  if (inode.staging != 0) return open_staging(inode);
-  VARVE_TRY_ASSIGN(const auto content, settle(inode));
-  const std::uint64_t generation = ++staging_generation_;
-  const std::string path = staging_path(inode.ino, generation);
-  VARVE_TRY_ASSIGN(auto file, parts_.files->open(path, io::OpenMode::kReadWrite));
-  const auto copy = [&]() -> Result<void> {
-    std::vector<std::byte> buffer(kCopyBytes);
-    std::uint64_t at = 0;
-    for (const auto& run : inode.recipe->runs) {
-      const std::uint64_t end = at + run.bytes;
-      while (at < end && !run.is_hole()) {
-        const std::span<std::byte> part(buffer.data(),
-                                        std::min<std::uint64_t>(buffer.size(), end - at));
-        VARVE_TRY_ASSIGN(const std::size_t got, reader_.read(inode.recipe, at, part));
-        if (got == 0) return Error(ErrorCode::kCorrupt, "a file ends before its size", EIO);
-        VARVE_TRY(file->write_at(at, part.first(got)));
-        at += got;
-      }
-      at = end;
-    }
-    if (!content.tail.empty()) VARVE_TRY(file->write_at(at, content.tail));
-    return file->truncate(inode.size);
-  };
-  if (auto copied = copy(); !copied) {
-    file.reset();
-    static_cast<void>(parts_.files->remove(path));
-    return copied;
-  }
-  drop_contents(inode);
-  inode.staging = generation;
-  inode.staging_file = std::move(file);
-  tree_.touch(inode);
-  return {};
 }
 
 Result<void> OpenVersion::write(OpenInode& inode, std::uint64_t offset,
@@ -137,9 +110,7 @@ Result<void> OpenVersion::write(OpenInode& inode, std::uint64_t offset,
   }
   if (inode.staging == 0 && offset < inode.size) VARVE_TRY(stage(inode));
   if (inode.staging != 0) {
-    VARVE_TRY(open_staging(inode));
-    VARVE_TRY(inode.staging_file->write_at(offset, data));
-    ++inode.staging_writes;
+    VARVE_TRY(write_staged(inode, offset, data));
   } else {
     VARVE_TRY(start_stream(inode));
     if (offset > inode.size) {
@@ -170,8 +141,7 @@ Result<void> OpenVersion::resize(OpenInode& inode, std::uint64_t bytes) {
   if (bytes == 0) {
     drop_contents(inode);
   } else if (inode.staging != 0) {
-    VARVE_TRY(open_staging(inode));
-    VARVE_TRY(inode.staging_file->truncate(bytes));
+    inode.staged->resize(bytes);
     ++inode.staging_writes;
   } else if (bytes > inode.size) {
     VARVE_TRY(start_stream(inode));
@@ -206,8 +176,7 @@ void OpenVersion::release(Ino ino, bool writer) {
     OpenInode& inode = **found;
     --inode.handles;
     if (writer) --inode.writers;
-    if (inode.nlink == 0) {
-      if (inode.handles != 0) return;
+    if (inode.nlink == 0 && inode.handles == 0) {
       drop_contents(inode);
       tree_.erase(ino);
       return;
@@ -216,7 +185,7 @@ void OpenVersion::release(Ino ino, bool writer) {
     if (auto finished = finish_stream(inode); !finished) {
       base::log(base::LogLevel::kError, "closing a file: " + finished.error().message());
     }
-    if (inode.staging != 0) {
+    if (inode.staging != 0 && inode.nlink != 0) {
       inode.staging_file.reset();
       staged_.push_back(ino);
       wake = true;
@@ -225,8 +194,21 @@ void OpenVersion::release(Ino ino, bool writer) {
   if (wake) wake_.notify_all();
 }
 
+// A file that nobody writes has a recipe at the latest when its chunks have their place.
+Result<void> OpenVersion::come_to_rest(OpenInode& inode) {
+  if (inode.stream) {
+    VARVE_TRY(finish_stream(inode));
+    VARVE_TRY(pipeline_.drain());
+    absorb(inode);
+    if (inode.stream) return Error(ErrorCode::kIo, "a file's last bytes have no place yet", EIO);
+  }
+  return load_recipe(inode);
+}
+
 Result<std::size_t> OpenVersion::read(Ino ino, std::uint64_t offset, std::span<std::byte> out) {
   std::shared_ptr<const format::Recipe> recipe;
+  std::shared_ptr<io::File> file;
+  std::vector<StagedContent::Range> ranges;
   {
     const std::lock_guard lock(mutex_);
     VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
@@ -237,81 +219,31 @@ Result<std::size_t> OpenVersion::read(Ino ino, std::uint64_t offset, std::span<s
     if (inode->stream && inode->writers != 0) VARVE_TRY(stage(*inode));
     if (inode->staging != 0) {
       VARVE_TRY(open_staging(*inode));
-      return inode->staging_file->read_at(offset, out);
+      file = inode->staging_file;
+      for (std::uint64_t at = offset; at < offset + out.size(); at = ranges.back().end) {
+        ranges.push_back(inode->staged->at(at));
+      }
+    } else {
+      VARVE_TRY(come_to_rest(*inode));
+      recipe = inode->recipe;
     }
-    if (inode->stream) {
-      VARVE_TRY(pipeline_.drain());
-      absorb(*inode);
-    }
-    recipe = inode->recipe;
   }
-  return reader_.read(recipe, offset, out);
+  if (recipe) return reader_.read(recipe, offset, out);
+  return read_staged(ranges, file.get(), out);
 }
 
 Result<std::uint64_t> OpenVersion::seek(Ino ino, std::uint64_t offset, bool data) {
+  const SeekFor wanted = data ? SeekFor::kData : SeekFor::kHole;
   const std::lock_guard lock(mutex_);
   VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
-  const Error past_end(ErrorCode::kNotFound, "past the end of the file", ENXIO);
-  if (offset >= inode->size) return past_end;
+  if (offset >= inode->size) {
+    return Error(ErrorCode::kNotFound, "past the end of the file", ENXIO);
+  }
+  absorb(*inode);
   if (inode->stream && inode->writers != 0) VARVE_TRY(stage(*inode));
-  if (inode->staging != 0) {
-    VARVE_TRY(open_staging(*inode));
-    return data ? inode->staging_file->seek_data(offset) : inode->staging_file->seek_hole(offset);
-  }
-  if (inode->stream) {
-    VARVE_TRY(pipeline_.drain());
-    absorb(*inode);
-  }
-  return seek_in_recipe(*inode->recipe, inode->size, offset,
-                        data ? SeekFor::kData : SeekFor::kHole);
+  if (inode->staging != 0) return inode->staged->seek(offset, wanted);
+  VARVE_TRY(come_to_rest(*inode));
+  return seek_in_recipe(*inode->recipe, inode->size, offset, wanted);
 }
-
-// ---- The handle. ----
-
-OpenVersionFile::~OpenVersionFile() { version_->release(ino_, writer_); }
-
-Result<void> OpenVersionFile::write(std::uint64_t offset, std::span<const std::byte> data) {
-  if (!writer_) return Error(ErrorCode::kInvalid, "not open for writing", EBADF);
-  {
-    const std::lock_guard lock(version_->mutex_);
-    VARVE_TRY(version_->check_writable());
-    VARVE_TRY_ASSIGN(auto* inode, version_->tree_.get(ino_));
-    VARVE_TRY(version_->write(*inode, offset, data));
-  }
-  return {};
-}
-
-Result<std::size_t> OpenVersionFile::read(std::uint64_t offset, std::span<std::byte> out) {
-  return version_->read(ino_, offset, out);
-}
-
-Result<std::uint64_t> OpenVersionFile::seek_data(std::uint64_t offset) {
-  return version_->seek(ino_, offset, true);
-}
-
-Result<std::uint64_t> OpenVersionFile::seek_hole(std::uint64_t offset) {
-  return version_->seek(ino_, offset, false);
-}
-
-Result<void> OpenVersionFile::allocate(std::uint64_t, std::uint64_t, AllocateMode) {
-  return Error(ErrorCode::kUnsupported, "not supported", EOPNOTSUPP);
-}
-
-Result<std::uint64_t> OpenVersionFile::clone_range(FileReader&, std::uint64_t, std::uint64_t,
-                                                   std::uint64_t) {
-  return Error(ErrorCode::kOtherVersion, "nothing can be shared", EXDEV);
-}
-
-Result<std::uint64_t> OpenVersionFile::clone_range(OpenFile&, std::uint64_t, std::uint64_t,
-                                                   std::uint64_t) {
-  return Error(ErrorCode::kOtherVersion, "nothing can be shared", EXDEV);
-}
-
-Result<void> OpenVersionFile::flush() {
-  if (!writer_) return {};
-  return version_->pipeline_.status();
-}
-
-Result<void> OpenVersionFile::sync() { return version_->checkpoint(OpenVersion::Extent::kAll); }
 
 }  // namespace varve::version

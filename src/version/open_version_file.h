@@ -33,6 +33,8 @@ class OpenVersionFile final : public OpenFile {
   [[nodiscard]] Result<void> sync() override;
 
  private:
+  [[nodiscard]] Result<OpenInode*> writable(std::unique_lock<std::mutex>& lock);
+
   const std::shared_ptr<OpenVersion> version_;
   const Ino ino_;
   const bool writer_;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names in an open version: looking up, making, linking, removing, renaming.
 #include <cerrno>
+#include <optional>
+#include <utility>
 
 #include "version/open_version.h"
+#include "version/sealed_version.h"
 
 namespace varve::version {
 
@@ -124,8 +127,68 @@ Result<OpenEntry> OpenVersion::link(Ino target, Ino parent_ino, std::string_view
   return entry_of(*inode);
 }
 
-Result<OpenEntry> OpenVersion::clone(VersionReader&, Rank, Ino, std::string_view) {
-  return Error(ErrorCode::kOtherVersion, "files of other versions are copied", EXDEV);
+Result<OpenEntry> OpenVersion::clone(VersionReader& source, Rank rank, Ino parent_ino,
+                                     std::string_view name) {
+  VARVE_TRY(check_name(name));
+  auto* const sealed = dynamic_cast<SealedVersion*>(&source);
+  if (sealed == nullptr || sealed->info().series != info_.series) {
+    return Error(ErrorCode::kOtherVersion, "only versions of one series share files", EXDEV);
+  }
+  VARVE_TRY_ASSIGN(auto stored, sealed->stored(rank));
+  const auto& entry = stored.entry;
+  if ((entry.mode & S_IFMT) == S_IFDIR) {
+    return Error(ErrorCode::kNotPermitted, "a directory has one name", EPERM);
+  }
+  const std::pair group(sealed->info().number, entry.link_group);
+  const auto linked = [&]() -> std::optional<Ino> {
+    const auto known = cloned_groups_.find(group);
+    if (entry.link_group == 0 || known == cloned_groups_.end()) return std::nullopt;
+    const auto inode = tree_.get(known->second);
+    if (!inode || (*inode)->nlink == 0) return std::nullopt;
+    return known->second;
+  };
+  const auto check = [&]() -> Result<OpenInode*> {
+    VARVE_TRY(check_writable());
+    VARVE_TRY_ASSIGN(auto* dir, directory(parent_ino));
+    VARVE_TRY_ASSIGN(const auto taken, tree_.find(parent_ino, name));
+    if (taken) return Error(ErrorCode::kExists, "the name is taken", EEXIST);
+    return dir;
+  };
+  std::optional<Ino> first;
+  {
+    const std::lock_guard lock(mutex_);
+    VARVE_TRY(check());
+    first = linked();
+  }
+  if (first) return link(*first, parent_ino, name);
+  auto inode = std::make_unique<OpenInode>();
+  inode->recipe = std::make_shared<const format::Recipe>();
+  if (stored.recipe) {
+    VARVE_TRY_ASSIGN(inode->recipe, reachable(stored.recipe));
+  }
+  inode->mode = entry.mode;
+  inode->uid = entry.uid;
+  inode->gid = entry.gid;
+  inode->rdev = entry.rdev;
+  inode->mtime = inode->atime = entry.mtime;
+  inode->xattrs = std::move(stored.entry.xattrs);
+  inode->symlink_target = std::move(stored.entry.symlink_target);
+  inode->size = inode->recipe->bytes();
+  inode->hole_bytes = inode->size - inode->recipe->data_bytes();
+  OpenEntry made;
+  {
+    const std::lock_guard lock(mutex_);
+    VARVE_TRY_ASSIGN(auto* dir, check());
+    inode->ino = tree_.next_ino();
+    inode->ctime = parts_.clock->now();
+    auto* added = tree_.add(std::move(inode));
+    tree_.set_name(parent_ino, name, added->ino);
+    touch_directory(*dir, 1, 0);
+    if (entry.link_group != 0) cloned_groups_[group] = added->ino;
+    made = entry_of(*added);
+  }
+  VARVE_TRY(relieve());
+  return made;
 }
 
 // The name is taken off; a file without names goes once nobody has it open.

@@ -44,36 +44,6 @@ class FollowingFiles final : public restore::FutureFiles {
   bool started_ = false;
 };
 
-class SealedFile final : public FileReader {
- public:
-  SealedFile(std::shared_ptr<SealedVersion> version, std::shared_ptr<const format::Recipe> recipe,
-             std::unique_ptr<restore::ReadHandle> handle)
-      : version_(std::move(version)),
-        recipe_(std::move(recipe)),
-        size_(recipe_->bytes()),
-        handle_(std::move(handle)) {}
-
-  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
-    return handle_->read(offset, out);
-  }
-  std::optional<std::size_t> try_read(std::uint64_t offset, std::span<std::byte> out) override {
-    return handle_->try_read(offset, out);
-  }
-  Result<std::uint64_t> seek_data(std::uint64_t offset) override {
-    return seek_in_recipe(*recipe_, size_, offset, SeekFor::kData);
-  }
-  Result<std::uint64_t> seek_hole(std::uint64_t offset) override {
-    return seek_in_recipe(*recipe_, size_, offset, SeekFor::kHole);
-  }
-  std::uint64_t size() const override { return size_; }
-
- private:
-  const std::shared_ptr<SealedVersion> version_;
-  const std::shared_ptr<const format::Recipe> recipe_;
-  const std::uint64_t size_;
-  const std::unique_ptr<restore::ReadHandle> handle_;
-};
-
 }  // namespace
 
 Result<std::shared_ptr<const format::Recipe>> recipe_of(catalog::ObjectReader& objects,
@@ -84,6 +54,30 @@ Result<std::shared_ptr<const format::Recipe>> recipe_of(catalog::ObjectReader& o
     return Error(ErrorCode::kCorrupt, "a recipe does not fit its file's size", EIO);
   }
   return recipe;
+}
+
+SealedFile::SealedFile(std::shared_ptr<SealedVersion> version,
+                       std::shared_ptr<const format::Recipe> recipe,
+                       std::unique_ptr<restore::ReadHandle> handle)
+    : version_(std::move(version)),
+      recipe_(std::move(recipe)),
+      size_(recipe_->bytes()),
+      handle_(std::move(handle)) {}
+
+Result<std::size_t> SealedFile::read(std::uint64_t offset, std::span<std::byte> out) {
+  return handle_->read(offset, out);
+}
+
+std::optional<std::size_t> SealedFile::try_read(std::uint64_t offset, std::span<std::byte> out) {
+  return handle_->try_read(offset, out);
+}
+
+Result<std::uint64_t> SealedFile::seek_data(std::uint64_t offset) {
+  return seek_in_recipe(*recipe_, size_, offset, SeekFor::kData);
+}
+
+Result<std::uint64_t> SealedFile::seek_hole(std::uint64_t offset) {
+  return seek_in_recipe(*recipe_, size_, offset, SeekFor::kHole);
 }
 
 SealedVersion::SealedVersion(const SealedVersionParts& parts, VersionInfo info,
@@ -149,6 +143,16 @@ Result<std::string> SealedVersion::read_link(Rank rank) {
 Result<Xattrs> SealedVersion::xattrs(Rank rank) {
   VARVE_TRY_ASSIGN(const auto found, tree_.get(rank));
   return found.entry->xattrs;
+}
+
+Result<SealedVersion::Stored> SealedVersion::stored(Rank rank) {
+  VARVE_TRY_ASSIGN(const auto found, tree_.get(rank));
+  Stored stored;
+  stored.entry = *found.entry;
+  if (is_type(stored.entry, S_IFREG)) {
+    VARVE_TRY_ASSIGN(stored.recipe, recipe_of(*parts_.objects, stored.entry));
+  }
+  return stored;
 }
 
 Result<std::shared_ptr<FileReader>> SealedVersion::open(Rank rank) {

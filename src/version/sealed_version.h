@@ -36,6 +36,13 @@ class SealedVersion final : public VersionReader,
   [[nodiscard]] Result<Xattrs> xattrs(Rank rank) override;
   [[nodiscard]] Result<std::shared_ptr<FileReader>> open(Rank rank) override;
 
+  /// An entry as it is stored, with a regular file's recipe (else null).
+  struct Stored {
+    format::DirEntry entry;
+    std::shared_ptr<const format::Recipe> recipe;
+  };
+  [[nodiscard]] Result<Stored> stored(Rank rank);
+
  private:
   [[nodiscard]] SealedEntry entry_of(const catalog::TreeEntry& found) const;
 
@@ -43,6 +50,29 @@ class SealedVersion final : public VersionReader,
   const VersionInfo info_;
   const format::DirEntry root_;
   const catalog::DirTree tree_;
+};
+
+/// A regular file of a sealed version. Thread-safe; keeps the version alive.
+class SealedFile final : public FileReader {
+ public:
+  SealedFile(std::shared_ptr<SealedVersion> version, std::shared_ptr<const format::Recipe> recipe,
+             std::unique_ptr<restore::ReadHandle> handle);
+
+  [[nodiscard]] const SealedVersion& version() const { return *version_; }
+  [[nodiscard]] const std::shared_ptr<const format::Recipe>& recipe() const { return recipe_; }
+
+  [[nodiscard]] Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
+  [[nodiscard]] std::optional<std::size_t> try_read(std::uint64_t offset,
+                                                    std::span<std::byte> out) override;
+  [[nodiscard]] Result<std::uint64_t> seek_data(std::uint64_t offset) override;
+  [[nodiscard]] Result<std::uint64_t> seek_hole(std::uint64_t offset) override;
+  [[nodiscard]] std::uint64_t size() const override { return size_; }
+
+ private:
+  const std::shared_ptr<SealedVersion> version_;
+  const std::shared_ptr<const format::Recipe> recipe_;
+  const std::uint64_t size_;
+  const std::unique_ptr<restore::ReadHandle> handle_;
 };
 
 /// The recipe of a regular file's entry.

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "version/staged_content.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <unordered_map>
+
+namespace varve::version {
+
+namespace {
+
+constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kOfFile = 0;  // Else the number of a recipe, from 1.
+
+}  // namespace
+
+StagedContent::StagedContent(std::shared_ptr<OpenRecipe> recipe) {
+  const std::uint64_t bytes = recipe->bytes();
+  if (bytes != 0) clone(0, bytes, std::move(recipe), 0);
+}
+
+std::uint64_t StagedContent::data_bytes_max() const {
+  std::uint64_t bytes = file_bytes_;
+  const OpenRecipe* counted = nullptr;
+  for (const auto& [begin, extent] : extents_) {
+    if (extent.recipe == nullptr || extent.recipe.get() == counted) continue;
+    counted = extent.recipe.get();
+    bytes += counted->data_bytes();
+  }
+  return std::min(bytes, size_);
+}
+
+// Takes [begin, end) out of every extent.
+void StagedContent::clear(std::uint64_t begin, std::uint64_t end) {
+  if (begin >= end) return;
+  auto at = extents_.lower_bound(begin);
+  if (at != extents_.begin() && std::prev(at)->second.end > begin) --at;
+  while (at != extents_.end() && at->first < end) {
+    const std::uint64_t from = at->first;
+    Extent extent = std::move(at->second);
+    at = extents_.erase(at);
+    if (extent.recipe == nullptr) {
+      file_bytes_ -= std::min(extent.end, end) - std::max(from, begin);
+    }
+    if (extent.end > end) {
+      Extent right = extent;
+      if (right.recipe != nullptr) right.recipe_offset += end - from;
+      extents_.emplace(end, std::move(right));
+    }
+    if (from < begin) {
+      extent.end = begin;
+      extents_.emplace(from, std::move(extent));
+    }
+  }
+}
+
+// The place must be clear. Joins what goes on from its neighbours.
+void StagedContent::put(std::uint64_t begin, Extent extent) {
+  if (extent.recipe == nullptr) file_bytes_ += extent.end - begin;
+  const auto goes_on = [](const Extent& a, std::uint64_t a_begin, const Extent& b,
+                          std::uint64_t b_begin) {
+    return a.end == b_begin && a.recipe == b.recipe &&
+           (a.recipe == nullptr || a.recipe_offset + (b_begin - a_begin) == b.recipe_offset);
+  };
+  auto next = extents_.lower_bound(begin);
+  if (next != extents_.end() && goes_on(extent, begin, next->second, next->first)) {
+    extent.end = next->second.end;
+    next = extents_.erase(next);
+  }
+  if (next != extents_.begin()) {
+    const auto before = std::prev(next);
+    if (goes_on(before->second, before->first, extent, begin)) {
+      before->second.end = extent.end;
+      return;
+    }
+  }
+  extents_.emplace(begin, std::move(extent));
+}
+
+void StagedContent::write(std::uint64_t begin, std::uint64_t end) {
+  if (begin >= end) return;
+  clear(begin, end);
+  put(begin, {end, nullptr, 0});
+  size_ = std::max(size_, end);
+}
+
+void StagedContent::punch(std::uint64_t begin, std::uint64_t end) { clear(begin, end); }
+
+void StagedContent::clone(std::uint64_t begin, std::uint64_t end,
+                          std::shared_ptr<OpenRecipe> recipe, std::uint64_t recipe_offset) {
+  if (begin >= end) return;
+  clear(begin, end);
+  put(begin, {end, std::move(recipe), recipe_offset});
+  size_ = std::max(size_, end);
+}
+
+void StagedContent::resize(std::uint64_t bytes) {
+  if (bytes < size_) clear(bytes, size_);
+  size_ = bytes;
+}
+
+StagedContent::Range StagedContent::at(std::uint64_t offset) const {
+  Range range;
+  range.begin = offset;
+  const auto after = extents_.upper_bound(offset);
+  if (after != extents_.begin()) {
+    const auto& [begin, extent] = *std::prev(after);
+    if (extent.end > offset) {
+      range.end = extent.end;
+      range.source = extent.recipe == nullptr ? Source::kFile : Source::kRecipe;
+      range.recipe = extent.recipe;
+      range.recipe_offset = extent.recipe_offset + (offset - begin);
+      return range;
+    }
+  }
+  range.end = after == extents_.end() ? size_ : std::min(size_, after->first);
+  return range;
+}
+
+Result<std::uint64_t> StagedContent::seek(std::uint64_t offset, SeekFor wanted) const {
+  const bool data = wanted == SeekFor::kData;
+  while (offset < size_) {
+    const Range range = at(offset);
+    if (range.source == Source::kRecipe) {
+      const auto found = range.recipe->seek(range.recipe_offset, wanted);
+      const std::uint64_t length = range.end - range.begin;
+      if (found && *found - range.recipe_offset < length) {
+        return offset + (*found - range.recipe_offset);
+      }
+    } else if ((range.source == Source::kFile) == data) {
+      return offset;
+    }
+    offset = range.end;
+    if (!data && offset == size_) return size_;
+  }
+  return Error(ErrorCode::kNotFound, "past the end of the file", ENXIO);
+}
+
+void StagedContent::encode(std::string& out) const {
+  base::ByteWriter w(out);
+  std::vector<const OpenRecipe*> recipes;
+  std::unordered_map<const OpenRecipe*, std::uint64_t> number_of;
+  for (const auto& [begin, extent] : extents_) {
+    if (extent.recipe == nullptr || number_of.contains(extent.recipe.get())) continue;
+    recipes.push_back(extent.recipe.get());
+    number_of[extent.recipe.get()] = recipes.size();
+  }
+  w.varint(size_);
+  w.varint(recipes.size());
+  ChunkId id_base;
+  for (const auto* recipe : recipes) format::encode_recipe(recipe->recipe(), id_base, out);
+  w.varint(extents_.size());
+  std::uint64_t last_end = 0;
+  for (const auto& [begin, extent] : extents_) {
+    w.varint(begin - last_end);
+    w.varint(extent.end - begin);
+    w.varint(extent.recipe == nullptr ? kOfFile : number_of[extent.recipe.get()]);
+    if (extent.recipe != nullptr) {
+      w.svarint(static_cast<std::int64_t>(extent.recipe_offset - begin));
+    }
+    last_end = extent.end;
+  }
+}
+
+StagedContent StagedContent::decode(base::ByteReader& r) {
+  StagedContent content;
+  const std::uint64_t size = r.varint();
+  std::vector<std::shared_ptr<OpenRecipe>> recipes;
+  const std::uint64_t recipe_count = r.varint();
+  ChunkId id_base;
+  for (std::uint64_t i = 0; i < recipe_count && r.ok(); ++i) {
+    recipes.push_back(std::make_shared<OpenRecipe>(
+        std::make_shared<const format::Recipe>(format::decode_recipe(r, id_base))));
+  }
+  const std::uint64_t extent_count = r.varint();
+  std::uint64_t at = 0;
+  for (std::uint64_t i = 0; i < extent_count && r.ok(); ++i) {
+    const std::uint64_t gap = r.varint();
+    const std::uint64_t length = r.varint();
+    const std::uint64_t source = r.varint();
+    if (gap > kFileBytesMax - at || length == 0 || length > kFileBytesMax - at - gap ||
+        source > recipes.size()) {
+      r.fail();
+      break;
+    }
+    const std::uint64_t begin = at + gap;
+    at = begin + length;
+    if (source == kOfFile) {
+      content.write(begin, at);
+      continue;
+    }
+    const auto& recipe = recipes[source - 1];
+    const std::uint64_t offset = begin + static_cast<std::uint64_t>(r.svarint());
+    if (offset > recipe->bytes() || length > recipe->bytes() - offset) {
+      r.fail();
+      break;
+    }
+    content.clone(begin, at, recipe, offset);
+  }
+  if (size < at || size > kFileBytesMax) r.fail();
+  if (r.ok()) content.resize(size);
+  return content;
+}
+
+}  // namespace varve::version
