@@ -162,6 +162,64 @@ Result<void> DirTree::list(const TreeEntry& directory, Rank after,
   return {};
 }
 
+Result<void> DirCursor::seek(std::string_view after) {
+  stack_.clear();
+  VARVE_TRY_ASSIGN(auto page, objects_.page(page_));
+  stack_.push_back({std::move(page), 0, directory_ + 1});
+  while (const auto* inner = std::get_if<format::InnerPage>(stack_.back().page.get())) {
+    // The last page that starts at or before the name may hold what comes after it.
+    Frame& top = stack_.back();
+    const auto& refs = inner->refs;
+    while (top.index + 1 < refs.size() && refs[top.index + 1].first_name <= after) {
+      top.next_rank += refs[top.index++].subtree_entries;
+    }
+    const auto& ref = refs[top.index++];
+    const Rank first = top.next_rank;
+    top.next_rank += ref.subtree_entries;
+    VARVE_TRY_ASSIGN(auto below, objects_.page(ref.page));
+    stack_.push_back({std::move(below), 0, first});
+  }
+  if (after.empty()) return {};
+  Frame& leaf = stack_.back();
+  const auto& entries = std::get<format::LeafPage>(*leaf.page).entries;
+  while (leaf.index < entries.size() && entries[leaf.index].name <= after) {
+    leaf.next_rank += span_of(entries[leaf.index++]);
+  }
+  return {};
+}
+
+Result<std::optional<TreeEntry>> DirCursor::next() {
+  while (!stack_.empty()) {
+    Frame& top = stack_.back();
+    if (const auto* leaf = std::get_if<format::LeafPage>(top.page.get())) {
+      if (top.index < leaf->entries.size()) {
+        const auto& entry = leaf->entries[top.index++];
+        TreeEntry found{top.page, &entry, top.next_rank, directory_};
+        top.next_rank += span_of(entry);
+        return std::optional(std::move(found));
+      }
+    } else if (const auto& refs = std::get<format::InnerPage>(*top.page).refs;
+               top.index < refs.size()) {
+      const auto& ref = refs[top.index++];
+      const Rank first = top.next_rank;
+      top.next_rank += ref.subtree_entries;
+      VARVE_TRY_ASSIGN(auto below, objects_.page(ref.page));
+      stack_.push_back({std::move(below), 0, first});
+      continue;
+    }
+    stack_.pop_back();
+  }
+  return std::optional<TreeEntry>();
+}
+
+Result<std::uint64_t> count_names(ObjectReader& objects, format::NodeId page) {
+  VARVE_TRY_ASSIGN(const auto top, objects.page(page));
+  if (const auto* leaf = std::get_if<format::LeafPage>(top.get())) return leaf->entries.size();
+  std::uint64_t names = 0;
+  for (const auto& ref : std::get<format::InnerPage>(*top).refs) names += ref.entries;
+  return names;
+}
+
 Result<void> DirBuilder::add(format::DirEntry entry) {
   const std::size_t bytes = entry.name.size() + entry.symlink_target.size() + 64 +
                             (entry.recipe ? entry.recipe->runs.size() * 12 : 0) + [&] {

@@ -69,6 +69,34 @@ class DirTree {
   const format::DirEntry& root_;
 };
 
+/// Yields the entries of one directory in name order, without what is below them. Not
+/// thread-safe.
+class DirCursor {
+ public:
+  /// `page`: the directory's top page. `directory`: its rank.
+  DirCursor(ObjectReader& objects, format::NodeId page, Rank directory)
+      : objects_(objects), page_(page), directory_(directory) {}
+
+  /// The next next() gives the first entry whose name is > `after`, or the first of all for "".
+  /// Must be called once before next().
+  [[nodiscard]] Result<void> seek(std::string_view after);
+  [[nodiscard]] Result<std::optional<TreeEntry>> next();
+
+ private:
+  struct Frame {
+    std::shared_ptr<const format::DirPage> page;
+    std::size_t index = 0;
+    Rank next_rank = 0;
+  };
+  ObjectReader& objects_;
+  const format::NodeId page_;
+  const Rank directory_;
+  std::vector<Frame> stack_;
+};
+
+/// Number of names in the directory of this top page.
+[[nodiscard]] Result<std::uint64_t> count_names(ObjectReader& objects, format::NodeId page);
+
 /// Builds one directory's pages from entries in name order. Pages that `previous` has are
 /// taken from there.
 class DirBuilder {

@@ -11,6 +11,15 @@ namespace varve::catalog {
 
 namespace {
 
+// How a version's state is written: the two that everybody sees, and two kinds of open.
+enum class StoredState : std::uint8_t { kOpen = 1, kSealed = 2, kBased = 3, kUnfinished = 4 };
+
+StoredState stored_state(const VersionRecord& record) {
+  if (record.state == VersionState::kSealed) return StoredState::kSealed;
+  if (record.unfinished) return StoredState::kUnfinished;
+  return record.base == VersionNumber{} ? StoredState::kOpen : StoredState::kBased;
+}
+
 Error damaged(const char* what) {
   return {ErrorCode::kCorrupt, std::string("catalog: a ") + what + " record is damaged", EIO};
 }
@@ -37,6 +46,8 @@ Result<VersionRecord> decode_version(SeriesId series, VersionNumber number,
   record.series = series;
   record.number = number;
   const std::uint8_t state = r.u8();
+  const auto stored = static_cast<StoredState>(state);
+  const std::uint64_t base = stored == StoredState::kBased ? r.varint() : 0;
   record.name = r.sized_text(kNameBytesMax);
   record.opened_at = get_time(r);
   record.sealed_at = get_time(r);
@@ -45,8 +56,13 @@ Result<VersionRecord> decode_version(SeriesId series, VersionNumber number,
   record.unique_bytes = r.varint();
   record.stored_bytes = r.varint();
   const auto root = r.text(r.left());
-  if (!r.ok() || (state != 1 && state != 2) || record.name.empty()) return damaged("version");
-  record.state = static_cast<VersionState>(state);
+  if (!r.ok() || state < 1 || state > 4 || record.name.empty() ||
+      (stored == StoredState::kBased && base == 0) || base >= static_cast<std::uint32_t>(number)) {
+    return damaged("version");
+  }
+  record.state = stored == StoredState::kSealed ? VersionState::kSealed : VersionState::kOpen;
+  record.base = static_cast<VersionNumber>(base);
+  record.unfinished = stored == StoredState::kUnfinished;
   VARVE_TRY_ASSIGN(record.root, format::decode_dir_entry(root));
   return record;
 }
@@ -113,7 +129,9 @@ Result<std::optional<VersionRecord>> find_version(const meta::Txn& txn, SeriesId
 Result<void> put_version(meta::WriteTxn& txn, const VersionRecord& record) {
   std::string out;
   base::ByteWriter w(out);
-  w.u8(static_cast<std::uint8_t>(record.state));
+  const auto state = stored_state(record);
+  w.u8(static_cast<std::uint8_t>(state));
+  if (state == StoredState::kBased) w.varint(static_cast<std::uint32_t>(record.base));
   w.sized_text(record.name);
   put_time(w, record.opened_at);
   put_time(w, record.sealed_at);
@@ -127,6 +145,7 @@ Result<void> put_version(meta::WriteTxn& txn, const VersionRecord& record) {
 
 Result<void> erase_version(meta::WriteTxn& txn, SeriesId series, VersionNumber number) {
   VARVE_TRY(txn.erase(meta::catalog::kVersionChunks, meta::version_key(series, number)));
+  VARVE_TRY(txn.erase(meta::catalog::kVersionLinks, meta::version_key(series, number)));
   return txn.erase(meta::catalog::kVersions, meta::version_key(series, number));
 }
 
@@ -142,6 +161,22 @@ Result<void> put_version_chunks(meta::WriteTxn& txn, SeriesId series, VersionNum
   std::string out;
   chunks.encode(out);
   return txn.put(meta::catalog::kVersionChunks, meta::version_key(series, number), out);
+}
+
+Result<std::optional<LinkTable>> version_links(const meta::Txn& txn, SeriesId series,
+                                               VersionNumber number) {
+  VARVE_TRY_ASSIGN(const auto value,
+                   txn.get(meta::catalog::kVersionLinks, meta::version_key(series, number)));
+  if (!value) return std::optional<LinkTable>();
+  VARVE_TRY_ASSIGN(auto links, LinkTable::decode(*value));
+  return std::optional(std::move(links));
+}
+
+Result<void> put_version_links(meta::WriteTxn& txn, SeriesId series, VersionNumber number,
+                               const LinkTable& links) {
+  std::string out;
+  links.encode(out);
+  return txn.put(meta::catalog::kVersionLinks, meta::version_key(series, number), out);
 }
 
 }  // namespace varve::catalog

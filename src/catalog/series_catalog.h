@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/id_runs.h"
+#include "catalog/link_table.h"
 #include "format/dir_node.h"
 #include "meta/lmdb.h"
 #include "varve/result.h"
@@ -35,6 +36,12 @@ struct VersionRecord {
   std::uint64_t unique_bytes = 0;
   std::uint64_t stored_bytes = 0;
   format::DirEntry root;
+  /// The sealed version whose tree an open one started as; none (0) if it started empty. Its
+  /// objects are read until the open one is sealed: it must not be deleted before.
+  VersionNumber base{};
+  /// Open and still being filled, by copying an older version. Nobody sees it, and where it
+  /// is found after a crash it is dropped.
+  bool unfinished = false;
 };
 
 [[nodiscard]] Result<std::vector<SeriesRecord>> list_series(const meta::Txn& txn);
@@ -57,5 +64,12 @@ struct VersionRecord {
                                                   VersionNumber number);
 [[nodiscard]] Result<void> put_version_chunks(meta::WriteTxn& txn, SeriesId series,
                                               VersionNumber number, const base::IdRuns& chunks);
+
+/// The names of a sealed version's hard-linked files; nullopt if they were not recorded (by an
+/// earlier release), kCorrupt if they are damaged: both can be collected from the tree.
+[[nodiscard]] Result<std::optional<LinkTable>> version_links(const meta::Txn& txn, SeriesId series,
+                                                             VersionNumber number);
+[[nodiscard]] Result<void> put_version_links(meta::WriteTxn& txn, SeriesId series,
+                                             VersionNumber number, const LinkTable& links);
 
 }  // namespace varve::catalog

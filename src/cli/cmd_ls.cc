@@ -74,15 +74,7 @@ Result<void> list_series(Repository& repository, const SeriesInfo& series, const
   for (const VersionInfo& version : versions) {
     const bool sealed = version.state == VersionState::kSealed;
     if (options.json) {
-      nlohmann::json object{{"state", sealed ? "sealed" : "open"},
-                            {"opened_at", iso_time(version.opened_at)},
-                            {"entries", version.entries},
-                            {"logical_bytes", version.logical_bytes},
-                            {"unique_bytes", version.unique_bytes}};
-      put_name(object, "series", version.series_name);
-      put_name(object, "name", version.name);
-      if (sealed) object["sealed_at"] = iso_time(version.sealed_at);
-      print_json(object);
+      print_json(version_json(version));
       continue;
     }
     std::vector<std::string> row{name_text(version.series_name + "/" + version.name)};

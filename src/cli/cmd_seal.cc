@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,8 +8,7 @@
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/version_path.h"
-#include "control/client.h"
-#include "control/mount_table.h"
+#include "cli/version_target.h"
 
 namespace varve::cli {
 namespace {
@@ -20,78 +16,70 @@ namespace {
 struct Options {
   std::string first;   ///< The repository, or a path in a mount.
   std::string second;  ///< The version.
-  std::string new_name;
+  std::string name;    ///< Of the sealed version.
+  std::string as;      ///< The same.
   bool wait = false;
+  bool keep = false;
+  bool json = false;
 };
 
-struct Target {
-  std::string repository;
-  VersionPath version;
-};
-
-/// A single argument is a path in a mount, or a version of the repository in VARVE_REPO.
-Result<Target> find_target(const Options& options) {
-  Target target;
-  if (!options.second.empty()) {
-    target.repository = options.first;
-    VARVE_TRY_ASSIGN(target.version, require_version(options.second, false));
-    return target;
+/// A name has no slash and a version has one, so that either may stand last.
+Result<void> sort_arguments(Options& options) {
+  const bool second_is_name =
+      !options.second.empty() && options.second.find('/') == std::string::npos;
+  if (second_is_name && options.name.empty()) options.name = std::exchange(options.second, {});
+  if (!options.name.empty() && !options.as.empty()) {
+    return Error(ErrorCode::kInvalid, "the name is given twice");
   }
-  if (options.first.empty()) {
-    return Error(ErrorCode::kInvalid,
-                 "name what to seal: REPO SERIES/VERSION, or a version's path in a mount");
+  if (options.name.find('/') != std::string::npos) {
+    return Error(ErrorCode::kInvalid, "\"" + options.name + "\" is no name: it has a slash");
   }
-  auto mounted = control::find_mount(options.first);
-  if (mounted) {
-    target.repository = mounted->repository;
-    VARVE_TRY_ASSIGN(target.version, require_version(mounted->relative, false));
-    return target;
-  }
-  const char* from_environment = std::getenv("VARVE_REPO");
-  if (from_environment == nullptr || *from_environment == '\0') {
-    return std::move(mounted).error().with_context(options.first);
-  }
-  target.repository = from_environment;
-  VARVE_TRY_ASSIGN(target.version, require_version(options.first, false));
-  return target;
+  if (options.name.empty()) options.name = options.as;
+  return {};
 }
 
-Result<VersionInfo> seal_here(Repository& repository, const Target& target,
-                              const std::string& new_name) {
-  VARVE_TRY_ASSIGN(const VersionInfo info, find_version(repository, target.version));
-  VARVE_TRY_ASSIGN(SealOutcome sealed, repository.seal(info.series, info.number, new_name));
-  return std::move(sealed.info);
+Result<control::SealReply> seal_here(Repository& repository, const VersionPath& version,
+                                     const Options& options) {
+  VARVE_TRY_ASSIGN(const VersionInfo info, find_version(repository, version));
+  VARVE_TRY_ASSIGN(SealOutcome sealed,
+                   repository.seal(info.series, info.number, options.name,
+                                   options.keep ? SealMode::kKeep : SealMode::kEnd));
+  return control::SealReply{std::move(sealed.info), std::move(sealed.next)};
 }
 
 /// Where a daemon writes to the repository, it does the work.
-Result<VersionInfo> seal(const Target& target, const Options& options) {
-  auto repository = open_to_write(target.repository);
-  if (repository) {
-    auto sealed = seal_here(**repository, target, options.new_name);
-    auto closed = (*repository)->close();
+Result<control::SealReply> seal(const VersionTarget& target, const Options& options) {
+  VARVE_TRY_ASSIGN(WriteAccess access, open_or_reach(target.repository));
+  if (access.repository) {
+    auto sealed = seal_here(*access.repository, target.version, options);
+    auto closed = access.repository->close();
     if (sealed && !closed) return std::move(closed).error();
     return sealed;
   }
-  if (repository.error().code() != ErrorCode::kLocked) return std::move(repository).error();
-  auto daemon = control::Client::connect(target.repository);
-  if (!daemon) {
-    // Some other command writes, which takes no requests.
-    if (daemon.error().code() == ErrorCode::kNotFound) return std::move(repository).error();
-    return std::move(daemon).error();
-  }
   control::SealRequest request;
-  request.version = target.version.series + "/" + target.version.version;
-  request.new_name = options.new_name;
+  request.version = name_of(target.version);
+  request.new_name = options.name;
   request.wait = options.wait;
-  return daemon->seal(request);
+  request.keep = options.keep;
+  return access.daemon->seal(request);
 }
 
-int run_seal(const Options& options) {
-  const auto target = find_target(options);
+int run_seal(Options options, const Context& context) {
+  if (const auto sorted = sort_arguments(options); !sorted) return fail(sorted.error());
+  const auto target = find_target(options.first, options.second);
   if (!target) return fail(target.error());
   const auto sealed = seal(*target, options);
   if (!sealed) return fail(sealed.error());
-  print(version_summary(*sealed));
+  if (options.json) {
+    print_json(version_json(sealed->sealed));
+    if (sealed->next) print_json(version_json(*sealed->next));
+    return kExitOk;
+  }
+  print(version_summary(sealed->sealed));
+  if (sealed->next) {
+    note(context, sealed->next->series_name + "/" + sealed->next->name +
+                      " stays open, as a clone of what was sealed");
+  }
   return kExitOk;
 }
 
@@ -102,13 +90,19 @@ void add_seal_command(CLI::App& app, Context& context) {
   auto* command = app.add_subcommand("seal", "Make an open version immutable and durable");
   command->add_option("REPO", options->first,
                       "Folder of the repository (default: $VARVE_REPO), or a version's path in "
-                      "a mount, and nothing else");
+                      "a mount, and then no VERSION");
   command->add_option("VERSION", options->second, "SERIES/VERSION");
-  command->add_option("--as", options->new_name,
+  command->add_option("NAME", options->name,
                       "The sealed version's name; by default its own, without .partial");
+  command->add_option("--as", options->as, "Another way to give NAME");
+  command->add_flag("--keep", options->keep,
+                    "Leave a version of the old name open, with the same tree, that goes on from "
+                    "the sealed one");
   command->add_flag("--wait", options->wait, "Wait until no program writes to the version");
-  command->callback(
-      [options, &context] { context.run = [options] { return run_seal(*options); }; });
+  command->add_flag("--json", options->json, "Print JSON: the sealed version, then the kept one");
+  command->callback([options, &context] {
+    context.run = [options, &context] { return run_seal(*options, context); };
+  });
 }
 
 }  // namespace varve::cli

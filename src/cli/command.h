@@ -71,6 +71,8 @@ void add_init_command(CLI::App& app, Context& context);
 void add_mount_command(CLI::App& app, Context& context);   // cmd_mount.cc
 void add_umount_command(CLI::App& app, Context& context);  // cmd_umount.cc
 void add_seal_command(CLI::App& app, Context& context);
+void add_open_command(CLI::App& app, Context& context);
+void add_clone_command(CLI::App& app, Context& context);
 void add_ls_command(CLI::App& app, Context& context);
 void add_stats_command(CLI::App& app, Context& context);
 void add_check_command(CLI::App& app, Context& context);

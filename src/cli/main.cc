@@ -24,6 +24,8 @@ void add_commands(CLI::App& app, Context& context) {
   add_mount_command(app, context);
   add_umount_command(app, context);
   add_seal_command(app, context);
+  add_open_command(app, context);
+  add_clone_command(app, context);
   add_store_command(app, context);
   add_ls_command(app, context);
   add_restore_command(app, context);

@@ -200,6 +200,19 @@ std::string table(const std::vector<std::vector<std::string>>& rows, std::string
   return out;
 }
 
+nlohmann::json version_json(const VersionInfo& version) {
+  const bool sealed = version.state == VersionState::kSealed;
+  nlohmann::json object{{"state", sealed ? "sealed" : "open"},
+                        {"opened_at", iso_time(version.opened_at)},
+                        {"entries", version.entries},
+                        {"logical_bytes", version.logical_bytes},
+                        {"unique_bytes", version.unique_bytes}};
+  put_name(object, "series", version.series_name);
+  put_name(object, "name", version.name);
+  if (sealed) object["sealed_at"] = iso_time(version.sealed_at);
+  return object;
+}
+
 std::string version_summary(const VersionInfo& version) {
   return fmt::format(
       "{}/{}: {} entries, {}, {} of it new, {} stored\n", printable(version.series_name),

@@ -42,6 +42,9 @@ void put_name(nlohmann::json& object, const std::string& key, const std::string&
 [[nodiscard]] std::string table(const std::vector<std::vector<std::string>>& rows,
                                 std::string_view alignment);
 
+/// A version as `varve ls --json` shows it.
+[[nodiscard]] nlohmann::json version_json(const VersionInfo& version);
+
 /// One line on a version that was just sealed.
 [[nodiscard]] std::string version_summary(const VersionInfo& version);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/repository_access.h"
 
+#include <utility>
+
 #include "varve/options.h"
 
 namespace varve::cli {
@@ -14,6 +16,23 @@ Result<std::unique_ptr<Repository>> open_to_read(const std::string& path, bool p
 
 Result<std::unique_ptr<Repository>> open_to_write(const std::string& path) {
   return Repository::open(path, OpenOptions());
+}
+
+Result<WriteAccess> open_or_reach(const std::string& path) {
+  WriteAccess access;
+  auto repository = open_to_write(path);
+  if (repository) {
+    access.repository = std::move(*repository);
+    return access;
+  }
+  if (repository.error().code() != ErrorCode::kLocked) return std::move(repository).error();
+  auto daemon = control::Client::connect(path);
+  if (!daemon) {
+    if (daemon.error().code() == ErrorCode::kNotFound) return std::move(repository).error();
+    return std::move(daemon).error();
+  }
+  access.daemon.emplace(std::move(*daemon));
+  return access;
 }
 
 }  // namespace varve::cli

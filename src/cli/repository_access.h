@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "control/client.h"
 #include "varve/repository.h"
 #include "varve/result.h"
 
@@ -14,5 +16,14 @@ namespace varve::cli {
                                                                bool probe_catalog = false);
 /// kLocked where another process writes, a daemon perhaps.
 [[nodiscard]] Result<std::unique_ptr<Repository>> open_to_write(const std::string& path);
+
+/// How a command writes to a repository: one of the two is set.
+struct WriteAccess {
+  std::unique_ptr<Repository> repository;  ///< Its own.
+  std::optional<control::Client> daemon;   ///< Or the daemon that has it mounted.
+};
+
+/// kLocked where a process writes that takes no requests, such as another command.
+[[nodiscard]] Result<WriteAccess> open_or_reach(const std::string& path);
 
 }  // namespace varve::cli

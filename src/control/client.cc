@@ -5,6 +5,10 @@
 
 namespace varve::control {
 
+namespace {
+Error lacks_version() { return {ErrorCode::kInvalid, "the daemon's answer lacks the version"}; }
+}  // namespace
+
 Result<Client> Client::connect(const std::string& repository) {
   VARVE_TRY_ASSIGN(base::UniqueFd socket, connect_to(repository));
   return Client(std::move(socket));
@@ -27,14 +31,26 @@ Result<void> Client::ping() {
   return {};
 }
 
-Result<VersionInfo> Client::seal(const SealRequest& request) {
-  VARVE_TRY_ASSIGN(Reply reply, ask({.operation = Operation::kSeal, .seal = request}));
-  if (!reply.version) return Error(ErrorCode::kInvalid, "the daemon's answer lacks the version");
+Result<SealReply> Client::seal(const SealRequest& request) {
+  VARVE_TRY_ASSIGN(Reply reply, ask({.operation = Operation::kSeal, .seal = request, .open = {}}));
+  if (!reply.version) return lacks_version();
+  return SealReply{*std::move(reply.version), std::move(reply.next)};
+}
+
+Result<VersionInfo> Client::open(const OpenRequest& request) {
+  VARVE_TRY_ASSIGN(Reply reply, ask({.operation = Operation::kOpen, .seal = {}, .open = request}));
+  if (!reply.version) return lacks_version();
+  return *std::move(reply.version);
+}
+
+Result<VersionInfo> Client::clone(const OpenRequest& request) {
+  VARVE_TRY_ASSIGN(Reply reply, ask({.operation = Operation::kClone, .seal = {}, .open = request}));
+  if (!reply.version) return lacks_version();
   return *std::move(reply.version);
 }
 
 Result<RepositoryStats> Client::stats() {
-  VARVE_TRY_ASSIGN(Reply reply, ask({.operation = Operation::kStats, .seal = {}}));
+  VARVE_TRY_ASSIGN(Reply reply, ask({.operation = Operation::kStats, .seal = {}, .open = {}}));
   if (!reply.stats) return Error(ErrorCode::kInvalid, "the daemon's answer lacks the sizes");
   return *reply.stats;
 }

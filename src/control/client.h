@@ -18,7 +18,9 @@ class Client {
   [[nodiscard]] static Result<Client> connect(const std::string& repository);
 
   [[nodiscard]] Result<void> ping();
-  [[nodiscard]] Result<VersionInfo> seal(const SealRequest& request);
+  [[nodiscard]] Result<SealReply> seal(const SealRequest& request);
+  [[nodiscard]] Result<VersionInfo> open(const OpenRequest& request);
+  [[nodiscard]] Result<VersionInfo> clone(const OpenRequest& request);
   [[nodiscard]] Result<RepositoryStats> stats();
 
  private:

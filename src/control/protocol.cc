@@ -11,10 +11,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::array<std::pair<Operation, std::string_view>, 3> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 5> kOperations = {{
     {Operation::kPing, "ping"},
     {Operation::kSeal, "seal"},
     {Operation::kStats, "stats"},
+    {Operation::kOpen, "open"},
+    {Operation::kClone, "clone"},
 }};
 
 constexpr std::array<std::pair<ErrorCode, std::string_view>, 21> kCodes = {{
@@ -86,6 +88,10 @@ class Fields {
     const Json* value = member(name);
     if (value == nullptr) return 0;
     return value->is_number_unsigned() ? value->get<std::uint64_t>() : failed<std::uint64_t>();
+  }
+  std::uint32_t u32(const char* name) {
+    const std::uint64_t value = count(name);
+    return value <= 0xffffffffU ? static_cast<std::uint32_t>(value) : failed<std::uint32_t>();
   }
   bool flag(const char* name) {
     const Json* value = member(name);
@@ -197,6 +203,14 @@ std::string encode(const Request& request) {
     line["version"] = text_to_json(request.seal.version);
     line["new_name"] = text_to_json(request.seal.new_name);
     line["wait"] = request.seal.wait;
+    line["keep"] = request.seal.keep;
+  }
+  if (request.operation == Operation::kOpen || request.operation == Operation::kClone) {
+    line["version"] = text_to_json(request.open.version);
+    line["source"] = text_to_json(request.open.source);
+    line["mode"] = request.open.mode;
+    line["uid"] = request.open.uid;
+    line["gid"] = request.open.gid;
   }
   return line.dump();
 }
@@ -210,6 +224,7 @@ std::string encode(const Reply& reply) {
     line["exit"] = exit_code_of(reply.error->code());
   }
   if (reply.version) line["version"] = to_json(*reply.version);
+  if (reply.next) line["next"] = to_json(*reply.next);
   if (reply.stats) {
     Json stats = Json::object();
     for (const auto& [name, member] : kStats) stats[name] = *reply.stats.*member;
@@ -231,6 +246,14 @@ Result<Request> decode_request(std::string_view line) {
     request.seal.version = fields.text("version");
     if (fields.has("new_name")) request.seal.new_name = fields.text("new_name");
     if (fields.has("wait")) request.seal.wait = fields.flag("wait");
+    if (fields.has("keep")) request.seal.keep = fields.flag("keep");
+  }
+  if (request.operation == Operation::kOpen || request.operation == Operation::kClone) {
+    request.open.version = fields.text("version");
+    request.open.source = fields.text("source");
+    request.open.mode = fields.u32("mode");
+    request.open.uid = fields.u32("uid");
+    request.open.gid = fields.u32("gid");
   }
   if (!fields.ok()) return not_understood("request");
   return request;
@@ -252,6 +275,10 @@ Result<Reply> decode_reply(std::string_view line) {
   if (fields.has("version")) {
     reply.version = version_from(object.at("version"));
     if (!reply.version) return not_understood("reply");
+  }
+  if (fields.has("next")) {
+    reply.next = version_from(object.at("next"));
+    if (!reply.next) return not_understood("reply");
   }
   if (fields.has("stats")) {
     Fields stats(object.at("stats"));

@@ -3,6 +3,7 @@
 // a line, first the request, then the reply.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,23 +14,41 @@
 
 namespace varve::control {
 
-enum class Operation { kPing, kSeal, kStats };
+enum class Operation { kPing, kSeal, kStats, kOpen, kClone };
 
 struct SealRequest {
   std::string version;   ///< SERIES/VERSION.
   std::string new_name;  ///< "" keeps the name, without ".partial".
   bool wait = false;     ///< Wait until nobody writes to it any more.
+  bool keep = false;     ///< Leave a clone open under the old name.
+};
+
+/// Of a version that starts empty: `source` is "". Of a clone: that of the root is not used.
+struct OpenRequest {
+  std::string version;  ///< SERIES/VERSION to be made; the series too, if it starts empty.
+  std::string source;   ///< SERIES/VERSION, or SERIES/latest.
+  std::uint32_t mode = 0;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+};
+
+/// What a seal gave: the sealed version, and the one that goes on.
+struct SealReply {
+  VersionInfo sealed;
+  std::optional<VersionInfo> next;
 };
 
 struct Request {
   Operation operation = Operation::kPing;
   SealRequest seal;  ///< Only for kSeal.
+  OpenRequest open;  ///< Only for kOpen and kClone.
 };
 
 /// Either an error, or what the operation gives.
 struct Reply {
   std::optional<Error> error;
-  std::optional<VersionInfo> version;    ///< Of kSeal.
+  std::optional<VersionInfo> version;    ///< Of kSeal, kOpen and kClone.
+  std::optional<VersionInfo> next;       ///< Of kSeal, if one goes on.
   std::optional<RepositoryStats> stats;  ///< Of kStats.
 };
 

@@ -106,9 +106,21 @@ Reply Server::answer(const std::string& line, int socket) {
     case Operation::kPing:
       break;
     case Operation::kSeal: {
-      auto version = handlers_.seal(request->seal, [&] {
+      auto outcome = handlers_.seal(request->seal, [&] {
         return readable_or_closed(wake_.get(), POLLIN) || readable_or_closed(socket, POLLRDHUP);
       });
+      if (outcome) {
+        reply.version = std::move(outcome->sealed);
+        reply.next = std::move(outcome->next);
+      } else {
+        reply.error = outcome.error();
+      }
+      break;
+    }
+    case Operation::kOpen:
+    case Operation::kClone: {
+      const bool clone = request->operation == Operation::kClone;
+      auto version = clone ? handlers_.clone(request->open) : handlers_.open(request->open);
       if (version) {
         reply.version = std::move(*version);
       } else {

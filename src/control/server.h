@@ -19,8 +19,9 @@ namespace varve::control {
 struct Handlers {
   /// While it waits for writers it asks `cancelled` now and then, and gives up on true: the
   /// daemon is ending, or the command that asked is gone.
-  std::function<Result<VersionInfo>(const SealRequest&, const std::function<bool()>& cancelled)>
-      seal;
+  std::function<Result<SealReply>(const SealRequest&, const std::function<bool()>& cancelled)> seal;
+  std::function<Result<VersionInfo>(const OpenRequest&)> open;
+  std::function<Result<VersionInfo>(const OpenRequest&)> clone;
   std::function<Result<RepositoryStats>()> stats;
 };
 

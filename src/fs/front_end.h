@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "fs/buffer_pool.h"
@@ -55,10 +56,22 @@ class FrontEnd {
   /// Runs what is queued, then lets go of all that the repository gave out. After the loop.
   void shut_down();
 
-  /// Seals and tells the kernel. With `wait` it waits until nobody writes, or `cancelled`.
-  [[nodiscard]] Result<VersionInfo> seal(SeriesId series, VersionNumber number,
-                                         const std::string& new_name, bool wait,
+  /// How a command wants a version sealed.
+  struct SealWish {
+    std::string new_name;  ///< As for Repository::seal().
+    SealMode mode = SealMode::kEnd;
+    bool wait = false;  ///< Until nobody writes.
+  };
+  /// Seals and tells the kernel. Where it waits, it gives up on `cancelled`.
+  [[nodiscard]] Result<SealOutcome> seal(SeriesId series, VersionNumber number,
+                                         const SealWish& wish,
                                          const std::function<bool()>& cancelled);
+  /// Opens a version, after sealing the present one as Repository::open_version() does, and
+  /// tells the kernel. May be called by other threads, as the next one.
+  [[nodiscard]] Result<VersionInfo> open_version(const SeriesInfo& series, std::string_view name,
+                                                 const NewFile& root);
+  [[nodiscard]] Result<VersionInfo> clone_version(const SeriesInfo& series, VersionNumber source,
+                                                  std::string_view name);
 
   // Session.
   void init(fuse_conn_info* connection);
@@ -128,11 +141,16 @@ class FrontEnd {
   [[nodiscard]] Result<fuse_entry_param> make_series(std::string_view name);
   [[nodiscard]] Result<fuse_entry_param> make_version(const SeriesInfo& series,
                                                       std::string_view name, const NewFile& root);
+  /// Seals what Repository::open_version() would seal; returns its name, or "".
+  [[nodiscard]] Result<std::string> end_present_version(const SeriesInfo& series,
+                                                        std::string_view new_name);
+  void forget_names(SeriesId series, const std::vector<std::string>& names);
   [[nodiscard]] Result<void> remove_version(const SeriesInfo& series, std::string_view name);
   [[nodiscard]] Result<void> rename_version(const SeriesInfo& series, std::string_view name,
                                             std::string_view new_name);
-  [[nodiscard]] Result<VersionInfo> seal_now(SeriesId series, VersionNumber number,
-                                             std::string_view new_name);
+  [[nodiscard]] Result<SealOutcome> seal_now(SeriesId series, VersionNumber number,
+                                             std::string_view new_name,
+                                             SealMode mode = SealMode::kEnd);
   [[nodiscard]] Result<void> rename_inside(const Node& from, std::string_view name, const Node& to,
                                            std::string_view new_name, unsigned flags);
   [[nodiscard]] Result<void> allow_rename(const Node& from, const Node& to) const;

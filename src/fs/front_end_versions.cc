@@ -83,23 +83,68 @@ Result<fuse_entry_param> FrontEnd::make_series(std::string_view name) {
   return look_up_series(name);
 }
 
+// The last version is sealed here and not by open_version(), because the kernel may still
+// hold its inode numbers and only the outcome of seal() tells what became of them.
+Result<std::string> FrontEnd::end_present_version(const SeriesInfo& series,
+                                                  std::string_view new_name) {
+  if (new_name == kLatest || repository_.find_version(series.id, new_name)) {
+    return Error(ErrorCode::kExists, "a version of this name exists");
+  }
+  auto writer = repository_.writer(series.id);
+  if (!writer) return std::string();
+  const VersionInfo open = (*writer)->info();
+  if (is_partial_name(open.name) || (*writer)->writers() != 0) return std::string();
+  writer->reset();
+  VARVE_TRY(seal_now(series.id, open.number, {}));
+  return open.name;
+}
+
 Result<fuse_entry_param> FrontEnd::make_version(const SeriesInfo& series, std::string_view name,
                                                 const NewFile& root) {
   const std::lock_guard lock(versions_mutex_);
-  if (name == kLatest || repository_.find_version(series.id, name)) {
-    return Error(ErrorCode::kExists, "a version of this name exists");
-  }
-  // The last version is sealed here and not by open_version(), because the kernel may still
-  // hold its inode numbers and only the outcome of seal() tells what became of them.
-  if (auto writer = repository_.writer(series.id)) {
-    const VersionInfo open = (*writer)->info();
-    if (!is_partial_name(open.name) && (*writer)->writers() == 0) {
-      writer->reset();
-      VARVE_TRY(seal_now(series.id, open.number, {}));
-    }
-  }
+  VARVE_TRY(end_present_version(series, name));
   VARVE_TRY_ASSIGN(const VersionInfo info, repository_.open_version(series.id, name, root));
   return version_entry(series, info);
+}
+
+Result<VersionInfo> FrontEnd::open_version(const SeriesInfo& series, std::string_view name,
+                                           const NewFile& root) {
+  std::string sealed;
+  std::optional<Result<VersionInfo>> opened;
+  {
+    const std::lock_guard lock(versions_mutex_);
+    VARVE_TRY_ASSIGN(sealed, end_present_version(series, name));
+    opened = repository_.open_version(series.id, name, root);
+  }
+  forget_names(series.id, {sealed, std::string(name)});
+  return std::move(*opened);
+}
+
+Result<VersionInfo> FrontEnd::clone_version(const SeriesInfo& series, VersionNumber source,
+                                            std::string_view name) {
+  std::string sealed;
+  std::optional<Result<VersionInfo>> opened;
+  {
+    const std::lock_guard lock(versions_mutex_);
+    VARVE_TRY_ASSIGN(sealed, end_present_version(series, name));
+    opened = repository_.clone_version(series.id, source, name);
+  }
+  forget_names(series.id, {sealed, std::string(name)});
+  return std::move(*opened);
+}
+
+// Makes the kernel ask again what these names in a series mean. It may not be told while a
+// request holds the directory: so this is for commands only, whose requests do not come
+// through the kernel.
+void FrontEnd::forget_names(SeriesId series, const std::vector<std::string>& names) {
+  const Slot* directory = slots_.find(series, VersionNumber{});
+  if (directory == nullptr || session_ == nullptr || fuse_session_exited(session_)) return;
+  const fuse_ino_t parent = pack({.slot = directory->index(), .open = false, .low = 0});
+  for (const std::string& name : names) {
+    if (!name.empty()) {
+      fuse_lowlevel_notify_inval_entry(session_, parent, name.c_str(), name.size());
+    }
+  }
 }
 
 Result<void> FrontEnd::remove_version(const SeriesInfo& series, std::string_view name) {
@@ -114,15 +159,15 @@ Result<void> FrontEnd::remove_version(const SeriesInfo& series, std::string_view
   return {};
 }
 
-Result<VersionInfo> FrontEnd::seal_now(SeriesId series, VersionNumber number,
-                                       std::string_view new_name) {
-  VARVE_TRY_ASSIGN(const SealOutcome outcome, repository_.seal(series, number, new_name));
+Result<SealOutcome> FrontEnd::seal_now(SeriesId series, VersionNumber number,
+                                       std::string_view new_name, SealMode mode) {
+  VARVE_TRY_ASSIGN(SealOutcome outcome, repository_.seal(series, number, new_name, mode));
   if (Slot* slot = slots_.find(series, number)) {
     auto reader = repository_.reader(series, number);
     if (!reader) return std::move(reader).error().with_context("sealed, but cannot be read");
     slot->seal(outcome, std::move(*reader));
   }
-  return outcome.info;
+  return outcome;
 }
 
 Result<void> FrontEnd::rename_version(const SeriesInfo& series, std::string_view name,
@@ -145,18 +190,17 @@ Result<void> FrontEnd::rename_version(const SeriesInfo& series, std::string_view
   return repository_.rename_version(series.id, info.number, new_name);
 }
 
-Result<VersionInfo> FrontEnd::seal(SeriesId series, VersionNumber number,
-                                   const std::string& new_name, bool wait,
+Result<SealOutcome> FrontEnd::seal(SeriesId series, VersionNumber number, const SealWish& wish,
                                    const std::function<bool()>& cancelled) {
-  std::optional<Result<VersionInfo>> sealed;
+  std::optional<Result<SealOutcome>> sealed;
   std::string old_name;
   for (;;) {
     {
       const std::lock_guard lock(versions_mutex_);
       if (auto writer = repository_.writer(series)) old_name = (*writer)->info().name;
-      sealed = seal_now(series, number, new_name);
+      sealed = seal_now(series, number, wish.new_name, wish.mode);
     }
-    if (*sealed || !wait || sealed->error().code() != ErrorCode::kBusy) break;
+    if (*sealed || !wish.wait || sealed->error().code() != ErrorCode::kBusy) break;
     // The time limit covers a close between the attempt and the wait.
     std::unique_lock lock(writers_mutex_);
     const std::uint64_t seen = writers_closed_;
@@ -166,15 +210,8 @@ Result<VersionInfo> FrontEnd::seal(SeriesId series, VersionNumber number,
       return Error(ErrorCode::kInterrupted, "the waiting for writers was cancelled");
     }
   }
-  // The kernel may not be told while a request holds the directory; here none of ours does.
-  Slot* directory = slots_.find(series, VersionNumber{});
-  if (*sealed && directory != nullptr && session_ != nullptr && !fuse_session_exited(session_)) {
-    const fuse_ino_t parent = pack({.slot = directory->index(), .open = false, .low = 0});
-    fuse_lowlevel_notify_inval_entry(session_, parent, old_name.c_str(), old_name.size());
-    const std::string& name = (*sealed)->name;
-    fuse_lowlevel_notify_inval_entry(session_, parent, name.c_str(), name.size());
-  }
-  return *sealed;
+  if (*sealed) forget_names(series, {old_name, (*sealed)->info.name});
+  return std::move(*sealed);
 }
 
 }  // namespace varve::fs

@@ -82,22 +82,63 @@ void run_loop(fuse_session* session) {
   std::free(buffer.mem);
 }
 
-Result<VersionInfo> seal_by_name(Repository& repository, FrontEnd& front_end,
-                                 const control::SealRequest& request,
-                                 const std::function<bool()>& cancelled) {
-  const std::size_t slash = request.version.find('/');
+struct NamedVersion {
+  std::string series;
+  std::string version;
+};
+
+Result<NamedVersion> split(const std::string& text) {
+  const std::size_t slash = text.find('/');
   if (slash == std::string::npos) {
-    return Error(ErrorCode::kInvalid,
-                 fmt::format("{} is not of the form SERIES/VERSION", request.version));
+    return Error(ErrorCode::kInvalid, fmt::format("{} is not of the form SERIES/VERSION", text));
   }
-  VARVE_TRY_ASSIGN(const SeriesInfo series,
-                   repository.find_series(request.version.substr(0, slash)));
-  VARVE_TRY_ASSIGN(const VersionInfo info,
-                   repository.find_version(series.id, request.version.substr(slash + 1)));
+  return NamedVersion{text.substr(0, slash), text.substr(slash + 1)};
+}
+
+Result<control::SealReply> seal_by_name(Repository& repository, FrontEnd& front_end,
+                                        const control::SealRequest& request,
+                                        const std::function<bool()>& cancelled) {
+  VARVE_TRY_ASSIGN(const NamedVersion named, split(request.version));
+  VARVE_TRY_ASSIGN(const SeriesInfo series, repository.find_series(named.series));
+  VARVE_TRY_ASSIGN(const VersionInfo info, repository.find_version(series.id, named.version));
   if (info.state == VersionState::kSealed) {
     return Error(ErrorCode::kReadOnly, fmt::format("{} is sealed already", request.version));
   }
-  return front_end.seal(series.id, info.number, request.new_name, request.wait, cancelled);
+  const FrontEnd::SealWish wish = {.new_name = request.new_name,
+                                   .mode = request.keep ? SealMode::kKeep : SealMode::kEnd,
+                                   .wait = request.wait};
+  VARVE_TRY_ASSIGN(SealOutcome outcome, front_end.seal(series.id, info.number, wish, cancelled));
+  return control::SealReply{std::move(outcome.info), std::move(outcome.next)};
+}
+
+Result<VersionInfo> open_by_name(Repository& repository, FrontEnd& front_end,
+                                 const control::OpenRequest& request) {
+  VARVE_TRY_ASSIGN(const NamedVersion named, split(request.version));
+  auto series = repository.find_series(named.series);
+  if (!series && series.error().code() == ErrorCode::kNotFound) {
+    series = repository.create_series(named.series);
+  }
+  if (!series) return std::move(series).error();
+  NewFile root;
+  root.mode = request.mode;
+  root.uid = request.uid;
+  root.gid = request.gid;
+  return front_end.open_version(*series, named.version, root);
+}
+
+Result<VersionInfo> clone_by_name(Repository& repository, FrontEnd& front_end,
+                                  const control::OpenRequest& request) {
+  VARVE_TRY_ASSIGN(const NamedVersion target, split(request.version));
+  VARVE_TRY_ASSIGN(const NamedVersion source, split(request.source));
+  if (source.series != target.series) {
+    return Error(ErrorCode::kOtherVersion, "a version and its clone are of one series");
+  }
+  VARVE_TRY_ASSIGN(const SeriesInfo series, repository.find_series(source.series));
+  VARVE_TRY_ASSIGN(const VersionInfo info, repository.find_version(series.id, source.version));
+  if (info.state != VersionState::kSealed) {
+    return Error(ErrorCode::kInvalid, fmt::format("{} is not sealed yet", request.source));
+  }
+  return front_end.clone_version(series, info.number, target.version);
 }
 
 Result<std::unique_ptr<control::Server>> start_control(Repository& repository,
@@ -106,6 +147,12 @@ Result<std::unique_ptr<control::Server>> start_control(Repository& repository,
   control::Handlers handlers;
   handlers.seal = [&](const control::SealRequest& request, const std::function<bool()>& cancelled) {
     return seal_by_name(repository, front_end, request, cancelled);
+  };
+  handlers.open = [&](const control::OpenRequest& request) {
+    return open_by_name(repository, front_end, request);
+  };
+  handlers.clone = [&](const control::OpenRequest& request) {
+    return clone_by_name(repository, front_end, request);
   };
   handlers.stats = [&] { return repository.stats(); };
   return control::Server::start(repository.path(), std::move(handlers));

@@ -24,13 +24,16 @@ enum Table : TableIndex {
   kContainers,     ///< series u32, container u32 -> ContainerRecord
   kLocations,      ///< series u32, first chunk id u64 -> LocationRecord
   kVersionChunks,  ///< series u32, number u32 -> the chunk ids it refers to (base::IdRuns)
+  kVersionLinks,   ///< series u32, number u32 -> its hard-linked names (catalog::LinkTable)
 };
-inline constexpr std::array<const char*, 7> kTables = {
-    "series", "versions", "nodes", "recipes", "containers", "locations", "version_chunks"};
+inline constexpr std::array<const char*, 8> kTables = {
+    "series",     "versions",  "nodes",          "recipes",
+    "containers", "locations", "version_chunks", "version_links"};
 }  // namespace catalog
 
-/// REPO/staging/SERIES/overlay: the mutable tree of a series' open version. Removed when
-/// the version is sealed.
+/// REPO/staging/SERIES-NUMBER/overlay: the mutable tree of a series' open version. Removed
+/// when the version is sealed. In a version that is based on a sealed one it holds what differs
+/// from there, and stands for what was removed: an inode without bytes, a name with ino 0.
 namespace overlay {
 enum Table : TableIndex {
   kState = 0,  ///< "next_ino" -> u64

@@ -116,19 +116,30 @@ Result<void> RepositoryImpl::start() {
   compressors_ = std::make_unique<base::ThreadPool>(cores, "varve-compress");
   fingerprint_pool_ = std::make_unique<base::ThreadPool>(threads, "varve-hash");
 
-  // Staging folders of versions that are not open any more were left by a crash.
+  // Staging folders of versions that are not open any more were left by a crash, as were
+  // versions that were still being copied from an older one.
   std::vector<std::string> wanted;
+  std::vector<catalog::VersionRecord> unfinished;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
     for (const auto& series : all) {
       VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series.id));
       for (const auto& record : records) {
-        if (record.state == VersionState::kOpen) {
+        if (record.unfinished) {
+          unfinished.push_back(record);
+        } else if (record.state == VersionState::kOpen) {
           wanted.push_back(staging_directory(series.id, record.number));
         }
       }
     }
+  }
+  if (!unfinished.empty()) {
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+    for (const auto& record : unfinished) {
+      VARVE_TRY(catalog::erase_version(txn, record.series, record.number));
+    }
+    VARVE_TRY(txn.commit());  // Their chunks go with drop_leftovers().
   }
   VARVE_TRY(files_->make_directory(path_ + "/staging"));
   VARVE_TRY_ASSIGN(const auto names, files_->list(path_ + "/staging"));

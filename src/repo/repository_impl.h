@@ -88,19 +88,32 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<catalog::VersionRecord> version_record(SeriesId series,
                                                               VersionNumber number);
   [[nodiscard]] Result<void> check_new_name(SeriesId series, std::string_view name);
+  [[nodiscard]] Result<std::optional<catalog::VersionRecord>> newest_sealed(SeriesId series);
 
   // With the series' mutex held:
   [[nodiscard]] Result<void> drop_leftovers(SeriesState& state,
                                             const catalog::VersionRecord& record);
   [[nodiscard]] Result<void> resume(SeriesState& state, const catalog::VersionRecord& record);
+  /// Makes room for another open version: seals the present one, or kBusy.
+  [[nodiscard]] Result<void> end_present_version(SeriesState& state, SeriesId series);
+  /// Commits the record of a new open version, after giving it its number.
+  [[nodiscard]] Result<VersionInfo> put_new_version(catalog::VersionRecord& record);
+  [[nodiscard]] Result<std::shared_ptr<const version::CloneBase>> load_base(
+      SeriesState& state, const catalog::VersionRecord& record);
+  [[nodiscard]] Result<VersionInfo> copy_version(SeriesState& state,
+                                                 const catalog::VersionRecord& source,
+                                                 std::string_view name);
+  [[nodiscard]] Result<void> drop_unfinished(SeriesState& state,
+                                             const catalog::VersionRecord& record);
   [[nodiscard]] Result<std::shared_ptr<index::NeighbourIndex>> load_index(
       SeriesState& state, const catalog::VersionRecord& record);
   [[nodiscard]] Result<void> add_to_index(SeriesState& state, index::NeighbourIndex& index,
                                           SeriesId series, const base::IdRuns& ids);
   [[nodiscard]] Result<SealOutcome> seal_locked(SeriesState& state, catalog::VersionRecord record,
-                                                std::string_view new_name);
+                                                std::string_view new_name, SealMode mode);
+  /// `next`: the version that goes on, or null; it gets its number here.
   [[nodiscard]] Result<void> commit_seal(SeriesState& state, catalog::VersionRecord& record,
-                                         SealOutcome& outcome);
+                                         catalog::VersionRecord* next, SealOutcome& outcome);
   [[nodiscard]] Result<void> measure_version(catalog::VersionRecord& record);
   void end_open_version(SeriesState& state, const catalog::VersionRecord& record);
 

@@ -48,6 +48,7 @@ Result<std::vector<VersionInfo>> RepositoryImpl::versions(SeriesId series) {
   std::vector<VersionInfo> all;
   for (const auto& record : records) {
     if (options_.read_only && record.state == VersionState::kOpen) continue;
+    if (record.unfinished) continue;
     all.push_back(version_info(record, owner.name));
   }
   return all;
@@ -85,12 +86,17 @@ Result<void> RepositoryImpl::check_new_name(SeriesId series, std::string_view na
   return {};
 }
 
-Result<VersionInfo> RepositoryImpl::open_version(SeriesId series, std::string_view name,
-                                                 const NewFile& root) {
-  VARVE_TRY(check_writable());
-  VARVE_TRY_ASSIGN(auto* memory, state(series));
-  const std::lock_guard lock(memory->mutex);
-  VARVE_TRY(check_new_name(series, name));
+Result<std::optional<catalog::VersionRecord>> RepositoryImpl::newest_sealed(SeriesId series) {
+  std::optional<catalog::VersionRecord> newest;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(auto records, catalog::list_versions(txn, series));
+  for (auto& record : records) {
+    if (record.state == VersionState::kSealed) newest = std::move(record);
+  }
+  return newest;
+}
+
+Result<void> RepositoryImpl::end_present_version(SeriesState& memory, SeriesId series) {
   std::vector<catalog::VersionRecord> records;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
@@ -98,29 +104,48 @@ Result<VersionInfo> RepositoryImpl::open_version(SeriesId series, std::string_vi
   }
   for (const auto& record : records) {
     if (record.state != VersionState::kOpen) continue;
-    const bool written = memory->open && memory->open->writers() != 0;
+    if (record.unfinished) {
+      VARVE_TRY(drop_unfinished(memory, record));
+      continue;
+    }
+    const bool written = memory.open && memory.open->writers() != 0;
     if (is_partial_name(record.name) || written) return version_busy(record.name);
-    VARVE_TRY(resume(*memory, record));
-    auto sealed = seal_locked(*memory, record, record.name);
+    VARVE_TRY(resume(memory, record));
+    auto sealed = seal_locked(memory, record, record.name, SealMode::kEnd);
     if (!sealed) return std::move(sealed).error();
   }
-  VARVE_TRY_ASSIGN(auto owner, series_record(series));
+  return {};
+}
+
+Result<VersionInfo> RepositoryImpl::put_new_version(catalog::VersionRecord& record) {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(auto owner, catalog::find_series(txn, record.series));
+  if (!owner) return Error(ErrorCode::kNotFound, "no such series", ENOENT);
+  record.number = static_cast<VersionNumber>(owner->next_number++);
+  record.opened_at = clock_.now();
+  VARVE_TRY(catalog::put_series(txn, *owner));
+  VARVE_TRY(catalog::put_version(txn, record));
+  VARVE_TRY(txn.commit());
+  return version_info(record, owner->name);
+}
+
+Result<VersionInfo> RepositoryImpl::open_version(SeriesId series, std::string_view name,
+                                                 const NewFile& root) {
+  VARVE_TRY(check_writable());
+  VARVE_TRY_ASSIGN(auto* memory, state(series));
+  const std::lock_guard lock(memory->mutex);
+  VARVE_TRY(check_new_name(series, name));
+  VARVE_TRY(end_present_version(*memory, series));
   catalog::VersionRecord record;
   record.series = series;
-  record.number = static_cast<VersionNumber>(owner.next_number);
   record.name = name;
-  record.opened_at = clock_.now();
   record.root.mode = (root.mode & 07777) | S_IFDIR;
   record.root.uid = root.uid;
   record.root.gid = root.gid;
-  record.root.mtime = record.opened_at;
-  ++owner.next_number;
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY(catalog::put_series(txn, owner));
-  VARVE_TRY(catalog::put_version(txn, record));
-  VARVE_TRY(txn.commit());
+  record.root.mtime = clock_.now();
+  VARVE_TRY_ASSIGN(auto info, put_new_version(record));
   VARVE_TRY(resume(*memory, record));
-  return version_info(record, owner.name);
+  return info;
 }
 
 // A crash can come between the commit that abandons a version and the one that frees its
@@ -151,6 +176,7 @@ Result<void> RepositoryImpl::resume(SeriesState& memory, const catalog::VersionR
   VARVE_TRY(memory.layout->begin_version(record.number));
   VARVE_TRY_ASSIGN(auto index, load_index(memory, record));
   version::OpenVersionParts parts;
+  VARVE_TRY_ASSIGN(parts.base, load_base(memory, record));
   parts.clock = &clock_;
   parts.files = files_.get();
   parts.staging_directory = staging_directory(record.series, record.number);
@@ -181,7 +207,8 @@ Result<std::shared_ptr<VersionWriter>> RepositoryImpl::writer(SeriesId series) {
       VARVE_TRY_ASSIGN(records, catalog::list_versions(txn, series));
     }
     for (const auto& record : records) {
-      if (record.state == VersionState::kOpen) VARVE_TRY(resume(*memory, record));
+      if (record.state != VersionState::kOpen || record.unfinished) continue;
+      VARVE_TRY(resume(*memory, record));
     }
   }
   if (!memory->open) return no_version();
@@ -216,7 +243,6 @@ Result<std::shared_ptr<VersionReader>> RepositoryImpl::reader(SeriesId series,
 Result<SealOutcome> RepositoryImpl::seal(SeriesId series, VersionNumber number,
                                          std::string_view new_name, SealMode mode) {
   VARVE_TRY(check_writable());
-  if (mode == SealMode::kKeep) return Error(ErrorCode::kUnsupported, "not supported", EOPNOTSUPP);
   VARVE_TRY_ASSIGN(auto* memory, state(series));
   const std::lock_guard lock(memory->mutex);
   VARVE_TRY_ASSIGN(auto record, version_record(series, number));
@@ -224,15 +250,11 @@ Result<SealOutcome> RepositoryImpl::seal(SeriesId series, VersionNumber number,
     return Error(ErrorCode::kReadOnly, record.name + " is sealed already", EROFS);
   }
   VARVE_TRY(resume(*memory, record));
-  return seal_locked(*memory, std::move(record), new_name);
-}
-
-Result<VersionInfo> RepositoryImpl::clone_version(SeriesId, VersionNumber, std::string_view) {
-  return Error(ErrorCode::kUnsupported, "not supported", EOPNOTSUPP);
+  return seal_locked(*memory, std::move(record), new_name, mode);
 }
 
 Result<SealOutcome> RepositoryImpl::seal_locked(SeriesState& memory, catalog::VersionRecord record,
-                                                std::string_view new_name) {
+                                                std::string_view new_name, SealMode mode) {
   std::string name(new_name.empty() ? std::string_view(record.name) : new_name);
   if (new_name.empty() && is_partial_name(name)) {
     name.resize(name.size() - kPartialSuffix.size());
@@ -240,49 +262,80 @@ Result<SealOutcome> RepositoryImpl::seal_locked(SeriesState& memory, catalog::Ve
   if (is_partial_name(name)) {
     return Error(ErrorCode::kNotPermitted, "a sealed version cannot be called .partial", EPERM);
   }
-  if (name != record.name) VARVE_TRY(check_new_name(record.series, name));
+  std::optional<catalog::VersionRecord> next;
+  if (name != record.name) {
+    VARVE_TRY(check_new_name(record.series, name));
+  } else if (mode == SealMode::kKeep) {
+    return Error(ErrorCode::kExists,
+                 record.name + " is the name of the version that goes on; give another one",
+                 EEXIST);
+  }
   VARVE_TRY(memory.open->freeze());
+  if (mode == SealMode::kKeep) {
+    next.emplace();
+    next->series = record.series;
+    next->name = record.name;
+    next->base = record.number;
+  }
   record.name = name;
   SealOutcome outcome;
-  auto committed = commit_seal(memory, record, outcome);
+  auto committed = commit_seal(memory, record, next ? &*next : nullptr, outcome);
   if (!committed) {
     memory.open->thaw();
     return std::move(committed).error();
   }
   end_open_version(memory, record);
+  if (next) {
+    // The commit stands, so failing here is no failure to seal; the next use tries again.
+    const auto resumed = resume(memory, *next);
+    if (!resumed) base::log(base::LogLevel::kWarning, resumed.error().message());
+  }
   return outcome;
 }
 
 // docs/ORDERING.md O3 and O4: objects, chunks and the index snapshot first, then one commit.
 Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRecord& record,
-                                         SealOutcome& outcome) {
-  std::optional<catalog::VersionRecord> parent;
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    VARVE_TRY_ASSIGN(auto records, catalog::list_versions(txn, record.series));
-    for (auto& other : records) {
-      if (other.state == VersionState::kSealed) parent = std::move(other);
-    }
-  }
+                                         catalog::VersionRecord* next, SealOutcome& outcome) {
+  VARVE_TRY_ASSIGN(const auto parent, newest_sealed(record.series));
   catalog::ObjectWriter objects(catalog_, *memory.objects, record.series, record.number);
   version::Sealer sealer(memory.open->overlay(), *memory.objects, objects,
-                         parent ? &parent->root : nullptr, memory.open->inos());
+                         parent ? &parent->root : nullptr, memory.open->base(),
+                         memory.open->inos());
   VARVE_TRY_ASSIGN(auto tree, sealer.seal());
+  if (tree.damaged) {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    const auto all = catalog::version_chunks(txn, record.series, record.base);
+    if (all) tree.chunks = tree.chunks.unite(*all);
+  }
   VARVE_TRY(memory.layout->on_seal(record.number, tree.chunks));
   VARVE_TRY(memory.index->save(*files_, series_directory(record.series), record.series,
                                record.number, tree.chunks));
   record.state = VersionState::kSealed;
+  record.base = VersionNumber{};
   record.sealed_at = clock_.now();
   record.root = std::move(tree.root);
   record.entries = tree.entries;
   record.logical_bytes = tree.logical_bytes;
   VARVE_TRY(measure_version(record));
-  VARVE_TRY_ASSIGN(const auto owner, series_record(record.series));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(auto owner, catalog::find_series(txn, record.series));
+  if (!owner) return Error(ErrorCode::kCorrupt, "the series' record is missing", EIO);
   VARVE_TRY(catalog::put_version_chunks(txn, record.series, record.number, tree.chunks));
+  VARVE_TRY(catalog::put_version_links(txn, record.series, record.number, tree.links));
   VARVE_TRY(catalog::put_version(txn, record));
+  if (next != nullptr) {
+    next->number = static_cast<VersionNumber>(owner->next_number++);
+    next->opened_at = record.sealed_at;
+    next->root.mode = record.root.mode;
+    next->root.uid = record.root.uid;
+    next->root.gid = record.root.gid;
+    next->root.mtime = record.root.mtime;
+    VARVE_TRY(catalog::put_series(txn, *owner));
+    VARVE_TRY(catalog::put_version(txn, *next));
+    outcome.next = version_info(*next, owner->name);
+  }
   VARVE_TRY(txn.commit());
-  outcome.info = version_info(record, owner.name);
+  outcome.info = version_info(record, owner->name);
   outcome.rank_of = std::move(tree.rank_of);
   return {};
 }

@@ -42,7 +42,10 @@ Attributes OpenInode::attributes() const {
   return a;
 }
 
-std::string encode_open_inode(const OpenInode& inode, const format::Recipe& recipe) {
+namespace {
+
+// `recipe` is null where the base's own is referred to.
+std::string encode(const OpenInode& inode, const format::Recipe* recipe) {
   std::string out;
   base::ByteWriter w(out);
   w.u32(inode.mode);
@@ -68,9 +71,24 @@ std::string encode_open_inode(const OpenInode& inode, const format::Recipe& reci
     return out;
   }
   ChunkId id_base;
-  format::encode_recipe(recipe, id_base, out);
+  format::encode_recipe(recipe != nullptr ? *recipe : format::Recipe(), id_base, out);
+  if (recipe != nullptr && inode.base_page == format::NodeId{}) return out;
+  // What only a file of the base has.
+  w.varint(inode.base_page.value);
+  w.varint(recipe == nullptr ? inode.recipe_id.value : 0);
+  if (recipe != nullptr) return out;
+  w.varint(inode.size);
+  w.varint(inode.hole_bytes);
   return out;
 }
+
+}  // namespace
+
+std::string encode_open_inode(const OpenInode& inode, const format::Recipe& recipe) {
+  return encode(inode, &recipe);
+}
+
+std::string encode_open_inode(const OpenInode& inode) { return encode(inode, inode.recipe.get()); }
 
 Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view bytes) {
   base::ByteReader r(bytes);
@@ -97,14 +115,30 @@ Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view b
   inode->subdirectories = get_u32(r);
   inode->staging = r.varint();
   format::Recipe recipe;
+  std::uint64_t base_bytes = 0;
+  std::uint64_t base_holes = 0;
   if (inode->staging != 0) {
     inode->staged = std::make_unique<StagedContent>(StagedContent::decode(r));
   } else {
     ChunkId id_base;
     recipe = format::decode_recipe(r, id_base);
+    if (r.ok() && r.left() != 0) {
+      inode->base_page = format::NodeId{r.varint()};
+      inode->recipe_id = format::NodeId{r.varint()};
+      if (inode->recipe_id != format::NodeId{}) {
+        base_bytes = r.varint();
+        base_holes = r.varint();
+        if (base_holes > base_bytes) r.fail();
+      }
+    }
   }
   if (!r.done()) {
     return Error(ErrorCode::kCorrupt, "an open version's inode record is damaged", EIO);
+  }
+  if (inode->recipe_id != format::NodeId{}) {
+    inode->size = base_bytes;
+    inode->hole_bytes = base_holes;
+    return inode;
   }
   inode->size = inode->staged ? inode->staged->size() : recipe.bytes();
   inode->hole_bytes = recipe.bytes() - recipe.data_bytes();

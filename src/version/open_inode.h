@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "format/dir_node.h"
 #include "format/recipe.h"
 #include "ingest/ingest_pipeline.h"
 #include "io/file_system.h"
@@ -42,7 +43,11 @@ struct OpenInode {
   std::uint32_t subdirectories = 0;
   std::uint64_t size = 0;        ///< Of a regular file.
   std::uint64_t hole_bytes = 0;  ///< Unless staged.
+  /// Null only in a file of the base whose long recipe was not needed yet:
+  /// OpenVersion::load_recipe() brings it from `recipe_id`, which means nothing otherwise.
   std::shared_ptr<const format::Recipe> recipe;
+  format::NodeId recipe_id{};
+  format::NodeId base_page{};             ///< Of a directory of the base: its top page there.
   std::uint64_t staging = 0;              ///< Generation of the staging file; 0 if not staged.
   std::unique_ptr<StagedContent> staged;  ///< Set if and only if staged.
 
@@ -65,6 +70,8 @@ struct OpenInode {
 
 /// The overlay's record of an inode, with the recipe that is durable with it.
 [[nodiscard]] std::string encode_open_inode(const OpenInode& inode, const format::Recipe& recipe);
+/// The same of an inode at rest, whose recipe may still be in the catalog.
+[[nodiscard]] std::string encode_open_inode(const OpenInode& inode);
 /// kCorrupt on malformed bytes.
 [[nodiscard]] Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view bytes);
 

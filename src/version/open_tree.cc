@@ -25,14 +25,29 @@ Result<void> OpenTree::load() {
   return {};
 }
 
+Ino OpenTree::remember(const catalog::TreeEntry& found) {
+  remembered_ino_ = base_->ino_of(found.rank);
+  remembered_ = found;
+  return remembered_ino_;
+}
+
 Result<OpenInode*> OpenTree::get(Ino ino) {
   if (const auto it = inodes_.find(ino); it != inodes_.end()) return it->second.get();
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
-  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kInodes, meta::ino_key(ino)));
-  if (!value || dirty_.contains(ino) || removing_.contains(ino)) {
-    return Error(ErrorCode::kStale, "the file was removed", ESTALE);
+  const Error removed(ErrorCode::kStale, "the file was removed", ESTALE);
+  if (dirty_.contains(ino) || removing_.contains(ino)) return removed;
+  std::unique_ptr<OpenInode> inode;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
+    VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kInodes, meta::ino_key(ino)));
+    if (value && value->empty()) return removed;
+    if (value) {
+      VARVE_TRY_ASSIGN(inode, decode_open_inode(ino, *value));
+    }
   }
-  VARVE_TRY_ASSIGN(auto inode, decode_open_inode(ino, *value));
+  if (!inode) {
+    if (base_ == nullptr || !base_->has(ino)) return removed;
+    VARVE_TRY_ASSIGN(inode, ino == remembered_ino_ ? base_->make(remembered_) : base_->load(ino));
+  }
   auto* raw = inode.get();
   inodes_[ino] = std::move(inode);
   return raw;
@@ -43,46 +58,103 @@ Result<std::optional<Ino>> OpenTree::find(Ino directory, std::string_view name) 
   if (const auto it = names_.find(key); it != names_.end()) {
     return it->second.ino == 0 ? std::optional<Ino>() : std::optional(it->second.ino);
   }
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
-  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kDirents, key));
-  if (!value) return std::optional<Ino>();
-  return std::optional(ino_of(*value));
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
+    VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kDirents, key));
+    if (value) {
+      const Ino ino = ino_of(*value);
+      return ino == 0 ? std::optional<Ino>() : std::optional(ino);
+    }
+  }
+  if (!in_base(directory)) return std::optional<Ino>();
+  return find_in_base(directory, name);
 }
+
+Result<std::optional<Ino>> OpenTree::find_in_base(Ino directory, std::string_view name) {
+  VARVE_TRY_ASSIGN(const auto* inode, get(directory));
+  if (inode->base_page == format::NodeId{}) return std::optional<Ino>();
+  VARVE_TRY_ASSIGN(const auto found, base_->find(directory, inode->base_page, name));
+  if (!found) return std::optional<Ino>();
+  return std::optional(remember(*found));
+}
+
+// The names of one directory that were given or taken since the version was opened: those in
+// memory before those in the overlay.
+class OpenTree::Names {
+ public:
+  [[nodiscard]] static Result<Names> open(const OpenTree& tree, const meta::Txn& txn, Ino directory,
+                                          std::string_view after) {
+    VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::overlay::kDirents));
+    Names names(tree, std::move(cursor), directory);
+    const auto from = meta::dirent_key(directory, after);
+    VARVE_TRY_ASSIGN(names.stored_, names.cursor_.seek(from));
+    names.changed_ = tree.names_.lower_bound(from);
+    return names;
+  }
+
+  [[nodiscard]] Result<std::optional<Found>> next() {
+    const auto ours = [&](std::string_view key) { return key.starts_with(prefix_); };
+    const bool have_stored = stored_ && ours(stored_->key);
+    const bool have_changed = changed_ != tree_.names_.end() && ours(changed_->first);
+    if (!have_stored && !have_changed) return std::optional<Found>();
+    Found found;
+    if (have_changed && (!have_stored || changed_->first <= stored_->key)) {
+      found = {changed_->first.substr(kParentBytes), changed_->second.ino};
+      if (have_stored && stored_->key == changed_->first) {
+        VARVE_TRY_ASSIGN(stored_, cursor_.next());
+      }
+      ++changed_;
+    } else {
+      found = {std::string(stored_->key.substr(kParentBytes)), ino_of(stored_->value)};
+      VARVE_TRY_ASSIGN(stored_, cursor_.next());
+    }
+    return std::optional(std::move(found));
+  }
+
+ private:
+  Names(const OpenTree& tree, meta::Cursor cursor, Ino directory)
+      : tree_(tree), cursor_(std::move(cursor)), prefix_(meta::ino_key(directory)) {}
+  const OpenTree& tree_;
+  meta::Cursor cursor_;
+  std::string prefix_;
+  std::optional<meta::KeyValue> stored_;
+  // Visiting may add to the changes, which does not move a std::map's iterators.
+  decltype(OpenTree::names_)::const_iterator changed_;
+};
 
 Result<void> OpenTree::list(
     Ino directory, std::string_view after,
     const std::function<Result<bool>(std::string_view name, Ino ino)>& visit) {
-  const auto prefix = meta::ino_key(directory);
-  const auto from = meta::dirent_key(directory, after);
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
-  VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::overlay::kDirents));
-  VARVE_TRY_ASSIGN(auto stored, cursor.seek(from));
-  // Visiting may add to the changes, which does not move a std::map's iterators.
-  auto changed = names_.lower_bound(from);
-  const auto ours = [&](std::string_view key) { return key.starts_with(prefix); };
-  while (true) {
-    const bool have_stored = stored && ours(stored->key);
-    const bool have_changed = changed != names_.end() && ours(changed->first);
-    if (!have_stored && !have_changed) return {};
-    std::string key;
-    Ino ino = 0;
-    if (have_changed && (!have_stored || changed->first <= stored->key)) {
-      key = changed->first;
-      ino = changed->second.ino;
-      if (have_stored && stored->key == key) {
-        VARVE_TRY_ASSIGN(stored, cursor.next());
-      }
-      ++changed;
-    } else {
-      key = stored->key;
-      ino = ino_of(stored->value);
-      VARVE_TRY_ASSIGN(stored, cursor.next());
+  std::optional<catalog::DirCursor> sealed;
+  std::optional<catalog::TreeEntry> kept;
+  if (in_base(directory)) {
+    VARVE_TRY_ASSIGN(const auto* inode, get(directory));
+    if (inode->base_page != format::NodeId{}) {
+      sealed.emplace(base_->names(directory, inode->base_page));
+      VARVE_TRY(sealed->seek(after));
+      VARVE_TRY_ASSIGN(kept, sealed->next());
     }
-    const auto name = std::string_view(key).substr(kParentBytes);
-    if (ino == 0 || name.empty() || (!after.empty() && name <= after)) continue;
-    VARVE_TRY_ASSIGN(const bool more, visit(name, ino));
+  }
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
+  VARVE_TRY_ASSIGN(auto names, Names::open(*this, txn, directory, after));
+  VARVE_TRY_ASSIGN(auto own, names.next());
+  while (own || kept) {
+    Found found;
+    if (kept && (!own || kept->entry->name < own->name)) {
+      found = {kept->entry->name, remember(*kept)};
+      VARVE_TRY_ASSIGN(kept, sealed->next());
+    } else {
+      if (kept && kept->entry->name == own->name) {
+        VARVE_TRY_ASSIGN(kept, sealed->next());
+      }
+      found = std::move(*own);
+      VARVE_TRY_ASSIGN(own, names.next());
+    }
+    if (found.ino == 0 || found.name.empty() || (!after.empty() && found.name <= after)) continue;
+    VARVE_TRY_ASSIGN(const bool more, visit(found.name, found.ino));
     if (!more) return {};
   }
+  return {};
 }
 
 OpenInode* OpenTree::add(std::unique_ptr<OpenInode> inode) {
@@ -157,19 +229,31 @@ Result<OpenTree::Changes> OpenTree::take_changes(
   return changes;
 }
 
-Result<void> OpenTree::commit(const Changes& changes) const {
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(overlay_));
+// A name that the base has is not gone by being absent here: a record with inode number 0
+// takes it away. Where the base cannot be read, such a record is the safe choice.
+Result<void> OpenTree::commit_names(meta::WriteTxn& txn, const Changes& changes) const {
   for (const auto& name : changes.names) {
-    if (name.ino == 0) {
-      VARVE_TRY(txn.erase(meta::overlay::kDirents, name.key));
-    } else {
+    bool stored = name.ino != 0;
+    if (const Ino directory = base::load_be64(name.key); !stored && in_base(directory)) {
+      const auto had = base_->had_name(directory, std::string_view(name.key).substr(kParentBytes));
+      stored = !had || *had;
+    }
+    if (stored) {
       VARVE_TRY(txn.put(meta::overlay::kDirents, name.key, base::be64(name.ino)));
+    } else {
+      VARVE_TRY(txn.erase(meta::overlay::kDirents, name.key));
     }
   }
+  return {};
+}
+
+Result<void> OpenTree::commit(const Changes& changes) const {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(overlay_));
+  VARVE_TRY(commit_names(txn, changes));
   for (const auto& record : changes.records) {
     const auto key = meta::ino_key(record.ino);
-    if (record.bytes) {
-      VARVE_TRY(txn.put(meta::overlay::kInodes, key, *record.bytes));
+    if (record.bytes || in_base(record.ino)) {
+      VARVE_TRY(txn.put(meta::overlay::kInodes, key, record.bytes.value_or("")));
     } else {
       VARVE_TRY(txn.erase(meta::overlay::kInodes, key));
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The names and inodes of an open version: an LMDB environment (the overlay), with what
-// changed since the last checkpoint in memory before it.
+// changed since the last checkpoint in memory before it, and behind it the sealed tree that the
+// version started as, if it is a clone.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 
 #include "meta/lmdb.h"
 #include "varve/result.h"
+#include "version/clone_base.h"
 #include "version/open_inode.h"
 
 namespace varve::version {
@@ -30,7 +32,9 @@ class OpenTree {
   static constexpr std::size_t kInodesCached = 32768;
   static constexpr std::size_t kChangedMax = 65536;
 
-  explicit OpenTree(const meta::Env& overlay) : overlay_(overlay) {}
+  /// `base` may be null. Both must outlive the tree.
+  explicit OpenTree(const meta::Env& overlay, const CloneBase* base = nullptr)
+      : overlay_(overlay), base_(base), next_ino_(base != nullptr ? base->end() : kRootIno + 1) {}
   /// Reads the counters. Call once before anything else.
   [[nodiscard]] Result<void> load();
 
@@ -93,14 +97,29 @@ class OpenTree {
     Ino ino = 0;
     std::uint64_t sequence = 0;
   };
+  struct Found {
+    std::string name;
+    Ino ino = 0;  // 0: removed.
+  };
+  class Names;
+
+  [[nodiscard]] bool in_base(Ino ino) const { return base_ != nullptr && ino < base_->end(); }
+  /// The inode of a name of the base, which get() is often asked for next.
+  Ino remember(const catalog::TreeEntry& found);
+  [[nodiscard]] Result<std::optional<Ino>> find_in_base(Ino directory, std::string_view name);
+  [[nodiscard]] Result<void> commit_names(meta::WriteTxn& txn, const Changes& changes) const;
+
   const meta::Env& overlay_;
+  const CloneBase* const base_;
   std::unordered_map<Ino, std::unique_ptr<OpenInode>> inodes_;
   std::unordered_map<Ino, bool> dirty_;  // True: the record is to be removed.
   std::unordered_set<Ino> removing_;     // Being removed by the checkpoint under way.
   std::map<std::string, NameChange, std::less<>> names_;
   std::uint64_t sequence_ = 0;
   std::size_t evict_at_ = kInodesCached;
-  Ino next_ino_ = kRootIno + 1;
+  Ino next_ino_;
+  Ino remembered_ino_ = 0;
+  catalog::TreeEntry remembered_;
 };
 
 }  // namespace varve::version

@@ -25,7 +25,7 @@ OpenVersion::OpenVersion(const OpenVersionParts& parts, VersionInfo info, meta::
               (std::uint64_t{1} << 63) | (static_cast<std::uint64_t>(info.series) << 32) |
                   static_cast<std::uint64_t>(info.number)),
       info_(std::move(info)),
-      tree_(overlay_) {}
+      tree_(overlay_, parts_.base.get()) {}
 
 Result<std::shared_ptr<OpenVersion>> OpenVersion::open(const OpenVersionParts& parts,
                                                        const VersionInfo& info,

@@ -19,6 +19,7 @@
 #include "layout/layout.h"
 #include "restore/read_service.h"
 #include "varve/version_writer.h"
+#include "version/clone_base.h"
 #include "version/content_reader.h"
 #include "version/open_tree.h"
 
@@ -36,6 +37,7 @@ struct OpenVersionParts {
   restore::ReadService* read_service = nullptr;
   base::ThreadPool* fingerprint_pool = nullptr;
   std::uint32_t checkpoint_interval_ms = 4000;
+  std::shared_ptr<const CloneBase> base;  ///< Null unless the version starts as a clone.
 };
 
 /// Thread-safe. Lock order: ingest_mutex_ or checkpoint_mutex_, then mutex_, then the
@@ -45,8 +47,8 @@ struct OpenVersionParts {
 /// catalog's locations, then the overlay (docs/ORDERING.md O1, O2).
 class OpenVersion final : public VersionWriter, public std::enable_shared_from_this<OpenVersion> {
  public:
-  /// Opens the overlay (made if it is missing, with `root` as its root directory) and goes
-  /// on where the last checkpoint was.
+  /// Opens the overlay (made if it is missing, with `root` as its root directory unless the
+  /// version has a base) and goes on where the last checkpoint was.
   [[nodiscard]] static Result<std::shared_ptr<OpenVersion>> open(const OpenVersionParts& parts,
                                                                  const VersionInfo& info,
                                                                  const NewFile& root);
@@ -89,6 +91,8 @@ class OpenVersion final : public VersionWriter, public std::enable_shared_from_t
   /// Ends background work; the version must not be used afterwards.
   void stop();
   [[nodiscard]] const meta::Env& overlay() const { return overlay_; }
+  /// Null unless the version started as a clone.
+  [[nodiscard]] const CloneBase* base() const { return parts_.base.get(); }
   [[nodiscard]] Ino inos();
   [[nodiscard]] Result<bool> is_empty();
 
@@ -113,6 +117,7 @@ class OpenVersion final : public VersionWriter, public std::enable_shared_from_t
   // Contents; mutex_ is held. open_version_contents.cc.
   /// The inode, once nothing cuts its content: waits for that.
   [[nodiscard]] Result<OpenInode*> content_inode(std::unique_lock<std::mutex>& lock, Ino ino);
+  /// Must come before `inode.recipe` is used: a file of the base may not have it in memory.
   [[nodiscard]] Result<void> load_recipe(OpenInode& inode);
   [[nodiscard]] Result<void> write(OpenInode& inode, std::uint64_t offset,
                                    std::span<const std::byte> data);

@@ -23,7 +23,7 @@ Result<OpenTree::Changes::Record> OpenVersion::encode(OpenInode& inode, Extent e
     record.bytes = encode_open_inode(inode, content.recipe);
     record.tail = std::move(content.tail);
   } else {
-    record.bytes = encode_open_inode(inode, *inode.recipe);
+    record.bytes = encode_open_inode(inode);
   }
   if (inode.staging != 0) staged_unsynced_.push_back(inode.ino);
   return record;

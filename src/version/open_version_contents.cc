@@ -28,7 +28,8 @@ Result<OpenInode*> OpenVersion::content_inode(std::unique_lock<std::mutex>& lock
 
 Result<void> OpenVersion::load_recipe(OpenInode& inode) {
   if (inode.recipe) return {};
-  return Error(ErrorCode::kCorrupt, "a file without its recipe", EIO);
+  if (!parts_.base) return Error(ErrorCode::kCorrupt, "a file without its recipe", EIO);
+  return parts_.base->load_recipe(inode);
 }
 
 Result<void> OpenVersion::start_stream(OpenInode& inode) {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "version/sealer.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <string>
 
 #include "base/coding.h"
+#include "base/log.h"
 #include "format/container.h"
 #include "meta/schema.h"
 #include "varve/repository.h"
@@ -41,25 +45,82 @@ struct Sealer::Level {
   std::vector<std::pair<std::string, Ino>> names;
   std::size_t next_name = 0;
   bool more = true;
+  // What the directory held in the base.
+  std::optional<catalog::DirCursor> base_names;
+  std::optional<catalog::TreeEntry> base_name;
 
   explicit Level(catalog::ObjectWriter& objects) : builder(objects, previous) {}
 };
 
 Sealer::Sealer(const meta::Env& overlay, catalog::ObjectReader& stored,
-               catalog::ObjectWriter& objects, const format::DirEntry* parent, Ino inos)
+               catalog::ObjectWriter& objects, const format::DirEntry* parent,
+               const CloneBase* base, Ino inos)
     : overlay_(overlay),
       stored_(stored),
       objects_(objects),
       parent_(parent),
+      base_(base),
       rank_of_(inos, SealOutcome::kNoRank) {}
 
 Sealer::~Sealer() = default;
 
-Result<std::unique_ptr<OpenInode>> Sealer::load(Ino ino) {
+Result<void> Sealer::check_at_rest() const {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
-  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kInodes, meta::ino_key(ino)));
-  if (!value) return damaged("a name without its inode");
-  return decode_open_inode(ino, *value);
+  VARVE_TRY_ASSIGN(auto tails, meta::Cursor::open(txn, meta::overlay::kTails));
+  VARVE_TRY_ASSIGN(const auto tail, tails.seek(""));
+  if (tail) return damaged("a file's last bytes are not cut into chunks");
+  return {};
+}
+
+Result<void> Sealer::find_changes() {
+  if (base_ == nullptr) return {};
+  base_groups_ = base_->links().groups();
+  const auto end = meta::ino_key(base_->end());
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
+    VARVE_TRY_ASSIGN(auto inodes, meta::Cursor::open(txn, meta::overlay::kInodes));
+    VARVE_TRY_ASSIGN(auto inode, inodes.seek(""));
+    while (inode && inode->key < end) {
+      changed_.push_back(
+          static_cast<std::uint32_t>(CloneBase::rank_of(base::load_be64(inode->key))));
+      VARVE_TRY_ASSIGN(inode, inodes.next());
+    }
+    // A file that changed has changed under each of its names.
+    const std::size_t inodes_changed = changed_.size();
+    for (const auto& name : base_->links().names()) {
+      if (name.rank != name.first &&
+          std::binary_search(changed_.begin(),
+                             changed_.begin() + static_cast<std::ptrdiff_t>(inodes_changed),
+                             name.first)) {
+        changed_.push_back(name.rank);
+      }
+    }
+    VARVE_TRY_ASSIGN(auto names, meta::Cursor::open(txn, meta::overlay::kDirents));
+    VARVE_TRY_ASSIGN(auto name, names.seek(""));
+    while (name && name->key < end) {
+      const Ino directory = base::load_be64(name->key);
+      changed_.push_back(static_cast<std::uint32_t>(CloneBase::rank_of(directory)));
+      VARVE_TRY_ASSIGN(name, names.seek(meta::ino_key(directory + 1)));
+    }
+  }
+  std::sort(changed_.begin(), changed_.end());
+  return {};
+}
+
+bool Sealer::unchanged(Rank first, std::uint64_t count) const {
+  const auto it = std::lower_bound(changed_.begin(), changed_.end(), first);
+  return it == changed_.end() || *it >= first + count;
+}
+
+Result<std::unique_ptr<OpenInode>> Sealer::load(Ino ino) {
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
+    VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kInodes, meta::ino_key(ino)));
+    if (value && value->empty()) return damaged("a name of a removed file");
+    if (value) return decode_open_inode(ino, *value);
+  }
+  if (base_ == nullptr || !base_->has(ino)) return damaged("a name without its inode");
+  return base_->load(ino);
 }
 
 format::NodeId Sealer::previous_of(std::string_view name) {
@@ -81,14 +142,48 @@ Result<void> Sealer::enter(Ino ino, std::string_view name, std::uint64_t path_ha
   VARVE_TRY_ASSIGN(level->inode, load(ino));
   level->name = name;
   level->path_hash = path_hash;
-  level->previous_page = previous_of(name);
+  const auto base_page = level->inode->base_page;
+  level->previous_page = base_page != format::NodeId{} ? base_page : previous_of(name);
   if (level->previous_page != format::NodeId{}) {
     // Damage in the parent version must not keep this one from being sealed: it then
     // shares nothing here.
     auto previous = catalog::PreviousObjects::collect(stored_, level->previous_page);
     if (previous) level->previous = std::move(*previous);
   }
+  if (base_page != format::NodeId{}) {
+    if (base_ == nullptr) return damaged("a directory of no base");
+    level->base_names.emplace(base_->names(ino, base_page));
+    VARVE_TRY(level->base_names->seek(""));
+    VARVE_TRY_ASSIGN(level->base_name, level->base_names->next());
+  }
   path_.push_back(std::move(level));
+  return {};
+}
+
+Result<std::uint32_t> Sealer::take_ranks(std::uint64_t count) {
+  if (count > SealOutcome::kNoRank - next_rank_) {
+    return Error(ErrorCode::kTooLarge, "a version has at most 4,294,967,294 entries", EFBIG);
+  }
+  const std::uint32_t first = next_rank_;
+  next_rank_ += static_cast<std::uint32_t>(count);
+  return first;
+}
+
+bool Sealer::set_rank(Ino ino, std::uint32_t rank) {
+  if (rank_of_[ino] != SealOutcome::kNoRank) return false;
+  rank_of_[ino] = rank;
+  return true;
+}
+
+Result<void> Sealer::count_file(const format::DirEntry& entry) {
+  if ((entry.mode & S_IFMT) != S_IFREG) return {};
+  logical_bytes_ += entry.data_bytes;
+  if (entry.recipe) {
+    count_chunks(*entry.recipe);
+    return {};
+  }
+  VARVE_TRY_ASSIGN(const auto recipe, stored_.recipe(entry.recipe_id));
+  count_chunks(*recipe);
   return {};
 }
 
@@ -108,10 +203,18 @@ void Sealer::count_chunks(const format::Recipe& recipe) {
 }
 
 std::uint64_t Sealer::link_group(Ino ino, std::uint64_t path_hash) {
+  if (base_ != nullptr && ino < base_->end()) {
+    const auto group = base_->links().group_of(CloneBase::rank_of(ino));
+    if (group != 0) return group;
+  }
   const auto known = group_of_.find(ino);
   if (known != group_of_.end()) return known->second;
   std::uint64_t group = path_hash & kLinkGroupMask;
-  while (group == 0 || !groups_.insert(group).second) group = (group + 1) & kLinkGroupMask;
+  const auto taken = [&] {
+    return group == 0 || std::binary_search(base_groups_.begin(), base_groups_.end(), group) ||
+           !groups_.insert(group).second;
+  };
+  while (taken()) group = (group + 1) & kLinkGroupMask;
   group_of_[ino] = group;
   return group;
 }
@@ -127,20 +230,17 @@ Result<format::DirEntry> Sealer::entry_of(const OpenInode& inode, std::string_vi
   entry.mtime = inode.mtime;
   entry.xattrs = inode.xattrs;
   entry.symlink_target = inode.symlink_target;
-  const bool first_name = !group_of_.contains(inode.ino);
   if (!inode.is_directory() && inode.nlink > 1) {
     entry.nlink = inode.nlink;
     entry.link_group = link_group(inode.ino, path_hash);
   }
   if (!inode.is_regular()) return entry;
   if (inode.staging != 0) return damaged("a file is still staged");
-  entry.size = inode.recipe->bytes();
-  entry.data_bytes = inode.recipe->data_bytes();
-  if (first_name) {
-    logical_bytes_ += entry.data_bytes;
-    count_chunks(*inode.recipe);
-  }
-  if (inode.recipe->runs.size() <= format::kInlineRecipeRunsMax) {
+  entry.size = inode.size;
+  entry.data_bytes = inode.size - inode.hole_bytes;
+  if (!inode.recipe) {
+    entry.recipe_id = inode.recipe_id;  // The base's own.
+  } else if (inode.recipe->runs.size() <= format::kInlineRecipeRunsMax) {
     entry.recipe = *inode.recipe;
   } else {
     VARVE_TRY_ASSIGN(entry.recipe_id, objects_.put_recipe(*inode.recipe, path_.back()->previous));
@@ -148,44 +248,114 @@ Result<format::DirEntry> Sealer::entry_of(const OpenInode& inode, std::string_vi
   return entry;
 }
 
+Result<void> Sealer::read_names(Level& level) const {
+  if (level.next_name != level.names.size() || !level.more) return {};
+  const auto prefix = meta::ino_key(level.inode->ino);
+  const std::string after = level.names.empty() ? "" : level.names.back().first;
+  level.names.clear();
+  level.next_name = 0;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
+  VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::overlay::kDirents));
+  VARVE_TRY_ASSIGN(auto at, cursor.seek(prefix + after));
+  if (at && !after.empty() && at->key == prefix + after) {
+    VARVE_TRY_ASSIGN(at, cursor.next());
+  }
+  while (at && at->key.starts_with(prefix) && level.names.size() < kNamesRead) {
+    if (at->value.size() != sizeof(Ino)) return damaged("a bad name record");
+    level.names.emplace_back(at->key.substr(prefix.size()), base::load_be64(at->value));
+    VARVE_TRY_ASSIGN(at, cursor.next());
+  }
+  level.more = level.names.size() == kNamesRead;
+  return {};
+}
+
 Result<bool> Sealer::step() {
   Level& level = *path_.back();
-  if (level.next_name == level.names.size()) {
-    if (!level.more) return false;
-    const auto prefix = meta::ino_key(level.inode->ino);
-    const std::string after = level.names.empty() ? "" : level.names.back().first;
-    level.names.clear();
-    level.next_name = 0;
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
-    VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::overlay::kDirents));
-    VARVE_TRY_ASSIGN(auto at, cursor.seek(prefix + after));
-    if (at && !after.empty() && at->key == prefix + after) {
-      VARVE_TRY_ASSIGN(at, cursor.next());
+  VARVE_TRY(read_names(level));
+  const bool have_own = level.next_name != level.names.size();
+  if (!have_own && !level.base_name) return false;
+  if (level.base_name &&
+      (!have_own || level.base_name->entry->name < level.names[level.next_name].first)) {
+    const auto found = std::move(*level.base_name);
+    VARVE_TRY_ASSIGN(level.base_name, level.base_names->next());
+    if (unchanged(found.rank, 1 + found.entry->subtree_entries)) {
+      VARVE_TRY(take(found));
+    } else {
+      VARVE_TRY(add(base_->ino_of(found.rank), found.entry->name));
     }
-    while (at && at->key.starts_with(prefix) && level.names.size() < kNamesRead) {
-      if (at->value.size() != sizeof(Ino)) return damaged("a bad name record");
-      level.names.emplace_back(at->key.substr(prefix.size()), base::load_be64(at->value));
-      VARVE_TRY_ASSIGN(at, cursor.next());
-    }
-    level.more = level.names.size() == kNamesRead;
-    if (level.names.empty()) return false;
-  }
-  const auto& [name, ino] = level.names[level.next_name++];
-  if (ino >= rank_of_.size()) return damaged("an inode number out of range");
-  if (next_rank_ == SealOutcome::kNoRank) {
-    return Error(ErrorCode::kTooLarge, "a version has at most 4,294,967,294 entries", EFBIG);
-  }
-  const std::uint32_t rank = next_rank_++;
-  if (rank_of_[ino] == SealOutcome::kNoRank) rank_of_[ino] = rank;
-  const std::uint64_t path_hash = hash_below(level.path_hash, name);
-  VARVE_TRY_ASSIGN(const auto inode, load(ino));
-  if (inode->is_directory()) {
-    VARVE_TRY(enter(ino, name, path_hash));
     return true;
   }
-  VARVE_TRY_ASSIGN(auto entry, entry_of(*inode, name, path_hash));
-  VARVE_TRY(level.builder.add(std::move(entry)));
+  const auto& [name, ino] = level.names[level.next_name++];
+  if (level.base_name && level.base_name->entry->name == name) {
+    VARVE_TRY_ASSIGN(level.base_name, level.base_names->next());
+  }
+  if (ino != 0) VARVE_TRY(add(ino, name));
   return true;
+}
+
+Result<void> Sealer::add(Ino ino, std::string_view name) {
+  if (ino >= rank_of_.size()) return damaged("an inode number out of range");
+  VARVE_TRY_ASSIGN(const auto rank, take_ranks(1));
+  const bool first_name = set_rank(ino, rank);
+  const std::uint64_t path_hash = hash_below(path_.back()->path_hash, name);
+  VARVE_TRY_ASSIGN(const auto inode, load(ino));
+  if (inode->is_directory()) return enter(ino, name, path_hash);
+  VARVE_TRY_ASSIGN(auto entry, entry_of(*inode, name, path_hash));
+  if (entry.link_group != 0) links_.push_back({rank, entry.link_group});
+  if (first_name && inode->is_regular()) {
+    if (inode->recipe) {
+      logical_bytes_ += entry.data_bytes;
+      count_chunks(*inode->recipe);
+    } else if (auto counted = count_file(entry); !counted) {
+      damaged_ = true;
+      base::log(base::LogLevel::kError, "sealing: " + counted.error().message());
+    }
+  }
+  return path_.back()->builder.add(std::move(entry));
+}
+
+// Damage below does not keep the version from being sealed: it has what the base has.
+Result<void> Sealer::take(const catalog::TreeEntry& found) {
+  const std::uint64_t count = 1 + found.entry->subtree_entries;
+  VARVE_TRY_ASSIGN(const auto rank, take_ranks(count));
+  std::uint64_t done = 0;
+  if (auto counted = count_below(found, rank, done); !counted) {
+    damaged_ = true;
+    base::log(base::LogLevel::kError,
+              "sealing: the version shares what is damaged in the one before: " +
+                  counted.error().message());
+  }
+  for (; done < count; ++done) {
+    set_rank(base_->ino_of(found.rank + done), rank + static_cast<std::uint32_t>(done));
+  }
+  for (const auto& name : base_->links().names_in(found.rank, count)) {
+    links_.push_back({static_cast<std::uint32_t>(rank + (name.rank - found.rank)),
+                      base_->links().group_of(name.first)});
+  }
+  return path_.back()->builder.add(*found.entry);
+}
+
+Result<void> Sealer::count_below(const catalog::TreeEntry& found, std::uint32_t rank,
+                                 std::uint64_t& done) {
+  const std::uint64_t count = 1 + found.entry->subtree_entries;
+  const auto count_one = [&](const format::DirEntry& entry) -> Result<void> {
+    const bool first_name =
+        set_rank(base_->ino_of(found.rank + done), rank + static_cast<std::uint32_t>(done));
+    ++done;
+    return first_name ? count_file(entry) : Result<void>();
+  };
+  if ((found.entry->mode & S_IFMT) != S_IFDIR) return count_one(*found.entry);
+  Result<void> outcome;
+  catalog::TreeWalker walker(stored_, *found.entry);
+  while (true) {
+    VARVE_TRY_ASSIGN(const auto at, walker.next());
+    if (!at && done == count) return outcome;
+    if (!at || done == count) {
+      return Error(ErrorCode::kCorrupt, "a directory has another number of entries than it says");
+    }
+    auto counted = count_one(*at->entry);
+    if (!counted) outcome = std::move(counted);  // The files after it are counted all the same.
+  }
 }
 
 Result<void> Sealer::leave(SealedTree& tree) {
@@ -204,12 +374,8 @@ Result<void> Sealer::leave(SealedTree& tree) {
 }
 
 Result<SealedTree> Sealer::seal() {
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
-    VARVE_TRY_ASSIGN(auto tails, meta::Cursor::open(txn, meta::overlay::kTails));
-    VARVE_TRY_ASSIGN(const auto tail, tails.seek(""));
-    if (tail) return damaged("a file's last bytes are not cut into chunks");
-  }
+  VARVE_TRY(check_at_rest());
+  VARVE_TRY(find_changes());
   SealedTree tree;
   rank_of_[kRootIno] = next_rank_++;
   VARVE_TRY(enter(kRootIno, "", 0));
@@ -219,6 +385,8 @@ Result<SealedTree> Sealer::seal() {
   }
   VARVE_TRY(objects_.flush());
   tree.chunks = base::IdRuns::from(std::move(runs_));
+  tree.damaged = damaged_;
+  tree.links = catalog::LinkTable::from(std::move(links_));
   tree.entries = next_rank_ - 1;
   tree.logical_bytes = logical_bytes_;
   tree.rank_of = std::move(rank_of_);

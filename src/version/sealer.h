@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns the overlay of a frozen version into an immutable tree.
+// Turns the overlay of a frozen version, and the base below it, into an immutable tree.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,12 @@
 
 #include "base/id_runs.h"
 #include "catalog/dir_tree.h"
+#include "catalog/link_table.h"
 #include "catalog/object_store.h"
 #include "catalog/series_catalog.h"
 #include "meta/lmdb.h"
 #include "varve/result.h"
+#include "version/clone_base.h"
 #include "version/open_inode.h"
 
 namespace varve::version {
@@ -22,20 +24,28 @@ namespace varve::version {
 /// What sealing found out; the caller commits it.
 struct SealedTree {
   format::DirEntry root;  ///< With its top page.
-  base::IdRuns chunks;    ///< All that the version refers to.
+  base::IdRuns chunks;    ///< All that the version refers to, as far as it can be read:
+  bool damaged = false;   ///< of the base, a part could not be; it may refer to all of its chunks.
+  catalog::LinkTable links;
   std::uint64_t entries = 0;
   std::uint64_t logical_bytes = 0;
   std::vector<std::uint32_t> rank_of;  ///< By ino; SealOutcome::kNoRank where there is none.
 };
 
 /// One use. Walks the tree once, depth first; its memory is the path to the present entry,
-/// the set of chunk runs and 4 bytes an inode.
+/// the set of chunk runs, 4 bytes an inode (and as many for each changed one of the base), and
+/// 16 bytes a name of a hard-linked file.
+///
+/// A directory of the base below which nothing changed is taken as it is. The base's ranks tell
+/// what that is: all below a directory have the ranks after its own, so it is unchanged if no
+/// changed file's rank lies in that range.
 class Sealer {
  public:
   /// `parent`: the root of the version before, whose unchanged pages are shared; or null.
-  /// `inos`: one more than the highest inode number.
+  /// `base`: what the version started as; or null. `inos`: one more than the highest inode
+  /// number.
   Sealer(const meta::Env& overlay, catalog::ObjectReader& stored, catalog::ObjectWriter& objects,
-         const format::DirEntry* parent, Ino inos);
+         const format::DirEntry* parent, const CloneBase* base, Ino inos);
   ~Sealer();
 
   /// Stores every page and long recipe that is new. A crash before the version's commit
@@ -44,15 +54,30 @@ class Sealer {
 
  private:
   struct Level;
+  [[nodiscard]] Result<void> check_at_rest() const;
+  /// Finds the ranks of the base whose entry or directory differs in the overlay.
+  [[nodiscard]] Result<void> find_changes();
+  [[nodiscard]] bool unchanged(Rank first, std::uint64_t count) const;
   [[nodiscard]] Result<std::unique_ptr<OpenInode>> load(Ino ino);
   [[nodiscard]] Result<void> enter(Ino ino, std::string_view name, std::uint64_t path_hash);
   /// The directory that the parent version has in this place; 0 if none.
   [[nodiscard]] format::NodeId previous_of(std::string_view name);
+  /// Reads the next names of the overlay, if those read are used up.
+  [[nodiscard]] Result<void> read_names(Level& level) const;
   /// Steps to the next name of the innermost directory; false at its end.
   [[nodiscard]] Result<bool> step();
+  [[nodiscard]] Result<void> add(Ino ino, std::string_view name);
+  /// Takes an unchanged entry of the base, with all that is below it.
+  [[nodiscard]] Result<void> take(const catalog::TreeEntry& found);
+  [[nodiscard]] Result<void> count_below(const catalog::TreeEntry& found, std::uint32_t rank,
+                                         std::uint64_t& done);
   [[nodiscard]] Result<void> leave(SealedTree& tree);
   [[nodiscard]] Result<format::DirEntry> entry_of(const OpenInode& inode, std::string_view name,
                                                   std::uint64_t path_hash);
+  [[nodiscard]] Result<std::uint32_t> take_ranks(std::uint64_t count);
+  /// True for the first name of the inode.
+  bool set_rank(Ino ino, std::uint32_t rank);
+  [[nodiscard]] Result<void> count_file(const format::DirEntry& entry);
   void count_chunks(const format::Recipe& recipe);
   std::uint64_t link_group(Ino ino, std::uint64_t path_hash);
 
@@ -60,6 +85,11 @@ class Sealer {
   catalog::ObjectReader& stored_;
   catalog::ObjectWriter& objects_;
   const format::DirEntry* const parent_;
+  const CloneBase* const base_;
+  std::vector<std::uint32_t> changed_;      // Ranks of the base, ascending.
+  std::vector<std::uint64_t> base_groups_;  // Ascending.
+  std::vector<catalog::LinkTable::Entry> links_;
+  bool damaged_ = false;
   std::vector<std::unique_ptr<Level>> path_;
   std::vector<std::uint32_t> rank_of_;
   std::vector<base::IdRun> runs_;

@@ -9,7 +9,7 @@ namespace {
 TEST(ControlProtocol, SealRequestRoundTripsWithAnyBytesInNames) {
   Request request;
   request.operation = Operation::kSeal;
-  request.seal = {.version = "a\xff\"\n/b", .new_name = "new", .wait = true};
+  request.seal = {.version = "a\xff\"\n/b", .new_name = "new", .wait = true, .keep = true};
   const std::string line = encode(request);
   EXPECT_EQ(line.find('\n'), std::string::npos);
   const auto decoded = decode_request(line);
@@ -18,6 +18,7 @@ TEST(ControlProtocol, SealRequestRoundTripsWithAnyBytesInNames) {
   EXPECT_EQ(decoded->seal.version, request.seal.version);
   EXPECT_EQ(decoded->seal.new_name, "new");
   EXPECT_TRUE(decoded->seal.wait);
+  EXPECT_TRUE(decoded->seal.keep);
 }
 
 TEST(ControlProtocol, ErrorRoundTripsWithCodeAndErrno) {
@@ -65,7 +66,8 @@ TEST(ControlProtocol, VersionAndStatsRoundTrip) {
 TEST(ControlProtocol, WrongInputReturnsInvalid) {
   for (const char* line : {"", "{", "[]", "null", "{}", "{\"op\":1}", "{\"op\":\"format\"}",
                            "{\"op\":\"seal\"}", "{\"op\":\"seal\",\"version\":[256]}",
-                           "{\"op\":\"seal\",\"version\":\"a/b\",\"wait\":\"yes\"}"}) {
+                           "{\"op\":\"seal\",\"version\":\"a/b\",\"wait\":\"yes\"}",
+                           "{\"op\":\"clone\",\"version\":\"a/b\"}"}) {
     const auto request = decode_request(line);
     ASSERT_FALSE(request) << line;
     EXPECT_EQ(request.error().code(), ErrorCode::kInvalid) << line;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/server.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -24,8 +25,20 @@ class ControlServer : public testing::Test {
     folder_ = root_ + "/" + std::string(120, 'd');
     std::filesystem::create_directory(folder_);
     handlers_.seal = [](const SealRequest& request, const std::function<bool()>&) {
+      SealReply reply;
+      reply.sealed.name = request.version + "!";
+      if (request.keep) reply.next.emplace().name = request.version;
+      return Result<SealReply>(reply);
+    };
+    handlers_.open = [](const OpenRequest& request) {
       VersionInfo info;
-      info.name = request.version + "!";
+      info.name =
+          request.version + fmt::format(" {:o} {} {}", request.mode, request.uid, request.gid);
+      return Result<VersionInfo>(info);
+    };
+    handlers_.clone = [](const OpenRequest& request) {
+      VersionInfo info;
+      info.name = request.version + " of " + request.source;
       return Result<VersionInfo>(info);
     };
     handlers_.stats = [] { return Result<RepositoryStats>(Error(ErrorCode::kCorrupt, "torn")); };
@@ -43,9 +56,21 @@ TEST_F(ControlServer, AnswersSeveralRequestsOfOneClient) {
   auto client = Client::connect(folder_);
   ASSERT_TRUE(client);
   EXPECT_TRUE(client->ping());
-  const auto sealed = client->seal({.version = "s/v", .new_name = {}, .wait = false});
-  ASSERT_TRUE(sealed);
-  EXPECT_EQ(sealed->name, "s/v!");
+  for (const bool keep : {false, true}) {
+    const auto sealed =
+        client->seal({.version = "s/v", .new_name = {}, .wait = false, .keep = keep});
+    ASSERT_TRUE(sealed);
+    EXPECT_EQ(sealed->sealed.name, "s/v!");
+    ASSERT_EQ(sealed->next.has_value(), keep);
+    EXPECT_EQ(sealed->next.value_or(VersionInfo()).name, keep ? "s/v" : "");
+  }
+  const auto opened =
+      client->open({.version = "s/w", .source = {}, .mode = 0750, .uid = 4000000000, .gid = 7});
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->name, "s/w 750 4000000000 7");
+  const auto cloned = client->clone({.version = "s/x", .source = "s/latest"});
+  ASSERT_TRUE(cloned);
+  EXPECT_EQ(cloned->name, "s/x of s/latest");
   const auto stats = client->stats();
   ASSERT_FALSE(stats);
   EXPECT_EQ(stats.error().code(), ErrorCode::kCorrupt);
@@ -89,7 +114,7 @@ TEST_F(ControlServer, WaitingRequestIsCancelledWhenTheClientLeaves) {
     const std::lock_guard lock(mutex);
     cancelled_seen = true;
     changed.notify_all();
-    return Result<VersionInfo>(Error(ErrorCode::kInterrupted, "cancelled"));
+    return Result<SealReply>(Error(ErrorCode::kInterrupted, "cancelled"));
   };
   const auto server = Server::start(folder_, handlers_);
   ASSERT_TRUE(server);

@@ -57,6 +57,15 @@ class OpenVersionModel : public testing::TestWithParam<Setting> {
     others_.clear();
   }
 
+  // The version was opened as a clone of the one that the model shows.
+  void go_on_from_sealed(VersionNumber number) {
+    number_ = number;
+    version_ = must(repository_->writer(series_));
+    directories_.clear();
+    others_.clear();
+    root_ = copy_model(*version_, *root_, directories_, others_);
+  }
+
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
   std::string name() { return "n" + std::to_string(below(60)); }
   NodePtr directory() { return directories_[below(directories_.size())]; }
@@ -398,7 +407,7 @@ class OpenVersionModel : public testing::TestWithParam<Setting> {
     restart();
   }
 
-  SealOutcome seal(const std::string& as) {
+  SealOutcome seal(const std::string& as, SealMode mode = SealMode::kEnd) {
     if (!handles_.empty()) {
       const bool writing = std::any_of(handles_.begin(), handles_.end(),
                                        [](const Handle& handle) { return handle.writable; });
@@ -408,7 +417,7 @@ class OpenVersionModel : public testing::TestWithParam<Setting> {
       handles_.clear();
     }
     version_.reset();
-    return must(repository_->seal(series_, number_, as));
+    return must(repository_->seal(series_, number_, as, mode));
   }
 
   std::mt19937_64 random_;

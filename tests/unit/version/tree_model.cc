@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -159,6 +160,29 @@ void compare_sealed_at(VersionReader& version, const Node& node, Rank rank, cons
 }
 
 }  // namespace
+
+NodePtr copy_model(VersionWriter& version, const Node& root, std::vector<NodePtr>& directories,
+                   std::vector<NodePtr>& others) {
+  std::map<const Node*, NodePtr> copies;
+  const std::function<NodePtr(const Node&, Ino)> copy = [&](const Node& from, Ino ino) {
+    if (const auto known = copies.find(&from); known != copies.end()) {
+      EXPECT_EQ(known->second->ino, ino) << "names of one file have different inode numbers";
+      return known->second;
+    }
+    const auto node = std::make_shared<Node>(from);
+    copies[&from] = node;
+    node->ino = ino;
+    (node->is_directory() ? directories : others).push_back(node);
+    for (auto& [name, child] : node->children) {
+      child = copy(*child, must(version.lookup(ino, name)).ino);
+      if (child->is_directory()) child->parent = node.get();
+    }
+    return node;
+  };
+  const auto top = copy(root, kRootIno);
+  top->parent = top.get();
+  return top;
+}
 
 bool Node::is_directory() const { return (mode & S_IFMT) == S_IFDIR; }
 bool Node::is_regular() const { return (mode & S_IFMT) == S_IFREG; }

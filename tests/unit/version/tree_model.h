@@ -36,6 +36,11 @@ struct Node {
   [[nodiscard]] std::uint32_t subdirectories() const;
 };
 
+/// A copy of the model for a version with the same tree, whose inode numbers it asks for. Each
+/// node is added to one of the lists.
+NodePtr copy_model(VersionWriter& version, const Node& root, std::vector<NodePtr>& directories,
+                   std::vector<NodePtr>& others);
+
 /// Adds a gtest failure for each difference between the tree and the model.
 void compare_open(VersionWriter& version, const Node& root);
 void compare_sealed(VersionReader& version, const Node& root);

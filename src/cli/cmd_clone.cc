@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/repository_access.h"
+#include "cli/version_path.h"
+#include "cli/version_target.h"
+
+namespace varve::cli {
+namespace {
+
+struct Options {
+  std::string repository;
+  std::string source;
+  std::string target;
+  bool json = false;
+};
+
+struct Clone {
+  std::string repository;
+  VersionPath source;
+  VersionPath target;
+};
+
+/// With two arguments: paths in a mount, or versions of the repository in VARVE_REPO.
+Result<Clone> find_clone(Options options) {
+  Clone clone;
+  VersionTarget source;
+  VersionTarget target;
+  if (!options.target.empty()) {
+    VARVE_TRY_ASSIGN(source, find_target(options.repository, options.source));
+    VARVE_TRY_ASSIGN(target, find_new_target(options.repository, options.target));
+  } else if (options.source.empty()) {
+    return Error(ErrorCode::kInvalid, "name both versions: REPO SERIES/SOURCE SERIES/NEW");
+  } else {
+    VARVE_TRY_ASSIGN(source, find_target(options.repository, {}));
+    VARVE_TRY_ASSIGN(target, find_new_target(options.source, {}));
+  }
+  if (source.version.series != target.version.series || source.repository != target.repository) {
+    return Error(ErrorCode::kOtherVersion, "a version and its clone are of one series");
+  }
+  clone.repository = std::move(source.repository);
+  clone.source = std::move(source.version);
+  clone.target = std::move(target.version);
+  return clone;
+}
+
+Result<VersionInfo> clone_here(Repository& repository, const Clone& clone) {
+  VARVE_TRY_ASSIGN(const VersionInfo source, find_version(repository, clone.source));
+  return repository.clone_version(source.series, source.number, clone.target.version);
+}
+
+Result<VersionInfo> make_clone(const Clone& clone) {
+  VARVE_TRY_ASSIGN(WriteAccess access, open_or_reach(clone.repository));
+  if (access.repository) {
+    auto made = clone_here(*access.repository, clone);
+    auto closed = access.repository->close();
+    if (made && !closed) return std::move(closed).error();
+    return made;
+  }
+  control::OpenRequest request;
+  request.version = name_of(clone.target);
+  request.source = name_of(clone.source);
+  return access.daemon->clone(request);
+}
+
+int run_clone(const Options& options, const Context& context) {
+  const auto clone = find_clone(options);
+  if (!clone) return fail(clone.error());
+  const auto made = make_clone(*clone);
+  if (!made) return fail(made.error());
+  if (options.json) {
+    print_json(version_json(*made));
+  } else {
+    note(context, name_of(clone->target) + " is open, as a clone of " + name_of(clone->source));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_clone_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  auto* command =
+      app.add_subcommand("clone", "Open a new version that starts with a sealed version's tree");
+  command->add_option("REPO", options->repository,
+                      "Folder of the repository (default: $VARVE_REPO); left out where the "
+                      "versions are paths in a mount");
+  command->add_option("SOURCE", options->source,
+                      "SERIES/VERSION of a sealed version, SERIES/latest for the newest");
+  command->add_option("NEW", options->target, "SERIES/VERSION of the new one");
+  command->add_flag("--json", options->json, "Print the version as JSON");
+  command->callback([options, &context] {
+    context.run = [options, &context] { return run_clone(*options, context); };
+  });
+}
+
+}  // namespace varve::cli

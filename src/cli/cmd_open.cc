@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/repository_access.h"
+#include "cli/version_target.h"
+
+namespace varve::cli {
+namespace {
+
+struct Options {
+  std::string first;   ///< The repository, or a path in a mount.
+  std::string second;  ///< The version.
+  bool json = false;
+};
+
+/// What mkdir(1) would give a directory.
+NewFile own_directory() {
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  NewFile root;
+  root.mode = S_IFDIR | (0777U & ~mask);
+  root.uid = ::geteuid();
+  root.gid = ::getegid();
+  return root;
+}
+
+Result<VersionInfo> open_here(Repository& repository, const VersionPath& version) {
+  auto series = repository.find_series(version.series);
+  if (!series && series.error().code() == ErrorCode::kNotFound) {
+    series = repository.create_series(version.series);
+  }
+  if (!series) return std::move(series).error();
+  return repository.open_version(series->id, version.version, own_directory());
+}
+
+Result<VersionInfo> open(const VersionTarget& target) {
+  VARVE_TRY_ASSIGN(WriteAccess access, open_or_reach(target.repository));
+  if (access.repository) {
+    auto opened = open_here(*access.repository, target.version);
+    auto closed = access.repository->close();
+    if (opened && !closed) return std::move(closed).error();
+    return opened;
+  }
+  const NewFile root = own_directory();
+  control::OpenRequest request;
+  request.version = name_of(target.version);
+  request.mode = root.mode;
+  request.uid = root.uid;
+  request.gid = root.gid;
+  return access.daemon->open(request);
+}
+
+int run_open(const Options& options, const Context& context) {
+  const auto target = find_new_target(options.first, options.second);
+  if (!target) return fail(target.error());
+  const auto opened = open(*target);
+  if (!opened) return fail(opened.error());
+  if (options.json) {
+    print_json(version_json(*opened));
+  } else {
+    note(context, name_of(target->version) + " is open");
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_open_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  auto* command = app.add_subcommand("open", "Open a new, empty version, as mkdir in a mount does");
+  command->add_option("REPO", options->first,
+                      "Folder of the repository (default: $VARVE_REPO), or the new version's path "
+                      "in a mount, and then no VERSION");
+  command->add_option("VERSION", options->second,
+                      "SERIES/VERSION; a series that is missing is made");
+  command->add_flag("--json", options->json, "Print the version as JSON");
+  command->callback([options, &context] {
+    context.run = [options, &context] { return run_open(*options, context); };
+  });
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Versions that start as a sealed one. From the newest: an overlay over its tree. From an
+// older one: a copy, entry by entry, because what is stored is shared with the neighbour only.
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "repo/repository_impl.h"
+#include "repo/version_info.h"
+
+namespace varve::repo {
+
+namespace {
+
+constexpr std::size_t kEntriesListed = 1024;
+
+// Copies a sealed tree into an open version that is empty. The path to the present directory
+// is in memory, with up to kEntriesListed names of each.
+class TreeCopier {
+ public:
+  TreeCopier(VersionReader& source, VersionWriter& target) : source_(source), target_(target) {}
+
+  Result<void> run() {
+    VARVE_TRY_ASSIGN(const auto root, source_.get(0));
+    path_.push_back({root, kRootIno, {}, 0, 0, true});
+    while (!path_.empty()) {
+      Level& level = path_.back();
+      if (level.next == level.entries.size()) VARVE_TRY(read_entries(level));
+      if (level.next == level.entries.size()) {
+        VARVE_TRY(finish(level));
+        path_.pop_back();
+        continue;
+      }
+      const auto& [name, entry] = level.entries[level.next++];
+      if ((entry.attributes.mode & S_IFMT) != S_IFDIR) {
+        VARVE_TRY(target_.clone(source_, entry.rank, level.ino, name));
+        continue;
+      }
+      NewFile directory;
+      directory.mode = entry.attributes.mode;
+      VARVE_TRY_ASSIGN(const auto made, target_.create(level.ino, name, directory));
+      path_.push_back({entry, made.ino, {}, 0, 0, true});
+    }
+    return {};
+  }
+
+ private:
+  struct Level {
+    SealedEntry directory;
+    Ino ino = 0;
+    std::vector<std::pair<std::string, SealedEntry>> entries;
+    std::size_t next = 0;
+    std::uint64_t position = 0;
+    bool more = true;
+  };
+
+  Result<void> read_entries(Level& level) {
+    level.entries.clear();
+    level.next = 0;
+    if (!level.more) return {};
+    level.more = false;
+    return source_.list(
+        level.directory.rank, level.position,
+        [&](std::uint64_t position, std::string_view name, const SealedEntry& entry) {
+          level.more = level.entries.size() == kEntriesListed;
+          if (level.more) return false;
+          level.entries.emplace_back(name, entry);
+          level.position = position;
+          return true;
+        });
+  }
+
+  // Last, since every name that is made changes the directory's time.
+  Result<void> finish(const Level& level) {
+    VARVE_TRY_ASSIGN(const auto xattrs, source_.xattrs(level.directory.rank));
+    for (const auto& xattr : xattrs) {
+      VARVE_TRY(target_.set_xattr(level.ino, xattr.name, xattr.value, XattrMode::kAny));
+    }
+    const Attributes& from = level.directory.attributes;
+    AttributeChange change;
+    change.mode = from.mode & 07777;
+    change.uid = from.uid;
+    change.gid = from.gid;
+    change.atime = from.atime;
+    change.mtime = from.mtime;
+    VARVE_TRY(target_.set_attributes(level.ino, change));
+    return {};
+  }
+
+  VersionReader& source_;
+  VersionWriter& target_;
+  std::vector<Level> path_;
+};
+
+}  // namespace
+
+Result<VersionInfo> RepositoryImpl::clone_version(SeriesId series, VersionNumber source,
+                                                  std::string_view name) {
+  VARVE_TRY(check_writable());
+  VARVE_TRY_ASSIGN(auto* memory, state(series));
+  const std::lock_guard lock(memory->mutex);
+  VARVE_TRY_ASSIGN(const auto from, version_record(series, source));
+  if (from.state != VersionState::kSealed) {
+    return Error(ErrorCode::kInvalid, from.name + " is not sealed yet", EINVAL);
+  }
+  VARVE_TRY(check_new_name(series, name));
+  VARVE_TRY(end_present_version(*memory, series));
+  VARVE_TRY_ASSIGN(const auto newest, newest_sealed(series));
+  if (newest && newest->number != source) return copy_version(*memory, from, name);
+  catalog::VersionRecord record;
+  record.series = series;
+  record.name = name;
+  record.base = source;
+  record.root.mode = from.root.mode;
+  record.root.uid = from.root.uid;
+  record.root.gid = from.root.gid;
+  record.root.mtime = from.root.mtime;
+  VARVE_TRY_ASSIGN(auto info, put_new_version(record));
+  VARVE_TRY(resume(*memory, record));
+  return info;
+}
+
+Result<VersionInfo> RepositoryImpl::copy_version(SeriesState& memory,
+                                                 const catalog::VersionRecord& source,
+                                                 std::string_view name) {
+  VARVE_TRY_ASSIGN(const auto owner, series_record(source.series));
+  version::SealedVersionParts parts;
+  parts.objects = memory.objects.get();
+  parts.source = memory.layout.get();
+  parts.read_service = read_service_.get();
+  const auto reader = std::make_shared<version::SealedVersion>(
+      parts, version_info(source, owner.name), source.root);
+  catalog::VersionRecord record;
+  record.series = source.series;
+  record.name = name;
+  record.unfinished = true;
+  record.root.mode = S_IFDIR | 0700;
+  record.root.mtime = source.root.mtime;
+  VARVE_TRY_ASSIGN(auto info, put_new_version(record));
+  const auto copy = [&]() -> Result<void> {
+    VARVE_TRY(resume(memory, record));
+    VARVE_TRY(TreeCopier(*reader, *memory.open).run());
+    VARVE_TRY(memory.open->sync());
+    record.unfinished = false;
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+    VARVE_TRY(catalog::put_version(txn, record));
+    return txn.commit();
+  };
+  auto copied = copy();
+  if (copied) return info;
+  const auto dropped = drop_unfinished(memory, record);
+  if (!dropped) base::log(base::LogLevel::kWarning, dropped.error().message());
+  return std::move(copied).error();
+}
+
+// Nobody has seen the version, so there are no handles on it. Failing here leaves an unfinished
+// record, which the next use of the series or the next opening drops.
+Result<void> RepositoryImpl::drop_unfinished(SeriesState& memory,
+                                             const catalog::VersionRecord& record) {
+  if (memory.open) memory.open->stop();
+  memory.open.reset();
+  memory.index.reset();
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(catalog::erase_version(txn, record.series, record.number));
+  VARVE_TRY(txn.commit());
+  VARVE_TRY(files_->remove_tree(staging_directory(record.series, record.number)));
+  return memory.layout->on_delete(record.number);
+}
+
+// What a version that started as a clone is laid over.
+Result<std::shared_ptr<const version::CloneBase>> RepositoryImpl::load_base(
+    SeriesState& memory, const catalog::VersionRecord& record) {
+  if (record.base == VersionNumber{}) return std::shared_ptr<const version::CloneBase>();
+  VARVE_TRY_ASSIGN(auto base, version_record(record.series, record.base));
+  if (base.state != VersionState::kSealed) {
+    return Error(ErrorCode::kCorrupt, "catalog: a version is based on one that is not sealed", EIO);
+  }
+  std::optional<catalog::LinkTable> links;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    auto stored = catalog::version_links(txn, record.series, record.base);
+    if (stored) {
+      links = std::move(*stored);
+    } else {
+      base::log(base::LogLevel::kWarning, stored.error().message());
+    }
+  }
+  if (!links) {
+    VARVE_TRY_ASSIGN(links, catalog::LinkTable::collect(*memory.objects, base.root));
+  }
+  return std::make_shared<const version::CloneBase>(*memory.objects, std::move(base),
+                                                    std::move(*links));
+}
+
+}  // namespace varve::repo

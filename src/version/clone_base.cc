@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "version/clone_base.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+
+namespace varve::version {
+
+Result<std::unique_ptr<OpenInode>> CloneBase::load(Ino ino) const {
+  VARVE_TRY_ASSIGN(const auto found, tree_.get(rank_of(ino)));
+  return make(found);
+}
+
+Result<std::unique_ptr<OpenInode>> CloneBase::make(const catalog::TreeEntry& found) const {
+  const format::DirEntry& entry = *found.entry;
+  auto inode = std::make_unique<OpenInode>();
+  inode->ino = ino_of(found.rank);
+  inode->mode = entry.mode;
+  inode->uid = entry.uid;
+  inode->gid = entry.gid;
+  inode->rdev = entry.rdev;
+  inode->mtime = inode->atime = entry.mtime;
+  inode->ctime = record_.sealed_at;
+  inode->xattrs = entry.xattrs;
+  inode->symlink_target = entry.symlink_target;
+  inode->recipe = std::make_shared<const format::Recipe>();
+  if (inode->is_directory()) {
+    inode->parent = found.parent + 1;
+    inode->base_page = entry.child;
+    inode->subdirectories = entry.subdirectories;
+    VARVE_TRY_ASSIGN(inode->children, catalog::count_names(objects_, entry.child));
+    return inode;
+  }
+  inode->nlink = entry.nlink;
+  if (!inode->is_regular()) return inode;
+  inode->size = entry.size;
+  inode->hole_bytes = entry.size - entry.data_bytes;
+  if (entry.recipe) {
+    inode->recipe = std::make_shared<const format::Recipe>(*entry.recipe);
+  } else {
+    inode->recipe.reset();
+    inode->recipe_id = entry.recipe_id;
+  }
+  return inode;
+}
+
+Result<std::optional<catalog::TreeEntry>> CloneBase::find(Ino directory, format::NodeId page,
+                                                          std::string_view name) const {
+  format::DirEntry above;
+  above.mode = S_IFDIR;
+  above.child = page;
+  auto found = tree_.lookup({nullptr, &above, rank_of(directory), 0}, name);
+  if (found) return std::optional(std::move(*found));
+  if (found.error().code() != ErrorCode::kNotFound) return std::move(found).error();
+  return std::optional<catalog::TreeEntry>();
+}
+
+Result<bool> CloneBase::had_name(Ino directory, std::string_view name) const {
+  VARVE_TRY_ASSIGN(const auto above, tree_.get(rank_of(directory)));
+  VARVE_TRY_ASSIGN(const auto found, find(directory, above.entry->child, name));
+  return found.has_value();
+}
+
+Result<void> CloneBase::load_recipe(OpenInode& inode) const {
+  if (inode.recipe) return {};
+  VARVE_TRY_ASSIGN(auto recipe, objects_.recipe(inode.recipe_id));
+  if (recipe->bytes() != inode.size) {
+    return Error(ErrorCode::kCorrupt, "a recipe does not fit its file's size", EIO);
+  }
+  inode.recipe = std::move(recipe);
+  return {};
+}
+
+}  // namespace varve::version
