@@ -18,6 +18,8 @@ struct ShowOptions {
   /// Owner of the root, of series and of `latest`.
   std::uint32_t owner_uid = 0;
   std::uint32_t owner_gid = 0;
+  /// rmdir of a sealed version deletes it.
+  bool rmdir_deletes = false;
 };
 
 [[nodiscard]] struct stat make_stat(const Attributes& attributes, std::uint64_t st_ino,

@@ -73,6 +73,10 @@ class FrontEnd {
   [[nodiscard]] Result<VersionInfo> clone_version(const SeriesInfo& series, VersionNumber source,
                                                   std::string_view name);
 
+  /// Deletes sealed versions as Repository::delete_versions() does, and tells the kernel.
+  [[nodiscard]] Result<DeletionForecast> delete_versions(SeriesId series,
+                                                         const std::vector<VersionNumber>& numbers);
+
   // Session.
   void init(fuse_conn_info* connection);
   void statfs(fuse_req_t req);

@@ -2,6 +2,7 @@
 // Series and versions: the two upper levels of the mount.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/log.h"
@@ -152,11 +153,37 @@ Result<void> FrontEnd::remove_version(const SeriesInfo& series, std::string_view
   const std::lock_guard lock(versions_mutex_);
   VARVE_TRY_ASSIGN(const VersionInfo info, repository_.find_version(series.id, name));
   if (info.state == VersionState::kSealed) {
-    return Error(ErrorCode::kReadOnly, "a sealed version is not removed by rmdir");
+    if (!show_.rmdir_deletes) {
+      return Error(ErrorCode::kReadOnly, "a sealed version is not removed by rmdir");
+    }
+    VARVE_TRY(repository_.delete_versions(series.id, {info.number}));
+  } else {
+    VARVE_TRY(repository_.abandon_version(series.id, info.number, false));
   }
-  VARVE_TRY(repository_.abandon_version(series.id, info.number, false));
   if (Slot* slot = slots_.find(series.id, info.number)) slot->drop();
   return {};
+}
+
+Result<DeletionForecast> FrontEnd::delete_versions(SeriesId series,
+                                                   const std::vector<VersionNumber>& numbers) {
+  std::vector<std::string> names;
+  std::optional<Result<DeletionForecast>> deleted;
+  {
+    const std::lock_guard lock(versions_mutex_);
+    VARVE_TRY_ASSIGN(const auto versions, repository_.versions(series));
+    for (const VersionInfo& version : versions) {
+      const bool goes = std::ranges::find(numbers, version.number) != numbers.end();
+      if (goes) names.push_back(version.name);
+    }
+    deleted = repository_.delete_versions(series, numbers);
+    if (!*deleted) return std::move(*deleted);
+    // What the kernel still holds of them is answered with ESTALE from now on.
+    for (const VersionNumber number : numbers) {
+      if (Slot* slot = slots_.find(series, number)) slot->drop();
+    }
+  }
+  forget_names(series, names);
+  return std::move(*deleted);
 }
 
 Result<SealOutcome> FrontEnd::seal_now(SeriesId series, VersionNumber number,
