@@ -137,6 +137,14 @@ class Mount:
                     return int(line.split()[1]) / 1024
         return 0.0
 
+    def anonymous_mib(self):
+        """Memory of its own now: not what the kernel can take back, such as mapped files."""
+        with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as status:
+            for line in status:
+                if line.startswith("RssAnon:"):
+                    return int(line.split()[1]) / 1024
+        return 0.0
+
     def unmount(self, command=None):
         """Unmounts and waits until the daemon has ended."""
         run(command or ["umount", self.point])

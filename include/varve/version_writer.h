@@ -34,6 +34,7 @@ struct NewFile {
   std::uint32_t gid = 0;
   std::uint64_t rdev = 0;
   std::string symlink_target;  ///< Only for symlinks.
+  Xattrs xattrs{};             ///< Sorted by name; within the limits of set_xattr().
 };
 
 /// The members that are set are changed. A time of `now` is the caller's to fill in.

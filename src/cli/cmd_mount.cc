@@ -45,13 +45,14 @@ void add_mount_command(CLI::App& app, Context& context) {
   command
       ->add_option("-o", options->lists,
                    "Mount options, comma-separated: ro, allow_other, default_permissions, uid=N, "
-                   "gid=N, umask=OCTAL, cache=SIZE, engine=NAME; see mount.varve(8)")
+                   "gid=N, umask=OCTAL, series=NAME, version=NAME, cache=SIZE, engine=NAME; see "
+                   "mount.varve(8)")
       ->type_name("OPTIONS")
       ->allow_extra_args(false);
   command->add_flag("-f,--foreground", options->foreground, "Stay until it is unmounted");
   command->add_flag("-d,--debug", options->debug, "Print every request; implies -f");
   command->add_flag("-s", options->single_thread,
-                    "Accepted for other programs' sake; requests have one thread anyway");
+                    "Accepted for other programs' sake, and without effect");
   command->callback(
       [options, &context] { context.run = [options] { return run_mount(*options); }; });
 }

@@ -39,7 +39,8 @@ Result<VersionTarget> find_target(const std::string& first, const std::string& s
   if (first.empty()) return nothing_named();
   auto mounted = control::find_mount(first);
   if (!mounted) return from_environment(first, mounted.error());
-  return from_both(mounted->repository, mounted->relative);
+  VARVE_TRY_ASSIGN(const std::string path, control::path_in_repository(*mounted));
+  return from_both(mounted->repository, path);
 }
 
 Result<VersionTarget> find_new_target(const std::string& first, const std::string& second) {
@@ -53,8 +54,8 @@ Result<VersionTarget> find_new_target(const std::string& first, const std::strin
   auto mounted = control::find_mount(directory);
   if (!mounted) return from_environment(first, mounted.error());
   const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-  return from_both(mounted->repository,
-                   mounted->relative.empty() ? name : mounted->relative + "/" + name);
+  VARVE_TRY_ASSIGN(const std::string above, control::path_in_repository(*mounted));
+  return from_both(mounted->repository, above.empty() ? name : above + "/" + name);
 }
 
 std::string name_of(const VersionPath& path) { return path.series + "/" + path.version; }

@@ -2,9 +2,12 @@
 #include "control/mount_table.h"
 
 #include <fmt/core.h>
+#include <sys/xattr.h>
 
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -96,6 +99,18 @@ Result<MountedPath> find_mount(const std::string& path) {
   std::string absolute = std::filesystem::absolute(path, ignored).lexically_normal().string();
   while (absolute.size() > 1 && absolute.ends_with('/')) absolute.pop_back();
   return find_mount_in(table, absolute);
+}
+
+Result<std::string> path_in_repository(const MountedPath& path) {
+  char root[4096];
+  const ssize_t bytes = ::getxattr(path.mount_point.c_str(), "user.varve.root", root, sizeof root);
+  if (bytes < 0) {
+    return Error(ErrorCode::kIo, fmt::format("{}: {}", path.mount_point, std::strerror(errno)),
+                 errno);
+  }
+  std::string result(root, static_cast<std::size_t>(bytes));
+  if (!result.empty() && !path.relative.empty()) result += '/';
+  return result + path.relative;
 }
 
 }  // namespace varve::control

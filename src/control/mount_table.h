@@ -39,4 +39,8 @@ struct MountedPath {
 /// the version's name. Works for the mount of a dead daemon too.
 [[nodiscard]] Result<MountedPath> find_mount(const std::string& path);
 
+/// The path below the repository's root, which is not the mount's where only a series or a
+/// version is mounted. Asks the daemon.
+[[nodiscard]] Result<std::string> path_in_repository(const MountedPath& path);
+
 }  // namespace varve::control

@@ -10,10 +10,11 @@
 namespace varve::fs {
 
 /// Buffers for read replies, kept so that their pages are not mapped anew for each request.
-/// At most as many exist as requests are answered at once. Thread-safe.
+/// As many exist as requests are answered at once; few are kept beyond that. Thread-safe.
 class BufferPool {
  public:
   static constexpr std::size_t kBufferBytes = 1 << 20;
+  static constexpr std::size_t kKept = 8;
 
   class Lease {
    public:
@@ -44,7 +45,7 @@ class BufferPool {
  private:
   void give_back(std::unique_ptr<std::byte[]> bytes) {
     const std::lock_guard lock(mutex_);
-    free_.push_back(std::move(bytes));
+    if (free_.size() < kKept) free_.push_back(std::move(bytes));
   }
 
   std::mutex mutex_;

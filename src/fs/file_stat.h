@@ -20,6 +20,8 @@ struct ShowOptions {
   std::uint32_t owner_gid = 0;
   /// rmdir of a sealed version deletes it.
   bool rmdir_deletes = false;
+  /// The kernel enforces permission bits and access control lists.
+  bool permissions_checked = false;
 };
 
 [[nodiscard]] struct stat make_stat(const Attributes& attributes, std::uint64_t st_ino,

@@ -8,15 +8,19 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/unique_fd.h"
 #include "fs/errno_map.h"
+#include "fs/posix_acl.h"
 #include "fs/timeouts.h"
 
 namespace varve::fs {
 namespace {
-constexpr std::size_t kPoolThreads = 4;
+constexpr std::size_t kPoolThreads = 32;
+constexpr std::size_t kSealedPoolThreads = 4;
 constexpr unsigned kRequestBytesMax = 1U << 20;
 constexpr unsigned kBackgroundRequestsMax = 64;
 constexpr std::string_view kReadAheadKb = "4096";
@@ -26,7 +30,8 @@ FrontEnd::FrontEnd(Repository& repository, const ShowOptions& show)
     : repository_(repository),
       show_(show),
       mounted_at_(base::SystemClock().now()),
-      pool_(std::make_unique<base::ThreadPool>(kPoolThreads, "varve-fs")) {}
+      pool_(std::make_unique<base::ThreadPool>(kPoolThreads, "varve-fs")),
+      sealed_pool_(std::make_unique<base::ThreadPool>(kSealedPoolThreads, "varve-read")) {}
 
 FrontEnd::~FrontEnd() = default;
 
@@ -35,8 +40,37 @@ void FrontEnd::attach(fuse_session* session, std::string mount_point) {
   mount_point_ = std::move(mount_point);
 }
 
+Result<void> FrontEnd::set_root(const std::string& series, const std::string& version) {
+  if (series.empty()) return {};
+  auto found = repository_.find_series(series);
+  if (!found) {
+    if (found.error().code() != ErrorCode::kNotFound) return std::move(found).error();
+    return Error(ErrorCode::kNotFound,
+                 fmt::format("there is no series \"{}\" in {}", series, repository_.path()));
+  }
+  if (version.empty()) {
+    root_node_ =
+        pack({.slot = slots_.series(*found).index(), .open = false, .low = kSeriesDirectory});
+    return {};
+  }
+  auto info = repository_.find_version(found->id, version);
+  if (!info) {
+    if (info.error().code() != ErrorCode::kNotFound) return std::move(info).error();
+    return Error(
+        ErrorCode::kNotFound,
+        version == "latest"
+            ? fmt::format("series \"{}\" has no sealed version", series)
+            : fmt::format("there is no version \"{}/{}\" in {}{}", series, version,
+                          repository_.path(), repository_.read_only() ? " that is sealed" : ""));
+  }
+  VARVE_TRY_ASSIGN(const fuse_entry_param root, version_entry(*found, *info));
+  root_node_ = root.ino;
+  return {};
+}
+
 void FrontEnd::shut_down() {
   pool_.reset();
+  sealed_pool_.reset();
   files_.clear();
   directories_.clear();
   slots_.drop_all();
@@ -52,6 +86,9 @@ void FrontEnd::init(fuse_conn_info* connection) {
                         FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_ATOMIC_O_TRUNC |
                         FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_DONT_MASK | FUSE_CAP_EXPORT_SUPPORT |
                         FUSE_CAP_POSIX_ACL | FUSE_CAP_CACHE_SYMLINKS);
+  if (show_.permissions_checked) {
+    connection->want |= connection->capable & (FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK);
+  }
   connection->want |= connection->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_READDIRPLUS |
                                              FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS);
   // The kernel takes the mount point's device into use only when this reply has reached it,
@@ -93,6 +130,7 @@ void FrontEnd::statfs(fuse_req_t req) {
 
 Result<Node> FrontEnd::resolve(fuse_ino_t ino) {
   Node node;
+  if (ino == kRootNodeId) ino = root_node_;
   if (ino == kRootNodeId) return node;
   const NodeId id = unpack(ino);
   node.slot = slots_.find(id.slot);
@@ -210,6 +248,11 @@ fuse_entry_param FrontEnd::entry_of(const Slot& slot, const SealedEntry& entry) 
   return result;
 }
 
+/// What `latest` points to is read anew each time, so it never is yesterday's version; the rest is
+/// worth remembering, because rsync looks at it several times per file. Beside a read-only mount
+/// another process seals, which cannot tell us.
+double FrontEnd::latest_timeout_s() const { return repository_.read_only() ? 0 : kSeriesTimeoutS; }
+
 double FrontEnd::attribute_timeout_s(const Node& node) const {
   switch (node.kind) {
     case Node::Kind::kSealed:
@@ -217,24 +260,36 @@ double FrontEnd::attribute_timeout_s(const Node& node) const {
     case Node::Kind::kOpen:
       return kOpenTimeoutS;
     case Node::Kind::kLatest:
-      return 0;
+      return latest_timeout_s();
     default:
       return kSeriesTimeoutS;
   }
 }
 
-NewFile FrontEnd::new_file(fuse_req_t req, const Node& directory, mode_t mode) const {
+/// A set-group-id directory hands its group on; that is the version's work. The access control
+/// lists and the umask are ours: the kernel leaves them to us with FUSE_CAP_DONT_MASK.
+Result<NewFile> FrontEnd::new_file(fuse_req_t req, const Node& directory, mode_t mode) const {
   const fuse_ctx* caller = fuse_req_ctx(req);
-  NewFile file{
-      .mode = mode, .uid = caller->uid, .gid = caller->gid, .rdev = 0, .symlink_target = {}};
-  // A directory with the set-group-id bit hands its group on, as on any local file system.
+  NewFile file;
+  file.mode = mode;
+  file.uid = caller->uid;
+  file.gid = caller->gid;
+  if (!show_.permissions_checked || S_ISLNK(mode)) return file;
   if (directory.kind == Node::Kind::kOpen) {
-    const auto parent = directory.writer->get(directory.ino);
-    if (parent && (parent->attributes.mode & S_ISGID) != 0) {
-      file.gid = parent->attributes.gid;
-      if (S_ISDIR(mode)) file.mode |= S_ISGID;
+    VARVE_TRY_ASSIGN(const Xattrs all, directory.writer->xattrs(directory.ino));
+    const auto place = std::ranges::find(all, kDefaultAclName, &Xattr::name);
+    if (place != all.end()) {
+      const auto inherited = inherit_acl(place->value, mode);
+      if (!inherited) return Error(ErrorCode::kCorrupt, "a default ACL cannot be understood");
+      file.mode = (mode & ~0777U) | inherited->permissions;
+      if (!inherited->access.empty()) {
+        file.xattrs.push_back({std::string(kAccessAclName), inherited->access});
+      }
+      if (S_ISDIR(mode)) file.xattrs.push_back(*place);
+      return file;
     }
   }
+  file.mode &= ~(caller->umask & 0777U);
   return file;
 }
 
@@ -251,8 +306,8 @@ void FrontEnd::reply_result(fuse_req_t req, const Result<void>& result, const ch
   fuse_reply_err(req, result ? 0 : report(operation, result.error()));
 }
 
-void FrontEnd::later(fuse_req_t req, std::function<void()> work) {
-  pool_->run([req, work = std::move(work)] {
+void FrontEnd::later(fuse_req_t req, base::ThreadPool& pool, std::function<void()> work) {
+  pool.run([req, work = std::move(work)] {
     try {
       work();
     } catch (const std::exception& stray) {

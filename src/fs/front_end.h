@@ -5,8 +5,10 @@
 #define FUSE_USE_VERSION 312
 #include <fuse_lowlevel.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,8 +41,9 @@ struct Node {
 };
 
 /// One method for each request of the kernel. Every method replies exactly once, at once or
-/// later from the pool. The requests are handed over by one thread, the loop; what may wait
-/// for the disk goes to the pool. Other threads may call seal().
+/// later from a pool. Any number of threads may call them at once. What is sure to wait for
+/// the disk goes to a pool: the loop that hands the requests over is held up by nothing else
+/// than a request that has to wait for once (LoopCrew).
 class FrontEnd {
  public:
   /// `show` says how files are shown. `repository` must live longer.
@@ -49,6 +52,9 @@ class FrontEnd {
   FrontEnd(const FrontEnd&) = delete;
   FrontEnd& operator=(const FrontEnd&) = delete;
 
+  /// What the mount shows as its root: a series, one version of it, or with "" for both the
+  /// whole repository. kNotFound says which of them is missing. Before attach().
+  [[nodiscard]] Result<void> set_root(const std::string& series, const std::string& version);
   /// The table for fuse_session_new(), whose user data must be a FrontEnd*.
   static const fuse_lowlevel_ops& operations();
   /// Must be called before the loop starts. `mount_point` is where it is mounted.
@@ -107,11 +113,15 @@ class FrontEnd {
   // Open files: front_end_files.cc.
   void open(fuse_req_t req, fuse_ino_t ino, const fuse_file_info& info);
   void read(fuse_req_t req, std::size_t size, off_t offset, const fuse_file_info& info);
-  void write(fuse_req_t req, std::string_view data, off_t offset, const fuse_file_info& info);
+  void write(fuse_req_t req, fuse_ino_t ino, std::string_view data, off_t offset,
+             const fuse_file_info& info);
   void flush(fuse_req_t req, const fuse_file_info& info);
   void release(fuse_req_t req, const fuse_file_info& info);
   void fsync(fuse_req_t req, const fuse_file_info& info);
   void lseek(fuse_req_t req, off_t offset, int whence, const fuse_file_info& info);
+  void fallocate(fuse_req_t req, int mode, off_t offset, off_t bytes, const fuse_file_info& info);
+  void copy_file_range(fuse_req_t req, off_t source_offset, const fuse_file_info& source,
+                       off_t offset, const fuse_file_info& info, std::size_t bytes);
 
   // Directories: front_end_directories.cc.
   void opendir(fuse_req_t req, fuse_ino_t ino, const fuse_file_info& info);
@@ -148,6 +158,11 @@ class FrontEnd {
   /// Seals what Repository::open_version() would seal; returns its name, or "".
   [[nodiscard]] Result<std::string> end_present_version(const SeriesInfo& series,
                                                         std::string_view new_name);
+  [[nodiscard]] double latest_timeout_s() const;
+  /// Makes the kernel ask again for the attributes of a series' `latest`.
+  void forget_latest(SeriesId series);
+  [[nodiscard]] Result<DeletionForecast> delete_after_last_close(
+      SeriesId series, const std::vector<VersionNumber>& numbers);
   void forget_names(SeriesId series, const std::vector<std::string>& names);
   [[nodiscard]] Result<void> remove_version(const SeriesInfo& series, std::string_view name);
   [[nodiscard]] Result<void> rename_version(const SeriesInfo& series, std::string_view name,
@@ -155,6 +170,9 @@ class FrontEnd {
   [[nodiscard]] Result<SealOutcome> seal_now(SeriesId series, VersionNumber number,
                                              std::string_view new_name,
                                              SealMode mode = SealMode::kEnd);
+  /// As seal_now(), but files that were just closed do not count as being written.
+  [[nodiscard]] Result<SealOutcome> seal_after_last_close(SeriesId series, VersionNumber number,
+                                                          std::string_view new_name);
   [[nodiscard]] Result<void> rename_inside(const Node& from, std::string_view name, const Node& to,
                                            std::string_view new_name, unsigned flags);
   [[nodiscard]] Result<void> allow_rename(const Node& from, const Node& to) const;
@@ -170,19 +188,24 @@ class FrontEnd {
   [[nodiscard]] Result<void> list_upper(const Node& node, DirHandle& handle, std::uint64_t offset,
                                         const AddEntry& add);
 
-  [[nodiscard]] NewFile new_file(fuse_req_t req, const Node& directory, mode_t mode) const;
+  [[nodiscard]] Result<NewFile> new_file(fuse_req_t req, const Node& directory, mode_t mode) const;
   void make_file(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t rdev,
                  const char* target);
   [[nodiscard]] Result<Xattrs> xattrs_of(const Node& node);
-  [[nodiscard]] Result<void> set_access_acl(const Node& node, fuse_ino_t ino,
+  [[nodiscard]] Result<void> set_access_acl(fuse_req_t req, const Node& node, fuse_ino_t ino,
                                             std::string_view value);
   [[nodiscard]] Result<void> keep_acl_in_step(const Node& node, std::uint32_t mode);
+  /// Notes that some file got bits or an attribute that a later write has to take away.
+  void note_privileges() { privileges_given_.fetch_add(1); }
+  [[nodiscard]] Result<void> drop_privileges(fuse_req_t req, fuse_ino_t ino, FileHandle& handle);
+  void link_sealed(fuse_req_t req, const Node& target, const Node& directory, const char* name);
   void read_into(fuse_req_t req, FileHandle& handle, std::size_t size, std::uint64_t offset);
 
   void reply_entry(fuse_req_t req, const Result<fuse_entry_param>& entry, const char* operation);
   void reply_result(fuse_req_t req, const Result<void>& result, const char* operation);
-  /// Runs `work` in the pool. It must reply to `req`.
-  void later(fuse_req_t req, std::function<void()> work);
+  /// Runs `work` in `pool`. It must reply to `req`.
+  void later(fuse_req_t req, std::function<void()> work) { later(req, *pool_, std::move(work)); }
+  void later(fuse_req_t req, base::ThreadPool& pool, std::function<void()> work);
   void tune_read_ahead() const;
 
   Repository& repository_;
@@ -191,6 +214,7 @@ class FrontEnd {
   fuse_session* session_ = nullptr;
   std::string mount_point_;
   SlotTable slots_;
+  fuse_ino_t root_node_ = kRootNodeId;  ///< What the kernel's FUSE_ROOT_ID stands for.
   HandleTable<FileHandle> files_;
   HandleTable<DirHandle> directories_;
   BufferPool buffers_;
@@ -200,11 +224,19 @@ class FrontEnd {
   std::uint64_t writers_closed_ = 0;
   std::condition_variable writers_left_;
 
-  // Keeps two seals, or a seal and the opening of the next version, from crossing. Taken
-  // before any lock of a slot.
-  std::mutex versions_mutex_;
+  // Keeps two seals in one series, or a seal and the opening of the next version, from
+  // crossing. Taken before any lock of a slot. Other series go on meanwhile.
+  [[nodiscard]] std::mutex& versions_mutex(SeriesId series);
+  std::mutex versions_mutexes_mutex_;  // Taken last.
+  std::map<SeriesId, std::mutex> versions_mutexes_;
 
-  std::unique_ptr<base::ThreadPool> pool_;  // Last: its threads use all of the above.
+  // Counts note_privileges(), so that a write looks at its file's mode once and not each time.
+  std::atomic<std::uint64_t> privileges_given_{1};
+
+  // Last: their threads use all of the above. What sealed versions are asked has threads of its
+  // own, so that it never waits behind those who wait for a writer.
+  std::unique_ptr<base::ThreadPool> pool_;
+  std::unique_ptr<base::ThreadPool> sealed_pool_;
 };
 
 }  // namespace varve::fs

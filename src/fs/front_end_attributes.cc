@@ -2,6 +2,7 @@
 // Attributes, link targets and extended attributes.
 #include <fmt/chrono.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <ctime>
 
 #include "base/clock.h"
+#include "fs/caller.h"
 #include "fs/errno_map.h"
 #include "fs/front_end.h"
 #include "fs/posix_acl.h"
@@ -34,6 +36,20 @@ std::optional<std::string> own_version_attribute(const VersionInfo& info, std::s
   if (name == "user.varve.sealed_at") return utc(info.sealed_at);
   if (name == "user.varve.unique_bytes") return std::to_string(info.unique_bytes);
   return std::nullopt;
+}
+
+/// Where the mount's root lies in the repository.
+std::string path_of_root(const Node& root) {
+  switch (root.kind) {
+    case Node::Kind::kSeries:
+      return root.slot->series().name;
+    case Node::Kind::kOpen:
+      return root.slot->series().name + "/" + root.writer->info().name;
+    case Node::Kind::kSealed:
+      return root.slot->series().name + "/" + root.reader->info().name;
+    default:
+      return {};
+  }
 }
 
 void reply_value(fuse_req_t req, std::string_view value, std::size_t room) {
@@ -79,7 +95,17 @@ void FrontEnd::setattr(fuse_req_t req, fuse_ino_t ino, const struct stat& values
   const Timestamp now = base::SystemClock().now();
   if ((to_set & FUSE_SET_ATTR_ATIME_NOW) != 0) change.atime = now;
   if ((to_set & FUSE_SET_ATTR_MTIME_NOW) != 0) change.mtime = now;
+  if (change.size && fuse_req_ctx(req)->uid != 0) {
+    // The kernel asks to clear the bits that make a program run as somebody else. It forgets
+    // the set-group-ID bit without the execute bit, which goes unless a member truncates.
+    const auto before = node->writer->get(node->ino);
+    const std::uint32_t mode = change.mode.value_or(before ? before->attributes.mode & 07777 : 0);
+    if (before && (mode & S_ISGID) != 0 && !is_root_or_in_group(req, before->attributes.gid)) {
+      change.mode = mode & ~static_cast<std::uint32_t>(S_ISGID);
+    }
+  }
   const auto entry = node->writer->set_attributes(node->ino, change);
+  if (change.mode && (*change.mode & (S_ISUID | S_ISGID)) != 0) note_privileges();
   const auto done = entry && change.mode ? keep_acl_in_step(*node, *change.mode) : Result<void>();
   if (!entry || !done) {
     fuse_reply_err(req, report("setattr", entry ? done.error() : entry.error()));
@@ -128,10 +154,12 @@ void FrontEnd::getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::s
   const std::string_view wanted = name;
   if (is_own(wanted)) {
     std::optional<std::string> value;
-    if (node->kind == Node::Kind::kRoot && wanted == "user.varve.repository") {
+    if (ino == kRootNodeId && wanted == "user.varve.repository") {
       value = repository_.path();
-    } else if (node->kind == Node::Kind::kRoot && wanted == "user.varve.pid") {
+    } else if (ino == kRootNodeId && wanted == "user.varve.pid") {
       value = std::to_string(getpid());
+    } else if (ino == kRootNodeId && wanted == "user.varve.root") {
+      value = path_of_root(*node);
     } else if (node->is_version_root()) {
       // Asked anew, since a rename changes the name and a reader keeps what it was opened with.
       value = own_version_attribute(
@@ -181,12 +209,16 @@ Result<void> FrontEnd::keep_acl_in_step(const Node& node, std::uint32_t mode) {
 
 /// An access ACL sets the permission bits, and is itself kept only if it says more than they
 /// do: cp -a gives every file an ACL, most of which are the bits in other words.
-Result<void> FrontEnd::set_access_acl(const Node& node, fuse_ino_t ino, std::string_view value) {
+Result<void> FrontEnd::set_access_acl(fuse_req_t req, const Node& node, fuse_ino_t ino,
+                                      std::string_view value) {
   const auto acl = summarise_acl(value);
   if (!acl) return Error(ErrorCode::kInvalid, "not an access control list");
   VARVE_TRY_ASSIGN(const OpenEntry entry, node.writer->get(node.ino));
   AttributeChange change;
   change.mode = (entry.attributes.mode & 07000) | acl->permissions;
+  if (show_.permissions_checked && !is_root_or_in_group(req, entry.attributes.gid)) {
+    *change.mode &= ~static_cast<std::uint32_t>(S_ISGID);  // As chmod(2) does.
+  }
   VARVE_TRY(node.writer->set_attributes(node.ino, change));
   // The kernel does not expect an extended attribute to change the mode. Without a range of
   // bytes this takes no lock that the waiting request holds.
@@ -213,8 +245,9 @@ void FrontEnd::setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::s
   XattrMode mode = XattrMode::kAny;
   if ((flags & XATTR_CREATE) != 0) mode = XattrMode::kCreate;
   if ((flags & XATTR_REPLACE) != 0) mode = XattrMode::kReplace;
-  const auto done = name == kAccessAclName ? set_access_acl(*node, ino, value)
+  const auto done = name == kAccessAclName ? set_access_acl(req, *node, ino, value)
                                            : node->writer->set_xattr(node->ino, name, value, mode);
+  if (name == kCapabilityName) note_privileges();
   fuse_reply_err(req, done ? 0 : xattr_errno(done.error()));
 }
 
@@ -229,6 +262,11 @@ void FrontEnd::removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
     return;
   }
   const auto done = node->writer->remove_xattr(node->ino, name);
+  const bool is_acl = std::string_view(name) == kAccessAclName || name == kDefaultAclName;
+  if (!done && is_acl && done.error().code() == ErrorCode::kNoAttribute) {
+    fuse_reply_err(req, 0);  // No ACL is what was asked for.
+    return;
+  }
   fuse_reply_err(req, done ? 0 : xattr_errno(done.error()));
 }
 

@@ -82,6 +82,7 @@ void FrontEnd::readdir(fuse_req_t req, std::size_t size, off_t offset, const fus
     fuse_reply_err(req, report("readdir", node.error()));
     return;
   }
+  const std::lock_guard one(handle->mutex);
   const auto buffer = buffers_.take();
   DirectoryReply reply(req, reinterpret_cast<char*>(buffer.data()),
                        std::min(size, BufferPool::kBufferBytes), plus);
@@ -107,7 +108,9 @@ void FrontEnd::readdir(fuse_req_t req, std::size_t size, off_t offset, const fus
         return list_upper(*node, *handle, begin, add);
     }
   }();
-  if (done) {
+  const bool was_removed =
+      !done && node->kind == Node::Kind::kOpen && done.error().code() == ErrorCode::kStale;
+  if (done || was_removed) {  // A directory that was removed while it is open lists nothing.
     fuse_reply_buf(req, reinterpret_cast<const char*>(buffer.data()), reply.used());
   } else {
     fuse_reply_err(req, report("readdir", done.error()));

@@ -1,16 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Open regular files.
 #include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <span>
 
 #include "base/coding.h"
+#include "fs/caller.h"
 #include "fs/errno_map.h"
 #include "fs/front_end.h"
+#include "fs/posix_acl.h"
 
 namespace varve::fs {
+namespace {
+
+std::optional<AllocateMode> allocate_mode(int mode) {
+  switch (mode) {
+    case 0:
+      return AllocateMode::kExtend;
+    case FALLOC_FL_KEEP_SIZE:
+      return AllocateMode::kKeepSize;
+    case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE:
+      return AllocateMode::kPunchHole;
+    case FALLOC_FL_ZERO_RANGE:
+      return AllocateMode::kZeroRange;
+    case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE:
+      return AllocateMode::kZeroRangeKeepSize;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
 
 void FrontEnd::open(fuse_req_t req, fuse_ino_t ino, const fuse_file_info& info) {
   const int access = info.flags & O_ACCMODE;
@@ -78,7 +103,8 @@ void FrontEnd::read(fuse_req_t req, std::size_t size, off_t offset, const fuse_f
       return;
     }
   }
-  later(req, [this, req, handle, size, begin] { read_into(req, *handle, size, begin); });
+  later(req, content->reader != nullptr ? *sealed_pool_ : *pool_,
+        [this, req, handle, size, begin] { read_into(req, *handle, size, begin); });
 }
 
 void FrontEnd::read_into(fuse_req_t req, FileHandle& handle, std::size_t size,
@@ -97,7 +123,39 @@ void FrontEnd::read_into(fuse_req_t req, FileHandle& handle, std::size_t size,
   }
 }
 
-void FrontEnd::write(fuse_req_t req, std::string_view data, off_t offset,
+/// Who writes to a file takes the rights from it that it gave to others: the set-user-ID and
+/// set-group-ID bits, unless root writes, and its capabilities. For direct I/O the kernel
+/// leaves that to us.
+Result<void> FrontEnd::drop_privileges(fuse_req_t req, fuse_ino_t ino, FileHandle& handle) {
+  const std::uint64_t given = privileges_given_.load();
+  if (handle.plain_at() == given) return {};
+  VARVE_TRY_ASSIGN(const Node node, resolve_open(ino));
+  VARVE_TRY_ASSIGN(const OpenEntry entry, node.writer->get(node.ino));
+  const std::uint32_t mode = entry.attributes.mode;
+  std::uint32_t plain = mode & ~static_cast<std::uint32_t>(S_ISUID);
+  const bool may_keep_group =
+      (mode & S_IXGRP) == 0 &&
+      ((mode & S_ISGID) == 0 || is_root_or_in_group(req, entry.attributes.gid));
+  if (!may_keep_group) plain &= ~static_cast<std::uint32_t>(S_ISGID);
+  const bool keeps_bits = plain != mode && fuse_req_ctx(req)->uid == 0;
+  bool told = false;
+  if (plain != mode && !keeps_bits) {
+    AttributeChange change;
+    change.mode = plain & 07777;
+    VARVE_TRY(node.writer->set_attributes(node.ino, change));
+    told = true;
+  }
+  VARVE_TRY_ASSIGN(const Xattrs all, node.writer->xattrs(node.ino));
+  if (std::ranges::find(all, kCapabilityName, &Xattr::name) != all.end()) {
+    VARVE_TRY(node.writer->remove_xattr(node.ino, kCapabilityName));
+    told = true;
+  }
+  if (told) fuse_lowlevel_notify_inval_inode(session_, ino, -1, 0);
+  if (!keeps_bits && (plain & S_ISGID) == 0) handle.set_plain_at(given);
+  return {};
+}
+
+void FrontEnd::write(fuse_req_t req, fuse_ino_t ino, std::string_view data, off_t offset,
                      const fuse_file_info& info) {
   const auto handle = files_.get(info.fh);
   if (handle == nullptr || !handle->writable()) {
@@ -109,7 +167,10 @@ void FrontEnd::write(fuse_req_t req, std::string_view data, off_t offset,
     fuse_reply_err(req, report("write", content.error()));
     return;
   }
-  const auto done = content->file->write(static_cast<std::uint64_t>(offset), base::as_bytes(data));
+  auto done = drop_privileges(req, ino, *handle);
+  if (done) {
+    done = content->file->write(static_cast<std::uint64_t>(offset), base::as_bytes(data));
+  }
   if (done) {
     fuse_reply_write(req, data.size());
   } else {
@@ -179,6 +240,57 @@ void FrontEnd::lseek(fuse_req_t req, off_t offset, int whence, const fuse_file_i
   } else {
     fuse_reply_err(req, report("lseek", found.error()));
   }
+}
+
+void FrontEnd::fallocate(fuse_req_t req, int mode, off_t offset, off_t bytes,
+                         const fuse_file_info& info) {
+  auto handle = files_.get(info.fh);
+  const auto wanted = allocate_mode(mode);
+  if (handle == nullptr || !handle->writable() || !wanted) {
+    // Not ENOSYS, after which the kernel would never ask again.
+    fuse_reply_err(req, wanted ? EBADF : EOPNOTSUPP);
+    return;
+  }
+  later(req, [this, req, handle, offset, bytes, mode = *wanted] {
+    const auto content = handle->content();
+    reply_result(req,
+                 content ? content->file->allocate(static_cast<std::uint64_t>(offset),
+                                                   static_cast<std::uint64_t>(bytes), mode)
+                         : content.error(),
+                 "fallocate");
+  });
+}
+
+void FrontEnd::copy_file_range(fuse_req_t req, off_t source_offset, const fuse_file_info& source,
+                               off_t offset, const fuse_file_info& info, std::size_t bytes) {
+  auto from = files_.get(source.fh);
+  auto to = files_.get(info.fh);
+  if (from == nullptr || to == nullptr || !to->writable()) {
+    fuse_reply_err(req, EBADF);
+    return;
+  }
+  later(req, [req, from, to, source_offset, offset, bytes] {
+    const auto copied = [&]() -> Result<std::uint64_t> {
+      VARVE_TRY_ASSIGN(const FileHandle::Content read, from->content());
+      VARVE_TRY_ASSIGN(const FileHandle::Content written, to->content());
+      const auto begin = static_cast<std::uint64_t>(source_offset);
+      const auto place = static_cast<std::uint64_t>(offset);
+      const bool same_series = from->slot().series().id == to->slot().series().id;
+      if (same_series && read.reader != nullptr) {
+        return written.file->clone_range(*read.reader, begin, place, bytes);
+      }
+      if (same_series && &from->slot() == &to->slot()) {
+        return written.file->clone_range(*read.file, begin, place, bytes);
+      }
+      return Error(ErrorCode::kOtherVersion, "nothing can be shared");
+    }();
+    if (copied) {
+      fuse_reply_write(req, *copied);
+    } else {
+      // EXDEV and EOPNOTSUPP make the kernel copy the bytes.
+      fuse_reply_err(req, report("copy_file_range", copied.error()));
+    }
+  });
 }
 
 }  // namespace varve::fs

@@ -71,10 +71,14 @@ void FrontEnd::make_file(fuse_req_t req, fuse_ino_t parent, const char* name, mo
     fuse_reply_err(req, report("create", node.error()));
     return;
   }
-  NewFile file = new_file(req, *node, mode);
-  file.rdev = rdev;
-  file.symlink_target = target;
-  const auto entry = node->writer->create(node->ino, name, file);
+  auto file = new_file(req, *node, mode);
+  if (!file) {
+    fuse_reply_err(req, report("create", file.error()));
+    return;
+  }
+  file->rdev = rdev;
+  file->symlink_target = target;
+  const auto entry = node->writer->create(node->ino, name, *file);
   reply_entry(req, entry ? Result(entry_of(*node->slot, *entry)) : entry.error(), "create");
 }
 
@@ -107,8 +111,12 @@ void FrontEnd::mkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t
     });
     return;
   }
-  later(req, [this, req, series = node->slot->series(), wanted = std::string(name),
-              root = new_file(req, *node, S_IFDIR | (mode & 07777))] {
+  auto root = new_file(req, *node, S_IFDIR | (mode & 07777));
+  if (!root) {
+    fuse_reply_err(req, report("mkdir", root.error()));
+    return;
+  }
+  later(req, [this, req, series = node->slot->series(), wanted = std::string(name), root = *root] {
     reply_entry(req, make_version(series, wanted, root), "mkdir");
   });
 }
@@ -125,11 +133,26 @@ void FrontEnd::link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const cha
     return;
   }
   if (target->slot != directory->slot) {
-    fuse_reply_err(req, target->kind == Node::Kind::kLatest ? EPERM : EXDEV);
+    link_sealed(req, *target, *directory, name);
     return;
   }
   const auto entry = directory->writer->link(target->ino, directory->ino, name);
   reply_entry(req, entry ? Result(entry_of(*directory->slot, *entry)) : entry.error(), "link");
+}
+
+/// A file of a sealed version gets a name in an open one as a file of its own, which shares its
+/// chunks. The kernel takes the inode that the reply names, whichever it asked for.
+void FrontEnd::link_sealed(fuse_req_t req, const Node& target, const Node& directory,
+                           const char* name) {
+  if (target.kind != Node::Kind::kSealed ||
+      target.slot->series().id != directory.slot->series().id) {
+    fuse_reply_err(req, target.kind == Node::Kind::kLatest ? EPERM : EXDEV);
+    return;
+  }
+  later(req, [this, req, target, directory, wanted = std::string(name)] {
+    const auto entry = directory.writer->clone(*target.reader, target.rank, directory.ino, wanted);
+    reply_entry(req, entry ? Result(entry_of(*directory.slot, *entry)) : entry.error(), "link");
+  });
 }
 
 void FrontEnd::unlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
@@ -225,8 +248,9 @@ void FrontEnd::create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_
     fuse_reply_err(req, report("create", node.error()));
     return;
   }
+  const auto wanted = new_file(req, *node, S_IFREG | (mode & 07777));
   const auto entry =
-      node->writer->create(node->ino, name, new_file(req, *node, S_IFREG | (mode & 07777)));
+      wanted ? node->writer->create(node->ino, name, *wanted) : Result<OpenEntry>(wanted.error());
   if (!entry) {
     fuse_reply_err(req, report("create", entry.error()));
     return;
@@ -239,8 +263,9 @@ void FrontEnd::create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_
   }
   fuse_file_info opened = info;
   opened.direct_io = access == O_WRONLY;
-  opened.fh =
-      files_.add(std::make_shared<FileHandle>(*node->slot, std::move(*file), access != O_RDONLY));
+  auto handle = std::make_shared<FileHandle>(*node->slot, std::move(*file), access != O_RDONLY);
+  if ((mode & (S_ISUID | S_ISGID)) == 0) handle->set_plain_at(privileges_given_.load());
+  opened.fh = files_.add(std::move(handle));
   const fuse_entry_param reply = entry_of(*node->slot, *entry);
   if (fuse_reply_create(req, &reply, &opened) != 0) files_.remove(opened.fh);
 }

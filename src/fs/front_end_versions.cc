@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "base/log.h"
 #include "fs/errno_map.h"
@@ -14,7 +15,14 @@ namespace varve::fs {
 namespace {
 constexpr std::string_view kLatest = "latest";
 constexpr std::chrono::milliseconds kWriterPoll{500};
+constexpr std::chrono::milliseconds kReaderPoll{20};
+constexpr std::chrono::milliseconds kCloseGrace{1000};
 }  // namespace
+
+std::mutex& FrontEnd::versions_mutex(SeriesId series) {
+  const std::lock_guard lock(versions_mutexes_mutex_);
+  return versions_mutexes_[series];
+}
 
 Result<Slot*> FrontEnd::version_slot(const SeriesInfo& series, const VersionInfo& info) {
   Slot& slot = slots_.version(series, info.number);
@@ -75,7 +83,7 @@ Result<fuse_entry_param> FrontEnd::look_up_version(const SeriesInfo& series,
   VARVE_TRY_ASSIGN(entry.attr, stat_of(node));
   entry.ino = pack({.slot = node.slot->index(), .open = false, .low = kSeriesLatest});
   entry.generation = 1;
-  // No timeouts: the link is read anew each time, so it never points to yesterday's version.
+  entry.attr_timeout = entry.entry_timeout = latest_timeout_s();
   return entry;
 }
 
@@ -102,7 +110,7 @@ Result<std::string> FrontEnd::end_present_version(const SeriesInfo& series,
 
 Result<fuse_entry_param> FrontEnd::make_version(const SeriesInfo& series, std::string_view name,
                                                 const NewFile& root) {
-  const std::lock_guard lock(versions_mutex_);
+  const std::lock_guard lock(versions_mutex(series.id));
   VARVE_TRY(end_present_version(series, name));
   VARVE_TRY_ASSIGN(const VersionInfo info, repository_.open_version(series.id, name, root));
   return version_entry(series, info);
@@ -113,7 +121,7 @@ Result<VersionInfo> FrontEnd::open_version(const SeriesInfo& series, std::string
   std::string sealed;
   std::optional<Result<VersionInfo>> opened;
   {
-    const std::lock_guard lock(versions_mutex_);
+    const std::lock_guard lock(versions_mutex(series.id));
     VARVE_TRY_ASSIGN(sealed, end_present_version(series, name));
     opened = repository_.open_version(series.id, name, root);
   }
@@ -126,7 +134,7 @@ Result<VersionInfo> FrontEnd::clone_version(const SeriesInfo& series, VersionNum
   std::string sealed;
   std::optional<Result<VersionInfo>> opened;
   {
-    const std::lock_guard lock(versions_mutex_);
+    const std::lock_guard lock(versions_mutex(series.id));
     VARVE_TRY_ASSIGN(sealed, end_present_version(series, name));
     opened = repository_.clone_version(series.id, source, name);
   }
@@ -148,15 +156,24 @@ void FrontEnd::forget_names(SeriesId series, const std::vector<std::string>& nam
   }
 }
 
+// Attributes only: this may be told while a request holds the directory.
+void FrontEnd::forget_latest(SeriesId series) {
+  const Slot* directory = slots_.find(series, VersionNumber{});
+  if (directory == nullptr || session_ == nullptr || fuse_session_exited(session_)) return;
+  const fuse_ino_t latest = pack({.slot = directory->index(), .open = false, .low = kSeriesLatest});
+  fuse_lowlevel_notify_inval_inode(session_, latest, -1, 0);
+}
+
 Result<void> FrontEnd::remove_version(const SeriesInfo& series, std::string_view name) {
   if (name == kLatest) return Error(ErrorCode::kNotPermitted, "latest follows the versions");
-  const std::lock_guard lock(versions_mutex_);
+  const std::lock_guard lock(versions_mutex(series.id));
   VARVE_TRY_ASSIGN(const VersionInfo info, repository_.find_version(series.id, name));
   if (info.state == VersionState::kSealed) {
     if (!show_.rmdir_deletes) {
       return Error(ErrorCode::kReadOnly, "a sealed version is not removed by rmdir");
     }
-    VARVE_TRY(repository_.delete_versions(series.id, {info.number}));
+    VARVE_TRY(delete_after_last_close(series.id, {info.number}));
+    forget_latest(series.id);
   } else {
     VARVE_TRY(repository_.abandon_version(series.id, info.number, false));
   }
@@ -169,21 +186,37 @@ Result<DeletionForecast> FrontEnd::delete_versions(SeriesId series,
   std::vector<std::string> names;
   std::optional<Result<DeletionForecast>> deleted;
   {
-    const std::lock_guard lock(versions_mutex_);
+    const std::lock_guard lock(versions_mutex(series));
     VARVE_TRY_ASSIGN(const auto versions, repository_.versions(series));
     for (const VersionInfo& version : versions) {
       const bool goes = std::ranges::find(numbers, version.number) != numbers.end();
       if (goes) names.push_back(version.name);
     }
-    deleted = repository_.delete_versions(series, numbers);
+    deleted = delete_after_last_close(series, numbers);
     if (!*deleted) return std::move(*deleted);
     // What the kernel still holds of them is answered with ESTALE from now on.
     for (const VersionNumber number : numbers) {
       if (Slot* slot = slots_.find(series, number)) slot->drop();
     }
   }
+  forget_latest(series);
+  names.emplace_back(kLatest);  // Gone with the last version.
   forget_names(series, names);
   return std::move(*deleted);
+}
+
+// As when a version is sealed: who has just closed the last file may be ahead of the kernel.
+Result<DeletionForecast> FrontEnd::delete_after_last_close(
+    SeriesId series, const std::vector<VersionNumber>& numbers) {
+  const auto end = std::chrono::steady_clock::now() + kCloseGrace;
+  for (;;) {
+    auto deleted = repository_.delete_versions(series, numbers);
+    if (deleted || deleted.error().code() != ErrorCode::kBusy ||
+        std::chrono::steady_clock::now() >= end) {
+      return deleted;
+    }
+    std::this_thread::sleep_for(kReaderPoll);
+  }
 }
 
 Result<SealOutcome> FrontEnd::seal_now(SeriesId series, VersionNumber number,
@@ -194,13 +227,34 @@ Result<SealOutcome> FrontEnd::seal_now(SeriesId series, VersionNumber number,
     if (!reader) return std::move(reader).error().with_context("sealed, but cannot be read");
     slot->seal(outcome, std::move(*reader));
   }
+  forget_latest(series);
   return outcome;
+}
+
+// The kernel tells of a close after close(2) has returned, so a program that renames at once is
+// ahead of its own closing.
+Result<SealOutcome> FrontEnd::seal_after_last_close(SeriesId series, VersionNumber number,
+                                                    std::string_view new_name) {
+  const auto end = std::chrono::steady_clock::now() + kCloseGrace;
+  for (;;) {
+    std::uint64_t seen = 0;
+    {
+      const std::lock_guard lock(writers_mutex_);
+      seen = writers_closed_;
+    }
+    auto sealed = seal_now(series, number, new_name);
+    if (sealed || sealed.error().code() != ErrorCode::kBusy) return sealed;
+    std::unique_lock lock(writers_mutex_);
+    if (!writers_left_.wait_until(lock, end, [&] { return writers_closed_ != seen; })) {
+      return sealed;
+    }
+  }
 }
 
 Result<void> FrontEnd::rename_version(const SeriesInfo& series, std::string_view name,
                                       std::string_view new_name) {
   if (name == kLatest) return Error(ErrorCode::kNotPermitted, "latest follows the versions");
-  const std::lock_guard lock(versions_mutex_);
+  const std::lock_guard lock(versions_mutex(series.id));
   VARVE_TRY_ASSIGN(const VersionInfo info, repository_.find_version(series.id, name));
   if (new_name == kLatest || repository_.find_version(series.id, new_name)) {
     return Error(ErrorCode::kExists, "a version of this name exists");
@@ -208,13 +262,15 @@ Result<void> FrontEnd::rename_version(const SeriesInfo& series, std::string_view
   const bool was_partial = is_partial_name(name);
   const bool becomes_partial = is_partial_name(new_name);
   if (info.state == VersionState::kOpen && was_partial && !becomes_partial) {
-    VARVE_TRY(seal_now(series.id, info.number, new_name));
+    VARVE_TRY(seal_after_last_close(series.id, info.number, new_name));
     return {};
   }
   if (becomes_partial != was_partial) {
     return Error(ErrorCode::kNotPermitted, "nothing becomes partial again");
   }
-  return repository_.rename_version(series.id, info.number, new_name);
+  VARVE_TRY(repository_.rename_version(series.id, info.number, new_name));
+  forget_latest(series.id);
+  return {};
 }
 
 Result<SealOutcome> FrontEnd::seal(SeriesId series, VersionNumber number, const SealWish& wish,
@@ -223,7 +279,7 @@ Result<SealOutcome> FrontEnd::seal(SeriesId series, VersionNumber number, const 
   std::string old_name;
   for (;;) {
     {
-      const std::lock_guard lock(versions_mutex_);
+      const std::lock_guard lock(versions_mutex(series));
       if (auto writer = repository_.writer(series)) old_name = (*writer)->info().name;
       sealed = seal_now(series, number, wish.new_name, wish.mode);
     }

@@ -2,6 +2,7 @@
 // What the kernel has open: files and directories, by the number that fi->fh carries.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -26,6 +27,12 @@ class FileHandle {
       : slot_(slot), writable_(false), reader_(std::move(reader)) {}
 
   [[nodiscard]] bool writable() const { return writable_; }
+  [[nodiscard]] const Slot& slot() const { return slot_; }
+
+  /// When the file was last seen without anything that a write takes away, as a count of the
+  /// front end; 0 at first.
+  [[nodiscard]] std::uint64_t plain_at() const { return plain_at_; }
+  void set_plain_at(std::uint64_t count) { plain_at_ = count; }
   /// One of the two is set. kStale if the version was sealed and the file had no name then.
   struct Content {
     std::shared_ptr<OpenFile> file;
@@ -36,13 +43,14 @@ class FileHandle {
  private:
   Slot& slot_;
   const bool writable_;
+  std::atomic<std::uint64_t> plain_at_{0};
   std::mutex mutex_;
   std::shared_ptr<OpenFile> file_;
   std::shared_ptr<FileReader> reader_;
 };
 
-/// An open directory with what it has to remember between two readdir calls. The kernel
-/// locks a directory stream, so calls on one handle do not overlap.
+/// An open directory with what it has to remember between two readdir calls. Not thread-safe:
+/// `mutex` must be held while it is used.
 ///
 /// Offsets: 1 and 2 stand behind "." and ".."; offset 2 + n stands behind the n-th name that
 /// was listed. A name stays a valid place to go on from after it was removed.
@@ -65,6 +73,8 @@ class DirHandle {
     std::uint32_t type;
   };
   std::vector<Name> snapshot;
+
+  std::mutex mutex;
 
  private:
   const std::uint64_t node_id_;

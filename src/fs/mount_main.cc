@@ -101,6 +101,7 @@ Result<void> open_and_serve(const std::string& repository_path, const std::strin
 
 Result<void> mount(const std::string& repository, const std::string& directory,
                    const MountOptions& options) {
+  VARVE_TRY(check_mount_options(options));
   // The daemon leaves the current directory, and the mount table shows the path to everybody.
   auto repository_path = absolute_path(repository);
   if (!repository_path) {

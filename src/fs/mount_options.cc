@@ -74,7 +74,8 @@ Result<void> parse_valued(std::string_view name, std::string_view value, bool sl
     if (value.empty()) return bad_value(name, value, "the name of a restore engine is needed");
     options.open.engine = value;
   } else if (name == "series" || name == "version") {
-    return not_yet(name, "mount the repository and use a path inside it");
+    if (value.empty()) return bad_value(name, value, "a name is needed");
+    (name == "series" ? options.series : options.version) = value;
   } else if (!sloppy) {
     return Error(ErrorCode::kInvalid,
                  fmt::format("unknown mount option {}={}; see mount.varve(8)", name, value));
@@ -163,6 +164,14 @@ Result<void> parse_mount_options(std::string_view list, bool sloppy, MountOption
     } else {
       VARVE_TRY(parse_valued(option.substr(0, equals), option.substr(equals + 1), sloppy, options));
     }
+  }
+  return {};
+}
+
+Result<void> check_mount_options(const MountOptions& options) {
+  if (options.series.empty() && !options.version.empty()) {
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("mount option version={} needs series= beside it", options.version));
   }
   return {};
 }

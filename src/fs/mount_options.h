@@ -18,6 +18,8 @@ struct MountOptions {
   std::optional<std::uint32_t> uid;
   std::optional<std::uint32_t> gid;
   std::optional<std::uint32_t> umask;
+  std::string series;   ///< What the mount's root is: this series, "" for the repository,
+  std::string version;  ///< or this version of it ("" for none; "latest" for the newest sealed).
   bool allow_other = false;
   bool default_permissions = false;  ///< Also on with allow_other.
   bool set_user_ids_work = false;    ///< suid; off unless asked for.
@@ -34,6 +36,9 @@ struct MountOptions {
 /// for options that this version knows but cannot fulfil.
 [[nodiscard]] Result<void> parse_mount_options(std::string_view list, bool sloppy,
                                                MountOptions& options);
+
+/// kInvalid for options that do not go together, once all lists are parsed.
+[[nodiscard]] Result<void> check_mount_options(const MountOptions& options);
 
 /// "64M" and the like: a number with K, M, G or T for powers of 1024.
 [[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);

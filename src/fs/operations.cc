@@ -71,9 +71,9 @@ void op_open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* info) {
 void op_read(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info* info) {
   guard(req, [&](FrontEnd& fs) { fs.read(req, size, offset, *info); });
 }
-void op_write(fuse_req_t req, fuse_ino_t, const char* data, std::size_t size, off_t offset,
+void op_write(fuse_req_t req, fuse_ino_t ino, const char* data, std::size_t size, off_t offset,
               fuse_file_info* info) {
-  guard(req, [&](FrontEnd& fs) { fs.write(req, {data, size}, offset, *info); });
+  guard(req, [&](FrontEnd& fs) { fs.write(req, ino, {data, size}, offset, *info); });
 }
 void op_flush(fuse_req_t req, fuse_ino_t, fuse_file_info* info) {
   guard(req, [&](FrontEnd& fs) { fs.flush(req, *info); });
@@ -119,10 +119,15 @@ void op_listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
 void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
   guard(req, [&](FrontEnd& fs) { fs.removexattr(req, ino, name); });
 }
-// Space is taken when bytes are written: a promise of space for data that may well be stored
-// already would be wrong, and writing zeros in its place would be slow.
-void op_fallocate(fuse_req_t req, fuse_ino_t, int, off_t, off_t, fuse_file_info*) {
-  fuse_reply_err(req, EOPNOTSUPP);
+void op_fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t bytes,
+                  fuse_file_info* info) {
+  guard(req, [&](FrontEnd& fs) { fs.fallocate(req, mode, offset, bytes, *info); });
+}
+void op_copy_file_range(fuse_req_t req, fuse_ino_t, off_t source_offset, fuse_file_info* source,
+                        fuse_ino_t, off_t offset, fuse_file_info* info, std::size_t bytes, int) {
+  guard(req, [&](FrontEnd& fs) {
+    fs.copy_file_range(req, source_offset, *source, offset, *info, bytes);
+  });
 }
 
 fuse_lowlevel_ops make_operations() {
@@ -160,6 +165,7 @@ fuse_lowlevel_ops make_operations() {
   ops.listxattr = op_listxattr;
   ops.removexattr = op_removexattr;
   ops.fallocate = op_fallocate;
+  ops.copy_file_range = op_copy_file_range;
   return ops;
 }
 

@@ -39,6 +39,38 @@ std::optional<std::vector<AclEntry>> decode(std::string_view value) {
   return entries;
 }
 
+std::string encode(const std::vector<AclEntry>& entries) {
+  std::string result;
+  base::ByteWriter writer(result);
+  writer.u32(kAclVersion);
+  for (const AclEntry& entry : entries) {
+    writer.u16(entry.tag);
+    writer.u16(entry.permissions);
+    writer.u32(entry.id);
+  }
+  return result;
+}
+
+/// Calls `change` with the permissions that the mode's bits stand for, and those bits: with a
+/// mask entry the group bits are the mask's.
+template <typename Change>
+void match_with_mode(std::vector<AclEntry>& entries, std::uint32_t mode, const Change& change) {
+  bool masked = false;
+  for (const AclEntry& entry : entries) masked = masked || entry.tag == kMask;
+  const std::uint16_t group_tag = masked ? kMask : kOwningGroup;
+  for (AclEntry& entry : entries) {
+    unsigned shift = 0;
+    if (entry.tag == kOwner) {
+      shift = 6;
+    } else if (entry.tag == group_tag) {
+      shift = 3;
+    } else if (entry.tag != kOthers) {
+      continue;
+    }
+    entry.permissions = change(entry.permissions, static_cast<std::uint16_t>((mode >> shift) & 7));
+  }
+}
+
 }  // namespace
 
 std::optional<AclSummary> summarise_acl(std::string_view value) {
@@ -78,24 +110,26 @@ std::optional<AclSummary> summarise_acl(std::string_view value) {
   return summary;
 }
 
-std::string acl_after_chmod(std::string_view value, std::uint32_t mode) {
-  const auto entries = decode(value);
-  if (!entries) return std::string(value);
-  bool masked = false;
-  for (const AclEntry& entry : *entries) masked = masked || entry.tag == kMask;
-  std::string result;
-  base::ByteWriter writer(result);
-  writer.u32(kAclVersion);
-  for (const AclEntry& entry : *entries) {
-    std::uint32_t permissions = entry.permissions;
-    if (entry.tag == kOwner) permissions = (mode >> 6) & 7;
-    if (entry.tag == (masked ? kMask : kOwningGroup)) permissions = (mode >> 3) & 7;
-    if (entry.tag == kOthers) permissions = mode & 7;
-    writer.u16(entry.tag);
-    writer.u16(static_cast<std::uint16_t>(permissions));
-    writer.u32(entry.id);
-  }
+std::optional<InheritedAcl> inherit_acl(std::string_view value, std::uint32_t mode) {
+  auto entries = decode(value);
+  if (!entries) return std::nullopt;
+  match_with_mode(*entries, mode, [](std::uint16_t granted, std::uint16_t wanted) {
+    return static_cast<std::uint16_t>(granted & wanted);
+  });
+  InheritedAcl result;
+  result.access = encode(*entries);
+  const auto summary = summarise_acl(result.access);
+  if (!summary) return std::nullopt;
+  result.permissions = summary->permissions;
+  if (!summary->extended) result.access.clear();
   return result;
+}
+
+std::string acl_after_chmod(std::string_view value, std::uint32_t mode) {
+  auto entries = decode(value);
+  if (!entries) return std::string(value);
+  match_with_mode(*entries, mode, [](std::uint16_t, std::uint16_t wanted) { return wanted; });
+  return encode(*entries);
 }
 
 }  // namespace varve::fs

@@ -6,11 +6,9 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
-#include <cstdlib>
 #include <ctime>
 #include <memory>
 #include <mutex>
@@ -23,6 +21,7 @@
 #include "base/thread_pool.h"
 #include "control/server.h"
 #include "fs/front_end.h"
+#include "fs/loop_crew.h"
 
 namespace varve::fs {
 namespace {
@@ -36,11 +35,11 @@ sigset_t ending_signals() {
   return set;
 }
 
-/// Ends the loop when an ending signal comes. The loop sleeps in read(2) on /dev/fuse, which
-/// returns to it only when a signal interrupts that very thread.
+/// Ends the loop when an ending signal comes. A thread that sleeps in read(2) on /dev/fuse
+/// returns from it only when a signal interrupts that very thread.
 class SignalWatch {
  public:
-  SignalWatch(fuse_session* session, pthread_t loop) : session_(session), loop_(loop) {
+  SignalWatch(fuse_session* session, LoopCrew& crew) : session_(session), crew_(crew) {
     // An empty handler, without SA_RESTART, so that read(2) returns EINTR.
     struct sigaction interrupt {};
     interrupt.sa_handler = [](int) {};
@@ -66,27 +65,24 @@ class SignalWatch {
     fuse_session_exit(session_);
     // Sent until the loop has ended, since the first may come just before it goes to sleep.
     while (!loop_ended_) {
-      ::pthread_kill(loop_, SIGUSR1);
+      crew_.interrupt(SIGUSR1);
       const timespec pause{.tv_sec = 0, .tv_nsec = 20'000'000};
       ::nanosleep(&pause, nullptr);
     }
   }
 
   fuse_session* session_;
-  const pthread_t loop_;
+  LoopCrew& crew_;
   std::atomic<bool> loop_ended_ = false;
   std::thread thread_;
 };
 
-void run_loop(fuse_session* session) {
-  fuse_buf buffer{};
-  while (fuse_session_exited(session) == 0) {
-    const int got = fuse_session_receive_buf(session, &buffer);
-    if (got == -EINTR) continue;
-    if (got <= 0) break;
-    fuse_session_process_buf(session, &buffer);
-  }
-  std::free(buffer.mem);
+LoopCrew::Calls calls_of(fuse_session* session) {
+  return {
+      .receive = [session](fuse_buf* buffer) { return fuse_session_receive_buf(session, buffer); },
+      .process =
+          [session](const fuse_buf& request) { fuse_session_process_buf(session, &request); },
+      .ended = [session] { return fuse_session_exited(session) != 0; }};
 }
 
 struct NamedVersion {
@@ -250,7 +246,8 @@ ShowOptions show_options(const MountOptions& options) {
           .umask = options.umask,
           .owner_uid = getuid(),
           .owner_gid = getgid(),
-          .rmdir_deletes = options.rmdir_deletes};
+          .rmdir_deletes = options.rmdir_deletes,
+          .permissions_checked = options.allow_other || options.default_permissions};
 }
 
 }  // namespace
@@ -263,6 +260,7 @@ void block_ending_signals() {
 Result<void> serve_mount(Repository& repository, const std::string& directory,
                          const MountOptions& options, const std::function<void()>& ready) {
   FrontEnd front_end(repository, show_options(options));
+  VARVE_TRY(front_end.set_root(options.series, options.version));
   VARVE_TRY_ASSIGN(const SessionPtr session, new_session(repository, front_end, options));
   VARVE_TRY_ASSIGN(std::unique_ptr<control::Server> control, start_control(repository, front_end));
   if (fuse_session_mount(session.get(), directory.c_str()) != 0) {
@@ -271,9 +269,10 @@ Result<void> serve_mount(Repository& repository, const std::string& directory,
   }
   front_end.attach(session.get(), directory);
   {
-    SignalWatch signals(session.get(), pthread_self());
+    LoopCrew crew(calls_of(session.get()), {});
+    SignalWatch signals(session.get(), crew);
     ready();
-    run_loop(session.get());
+    crew.run();
     signals.loop_ended();
     fuse_session_exit(session.get());
     // Commands that wait are told to go first; then what is queued in the pool is answered,

@@ -187,6 +187,20 @@ void Checker::check_index(const catalog::SeriesRecord& series,
   }
 }
 
+// A clone would join or part files by it.
+void Checker::check_links(const catalog::VersionRecord& version, const catalog::LinkTable& found) {
+  const auto stored = [&]() -> Result<std::optional<catalog::LinkTable>> {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    return catalog::version_links(txn, version.series, version.number);
+  }();
+  if (!stored) {
+    damage(path_ + "/catalog", stored.error().message(), {});
+  } else if (*stored && **stored != found) {
+    damage(path_ + "/catalog", version.name + ": the record of hard links does not fit the tree",
+           {});
+  }
+}
+
 // Walks the tree, and names the files that refer to damaged chunks.
 void Checker::check_version(const catalog::SeriesRecord& series,
                             const catalog::VersionRecord& version) {
@@ -195,6 +209,7 @@ void Checker::check_version(const catalog::SeriesRecord& series,
   const std::string top = series.name + "/" + version.name;
   std::vector<std::pair<Rank, std::string>> directories;
   std::uint64_t entries = 0;
+  std::vector<catalog::LinkTable::Entry> links;
   const auto lost = [&](const Error& error) {
     damage(path_ + "/catalog", error.message(), {});
     report_.damages.back().affected.push_back(top + ": the tree after entry " +
@@ -214,6 +229,9 @@ void Checker::check_version(const catalog::SeriesRecord& series,
       directories.emplace_back(at.rank, path);
     }
     entries += at.rank == 0 ? 0 : 1;
+    if (entry.link_group != 0) {
+      links.push_back({static_cast<std::uint32_t>(at.rank), entry.link_group});
+    }
     if ((entry.mode & S_IFMT) != S_IFREG) continue;
     std::shared_ptr<const format::Recipe> stored;
     const format::Recipe* recipe = entry.recipe ? &*entry.recipe : nullptr;
@@ -244,6 +262,7 @@ void Checker::check_version(const catalog::SeriesRecord& series,
     damage(path_ + "/catalog",
            fmt::format("{} has {} entries instead of {}", top, entries, version.entries), {});
   }
+  check_links(version, catalog::LinkTable::from(std::move(links)));
 }
 
 }  // namespace varve::maintain

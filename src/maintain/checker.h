@@ -29,6 +29,7 @@ class Checker {
   [[nodiscard]] Result<void> check_series(const catalog::SeriesRecord& series);
   void check_frames(store::SegmentReader& reader, const store::ContainerRecord& record,
                     const format::ContainerHead& head);
+  void check_links(const catalog::VersionRecord& version, const catalog::LinkTable& found);
   void check_version(const catalog::SeriesRecord& series, const catalog::VersionRecord& version);
   void check_index(const catalog::SeriesRecord& series,
                    const std::vector<catalog::VersionRecord>& versions);

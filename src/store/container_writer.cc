@@ -12,6 +12,8 @@ namespace varve::store {
 
 namespace {
 constexpr std::size_t kHeadBufferBytes = 1U << 20;
+// So that a frame of tiny chunks leaves room for its own head: 144 KiB.
+constexpr std::size_t kFrameChunksMax = 4096;
 constexpr std::size_t kFramesPerWake = 8;
 constexpr std::size_t kSpareFrames = 64;  // Buffers of 128 KiB kept for reuse.
 // A container of very compressible data is written before it is full, so that the raw
@@ -64,7 +66,8 @@ Result<void> ContainerWriter::append(ChunkId id, const Fingerprint& fingerprint,
   if (error_) VARVE_TRY(retry(lock));
   progress_.wait(lock, [&] { return waiting_bytes_ < options_.waiting_bytes_max || error_; });
   if (error_) return *error_;
-  if (open_frame_ && open_frame_->raw.size() + raw.size() > format::kFrameRawBytesMax) {
+  if (open_frame_ && (open_frame_->raw.size() + raw.size() > format::kFrameRawBytesMax ||
+                      open_frame_->chunks.size() == kFrameChunksMax)) {
     close_frame(lock);
   }
   if (!open_frame_) {
@@ -227,7 +230,8 @@ bool ContainerWriter::fits(const Frame& frame) const {
   }
   const std::size_t head = format::container_head_bytes(
       head_.frames.size() + 1, head_.chunks.size() + frame.chunks.size(), runs);
-  return head + padded(data_used_ + stored) <= format::kContainerBytesMax;
+  return head <= kHeadBufferBytes &&
+         head + padded(data_used_ + stored) <= format::kContainerBytesMax;
 }
 
 void ContainerWriter::pack(Frame& frame) {

@@ -151,6 +151,7 @@ Result<void> OpenTree::list(
       VARVE_TRY_ASSIGN(own, names.next());
     }
     if (found.ino == 0 || found.name.empty() || (!after.empty() && found.name <= after)) continue;
+    evict();  // The visitor brings every inode of the directory into memory.
     VARVE_TRY_ASSIGN(const bool more, visit(found.name, found.ino));
     if (!more) return {};
   }

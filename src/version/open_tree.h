@@ -39,10 +39,11 @@ class OpenTree {
   [[nodiscard]] Result<void> load();
 
   /// kNotFound if there is no such inode. The pointer is valid until the next call that may
-  /// evict: evict(), erase().
+  /// evict: evict(), erase(), list().
   [[nodiscard]] Result<OpenInode*> get(Ino ino);
   [[nodiscard]] Result<std::optional<Ino>> find(Ino directory, std::string_view name);
-  /// Names > `after` in byte order until `visit` returns false.
+  /// Names > `after` in byte order until `visit` returns false. Evicts between the visits, so
+  /// that a large directory does not stay in memory.
   [[nodiscard]] Result<void> list(
       Ino directory, std::string_view after,
       const std::function<Result<bool>(std::string_view name, Ino ino)>& visit);

@@ -70,6 +70,7 @@ Result<void> OpenVersion::recover(const NewFile& root) {
       inode->mode = (root.mode & 07777) | S_IFDIR;
       inode->uid = root.uid;
       inode->gid = root.gid;
+      inode->xattrs = root.xattrs;
       inode->mtime = inode->ctime = inode->atime = parts_.clock->now();
       inode->recipe = std::make_shared<const format::Recipe>();
       static_cast<void>(tree_.add(std::move(inode)));

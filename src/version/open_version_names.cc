@@ -89,6 +89,7 @@ Result<OpenEntry> OpenVersion::create(Ino parent_ino, std::string_view name, con
     inode->gid = file.gid;
     inode->rdev = file.rdev;
     inode->symlink_target = file.symlink_target;
+    inode->xattrs = file.xattrs;
     inode->mtime = inode->ctime = inode->atime = parts_.clock->now();
     inode->recipe = std::make_shared<const format::Recipe>();
     if (inode->is_directory()) inode->parent = parent_ino;

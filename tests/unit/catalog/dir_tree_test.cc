@@ -190,6 +190,36 @@ class DirTreeTest : public testing::Test {
   std::uint32_t version_ = 0;
 };
 
+TEST_F(DirTreeTest, CursorGoesOnBehindAnyName) {
+  for (const std::size_t entries : {0, 1, 40, 3000}) {
+    const auto directory = flat_directory(entries);
+    const auto stored = store(directory);
+    ObjectReader reader(catalog_, kSeries);
+    EXPECT_EQ(must(count_names(reader, stored.root.child)), entries);
+    DirCursor cursor(reader, stored.root.child, 10);
+    const auto& all = directory.children;
+    std::vector<std::string> places = {"", "a", "file", "zz"};
+    for (std::size_t i = 0; i < entries; i += 1 + entries / 50) {
+      places.push_back(all[i].name);
+      places.push_back(all[i].name + "!");
+    }
+    for (const auto& after : places) {
+      auto expected =
+          std::find_if(all.begin(), all.end(), [&](const Item& item) { return item.name > after; });
+      must(cursor.seek(after));
+      for (int left = 40; left > 0; --left) {
+        const auto found = must(cursor.next());
+        ASSERT_EQ(found.has_value(), expected != all.end()) << after;
+        if (!found) break;
+        EXPECT_EQ(found->entry->name, expected->name);
+        EXPECT_EQ(found->rank, 11 + static_cast<Rank>(expected - all.begin()));
+        EXPECT_EQ(found->parent, 10U);
+        ++expected;
+      }
+    }
+  }
+}
+
 TEST_F(DirTreeTest, EmptyDirectoryHasNoEntries) { expect_tree(flat_directory(0)); }
 TEST_F(DirTreeTest, OneEntryIsFound) { expect_tree(flat_directory(1)); }
 TEST_F(DirTreeTest, HundredEntriesAreFound) { expect_tree(flat_directory(100)); }

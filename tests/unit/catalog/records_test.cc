@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "../repo/temp_repository.h"
 #include "catalog/location_table.h"
@@ -111,6 +113,53 @@ TEST_F(RecordsTest, VersionRoundTripsAndDamageIsFound) {
   expect_damage_found(
       meta::catalog::kVersions, meta::version_key(kSeries, record.number),
       [&](const meta::Txn& txn) { return find_version(txn, kSeries, record.number); });
+}
+
+TEST_F(RecordsTest, KindsOfOpenVersionsRoundTrip) {
+  VersionRecord record;
+  record.series = kSeries;
+  record.number = VersionNumber{300};
+  record.name = "n";
+  record.root.mode = S_IFDIR | 0750;
+  for (const auto& [base, unfinished] :
+       {std::pair(VersionNumber{}, false), {VersionNumber{299}, false}, {VersionNumber{}, true}}) {
+    record.base = base;
+    record.unfinished = unfinished;
+    commit([&](meta::WriteTxn& txn) { return put_version(txn, record); });
+    const auto txn = must(meta::ReadTxn::begin(catalog_));
+    const auto got = *must(find_version(txn, kSeries, record.number));
+    EXPECT_EQ(got.state, VersionState::kOpen);
+    EXPECT_EQ(got.base, base);
+    EXPECT_EQ(got.unfinished, unfinished);
+    EXPECT_EQ(got.root, record.root);
+  }
+  record.unfinished = false;
+  record.base = record.number;
+  commit([&](meta::WriteTxn& txn) { return put_version(txn, record); });
+  const auto txn = must(meta::ReadTxn::begin(catalog_));
+  EXPECT_EQ(code_of(find_version(txn, kSeries, record.number)), ErrorCode::kCorrupt);
+}
+
+TEST_F(RecordsTest, LinksRoundTripAndDamageIsFound) {
+  const auto links = LinkTable::from({{900, 7}, {5, 1ULL << 61}, {6, 7}, {4000000000, 7}, {8, 3}});
+  EXPECT_EQ(links.first_of(900), 6U);
+  EXPECT_EQ(links.first_of(4000000000), 6U);
+  EXPECT_EQ(links.first_of(5), 5U);
+  EXPECT_EQ(links.first_of(7), 7U) << "a file with one name";
+  EXPECT_EQ(links.group_of(6), 7U);
+  EXPECT_EQ(links.group_of(900), 0U) << "not a first name";
+  EXPECT_EQ(links.names_in(6, 895).size(), 3U);
+  EXPECT_EQ(links.groups(), (std::vector<std::uint64_t>{3, 7, 1ULL << 61}));
+  const VersionNumber number{4};
+  const auto read = [&](const meta::Txn& txn) { return version_links(txn, kSeries, number); };
+  EXPECT_FALSE(must(read(must(meta::ReadTxn::begin(catalog_)))));
+  for (const auto& table : {LinkTable(), links}) {
+    commit([&](meta::WriteTxn& txn) { return put_version_links(txn, kSeries, number, table); });
+    EXPECT_EQ(*must(read(must(meta::ReadTxn::begin(catalog_)))), table);
+    expect_damage_found(meta::catalog::kVersionLinks, meta::version_key(kSeries, number), read);
+  }
+  commit([&](meta::WriteTxn& txn) { return erase_version(txn, kSeries, number); });
+  EXPECT_FALSE(must(read(must(meta::ReadTxn::begin(catalog_)))));
 }
 
 TEST_F(RecordsTest, ErasedVersionTakesItsChunkListAlong) {

@@ -44,7 +44,7 @@ TEST(MountOptions, BadValueIsRefusedEvenWhenSloppy) {
 }
 
 TEST(MountOptions, KnownButMissingFeaturesAreUnsupported) {
-  for (const char* list : {"series=a", "version=b", "auto_unmount"}) {
+  for (const char* list : {"auto_unmount"}) {
     MountOptions options;
     const auto parsed = parse_mount_options(list, true, options);
     ASSERT_FALSE(parsed) << list;
@@ -60,6 +60,17 @@ TEST(MountOptions, RetentionAndArrangingAreChosen) {
   EXPECT_TRUE(options.rmdir_deletes);
   EXPECT_FALSE(options.open.arrange);
   EXPECT_EQ(options.open.arrange_bytes_per_second, 3U << 20);
+}
+
+TEST(MountOptions, RootIsASeriesOrOneOfItsVersions) {
+  MountOptions options;
+  ASSERT_TRUE(parse_mount_options("version=v\\,1,series=s", false, options));
+  EXPECT_EQ(options.series, "s");
+  EXPECT_EQ(options.version, "v,1");
+  EXPECT_TRUE(check_mount_options(options));
+  options.series.clear();
+  EXPECT_FALSE(check_mount_options(options));
+  EXPECT_FALSE(parse_mount_options("series=", true, options));
 }
 
 TEST(MountOptions, CommaInRepositoryPathIsEscaped) {

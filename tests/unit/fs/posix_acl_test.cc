@@ -2,6 +2,7 @@
 #include "fs/posix_acl.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <initializer_list>
 
@@ -55,6 +56,22 @@ TEST(PosixAcl, ChmodChangesMaskAndKeepsNamedUsers) {
   const std::string before = acl({{1, 7}, {2, 7, 1000}, {4, 5}, {0x10, 7}, {0x20, 5}});
   const std::string after = acl({{1, 6}, {2, 7, 1000}, {4, 5}, {0x10, 4}, {0x20, 0}});
   EXPECT_EQ(acl_after_chmod(before, 0640), after);
+}
+
+TEST(PosixAcl, DefaultAclLessTheModeIsInherited) {
+  const std::string directory = acl({{1, 7}, {2, 7, 1000}, {4, 5}, {0x10, 7}, {0x20, 5}});
+  const auto inherited = inherit_acl(directory, S_IFREG | 0640);
+  ASSERT_TRUE(inherited);
+  EXPECT_EQ(inherited->permissions, 0640U);
+  EXPECT_EQ(inherited->access, acl({{1, 6}, {2, 7, 1000}, {4, 5}, {0x10, 4}, {0x20, 0}}));
+}
+
+TEST(PosixAcl, InheritedAclThatTheModeSaysIsNotKept) {
+  const auto inherited = inherit_acl(acl({{1, 7}, {4, 5}, {0x20, 0}}), 0666);
+  ASSERT_TRUE(inherited);
+  EXPECT_EQ(inherited->permissions, 0640U);
+  EXPECT_EQ(inherited->access, "");
+  EXPECT_FALSE(inherit_acl("junk", 0666));
 }
 
 }  // namespace

@@ -9,7 +9,9 @@
 #include <string>
 
 #include "../repo/temp_repository.h"
+#include "catalog/series_catalog.h"
 #include "format/container.h"
+#include "meta/schema.h"
 #include "varve/maintenance.h"
 
 namespace varve::test {
@@ -162,6 +164,22 @@ TEST_P(CheckerTest, ProgressEndsAtTheTotal) {
     last = now;
   }));
   EXPECT_EQ(last.bytes_done, last.bytes_total);
+}
+
+TEST_P(CheckerTest, RecordOfHardLinksThatDoesNotFitIsDamage) {
+  repository_.reset();
+  {
+    meta::EnvOptions options;
+    options.tables = meta::catalog::kTables;
+    const auto env = must(meta::Env::open(path_ + "/catalog", options));
+    auto txn = must(meta::WriteTxn::begin(env));
+    must(catalog::put_version_links(txn, SeriesId{1}, VersionNumber{2},
+                                    catalog::LinkTable::from({{1, 5}, {2, 5}})));
+    must(txn.commit());
+  }
+  const auto report = check();
+  ASSERT_EQ(report.damages.size(), 1U);
+  EXPECT_NE(report.damages[0].what.find("hard links"), std::string::npos);
 }
 
 TEST_P(CheckerTest, OpenVersionDoesNotDisturbTheCheck) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <random>
 #include <string>
@@ -124,6 +125,34 @@ TEST_F(ContainerWriterTest, FlushedContainersHoldEveryChunkOnce) {
   EXPECT_EQ(written_.size(), containers + 1);
   expect_on_disk(2001);
   EXPECT_EQ(writer_->stored_bytes(), *files_.tree_bytes("/s"));
+}
+
+// Their heads are longer than their data.
+TEST_F(ContainerWriterTest, TinyChunksFillContainersThatTheirHeadsFitIn) {
+  for (const auto codec : {Codec::kNone, Codec::kZstd}) {
+    options_.codec = codec;
+    options_.directory = codec == Codec::kNone ? "/s" : "/z";
+    ASSERT_TRUE(files_.make_directory(options_.directory));
+    written_.clear();
+    start();
+    constexpr std::uint32_t kChunks = 200000;
+    for (std::uint32_t i = 0; i < kChunks; ++i) {
+      const std::array<std::byte, 3> raw = {static_cast<std::byte>(i),
+                                            static_cast<std::byte>(i >> 8),
+                                            static_cast<std::byte>(i >> 16)};
+      ASSERT_TRUE(writer_->append(ChunkId::make(kVersion, i), Fingerprint(), raw));
+    }
+    ASSERT_TRUE(writer_->sync());
+    SegmentReader reader(files_, options_.directory);
+    std::uint32_t chunks = 0;
+    for (const auto& written : written_) {
+      EXPECT_LE(written.record.end() - written.record.offset, format::kContainerBytesMax);
+      const auto head = reader.read_head(kSeries, written.record);
+      ASSERT_TRUE(head) << head.error().message();
+      chunks += written.record.chunks;
+    }
+    EXPECT_EQ(chunks, kChunks);
+  }
 }
 
 TEST_F(ContainerWriterTest, ChunkIsReadableFromTheCallOnUntilItIsWritten) {

@@ -405,6 +405,27 @@ TEST_F(CloneTest, OlderVersionIsCopiedWithAllOfItsDirectories) {
   EXPECT_EQ(must(sealed->xattrs(find(*sealed, "a/b"))), (Xattrs{{"user.note", "varve"}}));
 }
 
+TEST_F(CloneTest, OlderVersionIsCopiedWithItsFilesAndLinks) {
+  make_tree();
+  const auto one = seal();
+  must(repository_->open_version(series_, "two", folder()));
+  version_ = must(repository_->writer(series_));
+  write_file(*version_, kRootIno, "other", noise(100, 3));
+  seal();
+  clone(one, "three");
+  EXPECT_EQ(ino("a/b/c/hard"), ino("z/linked"));
+  restart();
+  const auto three = seal();
+  const auto sealed = reader(three);
+  EXPECT_EQ(sealed->info().entries, reader(one)->info().entries);
+  EXPECT_EQ(sealed->info().logical_bytes, reader(one)->info().logical_bytes);
+  EXPECT_EQ(read_sealed(*sealed, "a/big"), long_content());
+  EXPECT_EQ(read_sealed(*sealed, "z/f1"), noise(10, 1));
+  EXPECT_EQ(must(sealed->get(find(*sealed, "m"))).attributes.nlink, 3U);
+  EXPECT_EQ(code_of(sealed->lookup(0, "other")), ErrorCode::kNotFound);
+  expect_no_damage();
+}
+
 TEST_F(CloneTest, CopyThatACrashCutShortIsDropped) {
   const auto one = seal();
   with_catalog([&](const meta::Env& env) {

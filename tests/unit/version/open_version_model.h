@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
@@ -32,11 +33,16 @@ class OpenVersionModel : public testing::TestWithParam<Setting> {
     bool writable = false;
   };
 
-  OpenVersionModel() : random_(GetParam().seed), path_(directory_.path() + "/repository") {
+  OpenVersionModel() : random_(seed()), path_(directory_.path() + "/repository") {
     for (std::size_t i = 0; i < 64; ++i) blocks_.push_back(noise(6000, i));
     must(Repository::create(path_, small_chunks(GetParam().codec)));
     open_repository();
     series_ = must(repository_->create_series("s")).id;
+  }
+
+  static std::uint64_t seed() {
+    const char* other = std::getenv("VARVE_TEST_SEED");
+    return GetParam().seed + (other != nullptr ? std::strtoull(other, nullptr, 10) : 0);
   }
 
   void open_repository() {

@@ -5,7 +5,7 @@ namespace varve::test {
 namespace {
 
 TEST_P(OpenVersionModel, RandomOperationsGiveTheModelsTree) {
-  SCOPED_TRACE("seed " + std::to_string(GetParam().seed));
+  SCOPED_TRACE("seed " + std::to_string(seed()));
   std::vector<std::pair<VersionNumber, NodePtr>> sealed;
   std::optional<VersionInfo> next;
   // An empty version, a clone of it, one that was kept open at the seal, and an empty one.

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fs/loop_crew.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "base/unique_fd.h"
+
+namespace varve::fs {
+namespace {
+
+/// Without a request for so many looks, the watchdog goes to sleep.
+constexpr unsigned kQuietLooks = 10;
+/// A leader that computes keeps the lead for so many looks.
+constexpr unsigned kComputingLooks = 20;
+/// So many followers keep the memory of their buffer, for the next time they lead.
+constexpr std::size_t kWarmFollowers = 2;
+
+bool is_busy(std::uint64_t turn) { return (turn & 1) != 0; }
+
+}  // namespace
+
+LoopCrew::LoopCrew(Calls calls, const Limits& limits) : calls_(std::move(calls)), limits_(limits) {}
+
+LoopCrew::~LoopCrew() = default;
+
+void LoopCrew::run() {
+  watchdog_ = std::thread([this] {
+    base::name_this_thread("varve-watch");
+    watch();
+  });
+  fuse_buf buffer{};
+  work(buffer);
+  // The watchdog first: it is the one that starts threads.
+  watchdog_.join();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void LoopCrew::work(fuse_buf& buffer) {
+  while (take_lead(buffer)) {
+    if (lead(buffer)) continue;
+    end();
+    break;
+  }
+  std::free(buffer.mem);
+}
+
+/// Waits until nobody leads; false when the crew ends.
+bool LoopCrew::take_lead(fuse_buf& buffer) {
+  std::unique_lock lock(mutex_);
+  if (followers_ >= kWarmFollowers) {
+    std::free(buffer.mem);
+    buffer.mem = nullptr;
+  }
+  ++followers_;
+  lead_is_free_.wait(lock, [this] { return nobody_leads_ || ended_; });
+  --followers_;
+  if (ended_) return false;
+  nobody_leads_ = false;
+  leader_ = ::pthread_self();
+  leader_tid_ = ::gettid();
+  return true;
+}
+
+/// True when the lead was lost, false when there is nothing left to do.
+bool LoopCrew::lead(fuse_buf& buffer) {
+  while (!calls_.ended()) {
+    const int got = calls_.receive(&buffer);
+    if (got == -EINTR) continue;
+    if (got <= 0) return false;
+    std::uint64_t turn = turn_.fetch_add(1) + 1;
+    if (watchdog_sleeps_.load() && watchdog_sleeps_.exchange(false)) {
+      // Locked, so that it is not between its last look and its sleep.
+      const std::lock_guard lock(mutex_);
+      watchdog_wakes_.notify_one();
+    }
+    calls_.process(buffer);
+    if (!turn_.compare_exchange_strong(turn, turn + 1)) return true;
+  }
+  return false;
+}
+
+void LoopCrew::end() {
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  lead_is_free_.notify_all();
+  watchdog_wakes_.notify_one();
+}
+
+void LoopCrew::interrupt(int signal) {
+  const std::lock_guard lock(mutex_);
+  // A thread at work is left alone: the signal could cut short what it waits for.
+  if (ended_ || nobody_leads_ || is_busy(turn_.load())) return;
+  ::pthread_kill(leader_, signal);
+}
+
+void LoopCrew::watch() {
+  std::unique_lock lock(mutex_);
+  std::uint64_t seen = 0;
+  unsigned quiet_looks = 0;
+  while (!ended_) {
+    const std::uint64_t turn = turn_.load();
+    quiet_looks = turn == seen ? quiet_looks + 1 : 0;
+    if (is_busy(turn) && turn == seen && (quiet_looks >= kComputingLooks || leader_waits())) {
+      pass_lead(turn);
+    }
+    seen = turn;
+    if (!is_busy(turn) && quiet_looks >= kQuietLooks) {
+      // Either the leader sees the flag, or this sees the leader's count.
+      watchdog_sleeps_ = true;
+      if (turn_.load() == turn) {
+        watchdog_wakes_.wait(lock, [this] { return ended_ || !watchdog_sleeps_; });
+      }
+      watchdog_sleeps_ = false;
+      quiet_looks = 0;
+      continue;
+    }
+    watchdog_wakes_.wait_for(lock, limits_.patience, [this] { return ended_; });
+  }
+}
+
+/// mutex_ is held. Whether the leader's thread sleeps; proc(5), /proc/pid/task/tid/stat.
+bool LoopCrew::leader_waits() const {
+  const std::string path = fmt::format("/proc/self/task/{}/stat", leader_tid_);
+  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 256> text{};
+  const ssize_t got = file.valid() ? ::read(file.get(), text.data(), text.size()) : -1;
+  if (got <= 0) return true;  // Unknown: better one leader too many.
+  const std::string_view line(text.data(), static_cast<std::size_t>(got));
+  const auto name_end = line.rfind(')');
+  return name_end == std::string_view::npos || !line.substr(name_end).starts_with(") R");
+}
+
+/// mutex_ is held.
+void LoopCrew::pass_lead(std::uint64_t turn) {
+  const bool may_grow = threads_.size() + 1 < limits_.threads_max;
+  if (followers_ == 0 && !may_grow) return;
+  if (!turn_.compare_exchange_strong(turn, turn + 1)) return;  // Done at the last moment.
+  nobody_leads_ = true;
+  if (followers_ > 0) {
+    lead_is_free_.notify_one();
+  } else {
+    add_thread();
+  }
+}
+
+/// mutex_ is held. If there can be no more threads, the late one leads again when it is done.
+void LoopCrew::add_thread() {
+  try {
+    threads_.emplace_back([this] {
+      base::name_this_thread("varve-loop");
+      fuse_buf buffer{};
+      work(buffer);
+    });
+  } catch (const std::system_error& error) {
+    base::log(base::LogLevel::kWarning, fmt::format("no thread can be started: {}", error.what()));
+  }
+}
+
+}  // namespace varve::fs

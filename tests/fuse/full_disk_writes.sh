@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Random writes on a disk that gets full: the writer is told, and nothing that was taken reads
+# as zeros, at once, after a kill or sealed.
+limit_s=280
+. "$(dirname "$0")/lib.sh"
+
+truncate -s 160M "$work/image"
+mkfs.ext4 -q -m 0 "$work/image"
+mkdir "$work/disk"
+mount -o loop "$work/image" "$work/disk" 2>/dev/null || skip "no loop device here"
+repo=$work/disk/repo
+v=$mnt/s/v.partial
+"$VARVE" init --compression none "$repo"
+fallocate -l 40M "$work/disk/ballast"
+mount_as_job
+mkdir "$mnt/s" "$v"
+writes() { python3 "$here/full_disk_writes.py" "$@"; }
+
+writes fill "$v" "$work/state" || fail "$(tail -3 "$work/daemon.log")"
+kill_daemon
+mount_as_job
+writes check "$v" "$work/state"
+ok "killed on a full disk: what fsync promised is there"
+rm "$work/disk/ballast"
+writes check "$v" "$work/state"
+head -c 3000000 /dev/urandom >"$work/more"
+cp "$work/more" "$v/more"
+sync "$v/more"
+wait_until "the version is sealed" mv -T "$v" "$mnt/s/v" 2>"$work/stderr"
+writes check "$mnt/s/v" "$work/state"
+cmp "$work/more" "$mnt/s/v/more"
+unmount_repo
+wait "$daemon"
+"$VARVE" check --read-data "$repo"
+mount_repo -o ro
+writes check "$mnt/s/v" "$work/state"
+unmount_repo
+ok "with space again the version is sealed, and all of it is there"

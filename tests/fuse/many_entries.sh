@@ -1,0 +1,11 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A directory of many entries costs no more per entry than a smaller one, and no memory for each.
+#
+# VARVE_ENTRIES (10000,40000) are the sizes to compare.
+limit_s=300
+. "$(dirname "$0")/lib.sh"
+
+python3 "$here/../../bench/scale.py" --varve "$VARVE" --dir "$work/scale" --check \
+  --memory-mib 250 --entries "${VARVE_ENTRIES:-10000,40000}"
+ok "the cost per entry does not grow"

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Files of a sealed version go into the next one without their data being read or stored again:
+# by link(2), by copy_file_range(2), and so by cp -al, cp and rsync --link-dest.
+. "$(dirname "$0")/lib.sh"
+
+"$VARVE" init "$repo"
+mount_as_job
+mkdir "$mnt/s" "$mnt/other" "$mnt/s/old.partial" "$work/tree" "$work/tree/dir"
+head -c 20M /dev/urandom >"$work/tree/big"
+truncate -s 5M "$work/tree/sparse"
+echo end >>"$work/tree/sparse"
+for i in $(seq 50); do echo "file $i" >"$work/tree/dir/$i"; done
+ln "$work/tree/big" "$work/tree/dir/hard"
+ln -s big "$work/tree/link"
+mkfifo "$work/tree/fifo"
+setfattr -n user.colour -v red "$work/tree/dir/7"
+cp -a "$work/tree/." "$mnt/s/old.partial/"
+mv -T "$mnt/s/old.partial" "$mnt/s/old"
+stored_before=$(stat_of "$repo" unique_bytes)
+read_bytes() { awk '/^read_bytes/ {print $2}' "/proc/$daemon/io"; }
+
+mkdir "$mnt/s/new.partial"
+echo 3 >/proc/sys/vm/drop_caches
+before=$(read_bytes)
+cp -al "$mnt/s/old/." "$mnt/s/new.partial/"
+after=$(read_bytes)
+[ $((after - before)) -lt 4000000 ] || fail "linking read $((after - before)) bytes"
+# The top directory is cp's own; the rest is the same in everything.
+same_tree --ignore mtime "$work/tree" "$mnt/s/new.partial"
+[ "$(stat -c %i "$mnt/s/new.partial/big")" = "$(stat -c %i "$mnt/s/new.partial/dir/hard")" ]
+echo changed >"$mnt/s/new.partial/dir/1"
+echo more >>"$mnt/s/new.partial/big"
+[ "$(cat "$mnt/s/old/dir/1")" = "file 1" ]
+cmp "$mnt/s/old/big" "$work/tree/big"
+ok "link(2) makes files of their own"
+
+cp --reflink=auto "$mnt/s/old/big" "$mnt/s/new.partial/copy"
+cmp "$work/tree/big" "$mnt/s/new.partial/copy"
+cp "$mnt/s/new.partial/copy" "$mnt/s/new.partial/copy of copy"
+cmp "$work/tree/big" "$mnt/s/new.partial/copy of copy"
+ok "copies inside the mount are the same"
+
+mkdir "$mnt/other/v.partial"
+! ln "$mnt/s/old/big" "$mnt/other/v.partial/big" 2>"$work/stderr" || fail "a link across series"
+grep -q "Invalid cross-device link" "$work/stderr" || fail "$(cat "$work/stderr")"
+! ln "$mnt/s/new.partial/copy" "$mnt/s/old/x" 2>"$work/stderr" || fail "a link into a sealed version"
+grep -q "Read-only file system" "$work/stderr" || fail "$(cat "$work/stderr")"
+cp "$mnt/s/old/dir/7" "$mnt/other/v.partial/7"
+cmp "$work/tree/dir/7" "$mnt/other/v.partial/7"
+ok "between series bytes are copied, and a sealed version takes no links"
+
+mv -T "$mnt/s/new.partial" "$mnt/s/new"
+mkdir "$mnt/s/third.partial"
+backdate "$work/tree"
+rsync -aHAX --link-dest="$mnt/s/old/" "$work/tree/" "$mnt/s/third.partial/"
+mv -T "$mnt/s/third.partial" "$mnt/s/third"
+no_rsync_difference "$work/tree/" "$mnt/s/third/"
+unmount_repo
+wait "$daemon"
+grown=$(($(stat_of "$repo" unique_bytes) - stored_before))
+[ $grown -lt 1000000 ] || fail "the repository grew by $grown bytes"
+"$VARVE" check "$repo" >/dev/null
+mount_repo -o ro
+cmp "$work/tree/big" "$mnt/s/new/copy of copy"
+no_rsync_difference "$work/tree/" "$mnt/s/third/"
+unmount_repo
+ok "nothing was stored twice"
