@@ -18,8 +18,6 @@ print(*[line[sys.argv[1]] for line in lines if line["type"] == "deletion"])' "$1
 add_version() {  # N
   local name
   name=v$(printf %02d "$1")
-  [ "$1" -eq 1 ] || cp -a "$work/tree" "$work/tree.next"
-  [ "$1" -eq 1 ] || { rm -rf "$work/tree" && mv "$work/tree.next" "$work/tree"; }
   "$here/retention_tree.py" "$work/tree" "$1"
   cp -a "$work/tree" "$work/versions/$name"
   cp -a "$work/tree" "$mnt/s/$name.partial"
