@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 
+#include "cli/arrange_policy.h"
 #include "cli/command.h"
+#include "cli/repository_access.h"
 #include "varve/repository.h"
 
 namespace varve::cli {
@@ -16,6 +18,7 @@ struct Options {
   std::string compression = "zstd:1";
   std::string chunker = "gear16";
   std::string chunk_size = "8K";
+  std::string policy;
 };
 
 constexpr int kZstdLevelMax = 19;
@@ -40,6 +43,15 @@ Result<void> parse_compression(std::string_view text, RepositoryParameters& para
   return Error(ErrorCode::kInvalid, "--compression is none, zstd or zstd:LEVEL with LEVEL 1 to 19");
 }
 
+/// Unlike the parameters, the policy may be changed later: it stands in the catalog.
+Result<void> choose_policy(const std::string& path, ArrangePolicyKind policy) {
+  VARVE_TRY_ASSIGN(const auto repository, open_to_write(path));
+  ArrangeSettings settings;
+  settings.policy = policy;
+  VARVE_TRY(repository->set_arrange_settings(settings));
+  return repository->close();
+}
+
 int run_init(Options options, const Context& context) {
   if (const auto given = take_repository({&options.repository}); !given) {
     return fail(given.error());
@@ -47,6 +59,12 @@ int run_init(Options options, const Context& context) {
   RepositoryParameters parameters;
   if (const auto parsed = parse_compression(options.compression, parameters); !parsed) {
     return fail(parsed.error());
+  }
+  ArrangePolicyKind policy = ArrangeSettings().policy;
+  if (!options.policy.empty()) {
+    const auto parsed = parse_policy(options.policy);
+    if (!parsed) return fail(parsed.error());
+    policy = *parsed;
   }
   parameters.chunker = options.chunker;
   // The smallest chunk is a quarter of the average, the largest eight times as big.
@@ -57,6 +75,11 @@ int run_init(Options options, const Context& context) {
   parameters.chunk_bytes_max = parameters.chunk_bytes_avg * 8;
   if (const auto made = Repository::create(options.repository, parameters); !made) {
     return fail(made.error());
+  }
+  if (policy != ArrangeSettings().policy) {
+    if (const auto chosen = choose_policy(options.repository, policy); !chosen) {
+      return fail(chosen.error());
+    }
   }
   note(context, "made a repository in " + options.repository);
   return kExitOk;
@@ -76,6 +99,7 @@ void add_init_command(CLI::App& app, Context& context) {
   command->add_option("--chunk-size", options->chunk_size, "Average size of a chunk")
       ->check(CLI::IsMember({"4K", "8K", "16K"}))
       ->capture_default_str();
+  command->add_option("--arrange-policy", options->policy, kPolicyHelp);
   command->callback([options, &context] {
     context.run = [options, &context] { return run_init(*options, context); };
   });

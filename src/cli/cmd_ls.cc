@@ -35,32 +35,6 @@ struct Listed {
   SealedEntry entry;
 };
 
-/// Names go as they are to files and programs, escaped to a terminal.
-std::string name_text(const std::string& name) {
-  return ::isatty(STDOUT_FILENO) == 1 ? printable(name) : name;
-}
-
-const char* type_text(std::uint32_t mode) {
-  switch (mode & S_IFMT) {
-    case S_IFREG:
-      return "file";
-    case S_IFDIR:
-      return "directory";
-    case S_IFLNK:
-      return "symlink";
-    case S_IFBLK:
-      return "block device";
-    case S_IFCHR:
-      return "character device";
-    case S_IFIFO:
-      return "fifo";
-    case S_IFSOCK:
-      return "socket";
-    default:
-      return "unknown";
-  }
-}
-
 /// Prints the versions of one series.
 Result<void> list_series(Repository& repository, const SeriesInfo& series, const Options& options,
                          std::vector<std::vector<std::string>>& rows) {

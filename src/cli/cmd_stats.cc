@@ -4,11 +4,14 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cli/arrange_policy.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
+#include "cli/stats_export.h"
 
 namespace varve::cli {
 namespace {
@@ -17,22 +20,33 @@ struct Options {
   std::string repository;
   bool json = false;
   bool exact = false;
+  bool categories = false;
+  bool prometheus = false;
 };
 
 struct Figures {
   RepositoryStats totals;
-  std::vector<VersionInfo> versions;
+  std::vector<SeriesFigures> series;
+  ArrangingDebt debt;  ///< Of all series.
+  ArrangeSettings settings;
 };
 
-Result<Figures> collect(const std::string& path) {
-  VARVE_TRY_ASSIGN(const auto repository, open_to_read(path));
+Result<Figures> collect(Repository& repository) {
   Figures figures;
-  VARVE_TRY_ASSIGN(const auto all_series, repository->series());
-  for (const SeriesInfo& series : all_series) {
-    VARVE_TRY_ASSIGN(const auto versions, repository->versions(series.id));
-    figures.versions.insert(figures.versions.end(), versions.begin(), versions.end());
+  VARVE_TRY_ASSIGN(auto all_series, repository.series());
+  for (SeriesInfo& series : all_series) {
+    SeriesFigures& one = figures.series.emplace_back();
+    VARVE_TRY_ASSIGN(one.versions, repository.versions(series.id));
+    VARVE_TRY_ASSIGN(one.debt, repository.arranging_debt(series.id));
+    one.series = std::move(series);
+    figures.debt.active_bytes += one.debt.active_bytes;
+    figures.debt.dead_bytes += one.debt.dead_bytes;
+    figures.debt.departing_bytes += one.debt.departing_bytes;
+    figures.debt.runs += one.debt.runs;
+    figures.debt.volume_bytes += one.debt.volume_bytes;
   }
-  VARVE_TRY_ASSIGN(figures.totals, repository->stats());
+  VARVE_TRY_ASSIGN(figures.totals, repository.stats());
+  VARVE_TRY_ASSIGN(figures.settings, repository.arrange_settings());
   return figures;
 }
 
@@ -40,6 +54,14 @@ Result<Figures> collect(const std::string& path) {
 double dedup_ratio(const RepositoryStats& totals) {
   if (totals.unique_bytes == 0) return 0;
   return static_cast<double>(totals.logical_bytes) / static_cast<double>(totals.unique_bytes);
+}
+
+std::vector<VersionInfo> all_versions(const Figures& figures) {
+  std::vector<VersionInfo> all;
+  for (const SeriesFigures& series : figures.series) {
+    all.insert(all.end(), series.versions.begin(), series.versions.end());
+  }
+  return all;
 }
 
 void print_as_json(const Figures& figures) {
@@ -56,8 +78,14 @@ void print_as_json(const Figures& figures) {
               {"catalog_bytes", t.catalog_bytes},
               {"index_bytes", t.index_bytes},
               {"staging_bytes", t.staging_bytes},
+              {"active_bytes", figures.debt.active_bytes},
+              {"dead_bytes", figures.debt.dead_bytes},
+              {"departing_bytes", figures.debt.departing_bytes},
+              {"runs", figures.debt.runs},
+              {"volume_bytes", figures.debt.volume_bytes},
+              {"policy", policy_name(figures.settings.policy)},
               {"dedup_ratio", dedup_ratio(t)}});
-  for (const VersionInfo& version : figures.versions) {
+  for (const VersionInfo& version : all_versions(figures)) {
     nlohmann::json object{{"state", version.state == VersionState::kSealed ? "sealed" : "open"},
                           {"opened_at", iso_time(version.opened_at)},
                           {"entries", version.entries},
@@ -73,7 +101,7 @@ void print_as_json(const Figures& figures) {
 void print_as_text(const Figures& figures, bool exact) {
   std::vector<std::vector<std::string>> rows{
       {"VERSION", "SEALED", "ENTRIES", "SIZE", "NEW", "STORED"}};
-  for (const VersionInfo& version : figures.versions) {
+  for (const VersionInfo& version : all_versions(figures)) {
     rows.push_back({printable(version.series_name + "/" + version.name),
                     version.state == VersionState::kSealed ? time_text(version.sealed_at) : "open",
                     std::to_string(version.entries), size_text(version.logical_bytes, exact),
@@ -83,32 +111,84 @@ void print_as_text(const Figures& figures, bool exact) {
   if (rows.size() > 1) print(table(rows, "llrrrr") + "\n");
   const RepositoryStats& t = figures.totals;
   const auto size = [&](std::uint64_t bytes) { return size_text(bytes, exact); };
-  print(
-      table({{"series", std::to_string(t.series)},
-             {"versions", fmt::format("{} sealed, {} open", t.versions_sealed, t.versions_open)},
-             {"all versions' data", size(t.logical_bytes)},
-             {"without duplicates", fmt::format("{} in {} chunks", size(t.unique_bytes), t.chunks)},
-             {"compressed", size(t.frame_bytes)},
-             {"containers", fmt::format("{} in {}", size(t.container_bytes), t.containers)},
-             {"catalog", size(t.catalog_bytes)},
-             {"index", size(t.index_bytes)},
-             {"staging", size(t.staging_bytes)},
-             {"dedup ratio", t.unique_bytes == 0 ? "-" : fmt::format("{:.2f}", dedup_ratio(t))}},
-            "ll"));
+  print(table(
+      {{"series", std::to_string(t.series)},
+       {"versions", fmt::format("{} sealed, {} open", t.versions_sealed, t.versions_open)},
+       {"all versions' data", size(t.logical_bytes)},
+       {"without duplicates", fmt::format("{} in {} chunks", size(t.unique_bytes), t.chunks)},
+       {"compressed", size(t.frame_bytes)},
+       {"containers", fmt::format("{} in {}", size(t.container_bytes), t.containers)},
+       {"catalog", size(t.catalog_bytes)},
+       {"index", size(t.index_bytes)},
+       {"staging", size(t.staging_bytes)},
+       {"active set", fmt::format("{} in {} runs, {} of it dead", size(figures.debt.active_bytes),
+                                  figures.debt.runs, size(figures.debt.dead_bytes))},
+       {"volumes", size(figures.debt.volume_bytes)},
+       {"to be arranged", fmt::format("{} (policy {})", size(figures.debt.departing_bytes),
+                                      policy_name(figures.settings.policy))},
+       {"dedup ratio", t.unique_bytes == 0 ? "-" : fmt::format("{:.2f}", dedup_ratio(t))}},
+      "ll"));
+}
+
+std::string number_text(VersionNumber number) {
+  return std::to_string(static_cast<std::uint32_t>(number));
+}
+
+void print_category_json(const CategoryInfo& category, const SeriesInfo& series) {
+  nlohmann::json object{{"birth", static_cast<std::uint32_t>(category.birth)},
+                        {"death", static_cast<std::uint32_t>(category.death)},
+                        {"file", category.file},
+                        {"bytes", category.bytes},
+                        {"chunk_bytes", category.chunk_bytes},
+                        {"chunks", category.chunks},
+                        {"live", category.live}};
+  put_name(object, "series", series.name);
+  print_json(object);
+}
+
+Result<void> print_categories(Repository& repository, const Options& options) {
+  VARVE_TRY_ASSIGN(const auto all_series, repository.series());
+  std::vector<std::vector<std::string>> rows{
+      {"SERIES", "BIRTH", "DEATH", "BYTES", "RAW", "CHUNKS", "LIVE", "FILE"}};
+  for (const SeriesInfo& series : all_series) {
+    VARVE_TRY_ASSIGN(const auto categories, repository.categories(series.id));
+    for (const CategoryInfo& category : categories) {
+      if (options.json) {
+        print_category_json(category, series);
+        continue;
+      }
+      const bool active = category.death == VersionNumber{};
+      rows.push_back(
+          {name_text(series.name), number_text(category.birth),
+           active ? "-" : number_text(category.death), size_text(category.bytes, options.exact),
+           size_text(category.chunk_bytes, options.exact), std::to_string(category.chunks),
+           category.live ? "yes" : "no", active ? "active set" : category.file});
+    }
+  }
+  if (!options.json) print(table(rows, "lrrrrrll"));
+  return {};
+}
+
+Result<void> print_stats(const Options& options) {
+  VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
+  if (options.categories) return print_categories(*repository, options);
+  VARVE_TRY_ASSIGN(const Figures figures, collect(*repository));
+  if (options.prometheus) {
+    print(prometheus_text(repository->path(), figures.totals, figures.series));
+  } else if (options.json) {
+    print_as_json(figures);
+  } else {
+    print_as_text(figures, options.exact);
+  }
+  return {};
 }
 
 int run_stats(Options options) {
   if (const auto given = take_repository({&options.repository}); !given) {
     return fail(given.error());
   }
-  const auto figures = collect(options.repository);
-  if (!figures) return fail(figures.error());
-  if (options.json) {
-    print_as_json(*figures);
-  } else {
-    print_as_text(*figures, options.exact);
-  }
-  return kExitOk;
+  const auto printed = print_stats(options);
+  return printed ? kExitOk : fail(printed.error());
 }
 
 }  // namespace
@@ -117,7 +197,16 @@ void add_stats_command(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   auto* command = app.add_subcommand("stats", "Print sizes of the repository and of each version");
   command->add_option("REPO", options->repository, kRepositoryHelp);
-  command->add_flag("--json", options->json, "JSON lines: the totals, then one for each version");
+  auto* json = command->add_flag("--json", options->json,
+                                 "JSON lines: the totals, then one for each version");
+  auto* categories = command->add_flag(
+      "--categories", options->categories,
+      "What is stored, by the first and the last version that refers to it, instead");
+  command
+      ->add_flag("--prometheus", options->prometheus,
+                 "Instead: for Prometheus' textfile collector, with the time of the last version")
+      ->excludes(json)
+      ->excludes(categories);
   command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
   command->callback(
       [options, &context] { context.run = [options] { return run_stats(*options); }; });

@@ -28,7 +28,15 @@ void add_commands(CLI::App& app, Context& context) {
   add_clone_command(app, context);
   add_store_command(app, context);
   add_ls_command(app, context);
+  add_stat_command(app, context);
+  add_du_command(app, context);
+  add_diff_command(app, context);
+  add_history_command(app, context);
   add_restore_command(app, context);
+  add_rm_command(app, context);
+  add_prune_command(app, context);
+  add_lock_command(app, context);
+  add_arrange_command(app, context);
   add_stats_command(app, context);
   add_check_command(app, context);
   add_version_command(app, context);

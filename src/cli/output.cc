@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -103,6 +104,10 @@ void put_name(nlohmann::json& object, const std::string& key, const std::string&
   object[key + "_bytes"] = hex;
 }
 
+std::string name_text(const std::string& name) {
+  return ::isatty(STDOUT_FILENO) == 1 ? printable(name) : name;
+}
+
 std::string size_text(std::uint64_t bytes, bool exact) {
   if (exact) return std::to_string(bytes);
   if (bytes < 1024) return fmt::format("{} B", bytes);
@@ -115,6 +120,11 @@ std::string size_text(std::uint64_t bytes, bool exact) {
     ++unit;
   }
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string exact_size_text(std::uint64_t bytes, bool exact) {
+  if (exact || bytes < 1024) return std::to_string(bytes) + (exact ? "" : " bytes");
+  return fmt::format("{} ({} bytes)", size_text(bytes, false), bytes);
 }
 
 std::string time_text(const Timestamp& time) {
@@ -174,6 +184,27 @@ std::string mode_text(std::uint32_t mode) {
   if ((mode & S_ISGID) != 0) text[6] = text[6] == 'x' ? 's' : 'S';
   if ((mode & S_ISVTX) != 0) text[9] = text[9] == 'x' ? 't' : 'T';
   return text;
+}
+
+const char* type_text(std::uint32_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFREG:
+      return "file";
+    case S_IFDIR:
+      return "directory";
+    case S_IFLNK:
+      return "symlink";
+    case S_IFBLK:
+      return "block device";
+    case S_IFCHR:
+      return "character device";
+    case S_IFIFO:
+      return "fifo";
+    case S_IFSOCK:
+      return "socket";
+    default:
+      return "unknown";
+  }
 }
 
 std::string table(const std::vector<std::vector<std::string>>& rows, std::string_view alignment) {

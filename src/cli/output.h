@@ -28,8 +28,13 @@ void print_json(const nlohmann::json& object);
 /// hexadecimal under KEY_bytes.
 void put_name(nlohmann::json& object, const std::string& key, const std::string& name);
 
+/// Names go as they are to files and programs, escaped to a terminal.
+[[nodiscard]] std::string name_text(const std::string& name);
+
 /// "1.5 MiB", or the exact number.
 [[nodiscard]] std::string size_text(std::uint64_t bytes, bool exact);
+/// "1.5 MiB (1572864 bytes)", or the exact number alone.
+[[nodiscard]] std::string exact_size_text(std::uint64_t bytes, bool exact);
 /// "2026-03-01 12:30:00" in local time, "-" for zero.
 [[nodiscard]] std::string time_text(const Timestamp& time);
 /// Seconds and nanoseconds since 1970 in UTC: "2026-03-01T12:30:00.000000001Z".
@@ -41,6 +46,9 @@ void put_name(nlohmann::json& object, const std::string& key, const std::string&
 /// column; what it does not reach is set left.
 [[nodiscard]] std::string table(const std::vector<std::vector<std::string>>& rows,
                                 std::string_view alignment);
+
+/// What a file is by its mode: "file", "directory", "symlink", "block device" and so on.
+[[nodiscard]] const char* type_text(std::uint32_t mode);
 
 /// A version as `varve ls --json` shows it.
 [[nodiscard]] nlohmann::json version_json(const VersionInfo& version);

@@ -15,7 +15,9 @@ Result<std::unique_ptr<Repository>> open_to_read(const std::string& path, bool p
 }
 
 Result<std::unique_ptr<Repository>> open_to_write(const std::string& path) {
-  return Repository::open(path, OpenOptions());
+  OpenOptions options;
+  options.arrange = false;  // A command does what it is for and ends.
+  return Repository::open(path, options);
 }
 
 Result<WriteAccess> open_or_reach(const std::string& path) {

@@ -2,6 +2,8 @@
 // A command's end of the control socket.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "base/unique_fd.h"
@@ -22,10 +24,21 @@ class Client {
   [[nodiscard]] Result<VersionInfo> open(const OpenRequest& request);
   [[nodiscard]] Result<VersionInfo> clone(const OpenRequest& request);
   [[nodiscard]] Result<RepositoryStats> stats();
+  [[nodiscard]] Result<DeletionForecast> remove(const DeleteRequest& request);
+  [[nodiscard]] Result<void> lock(const LockRequest& request);
+  /// Waits until it is done, or (kInterrupted) `stop` becomes readable: the daemon stops once
+  /// this Client is gone. `progress` is called now and then.
+  [[nodiscard]] Result<ArrangeReport> arrange(
+      const ArrangeRequest& request, int stop,
+      const std::function<void(const ArrangeProgress&)>& progress);
+  /// Stores `settings` if there are any; returns those in force.
+  [[nodiscard]] Result<ArrangeSettings> arrange_settings(
+      const std::optional<ArrangeSettings>& settings);
 
  private:
   explicit Client(base::UniqueFd socket) : socket_(std::move(socket)) {}
   [[nodiscard]] Result<Reply> ask(const Request& request);
+  [[nodiscard]] Result<Reply> receive(int stop);
   base::UniqueFd socket_;
 };
 

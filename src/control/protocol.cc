@@ -4,19 +4,26 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 #include <utility>
+
+#include "control/json_fields.h"
 
 namespace varve::control {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::array<std::pair<Operation, std::string_view>, 5> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 9> kOperations = {{
     {Operation::kPing, "ping"},
     {Operation::kSeal, "seal"},
     {Operation::kStats, "stats"},
     {Operation::kOpen, "open"},
     {Operation::kClone, "clone"},
+    {Operation::kDelete, "delete"},
+    {Operation::kLock, "lock"},
+    {Operation::kArrange, "arrange"},
+    {Operation::kArrangeSettings, "arrange_settings"},
 }};
 
 constexpr std::array<std::pair<ErrorCode, std::string_view>, 21> kCodes = {{
@@ -48,77 +55,6 @@ std::string_view name_in(const Table& table, Value value) {
   const auto place = std::ranges::find(table, value, &Table::value_type::first);
   return place == table.end() ? std::string_view("?") : place->second;
 }
-
-/// Names are bytes, JSON strings are Unicode. Plain ASCII goes as a string, all else as an
-/// array of byte values, so that every name arrives as it was given.
-Json text_to_json(std::string_view text) {
-  const bool plain = std::ranges::all_of(text, [](char c) { return c > 0 && c < 0x7f; });
-  if (plain) return Json(std::string(text));
-  Json bytes = Json::array();
-  for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
-  return bytes;
-}
-
-/// Reads members of one object. After a member that is missing or of a wrong type, ok() is
-/// false.
-class Fields {
- public:
-  explicit Fields(const Json& object) : object_(object), ok_(object.is_object()) {}
-
-  std::string text(const char* name) {
-    const Json* value = member(name);
-    if (value == nullptr) return {};
-    if (value->is_string()) return value->get<std::string>();
-    std::string result;
-    if (!value->is_array()) return failed<std::string>();
-    for (const Json& byte : *value) {
-      if (!byte.is_number_unsigned() || byte.get<std::uint64_t>() > 255) {
-        return failed<std::string>();
-      }
-      result += static_cast<char>(byte.get<std::uint64_t>());
-    }
-    return result;
-  }
-  std::int64_t integer(const char* name) {
-    const Json* value = member(name);
-    if (value == nullptr) return 0;
-    return value->is_number_integer() ? value->get<std::int64_t>() : failed<std::int64_t>();
-  }
-  std::uint64_t count(const char* name) {
-    const Json* value = member(name);
-    if (value == nullptr) return 0;
-    return value->is_number_unsigned() ? value->get<std::uint64_t>() : failed<std::uint64_t>();
-  }
-  std::uint32_t u32(const char* name) {
-    const std::uint64_t value = count(name);
-    return value <= 0xffffffffU ? static_cast<std::uint32_t>(value) : failed<std::uint32_t>();
-  }
-  bool flag(const char* name) {
-    const Json* value = member(name);
-    if (value == nullptr) return false;
-    return value->is_boolean() ? value->get<bool>() : failed<bool>();
-  }
-  [[nodiscard]] bool has(const char* name) const { return ok_ && object_.contains(name); }
-  [[nodiscard]] bool ok() const { return ok_; }
-
- private:
-  const Json* member(const char* name) {
-    if (!ok_) return nullptr;
-    const auto place = object_.find(name);
-    if (place == object_.end()) {
-      ok_ = false;
-      return nullptr;
-    }
-    return &*place;
-  }
-  template <typename T>
-  T failed() {
-    ok_ = false;
-    return T{};
-  }
-  const Json& object_;
-  bool ok_;
-};
 
 Json to_json(const Timestamp& time) {
   return {{"seconds", time.seconds}, {"nanoseconds", time.nanoseconds}};
@@ -186,6 +122,90 @@ constexpr std::array<std::pair<const char*, std::uint64_t RepositoryStats::*>, 1
     {"staging_bytes", &RepositoryStats::staging_bytes},
 }};
 
+constexpr std::array<std::pair<const char*, std::uint64_t DeletionForecast::*>, 4> kForecast = {{
+    {"freed_bytes", &DeletionForecast::freed_bytes},
+    {"dead_bytes", &DeletionForecast::dead_bytes},
+    {"chunks", &DeletionForecast::chunks},
+    {"chunk_bytes", &DeletionForecast::chunk_bytes},
+}};
+
+constexpr std::array<std::pair<const char*, std::uint64_t ArrangeProgress::*>, 3> kProgress = {{
+    {"bytes_written", &ArrangeProgress::bytes_written},
+    {"bytes_read", &ArrangeProgress::bytes_read},
+    {"steps", &ArrangeProgress::steps},
+}};
+
+constexpr std::array<std::pair<const char*, std::uint32_t ArrangeSettings::*>, 4> kSettings = {{
+    {"batch", &ArrangeSettings::batch},
+    {"dead_permille", &ArrangeSettings::dead_permille},
+    {"fan", &ArrangeSettings::fan},
+    {"window", &ArrangeSettings::window},
+}};
+
+constexpr std::array<std::pair<ArrangePolicyKind, std::string_view>, 3> kPolicies = {{
+    {ArrangePolicyKind::kOriginal, "original"},
+    {ArrangePolicyKind::kBatched, "batched"},
+    {ArrangePolicyKind::kTiered, "tiered"},
+}};
+
+/// A structure of numbers, by the table of its members.
+template <typename Table, typename Structure>
+Json numbers_to_json(const Table& table, const Structure& values) {
+  Json object = Json::object();
+  for (const auto& [name, member] : table) object[name] = values.*member;
+  return object;
+}
+
+template <typename Structure, typename Table>
+std::optional<Structure> numbers_from(const Table& table, const Json& object) {
+  Fields fields(object);
+  Structure values;
+  for (const auto& [name, member] : table) {
+    if constexpr (std::is_same_v<decltype(member), std::uint32_t Structure::*const>) {
+      values.*member = fields.u32(name);
+    } else {
+      values.*member = fields.count(name);
+    }
+  }
+  if (!fields.ok()) return std::nullopt;
+  return values;
+}
+
+Json to_json(const std::vector<VersionNumber>& numbers) {
+  Json list = Json::array();
+  for (const VersionNumber number : numbers) list.push_back(static_cast<std::uint32_t>(number));
+  return list;
+}
+
+std::optional<std::vector<VersionNumber>> version_numbers_from(const Json& object) {
+  const auto place = object.find("versions");
+  if (place == object.end() || !place->is_array()) return std::nullopt;
+  std::vector<VersionNumber> numbers;
+  for (const Json& number : *place) {
+    if (!number.is_number_unsigned() || number.get<std::uint64_t>() > 0xffffffffU) {
+      return std::nullopt;
+    }
+    numbers.push_back(static_cast<VersionNumber>(number.get<std::uint32_t>()));
+  }
+  return numbers;
+}
+
+Json to_json(const ArrangeSettings& settings) {
+  Json object = numbers_to_json(kSettings, settings);
+  object["policy"] = name_in(kPolicies, settings.policy);
+  return object;
+}
+
+std::optional<ArrangeSettings> settings_from(const Json& object) {
+  auto settings = numbers_from<ArrangeSettings>(kSettings, object);
+  Fields fields(object);
+  const std::string name = fields.text("policy");
+  const auto policy = std::ranges::find(kPolicies, name, &decltype(kPolicies)::value_type::second);
+  if (!settings || !fields.ok() || policy == kPolicies.end()) return std::nullopt;
+  settings->policy = policy->first;
+  return settings;
+}
+
 int exit_code_of(ErrorCode code) {
   if (code == ErrorCode::kNoRepository) return 10;
   return code == ErrorCode::kLocked ? 11 : 1;
@@ -193,6 +213,94 @@ int exit_code_of(ErrorCode code) {
 
 Error not_understood(std::string_view what) {
   return {ErrorCode::kInvalid, "the control socket's " + std::string(what) + " was not understood"};
+}
+
+void encode_upkeep(const Request& request, Json& line) {
+  if (request.operation == Operation::kDelete) {
+    line["series"] = text_to_json(request.removal.series);
+    line["versions"] = to_json(request.removal.versions);
+    line["forecast"] = request.removal.forecast_only;
+  }
+  if (request.operation == Operation::kLock) {
+    line["series"] = text_to_json(request.lock.series);
+    line["versions"] = to_json({request.lock.version});
+    line["until"] = to_json(request.lock.until);
+  }
+  if (request.operation == Operation::kArrange) {
+    line["series"] = text_to_json(request.arrange.series);
+    line["bytes_per_second"] = request.arrange.bytes_per_second;
+  }
+  if (request.operation == Operation::kArrangeSettings && request.settings) {
+    line["settings"] = to_json(*request.settings);
+  }
+}
+
+/// False if a member is missing or of a wrong type.
+bool decode_upkeep(const Json& object, Request& request) {
+  Fields fields(object);
+  bool ok = true;
+  if (request.operation == Operation::kDelete) {
+    request.removal.series = fields.text("series");
+    request.removal.forecast_only = fields.flag("forecast");
+    auto numbers = version_numbers_from(object);
+    ok = numbers.has_value();
+    if (ok) request.removal.versions = *std::move(numbers);
+  }
+  if (request.operation == Operation::kLock) {
+    request.lock.series = fields.text("series");
+    const auto numbers = version_numbers_from(object);
+    request.lock.until = time_from(object, "until", ok);
+    ok = ok && numbers && numbers->size() == 1;
+    if (ok) request.lock.version = numbers->front();
+  }
+  if (request.operation == Operation::kArrange) {
+    request.arrange.series = fields.text("series");
+    request.arrange.bytes_per_second = fields.count("bytes_per_second");
+  }
+  if (request.operation == Operation::kArrangeSettings && fields.has("settings")) {
+    request.settings = settings_from(object.at("settings"));
+    ok = request.settings.has_value();
+  }
+  return ok && fields.ok();
+}
+
+void encode_upkeep(const Reply& reply, Json& line) {
+  if (reply.forecast) {
+    line["forecast"] = numbers_to_json(kForecast, *reply.forecast);
+    line["forecast"]["versions"] = to_json(reply.forecast->versions);
+  }
+  if (reply.progress) line["progress"] = numbers_to_json(kProgress, *reply.progress);
+  if (reply.arranged) {
+    line["arranged"] = numbers_to_json(kProgress, reply.arranged->done);
+    line["arranged"]["finished"] = reply.arranged->finished;
+  }
+  if (reply.settings) line["settings"] = to_json(*reply.settings);
+}
+
+bool decode_upkeep(const Json& object, Reply& reply) {
+  if (object.contains("forecast")) {
+    const Json& forecast = object.at("forecast");
+    reply.forecast = numbers_from<DeletionForecast>(kForecast, forecast);
+    auto numbers = reply.forecast ? version_numbers_from(forecast) : std::nullopt;
+    if (!numbers) return false;
+    reply.forecast->versions = *std::move(numbers);
+  }
+  if (object.contains("progress")) {
+    reply.progress = numbers_from<ArrangeProgress>(kProgress, object.at("progress"));
+    if (!reply.progress) return false;
+  }
+  if (object.contains("arranged")) {
+    Fields fields(object.at("arranged"));
+    const auto done = numbers_from<ArrangeProgress>(kProgress, object.at("arranged"));
+    reply.arranged.emplace().finished = fields.flag("finished");
+    if (!done || !fields.ok()) return false;
+    reply.arranged->done = *done;
+  }
+  if (object.contains("settings")) {
+    reply.settings = settings_from(object.at("settings"));
+    if (!reply.settings) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -212,6 +320,7 @@ std::string encode(const Request& request) {
     line["uid"] = request.open.uid;
     line["gid"] = request.open.gid;
   }
+  encode_upkeep(request, line);
   return line.dump();
 }
 
@@ -225,11 +334,8 @@ std::string encode(const Reply& reply) {
   }
   if (reply.version) line["version"] = to_json(*reply.version);
   if (reply.next) line["next"] = to_json(*reply.next);
-  if (reply.stats) {
-    Json stats = Json::object();
-    for (const auto& [name, member] : kStats) stats[name] = *reply.stats.*member;
-    line["stats"] = std::move(stats);
-  }
+  if (reply.stats) line["stats"] = numbers_to_json(kStats, *reply.stats);
+  encode_upkeep(reply, line);
   return line.dump();
 }
 
@@ -255,7 +361,7 @@ Result<Request> decode_request(std::string_view line) {
     request.open.uid = fields.u32("uid");
     request.open.gid = fields.u32("gid");
   }
-  if (!fields.ok()) return not_understood("request");
+  if (!fields.ok() || !decode_upkeep(object, request)) return not_understood("request");
   return request;
 }
 
@@ -281,14 +387,10 @@ Result<Reply> decode_reply(std::string_view line) {
     if (!reply.next) return not_understood("reply");
   }
   if (fields.has("stats")) {
-    Fields stats(object.at("stats"));
-    reply.stats.emplace();
-    for (const auto& [member_name, member] : kStats) {
-      *reply.stats.*member = stats.count(member_name);
-    }
-    if (!stats.ok()) return not_understood("reply");
+    reply.stats = numbers_from<RepositoryStats>(kStats, object.at("stats"));
+    if (!reply.stats) return not_understood("reply");
   }
-  if (!fields.ok()) return not_understood("reply");
+  if (!fields.ok() || !decode_upkeep(object, reply)) return not_understood("reply");
   return reply;
 }
 

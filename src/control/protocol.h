@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "varve/repository.h"
 #include "varve/result.h"
@@ -14,7 +15,17 @@
 
 namespace varve::control {
 
-enum class Operation { kPing, kSeal, kStats, kOpen, kClone };
+enum class Operation {
+  kPing,
+  kSeal,
+  kStats,
+  kOpen,
+  kClone,
+  kDelete,
+  kLock,
+  kArrange,
+  kArrangeSettings
+};
 
 struct SealRequest {
   std::string version;   ///< SERIES/VERSION.
@@ -32,6 +43,24 @@ struct OpenRequest {
   std::uint32_t gid = 0;
 };
 
+/// Versions go by number: a name may have changed hands since the command looked it up.
+struct DeleteRequest {
+  std::string series;
+  std::vector<VersionNumber> versions;
+  bool forecast_only = false;  ///< Delete nothing.
+};
+
+struct LockRequest {
+  std::string series;
+  VersionNumber version{};
+  Timestamp until;
+};
+
+struct ArrangeRequest {
+  std::string series;
+  std::uint64_t bytes_per_second = 0;  ///< As ArrangeOptions::bytes_per_second.
+};
+
 /// What a seal gave: the sealed version, and the one that goes on.
 struct SealReply {
   VersionInfo sealed;
@@ -42,14 +71,23 @@ struct Request {
   Operation operation = Operation::kPing;
   SealRequest seal;  ///< Only for kSeal.
   OpenRequest open;  ///< Only for kOpen and kClone.
+  DeleteRequest removal{};
+  LockRequest lock{};
+  ArrangeRequest arrange{};
+  std::optional<ArrangeSettings> settings{};  ///< Of kArrangeSettings: to be stored first.
 };
 
-/// Either an error, or what the operation gives.
+/// Either an error, or what the operation gives. kArrange is answered by any number of replies
+/// with progress alone before the last one.
 struct Reply {
   std::optional<Error> error;
-  std::optional<VersionInfo> version;    ///< Of kSeal, kOpen and kClone.
-  std::optional<VersionInfo> next;       ///< Of kSeal, if one goes on.
-  std::optional<RepositoryStats> stats;  ///< Of kStats.
+  std::optional<VersionInfo> version;        ///< Of kSeal, kOpen and kClone.
+  std::optional<VersionInfo> next;           ///< Of kSeal, if one goes on.
+  std::optional<RepositoryStats> stats;      ///< Of kStats.
+  std::optional<DeletionForecast> forecast;  ///< Of kDelete.
+  std::optional<ArrangeProgress> progress;
+  std::optional<ArrangeReport> arranged;    ///< Of kArrange, at its end.
+  std::optional<ArrangeSettings> settings;  ///< Of kArrangeSettings: those that are in force.
 };
 
 [[nodiscard]] std::string encode(const Request& request);

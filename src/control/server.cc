@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <exception>
+#include <utility>
 
 #include "base/log.h"
 #include "base/thread_pool.h"
@@ -16,6 +18,17 @@
 
 namespace varve::control {
 namespace {
+
+constexpr std::chrono::milliseconds kProgressPause{200};
+
+template <typename T>
+void put(Result<T> result, std::optional<T>& place, Reply& reply) {
+  if (result) {
+    place = std::move(*result);
+  } else {
+    reply.error = std::move(result).error();
+  }
+}
 
 bool readable_or_closed(int fd, short events) {
   pollfd wait = {.fd = fd, .events = events, .revents = 0};
@@ -106,9 +119,7 @@ Reply Server::answer(const std::string& line, int socket) {
     case Operation::kPing:
       break;
     case Operation::kSeal: {
-      auto outcome = handlers_.seal(request->seal, [&] {
-        return readable_or_closed(wake_.get(), POLLIN) || readable_or_closed(socket, POLLRDHUP);
-      });
+      auto outcome = handlers_.seal(request->seal, [&] { return abandoned(socket); });
       if (outcome) {
         reply.version = std::move(outcome->sealed);
         reply.next = std::move(outcome->next);
@@ -120,25 +131,58 @@ Reply Server::answer(const std::string& line, int socket) {
     case Operation::kOpen:
     case Operation::kClone: {
       const bool clone = request->operation == Operation::kClone;
-      auto version = clone ? handlers_.clone(request->open) : handlers_.open(request->open);
-      if (version) {
-        reply.version = std::move(*version);
-      } else {
-        reply.error = version.error();
-      }
+      put(clone ? handlers_.clone(request->open) : handlers_.open(request->open), reply.version,
+          reply);
       break;
     }
-    case Operation::kStats: {
-      auto stats = handlers_.stats();
-      if (stats) {
-        reply.stats = *stats;
-      } else {
-        reply.error = stats.error();
-      }
+    case Operation::kStats:
+      put(handlers_.stats(), reply.stats, reply);
       break;
-    }
+    default:
+      return answer_upkeep(*request, socket);
   }
   return reply;
+}
+
+Reply Server::answer_upkeep(const Request& request, int socket) {
+  Reply reply;
+  switch (request.operation) {
+    case Operation::kDelete:
+      put(handlers_.remove(request.removal), reply.forecast, reply);
+      break;
+    case Operation::kLock: {
+      auto locked = handlers_.lock(request.lock);
+      if (!locked) reply.error = std::move(locked).error();
+      break;
+    }
+    case Operation::kArrange: {
+      auto told_at = std::chrono::steady_clock::now();
+      const auto tell = [&](const ArrangeProgress& done) {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - told_at < kProgressPause) return;
+        told_at = now;
+        Reply so_far;
+        so_far.progress = done;
+        // A client that is gone is noticed as `cancelled`.
+        (void)send_line(socket, encode(so_far));
+      };
+      put(handlers_.arrange(
+              request.arrange, [&] { return abandoned(socket); }, tell),
+          reply.arranged, reply);
+      break;
+    }
+    case Operation::kArrangeSettings:
+      put(handlers_.settings(request.settings), reply.settings, reply);
+      break;
+    default:
+      reply.error = Error(ErrorCode::kInvalid, "not a request of this kind");
+      break;
+  }
+  return reply;
+}
+
+bool Server::abandoned(int socket) const {
+  return readable_or_closed(wake_.get(), POLLIN) || readable_or_closed(socket, POLLRDHUP);
 }
 
 }  // namespace varve::control

@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -23,6 +24,14 @@ struct Handlers {
   std::function<Result<VersionInfo>(const OpenRequest&)> open;
   std::function<Result<VersionInfo>(const OpenRequest&)> clone;
   std::function<Result<RepositoryStats>()> stats;
+  std::function<Result<DeletionForecast>(const DeleteRequest&)> remove;
+  std::function<Result<void>(const LockRequest&)> lock;
+  /// Asks `cancelled` often, and stops on true. `progress` may be called from its thread.
+  std::function<Result<ArrangeReport>(const ArrangeRequest&, const std::function<bool()>& cancelled,
+                                      const std::function<void(const ArrangeProgress&)>& progress)>
+      arrange;
+  /// Stores the settings that it is given, and returns those in force.
+  std::function<Result<ArrangeSettings>(const std::optional<ArrangeSettings>&)> settings;
 };
 
 /// Answers requests on REPO/control.sock until it is destroyed. One thread accepts, and each
@@ -48,6 +57,9 @@ class Server {
   void accept_loop();
   void serve(Connection& connection);
   [[nodiscard]] Reply answer(const std::string& line, int socket);
+  /// Deleting, locking and arranging.
+  [[nodiscard]] Reply answer_upkeep(const Request& request, int socket);
+  [[nodiscard]] bool abandoned(int socket) const;
   void join_finished();
 
   const std::string repository_;

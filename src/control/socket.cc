@@ -99,13 +99,18 @@ Result<std::string> receive_line(int socket, int wake) {
     }
     if (waits[1].revents != 0) return Error(ErrorCode::kInterrupted, "the daemon is ending");
     char buffer[4096];
-    const ssize_t got = ::recv(socket, buffer, sizeof buffer, 0);
+    // Looked at first, so that the next line stays in the socket.
+    ssize_t got = ::recv(socket, buffer, sizeof buffer, MSG_PEEK);
+    const bool any = got > 0;
+    const void* end = any ? std::memchr(buffer, '\n', static_cast<std::size_t>(got)) : nullptr;
+    if (end != nullptr) got = static_cast<const char*>(end) - buffer + 1;
+    if (any) got = ::recv(socket, buffer, static_cast<std::size_t>(got), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error("control socket", errno);
     if (got == 0) return Error(ErrorCode::kNotFound, "the other end closed the connection");
     line.append(buffer, static_cast<std::size_t>(got));
-    if (const std::size_t end = line.find('\n'); end != std::string::npos) {
-      line.resize(end);
+    if (line.ends_with('\n')) {
+      line.pop_back();
       return line;
     }
     if (line.size() > kLineBytesMax) return Error(ErrorCode::kTooLarge, "control line too long");

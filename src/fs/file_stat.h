@@ -18,6 +18,8 @@ struct ShowOptions {
   /// Owner of the root, of series and of `latest`.
   std::uint32_t owner_uid = 0;
   std::uint32_t owner_gid = 0;
+  /// rmdir of a sealed version deletes it.
+  bool rmdir_deletes = false;
   /// The kernel enforces permission bits and access control lists.
   bool permissions_checked = false;
 };

@@ -79,6 +79,10 @@ class FrontEnd {
   [[nodiscard]] Result<VersionInfo> clone_version(const SeriesInfo& series, VersionNumber source,
                                                   std::string_view name);
 
+  /// Deletes sealed versions as Repository::delete_versions() does, and tells the kernel.
+  [[nodiscard]] Result<DeletionForecast> delete_versions(SeriesId series,
+                                                         const std::vector<VersionNumber>& numbers);
+
   // Session.
   void init(fuse_conn_info* connection);
   void statfs(fuse_req_t req);
@@ -157,6 +161,8 @@ class FrontEnd {
   [[nodiscard]] double latest_timeout_s() const;
   /// Makes the kernel ask again for the attributes of a series' `latest`.
   void forget_latest(SeriesId series);
+  [[nodiscard]] Result<DeletionForecast> delete_after_last_close(
+      SeriesId series, const std::vector<VersionNumber>& numbers);
   void forget_names(SeriesId series, const std::vector<std::string>& names);
   [[nodiscard]] Result<void> remove_version(const SeriesInfo& series, std::string_view name);
   [[nodiscard]] Result<void> rename_version(const SeriesInfo& series, std::string_view name,

@@ -2,7 +2,9 @@
 // Series and versions: the two upper levels of the mount.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "base/log.h"
 #include "fs/errno_map.h"
@@ -13,6 +15,7 @@ namespace varve::fs {
 namespace {
 constexpr std::string_view kLatest = "latest";
 constexpr std::chrono::milliseconds kWriterPoll{500};
+constexpr std::chrono::milliseconds kReaderPoll{20};
 constexpr std::chrono::milliseconds kCloseGrace{1000};
 }  // namespace
 
@@ -166,11 +169,54 @@ Result<void> FrontEnd::remove_version(const SeriesInfo& series, std::string_view
   const std::lock_guard lock(versions_mutex(series.id));
   VARVE_TRY_ASSIGN(const VersionInfo info, repository_.find_version(series.id, name));
   if (info.state == VersionState::kSealed) {
-    return Error(ErrorCode::kReadOnly, "a sealed version is not removed by rmdir");
+    if (!show_.rmdir_deletes) {
+      return Error(ErrorCode::kReadOnly, "a sealed version is not removed by rmdir");
+    }
+    VARVE_TRY(delete_after_last_close(series.id, {info.number}));
+    forget_latest(series.id);
+  } else {
+    VARVE_TRY(repository_.abandon_version(series.id, info.number, false));
   }
-  VARVE_TRY(repository_.abandon_version(series.id, info.number, false));
   if (Slot* slot = slots_.find(series.id, info.number)) slot->drop();
   return {};
+}
+
+Result<DeletionForecast> FrontEnd::delete_versions(SeriesId series,
+                                                   const std::vector<VersionNumber>& numbers) {
+  std::vector<std::string> names;
+  std::optional<Result<DeletionForecast>> deleted;
+  {
+    const std::lock_guard lock(versions_mutex(series));
+    VARVE_TRY_ASSIGN(const auto versions, repository_.versions(series));
+    for (const VersionInfo& version : versions) {
+      const bool goes = std::ranges::find(numbers, version.number) != numbers.end();
+      if (goes) names.push_back(version.name);
+    }
+    deleted = delete_after_last_close(series, numbers);
+    if (!*deleted) return std::move(*deleted);
+    // What the kernel still holds of them is answered with ESTALE from now on.
+    for (const VersionNumber number : numbers) {
+      if (Slot* slot = slots_.find(series, number)) slot->drop();
+    }
+  }
+  forget_latest(series);
+  names.emplace_back(kLatest);  // Gone with the last version.
+  forget_names(series, names);
+  return std::move(*deleted);
+}
+
+// As when a version is sealed: who has just closed the last file may be ahead of the kernel.
+Result<DeletionForecast> FrontEnd::delete_after_last_close(
+    SeriesId series, const std::vector<VersionNumber>& numbers) {
+  const auto end = std::chrono::steady_clock::now() + kCloseGrace;
+  for (;;) {
+    auto deleted = repository_.delete_versions(series, numbers);
+    if (deleted || deleted.error().code() != ErrorCode::kBusy ||
+        std::chrono::steady_clock::now() >= end) {
+      return deleted;
+    }
+    std::this_thread::sleep_for(kReaderPoll);
+  }
 }
 
 Result<SealOutcome> FrontEnd::seal_now(SeriesId series, VersionNumber number,

@@ -45,12 +45,6 @@ Error bad_value(std::string_view name, std::string_view value, std::string_view 
   return {ErrorCode::kInvalid, fmt::format("mount option {}={}: {}", name, value, wanted)};
 }
 
-Error not_yet(std::string_view name, std::string_view instead) {
-  return {
-      ErrorCode::kUnsupported,
-      fmt::format("mount option {} is not supported by this version of Varve; {}", name, instead)};
-}
-
 Result<void> parse_valued(std::string_view name, std::string_view value, bool sloppy,
                           MountOptions& options) {
   if (name == "uid" || name == "gid") {
@@ -66,6 +60,10 @@ Result<void> parse_valued(std::string_view name, std::string_view value, bool sl
     const auto bytes = parse_size(value);
     if (!bytes || *bytes == 0) return bad_value(name, value, "a size such as 64M is needed");
     options.open.cache_bytes = *bytes;
+  } else if (name == "arrange_rate") {
+    const auto bytes = parse_size(value);
+    if (!bytes) return bad_value(name, value, "a size a second such as 50M is needed");
+    options.open.arrange_bytes_per_second = *bytes;
   } else if (name == "engine") {
     if (value.empty()) return bad_value(name, value, "the name of a restore engine is needed");
     options.open.engine = value;
@@ -97,7 +95,9 @@ Result<void> parse_flag(std::string_view name, bool sloppy, MountOptions& option
   } else if (name == "debug") {
     options.debug = true;
   } else if (name == "rmdir_deletes") {
-    return not_yet(name, "a sealed version is never removed by rmdir");
+    options.rmdir_deletes = true;
+  } else if (name == "noarrange") {
+    options.open.arrange = false;
   } else if (name == "auto_unmount") {
     return Error(ErrorCode::kUnsupported,
                  "mount option auto_unmount is refused: a mount point that empties itself makes "

@@ -25,6 +25,7 @@ struct MountOptions {
   bool set_user_ids_work = false;    ///< suid; off unless asked for.
   bool devices_work = false;         ///< dev; off unless asked for.
   bool no_execution = false;         ///< noexec.
+  bool rmdir_deletes = false;        ///< rmdir of a sealed version deletes it.
   bool foreground = false;
   bool debug = false;  ///< Prints every request; stays in the foreground.
 };

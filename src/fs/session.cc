@@ -6,9 +6,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <ctime>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -20,6 +25,8 @@
 
 namespace varve::fs {
 namespace {
+
+constexpr std::chrono::milliseconds kCancelPoll{100};
 
 sigset_t ending_signals() {
   sigset_t set;
@@ -137,6 +144,64 @@ Result<VersionInfo> clone_by_name(Repository& repository, FrontEnd& front_end,
   return front_end.clone_version(series, info.number, target.version);
 }
 
+Result<void> lock_by_number(Repository& repository, const control::LockRequest& request) {
+  VARVE_TRY_ASSIGN(const SeriesInfo series, repository.find_series(request.series));
+  return repository.lock_version(series.id, request.version, request.until);
+}
+
+Result<DeletionForecast> remove_by_number(Repository& repository, FrontEnd& front_end,
+                                          const control::DeleteRequest& request) {
+  VARVE_TRY_ASSIGN(const SeriesInfo series, repository.find_series(request.series));
+  if (request.forecast_only) return repository.forecast_deletion(series.id, request.versions);
+  return front_end.delete_versions(series.id, request.versions);
+}
+
+/// Arranging may rest for long to keep to its rate, so another thread looks whether anybody
+/// still waits for it.
+Result<ArrangeReport> arrange_by_name(Repository& repository,
+                                      const control::ArrangeRequest& request,
+                                      const std::function<bool()>& cancelled,
+                                      const std::function<void(const ArrangeProgress&)>& progress) {
+  VARVE_TRY_ASSIGN(const SeriesInfo series, repository.find_series(request.series));
+  std::stop_source stop;
+  const std::jthread watch([&](const std::stop_token& done) {
+    base::name_this_thread("varve-watch");
+    std::mutex mutex;
+    std::condition_variable_any wake;
+    std::unique_lock lock(mutex);
+    while (!done.stop_requested() && !cancelled()) {
+      wake.wait_for(lock, done, kCancelPoll, [] { return false; });
+    }
+    stop.request_stop();
+  });
+  return repository.arrange(series.id, {.bytes_per_second = request.bytes_per_second,
+                                        .stop = stop.get_token(),
+                                        .progress = progress});
+}
+
+Result<ArrangeSettings> settle(Repository& repository,
+                               const std::optional<ArrangeSettings>& settings) {
+  if (settings) VARVE_TRY(repository.set_arrange_settings(*settings));
+  return repository.arrange_settings();
+}
+
+void add_upkeep(Repository& repository, FrontEnd& front_end, control::Handlers& handlers) {
+  handlers.remove = [&](const control::DeleteRequest& request) {
+    return remove_by_number(repository, front_end, request);
+  };
+  handlers.lock = [&](const control::LockRequest& request) {
+    return lock_by_number(repository, request);
+  };
+  handlers.arrange = [&](const control::ArrangeRequest& request,
+                         const std::function<bool()>& cancelled,
+                         const std::function<void(const ArrangeProgress&)>& progress) {
+    return arrange_by_name(repository, request, cancelled, progress);
+  };
+  handlers.settings = [&](const std::optional<ArrangeSettings>& settings) {
+    return settle(repository, settings);
+  };
+}
+
 Result<std::unique_ptr<control::Server>> start_control(Repository& repository,
                                                        FrontEnd& front_end) {
   if (repository.read_only()) return std::unique_ptr<control::Server>();
@@ -151,6 +216,7 @@ Result<std::unique_ptr<control::Server>> start_control(Repository& repository,
     return clone_by_name(repository, front_end, request);
   };
   handlers.stats = [&] { return repository.stats(); };
+  add_upkeep(repository, front_end, handlers);
   return control::Server::start(repository.path(), std::move(handlers));
 }
 
@@ -180,6 +246,7 @@ ShowOptions show_options(const MountOptions& options) {
           .umask = options.umask,
           .owner_uid = getuid(),
           .owner_gid = getgid(),
+          .rmdir_deletes = options.rmdir_deletes,
           .permissions_checked = options.allow_other || options.default_permissions};
 }
 

@@ -63,11 +63,93 @@ TEST(ControlProtocol, VersionAndStatsRoundTrip) {
   EXPECT_EQ(decoded->stats->staging_bytes, 12U);
 }
 
+TEST(ControlProtocol, DeleteRequestRoundTrips) {
+  Request request;
+  request.operation = Operation::kDelete;
+  request.removal = {.series = "caf\xc3\xa9",
+                     .versions = {VersionNumber{3}, VersionNumber{0xffffffff}},
+                     .forecast_only = true};
+  const auto decoded = decode_request(encode(request));
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->operation, Operation::kDelete);
+  EXPECT_EQ(decoded->removal.series, request.removal.series);
+  EXPECT_EQ(decoded->removal.versions, request.removal.versions);
+  EXPECT_TRUE(decoded->removal.forecast_only);
+}
+
+TEST(ControlProtocol, LockAndArrangeRequestsRoundTrip) {
+  Request request;
+  request.operation = Operation::kLock;
+  request.lock = {.series = "s", .version = VersionNumber{7}, .until = {1800000000, 5}};
+  const auto lock = decode_request(encode(request));
+  ASSERT_TRUE(lock);
+  EXPECT_EQ(lock->lock.version, VersionNumber{7});
+  EXPECT_EQ(lock->lock.until, (Timestamp{1800000000, 5}));
+  request.operation = Operation::kArrange;
+  request.arrange = {.series = "s", .bytes_per_second = 1ULL << 40};
+  const auto arrange = decode_request(encode(request));
+  ASSERT_TRUE(arrange);
+  EXPECT_EQ(arrange->arrange.series, "s");
+  EXPECT_EQ(arrange->arrange.bytes_per_second, 1ULL << 40);
+}
+
+TEST(ControlProtocol, ArrangeSettingsRoundTripOrAreAbsent) {
+  Request request;
+  request.operation = Operation::kArrangeSettings;
+  const auto without = decode_request(encode(request));
+  ASSERT_TRUE(without);
+  EXPECT_FALSE(without->settings);
+  request.settings = ArrangeSettings{.policy = ArrangePolicyKind::kBatched,
+                                     .batch = 11,
+                                     .dead_permille = 12,
+                                     .fan = 13,
+                                     .window = 14};
+  const auto with = decode_request(encode(request));
+  ASSERT_TRUE(with);
+  ASSERT_TRUE(with->settings);
+  EXPECT_EQ(with->settings->policy, ArrangePolicyKind::kBatched);
+  EXPECT_EQ(with->settings->batch, 11U);
+  EXPECT_EQ(with->settings->dead_permille, 12U);
+  EXPECT_EQ(with->settings->fan, 13U);
+  EXPECT_EQ(with->settings->window, 14U);
+}
+
+TEST(ControlProtocol, ForecastProgressAndReportRoundTrip) {
+  Reply reply;
+  reply.forecast = DeletionForecast{.versions = {VersionNumber{1}, VersionNumber{9}},
+                                    .freed_bytes = 1ULL << 50,
+                                    .dead_bytes = 2,
+                                    .chunks = 3,
+                                    .chunk_bytes = 4};
+  reply.progress = ArrangeProgress{.bytes_written = 5, .bytes_read = 6, .steps = 7};
+  reply.arranged = ArrangeReport{.done = *reply.progress, .finished = true};
+  const auto decoded = decode_reply(encode(reply));
+  ASSERT_TRUE(decoded);
+  ASSERT_TRUE(decoded->forecast && decoded->progress && decoded->arranged);
+  EXPECT_EQ(decoded->forecast->versions, reply.forecast->versions);
+  EXPECT_EQ(decoded->forecast->freed_bytes, 1ULL << 50);
+  EXPECT_EQ(decoded->forecast->dead_bytes, 2U);
+  EXPECT_EQ(decoded->forecast->chunks, 3U);
+  EXPECT_EQ(decoded->forecast->chunk_bytes, 4U);
+  EXPECT_EQ(decoded->progress->bytes_read, 6U);
+  EXPECT_EQ(decoded->arranged->done.steps, 7U);
+  EXPECT_TRUE(decoded->arranged->finished);
+}
+
 TEST(ControlProtocol, WrongInputReturnsInvalid) {
   for (const char* line : {"", "{", "[]", "null", "{}", "{\"op\":1}", "{\"op\":\"format\"}",
                            "{\"op\":\"seal\"}", "{\"op\":\"seal\",\"version\":[256]}",
                            "{\"op\":\"seal\",\"version\":\"a/b\",\"wait\":\"yes\"}",
-                           "{\"op\":\"clone\",\"version\":\"a/b\"}"}) {
+                           "{\"op\":\"clone\",\"version\":\"a/b\"}",
+                           "{\"op\":\"delete\",\"series\":\"a\",\"forecast\":false}",
+                           "{\"op\":\"delete\",\"series\":\"a\",\"versions\":[1]}",
+                           "{\"op\":\"delete\",\"series\":\"a\",\"versions\":[4294967296],"
+                           "\"forecast\":false}",
+                           "{\"op\":\"lock\",\"series\":\"a\",\"versions\":[1]}",
+                           "{\"op\":\"lock\",\"series\":\"a\",\"versions\":[1,2],"
+                           "\"until\":{\"seconds\":1,\"nanoseconds\":0}}",
+                           "{\"op\":\"arrange\",\"series\":\"a\"}",
+                           "{\"op\":\"arrange_settings\",\"settings\":{\"policy\":\"best\"}}"}) {
     const auto request = decode_request(line);
     ASSERT_FALSE(request) << line;
     EXPECT_EQ(request.error().code(), ErrorCode::kInvalid) << line;

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
@@ -74,6 +76,93 @@ TEST_F(ControlServer, AnswersSeveralRequestsOfOneClient) {
   const auto stats = client->stats();
   ASSERT_FALSE(stats);
   EXPECT_EQ(stats.error().code(), ErrorCode::kCorrupt);
+}
+
+TEST_F(ControlServer, AnswersRequestsOfRetention) {
+  handlers_.remove = [](const DeleteRequest& request) {
+    if (request.series != "s") {
+      return Result<DeletionForecast>(Error(ErrorCode::kNotPermitted, "locked"));
+    }
+    DeletionForecast forecast;
+    forecast.versions = request.versions;
+    forecast.freed_bytes = request.forecast_only ? 1 : 2;
+    return Result<DeletionForecast>(forecast);
+  };
+  Timestamp locked_until;
+  handlers_.lock = [&](const LockRequest& request) {
+    locked_until = request.until;
+    return Result<void>();
+  };
+  handlers_.settings = [](const std::optional<ArrangeSettings>& settings) {
+    return Result<ArrangeSettings>(settings.value_or(ArrangeSettings{.fan = 9}));
+  };
+  const auto server = Server::start(folder_, handlers_);
+  ASSERT_TRUE(server);
+  auto client = Client::connect(folder_);
+  ASSERT_TRUE(client);
+  for (const bool forecast_only : {true, false}) {
+    const auto removed = client->remove(
+        {.series = "s", .versions = {VersionNumber{5}}, .forecast_only = forecast_only});
+    ASSERT_TRUE(removed);
+    EXPECT_EQ(removed->versions, std::vector{VersionNumber{5}});
+    EXPECT_EQ(removed->freed_bytes, forecast_only ? 1U : 2U);
+  }
+  const auto refused = client->remove({.series = "t", .versions = {VersionNumber{5}}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kNotPermitted);
+  EXPECT_TRUE(client->lock({.series = "s", .version = VersionNumber{5}, .until = {77, 0}}));
+  EXPECT_EQ(locked_until.seconds, 77);
+  const auto stored = client->arrange_settings(ArrangeSettings{.fan = 3});
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(stored->fan, 3U);
+  const auto in_force = client->arrange_settings(std::nullopt);
+  ASSERT_TRUE(in_force);
+  EXPECT_EQ(in_force->fan, 9U);
+}
+
+TEST_F(ControlServer, ArrangingTellsOfProgressAndEndsWithAReport) {
+  handlers_.arrange = [](const ArrangeRequest&, const std::function<bool()>& cancelled,
+                         const std::function<void(const ArrangeProgress&)>& progress) {
+    ArrangeReport report;
+    const auto begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(500)) {
+      ++report.done.steps;
+      progress(report.done);
+    }
+    report.finished = !cancelled();
+    return Result<ArrangeReport>(report);
+  };
+  const auto server = Server::start(folder_, handlers_);
+  ASSERT_TRUE(server);
+  auto client = Client::connect(folder_);
+  ASSERT_TRUE(client);
+  for (int round = 0; round < 2; ++round) {
+    std::uint64_t steps_seen = 0;
+    const auto report = client->arrange({.series = "s"}, -1, [&](const ArrangeProgress& done) {
+      EXPECT_GT(done.steps, steps_seen);
+      steps_seen = done.steps;
+    });
+    ASSERT_TRUE(report);
+    EXPECT_TRUE(report->finished);
+    EXPECT_GT(steps_seen, 0U);
+    EXPECT_GE(report->done.steps, steps_seen);
+  }
+}
+
+TEST_F(ControlServer, LinesSentTogetherAreReceivedOneByOne) {
+  const auto listener = listen_in(folder_);
+  ASSERT_TRUE(listener);
+  const auto sender = connect_to(folder_);
+  ASSERT_TRUE(sender);
+  const base::UniqueFd receiver(::accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_TRUE(receiver.valid());
+  const std::string longest(10000, 'x');
+  ASSERT_TRUE(send_line(sender->get(), "one\ntwo\n" + longest));
+  for (const std::string& line : {std::string("one"), std::string("two"), longest}) {
+    const auto received = receive_line(receiver.get(), -1);
+    ASSERT_TRUE(received);
+    EXPECT_EQ(*received, line);
+  }
 }
 
 TEST_F(ControlServer, SocketIsTheOwnersOnlyAndGoesWithTheServer) {

@@ -37,19 +37,29 @@ TEST(MountOptions, UnknownOptionIsNamedUnlessSloppy) {
 
 TEST(MountOptions, BadValueIsRefusedEvenWhenSloppy) {
   for (const char* list : {"uid=", "gid=-1", "umask=8", "umask=1777", "cache=0", "cache=1X",
-                           "cache=99999999999999T", "engine="}) {
+                           "cache=99999999999999T", "engine=", "arrange_rate=fast"}) {
     MountOptions options;
     EXPECT_FALSE(parse_mount_options(list, true, options)) << list;
   }
 }
 
 TEST(MountOptions, KnownButMissingFeaturesAreUnsupported) {
-  for (const char* list : {"rmdir_deletes", "auto_unmount"}) {
+  for (const char* list : {"auto_unmount"}) {
     MountOptions options;
     const auto parsed = parse_mount_options(list, true, options);
     ASSERT_FALSE(parsed) << list;
     EXPECT_EQ(parsed.error().code(), ErrorCode::kUnsupported) << list;
   }
+}
+
+TEST(MountOptions, RetentionAndArrangingAreChosen) {
+  MountOptions options;
+  EXPECT_FALSE(options.rmdir_deletes);
+  EXPECT_TRUE(options.open.arrange);
+  ASSERT_TRUE(parse_mount_options("rmdir_deletes,noarrange,arrange_rate=3M", false, options));
+  EXPECT_TRUE(options.rmdir_deletes);
+  EXPECT_FALSE(options.open.arrange);
+  EXPECT_EQ(options.open.arrange_bytes_per_second, 3U << 20);
 }
 
 TEST(MountOptions, RootIsASeriesOrOneOfItsVersions) {

@@ -135,7 +135,9 @@ TEST_F(ContainerWriterTest, FlushedContainersHoldEveryChunkOnce) {
 TEST_F(ContainerWriterTest, TinyChunksFillContainersThatTheirHeadsFitIn) {
   for (const auto codec : {Codec::kNone, Codec::kZstd}) {
     options_.codec = codec;
-    options_.directory = codec == Codec::kNone ? "/s" : "/z";
+    const std::string series = codec == Codec::kNone ? "/a" : "/z";
+    options_.directory = series + "/active";
+    ASSERT_TRUE(files_.make_directory(series));
     ASSERT_TRUE(files_.make_directory(options_.directory));
     written_.clear();
     start();
@@ -147,7 +149,7 @@ TEST_F(ContainerWriterTest, TinyChunksFillContainersThatTheirHeadsFitIn) {
       ASSERT_TRUE(writer_->append(ChunkId::make(kVersion, i), Fingerprint(), raw));
     }
     ASSERT_TRUE(writer_->sync());
-    SegmentReader reader(files_, options_.directory);
+    SegmentReader reader(files_, series);
     std::uint32_t chunks = 0;
     for (const auto& written : written_) {
       EXPECT_LE(written.record.end() - written.record.offset, format::kContainerBytesMax);

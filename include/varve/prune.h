@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which versions a retention rule keeps.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "varve/types.h"
+
+namespace varve {
+
+/// A version is kept if any rule keeps it. Periods are those of the local time zone; weeks
+/// begin on Monday (ISO 8601). All rules go by Varve's own seal time, never by names.
+struct KeepRules {
+  std::uint32_t last = 0;     ///< So many newest versions.
+  std::uint32_t hourly = 0;   ///< The newest version of each of the last so many hours,
+  std::uint32_t daily = 0;    ///< days,
+  std::uint32_t weekly = 0;   ///< weeks,
+  std::uint32_t monthly = 0;  ///< months
+  std::uint32_t yearly = 0;   ///< and years that have one.
+  /// All that were sealed so many seconds or less before the newest one: a machine that was
+  /// off for a year keeps as much as one that was not.
+  std::optional<std::uint64_t> within_seconds;
+
+  [[nodiscard]] bool any() const;
+};
+
+struct PruneDecision {
+  VersionInfo version;
+  bool keep = false;
+  /// The rules that keep it: "last", "daily 2026-03-01", "within", "locked".
+  std::vector<std::string> reasons;
+};
+
+/// Decides on the sealed ones of `versions`, newest first. Those of `locked`, whose locks have
+/// not ended, are kept whatever the rules say.
+[[nodiscard]] std::vector<PruneDecision> decide_prune(const std::vector<VersionInfo>& versions,
+                                                      const std::vector<VersionNumber>& locked,
+                                                      const KeepRules& rules);
+
+}  // namespace varve

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/arrange_policy.h"
+#include "cli/command.h"
+#include "cli/named_places.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/quantity.h"
+#include "cli/signal_watch.h"
+#include "cli/upkeep_access.h"
+
+namespace varve::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> words;
+  std::string policy;
+  std::optional<std::uint32_t> batch;
+  std::optional<double> dead_percent;
+  std::optional<std::uint32_t> fan;
+  std::optional<std::uint32_t> window;
+  std::string rate;
+  bool json = false;
+  bool exact = false;
+  bool progress = false;
+};
+
+bool changes_settings(const Options& options) {
+  return !options.policy.empty() || options.batch || options.dead_percent || options.fan ||
+         options.window;
+}
+
+Result<ArrangeSettings> changed(ArrangeSettings settings, const Options& options) {
+  if (!options.policy.empty()) {
+    VARVE_TRY_ASSIGN(settings.policy, parse_policy(options.policy));
+  }
+  if (options.dead_percent) {
+    if (!(*options.dead_percent >= 0 && *options.dead_percent <= 100)) {
+      return Error(ErrorCode::kInvalid, "--dead is a percentage from 0 to 100");
+    }
+    settings.dead_permille = static_cast<std::uint32_t>(std::lround(*options.dead_percent * 10));
+  }
+  settings.batch = options.batch.value_or(settings.batch);
+  settings.fan = options.fan.value_or(settings.fan);
+  settings.window = options.window.value_or(settings.window);
+  return settings;
+}
+
+void print_report(const SeriesInfo& series, const ArrangeReport& report, const Options& options) {
+  if (options.json) {
+    nlohmann::json object{{"finished", report.finished},
+                          {"steps", report.done.steps},
+                          {"bytes_read", report.done.bytes_read},
+                          {"bytes_written", report.done.bytes_written}};
+    put_name(object, "series", series.name);
+    print_json(object);
+    return;
+  }
+  print(fmt::format("{}: {} in {} steps, {} read, {} written\n", name_text(series.name),
+                    report.finished ? "arranged" : "not finished", report.done.steps,
+                    size_text(report.done.bytes_read, options.exact),
+                    size_text(report.done.bytes_written, options.exact)));
+}
+
+/// True if all of it is done.
+Result<bool> arrange(const Options& options, const Context& context) {
+  VARVE_TRY_ASSIGN(const std::uint64_t rate,
+                   options.rate.empty() ? Result<std::uint64_t>(0) : parse_bytes(options.rate));
+  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {}));
+  Progress progress("arranging", options.progress || (Progress::terminal() && !context.quiet));
+  StopRequest stop;
+  const SignalWatch signals(
+      {.stop = [&] { stop.stop(); }, .report = [&] { progress.print_line(); }});
+  VARVE_TRY_ASSIGN(auto access,
+                   UpkeepAccess::open(named.repository, UpkeepAccess::Purpose::kChange));
+  Repository& repository = access.repository();
+  VARVE_TRY_ASSIGN(const auto all, find_series(repository, named.places));
+  if (changes_settings(options)) {
+    VARVE_TRY_ASSIGN(const ArrangeSettings present, repository.arrange_settings());
+    VARVE_TRY_ASSIGN(const ArrangeSettings settings, changed(present, options));
+    VARVE_TRY(access.set_arrange_settings(settings));
+  }
+  bool finished = true;
+  for (const SeriesInfo& series : all) {
+    VARVE_TRY_ASSIGN(const ArrangeReport report,
+                     access.arrange(series, rate, stop, [&](const ArrangeProgress& done) {
+                       progress.update(done.bytes_read + done.bytes_written, 0, 0);
+                     }));
+    progress.clear();
+    print_report(series, report, options);
+    finished = finished && report.finished;
+    if (stop.stopped()) break;
+  }
+  auto closed = access.close();
+  if (!closed) return std::move(closed).error();
+  if (stop.stopped()) return Error(ErrorCode::kInterrupted, "interrupted; the rest can wait");
+  return finished;
+}
+
+int run_arrange(const Options& options, const Context& context) {
+  const auto finished = arrange(options, context);
+  if (!finished) return fail(finished.error());
+  if (!*finished) note(context, "not all of it is arranged: the disk is full, or it is in use");
+  return *finished ? kExitOk : kExitIncomplete;
+}
+
+}  // namespace
+
+void add_arrange_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  auto* command = app.add_subcommand(
+      "arrange", "Move data that fell out of use to its volume, and put the rest in order");
+  command->add_option("REPO", options->words,
+                      std::string(kPlacesHelp) + "; then SERIES, all if none is named");
+  command->add_option("--policy", options->policy, kPolicyHelp);
+  command->add_option("--batch", options->batch, "Versions between two arrangings (batched)");
+  command->add_option("--dead", options->dead_percent,
+                      "Percentage of the active set that may be dead (tiered)");
+  command->add_option("--fan", options->fan, "Runs of one level that are merged (tiered)");
+  command->add_option("--window", options->window,
+                      "Versions in a row that must do without a chunk before it moves");
+  command->add_option(
+      "--arrange-rate", options->rate,
+      "Most bytes a second to read and write, for example 50M; no limit if missing");
+  command->add_flag("--json", options->json, "JSON lines, one for each series");
+  command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command->add_flag("--progress", options->progress, "Show progress even if not on a terminal");
+  command->callback([options, &context] {
+    context.run = [options, &context] { return run_arrange(*options, context); };
+  });
+}
+
+}  // namespace varve::cli

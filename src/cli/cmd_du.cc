@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/named_places.h"
+#include "cli/output.h"
+#include "cli/repository_access.h"
+
+namespace varve::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> words;
+  bool json = false;
+  bool exact = false;
+};
+
+struct Line {
+  VersionInfo version;
+  VersionUsage usage;
+};
+
+struct Report {
+  std::vector<Line> lines;
+  std::uint64_t logical_bytes = 0;
+  std::uint64_t unique_bytes = 0;  ///< Of all of them together.
+};
+
+/// The versions that are asked for, by series; an empty list stands for all of a series.
+Result<std::map<SeriesId, std::vector<VersionNumber>>> find_wanted(
+    Repository& repository, const std::vector<VersionPath>& places) {
+  std::map<SeriesId, std::vector<VersionNumber>> wanted;
+  std::vector<SeriesId> whole;
+  for (const VersionPath& place : places) {
+    if (place.version.empty()) {
+      VARVE_TRY_ASSIGN(const SeriesInfo series, find_one_series(repository, place.series));
+      whole.push_back(series.id);
+      continue;
+    }
+    VARVE_TRY_ASSIGN(const VersionInfo version, find_whole_version(repository, place));
+    wanted[version.series].push_back(version.number);
+  }
+  if (places.empty()) {
+    VARVE_TRY_ASSIGN(const auto all, repository.series());
+    for (const SeriesInfo& series : all) whole.push_back(series.id);
+  }
+  for (const SeriesId series : whole) wanted[series].clear();
+  return wanted;
+}
+
+Result<void> measure(Repository& repository, SeriesId series,
+                     const std::vector<VersionNumber>& numbers, Report& report) {
+  VARVE_TRY_ASSIGN(const auto versions, repository.versions(series));
+  VARVE_TRY_ASSIGN(const auto usages, repository.version_usage(series));
+  std::vector<VersionNumber> taken;
+  for (const VersionUsage& usage : usages) {
+    const bool wanted =
+        numbers.empty() || std::ranges::find(numbers, usage.number) != numbers.end();
+    const auto version = std::ranges::find(versions, usage.number, &VersionInfo::number);
+    if (!wanted || version == versions.end()) continue;
+    report.lines.push_back({*version, usage});
+    report.logical_bytes += usage.logical_bytes;
+    taken.push_back(usage.number);
+  }
+  if (taken.empty()) return {};
+  VARVE_TRY_ASSIGN(const auto together, repository.forecast_deletion(series, taken));
+  report.unique_bytes += together.freed_bytes;
+  return {};
+}
+
+Result<Report> measure_all(const Options& options) {
+  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {}));
+  VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
+  VARVE_TRY_ASSIGN(const auto wanted, find_wanted(*repository, named.places));
+  Report report;
+  for (const auto& [series, numbers] : wanted) {
+    VARVE_TRY(measure(*repository, series, numbers, report));
+  }
+  return report;
+}
+
+void print_as_json(const Report& report) {
+  for (const Line& line : report.lines) {
+    nlohmann::json object{{"type", "version"},
+                          {"sealed_at", iso_time(line.version.sealed_at)},
+                          {"logical_bytes", line.usage.logical_bytes},
+                          {"referenced_bytes", line.usage.referenced_bytes},
+                          {"unique_bytes", line.usage.unique_bytes},
+                          {"shared_bytes", line.usage.shared_bytes}};
+    put_name(object, "version", line.version.series_name + "/" + line.version.name);
+    print_json(object);
+  }
+  print_json({{"type", "total"},
+              {"versions", report.lines.size()},
+              {"logical_bytes", report.logical_bytes},
+              {"unique_bytes", report.unique_bytes}});
+}
+
+void print_as_text(const Report& report, bool exact) {
+  const auto size = [exact](std::uint64_t bytes) { return size_text(bytes, exact); };
+  std::vector<std::vector<std::string>> rows{
+      {"VERSION", "SEALED", "LOGICAL", "REFERENCED", "UNIQUE", "SHARED"}};
+  for (const Line& line : report.lines) {
+    rows.push_back({name_text(line.version.series_name + "/" + line.version.name),
+                    time_text(line.version.sealed_at), size(line.usage.logical_bytes),
+                    size(line.usage.referenced_bytes), size(line.usage.unique_bytes),
+                    size(line.usage.shared_bytes)});
+  }
+  rows.push_back({"total", "", size(report.logical_bytes), "", size(report.unique_bytes), ""});
+  print(table(rows, "llrrrr"));
+}
+
+int run_du(const Options& options) {
+  const auto report = measure_all(options);
+  if (!report) return fail(report.error());
+  if (options.json) {
+    print_as_json(*report);
+  } else {
+    print_as_text(*report, options.exact);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_du_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  auto* command = app.add_subcommand("du", "Print what each sealed version takes");
+  command->add_option(
+      "REPO", options->words,
+      std::string(kPlacesHelp) + "; then SERIES or SERIES/VERSION, all if none is named");
+  command->add_flag("--json", options->json, "JSON lines: the versions, then their sums");
+  command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command->callback([options, &context] { context.run = [options] { return run_du(*options); }; });
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/named_places.h"
+#include "cli/output.h"
+#include "cli/repository_access.h"
+#include "cli/tree_compare.h"
+#include "control/mount_table.h"
+
+namespace varve::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> words;
+  bool read_data = false;
+  bool json = false;
+  bool exact = false;
+};
+
+/// A file of a series, whichever version has it.
+struct FileOfSeries {
+  std::string repository;
+  std::string series;
+  std::string path;
+};
+
+struct Occurrence {
+  VersionInfo version;
+  SealedEntry entry;
+  const char* change = "new";  ///< Against the version before.
+};
+
+/// A path in a mount has the version between the series and the rest; SERIES/PATH has not.
+Result<FileOfSeries> find_file(const std::vector<std::string>& words) {
+  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(words, {.least = 1, .most = 1}));
+  if (!named.rest.empty()) return Error(ErrorCode::kInvalid, "too many arguments; see --help");
+  const VersionPath& place = named.places.front();
+  FileOfSeries file{named.repository, place.series, place.path};
+  const bool in_mount = words.size() == 1 && control::find_mount(words.front());
+  if (!in_mount) {
+    file.path = place.version;
+    if (!place.path.empty()) file.path += "/" + place.path;
+  }
+  if (file.path.empty()) {
+    return Error(ErrorCode::kInvalid,
+                 "name a file: SERIES/PATH without a version, or a path in a mount");
+  }
+  return file;
+}
+
+Result<std::vector<Occurrence>> find_occurrences(const Options& options, FileOfSeries& file) {
+  VARVE_TRY_ASSIGN(file, find_file(options.words));
+  VARVE_TRY_ASSIGN(const auto repository, open_to_read(file.repository));
+  VARVE_TRY_ASSIGN(const SeriesInfo series, find_one_series(*repository, file.series));
+  VARVE_TRY_ASSIGN(const auto versions, repository->versions(series.id));
+  std::vector<Occurrence> occurrences;
+  std::shared_ptr<VersionReader> reader_before;  // Null if the version before did not have it.
+  for (const VersionInfo& version : versions) {
+    if (version.state != VersionState::kSealed) continue;
+    VARVE_TRY_ASSIGN(auto reader, repository->reader(series.id, version.number));
+    const auto entry = find_entry(*reader, file.path);
+    if (!entry) {
+      if (entry.error().code() != ErrorCode::kNotFound) return entry.error();
+      reader_before = nullptr;
+      continue;
+    }
+    Occurrence occurrence{version, *entry};
+    if (reader_before != nullptr) {
+      const SealedEntry& before = occurrences.back().entry;
+      Difference difference = Difference::kContent;
+      if ((before.attributes.mode & S_IFMT) == (entry->attributes.mode & S_IFMT)) {
+        VARVE_TRY_ASSIGN(difference, compare_entries({*reader_before, before}, {*reader, *entry},
+                                                     options.read_data));
+      }
+      occurrence.change = difference == Difference::kContent    ? "changed"
+                          : difference == Difference::kMetadata ? "metadata"
+                                                                : "same";
+    }
+    occurrences.push_back(std::move(occurrence));
+    reader_before = std::move(reader);
+  }
+  if (occurrences.empty()) {
+    return Error(ErrorCode::kNotFound,
+                 "no sealed version of series \"" + file.series + "\" has \"" + file.path + "\"");
+  }
+  return occurrences;
+}
+
+void print_as_json(const Occurrence& occurrence, const FileOfSeries& file) {
+  const Attributes& attributes = occurrence.entry.attributes;
+  nlohmann::json object{{"sealed_at", iso_time(occurrence.version.sealed_at)},
+                        {"type", type_text(attributes.mode)},
+                        {"size", attributes.size},
+                        {"mtime", iso_time(attributes.mtime)},
+                        {"change", occurrence.change}};
+  put_name(object, "version", file.series + "/" + occurrence.version.name);
+  put_name(object, "path", file.path);
+  print_json(object);
+}
+
+int run_history(const Options& options) {
+  FileOfSeries file;
+  const auto occurrences = find_occurrences(options, file);
+  if (!occurrences) return fail(occurrences.error());
+  std::vector<std::vector<std::string>> rows{{"VERSION", "SEALED", "SIZE", "MODIFIED", "CHANGE"}};
+  for (const Occurrence& occurrence : *occurrences) {
+    if (options.json) {
+      print_as_json(occurrence, file);
+      continue;
+    }
+    const Attributes& attributes = occurrence.entry.attributes;
+    rows.push_back({name_text(file.series + "/" + occurrence.version.name),
+                    time_text(occurrence.version.sealed_at),
+                    size_text(attributes.size, options.exact), time_text(attributes.mtime),
+                    occurrence.change});
+  }
+  if (!options.json) print(table(rows, "llrll"));
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_history_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  auto* command = app.add_subcommand(
+      "history", "Print which sealed versions have a file, and in which it changed");
+  command->add_option("REPO", options->words,
+                      std::string(kPlacesHelp) + "; then SERIES/PATH, without a version");
+  command->add_flag("--read-data", options->read_data,
+                    "Compare the data also where size and time are the same");
+  command->add_flag("--json", options->json, "JSON lines, one for each version that has the file");
+  command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command->callback(
+      [options, &context] { context.run = [options] { return run_history(*options); }; });
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/command.h"
+#include "cli/named_places.h"
+#include "cli/output.h"
+#include "cli/quantity.h"
+#include "cli/upkeep_access.h"
+
+namespace varve::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> words;
+  std::string until;
+  std::string duration;
+  bool json = false;
+};
+
+Result<Timestamp> end_of_lock(const Options& options) {
+  if (options.until.empty() == options.duration.empty()) {
+    return Error(ErrorCode::kInvalid, "say how long: --until 2027-01-01, or --for 90d");
+  }
+  Timestamp until = base::SystemClock().now();
+  if (!options.duration.empty()) {
+    VARVE_TRY_ASSIGN(const std::uint64_t seconds, parse_duration(options.duration));
+    until.seconds += static_cast<std::int64_t>(seconds);
+    return until;
+  }
+  const Timestamp now = until;
+  VARVE_TRY_ASSIGN(until, parse_time(options.until));
+  if (until <= now) {
+    return Error(ErrorCode::kInvalid, time_text(until) + " is over already");
+  }
+  return until;
+}
+
+Result<void> lock(const Options& options, const Context& context) {
+  VARVE_TRY_ASSIGN(const Timestamp until, end_of_lock(options));
+  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.least = 1}));
+  VARVE_TRY_ASSIGN(auto access,
+                   UpkeepAccess::open(named.repository, UpkeepAccess::Purpose::kChange));
+  std::vector<VersionInfo> versions;
+  for (const VersionPath& place : named.places) {
+    VARVE_TRY_ASSIGN(VersionInfo version, find_whole_version(access.repository(), place));
+    versions.push_back(std::move(version));
+  }
+  for (const VersionInfo& version : versions) {
+    const std::string name = version.series_name + "/" + version.name;
+    VARVE_TRY_ASSIGN(const SeriesInfo series, access.repository().find_series(version.series_name));
+    auto locked = access.lock(series, version.number, until);
+    if (!locked) return std::move(locked).error().with_context(name);
+    if (options.json) {
+      auto object = version_json(version);
+      object["locked_until"] = iso_time(until);
+      print_json(object);
+    } else {
+      note(context, name + " cannot be deleted before " + time_text(until));
+    }
+  }
+  return access.close();
+}
+
+int run_lock(const Options& options, const Context& context) {
+  const auto locked = lock(options, context);
+  return locked ? kExitOk : fail(locked.error());
+}
+
+}  // namespace
+
+void add_lock_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  auto* command = app.add_subcommand("lock", "Refuse to delete versions before a time");
+  command->add_option("REPO", options->words,
+                      std::string(kPlacesHelp) + "; then SERIES/VERSION, one or more");
+  command->add_option(
+      "--until", options->until,
+      "2027-01-01 or 2027-01-01T18:30, in local time, or with a Z behind it in UTC");
+  command->add_option("--for", options->duration, "From now on: 12h, 30d, 2w, 6m, 1y");
+  command->add_flag("--json", options->json, "Print the versions as JSON lines");
+  command->callback([options, &context] {
+    context.run = [options, &context] { return run_lock(*options, context); };
+  });
+}
+
+}  // namespace varve::cli

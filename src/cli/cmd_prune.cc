@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/command.h"
+#include "cli/deletion_output.h"
+#include "cli/named_places.h"
+#include "cli/output.h"
+#include "cli/quantity.h"
+#include "cli/upkeep_access.h"
+#include "varve/prune.h"
+
+namespace varve::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> words;
+  KeepRules rules;
+  std::string within;
+  bool dry_run = false;
+  bool json = false;
+  bool exact = false;
+};
+
+Result<std::vector<VersionNumber>> locked_versions(Repository& repository, SeriesId series) {
+  const Timestamp now = base::SystemClock().now();
+  VARVE_TRY_ASSIGN(const auto usage, repository.version_usage(series));
+  std::vector<VersionNumber> locked;
+  for (const VersionUsage& version : usage) {
+    if (version.locked_until > now) locked.push_back(version.number);
+  }
+  return locked;
+}
+
+std::string joined(const std::vector<std::string>& reasons) {
+  std::string text;
+  for (const std::string& reason : reasons) text += (text.empty() ? "" : ", ") + reason;
+  return text;
+}
+
+void print_decisions(const std::vector<PruneDecision>& decisions, const Options& options) {
+  std::vector<std::vector<std::string>> rows;
+  for (const PruneDecision& decision : decisions) {
+    const VersionInfo& version = decision.version;
+    if (options.json) {
+      auto object = version_json(version);
+      object["type"] = "version";
+      object["action"] = decision.keep ? "keep" : options.dry_run ? "would delete" : "delete";
+      object["reasons"] = decision.reasons;
+      print_json(object);
+      continue;
+    }
+    rows.push_back({decision.keep     ? "keep"
+                    : options.dry_run ? "would delete"
+                                      : "delete",
+                    name_text(version.series_name + "/" + version.name),
+                    time_text(version.sealed_at),
+                    decision.keep ? joined(decision.reasons) : "no rule keeps it"});
+  }
+  print(table(rows, "llll"));
+}
+
+Result<void> prune_series(UpkeepAccess& access, const SeriesInfo& series, const Options& options) {
+  Repository& repository = access.repository();
+  VARVE_TRY_ASSIGN(const auto versions, repository.versions(series.id));
+  VARVE_TRY_ASSIGN(const auto locked, locked_versions(repository, series.id));
+  const auto decisions = decide_prune(versions, locked, options.rules);
+  print_decisions(decisions, options);
+  std::vector<VersionNumber> going;
+  for (const PruneDecision& decision : decisions) {
+    if (!decision.keep) going.push_back(decision.version.number);
+  }
+  DeletionForecast outcome;
+  if (!going.empty()) {
+    // What is about to go stands on the screen before it does.
+    VARVE_TRY(finish_output());
+    VARVE_TRY_ASSIGN(
+        outcome, options.dry_run ? access.forecast(series, going) : access.remove(series, going));
+  }
+  print_deletion(series, outcome, {options.dry_run, options.json, options.exact});
+  return {};
+}
+
+Result<void> prune(Options options) {
+  if (!options.within.empty()) {
+    VARVE_TRY_ASSIGN(options.rules.within_seconds, parse_duration(options.within));
+  }
+  if (!options.rules.any()) {
+    return Error(ErrorCode::kInvalid,
+                 "no rule says what to keep; give at least one, such as --keep-last 7");
+  }
+  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {}));
+  VARVE_TRY_ASSIGN(
+      auto access,
+      UpkeepAccess::open(named.repository, options.dry_run ? UpkeepAccess::Purpose::kLook
+                                                           : UpkeepAccess::Purpose::kChange));
+  VARVE_TRY_ASSIGN(const auto all, find_series(access.repository(), named.places));
+  // One that cannot be pruned, because a file is open there, does not hold up the others.
+  Result<void> first_failure;
+  for (const SeriesInfo& series : all) {
+    auto pruned = prune_series(access, series, options);
+    if (pruned) continue;
+    auto failure = std::move(pruned).error().with_context(series.name);
+    if (first_failure) {
+      first_failure = std::move(failure);
+    } else {
+      (void)fail(failure);
+    }
+  }
+  auto closed = access.close();
+  return first_failure ? std::move(closed) : std::move(first_failure);
+}
+
+int run_prune(const Options& options) {
+  const auto pruned = prune(options);
+  return pruned ? kExitOk : fail(pruned.error());
+}
+
+}  // namespace
+
+void add_prune_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  auto* command = app.add_subcommand(
+      "prune", "Delete the sealed versions that no rule keeps; rules go by the time of sealing");
+  command->add_option("REPO", options->words,
+                      std::string(kPlacesHelp) + "; then SERIES, all if none is named");
+  KeepRules& rules = options->rules;
+  command->add_option("--keep-last", rules.last, "Keep so many newest versions");
+  command->add_option("--keep-hourly", rules.hourly,
+                      "Keep the newest version of each of the last so many hours that have one");
+  command->add_option("--keep-daily", rules.daily, "The same of days");
+  command->add_option("--keep-weekly", rules.weekly, "The same of weeks, which begin on Monday");
+  command->add_option("--keep-monthly", rules.monthly, "The same of months");
+  command->add_option("--keep-yearly", rules.yearly, "The same of years");
+  command->add_option("--keep-within", options->within,
+                      "Keep what was sealed at most so long before the newest version: 12h, 30d, "
+                      "2w, 6m, 1y, or a sum such as 1y6m");
+  command->add_flag("-n,--dry-run", options->dry_run,
+                    "Delete nothing, tell what would go and what would stay, and why");
+  command->add_flag("--json", options->json, "JSON lines: the versions, then each series' sums");
+  command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command->callback(
+      [options, &context] { context.run = [options] { return run_prune(*options); }; });
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/deletion_output.h"
+#include "cli/named_places.h"
+#include "cli/output.h"
+#include "cli/upkeep_access.h"
+
+namespace varve::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> words;
+  bool dry_run = false;
+  bool json = false;
+  bool exact = false;
+};
+
+/// What goes of one series, in one step.
+struct Removal {
+  SeriesInfo series;
+  std::vector<VersionInfo> versions;
+  [[nodiscard]] std::vector<VersionNumber> numbers() const {
+    std::vector<VersionNumber> all;
+    for (const VersionInfo& version : versions) all.push_back(version.number);
+    return all;
+  }
+};
+
+Result<std::vector<Removal>> resolve(Repository& repository,
+                                     const std::vector<VersionPath>& places) {
+  std::vector<Removal> removals;
+  for (const VersionPath& place : places) {
+    VARVE_TRY_ASSIGN(VersionInfo version, find_whole_version(repository, place));
+    if (version.state != VersionState::kSealed) {
+      return Error(ErrorCode::kInvalid,
+                   version.series_name + "/" + version.name +
+                       " is open; seal it first, or empty it in a mount and rmdir it");
+    }
+    auto removal = std::ranges::find(removals, version.series,
+                                     [](const Removal& other) { return other.series.id; });
+    if (removal == removals.end()) {
+      VARVE_TRY_ASSIGN(SeriesInfo series, repository.find_series(version.series_name));
+      removals.push_back({std::move(series), {}});
+      removal = removals.end() - 1;
+    }
+    const auto numbers = removal->numbers();
+    const bool twice = std::ranges::find(numbers, version.number) != numbers.end();
+    if (!twice) removal->versions.push_back(std::move(version));
+  }
+  for (Removal& removal : removals) {
+    std::ranges::sort(removal.versions, {}, &VersionInfo::number);
+  }
+  return removals;
+}
+
+Result<void> remove(const Options& options) {
+  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.least = 1}));
+  VARVE_TRY_ASSIGN(
+      auto access,
+      UpkeepAccess::open(named.repository, options.dry_run ? UpkeepAccess::Purpose::kLook
+                                                           : UpkeepAccess::Purpose::kChange));
+  VARVE_TRY_ASSIGN(const auto removals, resolve(access.repository(), named.places));
+  for (const Removal& removal : removals) {
+    auto outcome = options.dry_run ? access.forecast(removal.series, removal.numbers())
+                                   : access.remove(removal.series, removal.numbers());
+    if (!outcome) return std::move(outcome).error().with_context(removal.series.name);
+    const DeletionFormat format{options.dry_run, options.json, options.exact};
+    for (const VersionInfo& version : removal.versions) print_deleted(version, format);
+    print_deletion(removal.series, *outcome, format);
+  }
+  return access.close();
+}
+
+int run_rm(const Options& options) {
+  const auto removed = remove(options);
+  return removed ? kExitOk : fail(removed.error());
+}
+
+}  // namespace
+
+void add_rm_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  auto* command = app.add_subcommand("rm", "Delete sealed versions; their space is back at once");
+  command->add_option("REPO", options->words,
+                      std::string(kPlacesHelp) + "; then SERIES/VERSION, one or more");
+  command->add_flag("-n,--dry-run", options->dry_run, "Delete nothing, tell what would go");
+  command->add_flag("--json", options->json, "JSON lines: the versions, then each series' sums");
+  command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command->callback([options, &context] { context.run = [options] { return run_rm(*options); }; });
+}
+
+}  // namespace varve::cli

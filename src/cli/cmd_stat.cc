@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/command.h"
+#include "cli/named_places.h"
+#include "cli/output.h"
+#include "cli/repository_access.h"
+
+namespace varve::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> words;
+  bool json = false;
+  bool exact = false;
+};
+
+struct Report {
+  VersionInfo version;
+  std::optional<VersionUsage> usage;  ///< Of a sealed version.
+  bool newest = false;                ///< What `latest` names.
+};
+
+Result<Report> look(const Options& options) {
+  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.least = 1, .most = 1}));
+  if (!named.rest.empty()) return Error(ErrorCode::kInvalid, "too many arguments; see --help");
+  VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
+  Report report;
+  VARVE_TRY_ASSIGN(report.version, find_whole_version(*repository, named.places.front()));
+  const SeriesId series = report.version.series;
+  VARVE_TRY_ASSIGN(const auto usages, repository->version_usage(series));
+  const auto usage = std::ranges::find(usages, report.version.number, &VersionUsage::number);
+  if (usage != usages.end()) report.usage = *usage;
+  const auto latest = repository->find_version(series, "latest");
+  report.newest = latest && latest->number == report.version.number;
+  return report;
+}
+
+bool is_locked(const VersionUsage& usage) { return usage.locked_until > base::SystemClock().now(); }
+
+void print_as_json(const Report& report) {
+  auto object = version_json(report.version);
+  object["number"] = static_cast<std::uint32_t>(report.version.number);
+  object["stored_bytes"] = report.version.stored_bytes;
+  object["new_bytes"] = report.version.unique_bytes;
+  object["latest"] = report.newest;
+  if (report.usage) {
+    object["referenced_bytes"] = report.usage->referenced_bytes;
+    object["unique_bytes"] = report.usage->unique_bytes;
+    object["shared_bytes"] = report.usage->shared_bytes;
+    object["side"] = report.usage->side;
+    object["locked"] = is_locked(*report.usage);
+    if (report.usage->locked_until != Timestamp{}) {
+      object["locked_until"] = iso_time(report.usage->locked_until);
+    }
+  }
+  print_json(object);
+}
+
+void print_as_text(const Report& report, bool exact) {
+  const VersionInfo& version = report.version;
+  const auto size = [exact](std::uint64_t bytes) { return exact_size_text(bytes, exact); };
+  const bool sealed = version.state == VersionState::kSealed;
+  std::vector<std::vector<std::string>> rows{
+      {"version", name_text(version.series_name + "/" + version.name)},
+      {"number", std::to_string(static_cast<std::uint32_t>(version.number))},
+      {"state", sealed ? report.newest ? "sealed, latest" : "sealed" : "open"},
+      {"opened", time_text(version.opened_at)}};
+  if (sealed) {
+    rows.insert(rows.end(), {{"sealed", time_text(version.sealed_at)},
+                             {"entries", std::to_string(version.entries)},
+                             {"data", size(version.logical_bytes)},
+                             {"new when sealed", size(version.unique_bytes)},
+                             {"stored when sealed", size(version.stored_bytes)}});
+  }
+  if (report.usage) {
+    const VersionUsage& usage = *report.usage;
+    rows.insert(
+        rows.end(),
+        {{"refers to", size(usage.referenced_bytes)},
+         {"shared", size(usage.shared_bytes)},
+         {"freed by deleting", size(usage.unique_bytes)},
+         {"kind", usage.side ? "side: too unlike its neighbours to count for the window" : "main"},
+         {"locked until", is_locked(usage) ? time_text(usage.locked_until) : "-"}});
+  }
+  print(table(rows, "ll"));
+}
+
+int run_stat(const Options& options) {
+  const auto report = look(options);
+  if (!report) return fail(report.error());
+  if (options.json) {
+    print_as_json(*report);
+  } else {
+    print_as_text(*report, options.exact);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_stat_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  auto* command = app.add_subcommand("stat", "Print everything that is known of one version");
+  command->add_option("REPO", options->words, std::string(kPlacesHelp) + "; then SERIES/VERSION");
+  command->add_flag("--json", options->json, "One JSON line");
+  command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command->callback(
+      [options, &context] { context.run = [options] { return run_stat(*options); }; });
+}
+
+}  // namespace varve::cli

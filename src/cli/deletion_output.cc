@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/deletion_output.h"
+
+#include <fmt/format.h>
+
+#include "cli/output.h"
+
+namespace varve::cli {
+
+void print_deleted(const VersionInfo& version, const DeletionFormat& format) {
+  if (format.json) {
+    auto object = version_json(version);
+    object["type"] = "version";
+    object["action"] = format.dry_run ? "would delete" : "deleted";
+    print_json(object);
+    return;
+  }
+  print(fmt::format("{} {}, sealed {}\n", format.dry_run ? "would delete" : "deleted",
+                    name_text(version.series_name + "/" + version.name),
+                    time_text(version.sealed_at)));
+}
+
+void print_deletion(const SeriesInfo& series, const DeletionForecast& forecast,
+                    const DeletionFormat& format) {
+  if (format.json) {
+    nlohmann::json object{{"type", "deletion"},
+                          {"dry_run", format.dry_run},
+                          {"versions", forecast.versions.size()},
+                          {"freed_bytes", forecast.freed_bytes},
+                          {"dead_bytes", forecast.dead_bytes},
+                          {"chunks", forecast.chunks},
+                          {"chunk_bytes", forecast.chunk_bytes}};
+    put_name(object, "series", series.name);
+    print_json(object);
+    return;
+  }
+  std::string line = fmt::format("{}: {} version{}, {} {}", name_text(series.name),
+                                 forecast.versions.size(), forecast.versions.size() == 1 ? "" : "s",
+                                 exact_size_text(forecast.freed_bytes, format.exact),
+                                 format.dry_run ? "would come back" : "came back");
+  if (forecast.dead_bytes != 0) {
+    line += fmt::format("; {} more when the series is arranged",
+                        size_text(forecast.dead_bytes, format.exact));
+  }
+  print(line + "\n");
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/named_places.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "control/mount_table.h"
+
+namespace varve::cli {
+namespace {
+
+bool holds_repository(const std::string& path) {
+  return ::access((path + "/varve.repo").c_str(), F_OK) == 0;
+}
+
+std::string from_environment() {
+  const char* repository = std::getenv("VARVE_REPO");
+  return repository == nullptr ? std::string() : std::string(repository);
+}
+
+Error nothing_named() {
+  return {ErrorCode::kInvalid, "name the repository, as an argument or in VARVE_REPO"};
+}
+
+/// True if `word` is a path in a mount; then its place is added.
+Result<bool> take_mounted(const std::string& word, NamedPlaces& named) {
+  const auto mounted = control::find_mount(word);
+  if (!mounted) {
+    if (mounted.error().code() != ErrorCode::kNotFound) return mounted.error();
+    return false;
+  }
+  if (!named.repository.empty() && named.repository != mounted->repository) {
+    return Error(ErrorCode::kInvalid, word + " is in another repository than what stands before");
+  }
+  named.repository = mounted->repository;
+  const VersionPath place = parse_version_path(mounted->relative);
+  // The root of a mount stands for the repository as a whole.
+  if (!place.series.empty()) named.places.push_back(place);
+  return true;
+}
+
+}  // namespace
+
+Result<NamedPlaces> find_places(const std::vector<std::string>& words, const PlaceCount& count) {
+  NamedPlaces named;
+  std::vector<std::string> left(words);
+  const auto next = [&] {
+    std::string word = std::move(left.front());
+    left.erase(left.begin());
+    return word;
+  };
+  const std::string environment = from_environment();
+  bool mounted = false;
+  if (!left.empty() && holds_repository(left.front())) {
+    named.repository = next();
+  } else {
+    if (!left.empty()) {
+      VARVE_TRY_ASSIGN(mounted, take_mounted(left.front(), named));
+    }
+    if (mounted) {
+      next();
+    } else if (!environment.empty()) {
+      named.repository = environment;
+    } else if (left.size() > count.least || (left.size() == 1 && count.least == 0)) {
+      named.repository = next();  // Opening it will tell what is wrong with it.
+    } else {
+      return nothing_named();
+    }
+  }
+  while (!left.empty() && named.places.size() < count.most) {
+    const std::string word = next();
+    if (!mounted) {
+      named.places.push_back(parse_version_path(word));
+      continue;
+    }
+    VARVE_TRY_ASSIGN(const bool inside, take_mounted(word, named));
+    if (!inside) {
+      return Error(ErrorCode::kInvalid, word + " is not in the mount, unlike what stands before");
+    }
+  }
+  if (named.places.size() < count.least) {
+    return Error(ErrorCode::kInvalid, "an argument is missing; see --help");
+  }
+  named.rest = std::move(left);
+  return named;
+}
+
+Result<SeriesInfo> find_one_series(Repository& repository, const std::string& name) {
+  auto series = repository.find_series(name);
+  if (!series && series.error().code() == ErrorCode::kNotFound) {
+    return Error(ErrorCode::kNotFound, "there is no series \"" + name + "\"");
+  }
+  return series;
+}
+
+Result<std::vector<SeriesInfo>> find_series(Repository& repository,
+                                            const std::vector<VersionPath>& places) {
+  if (places.empty()) return repository.series();
+  std::vector<SeriesInfo> all;
+  for (const VersionPath& place : places) {
+    if (!place.version.empty()) {
+      return Error(ErrorCode::kInvalid, "\"" + place.series + "/" + place.version +
+                                            "\" is no series; write its name alone");
+    }
+    VARVE_TRY_ASSIGN(SeriesInfo series, find_one_series(repository, place.series));
+    const bool known =
+        std::ranges::any_of(all, [&](const SeriesInfo& other) { return other.id == series.id; });
+    if (!known) all.push_back(std::move(series));
+  }
+  return all;
+}
+
+Result<VersionInfo> find_whole_version(Repository& repository, const VersionPath& place) {
+  std::string text = place.series;
+  if (!place.version.empty()) text += "/" + place.version;
+  if (!place.path.empty()) text += "/" + place.path;
+  VARVE_TRY_ASSIGN(const VersionPath checked, require_version(text, false));
+  return find_version(repository, checked);
+}
+
+}  // namespace varve::cli

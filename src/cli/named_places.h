@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The repository and the things in it that the words of a command line name.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cli/version_path.h"
+#include "varve/repository.h"
+#include "varve/result.h"
+
+namespace varve::cli {
+
+inline constexpr const char* kPlacesHelp =
+    "Folder of the repository (default: $VARVE_REPO); left out where paths in a mount follow";
+
+struct NamedPlaces {
+  std::string repository;
+  std::vector<VersionPath> places;
+  std::vector<std::string> rest;  ///< Words behind the places.
+};
+
+/// Words come as REPO PLACE…, as PLACE… of the repository in VARVE_REPO, or as paths in a
+/// mount. At least `least` places are needed; words behind the first `most` are the rest.
+/// kInvalid if places lie in two repositories.
+struct PlaceCount {
+  std::size_t least = 0;
+  std::size_t most = static_cast<std::size_t>(-1);
+};
+[[nodiscard]] Result<NamedPlaces> find_places(const std::vector<std::string>& words,
+                                              const PlaceCount& count);
+
+/// The series that are named, all if none is, each once. kInvalid for a version's name.
+[[nodiscard]] Result<std::vector<SeriesInfo>> find_series(Repository& repository,
+                                                          const std::vector<VersionPath>& places);
+
+/// kNotFound says which name is unknown.
+[[nodiscard]] Result<SeriesInfo> find_one_series(Repository& repository, const std::string& name);
+
+/// The one version that is named, sealed or not. kInvalid for anything else than SERIES/VERSION.
+[[nodiscard]] Result<VersionInfo> find_whole_version(Repository& repository,
+                                                     const VersionPath& place);
+
+}  // namespace varve::cli

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/stats_export.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "cli/output.h"
+
+namespace varve::cli {
+namespace {
+
+/// As the exposition format asks: \ " and newlines escaped, and valid UTF-8.
+std::string label(std::string_view value) {
+  const std::string plain = is_utf8(value) ? std::string(value) : printable(value);
+  std::string text;
+  for (const char c : plain) {
+    if (c == '\\' || c == '"') text += '\\';
+    text += c == '\n' ? std::string("\\n") : std::string(1, c);
+  }
+  return text;
+}
+
+void add_head(std::string& text, std::string_view name, std::string_view help) {
+  text += fmt::format("# HELP {} {}\n# TYPE {} gauge\n", name, help, name);
+}
+
+std::uint64_t logical_bytes(const std::vector<VersionInfo>& versions) {
+  std::uint64_t sum = 0;
+  for (const VersionInfo& version : versions) sum += version.logical_bytes;
+  return sum;
+}
+
+const VersionInfo* newest_sealed(const SeriesFigures& figures) {
+  const VersionInfo* newest = nullptr;
+  for (const VersionInfo& version : figures.versions) {
+    if (version.state == VersionState::kSealed) newest = &version;
+  }
+  return newest;
+}
+
+struct SeriesGauge {
+  const char* name;
+  const char* help;
+  /// Of a series with a sealed version, its newest.
+  std::function<std::string(const SeriesFigures&, const VersionInfo& newest)> value;
+};
+
+std::vector<SeriesGauge> series_gauges() {
+  return {
+      {"varve_last_sealed_timestamp_seconds", "When the newest version was sealed.",
+       [](const SeriesFigures&, const VersionInfo& newest) {
+         return fmt::format("{}.{:03}", newest.sealed_at.seconds,
+                            newest.sealed_at.nanoseconds / 1'000'000);
+       }},
+      {"varve_last_version_logical_bytes", "File data of the newest sealed version.",
+       [](const SeriesFigures&, const VersionInfo& newest) {
+         return std::to_string(newest.logical_bytes);
+       }},
+      {"varve_last_version_new_bytes", "Raw bytes that were new in the newest sealed version.",
+       [](const SeriesFigures&, const VersionInfo& newest) {
+         return std::to_string(newest.unique_bytes);
+       }},
+      {"varve_last_version_entries", "Names in the newest sealed version.",
+       [](const SeriesFigures&, const VersionInfo& newest) {
+         return std::to_string(newest.entries);
+       }},
+      {"varve_versions", "Sealed versions.",
+       [](const SeriesFigures& series, const VersionInfo&) {
+         return std::to_string(
+             std::ranges::count(series.versions, VersionState::kSealed, &VersionInfo::state));
+       }},
+      {"varve_series_logical_bytes", "File data of all sealed versions.",
+       [](const SeriesFigures& series, const VersionInfo&) {
+         return std::to_string(logical_bytes(series.versions));
+       }},
+      {"varve_series_dead_bytes", "Raw bytes in the active set that no version needs.",
+       [](const SeriesFigures& series, const VersionInfo&) {
+         return std::to_string(series.debt.dead_bytes);
+       }},
+      {"varve_series_departing_bytes", "Raw bytes that arranging has yet to move.",
+       [](const SeriesFigures& series, const VersionInfo&) {
+         return std::to_string(series.debt.departing_bytes);
+       }},
+  };
+}
+
+}  // namespace
+
+std::string prometheus_text(std::string_view repository, const RepositoryStats& totals,
+                            const std::vector<SeriesFigures>& series) {
+  std::string text;
+  const std::string name = label(repository);
+  const auto add_total = [&](std::string_view gauge, std::string_view help, std::uint64_t value) {
+    add_head(text, gauge, help);
+    text += fmt::format("{}{{repository=\"{}\"}} {}\n", gauge, name, value);
+  };
+  add_total("varve_repository_logical_bytes", "File data of all sealed versions.",
+            totals.logical_bytes);
+  add_total("varve_repository_unique_bytes", "Raw bytes of all stored chunks.",
+            totals.unique_bytes);
+  add_total("varve_repository_container_bytes", "Bytes of all containers on disk.",
+            totals.container_bytes);
+  add_total("varve_repository_chunks", "Stored chunks.", totals.chunks);
+  add_total("varve_repository_catalog_bytes", "Bytes of the catalog.", totals.catalog_bytes);
+  add_total("varve_repository_index_bytes", "Bytes of the index snapshots.", totals.index_bytes);
+  add_total("varve_repository_staging_bytes", "Bytes of open versions.", totals.staging_bytes);
+  for (const SeriesGauge& gauge : series_gauges()) {
+    add_head(text, gauge.name, gauge.help);
+    for (const SeriesFigures& figures : series) {
+      const VersionInfo* newest = newest_sealed(figures);
+      if (newest == nullptr) continue;
+      text += fmt::format("{}{{repository=\"{}\",series=\"{}\"}} {}\n", gauge.name, name,
+                          label(figures.series.name), gauge.value(figures, *newest));
+    }
+  }
+  return text;
+}
+
+}  // namespace varve::cli

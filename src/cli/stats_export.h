@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures of a repository in the text format of Prometheus.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "varve/repository.h"
+
+namespace varve::cli {
+
+struct SeriesFigures {
+  SeriesInfo series;
+  std::vector<VersionInfo> versions;
+  ArrangingDebt debt;
+};
+
+/// Of a repository as a whole, and of each series the newest sealed version. `repository` is
+/// the value of a label.
+[[nodiscard]] std::string prometheus_text(std::string_view repository,
+                                          const RepositoryStats& totals,
+                                          const std::vector<SeriesFigures>& series);
+
+}  // namespace varve::cli

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "varve/prune.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <string>
+
+namespace varve {
+namespace {
+
+constexpr std::int64_t kHour = 3600;
+constexpr std::int64_t kDay = 24 * kHour;
+constexpr std::int64_t kStart = 1767225600;  // 2026-01-01 00:00 UTC, a Thursday.
+
+class Prune : public testing::Test {
+ protected:
+  Prune() {
+    ::setenv("TZ", "UTC", 1);
+    ::tzset();
+  }
+  void add(std::int64_t sealed_at, VersionState state = VersionState::kSealed) {
+    VersionInfo info;
+    info.number = static_cast<VersionNumber>(versions_.size() + 1);
+    info.state = state;
+    info.sealed_at = {sealed_at, 0};
+    versions_.push_back(info);
+  }
+  /// The numbers that are kept, newest first.
+  std::string kept(const KeepRules& rules) {
+    std::string text;
+    for (const auto& decision : decide_prune(versions_, locked_, rules)) {
+      EXPECT_EQ(decision.keep, !decision.reasons.empty());
+      if (!decision.keep) continue;
+      text += std::to_string(static_cast<std::uint32_t>(decision.version.number)) + " ";
+    }
+    return text;
+  }
+  std::vector<VersionInfo> versions_;
+  std::vector<VersionNumber> locked_;
+};
+
+TEST_F(Prune, NoRuleKeepsNothing) {
+  add(kStart);
+  EXPECT_FALSE(KeepRules{}.any());
+  EXPECT_EQ(kept({}), "");
+}
+
+TEST_F(Prune, LastCountsVersions) {
+  for (int i = 0; i < 5; ++i) add(kStart + i);
+  EXPECT_EQ(kept({.last = 2}), "5 4 ");
+  EXPECT_EQ(kept({.last = 9}), "5 4 3 2 1 ");
+}
+
+TEST_F(Prune, APeriodKeepsItsNewestAndEmptyPeriodsDoNotCount) {
+  add(kStart);              // 1: Thursday,
+  add(kStart + 2 * kHour);  // 2: the same day,
+  add(kStart + 5 * kDay);   // 3: Tuesday,
+  add(kStart + 9 * kDay);   // 4: Saturday,
+  add(kStart + 9 * kDay + kHour);
+  EXPECT_EQ(kept({.daily = 3}), "5 3 2 ");
+  EXPECT_EQ(kept({.weekly = 3}), "5 2 ");
+  EXPECT_EQ(kept({.monthly = 3}), "5 ");
+  EXPECT_EQ(kept({.hourly = 2}), "5 4 ");
+}
+
+TEST_F(Prune, WeeksBeginOnMondayAlsoAcrossTheYear) {
+  add(kStart - 3 * kDay);  // Monday 2025-12-29, week 1 of 2026.
+  add(kStart);             // Thursday of the same week.
+  add(kStart - 4 * kDay);  // Sunday before.
+  EXPECT_EQ(kept({.weekly = 5}), "2 3 ");
+  EXPECT_EQ(kept({.yearly = 5}), "2 1 ");
+}
+
+TEST_F(Prune, WithinCountsFromTheNewest) {
+  add(kStart);
+  add(kStart + kDay);
+  add(kStart + 2 * kDay);
+  EXPECT_EQ(kept({.within_seconds = kDay}), "3 2 ");
+  EXPECT_EQ(kept({.within_seconds = 0}), "3 ");
+}
+
+TEST_F(Prune, RulesAddUp) {
+  for (int i = 0; i < 60; ++i) add(kStart + i * kDay);
+  EXPECT_EQ(kept({.last = 1, .daily = 2, .monthly = 3}), "60 59 31 ");
+}
+
+TEST_F(Prune, OpenVersionsAreLeftOutAndLockedOnesKept) {
+  add(kStart);
+  add(kStart + 1);
+  add(kStart + 2, VersionState::kOpen);
+  locked_ = {VersionNumber{1}};
+  EXPECT_EQ(kept({.last = 1}), "2 1 ");
+}
+
+TEST_F(Prune, TheLaterSealedIsNewerWhereTimesAreEqual) {
+  add(kStart);
+  add(kStart);
+  EXPECT_EQ(kept({.daily = 1}), "2 ");
+}
+
+}  // namespace
+}  // namespace varve
