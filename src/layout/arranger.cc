@@ -13,6 +13,8 @@ namespace varve::layout {
 
 namespace {
 
+constexpr int kStaleMax = 8;
+
 using catalog::SegmentRecord;
 using catalog::SegmentRole;
 
@@ -87,6 +89,7 @@ Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series,
 Result<bool> Arranger::run() {
   const CategoryLayout::Exclusive exclusive(*parts_.layout,
                                             CategoryLayout::Exclusive::For::kArranging);
+  int stale = 0;
   while (!stopped()) {
     const auto before = done_;
     const auto damaged_before = damaged_.size();
@@ -96,8 +99,15 @@ Result<bool> Arranger::run() {
       VARVE_TRY_ASSIGN(view,
                        view_active_set(txn, parts_.layout->options().series, settings_, damaged_));
     }
-    VARVE_TRY_ASSIGN(const bool more, work_off(view));
-    if (!more) return true;
+    auto more = work_off(view);
+    if (!more) {
+      // The catalog changed between looking and committing: look again, a few times.
+      if (more.error().code() != ErrorCode::kStale || ++stale > kStaleMax) {
+        return std::move(more).error();
+      }
+      continue;
+    }
+    if (!*more) return true;
     // A job that changes nothing would be found again and again.
     if (!stopped() && before.bytes_written == done_.bytes_written &&
         before.bytes_freed == done_.bytes_freed && damaged_before == damaged_.size()) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "layout/window.h"
 
 namespace varve::layout {
 
@@ -241,9 +242,26 @@ Result<void> ChunkMover::fill(store::ContainerWriter& writer) {
   return writer.sync();  // O1: the data before the records that locate it.
 }
 
+// A version that was opened meanwhile may refer to more than was in use when the step was planned,
+// if the window was made longer. What is archived as older must not be referred to by it.
+Result<void> ChunkMover::check_death(const meta::Txn& txn) const {
+  const SeriesId series = layout_.options().series;
+  const auto moved = base::IdRuns::from(step_.chunks);
+  VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, series));
+  for (const auto& version : versions) {
+    if (version.number <= step_.version) continue;
+    VARVE_TRY_ASSIGN(const auto chunks, protected_chunks(txn, series, version));
+    if (moved.intersect(chunks).size() != 0) {
+      return Error(ErrorCode::kStale, "a chunk that was to be archived is in use again", ESTALE);
+    }
+  }
+  return {};
+}
+
 Result<void> ChunkMover::commit() {
   const SeriesId series = layout_.options().series;
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(layout_.catalog()));
+  if (step_.role == catalog::SegmentRole::kVolume) VARVE_TRY(check_death(txn));
   SegmentLedger ledger(txn, series);
   for (const auto& source : sources_) {
     VARVE_TRY_ASSIGN(const auto now, catalog::find_location(txn, series, source.record.first));

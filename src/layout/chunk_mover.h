@@ -68,6 +68,7 @@ class ChunkMover {
   void note_rest(const format::ContainerHead& head, const std::vector<Piece>& pieces);
   [[nodiscard]] Result<void> write_all();
   [[nodiscard]] Result<void> fill(store::ContainerWriter& writer);
+  [[nodiscard]] Result<void> check_death(const meta::Txn& txn) const;
   [[nodiscard]] Result<void> commit();
   void drop_written();
   void give_up(const Piece& piece);
