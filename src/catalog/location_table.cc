@@ -77,9 +77,58 @@ Result<void> for_each_location(const meta::Txn& txn, SeriesId series, ChunkId fr
   return {};
 }
 
+Result<void> for_each_location_of(const meta::Txn& txn, SeriesId series, const base::IdRuns& ids,
+                                  const std::function<Result<bool>(const LocationRecord&)>& visit) {
+  VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::catalog::kLocations));
+  const auto prefix = meta::series_key(series);
+  std::optional<LocationRecord> present;
+  const auto take = [&](const std::optional<meta::KeyValue>& at) -> Result<void> {
+    present.reset();
+    if (!at || !at->key.starts_with(prefix)) return {};
+    if (at->key.size() != 12) return damaged("a location's key");
+    VARVE_TRY_ASSIGN(
+        present, LocationRecord::decode(ChunkId{base::load_be64(at->key.substr(kSeriesKeyBytes))},
+                                        at->value));
+    return {};
+  };
+  std::uint64_t visited_to = 0;  // Ids below belong to records that were visited.
+  for (const auto& run : ids.runs()) {
+    const std::uint64_t end = run.first.value + run.count;
+    if (end <= visited_to) continue;
+    if (!present || present->first.value + present->count <= run.first.value) {
+      VARVE_TRY_ASSIGN(auto at, cursor.seek_at_or_before(meta::location_key(series, run.first)));
+      VARVE_TRY(take(at));
+      if (!present || present->first.value + present->count <= run.first.value) {
+        VARVE_TRY_ASSIGN(at, cursor.seek(meta::location_key(series, run.first)));
+        VARVE_TRY(take(at));
+      }
+    }
+    while (present && present->first.value < end) {
+      const std::uint64_t record_end = present->first.value + present->count;
+      if (record_end > visited_to) {
+        visited_to = record_end;
+        VARVE_TRY_ASSIGN(const bool more, visit(*present));
+        if (!more) return {};
+      }
+      if (record_end >= end) break;
+      VARVE_TRY_ASSIGN(const auto at, cursor.next());
+      VARVE_TRY(take(at));
+    }
+  }
+  return {};
+}
+
 Result<void> put_location(meta::WriteTxn& txn, SeriesId series, const LocationRecord& record) {
   return txn.put(meta::catalog::kLocations, meta::location_key(series, record.first),
                  record.encode());
+}
+
+Result<void> erase_location(meta::WriteTxn& txn, SeriesId series, ChunkId first) {
+  return txn.erase(meta::catalog::kLocations, meta::location_key(series, first));
+}
+
+Result<void> erase_container(meta::WriteTxn& txn, SeriesId series, std::uint32_t number) {
+  return txn.erase(meta::catalog::kContainers, meta::container_key(series, number));
 }
 
 Result<std::optional<store::ContainerRecord>> find_container(const meta::Txn& txn, SeriesId series,
@@ -94,15 +143,25 @@ Result<std::optional<store::ContainerRecord>> find_container(const meta::Txn& tx
 Result<void> for_each_container(
     const meta::Txn& txn, SeriesId series,
     const std::function<Result<bool>(const store::ContainerRecord&)>& visit) {
-  return meta::for_each_prefix(
-      txn, meta::catalog::kContainers, meta::series_key(series),
-      [&](std::string_view key, std::string_view value) -> Result<bool> {
-        if (key.size() != 8) return damaged("a container's key");
-        VARVE_TRY_ASSIGN(
-            const auto record,
-            store::ContainerRecord::decode(base::load_be32(key.substr(kSeriesKeyBytes)), value));
-        return visit(record);
-      });
+  return for_each_container_from(txn, series, 0, visit);
+}
+
+Result<void> for_each_container_from(
+    const meta::Txn& txn, SeriesId series, std::uint32_t first,
+    const std::function<Result<bool>(const store::ContainerRecord&)>& visit) {
+  VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::catalog::kContainers));
+  VARVE_TRY_ASSIGN(auto at, cursor.seek(meta::container_key(series, first)));
+  const auto prefix = meta::series_key(series);
+  while (at && at->key.starts_with(prefix)) {
+    if (at->key.size() != 8) return damaged("a container's key");
+    VARVE_TRY_ASSIGN(const auto record,
+                     store::ContainerRecord::decode(
+                         base::load_be32(at->key.substr(kSeriesKeyBytes)), at->value));
+    VARVE_TRY_ASSIGN(const bool more, visit(record));
+    if (!more) break;
+    VARVE_TRY_ASSIGN(at, cursor.next());
+  }
+  return {};
 }
 
 Result<void> put_container(meta::WriteTxn& txn, SeriesId series,

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/id_runs.h"
 #include "meta/lmdb.h"
 #include "store/segment_files.h"
 #include "varve/result.h"
@@ -39,8 +40,14 @@ struct LocationRecord {
 [[nodiscard]] Result<void> for_each_location(
     const meta::Txn& txn, SeriesId series, ChunkId from,
     const std::function<Result<bool>(const LocationRecord&)>& visit);
+/// The same for those that overlap the ids, each once.
+[[nodiscard]] Result<void> for_each_location_of(
+    const meta::Txn& txn, SeriesId series, const base::IdRuns& ids,
+    const std::function<Result<bool>(const LocationRecord&)>& visit);
 [[nodiscard]] Result<void> put_location(meta::WriteTxn& txn, SeriesId series,
                                         const LocationRecord& record);
+
+[[nodiscard]] Result<void> erase_location(meta::WriteTxn& txn, SeriesId series, ChunkId first);
 
 [[nodiscard]] Result<std::optional<store::ContainerRecord>> find_container(const meta::Txn& txn,
                                                                            SeriesId series,
@@ -48,7 +55,13 @@ struct LocationRecord {
 [[nodiscard]] Result<void> for_each_container(
     const meta::Txn& txn, SeriesId series,
     const std::function<Result<bool>(const store::ContainerRecord&)>& visit);
+/// The same, from container `first` on.
+[[nodiscard]] Result<void> for_each_container_from(
+    const meta::Txn& txn, SeriesId series, std::uint32_t first,
+    const std::function<Result<bool>(const store::ContainerRecord&)>& visit);
 [[nodiscard]] Result<void> put_container(meta::WriteTxn& txn, SeriesId series,
                                          const store::ContainerRecord& record);
+[[nodiscard]] Result<void> erase_container(meta::WriteTxn& txn, SeriesId series,
+                                           std::uint32_t number);
 
 }  // namespace varve::catalog

@@ -17,7 +17,8 @@ using base::ByteWriter;
 using base::IdRun;
 
 constexpr std::uint16_t kContainerFormat = 1;
-constexpr std::uint32_t kFeaturesKnown = 0;
+constexpr std::uint32_t kFeatureCompact = 1;
+constexpr std::uint32_t kFeaturesKnown = kFeatureCompact;
 constexpr std::size_t kFrameEntryBytes = 24;
 constexpr std::size_t kIdRunBytes = 12;
 constexpr std::size_t kChunkEntryBytes = 32 + 3;
@@ -43,10 +44,6 @@ struct Header {
 };
 
 Error damaged(const std::string& what) { return {ErrorCode::kCorrupt, "container head: " + what}; }
-
-std::uint64_t padded(std::uint64_t bytes) {
-  return (bytes + kContainerAlignment - 1) / kContainerAlignment * kContainerAlignment;
-}
 
 std::string encode_header(const Header& header) {
   std::string out;
@@ -107,8 +104,10 @@ Result<Header> decode_header(std::span<const std::byte> start) {
   }
   if (!zeros) return damaged("reserved bytes are not zero");
   // No product below overflows: the counts have 32 bits and are multiplied in 64.
-  if (header.head_bytes != container_head_bytes(header.frames, header.chunks, header.id_runs) ||
-      header.head_bytes + padded(header.data_bytes) > kContainerBytesMax) {
+  const bool compact = (header.features & kFeatureCompact) != 0;
+  if (header.head_bytes !=
+          container_head_bytes(header.frames, header.chunks, header.id_runs, compact) ||
+      header.head_bytes + padded_bytes(header.data_bytes, compact) > kContainerBytesMax) {
     return damaged("its lengths are impossible");
   }
   if (header.frames > header.chunks || header.id_runs > header.chunks ||
@@ -234,9 +233,11 @@ void encode_tables(const ContainerHead& head, const std::vector<IdRun>& runs, st
 
 }  // namespace
 
-std::size_t container_head_bytes(std::size_t frames, std::size_t chunks, std::size_t id_runs) {
-  return padded(kContainerHeaderBytes + frames * kFrameEntryBytes + id_runs * kIdRunBytes +
-                chunks * kChunkEntryBytes);
+std::size_t container_head_bytes(std::size_t frames, std::size_t chunks, std::size_t id_runs,
+                                 bool compact) {
+  return padded_bytes(kContainerHeaderBytes + frames * kFrameEntryBytes + id_runs * kIdRunBytes +
+                          chunks * kChunkEntryBytes,
+                      compact);
 }
 
 std::string encode_container_head(ContainerHead& head) {
@@ -255,8 +256,8 @@ std::string encode_container_head(ContainerHead& head) {
   VARVE_ASSERT(chunks == head.chunks.size());
   VARVE_ASSERT(place_chunks(head).has_value());
   const std::size_t bytes =
-      container_head_bytes(head.frames.size(), head.chunks.size(), runs.size());
-  VARVE_ASSERT(bytes + padded(stored) <= kContainerBytesMax);
+      container_head_bytes(head.frames.size(), head.chunks.size(), runs.size(), head.compact);
+  VARVE_ASSERT(bytes + padded_bytes(stored, head.compact) <= kContainerBytesMax);
   head.head_bytes = static_cast<std::uint32_t>(bytes);
   head.data_bytes = static_cast<std::uint32_t>(stored);
 
@@ -266,6 +267,7 @@ std::string encode_container_head(ContainerHead& head) {
   tables.resize(bytes - kContainerHeaderBytes, '\0');
 
   Header header;
+  header.features = head.compact ? kFeatureCompact : 0;
   header.series = static_cast<std::uint32_t>(head.series);
   header.number = head.number;
   header.frames = static_cast<std::uint32_t>(head.frames.size());
@@ -294,6 +296,7 @@ Result<ContainerHead> decode_container_head(std::span<const std::byte> bytes) {
   ContainerHead head;
   head.series = static_cast<SeriesId>(header.series);
   head.number = header.number;
+  head.compact = (header.features & kFeatureCompact) != 0;
   head.head_bytes = header.head_bytes;
   head.data_bytes = header.data_bytes;
   head.raw_bytes = header.raw_bytes;

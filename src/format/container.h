@@ -3,6 +3,8 @@
 //
 //   head   = header (128 bytes) | frame directory | chunk table, zero-padded to 4096
 //   data   = the frames' stored bytes, one after the other, zero-padded to 4096
+//
+// A compact container has no padding: volumes hold many small ones.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +25,11 @@ inline constexpr std::size_t kContainerAlignment = 4096;
 inline constexpr std::size_t kContainerHeaderBytes = 128;
 inline constexpr std::size_t kFrameRawBytesMax = 128U << 10;
 inline constexpr std::uint32_t kContainerMagic = 0x56525643;  // "CVRV" in file order
+
+/// Bytes with the padding that follows them.
+[[nodiscard]] constexpr std::uint64_t padded_bytes(std::uint64_t bytes, bool compact) {
+  return compact ? bytes : (bytes + kContainerAlignment - 1) & ~(kContainerAlignment - 1);
+}
 
 /// A run of consecutive chunks of one container, compressed together.
 struct FrameEntry {
@@ -49,8 +56,10 @@ struct ChunkEntry {
 /// Everything about a container but its data.
 struct ContainerHead {
   SeriesId series{};
-  std::uint32_t number = 0;      ///< Unique inside the series.
-  std::uint32_t head_bytes = 0;  ///< Multiple of 4096; where the data starts. Derived.
+  std::uint32_t number = 0;  ///< Unique inside the series.
+  bool compact = false;      ///< Without padding, so at any offset.
+  std::uint32_t head_bytes =
+      0;  ///< Where the data starts; multiple of 4096 unless compact. Derived.
   std::uint32_t data_bytes = 0;  ///< Sum of the frames' stored bytes, without padding. Derived.
   std::uint64_t raw_bytes = 0;   ///< Derived.
   std::vector<FrameEntry> frames;
@@ -58,15 +67,14 @@ struct ContainerHead {
 
   /// Bytes on disk with both paddings.
   [[nodiscard]] std::uint32_t stored_bytes() const {
-    return head_bytes + static_cast<std::uint32_t>((data_bytes + kContainerAlignment - 1) &
-                                                   ~(kContainerAlignment - 1));
+    return head_bytes + static_cast<std::uint32_t>(padded_bytes(data_bytes, compact));
   }
   bool operator==(const ContainerHead&) const = default;
 };
 
 /// Bytes that a head of so many frames, chunks and id runs takes, padding included.
 [[nodiscard]] std::size_t container_head_bytes(std::size_t frames, std::size_t chunks,
-                                               std::size_t id_runs);
+                                               std::size_t id_runs, bool compact = false);
 
 /// Encodes a head; the derived members are computed, and written back into `head`.
 /// The result's size is head.head_bytes.

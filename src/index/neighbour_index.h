@@ -47,6 +47,8 @@ class NeighbourIndex final : public FingerprintIndex {
   void insert(const Fingerprint& fingerprint, ChunkId id) override;
   [[nodiscard]] std::size_t size() const override { return used_; }
   [[nodiscard]] std::uint32_t covers(ChunkId first, std::uint32_t count) const override;
+  /// What the index is over, besides the chunks of the version being written.
+  [[nodiscard]] const base::IdRuns& base() const { return base_; }
 
  private:
   static constexpr std::size_t kTagBytes = 20;

@@ -11,73 +11,105 @@
 
 namespace varve::layout {
 
+CategoryLayout::Exclusive::Exclusive(CategoryLayout& layout, For what)
+    : lock_(layout.arrange_mutex_, std::defer_lock) {
+  if (what == For::kArranging) {
+    lock_.lock();
+    return;
+  }
+  ++layout.deletions_waiting_;
+  lock_.lock();
+  --layout.deletions_waiting_;
+}
+
 CategoryLayout::CategoryLayout(const meta::Env& catalog, io::FileSystem& files,
                                base::ThreadPool* compressors, CategoryLayoutOptions options)
     : catalog_(catalog),
       files_(files),
       compressors_(compressors),
       options_(std::move(options)),
-      reader_(files, options_.series_directory + "/active") {}
+      reader_(files, options_.series_directory) {}
 
 Result<std::unique_ptr<CategoryLayout>> CategoryLayout::open(const meta::Env& catalog,
                                                              io::FileSystem& files,
                                                              base::ThreadPool* compressors,
                                                              const CategoryLayoutOptions& options) {
   std::unique_ptr<CategoryLayout> layout(new CategoryLayout(catalog, files, compressors, options));
-  if (!options.read_only) {
-    VARVE_TRY(files.make_directory(options.series_directory));
-    VARVE_TRY(files.make_directory(options.series_directory + "/active"));
-    VARVE_TRY(files.sync_directory(options.series_directory));
-  }
+  if (options.read_only) return layout;
+  VARVE_TRY(files.make_directory(options.series_directory));
+  VARVE_TRY(files.make_directory(options.series_directory + "/active"));
+  VARVE_TRY(files.make_directory(options.series_directory + "/volumes"));
+  VARVE_TRY(files.sync_directory(options.series_directory));
+  VARVE_TRY(layout->load_counters());
+  VARVE_TRY(layout->recover_files());
   return layout;
 }
 
-// Containers beyond the catalog's knowledge were never referred to: a crash left them, and
-// the writer overwrites them (docs/ORDERING.md O6).
-Result<void> CategoryLayout::start_writer() {
+Result<void> CategoryLayout::load_counters() {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto counters, catalog::find_counters(txn, options_.series));
+  numbers_.next_container = counters.next_container;
+  numbers_.next_segment = counters.next_segment;
+  return {};
+}
+
+// Containers beyond the catalog's knowledge were never referred to: a crash left them. A file
+// that a container's record names is kept whatever the files' own records say.
+Result<void> CategoryLayout::recover_files() {
+  std::map<std::uint32_t, std::uint64_t> bytes_of;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY(catalog::for_each_container(
+        txn, options_.series, [&](const store::ContainerRecord& record) -> Result<bool> {
+          auto& bytes = bytes_of[record.segment];
+          bytes = std::max(bytes, record.end());
+          return true;
+        }));
+  }
+  std::map<std::string, std::uint64_t> known;
+  for (const auto& [segment, bytes] : bytes_of) known[store::segment_path(segment)] = bytes;
+  for (const std::string folder : {"active", "volumes"}) {
+    VARVE_TRY_ASSIGN(const auto names,
+                     files_.list(std::string(options_.series_directory).append("/" + folder)));
+    for (const auto& name : names) {
+      const std::string path =
+          std::string(options_.series_directory).append("/" + folder + "/" + name);
+      const auto it = known.find(std::string(folder).append("/" + name));
+      if (it == known.end()) {
+        VARVE_TRY(files_.remove(path));
+        continue;
+      }
+      VARVE_TRY_ASSIGN(const auto length, files_.tree_bytes(path));
+      if (length <= it->second) continue;
+      VARVE_TRY_ASSIGN(const auto file, files_.open(path, io::OpenMode::kReadWrite));
+      VARVE_TRY(file->truncate(it->second));
+    }
+  }
+  return {};
+}
+
+void CategoryLayout::start_writer() {
   store::ContainerWriterOptions writer;
   writer.series = options_.series;
   writer.directory = options_.series_directory + "/active";
+  writer.numbers = &numbers_;
   writer.codec = options_.codec;
   writer.zstd_level = options_.zstd_level;
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  VARVE_TRY(catalog::for_each_container(
-      txn, options_.series, [&](const store::ContainerRecord& record) -> Result<bool> {
-        writer.next_container = std::max(writer.next_container, record.number + 1);
-        if (std::pair(record.segment, record.end()) >
-            std::pair(writer.segment, writer.segment_offset)) {
-          writer.segment = record.segment;
-          writer.segment_offset = record.end();
-        }
-        return true;
-      }));
-  {
-    const std::lock_guard lock(mutex_);
-    writer.next_container = std::max(writer.next_container, containers_used_);
-  }
-  VARVE_TRY_ASSIGN(const auto names, files_.list(writer.directory));
-  for (const auto& name : names) {
-    if (name > store::segment_name(writer.segment)) {
-      VARVE_TRY(files_.remove(writer.directory + "/" + name));
-    }
-  }
-  reader_.forget_files();
-  const auto newest = writer.directory + "/" + store::segment_name(writer.segment);
-  VARVE_TRY_ASSIGN(const bool present, files_.exists(newest));
-  if (present) {
-    VARVE_TRY_ASSIGN(const auto file, files_.open(newest, io::OpenMode::kReadWrite));
-    VARVE_TRY(file->truncate(writer.segment_offset));
-  }
   writer_ = std::make_unique<store::ContainerWriter>(
       files_, *compressors_, writer,
       [this](store::WrittenContainer written) { on_written(std::move(written)); });
-  return {};
 }
 
 Result<void> CategoryLayout::begin_version(VersionNumber number) {
   {
     const std::lock_guard alone(writer_mutex_);
-    if (!writer_) VARVE_TRY(start_writer());
+    // Every version begins files of its own: they go with it if nothing else comes to use them.
+    if (writer_ && writer_version_ != number) {
+      VARVE_TRY(writer_->flush());
+      writer_.reset();
+    }
+    if (!writer_) start_writer();
+    writer_version_ = number;
   }
   std::uint32_t next = 0;
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
@@ -139,7 +171,6 @@ void CategoryLayout::on_written(store::WrittenContainer written) {
     index += run.count;
   }
   new_containers_[written.record.number] = written.record;
-  containers_used_ = std::max(containers_used_, written.record.number + 1);
 }
 
 Result<void> CategoryLayout::sync() {
@@ -157,13 +188,15 @@ Result<void> CategoryLayout::sync() {
   if (containers.empty()) return {};
   VARVE_TRY(writer_->sync());  // O1: the data before the records that locate it.
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  SegmentLedger ledger(txn, options_.series);
   for (const auto& [number, record] : containers) {
-    VARVE_TRY(catalog::put_container(txn, options_.series, record));
+    VARVE_TRY(ledger.add(record, catalog::SegmentRole::kNew, record.birth));
   }
   for (const auto& [first, run] : locations) {
-    VARVE_TRY(catalog::put_location(
-        txn, options_.series, {run.first, run.count, run.raw_bytes, run.container, run.index}));
+    ledger.put({run.first, run.count, run.raw_bytes, run.container, run.index});
   }
+  VARVE_TRY(ledger.apply(txn));
+  VARVE_TRY(catalog::raise_counters(txn, options_.series, counters()));
   VARVE_TRY(txn.commit());
   const std::lock_guard lock(mutex_);
   for (const auto& entry : locations) new_locations_.erase(entry.first);
@@ -175,38 +208,43 @@ Result<void> CategoryLayout::on_seal(VersionNumber /*number*/, const base::IdRun
   return sync();
 }
 
-// What an abandoned version stored lies in containers of its own at the end of the newest
-// segments; nobody else refers to it. The records go first, then the space (O7).
+// What an abandoned version stored lies in files of its own; nobody else refers to it. The
+// records go first, then the space (O7).
 Result<void> CategoryLayout::on_delete(VersionNumber number) {
+  const Exclusive exclusive(*this, Exclusive::For::kDeleting);
   const std::lock_guard one(sync_mutex_);
   const std::lock_guard alone(writer_mutex_);
   writer_.reset();
+  std::vector<FileCut> unsynced;
   {
     const std::lock_guard lock(mutex_);
+    for (const auto& entry : new_containers_) unsynced.push_back({entry.second.segment, 0, 0});
     new_locations_.clear();
     new_containers_.clear();
   }
-  {
-    const std::lock_guard lock(heads_mutex_);
-    heads_.clear();
-    head_of_.clear();
-  }
-  std::vector<catalog::LocationRecord> gone;
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY(catalog::for_each_location(txn, options_.series, ChunkId::make(number, 0),
-                                       [&](const catalog::LocationRecord& record) -> Result<bool> {
-                                         if (record.first.birth() != number) return false;
-                                         gone.push_back(record);
-                                         return true;
-                                       }));
-  for (const auto& record : gone) {
-    VARVE_TRY(
-        txn.erase(meta::catalog::kLocations, meta::location_key(options_.series, record.first)));
-    VARVE_TRY(txn.erase(meta::catalog::kContainers,
-                        meta::container_key(options_.series, record.container)));
-  }
+  SegmentLedger ledger(txn, options_.series);
+  const auto remove = [&](const catalog::LocationRecord& record) -> Result<bool> {
+    if (record.first.birth() != number) return false;
+    auto removed = ledger.remove(record, {});
+    if (!removed) return std::move(removed).error();
+    return true;
+  };
+  VARVE_TRY(catalog::for_each_location(txn, options_.series, ChunkId::make(number, 0), remove));
+  VARVE_TRY(ledger.finish());
+  VARVE_TRY(ledger.apply(txn));
   VARVE_TRY(txn.commit());
-  return start_writer();
+  VARVE_TRY(free(ledger.cuts()));
+  return free(unsynced);
+}
+
+catalog::CounterRecord CategoryLayout::counters() const {
+  return {numbers_.next_container.load(), numbers_.next_segment.load()};
+}
+
+Result<void> CategoryLayout::free(const std::vector<FileCut>& cuts) {
+  for (const auto& cut : cuts) reader_.forget(cut.segment);
+  return free_files(files_, options_.series_directory, cuts);
 }
 
 PlacedBytes CategoryLayout::placed() const {
@@ -245,10 +283,18 @@ Result<store::ContainerRecord> CategoryLayout::record(std::uint32_t container) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto found, catalog::find_container(txn, options_.series, container));
   if (!found) {
-    return Error(ErrorCode::kCorrupt, fmt::format("container {} is not in the catalog", container),
+    return Error(ErrorCode::kStale, fmt::format("container {} is not in the catalog", container),
                  EIO);
   }
   return *found;
+}
+
+// Arranging and deleting commit first and free then, so whoever finds no file, or less than he
+// looked for, sees in the catalog whether that is why.
+Error CategoryLayout::explain(const store::ContainerRecord& was, Error error) {
+  const auto now = record(was.number);
+  if (!now && now.error().code() == ErrorCode::kStale) return now.error();
+  return error;
 }
 
 Result<std::shared_ptr<const format::ContainerHead>> CategoryLayout::head(std::uint32_t container) {
@@ -261,8 +307,9 @@ Result<std::shared_ptr<const format::ContainerHead>> CategoryLayout::head(std::u
     }
   }
   VARVE_TRY_ASSIGN(const auto where, record(container));
-  VARVE_TRY_ASSIGN(auto decoded, reader_.read_head(options_.series, where));
-  auto shared = std::make_shared<const format::ContainerHead>(std::move(decoded));
+  auto decoded = reader_.read_head(options_.series, where);
+  if (!decoded) return explain(where, std::move(decoded).error());
+  auto shared = std::make_shared<const format::ContainerHead>(std::move(*decoded));
   const std::lock_guard lock(heads_mutex_);
   if (!head_of_.contains(container)) {
     heads_.emplace_front(container, shared);
@@ -278,7 +325,9 @@ Result<std::shared_ptr<const format::ContainerHead>> CategoryLayout::head(std::u
 Result<void> CategoryLayout::read_data(std::uint32_t container, std::uint32_t offset,
                                        std::span<std::byte> out) {
   VARVE_TRY_ASSIGN(const auto where, record(container));
-  return reader_.read_data(where, offset, out);
+  auto read = reader_.read_data(where, offset, out);
+  if (!read) return explain(where, std::move(read).error());
+  return {};
 }
 
 std::string CategoryLayout::describe(std::uint32_t container) {

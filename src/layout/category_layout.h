@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lineage profile's layout of one series: new chunks are appended to the segments of the
-// active set (MFDedup, FAST'21 §3).
+// The lineage profile's layout of one series: new chunks are appended to segments of the active
+// set; arranging moves them to volumes when they fall out of use (MFDedup, FAST'21 §3).
 #pragma once
 
+#include <atomic>
 #include <list>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "base/thread_pool.h"
 #include "io/file_system.h"
 #include "layout/layout.h"
+#include "layout/segment_ledger.h"
 #include "meta/lmdb.h"
 #include "store/container_writer.h"
 #include "store/segment_files.h"
@@ -31,9 +33,22 @@ struct CategoryLayoutOptions {
   int zstd_level = 1;
 };
 
-/// Thread-safe. Lock order: sync_mutex_, writer_mutex_, mutex_.
+/// Thread-safe. Lock order: arrange_mutex_, sync_mutex_, writer_mutex_, mutex_.
 class CategoryLayout final : public Layout {
  public:
+  /// Held by who moves or deletes stored chunks: one at a time. Readers and the writer of an open
+  /// version need none. A deletion asks an arranger to make way, which takes a step at most.
+  class Exclusive {
+   public:
+    enum class For { kArranging, kDeleting };
+    Exclusive(CategoryLayout& layout, For what);
+    Exclusive(const Exclusive&) = delete;
+    Exclusive& operator=(const Exclusive&) = delete;
+
+   private:
+    std::unique_lock<std::mutex> lock_;
+  };
+
   /// `compressors` may be null if read-only. Everything must outlive the layout.
   [[nodiscard]] static Result<std::unique_ptr<CategoryLayout>> open(
       const meta::Env& catalog, io::FileSystem& files, base::ThreadPool* compressors,
@@ -58,11 +73,31 @@ class CategoryLayout final : public Layout {
   /// Where a container lies, for messages.
   [[nodiscard]] std::string describe(std::uint32_t container);
 
+  // ---- For the parts of this room that move and delete chunks. ----
+
+  [[nodiscard]] const CategoryLayoutOptions& options() const { return options_; }
+  [[nodiscard]] const meta::Env& catalog() const { return catalog_; }
+  [[nodiscard]] io::FileSystem& files() { return files_; }
+  [[nodiscard]] base::ThreadPool* compressors() { return compressors_; }
+  [[nodiscard]] store::SegmentReader& segment_reader() { return reader_; }
+  [[nodiscard]] store::NumberSource& numbers() { return numbers_; }
+  /// The counters to commit together with whatever took numbers.
+  [[nodiscard]] catalog::CounterRecord counters() const;
+  /// True while a deletion waits for arranging to end.
+  [[nodiscard]] bool make_way() const { return deletions_waiting_ != 0; }
+  /// Frees files that no committed record names any more.
+  [[nodiscard]] Result<void> free(const std::vector<FileCut>& cuts);
+
  private:
   CategoryLayout(const meta::Env& catalog, io::FileSystem& files, base::ThreadPool* compressors,
                  CategoryLayoutOptions options);
+  [[nodiscard]] Result<void> load_counters();
+  /// Removes and cuts what a crash left (docs/ORDERING.md O6).
+  [[nodiscard]] Result<void> recover_files();
   /// With writer_mutex_ held alone.
-  [[nodiscard]] Result<void> start_writer();
+  void start_writer();
+  /// The error of reading a container, or kStale if it is not there any more.
+  [[nodiscard]] Error explain(const store::ContainerRecord& was, Error error);
   void on_written(store::WrittenContainer written);
   [[nodiscard]] Result<store::ContainerRecord> record(std::uint32_t container);
 
@@ -73,14 +108,15 @@ class CategoryLayout final : public Layout {
   base::ThreadPool* compressors_;
   const CategoryLayoutOptions options_;
   store::SegmentReader reader_;
+  store::NumberSource numbers_;
 
+  std::mutex arrange_mutex_;
+  std::atomic<int> deletions_waiting_{0};
   std::mutex sync_mutex_;
   mutable std::mutex mutex_;
   VersionNumber number_{};
   std::uint32_t next_ordinal_ = 0;
   std::uint64_t placed_raw_ = 0;
-  // Numbers of containers below were used since the start, maybe for what is gone by now.
-  std::uint32_t containers_used_ = 0;
   // Written, but not yet in the catalog.
   std::map<std::uint64_t, LocationRun> new_locations_;
   std::unordered_map<std::uint32_t, store::ContainerRecord> new_containers_;
@@ -92,6 +128,7 @@ class CategoryLayout final : public Layout {
 
   // Held shared by who uses the writer, alone by who replaces it.
   mutable std::shared_mutex writer_mutex_;
+  VersionNumber writer_version_{};
   std::unique_ptr<store::ContainerWriter> writer_;  // Last: its thread calls on_written().
 };
 

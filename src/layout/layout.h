@@ -34,12 +34,13 @@ class ChunkSource {
   /// chunk that is not stored.
   [[nodiscard]] virtual Result<LocationRun> locate(ChunkId id) = 0;
 
-  /// A container's verified head; recently used ones are kept in memory.
+  /// A container's verified head; recently used ones are kept in memory. kStale if the container
+  /// is gone since its chunks were located: they are elsewhere now, so locate them again.
   [[nodiscard]] virtual Result<std::shared_ptr<const format::ContainerHead>> head(
       std::uint32_t container) = 0;
 
   /// Fills `out` with stored bytes from `offset` of the container's data. Not verified:
-  /// format::decode_frame() does that. Does not keep anything in memory.
+  /// format::decode_frame() does that. Does not keep anything in memory. kStale as for head().
   [[nodiscard]] virtual Result<void> read_data(std::uint32_t container, std::uint32_t offset,
                                                std::span<std::byte> out) = 0;
 };

@@ -62,7 +62,7 @@ Result<CheckReport> Checker::run() {
 Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
   damaged_.clear();
   present_.clear();
-  store::SegmentReader reader(files_, series_directory(series.id) + "/active");
+  store::SegmentReader reader(files_, series_directory(series.id));
   std::vector<store::ContainerRecord> containers;
   std::vector<catalog::LocationRecord> locations;
   std::vector<catalog::VersionRecord> versions;

@@ -25,10 +25,14 @@ enum Table : TableIndex {
   kLocations,      ///< series u32, first chunk id u64 -> LocationRecord
   kVersionChunks,  ///< series u32, number u32 -> the chunk ids it refers to (base::IdRuns)
   kVersionLinks,   ///< series u32, number u32 -> its hard-linked names (catalog::LinkTable)
+  kSegments,       ///< series u32, segment u32 -> SegmentRecord
+  kCounters,       ///< series u32 -> CounterRecord
+  kRetention,      ///< series u32, number u32 -> RetentionRecord
+  kSettings,       ///< name -> value; "arrange" -> ArrangeSettings
 };
-inline constexpr std::array<const char*, 8> kTables = {
-    "series",     "versions",  "nodes",          "recipes",
-    "containers", "locations", "version_chunks", "version_links"};
+inline constexpr std::array<const char*, 12> kTables = {
+    "series",         "versions",      "nodes",    "recipes",  "containers", "locations",
+    "version_chunks", "version_links", "segments", "counters", "retention",  "settings"};
 }  // namespace catalog
 
 /// REPO/staging/SERIES-NUMBER/overlay: the mutable tree of a series' open version. Removed
@@ -52,6 +56,9 @@ inline std::string version_key(SeriesId series, VersionNumber number) {
 }
 inline std::string container_key(SeriesId series, std::uint32_t container) {
   return series_key(series) + base::be32(container);
+}
+inline std::string segment_key(SeriesId series, std::uint32_t segment) {
+  return series_key(series) + base::be32(segment);
 }
 inline std::string location_key(SeriesId series, ChunkId first) {
   return series_key(series) + base::be64(first.value);

@@ -149,10 +149,12 @@ Result<void> RepositoryImpl::start() {
       VARVE_TRY(files_->remove_tree(directory));
     }
   }
+  keep_reserve();
   return {};
 }
 
 RepositoryImpl::~RepositoryImpl() {
+  stop_arranging();
   for (auto& [id, state] : states_) {
     if (state->open) state->open->stop();
     state->open.reset();
@@ -161,6 +163,7 @@ RepositoryImpl::~RepositoryImpl() {
 }
 
 Result<void> RepositoryImpl::close() {
+  stop_arranging();
   std::vector<SeriesState*> states;
   {
     const std::lock_guard lock(mutex_);
@@ -300,10 +303,14 @@ Result<RepositoryStats> RepositoryImpl::stats() {
     VARVE_TRY(catalog::for_each_container(
         txn, series.id, [&](const store::ContainerRecord& record) -> Result<bool> {
           ++stats.containers;
-          stats.chunks += record.chunks;
-          stats.unique_bytes += record.raw_bytes;
+          stats.unique_bytes += record.live_bytes;
           stats.frame_bytes += record.data_bytes;
           stats.container_bytes += record.end() - record.offset;
+          return true;
+        }));
+    VARVE_TRY(catalog::for_each_location(
+        txn, series.id, ChunkId{}, [&](const catalog::LocationRecord& record) -> Result<bool> {
+          stats.chunks += record.count;
           return true;
         }));
   }

@@ -2,14 +2,19 @@
 // The only place that builds objects: wires the rooms of one repository together.
 #pragma once
 
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/thread_pool.h"
+#include "catalog/object_set.h"
 #include "catalog/object_store.h"
 #include "catalog/series_catalog.h"
 #include "format/superblock.h"
@@ -17,6 +22,7 @@
 #include "ingest/chunker.h"
 #include "io/file_system.h"
 #include "layout/category_layout.h"
+#include "layout/deletion.h"
 #include "meta/lmdb.h"
 #include "restore/read_service.h"
 #include "varve/repository.h"
@@ -57,6 +63,19 @@ class RepositoryImpl final : public Repository {
                                             std::string_view new_name) override;
   [[nodiscard]] Result<void> abandon_version(SeriesId series, VersionNumber number,
                                              bool force) override;
+  [[nodiscard]] Result<DeletionForecast> forecast_deletion(
+      SeriesId series, const std::vector<VersionNumber>& numbers) override;
+  [[nodiscard]] Result<DeletionForecast> delete_versions(
+      SeriesId series, const std::vector<VersionNumber>& numbers) override;
+  [[nodiscard]] Result<void> lock_version(SeriesId series, VersionNumber number,
+                                          Timestamp until) override;
+  [[nodiscard]] Result<std::vector<VersionUsage>> version_usage(SeriesId series) override;
+  [[nodiscard]] Result<std::vector<CategoryInfo>> categories(SeriesId series) override;
+  [[nodiscard]] Result<ArrangingDebt> arranging_debt(SeriesId series) override;
+  [[nodiscard]] Result<ArrangeSettings> arrange_settings() override;
+  [[nodiscard]] Result<void> set_arrange_settings(const ArrangeSettings& settings) override;
+  [[nodiscard]] Result<ArrangeReport> arrange(SeriesId series,
+                                              const ArrangeOptions& options) override;
   [[nodiscard]] Result<RepositoryStats> stats() override;
   [[nodiscard]] Result<SpaceInfo> space() override;
 
@@ -73,6 +92,7 @@ class RepositoryImpl final : public Repository {
     std::shared_ptr<version::OpenVersion> open;
     std::shared_ptr<index::NeighbourIndex> index;
     std::map<VersionNumber, std::weak_ptr<version::SealedVersion>> readers;
+    std::map<VersionNumber, std::shared_ptr<version::OpenFiles>> open_files;
   };
 
   RepositoryImpl(std::string path, const OpenOptions& options, format::Superblock superblock,
@@ -114,6 +134,36 @@ class RepositoryImpl final : public Repository {
   /// `next`: the version that goes on, or null; it gets its number here.
   [[nodiscard]] Result<void> commit_seal(SeriesState& state, catalog::VersionRecord& record,
                                          catalog::VersionRecord* next, SealOutcome& outcome);
+  /// The chunks that an open version may refer to beside its own; recorded at the first call.
+  [[nodiscard]] Result<base::IdRuns> open_window(const catalog::VersionRecord& record);
+  /// Before the sealing commit: the index of the next version's window. True for a side version.
+  [[nodiscard]] Result<bool> save_window(SeriesState& state, const catalog::VersionRecord& record,
+                                         const base::IdRuns& chunks);
+  [[nodiscard]] std::shared_ptr<version::OpenFiles> open_files(SeriesState& state,
+                                                               VersionNumber number);
+
+  // Deletion; the series' mutex is held. repository_deletion.cc.
+  [[nodiscard]] Result<std::vector<catalog::VersionRecord>> records_to_delete(
+      SeriesId series, const std::vector<VersionNumber>& numbers);
+  [[nodiscard]] Result<void> check_deletable(SeriesState& state,
+                                             const std::vector<catalog::VersionRecord>& gone);
+  [[nodiscard]] Result<DeletionForecast> forecast(const layout::DeletionPlan& plan,
+                                                  const std::vector<catalog::VersionRecord>& gone,
+                                                  std::optional<VersionNumber>& snapshot);
+  [[nodiscard]] Result<DeletionForecast> delete_locked(
+      SeriesState& state, const std::vector<catalog::VersionRecord>& gone);
+  [[nodiscard]] Result<void> commit_deletion(const layout::DeletionPlan& plan,
+                                             const std::vector<catalog::VersionRecord>& gone,
+                                             const catalog::ObjectSet& objects);
+  void keep_reserve();
+
+  // Arranging. repository_arrange.cc.
+  void arrange_soon(SeriesId series);
+  void arrange_in_background(const ArrangeOptions& options);
+  [[nodiscard]] Result<bool> arrange_series(SeriesId series, const ArrangeOptions& options,
+                                            ArrangeProgress& done);
+  void stop_arranging();
+
   [[nodiscard]] Result<void> measure_version(catalog::VersionRecord& record);
   void end_open_version(SeriesState& state, const catalog::VersionRecord& record);
 
@@ -128,6 +178,11 @@ class RepositoryImpl final : public Repository {
   std::unique_ptr<base::ThreadPool> compressors_;
   std::unique_ptr<base::ThreadPool> fingerprint_pool_;
   std::unique_ptr<restore::ReadService> read_service_;
+
+  std::mutex arrange_mutex_;  // Guards what follows, up to the thread; innermost.
+  std::condition_variable_any arrange_wake_;
+  std::set<SeriesId> to_arrange_;
+  std::jthread arranger_;
 
   std::mutex mutex_;
   std::map<SeriesId, std::unique_ptr<SeriesState>> states_;

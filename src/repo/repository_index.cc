@@ -8,6 +8,8 @@
 
 #include "base/log.h"
 #include "catalog/location_table.h"
+#include "layout/window.h"
+#include "meta/schema.h"
 #include "repo/repository_impl.h"
 
 namespace varve::repo {
@@ -16,20 +18,12 @@ Result<std::shared_ptr<index::NeighbourIndex>> RepositoryImpl::load_index(
     SeriesState& memory, const catalog::VersionRecord& record) {
   std::optional<VersionNumber> parent;
   base::IdRuns own;
-  base::IdRuns parent_chunks;
+  VARVE_TRY_ASSIGN(const auto window, open_window(record));
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, record.series));
     for (const auto& other : records) {
       if (other.state == VersionState::kSealed) parent = other.number;
-    }
-    if (parent) {
-      auto chunks = catalog::version_chunks(txn, record.series, *parent);
-      if (chunks) {
-        parent_chunks = std::move(*chunks);
-      } else {
-        base::log(base::LogLevel::kError, chunks.error().message());
-      }
     }
     std::vector<base::IdRun> runs;
     VARVE_TRY(catalog::for_each_location(txn, record.series, ChunkId::make(record.number, 0),
@@ -44,19 +38,38 @@ Result<std::shared_ptr<index::NeighbourIndex>> RepositoryImpl::load_index(
   if (parent) {
     auto loaded = index::NeighbourIndex::load(*files_, series_directory(record.series),
                                               record.series, *parent, record.number);
-    if (loaded) {
+    // The snapshot is of the window as it was at the last seal; a deletion may have changed it.
+    if (loaded && (*loaded)->base() == window) {
       index = std::move(*loaded);
-    } else {
+    } else if (window.size() != 0) {
       base::log(base::LogLevel::kWarning,
-                loaded.error().message() + "; building the index from containers");
-      index = std::make_shared<index::NeighbourIndex>(parent_chunks, record.number);
-      VARVE_TRY(add_to_index(memory, *index, record.series, parent_chunks));
+                (loaded ? "the window has changed" : loaded.error().message()) +
+                    "; building the index from containers");
     }
-  } else {
-    index = std::make_shared<index::NeighbourIndex>(base::IdRuns(), record.number);
+  }
+  if (!index) {
+    index = std::make_shared<index::NeighbourIndex>(window, record.number);
+    VARVE_TRY(add_to_index(memory, *index, record.series, window));
   }
   VARVE_TRY(add_to_index(memory, *index, record.series, own));
   return index;
+}
+
+// What the version may refer to. Recorded before it refers to anything, so that neither arranging
+// nor a deletion takes it away.
+Result<base::IdRuns> RepositoryImpl::open_window(const catalog::VersionRecord& record) {
+  const layout::LiveVersion version{record.number, false, false};
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(const auto present, txn.get(meta::catalog::kVersionChunks,
+                                                 meta::version_key(record.series, record.number)));
+    if (present) return layout::protected_chunks(txn, record.series, version);
+  }
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(layout::open_window(txn, record.series, record.number));
+  VARVE_TRY(txn.commit());
+  VARVE_TRY_ASSIGN(const auto now, meta::ReadTxn::begin(catalog_));
+  return layout::protected_chunks(now, record.series, version);
 }
 
 // Reads fingerprints from the heads of containers. Damage only costs space: what cannot be
@@ -66,7 +79,13 @@ Result<void> RepositoryImpl::add_to_index(SeriesState& memory, index::NeighbourI
   for (const auto& run : ids.runs()) {
     for (std::uint64_t i = 0; i < run.count;) {
       const ChunkId id = run.first.plus(i);
-      const auto where = memory.layout->locate(id);
+      auto where = memory.layout->locate(id);
+      auto head = where ? memory.layout->head(where->container)
+                        : Result<std::shared_ptr<const format::ContainerHead>>(where.error());
+      if (where && !head && head.error().code() == ErrorCode::kStale) {
+        where = memory.layout->locate(id);  // It was moved in between.
+        if (where) head = memory.layout->head(where->container);
+      }
       if (!where) {
         base::log(base::LogLevel::kError, where.error().message());
         break;
@@ -74,7 +93,6 @@ Result<void> RepositoryImpl::add_to_index(SeriesState& memory, index::NeighbourI
       const std::uint64_t skip = id.value - where->first.value;
       const std::uint64_t count = std::min<std::uint64_t>(where->count - skip, run.count - i);
       i += count;
-      const auto head = memory.layout->head(where->container);
       if (!head) {
         base::log(base::LogLevel::kError,
                   fmt::format("series {}: {}", static_cast<std::uint32_t>(series),

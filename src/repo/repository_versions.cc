@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "meta/schema.h"
 #include "repo/repository_impl.h"
@@ -233,6 +234,7 @@ Result<std::shared_ptr<VersionReader>> RepositoryImpl::reader(SeriesId series,
   parts.objects = memory->objects.get();
   parts.source = memory->layout.get();
   parts.read_service = read_service_.get();
+  parts.open_files = open_files(*memory, number);
   auto opened = std::make_shared<version::SealedVersion>(parts, version_info(record, owner.name),
                                                          record.root);
   const std::lock_guard lock(mutex_);
@@ -290,6 +292,7 @@ Result<SealOutcome> RepositoryImpl::seal_locked(SeriesState& memory, catalog::Ve
     const auto resumed = resume(memory, *next);
     if (!resumed) base::log(base::LogLevel::kWarning, resumed.error().message());
   }
+  arrange_soon(record.series);
   return outcome;
 }
 
@@ -308,8 +311,7 @@ Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRe
     if (all) tree.chunks = tree.chunks.unite(*all);
   }
   VARVE_TRY(memory.layout->on_seal(record.number, tree.chunks));
-  VARVE_TRY(memory.index->save(*files_, series_directory(record.series), record.series,
-                               record.number, tree.chunks));
+  VARVE_TRY_ASSIGN(const bool side, save_window(memory, record, tree.chunks));
   record.state = VersionState::kSealed;
   record.base = VersionNumber{};
   record.sealed_at = clock_.now();
@@ -322,6 +324,7 @@ Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRe
   if (!owner) return Error(ErrorCode::kCorrupt, "the series' record is missing", EIO);
   VARVE_TRY(catalog::put_version_chunks(txn, record.series, record.number, tree.chunks));
   VARVE_TRY(catalog::put_version_links(txn, record.series, record.number, tree.links));
+  VARVE_TRY(catalog::put_retention(txn, record.series, record.number, {side, {}}));
   VARVE_TRY(catalog::put_version(txn, record));
   if (next != nullptr) {
     next->number = static_cast<VersionNumber>(owner->next_number++);

@@ -9,6 +9,8 @@ namespace varve::restore {
 namespace {
 // The kernel's readahead may let requests overtake each other by so much.
 constexpr std::uint64_t kReorderBytes = 1U << 20;
+// A chunk moves at most once a version, so it is found at the second attempt but for rare luck.
+constexpr unsigned kMovesMax = 4;
 }  // namespace
 
 FileHandle::FileHandle(const ReadContext& context, ReadableFile file)
@@ -145,9 +147,18 @@ Result<void> FileHandle::read_random(Stretch stretch) {
     const format::RecipeRun& run = runs[stretch.at.run];
     const auto n = static_cast<std::size_t>(
         std::min<std::uint64_t>(run.bytes - stretch.at.run_offset, stretch.out.size()));
-    VARVE_TRY(context_.random->read({file_.version_key, file_.source, &locator_, &run,
-                                     stretch.at.run, stretch.at.run_offset, stretch.at.data_offset},
-                                    stretch.out.first(n), last));
+    const RandomRead what{
+        file_.version_key,     file_.source,          &locator_, &run, stretch.at.run,
+        stretch.at.run_offset, stretch.at.data_offset};
+    auto read = context_.random->read(what, stretch.out.first(n), last);
+    // Chunks may move while they are read: then they are looked for anew.
+    for (unsigned i = 0; i < kMovesMax && !read && read.error().code() == ErrorCode::kStale; ++i) {
+      read = context_.random->read(what, stretch.out.first(n), last);
+    }
+    if (!read && read.error().code() == ErrorCode::kStale) {
+      return Error(ErrorCode::kCorrupt, read.error().message(), EIO);
+    }
+    if (!read) return read;
     stretch.advance(index_.recipe(), n);
   }
   const std::lock_guard lock(mutex_);

@@ -20,9 +20,6 @@ constexpr std::size_t kSpareFrames = 64;  // Buffers of 128 KiB kept for reuse.
 // frames that wait for it in memory stay bounded.
 constexpr std::size_t kContainerRawBytesMax = 16U << 20;
 
-std::size_t padded(std::size_t bytes) {
-  return (bytes + format::kContainerAlignment - 1) & ~(format::kContainerAlignment - 1);
-}
 }  // namespace
 
 ContainerWriter::ContainerWriter(io::FileSystem& files, base::ThreadPool& compressors,
@@ -33,11 +30,9 @@ ContainerWriter::ContainerWriter(io::FileSystem& files, base::ThreadPool& compre
       options_(std::move(options)),
       on_written_(std::move(on_written)),
       data_(format::kContainerBytesMax),
-      head_buffer_(kHeadBufferBytes),
-      next_container_(options_.next_container),
-      segment_(options_.segment),
-      segment_offset_(options_.segment_offset) {
+      head_buffer_(kHeadBufferBytes) {
   head_.series = options_.series;
+  head_.compact = options_.volume;
   thread_ = std::thread([this] {
     base::name_this_thread("varve-container");
     work();
@@ -171,6 +166,11 @@ std::uint64_t ContainerWriter::stored_bytes() const {
   return stored_bytes_;
 }
 
+std::vector<std::uint32_t> ContainerWriter::segments() const {
+  const std::lock_guard lock(mutex_);
+  return segments_;
+}
+
 Result<void> ContainerWriter::retry(std::unique_lock<std::mutex>& lock) {
   const auto seen = attempts_;
   retry_wanted_ = true;
@@ -229,9 +229,10 @@ bool ContainerWriter::fits(const Frame& frame) const {
     expected = chunk.id.plus(1);
   }
   const std::size_t head = format::container_head_bytes(
-      head_.frames.size() + 1, head_.chunks.size() + frame.chunks.size(), runs);
+      head_.frames.size() + 1, head_.chunks.size() + frame.chunks.size(), runs, head_.compact);
   return head <= kHeadBufferBytes &&
-         head + padded(data_used_ + stored) <= format::kContainerBytesMax;
+         head + format::padded_bytes(data_used_ + stored, head_.compact) <=
+             format::kContainerBytesMax;
 }
 
 void ContainerWriter::pack(Frame& frame) {
@@ -298,39 +299,49 @@ Result<void> ContainerWriter::check_reserve() {
   return {};
 }
 
-Result<void> ContainerWriter::open_segment() {
-  if (segment_offset_ >= kSegmentBytesMax) {
-    file_.reset();
-    ++segment_;
-    segment_offset_ = 0;
-  }
+Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
+  std::uint64_t bytes_max = options_.segment_bytes_max;
+  if (bytes_max == 0) bytes_max = segment_bytes_for(stored_bytes());
+  if (file_ && segment_offset_ + container_bytes > bytes_max) file_.reset();
   if (file_) return {};
-  const auto path = options_.directory + "/" + segment_name(segment_);
-  VARVE_TRY_ASSIGN(file_, files_.open(path, io::OpenMode::kWriteDirect));
-  return file_->truncate(segment_offset_);
+  segment_ = options_.numbers->next_segment.fetch_add(1) | (options_.volume ? kVolumeBit : 0U);
+  segment_offset_ = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    segments_.push_back(segment_);
+  }
+  VARVE_TRY_ASSIGN(auto file, files_.open(options_.directory + "/" + segment_name(segment_),
+                                          options_.volume ? io::OpenMode::kReadWrite
+                                                          : io::OpenMode::kWriteDirect));
+  VARVE_TRY(file->truncate(0));  // A crash may have left a file that nobody knows.
+  file_ = std::move(file);
+  return {};
 }
 
 Result<void> ContainerWriter::write_container_once() {
   VARVE_TRY(check_reserve());
-  VARVE_TRY(open_segment());
-  head_.number = next_container_;
+  head_.number = options_.numbers->next_container.fetch_add(1);
   const std::string encoded = format::encode_container_head(head_);
   VARVE_ASSERT(encoded.size() <= head_buffer_.size());
   std::memcpy(head_buffer_.data(), encoded.data(), encoded.size());
-  const std::size_t data_padded = padded(data_used_);
+  const std::size_t data_padded = format::padded_bytes(data_used_, head_.compact);
   std::memset(data_.data() + data_used_, 0, data_padded - data_used_);
+  VARVE_TRY(open_segment(encoded.size() + data_padded));
   VARVE_TRY(file_->write_at(segment_offset_ + encoded.size(), data_.span().first(data_padded)));
   VARVE_TRY(file_->write_at(segment_offset_, head_buffer_.span().first(encoded.size())));
 
   WrittenContainer written;
   auto& record = written.record;
-  record.number = next_container_;
+  record.number = head_.number;
+  record.compact = head_.compact;
   record.segment = segment_;
   record.offset = segment_offset_;
   record.head_bytes = head_.head_bytes;
   record.data_bytes = head_.data_bytes;
   record.chunks = static_cast<std::uint32_t>(head_.chunks.size());
   record.raw_bytes = head_.raw_bytes;
+  record.live_bytes = head_.raw_bytes;
+  record.birth = head_.chunks.front().id.birth();
   for (const auto& chunk : head_.chunks) {
     auto& ids = written.ids;
     if (ids.empty() || ids.back().first.plus(ids.back().count) != chunk.id) {
@@ -346,7 +357,6 @@ Result<void> ContainerWriter::write_container_once() {
     unsynced_[segment_] = record.end();
   }
   segment_offset_ += encoded.size() + data_padded;
-  ++next_container_;
   head_.frames.clear();
   head_.chunks.clear();
   id_runs_ = 0;

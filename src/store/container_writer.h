@@ -29,10 +29,13 @@ namespace varve::store {
 
 struct ContainerWriterOptions {
   SeriesId series{};
-  std::string directory;  ///< Of the segments; must exist.
-  std::uint32_t next_container = 0;
-  std::uint32_t segment = 0;  ///< Written from `segment_offset` on; what follows is cut.
-  std::uint64_t segment_offset = 0;
+  std::string directory;            ///< Of the files; must exist.
+  NumberSource* numbers = nullptr;  ///< Outlives the writer.
+  /// Write volumes: compact containers, through the page cache.
+  bool volume = false;
+  /// A file gets no further container that would make it longer; 0 = by segment_bytes_for(). A
+  /// file has at least one container.
+  std::uint64_t segment_bytes_max = 0;
   Codec codec = Codec::kNone;
   int zstd_level = 1;
   /// Raw bytes that may wait in memory before append() waits for the disk.
@@ -60,7 +63,7 @@ class ContainerWriter {
   ContainerWriter& operator=(const ContainerWriter&) = delete;
   ~ContainerWriter();
 
-  /// Ids must ascend. `raw` is copied.
+  /// Ids must ascend for read_unwritten() to find them. `raw` is copied.
   [[nodiscard]] Result<void> append(ChunkId id, const Fingerprint& fingerprint,
                                     std::span<const std::byte> raw);
 
@@ -73,6 +76,8 @@ class ContainerWriter {
   [[nodiscard]] Result<void> sync();
 
   [[nodiscard]] std::uint64_t stored_bytes() const;
+  /// The numbers of the files that it has begun.
+  [[nodiscard]] std::vector<std::uint32_t> segments() const;
 
  private:
   struct Frame {
@@ -92,7 +97,7 @@ class ContainerWriter {
   void write_container(std::unique_lock<std::mutex>& lock);
   [[nodiscard]] Result<void> write_container_once();
   [[nodiscard]] Result<void> check_reserve();
-  [[nodiscard]] Result<void> open_segment();
+  [[nodiscard]] Result<void> open_segment(std::uint64_t container_bytes);
   /// In the error state: asks for another attempt and returns its outcome.
   [[nodiscard]] Result<void> retry(std::unique_lock<std::mutex>& lock);
 
@@ -117,6 +122,7 @@ class ContainerWriter {
   bool retry_wanted_ = false;
   bool stopping_ = false;
   std::uint64_t stored_bytes_ = 0;
+  std::vector<std::uint32_t> segments_;
   std::map<std::uint32_t, std::uint64_t> unsynced_;  // Segment -> where it ended.
 
   std::mutex sync_mutex_;  // One sync at a time; taken before mutex_.
@@ -128,9 +134,8 @@ class ContainerWriter {
   std::size_t packed_raw_ = 0;
   base::AlignedBuffer data_;
   base::AlignedBuffer head_buffer_;
-  std::uint32_t next_container_;
-  std::uint32_t segment_;
-  std::uint64_t segment_offset_;
+  std::uint32_t segment_ = 0;
+  std::uint64_t segment_offset_ = 0;
   std::unique_ptr<io::File> file_;
   std::thread thread_;
 };

@@ -12,63 +12,84 @@
 namespace varve::store {
 
 namespace {
-std::uint64_t padded(std::uint64_t bytes) {
-  return (bytes + format::kContainerAlignment - 1) & ~(format::kContainerAlignment - 1);
-}
+constexpr std::uint64_t kSegmentsOfARun = 256;
 }  // namespace
 
-std::uint64_t ContainerRecord::end() const { return offset + head_bytes + padded(data_bytes); }
+std::uint64_t segment_bytes_for(std::uint64_t run_bytes) {
+  return std::clamp(run_bytes / kSegmentsOfARun, kSegmentBytesMin, kSegmentBytesMax);
+}
+
+std::uint64_t ContainerRecord::end() const {
+  return offset + head_bytes + format::padded_bytes(data_bytes, compact);
+}
 
 std::string ContainerRecord::encode() const {
   std::string out;
   base::ByteWriter w(out);
+  const std::uint64_t unit = compact ? 1 : format::kContainerAlignment;
   w.varint(segment);
-  w.varint(offset / format::kContainerAlignment);
-  w.varint(head_bytes / format::kContainerAlignment);
+  w.u8(compact ? 1 : 0);
+  w.varint(offset / unit);
+  w.varint(head_bytes / unit);
   w.varint(data_bytes);
   w.varint(chunks);
   w.varint(raw_bytes);
+  w.varint(live_bytes);
+  w.varint(static_cast<std::uint32_t>(birth));
   return out;
 }
 
 Result<ContainerRecord> ContainerRecord::decode(std::uint32_t number, std::string_view bytes) {
   base::ByteReader r(bytes);
   const std::uint64_t segment = r.varint();
+  const std::uint8_t flags = r.u8();
   const std::uint64_t offset = r.varint();
   const std::uint64_t head = r.varint();
   const std::uint64_t data = r.varint();
   const std::uint64_t chunks = r.varint();
   const std::uint64_t raw = r.varint();
-  constexpr std::uint64_t kPages = format::kContainerBytesMax / format::kContainerAlignment;
-  if (!r.done() || segment > 0xffffffffU || offset > (1ULL << 40) || head == 0 || head > kPages ||
-      data > format::kContainerBytesMax ||
-      head * format::kContainerAlignment + data > format::kContainerBytesMax ||
-      chunks > format::kContainerBytesMax || raw > (1ULL << 40)) {
+  const std::uint64_t live = r.varint();
+  const std::uint64_t birth = r.varint();
+  const std::uint64_t unit = flags == 0 ? format::kContainerAlignment : 1;
+  if (!r.done() || segment > 0xffffffffU || flags > 1 || offset > (1ULL << 40) || head == 0 ||
+      head > format::kContainerBytesMax / unit || data > format::kContainerBytesMax ||
+      head * unit + data > format::kContainerBytesMax || chunks > format::kContainerBytesMax ||
+      raw > (1ULL << 40) || live > raw || birth > 0xffffffffU) {
     return Error(ErrorCode::kCorrupt, fmt::format("catalog: container {} has a bad record", number),
                  EIO);
   }
   ContainerRecord record;
   record.number = number;
   record.segment = static_cast<std::uint32_t>(segment);
-  record.offset = offset * format::kContainerAlignment;
-  record.head_bytes = static_cast<std::uint32_t>(head * format::kContainerAlignment);
+  record.compact = flags == 1;
+  record.offset = offset * unit;
+  record.head_bytes = static_cast<std::uint32_t>(head * unit);
   record.data_bytes = static_cast<std::uint32_t>(data);
   record.chunks = static_cast<std::uint32_t>(chunks);
   record.raw_bytes = raw;
+  record.live_bytes = live;
+  record.birth = static_cast<VersionNumber>(birth);
   return record;
 }
 
-std::string segment_name(std::uint32_t segment) { return fmt::format("{:08x}.seg", segment); }
+std::string segment_name(std::uint32_t segment) {
+  return is_volume(segment) ? fmt::format("{:08x}.vol", segment & ~kVolumeBit)
+                            : fmt::format("{:08x}.seg", segment);
+}
+
+std::string segment_path(std::uint32_t segment) {
+  return (is_volume(segment) ? "volumes/" : "active/") + segment_name(segment);
+}
 
 std::string SegmentReader::describe(const ContainerRecord& record) const {
-  return fmt::format("{}/{} container {} at offset {}", directory_, segment_name(record.segment),
+  return fmt::format("{}/{} container {} at offset {}", directory_, segment_path(record.segment),
                      record.number, record.offset);
 }
 
 Result<std::shared_ptr<io::File>> SegmentReader::file(std::uint32_t segment) {
   const std::lock_guard lock(mutex_);
   if (const auto it = open_.find(segment); it != open_.end()) return it->second;
-  const auto path = directory_ + "/" + segment_name(segment);
+  const auto path = directory_ + "/" + segment_path(segment);
   auto opened = files_.open(path, io::OpenMode::kRead);
   if (!opened) {
     if (opened.error().code() != ErrorCode::kNotFound) return std::move(opened).error();
@@ -80,9 +101,9 @@ Result<std::shared_ptr<io::File>> SegmentReader::file(std::uint32_t segment) {
   return shared;
 }
 
-void SegmentReader::forget_files() {
+void SegmentReader::forget(std::uint32_t segment) {
   const std::lock_guard lock(mutex_);
-  open_.clear();
+  open_.erase(segment);
 }
 
 Result<format::ContainerHead> SegmentReader::read_head(SeriesId series,
@@ -95,7 +116,7 @@ Result<format::ContainerHead> SegmentReader::read_head(SeriesId series,
   }
   auto head = format::decode_container_head(bytes);
   if (!head) return std::move(head).error().with_context(describe(record));
-  if (head->series != series || head->number != record.number ||
+  if (head->series != series || head->number != record.number || head->compact != record.compact ||
       head->head_bytes != record.head_bytes || head->data_bytes != record.data_bytes) {
     return Error(ErrorCode::kCorrupt, describe(record) + ": another container stands here", EIO);
   }
@@ -117,7 +138,9 @@ Result<void> SegmentReader::read_data(const ContainerRecord& record, std::uint32
 }
 
 Result<void> SegmentReader::verify_padding(const ContainerRecord& record) {
-  std::vector<std::byte> bytes(padded(record.data_bytes) - record.data_bytes);
+  std::vector<std::byte> bytes(record.end() - record.offset - record.head_bytes -
+                               record.data_bytes);
+  if (bytes.empty()) return {};
   VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
   VARVE_TRY_ASSIGN(const std::size_t got,
                    segment->read_at(record.offset + record.head_bytes + record.data_bytes, bytes));

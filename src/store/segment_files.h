@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The segment files of one series: append-only runs of containers.
+// The files of one series that hold containers: segments of the active set, and volumes.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -16,8 +17,24 @@
 
 namespace varve::store {
 
-/// A segment gets no further container once it is this long.
-inline constexpr std::uint64_t kSegmentBytesMax = 256ULL << 20;
+/// Segments grow with what is written, between these lengths: the active set is given back a
+/// segment at a time, and each one costs a file. The shorter one has room for one container.
+inline constexpr std::uint64_t kSegmentBytesMin = 4ULL << 20;
+inline constexpr std::uint64_t kSegmentBytesMax = 64ULL << 20;
+/// How long a segment of a run of `run_bytes` may get.
+[[nodiscard]] std::uint64_t segment_bytes_for(std::uint64_t run_bytes);
+
+/// Set in the numbers of volumes. Both kinds of file share one sequence of numbers.
+inline constexpr std::uint32_t kVolumeBit = 1U << 31;
+[[nodiscard]] constexpr bool is_volume(std::uint32_t segment) {
+  return (segment & kVolumeBit) != 0;
+}
+
+/// Numbers that are given once. A crash may give those again that no commit has named.
+struct NumberSource {
+  std::atomic<std::uint32_t> next_container{0};
+  std::atomic<std::uint32_t> next_segment{0};  ///< Without kVolumeBit.
+};
 
 /// Where a container lies, and what it holds. The catalog keeps one for each container.
 struct ContainerRecord {
@@ -28,6 +45,9 @@ struct ContainerRecord {
   std::uint32_t data_bytes = 0;
   std::uint32_t chunks = 0;
   std::uint64_t raw_bytes = 0;
+  std::uint64_t live_bytes = 0;  ///< Raw bytes of the chunks that are located here.
+  bool compact = false;          ///< As in format::ContainerHead.
+  VersionNumber birth{};         ///< Of its first chunk; in a volume, of all.
 
   [[nodiscard]] std::uint64_t end() const;
   [[nodiscard]] std::string encode() const;
@@ -35,12 +55,15 @@ struct ContainerRecord {
   [[nodiscard]] static Result<ContainerRecord> decode(std::uint32_t number, std::string_view bytes);
 };
 
+/// The file's name in its folder: NNNNNNNN.seg or NNNNNNNN.vol.
 [[nodiscard]] std::string segment_name(std::uint32_t segment);
+/// With the folder below the series': active/NNNNNNNN.seg or volumes/NNNNNNNN.vol.
+[[nodiscard]] std::string segment_path(std::uint32_t segment);
 
 /// Reads containers. Thread-safe. Keeps a bounded number of files open.
 class SegmentReader {
  public:
-  /// `directory` holds the segments. `files` must outlive the reader.
+  /// `directory` is the series' own. `files` must outlive the reader.
   SegmentReader(io::FileSystem& files, std::string directory)
       : files_(files), directory_(std::move(directory)) {}
 
@@ -53,15 +76,15 @@ class SegmentReader {
                                        std::span<std::byte> out);
   /// kCorrupt if the zeros that pad the container are missing or not zero.
   [[nodiscard]] Result<void> verify_padding(const ContainerRecord& record);
-  /// Closes the files; those of the same names may be others from now on.
-  void forget_files();
+  /// Closes a file that is gone, or has become shorter.
+  void forget(std::uint32_t segment);
   /// The path of a container's file and its offset, for messages.
   [[nodiscard]] std::string describe(const ContainerRecord& record) const;
 
  private:
   [[nodiscard]] Result<std::shared_ptr<io::File>> file(std::uint32_t segment);
 
-  static constexpr std::size_t kOpenFilesMax = 64;
+  static constexpr std::size_t kOpenFilesMax = 256;
   io::FileSystem& files_;
   const std::string directory_;
   std::mutex mutex_;

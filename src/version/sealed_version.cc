@@ -57,12 +57,18 @@ Result<std::shared_ptr<const format::Recipe>> recipe_of(catalog::ObjectReader& o
 }
 
 SealedFile::SealedFile(std::shared_ptr<SealedVersion> version,
+                       std::shared_ptr<OpenFiles> open_files,
                        std::shared_ptr<const format::Recipe> recipe,
                        std::unique_ptr<restore::ReadHandle> handle)
     : version_(std::move(version)),
+      open_files_(std::move(open_files)),
       recipe_(std::move(recipe)),
       size_(recipe_->bytes()),
       handle_(std::move(handle)) {}
+
+SealedFile::~SealedFile() {
+  if (open_files_) open_files_->leave();
+}
 
 Result<std::size_t> SealedFile::read(std::uint64_t offset, std::span<std::byte> out) {
   return handle_->read(offset, out);
@@ -106,6 +112,19 @@ SealedEntry SealedVersion::entry_of(const catalog::TreeEntry& found) const {
     a.size = e.subtree_entries;
   }
   return entry;
+}
+
+bool OpenFiles::enter() {
+  std::int64_t count = count_;
+  while (count >= 0) {
+    if (count_.compare_exchange_weak(count, count + 1)) return true;
+  }
+  return false;
+}
+
+bool OpenFiles::close() {
+  std::int64_t none = 0;
+  return count_.compare_exchange_strong(none, kClosed);
 }
 
 Result<SealedEntry> SealedVersion::get(Rank rank) {
@@ -172,8 +191,11 @@ Result<std::shared_ptr<FileReader>> SealedVersion::open(Rank rank) {
     return std::make_unique<FollowingFiles>(self, *objects, self->root_, rank);
   };
   VARVE_TRY_ASSIGN(auto handle, parts_.read_service->open(std::move(file)));
-  return std::shared_ptr<FileReader>(
-      std::make_shared<SealedFile>(shared_from_this(), recipe, std::move(handle)));
+  if (parts_.open_files && !parts_.open_files->enter()) {
+    return Error(ErrorCode::kStale, "the version is being deleted", ESTALE);
+  }
+  return std::shared_ptr<FileReader>(std::make_shared<SealedFile>(
+      shared_from_this(), parts_.open_files, recipe, std::move(handle)));
 }
 
 }  // namespace varve::version

@@ -2,6 +2,8 @@
 // A sealed version: its tree from the catalog, its files through the restore engine.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "catalog/dir_tree.h"
@@ -13,11 +15,27 @@
 
 namespace varve::version {
 
+/// Counts the open files of a sealed version, whoever has them. Thread-safe.
+class OpenFiles {
+ public:
+  /// False once the version is being deleted.
+  [[nodiscard]] bool enter();
+  void leave() { --count_; }
+  /// From now on enter() refuses; false, without effect, while files are open.
+  [[nodiscard]] bool close();
+  void reopen() { count_ = 0; }
+
+ private:
+  static constexpr std::int64_t kClosed = INT64_MIN / 2;
+  std::atomic<std::int64_t> count_{0};
+};
+
 /// What a sealed version reads through; all must outlive it.
 struct SealedVersionParts {
   catalog::ObjectReader* objects = nullptr;
   layout::ChunkSource* source = nullptr;
   restore::ReadService* read_service = nullptr;
+  std::shared_ptr<OpenFiles> open_files;  ///< Null: they are not counted.
 };
 
 /// Thread-safe.
@@ -55,8 +73,13 @@ class SealedVersion final : public VersionReader,
 /// A regular file of a sealed version. Thread-safe; keeps the version alive.
 class SealedFile final : public FileReader {
  public:
-  SealedFile(std::shared_ptr<SealedVersion> version, std::shared_ptr<const format::Recipe> recipe,
+  /// `open_files` (null: not counted) has been entered, and is left at the end.
+  SealedFile(std::shared_ptr<SealedVersion> version, std::shared_ptr<OpenFiles> open_files,
+             std::shared_ptr<const format::Recipe> recipe,
              std::unique_ptr<restore::ReadHandle> handle);
+  SealedFile(const SealedFile&) = delete;
+  SealedFile& operator=(const SealedFile&) = delete;
+  ~SealedFile() override;
 
   [[nodiscard]] const SealedVersion& version() const { return *version_; }
   [[nodiscard]] const std::shared_ptr<const format::Recipe>& recipe() const { return recipe_; }
@@ -70,6 +93,7 @@ class SealedFile final : public FileReader {
 
  private:
   const std::shared_ptr<SealedVersion> version_;
+  const std::shared_ptr<OpenFiles> open_files_;
   const std::shared_ptr<const format::Recipe> recipe_;
   const std::uint64_t size_;
   const std::unique_ptr<restore::ReadHandle> handle_;

@@ -155,22 +155,10 @@ TEST_F(CategoryLayoutTest, DeletedVersionGivesItsSpaceToTheNext) {
   expect_chunks(kept, 0);
 }
 
-TEST_F(CategoryLayoutTest, SegmentsOfADeletedVersionAreNotReadAgain) {
+TEST_F(CategoryLayoutTest, EveryVersionHasFilesOfItsOwn) {
   must(layout_->begin_version(kFirst));
   const auto kept = place(0, 10);
   must(layout_->sync());
-  {
-    // As if the segment were full, without writing 256 MiB.
-    auto txn = must(meta::WriteTxn::begin(catalog_));
-    store::ContainerRecord filler;
-    filler.number = 1000;
-    filler.segment = 0;
-    filler.offset = store::kSegmentBytesMax;
-    filler.head_bytes = 4096;
-    must(catalog::put_container(txn, SeriesId{1}, filler));
-    must(txn.commit());
-  }
-  restart();
   must(layout_->begin_version(kSecond));
   const auto gone = place(100, 300);
   must(layout_->sync());
@@ -181,14 +169,46 @@ TEST_F(CategoryLayoutTest, SegmentsOfADeletedVersionAreNotReadAgain) {
   must(layout_->begin_version(kThird));
   const auto next = place(7000, 300);
   must(layout_->sync());
+  EXPECT_FALSE(must(files_->exists("/r/1/active/00000001.seg"))) << "a number was used again";
   expect_chunks(next, 7000);
   expect_chunks(kept, 0);
 }
 
-TEST_F(CategoryLayoutTest, UnknownContainerIsCorrupt) {
-  EXPECT_EQ(code_of(layout_->head(77)), ErrorCode::kCorrupt);
+TEST_F(CategoryLayoutTest, NumbersAreNotUsedAgainAfterARestart) {
+  must(layout_->begin_version(kFirst));
+  place(0, 10);
+  must(layout_->sync());
+  must(layout_->on_delete(kFirst));
+  restart();
+  must(layout_->begin_version(kSecond));
+  const auto ids = place(0, 10);
+  must(layout_->sync());
+  EXPECT_EQ(must(layout_->locate(ids[0])).container, 1U);
+  EXPECT_TRUE(must(files_->exists("/r/1/active/00000001.seg")));
+}
+
+TEST_F(CategoryLayoutTest, FilesThatTheCatalogDoesNotKnowAreRemovedAtTheStart) {
+  must(layout_->begin_version(kFirst));
+  const auto kept = place(0, 100);
+  must(layout_->sync());
+  const auto before = must(files_->tree_bytes("/r/1"));
+  for (const char* name : {"active/00000099.seg", "volumes/00000098.vol"}) {
+    const auto file = must(files_->open(std::string("/r/1/") + name, io::OpenMode::kCreateNew));
+    must(file->write_at(0, base::as_bytes("left by a crash")));
+  }
+  {
+    const auto file = must(files_->open("/r/1/active/00000000.seg", io::OpenMode::kReadWrite));
+    must(file->write_at(must(file->size()), base::as_bytes("so was this")));
+  }
+  restart();
+  EXPECT_EQ(must(files_->tree_bytes("/r/1")), before);
+  expect_chunks(kept, 0);
+}
+
+TEST_F(CategoryLayoutTest, ContainerThatIsNotThereIsStale) {
+  EXPECT_EQ(code_of(layout_->head(77)), ErrorCode::kStale);
   std::vector<std::byte> out(1);
-  EXPECT_EQ(code_of(layout_->read_data(77, 0, out)), ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of(layout_->read_data(77, 0, out)), ErrorCode::kStale);
   EXPECT_EQ(layout_->describe(77), "container 77");
   EXPECT_EQ(code_of(layout_->place({}, out)), ErrorCode::kInvalid);  // No version is begun.
 }

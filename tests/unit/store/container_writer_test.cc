@@ -36,8 +36,11 @@ class ContainerWriterTest : public testing::Test {
  protected:
   ContainerWriterTest() : files_(io::make_memory_file_system()), pool_(2, "test") {
     EXPECT_TRUE(files_.make_directory("/s"));
+    EXPECT_TRUE(files_.make_directory("/s/active"));
+    EXPECT_TRUE(files_.make_directory("/s/volumes"));
     options_.series = kSeries;
-    options_.directory = "/s";
+    options_.directory = "/s/active";
+    options_.numbers = &numbers_;
   }
 
   void start() {
@@ -104,6 +107,7 @@ class ContainerWriterTest : public testing::Test {
 
   varve::test::FaultyFileSystem files_;
   base::ThreadPool pool_;
+  NumberSource numbers_;
   ContainerWriterOptions options_;
   bool compressible_ = false;
   format::Fingerprinter fingerprinter_;
@@ -250,38 +254,52 @@ TEST_F(ContainerWriterTest, VeryCompressibleChunksDoNotGatherInMemory) {
   EXPECT_GT(written_.size(), 4U);
 }
 
-TEST_F(ContainerWriterTest, ReopenedWriterGoesOnWhereItIsTold) {
+TEST_F(ContainerWriterTest, NextWriterBeginsAnotherFile) {
   start();
   append_all(0, 300);
   ASSERT_TRUE(writer_->sync());
   const auto last = written_.back().record;
-  append_all(300, 900);  // Never recorded, as after a crash.
-  ASSERT_TRUE(writer_->flush());
   writer_.reset();
-  while (written_.back().record.number != last.number) written_.pop_back();
-  options_.next_container = last.number + 1;
-  options_.segment = last.segment;
-  options_.segment_offset = last.end();
   start();
   append_all(300, 500);
   ASSERT_TRUE(writer_->sync());
-  EXPECT_EQ(written_.back().record.offset +
-                (written_.back().record.end() - written_.back().record.offset),
-            *files_.tree_bytes("/s"));
+  EXPECT_GT(written_.back().record.segment, last.segment);
+  EXPECT_GT(written_.back().record.number, last.number);
+  EXPECT_EQ(writer_->segments().front(), last.segment + 1);
   expect_on_disk(500);
 }
 
-TEST_F(ContainerWriterTest, FullSegmentIsFollowedByTheNext) {
-  options_.segment = 4;
-  options_.segment_offset = kSegmentBytesMax - 4096;
+TEST_F(ContainerWriterTest, SegmentsHoldOneContainerWhileTheRunIsShort) {
   start();
   append_all(0, 1200);
   ASSERT_TRUE(writer_->sync());
   ASSERT_GE(written_.size(), 2U);
-  EXPECT_EQ(written_[0].record.segment, 4U);
-  EXPECT_EQ(written_[0].record.offset, kSegmentBytesMax - 4096);
-  EXPECT_EQ(written_[1].record.segment, 5U);
+  EXPECT_EQ(written_[0].record.offset, 0U);
+  EXPECT_EQ(written_[1].record.segment, written_[0].record.segment + 1);
   EXPECT_EQ(written_[1].record.offset, 0U);
+  EXPECT_EQ(segment_bytes_for(0), kSegmentBytesMin);
+  EXPECT_EQ(segment_bytes_for(4ULL << 30), 16ULL << 20);
+  EXPECT_EQ(segment_bytes_for(1ULL << 40), kSegmentBytesMax);
+}
+
+TEST_F(ContainerWriterTest, VolumesHoldContainersWithoutPadding) {
+  options_.directory = "/s/volumes";
+  options_.volume = true;
+  options_.segment_bytes_max = ~std::uint64_t{0};
+  start();
+  append_all(0, 7);
+  ASSERT_TRUE(writer_->flush());
+  append_all(7, 20);
+  ASSERT_TRUE(writer_->sync());
+  ASSERT_EQ(written_.size(), 2U);
+  const auto& first = written_[0].record;
+  EXPECT_TRUE(first.compact);
+  EXPECT_TRUE(is_volume(first.segment));
+  EXPECT_EQ(first.end() - first.offset, first.head_bytes + first.data_bytes);
+  EXPECT_EQ(first.head_bytes, 128 + 24 * 1 + 12 * 1 + 35 * 7);
+  EXPECT_EQ(written_[1].record.offset, first.end());
+  EXPECT_EQ(*files_.tree_bytes("/s"), written_[1].record.end());
+  expect_on_disk(20);
 }
 
 TEST_F(ContainerWriterTest, ReadersAndWritersWorkAtTheSameTime) {
@@ -312,6 +330,8 @@ TEST(ContainerRecord, ImpossibleValuesAreCorrupt) {
   record.data_bytes = 5000;
   record.chunks = 3;
   record.raw_bytes = 9000;
+  record.live_bytes = 8000;
+  record.birth = VersionNumber{7};
   EXPECT_EQ(record.end(), 8192U + 4096 + 8192);
   const auto rejected = [](const std::string& bytes) {
     const auto decoded = ContainerRecord::decode(1, bytes);
@@ -330,6 +350,18 @@ TEST(ContainerRecord, ImpossibleValuesAreCorrupt) {
   bad = record;
   bad.raw_bytes = 1ULL << 50;
   EXPECT_TRUE(rejected(bad.encode()));
+  bad = record;
+  bad.live_bytes = 9001;
+  EXPECT_TRUE(rejected(bad.encode()));
+  auto compact = record;
+  compact.compact = true;
+  compact.offset = 8191;
+  compact.head_bytes = 129;
+  const auto decoded = ContainerRecord::decode(1, compact.encode());
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->end(), 8191U + 129 + 5000);
+  EXPECT_EQ(decoded->birth, VersionNumber{7});
+  EXPECT_EQ(decoded->live_bytes, 8000U);
 }
 
 TEST_F(ContainerWriterTest, AnotherContainerInItsPlaceIsCorrupt) {

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "catalog/layout_records.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/coding.h"
+#include "base/time_coding.h"
+#include "meta/schema.h"
+
+namespace varve::catalog {
+
+namespace {
+
+constexpr std::string_view kArrangeKey = "arrange";
+constexpr std::uint32_t kCountMax = 1U << 20;
+
+Error damaged(const char* what) {
+  return {ErrorCode::kCorrupt, std::string("catalog: the record of ") + what + " is damaged", EIO};
+}
+
+Result<SegmentRecord> decode_segment(std::uint32_t segment, std::string_view bytes) {
+  base::ByteReader r(bytes);
+  SegmentRecord record;
+  record.segment = segment;
+  const std::uint8_t role = r.u8();
+  const std::uint64_t version = r.varint();
+  record.bytes = r.varint();
+  record.raw_bytes = r.varint();
+  record.live_bytes = r.varint();
+  const std::uint64_t containers = r.varint();
+  const std::uint64_t first = r.varint();
+  if (!r.done() || role > static_cast<std::uint8_t>(SegmentRole::kVolume) ||
+      version > 0xffffffffU || record.live_bytes > record.raw_bytes || containers > 0xffffffffU ||
+      first > 0xffffffffU) {
+    return damaged("a segment");
+  }
+  record.role = static_cast<SegmentRole>(role);
+  record.version = static_cast<VersionNumber>(version);
+  record.containers = static_cast<std::uint32_t>(containers);
+  record.first_container = static_cast<std::uint32_t>(first);
+  return record;
+}
+
+}  // namespace
+
+Result<std::optional<SegmentRecord>> find_segment(const meta::Txn& txn, SeriesId series,
+                                                  std::uint32_t segment) {
+  VARVE_TRY_ASSIGN(const auto value,
+                   txn.get(meta::catalog::kSegments, meta::segment_key(series, segment)));
+  if (!value) return std::optional<SegmentRecord>();
+  VARVE_TRY_ASSIGN(const auto record, decode_segment(segment, *value));
+  return std::optional(record);
+}
+
+Result<std::vector<SegmentRecord>> list_segments(const meta::Txn& txn, SeriesId series) {
+  std::vector<SegmentRecord> all;
+  VARVE_TRY(meta::for_each_prefix(
+      txn, meta::catalog::kSegments, meta::series_key(series),
+      [&](std::string_view key, std::string_view value) -> Result<bool> {
+        if (key.size() != 8) return damaged("a segment");
+        VARVE_TRY_ASSIGN(const auto record, decode_segment(base::load_be32(key.substr(4)), value));
+        all.push_back(record);
+        return true;
+      }));
+  return all;
+}
+
+Result<void> put_segment(meta::WriteTxn& txn, SeriesId series, const SegmentRecord& record) {
+  std::string out;
+  base::ByteWriter w(out);
+  w.u8(static_cast<std::uint8_t>(record.role));
+  w.varint(static_cast<std::uint32_t>(record.version));
+  w.varint(record.bytes);
+  w.varint(record.raw_bytes);
+  w.varint(record.live_bytes);
+  w.varint(record.containers);
+  w.varint(record.first_container);
+  return txn.put(meta::catalog::kSegments, meta::segment_key(series, record.segment), out);
+}
+
+Result<void> erase_segment(meta::WriteTxn& txn, SeriesId series, std::uint32_t segment) {
+  return txn.erase(meta::catalog::kSegments, meta::segment_key(series, segment));
+}
+
+Result<CounterRecord> find_counters(const meta::Txn& txn, SeriesId series) {
+  CounterRecord record;
+  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kCounters, meta::series_key(series)));
+  if (!value) return record;
+  base::ByteReader r(*value);
+  const std::uint64_t container = r.varint();
+  const std::uint64_t segment = r.varint();
+  if (!r.done() || container > 0xffffffffU || segment > 0x7fffffffU) return damaged("counters");
+  record.next_container = static_cast<std::uint32_t>(container);
+  record.next_segment = static_cast<std::uint32_t>(segment);
+  return record;
+}
+
+Result<void> raise_counters(meta::WriteTxn& txn, SeriesId series, const CounterRecord& counters) {
+  VARVE_TRY_ASSIGN(const auto known, find_counters(txn, series));
+  std::string out;
+  base::ByteWriter w(out);
+  w.varint(std::max(known.next_container, counters.next_container));
+  w.varint(std::max(known.next_segment, counters.next_segment));
+  return txn.put(meta::catalog::kCounters, meta::series_key(series), out);
+}
+
+Result<RetentionRecord> find_retention(const meta::Txn& txn, SeriesId series,
+                                       VersionNumber number) {
+  RetentionRecord record;
+  VARVE_TRY_ASSIGN(const auto value,
+                   txn.get(meta::catalog::kRetention, meta::version_key(series, number)));
+  if (!value) return record;
+  base::ByteReader r(*value);
+  const std::uint8_t flags = r.u8();
+  record.locked_until = base::get_time(r);
+  if (!r.done() || flags > 1) return damaged("a version's retention");
+  record.side = flags == 1;
+  return record;
+}
+
+Result<void> put_retention(meta::WriteTxn& txn, SeriesId series, VersionNumber number,
+                           const RetentionRecord& record) {
+  std::string out;
+  base::ByteWriter w(out);
+  w.u8(record.side ? 1 : 0);
+  base::put_time(w, record.locked_until);
+  return txn.put(meta::catalog::kRetention, meta::version_key(series, number), out);
+}
+
+Result<void> erase_retention(meta::WriteTxn& txn, SeriesId series, VersionNumber number) {
+  return txn.erase(meta::catalog::kRetention, meta::version_key(series, number));
+}
+
+Result<ArrangeSettings> find_arrange_settings(const meta::Txn& txn) {
+  ArrangeSettings settings;
+  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSettings, kArrangeKey));
+  if (!value) return settings;
+  base::ByteReader r(*value);
+  settings.policy = static_cast<ArrangePolicyKind>(r.u8());
+  settings.batch = r.u32();
+  settings.dead_permille = r.u32();
+  settings.fan = r.u32();
+  settings.window = r.u32();
+  if (!r.done() || !validate_arrange_settings(settings)) return damaged("the arranging policy");
+  return settings;
+}
+
+Result<void> put_arrange_settings(meta::WriteTxn& txn, const ArrangeSettings& settings) {
+  VARVE_TRY(validate_arrange_settings(settings));
+  std::string out;
+  base::ByteWriter w(out);
+  w.u8(static_cast<std::uint8_t>(settings.policy));
+  w.u32(settings.batch);
+  w.u32(settings.dead_permille);
+  w.u32(settings.fan);
+  w.u32(settings.window);
+  return txn.put(meta::catalog::kSettings, kArrangeKey, out);
+}
+
+Result<void> validate_arrange_settings(const ArrangeSettings& settings) {
+  const auto policy = static_cast<std::uint8_t>(settings.policy);
+  if (policy < static_cast<std::uint8_t>(ArrangePolicyKind::kOriginal) ||
+      policy > static_cast<std::uint8_t>(ArrangePolicyKind::kTiered)) {
+    return Error(ErrorCode::kInvalid, "no such arranging policy", EINVAL);
+  }
+  if (settings.batch < 1 || settings.batch > kCountMax || settings.fan < 2 ||
+      settings.fan > kCountMax || settings.window < 1 || settings.window > kCountMax ||
+      settings.dead_permille < 10 || settings.dead_permille > 1000) {
+    return Error(ErrorCode::kInvalid,
+                 "arranging: the batch and the window are 1 or more, the fan is 2 or more, and the "
+                 "dead share lies from 1 % to 100 %",
+                 EINVAL);
+  }
+  return {};
+}
+
+}  // namespace varve::catalog

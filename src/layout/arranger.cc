@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/arranger.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/log.h"
+#include "catalog/series_catalog.h"
+#include "layout/deletion.h"
+
+namespace varve::layout {
+
+namespace {
+
+using catalog::SegmentRecord;
+using catalog::SegmentRole;
+
+// What is located in the files of the active set, without the chunks of the open version.
+Result<base::IdRuns> active_chunks(const meta::Txn& txn, SeriesId series,
+                                   const std::set<std::uint32_t>& segments) {
+  std::set<std::uint32_t> containers;
+  VARVE_TRY(catalog::for_each_container(txn, series,
+                                        [&](const store::ContainerRecord& record) -> Result<bool> {
+                                          if (segments.contains(record.segment))
+                                            containers.insert(record.number);
+                                          return true;
+                                        }));
+  std::vector<base::IdRun> runs;
+  VARVE_TRY(catalog::for_each_location(txn, series, ChunkId{},
+                                       [&](const catalog::LocationRecord& record) -> Result<bool> {
+                                         if (containers.contains(record.container))
+                                           runs.push_back({record.first, record.count});
+                                         return true;
+                                       }));
+  return base::IdRuns::from(std::move(runs));
+}
+
+}  // namespace
+
+Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series,
+                                    const ArrangeSettings& settings, const base::IdRuns& excluded) {
+  ArrangeView view;
+  VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, series));
+  std::set<VersionNumber> open;
+  for (const auto& version : versions) {
+    if (version.sealed) view.state.newest = version.number;
+    if (!version.sealed) open.insert(version.number);
+  }
+  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, series));
+  std::set<std::uint32_t> active;
+  for (const auto& segment : segments) {
+    if (!segment.active() || open.contains(segment.version)) continue;
+    active.insert(segment.segment);
+    view.state.files.push_back(segment);
+  }
+  VersionNumber base{};
+  for (const auto& file : view.state.files) {
+    if (file.role == SegmentRole::kBase) base = std::max(base, file.version);
+  }
+  for (const auto& version : versions) {
+    if (version.sealed && version.number > base) ++view.state.versions_behind;
+  }
+  VARVE_TRY_ASSIGN(auto leaving, active_chunks(txn, series, active));
+  leaving = leaving.subtract(excluded);
+  VARVE_TRY_ASSIGN(const auto kept, window_chunks(txn, series, versions, settings.window, false));
+  leaving = leaving.subtract(kept);
+  for (const auto& version : versions) {
+    if (version.sealed || leaving.size() == 0) continue;
+    VARVE_TRY_ASSIGN(const auto maybe, protected_chunks(txn, series, version));
+    leaving = leaving.subtract(maybe);
+  }
+  for (auto it = versions.rbegin(); it != versions.rend() && leaving.size() != 0; ++it) {
+    if (!it->sealed) continue;
+    VARVE_TRY_ASSIGN(const auto chunks, catalog::version_chunks(txn, series, it->number));
+    auto dying = leaving.intersect(chunks);
+    if (dying.size() == 0) continue;
+    leaving = leaving.subtract(dying);
+    VARVE_TRY_ASSIGN(const auto bytes, estimate_bytes(txn, series, dying));
+    view.state.departing_bytes += bytes;
+    view.departing.emplace(it->number, std::move(dying));
+  }
+  view.unused = std::move(leaving);
+  return view;
+}
+
+Result<bool> Arranger::run() {
+  const CategoryLayout::Exclusive exclusive(*parts_.layout,
+                                            CategoryLayout::Exclusive::For::kArranging);
+  while (!stopped()) {
+    const auto before = done_;
+    const auto damaged_before = damaged_.size();
+    ArrangeView view;
+    {
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(parts_.layout->catalog()));
+      VARVE_TRY_ASSIGN(view,
+                       view_active_set(txn, parts_.layout->options().series, settings_, damaged_));
+    }
+    VARVE_TRY_ASSIGN(const bool more, work_off(view));
+    if (!more) return true;
+    // A job that changes nothing would be found again and again.
+    if (!stopped() && before.bytes_written == done_.bytes_written &&
+        before.bytes_freed == done_.bytes_freed && damaged_before == damaged_.size()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// False if there was nothing to do.
+Result<bool> Arranger::work_off(const ArrangeView& view) {
+  VARVE_TRY(label_base(view.state));
+  if (view.unused.size() != 0) VARVE_TRY(drop_unused(view.unused));
+  if (!view.departing.empty() && policy_->wants_departure(view.state)) {
+    for (const auto& [death, chunks] : view.departing) {
+      MoveStep kind;
+      kind.role = SegmentRole::kVolume;
+      kind.version = death;
+      kind.segment_bytes_max = ~std::uint64_t{0};  // One file a step.
+      VARVE_TRY_ASSIGN(const bool all, move(chunks.runs(), kind));
+      if (!all) break;
+    }
+    return true;
+  }
+  const auto job = policy_->next(view.state);
+  if (!job) return false;
+  VARVE_TRY(rewrite(*job, view.state));
+  return true;
+}
+
+// Chunks that the version that stored them did without in the end, and what a crash left.
+Result<void> Arranger::drop_unused(const base::IdRuns& unused) {
+  auto& layout = *parts_.layout;
+  const SeriesId series = layout.options().series;
+  VARVE_TRY_ASSIGN(const auto snapshot, meta::ReadTxn::begin(layout.catalog()));
+  DeletionPlan plan{SegmentLedger(snapshot, series), 0, 0};
+  VARVE_TRY(remove_chunks(layout, snapshot, unused, {}, plan));
+  if (plan.ledger.empty()) return {};
+  VARVE_TRY(plan.ledger.finish());
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(layout.catalog()));
+  VARVE_TRY(plan.ledger.apply(txn));
+  VARVE_TRY(txn.commit());
+  done_.bytes_freed += plan.ledger.freed_bytes();
+  return layout.free(plan.ledger.cuts());
+}
+
+// The first version's files are the base without having been merged.
+Result<void> Arranger::label_base(const ActiveState& state) {
+  const bool has_base =
+      std::any_of(state.files.begin(), state.files.end(),
+                  [](const SegmentRecord& file) { return file.role == SegmentRole::kBase; });
+  if (has_base || state.files.empty()) return {};
+  std::map<VersionNumber, std::uint64_t> bytes_of;
+  for (const auto& file : state.files) bytes_of[file.version] += file.raw_bytes;
+  const auto largest =
+      std::max_element(bytes_of.begin(), bytes_of.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  auto& layout = *parts_.layout;
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(layout.catalog()));
+  for (const auto& file : state.files) {
+    if (file.version != largest->first) continue;
+    VARVE_TRY_ASSIGN(auto record,
+                     catalog::find_segment(txn, layout.options().series, file.segment));
+    if (!record) continue;
+    record->role = SegmentRole::kBase;
+    VARVE_TRY(catalog::put_segment(txn, layout.options().series, *record));
+  }
+  return txn.commit();
+}
+
+Result<base::IdRuns> Arranger::chunks_in(const std::vector<std::uint32_t>& segments) {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(parts_.layout->catalog()));
+  VARVE_TRY_ASSIGN(auto chunks,
+                   active_chunks(txn, parts_.layout->options().series,
+                                 std::set<std::uint32_t>(segments.begin(), segments.end())));
+  return chunks.subtract(damaged_);
+}
+
+Result<bool> Arranger::rewrite(const RewriteJob& job, const ActiveState& state) {
+  VARVE_TRY_ASSIGN(const auto chunks, chunks_in(job.segments));
+  std::uint64_t active_bytes = 0;
+  for (const auto& file : state.files) active_bytes += file.live_bytes;
+  MoveStep kind;
+  kind.role = job.role;
+  kind.version = job.version;
+  kind.segment_bytes_max = store::segment_bytes_for(active_bytes);
+  if (job.order == ChunkOrder::kBirth) return move(chunks.runs(), kind);
+  const auto order = in_stream_order(chunks, parts_.newest, [this] { return stopped(); });
+  if (stopped()) return false;
+  return move(order, kind);
+}
+
+Result<bool> Arranger::move(const std::vector<base::IdRun>& chunks, MoveStep kind) {
+  auto& layout = *parts_.layout;
+  std::size_t at = 0;
+  std::uint32_t skip = 0;  // Chunks of chunks[at] that are done.
+  while (at < chunks.size()) {
+    if (stopped()) return false;
+    kind.chunks.clear();
+    std::uint64_t bytes = 0;
+    {
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(layout.catalog()));
+      while (at < chunks.size() && bytes < parts_.step_bytes_max) {
+        const ChunkId first = chunks[at].first.plus(skip);
+        VARVE_TRY_ASSIGN(const auto where,
+                         catalog::find_location(txn, layout.options().series, first));
+        if (!where) return Error(ErrorCode::kStale, "a chunk to be moved is gone", ESTALE);
+        const auto behind = static_cast<std::uint32_t>(first.value - where->first.value);
+        const std::uint32_t count = std::min(where->count - behind, chunks[at].count - skip);
+        kind.chunks.push_back({first, count});
+        bytes += where->raw_bytes * count / where->count;
+        skip += count;
+        if (skip == chunks[at].count) {
+          ++at;
+          skip = 0;
+        }
+      }
+    }
+    ChunkMover mover(layout, kind);
+    VARVE_TRY_ASSIGN(const auto outcome, mover.run());
+    done_.bytes_read += outcome.bytes_read;
+    done_.bytes_written += outcome.bytes_written;
+    done_.bytes_freed += outcome.bytes_freed;
+    if (!outcome.damaged.empty()) damaged_ = damaged_.unite(base::IdRuns::from(outcome.damaged));
+    if (parts_.after_step) parts_.after_step(outcome);
+  }
+  return true;
+}
+
+}  // namespace varve::layout

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves chunks to where the policy wants them, in steps that each stand for themselves.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "layout/arrange_policy.h"
+#include "layout/category_layout.h"
+#include "layout/chunk_mover.h"
+#include "layout/stream_order.h"
+#include "layout/window.h"
+#include "varve/result.h"
+#include "varve/retention.h"
+
+namespace varve::layout {
+
+/// What an arranger needs beside the layout.
+struct ArrangerParts {
+  CategoryLayout* layout = nullptr;
+  StreamWalk newest;           ///< The files of the newest main version.
+  std::function<bool()> stop;  ///< Asked between steps, and while the order is worked out.
+  /// Called after each step with its bytes; may wait, to keep to a rate.
+  std::function<void(const MoveOutcome&)> after_step;
+  std::uint64_t step_bytes_max = 32ULL << 20;  ///< Raw.
+};
+
+/// What arranging finds on disk: shared with accounting and tests.
+struct ArrangeView {
+  ActiveState state;
+  /// Departing chunks by death: their last user among the sealed versions.
+  std::map<VersionNumber, base::IdRuns> departing;
+  base::IdRuns unused;  ///< In the active set, and no version refers to them.
+};
+
+/// `excluded` are chunks that cannot be moved.
+[[nodiscard]] Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series,
+                                                  const ArrangeSettings& settings,
+                                                  const base::IdRuns& excluded);
+
+/// One use, one thread. While run() is at work, nothing else arranges the series and no version is
+/// deleted (CategoryLayout::Exclusive); versions may be opened, written and sealed.
+class Arranger {
+ public:
+  Arranger(ArrangerParts parts, const ArrangeSettings& settings)
+      : parts_(std::move(parts)), settings_(settings), policy_(make_arrange_policy(settings)) {}
+
+  /// True when the policy has nothing left to do, false if it was stopped, also to make way for a
+  /// deletion. kNoSpace if the disk
+  /// is full; then, as after a crash, at most the last step is lost.
+  [[nodiscard]] Result<bool> run();
+
+  [[nodiscard]] const MoveOutcome& done() const { return done_; }
+
+ private:
+  [[nodiscard]] Result<bool> work_off(const ArrangeView& view);
+  [[nodiscard]] Result<void> drop_unused(const base::IdRuns& unused);
+  [[nodiscard]] Result<void> label_base(const ActiveState& state);
+  [[nodiscard]] Result<bool> rewrite(const RewriteJob& job, const ActiveState& state);
+  /// Moves the chunks in this order, in steps; false if stopped.
+  [[nodiscard]] Result<bool> move(const std::vector<base::IdRun>& chunks, MoveStep kind);
+  [[nodiscard]] Result<base::IdRuns> chunks_in(const std::vector<std::uint32_t>& segments);
+  [[nodiscard]] bool stopped() const {
+    return parts_.layout->make_way() || (parts_.stop && parts_.stop());
+  }
+
+  const ArrangerParts parts_;
+  const ArrangeSettings settings_;
+  const std::unique_ptr<ArrangePolicy> policy_;
+  base::IdRuns damaged_;
+  MoveOutcome done_;
+};
+
+}  // namespace varve::layout

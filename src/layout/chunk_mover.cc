@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/chunk_mover.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "base/log.h"
+
+namespace varve::layout {
+
+namespace {
+constexpr std::size_t kReadBytesMax = 1U << 20;
+constexpr std::uint64_t kGapBytesMax = 64U << 10;
+constexpr std::size_t kWaitingBytesMax = 8U << 20;
+}  // namespace
+
+ChunkMover::ChunkMover(CategoryLayout& layout, MoveStep step)
+    : layout_(layout), step_(std::move(step)) {
+  for (const auto& run : step_.chunks) {
+    for (std::uint32_t i = 0; i < run.count; ++i) ids_.push_back(run.first.plus(i));
+  }
+  chunks_.resize(ids_.size());
+}
+
+Result<MoveOutcome> ChunkMover::run() {
+  VARVE_TRY(locate());
+  VARVE_TRY(read_all());
+  auto written = write_all();
+  if (written) written = commit();
+  if (!written) {
+    drop_written();
+    return std::move(written).error();
+  }
+  return std::move(outcome_);
+}
+
+Result<void> ChunkMover::locate() {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(layout_.catalog()));
+  const SeriesId series = layout_.options().series;
+  std::size_t position = 0;
+  for (const auto& run : step_.chunks) {
+    for (std::uint32_t i = 0; i < run.count;) {
+      const ChunkId id = run.first.plus(i);
+      VARVE_TRY_ASSIGN(const auto found, catalog::find_location(txn, series, id));
+      if (!found) return Error(ErrorCode::kStale, "a chunk to be moved is gone", ESTALE);
+      Piece piece;
+      piece.record = *found;
+      piece.skip = static_cast<std::uint32_t>(id.value - found->first.value);
+      piece.count = std::min(found->count - piece.skip, run.count - i);
+      piece.position = position;
+      pieces_of_[found->container].push_back(piece);
+      i += piece.count;
+      position += piece.count;
+    }
+  }
+  return {};
+}
+
+Result<void> ChunkMover::read_all() {
+  std::vector<store::ContainerRecord> records;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(layout_.catalog()));
+    for (const auto& entry : pieces_of_) {
+      VARVE_TRY_ASSIGN(const auto record,
+                       catalog::find_container(txn, layout_.options().series, entry.first));
+      if (!record) return Error(ErrorCode::kCorrupt, "a container's record is missing", EIO);
+      records.push_back(*record);
+    }
+  }
+  std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.segment, a.offset) < std::pair(b.segment, b.offset);
+  });
+  for (const auto& record : records) {
+    auto& pieces = pieces_of_.at(record.number);
+    std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+      return std::pair(a.record.index, a.skip) < std::pair(b.record.index, b.skip);
+    });
+    VARVE_TRY(read_container(record, pieces));
+  }
+  return {};
+}
+
+void ChunkMover::give_up(const Piece& piece) {
+  outcome_.damaged.push_back({piece.record.first.plus(piece.skip), piece.count});
+}
+
+Result<void> ChunkMover::read_container(const store::ContainerRecord& record,
+                                        const std::vector<Piece>& pieces) {
+  auto& reader = layout_.segment_reader();
+  const auto head = reader.read_head(layout_.options().series, record);
+  outcome_.bytes_read += record.head_bytes;
+  if (!head) {
+    base::log(base::LogLevel::kError, "arranging: " + head.error().message());
+    for (const auto& piece : pieces) give_up(piece);
+    return {};
+  }
+  for (const auto& piece : pieces) {
+    const auto& at = piece.record;
+    const std::uint64_t end = std::uint64_t{at.index} + at.count;
+    std::uint64_t raw = 0;
+    for (std::uint64_t i = at.index; i < std::min<std::uint64_t>(end, head->chunks.size()); ++i) {
+      raw += head->chunks[i].raw_bytes;
+    }
+    if (end > head->chunks.size() || head->chunks[at.index].id != at.first ||
+        head->chunks[end - 1].id != at.first.plus(at.count - 1) || raw != at.raw_bytes) {
+      return Error(ErrorCode::kCorrupt,
+                   "a location does not fit " + reader.describe(record) + "; run `varve check`",
+                   EIO);
+    }
+  }
+  read_frames(record, *head, pieces);
+  note_rest(*head, pieces);
+  return {};
+}
+
+// Reads the frames that hold wanted chunks, neighbours together, and copies the chunks out.
+void ChunkMover::read_frames(const store::ContainerRecord& record,
+                             const format::ContainerHead& head, const std::vector<Piece>& pieces) {
+  std::map<std::uint32_t, std::size_t> position_of;  // Index in the chunk table -> in the step.
+  std::set<std::uint32_t> frames;
+  for (const auto& piece : pieces) {
+    for (std::uint32_t i = 0; i < piece.count; ++i) {
+      const std::uint32_t index = piece.record.index + piece.skip + i;
+      position_of[index] = piece.position + i;
+      frames.insert(head.chunks[index].frame);
+    }
+  }
+  std::vector<std::byte> stored;
+  std::vector<std::byte> raw;
+  for (auto it = frames.begin(); it != frames.end();) {
+    const std::uint64_t from = head.frames[*it].offset;
+    auto end = it;
+    std::uint64_t to = from;
+    while (end != frames.end()) {
+      const auto& frame = head.frames[*end];
+      const std::uint64_t frame_end = std::uint64_t{frame.offset} + frame.stored_bytes;
+      if (end != it && (frame.offset > to + kGapBytesMax || frame_end - from > kReadBytesMax)) {
+        break;
+      }
+      to = frame_end;
+      ++end;
+    }
+    stored.resize(to - from);
+    const auto read =
+        layout_.segment_reader().read_data(record, static_cast<std::uint32_t>(from), stored);
+    outcome_.bytes_read += stored.size();
+    for (; it != end; ++it) {
+      const auto& frame = head.frames[*it];
+      raw.resize(frame.raw_bytes);
+      auto decoded = read;
+      if (decoded) {
+        decoded = format::decode_frame(
+            frame, std::span(stored).subspan(frame.offset - from, frame.stored_bytes), raw);
+      }
+      if (!decoded) base::log(base::LogLevel::kError, "arranging: " + decoded.error().message());
+      for (std::uint32_t i = 0; i < frame.chunk_count; ++i) {
+        const auto wanted = position_of.find(frame.first_chunk + i);
+        if (wanted == position_of.end()) continue;
+        const auto& entry = head.chunks[frame.first_chunk + i];
+        if (!decoded) {
+          outcome_.damaged.push_back({entry.id, 1});
+          continue;
+        }
+        auto& chunk = chunks_[wanted->second];
+        chunk.fingerprint = entry.fingerprint;
+        chunk.raw_bytes = entry.raw_bytes;
+        chunk.offset = bytes_.size();
+        chunk.present = true;
+        const auto begin = raw.begin() + entry.frame_offset;
+        bytes_.insert(bytes_.end(), begin, begin + entry.raw_bytes);
+      }
+    }
+  }
+}
+
+// What stays located where it is: the chunks of the same records that are not in the step, and
+// those that could not be read.
+void ChunkMover::note_rest(const format::ContainerHead& head, const std::vector<Piece>& pieces) {
+  for (std::size_t p = 0; p < pieces.size();) {
+    Source source;
+    source.record = pieces[p].record;
+    const auto& at = source.record;
+    std::vector<bool> moves(at.count);
+    for (; p < pieces.size() && pieces[p].record.first == at.first; ++p) {
+      for (std::uint32_t i = 0; i < pieces[p].count; ++i) {
+        moves[pieces[p].skip + i] = chunks_[pieces[p].position + i].present;
+      }
+    }
+    for (std::uint32_t i = 0; i < at.count; ++i) {
+      if (moves[i]) continue;
+      if (i == 0 || moves[i - 1]) {
+        source.rest.push_back({at.first.plus(i), 0, 0, at.container, at.index + i});
+      }
+      ++source.rest.back().count;
+      source.rest.back().raw_bytes += head.chunks[at.index + i].raw_bytes;
+    }
+    if (std::find(moves.begin(), moves.end(), true) != moves.end()) {
+      sources_.push_back(std::move(source));
+    }
+  }
+}
+
+Result<void> ChunkMover::write_all() {
+  const bool volume = step_.role == catalog::SegmentRole::kVolume;
+  store::ContainerWriterOptions options;
+  options.series = layout_.options().series;
+  options.directory = layout_.options().series_directory + (volume ? "/volumes" : "/active");
+  options.numbers = &layout_.numbers();
+  options.volume = volume;
+  options.segment_bytes_max = step_.segment_bytes_max;
+  options.codec = layout_.options().codec;
+  options.zstd_level = layout_.options().zstd_level;
+  options.waiting_bytes_max = kWaitingBytesMax;
+  // Filled on the writer's thread, read after sync() has waited for it.
+  store::ContainerWriter writer(
+      layout_.files(), *layout_.compressors(), options,
+      [this](store::WrittenContainer one) { written_.push_back(std::move(one)); });
+  auto filled = fill(writer);
+  segments_ = writer.segments();
+  outcome_.bytes_written = writer.stored_bytes();
+  return filled;
+}
+
+Result<void> ChunkMover::fill(store::ContainerWriter& writer) {
+  const bool volume = step_.role == catalog::SegmentRole::kVolume;
+  std::optional<VersionNumber> birth;
+  for (std::size_t i = 0; i < ids_.size(); ++i) {
+    const auto& chunk = chunks_[i];
+    if (!chunk.present) continue;
+    // A volume's container holds one birth: what may have to go alone ends where one ends.
+    if (volume && birth && *birth != ids_[i].birth()) VARVE_TRY(writer.flush());
+    birth = ids_[i].birth();
+    VARVE_TRY(writer.append(ids_[i], chunk.fingerprint,
+                            std::span(bytes_).subspan(chunk.offset, chunk.raw_bytes)));
+  }
+  return writer.sync();  // O1: the data before the records that locate it.
+}
+
+Result<void> ChunkMover::commit() {
+  const SeriesId series = layout_.options().series;
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(layout_.catalog()));
+  SegmentLedger ledger(txn, series);
+  for (const auto& source : sources_) {
+    VARVE_TRY_ASSIGN(const auto now, catalog::find_location(txn, series, source.record.first));
+    if (!now || now->encode() != source.record.encode() || now->first != source.record.first) {
+      return Error(ErrorCode::kStale, "a chunk was moved by somebody else", ESTALE);
+    }
+    VARVE_TRY(ledger.remove(source.record, source.rest));
+  }
+  for (const auto& container : written_) {
+    VARVE_TRY(ledger.add(container.record, step_.role, step_.version));
+    std::uint32_t index = 0;
+    for (std::size_t i = 0; i < container.ids.size(); ++i) {
+      const auto& run = container.ids[i];
+      ledger.put(
+          {run.first, run.count, container.run_raw_bytes[i], container.record.number, index});
+      index += run.count;
+    }
+  }
+  VARVE_TRY(ledger.finish());
+  VARVE_TRY(ledger.apply(txn));
+  VARVE_TRY(catalog::raise_counters(txn, series, layout_.counters()));
+  // Should the commit fail, it is not certain that it did not happen: the files stay, and the
+  // next opening of the repository removes them if the catalog does not know them.
+  segments_.clear();
+  VARVE_TRY(txn.commit());
+  outcome_.bytes_freed = ledger.freed_bytes();
+  const auto freed = layout_.free(ledger.cuts());
+  // The commit stands; the next opening of the repository frees what is left.
+  if (!freed) base::log(base::LogLevel::kWarning, "arranging: " + freed.error().message());
+  return {};
+}
+
+void ChunkMover::drop_written() {
+  std::vector<FileCut> files;
+  for (const auto segment : segments_) files.push_back({segment, 0, 0});
+  static_cast<void>(layout_.free(files));
+}
+
+}  // namespace varve::layout

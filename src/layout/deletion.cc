@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/deletion.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/log.h"
+#include "catalog/series_catalog.h"
+
+namespace varve::layout {
+
+namespace {
+
+using catalog::LocationRecord;
+
+/// Where dead chunks lie, with what is left of their location runs.
+class DeathCollector {
+ public:
+  DeathCollector(CategoryLayout& layout, const meta::Txn& txn, std::vector<LiveVersion> left)
+      : layout_(layout), txn_(txn), series_(layout.options().series), left_(std::move(left)) {}
+
+  Result<void> collect(const std::vector<VersionNumber>& gone, DeletionPlan& plan) {
+    VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn_, series_));
+    for (const auto& segment : segments) {
+      role_of_[segment.segment] = segment.role;
+      if (!segment.active()) VARVE_TRY(find_dead_categories(segment));
+    }
+    VARVE_TRY(find_archived());
+    base::IdRuns dead;
+    for (const auto number : gone) {
+      VARVE_TRY_ASSIGN(const auto chunks, catalog::version_chunks(txn_, series_, number));
+      dead = dead.unite(chunks);
+    }
+    auto archived = base::IdRuns::from(archived_);
+    for (const auto& version : left_) {
+      if (dead.size() == 0 && archived.size() == 0) break;
+      VARVE_TRY_ASSIGN(const auto chunks, protected_chunks(txn_, series_, version));
+      dead = dead.subtract(chunks);
+      if (archived.intersect(chunks).size() != 0) {
+        return Error(ErrorCode::kCorrupt,
+                     "catalog: a version refers to chunks that are archived as an older one's; "
+                     "nothing was deleted; run `varve check`",
+                     EIO);
+      }
+    }
+    for (const auto& record : archived_records_) VARVE_TRY(plan.remove(record, {}));
+    // Of a volume, categories go as a whole or not at all.
+    const auto in_active_set = [this](std::uint32_t container) -> Result<bool> {
+      VARVE_TRY_ASSIGN(const auto role, holder_of(container));
+      return role != catalog::SegmentRole::kVolume;
+    };
+    return remove_chunks(layout_, txn_, dead, in_active_set, plan);
+  }
+
+ private:
+  // Cat(i,j) is dead if no version from i to j is left: if the newest left up to j is below i.
+  Result<void> find_dead_categories(const catalog::SegmentRecord& volume) {
+    const auto last = newest_at_most(left_, volume.version);
+    std::uint32_t seen = 0;
+    return catalog::for_each_container_from(
+        txn_, series_, volume.first_container,
+        [&](const store::ContainerRecord& record) -> Result<bool> {
+          if (record.segment != volume.segment) return true;
+          if (record.birth > last) {
+            dead_containers_.insert(record.number);
+            births_.insert(record.birth);
+          }
+          return ++seen < volume.containers;
+        });
+  }
+
+  Result<void> find_archived() {
+    for (const auto birth : births_) {
+      VARVE_TRY(catalog::for_each_location(txn_, series_, ChunkId::make(birth, 0),
+                                           [&](const LocationRecord& record) -> Result<bool> {
+                                             if (record.first.birth() != birth) return false;
+                                             if (dead_containers_.contains(record.container)) {
+                                               archived_.push_back({record.first, record.count});
+                                               archived_records_.push_back(record);
+                                             }
+                                             return true;
+                                           }));
+    }
+    return {};
+  }
+
+  Result<catalog::SegmentRole> holder_of(std::uint32_t container) {
+    VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn_, series_, container));
+    const auto it = record ? role_of_.find(record->segment) : role_of_.end();
+    if (it == role_of_.end()) {
+      return Error(ErrorCode::kCorrupt, "catalog: a container's record is missing", EIO);
+    }
+    return it->second;
+  }
+
+  CategoryLayout& layout_;
+  const meta::Txn& txn_;
+  const SeriesId series_;
+  const std::vector<LiveVersion> left_;
+  std::map<std::uint32_t, catalog::SegmentRole> role_of_;
+  std::set<std::uint32_t> dead_containers_;
+  std::set<VersionNumber> births_;
+  std::vector<base::IdRun> archived_;
+  std::vector<LocationRecord> archived_records_;
+};
+
+// What is left of a run of which only `kept` stays; nullopt where the chunks' lengths, which
+// stand in the container, cannot be read.
+std::optional<std::vector<LocationRecord>> rest_of(CategoryLayout& layout,
+                                                   const LocationRecord& record,
+                                                   const base::IdRuns& kept) {
+  std::vector<LocationRecord> rest;
+  if (kept.size() == 0) return rest;
+  const auto head = layout.head(record.container);
+  if (!head || record.index + std::size_t{record.count} > (*head)->chunks.size()) {
+    base::log(base::LogLevel::kWarning, "deleting: a container's table cannot be read");
+    return std::nullopt;
+  }
+  for (const auto& run : kept.runs()) {
+    const auto skip = static_cast<std::uint32_t>(run.first.value - record.first.value);
+    LocationRecord part{run.first, run.count, 0, record.container, record.index + skip};
+    for (std::uint32_t i = 0; i < run.count; ++i) {
+      part.raw_bytes += (*head)->chunks[part.index + i].raw_bytes;
+    }
+    rest.push_back(part);
+  }
+  return rest;
+}
+
+}  // namespace
+
+Result<void> DeletionPlan::remove(const LocationRecord& record,
+                                  const std::vector<LocationRecord>& rest) {
+  VARVE_TRY(ledger.remove(record, rest));
+  chunks += record.count;
+  chunk_bytes += record.raw_bytes;
+  for (const auto& part : rest) {
+    chunks -= part.count;
+    chunk_bytes -= part.raw_bytes;
+  }
+  return {};
+}
+
+Result<void> remove_chunks(CategoryLayout& layout, const meta::Txn& txn, const base::IdRuns& chunks,
+                           const std::function<Result<bool>(std::uint32_t container)>& wanted,
+                           DeletionPlan& plan) {
+  const auto& runs = chunks.runs();
+  const auto visit = [&](const LocationRecord& record) -> Result<bool> {
+    if (wanted) {
+      VARVE_TRY_ASSIGN(const bool goes, wanted(record.container));
+      if (!goes) return true;
+    }
+    const std::uint64_t begin = record.first.value;
+    const std::uint64_t end = begin + record.count;
+    auto at = std::upper_bound(runs.begin(), runs.end(), record.first,
+                               [](ChunkId id, const base::IdRun& r) { return id < r.first; });
+    if (at != runs.begin()) --at;
+    std::vector<base::IdRun> parts;
+    for (; at != runs.end() && at->first.value < end; ++at) {
+      const auto from = std::max(begin, at->first.value);
+      const auto to = std::min(end, at->first.value + at->count);
+      if (from < to) parts.push_back({ChunkId{from}, static_cast<std::uint32_t>(to - from)});
+    }
+    const auto kept =
+        base::IdRuns::from({{record.first, record.count}}).subtract(base::IdRuns::from(parts));
+    const auto rest = rest_of(layout, record, kept);
+    if (!rest) return true;
+    auto removed = plan.remove(record, *rest);
+    if (!removed) return std::move(removed).error();
+    return true;
+  };
+  return catalog::for_each_location_of(txn, layout.options().series, chunks, visit);
+}
+
+Result<DeletionPlan> plan_deletion(CategoryLayout& layout, const meta::Txn& txn,
+                                   const std::vector<VersionNumber>& gone) {
+  const SeriesId series = layout.options().series;
+  VARVE_TRY_ASSIGN(auto left, live_versions(txn, series));
+  std::erase_if(left, [&](const LiveVersion& version) {
+    return std::find(gone.begin(), gone.end(), version.number) != gone.end();
+  });
+  DeletionPlan plan{SegmentLedger(txn, series), 0, 0};
+  DeathCollector collector(layout, txn, std::move(left));
+  VARVE_TRY(collector.collect(gone, plan));
+  VARVE_TRY(plan.ledger.finish());
+  return plan;
+}
+
+}  // namespace varve::layout

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Deleting versions without copying a byte of chunk data: what goes, worked out once for both
+// the forecast and the deed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "layout/category_layout.h"
+#include "layout/segment_ledger.h"
+#include "layout/window.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::layout {
+
+struct DeletionPlan {
+  SegmentLedger ledger;
+  std::uint64_t chunks = 0;
+  std::uint64_t chunk_bytes = 0;  ///< Raw.
+
+  [[nodiscard]] Result<void> remove(const catalog::LocationRecord& record,
+                                    const std::vector<catalog::LocationRecord>& rest);
+};
+
+/// Removes the chunks' locations, where `wanted` says so of the container's record (always, if it
+/// is empty). Where a part of a location run goes and the container's table cannot be read, the
+/// run stays, and takes space until it is arranged.
+[[nodiscard]] Result<void> remove_chunks(
+    CategoryLayout& layout, const meta::Txn& txn, const base::IdRuns& chunks,
+    const std::function<Result<bool>(std::uint32_t container)>& wanted, DeletionPlan& plan);
+
+/// Works out what of the series' chunks goes with the versions `gone`. `txn` must outlive the
+/// plan. In volumes it is the categories whose versions are all gone, which stand at the end of
+/// their file; in the active set it is what no other version refers to. kCorrupt if a chunk in
+/// such a category is referred to all the same: then nothing may be deleted.
+[[nodiscard]] Result<DeletionPlan> plan_deletion(CategoryLayout& layout, const meta::Txn& txn,
+                                                 const std::vector<VersionNumber>& gone);
+
+}  // namespace varve::layout

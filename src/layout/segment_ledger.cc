@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/segment_ledger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace varve::layout {
+
+namespace {
+Error contradiction(const std::string& what) {
+  return {ErrorCode::kCorrupt, "catalog: " + what + "; run `varve check`", EIO};
+}
+}  // namespace
+
+Result<store::ContainerRecord*> SegmentLedger::container(std::uint32_t number) {
+  const auto it = containers_.find(number);
+  if (it != containers_.end()) return &it->second;
+  VARVE_TRY_ASSIGN(const auto found, catalog::find_container(txn_, series_, number));
+  if (!found) return contradiction(fmt::format("container {} is missing", number));
+  return &containers_.emplace(number, *found).first->second;
+}
+
+Result<catalog::SegmentRecord*> SegmentLedger::segment(std::uint32_t number) {
+  const auto it = segments_.find(number);
+  if (it != segments_.end()) return &it->second;
+  VARVE_TRY_ASSIGN(const auto found, catalog::find_segment(txn_, series_, number));
+  if (!found) return contradiction(store::segment_path(number) + " is missing");
+  return &segments_.emplace(number, *found).first->second;
+}
+
+Result<void> SegmentLedger::add(const store::ContainerRecord& added, catalog::SegmentRole role,
+                                VersionNumber version) {
+  auto it = segments_.find(added.segment);
+  if (it == segments_.end()) {
+    VARVE_TRY_ASSIGN(auto found, catalog::find_segment(txn_, series_, added.segment));
+    if (!found) {
+      found.emplace();
+      found->segment = added.segment;
+      found->role = role;
+      found->version = version;
+      found->first_container = added.number;
+    }
+    it = segments_.emplace(added.segment, *found).first;
+  }
+  auto& owner = it->second;
+  owner.first_container = std::min(owner.first_container, added.number);
+  ++owner.containers;
+  owner.bytes = std::max(owner.bytes, added.end());
+  owner.raw_bytes += added.raw_bytes;
+  owner.live_bytes += added.live_bytes;
+  containers_[added.number] = added;
+  return {};
+}
+
+Result<void> SegmentLedger::remove(const catalog::LocationRecord& location,
+                                   const std::vector<catalog::LocationRecord>& rest) {
+  std::uint64_t kept = 0;
+  for (const auto& part : rest) kept += part.raw_bytes;
+  VARVE_TRY_ASSIGN(auto* holder, container(location.container));
+  VARVE_TRY_ASSIGN(auto* owner, segment(holder->segment));
+  const std::uint64_t gone = location.raw_bytes - std::min(kept, location.raw_bytes);
+  if (kept > location.raw_bytes || gone > holder->live_bytes || gone > owner->live_bytes) {
+    return contradiction(
+        fmt::format("container {} holds less than is located in it", location.container));
+  }
+  holder->live_bytes -= gone;
+  owner->live_bytes -= gone;
+  if (owner->active()) dead_bytes_ += static_cast<std::int64_t>(gone);
+  erased_.push_back(location.first);
+  put_.insert(put_.end(), rest.begin(), rest.end());
+  return {};
+}
+
+Result<void> SegmentLedger::relabel(std::uint32_t number, catalog::SegmentRole role,
+                                    VersionNumber version) {
+  VARVE_TRY_ASSIGN(auto* record, segment(number));
+  record->role = role;
+  record->version = version;
+  return {};
+}
+
+Result<void> SegmentLedger::finish() {
+  std::vector<std::uint32_t> touched;
+  for (const auto& entry : segments_) touched.push_back(entry.first);
+  for (const auto number : touched) VARVE_TRY(finish_segment(segments_.at(number)));
+  return {};
+}
+
+Result<void> SegmentLedger::finish_segment(catalog::SegmentRecord& owner) {
+  if (owner.live_bytes == owner.raw_bytes) return {};
+  std::vector<store::ContainerRecord> held;
+  for (const auto& entry : containers_) {
+    if (entry.second.segment == owner.segment) held.push_back(entry.second);
+  }
+  if (held.size() < owner.containers) {
+    VARVE_TRY(catalog::for_each_container_from(
+        txn_, series_, owner.first_container,
+        [&](const store::ContainerRecord& record) -> Result<bool> {
+          if (record.segment == owner.segment && !containers_.contains(record.number)) {
+            held.push_back(record);
+          }
+          return held.size() < owner.containers;
+        }));
+  }
+  if (held.size() != owner.containers) {
+    return contradiction(store::segment_path(owner.segment) + " has other containers than it says");
+  }
+  std::sort(held.begin(), held.end(),
+            [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  const std::uint64_t before = owner.bytes;
+  std::uint64_t dropped = 0;
+  while (!held.empty() && held.back().live_bytes == 0) {
+    containers_gone_.insert(held.back().number);
+    dropped += held.back().raw_bytes;
+    held.pop_back();
+  }
+  if (dropped == 0) return {};
+  if (owner.active()) dead_bytes_ -= static_cast<std::int64_t>(dropped);
+  if (held.empty()) {
+    segments_gone_.insert(owner.segment);
+    cuts_.push_back({owner.segment, before, 0});
+    return {};
+  }
+  owner.bytes = held.back().end();
+  owner.raw_bytes -= dropped;
+  owner.containers = static_cast<std::uint32_t>(held.size());
+  cuts_.push_back({owner.segment, before, owner.bytes});
+  return {};
+}
+
+std::uint64_t SegmentLedger::freed_bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& cut : cuts_) sum += cut.bytes_before - cut.bytes_after;
+  return sum;
+}
+
+Result<void> SegmentLedger::apply(meta::WriteTxn& txn) const {
+  for (const auto id : erased_) VARVE_TRY(catalog::erase_location(txn, series_, id));
+  for (const auto& location : put_) VARVE_TRY(catalog::put_location(txn, series_, location));
+  for (const auto& [number, record] : containers_) {
+    if (!containers_gone_.contains(number)) {
+      VARVE_TRY(catalog::put_container(txn, series_, record));
+    }
+  }
+  for (const auto number : containers_gone_) {
+    VARVE_TRY(catalog::erase_container(txn, series_, number));
+  }
+  for (const auto& [number, record] : segments_) {
+    if (segments_gone_.contains(number)) {
+      VARVE_TRY(catalog::erase_segment(txn, series_, number));
+    } else {
+      VARVE_TRY(catalog::put_segment(txn, series_, record));
+    }
+  }
+  return {};
+}
+
+Result<void> free_files(io::FileSystem& files, const std::string& series_directory,
+                        const std::vector<FileCut>& cuts) {
+  Result<void> outcome;
+  for (const auto& cut : cuts) {
+    const auto path = series_directory + "/" + store::segment_path(cut.segment);
+    const auto free_one = [&]() -> Result<void> {
+      if (cut.bytes_after == 0) return files.remove(path);
+      VARVE_TRY_ASSIGN(const bool present, files.exists(path));
+      if (!present) return {};
+      VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kReadWrite));
+      return file->truncate(cut.bytes_after);
+    };
+    auto freed = free_one();
+    if (!freed && freed.error().code() != ErrorCode::kNotFound && outcome) {
+      outcome = std::move(freed);
+    }
+  }
+  return outcome;
+}
+
+}  // namespace varve::layout

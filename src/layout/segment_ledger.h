@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes to where chunks lie, worked out on a snapshot of the catalog and applied at once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "catalog/layout_records.h"
+#include "catalog/location_table.h"
+#include "io/file_system.h"
+#include "meta/lmdb.h"
+#include "store/segment_files.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::layout {
+
+/// Files that are shorter, or gone, once the records are committed.
+struct FileCut {
+  std::uint32_t segment = 0;
+  std::uint64_t bytes_before = 0;
+  std::uint64_t bytes_after = 0;  ///< 0: the file goes.
+};
+
+/// Keeps containers' and segments' records true while locations change: a segment in which
+/// nothing is located any more goes, and so do such containers at a segment's end. The same
+/// code says what a deletion would free and frees it.
+///
+/// Not thread-safe. The transaction must outlive the ledger, and nobody else may change the
+/// records that it touches before apply().
+class SegmentLedger {
+ public:
+  SegmentLedger(const meta::Txn& txn, SeriesId series) : txn_(txn), series_(series) {}
+
+  /// A container that was written; its chunks are located by put().
+  [[nodiscard]] Result<void> add(const store::ContainerRecord& container, catalog::SegmentRole role,
+                                 VersionNumber version);
+  void put(const catalog::LocationRecord& location) { put_.push_back(location); }
+  /// The chunks of the record lie here no longer, but for those in `rest`, parts of it.
+  [[nodiscard]] Result<void> remove(const catalog::LocationRecord& location,
+                                    const std::vector<catalog::LocationRecord>& rest);
+  /// Gives a file another role.
+  [[nodiscard]] Result<void> relabel(std::uint32_t segment, catalog::SegmentRole role,
+                                     VersionNumber version);
+
+  /// Works out what goes. Call it once, after all changes.
+  [[nodiscard]] Result<void> finish();
+  [[nodiscard]] bool empty() const {
+    return containers_.empty() && segments_.empty() && put_.empty();
+  }
+  /// Valid after finish().
+  [[nodiscard]] const std::vector<FileCut>& cuts() const { return cuts_; }
+  [[nodiscard]] std::uint64_t freed_bytes() const;
+  /// Raw bytes that ceased to be live and stay in files of the active set.
+  [[nodiscard]] std::int64_t dead_bytes() const { return dead_bytes_; }
+  /// Writes the changes; the caller commits, and then frees the files (docs/ORDERING.md O7).
+  [[nodiscard]] Result<void> apply(meta::WriteTxn& txn) const;
+
+ private:
+  [[nodiscard]] Result<store::ContainerRecord*> container(std::uint32_t number);
+  [[nodiscard]] Result<catalog::SegmentRecord*> segment(std::uint32_t number);
+  [[nodiscard]] Result<void> finish_segment(catalog::SegmentRecord& segment);
+
+  const meta::Txn& txn_;
+  const SeriesId series_;
+  std::map<std::uint32_t, store::ContainerRecord> containers_;
+  std::map<std::uint32_t, catalog::SegmentRecord> segments_;
+  std::set<std::uint32_t> containers_gone_;
+  std::set<std::uint32_t> segments_gone_;
+  std::vector<ChunkId> erased_;
+  std::vector<catalog::LocationRecord> put_;
+  std::vector<FileCut> cuts_;
+  std::int64_t dead_bytes_ = 0;
+};
+
+/// Shortens and removes files below the series' folder; those that are gone already are fine.
+/// The first error is returned after all were tried.
+[[nodiscard]] Result<void> free_files(io::FileSystem& files, const std::string& series_directory,
+                                      const std::vector<FileCut>& cuts);
+
+}  // namespace varve::layout

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Deleting versions: one plan, which the forecast prints and the deletion carries out.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/log.h"
+#include "catalog/layout_records.h"
+#include "repo/repository_impl.h"
+
+namespace varve::repo {
+
+namespace {
+
+constexpr const char* kReserveName = "reserve";
+// Enough for the pages that a deletion rewrites; the catalog itself reuses what it frees.
+constexpr std::uint64_t kReserveBytes = 8ULL << 20;
+constexpr std::uint64_t kReserveSpareFactor = 16;  // Of the free space, before it is made.
+
+using Exclusive = layout::CategoryLayout::Exclusive;
+
+// The version that an open one is laid over, where versions can be.
+template <typename Record>
+VersionNumber base_of(const Record& record) {
+  if constexpr (requires { record.base; }) {
+    return record.base;
+  } else {
+    return VersionNumber{};
+  }
+}
+
+std::vector<VersionNumber> numbers_of(const std::vector<catalog::VersionRecord>& records) {
+  std::vector<VersionNumber> numbers;
+  for (const auto& record : records) numbers.push_back(record.number);
+  return numbers;
+}
+
+}  // namespace
+
+// In ascending number, each once.
+Result<std::vector<catalog::VersionRecord>> RepositoryImpl::records_to_delete(
+    SeriesId series, const std::vector<VersionNumber>& numbers) {
+  auto wanted = numbers;
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  std::vector<catalog::VersionRecord> records;
+  for (const auto number : wanted) {
+    VARVE_TRY_ASSIGN(auto record, version_record(series, number));
+    if (record.state != VersionState::kSealed) {
+      return Error(ErrorCode::kInvalid, record.name + " is open; abandon it instead", EINVAL);
+    }
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+Result<void> RepositoryImpl::check_deletable(SeriesState& /*memory*/,
+                                             const std::vector<catalog::VersionRecord>& gone) {
+  const Timestamp now = clock_.now();
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  for (const auto& record : gone) {
+    VARVE_TRY_ASSIGN(const auto retention,
+                     catalog::find_retention(txn, record.series, record.number));
+    if (retention.locked_until > now) {
+      return Error(ErrorCode::kNotPermitted,
+                   fmt::format("{} is locked for {} seconds more", record.name,
+                               retention.locked_until.seconds - now.seconds),
+                   EPERM);
+    }
+    VARVE_TRY_ASSIGN(const auto all, catalog::list_versions(txn, record.series));
+    for (const auto& other : all) {
+      if (other.state == VersionState::kOpen && base_of(other) == record.number) {
+        return Error(ErrorCode::kBusy,
+                     other.name + " is based on " + record.name + "; seal it first", EBUSY);
+      }
+    }
+  }
+  return {};
+}
+
+Result<DeletionForecast> RepositoryImpl::forecast(const layout::DeletionPlan& plan,
+                                                  const std::vector<catalog::VersionRecord>& gone,
+                                                  std::optional<VersionNumber>& snapshot) {
+  DeletionForecast forecast;
+  forecast.versions = numbers_of(gone);
+  forecast.freed_bytes = plan.ledger.freed_bytes();
+  forecast.dead_bytes =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(plan.ledger.dead_bytes(), 0));
+  forecast.chunks = plan.chunks;
+  forecast.chunk_bytes = plan.chunk_bytes;
+  // Only the newest version has a snapshot of the index.
+  for (const auto& record : gone) {
+    const auto path =
+        series_directory(record.series) + "/" + index::NeighbourIndex::snapshot_name(record.number);
+    VARVE_TRY_ASSIGN(const bool present, files_->exists(path));
+    if (!present) continue;
+    VARVE_TRY_ASSIGN(const auto bytes, files_->tree_bytes(path));
+    forecast.freed_bytes += bytes;
+    snapshot = record.number;
+  }
+  return forecast;
+}
+
+Result<DeletionForecast> RepositoryImpl::forecast_deletion(
+    SeriesId series, const std::vector<VersionNumber>& numbers) {
+  VARVE_TRY_ASSIGN(auto* memory, state(series));
+  const std::lock_guard lock(memory->mutex);
+  VARVE_TRY_ASSIGN(const auto gone, records_to_delete(series, numbers));
+  const Exclusive exclusive(*memory->layout, Exclusive::For::kDeleting);
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto plan, layout::plan_deletion(*memory->layout, txn, numbers_of(gone)));
+  std::optional<VersionNumber> snapshot;
+  return forecast(plan, gone, snapshot);
+}
+
+std::shared_ptr<version::OpenFiles> RepositoryImpl::open_files(SeriesState& memory,
+                                                               VersionNumber number) {
+  const std::lock_guard lock(mutex_);
+  auto& count = memory.open_files[number];
+  if (!count) count = std::make_shared<version::OpenFiles>();
+  return count;
+}
+
+Result<DeletionForecast> RepositoryImpl::delete_versions(
+    SeriesId series, const std::vector<VersionNumber>& numbers) {
+  VARVE_TRY(check_writable());
+  VARVE_TRY_ASSIGN(auto* memory, state(series));
+  const std::lock_guard lock(memory->mutex);
+  VARVE_TRY_ASSIGN(const auto gone, records_to_delete(series, numbers));
+  VARVE_TRY(check_deletable(*memory, gone));
+  std::vector<std::shared_ptr<version::OpenFiles>> closed;
+  const auto reopen = [&] {
+    for (const auto& files : closed) files->reopen();
+  };
+  for (const auto& record : gone) {
+    auto files = open_files(*memory, record.number);
+    if (!files->close()) {
+      reopen();
+      return Error(ErrorCode::kBusy, record.name + " has open files", EBUSY);
+    }
+    closed.push_back(std::move(files));
+  }
+  auto deleted = delete_locked(*memory, gone);
+  if (!deleted) {
+    reopen();
+    return deleted;
+  }
+  {
+    const std::lock_guard readers(mutex_);
+    for (const auto& record : gone) {
+      memory->readers.erase(record.number);
+      memory->open_files.erase(record.number);
+    }
+  }
+  arrange_soon(series);
+  return deleted;
+}
+
+// docs/ORDERING.md O16: one commit stops naming everything that goes, then the space is freed.
+Result<DeletionForecast> RepositoryImpl::delete_locked(
+    SeriesState& memory, const std::vector<catalog::VersionRecord>& gone) {
+  if (gone.empty()) return DeletionForecast{};
+  const SeriesId series = gone.front().series;
+  const Exclusive exclusive(*memory.layout, Exclusive::For::kDeleting);
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto plan, layout::plan_deletion(*memory.layout, txn, numbers_of(gone)));
+  std::optional<VersionNumber> snapshot;
+  VARVE_TRY_ASSIGN(const auto outcome, forecast(plan, gone, snapshot));
+
+  // Damage in a tree costs the catalog some space, no more: what may still be in use is kept.
+  catalog::ObjectSet dead;
+  catalog::ObjectSet live;
+  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series));
+  Result<void> walked;
+  for (const auto& record : records) {
+    const bool goes = std::any_of(gone.begin(), gone.end(),
+                                  [&](const auto& other) { return other.number == record.number; });
+    if (goes || record.state != VersionState::kSealed || !walked) continue;
+    walked = catalog::collect_objects(*memory.objects, record.root.child, {}, live);
+  }
+  for (const auto& record : gone) {
+    if (walked) walked = catalog::collect_objects(*memory.objects, record.root.child, live, dead);
+  }
+  if (!walked) {
+    base::log(base::LogLevel::kWarning, "deleting: " + walked.error().message());
+    dead = {};
+  }
+  auto committed = commit_deletion(plan, gone, dead);
+  if (!committed && committed.error().code() == ErrorCode::kNoSpace) {
+    // The disk is full: the reserve was kept for this.
+    static_cast<void>(files_->remove(path_ + "/" + kReserveName));
+    committed = commit_deletion(plan, gone, dead);
+  }
+  if (!committed) return std::move(committed).error();
+  auto freed = memory.layout->free(plan.ledger.cuts());
+  if (snapshot) {
+    auto removed = files_->remove(series_directory(series) + "/" +
+                                  index::NeighbourIndex::snapshot_name(*snapshot));
+    if (freed) freed = std::move(removed);
+  }
+  // The versions are gone; what could not be freed is, when the repository is opened next.
+  if (!freed) base::log(base::LogLevel::kWarning, "deleting: " + freed.error().message());
+  keep_reserve();
+  return outcome;
+}
+
+Result<void> RepositoryImpl::commit_deletion(const layout::DeletionPlan& plan,
+                                             const std::vector<catalog::VersionRecord>& gone,
+                                             const catalog::ObjectSet& objects) {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  for (const auto& record : gone) {
+    VARVE_TRY(catalog::erase_version(txn, record.series, record.number));
+    VARVE_TRY(catalog::erase_retention(txn, record.series, record.number));
+  }
+  VARVE_TRY(catalog::erase_objects(txn, gone.front().series, objects));
+  VARVE_TRY(plan.ledger.apply(txn));
+  return txn.commit();
+}
+
+// A file that can be removed when a deletion finds the disk full. Not having it is no error.
+void RepositoryImpl::keep_reserve() {
+  const auto make = [&]() -> Result<void> {
+    const auto path = path_ + "/" + kReserveName;
+    VARVE_TRY_ASSIGN(const bool present, files_->exists(path));
+    if (present) return {};
+    VARVE_TRY_ASSIGN(const auto space, files_->space(path_));
+    if (space.blocks_available * space.block_bytes < kReserveSpareFactor * kReserveBytes) return {};
+    const std::vector<std::byte> bytes(kReserveBytes);
+    VARVE_TRY_ASSIGN(const auto file, files_->open(path, io::OpenMode::kReadWrite));
+    return file->write_at(0, bytes);
+  };
+  const auto made = make();
+  if (!made) static_cast<void>(files_->remove(path_ + "/" + kReserveName));
+}
+
+Result<void> RepositoryImpl::lock_version(SeriesId series, VersionNumber number, Timestamp until) {
+  VARVE_TRY(check_writable());
+  VARVE_TRY_ASSIGN(auto* memory, state(series));
+  const std::lock_guard lock(memory->mutex);
+  VARVE_TRY_ASSIGN(const auto record, version_record(series, number));
+  if (record.state != VersionState::kSealed) {
+    return Error(ErrorCode::kInvalid, record.name + " is not sealed yet", EINVAL);
+  }
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(auto retention, catalog::find_retention(txn, series, number));
+  if (until < retention.locked_until) {
+    return Error(ErrorCode::kNotPermitted,
+                 record.name + " is locked for longer; a lock cannot be made shorter", EPERM);
+  }
+  retention.locked_until = until;
+  VARVE_TRY(catalog::put_retention(txn, series, number, retention));
+  return txn.commit();
+}
+
+}  // namespace varve::repo

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "history_model.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+namespace varve::layout {
+
+namespace {
+
+Fingerprint fingerprint_of(Content content) {
+  Fingerprint fingerprint{};
+  base::store_le(fingerprint.data(), content);
+  return fingerprint;
+}
+
+// The catalog's commits are synced: in memory, a history takes seconds instead of minutes.
+void prefer_memory() {
+  if (std::filesystem::is_directory("/dev/shm")) ::setenv("TEST_TMPDIR", "/dev/shm", 1);
+}
+
+}  // namespace
+
+History::History(std::uint64_t seed) : random(seed) {
+  prefer_memory();
+  directory_ = std::make_unique<test::TempDirectory>();
+  must(files.make_directory("/r"));
+  start();
+}
+
+void History::start() {
+  meta::EnvOptions environment;
+  environment.tables = meta::catalog::kTables;
+  environment.map_bytes = 256ULL << 20;
+  catalog_ = std::make_unique<meta::Env>(must(meta::Env::open(directory_->path(), environment)));
+  CategoryLayoutOptions options;
+  options.series = kSeries;
+  options.series_directory = kFolder;
+  options.codec = Codec::kNone;
+  layout_ = must(CategoryLayout::open(*catalog_, files, &pool_, options));
+}
+
+std::string History::bytes_of(Content content) {
+  return test::noise(40 + content * 37 % 400, content);
+}
+
+catalog::VersionRecord History::record(VersionNumber number, VersionState state) const {
+  catalog::VersionRecord record;
+  record.series = kSeries;
+  record.number = number;
+  record.name = "v" + std::to_string(static_cast<std::uint32_t>(number));
+  record.state = state;
+  record.root.mode = S_IFDIR | 0755;
+  return record;
+}
+
+std::vector<VersionNumber> History::sealed() const {
+  std::vector<VersionNumber> numbers;
+  for (const auto& entry : versions_) numbers.push_back(entry.first);
+  return numbers;
+}
+
+VersionNumber History::open() {
+  const auto number = static_cast<VersionNumber>(next_number_++);
+  auto txn = must(meta::WriteTxn::begin(*catalog_));
+  must(catalog::put_version(txn, record(number, VersionState::kOpen)));
+  must(open_window(txn, kSeries, number));
+  must(txn.commit());
+  must(layout_->begin_version(number));
+  open_ = number;
+  writing_ = {};
+  index_.clear();
+  const auto read = must(meta::ReadTxn::begin(*catalog_));
+  const auto window = must(catalog::version_chunks(read, kSeries, number));
+  for (const auto& run : window.runs()) {
+    for (std::uint32_t i = 0; i < run.count; ++i) {
+      index_[content_of_.at(run.first.plus(i).value)] = run.first.plus(i);
+    }
+  }
+  return number;
+}
+
+void History::write(const std::vector<Content>& stream) {
+  for (const auto content : stream) {
+    const auto known = index_.find(content);
+    if (known != index_.end()) {
+      writing_.chunks.emplace_back(known->second, content);
+      continue;
+    }
+    const auto bytes = bytes_of(content);
+    const auto id = must(layout_->place(fingerprint_of(content), base::as_bytes(bytes)));
+    index_[content] = id;
+    content_of_[id.value] = content;
+    writing_.chunks.emplace_back(id, content);
+  }
+}
+
+void History::seal() {
+  must(layout_->sync());
+  std::vector<base::IdRun> runs;
+  newest_.clear();
+  for (const auto& [id, content] : writing_.chunks) {
+    runs.push_back({id, 1});
+    newest_.push_back(content);
+  }
+  const auto chunks = base::IdRuns::from(std::move(runs));
+  auto txn = must(meta::WriteTxn::begin(*catalog_));
+  side = writing_.side = must(is_side_version(txn, kSeries, chunks));
+  must(catalog::put_version_chunks(txn, kSeries, *open_, chunks));
+  must(catalog::put_retention(txn, kSeries, *open_, {writing_.side, {}}));
+  must(catalog::put_version(txn, record(*open_, VersionState::kSealed)));
+  must(txn.commit());
+  versions_[*open_] = std::move(writing_);
+  open_.reset();
+}
+
+void History::abandon() {
+  auto txn = must(meta::WriteTxn::begin(*catalog_));
+  must(catalog::erase_version(txn, kSeries, *open_));
+  must(txn.commit());
+  must(layout_->on_delete(*open_));
+  open_.reset();
+}
+
+Result<bool> History::arrange(std::uint64_t steps_max) {
+  std::uint64_t steps = 0;
+  ArrangerParts parts;
+  parts.layout = layout_.get();
+  parts.step_bytes_max = step_bytes_max;
+  parts.stop = [&] { return steps >= steps_max; };
+  parts.after_step = [&](const MoveOutcome&) { ++steps; };
+  parts.newest = [this](const std::function<bool(const base::IdRun&)>& visit) -> Result<void> {
+    if (versions_.empty()) return {};
+    for (const auto& chunk : versions_.rbegin()->second.chunks) {
+      if (!visit({chunk.first, 1})) break;
+    }
+    return {};
+  };
+  ArrangeSettings settings;
+  {
+    const auto txn = must(meta::ReadTxn::begin(*catalog_));
+    settings = must(catalog::find_arrange_settings(txn));
+  }
+  Arranger arranger(parts, settings);
+  auto finished = arranger.run();
+  moved = arranger.done();
+  return finished;
+}
+
+Result<void> History::try_remove(const std::vector<VersionNumber>& numbers) {
+  const CategoryLayout::Exclusive exclusive(*layout_, CategoryLayout::Exclusive::For::kDeleting);
+  VARVE_TRY_ASSIGN(const auto snapshot, meta::ReadTxn::begin(*catalog_));
+  VARVE_TRY_ASSIGN(const auto plan, plan_deletion(*layout_, snapshot, numbers));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*catalog_));
+  for (const auto number : numbers) {
+    VARVE_TRY(catalog::erase_version(txn, kSeries, number));
+    VARVE_TRY(catalog::erase_retention(txn, kSeries, number));
+  }
+  VARVE_TRY(plan.ledger.apply(txn));
+  VARVE_TRY(txn.commit());
+  for (const auto number : numbers) versions_.erase(number);
+  return layout_->free(plan.ledger.cuts());
+}
+
+void History::remove(const std::vector<VersionNumber>& numbers) {
+  const auto before = must(files.tree_bytes(kFolder));
+  std::uint64_t forecast = 0;
+  {
+    const auto txn = must(meta::ReadTxn::begin(*catalog_));
+    forecast = must(plan_deletion(*layout_, txn, numbers)).ledger.freed_bytes();
+  }
+  must(try_remove(numbers));
+  EXPECT_EQ(before - must(files.tree_bytes(kFolder)), forecast);
+}
+
+void History::set(const ArrangeSettings& settings) {
+  auto txn = must(meta::WriteTxn::begin(*catalog_));
+  must(catalog::put_arrange_settings(txn, settings));
+  must(txn.commit());
+}
+
+void History::crash() {
+  layout_.reset();
+  catalog_.reset();
+  files.crash();
+  start();
+  if (open_) abandon();
+}
+
+void History::check() {
+  check_records();
+  check_volumes();
+  check_reading();
+}
+
+// Each chunk of a live version lies in one place, and reads back as it was written.
+void History::check_reading() {
+  std::map<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>> place_of;
+  {
+    const auto txn = must(meta::ReadTxn::begin(*catalog_));
+    std::uint64_t end = 0;
+    must(catalog::for_each_location(
+        txn, kSeries, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
+          EXPECT_GE(at.first.value, end) << "two locations of one chunk";
+          end = at.first.value + at.count;
+          for (std::uint32_t i = 0; i < at.count; ++i) {
+            place_of[at.first.value + i] = {at.container, at.index + i};
+          }
+          return true;
+        }));
+  }
+  std::map<std::uint64_t, Content> live;
+  for (const auto& entry : versions_) {
+    for (const auto& [id, content] : entry.second.chunks) live[id.value] = content;
+  }
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::byte>> frames;
+  for (const auto& [id, content] : live) {
+    const auto at = place_of.find(id);
+    ASSERT_NE(at, place_of.end()) << "chunk " << id << " is lost";
+    const auto [container, index] = at->second;
+    const auto head = must(layout_->head(container));
+    const auto& chunk = head->chunks.at(index);
+    ASSERT_EQ(chunk.id.value, id);
+    auto& raw = frames[{container, chunk.frame}];
+    if (raw.empty()) {
+      const auto& frame = head->frames[chunk.frame];
+      std::vector<std::byte> stored(frame.stored_bytes);
+      raw.resize(frame.raw_bytes);
+      must(layout_->read_data(container, frame.offset, stored));
+      must(format::decode_frame(frame, stored, raw));
+    }
+    const auto bytes = std::span(raw).subspan(chunk.frame_offset, chunk.raw_bytes);
+    ASSERT_TRUE(base::as_text(bytes) == bytes_of(content)) << "chunk " << id << " is altered";
+  }
+}
+
+// The records agree with each other and with the files.
+void History::check_records() {
+  const auto txn = must(meta::ReadTxn::begin(*catalog_));
+  std::map<std::uint32_t, std::uint64_t> located;
+  must(catalog::for_each_location(txn, kSeries, ChunkId{},
+                                  [&](const catalog::LocationRecord& at) -> Result<bool> {
+                                    located[at.container] += at.raw_bytes;
+                                    return true;
+                                  }));
+  struct Sums {
+    std::uint64_t raw = 0;
+    std::uint64_t live = 0;
+    std::uint64_t end = 0;
+    std::uint32_t containers = 0;
+  };
+  std::map<std::uint32_t, Sums> sums;
+  must(catalog::for_each_container(
+      txn, kSeries, [&](const store::ContainerRecord& record) -> Result<bool> {
+        EXPECT_EQ(record.live_bytes, located[record.number]) << "container " << record.number;
+        located.erase(record.number);
+        auto& sum = sums[record.segment];
+        sum.raw += record.raw_bytes;
+        sum.live += record.live_bytes;
+        sum.end = std::max(sum.end, record.end());
+        ++sum.containers;
+        return true;
+      }));
+  EXPECT_TRUE(located.empty()) << "chunks are located in containers that are not there";
+  for (const auto& segment : must(catalog::list_segments(txn, kSeries))) {
+    const auto sum = sums[segment.segment];
+    sums.erase(segment.segment);
+    EXPECT_EQ(segment.raw_bytes, sum.raw);
+    EXPECT_EQ(segment.live_bytes, sum.live);
+    EXPECT_GT(segment.live_bytes, 0U) << "a file that holds nothing";
+    EXPECT_EQ(segment.containers, sum.containers);
+    EXPECT_EQ(segment.bytes, sum.end);
+    const auto length =
+        must(files.tree_bytes(kFolder + "/" + store::segment_path(segment.segment)));
+    if (open_ && segment.version == *open_) continue;
+    EXPECT_EQ(length, segment.bytes) << store::segment_path(segment.segment);
+  }
+  EXPECT_TRUE(sums.empty()) << "containers in a file without a record";
+}
+
+// Births ascend; nothing in a volume is dead, since dead categories are cut off; and there are no
+// more categories than pairs of versions.
+void History::check_volumes() {
+  const auto txn = must(meta::ReadTxn::begin(*catalog_));
+  const auto versions = must(live_versions(txn, kSeries));
+  std::map<std::uint32_t, catalog::SegmentRecord> volumes;
+  for (const auto& segment : must(catalog::list_segments(txn, kSeries))) {
+    if (!segment.active()) volumes[segment.segment] = segment;
+  }
+  std::map<std::uint32_t, std::map<std::uint64_t, VersionNumber>> births;
+  std::set<std::pair<VersionNumber, VersionNumber>> categories;
+  must(catalog::for_each_container(
+      txn, kSeries, [&](const store::ContainerRecord& record) -> Result<bool> {
+        const auto volume = volumes.find(record.segment);
+        if (volume == volumes.end()) return true;
+        births[record.segment][record.offset] = record.birth;
+        EXPECT_EQ(record.live_bytes, record.raw_bytes)
+            << "a chunk in a volume is not located there";
+        const auto death = newest_at_most(versions, volume->second.version);
+        EXPECT_GE(death, record.birth) << "a dead category was not cut off";
+        const auto first = std::find_if(versions.begin(), versions.end(), [&](const auto& version) {
+          return version.number >= record.birth;
+        });
+        categories.emplace(first->number, death);
+        return true;
+      }));
+  for (const auto& volume : births) {
+    VersionNumber last{};
+    for (const auto& [offset, birth] : volume.second) {
+      EXPECT_GE(birth, last) << "births descend in a volume";
+      last = birth;
+    }
+  }
+  const auto m = versions.size();
+  EXPECT_LE(categories.size(), m * (m + 1) / 2);
+}
+
+base::IdRuns History::chunk_set(VersionNumber number) {
+  std::vector<base::IdRun> runs;
+  for (const auto& chunk : versions_.at(number).chunks) runs.push_back({chunk.first, 1});
+  return base::IdRuns::from(std::move(runs));
+}
+
+base::IdRuns History::read_set(VersionNumber number) {
+  const auto txn = must(meta::ReadTxn::begin(*catalog_));
+  std::map<std::uint32_t, catalog::SegmentRecord> segments;
+  for (const auto& segment : must(catalog::list_segments(txn, kSeries))) {
+    segments[segment.segment] = segment;
+  }
+  std::map<std::uint32_t, std::uint32_t> segment_of;
+  must(catalog::for_each_container(txn, kSeries,
+                                   [&](const store::ContainerRecord& record) -> Result<bool> {
+                                     segment_of[record.number] = record.segment;
+                                     return true;
+                                   }));
+  std::vector<base::IdRun> runs;
+  must(catalog::for_each_location(
+      txn, kSeries, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
+        const auto& segment = segments.at(segment_of.at(at.container));
+        if (at.first.birth() <= number && (segment.active() || segment.version >= number)) {
+          runs.push_back({at.first, at.count});
+        }
+        return true;
+      }));
+  return base::IdRuns::from(std::move(runs));
+}
+
+}  // namespace varve::layout

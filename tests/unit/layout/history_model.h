@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// A series driven straight through the layout, beside a model of what it must hold.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../repo/temp_repository.h"
+#include "catalog/layout_records.h"
+#include "catalog/series_catalog.h"
+#include "crash_file_system.h"
+#include "layout/arranger.h"
+#include "layout/category_layout.h"
+#include "layout/deletion.h"
+#include "layout/window.h"
+#include "meta/schema.h"
+
+namespace varve::layout {
+
+using varve::test::must;
+
+inline constexpr SeriesId kSeries{1};
+inline const std::string kFolder = "/r/1";
+
+/// What a chunk holds: any two chunks of one content are equal.
+using Content = std::uint32_t;
+
+class History {
+ public:
+  explicit History(std::uint64_t seed);
+
+  // Versions. write() leaves the version open; a seal needs one.
+  VersionNumber open();
+  void write(const std::vector<Content>& stream);
+  void seal();
+  void abandon();
+  [[nodiscard]] bool is_open() const { return open_.has_value(); }
+  [[nodiscard]] std::vector<VersionNumber> sealed() const;
+  [[nodiscard]] const std::vector<Content>& newest_stream() const { return newest_; }
+
+  /// True if it came to its end. Stops after `steps_max` steps.
+  [[nodiscard]] Result<bool> arrange(std::uint64_t steps_max = ~std::uint64_t{0});
+  /// Deletes the versions, and expects that exactly the forecast bytes come back.
+  void remove(const std::vector<VersionNumber>& numbers);
+  /// The commit of a deletion without what follows it, or with files that fail.
+  [[nodiscard]] Result<void> try_remove(const std::vector<VersionNumber>& numbers);
+  void set(const ArrangeSettings& settings);
+  /// A power cut; an open version is given up, as its overlay is not part of this model.
+  void crash();
+
+  /// Everything that must hold after each step.
+  void check();
+  /// Chunks that reading the version would take out of the files: a prefix of each volume that
+  /// is not older, and those of the active set that are not younger.
+  [[nodiscard]] base::IdRuns read_set(VersionNumber number);
+  [[nodiscard]] base::IdRuns chunk_set(VersionNumber number);
+
+  std::mt19937_64 random;
+  test::CrashFileSystem files;
+  std::uint64_t step_bytes_max = 3000;
+  MoveOutcome moved;  ///< By the last arrange().
+  bool side = false;  ///< Of the last seal.
+
+  static std::string bytes_of(Content content);
+  [[nodiscard]] meta::Env& catalog() { return *catalog_; }
+  [[nodiscard]] CategoryLayout& layout() { return *layout_; }
+
+ private:
+  struct Version {
+    std::vector<std::pair<ChunkId, Content>> chunks;
+    bool side = false;
+  };
+  void start();
+  [[nodiscard]] catalog::VersionRecord record(VersionNumber number, VersionState state) const;
+  void check_reading();
+  void check_records();
+  void check_volumes();
+
+  std::unique_ptr<test::TempDirectory> directory_;
+  std::unique_ptr<meta::Env> catalog_;
+  base::ThreadPool pool_{1, "test"};
+  std::unique_ptr<CategoryLayout> layout_;
+  std::map<VersionNumber, Version> versions_;
+  std::vector<Content> newest_;
+  std::uint32_t next_number_ = 1;
+  std::optional<VersionNumber> open_;
+  Version writing_;
+  std::map<Content, ChunkId> index_;
+  std::map<std::uint64_t, Content> content_of_;
+};
+
+}  // namespace varve::layout

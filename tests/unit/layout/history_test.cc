@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random histories of one series: whatever is written, deleted, arranged or cut short, every
+// version that is left reads back as it was.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "history_model.h"
+
+namespace varve::layout {
+namespace {
+
+using varve::test::code_of;
+
+/// The next version's stream: `changes` edits of the last one.
+std::vector<Content> edited(History& history, std::vector<Content> stream, std::size_t changes,
+                            Content& next) {
+  auto& random = history.random;
+  for (std::size_t i = 0; i < changes; ++i) {
+    const std::size_t at = stream.empty() ? 0 : random() % stream.size();
+    const auto where = stream.begin() + static_cast<std::ptrdiff_t>(at);
+    switch (stream.empty() ? 1 : random() % 4) {
+      case 0:
+        stream.erase(where);
+        break;
+      case 1:
+        stream.insert(where, next++);
+        break;
+      case 2:  // Something that was there before may come back.
+        stream.insert(where, static_cast<Content>(random() % next));
+        break;
+      default:
+        *where = next++;
+    }
+  }
+  return stream;
+}
+
+std::vector<Content> first_stream(std::size_t chunks, Content& next) {
+  std::vector<Content> stream(chunks);
+  std::iota(stream.begin(), stream.end(), next);
+  next += static_cast<Content>(chunks);
+  return stream;
+}
+
+ArrangeSettings any_settings(std::mt19937_64& random) {
+  ArrangeSettings settings;
+  settings.policy = static_cast<ArrangePolicyKind>(1 + random() % 3);
+  settings.batch = static_cast<std::uint32_t>(1 + random() % 4);
+  settings.fan = static_cast<std::uint32_t>(2 + random() % 4);
+  settings.dead_permille = static_cast<std::uint32_t>(20 + random() % 300);
+  settings.window = static_cast<std::uint32_t>(1 + random() % 3);
+  return settings;
+}
+
+std::vector<VersionNumber> any_versions(History& history) {
+  std::vector<VersionNumber> chosen;
+  const auto all = history.sealed();
+  const auto share = 1 + history.random() % 4;
+  for (const auto number : all) {
+    if (history.random() % 5 < share) chosen.push_back(number);
+  }
+  if (all.size() > 12) chosen.push_back(all[history.random() % all.size()]);
+  std::sort(chosen.begin(), chosen.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  return chosen;
+}
+
+void write_something(History& history, std::vector<Content>& stream, Content& next) {
+  switch (history.random() % 8) {
+    case 0:
+      history.write({});  // An empty backup.
+      break;
+    case 1: {  // A partial one.
+      auto part = stream;
+      part.resize(part.size() / 10);
+      history.write(part);
+      break;
+    }
+    case 2:  // Of something else.
+      history.write(first_stream(20, next));
+      break;
+    default:
+      stream = edited(history, stream, history.random() % 20, next);
+      history.write(stream);
+  }
+}
+
+// One random step. A step that breaks in the middle ends in a crash.
+void step(History& history, std::vector<Content>& stream, Content& next) {
+  auto& random = history.random;
+  const auto kind = random() % 100;
+  const auto may_break = [&] {
+    if (random() % 4 == 0) history.files.break_after(1 + random() % 12);
+  };
+  if (kind < 35) {
+    if (!history.is_open()) {
+      history.open();
+      if (random() % 3 == 0) return;  // Written later.
+    }
+    write_something(history, stream, next);
+    if (random() % 6 == 0) {
+      history.abandon();
+    } else {
+      history.seal();
+    }
+  } else if (kind < 60) {
+    may_break();
+    const auto arranged = history.arrange(random() % 3 == 0 ? 1 + random() % 3 : 1000);
+    if (!arranged) {
+      ASSERT_TRUE(history.files.broken()) << arranged.error().message();
+    }
+  } else if (kind < 75) {
+    history.remove(any_versions(history));
+  } else if (kind < 82) {
+    may_break();
+    const auto removed = history.try_remove(any_versions(history));
+    if (!removed) {
+      ASSERT_TRUE(history.files.broken()) << removed.error().message();
+    }
+  } else if (kind < 90) {
+    history.set(any_settings(random));
+  } else {
+    history.crash();
+  }
+  if (history.files.broken()) history.crash();
+  history.files.break_after(0);
+}
+
+TEST(RandomHistory, EveryVersionLeftReadsBackAfterEveryStep) {
+  const char* more = std::getenv("VARVE_HISTORIES");
+  const std::uint64_t histories = more != nullptr ? std::strtoull(more, nullptr, 10) : 40;
+  constexpr int kSteps = 250;
+  for (std::uint64_t seed = 1; seed <= histories; ++seed) {
+    History history(seed);
+    Content next = 0;
+    auto stream = first_stream(60, next);
+    for (int i = 0; i < kSteps; ++i) {
+      ASSERT_NO_FATAL_FAILURE(step(history, stream, next)) << "seed " << seed << ", step " << i;
+      history.check();
+      ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed << ", step " << i;
+    }
+  }
+}
+
+TEST(RandomHistory, ReadSetOfAVersionIsItsChunksWithAWindowOfOne) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    History history(seed);
+    ArrangeSettings settings = any_settings(history.random);
+    settings.window = 1;
+    if (settings.policy == ArrangePolicyKind::kBatched) settings.batch = 1;
+    history.set(settings);
+    Content next = 0;
+    auto stream = first_stream(80, next);
+    for (int i = 0; i < 40; ++i) {
+      if (history.random() % 4 != 0) {
+        history.open();
+        history.write(stream);
+        history.seal();
+        EXPECT_FALSE(history.side);
+        stream = edited(history, stream, history.random() % 12, next);
+      } else {
+        history.remove(any_versions(history));
+      }
+      ASSERT_TRUE(must(history.arrange()));
+      history.check();
+      for (const auto number : history.sealed()) {
+        ASSERT_TRUE(history.read_set(number) == history.chunk_set(number))
+            << "seed " << seed << ", step " << i << ", policy " << static_cast<int>(settings.policy)
+            << ", version " << static_cast<std::uint32_t>(number) << " of "
+            << history.sealed().size() << ": read " << history.read_set(number).size()
+            << " instead of " << history.chunk_set(number).size();
+      }
+    }
+  }
+}
+
+TEST(RandomHistory, DeletingEverythingGivesEverythingBack) {
+  for (std::uint64_t seed = 100; seed < 106; ++seed) {
+    History history(seed);
+    Content next = 0;
+    auto stream = first_stream(100, next);
+    for (int i = 0; i < 12; ++i) {
+      history.open();
+      history.write(stream);
+      history.seal();
+      stream = edited(history, stream, 15, next);
+      must(history.arrange(history.random() % 4));
+    }
+    history.remove(history.sealed());
+    EXPECT_EQ(must(history.files.tree_bytes(kFolder)), 0U);
+    history.check();
+  }
+}
+
+// A partial backup in between does not cost the next full one its deduplication.
+TEST(ParentGuard, PartialVersionPushesNothingOut) {
+  History history(7);
+  Content next = 0;
+  const auto full = first_stream(400, next);
+  const auto store = [&](const std::vector<Content>& stream) {
+    const auto number = history.open();
+    history.write(stream);
+    history.seal();
+    must(history.arrange());
+    history.check();
+    std::uint64_t born = 0;
+    const auto chunks = history.chunk_set(number);
+    for (const auto& run : chunks.runs()) {
+      if (run.first.birth() == number) born += run.count;
+    }
+    return born;
+  };
+  EXPECT_EQ(store(full), 400U);
+  auto second = full;
+  std::fill_n(second.begin(), 8, next);  // One new chunk in eight places.
+  ++next;
+  EXPECT_EQ(store(second), 1U);
+  EXPECT_FALSE(history.side);
+  const std::vector<Content> part(full.begin() + 100, full.begin() + 120);
+  EXPECT_EQ(store(part), 0U);
+  EXPECT_TRUE(history.side);
+  EXPECT_EQ(store({}), 0U);
+  EXPECT_TRUE(history.side);
+  auto third = second;
+  for (std::size_t i = 200; i < 220; ++i) third[i] = next++;
+  EXPECT_EQ(store(third), 20U) << "more than the real change was stored";
+  EXPECT_FALSE(history.side);
+}
+
+TEST(ParentGuard, SecondSmallVersionInARowThatIsAlikeCounts) {
+  History history(8);
+  Content next = 0;
+  const auto store = [&](const std::vector<Content>& stream) {
+    history.open();
+    history.write(stream);
+    history.seal();
+    return history.side;
+  };
+  const auto full = first_stream(300, next);
+  EXPECT_FALSE(store(full));
+  const std::vector<Content> small(full.begin(), full.begin() + 60);
+  EXPECT_TRUE(store(small));
+  EXPECT_TRUE(store({full.begin() + 200, full.begin() + 260})) << "small, but not alike";
+  EXPECT_FALSE(store({full.begin() + 205, full.begin() + 262})) << "small and alike";
+}
+
+// A head is deleted before the next version: what left the active set is in use again.
+TEST(Deletion, NewestVersionIsSplicedOutWithoutMovingAnything) {
+  History history(9);
+  ArrangeSettings settings;
+  settings.window = 1;
+  history.set(settings);
+  Content next = 0;
+  const auto first = first_stream(200, next);
+  auto second = first;
+  for (std::size_t i = 0; i < 40; ++i) second[i] = next++;
+  for (const auto& stream : {first, second}) {
+    history.open();
+    history.write(stream);
+    history.seal();
+    must(history.arrange());
+  }
+  const auto newest = history.sealed().back();
+  history.remove({newest});
+  const auto number = history.open();
+  history.write(first);
+  history.seal();
+  const auto chunks = history.chunk_set(number);
+  for (const auto& run : chunks.runs()) {
+    EXPECT_LT(run.first.birth(), number) << "a chunk of the version before was stored again";
+  }
+  must(history.arrange());
+  history.check();
+}
+
+TEST(Deletion, OpenVersionKeepsWhatItMayReferTo) {
+  History history(10);
+  Content next = 0;
+  auto stream = first_stream(150, next);
+  for (int i = 0; i < 3; ++i) {
+    history.open();
+    history.write(stream);
+    history.seal();
+    stream = edited(history, stream, 10, next);
+  }
+  history.open();
+  history.remove(history.sealed());
+  must(history.arrange());
+  history.write(stream);
+  history.seal();
+  history.check();
+  must(history.arrange());
+  history.check();
+  EXPECT_EQ(history.sealed().size(), 1U);
+}
+
+// Breaks every single change of a step, and of a deletion, in turn.
+template <typename Act>
+void break_everywhere(std::uint64_t seed, const Act& act) {
+  for (std::uint64_t at = 1; at < 400; ++at) {
+    History history(seed);
+    Content next = 0;
+    auto stream = first_stream(120, next);
+    for (int i = 0; i < 7; ++i) {
+      history.open();
+      history.write(stream);
+      history.seal();
+      stream = edited(history, stream, 14, next);
+      if (i < 4) must(history.arrange());
+    }
+    history.step_bytes_max = 1U << 20;
+    history.files.break_after(at);
+    const bool done = act(history);
+    const bool broken = history.files.broken();
+    history.crash();
+    history.check();
+    ASSERT_FALSE(testing::Test::HasFailure()) << "broken at change " << at;
+    ASSERT_TRUE(must(history.arrange()));
+    history.check();
+    ASSERT_FALSE(testing::Test::HasFailure()) << "after arranging, broken at change " << at;
+    if (done && !broken) return;
+  }
+  FAIL() << "it never came to its end";
+}
+
+TEST(CrashInjection, ArrangingLosesNothingWhereverItBreaks) {
+  break_everywhere(20, [](History& history) { return history.arrange().has_value(); });
+}
+
+TEST(CrashInjection, DeletingLosesNothingWhereverItBreaks) {
+  break_everywhere(21, [](History& history) {
+    const auto all = history.sealed();
+    return history.try_remove({all[0], all[2], all[3], all.back()}).has_value();
+  });
+}
+
+}  // namespace
+}  // namespace varve::layout
