@@ -45,12 +45,6 @@ Error bad_value(std::string_view name, std::string_view value, std::string_view 
   return {ErrorCode::kInvalid, fmt::format("mount option {}={}: {}", name, value, wanted)};
 }
 
-Error not_yet(std::string_view name, std::string_view instead) {
-  return {
-      ErrorCode::kUnsupported,
-      fmt::format("mount option {} is not supported by this version of Varve; {}", name, instead)};
-}
-
 Result<void> parse_valued(std::string_view name, std::string_view value, bool sloppy,
                           MountOptions& options) {
   if (name == "uid" || name == "gid") {

@@ -1,0 +1,231 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Deleting, pruning, locking and arranging, with a mount and without: what is forecast is what
+# comes back, to the byte, and what stays is as it was.
+limit_s=400
+. "$(dirname "$0")/lib.sh"
+
+series_bytes() { find "$repo/series" -type f -printf '%s\n' | awk '{ n += $1 } END { print n + 0 }'; }
+
+# FIELD of the deletion line of JSON on stdin.
+of_deletion() {
+  python3 -c '
+import json, sys
+lines = [json.loads(line) for line in sys.stdin]
+print(*[line[sys.argv[1]] for line in lines if line["type"] == "deletion"])' "$1"
+}
+
+add_version() {  # N
+  local name
+  name=v$(printf %02d "$1")
+  "$here/retention_tree.py" "$work/tree" "$1"
+  cp -a "$work/tree" "$work/versions/$name"
+  cp -a "$work/tree" "$mnt/s/$name.partial"
+  mv -T "$mnt/s/$name.partial" "$mnt/s/$name"
+}
+
+present=()
+without() {  # NAME…: takes them from the list of what must be there
+  local name left=()
+  for name in "${present[@]}"; do [[ " $* " == *" $name "* ]] || left+=("$name"); done
+  present=("${left[@]}")
+}
+
+# Exactly the versions that must be there are, and each is what was stored.
+all_present() {
+  local name want
+  want=$(printf 's/%s\n' "${present[@]}")
+  [ "$("$VARVE" ls "$repo" s)" = "$want" ] || fail "not the versions: $("$VARVE" ls "$repo" s)"
+  for name in "${present[@]}"; do
+    if mountpoint -q "$mnt"; then
+      same_tree --ignore holes "$work/versions/$name" "$mnt/s/$name"
+    else
+      "$VARVE" -q restore "$repo" "s/$name" "$work/restored"
+      same_tree --ignore holes "$work/versions/$name" "$work/restored"
+      rm -rf "$work/restored"
+    fi
+  done
+  "$VARVE" -q check "$repo"
+}
+
+# Deletes versions; the forecast, what the command tells and what the disk says must agree.
+delete() {  # NAME…
+  local before forecast freed after
+  before=$(series_bytes)
+  forecast=$("$VARVE" rm -n --json "$repo" "${@/#/s/}" | of_deletion freed_bytes)
+  [ "$(series_bytes)" -eq "$before" ] || fail "-n changed something"
+  freed=$("$VARVE" rm --json "$repo" "${@/#/s/}" | of_deletion freed_bytes)
+  after=$(series_bytes)
+  [ "$forecast" -eq "$freed" ] || fail "$forecast bytes were forecast, $freed told of"
+  [ "$freed" -eq $((before - after)) ] || fail "$freed bytes were told of, $((before - after)) came"
+  without "$@"
+  all_present
+  ok "rm $*: $freed bytes came back, as forecast"
+}
+
+mkdir "$work/versions"
+"$VARVE" init "$repo"
+mount_repo -o noarrange
+mkdir "$mnt/s"
+for n in 1 2 3 4 5 6 7 8 9 10 11 12; do
+  add_version "$n"
+  present+=("v$(printf %02d "$n")")
+done
+all_present
+ok "12 versions of a tree that changes"
+
+"$VARVE" du "$repo" s
+alone=$("$VARVE" du --json "$repo" s/v06 | head -1 | python3 -c '
+import json, sys
+print(json.load(sys.stdin)["unique_bytes"])')
+[ "$alone" -eq "$("$VARVE" rm -n --json "$mnt/s/v06" | of_deletion freed_bytes)" ] ||
+  fail "du and the forecast disagree"
+"$VARVE" stat "$mnt/s/v06" | grep -q '^state *sealed$' || fail "stat does not say sealed"
+"$VARVE" stat "$mnt/s/latest" | grep -q '^state *sealed, latest$' || fail "stat knows no latest"
+"$VARVE" diff "$repo" s/v06 s/v07 >"$work/diff"
+LC_ALL=C sort >"$work/wanted" <<'END'
++ new_07
+- new_04
+M big
+M changing
+M third
+m ./
+m static/
+m static/f2
+END
+LC_ALL=C sort "$work/diff" | diff "$work/wanted" - || fail "diff lists other names"
+[ -z "$("$VARVE" diff --read-data "$mnt/s/v06" "$mnt/s/v06")" ] || fail "a version is not itself"
+[ "$("$VARVE" diff "$repo" s/v06 s/v07 static | wc -l)" -eq 2 ] || fail "diff below a path"
+"$VARVE" history --json "$repo" s/third | python3 -c '
+import json, sys
+lines = [json.loads(line) for line in sys.stdin]
+want = ["new" if n == 1 else "changed" if n % 3 == 1 else "same" for n in range(1, 13)]
+assert [line["change"] for line in lines] == want, lines'
+[ "$("$VARVE" history "$mnt/s/v04/new_04" | wc -l)" -eq 4 ] || fail "history of a path in the mount"
+ok "du, stat, diff and history tell what is there"
+
+delete v01
+delete v06
+[ "$(readlink "$mnt/s/latest")" = v12 ]
+delete v12
+[ "$(readlink "$mnt/s/latest")" = v11 ]
+[ ! -e "$mnt/s/v12" ] || fail "a deleted version is still there"
+delete v03 v04 v09
+(
+  cd "$mnt/s/v02"
+  "$VARVE" -q rm "$repo" s/v02
+  ls . >/dev/null 2>&1 && fail "a deleted version is still listed"
+  cat big >/dev/null 2>&1 && fail "a file of a deleted version is still read"
+  true
+)
+without v02
+all_present
+ok "who stands in a deleted version is told that it is gone"
+
+exec 8<"$mnt/s/v05/big"
+expect_status 1 "$VARVE" rm "$repo" s/v05
+message_says 'open'
+exec 8<&-
+expect_status 1 "$VARVE" rm "$repo" s/v05 s/none
+message_says 'there is no version "s/none"'
+"$VARVE" lock --for 2h "$mnt/s/v05"
+expect_status 1 "$VARVE" lock --for 1h "$repo" s/v05
+expect_status 1 "$VARVE" rm "$repo" s/v07 s/v05
+message_says 'locked'
+all_present
+ok "open files and locks refuse a deletion, of all that were named with it too"
+"$VARVE" clone "$repo" s/v10 s/clone.partial
+expect_status 1 "$VARVE" rm "$repo" s/v10
+message_says 'clone.partial'
+rm -rf "$mnt/s/clone.partial"
+[ ! -e "$mnt/s/clone.partial" ] || fail "the clone is still there"
+all_present
+ok "a version that a clone is based on is kept"
+
+expect_status 1 "$VARVE" prune "$repo"
+message_says 'no rule'
+unmount_repo
+"$VARVE" arrange --window 1 --policy original "$repo"
+all_present
+"$VARVE" stats --categories "$repo"
+ok "arranged without a mount, and nothing changed"
+delete v08
+before=$(series_bytes)
+"$VARVE" prune -n --keep-last 2 "$repo" s | tee "$work/forecast"
+grep -q '^keep .*s/v05 .*locked' "$work/forecast" || fail "prune does not tell of the lock"
+grep -q '^would delete .*s/v07 ' "$work/forecast" || fail "prune does not tell of v07"
+forecast=$("$VARVE" prune -n --json --keep-last 2 "$repo" | of_deletion freed_bytes)
+all_present
+freed=$(VARVE_REPO=$repo "$VARVE" prune --json --keep-last 2 s | of_deletion freed_bytes)
+[ "$forecast" -eq "$freed" ] && [ "$freed" -eq $((before - $(series_bytes))) ] ||
+  fail "prune: $forecast forecast, $freed told of, $((before - $(series_bytes))) came"
+without v07
+all_present
+ok "prune: $freed bytes came back, as forecast"
+
+mount_repo
+expect_status 1 rmdir "$mnt/s/v10"
+message_says 'read-only'
+unmount_repo
+mount_repo -o rmdir_deletes,noarrange
+expect_status 1 rm "$mnt/s/v10/big"
+message_says 'read-only'
+expect_status 1 rmdir "$mnt/s/v05"
+message_says 'not permitted'
+exec 8<"$mnt/s/v10/big"
+expect_status 1 rmdir "$mnt/s/v10"
+message_says 'busy'
+exec 8<&-
+rmdir "$mnt/s/v10"
+without v10
+all_present
+ok "rmdir deletes a version where it was asked for"
+add_version 13
+present+=(v13)
+mkdir "$mnt/s/v14.partial"
+echo kept >"$mnt/s/v14.partial/file"
+"$VARVE" prune --keep-last 1 "$mnt/s" >/dev/null
+[ "$(cat "$mnt/s/v14.partial/file")" = kept ] || fail "prune took a partial"
+without v11
+"$VARVE" seal "$mnt/s/v14.partial"
+mkdir "$work/versions/v14"
+cp -a "$mnt/s/v14/." "$work/versions/v14/"
+present+=(v14)
+all_present
+ok "versions can be added after that, and partials are not pruned"
+"$VARVE" arrange "$mnt/s"
+all_present
+unmount_repo
+"$VARVE" stats --prometheus "$repo" | grep -q '^varve_versions{.*series="s"} 3$' || fail "metrics"
+"$VARVE" check --read-data "$repo"
+
+# A disk without a free byte.
+truncate -s 150M "$work/image"
+mkfs.ext4 -q -m 0 "$work/image"
+mkdir "$work/disk"
+if ! mount -o loop "$work/image" "$work/disk" 2>/dev/null; then
+  echo "no loop device here: deleting on a full disk is not tested"
+  exit 0
+fi
+repo=$work/disk/repo
+rm -rf "$work/versions" "$work/tree"
+mkdir "$work/versions"
+present=()
+"$VARVE" init --compression none "$repo"
+mount_repo -o noarrange
+mkdir "$mnt/s"
+for n in 1 2 3 4 5 6; do
+  add_version "$n"
+  present+=("v0$n")
+done
+cat /dev/zero >"$work/disk/ballast" 2>/dev/null || true
+sync -f "$work/disk"
+cat /dev/zero >"$work/disk/more" 2>/dev/null || true
+[ "$(df --output=avail -B1 "$work/disk" | tail -1)" -lt 65536 ] || fail "the disk is not full"
+delete v03
+cat /dev/zero >>"$work/disk/more" 2>/dev/null || true
+delete v06
+unmount_repo
+cat /dev/zero >>"$work/disk/more" 2>/dev/null || true
+delete v01 v04
+ok "deleting works on a full disk, with a mount and without"
