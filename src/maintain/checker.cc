@@ -13,6 +13,7 @@
 #include "format/container.h"
 #include "format/fingerprinter.h"
 #include "index/neighbour_index.h"
+#include "maintain/layout_checker.h"
 
 namespace varve::maintain {
 
@@ -62,56 +63,21 @@ Result<CheckReport> Checker::run() {
 Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
   damaged_.clear();
   present_.clear();
-  store::SegmentReader reader(files_, series_directory(series.id));
-  std::vector<store::ContainerRecord> containers;
-  std::vector<catalog::LocationRecord> locations;
+  checked_.clear();
   std::vector<catalog::VersionRecord> versions;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(versions, catalog::list_versions(txn, series.id));
-    VARVE_TRY(catalog::for_each_container(
-        txn, series.id, [&](const store::ContainerRecord& record) -> Result<bool> {
-          containers.push_back(record);
-          return true;
-        }));
-    VARVE_TRY(catalog::for_each_location(
-        txn, series.id, ChunkId{}, [&](const catalog::LocationRecord& record) -> Result<bool> {
-          locations.push_back(record);
-          return true;
-        }));
+    // Reading everything finds files that are too short, too, and says whom that touches.
+    VARVE_TRY(
+        check_layout(txn, files_, series_directory(series.id), series.id, !options_.read_data,
+                     [&](std::string what) { damage(path_ + "/catalog", std::move(what), {}); }));
   }
-  // In the order of the disk.
-  std::sort(containers.begin(), containers.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.segment, a.offset) < std::pair(b.segment, b.offset);
-  });
-  std::multimap<std::uint32_t, catalog::LocationRecord> runs_of;
-  for (const auto& location : locations) runs_of.emplace(location.container, location);
-  for (const auto& record : containers) {
-    ++report_.containers;
-    auto head = reader.read_head(series.id, record);
-    const auto [first, last] = runs_of.equal_range(record.number);
-    std::vector<base::IdRun> ids;
-    for (auto it = first; it != last; ++it) ids.push_back({it->second.first, it->second.count});
-    if (!head) {
-      damage(reader.describe(record), head.error().message(), ids);
-      present_.insert(present_.end(), ids.begin(), ids.end());
-    } else {
-      report_.chunks += head->chunks.size();
-      for (auto it = first; it != last; ++it) {
-        const auto& run = it->second;
-        const std::uint64_t end = std::uint64_t{run.index} + run.count;
-        if (end > head->chunks.size() || head->chunks[run.index].id != run.first ||
-            head->chunks[end - 1].id != run.first.plus(run.count - 1)) {
-          damage(path_ + "/catalog", "a location does not fit " + reader.describe(record),
-                 {{run.first, run.count}});
-        }
-        present_.push_back({run.first, run.count});
-      }
-      if (options_.read_data) check_frames(reader, record, *head);
-    }
-    done_.bytes_done += record.head_bytes;
-    report_.bytes_read += record.head_bytes;
-    if (progress_) progress_(done_);
+  // What is arranged or deleted meanwhile is looked at where it is then.
+  constexpr int kRoundsMax = 16;
+  for (int round = 0; round < kRoundsMax; ++round) {
+    VARVE_TRY_ASSIGN(const bool again, check_containers(series));
+    if (!again) break;
   }
   check_index(series, versions);
   const auto present = base::IdRuns::from(present_);
@@ -132,6 +98,79 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
     check_version(series, version);
   }
   return {};
+}
+
+// Those that were not checked yet, in the order of the disk. True if some were gone when their
+// turn came.
+Result<bool> Checker::check_containers(const catalog::SeriesRecord& series) {
+  store::SegmentReader reader(files_, series_directory(series.id));
+  std::vector<store::ContainerRecord> containers;
+  std::multimap<std::uint32_t, catalog::LocationRecord> runs_of;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY(catalog::for_each_container(
+        txn, series.id, [&](const store::ContainerRecord& record) -> Result<bool> {
+          if (!checked_.contains(record.number)) containers.push_back(record);
+          return true;
+        }));
+    VARVE_TRY(catalog::for_each_location(
+        txn, series.id, ChunkId{}, [&](const catalog::LocationRecord& record) -> Result<bool> {
+          runs_of.emplace(record.container, record);
+          return true;
+        }));
+  }
+  std::sort(containers.begin(), containers.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.segment, a.offset) < std::pair(b.segment, b.offset);
+  });
+  bool some_gone = false;
+  for (const auto& record : containers) {
+    const auto damages = report_.damages.size();
+    const auto marks = damaged_.size();
+    check_container(series, reader, record, runs_of);
+    checked_.insert(record.number);
+    if (report_.damages.size() != damages) {
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+      VARVE_TRY_ASSIGN(const auto now, catalog::find_container(txn, series.id, record.number));
+      if (!now || now->encode() != record.encode()) {
+        some_gone = true;
+        report_.damages.resize(damages);
+        damaged_.resize(marks);
+        if (now) checked_.erase(record.number);
+      }
+    }
+    done_.bytes_done += record.head_bytes;
+    report_.bytes_read += record.head_bytes;
+    if (progress_) progress_(done_);
+  }
+  return some_gone;
+}
+
+void Checker::check_container(
+    const catalog::SeriesRecord& series, store::SegmentReader& reader,
+    const store::ContainerRecord& record,
+    const std::multimap<std::uint32_t, catalog::LocationRecord>& runs_of) {
+  ++report_.containers;
+  auto head = reader.read_head(series.id, record);
+  const auto [first, last] = runs_of.equal_range(record.number);
+  std::vector<base::IdRun> ids;
+  for (auto it = first; it != last; ++it) ids.push_back({it->second.first, it->second.count});
+  if (!head) {
+    damage(reader.describe(record), head.error().message(), ids);
+    present_.insert(present_.end(), ids.begin(), ids.end());
+    return;
+  }
+  report_.chunks += head->chunks.size();
+  for (auto it = first; it != last; ++it) {
+    const auto& run = it->second;
+    const std::uint64_t end = std::uint64_t{run.index} + run.count;
+    if (end > head->chunks.size() || head->chunks[run.index].id != run.first ||
+        head->chunks[end - 1].id != run.first.plus(run.count - 1)) {
+      damage(path_ + "/catalog", "a location does not fit " + reader.describe(record),
+             {{run.first, run.count}});
+    }
+    present_.push_back({run.first, run.count});
+  }
+  if (options_.read_data) check_frames(reader, record, *head);
 }
 
 void Checker::check_frames(store::SegmentReader& reader, const store::ContainerRecord& record,
@@ -181,6 +220,9 @@ void Checker::check_index(const catalog::SeriesRecord& series,
   const auto next = static_cast<VersionNumber>(static_cast<std::uint32_t>(newest->number) + 1);
   const auto loaded =
       index::NeighbourIndex::load(files_, directory, series.id, newest->number, next);
+  // After newer versions were deleted there is none until the next seal.
+  const bool was_newest = series.next_number == static_cast<std::uint32_t>(next);
+  if (!loaded && loaded.error().code() == ErrorCode::kNotFound && !was_newest) return;
   if (!loaded) {
     damage(directory + "/" + index::NeighbourIndex::snapshot_name(newest->number),
            loaded.error().message() + " (derived data: the next backup makes it anew)", {});

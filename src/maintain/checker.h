@@ -3,10 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/id_runs.h"
+#include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
@@ -27,6 +30,10 @@ class Checker {
 
  private:
   [[nodiscard]] Result<void> check_series(const catalog::SeriesRecord& series);
+  [[nodiscard]] Result<bool> check_containers(const catalog::SeriesRecord& series);
+  void check_container(const catalog::SeriesRecord& series, store::SegmentReader& reader,
+                       const store::ContainerRecord& record,
+                       const std::multimap<std::uint32_t, catalog::LocationRecord>& runs_of);
   void check_frames(store::SegmentReader& reader, const store::ContainerRecord& record,
                     const format::ContainerHead& head);
   void check_links(const catalog::VersionRecord& version, const catalog::LinkTable& found);
@@ -50,6 +57,7 @@ class Checker {
     base::IdRuns ids;
   };
   std::vector<Damaged> damaged_;
+  std::set<std::uint32_t> checked_;   // Containers.
   std::vector<base::IdRun> present_;  // Chunks that containers really hold where they should.
 };
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
+#include "layout/window.h"
 #include "meta/schema.h"
 #include "repo/repository_impl.h"
 #include "repo/version_info.h"
@@ -150,22 +151,30 @@ Result<VersionInfo> RepositoryImpl::open_version(SeriesId series, std::string_vi
 }
 
 // A crash can come between the commit that abandons a version and the one that frees its
-// chunks; the numbers from the newest sealed version to this one's are all abandoned ones.
+// chunks. What was born after the newest sealed version, before this one, is of abandoned
+// versions, or of deleted ones of which this one may refer to something.
 Result<void> RepositoryImpl::drop_leftovers(SeriesState& memory,
                                             const catalog::VersionRecord& record) {
+  auto before = ChunkId::make(record.number, 0);
   while (true) {
-    std::optional<catalog::LocationRecord> last;
+    VersionNumber birth{};
+    bool in_use = false;
     {
       VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-      VARVE_TRY_ASSIGN(last, catalog::find_last_location_before(txn, record.series,
-                                                                ChunkId::make(record.number, 0)));
+      VARVE_TRY_ASSIGN(const auto last,
+                       catalog::find_last_location_before(txn, record.series, before));
       if (!last) return {};
-      VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, record.series));
-      for (const auto& other : records) {
-        if (other.state == VersionState::kSealed && other.number >= last->first.birth()) return {};
+      birth = last->first.birth();
+      VARVE_TRY_ASSIGN(const auto versions, layout::live_versions(txn, record.series));
+      for (const auto& other : versions) {
+        if (other.sealed && other.number >= birth) return {};
+        if (other.sealed) continue;
+        VARVE_TRY_ASSIGN(const auto kept, layout::protected_chunks(txn, record.series, other));
+        for (const auto& run : kept.runs()) in_use = in_use || run.first.birth() == birth;
       }
     }
-    VARVE_TRY(memory.layout->on_delete(last->first.birth()));
+    if (!in_use) VARVE_TRY(memory.layout->on_delete(birth));
+    before = ChunkId::make(birth, 0);
   }
 }
 

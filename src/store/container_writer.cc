@@ -313,7 +313,8 @@ Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
   VARVE_TRY_ASSIGN(auto file, files_.open(options_.directory + "/" + segment_name(segment_),
                                           options_.volume ? io::OpenMode::kReadWrite
                                                           : io::OpenMode::kWriteDirect));
-  VARVE_TRY(file->truncate(0));  // A crash may have left a file that nobody knows.
+  VARVE_TRY_ASSIGN(const auto left_over, file->size());
+  if (left_over != 0) VARVE_TRY(file->truncate(0));  // A crash left a file that nobody knows.
   file_ = std::move(file);
   return {};
 }

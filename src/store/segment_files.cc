@@ -12,7 +12,7 @@
 namespace varve::store {
 
 namespace {
-constexpr std::uint64_t kSegmentsOfARun = 256;
+constexpr std::uint64_t kSegmentsOfARun = 128;
 }  // namespace
 
 std::uint64_t segment_bytes_for(std::uint64_t run_bytes) {

@@ -133,7 +133,7 @@ TEST(ContainerHead, NewerFormatReturnsUnsupported) {
 }
 
 TEST(ContainerHead, UnknownFeatureReturnsUnsupported) {
-  EXPECT_EQ(code_of_forged([](auto& b) { b[8] = 1; }), ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of_forged([](auto& b) { b[8] = 2; }), ErrorCode::kUnsupported);
   EXPECT_EQ(code_of_forged([](auto& b) { b[11] = '\x80'; }), ErrorCode::kUnsupported);
 }
 

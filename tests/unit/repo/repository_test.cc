@@ -116,15 +116,23 @@ TEST_F(RepositoryTest, SameFilesAgainStoreNothingNew) {
 }
 
 TEST_F(RepositoryTest, VersionWithFewerFilesLeavesTheOlderOneWhole) {
-  const std::vector<std::string> contents = {noise(90000, 1), noise(90000, 2)};
+  const std::vector<std::string> contents = {noise(150000, 1), noise(90000, 2)};
   const auto first = store("v1", contents);
   const auto second = store("v2", {contents[0]});
   const auto third = store("v3", {contents[0], contents[1]});
+  const auto fourth = store("v4", {contents[0]});
+  const auto fifth = store("v5", {contents[0]});
+  const auto sixth = store("v6", {contents[0], contents[1]});
   EXPECT_EQ(must(repository_->reader(series_, second))->info().entries, 1U);
   EXPECT_EQ(read(first, "f1"), contents[1]);
   EXPECT_EQ(read(third, "f1"), contents[1]);
-  // Only the neighbour's chunks are looked for, so what v2 dropped is stored again.
-  EXPECT_EQ(must(repository_->find_version(series_, "v3")).unique_bytes, 90000U);
+  EXPECT_EQ(read(sixth, "f1"), contents[1]);
+  EXPECT_EQ(must(repository_->reader(series_, fourth))->info().entries, 1U);
+  EXPECT_EQ(must(repository_->reader(series_, fifth))->info().entries, 1U);
+  // What is looked for are the chunks of the window: what two versions did without is stored
+  // again.
+  EXPECT_EQ(must(repository_->find_version(series_, "v3")).unique_bytes, 0U);
+  EXPECT_EQ(must(repository_->find_version(series_, "v6")).unique_bytes, 90000U);
   expect_no_damage();
 }
 

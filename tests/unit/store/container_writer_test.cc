@@ -278,7 +278,7 @@ TEST_F(ContainerWriterTest, SegmentsHoldOneContainerWhileTheRunIsShort) {
   EXPECT_EQ(written_[1].record.segment, written_[0].record.segment + 1);
   EXPECT_EQ(written_[1].record.offset, 0U);
   EXPECT_EQ(segment_bytes_for(0), kSegmentBytesMin);
-  EXPECT_EQ(segment_bytes_for(4ULL << 30), 16ULL << 20);
+  EXPECT_EQ(segment_bytes_for(4ULL << 30), 32ULL << 20);
   EXPECT_EQ(segment_bytes_for(1ULL << 40), kSegmentBytesMax);
 }
 

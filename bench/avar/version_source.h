@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Versions of a set of files as streams of chunks, changed at random from one to the next.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace varve::bench {
+
+using Content = std::uint32_t;
+
+struct SourceOptions {
+  std::size_t chunks = 60000;
+  double change = 0.02;         ///< Of the chunks, a version.
+  double return_share = 0.003;  ///< Of the chunks: content that was gone for one to three versions.
+  bool clustered = true;        ///< 80 % of the edits in 20 % of the files, eight chunks at a time.
+  std::uint64_t seed = 7;
+};
+
+class VersionSource {
+ public:
+  explicit VersionSource(const SourceOptions& options) : options_(options), random_(options.seed) {
+    std::lognormal_distribution<double> length(2.3, 1.6);
+    for (std::size_t total = 0; total < options.chunks;) {
+      const auto n = std::clamp<std::size_t>(static_cast<std::size_t>(length(random_)), 1, 2000);
+      std::vector<Content> file(n);
+      for (auto& chunk : file) chunk = fresh();
+      files_.push_back(std::move(file));
+      total += n;
+    }
+    note();
+  }
+
+  [[nodiscard]] std::vector<Content> stream() const {
+    std::vector<Content> all;
+    for (const auto& file : files_) all.insert(all.end(), file.begin(), file.end());
+    return all;
+  }
+
+  void next_version() {
+    const auto budget =
+        static_cast<std::size_t>(options_.change * static_cast<double>(options_.chunks));
+    std::vector<std::vector<Content>> gone;
+    for (std::size_t done = 0; done < budget;) done += edit(gone);
+    auto back =
+        static_cast<std::ptrdiff_t>(options_.return_share * static_cast<double>(options_.chunks));
+    for (std::size_t i = 0; i < past_.size() && back > 0; ++i) {
+      for (const auto& piece : past_[i]) {
+        if (back <= 0 || random_() % 3 != 0) continue;
+        auto& file = files_[random_() % files_.size()];
+        file.insert(file.begin() + static_cast<std::ptrdiff_t>(random_() % (file.size() + 1)),
+                    piece.begin(), piece.end());
+        back -= static_cast<std::ptrdiff_t>(piece.size());
+      }
+    }
+    past_.push_back(std::move(gone));
+    if (past_.size() > 3) past_.erase(past_.begin());
+    note();
+  }
+
+  /// 2 to 64 KiB, 8 KiB on average.
+  [[nodiscard]] std::size_t bytes_of(Content content) const {
+    std::mt19937_64 random(content * 2654435761ULL + 1);
+    std::exponential_distribution<double> length(1.0 / 6144);
+    return std::min<std::size_t>(65536, 2048 + static_cast<std::size_t>(length(random)));
+  }
+  [[nodiscard]] std::span<const std::byte> data_of(Content content) const {
+    std::uint64_t state = content * 0x9e3779b97f4a7c15ULL + 1;
+    for (auto& word : data_) {
+      state ^= state << 13;
+      state ^= state >> 7;
+      state ^= state << 17;
+      word = state;
+    }
+    return std::as_bytes(std::span(data_)).first(bytes_of(content));
+  }
+  /// Of all versions so far, each content once.
+  [[nodiscard]] std::uint64_t distinct_bytes() const { return distinct_bytes_; }
+
+ private:
+  Content fresh() { return next_++; }
+
+  std::size_t edit(std::vector<std::vector<Content>>& gone) {
+    const std::size_t hot = std::max<std::size_t>(1, files_.size() / 5);
+    const bool in_hot = options_.clustered && random_() % 10 < 8;
+    auto& file = files_[random_() % (in_hot ? hot : files_.size())];
+    std::exponential_distribution<double> length(1.0 / 8);
+    const std::size_t run =
+        options_.clustered
+            ? std::min<std::size_t>(static_cast<std::size_t>(length(random_)) + 1, 64)
+            : 1;
+    const std::size_t at = file.empty() ? 0 : random_() % file.size();
+    const auto begin = file.begin() + static_cast<std::ptrdiff_t>(at);
+    const std::size_t end = std::min(file.size(), at + run);
+    const auto kind = random_() % 10;
+    if (kind < 6 && end > at) {
+      gone.emplace_back(begin, file.begin() + static_cast<std::ptrdiff_t>(end));
+      for (std::size_t i = at; i < end; ++i) file[i] = fresh();
+      return end - at;
+    }
+    if (kind < 8 || end == at) {
+      std::vector<Content> added(run);
+      for (auto& chunk : added) chunk = fresh();
+      file.insert(begin, added.begin(), added.end());
+      return run;
+    }
+    gone.emplace_back(begin, file.begin() + static_cast<std::ptrdiff_t>(end));
+    file.erase(begin, file.begin() + static_cast<std::ptrdiff_t>(end));
+    return end - at;
+  }
+
+  void note() {
+    for (const auto& file : files_) {
+      for (const auto content : file) {
+        if (seen_.insert(content).second) distinct_bytes_ += bytes_of(content);
+      }
+    }
+  }
+
+  const SourceOptions options_;
+  std::mt19937_64 random_;
+  Content next_ = 0;
+  std::vector<std::vector<Content>> files_;
+  std::vector<std::vector<std::vector<Content>>> past_;
+  std::unordered_set<Content> seen_;
+  std::uint64_t distinct_bytes_ = 0;
+  mutable std::array<std::uint64_t, 8192> data_{};
+};
+
+}  // namespace varve::bench

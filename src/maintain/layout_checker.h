@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the records of files, containers and locations agree with each other.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "io/file_system.h"
+#include "meta/lmdb.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::maintain {
+
+/// Calls `damage` for each contradiction: chunks located twice or in containers that are not
+/// there, wrong sums of what lives where, births that descend in a volume, files that are shorter
+/// than their records say. Reads the catalog and,
+/// if asked, the files' lengths only.
+[[nodiscard]] Result<void> check_layout(const meta::Txn& txn, io::FileSystem& files,
+                                        const std::string& series_directory, SeriesId series,
+                                        bool check_lengths,
+                                        const std::function<void(std::string what)>& damage);
+
+}  // namespace varve::maintain
