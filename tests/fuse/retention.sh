@@ -49,8 +49,8 @@ all_present() {
 }
 
 # Deletes versions; the forecast, what the command tells and what the disk says must agree.
-delete() {  # NAME…
-  local before forecast freed after
+delete() {  # NAME…; sets freed
+  local before forecast after
   before=$(series_bytes)
   forecast=$("$VARVE" rm -n --json "$repo" "${@/#/s/}" | of_deletion freed_bytes)
   [ "$(series_bytes)" -eq "$before" ] || fail "-n changed something"
@@ -105,7 +105,11 @@ assert [line["change"] for line in lines] == want, lines'
 ok "du, stat, diff and history tell what is there"
 
 delete v01
+"$VARVE" arrange --policy original --window 1 "$mnt/s"
+all_present
+ok "arranged by the daemon, and nothing changed"
 delete v06
+[ "$freed" -gt 500000 ] || fail "an archived version gave $freed bytes"
 [ "$(readlink "$mnt/s/latest")" = v12 ]
 delete v12
 [ "$(readlink "$mnt/s/latest")" = v11 ]
@@ -145,7 +149,7 @@ ok "a version that a clone is based on is kept"
 expect_status 1 "$VARVE" prune "$repo"
 message_says 'no rule'
 unmount_repo
-"$VARVE" arrange --window 1 --policy original "$repo"
+"$VARVE" arrange "$repo"
 all_present
 "$VARVE" stats --categories "$repo"
 ok "arranged without a mount, and nothing changed"
