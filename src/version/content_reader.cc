@@ -97,6 +97,67 @@ Result<std::size_t> ContentReader::read(const std::shared_ptr<const format::Reci
   return read(open, offset, out);
 }
 
+Result<std::shared_ptr<restore::ReadHandle>> ContentReader::open(
+    std::shared_ptr<const format::Recipe> recipe) {
+  restore::ReadableFile file;
+  file.version_key = version_key_;
+  file.content.ordinal = last_ordinal_ += kOrdinalDistance;
+  file.content.recipe = std::move(recipe);
+  file.source = &layout_;
+  file.future = [] { return std::make_unique<NoFuture>(); };
+  VARVE_TRY_ASSIGN(auto handle, service_.open(std::move(file)));
+  return std::shared_ptr<restore::ReadHandle>(std::move(handle));
+}
+
+// Containers are written in the order of their chunks' ids: what waits is the end of the run.
+Result<void> ContentReader::read_run_apart(const format::RecipeRun& run, std::uint64_t offset,
+                                           std::span<std::byte> out) {
+  auto written = std::make_shared<format::Recipe>();
+  written->runs.push_back(run);
+  auto& front = written->runs.front();
+  while (front.count != 0) {
+    const auto bytes = layout_.read_unwritten(front.first.plus(front.count - 1));
+    if (!bytes) break;
+    --front.count;
+    front.bytes -= bytes->size();
+    const std::uint64_t begin = std::max(front.bytes, offset);
+    const std::uint64_t end =
+        std::min<std::uint64_t>(front.bytes + bytes->size(), offset + out.size());
+    if (begin < end) {
+      std::memcpy(out.data() + (begin - offset), bytes->data() + (begin - front.bytes),
+                  end - begin);
+    }
+  }
+  if (offset >= front.bytes) return {};
+  const std::uint64_t end = std::min<std::uint64_t>(front.bytes, offset + out.size());
+  VARVE_TRY_ASSIGN(const auto handle, open(written));
+  VARVE_TRY_ASSIGN(const std::size_t got, handle->read(offset, out.first(end - offset)));
+  if (got != end - offset) return Error(ErrorCode::kCorrupt, "a file ends before its size", EIO);
+  return {};
+}
+
+// For a full disk: chunks in memory and chunks on disk, each from where it is.
+Result<std::size_t> ContentReader::read_apart(const format::Recipe& recipe, std::uint64_t offset,
+                                              std::span<std::byte> out) {
+  std::uint64_t at = 0;
+  std::size_t done = 0;
+  for (const auto& run : recipe.runs) {
+    const std::uint64_t begin = std::max(at, offset);
+    const std::uint64_t end = std::min<std::uint64_t>(at + run.bytes, offset + out.size());
+    if (begin < end) {
+      const auto part = out.subspan(begin - offset, end - begin);
+      if (run.is_hole()) {
+        std::memset(part.data(), 0, part.size());
+      } else {
+        VARVE_TRY(read_run_apart(run, begin - at, part));
+      }
+      done = static_cast<std::size_t>(end - offset);
+    }
+    at += run.bytes;
+  }
+  return done;
+}
+
 Result<std::size_t> ContentReader::read(OpenRecipe& recipe, std::uint64_t offset,
                                         std::span<std::byte> out) {
   std::shared_ptr<restore::ReadHandle> handle;
@@ -106,20 +167,14 @@ Result<std::size_t> ContentReader::read(OpenRecipe& recipe, std::uint64_t offset
   }
   if (handle) return handle->read(offset, out);
   if (const auto got = read_from_memory(recipe.recipe(), offset, out)) return *got;
-  // What is on disk already can be read also while the disk is full.
-  auto located = locate_all(recipe.recipe());
-  restore::ReadableFile file;
-  file.version_key = version_key_;
-  file.content.ordinal = last_ordinal_ += kOrdinalDistance;
-  file.content.recipe = recipe.recipe_;
-  file.source = &layout_;
-  file.future = [] { return std::make_unique<NoFuture>(); };
-  VARVE_TRY_ASSIGN(handle, service_.open(std::move(file)));
-  auto got = handle->read(offset, out);
-  if (!located) {
+  // What was taken can be read also while the disk is full.
+  if (auto located = locate_all(recipe.recipe()); !located) {
+    auto got = read_apart(recipe.recipe(), offset, out);
     if (!got) return std::move(located).error();
     return got;
   }
+  VARVE_TRY_ASSIGN(handle, open(recipe.recipe_));
+  auto got = handle->read(offset, out);
   const std::lock_guard lock(recipe.mutex_);
   recipe.handle_ = std::move(handle);
   return got;

@@ -77,6 +77,12 @@ class ContentReader {
   [[nodiscard]] Result<std::vector<std::byte>> take_last_chunk(format::Recipe& recipe);
 
  private:
+  [[nodiscard]] Result<std::shared_ptr<restore::ReadHandle>> open(
+      std::shared_ptr<const format::Recipe> recipe);
+  [[nodiscard]] Result<std::size_t> read_apart(const format::Recipe& recipe, std::uint64_t offset,
+                                               std::span<std::byte> out);
+  [[nodiscard]] Result<void> read_run_apart(const format::RecipeRun& run, std::uint64_t offset,
+                                            std::span<std::byte> out);
   [[nodiscard]] std::optional<std::size_t> read_from_memory(const format::Recipe& recipe,
                                                             std::uint64_t offset,
                                                             std::span<std::byte> out);
