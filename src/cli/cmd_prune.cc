@@ -60,7 +60,8 @@ void print_decisions(const std::vector<PruneDecision>& decisions, const Options&
                     : options.dry_run ? "would delete"
                                       : "delete",
                     name_text(version.series_name + "/" + version.name),
-                    time_text(version.sealed_at), joined(decision.reasons)});
+                    time_text(version.sealed_at),
+                    decision.keep ? joined(decision.reasons) : "no rule keeps it"});
   }
   print(table(rows, "llll"));
 }

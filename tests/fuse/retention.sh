@@ -109,7 +109,7 @@ delete v01
 all_present
 ok "arranged by the daemon, and nothing changed"
 delete v06
-[ "$freed" -gt 500000 ] || fail "an archived version gave $freed bytes"
+[ "$freed" -gt 300000 ] || fail "an archived version gave $freed bytes"
 [ "$(readlink "$mnt/s/latest")" = v12 ]
 delete v12
 [ "$(readlink "$mnt/s/latest")" = v11 ]
@@ -138,8 +138,8 @@ expect_status 1 "$VARVE" rm "$repo" s/v07 s/v05
 message_says 'locked'
 all_present
 ok "open files and locks refuse a deletion, of all that were named with it too"
-"$VARVE" clone "$repo" s/v10 s/clone.partial
-expect_status 1 "$VARVE" rm "$repo" s/v10
+"$VARVE" clone "$repo" s/latest s/clone.partial
+expect_status 1 "$VARVE" rm "$repo" s/v11
 message_says 'clone.partial'
 rm -rf "$mnt/s/clone.partial"
 [ ! -e "$mnt/s/clone.partial" ] || fail "the clone is still there"
@@ -203,7 +203,13 @@ unmount_repo
 "$VARVE" stats --prometheus "$repo" | grep -q '^varve_versions{.*series="s"} 3$' || fail "metrics"
 "$VARVE" check --read-data "$repo"
 
-# A disk without a free byte.
+# A disk without a free byte: what writing reserves and does not take, the next round takes.
+fill_disk() {
+  for _ in 1 2 3 4; do
+    cat /dev/zero >>"$work/disk/ballast" 2>/dev/null || true
+    sync -f "$work/disk"
+  done
+}
 truncate -s 150M "$work/image"
 mkfs.ext4 -q -m 0 "$work/image"
 mkdir "$work/disk"
@@ -222,14 +228,12 @@ for n in 1 2 3 4 5 6; do
   add_version "$n"
   present+=("v0$n")
 done
-cat /dev/zero >"$work/disk/ballast" 2>/dev/null || true
-sync -f "$work/disk"
-cat /dev/zero >"$work/disk/more" 2>/dev/null || true
+fill_disk
 [ "$(df --output=avail -B1 "$work/disk" | tail -1)" -lt 65536 ] || fail "the disk is not full"
 delete v03
-cat /dev/zero >>"$work/disk/more" 2>/dev/null || true
+fill_disk
 delete v06
 unmount_repo
-cat /dev/zero >>"$work/disk/more" 2>/dev/null || true
+fill_disk
 delete v01 v04
 ok "deleting works on a full disk, with a mount and without"
