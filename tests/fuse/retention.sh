@@ -228,8 +228,10 @@ for n in 1 2 3 4 5 6; do
   add_version "$n"
   present+=("v0$n")
 done
+"$VARVE" -q arrange --policy original --window 1 "$mnt/s" >/dev/null
 fill_disk
-[ "$(df --output=avail -B1 "$work/disk" | tail -1)" -lt 65536 ] || fail "the disk is not full"
+available=$(df --output=avail -B1 "$work/disk" | tail -1)
+[ "$available" -lt 262144 ] || fail "the disk is not full: $available bytes are left"
 delete v03
 fill_disk
 delete v06
