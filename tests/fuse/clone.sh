@@ -4,7 +4,7 @@
 # VARVE_TEST_BIG=1 takes a tree of 100,000 files.
 limit_s=$([ -n "${VARVE_TEST_BIG:-}" ] && echo 1500 || echo 400)
 . "$(dirname "$0")/lib.sh"
-files=$([ -n "${VARVE_TEST_BIG:-}" ] && echo 100000 || echo 10000)
+files=$([ -n "${VARVE_TEST_BIG:-}" ] && echo 100000 || echo 3000)
 
 # Many small files, a file with names in many directories, a long recipe, all types of files.
 make_tree() {

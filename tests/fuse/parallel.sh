@@ -4,7 +4,7 @@
 # read meanwhile. What they leave is consistent, and sealing and remounting do not alter it.
 #
 # VARVE_PARALLEL_SECONDS (10) and VARVE_TEST_SEED (1) ask for more, or for another sequence.
-seconds=${VARVE_PARALLEL_SECONDS:-10}
+seconds=${VARVE_PARALLEL_SECONDS:-6}
 limit_s=$((150 + seconds * 6))
 . "$(dirname "$0")/lib.sh"
 
