@@ -73,7 +73,7 @@ class SealedVersion final : public VersionReader,
 /// A regular file of a sealed version. Thread-safe; keeps the version alive.
 class SealedFile final : public FileReader {
  public:
-  /// Leaves `open_files` at the end, if it is set.
+  /// `open_files` (null: not counted) has been entered, and is left at the end.
   SealedFile(std::shared_ptr<SealedVersion> version, std::shared_ptr<OpenFiles> open_files,
              std::shared_ptr<const format::Recipe> recipe,
              std::unique_ptr<restore::ReadHandle> handle);

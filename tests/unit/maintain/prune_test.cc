@@ -5,10 +5,26 @@
 
 #include <cstdlib>
 #include <ctime>
+#include <initializer_list>
 #include <string>
+#include <utility>
 
 namespace varve {
 namespace {
+
+using Rule = std::uint32_t KeepRules::*;
+
+KeepRules keep(std::initializer_list<std::pair<Rule, std::uint32_t>> counts) {
+  KeepRules rules;
+  for (const auto& [rule, count] : counts) rules.*rule = count;
+  return rules;
+}
+
+KeepRules keep_within(std::int64_t seconds) {
+  KeepRules rules;
+  rules.within_seconds = static_cast<std::uint64_t>(seconds);
+  return rules;
+}
 
 constexpr std::int64_t kHour = 3600;
 constexpr std::int64_t kDay = 24 * kHour;
@@ -49,8 +65,8 @@ TEST_F(Prune, NoRuleKeepsNothing) {
 
 TEST_F(Prune, LastCountsVersions) {
   for (int i = 0; i < 5; ++i) add(kStart + i);
-  EXPECT_EQ(kept({.last = 2}), "5 4 ");
-  EXPECT_EQ(kept({.last = 9}), "5 4 3 2 1 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::last, 2}})), "5 4 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::last, 9}})), "5 4 3 2 1 ");
 }
 
 TEST_F(Prune, APeriodKeepsItsNewestAndEmptyPeriodsDoNotCount) {
@@ -59,31 +75,32 @@ TEST_F(Prune, APeriodKeepsItsNewestAndEmptyPeriodsDoNotCount) {
   add(kStart + 5 * kDay);   // 3: Tuesday,
   add(kStart + 9 * kDay);   // 4: Saturday,
   add(kStart + 9 * kDay + kHour);
-  EXPECT_EQ(kept({.daily = 3}), "5 3 2 ");
-  EXPECT_EQ(kept({.weekly = 3}), "5 2 ");
-  EXPECT_EQ(kept({.monthly = 3}), "5 ");
-  EXPECT_EQ(kept({.hourly = 2}), "5 4 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::daily, 3}})), "5 3 2 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::weekly, 3}})), "5 2 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::monthly, 3}})), "5 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::hourly, 2}})), "5 4 ");
 }
 
 TEST_F(Prune, WeeksBeginOnMondayAlsoAcrossTheYear) {
   add(kStart - 3 * kDay);  // Monday 2025-12-29, week 1 of 2026.
   add(kStart);             // Thursday of the same week.
   add(kStart - 4 * kDay);  // Sunday before.
-  EXPECT_EQ(kept({.weekly = 5}), "2 3 ");
-  EXPECT_EQ(kept({.yearly = 5}), "2 1 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::weekly, 5}})), "2 3 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::yearly, 5}})), "2 1 ");
 }
 
 TEST_F(Prune, WithinCountsFromTheNewest) {
   add(kStart);
   add(kStart + kDay);
   add(kStart + 2 * kDay);
-  EXPECT_EQ(kept({.within_seconds = kDay}), "3 2 ");
-  EXPECT_EQ(kept({.within_seconds = 0}), "3 ");
+  EXPECT_EQ(kept(keep_within(kDay)), "3 2 ");
+  EXPECT_EQ(kept(keep_within(0)), "3 ");
 }
 
 TEST_F(Prune, RulesAddUp) {
   for (int i = 0; i < 60; ++i) add(kStart + i * kDay);
-  EXPECT_EQ(kept({.last = 1, .daily = 2, .monthly = 3}), "60 59 31 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::last, 1}, {&KeepRules::daily, 2}, {&KeepRules::monthly, 3}})),
+            "60 59 31 ");
 }
 
 TEST_F(Prune, OpenVersionsAreLeftOutAndLockedOnesKept) {
@@ -91,13 +108,13 @@ TEST_F(Prune, OpenVersionsAreLeftOutAndLockedOnesKept) {
   add(kStart + 1);
   add(kStart + 2, VersionState::kOpen);
   locked_ = {VersionNumber{1}};
-  EXPECT_EQ(kept({.last = 1}), "2 1 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::last, 1}})), "2 1 ");
 }
 
 TEST_F(Prune, TheLaterSealedIsNewerWhereTimesAreEqual) {
   add(kStart);
   add(kStart);
-  EXPECT_EQ(kept({.daily = 1}), "2 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::daily, 1}})), "2 ");
 }
 
 }  // namespace
