@@ -66,18 +66,8 @@ OpenRecipe::OpenRecipe(std::shared_ptr<const format::Recipe> recipe)
       index_(recipe_) {}
 
 Result<std::uint64_t> OpenRecipe::seek(std::uint64_t offset, SeekFor wanted) {
-  const bool data = wanted == SeekFor::kData;
-  if (offset < bytes_) {
-    const auto place = find(offset);
-    std::uint64_t begin = offset - place.run_offset;
-    for (std::size_t i = place.run; i < recipe().runs.size(); ++i) {
-      const auto& run = recipe().runs[i];
-      if (run.is_hole() != data) return std::max(offset, begin);
-      begin += run.bytes;
-    }
-    if (!data) return bytes_;
-  }
-  return Error(ErrorCode::kNotFound, "past the end of the file", ENXIO);
+  const auto place = offset < bytes_ ? find(offset) : restore::FilePosition();
+  return seek_in_recipe(recipe(), bytes_, offset, wanted, place.run, offset - place.run_offset);
 }
 
 // Containers are written in the order of their chunks' ids, so the newest chunk's location
