@@ -34,13 +34,21 @@ Result<std::shared_ptr<OpenVersion>> OpenVersion::open(const OpenVersionParts& p
   const std::string overlay_directory = parts.staging_directory + "/overlay";
   VARVE_TRY(files.make_durable_directory(parts.staging_directory));
   VARVE_TRY(files.make_directory(parts.staging_directory + "/files"));
-  VARVE_TRY(files.make_directory(overlay_directory));
-  VARVE_TRY(files.sync_directory(parts.staging_directory));
   meta::EnvOptions options;
   options.tables = meta::overlay::kTables;
   options.map_bytes = kOverlayMapBytes;
+  VARVE_TRY_ASSIGN(const bool present, files.exists(overlay_directory));
+  if (!present) {
+    // LMDB writes its first pages one by one: an environment appears under its name as a whole.
+    const std::string fresh = overlay_directory + ".new";
+    VARVE_TRY(files.remove_tree(fresh));
+    VARVE_TRY(files.make_directory(fresh));
+    VARVE_TRY(meta::Env::open(fresh, options));
+    VARVE_TRY(files.sync_directory(fresh));
+    VARVE_TRY(files.rename(fresh, overlay_directory));
+  }
+  VARVE_TRY(files.sync_directory(parts.staging_directory));
   VARVE_TRY_ASSIGN(auto env, meta::Env::open(overlay_directory, options));
-  VARVE_TRY(files.sync_directory(overlay_directory));
   std::shared_ptr<OpenVersion> version(new OpenVersion(parts, info, std::move(env)));
   VARVE_TRY(version->recover(root));
   version->background_ = std::thread([raw = version.get()] {

@@ -90,8 +90,8 @@ Result<void> OpenVersion::sync_staging(Ino ino, std::uint64_t generation) {
   {
     const std::lock_guard lock(mutex_);
     const auto inode = tree_.get(ino);
-    if (!inode || (*inode)->staging != generation) return {};
-    VARVE_TRY(check_staging(**inode));
+    // Cut in the meantime: the record that is to be committed names the file nevertheless.
+    if (inode && (*inode)->staging == generation) VARVE_TRY(check_staging(**inode));
   }
   VARVE_TRY_ASSIGN(const auto file,
                    parts_.files->open(staging_path(ino, generation), io::OpenMode::kReadWrite));

@@ -185,7 +185,8 @@ void History::examine_open(Repository& repository, std::uint64_t moment,
   for (const auto& synced : synced_) {
     if (synced.from > moment || moment > synced.until) continue;
     if (!writer) {
-      wrong.push_back("the open version is lost, and with it " + synced.name);
+      wrong.push_back("the open version is lost, and with it " + synced.name + ": " +
+                      writer.error().message());
       return;
     }
     const auto entry = (*writer)->lookup(kRootIno, synced.name);
@@ -194,6 +195,10 @@ void History::examine_open(Repository& repository, std::uint64_t moment,
     } else if (read_open(**writer, entry->ino) != synced.bytes) {
       wrong.push_back("the synced file " + synced.name + " differs");
     }
+  }
+  if (!writer && writer.error().code() != ErrorCode::kNotFound) {
+    wrong.push_back("the open version: " + writer.error().message());
+    return;
   }
   // Work goes on: in the open version, or in a new one.
   VersionNumber number{};
