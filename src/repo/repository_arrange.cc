@@ -140,6 +140,16 @@ void RepositoryImpl::arrange_soon(SeriesId series) {
   });
 }
 
+void RepositoryImpl::arrange_what_is_owed() {
+  if (!options_.arrange || options_.read_only) return;
+  const auto all = series();
+  if (!all) {
+    base::log(base::LogLevel::kWarning, "arranging: " + all.error().message());
+    return;
+  }
+  for (const auto& one : *all) arrange_soon(one.id);
+}
+
 void RepositoryImpl::arrange_in_background(const ArrangeOptions& options) {
   bool told = false;  // About a full disk.
   while (true) {

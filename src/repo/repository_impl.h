@@ -159,6 +159,8 @@ class RepositoryImpl final : public Repository {
 
   // Arranging. repository_arrange.cc.
   void arrange_soon(SeriesId series);
+  /// At the opening: an earlier process may have been stopped, or have left it to others.
+  void arrange_what_is_owed();
   void arrange_in_background(const ArrangeOptions& options);
   [[nodiscard]] Result<bool> arrange_series(SeriesId series, const ArrangeOptions& options,
                                             ArrangeProgress& done);
