@@ -141,6 +141,7 @@ ok "open files and locks refuse a deletion, of all that were named with it too"
 "$VARVE" clone "$repo" s/latest s/clone.partial
 expect_status 1 "$VARVE" rm "$repo" s/v11
 message_says 'clone.partial'
+"$VARVE" stat "$repo" s/v11 | grep -q '^base of *s/clone.partial$' || fail "stat names no clone"
 rm -rf "$mnt/s/clone.partial"
 [ ! -e "$mnt/s/clone.partial" ] || fail "the clone is still there"
 all_present
