@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sums a Meson test log and prints `N passed, N failed` as the last line.
+"""Sums Meson test logs and prints `N passed, N failed` as the last line.
 
 A gtest program counts each of its test cases, a script each of its `ok - ` lines; any other
 program counts as one test. A program that ends badly counts at least one failure.
@@ -41,16 +41,19 @@ def tally(record):
 
 
 def main():
-    try:
-        with open(sys.argv[1], encoding="utf-8") as log:
-            records = [json.loads(line) for line in log if line.strip()]
-    except OSError as error:
-        print(f"sum_results: {error}", file=sys.stderr)
-        records = []
-    if not records:
-        print("sum_results: no test ran", file=sys.stderr)
-        print("0 passed, 1 failed")
-        return 1
+    records = []
+    for path in sys.argv[1:]:
+        try:
+            with open(path, encoding="utf-8") as log:
+                found = [json.loads(line) for line in log if line.strip()]
+        except OSError as error:
+            print(f"sum_results: {error}", file=sys.stderr)
+            found = []
+        if not found:
+            print(f"sum_results: no test ran for {path}", file=sys.stderr)
+            print("0 passed, 1 failed")
+            return 1
+        records += found
     sums = [0, 0, 0]
     for record in records:
         for place, number in enumerate(tally(record)):

@@ -86,6 +86,14 @@ Result<std::string> FileSystem::read_file(const std::string& path, std::size_t b
   return text;
 }
 
+Result<void> FileSystem::make_durable_directory(const std::string& path) {
+  VARVE_TRY(make_directory(path));
+  // Also if it was there: whoever made it may have crashed before this.
+  const auto slash = path.rfind('/');
+  if (slash == std::string::npos) return sync_directory(".");
+  return sync_directory(slash == 0 ? "/" : path.substr(0, slash));
+}
+
 Result<void> FileSystem::write_file_atomically(const std::string& directory,
                                                const std::string& name,
                                                std::span<const std::byte> data) {

@@ -74,6 +74,8 @@ class FileSystem {
 
   /// Whole small files: at most `bytes_max` are read (kTooLarge beyond).
   [[nodiscard]] Result<std::string> read_file(const std::string& path, std::size_t bytes_max);
+  /// As make_directory(), and its name is on disk when it returns.
+  [[nodiscard]] Result<void> make_durable_directory(const std::string& path);
   /// Written beside, synced, renamed into place, directory synced.
   [[nodiscard]] Result<void> write_file_atomically(const std::string& directory,
                                                    const std::string& name,

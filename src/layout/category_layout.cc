@@ -36,7 +36,7 @@ Result<std::unique_ptr<CategoryLayout>> CategoryLayout::open(const meta::Env& ca
                                                              const CategoryLayoutOptions& options) {
   std::unique_ptr<CategoryLayout> layout(new CategoryLayout(catalog, files, compressors, options));
   if (options.read_only) return layout;
-  VARVE_TRY(files.make_directory(options.series_directory));
+  VARVE_TRY(files.make_durable_directory(options.series_directory));
   VARVE_TRY(files.make_directory(options.series_directory + "/active"));
   VARVE_TRY(files.make_directory(options.series_directory + "/volumes"));
   VARVE_TRY(files.sync_directory(options.series_directory));

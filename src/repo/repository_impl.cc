@@ -142,7 +142,7 @@ Result<void> RepositoryImpl::start() {
     }
     VARVE_TRY(txn.commit());  // Their chunks go with drop_leftovers().
   }
-  VARVE_TRY(files_->make_directory(path_ + "/staging"));
+  VARVE_TRY(files_->make_durable_directory(path_ + "/staging"));
   VARVE_TRY_ASSIGN(const auto names, files_->list(path_ + "/staging"));
   for (const auto& name : names) {
     const auto directory = path_ + "/staging/" + name;

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "store/container_rewrite.h"
 
 namespace varve::store {
 
@@ -148,9 +149,16 @@ Result<void> ContainerWriter::sync() {
     segments = unsynced_;
   }
   for (const auto& [segment, end] : segments) {
-    VARVE_TRY_ASSIGN(auto file, files_.open(options_.directory + "/" + segment_name(segment),
-                                            io::OpenMode::kReadWrite));
-    VARVE_TRY(file->sync());
+    const auto path = options_.directory + "/" + segment_name(segment);
+    if (doubtful_.contains(segment)) {
+      VARVE_TRY(rewrite_containers(files_, path, end, options_.volume));
+    }
+    VARVE_TRY_ASSIGN(auto file, files_.open(path, io::OpenMode::kReadWrite));
+    if (auto synced = file->sync(); !synced) {
+      doubtful_.insert(segment);
+      return synced;
+    }
+    doubtful_.erase(segment);
   }
   if (!segments.empty()) VARVE_TRY(files_.sync_directory(options_.directory));
   const std::lock_guard lock(mutex_);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -125,7 +126,8 @@ class ContainerWriter {
   std::vector<std::uint32_t> segments_;
   std::map<std::uint32_t, std::uint64_t> unsynced_;  // Segment -> where it ended.
 
-  std::mutex sync_mutex_;  // One sync at a time; taken before mutex_.
+  std::mutex sync_mutex_;             // One sync at a time; taken before mutex_.
+  std::set<std::uint32_t> doubtful_;  // Segments whose sync failed. Guarded by sync_mutex_.
 
   // Only the writer's thread touches these.
   format::ContainerHead head_;

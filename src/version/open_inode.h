@@ -55,7 +55,9 @@ struct OpenInode {
   ingest::IngestPipeline::StreamPtr stream;
   bool stream_finished = false;
   std::shared_ptr<io::File> staging_file;  ///< Opened when it is first needed.
-  std::uint64_t staging_writes = 0;        ///< Changes to `staged`, to notice new ones.
+  /// The disk failed to keep what the staging file was given; a later sync would not say so again.
+  bool staging_lost = false;
+  std::uint64_t staging_writes = 0;  ///< Changes to `staged`, to notice new ones.
   bool consolidating = false;        ///< Being cut while it is open: its content must not change.
   std::uint64_t consolidate_at = 0;  ///< Staged bytes that ask for that; 0 for the usual number.
   std::uint32_t handles = 0;

@@ -32,7 +32,7 @@ Result<std::shared_ptr<OpenVersion>> OpenVersion::open(const OpenVersionParts& p
                                                        const NewFile& root) {
   auto& files = *parts.files;
   const std::string overlay_directory = parts.staging_directory + "/overlay";
-  VARVE_TRY(files.make_directory(parts.staging_directory));
+  VARVE_TRY(files.make_durable_directory(parts.staging_directory));
   VARVE_TRY(files.make_directory(parts.staging_directory + "/files"));
   VARVE_TRY(files.make_directory(overlay_directory));
   VARVE_TRY(files.sync_directory(parts.staging_directory));

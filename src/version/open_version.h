@@ -135,6 +135,8 @@ class OpenVersion final : public VersionWriter, public std::enable_shared_from_t
 
   // Staging; mutex_ is held. open_version_staging.cc.
   [[nodiscard]] Result<void> open_staging(OpenInode& inode);
+  [[nodiscard]] Result<void> sync_staging(Ino ino, std::uint64_t generation);
+  [[nodiscard]] static Result<void> check_staging(const OpenInode& inode);
   [[nodiscard]] Result<void> stage(OpenInode& inode);
   [[nodiscard]] Result<void> write_staged(OpenInode& inode, std::uint64_t offset,
                                           std::span<const std::byte> data);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Making an open version durable, and the work that goes on behind it.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 
 #include "base/log.h"
@@ -34,7 +37,7 @@ Result<void> OpenVersion::checkpoint(Extent extent) {
   VARVE_TRY(pipeline_.drain());
   OpenTree::Changes changes;
   std::vector<std::string> obsolete;
-  std::vector<std::string> to_sync;
+  std::vector<std::pair<Ino, std::uint64_t>> to_sync;  // With the generation.
   {
     const std::lock_guard lock(mutex_);
     std::vector<Ino> still_finishing;
@@ -55,19 +58,15 @@ Result<void> OpenVersion::checkpoint(Extent extent) {
       auto inode = record.bytes ? tree_.get(record.ino) : Result<OpenInode*>(nullptr);
       if (inode && *inode != nullptr && (*inode)->stream) tree_.touch(**inode);
     }
-    for (const Ino ino : staged_unsynced_) {
+    for (const Ino ino : std::exchange(staged_unsynced_, {})) {
       const auto inode = tree_.get(ino);
-      if (inode && (*inode)->staging != 0) to_sync.push_back(staging_path(ino, (*inode)->staging));
+      if (inode && (*inode)->staging != 0) to_sync.emplace_back(ino, (*inode)->staging);
     }
-    staged_unsynced_.clear();
     obsolete = std::exchange(obsolete_staging_, {});
   }
   const auto store = [&]() -> Result<void> {
     VARVE_TRY(parts_.layout->sync());
-    for (const auto& path : to_sync) {
-      VARVE_TRY_ASSIGN(const auto file, parts_.files->open(path, io::OpenMode::kReadWrite));
-      VARVE_TRY(file->sync());
-    }
+    for (const auto& [ino, generation] : to_sync) VARVE_TRY(sync_staging(ino, generation));
     if (!to_sync.empty()) VARVE_TRY(parts_.files->sync_directory(files_directory_));
     if (changes.names.empty() && changes.records.empty()) return {};
     return tree_.commit(changes);
@@ -76,12 +75,41 @@ Result<void> OpenVersion::checkpoint(Extent extent) {
   const std::lock_guard lock(mutex_);
   if (!stored) {
     tree_.restore(changes);
+    for (const auto& staged : to_sync) staged_unsynced_.push_back(staged.first);
     obsolete_staging_.insert(obsolete_staging_.end(), obsolete.begin(), obsolete.end());
     return stored;
   }
   tree_.settle(changes);
   for (const auto& path : obsolete) static_cast<void>(parts_.files->remove(path));
   return {};
+}
+
+// Once the kernel has failed to write a page back it forgets the page, and the next sync
+// succeeds. So a failure is remembered as long as the file has that content.
+Result<void> OpenVersion::sync_staging(Ino ino, std::uint64_t generation) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto inode = tree_.get(ino);
+    if (!inode || (*inode)->staging != generation) return {};
+    VARVE_TRY(check_staging(**inode));
+  }
+  VARVE_TRY_ASSIGN(const auto file,
+                   parts_.files->open(staging_path(ino, generation), io::OpenMode::kReadWrite));
+  auto synced = file->sync();
+  if (synced) return {};
+  const std::lock_guard lock(mutex_);
+  const auto inode = tree_.get(ino);
+  if (inode && (*inode)->staging == generation) (*inode)->staging_lost = true;
+  return synced;
+}
+
+Result<void> OpenVersion::check_staging(const OpenInode& inode) {
+  if (!inode.staging_lost) return {};
+  return Error(ErrorCode::kIo,
+               fmt::format("the disk failed while it took what was written to the file with inode "
+                           "number {}; write that file anew, or remove it",
+                           inode.ino),
+               EIO);
 }
 
 // Keeps the memory for changes bounded.

@@ -98,6 +98,7 @@ void OpenVersion::drop_contents(OpenInode& inode) {
     inode.staged.reset();
     obsolete_staging_.push_back(staging_path(inode.ino, inode.staging));
     inode.staging = 0;
+    inode.staging_lost = false;
   }
   inode.recipe = std::make_shared<const format::Recipe>();
   inode.hole_bytes = 0;

@@ -197,6 +197,7 @@ Result<void> OpenVersion::ingest_staged(Ino ino, Users users) {
     const auto inode = tree_.get(ino);
     if (!inode || (*inode)->staging == 0 || (*inode)->consolidating) return {};
     if (users == Users::kNone && (*inode)->writers != 0) return {};
+    VARVE_TRY(check_staging(**inode));
     VARVE_TRY(open_staging(**inode));
     content = *(*inode)->staged;
     file = (*inode)->staging_file;

@@ -5,11 +5,11 @@
 limit_s=200
 . "$(dirname "$0")/lib.sh"
 
-: "${VARVE_STALLING_DISK:?is the path of the library made from stalling_disk.cc}"
+: "${VARVE_FAULTY_DISK:?is the path of the library made from faulty_disk.cc}"
 stalled=$work/stalled
 
 "$VARVE" init "$repo"
-LD_PRELOAD=$VARVE_STALLING_DISK STALL_BELOW=$repo STALL_WHILE=$stalled \
+LD_PRELOAD=$VARVE_FAULTY_DISK DISK_BELOW=$repo DISK_STALLS_WHILE=$stalled \
   ASAN_OPTIONS=verify_asan_link_order=0 "$VARVE" mount -f -o cache=16M "$repo" "$mnt" &
 daemon=$!
 wait_until "the mount appears" mountpoint -q "$mnt"

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/container_rewrite.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "format/container.h"
+
+namespace varve::store {
+namespace {
+
+// The length of the container that `bytes` start with, all of it verified.
+Result<std::uint32_t> verified_length(std::span<const std::byte> bytes) {
+  if (bytes.size() < format::kContainerHeaderBytes) {
+    return Error(ErrorCode::kCorrupt, "a container is cut off", EIO);
+  }
+  VARVE_TRY_ASSIGN(const auto head_bytes,
+                   format::container_head_length(bytes.first(format::kContainerHeaderBytes)));
+  if (head_bytes > bytes.size()) return Error(ErrorCode::kCorrupt, "a container is cut off", EIO);
+  VARVE_TRY_ASSIGN(const auto head, format::decode_container_head(bytes.first(head_bytes)));
+  if (head.stored_bytes() > bytes.size()) {
+    return Error(ErrorCode::kCorrupt, "a container is cut off", EIO);
+  }
+  std::vector<std::byte> raw;
+  for (const auto& frame : head.frames) {
+    raw.resize(frame.raw_bytes);
+    VARVE_TRY(format::decode_frame(
+        frame, bytes.subspan(head.head_bytes + frame.offset, frame.stored_bytes), raw));
+  }
+  return head.stored_bytes();
+}
+
+}  // namespace
+
+Result<void> rewrite_containers(io::FileSystem& files, const std::string& path, std::uint64_t bytes,
+                                bool compact) {
+  VARVE_TRY_ASSIGN(const auto from,
+                   files.open(path, compact ? io::OpenMode::kRead : io::OpenMode::kReadDirect));
+  VARVE_TRY_ASSIGN(const auto to, files.open(path, compact ? io::OpenMode::kReadWrite
+                                                           : io::OpenMode::kWriteDirect));
+  base::AlignedBuffer buffer(format::kContainerBytesMax);
+  for (std::uint64_t at = 0; at < bytes;) {
+    const auto wanted = buffer.span().first(std::min<std::uint64_t>(buffer.size(), bytes - at));
+    VARVE_TRY_ASSIGN(const auto got, from->read_at(at, wanted));
+    const auto length = verified_length(wanted.first(got));
+    if (!length) {
+      return Error(ErrorCode::kCorrupt,
+                   path + " has lost what was written at offset " + std::to_string(at) +
+                       " when the disk failed: " + length.error().message(),
+                   EIO);
+    }
+    VARVE_TRY(to->write_at(at, wanted.first(*length)));
+    at += *length;
+  }
+  return {};
+}
+
+}  // namespace varve::store

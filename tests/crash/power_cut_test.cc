@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The power goes at any call that changes the disk, and any call fails: at each, what was
+// promised is there, and work goes on without a hand's help.
+//
+// VARVE_TEST_CRASHES=N tries about N moments of each kind instead of a few; 0 tries all.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "disk_model.h"
+#include "disk_recorder.h"
+#include "history.h"
+#include "temp_repository.h"
+
+namespace varve::test {
+namespace {
+
+// How many of `all` moments to try: those whose turn it is.
+class Sample {
+ public:
+  Sample(std::uint64_t all, std::uint64_t few, std::uint64_t seed) : random_(seed) {
+    std::uint64_t wanted = few;
+    if (const char* text = std::getenv("VARVE_TEST_CRASHES")) wanted = std::stoull(text);
+    stride_ = wanted == 0 || wanted >= all ? 1 : all / wanted;
+    at_ = random_() % stride_;
+  }
+  [[nodiscard]] std::uint64_t at() const { return at_; }
+  void next() { at_ += stride_; }
+
+ private:
+  std::mt19937_64 random_;
+  std::uint64_t stride_ = 1;
+  std::uint64_t at_ = 0;
+};
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const auto& line : lines) out += "\n  " + line;
+  return out;
+}
+
+class PowerCut : public testing::Test {
+ protected:
+  // The record knows files by the paths that the kernel gives them.
+  PowerCut()
+      : path_(std::filesystem::canonical(directory_.path()).string() + "/r"),
+        image_(directory_.path() + "/image") {
+    make();
+  }
+
+  void make() {
+    std::filesystem::remove_all(path_);
+    must(Repository::create(path_, small_chunks(Codec::kNone)));
+  }
+
+  // The calls of a whole history, with syncs that do nothing if they are to.
+  std::vector<DiskCall> record(History*& history, bool syncs) {
+    DiskRecorder disk(path_);
+    if (!syncs) disk.ignore_syncs();
+    history_ = std::make_unique<History>([&] { return disk.calls(); });
+    history = history_.get();
+    auto repository = reopen(path_);
+    must(history->live(*repository, false));
+    must(repository->close());
+    repository.reset();
+    return disk.take();
+  }
+
+  // Takes the power away at sampled moments; returns at how many something was wrong.
+  std::uint64_t cut(std::uint64_t few, std::uint64_t seed, bool syncs) {
+    DiskModel model(path_);
+    History* history = nullptr;
+    const auto calls = record(history, syncs);
+    std::uint64_t bad = 0;
+    std::uint64_t tried = 0;
+    Sample sample(calls.size(), few, seed);
+    for (std::uint64_t i = 0; i <= calls.size(); ++i) {
+      if (i == sample.at() || i == calls.size()) {
+        constexpr Survives kAll[] = {Survives::kNothing, Survives::kSome, Survives::kEverything};
+        for (const auto survives : kAll) {
+          ++tried;
+          model.write_image(image_, survives, seed * 1000 + i);
+          const auto wrong = history->examine(image_, i);
+          if (wrong.empty()) continue;
+          ++bad;
+          if (syncs) {
+            ADD_FAILURE() << "power cut after " << i << " of " << calls.size() << " calls, kind "
+                          << static_cast<int>(survives) << ", seed " << seed << ":"
+                          << joined(wrong);
+            if (bad > 5) return bad;
+          }
+        }
+        sample.next();
+      }
+      if (i < calls.size()) model.apply(calls[i]);
+    }
+    std::printf("%llu power cuts in a history of %zu calls\n",
+                static_cast<unsigned long long>(tried), calls.size());
+    return bad;
+  }
+
+  // One call of a history fails; what is found afterwards must be whole.
+  void fail_at_sampled_calls(std::uint64_t few, int errno_value, bool for_good, bool retry) {
+    std::uint64_t all = 0;
+    {
+      History* history = nullptr;
+      all = record(history, true).size();
+    }
+    std::uint64_t failed = 0;
+    for (Sample sample(all, few, static_cast<std::uint64_t>(errno_value)); sample.at() < all;
+         sample.next()) {
+      make();
+      DiskModel model(path_);
+      DiskRecorder disk(path_);
+      disk.fail(sample.at(), errno_value, for_good);
+      History history([&] { return disk.calls(); });
+      auto opened = Repository::open(path_, quiet_options());
+      if (opened) {
+        static_cast<void>(history.live(**opened, retry));
+        static_cast<void>((*opened)->close());
+        opened = Error(ErrorCode::kNotFound, "let go");
+      }
+      failed += disk.has_failed() ? 1 : 0;
+      disk.heal();
+      const auto calls = disk.take();
+      // What the kernel still had when the sync failed may be gone.
+      for (const auto& call : calls) model.apply(call);
+      for (const auto survives : {Survives::kNothing, Survives::kEverything}) {
+        model.write_image(image_, survives, 1);
+        const auto wrong = history.examine(image_, calls.size());
+        ASSERT_TRUE(wrong.empty())
+            << "call " << sample.at() << " of " << all << " (" << calls[sample.at()].path
+            << ") failed with " << errno_value << joined(wrong);
+      }
+    }
+    std::printf("%llu histories with a failed call\n", static_cast<unsigned long long>(failed));
+    EXPECT_GT(failed, few / 2);
+  }
+
+  TempDirectory directory_;
+  std::string path_;
+  std::string image_;
+  std::unique_ptr<History> history_;
+};
+
+TEST_F(PowerCut, KeepsWhatWasPromised) { EXPECT_EQ(cut(60, 1, true), 0U); }
+
+// Else the test above would say nothing.
+TEST_F(PowerCut, LosesPromisesOnADiskThatIgnoresSyncs) { EXPECT_GT(cut(20, 2, false), 10U); }
+
+TEST_F(PowerCut, FailedCallHarmsNothing) { fail_at_sampled_calls(20, EIO, false, false); }
+TEST_F(PowerCut, FailedCallThatIsTriedAgainHarmsNothing) {
+  fail_at_sampled_calls(20, EIO, false, true);
+}
+TEST_F(PowerCut, FullDiskHarmsNothing) { fail_at_sampled_calls(20, ENOSPC, true, true); }
+
+}  // namespace
+}  // namespace varve::test

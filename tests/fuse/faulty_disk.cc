@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Preloaded into a program, makes of what is below $DISK_BELOW a disk with faults:
+//   DISK_STALLS_WHILE=FILE   what writes or syncs waits as long as FILE exists
+//   DISK_KILLS_AT=N          the N-th call that changes the disk ends the program, unmade;
+//   DISK_KILLS_ONCE=FILE     … counted from when FILE exists, if this is set
+//   DISK_CALLS_IN=FILE       the calls are counted there, a byte each
+//   DISK_IGNORES_SYNCS=1     a sync returns at once and does nothing
+// Reading goes on.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+bool begins(const char* path) {
+  const char* below = std::getenv("DISK_BELOW");
+  return below != nullptr && std::strncmp(path, below, std::strlen(below)) == 0;
+}
+
+bool is_below(int fd) {
+  char link[64];
+  char path[4096];
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  const ssize_t length = ::readlink(link, path, sizeof path - 1);
+  if (length < 0) return false;
+  path[length] = '\0';
+  return begins(path);
+}
+
+template <typename Function>
+Function real(const char* name) {
+  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+}
+
+bool ignores_syncs() { return std::getenv("DISK_IGNORES_SYNCS") != nullptr; }
+
+// Before every change: the place where the program may end.
+void count_change() {
+  static std::atomic<long> changes{0};
+  const char* once = std::getenv("DISK_KILLS_ONCE");
+  if (once != nullptr && ::access(once, F_OK) != 0) return;
+  const long now = ++changes;
+  if (const char* in = std::getenv("DISK_CALLS_IN")) {
+    static const auto open_file = real<int (*)(const char*, int, ...)>("open");
+    static const int fd = open_file(in, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    static const auto write_byte = real<ssize_t (*)(int, const void*, size_t)>("write");
+    write_byte(fd, ".", 1);
+  }
+  if (const char* at = std::getenv("DISK_KILLS_AT"); at != nullptr && now == std::atol(at)) {
+    ::kill(::getpid(), SIGKILL);
+    ::pause();
+  }
+}
+
+void before_change(int fd) {
+  if (std::getenv("DISK_BELOW") == nullptr || !is_below(fd)) return;
+  if (const char* flag = std::getenv("DISK_STALLS_WHILE")) {
+    while (::access(flag, F_OK) == 0) ::usleep(20'000);
+  }
+  count_change();
+}
+
+void before_change(const char* path) {
+  if (begins(path)) count_change();
+}
+
+}  // namespace
+
+// Under the names that libraries call them by, whatever size off_t has here.
+int faulty_open(const char* path, int flags, mode_t mode) __asm__("open");
+int faulty_open64(const char* path, int flags, mode_t mode) __asm__("open64");
+ssize_t faulty_pwrite(int fd, const void* data, size_t bytes, off64_t at) __asm__("pwrite");
+ssize_t faulty_pwrite64(int fd, const void* data, size_t bytes, off64_t at) __asm__("pwrite64");
+ssize_t faulty_writev(int fd, const iovec* parts, int count) __asm__("writev");
+int faulty_ftruncate(int fd, off64_t bytes) __asm__("ftruncate");
+int faulty_ftruncate64(int fd, off64_t bytes) __asm__("ftruncate64");
+int faulty_fdatasync(int fd) __asm__("fdatasync");
+int faulty_fsync(int fd) __asm__("fsync");
+int faulty_unlink(const char* path) __asm__("unlink");
+int faulty_rename(const char* from, const char* to) __asm__("rename");
+
+int faulty_open(const char* path, int flags, mode_t mode) {
+  static const auto call = real<int (*)(const char*, int, ...)>("open");
+  if (ignores_syncs()) flags &= ~(O_SYNC | O_DSYNC);
+  if ((flags & O_CREAT) != 0 && ::access(path, F_OK) != 0) before_change(path);
+  return call(path, flags, mode);
+}
+int faulty_open64(const char* path, int flags, mode_t mode) {
+  return faulty_open(path, flags | O_LARGEFILE, mode);
+}
+
+ssize_t faulty_pwrite(int fd, const void* data, size_t bytes, off64_t at) {
+  before_change(fd);
+  static const auto call = real<decltype(&faulty_pwrite)>("pwrite");
+  return call(fd, data, bytes, at);
+}
+ssize_t faulty_pwrite64(int fd, const void* data, size_t bytes, off64_t at) {
+  return faulty_pwrite(fd, data, bytes, at);
+}
+
+ssize_t faulty_writev(int fd, const iovec* parts, int count) {
+  before_change(fd);
+  static const auto call = real<decltype(&faulty_writev)>("writev");
+  return call(fd, parts, count);
+}
+
+int faulty_ftruncate(int fd, off64_t bytes) {
+  before_change(fd);
+  static const auto call = real<decltype(&faulty_ftruncate)>("ftruncate");
+  return call(fd, bytes);
+}
+int faulty_ftruncate64(int fd, off64_t bytes) { return faulty_ftruncate(fd, bytes); }
+
+int faulty_fdatasync(int fd) {
+  before_change(fd);
+  static const auto call = real<decltype(&faulty_fdatasync)>("fdatasync");
+  return ignores_syncs() ? 0 : call(fd);
+}
+
+int faulty_fsync(int fd) {
+  before_change(fd);
+  static const auto call = real<decltype(&faulty_fsync)>("fsync");
+  return ignores_syncs() ? 0 : call(fd);
+}
+
+int faulty_unlink(const char* path) {
+  before_change(path);
+  static const auto call = real<decltype(&faulty_unlink)>("unlink");
+  return call(path);
+}
+
+int faulty_rename(const char* from, const char* to) {
+  before_change(from);
+  static const auto call = real<decltype(&faulty_rename)>("rename");
+  return call(from, to);
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs every target over its seeds, over the inputs that are kept in corpus/NAME/, and over
+// mutations of both, from a fixed seed. VARVE_TEST_MUTATIONS sets their number for each target;
+// VARVE_TEST_KEEP=FILE keeps the input that is being run.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "base/coding.h"
+#include "targets.h"
+
+namespace varve::fuzz {
+namespace {
+
+std::vector<std::string> inputs_of(const Target& target) {
+  auto inputs = target.seeds();
+  const auto folder = std::filesystem::path(VARVE_FUZZ_CORPUS) / target.name;
+  if (std::filesystem::is_directory(folder)) {
+    for (const auto& file : std::filesystem::directory_iterator(folder)) {
+      std::ifstream in(file.path(), std::ios::binary);
+      inputs.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+    }
+  }
+  return inputs;
+}
+
+std::string mutated(std::string bytes, const std::vector<std::string>& others,
+                    std::mt19937_64& random) {
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  for (auto changes = below(4) + 1; changes > 0; --changes) {
+    if (bytes.empty()) bytes.push_back('\0');
+    // Most of what matters stands near the start.
+    const auto at =
+        below(2) == 0 ? below(bytes.size()) : below(std::min<std::size_t>(bytes.size(), 256));
+    switch (below(6)) {
+      case 0:
+        bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8)));
+        break;
+      case 1:
+        bytes[at] = static_cast<char>(random());
+        break;
+      case 2:
+        bytes.resize(at);
+        break;
+      case 3:
+        bytes.insert(at, 1 + below(8), static_cast<char>(random()));
+        break;
+      case 4: {  // Numbers at the edges of their types.
+        constexpr std::uint64_t kEdges[] = {0,          1,          0x7f,  0xff,
+                                            0x7fffffff, 0xffffffff, ~0ULL, 1ULL << 63};
+        const auto value = kEdges[below(std::size(kEdges))];
+        const auto width = std::min<std::size_t>(1ULL << below(4), bytes.size() - at);
+        bytes.replace(at, width, reinterpret_cast<const char*>(&value), width);
+        break;
+      }
+      default: {
+        const auto& other = others[below(others.size())];
+        if (other.empty()) break;
+        const auto from = below(other.size());
+        bytes.replace(at, std::string::npos, other.substr(from));
+        break;
+      }
+    }
+  }
+  return bytes;
+}
+
+class Fuzz : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(Fuzz, NoInputBreaksTheDecoder) {
+  const auto& target = targets()[GetParam()];
+  const auto inputs = inputs_of(target);
+  for (const auto& input : inputs) target.run(base::as_bytes(input));
+  std::uint64_t count = 20'000;
+  if (const char* text = std::getenv("VARVE_TEST_MUTATIONS")) count = std::stoull(text);
+  std::mt19937_64 random(GetParam() + 1);
+  const char* keep = std::getenv("VARVE_TEST_KEEP");  // A file for what ended the program.
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto input = mutated(inputs[random() % inputs.size()], inputs, random);
+    if (keep != nullptr) std::ofstream(keep, std::ios::binary) << input;
+    target.run(base::as_bytes(input));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, Fuzz, testing::Range<std::size_t>(0, targets().size()),
+                         [](const auto& test) { return targets()[test.param].name; });
+
+}  // namespace
+}  // namespace varve::fuzz

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "targets.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/coding.h"
+#include "base/id_runs.h"
+#include "catalog/link_table.h"
+#include "catalog/location_table.h"
+#include "catalog_values.h"
+#include "control/protocol.h"
+#include "format/container.h"
+#include "format/dir_node.h"
+#include "format/superblock.h"
+#include "index/neighbour_index.h"
+#include "io/memory_file_system.h"
+#include "samples.h"
+#include "store/segment_files.h"
+#include "version/open_inode.h"
+
+namespace varve::fuzz {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+std::string_view text_of(Bytes input) {
+  return {reinterpret_cast<const char*>(input.data()), input.size()};
+}
+
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "does not hold: %s\n", what);
+  std::abort();
+}
+
+// Decode, encode, decode, encode: the two encodings must agree.
+template <typename Decode, typename Encode>
+void settles(std::string_view input, const Decode& decode, const Encode& encode) {
+  auto first = decode(input);
+  if (!first) return;
+  const std::string once = encode(*first);
+  auto second = decode(once);
+  require(static_cast<bool>(second), "what was encoded can be decoded");
+  require(encode(*second) == once, "encoding what was decoded gives the same bytes");
+}
+
+void put64(std::string& bytes, std::size_t at, std::uint64_t value) {
+  std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+std::uint64_t sum(const std::string& bytes, std::size_t from, std::size_t to) {
+  return format::checksum64(base::as_bytes(bytes).subspan(from, to - from));
+}
+
+std::vector<std::string> no_seeds() { return {std::string(64, '\0')}; }
+
+// ---- The repository's files ----
+
+void superblock(Bytes input) {
+  std::string bytes(text_of(input));
+  // The last line is a checksum of the lines before.
+  const auto last = bytes.rfind("checksum = ");
+  if (last != std::string::npos) {
+    char line[32];
+    std::snprintf(line, sizeof line, "checksum = %016llx\n",
+                  static_cast<unsigned long long>(sum(bytes, 0, last)));
+    bytes.replace(last, std::string::npos, line);
+  }
+  settles(bytes, format::decode_superblock, format::encode_superblock);
+}
+std::vector<std::string> superblock_seeds() {
+  format::Superblock block;
+  block.repository_id = std::string(32, 'a');
+  return {format::encode_superblock(block)};
+}
+
+void container(Bytes input) {
+  std::string bytes(text_of(input));
+  if (bytes.size() < format::kContainerHeaderBytes) return;
+  std::uint32_t head_bytes = 0;
+  std::memcpy(&head_bytes, bytes.data() + 32, sizeof head_bytes);
+  if (head_bytes >= format::kContainerHeaderBytes && head_bytes <= bytes.size()) {
+    put64(bytes, 48, sum(bytes, format::kContainerHeaderBytes, head_bytes));
+  }
+  put64(bytes, 120, sum(bytes, 0, 120));
+  const auto span = base::as_bytes(bytes);
+  const auto length = format::container_head_length(span.first(format::kContainerHeaderBytes));
+  if (!length || *length > bytes.size()) return;
+  const auto head = format::decode_container_head(span.first(*length));
+  if (!head) return;
+  auto copy = *head;
+  require(format::encode_container_head(copy) == bytes.substr(0, *length),
+          "a head that is accepted has one encoding");
+  for (auto frame : head->frames) {
+    if (head->head_bytes + std::size_t{frame.offset} + frame.stored_bytes > bytes.size()) break;
+    const auto stored = span.subspan(head->head_bytes + frame.offset, frame.stored_bytes);
+    frame.checksum = format::checksum64(stored);
+    std::vector<std::byte> raw(frame.raw_bytes);
+    static_cast<void>(format::decode_frame(frame, stored, raw));
+  }
+}
+std::vector<std::string> container_seeds() {
+  auto head = format::sample_head();
+  const auto text = format::compressible_text(10100);
+  const auto packed = format::compress_frame(base::as_bytes(text), Codec::kZstd, 1);
+  head.frames[1].stored_bytes = static_cast<std::uint32_t>(packed.stored.size());
+  std::vector<std::string> seeds;
+  for (const bool compact : {false, true}) {
+    head.compact = compact;
+    seeds.push_back(
+        format::encode_container_head(head) + std::string(68536, 'x') +
+        std::string(reinterpret_cast<const char*>(packed.stored.data()), packed.stored.size()));
+  }
+  return seeds;
+}
+
+void frame(Bytes input) {
+  if (input.size() < 8) return;
+  format::FrameEntry entry;
+  entry.codec = Codec::kZstd;
+  std::memcpy(&entry.raw_bytes, input.data(), sizeof entry.raw_bytes);
+  entry.raw_bytes = entry.raw_bytes % format::kFrameRawBytesMax + 1;
+  const auto stored = input.subspan(8);
+  entry.stored_bytes = static_cast<std::uint32_t>(stored.size());
+  entry.checksum = format::checksum64(stored);
+  std::vector<std::byte> raw(entry.raw_bytes);
+  static_cast<void>(format::decode_frame(entry, stored, raw));
+}
+std::vector<std::string> frame_seeds() {
+  const auto text = format::compressible_text(5000);
+  const auto packed = format::compress_frame(base::as_bytes(text), Codec::kZstd, 3);
+  std::string seed(8, '\0');
+  const std::uint32_t raw = 4999;
+  std::memcpy(seed.data(), &raw, sizeof raw);
+  return {seed.append(reinterpret_cast<const char*>(packed.stored.data()), packed.stored.size())};
+}
+
+void index_snapshot(Bytes input) {
+  std::string bytes(text_of(input));
+  if (bytes.size() < 40) return;
+  put64(bytes, bytes.size() - 8, sum(bytes, 0, bytes.size() - 8));
+  const auto files = io::make_memory_file_system();
+  const VersionNumber number{7};
+  const auto file =
+      files->open("/" + index::NeighbourIndex::snapshot_name(number), io::OpenMode::kReadWrite);
+  if (!file || !(*file)->write_at(0, base::as_bytes(bytes))) return;
+  static_cast<void>(index::NeighbourIndex::load(*files, "", SeriesId{3}, number, VersionNumber{8}));
+}
+std::vector<std::string> index_snapshot_seeds() {
+  const auto ids = base::IdRuns::from({{ChunkId::make(VersionNumber{5}, 10), 4}});
+  index::NeighbourIndex index(ids, VersionNumber{7});
+  for (unsigned i = 0; i < 4; ++i) {
+    const auto id = ChunkId::make(VersionNumber{5}, 10 + i);
+    index.insert(format::chunk(id, 1).fingerprint, id);
+  }
+  const auto files = io::make_memory_file_system();
+  if (!index.save(*files, "", SeriesId{3}, VersionNumber{7}, ids)) return {};
+  auto bytes =
+      files->read_file("/" + index::NeighbourIndex::snapshot_name(VersionNumber{7}), 1U << 20);
+  return {bytes ? *bytes : std::string()};
+}
+
+// ---- Structures of the catalog and of open versions ----
+
+void page(Bytes input) {
+  settles(text_of(input), format::decode_dir_page, format::encode_dir_page);
+}
+std::vector<std::string> page_seeds() {
+  return {format::encode_dir_page(format::sample_leaf()),
+          format::encode_dir_page(format::sample_inner())};
+}
+
+void entry(Bytes input) {
+  settles(text_of(input), format::decode_dir_entry, format::encode_dir_entry);
+}
+std::vector<std::string> entry_seeds() {
+  std::vector<std::string> seeds;
+  for (const auto& one : format::sample_leaf().entries)
+    seeds.push_back(format::encode_dir_entry(one));
+  return seeds;
+}
+
+void recipe(Bytes input) {
+  settles(text_of(input), format::decode_recipe_object, format::encode_recipe_object);
+}
+std::vector<std::string> recipe_seeds() {
+  const auto leaf = format::sample_leaf();
+  return {format::encode_recipe_object(*leaf.entries[5].recipe)};
+}
+
+template <typename T>
+std::string encoded(const T& value) {
+  std::string out;
+  value.encode(out);
+  return out;
+}
+
+void id_runs(Bytes input) { settles(text_of(input), base::IdRuns::decode, encoded<base::IdRuns>); }
+std::vector<std::string> id_runs_seeds() {
+  const auto ids = base::IdRuns::from({{ChunkId::make(VersionNumber{1}, 5), 9},
+                                       {ChunkId::make(VersionNumber{1}, 50), 1},
+                                       {ChunkId::make(VersionNumber{9}, 0), 70000}});
+  return {encoded(ids)};
+}
+
+void link_table(Bytes input) {
+  settles(text_of(input), catalog::LinkTable::decode, encoded<catalog::LinkTable>);
+}
+
+void location(Bytes input) {
+  settles(
+      text_of(input),
+      [](std::string_view bytes) {
+        return catalog::LocationRecord::decode(ChunkId::make(VersionNumber{1}, 2), bytes);
+      },
+      [](const catalog::LocationRecord& record) { return record.encode(); });
+}
+
+void container_record(Bytes input) {
+  settles(
+      text_of(input),
+      [](std::string_view bytes) { return store::ContainerRecord::decode(1, bytes); },
+      [](const store::ContainerRecord& record) { return record.encode(); });
+}
+
+void open_inode(Bytes input) {
+  settles(
+      text_of(input), [](std::string_view bytes) { return version::decode_open_inode(5, bytes); },
+      [](const std::unique_ptr<version::OpenInode>& inode) {
+        return version::encode_open_inode(*inode);
+      });
+}
+std::vector<std::string> open_inode_seeds() {
+  std::vector<std::string> seeds;
+  for (const auto& one : format::sample_leaf().entries) {
+    version::OpenInode inode;
+    inode.ino = 5;
+    inode.mode = one.mode;
+    inode.uid = one.uid;
+    inode.mtime = one.mtime;
+    inode.xattrs = one.xattrs;
+    inode.symlink_target = one.symlink_target;
+    if (one.recipe) inode.recipe = std::make_shared<const format::Recipe>(*one.recipe);
+    if (inode.is_regular() && !inode.recipe) continue;
+    inode.size = one.size;
+    seeds.push_back(version::encode_open_inode(inode));
+  }
+  return seeds;
+}
+
+// ---- The socket ----
+
+void request(Bytes input) {
+  settles(text_of(input), control::decode_request,
+          [](const control::Request& request) { return control::encode(request); });
+}
+std::vector<std::string> request_seeds() {
+  control::Request seal;
+  seal.operation = control::Operation::kSeal;
+  seal.seal.version = "s/v";
+  control::Request removal;
+  removal.operation = control::Operation::kDelete;
+  removal.removal = {"s", {VersionNumber{1}, VersionNumber{2}}, true};
+  return {control::encode(seal), control::encode(removal)};
+}
+
+void reply(Bytes input) {
+  settles(text_of(input), control::decode_reply,
+          [](const control::Reply& reply) { return control::encode(reply); });
+}
+std::vector<std::string> reply_seeds() {
+  control::Reply reply;
+  reply.stats.emplace();
+  control::Reply forecast;
+  forecast.forecast = DeletionForecast{{VersionNumber{3}}, 4096, 1, 2, 3};
+  return {control::encode(reply), control::encode(forecast)};
+}
+
+constexpr Target kTargets[] = {
+    {"superblock", superblock, superblock_seeds},
+    {"container", container, container_seeds},
+    {"frame", frame, frame_seeds},
+    {"index_snapshot", index_snapshot, index_snapshot_seeds},
+    {"page", page, page_seeds},
+    {"entry", entry, entry_seeds},
+    {"recipe", recipe, recipe_seeds},
+    {"id_runs", id_runs, id_runs_seeds},
+    {"link_table", link_table, no_seeds},
+    {"location", location, no_seeds},
+    {"container_record", container_record, no_seeds},
+    {"open_inode", open_inode, open_inode_seeds},
+    {"catalog_values", catalog_values, catalog_value_seeds},
+    {"request", request, request_seeds},
+    {"reply", reply, reply_seeds},
+};
+
+}  // namespace
+
+std::span<const Target> targets() { return kTargets; }
+
+}  // namespace varve::fuzz
