@@ -1,273 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the arranging policies cost: a series of generated versions goes through the real layout,
-// and what was written, read and left dead is measured, with the reads that a restore would make.
+// and what was written, read and left dead is measured, with the reads of a restore.
 //
-//   bench-avar DIRECTORY [--versions N] [--chunks N] [--change PERCENT] [--scattered] [--window W]
-//              [--fan F] [--tiered-only]
+//   bench-avar DIRECTORY [--versions N] [--chunks N] [--change PERCENT] [--back PERCENT]
+//              [--scattered] [--window W] [--fan F] [--tiered-only]
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <list>
-#include <map>
 #include <string>
-#include <unordered_map>
-#include <vector>
 
-#include "avar/version_source.h"
-#include "base/coding.h"
-#include "base/thread_pool.h"
-#include "catalog/layout_records.h"
-#include "catalog/series_catalog.h"
-#include "io/posix_file_system.h"
-#include "layout/arranger.h"
-#include "layout/deletion.h"
-#include "layout/window.h"
-#include "meta/schema.h"
+#include "avar/stored_series.h"
 
 namespace {
 
 using namespace varve;  // NOLINT(google-build-using-namespace)
 
-constexpr SeriesId kSeries{1};
-constexpr std::uint64_t kGapBytes = 1U << 20;     // Shorter gaps are read through.
-constexpr std::uint64_t kUnitBytes = 512U << 10;  // In which an in-order reader fetches.
-constexpr std::size_t kUnitsCached = 128;
-
-template <typename T>
-T must(Result<T> result) {
-  if (!result) {
-    fmt::print(stderr, "bench-avar: {}\n", result.error().message());
-    std::exit(1);
-  }
-  return std::move(*result);
-}
-void must(Result<void> result) {
-  if (!result) {
-    fmt::print(stderr, "bench-avar: {}\n", result.error().message());
-    std::exit(1);
-  }
-}
-
-struct Reads {
-  double amplification = 0;  // Of reading every needed byte, with short gaps.
-  std::size_t extents = 0;
-  double in_order = 0;  // Of reading file by file through a cache of 64 MiB.
+struct Run {
+  std::string directory;
+  bench::SourceOptions source;
+  ArrangeSettings settings;
+  std::size_t versions = 100;
 };
 
-class Series {
- public:
-  Series(std::string directory, const ArrangeSettings& settings)
-      : directory_(std::move(directory)), files_(io::make_posix_file_system()) {
-    std::filesystem::remove_all(directory_);
-    std::filesystem::create_directories(directory_ + "/catalog");
-    meta::EnvOptions environment;
-    environment.tables = meta::catalog::kTables;
-    catalog_ =
-        std::make_unique<meta::Env>(must(meta::Env::open(directory_ + "/catalog", environment)));
-    layout::CategoryLayoutOptions options;
-    options.series = kSeries;
-    options.series_directory = directory_ + "/1";
-    layout_ = must(layout::CategoryLayout::open(*catalog_, *files_, &pool_, options));
-    auto txn = must(meta::WriteTxn::begin(*catalog_));
-    must(catalog::put_arrange_settings(txn, settings));
-    must(txn.commit());
-    settings_ = settings;
-  }
-  ~Series() {
-    layout_.reset();
-    catalog_.reset();
-    std::filesystem::remove_all(directory_);
-  }
-  Series(const Series&) = delete;
-  Series& operator=(const Series&) = delete;
+double ratio(std::uint64_t part, std::uint64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(std::max<std::uint64_t>(whole, 1));
+}
 
-  void store(const std::vector<bench::Content>& stream, const bench::VersionSource& source) {
-    const auto number = static_cast<VersionNumber>(streams_.size() + 1);
-    put(number, VersionState::kOpen);
-    must(layout_->begin_version(number));
-    std::map<bench::Content, ChunkId> window;
-    {
-      const auto txn = must(meta::ReadTxn::begin(*catalog_));
-      const auto ids = must(catalog::version_chunks(txn, kSeries, number));
-      for (const auto& run : ids.runs()) {
-        for (std::uint32_t i = 0; i < run.count; ++i) {
-          const auto id = run.first.plus(i);
-          window[content_of_.at(id.value)] = id;
-        }
-      }
-    }
-    std::vector<ChunkId> chunks;
-    backup_bytes_ = 0;
-    for (const auto content : stream) {
-      backup_bytes_ += source.bytes_of(content);
-      auto known = window.find(content);
-      if (known == window.end()) {
-        const auto raw = source.data_of(content);
-        Fingerprint fingerprint{};
-        base::store_le(fingerprint.data(), content);
-        const auto id = must(layout_->place(fingerprint, raw));
-        known = window.emplace(content, id).first;
-        content_of_[id.value] = content;
-        new_bytes_ += raw.size();
-      }
-      chunks.push_back(known->second);
-    }
-    must(layout_->sync());
-    streams_.push_back(std::move(chunks));
-    put(number, VersionState::kSealed);
-  }
+void print_reads(const char* which, const bench::Reads& reads) {
+  fmt::print("  {:<8} RA {:.3f} in {} extents; engine {:.3f} in {} requests\n", which,
+             reads.amplification, reads.extents, reads.in_order, reads.requests);
+}
 
-  layout::MoveOutcome arrange() {
-    layout::ArrangerParts parts;
-    parts.layout = layout_.get();
-    parts.newest = [this](const std::function<bool(const base::IdRun&)>& visit) -> Result<void> {
-      for (const auto id : streams_.back()) {
-        if (!visit({id, 1})) break;
-      }
-      return {};
-    };
-    layout::Arranger arranger(parts, settings_);
-    must(arranger.run());
-    return arranger.done();
-  }
-
-  // Dead and departed, as a share of the active set's live bytes.
-  double dead_share() {
-    const auto txn = must(meta::ReadTxn::begin(*catalog_));
-    const auto view = must(layout::view_active_set(txn, kSeries, settings_, {}));
-    std::uint64_t dead = view.state.departing_bytes;
-    std::uint64_t all = 0;
-    for (const auto& file : view.state.files) {
-      dead += file.raw_bytes - file.live_bytes;
-      all += file.raw_bytes;
-    }
-    return static_cast<double>(dead) / static_cast<double>(std::max<std::uint64_t>(all - dead, 1));
-  }
-
-  Reads reads_of(std::size_t version) {
-    struct Place {
-      std::uint32_t segment = 0;
-      std::uint64_t offset = 0;
-      std::uint64_t bytes = 0;
-    };
-    const auto txn = must(meta::ReadTxn::begin(*catalog_));
-    std::unordered_map<std::uint32_t, store::ContainerRecord> containers;
-    must(catalog::for_each_container(txn, kSeries,
-                                     [&](const store::ContainerRecord& r) -> Result<bool> {
-                                       containers[r.number] = r;
-                                       return true;
-                                     }));
-    std::unordered_map<std::uint64_t, Place> place_of;
-    must(catalog::for_each_location(
-        txn, kSeries, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
-          const auto& record = containers.at(at.container);
-          const auto head = must(layout_->head(at.container));
-          for (std::uint32_t i = 0; i < at.count; ++i) {
-            const auto& chunk = head->chunks[at.index + i];
-            place_of[at.first.value + i] = {record.segment,
-                                            record.offset + record.head_bytes +
-                                                head->frames[chunk.frame].offset +
-                                                chunk.frame_offset,
-                                            chunk.raw_bytes};
-          }
-          return true;
-        }));
-    Reads reads;
-    std::map<std::uint32_t, std::map<std::uint64_t, std::uint64_t>> wanted;
-    std::list<std::pair<std::uint32_t, std::uint64_t>> units;
-    std::map<std::pair<std::uint32_t, std::uint64_t>, decltype(units)::iterator> cached;
-    std::uint64_t useful = 0;
-    std::uint64_t delivered = 0;
-    std::uint64_t misses = 0;
-    for (const auto id : streams_[version]) {
-      const auto& at = place_of.at(id.value);
-      if (wanted[at.segment].emplace(at.offset, at.bytes).second) useful += at.bytes;
-      delivered += at.bytes;
-      const std::pair unit(at.segment, at.offset / kUnitBytes);
-      const auto hit = cached.find(unit);
-      if (hit != cached.end()) {
-        units.splice(units.begin(), units, hit->second);
-        continue;
-      }
-      ++misses;
-      units.push_front(unit);
-      cached[unit] = units.begin();
-      if (units.size() > kUnitsCached) {
-        cached.erase(units.back());
-        units.pop_back();
-      }
-    }
-    std::uint64_t read = 0;
-    for (const auto& [segment, ranges] : wanted) {
-      std::uint64_t begin = ranges.begin()->first;
-      std::uint64_t end = begin;
-      for (const auto& [offset, bytes] : ranges) {
-        if (offset > end + kGapBytes) {
-          read += end - begin;
-          ++reads.extents;
-          begin = offset;
-        }
-        end = offset + bytes;
-      }
-      read += end - begin;
-      ++reads.extents;
-    }
-    reads.amplification = static_cast<double>(read) / static_cast<double>(useful);
-    reads.in_order = static_cast<double>(misses * kUnitBytes) / static_cast<double>(delivered);
-    return reads;
-  }
-
-  [[nodiscard]] std::uint64_t stored_bytes() { return must(files_->tree_bytes(directory_ + "/1")); }
-  [[nodiscard]] std::uint64_t backup_bytes() const { return backup_bytes_; }
-  [[nodiscard]] std::uint64_t new_bytes() const { return new_bytes_; }
-
- private:
-  void put(VersionNumber number, VersionState state) {
-    auto txn = must(meta::WriteTxn::begin(*catalog_));
-    catalog::VersionRecord record;
-    record.series = kSeries;
-    record.number = number;
-    record.name = std::to_string(static_cast<std::uint32_t>(number));
-    record.state = state;
-    record.root.mode = 0040755;
-    if (state == VersionState::kOpen) {
-      must(layout::open_window(txn, kSeries, number));
-    } else {
-      std::vector<base::IdRun> runs;
-      for (const auto id : streams_.back()) runs.push_back({id, 1});
-      const auto chunks = base::IdRuns::from(std::move(runs));
-      const bool side = must(layout::is_side_version(txn, kSeries, chunks));
-      must(catalog::put_version_chunks(txn, kSeries, number, chunks));
-      must(catalog::put_retention(txn, kSeries, number, {side, {}}));
-    }
-    must(catalog::put_version(txn, record));
-    must(txn.commit());
-  }
-
-  const std::string directory_;
-  std::unique_ptr<io::FileSystem> files_;
-  base::ThreadPool pool_{1, "bench"};
-  std::unique_ptr<meta::Env> catalog_;
-  std::unique_ptr<layout::CategoryLayout> layout_;
-  ArrangeSettings settings_;
-  std::vector<std::vector<ChunkId>> streams_;
-  std::unordered_map<std::uint64_t, bench::Content> content_of_;
-  std::uint64_t backup_bytes_ = 0;
-  std::uint64_t new_bytes_ = 0;
-};
-
-void measure(const char* name, const std::string& directory, const ArrangeSettings& settings,
-             const bench::SourceOptions& options, std::size_t versions) {
-  Series series(directory, settings);
-  bench::VersionSource source(options);
+void measure(const char* name, const Run& run) {
+  bench::StoredSeries series(run.directory, run.settings);
+  bench::VersionSource source(run.source);
   std::uint64_t written = 0;
   std::uint64_t read = 0;
   std::uint64_t backups = 0;
   std::uint64_t first = 0;
   double dead = 0;
-  for (std::size_t i = 0; i < versions; ++i) {
+  for (std::size_t i = 0; i < run.versions; ++i) {
     series.store(source.stream(), source);
     if (i == 0) first = series.new_bytes();
     if (i != 0) backups += series.backup_bytes();
@@ -275,19 +48,23 @@ void measure(const char* name, const std::string& directory, const ArrangeSettin
     written += moved.bytes_written;
     read += moved.bytes_read;
     dead = std::max(dead, series.dead_share());
-    if (i + 1 < versions) source.next_version();
+    if (i + 1 < run.versions) source.next_version();
   }
-  const auto newest = series.reads_of(versions - 1);
-  const auto oldest = series.reads_of(0);
-  const double all = static_cast<double>(backups);
+  fmt::print("{}, window {}\n", name, run.settings.window);
   fmt::print(
-      "{:<12} {:>6.3f} {:>6.3f} {:>6.2f} {:>6.1f}% | {:>5.3f} {:>5} {:>6.2f} | {:>5.3f} {:>5} "
-      "{:>6.2f} | {:>6.3f}\n",
-      name, static_cast<double>(written) / all, static_cast<double>(read) / all,
-      static_cast<double>(written) / static_cast<double>(series.new_bytes() - first), 100 * dead,
-      newest.amplification, newest.extents, newest.in_order, oldest.amplification, oldest.extents,
-      oldest.in_order,
-      static_cast<double>(series.stored_bytes()) / static_cast<double>(source.distinct_bytes()));
+      "  a version: writes {:.3f}, reads {:.3f} of a backup; {:.2f} bytes written a new one\n",
+      ratio(written, backups), ratio(read, backups), ratio(written, series.new_bytes() - first));
+  const auto space = series.space();
+  const auto exact = source.distinct_bytes();
+  fmt::print(
+      "  files {:.4f} of exact deduplication: {:.4f} + stored again {:.2f} % + dead {:.2f} % + "
+      "heads and padding {:.2f} %\n",
+      ratio(space.files, exact), 1.0, 100 * (ratio(space.live, exact) - 1),
+      100 * ratio(space.dead, exact), 100 * ratio(space.heads, exact));
+  fmt::print("  dead and departing at most {:.1f} % of the active set\n", 100 * dead);
+  print_reads("newest", series.reads_of(run.versions - 1));
+  print_reads("middle", series.reads_of(run.versions / 2));
+  print_reads("oldest", series.reads_of(0));
   std::fflush(stdout);
 }
 
@@ -297,17 +74,15 @@ int main(int argc, char** argv) {
   if (argc < 2) {
     fmt::print(stderr,
                "usage: bench-avar DIRECTORY [--versions N] [--chunks N] [--change PERCENT] "
-               "[--window W] [--fan F] [--scattered] [--tiered-only]\n");
+               "[--back PERCENT] [--window W] [--fan F] [--scattered] [--tiered-only]\n");
     return 2;
   }
-  bench::SourceOptions options;
-  std::size_t versions = 100;
-  ArrangeSettings settings;
+  Run run;
   bool tiered_only = false;
   for (int i = 2; i < argc; ++i) {
     const std::string name = argv[i];
     if (name == "--scattered") {
-      options.clustered = false;
+      run.source.clustered = false;
       continue;
     }
     if (name == "--tiered-only") {
@@ -315,26 +90,25 @@ int main(int argc, char** argv) {
       continue;
     }
     const double value = i + 1 < argc ? std::atof(argv[++i]) : 0;
-    if (name == "--versions") versions = static_cast<std::size_t>(value);
-    if (name == "--chunks") options.chunks = static_cast<std::size_t>(value);
-    if (name == "--change") options.change = value / 100;
-    if (name == "--window") settings.window = static_cast<std::uint32_t>(value);
-    if (name == "--fan") settings.fan = static_cast<std::uint32_t>(value);
+    if (name == "--versions") run.versions = static_cast<std::size_t>(value);
+    if (name == "--chunks") run.source.chunks = static_cast<std::size_t>(value);
+    if (name == "--change") run.source.change = value / 100;
+    if (name == "--back") run.source.return_share = value / 100;
+    if (name == "--window") run.settings.window = static_cast<std::uint32_t>(value);
+    if (name == "--fan") run.settings.fan = static_cast<std::uint32_t>(value);
   }
   fmt::print(
-      "{} versions of about {} chunks, {:.1f} % change, {}, window {}\n"
-      "W, R: bytes that arranging writes and reads a version / backup; W/new: written / new raw "
-      "byte;\nRA: read / needed with gaps under 1 MiB; ext: reads; io: in order, 64 MiB cache; "
-      "last: files / distinct bytes\n"
-      "{:<12} {:>6} {:>6} {:>6} {:>7} | newest RA ext io      | oldest RA ext io\n",
-      versions, options.chunks, 100 * options.change, options.clustered ? "clustered" : "scattered",
-      settings.window, "policy", "W", "R", "W/new", "dead");
-  const std::string directory = std::string(argv[1]) + "/bench-avar";
-  measure("tiered", directory, settings, options, versions);
+      "{} versions of about {} chunks, {:.1f} % change, {:.1f} % come back, {}\n"
+      "RA: bytes read / needed in any order, with gaps under 1 MiB; engine: bytes read / restored, "
+      "in order, 64 MiB\n",
+      run.versions, run.source.chunks, 100 * run.source.change, 100 * run.source.return_share,
+      run.source.clustered ? "clustered" : "scattered");
+  run.directory = std::string(argv[1]) + "/bench-avar";
+  measure("tiered", run);
   if (tiered_only) return 0;
-  settings.policy = ArrangePolicyKind::kBatched;
-  measure("batched(10)", directory, settings, options, versions);
-  settings.policy = ArrangePolicyKind::kOriginal;
-  measure("original", directory, settings, options, versions);
+  run.settings.policy = ArrangePolicyKind::kBatched;
+  measure("batched(10)", run);
+  run.settings.policy = ArrangePolicyKind::kOriginal;
+  measure("original", run);
   return 0;
 }

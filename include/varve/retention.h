@@ -38,6 +38,8 @@ struct VersionUsage {
   /// empty backup); see docs/GLOSSARY.md.
   bool side = false;
   Timestamp locked_until;  ///< Zero if it is not locked.
+  /// Name of the open version that is based on this one and keeps it from being deleted, or empty.
+  std::string base_of;
 };
 
 /// The chunks that exactly the versions `birth` to `death` refer to, as far as one volume has

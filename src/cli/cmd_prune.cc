@@ -12,6 +12,7 @@
 #include "cli/deletion_output.h"
 #include "cli/named_places.h"
 #include "cli/output.h"
+#include "cli/owed_arranging.h"
 #include "cli/quantity.h"
 #include "cli/upkeep_access.h"
 #include "varve/prune.h"
@@ -24,6 +25,7 @@ struct Options {
   KeepRules rules;
   std::string within;
   bool dry_run = false;
+  bool no_arrange = false;
   bool json = false;
   bool exact = false;
 };
@@ -66,7 +68,8 @@ void print_decisions(const std::vector<PruneDecision>& decisions, const Options&
   print(table(rows, "llll"));
 }
 
-Result<void> prune_series(UpkeepAccess& access, const SeriesInfo& series, const Options& options) {
+/// True if versions were deleted.
+Result<bool> prune_series(UpkeepAccess& access, const SeriesInfo& series, const Options& options) {
   Repository& repository = access.repository();
   VARVE_TRY_ASSIGN(const auto versions, repository.versions(series.id));
   VARVE_TRY_ASSIGN(const auto locked, locked_versions(repository, series.id));
@@ -84,10 +87,10 @@ Result<void> prune_series(UpkeepAccess& access, const SeriesInfo& series, const 
         outcome, options.dry_run ? access.forecast(series, going) : access.remove(series, going));
   }
   print_deletion(series, outcome, {options.dry_run, options.json, options.exact});
-  return {};
+  return !options.dry_run && !going.empty();
 }
 
-Result<void> prune(Options options) {
+Result<void> prune(Options options, const Context& context) {
   if (!options.within.empty()) {
     VARVE_TRY_ASSIGN(options.rules.within_seconds, parse_duration(options.within));
   }
@@ -96,6 +99,7 @@ Result<void> prune(Options options) {
                  "no rule says what to keep; give at least one, such as --keep-last 7");
   }
   VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {}));
+  OwedArranging owed(!options.dry_run && !options.no_arrange, context);
   VARVE_TRY_ASSIGN(
       auto access,
       UpkeepAccess::open(named.repository, options.dry_run ? UpkeepAccess::Purpose::kLook
@@ -103,8 +107,10 @@ Result<void> prune(Options options) {
   VARVE_TRY_ASSIGN(const auto all, find_series(access.repository(), named.places));
   // One that cannot be pruned, because a file is open there, does not hold up the others.
   Result<void> first_failure;
+  std::vector<SeriesInfo> changed;
   for (const SeriesInfo& series : all) {
     auto pruned = prune_series(access, series, options);
+    if (pruned && *pruned) changed.push_back(series);
     if (pruned) continue;
     auto failure = std::move(pruned).error().with_context(series.name);
     if (first_failure) {
@@ -113,12 +119,13 @@ Result<void> prune(Options options) {
       (void)fail(failure);
     }
   }
+  if (!access.by_daemon()) owed.run(access.repository(), changed);
   auto closed = access.close();
   return first_failure ? std::move(closed) : std::move(first_failure);
 }
 
-int run_prune(const Options& options) {
-  const auto pruned = prune(options);
+int run_prune(const Options& options, const Context& context) {
+  const auto pruned = prune(options, context);
   return pruned ? kExitOk : fail(pruned.error());
 }
 
@@ -143,10 +150,12 @@ void add_prune_command(CLI::App& app, Context& context) {
                       "2w, 6m, 1y, or a sum such as 1y6m");
   command->add_flag("-n,--dry-run", options->dry_run,
                     "Delete nothing, tell what would go and what would stay, and why");
+  add_no_arrange_flag(*command, options->no_arrange);
   command->add_flag("--json", options->json, "JSON lines: the versions, then each series' sums");
   command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
-  command->callback(
-      [options, &context] { context.run = [options] { return run_prune(*options); }; });
+  command->callback([options, &context] {
+    context.run = [options, &context] { return run_prune(*options, context); };
+  });
 }
 
 }  // namespace varve::cli

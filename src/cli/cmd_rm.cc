@@ -11,6 +11,7 @@
 #include "cli/deletion_output.h"
 #include "cli/named_places.h"
 #include "cli/output.h"
+#include "cli/owed_arranging.h"
 #include "cli/upkeep_access.h"
 
 namespace varve::cli {
@@ -19,6 +20,7 @@ namespace {
 struct Options {
   std::vector<std::string> words;
   bool dry_run = false;
+  bool no_arrange = false;
   bool json = false;
   bool exact = false;
 };
@@ -61,13 +63,15 @@ Result<std::vector<Removal>> resolve(Repository& repository,
   return removals;
 }
 
-Result<void> remove(const Options& options) {
+Result<void> remove(const Options& options, const Context& context) {
   VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.least = 1}));
+  OwedArranging owed(!options.dry_run && !options.no_arrange, context);
   VARVE_TRY_ASSIGN(
       auto access,
       UpkeepAccess::open(named.repository, options.dry_run ? UpkeepAccess::Purpose::kLook
                                                            : UpkeepAccess::Purpose::kChange));
   VARVE_TRY_ASSIGN(const auto removals, resolve(access.repository(), named.places));
+  std::vector<SeriesInfo> changed;
   for (const Removal& removal : removals) {
     auto outcome = options.dry_run ? access.forecast(removal.series, removal.numbers())
                                    : access.remove(removal.series, removal.numbers());
@@ -75,12 +79,14 @@ Result<void> remove(const Options& options) {
     const DeletionFormat format{options.dry_run, options.json, options.exact};
     for (const VersionInfo& version : removal.versions) print_deleted(version, format);
     print_deletion(removal.series, *outcome, format);
+    changed.push_back(removal.series);
   }
+  if (!access.by_daemon()) owed.run(access.repository(), changed);
   return access.close();
 }
 
-int run_rm(const Options& options) {
-  const auto removed = remove(options);
+int run_rm(const Options& options, const Context& context) {
+  const auto removed = remove(options, context);
   return removed ? kExitOk : fail(removed.error());
 }
 
@@ -92,9 +98,12 @@ void add_rm_command(CLI::App& app, Context& context) {
   command->add_option("REPO", options->words,
                       std::string(kPlacesHelp) + "; then SERIES/VERSION, one or more");
   command->add_flag("-n,--dry-run", options->dry_run, "Delete nothing, tell what would go");
+  add_no_arrange_flag(*command, options->no_arrange);
   command->add_flag("--json", options->json, "JSON lines: the versions, then each series' sums");
   command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
-  command->callback([options, &context] { context.run = [options] { return run_rm(*options); }; });
+  command->callback([options, &context] {
+    context.run = [options, &context] { return run_rm(*options, context); };
+  });
 }
 
 }  // namespace varve::cli

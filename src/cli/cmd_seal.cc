@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/owed_arranging.h"
 #include "cli/repository_access.h"
 #include "cli/version_path.h"
 #include "cli/version_target.h"
@@ -20,6 +21,7 @@ struct Options {
   std::string as;      ///< The same.
   bool wait = false;
   bool keep = false;
+  bool no_arrange = false;
   bool json = false;
 };
 
@@ -47,40 +49,50 @@ Result<control::SealReply> seal_here(Repository& repository, const VersionPath& 
   return control::SealReply{std::move(sealed.info), std::move(sealed.next)};
 }
 
+void print_sealed(const control::SealReply& reply, const Options& options, const Context& context) {
+  if (options.json) {
+    print_json(version_json(reply.sealed));
+    if (reply.next) print_json(version_json(*reply.next));
+    return;
+  }
+  print(version_summary(reply.sealed));
+  if (reply.next) {
+    note(context, reply.next->series_name + "/" + reply.next->name +
+                      " stays open, as a clone of what was sealed");
+  }
+}
+
 /// Where a daemon writes to the repository, it does the work.
-Result<control::SealReply> seal(const VersionTarget& target, const Options& options) {
+Result<void> seal(const VersionTarget& target, const Options& options, const Context& context) {
+  OwedArranging owed(!options.no_arrange, context);
   VARVE_TRY_ASSIGN(WriteAccess access, open_or_reach(target.repository));
   if (access.repository) {
-    auto sealed = seal_here(*access.repository, target.version, options);
+    const auto sealed = seal_here(*access.repository, target.version, options);
+    if (sealed) {
+      print_sealed(*sealed, options, context);
+      VARVE_TRY_ASSIGN(const SeriesInfo series,
+                       access.repository->find_series(sealed->sealed.series_name));
+      owed.run(*access.repository, {series});
+    }
     auto closed = access.repository->close();
-    if (sealed && !closed) return std::move(closed).error();
-    return sealed;
+    return sealed ? std::move(closed) : sealed.error();
   }
   control::SealRequest request;
   request.version = name_of(target.version);
   request.new_name = options.name;
   request.wait = options.wait;
   request.keep = options.keep;
-  return access.daemon->seal(request);
+  VARVE_TRY_ASSIGN(const auto sealed, access.daemon->seal(request));
+  print_sealed(sealed, options, context);
+  return {};
 }
 
 int run_seal(Options options, const Context& context) {
   if (const auto sorted = sort_arguments(options); !sorted) return fail(sorted.error());
   const auto target = find_target(options.first, options.second);
   if (!target) return fail(target.error());
-  const auto sealed = seal(*target, options);
-  if (!sealed) return fail(sealed.error());
-  if (options.json) {
-    print_json(version_json(sealed->sealed));
-    if (sealed->next) print_json(version_json(*sealed->next));
-    return kExitOk;
-  }
-  print(version_summary(sealed->sealed));
-  if (sealed->next) {
-    note(context, sealed->next->series_name + "/" + sealed->next->name +
-                      " stays open, as a clone of what was sealed");
-  }
-  return kExitOk;
+  const auto sealed = seal(*target, options, context);
+  return sealed ? kExitOk : fail(sealed.error());
 }
 
 }  // namespace
@@ -99,6 +111,7 @@ void add_seal_command(CLI::App& app, Context& context) {
                     "Leave a version of the old name open, with the same tree, that goes on from "
                     "the sealed one");
   command->add_flag("--wait", options->wait, "Wait until no program writes to the version");
+  add_no_arrange_flag(*command, options->no_arrange);
   command->add_flag("--json", options->json, "Print JSON: the sealed version, then the kept one");
   command->callback([options, &context] {
     context.run = [options, &context] { return run_seal(*options, context); };

@@ -59,6 +59,7 @@ void print_as_json(const Report& report) {
     if (report.usage->locked_until != Timestamp{}) {
       object["locked_until"] = iso_time(report.usage->locked_until);
     }
+    if (!report.usage->base_of.empty()) put_name(object, "base_of", report.usage->base_of);
   }
   print_json(object);
 }
@@ -88,6 +89,9 @@ void print_as_text(const Report& report, bool exact) {
          {"freed by deleting", size(usage.unique_bytes)},
          {"kind", usage.side ? "side: too unlike its neighbours to count for the window" : "main"},
          {"locked until", is_locked(usage) ? time_text(usage.locked_until) : "-"}});
+    if (!usage.base_of.empty()) {
+      rows.push_back({"base of", name_text(version.series_name + "/" + usage.base_of)});
+    }
   }
   print(table(rows, "ll"));
 }

@@ -3,15 +3,16 @@
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <cerrno>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/owed_arranging.h"
 #include "cli/progress.h"
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
@@ -27,6 +28,7 @@ struct Options {
   std::string directory;
   bool seal = false;
   bool keep_open = false;
+  bool no_arrange = false;
   bool progress = false;
 };
 
@@ -57,13 +59,13 @@ Result<VersionInfo> open_or_continue(Repository& repository, const VersionPath& 
 }
 
 Result<TransferReport> store_and_seal(Repository& repository, const VersionPath& path,
-                                      const Options& options, Progress& progress,
-                                      const std::atomic<bool>& stop) {
+                                      const Options& options, const Context& context,
+                                      Progress& progress, const std::stop_token& stop) {
   VARVE_TRY_ASSIGN(const VersionInfo info, open_or_continue(repository, path, options.directory));
   VARVE_TRY_ASSIGN(auto writer, repository.writer(info.series));
   auto report = store_tree(*writer, options.directory, [&](const TransferProgress& done) {
     progress.update(done.bytes_done, done.bytes_total, done.files_done);
-    return !stop;
+    return !stop.stop_requested();
   });
   if (!report) return report;
   VARVE_TRY(writer->sync());
@@ -72,6 +74,10 @@ Result<TransferReport> store_and_seal(Repository& repository, const VersionPath&
   if (options.keep_open || (is_partial_name(path.version) && !options.seal)) return report;
   VARVE_TRY_ASSIGN(const SealOutcome sealed, repository.seal(info.series, info.number, ""));
   print(version_summary(sealed.info));
+  if (!options.no_arrange) {
+    VARVE_TRY_ASSIGN(const SeriesInfo series, repository.find_series(path.series));
+    arrange_owed(repository, {series}, stop, progress, context);
+  }
   return report;
 }
 
@@ -79,9 +85,9 @@ Result<TransferReport> store(const Options& options, const Context& context) {
   VARVE_TRY_ASSIGN(const VersionPath path, require_version(options.version, false));
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("storing", shown);
-  std::atomic<bool> stop = false;
+  std::stop_source stop;
   const SignalWatch signals(
-      {.stop = [&] { stop = true; }, .report = [&] { progress.print_line(); }});
+      {.stop = [&] { stop.request_stop(); }, .report = [&] { progress.print_line(); }});
   auto repository = open_to_write(options.repository);
   if (!repository && repository.error().code() == ErrorCode::kLocked) {
     return std::move(repository)
@@ -89,7 +95,7 @@ Result<TransferReport> store(const Options& options, const Context& context) {
         .with_context("if the repository is mounted, copy into the mount instead");
   }
   if (!repository) return std::move(repository).error();
-  auto report = store_and_seal(**repository, path, options, progress, stop);
+  auto report = store_and_seal(**repository, path, options, context, progress, stop.get_token());
   auto closed = (*repository)->close();
   if (report && !closed) return std::move(closed).error();
   return report;
@@ -130,6 +136,7 @@ void add_store_command(CLI::App& app, Context& context) {
   auto* seal = command->add_flag("--seal", options->seal,
                                  "Seal at the end even if the name ends in .partial");
   command->add_flag("--keep-open", options->keep_open, "Do not seal at the end")->excludes(seal);
+  add_no_arrange_flag(*command, options->no_arrange);
   command->add_flag("--progress", options->progress, "Show progress even if not on a terminal");
   command->callback([options, &context] {
     context.run = [options, &context] { return run_store(*options, context); };

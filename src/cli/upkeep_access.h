@@ -43,6 +43,8 @@ class UpkeepAccess {
 
   /// To look at. Where a daemon writes, it shows sealed versions only.
   [[nodiscard]] Repository& repository() { return *repository_; }
+  /// A daemon makes the changes, and arranges after them by itself.
+  [[nodiscard]] bool by_daemon() const { return daemon_.has_value(); }
 
   [[nodiscard]] Result<DeletionForecast> forecast(const SeriesInfo& series,
                                                   const std::vector<VersionNumber>& numbers);

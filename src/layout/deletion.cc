@@ -18,23 +18,38 @@ using catalog::LocationRecord;
 /// Where dead chunks lie, with what is left of their location runs.
 class DeathCollector {
  public:
-  DeathCollector(CategoryLayout& layout, const meta::Txn& txn, std::vector<LiveVersion> left)
-      : layout_(layout), txn_(txn), series_(layout.options().series), left_(std::move(left)) {}
+  DeathCollector(CategoryLayout& layout, const meta::Txn& txn, std::vector<LiveVersion> versions,
+                 const std::vector<VersionNumber>& gone)
+      : layout_(layout),
+        txn_(txn),
+        series_(layout.options().series),
+        versions_(std::move(versions)),
+        gone_(gone),
+        left_(versions_) {
+    std::erase_if(left_, [&](const LiveVersion& version) {
+      return std::find(gone.begin(), gone.end(), version.number) != gone.end();
+    });
+  }
 
-  Result<void> collect(const std::vector<VersionNumber>& gone, DeletionPlan& plan) {
+  Result<void> collect(const base::IdRuns* shared, DeletionPlan& plan) {
     VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn_, series_));
     for (const auto& segment : segments) {
       role_of_[segment.segment] = segment.role;
-      if (!segment.active()) VARVE_TRY(find_dead_categories(segment));
+      // What an earlier deletion made dead is not there any more.
+      const auto last = newest_at_most(left_, segment.version);
+      if (segment.active() || last == newest_at_most(versions_, segment.version)) continue;
+      VARVE_TRY(find_dead_categories(segment, last));
     }
     VARVE_TRY(find_archived());
     base::IdRuns dead;
-    for (const auto number : gone) {
+    for (const auto number : gone_) {
       VARVE_TRY_ASSIGN(const auto chunks, catalog::version_chunks(txn_, series_, number));
       dead = dead.unite(chunks);
     }
-    auto archived = base::IdRuns::from(archived_);
+    const auto archived = base::IdRuns::from(archived_);
+    if (shared != nullptr) dead = dead.subtract(*shared);
     for (const auto& version : left_) {
+      if (shared != nullptr) break;
       if (dead.size() == 0 && archived.size() == 0) break;
       VARVE_TRY_ASSIGN(const auto chunks, protected_chunks(txn_, series_, version));
       dead = dead.subtract(chunks);
@@ -56,8 +71,7 @@ class DeathCollector {
 
  private:
   // Cat(i,j) is dead if no version from i to j is left: if the newest left up to j is below i.
-  Result<void> find_dead_categories(const catalog::SegmentRecord& volume) {
-    const auto last = newest_at_most(left_, volume.version);
+  Result<void> find_dead_categories(const catalog::SegmentRecord& volume, VersionNumber last) {
     std::uint32_t seen = 0;
     return catalog::for_each_container_from(
         txn_, series_, volume.first_container,
@@ -98,7 +112,9 @@ class DeathCollector {
   CategoryLayout& layout_;
   const meta::Txn& txn_;
   const SeriesId series_;
-  const std::vector<LiveVersion> left_;
+  const std::vector<LiveVersion> versions_;
+  const std::vector<VersionNumber>& gone_;
+  std::vector<LiveVersion> left_;
   std::map<std::uint32_t, catalog::SegmentRole> role_of_;
   std::set<std::uint32_t> dead_containers_;
   std::set<VersionNumber> births_;
@@ -174,16 +190,26 @@ Result<void> remove_chunks(CategoryLayout& layout, const meta::Txn& txn, const b
   return catalog::for_each_location_of(txn, layout.options().series, chunks, visit);
 }
 
+Result<base::IdRuns> shared_chunks(const meta::Txn& txn, SeriesId series) {
+  VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, series));
+  base::IdRuns any;
+  base::IdRuns shared;
+  for (const auto& version : versions) {
+    VARVE_TRY_ASSIGN(const auto chunks, protected_chunks(txn, series, version));
+    shared = shared.unite(any.intersect(chunks));
+    any = any.unite(chunks);
+  }
+  return shared;
+}
+
 Result<DeletionPlan> plan_deletion(CategoryLayout& layout, const meta::Txn& txn,
-                                   const std::vector<VersionNumber>& gone) {
+                                   const std::vector<VersionNumber>& gone,
+                                   const base::IdRuns* shared) {
   const SeriesId series = layout.options().series;
-  VARVE_TRY_ASSIGN(auto left, live_versions(txn, series));
-  std::erase_if(left, [&](const LiveVersion& version) {
-    return std::find(gone.begin(), gone.end(), version.number) != gone.end();
-  });
+  VARVE_TRY_ASSIGN(auto versions, live_versions(txn, series));
   DeletionPlan plan{SegmentLedger(txn, series), 0, 0};
-  DeathCollector collector(layout, txn, std::move(left));
-  VARVE_TRY(collector.collect(gone, plan));
+  DeathCollector collector(layout, txn, std::move(versions), gone);
+  VARVE_TRY(collector.collect(shared, plan));
   VARVE_TRY(plan.ledger.finish());
   return plan;
 }

@@ -32,11 +32,19 @@ struct DeletionPlan {
     CategoryLayout& layout, const meta::Txn& txn, const base::IdRuns& chunks,
     const std::function<Result<bool>(std::uint32_t container)>& wanted, DeletionPlan& plan);
 
+/// The chunks that two or more versions of the series refer to, or may.
+[[nodiscard]] Result<base::IdRuns> shared_chunks(const meta::Txn& txn, SeriesId series);
+
 /// Works out what of the series' chunks goes with the versions `gone`. `txn` must outlive the
 /// plan. In volumes it is the categories whose versions are all gone, which stand at the end of
 /// their file; in the active set it is what no other version refers to. kCorrupt if a chunk in
 /// such a category is referred to all the same: then nothing may be deleted.
+///
+/// `shared`, if given, are the series' shared_chunks(); `gone` is one version then. So what each of
+/// many versions alone would give back is found without comparing each with all others; only the
+/// search for that damage is left out.
 [[nodiscard]] Result<DeletionPlan> plan_deletion(CategoryLayout& layout, const meta::Txn& txn,
-                                                 const std::vector<VersionNumber>& gone);
+                                                 const std::vector<VersionNumber>& gone,
+                                                 const base::IdRuns* shared = nullptr);
 
 }  // namespace varve::layout

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -34,23 +35,39 @@ void lower_priority() {
 // Waits so that on average no more than so many bytes a second pass.
 class Throttle {
  public:
-  Throttle(std::uint64_t bytes_per_second, std::function<bool()> stop)
-      : rate_(bytes_per_second), stop_(std::move(stop)) {}
+  /// `stored_bytes`: what give_way() is told later, as it is now.
+  Throttle(std::uint64_t bytes_per_second, std::uint64_t stored_bytes, std::function<bool()> stop)
+      : rate_(bytes_per_second), stop_(std::move(stop)), stored_bytes_(stored_bytes) {}
 
   void pass(std::uint64_t bytes) {
     if (rate_ == 0) return;
     passed_ += bytes;
-    const auto due = begin_ + std::chrono::microseconds(passed_ * 1000 / rate_ * 1000);
-    while (std::chrono::steady_clock::now() < due && !stop_()) {
-      std::this_thread::sleep_for(kLookEvery);
-    }
+    wait_until(begin_ + std::chrono::microseconds(passed_ * 1000 / rate_ * 1000));
+  }
+
+  /// Waits as long as the last step took, if chunks have been stored meanwhile: half of the time
+  /// is theirs, whatever it is that both need.
+  void give_way(std::uint64_t stored_bytes) {
+    const auto now = Clock::now();
+    if (stored_bytes != stored_bytes_) wait_until(now + (now - step_began_));
+    stored_bytes_ = stored_bytes;
+    step_began_ = Clock::now();
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  void wait_until(Clock::time_point due) const {
+    while (Clock::now() < due && !stop_()) {
+      std::this_thread::sleep_for(std::min<Clock::duration>(due - Clock::now(), kLookEvery));
+    }
+  }
+
   const std::uint64_t rate_;
   const std::function<bool()> stop_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const Clock::time_point begin_ = Clock::now();
+  Clock::time_point step_began_ = begin_;
   std::uint64_t passed_ = 0;
+  std::uint64_t stored_bytes_;
 };
 
 }  // namespace
@@ -76,7 +93,7 @@ Result<ArrangeReport> RepositoryImpl::arrange(SeriesId series, const ArrangeOpti
     to_arrange_.erase(series);
   }
   ArrangeReport report;
-  auto finished = arrange_series(series, options, report.done);
+  auto finished = arrange_series(series, options, Pace::kAtOnce, report.done);
   if (!finished) {
     if (finished.error().code() != ErrorCode::kNoSpace) return std::move(finished).error();
     base::log(base::LogLevel::kWarning, "arranging: " + finished.error().message());
@@ -87,7 +104,7 @@ Result<ArrangeReport> RepositoryImpl::arrange(SeriesId series, const ArrangeOpti
 }
 
 Result<bool> RepositoryImpl::arrange_series(SeriesId series, const ArrangeOptions& options,
-                                            ArrangeProgress& done) {
+                                            Pace pace, ArrangeProgress& done) {
   VARVE_TRY_ASSIGN(auto* memory, state(series));
   const auto stop = [&] { return options.stop.stop_requested() || memory->layout->make_way(); };
   ArrangeSettings settings;
@@ -106,7 +123,7 @@ Result<bool> RepositoryImpl::arrange_series(SeriesId series, const ArrangeOption
     }
   }
   if (!newest) return true;
-  Throttle throttle(options.bytes_per_second, stop);
+  Throttle throttle(options.bytes_per_second, memory->layout->placed().raw, stop);
   layout::ArrangerParts parts;
   parts.layout = memory->layout.get();
   parts.newest = layout::walk_tree(*memory->objects, newest->root);
@@ -117,6 +134,7 @@ Result<bool> RepositoryImpl::arrange_series(SeriesId series, const ArrangeOption
     ++done.steps;
     if (options.progress) options.progress(done);
     throttle.pass(step.bytes_written + step.bytes_read);
+    if (pace == Pace::kBackground) throttle.give_way(memory->layout->placed().raw);
   };
   layout::Arranger arranger(parts, settings);
   return arranger.run();
@@ -140,6 +158,16 @@ void RepositoryImpl::arrange_soon(SeriesId series) {
   });
 }
 
+void RepositoryImpl::arrange_what_is_owed() {
+  if (!options_.arrange || options_.read_only) return;
+  const auto all = series();
+  if (!all) {
+    base::log(base::LogLevel::kWarning, "arranging: " + all.error().message());
+    return;
+  }
+  for (const auto& one : *all) arrange_soon(one.id);
+}
+
 void RepositoryImpl::arrange_in_background(const ArrangeOptions& options) {
   bool told = false;  // About a full disk.
   while (true) {
@@ -153,7 +181,7 @@ void RepositoryImpl::arrange_in_background(const ArrangeOptions& options) {
       to_arrange_.erase(to_arrange_.begin());
     }
     ArrangeProgress done;
-    const auto finished = arrange_series(series, options, done);
+    const auto finished = arrange_series(series, options, Pace::kBackground, done);
     const bool full = !finished && finished.error().code() == ErrorCode::kNoSpace;
     if (!finished && !(full && told)) {
       base::log(base::LogLevel::kWarning, "arranging stops: " + finished.error().message());

@@ -20,16 +20,6 @@ constexpr std::uint64_t kReserveSpareFactor = 16;  // Of the free space, before 
 
 using Exclusive = layout::CategoryLayout::Exclusive;
 
-// The version that an open one is laid over, where versions can be.
-template <typename Record>
-VersionNumber base_of(const Record& record) {
-  if constexpr (requires { record.base; }) {
-    return record.base;
-  } else {
-    return VersionNumber{};
-  }
-}
-
 std::vector<VersionNumber> numbers_of(const std::vector<catalog::VersionRecord>& records) {
   std::vector<VersionNumber> numbers;
   for (const auto& record : records) numbers.push_back(record.number);
@@ -70,7 +60,7 @@ Result<void> RepositoryImpl::check_deletable(SeriesState& /*memory*/,
     }
     VARVE_TRY_ASSIGN(const auto all, catalog::list_versions(txn, record.series));
     for (const auto& other : all) {
-      if (other.state == VersionState::kOpen && base_of(other) == record.number) {
+      if (other.state == VersionState::kOpen && other.base == record.number) {
         return Error(ErrorCode::kBusy,
                      other.name + " is based on " + record.name + "; seal it first", EBUSY);
       }

@@ -97,6 +97,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
       new RepositoryImpl(path, options, std::move(*superblock), std::move(files), std::move(lock),
                          std::move(*catalog)));
   VARVE_TRY(repository->start());
+  repository->arrange_what_is_owed();
   return std::unique_ptr<Repository>(std::move(repository));
 }
 

@@ -159,9 +159,13 @@ class RepositoryImpl final : public Repository {
 
   // Arranging. repository_arrange.cc.
   void arrange_soon(SeriesId series);
+  /// At the opening: an earlier process may have been stopped, or have left it to others.
+  void arrange_what_is_owed();
   void arrange_in_background(const ArrangeOptions& options);
+  /// Who works in the background gives way to who writes.
+  enum class Pace { kAtOnce, kBackground };
   [[nodiscard]] Result<bool> arrange_series(SeriesId series, const ArrangeOptions& options,
-                                            ArrangeProgress& done);
+                                            Pace pace, ArrangeProgress& done);
   void stop_arranging();
 
   [[nodiscard]] Result<void> measure_version(catalog::VersionRecord& record);

@@ -96,6 +96,8 @@ for round in 1 2 3; do
   writer=$!
   sleep "0.$((round * 3))"
   kill_daemon
+  # Without it, rsync's processes now and then wait for each other for ever.
+  kill $writer 2>/dev/null || true
   wait $writer 2>/dev/null || true
   mount_as_job
 done

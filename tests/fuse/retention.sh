@@ -54,7 +54,7 @@ delete() {  # NAME…; sets freed
   before=$(series_bytes)
   forecast=$("$VARVE" rm -n --json "$repo" "${@/#/s/}" | of_deletion freed_bytes)
   [ "$(series_bytes)" -eq "$before" ] || fail "-n changed something"
-  freed=$("$VARVE" rm --json "$repo" "${@/#/s/}" | of_deletion freed_bytes)
+  freed=$("$VARVE" rm --no-arrange --json "$repo" "${@/#/s/}" | of_deletion freed_bytes)
   after=$(series_bytes)
   [ "$forecast" -eq "$freed" ] || fail "$forecast bytes were forecast, $freed told of"
   [ "$freed" -eq $((before - after)) ] || fail "$freed bytes were told of, $((before - after)) came"
@@ -141,6 +141,7 @@ ok "open files and locks refuse a deletion, of all that were named with it too"
 "$VARVE" clone "$repo" s/latest s/clone.partial
 expect_status 1 "$VARVE" rm "$repo" s/v11
 message_says 'clone.partial'
+"$VARVE" stat "$repo" s/v11 | grep -q '^base of *s/clone.partial$' || fail "stat names no clone"
 rm -rf "$mnt/s/clone.partial"
 [ ! -e "$mnt/s/clone.partial" ] || fail "the clone is still there"
 all_present
@@ -160,7 +161,8 @@ grep -q '^keep .*s/v05 .*locked' "$work/forecast" || fail "prune does not tell o
 grep -q '^would delete .*s/v07 ' "$work/forecast" || fail "prune does not tell of v07"
 forecast=$("$VARVE" prune -n --json --keep-last 2 "$repo" | of_deletion freed_bytes)
 all_present
-freed=$(VARVE_REPO=$repo "$VARVE" prune --json --keep-last 2 s | of_deletion freed_bytes)
+freed=$(VARVE_REPO=$repo "$VARVE" prune --no-arrange --json --keep-last 2 s |
+  of_deletion freed_bytes)
 [ "$forecast" -eq "$freed" ] && [ "$freed" -eq $((before - $(series_bytes))) ] ||
   fail "prune: $forecast forecast, $freed told of, $((before - $(series_bytes))) came"
 without v07
@@ -239,3 +241,10 @@ unmount_repo
 fill_disk
 delete v01 v04
 ok "deleting works on a full disk, with a mount and without"
+fill_disk
+before=$(series_bytes)
+"$VARVE" rm "$repo" s/v02 >"$work/out" 2>&1 || fail "arranging on a full disk: $(cat "$work/out")"
+without v02
+all_present
+[ "$(series_bytes)" -le "$before" ] || fail "what arranging could not finish takes space"
+ok "arranging after that is put off, or fits, and loses nothing"

@@ -191,7 +191,49 @@ void History::crash() {
 void History::check() {
   check_records();
   check_volumes();
+  check_categories();
   check_reading();
+}
+
+// Each chunk of a version is in one category, and the version is in that one's interval.
+void History::check_categories() {
+  const auto txn = must(meta::ReadTxn::begin(*catalog_));
+  std::map<std::uint32_t, catalog::SegmentRecord> segments;
+  for (const auto& segment : must(catalog::list_segments(txn, kSeries))) {
+    segments[segment.segment] = segment;
+  }
+  std::map<std::uint32_t, std::uint32_t> segment_of;
+  must(catalog::for_each_container(txn, kSeries,
+                                   [&](const store::ContainerRecord& record) -> Result<bool> {
+                                     segment_of[record.number] = record.segment;
+                                     return true;
+                                   }));
+  base::IdRuns archived_later;  // Of the volumes that are not older than the version at hand.
+  std::map<VersionNumber, std::vector<base::IdRun>> by_death;
+  std::vector<base::IdRun> in_use;
+  must(catalog::for_each_location(
+      txn, kSeries, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
+        const auto& segment = segments.at(segment_of.at(at.container));
+        auto& runs = segment.active() ? in_use : by_death[segment.version];
+        runs.push_back({at.first, at.count});
+        return true;
+      }));
+  const auto active = base::IdRuns::from(std::move(in_use));
+  auto death = by_death.rbegin();
+  for (auto version = versions_.rbegin(); version != versions_.rend(); ++version) {
+    for (; death != by_death.rend() && death->first >= version->first; ++death) {
+      const auto chunks = base::IdRuns::from(death->second);
+      EXPECT_EQ(archived_later.intersect(chunks).size(), 0U) << "a chunk is in two categories";
+      archived_later = archived_later.unite(chunks);
+    }
+    auto left = chunk_set(version->first);
+    for (const auto& run : left.runs()) {
+      EXPECT_LE(run.first.birth(), version->first) << "a chunk is younger than its version";
+    }
+    left = left.subtract(active).subtract(archived_later);
+    EXPECT_EQ(left.size(), 0U) << "version " << static_cast<std::uint32_t>(version->first)
+                               << " refers to chunks of categories that died before it";
+  }
 }
 
 // Each chunk of a live version lies in one place, and reads back as it was written.
@@ -288,13 +330,17 @@ void History::check_volumes() {
   for (const auto& segment : must(catalog::list_segments(txn, kSeries))) {
     if (!segment.active()) volumes[segment.segment] = segment;
   }
-  std::map<std::uint32_t, std::map<std::uint64_t, VersionNumber>> births;
+  struct Place {
+    VersionNumber birth{};
+    std::uint64_t end = 0;
+  };
+  std::map<std::uint32_t, std::map<std::uint64_t, Place>> births;
   std::set<std::pair<VersionNumber, VersionNumber>> categories;
   must(catalog::for_each_container(
       txn, kSeries, [&](const store::ContainerRecord& record) -> Result<bool> {
         const auto volume = volumes.find(record.segment);
         if (volume == volumes.end()) return true;
-        births[record.segment][record.offset] = record.birth;
+        births[record.segment][record.offset] = {record.birth, record.end()};
         EXPECT_EQ(record.live_bytes, record.raw_bytes)
             << "a chunk in a volume is not located there";
         const auto death = newest_at_most(versions, volume->second.version);
@@ -306,10 +352,11 @@ void History::check_volumes() {
         return true;
       }));
   for (const auto& volume : births) {
-    VersionNumber last{};
-    for (const auto& [offset, birth] : volume.second) {
-      EXPECT_GE(birth, last) << "births descend in a volume";
-      last = birth;
+    Place last;
+    for (const auto& [offset, place] : volume.second) {
+      EXPECT_GE(place.birth, last.birth) << "births descend in a volume";
+      EXPECT_EQ(offset, last.end) << "what was dead did not stand at the volume's end";
+      last = place;
     }
   }
   const auto m = versions.size();

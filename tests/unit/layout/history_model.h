@@ -84,6 +84,7 @@ class History {
   void check_reading();
   void check_records();
   void check_volumes();
+  void check_categories();
 
   std::unique_ptr<test::TempDirectory> directory_;
   std::unique_ptr<meta::Env> catalog_;

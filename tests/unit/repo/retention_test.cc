@@ -117,6 +117,23 @@ TEST_F(RetentionTest, DeletionFreesExactlyWhatWasForecast) {
   must(repository_->remove_series("s"));
 }
 
+TEST_F(RetentionTest, OpeningGoesOnWithWhatWasLeftToBeArranged) {
+  store_many(5);
+  ASSERT_GT(must(repository_->arranging_debt(series_)).departing_bytes, 0U);
+  must(repository_->close());
+  repository_.reset();
+  auto options = quiet_options();
+  options.arrange = true;
+  repository_ = reopen(path_, options);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (must(repository_->arranging_debt(series_)).departing_bytes != 0) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    std::this_thread::yield();
+  }
+  expect_all(*repository_);
+  expect_no_damage();
+}
+
 TEST_F(RetentionTest, UsageSaysWhatDeletingAloneGivesBack) {
   store_many(5);
   arrange();

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// A series of generated versions in the real layout, with what the benchmarks ask of it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "avar/version_source.h"
+#include "base/thread_pool.h"
+#include "io/file_system.h"
+#include "layout/category_layout.h"
+#include "layout/chunk_mover.h"
+#include "meta/lmdb.h"
+#include "varve/retention.h"
+
+namespace varve::bench {
+
+/// The value; an error ends the program.
+template <typename T>
+T must(Result<T> result) {
+  if (!result) {
+    fmt::print(stderr, "{}\n", result.error().message());
+    std::exit(1);
+  }
+  return std::move(*result);
+}
+inline void must(Result<void> result) {
+  if (!result) {
+    fmt::print(stderr, "{}\n", result.error().message());
+    std::exit(1);
+  }
+}
+
+/// Of reading one version.
+struct Reads {
+  double amplification = 0;  ///< Every needed byte once, in any order, with gaps under 1 MiB.
+  std::size_t extents = 0;   ///< So many reads that takes.
+  double in_order = 0;       ///< What the restore engine reads with 64 MiB, heads included.
+  std::size_t requests = 0;  ///< Of the engine.
+};
+
+/// Where the bytes of the files are. The parts add up to `files`.
+struct Space {
+  std::uint64_t files = 0;
+  std::uint64_t live = 0;   ///< Raw bytes of the chunks that are located.
+  std::uint64_t dead = 0;   ///< Chunks that are gone, or were copied elsewhere.
+  std::uint64_t heads = 0;  ///< Heads and padding of containers.
+};
+
+struct Deletion {
+  double seconds = 0;
+  std::uint64_t freed = 0;
+  std::uint64_t moved = 0;  ///< Bytes by which files of chunks grew or were added.
+};
+
+/// Nothing is compressed, so that bytes compare with those of an exact index.
+class StoredSeries {
+ public:
+  /// The directory is made anew, and removed at the end.
+  StoredSeries(std::string directory, const ArrangeSettings& settings);
+  ~StoredSeries();
+  StoredSeries(const StoredSeries&) = delete;
+  StoredSeries& operator=(const StoredSeries&) = delete;
+
+  void store(const std::vector<Content>& stream, const VersionSource& source);
+  layout::MoveOutcome arrange();
+  /// Versions count from 0, in the order of storing.
+  Deletion remove(const std::vector<std::size_t>& versions);
+  /// Keeps a copy of what is on disk; goes back to it. Streams are not kept apart: a version that
+  /// was removed is there again.
+  void keep();
+  void go_back();
+
+  /// Dead and departing bytes, as a share of the active set's live bytes.
+  double dead_share();
+  [[nodiscard]] Space space();
+  Reads reads_of(std::size_t version);
+
+  [[nodiscard]] std::uint64_t stored_bytes();
+  [[nodiscard]] std::uint64_t backup_bytes() const { return backup_bytes_; }
+  [[nodiscard]] std::uint64_t new_bytes() const { return new_bytes_; }
+
+ private:
+  void open();
+  void close();
+  void put(VersionNumber number, VersionState state);
+  void read_scattered(std::size_t version, Reads& reads);
+  void read_in_order(std::size_t version, Reads& reads);
+  [[nodiscard]] std::unordered_map<std::string, std::uint64_t> file_sizes() const;
+
+  const std::string directory_;
+  std::unique_ptr<io::FileSystem> files_;
+  base::ThreadPool pool_{1, "bench"};
+  std::unique_ptr<meta::Env> catalog_;
+  std::unique_ptr<layout::CategoryLayout> layout_;
+  const ArrangeSettings settings_;
+  std::vector<std::vector<ChunkId>> streams_;
+  std::unordered_map<std::uint64_t, Content> content_of_;
+  std::unordered_map<std::uint64_t, std::uint32_t> bytes_of_;
+  std::uint64_t backup_bytes_ = 0;
+  std::uint64_t new_bytes_ = 0;
+};
+
+}  // namespace varve::bench
