@@ -45,7 +45,7 @@ def random_reads(path, reads, rng):
 class Bench:
     def __init__(self, args, work):
         self.args, self.work = args, work
-        self.repository = None
+        self.repository = harness.Repository(args.varve, work.at("repo"), args.compression)
         self.peaks = []
 
     def make_image(self):
@@ -72,11 +72,13 @@ class Bench:
             with open(os.path.join(below, f"file-{number}"), "wb") as file:
                 file.write(rng.randbytes(rng.randrange(200, 20000)))
 
-    def prepare(self):
-        args, at = self.args, self.work.at
-        self.repository = harness.Repository(args.varve, at("repo"), args.compression)
+    def prepare_tree(self):
         self.make_tree()
-        harness.run([args.varve, "-q", "store", self.repository.path, "tree/v", at("tree")])
+        harness.run([self.args.varve, "-q", "store", self.repository.path, "tree/v",
+                     self.work.at("tree")])
+
+    def prepare_image(self):
+        args, at = self.args, self.work.at
         self.make_image()
         os.mkdir(at("images"))
         os.rename(at("image"), at("images/image"))
@@ -135,6 +137,8 @@ class Bench:
         seconds = {"first byte": self.first_byte(number),
                    "find": self.cold(["find", at("tree"), "-size", "+1G"], False),
                    "find, mount": self.cold(["find", at("mnt/tree/v"), "-size", "+1G"], True)}
+        if "copies" not in self.args.parts:
+            return seconds
         copies = {"cp -a": (["cp", "-a", at("tree"), at("out")], False),
                   "cp -a, mount": (["cp", "-a", at("mnt/tree/v"), at("out")], True),
                   "restore": ([self.args.varve, "-q", "restore", self.repository.path, "tree/v",
@@ -177,6 +181,28 @@ def report_seconds(rounds, names, base):
               f"{usual / median(seconds):>8.0%}")
 
 
+def measure_image(bench, args):
+    bench.prepare_image()
+    print(f"\n{args.reads} random reads of 64 KiB in {args.image_bytes / MIB:.0f} MiB, cold")
+    report_reads([bench.image_round(number) for number in range(args.rounds)])
+    print(f"\nthe image as a whole, of {args.versions} versions, cold")
+    report_seconds([bench.image_restores() for _ in range(args.rounds)],
+                   ("cp", "newest", "oldest"), "cp")
+
+
+def measure_tree(bench, args):
+    bench.prepare_tree()
+    trees = [bench.tree_round(number) for number in range(args.rounds)]
+    print(f"\n{args.files} small files, cold")
+    first = [r["first byte"] for r in trees]
+    print(f"first byte    {median(first) * 1e3:>8.1f} ms")
+    report_seconds(trees, ("find", "find, mount"), "find")
+    if "copies" in args.parts:
+        report_seconds(trees, ("cp -a", "cp -a, mount", "restore"), "cp -a")
+        ratio = median([r["restore"] / r["cp -a, mount"] for r in trees])
+        print(f"`cp -a` out of the mount has {ratio:.0%} of the speed of `varve restore`")
+
+
 def main():
     options = harness.parser(__doc__.split("\n", maxsplit=1)[0])
     options.add_argument("--image-bytes", type=harness.parse_bytes, default=1 << 30)
@@ -185,24 +211,16 @@ def main():
     options.add_argument("--files", type=int, default=100_000)
     options.add_argument("--compression", default="none", help="as `varve init` takes it")
     options.add_argument("--mount-options", default="ro")
+    options.add_argument("--parts", nargs="*", default=["image", "tree", "copies"],
+                         choices=["image", "tree", "copies"])
     args = harness.parse(options)
     bench = Bench(args, harness.Work(args.dir, "read"))
-    bench.prepare()
     print(f"{harness.machine()}; {args.rounds} rounds, compression {args.compression}, "
           f"mounted with {args.mount_options}")
-    print(f"\n{args.reads} random reads of 64 KiB in {args.image_bytes / MIB:.0f} MiB, cold")
-    report_reads([bench.image_round(number) for number in range(args.rounds)])
-    print(f"\nthe image as a whole, of {args.versions} versions, cold")
-    report_seconds([bench.image_restores() for _ in range(args.rounds)],
-                   ("cp", "newest", "oldest"), "cp")
-    trees = [bench.tree_round(number) for number in range(args.rounds)]
-    print(f"\n{args.files} small files, cold")
-    first = [r["first byte"] for r in trees]
-    print(f"first byte    {median(first) * 1e3:>8.1f} ms")
-    report_seconds(trees, ("find", "find, mount"), "find")
-    report_seconds(trees, ("cp -a", "cp -a, mount", "restore"), "cp -a")
-    print(f"`cp -a` out of the mount has {median([r['restore'] / r['cp -a, mount'] for r in trees]):.0%}"
-          " of the speed of `varve restore`")
+    if "image" in args.parts:
+        measure_image(bench, args)
+    if "tree" in args.parts or "copies" in args.parts:
+        measure_tree(bench, args)
     print(f"daemon's peak RSS {max(bench.peaks):.0f} MiB")
     return 0
 
