@@ -28,7 +28,7 @@ struct MountOptions {
   bool no_execution = false;         ///< noexec.
   bool rmdir_deletes = false;        ///< rmdir of a sealed version deletes it.
   /// How long to wait awake for the next request of a busy program; 0 = not at all.
-  std::chrono::microseconds spin{50};
+  std::chrono::microseconds spin{0};
   bool foreground = false;
   bool debug = false;  ///< Prints every request; stays in the foreground.
 };

@@ -80,10 +80,11 @@ class SignalWatch {
   std::thread thread_;
 };
 
-/// Makes the session's descriptor one that never blocks, and sleeps in poll(2) instead.
+/// Where it shall stay awake, the session's descriptor becomes one that never blocks, and the
+/// thread sleeps in poll(2). Else it sleeps in read(2), which is a system call less.
 EagerReceiver make_receiver(fuse_session* session, std::chrono::microseconds spin) {
   const int fd = fuse_session_fd(session);
-  const int flags = ::fcntl(fd, F_GETFL);
+  const int flags = spin.count() > 0 ? ::fcntl(fd, F_GETFL) : -1;
   const bool never_blocks = flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
   return EagerReceiver(
       {.try_receive =

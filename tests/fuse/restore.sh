@@ -153,7 +153,7 @@ same_tree "$work/tree" "$work/cut"
 ok "the last segment is verified before it is built on"
 
 for how in unmounted mounted; do
-  [ $how = unmounted ] || mount_repo -o noarrange
+  [ $how = unmounted ] || mount_repo -o ro,spin=50
   mkdir "$work/$how"
   "$VARVE" restore --to-tar - "$repo" s/v1 2>>"$work/messages" |
     tar -xp --xattrs --xattrs-include='*' --acls --numeric-owner -C "$work/$how" -f -
