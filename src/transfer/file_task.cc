@@ -35,9 +35,11 @@ Result<void> RestoreShared::outcome() {
   return {};
 }
 
-void RestoreShared::finish(const FileRef& file, const SealedEntry& entry, const std::string& path) {
+void RestoreShared::finish(const FileRef& file, const SealedEntry& entry, const std::string& path,
+                           bool clean) {
   auto xattrs = version.xattrs(entry.rank);
   if (!xattrs) problems.add(path, "extended attributes: " + xattrs.error().message());
+  if (clean && xattrs) remove_other_xattrs(file, *xattrs);
   apply_metadata(file, entry.attributes, xattrs ? *xattrs : Xattrs(), path, problems);
 }
 
@@ -145,7 +147,7 @@ Result<void> FileTask::complete() {
     }
     shared_.problems.add(plan_.path, what + " left as holes: " + lost_.reason);
   }
-  shared_.finish(FileRef::opened(fd_.get()), plan_.entry, plan_.path);
+  shared_.finish(FileRef::opened(fd_.get()), plan_.entry, plan_.path, plan_.inherits);
   // Its time is not that of the version then, so that the next restore tries it again.
   if (lost_.ranges > 0) (void)::futimens(fd_.get(), nullptr);
   // Network filesystems report failed writes here.

@@ -36,8 +36,9 @@ struct RestoreShared {
   void add_error(const std::string& path, const Error& error);
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_relaxed); }
   [[nodiscard]] Result<void> outcome();
-  /// Sets the metadata of an entry that was just made.
-  void finish(const FileRef& file, const SealedEntry& entry, const std::string& path);
+  /// Sets the metadata of an entry. `clean`: it may have attributes that it shall not have.
+  void finish(const FileRef& file, const SealedEntry& entry, const std::string& path,
+              bool clean = false);
 
  private:
   std::atomic<bool> failed_ = false;
@@ -66,6 +67,7 @@ struct FilePlan {
   std::string path;       ///< For messages.
   SealedEntry entry;
   bool replaces = false;            ///< Something stands under the name.
+  bool inherits = false;            ///< The directory may have a default ACL, which stays.
   std::uint64_t resume_offset = 0;  ///< The temporary file is there, and good up to here.
 };
 

@@ -126,7 +126,7 @@ Result<void> TreeRestorer::open_log(const SealedEntry& top) {
   }
   std::string name = ".varve-restore.log";
   while (S_ISDIR(top.attributes.mode) && version_.lookup(top.rank, name)) name += "_";
-  log_.emplace(root_.valid() ? root_.get() : -1, name, identity);
+  log_.emplace(root_.valid() && !options_.dry_run ? root_.get() : -1, name, identity);
   report_.resumed = log_->resumes();
   return {};
 }
@@ -134,7 +134,8 @@ Result<void> TreeRestorer::open_log(const SealedEntry& top) {
 /// Sees to the names that are there already and that the version does not have.
 Result<void> TreeRestorer::prepare_existing(const Frame& frame) {
   const int fd = directories_.top();
-  if (!options_.dry_run) remove_default_acl(fd);
+  // A directory that only lies on the way keeps what it has.
+  if (!options_.dry_run && !frame.keep_metadata) remove_default_acl(fd);
   if (frame.fresh) return {};
   if (options_.delete_others && !frame.keep_metadata) VARVE_TRY(remove_others(frame));
   if (!log_->resumes() || options_.dry_run) return {};
@@ -248,6 +249,10 @@ Result<void> TreeRestorer::enter_directory(const std::string& name, const Sealed
   if (!frame.absent) {
     UniqueFd fd(open_beneath(directories_.top(), name.c_str(), kDirectoryFlags));
     if (!fd.valid()) return system_error("open", errno);
+    if (frames_.back().keep_metadata && !is_there) {  // What it inherited must not go on.
+      remove_default_acl(fd.get());
+      frame.inherits = true;
+    }
     VARVE_TRY(directories_.push(std::move(fd)));
   }
   ++shared_.entries;
@@ -263,7 +268,7 @@ Result<void> TreeRestorer::leave_directory() {
     VARVE_TRY_ASSIGN(SharedFd fd, directories_.pop());
     if (!frame.keep_metadata) {
       frame.end->finish = [this, fd = std::move(fd), entry = frame.entry, path = path_,
-                           fresh = frame.fresh] {
+                           fresh = frame.fresh && !frame.inherits] {
         if (!shared_.failed()) finish_directory(FileRef::opened(fd->get()), entry, path, fresh);
       };
     }
@@ -276,10 +281,7 @@ Result<void> TreeRestorer::leave_directory() {
 void TreeRestorer::finish_directory(const FileRef& file, const SealedEntry& entry,
                                     const std::string& path, bool fresh) {
   if (options_.dry_run) return;
-  if (!fresh) {
-    if (const auto wanted = version_.xattrs(entry.rank)) remove_other_xattrs(file, *wanted);
-  }
-  shared_.finish(file, entry, path);
+  shared_.finish(file, entry, path, !fresh);
 }
 
 Result<void> TreeRestorer::finish_run(const SealedEntry& top) {

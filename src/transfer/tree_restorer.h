@@ -57,9 +57,10 @@ class TreeRestorer {
     PlacePtr place;
     EntryLister lister;
     std::shared_ptr<DirectoryEnd> end = std::make_shared<DirectoryEnd>();
-    bool fresh = false;   // Made just now: nothing stands in it that is not ours.
-    bool absent = false;  // Only thought of, in a dry run.
-    bool keep_metadata = false;
+    bool fresh = false;          // Made just now: nothing stands in it that is not ours.
+    bool absent = false;         // Only thought of, in a dry run.
+    bool keep_metadata = false;  // It lies on the way to what is wanted, and was there.
+    bool inherits = false;       // It was made with the ACLs of the directory above.
   };
 
   // The first name of a hard-linked file; the others are linked to it.

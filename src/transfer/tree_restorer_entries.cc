@@ -107,8 +107,7 @@ bool TreeRestorer::keep(const std::string& name, const SealedEntry& entry,
     if (status.st_nlink > 1) return false;
     tell(RestoreChange::kMetadata, path_);
     if (!options_.dry_run) {
-      if (xattrs) remove_other_xattrs(file, *xattrs);
-      shared_.finish(file, entry, path_);
+      shared_.finish(file, entry, path_, true);
     }
   }
   ++shared_.entries;
@@ -160,6 +159,7 @@ Result<void> TreeRestorer::write_file(FileReader& source, const std::string& nam
   plan.path = path_;
   plan.entry = entry;
   plan.replaces = replaces;
+  plan.inherits = frames_.back().keep_metadata;
   if (!plan.temporary.empty()) {
     VARVE_TRY_ASSIGN(plan.resume_offset, resume_offset(source, entry, plan.temporary));
   }
@@ -222,7 +222,8 @@ Result<void> TreeRestorer::place(const std::string& name, const SealedEntry& ent
     if (log_->resumes()) (void)::unlinkat(directories_.top(), made.c_str(), 0);
   }
   if (make(made.c_str()) != 0) return system_error("create", errno);
-  shared_.finish(FileRef::named(directories_.top(), made), entry, path_);
+  shared_.finish(FileRef::named(directories_.top(), made), entry, path_,
+                 frames_.back().keep_metadata);
   if (replaces && ::renameat(directories_.top(), made.c_str(), directories_.top(), name.c_str())) {
     const int reason = errno;
     (void)::unlinkat(directories_.top(), made.c_str(), 0);

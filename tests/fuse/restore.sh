@@ -105,6 +105,15 @@ restore "$repo" s/v1/dir/deep s/v1/big "$work/some" || fail "two paths"
 [ "$(ls "$work/some")" = "$(printf 'big\ndir')" ] && [ "$(ls "$work/some/dir")" = deep ] ||
   fail "not just the paths: $(find "$work/some")"
 cmp "$work/tree/big" "$work/some/big"
+mkdir -p "$work/acl/dir"
+setfacl -d -m u:1009:rwx "$work/acl" "$work/acl/dir"
+getfacl -cp "$work/acl" "$work/acl/dir" >"$work/acl-before"
+restore "$repo" s/v1/dir/deep s/v1/dir/4 s/v1/big s/v1/long "$work/acl"
+getfacl -cp "$work/acl" "$work/acl/dir" | cmp - "$work/acl-before" || fail "a default ACL is lost"
+for name in dir/4 dir/deep big long; do
+  [ "$(getfacl -cp "$work/acl/$name")" = "$(getfacl -cp "$work/tree/$name")" ] ||
+    fail "$name inherited an ACL"
+done
 restore "$repo" s/v1/dir/deep "$work/one"
 cmp "$work/tree/dir/deep/one" "$work/one/one"
 expect_status 1 "$VARVE" restore "$repo" s/v1/missing "$work/none"
