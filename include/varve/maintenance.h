@@ -44,10 +44,28 @@ struct CheckReport {
     Repository& repository, const CheckOptions& options,
     const std::function<void(const CheckProgress&)>& progress);
 
-/// Puts the version's tree below `directory` without FUSE; see `varve restore`.
+/// What a restore does, or would do, to one entry of the target.
+enum class RestoreChange : char {
+  kAdded = '+',
+  kChanged = 'M',   ///< Its content, or what it is.
+  kMetadata = 'm',  ///< Only owner, mode, times or extended attributes.
+  kRemoved = '-',
+};
+
+/// How restore_version() puts a version's tree below a directory; see `varve restore`.
 struct RestoreOptions {
-  std::string path;  ///< Only this part of the version; "" = all.
-  bool sparse = true;
+  /// Parts of the version. None: all of it. One: the directory's content, or the file. Several:
+  /// each under its path in the version.
+  std::vector<std::string> paths;
+  bool sparse = true;            ///< Holes stay holes.
+  bool delete_others = false;    ///< Remove what the version does not have.
+  bool dry_run = false;          ///< Change nothing.
+  bool compare_content = false;  ///< Read files of the same size and time too.
+  std::uint32_t writers = 0;     ///< Threads that make files; 0 = by the number of cores.
+  /// After so many bytes what was restored is synced and noted in the log.
+  std::uint64_t segment_bytes = 256ULL << 20;
+  /// Told of each change, from the calling thread; may be empty.
+  std::function<void(RestoreChange change, const std::string& path)> changed;
 };
 
 struct TransferProgress {
@@ -57,16 +75,30 @@ struct TransferProgress {
 };
 
 struct TransferReport {
-  std::uint64_t entries = 0;
+  std::uint64_t entries = 0;    ///< Made, or there already.
+  std::uint64_t unchanged = 0;  ///< Of these, files whose content was there already.
+  std::uint64_t removed = 0;
   std::uint64_t bytes = 0;
+  bool resumed = false;  ///< An interrupted restore was continued.
   /// Files that could not be read or given all their metadata, with the reason.
   std::vector<std::string> problems;
 };
 
 /// `progress` is called after each file and each piece of data; it may be empty, and stops the
 /// transfer with kInterrupted by returning false.
+///
+/// Restores into a new or existing directory; what differs is replaced, never in part: a file
+/// that stands there is kept until the new one is whole. Interrupted, it leaves a log in the
+/// directory, by which the same call goes on. kBusy if another restore uses the directory.
 [[nodiscard]] Result<TransferReport> restore_version(
     VersionReader& version, const std::string& directory, const RestoreOptions& options,
+    const std::function<bool(const TransferProgress&)>& progress);
+
+/// Writes a version's tree, or parts of it as RestoreOptions::paths names them, as an archive that
+/// tar(1) understands, to a descriptor that may be a pipe. Sockets and what cannot be read are
+/// problems.
+[[nodiscard]] Result<TransferReport> write_tar(
+    VersionReader& version, int fd, const std::vector<std::string>& paths,
     const std::function<bool(const TransferProgress&)>& progress);
 
 /// Stores the tree below `directory` in an open version without FUSE; see `varve store`.

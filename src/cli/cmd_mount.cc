@@ -45,8 +45,9 @@ void add_mount_command(CLI::App& app, Context& context) {
   command
       ->add_option("-o", options->lists,
                    "Mount options, comma-separated: ro, allow_other, default_permissions, uid=N, "
-                   "gid=N, umask=OCTAL, series=NAME, version=NAME, cache=SIZE, engine=NAME; see "
-                   "mount.varve(8)")
+                   "gid=N, umask=OCTAL, series=NAME, version=NAME, cache=SIZE, engine=NAME, "
+                   "spin=MICROSECONDS; "
+                   "see mount.varve(8)")
       ->type_name("OPTIONS")
       ->allow_extra_args(false);
   command->add_flag("-f,--foreground", options->foreground, "Stay until it is unmounted");

@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
 
+#include "base/unique_fd.h"
 #include "cli/command.h"
+#include "cli/named_places.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/repository_access.h"
@@ -18,43 +27,124 @@ namespace varve::cli {
 namespace {
 
 struct Options {
-  std::string repository;
-  std::string version;
-  std::string directory;
+  std::vector<std::string> words;
+  std::string tar;
+  std::string engine;
+  RestoreOptions restore;
   bool progress = false;
 };
 
-Result<TransferReport> restore(const Options& options, const Context& context) {
-  VARVE_TRY_ASSIGN(const VersionPath path, require_version(options.version, true));
+/// What the words of the command line name.
+struct Request {
+  std::string repository;
+  VersionPath version;  ///< Its path is not used:
+  std::vector<std::string> paths;
+  std::string directory;
+};
+
+Result<Request> read_words(const Options& options) {
+  Request request;
+  std::vector<std::string> words = options.words;
+  if (options.tar.empty()) {
+    if (words.size() < 2) {
+      return Error(ErrorCode::kInvalid, "name a version and a directory; see --help");
+    }
+    request.directory = std::move(words.back());
+    words.pop_back();
+  }
+  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(words, {.least = 1}));
+  request.repository = named.repository;
+  request.version = named.places.front();
+  for (const VersionPath& place : named.places) {
+    if (place.version.empty()) {
+      return Error(ErrorCode::kInvalid,
+                   "\"" + place.series + "\" names no version; write SERIES/VERSION");
+    }
+    if (place.series != request.version.series || place.version != request.version.version) {
+      return Error(ErrorCode::kInvalid, "all paths must be of one version");
+    }
+    if (!place.path.empty()) request.paths.push_back(place.path);
+  }
+  // The version as a whole stands beside a part of it.
+  if (request.paths.size() < named.places.size()) request.paths.clear();
+  return request;
+}
+
+Result<base::UniqueFd> open_archive(const std::string& path) {
+  base::UniqueFd fd(path == "-"
+                        ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
+                        : ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd.valid()) {
+    return Error(ErrorCode::kIo, path + ": " + std::generic_category().message(errno), errno);
+  }
+  if (::isatty(fd.get()) == 1) {
+    return Error(ErrorCode::kInvalid, "an archive is not written to a terminal");
+  }
+  return fd;
+}
+
+Result<TransferReport> restore(const Request& request, const Options& options,
+                               const Context& context) {
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("restoring", shown);
   std::atomic<bool> stop = false;
   const SignalWatch signals(
       {.stop = [&] { stop = true; }, .report = [&] { progress.print_line(); }});
-  VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
-  VARVE_TRY_ASSIGN(const VersionInfo info, find_version(*repository, path));
+  const auto on_progress = [&](const TransferProgress& done) {
+    progress.update(done.bytes_done, done.bytes_total, done.files_done);
+    return !stop;
+  };
+  OpenOptions open_options;
+  open_options.read_only = true;
+  if (!options.engine.empty()) open_options.engine = options.engine;
+  VARVE_TRY_ASSIGN(const auto repository, Repository::open(request.repository, open_options));
+  VARVE_TRY_ASSIGN(const VersionInfo info, find_version(*repository, request.version));
   VARVE_TRY_ASSIGN(const auto reader, repository->reader(info.series, info.number));
-  RestoreOptions restore_options;
-  restore_options.path = path.path;
-  return restore_version(*reader, options.directory, restore_options,
-                         [&](const TransferProgress& done) {
-                           progress.update(done.bytes_done, done.bytes_total, done.files_done);
-                           return !stop;
-                         });
+  if (!options.tar.empty()) {
+    VARVE_TRY_ASSIGN(base::UniqueFd archive, open_archive(options.tar));
+    VARVE_TRY_ASSIGN(TransferReport report,
+                     write_tar(*reader, archive.get(), request.paths, on_progress));
+    if (::close(archive.release()) != 0) {
+      return Error(ErrorCode::kIo, options.tar + ": " + std::generic_category().message(errno),
+                   errno);
+    }
+    return report;
+  }
+  RestoreOptions restore_options = options.restore;
+  restore_options.paths = request.paths;
+  if (options.restore.dry_run || context.verbosity > 0) {
+    restore_options.changed = [](RestoreChange change, const std::string& path) {
+      print(fmt::format("{} {}\n", static_cast<char>(change), name_text(path)));
+    };
+  }
+  return restore_version(*reader, request.directory, restore_options, on_progress);
 }
 
-int run_restore(Options options, const Context& context) {
-  if (const auto given =
-          take_repository({&options.repository, &options.version, &options.directory});
-      !given) {
-    return fail(given.error());
+std::string summary(const TransferReport& report, const Options& options,
+                    const std::string& target) {
+  std::string text = fmt::format("{} {} entries with {} to {}",
+                                 options.restore.dry_run ? "would restore" : "restored",
+                                 report.entries, size_text(report.bytes, false), target);
+  if (report.unchanged > 0) text += fmt::format(", {} files were there", report.unchanged);
+  if (report.removed > 0) text += fmt::format(", {} entries removed", report.removed);
+  if (report.resumed) text += ", after an interruption";
+  if (!report.problems.empty()) text += ", not all of it: see above";
+  return text;
+}
+
+int run_restore(const Options& options, const Context& context) {
+  const auto request = read_words(options);
+  if (!request) return fail(request.error());
+  const auto report = restore(*request, options, context);
+  if (!report) {
+    if (options.tar.empty() && (report.error().code() == ErrorCode::kInterrupted ||
+                                report.error().code() == ErrorCode::kNoSpace)) {
+      note(context, "the same command goes on from here");
+    }
+    return fail(report.error());
   }
-  const auto report = restore(options, context);
-  if (!report) return fail(report.error());
   report_problems(report->problems);
-  note(context, fmt::format("restored {} entries with {} to {}{}", report->entries,
-                            size_text(report->bytes, false), options.directory,
-                            report->problems.empty() ? "" : ", not all of it: see above"));
+  note(context, summary(*report, options, options.tar.empty() ? request->directory : options.tar));
   return report->problems.empty() ? kExitOk : kExitIncomplete;
 }
 
@@ -62,11 +152,34 @@ int run_restore(Options options, const Context& context) {
 
 void add_restore_command(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand("restore", "Copy a version, or a part of it, to a directory");
-  command->add_option("REPO", options->repository, kRepositoryHelp);
-  command->add_option("VERSION", options->version,
-                      "SERIES/VERSION[/path]; \"latest\" is the newest sealed version");
-  command->add_option("DIR", options->directory, "Where to: an empty or new directory");
+  auto* command = app.add_subcommand("restore", "Copy a version, or parts of it, to a directory");
+  command->add_option("REPO", options->words,
+                      std::string(kPlacesHelp) +
+                          "; then SERIES/VERSION[/path], one or more of one version; then the "
+                          "directory, new or existing");
+  auto* remove = command->add_flag("--delete", options->restore.delete_others,
+                                   "Remove what the version does not have");
+  command->add_flag("-n,--dry-run", options->restore.dry_run, "Change nothing, tell what would be");
+  command->add_flag("--checksum", options->restore.compare_content,
+                    "Compare the content of files whose size and time are the same");
+  command
+      ->add_option("--writers", options->restore.writers,
+                   "Threads that make files (default: by the number of cores)")
+      ->check(CLI::Range(1, 64))
+      ->type_name("N");
+  command
+      ->add_option("--segment", options->restore.segment_bytes,
+                   "Sync and note in the log after so much data (default: 256M)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::uint64_t{1} << 16, std::uint64_t{1} << 40))
+      ->type_name("SIZE");
+  command->add_option("--engine", options->engine, "Restore engine; see mount.varve(8)")
+      ->type_name("NAME");
+  command
+      ->add_option("--to-tar", options->tar,
+                   "Write a tar archive to a file, or with - to standard output")
+      ->type_name("FILE")
+      ->excludes(remove);
   command->add_flag("--progress", options->progress, "Show progress even if not on a terminal");
   command->callback([options, &context] {
     context.run = [options, &context] { return run_restore(*options, context); };

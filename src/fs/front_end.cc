@@ -72,6 +72,7 @@ void FrontEnd::shut_down() {
   pool_.reset();
   sealed_pool_.reset();
   files_.clear();
+  recent_files_.clear();
   directories_.clear();
   slots_.drop_all();
 }
@@ -91,6 +92,7 @@ void FrontEnd::init(fuse_conn_info* connection) {
   }
   connection->want |= connection->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_READDIRPLUS |
                                              FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS);
+  opens_nothing_ = repository_.read_only() && (connection->capable & FUSE_CAP_NO_OPEN_SUPPORT) != 0;
   // The kernel takes the mount point's device into use only when this reply has reached it,
   // so the stat(2) inside waits until then.
   if (geteuid() == 0) pool_->run([this] { tune_read_ahead(); });

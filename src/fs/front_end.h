@@ -20,6 +20,7 @@
 #include "fs/buffer_pool.h"
 #include "fs/file_stat.h"
 #include "fs/handles.h"
+#include "fs/recent_files.h"
 #include "fs/slot_table.h"
 #include "varve/repository.h"
 
@@ -112,13 +113,14 @@ class FrontEnd {
 
   // Open files: front_end_files.cc.
   void open(fuse_req_t req, fuse_ino_t ino, const fuse_file_info& info);
-  void read(fuse_req_t req, std::size_t size, off_t offset, const fuse_file_info& info);
+  void read(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset,
+            const fuse_file_info& info);
   void write(fuse_req_t req, fuse_ino_t ino, std::string_view data, off_t offset,
              const fuse_file_info& info);
   void flush(fuse_req_t req, const fuse_file_info& info);
   void release(fuse_req_t req, const fuse_file_info& info);
   void fsync(fuse_req_t req, const fuse_file_info& info);
-  void lseek(fuse_req_t req, off_t offset, int whence, const fuse_file_info& info);
+  void lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, const fuse_file_info& info);
   void fallocate(fuse_req_t req, int mode, off_t offset, off_t bytes, const fuse_file_info& info);
   void copy_file_range(fuse_req_t req, off_t source_offset, const fuse_file_info& source,
                        off_t offset, const fuse_file_info& info, std::size_t bytes);
@@ -136,6 +138,8 @@ class FrontEnd {
   /// version, kNotPermitted for the root or a series).
   [[nodiscard]] Result<Node> resolve_open(fuse_ino_t ino);
 
+  [[nodiscard]] Result<std::shared_ptr<FileHandle>> file_of(fuse_req_t req, fuse_ino_t ino,
+                                                            const fuse_file_info& info);
   [[nodiscard]] Result<struct stat> stat_of(const Node& node);
   [[nodiscard]] struct stat stat_of(const Slot& slot, const OpenEntry& entry) const;
   [[nodiscard]] struct stat stat_of(const Slot& slot, const SealedEntry& entry) const;
@@ -216,6 +220,9 @@ class FrontEnd {
   SlotTable slots_;
   fuse_ino_t root_node_ = kRootNodeId;  ///< What the kernel's FUSE_ROOT_ID stands for.
   HandleTable<FileHandle> files_;
+  /// In a read-only mount the kernel opens no files, which saves two requests a file.
+  std::atomic<bool> opens_nothing_ = false;
+  RecentFiles recent_files_;
   HandleTable<DirHandle> directories_;
   BufferPool buffers_;
 

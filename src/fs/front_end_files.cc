@@ -38,6 +38,10 @@ std::optional<AllocateMode> allocate_mode(int mode) {
 }  // namespace
 
 void FrontEnd::open(fuse_req_t req, fuse_ino_t ino, const fuse_file_info& info) {
+  if (opens_nothing_) {  // Everything is sealed, so there is nothing to ask or to remember.
+    fuse_reply_err(req, ENOSYS);
+    return;
+  }
   const int access = info.flags & O_ACCMODE;
   const bool for_writing = access != O_RDONLY;
   const auto node = resolve(ino);
@@ -83,12 +87,34 @@ void FrontEnd::open(fuse_req_t req, fuse_ino_t ino, const fuse_file_info& info) 
   if (fuse_reply_open(req, &opened) != 0) files_.remove(opened.fh);
 }
 
-void FrontEnd::read(fuse_req_t req, std::size_t size, off_t offset, const fuse_file_info& info) {
-  const auto handle = files_.get(info.fh);
-  if (handle == nullptr || size > BufferPool::kBufferBytes) {
-    fuse_reply_err(req, handle == nullptr ? EBADF : EINVAL);
+/// The file that a request means, opened now if the kernel does not open files.
+Result<std::shared_ptr<FileHandle>> FrontEnd::file_of(fuse_req_t req, fuse_ino_t ino,
+                                                      const fuse_file_info& info) {
+  if (info.fh != 0 || !opens_nothing_) {
+    auto handle = files_.get(info.fh);
+    if (handle == nullptr) return Error(ErrorCode::kInvalid, "no such open file", EBADF);
+    return handle;
+  }
+  const pid_t reader = fuse_req_ctx(req)->pid;
+  if (auto handle = recent_files_.find(ino, reader)) return handle;
+  VARVE_TRY_ASSIGN(const Node node, resolve(ino));
+  if (node.kind != Node::Kind::kSealed) {
+    return Error(ErrorCode::kIsDirectory, "not a regular file", EISDIR);
+  }
+  VARVE_TRY_ASSIGN(auto file, node.reader->open(node.rank));
+  auto handle = std::make_shared<FileHandle>(*node.slot, std::move(file));
+  recent_files_.add(ino, reader, handle);
+  return handle;
+}
+
+void FrontEnd::read(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset,
+                    const fuse_file_info& info) {
+  const auto file = file_of(req, ino, info);
+  if (!file || size > BufferPool::kBufferBytes) {
+    fuse_reply_err(req, file ? EINVAL : report("read", file.error()));
     return;
   }
+  const auto& handle = *file;
   const auto begin = static_cast<std::uint64_t>(offset);
   const auto content = handle->content();
   if (!content) {
@@ -179,6 +205,10 @@ void FrontEnd::write(fuse_req_t req, fuse_ino_t ino, std::string_view data, off_
 }
 
 void FrontEnd::flush(fuse_req_t req, const fuse_file_info& info) {
+  if (opens_nothing_) {
+    fuse_reply_err(req, ENOSYS);
+    return;
+  }
   const auto handle = files_.get(info.fh);
   if (handle == nullptr || !handle->writable()) {
     fuse_reply_err(req, handle == nullptr ? EBADF : 0);
@@ -203,7 +233,7 @@ void FrontEnd::release(fuse_req_t req, const fuse_file_info& info) {
 void FrontEnd::fsync(fuse_req_t req, const fuse_file_info& info) {
   auto handle = files_.get(info.fh);
   if (handle == nullptr) {
-    fuse_reply_err(req, EBADF);
+    fuse_reply_err(req, opens_nothing_ ? 0 : EBADF);
     return;
   }
   later(req, [this, req, handle] {
@@ -218,12 +248,14 @@ void FrontEnd::fsync(fuse_req_t req, const fuse_file_info& info) {
   });
 }
 
-void FrontEnd::lseek(fuse_req_t req, off_t offset, int whence, const fuse_file_info& info) {
-  const auto handle = files_.get(info.fh);
-  if (handle == nullptr || (whence != SEEK_DATA && whence != SEEK_HOLE)) {
-    fuse_reply_err(req, handle == nullptr ? EBADF : EINVAL);
+void FrontEnd::lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
+                     const fuse_file_info& info) {
+  const auto file = file_of(req, ino, info);
+  if (!file || (whence != SEEK_DATA && whence != SEEK_HOLE)) {
+    fuse_reply_err(req, file ? EINVAL : report("lseek", file.error()));
     return;
   }
+  const auto& handle = *file;
   const auto begin = static_cast<std::uint64_t>(offset);
   const auto found = [&]() -> Result<std::uint64_t> {
     VARVE_TRY_ASSIGN(const FileHandle::Content content, handle->content());

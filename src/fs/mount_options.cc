@@ -19,6 +19,8 @@ constexpr std::array<std::string_view, 27> kSwallowed = {
     "diratime", "lazytime", "nolazytime", "iversion",    "mand",   "nomand"};
 constexpr std::array<std::string_view, 2> kSwallowedPrefixes = {"x-", "comment="};
 
+constexpr std::uint32_t kSpinMax = 1000;
+
 std::vector<std::string> split(std::string_view list) {
   std::vector<std::string> parts(1);
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -64,6 +66,12 @@ Result<void> parse_valued(std::string_view name, std::string_view value, bool sl
     const auto bytes = parse_size(value);
     if (!bytes) return bad_value(name, value, "a size a second such as 50M is needed");
     options.open.arrange_bytes_per_second = *bytes;
+  } else if (name == "spin") {
+    const auto number = parse_number(value, 10);
+    if (!number || *number > kSpinMax) {
+      return bad_value(name, value, "a number of microseconds up to 1000 is needed");
+    }
+    options.spin = std::chrono::microseconds(*number);
   } else if (name == "engine") {
     if (value.empty()) return bad_value(name, value, "the name of a restore engine is needed");
     options.open.engine = value;

@@ -2,6 +2,7 @@
 // The -o options of a mount, as varve(1), mount(8) and fstab(5) pass them.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,6 +27,8 @@ struct MountOptions {
   bool devices_work = false;         ///< dev; off unless asked for.
   bool no_execution = false;         ///< noexec.
   bool rmdir_deletes = false;        ///< rmdir of a sealed version deletes it.
+  /// How long to wait awake for the next request of a busy program; 0 = not at all.
+  std::chrono::microseconds spin{0};
   bool foreground = false;
   bool debug = false;  ///< Prints every request; stays in the foreground.
 };

@@ -68,8 +68,8 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
 void op_open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* info) {
   guard(req, [&](FrontEnd& fs) { fs.open(req, ino, *info); });
 }
-void op_read(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info* info) {
-  guard(req, [&](FrontEnd& fs) { fs.read(req, size, offset, *info); });
+void op_read(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset, fuse_file_info* info) {
+  guard(req, [&](FrontEnd& fs) { fs.read(req, ino, size, offset, *info); });
 }
 void op_write(fuse_req_t req, fuse_ino_t ino, const char* data, std::size_t size, off_t offset,
               fuse_file_info* info) {
@@ -84,8 +84,8 @@ void op_release(fuse_req_t req, fuse_ino_t, fuse_file_info* info) {
 void op_fsync(fuse_req_t req, fuse_ino_t, int, fuse_file_info* info) {
   guard(req, [&](FrontEnd& fs) { fs.fsync(req, *info); });
 }
-void op_lseek(fuse_req_t req, fuse_ino_t, off_t offset, int whence, fuse_file_info* info) {
-  guard(req, [&](FrontEnd& fs) { fs.lseek(req, offset, whence, *info); });
+void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, fuse_file_info* info) {
+  guard(req, [&](FrontEnd& fs) { fs.lseek(req, ino, offset, whence, *info); });
 }
 void op_opendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* info) {
   guard(req, [&](FrontEnd& fs) { fs.opendir(req, ino, *info); });

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fs/session.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "control/server.h"
+#include "fs/eager_receiver.h"
 #include "fs/front_end.h"
 #include "fs/loop_crew.h"
 
@@ -77,12 +80,28 @@ class SignalWatch {
   std::thread thread_;
 };
 
-LoopCrew::Calls calls_of(fuse_session* session) {
-  return {
-      .receive = [session](fuse_buf* buffer) { return fuse_session_receive_buf(session, buffer); },
-      .process =
-          [session](const fuse_buf& request) { fuse_session_process_buf(session, &request); },
-      .ended = [session] { return fuse_session_exited(session) != 0; }};
+/// Where it shall stay awake, the session's descriptor becomes one that never blocks, and the
+/// thread sleeps in poll(2). Else it sleeps in read(2), which is a system call less.
+EagerReceiver make_receiver(fuse_session* session, std::chrono::microseconds spin) {
+  const int fd = fuse_session_fd(session);
+  const int flags = spin.count() > 0 ? ::fcntl(fd, F_GETFL) : -1;
+  const bool never_blocks = flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+  return EagerReceiver(
+      {.try_receive =
+           [session](fuse_buf* buffer) { return fuse_session_receive_buf(session, buffer); },
+       .wait =
+           [fd] {
+             pollfd waits{.fd = fd, .events = POLLIN, .revents = 0};
+             return ::poll(&waits, 1, -1) > 0;
+           }},
+      never_blocks ? spin : std::chrono::microseconds(0));
+}
+
+LoopCrew::Calls calls_of(fuse_session* session, EagerReceiver& receiver) {
+  return {.receive = [&receiver](fuse_buf* buffer) { return receiver.receive(buffer); },
+          .process =
+              [session](const fuse_buf& request) { fuse_session_process_buf(session, &request); },
+          .ended = [session] { return fuse_session_exited(session) != 0; }};
 }
 
 struct NamedVersion {
@@ -269,7 +288,8 @@ Result<void> serve_mount(Repository& repository, const std::string& directory,
   }
   front_end.attach(session.get(), directory);
   {
-    LoopCrew crew(calls_of(session.get()), {});
+    EagerReceiver receiver = make_receiver(session.get(), options.spin);
+    LoopCrew crew(calls_of(session.get(), receiver), {});
     SignalWatch signals(session.get(), crew);
     ready();
     crew.run();

@@ -297,6 +297,13 @@ Error CategoryLayout::explain(const store::ContainerRecord& was, Error error) {
   return error;
 }
 
+namespace {
+std::size_t memory_of(const format::ContainerHead& head) {
+  return sizeof head + head.frames.capacity() * sizeof(format::FrameEntry) +
+         head.chunks.capacity() * sizeof(format::ChunkEntry);
+}
+}  // namespace
+
 Result<std::shared_ptr<const format::ContainerHead>> CategoryLayout::head(std::uint32_t container) {
   {
     const std::lock_guard lock(heads_mutex_);
@@ -314,7 +321,9 @@ Result<std::shared_ptr<const format::ContainerHead>> CategoryLayout::head(std::u
   if (!head_of_.contains(container)) {
     heads_.emplace_front(container, shared);
     head_of_[container] = heads_.begin();
-    if (heads_.size() > kHeadsCached) {
+    head_bytes_ += memory_of(*shared);
+    while (head_bytes_ > kHeadBytesCached && heads_.size() > 1) {
+      head_bytes_ -= memory_of(*heads_.back().second);
       head_of_.erase(heads_.back().first);
       heads_.pop_back();
     }

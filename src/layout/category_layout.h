@@ -101,7 +101,9 @@ class CategoryLayout final : public Layout {
   void on_written(store::WrittenContainer written);
   [[nodiscard]] Result<store::ContainerRecord> record(std::uint32_t container);
 
-  static constexpr std::size_t kHeadsCached = 64;
+  /// Memory of the heads that are kept: those of about 1.5 GiB of chunks of the usual size, so
+  /// that random reads of an image do not read a head each time.
+  static constexpr std::size_t kHeadBytesCached = 12U << 20;
 
   const meta::Env& catalog_;
   io::FileSystem& files_;
@@ -124,6 +126,7 @@ class CategoryLayout final : public Layout {
   std::mutex heads_mutex_;
   using Heads = std::list<std::pair<std::uint32_t, std::shared_ptr<const format::ContainerHead>>>;
   Heads heads_;  // Most recently used first.
+  std::size_t head_bytes_ = 0;
   std::unordered_map<std::uint32_t, Heads::iterator> head_of_;
 
   // Held shared by who uses the writer, alone by who replaces it.

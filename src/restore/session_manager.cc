@@ -73,10 +73,8 @@ void SessionManager::remove(std::size_t index, Removed& removed) {
   const auto& session = removed.back();
   members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(index));
   // Readers that leave early make the next session of the version wait for better signs.
-  Trail& of_version = trail(session->version_key());
-  of_version.streak_wanted = session->was_wasted()
-                                 ? std::min(2 * of_version.streak_wanted, kStreakWantedMax)
-                                 : kStreakWantedMin;
+  unsigned& wanted = patience(session->version_key()).streak_wanted;
+  wanted = session->was_wasted() ? std::min(2 * wanted, kStreakWantedMax) : kStreakWantedMin;
   session->drop();
 }
 
@@ -141,28 +139,37 @@ std::shared_ptr<Session> SessionManager::start(const ReadableFile& file,
   return std::move(*session);
 }
 
-SessionManager::Trail& SessionManager::trail(std::uint64_t version_key) {
-  const auto it = std::find_if(trails_.begin(), trails_.end(),
-                               [&](const Trail& one) { return one.version_key == version_key; });
+/// Continues the trail that the file lies on, or begins one; returns its length.
+unsigned SessionManager::follow(std::uint64_t version_key, std::uint64_t ordinal) {
+  const auto it = std::find_if(trails_.begin(), trails_.end(), [&](const Trail& one) {
+    return one.version_key == version_key && ordinal > one.ordinal &&
+           ordinal - one.ordinal <= kNeighbourDistanceMax;
+  });
   if (it != trails_.end()) {
     std::rotate(it, it + 1, trails_.end());
   } else {
     if (trails_.size() == kTrailsMax) trails_.erase(trails_.begin());
-    trails_.push_back({version_key, 0, 0, kStreakWantedMin});
+    trails_.push_back({version_key, 0, 0});
   }
-  return trails_.back();
+  Trail& trail = trails_.back();
+  trail.ordinal = ordinal;
+  return ++trail.streak;
+}
+
+SessionManager::Patience& SessionManager::patience(std::uint64_t version_key) {
+  const auto it = std::find_if(patience_.begin(), patience_.end(),
+                               [&](const Patience& one) { return one.version_key == version_key; });
+  if (it != patience_.end()) return *it;
+  if (patience_.size() == kTrailsMax) patience_.erase(patience_.begin());
+  patience_.push_back({version_key, kStreakWantedMin});
+  return patience_.back();
 }
 
 void SessionManager::on_whole_file(const ReadableFile& file) {
-  const std::uint64_t ordinal = file.content.ordinal;
   {
     const std::lock_guard lock(mutex_);
-    Trail& of_version = trail(file.version_key);
-    const bool is_neighbour = of_version.streak > 0 && ordinal > of_version.ordinal &&
-                              ordinal - of_version.ordinal <= kNeighbourDistanceMax;
-    of_version.streak = is_neighbour ? of_version.streak + 1 : 1;
-    of_version.ordinal = ordinal;
-    if (of_version.streak < of_version.streak_wanted) return;
+    const unsigned streak = follow(file.version_key, file.content.ordinal);
+    if (streak < patience(file.version_key).streak_wanted) return;
   }
   if (!file.future || !has_room(nullptr)) return;
   auto future = file.future();

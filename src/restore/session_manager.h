@@ -53,11 +53,15 @@ class SessionManager {
     std::uint64_t used = 0;        // In ticks: calls of take().
     const void* reader = nullptr;  // That used it last.
   };
-  // Whole files that were read in tree order, by version.
+  // Whole files that one reader read in tree order; several readers leave several trails.
   struct Trail {
     std::uint64_t version_key = 0;
-    std::uint64_t ordinal = 0;
+    std::uint64_t ordinal = 0;  // Of the last one.
     unsigned streak = 0;
+  };
+  // How long a trail of a version must be for a session.
+  struct Patience {
+    std::uint64_t version_key = 0;
     unsigned streak_wanted = 2;
   };
 
@@ -70,7 +74,8 @@ class SessionManager {
   void remove(std::size_t index, Removed& removed);
   void remove_finished(Removed& removed);
   void share_memory();
-  [[nodiscard]] Trail& trail(std::uint64_t version_key);
+  [[nodiscard]] unsigned follow(std::uint64_t version_key, std::uint64_t ordinal);
+  [[nodiscard]] Patience& patience(std::uint64_t version_key);
 
   const SessionContext context_;
   const std::size_t memory_bytes_;
@@ -81,6 +86,7 @@ class SessionManager {
   std::vector<Member> members_;
   std::size_t starting_ = 0;   // Sessions in the making, which have room already.
   std::vector<Trail> trails_;  // The last one used comes last.
+  std::vector<Patience> patience_;
   std::uint64_t ticks_ = 0;
 };
 

@@ -14,12 +14,13 @@ namespace varve::transfer {
 Result<void> DirectoryStack::push(base::UniqueFd directory) {
   struct stat status {};
   if (::fstat(directory.get(), &status) != 0) return system_error("fstat of a directory", errno);
-  frames_.push_back(Frame{std::move(directory), status.st_dev, status.st_ino});
+  frames_.push_back(Frame{std::make_shared<const base::UniqueFd>(std::move(directory)),
+                          status.st_dev, status.st_ino});
   if (frames_.size() - first_open_ > kOpenMax) frames_[first_open_++].fd.reset();
   return {};
 }
 
-Result<base::UniqueFd> DirectoryStack::pop() {
+Result<SharedFd> DirectoryStack::pop() {
   // The parent is opened before the caller changes the child's mode, which could forbid it.
   if (frames_.size() > 1 && first_open_ == frames_.size() - 1) {
     Frame& parent = frames_[frames_.size() - 2];
@@ -30,10 +31,10 @@ Result<base::UniqueFd> DirectoryStack::pop() {
     if (status.st_dev != parent.device || status.st_ino != parent.inode) {
       return Error(ErrorCode::kStale, "a directory was moved while it was worked on");
     }
-    parent.fd = std::move(fd);
+    parent.fd = std::make_shared<const base::UniqueFd>(std::move(fd));
     --first_open_;
   }
-  base::UniqueFd fd = std::move(frames_.back().fd);
+  SharedFd fd = std::move(frames_.back().fd);
   frames_.pop_back();
   return fd;
 }

@@ -102,6 +102,23 @@ void apply_metadata(const FileRef& file, const Attributes& attributes, const Xat
   }
 }
 
+void remove_other_xattrs(const FileRef& file, const Xattrs& wanted) {
+  const auto has = read_xattrs(file);
+  if (!has) return;
+  for (const Xattr& xattr : *has) {
+    if (std::ranges::any_of(wanted, [&](const Xattr& one) { return one.name == xattr.name; })) {
+      continue;
+    }
+    // What the system keeps, such as a label of SELinux, stays.
+    const char* name = xattr.name.c_str();
+    if (file.fd >= 0) {
+      (void)::fremovexattr(file.fd, name);
+    } else {
+      (void)::lremovexattr(proc_path(file).c_str(), name);
+    }
+  }
+}
+
 Result<Xattrs> read_xattrs(const FileRef& file) {
   auto names =
       fill_buffer([&](char* out, std::size_t size) { return list_xattrs(file, out, size); });

@@ -29,6 +29,9 @@ struct FileRef {
 void apply_metadata(const FileRef& file, const Attributes& attributes, const Xattrs& xattrs,
                     const std::string& path, ProblemList& problems);
 
+/// Takes extended attributes away that are not among the wanted ones.
+void remove_other_xattrs(const FileRef& file, const Xattrs& wanted);
+
 /// All extended attributes, sorted by name; empty where the filesystem has none.
 [[nodiscard]] Result<Xattrs> read_xattrs(const FileRef& file);
 

@@ -5,18 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
+#include "transfer/file_sink.h"
 #include "varve/result.h"
 #include "varve/version_reader.h"
 
 namespace varve::transfer {
-
-/// A part of a file, [begin, end).
-struct ByteRange {
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-};
 
 /// What of a file could not be read.
 struct UnreadableData {
@@ -26,31 +20,33 @@ struct UnreadableData {
   std::string reason;  ///< Of the first failed read.
 };
 
-/// Copies the data of one file after another out of a version. Not synchronised.
+/// "damaged: … bytes in … places from offset … on"
+[[nodiscard]] std::string damage_text(const UnreadableData& lost);
+
+/// Reads the data of one file after another out of a version. Not synchronised.
 class FileRestorer {
  public:
-  /// Called after each written piece with its length; false stops the transfer.
+  /// Called after each piece with its length; false stops the transfer.
   using Advance = std::function<bool(std::uint64_t bytes)>;
 
   FileRestorer(bool sparse, Advance advance);
 
-  /// Writes `source` to the new, empty file `fd`. Ranges that cannot be read stay holes and
-  /// are returned. An error is one of the target, or kInterrupted.
-  [[nodiscard]] Result<UnreadableData> copy(FileReader& source, int fd);
+  /// Gives `source` from the offset on to `sink`. Ranges that cannot be read are left out and
+  /// returned. An error is one of the sink, or kInterrupted.
+  [[nodiscard]] Result<UnreadableData> copy(FileReader& source, FileSink& sink,
+                                            std::uint64_t offset = 0);
 
  private:
-  [[nodiscard]] Result<void> copy_range(FileReader& source, int fd, ByteRange range);
+  [[nodiscard]] Result<void> copy_range(FileReader& source, FileSink& sink, ByteRange range);
   /// Saves what is readable of a range in which a read failed, to the byte.
-  [[nodiscard]] Result<void> salvage(FileReader& source, int fd, ByteRange range);
-  [[nodiscard]] Result<void> salvage_block(FileReader& source, int fd, ByteRange block);
-  [[nodiscard]] bool try_read(FileReader& source, ByteRange range);
-  [[nodiscard]] Result<void> write_buffer(int fd, ByteRange range);
-  [[nodiscard]] Result<void> write_zeros(int fd, ByteRange range);
+  [[nodiscard]] Result<void> salvage(FileReader& source, FileSink& sink, ByteRange range);
+  [[nodiscard]] Result<void> salvage_block(FileReader& source, FileSink& sink, ByteRange block);
+  [[nodiscard]] bool try_read(FileReader& source, FileSink& sink, ByteRange range);
+  [[nodiscard]] Result<void> put_zeros(FileSink& sink, ByteRange range);
   void add_unreadable(ByteRange range);
 
   const bool sparse_;
   const Advance advance_;
-  std::vector<std::byte> buffer_;
   UnreadableData unreadable_;
   std::uint64_t unreadable_end_ = 0;
 };

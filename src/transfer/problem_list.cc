@@ -8,6 +8,7 @@
 namespace varve::transfer {
 
 void ProblemList::add(const std::string& path, const std::string& what) {
+  const std::lock_guard lock(mutex_);
   if (messages_.size() >= kMessagesMax) {
     ++dropped_;
     return;
@@ -16,6 +17,7 @@ void ProblemList::add(const std::string& path, const std::string& what) {
 }
 
 void ProblemList::add_shared(const std::string& what, const std::string& path) {
+  const std::lock_guard lock(mutex_);
   auto found = shared_.find(what);
   if (found == shared_.end()) {
     // The text may hold names from the repository, so the number of kinds is bounded too.
@@ -29,6 +31,7 @@ void ProblemList::add_shared(const std::string& what, const std::string& path) {
 }
 
 std::vector<std::string> ProblemList::take() {
+  const std::lock_guard lock(mutex_);
   for (const auto& [what, shared] : shared_) {
     messages_.push_back(shared.files == 1 ? fmt::format("{}: {}", shared.first_path, what)
                                           : fmt::format("{} ({} files, the first is {})", what,

@@ -4,13 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
 namespace varve::transfer {
 
-/// What went wrong with single files while the transfer went on. Bounded in memory. Not
-/// synchronised.
+/// What went wrong with single files while the transfer went on. Bounded in memory.
+/// Thread-safe.
 class ProblemList {
  public:
   /// Over this many the rest is only counted.
@@ -30,6 +31,7 @@ class ProblemList {
     std::string first_path;
     std::uint64_t files = 0;
   };
+  std::mutex mutex_;  // Guards the rest; innermost.
   std::vector<std::string> messages_;
   std::uint64_t dropped_ = 0;
   std::map<std::string, Shared> shared_;

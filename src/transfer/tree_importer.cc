@@ -190,10 +190,10 @@ Result<void> TreeImporter::enter_directory(UniqueFd fd, Ino ino) {
 
 /// A directory's own metadata comes last, as making files in it changes its mtime.
 Result<void> TreeImporter::leave_directory() {
-  VARVE_TRY_ASSIGN(const UniqueFd fd, directories_.pop());
+  VARVE_TRY_ASSIGN(const SharedFd fd, directories_.pop());
   const Frame frame = std::move(frames_.back());
   frames_.pop_back();
-  auto finished = finish(FileRef::opened(fd.get()), frame.ino, frame.status);
+  auto finished = finish(FileRef::opened(fd->get()), frame.ino, frame.status);
   if (!finished) {
     if (ends(finished.error())) return finished;
     problems_.add(path_.empty() ? "." : path_, finished.error().message());

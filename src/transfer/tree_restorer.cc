@@ -1,36 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// restore_version(): a sealed tree becomes files below a directory.
-//
-// The repository is not trusted: names are checked, every file is made by its name in an open
-// directory with a call that fails where something already stands, and no symlink is followed.
-// Files are read strictly in tree order, so that the read sessions stream.
+#include "transfer/tree_restorer.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <utility>
-#include <vector>
+#include <set>
+#include <thread>
 
-#include "base/unique_fd.h"
-#include "transfer/directory_stack.h"
 #include "transfer/file_metadata.h"
-#include "transfer/file_restorer.h"
-#include "transfer/problem_list.h"
 #include "transfer/source_listing.h"
+#include "transfer/target_entry.h"
 #include "transfer/transfer_error.h"
-#include "varve/maintenance.h"
-#include "varve/version_reader.h"
 
 namespace varve {
 namespace transfer {
@@ -38,164 +24,172 @@ namespace {
 
 using base::UniqueFd;
 
-constexpr std::size_t kListBatch = 256;
 // Deeper than any path that system calls take whole; bounds what a hostile tree can cost.
 constexpr std::size_t kDepthMax = 16384;
 constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+// A restore that is over sooner is begun again rather than continued.
+constexpr std::uint64_t kBytesWithoutLog = 16U << 20;
+constexpr std::uint64_t kChangesWithoutLog = 1000;
+constexpr std::uint32_t kWritersMax = 8;
 
-bool safe_name(std::string_view name) {
-  return !name.empty() && name.size() <= kNameBytesMax && name != "." && name != ".." &&
-         name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
+std::size_t writers(const RestoreOptions& options) {
+  if (options.writers > 0) return std::min(options.writers, 64U);
+  return std::clamp(std::thread::hardware_concurrency(), 2U, kWritersMax);
 }
 
-/// A directory's place below the target; links in it share one object.
-struct Place {
-  std::shared_ptr<const Place> parent;
+/// Default ACLs would stick to all that is made in the directory.
+void remove_default_acl(int fd) { (void)::fremovexattr(fd, "system.posix_acl_default"); }
+
+}  // namespace
+
+TreeRestorer::TreeRestorer(VersionReader& version, const RestoreOptions& options,
+                           const OnProgress& progress)
+    : version_(version),
+      options_(options),
+      progress_(progress),
+      selection_(options.paths.size() > 1 ? options.paths : std::vector<std::string>()),
+      data_(options.sparse, [this](std::uint64_t bytes) { return advance(bytes); }),
+      shared_(version),
+      crew_(writers(options)),
+      syncer_(1, "varve-sync") {}
+
+Result<TransferReport> TreeRestorer::run(const std::string& directory) {
   std::string name;
-};
-using PlacePtr = std::shared_ptr<const Place>;
-
-struct ListedEntry {
-  std::uint64_t position = 0;
-  std::string name;
-  SealedEntry entry;
-};
-
-/// A directory whose entries are being restored.
-struct Frame {
-  Frame(const SealedEntry& its_entry, PlacePtr its_place)
-      : entry(its_entry), place(std::move(its_place)) {}
-
-  SealedEntry entry;
-  std::size_t path_bytes = 0;  // Length of path_ without this directory's name.
-  PlacePtr place;
-  std::vector<ListedEntry> batch;
-  std::size_t next = 0;
-  std::uint64_t after = 0;
-  bool listed = false;  // The last batch is in `batch`.
-};
-
-/// The first name of a hard-linked file; the others are linked to it.
-struct FirstName {
-  PlacePtr directory;
-  std::string name;
-  std::uint64_t names_left = 0;
-};
-
-class TreeRestorer {
- public:
-  TreeRestorer(VersionReader& version, bool sparse,
-               const std::function<bool(const TransferProgress&)>& progress)
-      : version_(version),
-        progress_(progress),
-        data_(sparse, [this](std::uint64_t bytes) { return advance(bytes); }) {}
-
-  [[nodiscard]] Result<TransferReport> run(const std::string& directory, const std::string& path);
-
- private:
-  [[nodiscard]] Result<SealedEntry> find(const std::string& path, std::string& last_name);
-  [[nodiscard]] Result<void> restore_children();
-  [[nodiscard]] Result<void> fill_batch(Frame& frame);
-  [[nodiscard]] Result<void> restore_entry(const std::string& name, const SealedEntry& entry);
-  [[nodiscard]] Result<void> make_entry(const std::string& name, const SealedEntry& entry);
-  [[nodiscard]] Result<void> enter_directory(const std::string& name, const SealedEntry& entry);
-  [[nodiscard]] Result<void> leave_directory();
-  [[nodiscard]] Result<void> make_file(const std::string& name, const SealedEntry& entry);
-  [[nodiscard]] Result<void> make_symlink(const std::string& name, const SealedEntry& entry);
-  [[nodiscard]] Result<void> make_special(const std::string& name, const SealedEntry& entry);
-  [[nodiscard]] Result<bool> link_to_first(const std::string& name, const SealedEntry& entry);
-  [[nodiscard]] Result<UniqueFd> open_place(const PlacePtr& place);
-  void finish(const FileRef& file, const SealedEntry& entry);
-  [[nodiscard]] bool advance(std::uint64_t bytes);
-
-  VersionReader& version_;
-  const std::function<bool(const TransferProgress&)>& progress_;
-  FileRestorer data_;
-  ProblemList problems_;
-  TransferProgress done_;
-  TransferReport report_;
-  UniqueFd root_;
-  DirectoryStack directories_;
-  std::vector<Frame> frames_;  // One for each directory of the stack.
-  std::string path_;           // Of the entry being restored, for messages.
-  std::unordered_map<std::uint64_t, FirstName> first_names_;
-};
-
-/// The target directory, made if it is absent. It must be empty.
-Result<UniqueFd> open_target(const std::string& directory) {
-  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
-    return system_error("cannot make " + directory, errno);
+  for (const std::string& path : options_.paths) {
+    VARVE_TRY(find_entry(version_, path, name));
   }
-  UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return system_error("cannot open " + directory, errno);
-  auto names = list_names(fd.get());
-  if (!names) return std::move(names).error().with_context("cannot list " + directory);
-  if (!names->empty()) {
-    return Error(ErrorCode::kNotEmpty, directory +
-                                           " is not empty; restore into an empty or new "
-                                           "directory");
-  }
-  // Default ACLs that the target inherited would stick to all that is made in it.
-  for (const char* name : {"system.posix_acl_default", "system.posix_acl_access"}) {
-    (void)::fremovexattr(fd.get(), name);
-  }
-  return fd;
-}
-
-Result<TransferReport> TreeRestorer::run(const std::string& directory, const std::string& path) {
-  std::string name;
-  VARVE_TRY_ASSIGN(const SealedEntry top, find(path, name));
-  VARVE_TRY_ASSIGN(root_, open_target(directory));
-  if (path.empty()) done_.bytes_total = version_.info().logical_bytes;
-  UniqueFd fd(::openat(root_.get(), ".", kDirectoryFlags));
-  if (!fd.valid()) return system_error("cannot open " + directory, errno);
-  VARVE_TRY(directories_.push(std::move(fd)));
-  if (S_ISDIR(top.attributes.mode)) {
-    frames_.push_back(Frame(top, nullptr));
-    ++report_.entries;
-    VARVE_TRY(restore_children());
+  const std::string start = options_.paths.size() == 1 ? options_.paths.front() : "";
+  name.clear();
+  VARVE_TRY_ASSIGN(const SealedEntry top, find_entry(version_, start, name));
+  const bool is_tree = S_ISDIR(top.attributes.mode);
+  frames_.push_back(Frame(top, nullptr));
+  VARVE_TRY(open_target(directory, frames_.back()));
+  VARVE_TRY(open_log(top));
+  if (start.empty() && options_.paths.empty()) done_.bytes_total = version_.info().logical_bytes;
+  frames_.back().keep_metadata = !is_tree || (options_.paths.size() > 1 && !frames_.back().fresh);
+  if (is_tree) {
+    ++shared_.entries;
+    if (!frames_.back().absent) VARVE_TRY(prepare_existing(frames_.back()));
   } else {
-    path_ = name;
-    VARVE_TRY(restore_entry(name, top));
+    frames_.back().lister = EntryLister(ListedEntry{1, name, top});
+    // Ranks below a directory are larger than its own.
+    frames_.back().entry.rank = 0;
   }
+  auto walked = walk();
+  // What could not go on is not removed where the log knows of it.
+  if (large_ && large_offset_ > 0) large_->keep_partial();
+  large_.reset();
+  crew_.drain();
+  VARVE_TRY(shared_.outcome());
+  VARVE_TRY(walked);
+  VARVE_TRY(finish_run(top));
+  report_.entries = shared_.entries;
   report_.bytes = done_.bytes_done;
-  report_.problems = problems_.take();
+  report_.problems = shared_.problems.take();
   return std::move(report_);
 }
 
-Result<SealedEntry> TreeRestorer::find(const std::string& path, std::string& last_name) {
-  VARVE_TRY_ASSIGN(SealedEntry entry, version_.get(0));
-  for (std::size_t at = 0; at < path.size();) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    const std::string name = path.substr(at, end - at);
-    at = end + 1;
-    if (name.empty()) continue;
-    if (!S_ISDIR(entry.attributes.mode)) {
-      return Error(ErrorCode::kNotDirectory, last_name + " is not a directory in the version");
+/// Opens the target directory, making it if it is absent.
+Result<void> TreeRestorer::open_target(const std::string& directory, Frame& root) {
+  if (!options_.dry_run) {
+    root.fresh = ::mkdir(directory.c_str(), 0700) == 0;
+    if (!root.fresh && errno != EEXIST) return system_error("cannot make " + directory, errno);
+  }
+  root_ = UniqueFd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root_.valid()) {
+    if (!options_.dry_run || errno != ENOENT) {
+      return system_error("cannot open " + directory, errno);
     }
-    auto found = version_.lookup(entry.rank, name);
-    if (!found) return std::move(found).error().with_context(path);
-    entry = *found;
-    last_name = name;
+    root.absent = true;
+    return {};
   }
-  if (!S_ISDIR(entry.attributes.mode) && !safe_name(last_name)) {
-    return Error(ErrorCode::kCorrupt, "the version's root is not a directory");
+  if (::flock(root_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return Error(ErrorCode::kBusy, "another restore to " + directory + " is running");
   }
-  return entry;
+  UniqueFd fd(::openat(root_.get(), ".", kDirectoryFlags));
+  if (!fd.valid()) return system_error("cannot open " + directory, errno);
+  if (root.fresh) (void)::fremovexattr(fd.get(), "system.posix_acl_access");
+  return directories_.push(std::move(fd));
 }
 
-Result<void> TreeRestorer::restore_children() {
-  while (!frames_.empty()) {
-    Frame& frame = frames_.back();
-    if (frame.next == frame.batch.size()) {
-      if (frame.listed) {
-        VARVE_TRY(leave_directory());
-      } else {
-        VARVE_TRY(fill_batch(frame));
-      }
+/// The log's name is one that the version does not use.
+Result<void> TreeRestorer::open_log(const SealedEntry& top) {
+  const VersionInfo& info = version_.info();
+  std::string identity =
+      fmt::format("series {} version {} sealed {}.{:09} bytes {} part",
+                  static_cast<std::uint32_t>(info.series), static_cast<std::uint32_t>(info.number),
+                  info.sealed_at.seconds, info.sealed_at.nanoseconds, info.logical_bytes);
+  // Lengths keep two lists of paths apart that are joined to the same text.
+  for (const std::string& path : options_.paths) {
+    identity += fmt::format(" {}:", path.size());
+    for (const char c : path) identity += c == '\n' ? '\0' : c;
+  }
+  std::string name = ".varve-restore.log";
+  while (S_ISDIR(top.attributes.mode) && version_.lookup(top.rank, name)) name += "_";
+  log_.emplace(root_.valid() && !options_.dry_run ? root_.get() : -1, name, identity);
+  report_.resumed = log_->resumes();
+  return {};
+}
+
+/// Sees to the names that are there already and that the version does not have.
+Result<void> TreeRestorer::prepare_existing(const Frame& frame) {
+  const int fd = directories_.top();
+  // A directory that only lies on the way keeps what it has.
+  if (!options_.dry_run && !frame.keep_metadata) remove_default_acl(fd);
+  if (frame.fresh) return {};
+  if (options_.delete_others && !frame.keep_metadata) VARVE_TRY(remove_others(frame));
+  if (!log_->resumes() || options_.dry_run) return {};
+  VARVE_TRY_ASSIGN(const auto names, list_names(fd));
+  for (const std::string& name : names) {
+    if (log_->is_temporary_name(name) && name != log_->temporary_name(log_->last().rank)) {
+      (void)::unlinkat(fd, name.c_str(), 0);
+    }
+  }
+  return {};
+}
+
+Result<void> TreeRestorer::remove_others(const Frame& frame) {
+  std::set<std::string, std::less<>> wanted;
+  const auto listed = version_.list(frame.entry.rank, 0,
+                                    [&](std::uint64_t, std::string_view name, const SealedEntry&) {
+                                      wanted.emplace(name);
+                                      return true;
+                                    });
+  const std::string here = path_.empty() ? "." : path_;
+  if (!listed) {
+    // A name that could not be read must not be taken for one that is not there.
+    shared_.problems.add(here, "nothing removed, as the version's entries are damaged");
+    return {};
+  }
+  VARVE_TRY_ASSIGN(const auto names, list_names(directories_.top()));
+  for (const std::string& name : names) {
+    if (wanted.contains(name) || log_->is_temporary_name(name)) continue;
+    if (frame.place == nullptr && name == log_->name()) continue;
+    const std::string path = path_.empty() ? name : path_ + "/" + name;
+    if (options_.dry_run) {
+      ++report_.removed;
+      tell(RestoreChange::kRemoved, path);
       continue;
     }
-    const ListedEntry item = std::move(frame.batch[frame.next++]);
+    remove_entry(directories_.top(), name, path, shared_.problems, [&](const std::string& removed) {
+      ++report_.removed;
+      tell(RestoreChange::kRemoved, removed);
+    });
+  }
+  return {};
+}
+
+Result<void> TreeRestorer::walk() {
+  while (!frames_.empty()) {
+    if (shared_.failed()) return {};
+    VARVE_TRY_ASSIGN(ListedEntry * next,
+                     frames_.back().lister.next(version_, path_, shared_.problems));
+    if (next == nullptr) {
+      if (frames_.size() == 1) return {};
+      VARVE_TRY(leave_directory());
+      continue;
+    }
+    const ListedEntry item = std::move(*next);
     const std::size_t path_bytes = path_.size();
     if (!path_.empty()) path_ += '/';
     path_ += item.name;
@@ -203,6 +197,7 @@ Result<void> TreeRestorer::restore_children() {
     VARVE_TRY(restore_entry(item.name, item.entry));
     if (frames_.size() == depth) {
       path_.resize(path_bytes);
+      if (since_point_ >= options_.segment_bytes) VARVE_TRY(add_point({item.entry.rank + 1, 0}));
     } else {
       frames_.back().path_bytes = path_bytes;
     }
@@ -210,191 +205,134 @@ Result<void> TreeRestorer::restore_children() {
   return {};
 }
 
-/// The next entries, none at the directory's end. Entries are copied first
-/// because a visitor must not call the version.
-Result<void> TreeRestorer::fill_batch(Frame& frame) {
-  frame.batch.clear();
-  frame.next = 0;
-  auto listed =
-      version_.list(frame.entry.rank, frame.after,
-                    [&](std::uint64_t position, std::string_view name, const SealedEntry& entry) {
-                      frame.batch.push_back(ListedEntry{position, std::string(name), entry});
-                      return frame.batch.size() < kListBatch;
-                    });
-  if (!listed) {
-    if (ends_transfer(listed.error())) return listed;
-    problems_.add(path_.empty() ? "." : path_, "not all entries: " + listed.error().message());
-  }
-  frame.listed = !listed || frame.batch.size() < kListBatch;
-  if (!frame.batch.empty()) {
-    if (frame.batch.back().position <= frame.after) {
-      return Error(ErrorCode::kCorrupt, path_ + ": the directory's entries are out of order");
-    }
-    frame.after = frame.batch.back().position;
-  }
-  return {};
-}
-
 /// One entry; what concerns it alone becomes a problem, only what ends all is an error.
 Result<void> TreeRestorer::restore_entry(const std::string& name, const SealedEntry& entry) {
-  if (!safe_name(name)) {
-    problems_.add(path_, "left out: a name that no file can have");
-    return {};
-  }
+  if (selection_.match(path_) == PathSelection::Match::kNone) return {};
   auto made = make_entry(name, entry);
   if (!made) {
     if (ends_transfer(made.error())) return std::move(made).error().with_context(path_);
-    problems_.add(path_, made.error().message());
+    shared_.problems.add(path_, made.error().message());
     return {};
   }
-  ++report_.entries;
   ++done_.files_done;
   if (!advance(0)) return Error(ErrorCode::kInterrupted, "interrupted");
   return {};
 }
 
-Result<void> TreeRestorer::make_entry(const std::string& name, const SealedEntry& entry) {
-  if (S_ISDIR(entry.attributes.mode)) return enter_directory(name, entry);
-  const bool linked = entry.link_group != 0;
-  if (linked) {
-    VARVE_TRY_ASSIGN(const bool done, link_to_first(name, entry));
-    if (done) return {};
-  }
-  switch (entry.attributes.mode & S_IFMT) {
-    case S_IFREG:
-      VARVE_TRY(make_file(name, entry));
-      break;
-    case S_IFLNK:
-      VARVE_TRY(make_symlink(name, entry));
-      break;
-    case S_IFBLK:
-    case S_IFCHR:
-    case S_IFIFO:
-    case S_IFSOCK:
-      VARVE_TRY(make_special(name, entry));
-      break;
-    default:
-      return Error(ErrorCode::kCorrupt, "unknown file type");
-  }
-  if (linked && entry.attributes.nlink > 1) {
-    const PlacePtr place = frames_.empty() ? nullptr : frames_.back().place;
-    first_names_[entry.link_group] = FirstName{place, name, entry.attributes.nlink - 1ULL};
-  }
-  return {};
-}
-
 Result<void> TreeRestorer::enter_directory(const std::string& name, const SealedEntry& entry) {
   // Ranks ascend on every way down a sound tree, so this ends loops in a forged one.
-  if (entry.rank <= frames_.back().entry.rank || directories_.depth() >= kDepthMax) {
+  if (entry.rank <= frames_.back().entry.rank || frames_.size() >= kDepthMax) {
     return Error(ErrorCode::kCorrupt, "left out: directories nested too deeply or in a circle");
   }
-  if (::mkdirat(directories_.top(), name.c_str(), 0700) != 0) return system_error("mkdir", errno);
-  UniqueFd fd(::openat(directories_.top(), name.c_str(), kDirectoryFlags));
-  if (!fd.valid()) return system_error("open", errno);
-  VARVE_TRY(directories_.push(std::move(fd)));
-  frames_.push_back(Frame(entry, std::make_shared<const Place>(Place{frames_.back().place, name})));
+  Frame frame(entry, std::make_shared<const Place>(Place{frames_.back().place, name}));
+  frame.absent = frames_.back().absent;
+  Present present;
+  if (!frame.absent && !frames_.back().fresh) {
+    VARVE_TRY_ASSIGN(present, stat_entry(directories_.top(), name));
+  }
+  const bool is_there = present && S_ISDIR(present->st_mode);
+  if (present && !is_there) {
+    tell(RestoreChange::kChanged, path_);
+    if (!options_.dry_run && ::unlinkat(directories_.top(), name.c_str(), 0) != 0) {
+      return system_error("unlink", errno);
+    }
+  } else if (!present) {
+    tell(RestoreChange::kAdded, path_);
+  }
+  if (options_.dry_run && !is_there) {
+    frame.absent = true;
+  } else if (!is_there) {
+    if (::mkdirat(directories_.top(), name.c_str(), 0700) != 0) return system_error("mkdir", errno);
+    frame.fresh = true;
+  }
+  frame.keep_metadata = is_there && selection_.match(path_) == PathSelection::Match::kOnTheWay;
+  if (!frame.absent) {
+    UniqueFd fd(open_beneath(directories_.top(), name.c_str(), kDirectoryFlags));
+    if (!fd.valid()) return system_error("open", errno);
+    if (frames_.back().keep_metadata && !is_there) {  // What it inherited must not go on.
+      remove_default_acl(fd.get());
+      frame.inherits = true;
+    }
+    VARVE_TRY(directories_.push(std::move(fd)));
+  }
+  ++shared_.entries;
+  if (is_there) VARVE_TRY(prepare_existing(frame));
+  frames_.push_back(std::move(frame));
   return {};
 }
 
 /// A directory's metadata comes last: its mode may forbid making files, which change its mtime.
 Result<void> TreeRestorer::leave_directory() {
-  VARVE_TRY_ASSIGN(const UniqueFd fd, directories_.pop());
-  const Frame& frame = frames_.back();
-  finish(FileRef::opened(fd.get()), frame.entry);
+  Frame& frame = frames_.back();
+  if (!frame.absent) {
+    VARVE_TRY_ASSIGN(SharedFd fd, directories_.pop());
+    if (!frame.keep_metadata) {
+      frame.end->finish = [this, fd = std::move(fd), entry = frame.entry, path = path_,
+                           fresh = frame.fresh && !frame.inherits] {
+        if (!shared_.failed()) finish_directory(FileRef::opened(fd->get()), entry, path, fresh);
+      };
+    }
+  }
   path_.resize(frame.path_bytes);
   frames_.pop_back();
   return {};
 }
 
-Result<void> TreeRestorer::make_file(const std::string& name, const SealedEntry& entry) {
-  VARVE_TRY_ASSIGN(const auto source, version_.open(entry.rank));
-  UniqueFd fd(::openat(directories_.top(), name.c_str(),
-                       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!fd.valid()) return system_error("create", errno);
-  VARVE_TRY_ASSIGN(const UnreadableData lost, data_.copy(*source, fd.get()));
-  if (lost.ranges > 0) {
-    problems_.add(path_, fmt::format("damaged: {} bytes in {} places from offset {} on left as "
-                                     "holes: {}",
-                                     lost.bytes, lost.ranges, lost.first_offset, lost.reason));
-  }
-  finish(FileRef::opened(fd.get()), entry);
-  // Network filesystems report failed writes here.
-  if (::close(fd.release()) != 0) return system_error("close", errno);
+void TreeRestorer::finish_directory(const FileRef& file, const SealedEntry& entry,
+                                    const std::string& path, bool fresh) {
+  if (options_.dry_run) return;
+  shared_.finish(file, entry, path, !fresh);
+}
+
+Result<void> TreeRestorer::finish_run(const SealedEntry& top) {
+  syncing_.wait(true);
+  VARVE_TRY(shared_.outcome());
+  if (!options_.dry_run) VARVE_TRY(log_->remove());
+  const Frame& root = frames_.front();
+  if (root.absent || root.keep_metadata) return {};
+  finish_directory(FileRef::opened(directories_.top()), top, ".", root.fresh);
   return {};
 }
 
-Result<void> TreeRestorer::make_symlink(const std::string& name, const SealedEntry& entry) {
-  VARVE_TRY_ASSIGN(const std::string target, version_.read_link(entry.rank));
-  if (target.empty() || target.find('\0') != std::string::npos) {
-    return Error(ErrorCode::kCorrupt, "left out: a symlink without a target");
-  }
-  if (::symlinkat(target.c_str(), directories_.top(), name.c_str()) != 0) {
-    return system_error("symlink", errno);
-  }
-  finish(FileRef::named(directories_.top(), name), entry);
+/// Has the point noted once all before it is on the disk, which another thread waits for. A
+/// point that comes while that still goes on is left out.
+Result<void> TreeRestorer::add_point(const RestorePoint& point) {
+  if (options_.dry_run || syncing_) return {};
+  since_point_ = 0;
+  VARVE_TRY(log_->start());
+  crew_.drain();
+  if (shared_.failed()) return {};
+  syncing_ = true;
+  if (large_ && point.rank == large_rank_) large_offset_ = point.offset;
+  syncer_.run([this, point] {
+    if (auto added = log_->add(point); !added) shared_.fail(added.error());
+    syncing_ = false;
+    syncing_.notify_all();
+  });
   return {};
 }
 
-Result<void> TreeRestorer::make_special(const std::string& name, const SealedEntry& entry) {
-  const mode_t mode = (entry.attributes.mode & S_IFMT) | 0600;
-  if (::mknodat(directories_.top(), name.c_str(), mode,
-                static_cast<dev_t>(entry.attributes.rdev)) != 0) {
-    return system_error("mknod", errno);
-  }
-  finish(FileRef::named(directories_.top(), name), entry);
-  return {};
-}
-
-/// False if this is the first of the file's names that could be restored.
-Result<bool> TreeRestorer::link_to_first(const std::string& name, const SealedEntry& entry) {
-  const auto found = first_names_.find(entry.link_group);
-  if (found == first_names_.end()) return false;
-  FirstName& first = found->second;
-  auto directory = open_place(first.directory);
-  const bool opened = directory.has_value();
-  if (!opened ||
-      ::linkat(directory->get(), first.name.c_str(), directories_.top(), name.c_str(), 0) != 0) {
-    // Some filesystems take fewer links, or none: then the name becomes a file of its own.
-    const int reason = opened ? errno : directory.error().errno_value();
-    problems_.add(path_, "stands alone instead of as a hard link: " + errno_text(reason));
-    return false;
-  }
-  if (--first.names_left == 0) first_names_.erase(found);
-  return true;
-}
-
-/// Opened name by name: the path may be longer than a system call takes, and nothing in it
-/// may be a symlink.
-Result<UniqueFd> TreeRestorer::open_place(const PlacePtr& place) {
-  std::vector<const Place*> way;
-  for (const Place* at = place.get(); at != nullptr; at = at->parent.get()) way.push_back(at);
-  UniqueFd fd(::openat(root_.get(), ".", kDirectoryFlags | O_PATH));
-  for (auto at = way.rbegin(); fd.valid() && at != way.rend(); ++at) {
-    fd = UniqueFd(::openat(fd.get(), (*at)->name.c_str(), kDirectoryFlags | O_PATH));
-  }
-  if (!fd.valid()) return system_error("open", errno);
-  return fd;
-}
-
-void TreeRestorer::finish(const FileRef& file, const SealedEntry& entry) {
-  const std::string& path = path_.empty() ? "." : path_;
-  auto xattrs = version_.xattrs(entry.rank);
-  if (!xattrs) problems_.add(path, "extended attributes: " + xattrs.error().message());
-  apply_metadata(file, entry.attributes, xattrs ? *xattrs : Xattrs(), path, problems_);
+/// From some size on a restore is worth being continued, so that there has to be a log.
+bool TreeRestorer::is_log_due() {
+  return ++changes_ > kChangesWithoutLog || done_.bytes_done > kBytesWithoutLog;
 }
 
 bool TreeRestorer::advance(std::uint64_t bytes) {
   done_.bytes_done += bytes;
+  since_point_ += bytes;
   return !progress_ || progress_(done_);
 }
 
-}  // namespace
+void TreeRestorer::tell(RestoreChange change, const std::string& path) const {
+  if (options_.changed) options_.changed(change, path);
+}
+
 }  // namespace transfer
 
 Result<TransferReport> restore_version(
     VersionReader& version, const std::string& directory, const RestoreOptions& options,
     const std::function<bool(const TransferProgress&)>& progress) {
-  return transfer::TreeRestorer(version, options.sparse, progress).run(directory, options.path);
+  return transfer::TreeRestorer(version, options, progress).run(directory);
 }
 
 }  // namespace varve

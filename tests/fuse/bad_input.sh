@@ -126,8 +126,11 @@ expect_status 1 "$VARVE" init --compression lead "$work/new"
 [ ! -e "$work/new" ] || fail "a bad option has left something behind"
 expect_status 1 "$VARVE" nonsense
 expect_status 1 "$VARVE" ls --nonsense "$repo"
-expect_status 1 "$VARVE" restore "$repo" s/one "$work/tree"
-message_says 'empty'
+expect_status 1 "$VARVE" restore "$repo" "$work/tree"
+message_says 'missing'
+expect_status 1 "$VARVE" restore "$repo" s/one s/three "$work/tree"
+message_says 'one version'
+expect_status 1 "$VARVE" restore --to-tar "$work/no/such/place" "$repo" s/one
 [ "$(cat "$work/tree/file")" = text ]
 ok "bad arguments change nothing"
 

@@ -62,6 +62,15 @@ TEST(MountOptions, RetentionAndArrangingAreChosen) {
   EXPECT_EQ(options.open.arrange_bytes_per_second, 3U << 20);
 }
 
+TEST(MountOptions, StayingAwakeIsBounded) {
+  MountOptions options;
+  EXPECT_EQ(options.spin.count(), 0);
+  ASSERT_TRUE(parse_mount_options("spin=50", false, options));
+  EXPECT_EQ(options.spin.count(), 50);
+  EXPECT_FALSE(parse_mount_options("spin=1001", false, options));
+  EXPECT_FALSE(parse_mount_options("spin=-1", false, options));
+}
+
 TEST(MountOptions, RootIsASeriesOrOneOfItsVersions) {
   MountOptions options;
   ASSERT_TRUE(parse_mount_options("version=v\\,1,series=s", false, options));

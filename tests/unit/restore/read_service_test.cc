@@ -130,6 +130,28 @@ TEST(ReadService, InterleavedReadersEachHaveTheirSession) {
   EXPECT_LE(service->counters().bytes_read, world.source.stored_bytes());
 }
 
+/// Two programs that copy two folders of one version: neither may hide the other's order.
+TEST(ReadService, InterleavedWalksOfSmallFilesEachHaveTheirSession) {
+  constexpr std::size_t kFiles = 400;
+  World world(21);
+  for (std::size_t i = 0; i < kFiles; ++i) world.append_new(world.add_file(), 120U << 10);
+  world.finish();
+  const auto service = make_service();
+  Bytes buffer(128U << 10);
+  for (std::size_t i = 0; i < kFiles / 2; ++i) {
+    for (const std::size_t number : {i, kFiles / 2 + i}) {
+      const auto handle = open_file(*service, world, number);
+      const Bytes& content = world.files[number].content;
+      const auto n = handle->read(0, buffer);
+      ASSERT_TRUE(n.has_value());
+      ASSERT_EQ(*n, content.size());
+      ASSERT_EQ(std::memcmp(buffer.data(), content.data(), *n), 0);
+    }
+  }
+  EXPECT_EQ(service->counters().sessions, 2U);
+  EXPECT_LE(service->counters().requests, kFiles / 2);
+}
+
 TEST(ReadService, RandomReadsFetchOnlyTheFramesThatCoverThem) {
   World world(10);
   world.append_new(world.add_file(), 60 * kMiB);

@@ -69,5 +69,35 @@ TEST(RestoreOfDamagedFile, TwoDamagedRangesInOneBlockLoseWhatIsBetweenToo) {
   EXPECT_TRUE(read_file(place / "out/f") == expected);
 }
 
+TEST(RestoreOfDamagedFile, FileThatIsThereIsKept) {
+  auto root = make_directory();
+  auto file = make_file(random_bytes(4096));
+  file->damaged = {{100, 200}};
+  root->children = {{"f", file}};
+  FakeReader version(root);
+  const TemporaryDirectory place;
+  write_file(place / "f", "mine");
+  const auto report = restore_version(version, place.path(), {}, {});
+  ASSERT_TRUE(report) << report.error().message();
+  ASSERT_EQ(report->problems.size(), 1U);
+  EXPECT_NE(report->problems[0].find("was kept"), std::string::npos);
+  EXPECT_EQ(read_file(place / "f"), "mine");
+}
+
+/// What was lost must be told each time, not only when the file was made.
+TEST(RestoreOfDamagedFile, SecondRestoreTellsOfTheDamageToo) {
+  auto root = make_directory();
+  auto file = make_file(random_bytes(4096));
+  file->damaged = {{100, 200}};
+  root->children = {{"f", file}};
+  FakeReader version(root);
+  const TemporaryDirectory place;
+  for (int i = 0; i < 2; ++i) {
+    const auto report = restore_version(version, place / "out", {}, {});
+    ASSERT_TRUE(report) << report.error().message();
+    EXPECT_EQ(report->problems.size(), 1U);
+  }
+}
+
 }  // namespace
 }  // namespace varve::testing

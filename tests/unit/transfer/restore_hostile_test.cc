@@ -81,10 +81,36 @@ TEST(RestoreOfHostileVersion, PathOfARestoreDoesNotFollowSymlinks) {
   FakeReader version(root);
   const TemporaryDirectory place;
   RestoreOptions options;
-  options.path = "link/passwd";
+  options.paths = {"link/passwd"};
   const auto report = restore_version(version, place / "out", options, {});
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code(), ErrorCode::kNotDirectory);
+}
+
+TEST(RestoreToHostileTarget, SymlinksInItAreReplacedAndNotFollowed) {
+  auto inner = make_directory();
+  inner->children = {{"f", make_file("inside")}};
+  auto root = make_directory();
+  root->children = {{"a", inner}, {"b", make_file("data")}};
+  FakeReader version(root);
+  const TemporaryDirectory place;
+  fs::create_directories(place / "outside");
+  write_file(place / "victim", "before");
+  fs::create_directory(place / "out");
+  fs::create_directory_symlink(place / "outside", place / "out/a");
+  fs::create_symlink(place / "victim", place / "out/b");
+  fs::create_symlink(place / "victim", place / "out/.varve-restore.log");
+  RestoreOptions options;
+  options.segment_bytes = 1;  // So that there is a log.
+  const auto report = restore_version(version, place / "out", options, {});
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_TRUE(report->problems.empty());
+  EXPECT_TRUE(fs::is_empty(place / "outside"));
+  EXPECT_EQ(read_file(place / "victim"), "before");
+  EXPECT_EQ(read_file(place / "out/a/f"), "inside");
+  EXPECT_EQ(read_file(place / "out/b"), "data");
+  EXPECT_FALSE(fs::is_symlink(place / "out/b"));
+  EXPECT_FALSE(fs::exists(fs::symlink_status(place / "out/.varve-restore.log")));
 }
 
 }  // namespace

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <iterator>
+#include <optional>
 #include <string>
 
 #include "base/unique_fd.h"
@@ -18,14 +21,78 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(RestoreVersion, TargetThatIsNotEmptyIsRefused) {
+TEST(RestoreVersion, TargetKeepsWhatTheVersionDoesNotHave) {
+  auto root = make_directory();
+  root->children = {{"f", make_file("data")}};
+  for (const bool delete_others : {false, true}) {
+    const TemporaryDirectory place;
+    write_file(place / "mine", "mine");
+    FakeReader version(root);
+    RestoreOptions options;
+    options.delete_others = delete_others;
+    const auto report = restore_version(version, place.path(), options, {});
+    ASSERT_TRUE(report) << report.error().message();
+    EXPECT_EQ(read_file(place / "f"), "data");
+    EXPECT_EQ(fs::exists(place / "mine"), !delete_others);
+    EXPECT_EQ(report->removed, delete_others ? 1U : 0U);
+  }
+}
+
+TEST(RestoreVersion, SecondRestoreToTheSameDirectoryIsRefusedMeanwhile) {
+  auto root = make_directory();
+  root->children = {{"f", make_file("data")}};
+  FakeReader version(root);
   const TemporaryDirectory place;
-  write_file(place / "mine", "mine");
-  FakeReader version(make_directory());
-  const auto report = restore_version(version, place.path(), {}, {});
-  ASSERT_FALSE(report);
-  EXPECT_EQ(report.error().code(), ErrorCode::kNotEmpty);
-  EXPECT_NE(report.error().message().find("is not empty"), std::string::npos);
+  std::optional<ErrorCode> second;
+  ASSERT_TRUE(restore_version(version, place / "out", {}, [&](const TransferProgress&) {
+    FakeReader other(root);
+    const auto report = restore_version(other, place / "out", {}, {});
+    if (!report) second = report.error().code();
+    return true;
+  }));
+  EXPECT_EQ(second, ErrorCode::kBusy);
+}
+
+TEST(RestoreVersion, SeveralPathsKeepTheirPlaces) {
+  auto inner = make_directory();
+  inner->children = {{"f", make_file("inner")}, {"g", make_file("other")}};
+  auto root = make_directory();
+  root->children = {{"a", make_file("outer")}, {"b", make_file("not this")}, {"d", inner}};
+  FakeReader version(root);
+  const TemporaryDirectory place;
+  RestoreOptions options;
+  options.paths = {"d/g", "a"};
+  const auto report = restore_version(version, place / "out", options, {});
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(read_file(place / "out/a"), "outer");
+  EXPECT_EQ(read_file(place / "out/d/g"), "other");
+  EXPECT_FALSE(fs::exists(place / "out/b"));
+  EXPECT_FALSE(fs::exists(place / "out/d/f"));
+}
+
+/// Stopped inside a file of many segments, a second run reads the last segment and what is left.
+TEST(RestoreVersion, InterruptedFileIsContinuedWhereItsLogEnds) {
+  constexpr std::uint64_t kSize = 24 << 20;
+  std::string data(kSize, 'x');
+  for (std::size_t i = 0; i < data.size(); i += 4096) data[i] = static_cast<char>(i >> 12);
+  auto root = make_directory();
+  root->children = {{"f", make_file(data)}};
+  const TemporaryDirectory place;
+  RestoreOptions options;
+  options.segment_bytes = 2 << 20;
+  FakeReader version(root);
+  const auto stopped =
+      restore_version(version, place / "out", options,
+                      [](const TransferProgress& p) { return p.bytes_done < kSize - (2 << 20); });
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code(), ErrorCode::kInterrupted);
+  EXPECT_FALSE(fs::exists(place / "out/f"));
+  const auto report = restore_version(version, place / "out", options, {});
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_TRUE(report->resumed);
+  EXPECT_LT(report->bytes, kSize);
+  EXPECT_TRUE(read_file(place / "out/f") == data);
+  EXPECT_EQ(std::distance(fs::directory_iterator(place / "out"), {}), 1);
 }
 
 TEST(RestoreVersion, EmptyTargetIsUsed) {
@@ -45,7 +112,7 @@ TEST(RestoreVersion, PathOfADirectoryRestoresItsContent) {
   FakeReader version(root);
   const TemporaryDirectory place;
   RestoreOptions options;
-  options.path = "d";
+  options.paths = {"d"};
   const auto report = restore_version(version, place / "out", options, {});
   ASSERT_TRUE(report) << report.error().message();
   EXPECT_EQ(report->entries, 2U);
@@ -59,7 +126,7 @@ TEST(RestoreVersion, PathOfAFileRestoresItUnderItsName) {
   FakeReader version(root);
   const TemporaryDirectory place;
   RestoreOptions options;
-  options.path = "a";
+  options.paths = {"a"};
   const auto report = restore_version(version, place / "out", options, {});
   ASSERT_TRUE(report) << report.error().message();
   EXPECT_EQ(read_file(place / "out/a"), "outer");
@@ -70,7 +137,7 @@ TEST(RestoreVersion, UnknownPathMakesNoDirectory) {
   FakeReader version(make_directory());
   const TemporaryDirectory place;
   RestoreOptions options;
-  options.path = "missing";
+  options.paths = {"missing"};
   const auto report = restore_version(version, place / "out", options, {});
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code(), ErrorCode::kNotFound);

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/file_task.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "transfer/file_metadata.h"
+#include "transfer/transfer_error.h"
+
+namespace varve::transfer {
+
+void RestoreShared::fail(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  if (!error_) error_ = error;
+  failed_ = true;
+}
+
+void RestoreShared::add_error(const std::string& path, const Error& error) {
+  if (ends_transfer(error)) {
+    fail(Error(error).with_context(path));
+  } else {
+    problems.add(path, error.message());
+  }
+}
+
+Result<void> RestoreShared::outcome() {
+  const std::lock_guard lock(mutex_);
+  if (error_) return *error_;
+  return {};
+}
+
+void RestoreShared::finish(const FileRef& file, const SealedEntry& entry, const std::string& path,
+                           bool clean) {
+  auto xattrs = version.xattrs(entry.rank);
+  if (!xattrs) problems.add(path, "extended attributes: " + xattrs.error().message());
+  if (clean && xattrs) remove_other_xattrs(file, *xattrs);
+  apply_metadata(file, entry.attributes, xattrs ? *xattrs : Xattrs(), path, problems);
+}
+
+FileTask::FileTask(FilePlan plan, RestoreShared& shared, WriterCrew& crew)
+    : plan_(std::move(plan)), shared_(shared), crew_(crew), written_end_(plan_.resume_offset) {
+  made_ = plan_.resume_offset > 0;
+}
+
+FileTask::~FileTask() {
+  if (state_ == kMade || !made_ || keep_partial_) return;
+  const std::string& name = plan_.temporary.empty() ? plan_.name : plan_.temporary;
+  (void)::unlinkat(plan_.directory->get(), name.c_str(), 0);
+}
+
+std::span<std::byte> FileTask::buffer(std::size_t bytes) {
+  if (!next_ || next_->capacity < bytes) {
+    next_ = std::make_shared<Piece>();
+    next_->bytes = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    next_->capacity = bytes;
+  }
+  return {next_->bytes.get(), bytes};
+}
+
+Result<void> FileTask::put(ByteRange range) {
+  next_->range = range;
+  if (held_) submit(std::exchange(held_, nullptr));
+  held_ = std::move(next_);
+  if (shared_.failed()) return Error(ErrorCode::kInterrupted, "interrupted");
+  return {};
+}
+
+Result<void> FileTask::skip(ByteRange) { return {}; }
+
+void FileTask::submit(std::shared_ptr<Piece> piece) {
+  pending_.fetch_add(1);
+  const std::size_t bytes = piece->capacity;
+  crew_.run(bytes, [self = shared_from_this(), piece = std::move(piece)] {
+    self->write(*piece);
+    self->release();
+  });
+}
+
+void FileTask::finish(const UnreadableData& lost) {
+  lost_ = lost;
+  next_.reset();
+  // The last piece and the end are one task: a small file is made by one thread in one go.
+  crew_.run(held_ ? held_->capacity : 0,
+            [self = shared_from_this(), piece = std::exchange(held_, nullptr)] {
+              if (piece) self->write(*piece);
+              self->release();
+            });
+}
+
+void FileTask::write(const Piece& piece) {
+  int fd = -1;
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto opened = open(); !opened && !error_) error_ = std::move(opened).error();
+    if (error_) return;
+    fd = fd_.get();
+    written_end_ = std::max(written_end_, piece.range.end);
+  }
+  const auto bytes = static_cast<std::size_t>(piece.range.end - piece.range.begin);
+  auto written = write_all(fd, {piece.bytes.get(), bytes}, piece.range.begin);
+  if (written) return;
+  const std::lock_guard lock(mutex_);
+  if (!error_) error_ = std::move(written).error();
+}
+
+Result<void> FileTask::open() {
+  if (std::exchange(opened_, true)) return {};
+  const std::string& name = plan_.temporary.empty() ? plan_.name : plan_.temporary;
+  int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
+  if (plan_.resume_offset == 0) flags |= O_CREAT | O_EXCL;
+  fd_ = base::UniqueFd(::openat(plan_.directory->get(), name.c_str(), flags, 0600));
+  if (!fd_.valid()) return system_error("create", errno);
+  made_ = true;
+  return {};
+}
+
+void FileTask::release() {
+  if (pending_.fetch_sub(1) != 1) return;
+  auto completed = complete();
+  if (!completed) shared_.add_error(plan_.path, completed.error());
+  end(completed ? kMade : kFailed);
+}
+
+/// Metadata, and then the final name. The last one who holds the file calls it.
+Result<void> FileTask::complete() {
+  const std::lock_guard lock(mutex_);
+  if (!error_) {
+    if (auto opened = open(); !opened) error_ = std::move(opened).error();
+  }
+  if (error_) return *error_;
+  const std::uint64_t size = plan_.entry.attributes.size;
+  if ((written_end_ != size || plan_.resume_offset > 0) &&
+      ::ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) {
+    return system_error("ftruncate", errno);
+  }
+  if (lost_.ranges > 0) {
+    const std::string what = damage_text(lost_);
+    if (plan_.replaces) {
+      return Error(ErrorCode::kCorrupt,
+                   what + "; the file that is there was kept: " + lost_.reason);
+    }
+    shared_.problems.add(plan_.path, what + " left as holes: " + lost_.reason);
+  }
+  shared_.finish(FileRef::opened(fd_.get()), plan_.entry, plan_.path, plan_.inherits);
+  // Its time is not that of the version then, so that the next restore tries it again.
+  if (lost_.ranges > 0) (void)::futimens(fd_.get(), nullptr);
+  // Network filesystems report failed writes here.
+  if (::close(fd_.release()) != 0) return system_error("close", errno);
+  if (!plan_.temporary.empty() && ::renameat(plan_.directory->get(), plan_.temporary.c_str(),
+                                             plan_.directory->get(), plan_.name.c_str()) != 0) {
+    return system_error("rename", errno);
+  }
+  shared_.entries.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+void FileTask::end(State state) {
+  state_ = state;
+  state_.notify_all();
+}
+
+bool FileTask::wait() {
+  crew_.flush();
+  state_.wait(kPending);
+  return state_ == kMade;
+}
+
+}  // namespace varve::transfer

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/restore_log.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "transfer/file_sink.h"
+#include "transfer/transfer_error.h"
+
+namespace varve::transfer {
+namespace {
+
+constexpr std::string_view kMagic = "varve restore log 1";
+constexpr std::size_t kTokenDigits = 16;
+// A point is added for every segment, of 60 bytes; a longer log is none of ours.
+constexpr off_t kLogBytesMax = 64 << 20;
+
+/// Fowler-Noll-Vo 1a with 64 bits: tells torn lines, no more is needed.
+std::uint64_t checksum(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  }
+  return hash;
+}
+
+std::string line_of(std::string_view payload) {
+  return fmt::format("{} #{:016x}\n", payload, checksum(payload));
+}
+
+/// Takes the next line; nullopt where it is torn or altered.
+std::optional<std::string_view> take_line(std::string_view& rest) {
+  const std::size_t end = rest.find('\n');
+  if (end == std::string_view::npos || end < 18) return std::nullopt;
+  const std::string_view payload = rest.substr(0, end - 18);
+  if (rest.substr(0, end + 1) != line_of(payload)) return std::nullopt;
+  rest.remove_prefix(end + 1);
+  return payload;
+}
+
+template <typename Int>
+bool take_number(std::string_view& text, Int& value) {
+  if (text.starts_with(' ')) text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{}) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+std::string new_token() {
+  std::uint64_t random = 0;
+  // Without random numbers the process id has to do: the name only must not be taken.
+  if (::getrandom(&random, sizeof random, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof random)) {
+    random = static_cast<std::uint64_t>(::getpid());
+  }
+  return fmt::format("{:016x}", random);
+}
+
+}  // namespace
+
+RestoreLog::RestoreLog(int directory_fd, std::string name, std::string identity)
+    : directory_fd_(directory_fd), name_(std::move(name)), identity_(std::move(identity)) {
+  if (directory_fd_ >= 0) read();
+  if (!resumes_) token_ = new_token();
+}
+
+void RestoreLog::read() {
+  base::UniqueFd fd(::openat(directory_fd_, name_.c_str(),
+                             O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status {};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) return;
+  const bool is_ours = S_ISREG(status.st_mode) && status.st_uid == ::geteuid() &&
+                       (status.st_mode & 022) == 0 && status.st_nlink == 1;
+  if (!is_ours || status.st_size > kLogBytesMax) return;
+  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  if (::pread(fd.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) return;
+  std::string_view rest = text;
+  if (take_line(rest) != kMagic) return;
+  stale_ = true;
+  if (take_line(rest) != identity_) return;
+  const auto head = take_line(rest);
+  if (!head || head->size() <= kTokenDigits) return;
+  token_ = head->substr(0, kTokenDigits);
+  if (token_.find_first_not_of("0123456789abcdef") != std::string::npos) return;
+  std::string_view started = head->substr(kTokenDigits);
+  if (!take_number(started, started_at_)) return;
+  while (const auto line = take_line(rest)) {
+    std::string_view numbers = *line;
+    RestorePoint point;
+    if (!take_number(numbers, point.rank) || !take_number(numbers, point.offset)) break;
+    before_last_ = std::exchange(last_, point);
+  }
+  // What is torn must not stand before the next line.
+  if (::ftruncate(fd.get(), static_cast<off_t>(text.size() - rest.size())) != 0) return;
+  fd_ = std::move(fd);
+  resumes_ = true;
+}
+
+std::string RestoreLog::temporary_name(Rank rank) const {
+  return fmt::format(".varve-{}-{}.part", token_, rank);
+}
+
+bool RestoreLog::is_temporary_name(const std::string& name) const {
+  return name.starts_with(".varve-" + token_ + "-") && name.ends_with(".part");
+}
+
+Result<void> RestoreLog::append(const std::string& payload) {
+  const std::string line = line_of(payload);
+  VARVE_TRY(write_all(fd_.get(), std::as_bytes(std::span(line.data(), line.size())), std::nullopt));
+  if (::fdatasync(fd_.get()) != 0) return system_error("sync of the restore log", errno);
+  return {};
+}
+
+Result<void> RestoreLog::start() {
+  if (started()) return {};
+  (void)::unlinkat(directory_fd_, name_.c_str(), 0);  // Of another restore, or of nothing.
+  fd_ = base::UniqueFd(::openat(directory_fd_, name_.c_str(),
+                                O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                0600));
+  struct stat status {};
+  if (!fd_.valid() || ::fstat(fd_.get(), &status) != 0) {
+    return system_error("cannot make the restore log " + name_, errno);
+  }
+  started_at_ = status.st_ctim.tv_sec;
+  const std::string head =
+      line_of(kMagic) + line_of(identity_) + line_of(fmt::format("{} {}", token_, started_at_));
+  VARVE_TRY(write_all(fd_.get(), std::as_bytes(std::span(head.data(), head.size())), std::nullopt));
+  if (::fsync(fd_.get()) != 0 || ::fsync(directory_fd_) != 0) {
+    return system_error("sync of the restore log", errno);
+  }
+  return {};
+}
+
+Result<void> RestoreLog::add(const RestorePoint& point) {
+  if (::syncfs(fd_.get()) != 0) return system_error("sync of the target", errno);
+  return append(fmt::format("{} {}", point.rank, point.offset));
+}
+
+Result<void> RestoreLog::remove() {
+  if (!started() && !stale_) return {};
+  fd_.reset();
+  if (::unlinkat(directory_fd_, name_.c_str(), 0) != 0) {
+    return system_error("cannot remove the restore log " + name_, errno);
+  }
+  return {};
+}
+
+}  // namespace varve::transfer

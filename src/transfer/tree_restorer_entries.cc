@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// Single entries of a restore: what stands in the target is compared, kept or replaced.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "transfer/file_metadata.h"
+#include "transfer/target_entry.h"
+#include "transfer/transfer_error.h"
+#include "transfer/tree_restorer.h"
+
+namespace varve::transfer {
+namespace {
+
+using base::UniqueFd;
+
+// The clock of a file's ctime is coarser than that of the log.
+constexpr std::int64_t kClockSlackSeconds = 2;
+
+bool same_time(const struct stat& status, const Timestamp& time) {
+  return status.st_mtim.tv_sec == time.seconds &&
+         status.st_mtim.tv_nsec == static_cast<long>(time.nanoseconds);
+}
+
+}  // namespace
+
+Result<void> TreeRestorer::make_entry(const std::string& name, const SealedEntry& entry) {
+  const mode_t type = entry.attributes.mode & S_IFMT;
+  if (type == S_IFDIR) return enter_directory(name, entry);
+  if (type != S_IFREG && type != S_IFLNK && type != S_IFBLK && type != S_IFCHR && type != S_IFIFO &&
+      type != S_IFSOCK) {
+    return Error(ErrorCode::kCorrupt, "unknown file type");
+  }
+  const bool linked = entry.link_group != 0;
+  if (linked) {
+    VARVE_TRY_ASSIGN(const bool done, link_to_first(name, entry));
+    if (done) return {};
+  }
+  Present present;
+  if (!frames_.back().fresh && !frames_.back().absent) {
+    VARVE_TRY_ASSIGN(present, stat_entry(directories_.top(), name));
+  }
+  large_.reset();
+  if (type == S_IFREG) {
+    VARVE_TRY(make_file(name, entry, present));
+  } else if (type == S_IFLNK) {
+    VARVE_TRY(make_symlink(name, entry, present));
+  } else {
+    VARVE_TRY(make_special(name, entry, present));
+  }
+  if (linked && entry.attributes.nlink > 1) {
+    first_names_[entry.link_group] =
+        FirstName{frames_.back().place, name, entry.attributes.nlink - 1ULL, std::move(last_task_)};
+  }
+  last_task_.reset();
+  return {};
+}
+
+/// Several names of one file of the target may only be kept for as many of one file of the
+/// version: what happened to one would happen to all.
+bool TreeRestorer::may_share_inode(const SealedEntry& entry, const struct stat& status) {
+  if (status.st_nlink <= 1) return true;
+  if (entry.link_group == 0) return false;
+  const auto [kept, first] = kept_inodes_.try_emplace(status.st_ino, entry.link_group);
+  return first || kept->second == entry.link_group;
+}
+
+Result<bool> TreeRestorer::is_content_same(FileReader& source, const std::string& name,
+                                           const SealedEntry& entry, const struct stat& status) {
+  const Attributes& wanted = entry.attributes;
+  if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != wanted.size ||
+      !may_share_inode(entry, status)) {
+    return false;
+  }
+  const bool same = same_time(status, wanted.mtime);
+  // What an interrupted restore made after the last but one point is read again: the power
+  // may have failed.
+  const bool suspect = log_->resumes() && entry.rank >= log_->verified().rank &&
+                       status.st_ctim.tv_sec >= log_->started_at() - kClockSlackSeconds;
+  if (!options_.compare_content && !(same && suspect)) return same;
+  const UniqueFd fd(open_beneath(directories_.top(), name.c_str(),
+                                 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat opened {};
+  if (!fd.valid() || ::fstat(fd.get(), &opened) != 0 || opened.st_ino != status.st_ino) {
+    return false;
+  }
+  return same_content(source, fd.get(), 0, wanted.size,
+                      [this](std::uint64_t bytes) { return advance(bytes); });
+}
+
+bool TreeRestorer::keep(const std::string& name, const SealedEntry& entry,
+                        const struct stat& status) {
+  const Attributes& wanted = entry.attributes;
+  const FileRef file = FileRef::named(directories_.top(), name);
+  const auto xattrs = version_.xattrs(entry.rank);
+  const auto has = read_xattrs(file);
+  const bool is_link = S_ISLNK(wanted.mode);
+  const bool same = status.st_uid == wanted.uid && status.st_gid == wanted.gid &&
+                    (is_link || ((status.st_mode ^ wanted.mode) & 07777) == 0) &&
+                    same_time(status, wanted.mtime) && xattrs && has && *xattrs == *has;
+  if (!same) {
+    // Other names of the file may lie outside the target.
+    if (status.st_nlink > 1) return false;
+    tell(RestoreChange::kMetadata, path_);
+    if (!options_.dry_run) {
+      shared_.finish(file, entry, path_, true);
+    }
+  }
+  ++shared_.entries;
+  if (S_ISREG(wanted.mode)) ++report_.unchanged;
+  return true;
+}
+
+Result<void> TreeRestorer::clear_way(const std::string& name, const Present& present) {
+  if (!present || !S_ISDIR(present->st_mode)) return {};
+  if (options_.delete_others) {
+    remove_entry(directories_.top(), name, path_, shared_.problems,
+                 [this](const std::string&) { ++report_.removed; });
+    return {};
+  }
+  if (::unlinkat(directories_.top(), name.c_str(), AT_REMOVEDIR) == 0) return {};
+  if (errno != ENOTEMPTY && errno != EEXIST) return system_error("rmdir", errno);
+  return Error(ErrorCode::kNotEmpty,
+               "left out: a directory with files in it stands there; --delete removes it");
+}
+
+Result<void> TreeRestorer::make_file(const std::string& name, const SealedEntry& entry,
+                                     const Present& present) {
+  VARVE_TRY_ASSIGN(const auto source, version_.open(entry.rank));
+  if (present) {
+    VARVE_TRY_ASSIGN(const bool same, is_content_same(*source, name, entry, *present));
+    if (same && keep(name, entry, *present)) {
+      done_.bytes_total -= std::min(done_.bytes_total, entry.attributes.data_bytes);
+      return {};
+    }
+  }
+  tell(present ? RestoreChange::kChanged : RestoreChange::kAdded, path_);
+  if (options_.dry_run) {
+    ++shared_.entries;
+    return {};
+  }
+  VARVE_TRY(clear_way(name, present));
+  return write_file(*source, name, entry, present && !S_ISDIR(present->st_mode));
+}
+
+Result<void> TreeRestorer::write_file(FileReader& source, const std::string& name,
+                                      const SealedEntry& entry, bool replaces) {
+  const bool is_large = entry.attributes.size > options_.segment_bytes;
+  if (is_large || replaces || is_log_due()) VARVE_TRY(log_->start());
+  FilePlan plan;
+  plan.directory = directories_.share_top();
+  plan.end = frames_.back().end;
+  plan.name = name;
+  if (is_large || replaces) plan.temporary = log_->temporary_name(entry.rank);
+  plan.path = path_;
+  plan.entry = entry;
+  plan.replaces = replaces;
+  plan.inherits = frames_.back().keep_metadata;
+  if (!plan.temporary.empty()) {
+    VARVE_TRY_ASSIGN(plan.resume_offset, resume_offset(source, entry, plan.temporary));
+  }
+  const std::uint64_t begin = plan.resume_offset;
+  const auto task = std::make_shared<FileTask>(std::move(plan), shared_, crew_);
+  if (is_large) {
+    large_ = task;
+    large_rank_ = entry.rank;
+    large_offset_ = begin;
+  }
+  LargeFileSink resumable(*task, begin, [this, rank = entry.rank](std::uint64_t offset) {
+    return since_point_ < options_.segment_bytes ? Result<void>() : add_point({rank, offset});
+  });
+  FileSink& sink = is_large ? static_cast<FileSink&>(resumable) : *task;
+  VARVE_TRY_ASSIGN(const UnreadableData lost, data_.copy(source, sink, begin));
+  task->finish(lost);
+  if (entry.link_group != 0) last_task_ = task;
+  large_.reset();
+  return {};
+}
+
+/// How much of an interrupted file is there, after its last segment was compared with what it
+/// must be. Without any, nothing is left under the temporary name.
+Result<std::uint64_t> TreeRestorer::resume_offset(FileReader& source, const SealedEntry& entry,
+                                                  const std::string& temporary) {
+  const RestorePoint& last = log_->last();
+  if (log_->resumes() && last.rank == entry.rank && last.offset > 0 &&
+      last.offset <= entry.attributes.size) {
+    const UniqueFd fd(open_beneath(directories_.top(), temporary.c_str(),
+                                   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat status {};
+    if (fd.valid() && ::fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode) &&
+        status.st_nlink == 1 && static_cast<std::uint64_t>(status.st_size) >= last.offset) {
+      const RestorePoint& before = log_->verified();
+      const std::uint64_t begin = before.rank == entry.rank ? before.offset : 0;
+      VARVE_TRY_ASSIGN(const bool same,
+                       same_content(source, fd.get(), std::min(begin, last.offset), last.offset,
+                                    [this](std::uint64_t bytes) { return advance(bytes); }));
+      if (same) return last.offset;
+    }
+  }
+  if (log_->resumes()) (void)::unlinkat(directories_.top(), temporary.c_str(), 0);
+  return 0;
+}
+
+Result<void> TreeRestorer::place(const std::string& name, const SealedEntry& entry,
+                                 const Present& present,
+                                 const std::function<int(const char*)>& make) {
+  tell(present ? RestoreChange::kChanged : RestoreChange::kAdded, path_);
+  if (options_.dry_run) {
+    ++shared_.entries;
+    return {};
+  }
+  VARVE_TRY(clear_way(name, present));
+  const bool replaces = present && !S_ISDIR(present->st_mode);
+  std::string made = name;
+  if (replaces) {
+    VARVE_TRY(log_->start());
+    made = log_->temporary_name(entry.rank);
+    if (log_->resumes()) (void)::unlinkat(directories_.top(), made.c_str(), 0);
+  }
+  if (make(made.c_str()) != 0) return system_error("create", errno);
+  shared_.finish(FileRef::named(directories_.top(), made), entry, path_,
+                 frames_.back().keep_metadata);
+  if (replaces && ::renameat(directories_.top(), made.c_str(), directories_.top(), name.c_str())) {
+    const int reason = errno;
+    (void)::unlinkat(directories_.top(), made.c_str(), 0);
+    return system_error("rename", reason);
+  }
+  ++shared_.entries;
+  return {};
+}
+
+Result<void> TreeRestorer::make_symlink(const std::string& name, const SealedEntry& entry,
+                                        const Present& present) {
+  VARVE_TRY_ASSIGN(const std::string target, version_.read_link(entry.rank));
+  if (target.empty() || target.find('\0') != std::string::npos) {
+    return Error(ErrorCode::kCorrupt, "left out: a symlink without a target");
+  }
+  if (present && S_ISLNK(present->st_mode) && may_share_inode(entry, *present)) {
+    std::string there(kSymlinkBytesMax + 1, '\0');
+    const ssize_t n = ::readlinkat(directories_.top(), name.c_str(), there.data(), there.size());
+    if (n >= 0 && there.substr(0, static_cast<std::size_t>(n)) == target &&
+        keep(name, entry, *present)) {
+      return {};
+    }
+  }
+  return place(name, entry, present, [&](const char* made) {
+    return ::symlinkat(target.c_str(), directories_.top(), made);
+  });
+}
+
+Result<void> TreeRestorer::make_special(const std::string& name, const SealedEntry& entry,
+                                        const Present& present) {
+  const mode_t type = entry.attributes.mode & S_IFMT;
+  const auto device = static_cast<dev_t>(entry.attributes.rdev);
+  const bool is_device = type == S_IFBLK || type == S_IFCHR;
+  if (present && (present->st_mode & S_IFMT) == type &&
+      (!is_device || present->st_rdev == device) && may_share_inode(entry, *present) &&
+      keep(name, entry, *present)) {
+    return {};
+  }
+  return place(name, entry, present, [&](const char* made) {
+    return ::mknodat(directories_.top(), made, type | 0600, device);
+  });
+}
+
+/// False if this is the first of the file's names that could be restored.
+Result<bool> TreeRestorer::link_to_first(const std::string& name, const SealedEntry& entry) {
+  const auto found = first_names_.find(entry.link_group);
+  if (found == first_names_.end()) return false;
+  FirstName& first = found->second;
+  if (first.task && !first.task->wait()) {
+    first_names_.erase(found);
+    return false;
+  }
+  if (frames_.back().absent) {
+    tell(RestoreChange::kAdded, path_);
+    ++shared_.entries;
+    return true;
+  }
+  auto directory = open_place(first.directory);
+  Present present;
+  if (!frames_.back().fresh) {
+    VARVE_TRY_ASSIGN(present, stat_entry(directories_.top(), name));
+  }
+  struct stat status {};
+  const bool is_linked =
+      present && directory &&
+      ::fstatat(directory->get(), first.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+      status.st_ino == present->st_ino && status.st_dev == present->st_dev;
+  if (!is_linked) {
+    tell(present ? RestoreChange::kChanged : RestoreChange::kAdded, path_);
+    if (!options_.dry_run) {
+      VARVE_TRY(clear_way(name, present));
+      auto linked = directory ? link_from(directory->get(), first.name, name, entry.rank,
+                                          present && !S_ISDIR(present->st_mode))
+                              : Result<void>(directory.error());
+      if (!linked) {
+        // Some filesystems take fewer links, or none: then the name becomes a file of its own.
+        shared_.problems.add(path_, "stands alone instead of as a hard link: " +
+                                        errno_text(linked.error().errno_value()));
+        return false;
+      }
+    }
+  }
+  ++shared_.entries;
+  if (--first.names_left == 0) first_names_.erase(found);
+  return true;
+}
+
+Result<void> TreeRestorer::link_from(int directory_fd, const std::string& first,
+                                     const std::string& name, Rank rank, bool replaces) {
+  std::string made = name;
+  if (replaces) {
+    VARVE_TRY(log_->start());
+    made = log_->temporary_name(rank);
+    if (log_->resumes()) (void)::unlinkat(directories_.top(), made.c_str(), 0);
+  }
+  if (::linkat(directory_fd, first.c_str(), directories_.top(), made.c_str(), 0) != 0) {
+    return system_error("link", errno);
+  }
+  if (replaces && ::renameat(directories_.top(), made.c_str(), directories_.top(), name.c_str())) {
+    const int reason = errno;
+    (void)::unlinkat(directories_.top(), made.c_str(), 0);
+    return system_error("rename", reason);
+  }
+  return {};
+}
+
+/// Opened name by name: the path may be longer than a system call takes, and nothing in it
+/// may be a symlink.
+Result<UniqueFd> TreeRestorer::open_place(const PlacePtr& place) {
+  std::vector<const Place*> way;
+  for (const Place* at = place.get(); at != nullptr; at = at->parent.get()) way.push_back(at);
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_PATH;
+  UniqueFd fd(::openat(root_.get(), ".", kFlags));
+  for (auto at = way.rbegin(); fd.valid() && at != way.rend(); ++at) {
+    fd = UniqueFd(open_beneath(fd.get(), (*at)->name.c_str(), kFlags));
+  }
+  if (!fd.valid()) return system_error("open", errno);
+  return fd;
+}
+
+}  // namespace varve::transfer

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// write_tar(): a sealed tree becomes an archive, in one pass and in the order of the tree.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "transfer/entry_lister.h"
+#include "transfer/file_restorer.h"
+#include "transfer/path_selection.h"
+#include "transfer/problem_list.h"
+#include "transfer/tar_writer.h"
+#include "transfer/transfer_error.h"
+#include "varve/maintenance.h"
+
+namespace varve {
+namespace transfer {
+namespace {
+
+constexpr std::size_t kDepthMax = 16384;
+
+/// Puts a file's data into the archive. What could not be read becomes zeros, as the header
+/// has promised a number of bytes.
+class TarSink final : public FileSink {
+ public:
+  explicit TarSink(TarWriter& tar) : tar_(tar) {}
+  [[nodiscard]] std::span<std::byte> buffer(std::size_t bytes) override {
+    if (buffer_.size() < bytes) buffer_.resize(bytes);
+    return std::span(buffer_).first(bytes);
+  }
+  [[nodiscard]] Result<void> put(ByteRange range) override {
+    VARVE_TRY(fill_to(range.begin));
+    at_ = range.end;
+    return tar_.write(std::span<const std::byte>(buffer_).first(
+        static_cast<std::size_t>(range.end - range.begin)));
+  }
+  [[nodiscard]] Result<void> skip(ByteRange range) override {
+    VARVE_TRY(fill_to(range.begin));
+    at_ = range.end;
+    return {};
+  }
+  [[nodiscard]] Result<void> fill_to(std::uint64_t offset) {
+    if (offset <= at_) return {};
+    return tar_.write_zeros(offset - std::exchange(at_, offset));
+  }
+  void start() { at_ = 0; }
+
+ private:
+  TarWriter& tar_;
+  std::vector<std::byte> buffer_;
+  std::uint64_t at_ = 0;
+};
+
+/// The ranges of data; nullopt where there are no holes, or the answers make no sense.
+std::optional<std::vector<ByteRange>> data_ranges(FileReader& file) {
+  std::vector<ByteRange> ranges;
+  const std::uint64_t size = file.size();
+  for (std::uint64_t at = 0; at < size;) {
+    const auto data = file.seek_data(at);
+    if (!data && data.error().code() == ErrorCode::kNotFound) break;
+    if (!data) return std::nullopt;
+    const auto hole = file.seek_hole(*data);
+    if (!hole || *hole <= *data || *data < at) return std::nullopt;
+    ranges.push_back({*data, std::min(*hole, size)});
+    at = ranges.back().end;
+  }
+  if (ranges.size() == 1 && ranges[0].begin == 0 && ranges[0].end == size) return std::nullopt;
+  // GNU tar wants to be told of the end too.
+  if (ranges.empty() || ranges.back().end != size) ranges.push_back({size, size});
+  return ranges;
+}
+
+/// Where the last range ends that has bytes.
+std::uint64_t data_end(const std::vector<ByteRange>& ranges) {
+  std::uint64_t end = 0;
+  for (const ByteRange& range : ranges) end = range.end > range.begin ? range.end : end;
+  return end;
+}
+
+class TarExport {
+ public:
+  TarExport(VersionReader& version, int fd, const std::vector<std::string>& paths,
+            const std::function<bool(const TransferProgress&)>& progress)
+      : version_(version),
+        paths_(paths),
+        progress_(progress),
+        selection_(paths.size() > 1 ? paths : std::vector<std::string>()),
+        tar_(fd),
+        sink_(tar_),
+        data_(true, [this](std::uint64_t bytes) {
+          done_.bytes_done += bytes;
+          return !progress_ || progress_(done_);
+        }) {}
+
+  Result<TransferReport> run();
+
+ private:
+  struct Frame {
+    EntryLister lister;
+    Rank rank = 0;
+    std::size_t path_bytes = 0;
+  };
+  [[nodiscard]] Result<void> walk();
+  [[nodiscard]] Result<void> add(const SealedEntry& entry);
+  [[nodiscard]] Result<void> add_file(TarEntry& tar_entry, const SealedEntry& entry);
+
+  VersionReader& version_;
+  const std::vector<std::string>& paths_;
+  const std::function<bool(const TransferProgress&)>& progress_;
+  PathSelection selection_;
+  TarWriter tar_;
+  TarSink sink_;
+  FileRestorer data_;
+  ProblemList problems_;
+  TransferProgress done_;
+  TransferReport report_;
+  std::vector<Frame> frames_;
+  std::string path_;
+  struct FirstName {
+    std::string path;
+    std::uint64_t names_left = 0;
+  };
+  std::unordered_map<std::uint64_t, FirstName> first_names_;
+};
+
+Result<TransferReport> TarExport::run() {
+  std::string name;
+  for (const std::string& path : paths_) VARVE_TRY(find_entry(version_, path, name));
+  const std::string start = paths_.size() == 1 ? paths_.front() : "";
+  VARVE_TRY_ASSIGN(const SealedEntry top, find_entry(version_, start, name));
+  if (paths_.empty()) done_.bytes_total = version_.info().logical_bytes;
+  if (S_ISDIR(top.attributes.mode)) {
+    path_ = ".";
+    VARVE_TRY(add(top));
+    path_.clear();
+    frames_.push_back(Frame{EntryLister(top.rank), top.rank, 0});
+  } else {
+    frames_.push_back(Frame{EntryLister(ListedEntry{1, name, top}), 0, 0});
+  }
+  VARVE_TRY(walk());
+  VARVE_TRY(tar_.finish());
+  report_.bytes = done_.bytes_done;
+  report_.problems = problems_.take();
+  return std::move(report_);
+}
+
+Result<void> TarExport::walk() {
+  while (!frames_.empty()) {
+    VARVE_TRY_ASSIGN(ListedEntry * next, frames_.back().lister.next(version_, path_, problems_));
+    if (next == nullptr) {
+      path_.resize(frames_.back().path_bytes);
+      frames_.pop_back();
+      continue;
+    }
+    const std::size_t path_bytes = path_.size();
+    if (!path_.empty()) path_ += '/';
+    path_ += next->name;
+    if (selection_.match(path_) == PathSelection::Match::kNone) {
+      path_.resize(path_bytes);
+      continue;
+    }
+    const SealedEntry entry = next->entry;
+    const bool is_directory = S_ISDIR(entry.attributes.mode);
+    if (is_directory && (entry.rank <= frames_.back().rank || frames_.size() >= kDepthMax)) {
+      problems_.add(path_, "left out: directories nested too deeply or in a circle");
+      path_.resize(path_bytes);
+      continue;
+    }
+    VARVE_TRY(add(entry));
+    ++done_.files_done;
+    if (progress_ && !progress_(done_)) return Error(ErrorCode::kInterrupted, "interrupted");
+    if (is_directory) {
+      frames_.push_back(Frame{EntryLister(entry.rank), entry.rank, path_bytes});
+    } else {
+      path_.resize(path_bytes);
+    }
+  }
+  return {};
+}
+
+/// Only what ends the archive is an error.
+Result<void> TarExport::add(const SealedEntry& entry) {
+  TarEntry out;
+  out.path = path_;
+  out.attributes = entry.attributes;
+  const mode_t type = entry.attributes.mode & S_IFMT;
+  if (type == S_IFSOCK || (type != S_IFREG && type != S_IFDIR && type != S_IFLNK &&
+                           type != S_IFBLK && type != S_IFCHR && type != S_IFIFO)) {
+    problems_.add(path_, type == S_IFSOCK ? "left out: an archive cannot hold sockets"
+                                          : "left out: unknown file type");
+    return {};
+  }
+  if (type == S_IFDIR) out.path += '/';
+  const auto found = first_names_.find(entry.link_group);
+  if (entry.link_group != 0 && found != first_names_.end()) {
+    out.is_hard_link = true;
+    out.target = found->second.path;
+    if (--found->second.names_left == 0) first_names_.erase(found);
+    VARVE_TRY(tar_.begin(out));
+    ++report_.entries;
+    return {};
+  }
+  if (auto xattrs = version_.xattrs(entry.rank)) {
+    out.xattrs = std::move(*xattrs);
+  } else {
+    problems_.add(path_, "extended attributes: " + xattrs.error().message());
+  }
+  if (type == S_IFREG) return add_file(out, entry);
+  if (type == S_IFLNK) {
+    auto target = version_.read_link(entry.rank);
+    if (!target || target->empty()) {
+      problems_.add(path_,
+                    target ? "left out: a symlink without a target" : target.error().message());
+      return {};
+    }
+    out.target = std::move(*target);
+  }
+  VARVE_TRY(tar_.begin(out));
+  if (entry.link_group != 0 && entry.attributes.nlink > 1) {
+    first_names_[entry.link_group] = FirstName{path_, entry.attributes.nlink - 1ULL};
+  }
+  ++report_.entries;
+  return {};
+}
+
+Result<void> TarExport::add_file(TarEntry& out, const SealedEntry& entry) {
+  auto source = version_.open(entry.rank);
+  if (!source) {
+    if (ends_transfer(source.error())) return std::move(source).error().with_context(path_);
+    problems_.add(path_, source.error().message());
+    return {};
+  }
+  out.attributes.size = (*source)->size();
+  out.data = data_ranges(**source);
+  VARVE_TRY(tar_.begin(out));
+  sink_.start();
+  VARVE_TRY_ASSIGN(const UnreadableData lost, data_.copy(**source, sink_));
+  VARVE_TRY(sink_.fill_to(out.data ? data_end(*out.data) : out.attributes.size));
+  VARVE_TRY(tar_.end());
+  if (lost.ranges > 0) problems_.add(path_, damage_text(lost) + " became zeros: " + lost.reason);
+  if (entry.link_group != 0 && entry.attributes.nlink > 1) {
+    first_names_[entry.link_group] = FirstName{path_, entry.attributes.nlink - 1ULL};
+  }
+  ++report_.entries;
+  return {};
+}
+
+}  // namespace
+}  // namespace transfer
+
+Result<TransferReport> write_tar(VersionReader& version, int fd,
+                                 const std::vector<std::string>& paths,
+                                 const std::function<bool(const TransferProgress&)>& progress) {
+  return transfer::TarExport(version, fd, paths, progress).run();
+}
+
+}  // namespace varve

@@ -1,0 +1,175 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `varve restore` on a real disk: into a new directory, over an existing one, after an
+# interruption, and through tar; beside a mounted repository and without one.
+. "$(dirname "$0")/lib.sh"
+
+make_tree() {  # DIR
+  mkdir -p "$1/dir/deep/er" "$1/empty" "$1/swap-to-file" "$1/long"
+  local i
+  for i in $(seq 300); do printf 'file %d\n' "$i" >"$1/dir/$i"; done
+  python3 - "$1" <<'EOF'
+import os, random, sys
+rng = random.Random(7)
+root = sys.argv[1]
+open(f"{root}/big", "wb").write(rng.randbytes(24 << 20))
+with open(f"{root}/sparse", "wb") as file:
+    file.write(rng.randbytes(5000)); file.seek(3 << 20); file.write(rng.randbytes(70000))
+    file.truncate(9 << 20)
+open(f"{root}/hole", "wb").truncate(1 << 20)
+open(f"{root}/long/" + "n" * 200, "w").write("a long name")
+open(f"{root}/dir/naïve \xe4\n=%", "w").write("an odd name")
+EOF
+  ln "$1/big" "$1/dir/hard"
+  ln "$1/dir/1" "$1/dir/deep/one"
+  ln -s ../big "$1/dir/link"
+  ln -s /nowhere "$1/dangling"
+  mkfifo "$1/fifo"
+  mknod "$1/null" c 1 3
+  mknod "$1/block" b 7 200
+  echo program >"$1/dir/setuid"
+  chown 1001:1002 "$1/dir/setuid" "$1/dir/deep"
+  chmod 6755 "$1/dir/setuid"
+  chmod 2750 "$1/dir/deep"
+  setfattr -n user.note -v "a value" "$1/dir/2"
+  setfattr -n user.note -v "of a directory" "$1/dir"
+  setfattr -n security.capability -v 0sAQAAAgAgAAAAAAAAAAAAAAAAAAA= "$1/dir/3"
+  setfacl -m u:1001:rw,g:1002:r "$1/dir/4"
+  setfacl -d -m u:1001:rwx "$1/dir/deep"
+  echo file >"$1/swap-to-directory"
+  ln -s elsewhere "$1/swap-link"
+  touch -h -d '2001-02-03 04:05:06.789012345' "$1/dir/5" "$1/dangling"
+  chmod 500 "$1/empty"
+}
+
+restore() { "$VARVE" restore "$@" 2>>"$work/messages"; }
+make_tree "$work/tree"
+backdate "$work/tree"
+"$VARVE" init --compression none "$repo" >/dev/null
+"$VARVE" store "$repo" s/v1 "$work/tree" >/dev/null
+
+restore "$repo" s/v1 "$work/new"
+same_tree "$work/tree" "$work/new"
+no_rsync_difference "$work/tree/" "$work/new/"
+diff -r --no-dereference "$work/tree/dir" "$work/new/dir"
+[ ! -e "$work/new/.varve-restore.log" ] || fail "a log is left"
+ok "into a new directory all is as it was"
+
+inode=$(stat -c %i "$work/new/big")
+changed=$("$VARVE" restore -n "$repo" s/v1 "$work/new" 2>/dev/null)
+[ -z "$changed" ] || fail "a dry run of an equal tree would change: $changed"
+restore "$repo" s/latest "$work/new"
+[ "$(stat -c %i "$work/new/big")" = "$inode" ] || fail "an unchanged file was written again"
+ok "what is there already stays"
+
+# Everything that can differ, and every change of type.
+cd "$work/new"
+echo other >dir/10
+printf 'FILE 11\n' >dir/11                      # Same size, other time.
+touch -r dir/12 stamp && printf 'FILE 12\n' >dir/12 && touch -r stamp dir/12 && rm stamp
+chmod 777 dir/13
+setfattr -x user.note dir/2
+setfattr -n user.extra -v 1 dir/14
+rm -r swap-to-file && echo file >swap-to-file   # Became a file: must be a directory again.
+rm swap-to-directory && mkdir -p swap-to-directory/full && echo x >swap-to-directory/full/x
+rm swap-link && mkdir swap-link
+rm dangling && echo a file >dangling
+mkdir -p "$work/outside" && echo victim >"$work/outside/1"
+rm -r long && ln -s "$work/outside" long        # A directory became a link out of the target.
+rm dir/hard && echo alone >dir/hard
+rm fifo && mknod fifo c 1 5
+mkdir -p other/deep && echo mine >other/deep/file
+cp dir/15 "$work/kept" && ln -f dir/15 "$work/kept" && printf 'file 0\n' >>dir/15
+cd "$work"
+find "$work/new" -type f >"$work/before"
+"$VARVE" restore -n --delete "$repo" s/v1 "$work/new" >"$work/would" 2>/dev/null
+find "$work/new" -type f | cmp - "$work/before" || fail "a dry run changed something"
+for line in 'M dir/10' 'M dir/11' 'm dir/13' 'm dir/2' 'm dir/14' 'M long' '- other'; do
+  grep -qxF -- "$line" "$work/would" || fail "the dry run does not tell '$line'"
+done
+expect_status 3 "$VARVE" restore "$repo" s/v1 "$work/new"
+message_says "swap-to-directory: .*--delete"
+[ "$(cat "$work/new/other/deep/file")" = mine ] || fail "something was removed without --delete"
+restore --delete "$repo" s/v1 "$work/new"
+[ "$(cat "$work/outside/1")" = victim ] && [ "$(ls "$work/outside")" = 1 ] ||
+  fail "the restore went through a symlink"
+[ ! -e "$work/new/other" ] || fail "--delete left something"
+[ "$(tail -1 "$work/kept")" = "file 0" ] || fail "a link outside of the target was written to"
+! same_tree "$work/tree" "$work/new" >/dev/null 2>&1 || fail "dir/12 cannot be told by its time"
+restore --checksum "$repo" s/v1 "$work/new"
+same_tree "$work/tree" "$work/new"
+no_rsync_difference "$work/tree/" "$work/new/"
+ok "an existing tree becomes that of the version, whatever it was"
+
+restore "$repo" s/v1/dir/deep s/v1/big "$work/some" || fail "two paths"
+[ "$(ls "$work/some")" = "$(printf 'big\ndir')" ] && [ "$(ls "$work/some/dir")" = deep ] ||
+  fail "not just the paths: $(find "$work/some")"
+cmp "$work/tree/big" "$work/some/big"
+mkdir -p "$work/acl/dir"
+setfacl -d -m u:1009:rwx "$work/acl" "$work/acl/dir"
+getfacl -cp "$work/acl" "$work/acl/dir" >"$work/acl-before"
+restore "$repo" s/v1/dir/deep s/v1/dir/4 s/v1/big s/v1/long "$work/acl"
+getfacl -cp "$work/acl" "$work/acl/dir" | cmp - "$work/acl-before" || fail "a default ACL is lost"
+for name in dir/4 dir/deep big long; do
+  [ "$(getfacl -cp "$work/acl/$name")" = "$(getfacl -cp "$work/tree/$name")" ] ||
+    fail "$name inherited an ACL"
+done
+restore "$repo" s/v1/dir/deep "$work/one"
+cmp "$work/tree/dir/deep/one" "$work/one/one"
+expect_status 1 "$VARVE" restore "$repo" s/v1/missing "$work/none"
+[ ! -e "$work/none" ]
+expect_status 1 "$VARVE" restore --engine nonsense "$repo" s/v1 "$work/none"
+message_says "engine"
+ok "parts of a version, and what is not there"
+
+# Killed wherever it is, the same command goes on; what was done is not done again.
+log=$work/cut/.varve-restore.log
+for signal in KILL INT KILL; do
+  rm -rf "$work/cut"
+  for _ in 1 2 3; do
+    "$VARVE" restore --segment 1M "$repo" s/v1 "$work/cut" 2>>"$work/messages" &
+    child=$!
+    tries=0
+    until [ -s "$log" ] && [ "$(wc -l <"$log")" -gt 4 ]; do
+      kill -0 $child 2>/dev/null || break
+      tries=$((tries + 1))
+      [ $tries -lt 4000 ] || fail "no log"
+    done
+    kill -$signal $child 2>/dev/null || break
+    status=0
+    wait $child 2>/dev/null || status=$?
+    [ $signal = KILL ] || [ $status -eq 130 ] || [ $status -eq 0 ] || fail "status $status"
+  done
+  [ ! -e "$work/cut/big" ] || cmp "$work/tree/big" "$work/cut/big" || fail "half a file"
+  restore --segment 1M "$repo" s/v1 "$work/cut"
+  same_tree "$work/tree" "$work/cut"
+done
+grep -q "after an interruption" "$work/messages" || fail "nothing was continued"
+ok "interrupted and continued"
+
+# A segment that the disk lost is read again: zeros in the partial file are noticed.
+rm -rf "$work/cut"
+"$VARVE" restore --segment 1M "$repo" s/v1 "$work/cut" 2>/dev/null & child=$!
+until [ -s "$log" ] && [ "$(wc -l <"$log")" -gt 8 ]; do kill -0 $child 2>/dev/null || break; done
+kill -KILL $child 2>/dev/null || true
+wait $child || true
+if part=$(ls "$work/cut"/.varve-*.part 2>/dev/null); then
+  offset=$(tail -1 "$log" | cut -d' ' -f2)
+  dd if=/dev/zero of="$part" bs=4096 seek=$((offset / 4096 - 10)) count=5 conv=notrunc status=none
+fi
+restore --segment 1M "$repo" s/v1 "$work/cut"
+same_tree "$work/tree" "$work/cut"
+ok "the last segment is verified before it is built on"
+
+for how in unmounted mounted; do
+  [ $how = unmounted ] || mount_repo -o ro,spin=50
+  mkdir "$work/$how"
+  "$VARVE" restore --to-tar - "$repo" s/v1 2>>"$work/messages" |
+    tar -xp --xattrs --xattrs-include='*' --acls --numeric-owner -C "$work/$how" -f -
+  same_tree "$work/tree" "$work/$how"
+  restore "$repo" s/v1 "$work/again-$how"
+  same_tree "$work/tree" "$work/again-$how"
+done
+no_rsync_difference "$mnt/s/v1/" "$work/again-mounted/"
+unmount_repo
+ok "tar gives the same, and a mount is not in the way"
