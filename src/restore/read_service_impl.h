@@ -35,6 +35,7 @@ class ReadServiceImpl final : public ReadService {
   BufferPool slices_;
   RandomReader random_;
   std::atomic<std::uint64_t> bytes_delivered_ = 0;
+  base::ThreadPool readers_;  // Outlives the prefetchers, whose assemblies they help with.
   // Its destructor waits for assemblies under way. The manager, which goes first, has
   // dropped all sessions by then, so that no new ones begin.
   base::ThreadPool prefetchers_;

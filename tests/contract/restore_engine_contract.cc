@@ -195,8 +195,14 @@ TEST_P(RestoreEngineContract, ChunkThatIsNotStoredEndsTheStreamWithAnError) {
   EXPECT_EQ(end.error().code(), ErrorCode::kCorrupt);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, RestoreEngineContract, testing::Values("alacc"),
-                         [](const auto& engine) { return engine.param; });
+INSTANTIATE_TEST_SUITE_P(Engines, RestoreEngineContract,
+                         testing::Values("alacc", "alacc-paper", "alacc-f80", "faa", "lru",
+                                         "lru-chunk", "opt"),
+                         [](const auto& engine) {
+                           std::string name = engine.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace varve::restore
