@@ -136,7 +136,8 @@ void WindowEngine::resize(std::size_t area_bytes) {
 }
 
 void WindowEngine::look_ahead() {
-  window_.fill(std::uint64_t{kWindowFactor} * memory_.total);
+  // However little memory there is, one area can be planned.
+  window_.fill(std::max<std::uint64_t>(kWindowFactor * memory_.total, area_bytes_));
   const std::uint64_t bytes = rules_ ? std::uint64_t{sizes_.window} * area_bytes_ : kNever;
   window_.extend_near(bytes, [this](std::uint64_t at) { keeper_->on_ahead(chunks().id(at), at); });
 }
