@@ -23,6 +23,7 @@ class ReadServiceImpl final : public ReadService {
   explicit ReadServiceImpl(const ReadOptions& options);
 
   [[nodiscard]] Result<std::unique_ptr<ReadHandle>> open(ReadableFile file) override;
+  void set_costs(const ReadCosts& costs) override { slice_reader_.set_costs(costs); }
   [[nodiscard]] ReadCounters counters() const override;
   [[nodiscard]] const MemoryMeter& memory() const { return meter_; }
 
