@@ -79,7 +79,6 @@ class CycleLog final : public restore::EngineObserver {
     window_ += static_cast<double>(cycle.sizes.window);
     ++rules_[static_cast<std::size_t>(cycle.rule)];
     if (!print_) return;
-    constexpr const char* kRules[] = {"forward+", "cache+", "cache-", "window+", "window-", "-"};
     fmt::print(
         "    cycle {:>4}: forward {:>2}, cache {:>2}, window {:>3}; {:>2} containers, F {:>5.1f} "
         "MiB, P {:>5.1f} MiB; {}\n",
@@ -90,9 +89,20 @@ class CycleLog final : public restore::EngineObserver {
   [[nodiscard]] std::size_t containers() const { return containers_; }
   [[nodiscard]] double mean_forward() const { return forward_ / static_cast<double>(cycles_); }
   [[nodiscard]] double mean_window() const { return window_ / static_cast<double>(cycles_); }
-  [[nodiscard]] const std::map<std::size_t, std::size_t>& rules() const { return rules_; }
+  /// How often each rule acted, for engines that adapt.
+  [[nodiscard]] std::string rules() const {
+    std::string text;
+    for (const auto& [rule, times] : rules_) {
+      if (rule != static_cast<std::size_t>(restore::AlaccRule::kNone)) {
+        text += fmt::format(" {} {}", kRules[rule], times);
+      }
+    }
+    return text.empty() ? text : " | rules" + text;
+  }
 
  private:
+  static constexpr const char* kRules[] = {"forward+", "cache+",  "cache-",
+                                           "window+",  "window-", "-"};
   const bool print_;
   std::size_t cycles_ = 0;
   std::size_t containers_ = 0;
@@ -108,6 +118,7 @@ struct Outcome {
   double seconds = 0;        // Of computing, per GiB.
   double mean_forward = 0;
   double mean_window = 0;
+  std::string rules;
   std::size_t peak_bytes = 0;
   std::uint64_t hash = 0;
 };
@@ -165,6 +176,7 @@ Outcome run(const Trace& trace, const Trace::Version& version, const std::string
   outcome.seconds = seconds * 1024 * kMiB / restored;
   outcome.mean_forward = log.mean_forward();
   outcome.mean_window = log.mean_window();
+  outcome.rules = log.rules();
   outcome.peak_bytes = meter.peak();
   return outcome;
 }
@@ -201,9 +213,10 @@ void measure(const Trace& trace, std::size_t memory, const std::string& log,
       factors[engine].push_back(whole.speed_factor);
       fmt::print(
           "  {:<12} speed factor {:>5.2f} | extents {:>5.2f}, {:>5.0f} requests | {:>5.2f} s/GiB | "
-          "forward {:>4.1f}, window {:>5.1f} | peak {:>3.0f} MiB\n",
+          "forward {:>4.1f}, window {:>5.1f} | peak {:>3.0f} MiB{}\n",
           engine, whole.speed_factor, extents.per_container, extents.requests, whole.seconds,
-          whole.mean_forward, whole.mean_window, static_cast<double>(whole.peak_bytes) / kMiB);
+          whole.mean_forward, whole.mean_window, static_cast<double>(whole.peak_bytes) / kMiB,
+          whole.rules);
       std::fflush(stdout);
     }
   }
