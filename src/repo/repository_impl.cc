@@ -111,6 +111,14 @@ Result<void> RepositoryImpl::start() {
   reading.cache_bytes = options_.cache_bytes;
   reading.engine = options_.engine;
   VARVE_TRY_ASSIGN(read_service_, restore::make_read_service(reading));
+  DiskCosts::Parts costs;
+  costs.series_directory = path_ + "/series";
+  costs.files = files_.get();
+  costs.catalog = &catalog_;
+  costs.clock = &clock_;
+  costs.service = read_service_.get();
+  costs.read_only = options_.read_only;
+  disk_costs_ = std::make_unique<DiskCosts>(std::move(costs));
   if (options_.read_only) return {};
   const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
   const unsigned threads = options_.ingest_threads != 0 ? options_.ingest_threads : cores;
@@ -156,6 +164,7 @@ Result<void> RepositoryImpl::start() {
 
 RepositoryImpl::~RepositoryImpl() {
   stop_arranging();
+  disk_costs_.reset();
   for (auto& [id, state] : states_) {
     if (state->open) state->open->stop();
     state->open.reset();
@@ -165,6 +174,7 @@ RepositoryImpl::~RepositoryImpl() {
 
 Result<void> RepositoryImpl::close() {
   stop_arranging();
+  if (disk_costs_) disk_costs_->stop();
   std::vector<SeriesState*> states;
   {
     const std::lock_guard lock(mutex_);

@@ -24,6 +24,7 @@
 #include "layout/category_layout.h"
 #include "layout/deletion.h"
 #include "meta/lmdb.h"
+#include "repo/disk_costs.h"
 #include "restore/read_service.h"
 #include "varve/repository.h"
 #include "version/open_version.h"
@@ -182,6 +183,7 @@ class RepositoryImpl final : public Repository {
   std::unique_ptr<base::ThreadPool> compressors_;
   std::unique_ptr<base::ThreadPool> fingerprint_pool_;
   std::unique_ptr<restore::ReadService> read_service_;
+  std::unique_ptr<DiskCosts> disk_costs_;
 
   std::mutex arrange_mutex_;  // Guards what follows, up to the thread; innermost.
   std::condition_variable_any arrange_wake_;

@@ -239,6 +239,7 @@ Result<std::shared_ptr<VersionReader>> RepositoryImpl::reader(SeriesId series,
   if (record.state != VersionState::kSealed) {
     return Error(ErrorCode::kInvalid, record.name + " is not sealed yet", EINVAL);
   }
+  disk_costs_->on_reader();
   version::SealedVersionParts parts;
   parts.objects = memory->objects.get();
   parts.source = memory->layout.get();
