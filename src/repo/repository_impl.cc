@@ -116,6 +116,7 @@ Result<void> RepositoryImpl::start() {
   compressors_ = std::make_unique<base::ThreadPool>(cores, "varve-compress");
   fingerprint_pool_ = std::make_unique<base::ThreadPool>(threads, "varve-hash");
 
+  VARVE_TRY(check_catalog_age());
   // Staging folders of versions that are not open any more were left by a crash, as were
   // versions that were still being copied from an older one.
   std::vector<std::string> wanted;
@@ -149,6 +150,7 @@ Result<void> RepositoryImpl::start() {
       VARVE_TRY(files_->remove_tree(directory));
     }
   }
+  VARVE_TRY(complete_manifests());
   keep_reserve();
   return {};
 }
@@ -263,6 +265,7 @@ Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
   record.created_at = clock_.now();
   VARVE_TRY(catalog::put_series(txn, record));
   VARVE_TRY(txn.commit());
+  sync_labels(record.id);
   return SeriesInfo{record.id, record.name, record.created_at};
 }
 
