@@ -356,4 +356,22 @@ Result<Labels> read_labels(io::FileSystem& files, const std::string& series_dire
   return labels;
 }
 
+Result<bool> is_older_catalog(io::FileSystem& files, const std::string& repository_path,
+                              const meta::Txn& txn) {
+  VARVE_TRY_ASSIGN(const auto known, txn.get(meta::catalog::kSettings, kCatalogIdSetting));
+  const std::string id(known.value_or(""));
+  VARVE_TRY_ASSIGN(const bool any, files.exists(repository_path + "/series"));
+  if (!any) return false;
+  VARVE_TRY_ASSIGN(const auto names, files.list(repository_path + "/series"));
+  for (const auto& name : names) {
+    const auto series = series_of_folder(name);
+    if (!series) continue;
+    const auto labels =
+        read_labels(files, std::string(repository_path).append("/series/" + name), *series);
+    if (!labels || labels->catalog_id.empty()) continue;
+    if (labels->catalog_id != id || labels->header.stamp > txn.id()) return true;
+  }
+  return false;
+}
+
 }  // namespace varve::maintain

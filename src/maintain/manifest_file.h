@@ -114,4 +114,10 @@ struct Labels {
 [[nodiscard]] Result<Labels> read_labels(io::FileSystem& files, const std::string& series_directory,
                                          SeriesId series);
 
+/// Whether labels of a series say that they mirror a later state of this catalog, or another
+/// catalog. Labels that cannot be read say nothing.
+[[nodiscard]] Result<bool> is_older_catalog(io::FileSystem& files,
+                                            const std::string& repository_path,
+                                            const meta::Txn& txn);
+
 }  // namespace varve::maintain

@@ -14,10 +14,12 @@
 #include "format/superblock.h"
 #include "io/posix_file_system.h"
 #include "maintain/checker.h"
+#include "maintain/repairer.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
 #include "repo/repository_impl.h"
 #include "varve/maintenance.h"
+#include "varve/repair.h"
 
 namespace varve {
 
@@ -66,6 +68,12 @@ Result<CheckReport> check_repository(Repository& repository, const CheckOptions&
   auto& impl = static_cast<repo::RepositoryImpl&>(repository);
   maintain::Checker checker(impl.catalog(), impl.files(), impl.path(), options, progress);
   return checker.run();
+}
+
+Result<std::unique_ptr<Repair>> Repair::plan(
+    const std::string& path, const RepairOptions& options, bool look_only,
+    const std::function<void(const CheckProgress&)>& progress) {
+  return maintain::Repairer::plan(path, options, look_only, progress);
 }
 
 }  // namespace varve

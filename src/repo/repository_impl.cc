@@ -78,10 +78,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(path + "/catalog/data.mdb"));
   if (!has_catalog) {
     return Error(ErrorCode::kCorrupt,
-                 path +
-                     "/catalog is missing: put it back from a copy of the repository; the data "
-                     "in series/ is untouched",
-                 ENOENT);
+                 path + "/catalog is missing: run `varve repair`, which makes it anew", ENOENT);
   }
   meta::EnvOptions env;
   env.tables = meta::catalog::kTables;

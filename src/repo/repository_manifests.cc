@@ -110,18 +110,8 @@ Result<void> RepositoryImpl::check_catalog_age() {
     VARVE_TRY_ASSIGN(const auto known,
                      txn.get(meta::catalog::kSettings, maintain::kCatalogIdSetting));
     if (known) id = *known;
-    VARVE_TRY_ASSIGN(const auto names, files_->list(path_ + "/series"));
-    for (const auto& name : names) {
-      const auto number = maintain::series_of_folder(name);
-      if (!number) continue;
-      const auto labels = maintain::read_labels(*files_, series_directory(*number), *number);
-      // Damaged labels are written anew.
-      if (!labels) continue;
-      const bool same = labels->catalog_id == id;
-      if ((!same && !labels->catalog_id.empty()) || (same && labels->header.stamp > txn.id())) {
-        return older_catalog(path_);
-      }
-    }
+    VARVE_TRY_ASSIGN(const bool older, maintain::is_older_catalog(*files_, path_, txn));
+    if (older) return older_catalog(path_);
   }
   if (!id.empty()) return {};
   std::array<unsigned char, 16> random{};
