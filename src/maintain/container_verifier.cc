@@ -21,8 +21,8 @@ std::vector<base::IdRun> chunks_of(const format::ContainerHead& head,
 }
 
 void verify_chunks(const format::ContainerHead& head, const format::FrameEntry& frame,
-                   std::span<const std::byte> raw, ContainerVerdict& verdict) {
-  format::Fingerprinter fingerprinter;
+                   std::span<const std::byte> raw, format::Fingerprinter& fingerprinter,
+                   ContainerVerdict& verdict) {
   ContainerVerdict::Fault fault;
   for (std::uint32_t i = 0; i < frame.chunk_count; ++i) {
     const auto& chunk = head.chunks[frame.first_chunk + i];
@@ -54,6 +54,7 @@ ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
   std::vector<std::byte> data(record.data_bytes);
   const bool whole = reader.read_data(record, 0, data).has_value();
   std::vector<std::byte> raw;
+  format::Fingerprinter fingerprinter;
   for (const auto& frame : head.frames) {
     const auto stored = std::span(data).subspan(frame.offset, frame.stored_bytes);
     raw.resize(frame.raw_bytes);
@@ -65,7 +66,7 @@ ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
           {fmt::format("frame at data offset {}: {}", frame.offset, decoded.error().message()),
            chunks_of(head, frame)});
     } else if (level == VerifyLevel::kChunks) {
-      verify_chunks(head, frame, raw, verdict);
+      verify_chunks(head, frame, raw, fingerprinter, verdict);
     }
   }
   if (auto padding = reader.verify_padding(record); !padding) {

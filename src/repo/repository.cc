@@ -15,6 +15,7 @@
 #include "io/posix_file_system.h"
 #include "maintain/checker.h"
 #include "maintain/repairer.h"
+#include "maintain/scrub.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
 #include "repo/repository_impl.h"
@@ -68,6 +69,12 @@ Result<CheckReport> check_repository(Repository& repository, const CheckOptions&
   auto& impl = static_cast<repo::RepositoryImpl&>(repository);
   maintain::Checker checker(impl.catalog(), impl.files(), impl.path(), options, progress);
   return checker.run();
+}
+
+Result<ScrubReport> scrub_repository(Repository& repository, const ScrubOptions& options,
+                                     const std::function<void(const CheckProgress&)>& progress) {
+  auto& impl = static_cast<repo::RepositoryImpl&>(repository);
+  return maintain::scrub(impl.catalog(), impl.files(), impl.path(), options, progress);
 }
 
 Result<std::unique_ptr<Repair>> Repair::plan(
