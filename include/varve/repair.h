@@ -20,6 +20,8 @@ struct RepairOptions {
   std::string from;
   /// Make the catalog anew even if nothing seems to be wrong with it.
   bool rebuild_catalog = false;
+  /// Take the catalog as it is: it was just made anew.
+  bool trust_catalog = false;
 };
 
 /// Something that is wrong, and what repairing does about it.
@@ -27,6 +29,7 @@ struct RepairStep {
   enum class Kind : std::uint8_t {
     kSuperblock,  ///< varve.repo comes back from a copy.
     kCatalog,     ///< The catalog is made anew.
+    kManifest,    ///< A manifest, or labels, are written anew when the repository is opened next.
     kHead,        ///< A container's head is corrected in place.
     kRehome,      ///< Chunks are stored anew from the same content found elsewhere.
     kQuarantine,  ///< Chunks are lost: reading them fails, and new data is stored without them.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "varve/repair.h"
 
@@ -33,6 +35,8 @@ const char* kind_name(RepairStep::Kind kind) {
       return "superblock";
     case RepairStep::Kind::kCatalog:
       return "catalog";
+    case RepairStep::Kind::kManifest:
+      return "manifest";
     case RepairStep::Kind::kHead:
       return "head";
     case RepairStep::Kind::kRehome:
@@ -112,28 +116,37 @@ Result<int> repair(const Options& options, const Context& context) {
   };
   auto how = options.how;
   how.read_data = !options.catalog_only;
-  while (true) {
+  bool lost = false;
+  for (bool again = true; again;) {
     VARVE_TRY_ASSIGN(const auto planned,
                      Repair::plan(options.repository, how, options.dry_run, report_progress));
     progress.clear();
     print_steps(planned->steps(), options.json);
     if (planned->steps().empty()) {
-      if (!options.json && !context.quiet) print("nothing to repair\n");
-      return kExitOk;
+      if (!options.json && !context.quiet) print("nothing more to repair\n");
+      break;
     }
     if (options.dry_run) return kExitIncomplete;
     if (!agreed(options)) {
       note(context, "nothing was changed; --yes does what is listed");
       return kExitIncomplete;
     }
-    const bool again = planned->steps().back().kind == RepairStep::Kind::kCatalog;
     VARVE_TRY_ASSIGN(const auto report, planned->execute(report_progress));
     progress.clear();
     print_report(report, options, context);
-    const bool lost = !report.problems.empty() || report.chunks_quarantined != 0;
-    if (!again || !how.read_data) return lost ? kExitIncomplete : kExitOk;
-    how.rebuild_catalog = false;  // Done; now the data.
+    lost = lost || !report.problems.empty() || report.chunks_quarantined != 0;
+    // What is wrong with the data is only known once these are mended.
+    again = std::ranges::any_of(planned->steps(), [](const RepairStep& step) {
+      return step.kind == RepairStep::Kind::kCatalog || step.kind == RepairStep::Kind::kHead;
+    });
+    how.trust_catalog = true;
+    how.rebuild_catalog = false;
   }
+  if (options.dry_run) return kExitOk;
+  // Opening it for writing completes the manifests, and shows that it can be.
+  VARVE_TRY_ASSIGN(const auto repository, open_to_write(options.repository));
+  VARVE_TRY(repository->close());
+  return lost ? kExitIncomplete : kExitOk;
 }
 
 int run_repair(Options options, const Context& context) {

@@ -73,9 +73,12 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(versions, catalog::list_versions(txn, series.id));
     // Reading everything finds files that are too short, too, and says whom that touches.
-    VARVE_TRY(
-        check_layout(txn, files_, series_directory(series.id), series.id, !options_.read_data,
-                     [&](std::string what) { damage(path_ + "/catalog", std::move(what), {}); }));
+    VARVE_TRY(check_layout(txn, files_, series_directory(series.id), series.id, !options_.read_data,
+                           [&](const std::string& path, std::string what) {
+                             damage(path.empty() ? path_ + "/catalog"
+                                                 : series_directory(series.id) + "/" + path,
+                                    std::move(what), {});
+                           }));
   }
   // What is arranged or deleted meanwhile is looked at where it is then.
   constexpr int kRoundsMax = 16;
@@ -103,8 +106,8 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
     } else {
       const auto missing = chunks->subtract(present);
       if (missing.size() != 0) {
-        damage(path_ + "/catalog", fmt::format("{} chunks are not stored anywhere", missing.size()),
-               missing.runs());
+        damage(series_directory(series.id),
+               fmt::format("{} chunks are not stored anywhere", missing.size()), missing.runs());
       }
     }
     check_version(series, version);
@@ -206,8 +209,13 @@ void Checker::check_container(
     }
     present_.push_back({run.first, run.count});
   }
-  for (const auto& fault : verdict.faults)
-    damage(reader.describe(record), fault.what, fault.chunks);
+  const auto in_use = base::IdRuns::from(std::move(ids));
+  for (const auto& fault : verdict.faults) {
+    // What nobody locates here was stored anew, or is in no version: it goes when it is arranged.
+    const auto touched = base::IdRuns::from(fault.chunks).intersect(in_use);
+    if (!fault.chunks.empty() && touched.size() == 0) continue;
+    damage(reader.describe(record), fault.what, touched.runs());
+  }
 }
 
 // Labels and manifests stand for the catalog when that is lost, so they are read to their end.
@@ -217,14 +225,16 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
   const auto derived = [](const std::string& what) {
     return what + " (the catalog is not touched: the next opening for writing makes it anew)";
   };
-  const auto labels = read_labels(files_, directory, series.id);
-  if (!labels && labels.error().code() != ErrorCode::kNotFound) {
-    damage(directory + "/" + kLabelsName, derived(labels.error().message()), {});
-  }
   const auto present = list_manifests(files_, directory);
   if (!present) {
     damage(directory + "/" + kManifestFolder, present.error().message(), {});
     return;
+  }
+  // An earlier release wrote neither.
+  const auto labels = read_labels(files_, directory, series.id);
+  const bool none = !labels && labels.error().code() == ErrorCode::kNotFound && present->empty();
+  if (!labels && !none) {
+    damage(directory + "/" + kLabelsName, derived(labels.error().message()), {});
   }
   std::set<VersionNumber> found;
   for (const auto& file : *present) {
@@ -245,7 +255,6 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
       damage(path, "this is the manifest of another version", {});
     }
   }
-  // An earlier release wrote none; labels are there from the first opening by this one on.
   for (const auto& version : versions) {
     if (!labels || version.state != VersionState::kSealed || found.contains(version.number)) {
       continue;

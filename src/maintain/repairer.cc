@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/coding.h"
+#include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
 #include "io/posix_file_system.h"
 #include "maintain/catalog_rebuilder.h"
@@ -65,7 +68,9 @@ Result<std::unique_ptr<Repair>> Repairer::plan(const std::string& path,
   VARVE_TRY(repairer->look_at_superblock());
   if (!look_only) VARVE_TRY(repairer->lock());
   VARVE_TRY(repairer->look_at_catalog());
-  if (options.read_data && !repairer->catalog_lost_) VARVE_TRY(repairer->look_at_data(progress));
+  if (repairer->catalog_lost_) return std::unique_ptr<Repair>(std::move(repairer));
+  VARVE_TRY(repairer->look_at_manifests());
+  if (options.read_data) VARVE_TRY(repairer->look_at_data(progress));
   return std::unique_ptr<Repair>(std::move(repairer));
 }
 
@@ -86,6 +91,7 @@ Result<void> Repairer::look_at_superblock() {
       text ? format::decode_superblock(*text) : Result<format::Superblock>(std::move(text).error());
   if (superblock) {
     superblock_ = *text;
+    parameters_ = superblock->parameters;
     return {};
   }
   // Of a newer format, it must be left to a newer program.
@@ -93,8 +99,11 @@ Result<void> Repairer::look_at_superblock() {
   VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
   for (const auto series : folders) {
     const auto labels = read_labels(*files_, series_directory(path_, series), series);
-    if (!labels || !format::decode_superblock(labels->superblock)) continue;
+    const auto copy = labels ? format::decode_superblock(labels->superblock)
+                             : Result<format::Superblock>(labels.error());
+    if (!copy) continue;
     superblock_ = labels->superblock;
+    parameters_ = copy->parameters;
     superblock_lost_ = true;
     step(RepairStep::Kind::kSuperblock, path_ + "/varve.repo",
          superblock.error().message() + "; it is written anew from " +
@@ -134,7 +143,10 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
 }
 
 Result<void> Repairer::look_at_catalog() {
-  VARVE_TRY_ASSIGN(auto fault, fault_of_catalog());
+  std::optional<std::string> fault;
+  if (!options_.trust_catalog) {
+    VARVE_TRY_ASSIGN(fault, fault_of_catalog());
+  }
   if (!fault && options_.rebuild_catalog) fault = "it is to be made anew";
   if (!fault) return {};
   catalog_lost_ = true;
@@ -143,14 +155,108 @@ Result<void> Repairer::look_at_catalog() {
   return {};
 }
 
-Result<void> Repairer::look_at_data(const Progress& /*progress*/) { return {}; }
+// Those that a sound catalog can give again: they are removed, and written at the next opening.
+Result<void> Repairer::look_at_manifests() {
+  VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
+  for (const auto series : folders) {
+    const auto directory = series_directory(path_, series);
+    const auto drop = [&](const std::string& path) {
+      step(RepairStep::Kind::kManifest, path, "it is damaged; it is written anew from the catalog");
+      manifests_.push_back(path);
+    };
+    VARVE_TRY_ASSIGN(const auto present, list_manifests(*files_, directory));
+    bool any = false;
+    for (const auto& file : present) {
+      const auto path = manifest_path(directory, file.number);
+      const auto read =
+          read_manifest(*files_, path, [](auto, auto, auto) { return Result<void>(); });
+      if (read && read->damaged_blocks == 0 && read->header.number == file.number &&
+          read->header.series == series && read->header.kind == format::ManifestKind::kVersion) {
+        continue;
+      }
+      drop(path);
+      any = true;
+    }
+    // Without labels, the opening looks for objects of deleted versions, too.
+    const auto labels = read_labels(*files_, directory, series);
+    const bool damaged = !labels && labels.error().code() != ErrorCode::kNotFound;
+    if (damaged) drop(directory + "/" + kLabelsName);
+    if (any && labels) manifests_.push_back(directory + "/" + kLabelsName);
+  }
+  return {};
+}
+
+Result<void> Repairer::look_at_data(const Progress& progress) {
+  VARVE_TRY_ASSIGN(auto opened, meta::Env::open(path_ + "/catalog", catalog_options(!lock_)));
+  catalog_.emplace(std::move(opened));
+  std::vector<catalog::SeriesRecord> all;
+  CheckProgress done;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
+    VARVE_TRY_ASSIGN(all, catalog::list_series(txn));
+    for (const auto& series : all) {
+      VARVE_TRY(catalog::for_each_container(
+          txn, series.id, [&](const store::ContainerRecord& record) -> Result<bool> {
+            done.bytes_total += record.head_bytes + record.data_bytes;
+            return true;
+          }));
+    }
+  }
+  for (const auto& series : all) {
+    auto mender = std::make_unique<DataMender>(*catalog_, *files_,
+                                               series_directory(path_, series.id), series.id);
+    VARVE_TRY(mender->look([&](std::uint64_t bytes) {
+      done.bytes_done += bytes;
+      if (progress) progress(done);
+    }));
+    VARVE_TRY(mender->search_containers());
+    if (!options_.from.empty() && !mender->all_found()) {
+      std::error_code error;
+      namespace fs = std::filesystem;
+      constexpr auto kHow = fs::directory_options::skip_permission_denied;
+      for (fs::recursive_directory_iterator at(options_.from, kHow, error), end;
+           !error && at != end && !mender->all_found(); at.increment(error)) {
+        std::error_code ignored;
+        if (!at->is_symlink(ignored) && at->is_regular_file(ignored)) {
+          mender->search_file(at->path().string(), parameters_);
+        }
+      }
+      if (error) {
+        return Error(ErrorCode::kIo, options_.from + ": " + error.message(), error.value());
+      }
+    }
+    auto steps = mender->steps();
+    if (steps.empty()) continue;
+    steps_.insert(steps_.end(), steps.begin(), steps.end());
+    menders_.emplace_back(series.id, std::move(mender));
+  }
+  return {};
+}
+
+Result<void> Repairer::mend_data(RepairReport& report) {
+  for (const auto& [series, mender] : menders_) {
+    VARVE_TRY(mender->execute(parameters_, report));
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
+    VARVE_TRY_ASSIGN(const auto labels, encode_labels(txn, series, superblock_, {}));
+    VARVE_TRY(write_labels(*files_, series_directory(path_, series), labels));
+  }
+  return {};
+}
 
 Result<RepairReport> Repairer::execute(const Progress& progress) {
   RepairReport report;
   if (superblock_lost_) {
     VARVE_TRY(files_->write_file_atomically(path_, "varve.repo", base::as_bytes(superblock_)));
   }
-  if (catalog_lost_) VARVE_TRY(rebuild_catalog(progress, report));
+  if (catalog_lost_) {
+    VARVE_TRY(rebuild_catalog(progress, report));
+  } else {
+    VARVE_TRY(mend_data(report));
+    for (const auto& path : manifests_) {
+      const auto removed = files_->remove(path);
+      if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed.error();
+    }
+  }
   return report;
 }
 

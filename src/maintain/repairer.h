@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/superblock.h"
 #include "io/file_system.h"
+#include "maintain/data_mender.h"
 #include "meta/lmdb.h"
 #include "varve/repair.h"
 #include "varve/result.h"
@@ -36,7 +38,9 @@ class Repairer final : public Repair {
   [[nodiscard]] Result<void> look_at_catalog();
   /// Why the catalog cannot be used as it is; nullopt if it can.
   [[nodiscard]] Result<std::optional<std::string>> fault_of_catalog();
+  [[nodiscard]] Result<void> look_at_manifests();
   [[nodiscard]] Result<void> look_at_data(const Progress& progress);
+  [[nodiscard]] Result<void> mend_data(RepairReport& report);
   [[nodiscard]] Result<void> rebuild_catalog(const Progress& progress, RepairReport& report);
   [[nodiscard]] Result<std::string> put_old_catalog_away();
   void step(RepairStep::Kind kind, std::string where, std::string what);
@@ -49,6 +53,10 @@ class Repairer final : public Repair {
   std::string superblock_;  // The text, from wherever it was found.
   bool superblock_lost_ = false;
   bool catalog_lost_ = false;
+  std::vector<std::string> manifests_;  // Damaged ones, to be removed.
+  RepositoryParameters parameters_;
+  std::optional<meta::Env> catalog_;                                       // Where it is sound.
+  std::vector<std::pair<SeriesId, std::unique_ptr<DataMender>>> menders_;  // Use the catalog.
 };
 
 }  // namespace varve::maintain

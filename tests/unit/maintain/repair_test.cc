@@ -85,6 +85,13 @@ class RepairTest : public testing::TestWithParam<Codec> {
     repository_.reset();
     fs::remove_all(path_ + "/catalog");
   }
+  static void flip(const std::string& file, std::uint64_t offset) {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(static_cast<std::streamoff>(offset));
+    const auto byte = stream.get();
+    stream.seekp(static_cast<std::streamoff>(offset));
+    stream.put(static_cast<char>(byte ^ 0x24));
+  }
   [[nodiscard]] std::string in_series(const std::string& name) const {
     return path_ + "/series/00000001/" + name;
   }
@@ -271,6 +278,99 @@ TEST_P(RepairTest, MissingManifestsAreWrittenAtTheNextOpening) {
   lose_catalog();
   EXPECT_TRUE(repair().problems.empty());
   expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(RepairTest, DamagedChunksAreStoredAgainAndComeBack) {
+  const auto segment = in_series("active/00000003.seg");  // What v4 brought: its file d/a.
+  repository_.reset();
+  flip(segment, fs::file_size(segment) / 2);
+  auto report = repair();
+  EXPECT_GT(report.chunks_quarantined, 0U);
+  EXPECT_EQ(report.chunks_rehomed, 0U);
+  EXPECT_EQ(repair().chunks_rehomed, 0U);
+  EXPECT_TRUE(steps_.empty());  // What is known is not told again.
+  repository_ = reopen(path_);
+  const auto damaged = must(repository_->reader(series_, VersionNumber{4}));
+  EXPECT_THROW(read_sealed(*damaged, "d/a"), std::runtime_error);
+  EXPECT_TRUE(read_sealed(*damaged, "d/b") == contents_["v4"]["d/b"]);
+  // The same content again: it is not taken for stored.
+  const auto number = must(repository_->open_version(series_, "v5", folder())).number;
+  const auto version = must(repository_->writer(series_));
+  fill(*version, "v5", 4);
+  must(repository_->seal(series_, number, ""));
+  EXPECT_TRUE(read_sealed(*must(repository_->reader(series_, number)), "d/a") ==
+              contents_["v4"]["d/a"]);
+  report = repair();
+  EXPECT_GT(report.chunks_rehomed, 0U);
+  EXPECT_EQ(report.chunks_quarantined, 0U);
+  expect_whole({"v1", "v2", "v3", "v4", "v5"});
+  repair();
+  EXPECT_TRUE(steps_.empty());
+  must(reopen(path_)->arrange(series_, {}));
+  lose_catalog();
+  repair();
+  expect_whole({"v1", "v2", "v3", "v4", "v5"});
+}
+
+TEST_P(RepairTest, DamagedChunksComeFromACopy) {
+  for (const auto& at : fs::directory_iterator(in_series("active"))) {
+    flip(at.path().string(), fs::file_size(at.path()) / 2);
+  }
+  RepairOptions options;
+  options.from = directory_.path() + "/copies";
+  fs::create_directories(options.from + "/below");
+  int i = 0;
+  for (const auto& [version, files] : contents_) {
+    for (const auto& [name, bytes] : files) {
+      std::ofstream(options.from + "/below/" + std::to_string(i++), std::ios::binary) << bytes;
+    }
+  }
+  const auto report = repair(options);
+  EXPECT_GT(report.chunks_rehomed, 0U);
+  EXPECT_EQ(report.chunks_quarantined, 0U);
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(RepairTest, OneWrongByteOfAHeadIsCorrected) {
+  const auto segment = in_series("active/00000002.seg");
+  for (const std::uint64_t offset : {0U, 17U, 50U, 121U, 128U, 300U, 4000U}) {
+    repository_.reset();
+    flip(segment, offset);
+    repair();
+    ASSERT_EQ(steps_.size(), 1U) << offset;
+    EXPECT_EQ(steps_[0].kind, RepairStep::Kind::kHead);
+    repair();
+    EXPECT_TRUE(steps_.empty());
+  }
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(RepairTest, DamagedManifestsAreWrittenAnew) {
+  repository_.reset();
+  for (const char* name : {"manifests/00000002.man", "manifests/00000003.man"}) {
+    ASSERT_TRUE(fs::exists(in_series(name)));
+    flip(in_series(name), fs::file_size(in_series(name)) / 2);
+  }
+  repair();
+  EXPECT_EQ(steps_.size(), 2U);
+  reopen(path_);
+  repair();
+  EXPECT_TRUE(steps_.empty());
+  lose_catalog();
+  EXPECT_TRUE(repair().problems.empty());
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(RepairTest, LostFileOfContainersCostsItsChunksOnly) {
+  repository_.reset();
+  fs::remove(in_series("active/00000003.seg"));
+  EXPECT_GT(repair().chunks_quarantined, 0U);
+  repository_ = reopen(path_);
+  const auto v3 = must(repository_->reader(series_, VersionNumber{3}));
+  EXPECT_TRUE(read_sealed(*v3, "d/a") == contents_["v3"]["d/a"]);
+  const auto v4 = must(repository_->reader(series_, VersionNumber{4}));
+  EXPECT_TRUE(read_sealed(*v4, "d/b") == contents_["v4"]["d/b"]);
+  EXPECT_THROW(read_sealed(*v4, "d/a"), std::runtime_error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, RepairTest, testing::Values(Codec::kZstd));
