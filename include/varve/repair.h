@@ -27,12 +27,13 @@ struct RepairOptions {
 /// Something that is wrong, and what repairing does about it.
 struct RepairStep {
   enum class Kind : std::uint8_t {
-    kSuperblock,  ///< varve.repo comes back from a copy.
-    kCatalog,     ///< The catalog is made anew.
-    kManifest,    ///< A manifest, or labels, are written anew when the repository is opened next.
-    kHead,        ///< A container's head is corrected in place.
-    kRehome,      ///< Chunks are stored anew from the same content found elsewhere.
-    kQuarantine,  ///< Chunks are lost: reading them fails, and new data is stored without them.
+    kSuperblock,   ///< varve.repo comes back from a copy.
+    kCatalog,      ///< The catalog is made anew.
+    kManifest,     ///< A manifest, or labels, are written anew when the repository is opened next.
+    kOpenVersion,  ///< An open version is dropped whose staging folder is gone.
+    kHead,         ///< A container's head is corrected in place.
+    kRehome,       ///< Chunks are stored anew from the same content found elsewhere.
+    kQuarantine,   ///< Chunks are lost: reading them fails, and new data is stored without them.
   };
   Kind kind = Kind::kCatalog;
   std::string where;

@@ -37,6 +37,8 @@ const char* kind_name(RepairStep::Kind kind) {
       return "catalog";
     case RepairStep::Kind::kManifest:
       return "manifest";
+    case RepairStep::Kind::kOpenVersion:
+      return "open_version";
     case RepairStep::Kind::kHead:
       return "head";
     case RepairStep::Kind::kRehome:

@@ -8,6 +8,7 @@
 
 #include "base/coding.h"
 #include "base/log.h"
+#include "catalog/location_table.h"
 #include "catalog/object_store.h"
 #include "catalog/series_catalog.h"
 #include "meta/schema.h"
@@ -372,6 +373,24 @@ Result<bool> is_older_catalog(io::FileSystem& files, const std::string& reposito
     if (labels->catalog_id != id || labels->header.stamp > txn.id()) return true;
   }
   return false;
+}
+
+Result<bool> is_staging_lost(io::FileSystem& files, const std::string& repository_path,
+                             const meta::Txn& txn, const catalog::VersionRecord& record) {
+  if (record.state != VersionState::kOpen || record.unfinished) return false;
+  const auto overlay = fmt::format("{}/staging/{:08x}-{:08x}/overlay", repository_path,
+                                   static_cast<std::uint32_t>(record.series),
+                                   static_cast<std::uint32_t>(record.number));
+  VARVE_TRY_ASSIGN(const bool present, files.exists(overlay));
+  if (present) return false;
+  // Without a chunk of its own it may never have been worked on.
+  bool stored = false;
+  VARVE_TRY(catalog::for_each_location(txn, record.series, ChunkId::make(record.number, 0),
+                                       [&](const catalog::LocationRecord& at) -> Result<bool> {
+                                         stored = at.first.birth() == record.number;
+                                         return false;
+                                       }));
+  return stored;
 }
 
 }  // namespace varve::maintain

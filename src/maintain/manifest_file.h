@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "catalog/series_catalog.h"
 #include "format/manifest.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
@@ -119,5 +120,10 @@ struct Labels {
 [[nodiscard]] Result<bool> is_older_catalog(io::FileSystem& files,
                                             const std::string& repository_path,
                                             const meta::Txn& txn);
+
+/// Whether an open version stored chunks, and the overlay that knows its files is gone.
+[[nodiscard]] Result<bool> is_staging_lost(io::FileSystem& files,
+                                           const std::string& repository_path, const meta::Txn& txn,
+                                           const catalog::VersionRecord& record);
 
 }  // namespace varve::maintain

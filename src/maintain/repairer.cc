@@ -69,6 +69,8 @@ Result<std::unique_ptr<Repair>> Repairer::plan(const std::string& path,
   if (!look_only) VARVE_TRY(repairer->lock());
   VARVE_TRY(repairer->look_at_catalog());
   if (repairer->catalog_lost_) return std::unique_ptr<Repair>(std::move(repairer));
+  VARVE_TRY(repairer->open_catalog());
+  VARVE_TRY(repairer->look_at_open_versions());
   VARVE_TRY(repairer->look_at_manifests());
   if (options.read_data) VARVE_TRY(repairer->look_at_data(progress));
   return std::unique_ptr<Repair>(std::move(repairer));
@@ -186,9 +188,41 @@ Result<void> Repairer::look_at_manifests() {
   return {};
 }
 
-Result<void> Repairer::look_at_data(const Progress& progress) {
+Result<void> Repairer::open_catalog() {
   VARVE_TRY_ASSIGN(auto opened, meta::Env::open(path_ + "/catalog", catalog_options(!lock_)));
   catalog_.emplace(std::move(opened));
+  return {};
+}
+
+Result<void> Repairer::look_at_open_versions() {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
+  VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
+  for (const auto& series : all) {
+    VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series.id));
+    for (const auto& record : records) {
+      VARVE_TRY_ASSIGN(const bool lost, is_staging_lost(*files_, path_, txn, record));
+      if (!lost) continue;
+      step(RepairStep::Kind::kOpenVersion, path_ + "/staging",
+           series.name + "/" + record.name +
+               " was open, and what it held is gone with its staging folder; it is dropped");
+      lost_versions_.push_back(record);
+    }
+  }
+  return {};
+}
+
+// Their chunks go when the series is next written to, as after a crash.
+Result<void> Repairer::drop_open_versions(RepairReport& report) {
+  if (lost_versions_.empty()) return {};
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*catalog_));
+  for (const auto& record : lost_versions_) {
+    VARVE_TRY(catalog::erase_version(txn, record.series, record.number));
+    report.problems.push_back("the open version " + record.name);
+  }
+  return txn.commit();
+}
+
+Result<void> Repairer::look_at_data(const Progress& progress) {
   std::vector<catalog::SeriesRecord> all;
   CheckProgress done;
   {
@@ -251,6 +285,7 @@ Result<RepairReport> Repairer::execute(const Progress& progress) {
   if (catalog_lost_) {
     VARVE_TRY(rebuild_catalog(progress, report));
   } else {
+    VARVE_TRY(drop_open_versions(report));
     VARVE_TRY(mend_data(report));
     for (const auto& path : manifests_) {
       const auto removed = files_->remove(path);

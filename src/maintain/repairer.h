@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "catalog/series_catalog.h"
 #include "format/superblock.h"
 #include "io/file_system.h"
 #include "maintain/data_mender.h"
@@ -39,6 +40,9 @@ class Repairer final : public Repair {
   /// Why the catalog cannot be used as it is; nullopt if it can.
   [[nodiscard]] Result<std::optional<std::string>> fault_of_catalog();
   [[nodiscard]] Result<void> look_at_manifests();
+  [[nodiscard]] Result<void> look_at_open_versions();
+  [[nodiscard]] Result<void> drop_open_versions(RepairReport& report);
+  [[nodiscard]] Result<void> open_catalog();
   [[nodiscard]] Result<void> look_at_data(const Progress& progress);
   [[nodiscard]] Result<void> mend_data(RepairReport& report);
   [[nodiscard]] Result<void> rebuild_catalog(const Progress& progress, RepairReport& report);
@@ -53,7 +57,8 @@ class Repairer final : public Repair {
   std::string superblock_;  // The text, from wherever it was found.
   bool superblock_lost_ = false;
   bool catalog_lost_ = false;
-  std::vector<std::string> manifests_;  // Damaged ones, to be removed.
+  std::vector<std::string> manifests_;                 // Damaged ones, to be removed.
+  std::vector<catalog::VersionRecord> lost_versions_;  // Open ones.
   RepositoryParameters parameters_;
   std::optional<meta::Env> catalog_;                                       // Where it is sound.
   std::vector<std::pair<SeriesId, std::unique_ptr<DataMender>>> menders_;  // Use the catalog.

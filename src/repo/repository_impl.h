@@ -126,6 +126,8 @@ class RepositoryImpl final : public Repository {
                                                  std::string_view name);
   [[nodiscard]] Result<void> drop_unfinished(SeriesState& state,
                                              const catalog::VersionRecord& record);
+  /// kCorrupt if what an open version held is gone: it must not be taken for an empty one.
+  [[nodiscard]] Result<void> check_staging(const catalog::VersionRecord& record);
   [[nodiscard]] Result<std::shared_ptr<index::NeighbourIndex>> load_index(
       SeriesState& state, const catalog::VersionRecord& record);
   [[nodiscard]] Result<void> add_to_index(SeriesState& state, index::NeighbourIndex& index,

@@ -19,6 +19,7 @@ Result<std::shared_ptr<index::NeighbourIndex>> RepositoryImpl::load_index(
     SeriesState& memory, const catalog::VersionRecord& record) {
   std::optional<VersionNumber> parent;
   base::IdRuns own;
+  VARVE_TRY(check_staging(record));
   VARVE_TRY_ASSIGN(auto window, open_window(record));
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));

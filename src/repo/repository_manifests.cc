@@ -225,4 +225,15 @@ void RepositoryImpl::drop_manifests(SeriesId series, const DeadManifests& dead) 
   sync_labels(series);  // Last: labels that fit the catalog say that nothing is left to remove.
 }
 
+Result<void> RepositoryImpl::check_staging(const catalog::VersionRecord& record) {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const bool lost, maintain::is_staging_lost(*files_, path_, txn, record));
+  if (!lost) return {};
+  return Error(ErrorCode::kCorrupt,
+               staging_directory(record.series, record.number) +
+                   " is missing, so what the open version " + record.name +
+                   " held is lost; `varve repair` drops it",
+               EIO);
+}
+
 }  // namespace varve::repo

@@ -6,6 +6,8 @@ limit_s=3000
 . "$(dirname "$0")/lib.sh"
 
 mkdir "$work/tree" "$work/versions"
+python3 -c 'import random, sys; sys.stdout.buffer.write(random.Random(0).randbytes(600000))' \
+  >"$work/tree/static"
 "$VARVE" -q init "$repo"
 for n in 1 2 3 4 5; do
   python3 - "$work/tree" "$n" <<'PYTHON'

@@ -237,6 +237,24 @@ TEST_P(RepairTest, OpenVersionWithoutItsStagingIsSaidToBeLost) {
   expect_whole({"v1", "v2", "v3", "v4"});
 }
 
+TEST_P(RepairTest, OpenVersionWithoutItsStagingIsNotTakenForAnEmptyOne) {
+  must(repository_->open_version(series_, "v5", folder()));
+  {
+    const auto version = must(repository_->writer(series_));
+    fill(*version, "v5", 5);
+    must(version->sync());
+  }
+  repository_.reset();
+  fs::remove_all(path_ + "/staging");
+  repository_ = reopen(path_);
+  EXPECT_EQ(code_of(repository_->writer(series_)), ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of(repository_->open_version(series_, "v6", folder())), ErrorCode::kCorrupt);
+  EXPECT_EQ(repair().problems.size(), 1U);
+  repository_ = reopen(path_);
+  add_version(6);
+  expect_whole({"v1", "v2", "v3", "v4", "v6"});
+}
+
 TEST_P(RepairTest, VersionThatGoesOnFromItsBaseIsBack) {
   const auto number =
       must(repository_->clone_version(series_, VersionNumber{4}, "v5.partial")).number;
