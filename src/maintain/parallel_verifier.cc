@@ -16,7 +16,8 @@ namespace varve::maintain {
 
 namespace {
 
-constexpr unsigned kThreadsMax = 8;
+constexpr unsigned kThreadsMax = 16;
+constexpr unsigned kThreadsPerCore = 2;     // While one waits for the disk, another compares.
 constexpr std::size_t kAheadPerThread = 4;  // Verdicts that wait for their turn.
 
 /// Hands jobs to threads and their verdicts back in order.
@@ -89,8 +90,8 @@ bool verify_containers(store::SegmentReader& reader, SeriesId series,
                        const std::vector<VerifyJob>& jobs, const VerifyPace& pace,
                        const std::function<void(const VerifyJob&, ContainerVerdict&&)>& handle) {
   if (jobs.empty()) return true;
-  const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1U, kThreadsMax);
-  const unsigned threads = pace.threads != 0 ? pace.threads : cores;
+  const unsigned wanted = std::max(std::thread::hardware_concurrency(), 1U) * kThreadsPerCore;
+  const unsigned threads = pace.threads != 0 ? pace.threads : std::min(wanted, kThreadsMax);
   Crew crew(reader, series, jobs, pace.bytes_per_second != 0 ? 1 : threads);
   const auto begin = std::chrono::steady_clock::now();
   double passed = 0;

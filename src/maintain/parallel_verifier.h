@@ -19,7 +19,7 @@ struct VerifyJob {
 };
 
 struct VerifyPace {
-  unsigned threads = 0;                ///< 0: one a processor, at most 8.
+  unsigned threads = 0;                ///< 0: two a processor, at most 16.
   std::uint64_t bytes_per_second = 0;  ///< 0: no bound.
   std::stop_token stop;
 };
