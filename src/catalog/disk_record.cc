@@ -7,12 +7,8 @@
 #include "meta/schema.h"
 
 namespace varve::catalog {
-namespace {
-constexpr std::string_view kDiskKey = "disk";
-}
-
 Result<std::optional<DiskRecord>> find_disk_record(const meta::Txn& txn) {
-  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSettings, kDiskKey));
+  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSettings, kDiskSetting));
   if (!value) return std::optional<DiskRecord>();
   base::ByteReader r(*value);
   DiskRecord record;
@@ -31,7 +27,7 @@ Result<void> put_disk_record(meta::WriteTxn& txn, const DiskRecord& record) {
   w.u64(record.bytes_per_second);
   w.u64(record.disk_bytes);
   w.u64(static_cast<std::uint64_t>(record.measured_seconds));
-  return txn.put(meta::catalog::kSettings, kDiskKey, out);
+  return txn.put(meta::catalog::kSettings, kDiskSetting, out);
 }
 
 }  // namespace varve::catalog

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "meta/lmdb.h"
 #include "varve/result.h"
@@ -17,6 +18,9 @@ struct DiskRecord {
   std::int64_t measured_seconds = 0;  ///< Since 1970.
   bool operator==(const DiskRecord&) const = default;
 };
+
+/// Its key among the settings.
+inline constexpr std::string_view kDiskSetting = "disk";
 
 /// nullopt if it was not measured, or if the record makes no sense.
 [[nodiscard]] Result<std::optional<DiskRecord>> find_disk_record(const meta::Txn& txn);

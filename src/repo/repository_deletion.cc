@@ -89,6 +89,9 @@ Result<DeletionForecast> RepositoryImpl::forecast(const layout::DeletionPlan& pl
     forecast.freed_bytes += bytes;
     snapshot = record.number;
   }
+  if (gone.empty()) return forecast;
+  VARVE_TRY_ASSIGN(const auto manifests, dead_manifests(gone.front().series, gone));
+  forecast.freed_bytes += manifests.bytes;
   return forecast;
 }
 
@@ -157,6 +160,7 @@ Result<DeletionForecast> RepositoryImpl::delete_locked(
   VARVE_TRY_ASSIGN(const auto plan, layout::plan_deletion(*memory.layout, txn, numbers_of(gone)));
   std::optional<VersionNumber> snapshot;
   VARVE_TRY_ASSIGN(const auto outcome, forecast(plan, gone, snapshot));
+  VARVE_TRY_ASSIGN(const auto manifests, dead_manifests(series, gone));
 
   // Damage in a tree costs the catalog some space, no more: what may still be in use is kept.
   catalog::ObjectSet dead;
@@ -189,6 +193,7 @@ Result<DeletionForecast> RepositoryImpl::delete_locked(
                                   index::NeighbourIndex::snapshot_name(*snapshot));
     if (freed) freed = std::move(removed);
   }
+  drop_manifests(series, manifests);
   // The versions are gone; what could not be freed is, when the repository is opened next.
   if (!freed) base::log(base::LogLevel::kWarning, "deleting: " + freed.error().message());
   keep_reserve();
@@ -240,7 +245,9 @@ Result<void> RepositoryImpl::lock_version(SeriesId series, VersionNumber number,
   }
   retention.locked_until = until;
   VARVE_TRY(catalog::put_retention(txn, series, number, retention));
-  return txn.commit();
+  VARVE_TRY(txn.commit());
+  sync_labels(series);
+  return {};
 }
 
 }  // namespace varve::repo

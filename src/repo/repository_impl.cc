@@ -78,10 +78,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(path + "/catalog/data.mdb"));
   if (!has_catalog) {
     return Error(ErrorCode::kCorrupt,
-                 path +
-                     "/catalog is missing: put it back from a copy of the repository; the data "
-                     "in series/ is untouched",
-                 ENOENT);
+                 path + "/catalog is missing: run `varve repair`, which makes it anew", ENOENT);
   }
   meta::EnvOptions env;
   env.tables = meta::catalog::kTables;
@@ -125,6 +122,7 @@ Result<void> RepositoryImpl::start() {
   compressors_ = std::make_unique<base::ThreadPool>(cores, "varve-compress");
   fingerprint_pool_ = std::make_unique<base::ThreadPool>(threads, "varve-hash");
 
+  VARVE_TRY(check_catalog_age());
   // Staging folders of versions that are not open any more were left by a crash, as were
   // versions that were still being copied from an older one.
   std::vector<std::string> wanted;
@@ -158,6 +156,7 @@ Result<void> RepositoryImpl::start() {
       VARVE_TRY(files_->remove_tree(directory));
     }
   }
+  VARVE_TRY(complete_manifests());
   keep_reserve();
   return {};
 }
@@ -274,6 +273,7 @@ Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
   record.created_at = clock_.now();
   VARVE_TRY(catalog::put_series(txn, record));
   VARVE_TRY(txn.commit());
+  sync_labels(record.id);
   return SeriesInfo{record.id, record.name, record.created_at};
 }
 

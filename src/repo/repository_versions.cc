@@ -128,6 +128,7 @@ Result<VersionInfo> RepositoryImpl::put_new_version(catalog::VersionRecord& reco
   VARVE_TRY(catalog::put_series(txn, *owner));
   VARVE_TRY(catalog::put_version(txn, record));
   VARVE_TRY(txn.commit());
+  sync_labels(record.series);
   return version_info(record, owner->name);
 }
 
@@ -329,6 +330,7 @@ Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRe
   record.entries = tree.entries;
   record.logical_bytes = tree.logical_bytes;
   VARVE_TRY(measure_version(record));
+  VARVE_TRY_ASSIGN(const auto manifest, begin_manifest(record, objects.new_objects()));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(auto owner, catalog::find_series(txn, record.series));
   if (!owner) return Error(ErrorCode::kCorrupt, "the series' record is missing", EIO);
@@ -336,6 +338,7 @@ Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRe
   VARVE_TRY(catalog::put_version_links(txn, record.series, record.number, tree.links));
   VARVE_TRY(catalog::put_retention(txn, record.series, record.number, {side, {}}));
   VARVE_TRY(catalog::put_version(txn, record));
+  VARVE_TRY(manifest->commit(txn));
   if (next != nullptr) {
     next->number = static_cast<VersionNumber>(owner->next_number++);
     next->opened_at = record.sealed_at;
@@ -348,6 +351,7 @@ Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRe
     outcome.next = version_info(*next, owner->name);
   }
   VARVE_TRY(txn.commit());
+  sync_labels(record.series);
   outcome.info = version_info(record, owner->name);
   outcome.rank_of = std::move(tree.rank_of);
   return {};
@@ -412,6 +416,7 @@ Result<void> RepositoryImpl::rename_version(SeriesId series, VersionNumber numbe
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY(catalog::put_version(txn, record));
   VARVE_TRY(txn.commit());
+  sync_labels(series);
   if (memory->open && record.state == VersionState::kOpen) memory->open->rename_to(record.name);
   const std::lock_guard readers(mutex_);
   memory->readers.erase(number);  // The next reader() learns the new name.
@@ -438,6 +443,7 @@ Result<void> RepositoryImpl::abandon_version(SeriesId series, VersionNumber numb
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY(catalog::erase_version(txn, series, number));
   VARVE_TRY(txn.commit());
+  sync_labels(series);
   end_open_version(*memory, record);
   return memory->layout->on_delete(number);
 }
