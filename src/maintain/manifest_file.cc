@@ -8,8 +8,8 @@
 
 #include "base/coding.h"
 #include "base/log.h"
-#include "catalog/location_table.h"
 #include "catalog/disk_record.h"
+#include "catalog/location_table.h"
 #include "catalog/object_store.h"
 #include "catalog/series_catalog.h"
 #include "meta/schema.h"

@@ -423,29 +423,4 @@ Result<void> RepositoryImpl::rename_version(SeriesId series, VersionNumber numbe
   return {};
 }
 
-Result<void> RepositoryImpl::abandon_version(SeriesId series, VersionNumber number, bool force) {
-  VARVE_TRY(check_writable());
-  VARVE_TRY_ASSIGN(auto* memory, state(series));
-  const std::lock_guard lock(memory->mutex);
-  VARVE_TRY_ASSIGN(auto record, version_record(series, number));
-  if (record.state != VersionState::kOpen) {
-    return Error(ErrorCode::kReadOnly, record.name + " is sealed", EROFS);
-  }
-  VARVE_TRY(resume(*memory, record));
-  if (memory->open->writers() != 0) {
-    return Error(ErrorCode::kBusy, record.name + " has files open for writing", EBUSY);
-  }
-  VARVE_TRY_ASSIGN(const bool empty, memory->open->is_empty());
-  if (!empty && !force) {
-    return Error(ErrorCode::kNotEmpty, record.name + " is not empty", ENOTEMPTY);
-  }
-  VARVE_TRY(memory->open->freeze());
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY(catalog::erase_version(txn, series, number));
-  VARVE_TRY(txn.commit());
-  sync_labels(series);
-  end_open_version(*memory, record);
-  return memory->layout->on_delete(number);
-}
-
 }  // namespace varve::repo
