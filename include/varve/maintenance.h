@@ -98,7 +98,9 @@ struct RestoreOptions {
   bool delete_others = false;    ///< Remove what the version does not have.
   bool dry_run = false;          ///< Change nothing.
   bool compare_content = false;  ///< Read files of the same size and time too.
-  std::uint32_t writers = 0;     ///< Threads that make files; 0 = by the number of cores.
+  bool scatter = false;          ///< Read in the order of the disk: for spinning disks.
+  std::size_t scatter_pieces = std::size_t{1} << 19;  ///< Read in one pass, at 48 bytes each.
+  std::uint32_t writers = 0;  ///< Threads that make files; 0 = by the number of cores.
   /// After so many bytes what was restored is synced and noted in the log.
   std::uint64_t segment_bytes = 256ULL << 20;
   /// Told of each change, from the calling thread; may be empty.

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "varve/result.h"
 #include "varve/types.h"
@@ -52,6 +53,24 @@ class FileReader {
   [[nodiscard]] virtual std::uint64_t size() const = 0;
 };
 
+/// A part of a file's data that stands in one place of the disk, without a gap.
+struct StoredPiece {
+  /// Ascends in the order in which the data lies in the repository's files.
+  std::uint64_t place = 0;
+  std::uint64_t offset = 0;  ///< In the file.
+  ChunkId first;
+  std::uint32_t count = 0;  ///< Of chunks.
+  std::uint32_t bytes = 0;
+  std::uint32_t container = 0;
+  std::uint32_t index = 0;  ///< Of `first` in the container.
+  std::uint32_t file = 0;   ///< The caller's own.
+};
+
+/// The order in which pieces are read from the disk.
+[[nodiscard]] inline bool lies_before(const StoredPiece& a, const StoredPiece& b) {
+  return std::tie(a.place, a.container, a.index) < std::tie(b.place, b.container, b.index);
+}
+
 /// A sealed version. Thread-safe; lives as long as somebody holds it, but not longer than
 /// the Repository it came from.
 class VersionReader {
@@ -75,6 +94,23 @@ class VersionReader {
   [[nodiscard]] virtual Result<std::string> read_link(Rank rank) = 0;
   [[nodiscard]] virtual Result<Xattrs> xattrs(Rank rank) = 0;
   [[nodiscard]] virtual Result<std::shared_ptr<FileReader>> open(Rank rank) = 0;
+
+  /// Calls `visit` for each piece of a regular file's data from `offset` on (the end of a piece,
+  /// or 0), until it returns false. Holes are no pieces. Where data lies may change while the
+  /// repository is arranged, but what was visited then can only not be read any more.
+  using PieceVisitor = std::function<bool(const StoredPiece&)>;
+  [[nodiscard]] virtual Result<void> locate_data(Rank rank, std::uint64_t offset,
+                                                 const PieceVisitor& visit) = 0;
+
+  /// Takes bytes of a piece that belong at `offset` of its file; `data` is null if they could
+  /// not be read in this way. Returns false to end the reading.
+  using PieceTaker = std::function<bool(const StoredPiece& piece, std::uint64_t offset,
+                                        std::size_t bytes, const std::byte* data)>;
+  /// Reads pieces of any of the version's files, which must be sorted by lies_before(), in one
+  /// pass over the disk: nothing is read twice, and what stands between is skipped, or read
+  /// through where that is faster. The bytes are verified. Every byte is taken exactly once, those
+  /// of a container in any order.
+  virtual void read_pieces(std::span<const StoredPiece> pieces, const PieceTaker& take) = 0;
 };
 
 }  // namespace varve

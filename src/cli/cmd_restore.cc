@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_limit.h"
 #include "base/unique_fd.h"
 #include "cli/command.h"
 #include "cli/named_places.h"
@@ -110,6 +111,8 @@ Result<TransferReport> restore(const Request& request, const Options& options,
     }
     return report;
   }
+  // The more files are open, the fewer times the disk is gone through.
+  if (options.restore.scatter) base::raise_file_limit();
   RestoreOptions restore_options = options.restore;
   restore_options.paths = request.paths;
   if (options.restore.dry_run || context.verbosity > 0) {
@@ -173,13 +176,16 @@ void add_restore_command(CLI::App& app, Context& context) {
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::uint64_t{1} << 16, std::uint64_t{1} << 40))
       ->type_name("SIZE");
+  auto* scatter = command->add_flag("--scatter", options->restore.scatter,
+                                    "Read in the order of the disk, for spinning disks");
   command->add_option("--engine", options->engine, "Restore engine; see mount.varve(8)")
       ->type_name("NAME");
   command
       ->add_option("--to-tar", options->tar,
                    "Write a tar archive to a file, or with - to standard output")
       ->type_name("FILE")
-      ->excludes(remove);
+      ->excludes(remove)
+      ->excludes(scatter);
   command->add_flag("--progress", options->progress, "Show progress even if not on a terminal");
   command->callback([options, &context] {
     context.run = [options, &context] { return run_restore(*options, context); };

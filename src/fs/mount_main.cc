@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/file_limit.h"
 #include "base/log.h"
 #include "control/mount_table.h"
 #include "fs/daemon.h"
@@ -79,19 +79,11 @@ Result<void> check_fuse_device() {
   return Error(ErrorCode::kIo, fmt::format("/dev/fuse: {}", std::strerror(errno)), errno);
 }
 
-/// Every series has several files open; the usual soft limit of 1024 is for select(2)'s sake.
-void raise_file_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /// What the daemon does, from its first to its last line. LMDB and threads do not survive a
 /// fork, so the repository is opened here and not in the calling process.
 Result<void> open_and_serve(const std::string& repository_path, const std::string& directory,
                             const MountOptions& options, const std::function<void()>& ready) {
-  raise_file_limit();
+  base::raise_file_limit();  // Every series has several files open.
   block_ending_signals();
   VARVE_TRY_ASSIGN(const auto repository, Repository::open(repository_path, options.open));
   return serve_mount(*repository, directory, options, ready);

@@ -339,6 +339,12 @@ Result<void> CategoryLayout::read_data(std::uint32_t container, std::uint32_t of
   return {};
 }
 
+Result<std::uint64_t> CategoryLayout::place_of(std::uint32_t container) {
+  VARVE_TRY_ASSIGN(const auto where, record(container));
+  const std::uint64_t block = where.offset / format::kContainerAlignment;
+  return (std::uint64_t{where.segment} << 32) | std::min<std::uint64_t>(block, UINT32_MAX);
+}
+
 std::string CategoryLayout::describe(std::uint32_t container) {
   const auto where = record(container);
   return where ? reader_.describe(*where) : fmt::format("container {}", container);

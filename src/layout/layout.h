@@ -43,6 +43,10 @@ class ChunkSource {
   /// format::decode_frame() does that. Does not keep anything in memory. kStale as for head().
   [[nodiscard]] virtual Result<void> read_data(std::uint32_t container, std::uint32_t offset,
                                                std::span<std::byte> out) = 0;
+
+  /// Where a container lies: ascends from file to file, and in each with its offset; neighbours
+  /// that are smaller than a block may share one place. kStale as for head().
+  [[nodiscard]] virtual Result<std::uint64_t> place_of(std::uint32_t container) = 0;
 };
 
 /// Size in bytes of what was placed.

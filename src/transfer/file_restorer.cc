@@ -47,6 +47,14 @@ Result<UnreadableData> FileRestorer::copy(FileReader& source, FileSink& sink,
   return std::exchange(unreadable_, {});
 }
 
+Result<UnreadableData> FileRestorer::copy_ranges(FileReader& source, FileSink& sink,
+                                                 std::span<const ByteRange> ranges) {
+  unreadable_ = {};
+  unreadable_end_ = 0;
+  for (const ByteRange& range : ranges) VARVE_TRY(copy_range(source, sink, range));
+  return std::exchange(unreadable_, {});
+}
+
 Result<void> FileRestorer::copy_range(FileReader& source, FileSink& sink, ByteRange range) {
   for (std::uint64_t at = range.begin; at < range.end;) {
     const ByteRange piece{at, std::min(range.end, at + kReadBytes)};

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "transfer/file_sink.h"
@@ -35,6 +36,9 @@ class FileRestorer {
   /// returned. An error is one of the sink, or kInterrupted.
   [[nodiscard]] Result<UnreadableData> copy(FileReader& source, FileSink& sink,
                                             std::uint64_t offset = 0);
+  /// The same for some parts of the file, ascending; holes in them are given as zeros.
+  [[nodiscard]] Result<UnreadableData> copy_ranges(FileReader& source, FileSink& sink,
+                                                   std::span<const ByteRange> ranges);
 
  private:
   [[nodiscard]] Result<void> copy_range(FileReader& source, FileSink& sink, ByteRange range);

@@ -65,7 +65,7 @@ std::span<std::byte> FileTask::buffer(std::size_t bytes) {
 
 Result<void> FileTask::put(ByteRange range) {
   next_->range = range;
-  if (held_) submit(std::exchange(held_, nullptr));
+  release_held();
   held_ = std::move(next_);
   if (shared_.failed()) return Error(ErrorCode::kInterrupted, "interrupted");
   return {};
@@ -80,6 +80,18 @@ void FileTask::submit(std::shared_ptr<Piece> piece) {
     self->write(*piece);
     self->release();
   });
+}
+
+void FileTask::release_held() {
+  if (held_) submit(std::exchange(held_, nullptr));
+}
+
+void FileTask::fail(const Error& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = error;
+  }
+  finish({});
 }
 
 void FileTask::finish(const UnreadableData& lost) {

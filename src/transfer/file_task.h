@@ -71,8 +71,8 @@ struct FilePlan {
   std::uint64_t resume_offset = 0;  ///< The temporary file is there, and good up to here.
 };
 
-/// Makes one file, piece by piece on the crew's threads. A file that does not become whole is
-/// removed again, and what stood under its name is kept. The sink's calls and finish() are
+/// Makes one file, piece by piece in any order, on the crew's threads. A file that does not become
+/// whole is removed again, and what stood under its name is kept. The sink's calls and finish() are
 /// for one thread.
 class FileTask final : public FileSink, public std::enable_shared_from_this<FileTask> {
  public:
@@ -83,12 +83,18 @@ class FileTask final : public FileSink, public std::enable_shared_from_this<File
   [[nodiscard]] Result<void> put(ByteRange range) override;
   [[nodiscard]] Result<void> skip(ByteRange range) override;
 
+  /// Has the last piece written, which otherwise waits for the next call.
+  void release_held();
+  /// The file cannot be made; in the place of finish().
+  void fail(const Error& error);
   /// All pieces were given. `lost` are the ranges that could not be read.
   void finish(const UnreadableData& lost);
   /// The restore ends; what is on the disk of the temporary file is wanted by the next one.
   void keep_partial() { keep_partial_ = true; }
   /// Waits until the file is made, or is known not to be.
   [[nodiscard]] bool wait();
+  /// It is not yet known whether the file is made.
+  [[nodiscard]] bool is_pending() const { return state_ == kPending; }
 
  private:
   enum State : int { kPending, kMade, kFailed };

@@ -51,7 +51,13 @@ TreeRestorer::TreeRestorer(VersionReader& version, const RestoreOptions& options
       data_(options.sparse, [this](std::uint64_t bytes) { return advance(bytes); }),
       shared_(version),
       crew_(writers(options)),
-      syncer_(1, "varve-sync") {}
+      syncer_(1, "varve-sync") {
+  if (options.scatter) {
+    scatter_.emplace(
+        version, data_, [this](std::uint64_t bytes) { return advance(bytes); },
+        options.scatter_pieces);
+  }
+}
 
 Result<TransferReport> TreeRestorer::run(const std::string& directory) {
   std::string name;
@@ -76,6 +82,11 @@ Result<TransferReport> TreeRestorer::run(const std::string& directory) {
     frames_.back().entry.rank = 0;
   }
   auto walked = walk();
+  while (walked && scatter_ && !(scatter_->is_empty() && late_links_.empty())) {
+    walked = run_scatter();
+  }
+  scatter_.reset();
+  late_links_.clear();
   // What could not go on is not removed where the log knows of it.
   if (large_ && large_offset_ > 0) large_->keep_partial();
   large_.reset();
@@ -141,7 +152,8 @@ Result<void> TreeRestorer::prepare_existing(const Frame& frame) {
   if (!log_->resumes() || options_.dry_run) return {};
   VARVE_TRY_ASSIGN(const auto names, list_names(fd));
   for (const std::string& name : names) {
-    if (log_->is_temporary_name(name) && name != log_->temporary_name(log_->last().rank)) {
+    if (log_->is_temporary_name(name) &&
+        (scatter_ || name != log_->temporary_name(log_->last().rank))) {
       (void)::unlinkat(fd, name.c_str(), 0);
     }
   }
@@ -197,6 +209,12 @@ Result<void> TreeRestorer::walk() {
     VARVE_TRY(restore_entry(item.name, item.entry));
     if (frames_.size() == depth) {
       path_.resize(path_bytes);
+      if (scatter_) {
+        if (scatter_->is_full() || late_links_.size() >= scatter_->files_max()) {
+          VARVE_TRY(run_scatter());
+        }
+        continue;  // Which files are whole is not told by a point of the log.
+      }
       if (since_point_ >= options_.segment_bytes) VARVE_TRY(add_point({item.entry.rank + 1, 0}));
     } else {
       frames_.back().path_bytes = path_bytes;
@@ -216,6 +234,20 @@ Result<void> TreeRestorer::restore_entry(const std::string& name, const SealedEn
   }
   ++done_.files_done;
   if (!advance(0)) return Error(ErrorCode::kInterrupted, "interrupted");
+  return {};
+}
+
+/// Reads the files that wait for it, and makes the links to them.
+Result<void> TreeRestorer::run_scatter() {
+  VARVE_TRY(scatter_->run());
+  crew_.drain();  // Whether a file can be linked to is known when it is made.
+  if (shared_.failed()) return shared_.outcome();
+  for (const LateLink& link : std::exchange(late_links_, {})) {
+    auto made = make_late_link(link);
+    if (made) continue;
+    if (ends_transfer(made.error())) return std::move(made).error().with_context(link.path);
+    shared_.problems.add(link.path, made.error().message());
+  }
   return {};
 }
 

@@ -22,6 +22,7 @@
 #include "transfer/file_task.h"
 #include "transfer/path_selection.h"
 #include "transfer/restore_log.h"
+#include "transfer/scatter_pass.h"
 #include "transfer/writer_crew.h"
 #include "varve/maintenance.h"
 #include "varve/version_reader.h"
@@ -30,8 +31,8 @@ namespace varve::transfer {
 
 /// Restores one version. The repository is not trusted, nor is the target: names are checked,
 /// everything is made by its name in an open directory, and no symlink is followed. One thread
-/// walks the tree and reads files strictly in its order, so that the read sessions stream; the
-/// crew makes them.
+/// walks the tree and reads files strictly in its order, so that the read sessions stream, or, if
+/// so asked, in batches in the order of the disk; the crew makes them.
 class TreeRestorer {
  public:
   using OnProgress = std::function<bool(const TransferProgress&)>;
@@ -71,6 +72,19 @@ class TreeRestorer {
     std::shared_ptr<FileTask> task;  // Null where it stands already.
   };
 
+  // A name of a hard-linked file whose first name is in a scattered batch that has not run.
+  struct LateLink {
+    SealedEntry directory;
+    PlacePtr place;
+    std::shared_ptr<DirectoryEnd> end;
+    SharedFd directory_fd;
+    bool fresh = false;
+    bool keep_metadata = false;
+    std::string name;
+    std::string path;
+    SealedEntry entry;
+  };
+
   using Present = std::optional<struct stat>;
 
   // The walk: tree_restorer.cc.
@@ -85,6 +99,8 @@ class TreeRestorer {
   [[nodiscard]] Result<void> leave_directory();
   void finish_directory(const FileRef& file, const SealedEntry& entry, const std::string& path,
                         bool fresh);
+  [[nodiscard]] Result<void> run_scatter();
+  [[nodiscard]] Result<void> make_late_link(const LateLink& link);
   [[nodiscard]] Result<void> add_point(const RestorePoint& point);
   [[nodiscard]] bool is_log_due();
   [[nodiscard]] bool advance(std::uint64_t bytes);
@@ -106,6 +122,8 @@ class TreeRestorer {
   [[nodiscard]] Result<void> place(const std::string& name, const SealedEntry& entry,
                                    const Present& present,
                                    const std::function<int(const char*)>& make);
+  // True if the link is made after the batch of its first name.
+  [[nodiscard]] bool defer_link(const std::string& name, const SealedEntry& entry);
   [[nodiscard]] Result<bool> link_to_first(const std::string& name, const SealedEntry& entry);
   [[nodiscard]] Result<bool> is_content_same(FileReader& source, const std::string& name,
                                              const SealedEntry& entry, const struct stat& status);
@@ -124,6 +142,8 @@ class TreeRestorer {
   const OnProgress& progress_;
   PathSelection selection_;
   FileRestorer data_;
+  std::optional<ScatterPass> scatter_;  // If files are read in the order of the disk.
+  std::vector<LateLink> late_links_;
   RestoreShared shared_;
   TransferProgress done_;
   TransferReport report_;

@@ -37,6 +37,7 @@ Result<void> TreeRestorer::make_entry(const std::string& name, const SealedEntry
   }
   const bool linked = entry.link_group != 0;
   if (linked) {
+    if (defer_link(name, entry)) return {};
     VARVE_TRY_ASSIGN(const bool done, link_to_first(name, entry));
     if (done) return {};
   }
@@ -150,7 +151,7 @@ Result<void> TreeRestorer::make_file(const std::string& name, const SealedEntry&
 Result<void> TreeRestorer::write_file(FileReader& source, const std::string& name,
                                       const SealedEntry& entry, bool replaces) {
   const bool is_large = entry.attributes.size > options_.segment_bytes;
-  if (is_large || replaces || is_log_due()) VARVE_TRY(log_->start());
+  if (scatter_ || is_large || replaces || is_log_due()) VARVE_TRY(log_->start());
   FilePlan plan;
   plan.directory = directories_.share_top();
   plan.end = frames_.back().end;
@@ -165,6 +166,11 @@ Result<void> TreeRestorer::write_file(FileReader& source, const std::string& nam
   }
   const std::uint64_t begin = plan.resume_offset;
   const auto task = std::make_shared<FileTask>(std::move(plan), shared_, crew_);
+  // Holes that shall be written cannot wait for a place of theirs on the disk.
+  if (scatter_ && (options_.sparse || entry.attributes.data_bytes == entry.attributes.size)) {
+    if (entry.link_group != 0) last_task_ = task;
+    return scatter_->add(task, source, entry.rank);
+  }
   if (is_large) {
     large_ = task;
     large_rank_ = entry.rank;
@@ -186,7 +192,7 @@ Result<void> TreeRestorer::write_file(FileReader& source, const std::string& nam
 Result<std::uint64_t> TreeRestorer::resume_offset(FileReader& source, const SealedEntry& entry,
                                                   const std::string& temporary) {
   const RestorePoint& last = log_->last();
-  if (log_->resumes() && last.rank == entry.rank && last.offset > 0 &&
+  if (!scatter_ && log_->resumes() && last.rank == entry.rank && last.offset > 0 &&
       last.offset <= entry.attributes.size) {
     const UniqueFd fd(open_beneath(directories_.top(), temporary.c_str(),
                                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -265,6 +271,42 @@ Result<void> TreeRestorer::make_special(const std::string& name, const SealedEnt
   return place(name, entry, present, [&](const char* made) {
     return ::mknodat(directories_.top(), made, type | 0600, device);
   });
+}
+
+bool TreeRestorer::defer_link(const std::string& name, const SealedEntry& entry) {
+  if (!scatter_) return false;
+  const auto found = first_names_.find(entry.link_group);
+  if (found == first_names_.end()) return false;
+  const FirstName& first = found->second;
+  if (!first.task || !first.task->is_pending()) return false;
+  const Frame& frame = frames_.back();
+  late_links_.push_back({frame.entry, frame.place, frame.end, directories_.share_top(), frame.fresh,
+                         frame.keep_metadata, name, path_, entry});
+  return true;
+}
+
+/// Makes the link as if the walk were still in its directory.
+Result<void> TreeRestorer::make_late_link(const LateLink& link) {
+  const base::UniqueFd* fd = link.directory_fd.get();
+  UniqueFd copy(::fcntl(fd->get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid()) return system_error("dup", errno);
+  Frame frame(link.directory, link.place);
+  frame.end = link.end;
+  frame.fresh = link.fresh;
+  frame.keep_metadata = link.keep_metadata;
+  std::vector<Frame> frames;
+  frames.push_back(std::move(frame));
+  DirectoryStack directories;
+  VARVE_TRY(directories.push(std::move(copy)));
+  std::string path = link.path;
+  frames_.swap(frames);
+  std::swap(directories_, directories);
+  path_.swap(path);
+  auto made = make_entry(link.name, link.entry);
+  frames_.swap(frames);
+  std::swap(directories_, directories);
+  path_.swap(path);
+  return made;
 }
 
 /// False if this is the first of the file's names that could be restored.

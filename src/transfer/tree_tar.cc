@@ -131,7 +131,7 @@ Result<TransferReport> TarExport::run() {
   VARVE_TRY_ASSIGN(const SealedEntry top, find_entry(version_, start, name));
   if (paths_.empty()) done_.bytes_total = version_.info().logical_bytes;
   if (S_ISDIR(top.attributes.mode)) {
-    path_ = ".";
+    path_.assign(1, '.');
     VARVE_TRY(add(top));
     path_.clear();
     frames_.push_back(Frame{EntryLister(top.rank), top.rank, 0});

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "restore/piece_reader.h"
 #include "version/recipe_seek.h"
 
 namespace varve::version {
@@ -172,6 +173,17 @@ Result<SealedVersion::Stored> SealedVersion::stored(Rank rank) {
     VARVE_TRY_ASSIGN(stored.recipe, recipe_of(*parts_.objects, stored.entry));
   }
   return stored;
+}
+
+Result<void> SealedVersion::locate_data(Rank rank, std::uint64_t offset,
+                                        const PieceVisitor& visit) {
+  VARVE_TRY_ASSIGN(const Stored file, stored(rank));
+  if (!file.recipe) return Error(ErrorCode::kInvalid, "not a regular file", EINVAL);
+  return restore::locate_pieces(*parts_.source, *file.recipe, offset, visit);
+}
+
+void SealedVersion::read_pieces(std::span<const StoredPiece> pieces, const PieceTaker& take) {
+  restore::PieceReader(*parts_.source).read(pieces, take);
 }
 
 Result<std::shared_ptr<FileReader>> SealedVersion::open(Rank rank) {

@@ -53,6 +53,9 @@ class SealedVersion final : public VersionReader,
   [[nodiscard]] Result<std::string> read_link(Rank rank) override;
   [[nodiscard]] Result<Xattrs> xattrs(Rank rank) override;
   [[nodiscard]] Result<std::shared_ptr<FileReader>> open(Rank rank) override;
+  [[nodiscard]] Result<void> locate_data(Rank rank, std::uint64_t offset,
+                                         const PieceVisitor& visit) override;
+  void read_pieces(std::span<const StoredPiece> pieces, const PieceTaker& take) override;
 
   /// An entry as it is stored, with a regular file's recipe (else null).
   struct Stored {

@@ -161,6 +161,40 @@ restore --segment 1M "$repo" s/v1 "$work/cut"
 same_tree "$work/tree" "$work/cut"
 ok "the last segment is verified before it is built on"
 
+# In the order of the disk: versions whose data was moved apart by arranging.
+cp -a "$work/tree" "$work/tree5"
+for i in 2 3 4 5; do
+  python3 - "$work/tree5" $i <<'PYTHON'
+import random, sys
+rng = random.Random(int(sys.argv[2]))
+with open(f"{sys.argv[1]}/big", "r+b") as file:
+    for _ in range(40):
+        file.seek(rng.randrange(23 << 20)); file.write(rng.randbytes(50000))
+PYTHON
+  rm "$work/tree5/dir/$i" && echo "new $i" >"$work/tree5/dir/new$i"
+  backdate "$work/tree5"
+  "$VARVE" store "$repo" s/v$i "$work/tree5" >/dev/null
+done
+"$VARVE" arrange "$repo" >/dev/null
+for version in v1:tree v5:tree5; do
+  restore --scatter --delete "$repo" "s/${version%:*}" "$work/scattered"
+  same_tree "$work/${version#*:}" "$work/scattered"
+  no_rsync_difference "$work/${version#*:}/" "$work/scattered/"
+done
+[ -z "$(restore --scatter -n --checksum "$repo" s/v5 "$work/scattered")" ] || fail "it differs"
+(ulimit -n 256 && restore --scatter "$repo" s/v1 "$work/narrow")
+same_tree "$work/tree" "$work/narrow"
+for _ in 1 2 3; do
+  "$VARVE" restore --scatter "$repo" s/v5 "$work/scut" 2>/dev/null & child=$!
+  until [ -e "$work/scut/big" ]; do kill -0 $child 2>/dev/null || break; done
+  kill -KILL $child 2>/dev/null || true
+  wait $child 2>/dev/null || true
+done
+restore --scatter "$repo" s/v5 "$work/scut"
+same_tree "$work/tree5" "$work/scut"
+expect_status 1 "$VARVE" restore --scatter --to-tar - "$repo" s/v1
+ok "in the order of the disk all is the same"
+
 for how in unmounted mounted; do
   [ $how = unmounted ] || mount_repo -o ro,spin=50
   mkdir "$work/$how"

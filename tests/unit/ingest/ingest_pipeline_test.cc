@@ -52,6 +52,7 @@ class MemoryLayout final : public layout::Layout {
                          std::span<std::byte> /*out*/) override {
     return unused();
   }
+  Result<std::uint64_t> place_of(std::uint32_t /*container*/) override { return unused(); }
   Result<void> begin_version(VersionNumber /*number*/) override { return {}; }
   std::optional<std::vector<std::byte>> read_unwritten(ChunkId id) override { return chunk(id); }
   Result<void> flush() override { return {}; }

@@ -88,8 +88,19 @@ class FakeSource final : public layout::ChunkSource {
     const Bytes& data = datas_.at(container);
     if (offset + out.size() > data.size()) return Error(ErrorCode::kIo, "past the end");
     std::memcpy(out.data(), data.data() + offset, out.size());
+    if (recorded != nullptr) recorded->push_back({container, offset, out.size()});
     return {};
   }
+  /// The containers lie on the disk in the opposite order of their numbers.
+  Result<std::uint64_t> place_of(std::uint32_t container) override { return 1'000'000 - container; }
+
+  struct Read {
+    std::uint32_t container = 0;
+    std::uint32_t offset = 0;
+    std::size_t bytes = 0;
+  };
+  /// For tests with one thread: where each read is noted.
+  std::vector<Read>* recorded = nullptr;
 
   void flip_byte(std::uint32_t container, std::uint32_t frame) {
     datas_.at(container).at(heads_.at(container)->frames.at(frame).offset) ^= std::byte{0x40};

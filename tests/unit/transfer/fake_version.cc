@@ -344,4 +344,36 @@ Result<std::shared_ptr<FileReader>> FakeReader::open(Rank rank) {
   return std::shared_ptr<FileReader>(std::make_shared<FakeFileReader>(entries_[rank].node));
 }
 
+// Pieces of 1000 bytes that lie about, each in a container of its own.
+Result<void> FakeReader::locate_data(Rank rank, std::uint64_t offset, const PieceVisitor& visit) {
+  constexpr std::uint64_t kPieceBytes = 1000;
+  unsigned visited = 0;
+  for (const auto& [begin, end] : entries_[rank].node->written) {
+    for (std::uint64_t at = begin; at < end; at += kPieceBytes) {
+      if (at < offset) continue;
+      if (lost_places_of_ == rank && visited++ > 0) return Error(ErrorCode::kCorrupt, "lost");
+      StoredPiece piece;
+      piece.place = ((rank << 32 | at) * 0x9e3779b97f4a7c15ULL) >> 8;
+      piece.first.value = rank;
+      piece.offset = at;
+      piece.bytes = static_cast<std::uint32_t>(std::min(kPieceBytes, end - at));
+      if (!visit(piece)) return {};
+    }
+  }
+  return {};
+}
+
+void FakeReader::read_pieces(std::span<const StoredPiece> pieces, const PieceTaker& take) {
+  for (const StoredPiece& piece : pieces) {
+    read_places_.push_back(piece.place);
+    const FakeNode& node = *entries_[piece.first.value].node;
+    const std::uint64_t end = piece.offset + piece.bytes;
+    const bool damaged = std::ranges::any_of(node.damaged, [&](const auto& range) {
+      return range.first < end && range.second > piece.offset;
+    });
+    const auto data = std::as_bytes(std::span(node.data)).subspan(piece.offset, piece.bytes);
+    if (!take(piece, piece.offset, piece.bytes, damaged ? nullptr : data.data())) return;
+  }
+}
+
 }  // namespace varve::testing

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -91,6 +92,12 @@ class FakeReader final : public VersionReader {
   Result<std::string> read_link(Rank rank) override;
   Result<Xattrs> xattrs(Rank rank) override;
   Result<std::shared_ptr<FileReader>> open(Rank rank) override;
+  Result<void> locate_data(Rank rank, std::uint64_t offset, const PieceVisitor& visit) override;
+  void read_pieces(std::span<const StoredPiece> pieces, const PieceTaker& take) override;
+  /// The places that were read, in order.
+  [[nodiscard]] const std::vector<std::uint64_t>& read_places() const { return read_places_; }
+  /// locate_data() of this file fails after its first piece.
+  void lose_places_of(Rank rank) { lost_places_of_ = rank; }
 
  private:
   struct Entry {
@@ -104,6 +111,8 @@ class FakeReader final : public VersionReader {
   std::vector<Entry> entries_;
   std::map<const FakeNode*, std::uint64_t> names_;
   std::vector<Rank> opened_;
+  std::vector<std::uint64_t> read_places_;
+  std::optional<Rank> lost_places_of_;
 };
 
 }  // namespace varve::testing

@@ -87,12 +87,17 @@ TEST(StoreTree, EverythingComesBackFromARestore) {
   ASSERT_TRUE(stored) << stored.error().message();
   EXPECT_TRUE(stored->problems.empty()) << stored->problems[0];
 
-  FakeReader reader(writer.root());
-  const auto restored = restore_version(reader, place / "out", {}, {});
-  ASSERT_TRUE(restored) << restored.error().message();
-  EXPECT_TRUE(restored->problems.empty()) << restored->problems[0];
-  EXPECT_EQ(describe_tree(place / "out"), describe_tree(place / "in"));
-  EXPECT_EQ(restored->entries, stored->entries);
+  for (const bool scatter : {false, true}) {
+    const std::string out = place / (scatter ? "scattered" : "out");
+    RestoreOptions options;
+    options.scatter = scatter;
+    FakeReader reader(writer.root());
+    const auto restored = restore_version(reader, out, options, {});
+    ASSERT_TRUE(restored) << restored.error().message();
+    EXPECT_TRUE(restored->problems.empty()) << restored->problems[0];
+    EXPECT_EQ(describe_tree(out), describe_tree(place / "in"));
+    EXPECT_EQ(restored->entries, stored->entries);
+  }
 }
 
 TEST(StoreTree, HolesAreNotWritten) {

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "restore/piece_reader.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "restore/chunk_resolver.h"
+#include "restore/run_locator.h"
+
+namespace varve::restore {
+
+Result<void> locate_pieces(layout::ChunkSource& source, const format::Recipe& recipe,
+                           std::uint64_t offset, const VersionReader::PieceVisitor& visit) {
+  RunLocator locator;
+  std::uint64_t run_begin = 0;
+  std::optional<std::uint32_t> container;
+  std::uint64_t place = 0;
+  for (std::size_t number = 0; number < recipe.runs.size(); ++number) {
+    const format::RecipeRun& run = recipe.runs[number];
+    std::uint64_t at = std::min(offset > run_begin ? offset - run_begin : 0, run.bytes);
+    while (!run.is_hole() && at < run.bytes) {
+      VARVE_TRY_ASSIGN(const RunPart part, locator.find(source, run, number, at));
+      if (part.bytes > UINT32_MAX) {
+        return Error(ErrorCode::kCorrupt, "a container cannot hold so much");
+      }
+      if (container != part.container) {
+        VARVE_TRY_ASSIGN(place, source.place_of(part.container));
+        container = part.container;
+      }
+      StoredPiece piece;
+      piece.place = place;
+      piece.offset = run_begin + part.offset;
+      piece.first = run.first.plus(part.chunk);
+      piece.count = part.count;
+      piece.bytes = static_cast<std::uint32_t>(part.bytes);
+      piece.container = part.container;
+      piece.index = part.index;
+      if (!visit(piece)) return {};
+      at = part.offset + part.bytes;
+    }
+    run_begin += run.bytes;
+  }
+  return {};
+}
+
+void PieceReader::read(std::span<const StoredPiece> pieces, const VersionReader::PieceTaker& take) {
+  while (!pieces.empty()) {
+    std::size_t n = 1;
+    while (n < pieces.size() && pieces[n].container == pieces[0].container) ++n;
+    if (!read_container(pieces.first(n), take)) return;
+    pieces = pieces.subspan(n);
+  }
+}
+
+bool PieceReader::read_container(std::span<const StoredPiece> pieces,
+                                 const VersionReader::PieceTaker& take) {
+  const auto head = source_.head(pieces.front().container);
+  parts_.clear();
+  for (const StoredPiece& piece : pieces) {
+    if (head && add_parts(**head, piece)) continue;
+    if (!take(piece, piece.offset, piece.bytes, nullptr)) return false;
+  }
+  std::ranges::sort(parts_, {}, [](const Part& part) {
+    return std::tie(part.frame, part.frame_offset, part.piece, part.offset);
+  });
+  for (Parts rest = parts_; !rest.empty();) {
+    // As far as one request reaches, and without a gap that would be better skipped.
+    const auto& frames = (*head)->frames;
+    std::size_t n = 1;
+    while (n < rest.size() &&
+           slice_bytes(**head, {rest[0].frame, rest[n].frame}) <= kSliceBytesMax &&
+           (rest[n].frame == rest[n - 1].frame ||
+            frames[rest[n].frame].offset - frame_end(frames[rest[n - 1].frame]) <=
+                kSliceGapBytesMax)) {
+      ++n;
+    }
+    // One frame can be longer than a request should be, but not be divided.
+    while (n < rest.size() && rest[n].frame == rest[n - 1].frame) ++n;
+    if (!read_slice(**head, rest.first(n), take)) return false;
+    rest = rest.subspan(n);
+  }
+  return true;
+}
+
+/// False, without effect, if the container does not hold what the piece says.
+bool PieceReader::add_parts(const format::ContainerHead& head, const StoredPiece& piece) {
+  const std::size_t end = std::size_t{piece.index} + piece.count;
+  if (end > head.chunks.size()) return false;
+  const std::size_t before = parts_.size();
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = piece.index; i < end; ++i) {
+    const format::ChunkEntry& chunk = head.chunks[i];
+    if (!verify_place(head, i, piece.first.plus(i - piece.index))) {
+      parts_.resize(before);
+      return false;
+    }
+    // Chunks of one frame follow each other there.
+    if (parts_.size() > before && parts_.back().frame == chunk.frame) {
+      parts_.back().bytes += chunk.raw_bytes;
+    } else {
+      parts_.push_back(
+          {chunk.frame, chunk.frame_offset, chunk.raw_bytes, &piece, piece.offset + bytes});
+    }
+    bytes += chunk.raw_bytes;
+  }
+  if (bytes == piece.bytes) return true;
+  parts_.resize(before);
+  return false;
+}
+
+bool PieceReader::read_slice(const format::ContainerHead& head, Parts parts,
+                             const VersionReader::PieceTaker& take) {
+  const Slice slice{parts.front().frame, parts.back().frame};
+  stored_.resize(slice_bytes(head, slice));
+  const bool has_read = reader_.read(source_, head, slice, stored_).has_value();
+  while (!parts.empty()) {
+    std::size_t n = 1;
+    while (n < parts.size() && parts[n].frame == parts[0].frame) ++n;
+    const Parts of_frame = parts.first(n);
+    parts = parts.subspan(n);
+    if (has_read) {
+      if (!read_frame(head, slice, stored_, of_frame, take)) return false;
+      continue;
+    }
+    // Not all of it need be bad.
+    const Slice alone{of_frame[0].frame, of_frame[0].frame};
+    std::vector<std::byte> stored(slice_bytes(head, alone));
+    if (!reader_.read(source_, head, alone, stored)) stored.clear();
+    if (!read_frame(head, alone, stored, of_frame, take)) return false;
+  }
+  return true;
+}
+
+/// Gives away the parts of one frame; unread if `stored` is empty or damaged.
+bool PieceReader::read_frame(const format::ContainerHead& head, Slice slice,
+                             std::span<const std::byte> stored, Parts parts,
+                             const VersionReader::PieceTaker& take) {
+  const std::uint32_t frame = parts[0].frame;
+  raw_.resize(head.frames[frame].raw_bytes);
+  const bool sound =
+      !stored.empty() && decode_slice_frame(head, slice, frame, stored, raw_).has_value();
+  return std::ranges::all_of(parts, [&](const Part& part) {
+    return take(*part.piece, part.offset, part.bytes,
+                sound ? raw_.data() + part.frame_offset : nullptr);
+  });
+}
+
+}  // namespace varve::restore
