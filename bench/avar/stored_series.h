@@ -83,6 +83,12 @@ class StoredSeries {
   [[nodiscard]] Space space();
   Reads reads_of(std::size_t version);
 
+  [[nodiscard]] layout::ChunkSource& chunks() { return *layout_; }
+  [[nodiscard]] const std::vector<ChunkId>& stream(std::size_t version) const {
+    return streams_[version];
+  }
+  [[nodiscard]] std::uint32_t bytes_of(ChunkId id) const { return bytes_of_.at(id.value); }
+
   [[nodiscard]] std::uint64_t stored_bytes();
   [[nodiscard]] std::uint64_t backup_bytes() const { return backup_bytes_; }
   [[nodiscard]] std::uint64_t new_bytes() const { return new_bytes_; }

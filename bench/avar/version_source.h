@@ -21,6 +21,8 @@ struct SourceOptions {
   double change = 0.02;         ///< Of the chunks, a version.
   double return_share = 0.003;  ///< Of the chunks: content that was gone for one to three versions.
   bool clustered = true;        ///< 80 % of the edits in 20 % of the files, eight chunks at a time.
+  bool hot_files_spread = false;  ///< All over the tree, instead of at its start.
+  double self_duplicates = 0;     ///< Of the first version's chunks: copied runs, near and far.
   std::uint64_t seed = 7;
 };
 
@@ -35,12 +37,15 @@ class VersionSource {
       files_.push_back(std::move(file));
       total += n;
     }
+    copy_runs();
     note();
   }
 
   [[nodiscard]] std::vector<Content> stream() const {
     std::vector<Content> all;
-    for (const auto& file : files_) all.insert(all.end(), file.begin(), file.end());
+    for (const auto& file : files_) {
+      for (const auto content : file) all.push_back(original(content));
+    }
     return all;
   }
 
@@ -85,12 +90,35 @@ class VersionSource {
   [[nodiscard]] std::uint64_t distinct_bytes() const { return distinct_bytes_; }
 
  private:
+  // Runs of twelve chunks on average that are copies of others, half of them nearby.
+  void copy_runs() {
+    const std::size_t count = next_;
+    originals_.resize(count);
+    for (std::size_t i = 0; i < count; ++i) originals_[i] = static_cast<Content>(i);
+    std::exponential_distribution<double> length(1.0 / 12);
+    const auto wanted =
+        static_cast<std::size_t>(options_.self_duplicates * static_cast<double>(count));
+    for (std::size_t done = 0; done < wanted;) {
+      const auto run = std::min<std::size_t>(1 + static_cast<std::size_t>(length(random_)), 200);
+      const std::size_t from = random_() % (count - run);
+      const std::size_t distance = 1 + random_() % (random_() % 2 == 0 ? 3000 : count);
+      const std::size_t to = (from + distance) % (count - run);
+      for (std::size_t i = 0; i < run; ++i) originals_[to + i] = originals_[from + i];
+      done += run;
+    }
+  }
+  [[nodiscard]] Content original(Content content) const {
+    return content < originals_.size() ? originals_[content] : content;
+  }
+
   Content fresh() { return next_++; }
 
   std::size_t edit(std::vector<std::vector<Content>>& gone) {
     const std::size_t hot = std::max<std::size_t>(1, files_.size() / 5);
     const bool in_hot = options_.clustered && random_() % 10 < 8;
-    auto& file = files_[random_() % (in_hot ? hot : files_.size())];
+    std::size_t number = random_() % (in_hot ? hot : files_.size());
+    if (in_hot && options_.hot_files_spread) number = number * 5 % files_.size();
+    auto& file = files_[number];
     std::exponential_distribution<double> length(1.0 / 8);
     const std::size_t run =
         options_.clustered
@@ -119,7 +147,8 @@ class VersionSource {
   void note() {
     for (const auto& file : files_) {
       for (const auto content : file) {
-        if (seen_.insert(content).second) distinct_bytes_ += bytes_of(content);
+        const auto stored = original(content);
+        if (seen_.insert(stored).second) distinct_bytes_ += bytes_of(stored);
       }
     }
   }
@@ -127,6 +156,7 @@ class VersionSource {
   const SourceOptions options_;
   std::mt19937_64 random_;
   Content next_ = 0;
+  std::vector<Content> originals_;  // What the first version's chunks are copies of.
   std::vector<std::vector<Content>> files_;
   std::vector<std::vector<std::vector<Content>>> past_;
   std::unordered_set<Content> seen_;

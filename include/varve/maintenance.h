@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -12,14 +14,29 @@
 
 namespace varve {
 
+/// A container, in the order in which they are read: by series, file and offset.
+struct CheckPosition {
+  SeriesId series{};
+  std::uint32_t segment = 0;  ///< As the catalog numbers files.
+  std::uint64_t offset = 0;
+  auto operator<=>(const CheckPosition&) const = default;
+};
+
 struct CheckOptions {
   bool read_data = true;       ///< Read every frame and verify its checksum.
   bool verify_chunks = false;  ///< Also compare every chunk's SHA-256.
+  /// Of how many of a hundred containers the data is read; others are chosen each time.
+  unsigned percent = 100;
+  std::uint64_t bytes_per_second = 0;  ///< At most; 0: no bound.
+  std::stop_token stop;                ///< What was checked until then is in the report.
+  /// The data of containers up to this one was read before, and is not read again.
+  std::optional<CheckPosition> after;
 };
 
 struct CheckProgress {
   std::uint64_t bytes_done = 0;
   std::uint64_t bytes_total = 0;
+  CheckPosition reached;  ///< Of the last container.
 };
 
 /// One thing that is wrong. `where` names the file of the repository, `affected` the files
@@ -36,12 +53,32 @@ struct CheckReport {
   std::uint64_t chunks = 0;
   std::uint64_t bytes_read = 0;
   std::vector<Damage> damages;
+  bool finished = true;  ///< False if it was stopped.
 };
 
 /// Checks a repository beside any writer. An error is returned only where checking itself
 /// was impossible; damage is a result, in the report.
 [[nodiscard]] Result<CheckReport> check_repository(
     Repository& repository, const CheckOptions& options,
+    const std::function<void(const CheckProgress&)>& progress);
+
+struct ScrubOptions {
+  std::uint64_t bytes_per_second = 0;  ///< At most; 0: no bound.
+  std::stop_token stop;
+  bool anew = false;  ///< Begin at the start.
+};
+
+struct ScrubReport {
+  CheckReport check;  ///< Of this run; finished if it came to the end.
+  bool resumed = false;
+  std::uint64_t damages_before = 0;  ///< Found by earlier runs of the same pass.
+};
+
+/// Checks everything, every chunk's SHA-256 included, from where the last run stopped; when it
+/// comes to the end, the next one begins at the start. Needs to write one file in the
+/// repository's folder, beside any writer. What is stored is not changed.
+[[nodiscard]] Result<ScrubReport> scrub_repository(
+    Repository& repository, const ScrubOptions& options,
     const std::function<void(const CheckProgress&)>& progress);
 
 /// What a restore does, or would do, to one entry of the target.

@@ -13,10 +13,15 @@ namespace varve::catalog {
 namespace {
 
 constexpr std::string_view kArrangeKey = "arrange";
+constexpr std::string_view kQuarantineKey = "quarantine";
 constexpr std::uint32_t kCountMax = 1U << 20;
 
 Error damaged(const char* what) {
   return {ErrorCode::kCorrupt, std::string("catalog: the record of ") + what + " is damaged", EIO};
+}
+
+std::string quarantine_key(SeriesId series) {
+  return std::string(kQuarantineKey) + meta::series_key(series);
 }
 
 Result<SegmentRecord> decode_segment(std::uint32_t segment, std::string_view bytes) {
@@ -130,6 +135,19 @@ Result<void> put_retention(meta::WriteTxn& txn, SeriesId series, VersionNumber n
 
 Result<void> erase_retention(meta::WriteTxn& txn, SeriesId series, VersionNumber number) {
   return txn.erase(meta::catalog::kRetention, meta::version_key(series, number));
+}
+
+Result<base::IdRuns> find_quarantine(const meta::Txn& txn, SeriesId series) {
+  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSettings, quarantine_key(series)));
+  if (!value) return base::IdRuns();
+  return base::IdRuns::decode(*value);
+}
+
+Result<void> put_quarantine(meta::WriteTxn& txn, SeriesId series, const base::IdRuns& chunks) {
+  if (chunks.size() == 0) return txn.erase(meta::catalog::kSettings, quarantine_key(series));
+  std::string out;
+  chunks.encode(out);
+  return txn.put(meta::catalog::kSettings, quarantine_key(series), out);
 }
 
 Result<ArrangeSettings> find_arrange_settings(const meta::Txn& txn) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/id_runs.h"
 #include "meta/lmdb.h"
 #include "varve/result.h"
 #include "varve/retention.h"
@@ -73,6 +74,11 @@ struct RetentionRecord {
                                          const RetentionRecord& record);
 [[nodiscard]] Result<void> erase_retention(meta::WriteTxn& txn, SeriesId series,
                                            VersionNumber number);
+
+/// Chunks that are known to be damaged and that new data must not refer to; none without a record.
+[[nodiscard]] Result<base::IdRuns> find_quarantine(const meta::Txn& txn, SeriesId series);
+[[nodiscard]] Result<void> put_quarantine(meta::WriteTxn& txn, SeriesId series,
+                                          const base::IdRuns& chunks);
 
 /// The defaults where nothing was set.
 [[nodiscard]] Result<ArrangeSettings> find_arrange_settings(const meta::Txn& txn);

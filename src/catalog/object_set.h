@@ -23,6 +23,11 @@ struct ObjectSet {
 [[nodiscard]] Result<void> collect_objects(ObjectReader& objects, format::NodeId root,
                                            const ObjectSet& except, ObjectSet& found);
 
+/// Whether the tree below `root` refers to an object that version `birth` was the first to store.
+/// Enters only pages that may: what an older version stored refers to nothing newer.
+[[nodiscard]] Result<bool> refers_to_birth(ObjectReader& objects, format::NodeId root,
+                                           VersionNumber birth);
+
 [[nodiscard]] Result<void> erase_objects(meta::WriteTxn& txn, SeriesId series,
                                          const ObjectSet& objects);
 

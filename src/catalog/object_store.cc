@@ -21,7 +21,7 @@ constexpr int kZstdLevel = 3;
 constexpr std::size_t kCompressFrom = 128;
 constexpr std::uint64_t kObjectBytesMax = 1ULL << 30;
 
-std::string encode_object(const std::string& raw, std::uint64_t checksum) {
+std::string encode_with(const std::string& raw, std::uint64_t checksum) {
   std::string out;
   base::ByteWriter w(out);
   w.u64(checksum);
@@ -48,6 +48,30 @@ Error damaged(format::NodeId id, const char* what) {
           EIO};
 }
 
+// Calls `visit(table, id)` for what a page refers to.
+template <typename Visit>
+void for_each_reference(const format::DirPage& page, Visit&& visit) {
+  if (const auto* leaf = std::get_if<format::LeafPage>(&page)) {
+    for (const auto& entry : leaf->entries) {
+      if ((entry.mode & S_IFMT) == S_IFDIR) {
+        visit(meta::catalog::kNodes, entry.child);
+      } else if ((entry.mode & S_IFMT) == S_IFREG && !entry.recipe) {
+        visit(meta::catalog::kRecipes, entry.recipe_id);
+      }
+    }
+  } else {
+    for (const auto& ref : std::get<format::InnerPage>(page).refs) {
+      visit(meta::catalog::kNodes, ref.page);
+    }
+  }
+}
+
+}  // namespace
+
+std::string encode_object(const std::string& raw) {
+  return encode_with(raw, format::checksum64(base::as_bytes(raw)));
+}
+
 Result<std::string> decode_object(format::NodeId id, std::string_view record) {
   base::ByteReader r(record);
   const std::uint64_t checksum = r.u64();
@@ -71,26 +95,6 @@ Result<std::string> decode_object(format::NodeId id, std::string_view record) {
   }
   return raw;
 }
-
-// Calls `visit(table, id)` for what a page refers to.
-template <typename Visit>
-void for_each_reference(const format::DirPage& page, Visit&& visit) {
-  if (const auto* leaf = std::get_if<format::LeafPage>(&page)) {
-    for (const auto& entry : leaf->entries) {
-      if ((entry.mode & S_IFMT) == S_IFDIR) {
-        visit(meta::catalog::kNodes, entry.child);
-      } else if ((entry.mode & S_IFMT) == S_IFREG && !entry.recipe) {
-        visit(meta::catalog::kRecipes, entry.recipe_id);
-      }
-    }
-  } else {
-    for (const auto& ref : std::get<format::InnerPage>(page).refs) {
-      visit(meta::catalog::kNodes, ref.page);
-    }
-  }
-}
-
-}  // namespace
 
 Result<std::string> ObjectReader::raw(meta::TableIndex table, format::NodeId id) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
@@ -184,7 +188,7 @@ Result<format::NodeId> ObjectWriter::put(meta::TableIndex table, const std::stri
     if (stored && *stored == raw) return it->second;  // A damaged one is stored anew.
   }
   const auto id = format::NodeId::make(birth_, next_++);
-  pending_.push_back({table, id, encode_object(raw, checksum)});
+  pending_.push_back({table, id, encode_with(raw, checksum)});
   pending_bytes_ += pending_.back().record.size();
   if (pending_bytes_ > kBatchBytesMax) VARVE_TRY(flush());
   return id;

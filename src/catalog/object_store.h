@@ -26,6 +26,10 @@
 
 namespace varve::catalog {
 
+/// An object's record of its raw bytes (docs/FORMAT.md §7), and back, verified.
+[[nodiscard]] std::string encode_object(const std::string& raw);
+[[nodiscard]] Result<std::string> decode_object(format::NodeId id, std::string_view record);
+
 /// Reads one series' objects; keeps recently used pages decoded. Thread-safe.
 class ObjectReader {
  public:

@@ -27,6 +27,8 @@ Error damaged(const char* what) {
 using base::get_time;
 using base::put_time;
 
+}  // namespace
+
 Result<SeriesRecord> decode_series(SeriesId id, std::string_view bytes) {
   base::ByteReader r(bytes);
   SeriesRecord record;
@@ -66,8 +68,6 @@ Result<VersionRecord> decode_version(SeriesId series, VersionNumber number,
   VARVE_TRY_ASSIGN(record.root, format::decode_dir_entry(root));
   return record;
 }
-
-}  // namespace
 
 Result<std::vector<SeriesRecord>> list_series(const meta::Txn& txn) {
   std::vector<SeriesRecord> all;

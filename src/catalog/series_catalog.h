@@ -44,6 +44,11 @@ struct VersionRecord {
   bool unfinished = false;
 };
 
+/// The values of `series` and `versions` in the catalog (docs/FORMAT.md §7).
+[[nodiscard]] Result<SeriesRecord> decode_series(SeriesId id, std::string_view bytes);
+[[nodiscard]] Result<VersionRecord> decode_version(SeriesId series, VersionNumber number,
+                                                   std::string_view bytes);
+
 [[nodiscard]] Result<std::vector<SeriesRecord>> list_series(const meta::Txn& txn);
 [[nodiscard]] Result<std::optional<SeriesRecord>> find_series(const meta::Txn& txn, SeriesId id);
 [[nodiscard]] Result<void> put_series(meta::WriteTxn& txn, const SeriesRecord& record);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
 
+#include "cli/check_output.h"
 #include "cli/command.h"
-#include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/quantity.h"
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "varve/maintenance.h"
@@ -20,10 +20,22 @@ namespace {
 struct Options {
   std::string repository;
   bool quick = false;
-  bool read_data = false;
+  std::string read_data;  // Of how many of a hundred containers; "" for not so.
+  std::string rate;
   bool json = false;
   bool progress = false;
 };
+
+// 1 to 100, with or without a percent sign.
+Result<unsigned> parse_percent(const std::string& text) {
+  unsigned percent = 0;
+  const char* end = text.data() + text.size() - (text.ends_with('%') ? 1 : 0);
+  const auto [stop, error] = std::from_chars(text.data(), end, percent);
+  if (error != std::errc() || stop != end || percent < 1 || percent > 100) {
+    return Error(ErrorCode::kInvalid, "--read-data takes 1% to 100%, not " + text);
+  }
+  return percent;
+}
 
 Result<CheckReport> check(const Options& options, const Context& context) {
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
@@ -36,30 +48,19 @@ Result<CheckReport> check(const Options& options, const Context& context) {
                                    std::_Exit(kExitInterrupted);
                                  },
                              .report = [&] { progress.print_line(); }});
-  VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));
   CheckOptions check_options;
   check_options.read_data = !options.quick;
-  check_options.verify_chunks = options.read_data;
+  check_options.verify_chunks = !options.read_data.empty();
+  if (check_options.verify_chunks) {
+    VARVE_TRY_ASSIGN(check_options.percent, parse_percent(options.read_data));
+  }
+  if (!options.rate.empty()) {
+    VARVE_TRY_ASSIGN(check_options.bytes_per_second, parse_bytes(options.rate));
+  }
+  VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));
   return check_repository(*repository, check_options, [&](const CheckProgress& done) {
     progress.update(done.bytes_done, done.bytes_total, 0);
   });
-}
-
-void print_damage(const Damage& damage, bool json) {
-  if (json) {
-    nlohmann::json object{{"type", "damage"}, {"what", damage.what}};
-    put_name(object, "where", damage.where);
-    auto& affected = object["affected"] = nlohmann::json::array();
-    for (const std::string& name : damage.affected) {
-      nlohmann::json file;
-      put_name(file, "name", name);
-      affected.push_back(std::move(file));
-    }
-    print_json(object);
-    return;
-  }
-  print("damaged: " + printable(damage.where) + ": " + printable(damage.what) + "\n");
-  for (const std::string& name : damage.affected) print("  affects " + printable(name) + "\n");
 }
 
 int run_check(Options options, const Context& context) {
@@ -68,21 +69,7 @@ int run_check(Options options, const Context& context) {
   }
   const auto report = check(options, context);
   if (!report) return fail(report.error());
-  for (const Damage& damage : report->damages) print_damage(damage, options.json);
-  if (options.json) {
-    print_json({{"type", "summary"},
-                {"versions", report->versions},
-                {"containers", report->containers},
-                {"chunks", report->chunks},
-                {"bytes_read", report->bytes_read},
-                {"damages", report->damages.size()}});
-  } else if (!context.quiet) {
-    print(fmt::format("{} versions, {} containers, {} chunks, {} read: {}\n", report->versions,
-                      report->containers, report->chunks, size_text(report->bytes_read, false),
-                      report->damages.empty()
-                          ? std::string("no damage")
-                          : fmt::format("{} damaged places", report->damages.size())));
-  }
+  print_check_report(*report, options.json, context);
   return report->damages.empty() ? kExitOk : kExitError;
 }
 
@@ -95,9 +82,11 @@ void add_check_command(CLI::App& app, Context& context) {
   command->add_option("REPO", options->repository, kRepositoryHelp);
   auto* quick = command->add_flag("--quick", options->quick, "Check the structure, read no data");
   command
-      ->add_flag("--read-data", options->read_data,
-                 "Also compare the SHA-256 of every chunk, not only the checksums")
+      ->add_flag("--read-data{100%}", options->read_data,
+                 "Also compare the SHA-256 of every chunk, not only the checksums; =N%: read the "
+                 "data of so many containers only, others each time")
       ->excludes(quick);
+  command->add_option("--rate", options->rate, "Bytes a second to read at most, such as 50M");
   command->add_flag("--json", options->json, "Results as JSON lines");
   command->add_flag("--progress", options->progress, "Show progress even if not on a terminal");
   command->callback([options, &context] {

@@ -84,6 +84,8 @@ void add_lock_command(CLI::App& app, Context& context);
 void add_arrange_command(CLI::App& app, Context& context);
 void add_stats_command(CLI::App& app, Context& context);
 void add_check_command(CLI::App& app, Context& context);
+void add_repair_command(CLI::App& app, Context& context);
+void add_scrub_command(CLI::App& app, Context& context);
 void add_restore_command(CLI::App& app, Context& context);
 void add_store_command(CLI::App& app, Context& context);
 void add_version_command(CLI::App& app, Context& context);

@@ -39,6 +39,8 @@ void add_commands(CLI::App& app, Context& context) {
   add_arrange_command(app, context);
   add_stats_command(app, context);
   add_check_command(app, context);
+  add_scrub_command(app, context);
+  add_repair_command(app, context);
   add_version_command(app, context);
 }
 

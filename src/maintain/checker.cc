@@ -6,14 +6,16 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
 
+#include "base/coding.h"
 #include "catalog/dir_tree.h"
 #include "catalog/location_table.h"
 #include "catalog/object_store.h"
 #include "format/container.h"
-#include "format/fingerprinter.h"
 #include "index/neighbour_index.h"
 #include "maintain/layout_checker.h"
+#include "maintain/manifest_file.h"
 
 namespace varve::maintain {
 
@@ -27,7 +29,8 @@ Checker::Checker(const meta::Env& catalog, io::FileSystem& files, std::string re
       files_(files),
       path_(std::move(repository_path)),
       options_(options),
-      progress_(std::move(progress)) {}
+      progress_(std::move(progress)),
+      choice_(std::random_device()()) {}
 
 std::string Checker::series_directory(SeriesId series) const {
   return fmt::format("{}/series/{:08x}", path_, static_cast<std::uint32_t>(series));
@@ -47,8 +50,8 @@ Result<CheckReport> Checker::run() {
     for (const auto& series : all) {
       VARVE_TRY(catalog::for_each_container(
           txn, series.id, [&](const store::ContainerRecord& record) -> Result<bool> {
-            done_.bytes_total +=
-                options_.read_data ? record.head_bytes + record.data_bytes : record.head_bytes;
+            const bool head_only = job_of(series.id, record).level == VerifyLevel::kHead;
+            done_.bytes_total += record.head_bytes + (head_only ? 0 : record.data_bytes);
             return true;
           }));
     }
@@ -56,6 +59,7 @@ Result<CheckReport> Checker::run() {
   for (const auto& series : all) {
     auto checked = check_series(series);
     if (!checked) damage(path_ + "/catalog", checked.error().message(), {});
+    if (!report_.finished) break;
   }
   return std::move(report_);
 }
@@ -69,9 +73,12 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(versions, catalog::list_versions(txn, series.id));
     // Reading everything finds files that are too short, too, and says whom that touches.
-    VARVE_TRY(
-        check_layout(txn, files_, series_directory(series.id), series.id, !options_.read_data,
-                     [&](std::string what) { damage(path_ + "/catalog", std::move(what), {}); }));
+    VARVE_TRY(check_layout(txn, files_, series_directory(series.id), series.id, !options_.read_data,
+                           [&](const std::string& path, std::string what) {
+                             damage(path.empty() ? path_ + "/catalog"
+                                                 : series_directory(series.id) + "/" + path,
+                                    std::move(what), {});
+                           }));
   }
   // What is arranged or deleted meanwhile is looked at where it is then.
   constexpr int kRoundsMax = 16;
@@ -79,10 +86,18 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
     VARVE_TRY_ASSIGN(const bool again, check_containers(series));
     if (!again) break;
   }
-  check_index(series, versions);
+  if (!report_.finished && damaged_.empty()) return {};
+  if (report_.finished) {
+    check_index(series, versions);
+    check_manifests(series, versions);
+  }
   const auto present = base::IdRuns::from(present_);
   for (const auto& version : versions) {
     if (version.state != VersionState::kSealed) continue;
+    if (!report_.finished) {
+      check_version(series, version);  // For the names of the files that damage touches.
+      continue;
+    }
     ++report_.versions;
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     auto chunks = catalog::version_chunks(txn, series.id, version.number);
@@ -91,8 +106,8 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
     } else {
       const auto missing = chunks->subtract(present);
       if (missing.size() != 0) {
-        damage(path_ + "/catalog", fmt::format("{} chunks are not stored anywhere", missing.size()),
-               missing.runs());
+        damage(series_directory(series.id),
+               fmt::format("{} chunks are not stored anywhere", missing.size()), missing.runs());
       }
     }
     check_version(series, version);
@@ -122,12 +137,19 @@ Result<bool> Checker::check_containers(const catalog::SeriesRecord& series) {
   std::sort(containers.begin(), containers.end(), [](const auto& a, const auto& b) {
     return std::pair(a.segment, a.offset) < std::pair(b.segment, b.offset);
   });
+  std::vector<VerifyJob> jobs;
+  for (const auto& record : containers) jobs.push_back(job_of(series.id, record));
   bool some_gone = false;
-  for (const auto& record : containers) {
+  Result<void> looked;
+  const auto handle = [&](const VerifyJob& job, const ContainerVerdict& verdict) -> Result<void> {
+    const auto& record = job.record;
     const auto damages = report_.damages.size();
     const auto marks = damaged_.size();
-    check_container(series, reader, record, runs_of);
+    check_container(reader, record, verdict, runs_of);
     checked_.insert(record.number);
+    done_.bytes_done += verdict.bytes_read;
+    done_.reached = {series.id, record.segment, record.offset};
+    report_.bytes_read += verdict.bytes_read;
     if (report_.damages.size() != damages) {
       VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
       VARVE_TRY_ASSIGN(const auto now, catalog::find_container(txn, series.id, record.number));
@@ -138,74 +160,110 @@ Result<bool> Checker::check_containers(const catalog::SeriesRecord& series) {
         if (now) checked_.erase(record.number);
       }
     }
-    done_.bytes_done += record.head_bytes;
-    report_.bytes_read += record.head_bytes;
     if (progress_) progress_(done_);
+    return {};
+  };
+  const VerifyPace pace{0, options_.bytes_per_second, options_.stop};
+  report_.finished = verify_containers(reader, series.id, jobs, pace,
+                                       [&](const VerifyJob& job, ContainerVerdict&& verdict) {
+                                         if (looked) looked = handle(job, verdict);
+                                       });
+  if (!looked) return std::move(looked).error();
+  return some_gone && report_.finished;
+}
+
+VerifyJob Checker::job_of(SeriesId series, const store::ContainerRecord& record) const {
+  const CheckPosition here{series, record.segment, record.offset};
+  const bool before = options_.after && here <= *options_.after;
+  if (!options_.read_data || before) return {record, VerifyLevel::kHead};
+  if (options_.percent < 100) {
+    const std::string name = base::be64(choice_) + base::be32(record.number);
+    const auto draw = format::checksum64(base::as_bytes(name)) % 100;
+    if (draw >= options_.percent) return {record, VerifyLevel::kHead};
   }
-  return some_gone;
+  return {record, options_.verify_chunks ? VerifyLevel::kChunks : VerifyLevel::kFrames};
 }
 
 void Checker::check_container(
-    const catalog::SeriesRecord& series, store::SegmentReader& reader,
-    const store::ContainerRecord& record,
+    const store::SegmentReader& reader, const store::ContainerRecord& record,
+    const ContainerVerdict& verdict,
     const std::multimap<std::uint32_t, catalog::LocationRecord>& runs_of) {
   ++report_.containers;
-  auto head = reader.read_head(series.id, record);
   const auto [first, last] = runs_of.equal_range(record.number);
   std::vector<base::IdRun> ids;
   for (auto it = first; it != last; ++it) ids.push_back({it->second.first, it->second.count});
-  if (!head) {
-    damage(reader.describe(record), head.error().message(), ids);
+  if (!verdict.head) {
+    damage(reader.describe(record), verdict.error->message(), ids);
     present_.insert(present_.end(), ids.begin(), ids.end());
     return;
   }
-  report_.chunks += head->chunks.size();
+  const auto& head = *verdict.head;
+  report_.chunks += head.chunks.size();
   for (auto it = first; it != last; ++it) {
     const auto& run = it->second;
     const std::uint64_t end = std::uint64_t{run.index} + run.count;
-    if (end > head->chunks.size() || head->chunks[run.index].id != run.first ||
-        head->chunks[end - 1].id != run.first.plus(run.count - 1)) {
+    if (end > head.chunks.size() || head.chunks[run.index].id != run.first ||
+        head.chunks[end - 1].id != run.first.plus(run.count - 1)) {
       damage(path_ + "/catalog", "a location does not fit " + reader.describe(record),
              {{run.first, run.count}});
     }
     present_.push_back({run.first, run.count});
   }
-  if (options_.read_data) check_frames(reader, record, *head);
+  const auto in_use = base::IdRuns::from(std::move(ids));
+  for (const auto& fault : verdict.faults) {
+    // What nobody locates here was stored anew, or is in no version: it goes when it is arranged.
+    const auto touched = base::IdRuns::from(fault.chunks).intersect(in_use);
+    if (!fault.chunks.empty() && touched.size() == 0) continue;
+    damage(reader.describe(record), fault.what, touched.runs());
+  }
 }
 
-void Checker::check_frames(store::SegmentReader& reader, const store::ContainerRecord& record,
-                           const format::ContainerHead& head) {
-  std::vector<std::byte> stored;
-  std::vector<std::byte> raw;
-  format::Fingerprinter fingerprinter;
-  for (const auto& frame : head.frames) {
-    stored.resize(frame.stored_bytes);
-    raw.resize(frame.raw_bytes);
-    auto read = reader.read_data(record, frame.offset, stored);
-    if (read) read = format::decode_frame(frame, stored, raw);
-    if (read && options_.verify_chunks) {
-      for (std::uint32_t i = 0; read && i < frame.chunk_count; ++i) {
-        const auto& chunk = head.chunks[frame.first_chunk + i];
-        const auto bytes = std::span(raw).subspan(chunk.frame_offset, chunk.raw_bytes);
-        if (fingerprinter.fingerprint(bytes) != chunk.fingerprint) {
-          read = Error(ErrorCode::kCorrupt, "a chunk does not match its SHA-256");
-        }
-      }
-    }
-    if (!read) {
-      std::vector<base::IdRun> ids;
-      for (std::uint32_t i = 0; i < frame.chunk_count; ++i) {
-        ids.push_back({head.chunks[frame.first_chunk + i].id, 1});
-      }
-      damage(reader.describe(record),
-             fmt::format("frame at data offset {}: {}", frame.offset, read.error().message()),
-             std::move(ids));
-    }
-    done_.bytes_done += frame.stored_bytes;
-    report_.bytes_read += frame.stored_bytes;
+// Labels and manifests stand for the catalog when that is lost, so they are read to their end.
+void Checker::check_manifests(const catalog::SeriesRecord& series,
+                              const std::vector<catalog::VersionRecord>& versions) {
+  const auto directory = series_directory(series.id);
+  const auto derived = [](const std::string& what) {
+    return what + " (the catalog is not touched: the next opening for writing makes it anew)";
+  };
+  const auto present = list_manifests(files_, directory);
+  if (!present) {
+    damage(directory + "/" + kManifestFolder, present.error().message(), {});
+    return;
   }
-  if (auto padding = reader.verify_padding(record); !padding) {
-    damage(reader.describe(record), padding.error().message(), {});
+  // An earlier release wrote neither.
+  const auto labels = read_labels(files_, directory, series.id);
+  const bool none = !labels && labels.error().code() == ErrorCode::kNotFound && present->empty();
+  if (!labels && !none) {
+    damage(directory + "/" + kLabelsName, derived(labels.error().message()), {});
+  }
+  std::set<VersionNumber> found;
+  for (const auto& file : *present) {
+    found.insert(file.number);
+    const auto path = manifest_path(directory, file.number);
+    const auto nothing = [](format::ManifestRecord, std::string_view, std::string_view) {
+      return Result<void>();
+    };
+    const auto read = read_manifest(files_, path, nothing);
+    report_.bytes_read += file.bytes;
+    if (!read && read.error().code() == ErrorCode::kNotFound) continue;  // Deleted meanwhile.
+    if (!read || read->damaged_blocks != 0) {
+      damage(path,
+             read ? fmt::format("{} damaged blocks", read->damaged_blocks) : read.error().message(),
+             {});
+    } else if (read->header.series != series.id || read->header.number != file.number ||
+               read->header.kind != format::ManifestKind::kVersion) {
+      damage(path, "this is the manifest of another version", {});
+    }
+  }
+  for (const auto& version : versions) {
+    if (!labels || version.state != VersionState::kSealed || found.contains(version.number)) {
+      continue;
+    }
+    const auto txn = meta::ReadTxn::begin(catalog_);
+    const auto now = txn ? catalog::find_version(*txn, series.id, version.number)
+                         : Result<std::optional<catalog::VersionRecord>>(txn.error());
+    if (!now || !*now) continue;  // Deleted meanwhile.
+    damage(manifest_path(directory, version.number), derived("it is missing"), {});
   }
 }
 

@@ -12,14 +12,15 @@
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
 #include "io/file_system.h"
+#include "maintain/parallel_verifier.h"
 #include "meta/lmdb.h"
 #include "store/segment_files.h"
 #include "varve/maintenance.h"
 
 namespace varve::maintain {
 
-/// One use, one thread. Reads beside any writer: it looks at what the catalog held when it
-/// came to a series.
+/// One use; its threads are its own. Reads beside any writer: it looks at what the catalog held
+/// when it came to a series.
 class Checker {
  public:
   Checker(const meta::Env& catalog, io::FileSystem& files, std::string repository_path,
@@ -31,11 +32,12 @@ class Checker {
  private:
   [[nodiscard]] Result<void> check_series(const catalog::SeriesRecord& series);
   [[nodiscard]] Result<bool> check_containers(const catalog::SeriesRecord& series);
-  void check_container(const catalog::SeriesRecord& series, store::SegmentReader& reader,
-                       const store::ContainerRecord& record,
+  [[nodiscard]] VerifyJob job_of(SeriesId series, const store::ContainerRecord& record) const;
+  void check_container(const store::SegmentReader& reader, const store::ContainerRecord& record,
+                       const ContainerVerdict& verdict,
                        const std::multimap<std::uint32_t, catalog::LocationRecord>& runs_of);
-  void check_frames(store::SegmentReader& reader, const store::ContainerRecord& record,
-                    const format::ContainerHead& head);
+  void check_manifests(const catalog::SeriesRecord& series,
+                       const std::vector<catalog::VersionRecord>& versions);
   void check_links(const catalog::VersionRecord& version, const catalog::LinkTable& found);
   void check_version(const catalog::SeriesRecord& series, const catalog::VersionRecord& version);
   void check_index(const catalog::SeriesRecord& series,
@@ -48,6 +50,7 @@ class Checker {
   const std::string path_;
   const CheckOptions options_;
   const std::function<void(const CheckProgress&)> progress_;
+  const std::uint64_t choice_;  // Of the containers whose data is read, where not all are.
   CheckReport report_;
   CheckProgress done_;
 

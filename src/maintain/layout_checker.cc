@@ -30,7 +30,7 @@ struct Sums {
 
 Result<void> check_layout(const meta::Txn& txn, io::FileSystem& files,
                           const std::string& series_directory, SeriesId series, bool check_lengths,
-                          const std::function<void(std::string what)>& damage) {
+                          const LayoutDamage& damage) {
   std::map<std::uint32_t, Holder> holders;
   VARVE_TRY(catalog::for_each_container(txn, series,
                                         [&](const store::ContainerRecord& record) -> Result<bool> {
@@ -44,11 +44,11 @@ Result<void> check_layout(const meta::Txn& txn, io::FileSystem& files,
           return fmt::format("the location of chunk {}.{}",
                              static_cast<std::uint32_t>(at.first.birth()), at.first.ordinal());
         };
-        if (at.first.value < end) damage(name() + " overlaps the one before");
+        if (at.first.value < end) damage("", name() + " overlaps the one before");
         end = std::max(end, at.first.value + at.count);
         const auto holder = holders.find(at.container);
         if (holder == holders.end()) {
-          damage(name() + fmt::format(" names container {}, which is not there", at.container));
+          damage("", name() + fmt::format(" names container {}, which is not there", at.container));
         } else {
           holder->second.located += at.raw_bytes;
         }
@@ -58,8 +58,8 @@ Result<void> check_layout(const meta::Txn& txn, io::FileSystem& files,
   for (const auto& [number, holder] : holders) {
     const auto& record = holder.record;
     if (record.live_bytes != holder.located) {
-      damage(fmt::format("container {} should hold {} bytes that are in use, but has {}", number,
-                         record.live_bytes, holder.located));
+      damage("", fmt::format("container {} should hold {} bytes that are in use, but has {}",
+                             number, record.live_bytes, holder.located));
     }
     auto& sum = sums[record.segment];
     sum.raw += record.raw_bytes;
@@ -75,7 +75,7 @@ Result<void> check_layout(const meta::Txn& txn, io::FileSystem& files,
     sums.erase(segment.segment);
     if (segment.raw_bytes != sum.raw || segment.live_bytes != sum.live ||
         segment.bytes != sum.end || segment.containers != sum.containers) {
-      damage("the record of " + path + " does not fit its containers");
+      damage("", "the record of " + path + " does not fit its containers");
     }
     if (check_lengths) {
       const auto length = files.tree_bytes(series_directory + "/" + path);
@@ -83,19 +83,19 @@ Result<void> check_layout(const meta::Txn& txn, io::FileSystem& files,
       VARVE_TRY_ASSIGN(const auto now, catalog::find_segment(later, series, segment.segment));
       // It may have been deleted, or cut, since the snapshot.
       if (now && now->bytes == segment.bytes && (!length || *length < segment.bytes)) {
-        damage(fmt::format("{} has {} bytes instead of {}", path, length ? *length : 0,
-                           segment.bytes));
+        damage(path, fmt::format("{} has {} bytes instead of {}", path, length ? *length : 0,
+                                 segment.bytes));
       }
     }
     if (segment.active()) continue;
     VersionNumber birth{};
     for (const auto& entry : sum.by_offset) {
-      if (entry.second->birth < birth) damage("births descend in " + path);
+      if (entry.second->birth < birth) damage("", "births descend in " + path);
       birth = entry.second->birth;
     }
   }
   for (const auto& entry : sums) {
-    damage(store::segment_path(entry.first) + " holds containers, but has no record");
+    damage("", store::segment_path(entry.first) + " holds containers, but has no record");
   }
   return {};
 }

@@ -65,6 +65,8 @@ class Txn {
   /// nullopt if the key is absent; kCorrupt if the value's checksum is wrong.
   [[nodiscard]] Result<std::optional<std::string_view>> get(TableIndex table,
                                                             std::string_view key) const;
+  /// Ascends with each commit to the environment; of a ReadTxn, the last one that it sees.
+  [[nodiscard]] std::uint64_t id() const { return mdb_txn_id(txn_); }
   [[nodiscard]] MDB_txn* raw() const { return txn_; }
   [[nodiscard]] const Env& env() const { return *env_; }
 

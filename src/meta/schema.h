@@ -28,7 +28,7 @@ enum Table : TableIndex {
   kSegments,       ///< series u32, segment u32 -> SegmentRecord
   kCounters,       ///< series u32 -> CounterRecord
   kRetention,      ///< series u32, number u32 -> RetentionRecord
-  kSettings,       ///< name -> value; "arrange" -> ArrangeSettings
+  kSettings,       ///< name -> value; "arrange" -> ArrangeSettings, "disk" -> DiskRecord
 };
 inline constexpr std::array<const char*, 12> kTables = {
     "series",         "versions",      "nodes",    "recipes",  "containers", "locations",

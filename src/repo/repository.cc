@@ -14,10 +14,13 @@
 #include "format/superblock.h"
 #include "io/posix_file_system.h"
 #include "maintain/checker.h"
+#include "maintain/repairer.h"
+#include "maintain/scrub.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
 #include "repo/repository_impl.h"
 #include "varve/maintenance.h"
+#include "varve/repair.h"
 
 namespace varve {
 
@@ -66,6 +69,18 @@ Result<CheckReport> check_repository(Repository& repository, const CheckOptions&
   auto& impl = static_cast<repo::RepositoryImpl&>(repository);
   maintain::Checker checker(impl.catalog(), impl.files(), impl.path(), options, progress);
   return checker.run();
+}
+
+Result<ScrubReport> scrub_repository(Repository& repository, const ScrubOptions& options,
+                                     const std::function<void(const CheckProgress&)>& progress) {
+  auto& impl = static_cast<repo::RepositoryImpl&>(repository);
+  return maintain::scrub(impl.catalog(), impl.files(), impl.path(), options, progress);
+}
+
+Result<std::unique_ptr<Repair>> Repair::plan(
+    const std::string& path, const RepairOptions& options, bool look_only,
+    const std::function<void(const CheckProgress&)>& progress) {
+  return maintain::Repairer::plan(path, options, look_only, progress);
 }
 
 }  // namespace varve

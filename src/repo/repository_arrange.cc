@@ -81,7 +81,9 @@ Result<void> RepositoryImpl::set_arrange_settings(const ArrangeSettings& setting
   VARVE_TRY(check_writable());
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY(catalog::put_arrange_settings(txn, settings));
-  return txn.commit();
+  VARVE_TRY(txn.commit());
+  sync_all_labels();
+  return {};
 }
 
 Result<ArrangeReport> RepositoryImpl::arrange(SeriesId series, const ArrangeOptions& options) {
@@ -137,7 +139,9 @@ Result<bool> RepositoryImpl::arrange_series(SeriesId series, const ArrangeOption
     if (pace == Pace::kBackground) throttle.give_way(memory->layout->placed().raw);
   };
   layout::Arranger arranger(parts, settings);
-  return arranger.run();
+  auto finished = arranger.run();
+  if (done.steps != 0) sync_labels(series);  // So that an older catalog is known as such.
+  return finished;
 }
 
 void RepositoryImpl::arrange_soon(SeriesId series) {

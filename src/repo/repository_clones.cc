@@ -148,7 +148,9 @@ Result<VersionInfo> RepositoryImpl::copy_version(SeriesState& memory,
     record.unfinished = false;
     VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
     VARVE_TRY(catalog::put_version(txn, record));
-    return txn.commit();
+    VARVE_TRY(txn.commit());
+    sync_labels(record.series);
+    return {};
   };
   auto copied = copy();
   if (copied) return info;

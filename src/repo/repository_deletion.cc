@@ -89,6 +89,9 @@ Result<DeletionForecast> RepositoryImpl::forecast(const layout::DeletionPlan& pl
     forecast.freed_bytes += bytes;
     snapshot = record.number;
   }
+  if (gone.empty()) return forecast;
+  VARVE_TRY_ASSIGN(const auto manifests, dead_manifests(gone.front().series, gone));
+  forecast.freed_bytes += manifests.bytes;
   return forecast;
 }
 
@@ -157,6 +160,7 @@ Result<DeletionForecast> RepositoryImpl::delete_locked(
   VARVE_TRY_ASSIGN(const auto plan, layout::plan_deletion(*memory.layout, txn, numbers_of(gone)));
   std::optional<VersionNumber> snapshot;
   VARVE_TRY_ASSIGN(const auto outcome, forecast(plan, gone, snapshot));
+  VARVE_TRY_ASSIGN(const auto manifests, dead_manifests(series, gone));
 
   // Damage in a tree costs the catalog some space, no more: what may still be in use is kept.
   catalog::ObjectSet dead;
@@ -189,6 +193,7 @@ Result<DeletionForecast> RepositoryImpl::delete_locked(
                                   index::NeighbourIndex::snapshot_name(*snapshot));
     if (freed) freed = std::move(removed);
   }
+  drop_manifests(series, manifests);
   // The versions are gone; what could not be freed is, when the repository is opened next.
   if (!freed) base::log(base::LogLevel::kWarning, "deleting: " + freed.error().message());
   keep_reserve();
@@ -240,7 +245,34 @@ Result<void> RepositoryImpl::lock_version(SeriesId series, VersionNumber number,
   }
   retention.locked_until = until;
   VARVE_TRY(catalog::put_retention(txn, series, number, retention));
-  return txn.commit();
+  VARVE_TRY(txn.commit());
+  sync_labels(series);
+  return {};
+}
+
+Result<void> RepositoryImpl::abandon_version(SeriesId series, VersionNumber number, bool force) {
+  VARVE_TRY(check_writable());
+  VARVE_TRY_ASSIGN(auto* memory, state(series));
+  const std::lock_guard lock(memory->mutex);
+  VARVE_TRY_ASSIGN(auto record, version_record(series, number));
+  if (record.state != VersionState::kOpen) {
+    return Error(ErrorCode::kReadOnly, record.name + " is sealed", EROFS);
+  }
+  VARVE_TRY(resume(*memory, record));
+  if (memory->open->writers() != 0) {
+    return Error(ErrorCode::kBusy, record.name + " has files open for writing", EBUSY);
+  }
+  VARVE_TRY_ASSIGN(const bool empty, memory->open->is_empty());
+  if (!empty && !force) {
+    return Error(ErrorCode::kNotEmpty, record.name + " is not empty", ENOTEMPTY);
+  }
+  VARVE_TRY(memory->open->freeze());
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(catalog::erase_version(txn, series, number));
+  VARVE_TRY(txn.commit());
+  sync_labels(series);
+  end_open_version(*memory, record);
+  return memory->layout->on_delete(number);
 }
 
 }  // namespace varve::repo

@@ -78,10 +78,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(path + "/catalog/data.mdb"));
   if (!has_catalog) {
     return Error(ErrorCode::kCorrupt,
-                 path +
-                     "/catalog is missing: put it back from a copy of the repository; the data "
-                     "in series/ is untouched",
-                 ENOENT);
+                 path + "/catalog is missing: run `varve repair`, which makes it anew", ENOENT);
   }
   meta::EnvOptions env;
   env.tables = meta::catalog::kTables;
@@ -111,12 +108,21 @@ Result<void> RepositoryImpl::start() {
   reading.cache_bytes = options_.cache_bytes;
   reading.engine = options_.engine;
   VARVE_TRY_ASSIGN(read_service_, restore::make_read_service(reading));
+  DiskCosts::Parts costs;
+  costs.series_directory = path_ + "/series";
+  costs.files = files_.get();
+  costs.catalog = &catalog_;
+  costs.clock = &clock_;
+  costs.service = read_service_.get();
+  costs.read_only = options_.read_only;
+  disk_costs_ = std::make_unique<DiskCosts>(std::move(costs));
   if (options_.read_only) return {};
   const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
   const unsigned threads = options_.ingest_threads != 0 ? options_.ingest_threads : cores;
   compressors_ = std::make_unique<base::ThreadPool>(cores, "varve-compress");
   fingerprint_pool_ = std::make_unique<base::ThreadPool>(threads, "varve-hash");
 
+  VARVE_TRY(check_catalog_age());
   // Staging folders of versions that are not open any more were left by a crash, as were
   // versions that were still being copied from an older one.
   std::vector<std::string> wanted;
@@ -150,12 +156,14 @@ Result<void> RepositoryImpl::start() {
       VARVE_TRY(files_->remove_tree(directory));
     }
   }
+  VARVE_TRY(complete_manifests());
   keep_reserve();
   return {};
 }
 
 RepositoryImpl::~RepositoryImpl() {
   stop_arranging();
+  disk_costs_.reset();
   for (auto& [id, state] : states_) {
     if (state->open) state->open->stop();
     state->open.reset();
@@ -165,6 +173,7 @@ RepositoryImpl::~RepositoryImpl() {
 
 Result<void> RepositoryImpl::close() {
   stop_arranging();
+  if (disk_costs_) disk_costs_->stop();
   std::vector<SeriesState*> states;
   {
     const std::lock_guard lock(mutex_);
@@ -264,6 +273,7 @@ Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
   record.created_at = clock_.now();
   VARVE_TRY(catalog::put_series(txn, record));
   VARVE_TRY(txn.commit());
+  sync_labels(record.id);
   return SeriesInfo{record.id, record.name, record.created_at};
 }
 

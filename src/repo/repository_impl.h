@@ -23,7 +23,9 @@
 #include "io/file_system.h"
 #include "layout/category_layout.h"
 #include "layout/deletion.h"
+#include "maintain/manifest_file.h"
 #include "meta/lmdb.h"
+#include "repo/disk_costs.h"
 #include "restore/read_service.h"
 #include "varve/repository.h"
 #include "version/open_version.h"
@@ -125,6 +127,8 @@ class RepositoryImpl final : public Repository {
                                                  std::string_view name);
   [[nodiscard]] Result<void> drop_unfinished(SeriesState& state,
                                              const catalog::VersionRecord& record);
+  /// kCorrupt if what an open version held is gone: it must not be taken for an empty one.
+  [[nodiscard]] Result<void> check_staging(const catalog::VersionRecord& record);
   [[nodiscard]] Result<std::shared_ptr<index::NeighbourIndex>> load_index(
       SeriesState& state, const catalog::VersionRecord& record);
   [[nodiscard]] Result<void> add_to_index(SeriesState& state, index::NeighbourIndex& index,
@@ -157,6 +161,27 @@ class RepositoryImpl final : public Repository {
                                              const catalog::ObjectSet& objects);
   void keep_reserve();
 
+  // Manifests and labels, docs/ORDERING.md O23 to O26. repository_manifests.cc.
+  struct DeadManifests {
+    std::vector<VersionNumber> numbers;
+    std::uint64_t bytes = 0;  ///< Of their files, and of what the labels become shorter.
+  };
+  [[nodiscard]] Result<void> check_catalog_age();
+  [[nodiscard]] Result<void> complete_manifests();
+  [[nodiscard]] Result<void> complete_manifests_of(SeriesId series);
+  /// With the version's objects, of which there are `objects`; its records are still to be added.
+  [[nodiscard]] Result<std::unique_ptr<maintain::ManifestWriter>> begin_manifest(
+      const catalog::VersionRecord& record, std::uint64_t objects);
+  /// What goes with the versions `gone`, and what is not needed any more without them.
+  [[nodiscard]] Result<DeadManifests> dead_manifests(
+      SeriesId series, const std::vector<catalog::VersionRecord>& gone);
+  /// After the commit that made them dead.
+  void drop_manifests(SeriesId series, const DeadManifests& dead);
+  /// After each commit that changes what the labels say.
+  void sync_labels(SeriesId series);
+  void sync_all_labels();
+  [[nodiscard]] std::unique_ptr<catalog::ObjectReader> objects_of(SeriesId series);
+
   // Arranging. repository_arrange.cc.
   void arrange_soon(SeriesId series);
   /// At the opening: an earlier process may have been stopped, or have left it to others.
@@ -182,11 +207,14 @@ class RepositoryImpl final : public Repository {
   std::unique_ptr<base::ThreadPool> compressors_;
   std::unique_ptr<base::ThreadPool> fingerprint_pool_;
   std::unique_ptr<restore::ReadService> read_service_;
+  std::unique_ptr<DiskCosts> disk_costs_;
 
   std::mutex arrange_mutex_;  // Guards what follows, up to the thread; innermost.
   std::condition_variable_any arrange_wake_;
   std::set<SeriesId> to_arrange_;
   std::jthread arranger_;
+
+  std::mutex labels_mutex_;  // Held by who writes labels; innermost.
 
   std::mutex mutex_;
   std::map<SeriesId, std::unique_ptr<SeriesState>> states_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "layout/window.h"
 #include "meta/schema.h"
@@ -18,7 +19,8 @@ Result<std::shared_ptr<index::NeighbourIndex>> RepositoryImpl::load_index(
     SeriesState& memory, const catalog::VersionRecord& record) {
   std::optional<VersionNumber> parent;
   base::IdRuns own;
-  VARVE_TRY_ASSIGN(const auto window, open_window(record));
+  VARVE_TRY(check_staging(record));
+  VARVE_TRY_ASSIGN(auto window, open_window(record));
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, record.series));
@@ -32,7 +34,9 @@ Result<std::shared_ptr<index::NeighbourIndex>> RepositoryImpl::load_index(
                                              runs.push_back({at.first, at.count});
                                            return at.first.birth() == record.number;
                                          }));
-    own = base::IdRuns::from(std::move(runs));
+    VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, record.series));
+    own = base::IdRuns::from(std::move(runs)).subtract(lost);
+    window = window.subtract(lost);  // What is stored again is stored anew.
   }
   std::shared_ptr<index::NeighbourIndex> index;
   if (parent) {

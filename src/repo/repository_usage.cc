@@ -29,6 +29,8 @@ Result<bool> RepositoryImpl::save_window(SeriesState& memory, const catalog::Ver
       base::log(base::LogLevel::kError, side.error().message());
     }
     VARVE_TRY_ASSIGN(window, layout::window_after(txn, record.series, chunks, is_side));
+    VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, record.series));
+    window = window.subtract(lost);
   }
   VARVE_TRY(memory.index->save(*files_, series_directory(record.series), record.series,
                                record.number, window));

@@ -128,6 +128,7 @@ Result<VersionInfo> RepositoryImpl::put_new_version(catalog::VersionRecord& reco
   VARVE_TRY(catalog::put_series(txn, *owner));
   VARVE_TRY(catalog::put_version(txn, record));
   VARVE_TRY(txn.commit());
+  sync_labels(record.series);
   return version_info(record, owner->name);
 }
 
@@ -239,6 +240,7 @@ Result<std::shared_ptr<VersionReader>> RepositoryImpl::reader(SeriesId series,
   if (record.state != VersionState::kSealed) {
     return Error(ErrorCode::kInvalid, record.name + " is not sealed yet", EINVAL);
   }
+  disk_costs_->on_reader();
   version::SealedVersionParts parts;
   parts.objects = memory->objects.get();
   parts.source = memory->layout.get();
@@ -328,6 +330,7 @@ Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRe
   record.entries = tree.entries;
   record.logical_bytes = tree.logical_bytes;
   VARVE_TRY(measure_version(record));
+  VARVE_TRY_ASSIGN(const auto manifest, begin_manifest(record, objects.new_objects()));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(auto owner, catalog::find_series(txn, record.series));
   if (!owner) return Error(ErrorCode::kCorrupt, "the series' record is missing", EIO);
@@ -335,6 +338,7 @@ Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRe
   VARVE_TRY(catalog::put_version_links(txn, record.series, record.number, tree.links));
   VARVE_TRY(catalog::put_retention(txn, record.series, record.number, {side, {}}));
   VARVE_TRY(catalog::put_version(txn, record));
+  VARVE_TRY(manifest->commit(txn));
   if (next != nullptr) {
     next->number = static_cast<VersionNumber>(owner->next_number++);
     next->opened_at = record.sealed_at;
@@ -347,6 +351,7 @@ Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRe
     outcome.next = version_info(*next, owner->name);
   }
   VARVE_TRY(txn.commit());
+  sync_labels(record.series);
   outcome.info = version_info(record, owner->name);
   outcome.rank_of = std::move(tree.rank_of);
   return {};
@@ -411,34 +416,11 @@ Result<void> RepositoryImpl::rename_version(SeriesId series, VersionNumber numbe
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY(catalog::put_version(txn, record));
   VARVE_TRY(txn.commit());
+  sync_labels(series);
   if (memory->open && record.state == VersionState::kOpen) memory->open->rename_to(record.name);
   const std::lock_guard readers(mutex_);
   memory->readers.erase(number);  // The next reader() learns the new name.
   return {};
-}
-
-Result<void> RepositoryImpl::abandon_version(SeriesId series, VersionNumber number, bool force) {
-  VARVE_TRY(check_writable());
-  VARVE_TRY_ASSIGN(auto* memory, state(series));
-  const std::lock_guard lock(memory->mutex);
-  VARVE_TRY_ASSIGN(auto record, version_record(series, number));
-  if (record.state != VersionState::kOpen) {
-    return Error(ErrorCode::kReadOnly, record.name + " is sealed", EROFS);
-  }
-  VARVE_TRY(resume(*memory, record));
-  if (memory->open->writers() != 0) {
-    return Error(ErrorCode::kBusy, record.name + " has files open for writing", EBUSY);
-  }
-  VARVE_TRY_ASSIGN(const bool empty, memory->open->is_empty());
-  if (!empty && !force) {
-    return Error(ErrorCode::kNotEmpty, record.name + " is not empty", ENOTEMPTY);
-  }
-  VARVE_TRY(memory->open->freeze());
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY(catalog::erase_version(txn, series, number));
-  VARVE_TRY(txn.commit());
-  end_open_version(*memory, record);
-  return memory->layout->on_delete(number);
 }
 
 }  // namespace varve::repo

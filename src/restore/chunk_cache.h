@@ -3,54 +3,75 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <span>
+#include <unordered_map>
 
+#include "restore/chunk_keeper.h"
 #include "restore/memory_meter.h"
 
 namespace varve::restore {
 
-/// Decoded chunks that the look-ahead window needs again, ordered by the position of their
-/// next use. When memory is short the farthest goes first (Belady). Not synchronised.
-class ChunkCache {
+/// Chunks that the look-ahead window needs again, by their next use (F-chunks), and, if it is
+/// so made, chunks that were used and that the window does not need (P-chunks), by their last
+/// use. When memory is short, the P-chunk that was used longest ago goes first, then the
+/// F-chunk that is needed last. ALACC, FAST'18 §4.
+class ChunkCache final : public ChunkKeeper {
  public:
+  /// What a chunk takes beside its bytes.
+  static constexpr std::size_t kChunkOverheadBytes = 128;
+
+  struct Counters {
+    std::uint64_t future_bytes = 0;        ///< Held.
+    std::uint64_t past_bytes = 0;          ///< Held.
+    std::size_t past_chunks = 0;           ///< Held.
+    std::uint64_t future_added_bytes = 0;  ///< That became F-chunks, since the start.
+  };
+
+  ChunkCache(MemoryMeter* meter, bool keeps_past) : meter_(meter), keeps_past_(keeps_past) {}
+  ChunkCache(const ChunkCache&) = delete;
+  ChunkCache& operator=(const ChunkCache&) = delete;
+  ~ChunkCache() override { meter_->remove(bytes_); }
+
+  void set_bytes_max(std::size_t bytes_max) override;
+  [[nodiscard]] std::size_t room() const override;
+  [[nodiscard]] std::span<const std::byte> find(const ChunkUse& use) override;
+  [[nodiscard]] bool contains(const ChunkUse& use) const override {
+    return chunks_.contains(use.id.value);
+  }
+  void on_used(ChunkId id, std::uint64_t next_use) override;
+  void on_ahead(ChunkId id, std::uint64_t position) override;
+  void offer(ChunkId id, std::span<const std::byte> raw, std::uint64_t next_use,
+             bool is_used) override;
+
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+  /// With the overheads.
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
   struct Chunk {
     std::unique_ptr<std::byte[]> bytes;
     std::size_t size = 0;
+    std::uint64_t next_use = kNever;          // kNever for a P-chunk.
+    std::list<std::uint64_t>::iterator past;  // Of a P-chunk.
   };
+  using Map = std::unordered_map<std::uint64_t, Chunk>;
 
-  explicit ChunkCache(MemoryMeter* meter) : meter_(meter) {}
-  ChunkCache(const ChunkCache&) = delete;
-  ChunkCache& operator=(const ChunkCache&) = delete;
-  ~ChunkCache();
-
-  /// Evicts until `bytes_max` is kept from now on.
-  void set_bytes_max(std::size_t bytes_max);
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }
-  [[nodiscard]] std::size_t room() const { return bytes_max_ > bytes_ ? bytes_max_ - bytes_ : 0; }
-
-  [[nodiscard]] bool contains(std::uint64_t next_use) const { return chunks_.contains(next_use); }
-  /// Position of the nearest next use; only valid if !empty().
-  [[nodiscard]] std::uint64_t nearest() const { return chunks_.begin()->first; }
-  [[nodiscard]] bool empty() const { return chunks_.empty(); }
-  /// The bytes of the chunk that is next needed at `next_use`, which must be here.
-  [[nodiscard]] std::span<const std::byte> at(std::uint64_t next_use) const;
-
-  /// Copies a chunk in, unless all that is kept is needed sooner.
-  void insert(std::uint64_t next_use, std::span<const std::byte> bytes);
-  /// The chunk needed at `from` is needed again at `to`.
-  void move(std::uint64_t from, std::uint64_t to);
-  void erase(std::uint64_t next_use);
-
- private:
-  using Map = std::map<std::uint64_t, Chunk>;
+  void link(Map::iterator it, std::uint64_t next_use);
+  void unlink(Map::iterator it);
   void forget(Map::iterator it);
+  [[nodiscard]] bool make_room(std::size_t bytes, std::uint64_t next_use);
 
   MemoryMeter* const meter_;
+  const bool keeps_past_;
   std::size_t bytes_max_ = 0;
   std::size_t bytes_ = 0;
-  Map chunks_;
+  Counters counters_;
+  Map chunks_;                                     // By id.
+  std::map<std::uint64_t, std::uint64_t> future_;  // Next use → id.
+  std::list<std::uint64_t> past_;                  // Ids, the last used first.
 };
 
 }  // namespace varve::restore

@@ -64,15 +64,16 @@ bool PieceReader::read_container(std::span<const StoredPiece> pieces,
   std::ranges::sort(parts_, {}, [](const Part& part) {
     return std::tie(part.frame, part.frame_offset, part.piece, part.offset);
   });
+  const ReadCosts costs = reader_.costs();
   for (Parts rest = parts_; !rest.empty();) {
     // As far as one request reaches, and without a gap that would be better skipped.
     const auto& frames = (*head)->frames;
     std::size_t n = 1;
     while (n < rest.size() &&
-           slice_bytes(**head, {rest[0].frame, rest[n].frame}) <= kSliceBytesMax &&
+           slice_bytes(**head, {rest[0].frame, rest[n].frame}) <= costs.request_bytes_max &&
            (rest[n].frame == rest[n - 1].frame ||
             frames[rest[n].frame].offset - frame_end(frames[rest[n - 1].frame]) <=
-                kSliceGapBytesMax)) {
+                costs.gap_bytes_max)) {
       ++n;
     }
     // One frame can be longer than a request should be, but not be divided.

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMemoryBytesMin = SessionManager::kSessionBytesMin;
 constexpr std::size_t kPrefetchThreads = 2;
+constexpr std::size_t kReadThreads = 4;
 // What all sessions share: the frames of random access and two spare slices.
 constexpr std::size_t kSharedBytes =
     FrameCache::kFramesMax * format::kFrameRawBytesMax + 2 * kSliceBytesMax;
@@ -27,6 +28,7 @@ ReadServiceImpl::ReadServiceImpl(const ReadOptions& options)
     : areas_(1, &meter_),
       slices_(2, &meter_),
       random_(&slice_reader_, &slices_, &meter_),
+      readers_(kReadThreads, "varve-read"),
       prefetchers_(kPrefetchThreads, "varve-prefetch"),
       sessions_(session_context(options.engine), memory_bytes(options) - kSharedBytes,
                 memory_bytes(options) / SessionManager::kSessionBytesMin) {}
@@ -37,6 +39,7 @@ SessionContext ReadServiceImpl::session_context(const std::string& engine) {
   context.engine.areas = &areas_;
   context.engine.slices = &slices_;
   context.engine.meter = &meter_;
+  context.engine.workers = &readers_;
   context.engine_name = engine;
   context.prefetchers = &prefetchers_;
   return context;
@@ -57,8 +60,8 @@ ReadCounters ReadServiceImpl::counters() const {
 
 Result<std::unique_ptr<ReadService>> make_read_service(const ReadOptions& options) {
   if (!is_engine_name(options.engine)) {
-    return Error(ErrorCode::kInvalid,
-                 "there is no restore engine called '" + options.engine + "'; use 'alacc'");
+    return Error(ErrorCode::kInvalid, "there is no restore engine called '" + options.engine +
+                                          "'; there are " + engine_names());
   }
   return std::unique_ptr<ReadService>(new ReadServiceImpl(options));
 }

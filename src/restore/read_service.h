@@ -13,6 +13,7 @@
 
 #include "format/recipe.h"
 #include "layout/layout.h"
+#include "restore/read_costs.h"
 #include "varve/result.h"
 
 namespace varve::restore {
@@ -69,6 +70,8 @@ class ReadService {
  public:
   virtual ~ReadService() = default;
   [[nodiscard]] virtual Result<std::unique_ptr<ReadHandle>> open(ReadableFile file) = 0;
+  /// What requests cost on the disk below, from now on.
+  virtual void set_costs(const ReadCosts& costs) = 0;
   [[nodiscard]] virtual ReadCounters counters() const = 0;
 };
 

@@ -23,6 +23,7 @@ class ReadServiceImpl final : public ReadService {
   explicit ReadServiceImpl(const ReadOptions& options);
 
   [[nodiscard]] Result<std::unique_ptr<ReadHandle>> open(ReadableFile file) override;
+  void set_costs(const ReadCosts& costs) override { slice_reader_.set_costs(costs); }
   [[nodiscard]] ReadCounters counters() const override;
   [[nodiscard]] const MemoryMeter& memory() const { return meter_; }
 
@@ -35,6 +36,7 @@ class ReadServiceImpl final : public ReadService {
   BufferPool slices_;
   RandomReader random_;
   std::atomic<std::uint64_t> bytes_delivered_ = 0;
+  base::ThreadPool readers_;  // Outlives the prefetchers, whose assemblies they help with.
   // Its destructor waits for assemblies under way. The manager, which goes first, has
   // dropped all sessions by then, so that no new ones begin.
   base::ThreadPool prefetchers_;

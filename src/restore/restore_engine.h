@@ -5,34 +5,38 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <string>
 #include <string_view>
 
+#include "base/thread_pool.h"
 #include "layout/layout.h"
+#include "restore/alacc_rules.h"
 #include "restore/assembly_area.h"
 #include "restore/buffer_pool.h"
 #include "restore/memory_meter.h"
 #include "restore/slice_reader.h"
+#include "restore/stream_window.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
 namespace varve::restore {
 
-/// A run of chunks of the output. `position` is where its bytes start in the stream, which
-/// is all data of the files one after the other, without holes.
-struct StreamRun {
-  ChunkId first;
-  std::uint32_t count = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t position = 0;
+/// What an engine did to assemble one area, and the sizes it had then.
+struct EngineCycle {
+  std::uint64_t number = 0;  ///< Areas assembled before.
+  AlaccSizes sizes;
+  std::size_t memory = 0;  ///< Areas that forward assembly and cache have together.
+  std::size_t containers_read = 0;
+  std::uint64_t future_bytes = 0;     ///< F-chunks in the cache.
+  std::uint64_t past_bytes = 0;       ///< P-chunks in the cache.
+  AlaccRule rule = AlaccRule::kNone;  ///< That adapted the sizes behind this cycle.
 };
 
-/// What is to be restored, in order. Used by one thread at a time.
-class RunStream {
+/// Is told of every cycle, by the thread that assembles.
+class EngineObserver {
  public:
-  virtual ~RunStream() = default;
-  /// nullopt at the end. Each run's position is the end of the one before.
-  [[nodiscard]] virtual Result<std::optional<StreamRun>> next() = 0;
+  virtual ~EngineObserver() = default;
+  virtual void on_cycle(const EngineCycle& cycle) = 0;
 };
 
 /// What an engine works with; everything outlives it.
@@ -43,6 +47,10 @@ struct EngineContext {
   BufferPool* areas = nullptr;   ///< Where areas come from.
   BufferPool* slices = nullptr;  ///< Where buffers for stored bytes come from.
   MemoryMeter* meter = nullptr;
+  base::ThreadPool* workers = nullptr;  ///< Help to read and to decode; may be nullptr.
+  EngineObserver* observer = nullptr;   ///< May be nullptr.
+  /// Every request fetches a whole container, as the published engines do: for comparisons.
+  bool whole_containers = false;
 };
 
 /// Bytes that one engine may hold.
@@ -75,6 +83,8 @@ class RestoreEngine {
 
 /// Whether make_engine() knows the name.
 [[nodiscard]] bool is_engine_name(std::string_view name);
+/// All names, separated by commas, for messages.
+[[nodiscard]] std::string engine_names();
 
 /// kInvalid for an unknown name. `memory` also sizes the tables, once and for all.
 [[nodiscard]] Result<std::unique_ptr<RestoreEngine>> make_engine(std::string_view name,

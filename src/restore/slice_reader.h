@@ -8,28 +8,10 @@
 
 #include "format/container.h"
 #include "layout/layout.h"
+#include "restore/read_costs.h"
 #include "varve/result.h"
 
 namespace varve::restore {
-
-/// Most stored bytes that one request fetches: the unit in which restoring reads.
-inline constexpr std::size_t kSliceBytesMax = 512U << 10;
-/// Needed frames this close to each other are fetched together: reading through a gap of
-/// this length costs less than a second request, on an SSD as on a disk.
-inline constexpr std::size_t kSliceGapBytesMax = 64U << 10;
-
-/// Stored bytes of the frames `first` to `last` (inclusive) of a container.
-struct Slice {
-  std::uint32_t first = 0;
-  std::uint32_t last = 0;
-};
-
-[[nodiscard]] inline std::uint32_t frame_end(const format::FrameEntry& frame) {
-  return frame.offset + frame.stored_bytes;
-}
-[[nodiscard]] inline std::size_t slice_bytes(const format::ContainerHead& head, Slice slice) {
-  return frame_end(head.frames[slice.last]) - head.frames[slice.first].offset;
-}
 
 /// Reads slices and decodes their frames, and counts what it reads. Thread-safe.
 class SliceReader {
@@ -38,12 +20,23 @@ class SliceReader {
   [[nodiscard]] Result<void> read(layout::ChunkSource& source, const format::ContainerHead& head,
                                   Slice slice, std::span<std::byte> out);
 
+  /// By which engines plan their requests from now on.
+  void set_costs(const ReadCosts& costs) {
+    gap_bytes_max_.store(costs.gap_bytes_max);
+    request_bytes_max_.store(costs.request_bytes_max);
+  }
+  [[nodiscard]] ReadCosts costs() const {
+    return {gap_bytes_max_.load(), request_bytes_max_.load()};
+  }
+
   [[nodiscard]] std::uint64_t requests() const { return requests_.load(); }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_.load(); }
 
  private:
   std::atomic<std::uint64_t> requests_ = 0;
   std::atomic<std::uint64_t> bytes_ = 0;
+  std::atomic<std::uint32_t> gap_bytes_max_ = ReadCosts{}.gap_bytes_max;
+  std::atomic<std::uint32_t> request_bytes_max_ = ReadCosts{}.request_bytes_max;
 };
 
 /// Verifies and decodes one frame out of the bytes of a slice. Errors name the container

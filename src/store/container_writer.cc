@@ -18,8 +18,12 @@ constexpr std::size_t kFrameChunksMax = 4096;
 constexpr std::size_t kFramesPerWake = 8;
 constexpr std::size_t kSpareFrames = 64;  // Buffers of 128 KiB kept for reuse.
 // A container of very compressible data is written before it is full, so that the raw
-// frames that wait for it in memory stay bounded.
+// frames that wait for it in memory stay bounded; and well before so much waits that append()
+// waits too, since nothing else would then write it.
 constexpr std::size_t kContainerRawBytesMax = 16U << 20;
+std::size_t container_raw_bytes_max(const ContainerWriterOptions& options) {
+  return std::min(kContainerRawBytesMax, options.waiting_bytes_max / 4 * 3);
+}
 
 }  // namespace
 
@@ -227,7 +231,7 @@ void ContainerWriter::work() {
 
 bool ContainerWriter::fits(const Frame& frame) const {
   if (head_.frames.empty()) return true;
-  if (packed_raw_ + frame.raw.size() > kContainerRawBytesMax) return false;
+  if (packed_raw_ + frame.raw.size() > container_raw_bytes_max(options_)) return false;
   const std::size_t stored =
       frame.encoded.codec == Codec::kNone ? frame.raw.size() : frame.encoded.stored.size();
   std::size_t runs = id_runs_;

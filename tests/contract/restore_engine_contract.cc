@@ -2,6 +2,7 @@
 // What every restore engine must do: give the same bytes, whatever it keeps in memory.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 
 #include "../unit/restore/fake_source.h"
@@ -14,10 +15,10 @@ namespace {
 constexpr std::size_t kMiB = 1U << 20;
 
 class RestoreEngineContract : public testing::TestWithParam<std::string> {
- protected:
+ public:
   // An engine over all files of a world.
   struct Bench {
-    explicit Bench(World& world)
+    explicit Bench(const World& world)
         : areas(1, &meter),
           slices(2, &meter),
           stream(std::nullopt, std::make_unique<WorldFutureFiles>(world, 0)) {}
@@ -29,12 +30,20 @@ class RestoreEngineContract : public testing::TestWithParam<std::string> {
     std::unique_ptr<RestoreEngine> engine;
   };
 
-  static std::unique_ptr<Bench> make_bench(World& world, const EngineMemory& memory) {
+  static std::unique_ptr<Bench> make_bench(World& world, const EngineMemory& memory,
+                                           base::ThreadPool* workers = nullptr,
+                                           EngineObserver* observer = nullptr) {
     auto bench = std::make_unique<Bench>(world);
-    auto engine = make_engine(GetParam(),
-                              {&world.source, &bench->stream, &bench->reader, &bench->areas,
-                               &bench->slices, &bench->meter},
-                              memory);
+    EngineContext context;
+    context.source = &world.source;
+    context.stream = &bench->stream;
+    context.reader = &bench->reader;
+    context.areas = &bench->areas;
+    context.slices = &bench->slices;
+    context.meter = &bench->meter;
+    context.workers = workers;
+    context.observer = observer;
+    auto engine = make_engine(GetParam(), context, memory);
     EXPECT_TRUE(engine.has_value());
     bench->engine = std::move(*engine);
     return bench;
@@ -75,30 +84,111 @@ class RestoreEngineContract : public testing::TestWithParam<std::string> {
   }
 };
 
+// Worlds that no test changes, made once for all engines.
+struct SharedWorld {
+  SharedWorld(unsigned seed, Codec codec) : world(seed, codec) {
+    fill_random(world, 70);
+    stream = RestoreEngineContract::stream_of(world);
+  }
+  World world;
+  Bytes stream;
+};
+
+SharedWorld& shared_world(std::size_t number) {
+  static std::array<std::unique_ptr<SharedWorld>, 2> worlds;
+  auto& world = worlds.at(number);
+  if (!world) {
+    world = std::make_unique<SharedWorld>(21 + static_cast<unsigned>(number),
+                                          number == 1 ? Codec::kZstd : Codec::kNone);
+  }
+  return *world;
+}
+
 TEST_P(RestoreEngineContract, RandomStreamsComeOutByteForByte) {
-  for (const unsigned seed : {21U, 22U, 23U}) {
-    World world(seed, seed == 22 ? Codec::kZstd : Codec::kNone);
-    fill_random(world, 150);
-    const Bytes wanted = stream_of(world);
-    for (const std::size_t area_bytes : {std::size_t{64} << 10, kMiB, 4 * kMiB}) {
-      for (const std::size_t memory : {4 * area_bytes + 2 * kMiB, 64 * kMiB}) {
-        const auto bench = make_bench(world, {memory, 4 * area_bytes});
-        expect_stream(*bench->engine, wanted, area_bytes);
-      }
-    }
+  struct Case {
+    std::size_t world, area_bytes, memory;
+  };
+  constexpr std::size_t kSmall = 64U << 10;
+  for (const Case& c : {Case{0, 2 * kMiB, 64 * kMiB}, Case{0, 2 * kMiB, 10 * kMiB},
+                        Case{1, kSmall, 3 * kMiB}, Case{1, kSmall, 0}}) {
+    auto& [world, wanted] = shared_world(c.world);
+    const auto bench = make_bench(world, {c.memory, 4 * c.area_bytes});
+    expect_stream(*bench->engine, wanted, c.area_bytes);
   }
 }
 
-TEST_P(RestoreEngineContract, StaysWithinItsMemory) {
-  World world(24);
-  fill_random(world, 300);
-  const EngineMemory memory{12 * kMiB, 4 * kMiB};
-  const auto bench = make_bench(world, memory);
+TEST_P(RestoreEngineContract, WorkersGiveTheSameBytes) {
+  base::ThreadPool workers(3, "test");
+  auto& [world, wanted] = shared_world(1);
+  const auto bench = make_bench(world, {128 * kMiB, 4 * kMiB}, &workers);
+  expect_stream(*bench->engine, wanted, kMiB);
+}
+
+TEST_P(RestoreEngineContract, MemoryAndAreasMayChangeAtAnyTime) {
+  auto& [world, wanted] = shared_world(0);
+  std::mt19937 random(31);
+  const auto bench = make_bench(world, {64 * kMiB, 4 * kMiB});
+  std::uint64_t at = 0;
   while (true) {
-    const auto area = bench->engine->assemble(kMiB);
+    if (random() % 3 == 0) bench->engine->set_memory({random() % (64 * kMiB), 4 * kMiB});
+    const std::size_t area_bytes = (64U << 10) << (random() % 6);
+    const auto area = bench->engine->assemble(area_bytes);
     ASSERT_TRUE(area.has_value());
     if (!*area) break;
-    ASSERT_LE(bench->meter.held(), memory.total);
+    ASSERT_EQ((*area)->position(), at);
+    ASSERT_LE((*area)->end() - at, area_bytes);
+    ASSERT_EQ((*area)->good_bytes(at), (*area)->end() - at);
+    ASSERT_EQ(std::memcmp((*area)->bytes_at(at), wanted.data() + at, (*area)->end() - at), 0);
+    at = (*area)->end();
+  }
+  EXPECT_EQ(at, wanted.size());
+}
+
+TEST_P(RestoreEngineContract, ContainersThatMoveMeanwhileAreFoundAgain) {
+  World world(29);
+  fill_random(world, 70);
+  const Bytes wanted = stream_of(world);
+  std::mt19937 random(30);
+  // The one that is about to be read, or any other, goes elsewhere.
+  world.source.before_read = [&](std::uint32_t container) {
+    if (random() % 4 != 0) return;
+    if (random() % 2 == 0) container = static_cast<std::uint32_t>(random() % 4);
+    if (!world.source.is_gone(container)) world.source.move_container(container);
+  };
+  const auto bench = make_bench(world, {24 * kMiB, 4 * kMiB});
+  expect_stream(*bench->engine, wanted, kMiB);
+}
+
+TEST_P(RestoreEngineContract, CyclesAreReportedWithSizesThatFitTheMemory) {
+  struct Observer final : EngineObserver {
+    void on_cycle(const EngineCycle& cycle) override {
+      EXPECT_EQ(cycle.number, cycles++);
+      EXPECT_GE(cycle.sizes.forward, 1U);
+      EXPECT_LE(cycle.sizes.forward, cycle.memory);
+      EXPECT_LE(cycle.sizes.window, 6 * cycle.memory);
+      containers += cycle.containers_read;
+    }
+    std::uint64_t cycles = 0;
+    std::size_t containers = 0;
+  } observer;
+  auto& [world, wanted] = shared_world(0);
+  const auto bench = make_bench(world, {24 * kMiB, 4 * kMiB}, nullptr, &observer);
+  expect_stream(*bench->engine, wanted, kMiB);
+  EXPECT_GE(observer.cycles, wanted.size() / kMiB);
+  EXPECT_GE(observer.containers, world.source.containers() / 2);
+}
+
+TEST_P(RestoreEngineContract, StaysWithinItsMemory) {
+  auto& [world, wanted] = shared_world(0);
+  for (const std::size_t total : {12 * kMiB, 40 * kMiB}) {
+    const EngineMemory memory{total, 4 * kMiB};
+    const auto bench = make_bench(world, memory);
+    while (true) {
+      const auto area = bench->engine->assemble(kMiB);
+      ASSERT_TRUE(area.has_value());
+      if (!*area) break;
+      ASSERT_LE(bench->meter.held(), memory.total);
+    }
   }
 }
 
@@ -113,7 +203,8 @@ TEST_P(RestoreEngineContract, DamageIsMarkedAndAllElseIsGood) {
   world.source.flip_byte(0, 7);
   world.source.flip_byte(1, 0);
   const Bytes wanted = stream_of(world);
-  const auto bench = make_bench(world, {32 * kMiB, 4 * kMiB});
+  base::ThreadPool workers(2, "test");
+  const auto bench = make_bench(world, {128 * kMiB, 4 * kMiB}, &workers);
   std::uint64_t at = 0;
   std::uint64_t good = 0;
   while (true) {
@@ -195,8 +286,14 @@ TEST_P(RestoreEngineContract, ChunkThatIsNotStoredEndsTheStreamWithAnError) {
   EXPECT_EQ(end.error().code(), ErrorCode::kCorrupt);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, RestoreEngineContract, testing::Values("alacc"),
-                         [](const auto& engine) { return engine.param; });
+INSTANTIATE_TEST_SUITE_P(Engines, RestoreEngineContract,
+                         testing::Values("alacc", "alacc-paper", "alacc-f80", "faa", "lru",
+                                         "lru-chunk", "opt"),
+                         [](const auto& engine) {
+                           std::string name = engine.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace varve::restore

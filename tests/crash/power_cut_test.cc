@@ -17,6 +17,7 @@
 #include "disk_recorder.h"
 #include "history.h"
 #include "temp_repository.h"
+#include "varve/repair.h"
 
 namespace varve::test {
 namespace {
@@ -145,6 +146,22 @@ class PowerCut : public testing::Test {
     EXPECT_GT(failed, few / 2);
   }
 
+  // What was recorded last, with the catalog lost; returns the moment when that life ended.
+  std::uint64_t lose_catalog(History*& history) {
+    const auto calls = record(history, true);
+    std::filesystem::remove_all(path_ + "/catalog");
+    return calls.size();
+  }
+
+  // As somebody would who calls `varve repair` until it has nothing to do.
+  static void repair(const std::string& path) {
+    for (int i = 0; i < 3; ++i) {
+      const auto plan = must(Repair::plan(path, {}, false, {}));
+      if (plan->steps().empty()) return;
+      must(plan->execute({}));
+    }
+  }
+
   TempDirectory directory_;
   std::string path_;
   std::string image_;
@@ -161,6 +178,61 @@ TEST_F(PowerCut, FailedCallThatIsTriedAgainHarmsNothing) {
   fail_at_sampled_calls(20, EIO, false, true);
 }
 TEST_F(PowerCut, FullDiskHarmsNothing) { fail_at_sampled_calls(20, ENOSPC, true, true); }
+
+TEST_F(PowerCut, RepairThatIsCutShortIsDoneAgain) {
+  History* history = nullptr;
+  const auto moment = lose_catalog(history);
+  DiskModel model(path_);
+  std::vector<DiskCall> calls;
+  {
+    DiskRecorder disk(path_);
+    repair(path_);
+    calls = disk.take();
+  }
+  Sample sample(calls.size(), 12, 3);
+  for (std::uint64_t i = 0; i <= calls.size(); ++i) {
+    if (i == sample.at() || i == calls.size()) {
+      for (const auto survives : {Survives::kNothing, Survives::kSome, Survives::kEverything}) {
+        model.write_image(image_, survives, i);
+        repair(image_);
+        const auto wrong = history->examine(image_, moment);
+        ASSERT_TRUE(wrong.empty()) << "power cut after " << i << " of " << calls.size()
+                                   << " calls of a repair" << joined(wrong);
+      }
+      sample.next();
+    }
+    if (i < calls.size()) model.apply(calls[i]);
+  }
+  EXPECT_GT(calls.size(), 10U);
+}
+
+TEST_F(PowerCut, RepairWithAFailedCallIsDoneAgain) {
+  History* history = nullptr;
+  const auto moment = lose_catalog(history);
+  const auto lost = directory_.path() + "/lost";
+  copy_crashed(path_, lost);
+  std::uint64_t all = 0;
+  {
+    DiskRecorder disk(path_);
+    repair(path_);
+    all = disk.calls();
+  }
+  EXPECT_GT(all, 10U);
+  for (Sample sample(all, 10, 4); sample.at() < all; sample.next()) {
+    copy_crashed(lost, path_);
+    {
+      DiskRecorder disk(path_);
+      disk.fail(sample.at(), EIO, false);
+      try {
+        repair(path_);
+      } catch (const std::exception&) {  // It said so.
+      }
+    }
+    repair(path_);
+    const auto wrong = history->examine(path_, moment);
+    ASSERT_TRUE(wrong.empty()) << "call " << sample.at() << " of a repair failed" << joined(wrong);
+  }
+}
 
 }  // namespace
 }  // namespace varve::test

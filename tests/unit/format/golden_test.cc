@@ -10,6 +10,7 @@
 #include "base/coding.h"
 #include "format/container.h"
 #include "format/dir_node.h"
+#include "format/manifest.h"
 #include "format/recipe.h"
 #include "format/superblock.h"
 #include "io/posix_file_system.h"
@@ -147,6 +148,28 @@ TEST(Golden, EntryAloneIsReadAndWrittenAlike) {
   ASSERT_TRUE(entry.has_value()) << entry.error().message();
   EXPECT_EQ(*entry, sample);
   EXPECT_EQ(encode_dir_entry(sample), bytes);
+}
+
+TEST(Golden, LabelsAreReadAndWrittenAlike) {
+  ManifestHeader identity;
+  identity.kind = ManifestKind::kLabels;
+  identity.series = SeriesId{3};
+  identity.stamp = 77;
+  std::string body;
+  ManifestEncoder encoder(identity, Codec::kNone, [&](std::string_view bytes) -> Result<void> {
+    body += bytes;
+    return {};
+  });
+  EXPECT_TRUE(encoder.add(ManifestRecord::kSeries, "", "a series").has_value());
+  // Of two pieces, in two blocks.
+  EXPECT_TRUE(encoder.add(ManifestRecord::kSetting, "name", std::string(140000, 'x')).has_value());
+  const auto header = encoder.finish();
+  ASSERT_TRUE(header.has_value());
+  const auto bytes = golden("labels-1.bin", encode_manifest_header(*header) + body);
+  EXPECT_EQ(encode_manifest_header(*header) + body, bytes);
+  const auto read = decode_manifest_header(as_bytes(bytes));
+  ASSERT_TRUE(read.has_value()) << read.error().message();
+  EXPECT_EQ(*read, *header);
 }
 
 TEST(Golden, PageBoundariesStayWhereTheyWere) {

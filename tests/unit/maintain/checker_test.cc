@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <stop_token>
 #include <string>
 
 #include "../repo/temp_repository.h"
@@ -220,6 +221,61 @@ TEST_P(CheckerTest, OpenVersionDoesNotDisturbTheCheck) {
   const auto report = must(check_repository(*repository_, {}, {}));
   EXPECT_TRUE(report.damages.empty());
   EXPECT_EQ(report.versions, 2U);
+}
+
+TEST_P(CheckerTest, DamagedAndForeignManifestsAreFound) {
+  const auto folder_path = path_ + "/series/00000001/manifests/";
+  for (const char* name : {"00000001.man", "00000002.man"}) {
+    const auto size = std::filesystem::file_size(folder_path + name);
+    for (const std::uint64_t offset : {std::uint64_t{5}, std::uint64_t{70}, size - 1}) {
+      flip(folder_path + name, offset);
+      const auto report = check();
+      ASSERT_EQ(report.damages.size(), 1U) << offset;
+      EXPECT_EQ(report.damages[0].where, folder_path + name);
+      flip(folder_path + name, offset);
+    }
+  }
+  std::filesystem::rename(folder_path + "00000001.man", folder_path + "kept");
+  EXPECT_EQ(check().damages.size(), 1U);
+  std::filesystem::copy_file(folder_path + "00000002.man", folder_path + "00000001.man");
+  EXPECT_EQ(check().damages.size(), 1U);
+  std::filesystem::remove(folder_path + "00000001.man");
+  std::filesystem::rename(folder_path + "kept", folder_path + "00000001.man");
+  EXPECT_TRUE(check().damages.empty());
+  flip(path_ + "/series/00000001/labels", 100);
+  EXPECT_EQ(check().damages.size(), 1U);
+}
+
+TEST_P(CheckerTest, ScrubGoesOnWhereItWasStopped) {
+  std::stop_source source;
+  ScrubOptions options;
+  options.stop = source.get_token();
+  options.bytes_per_second = 1U << 30;  // So that one container is read at a time.
+  const auto first = must(scrub_repository(*repository_, options,
+                                           [&](const CheckProgress&) { source.request_stop(); }));
+  EXPECT_FALSE(first.check.finished);
+  EXPECT_FALSE(first.resumed);
+  EXPECT_EQ(first.check.containers, 1U);
+  const auto second = must(scrub_repository(*repository_, {}, {}));
+  EXPECT_TRUE(second.check.finished);
+  EXPECT_TRUE(second.resumed);
+  CheckOptions all;
+  all.verify_chunks = true;
+  const auto whole = must(check_repository(*repository_, all, {}));
+  EXPECT_LT(second.check.bytes_read, whole.bytes_read);
+  const auto third = must(scrub_repository(*repository_, {}, {}));
+  EXPECT_FALSE(third.resumed);
+  EXPECT_EQ(third.check.bytes_read, whole.bytes_read);
+}
+
+TEST_P(CheckerTest, AShareOfTheDataCanBeRead) {
+  CheckOptions options;
+  options.percent = 1;
+  std::uint64_t least = ~std::uint64_t{0};
+  for (int i = 0; i < 5; ++i) {
+    least = std::min(least, must(check_repository(*repository_, options, {})).bytes_read);
+  }
+  EXPECT_LT(least, must(check_repository(*repository_, {}, {})).bytes_read);
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, CheckerTest, testing::Values(Codec::kNone, Codec::kZstd));

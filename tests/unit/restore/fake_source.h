@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -77,10 +78,13 @@ class FakeSource final : public layout::ChunkSource {
   }
   Result<std::shared_ptr<const format::ContainerHead>> head(std::uint32_t container) override {
     if (damaged_heads_.contains(container)) return Error(ErrorCode::kCorrupt, "head is damaged");
+    if (gone_.contains(container)) return Error(ErrorCode::kStale, "the container is gone");
     return heads_.at(container);
   }
   Result<void> read_data(std::uint32_t container, std::uint32_t offset,
                          std::span<std::byte> out) override {
+    if (before_read) before_read(container);
+    if (gone_.contains(container)) return Error(ErrorCode::kStale, "the container is gone");
     const Bytes& data = datas_.at(container);
     if (offset + out.size() > data.size()) return Error(ErrorCode::kIo, "past the end");
     std::memcpy(out.data(), data.data() + offset, out.size());
@@ -102,6 +106,21 @@ class FakeSource final : public layout::ChunkSource {
     datas_.at(container).at(heads_.at(container)->frames.at(frame).offset) ^= std::byte{0x40};
   }
   void damage_head(std::uint32_t container) { damaged_heads_.insert(container); }
+  /// Stores a container's chunks under another number, and forgets the old one.
+  void move_container(std::uint32_t container) {
+    format::ContainerHead head = *heads_.at(container);
+    head.number = static_cast<std::uint32_t>(heads_.size());
+    for (auto& [id, run] : locations_) {
+      if (run.container == container) run.container = head.number;
+    }
+    heads_.push_back(std::make_shared<const format::ContainerHead>(std::move(head)));
+    datas_.push_back(datas_.at(container));
+    gone_.insert(container);
+  }
+  [[nodiscard]] bool is_gone(std::uint32_t container) const { return gone_.contains(container); }
+  /// Called at the start of every read_data().
+  std::function<void(std::uint32_t container)> before_read;
+
   [[nodiscard]] std::size_t containers() const { return heads_.size(); }
   [[nodiscard]] std::uint64_t stored_bytes() const { return stored_total_; }
 
@@ -134,6 +153,7 @@ class FakeSource final : public layout::ChunkSource {
   std::vector<std::shared_ptr<const format::ContainerHead>> heads_;
   std::vector<Bytes> datas_;
   std::set<std::uint32_t> damaged_heads_;
+  std::set<std::uint32_t> gone_;
   std::uint64_t stored_total_ = 0;
 };
 

@@ -12,40 +12,70 @@
 namespace varve::restore {
 namespace {
 
+constexpr std::uint64_t kNever = ChunkKeeper::kNever;
+constexpr std::size_t kChunkCost = 100 + ChunkCache::kChunkOverheadBytes;
+
+void offer(ChunkCache& cache, std::uint64_t id, std::uint64_t next_use) {
+  cache.offer(ChunkId{id}, Bytes(100), next_use, true);
+}
+bool has(const ChunkCache& cache, std::uint64_t id) { return cache.contains({ChunkId{id}, 0, 0}); }
+
 TEST(ChunkCache, EvictsTheFarthestNextUseFirst) {
   MemoryMeter meter;
-  ChunkCache cache(&meter);
-  cache.set_bytes_max(300);
-  const Bytes chunk(100);
-  cache.insert(30, chunk);
-  cache.insert(10, chunk);
-  cache.insert(20, chunk);
-  cache.insert(15, chunk);
-  EXPECT_FALSE(cache.contains(30));
-  EXPECT_TRUE(cache.contains(20));
-  cache.insert(99, chunk);
-  EXPECT_FALSE(cache.contains(99));
-  EXPECT_EQ(cache.nearest(), 10U);
-  EXPECT_EQ(cache.bytes(), 300U);
+  ChunkCache cache(&meter, false);
+  cache.set_bytes_max(3 * kChunkCost);
+  offer(cache, 3, 30);
+  offer(cache, 1, 10);
+  offer(cache, 2, 20);
+  offer(cache, 4, 15);
+  EXPECT_FALSE(has(cache, 3));
+  EXPECT_TRUE(has(cache, 2));
+  offer(cache, 9, 99);
+  EXPECT_FALSE(has(cache, 9));
+  offer(cache, 5, kNever);
+  EXPECT_FALSE(has(cache, 5));
+  EXPECT_EQ(cache.bytes(), 3 * kChunkCost);
 }
 
 TEST(ChunkCache, ShrinkingDropsTheFarthestAndTheMeterFollows) {
   MemoryMeter meter;
   {
-    ChunkCache cache(&meter);
-    cache.set_bytes_max(1000);
-    for (std::uint64_t use = 0; use < 10; ++use) cache.insert(use, Bytes(100));
-    EXPECT_EQ(meter.held(), 1000U);
-    cache.set_bytes_max(250);
-    EXPECT_EQ(meter.held(), 200U);
-    EXPECT_TRUE(cache.contains(1));
-    EXPECT_FALSE(cache.contains(2));
-    cache.move(1, 50);
-    EXPECT_TRUE(cache.contains(50));
-    cache.erase(0);
-    EXPECT_EQ(meter.held(), 100U);
+    ChunkCache cache(&meter, false);
+    cache.set_bytes_max(100 * kChunkCost);
+    for (std::uint64_t use = 0; use < 10; ++use) offer(cache, use, use);
+    EXPECT_EQ(meter.held(), 10 * kChunkCost);
+    cache.set_bytes_max(2 * kChunkCost + 1);
+    EXPECT_EQ(meter.held(), 2 * kChunkCost);
+    EXPECT_TRUE(has(cache, 1));
+    EXPECT_FALSE(has(cache, 2));
+    cache.on_used(ChunkId{1}, 50);
+    EXPECT_TRUE(has(cache, 1));
+    cache.on_used(ChunkId{0}, kNever);
+    EXPECT_EQ(meter.held(), kChunkCost);
   }
   EXPECT_EQ(meter.held(), 0U);
+}
+
+TEST(ChunkCache, UsedChunksGoFirstAndComeBackWhenTheWindowNeedsThem) {
+  MemoryMeter meter;
+  ChunkCache cache(&meter, true);
+  cache.set_bytes_max(3 * kChunkCost);
+  offer(cache, 1, kNever);
+  offer(cache, 2, kNever);
+  offer(cache, 3, 70);
+  EXPECT_EQ(cache.counters().past_chunks, 2U);
+  EXPECT_EQ(cache.counters().future_bytes, 100U);
+  cache.on_ahead(ChunkId{1}, 80);
+  EXPECT_EQ(cache.counters().future_bytes, 200U);
+  EXPECT_EQ(cache.counters().future_added_bytes, 200U);
+  offer(cache, 4, kNever);
+  EXPECT_FALSE(has(cache, 2)) << "the P-chunk goes before F-chunks";
+  EXPECT_TRUE(has(cache, 1));
+  // An F-chunk that has been used for the last time becomes a P-chunk, the last used one.
+  cache.on_used(ChunkId{3}, kNever);
+  offer(cache, 5, 60);
+  EXPECT_FALSE(has(cache, 4));
+  EXPECT_TRUE(has(cache, 3));
 }
 
 TEST(AssemblyArea, GoodBytesEndBeforeABadRangeAndGoOnAfterIt) {

@@ -256,6 +256,17 @@ TEST_F(ContainerWriterTest, VeryCompressibleChunksDoNotGatherInMemory) {
   EXPECT_GT(written_.size(), 4U);
 }
 
+// A container that waits to be filled must not need more than may wait in memory.
+TEST_F(ContainerWriterTest, VeryCompressibleChunksDoNotWaitForEver) {
+  options_.codec = Codec::kZstd;
+  options_.waiting_bytes_max = 1U << 20;
+  compressible_ = true;
+  start();
+  append_all(0, 1000);
+  ASSERT_TRUE(writer_->flush());
+  expect_on_disk(1000);
+}
+
 TEST_F(ContainerWriterTest, NextWriterBeginsAnotherFile) {
   start();
   append_all(0, 300);

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Containers in memory: chunks stand in the order in which they first appeared, as in a
+// deduplicating store that never moves anything.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "format/container.h"
+#include "layout/layout.h"
+
+namespace varve::bench {
+
+class PackedContainers final : public layout::ChunkSource {
+ public:
+  void place(ChunkId id, std::span<const std::byte> raw) {
+    if (frame_bytes_ + raw.size() > format::kFrameRawBytesMax) end_frame();
+    if (data_.size() + raw.size() > kContainerDataBytes) end_container();
+    format::ChunkEntry chunk;
+    chunk.id = id;
+    chunk.raw_bytes = static_cast<std::uint32_t>(raw.size());
+    places_[id.value] = {static_cast<std::uint32_t>(heads_.size()),
+                         static_cast<std::uint32_t>(head_.chunks.size())};
+    head_.chunks.push_back(chunk);
+    data_.insert(data_.end(), raw.begin(), raw.end());
+    frame_bytes_ += raw.size();
+    ++frame_chunks_;
+  }
+  /// What comes next goes to a new container.
+  void end_container() {
+    end_frame();
+    if (head_.chunks.empty()) return;
+    head_.number = static_cast<std::uint32_t>(heads_.size());
+    static_cast<void>(format::encode_container_head(head_));
+    heads_.push_back(std::make_shared<const format::ContainerHead>(std::move(head_)));
+    datas_.push_back(std::move(data_));
+    head_ = {};
+    data_ = {};
+  }
+
+  Result<layout::LocationRun> locate(ChunkId id) override {
+    const auto found = places_.find(id.value);
+    if (found == places_.end()) return Error(ErrorCode::kCorrupt, "no such chunk");
+    const auto [container, index] = found->second;
+    const auto& chunks = heads_[container]->chunks;
+    layout::LocationRun run{id, 0, 0, container, index};
+    for (std::uint32_t i = index; i < chunks.size() && chunks[i].id == id.plus(run.count); ++i) {
+      ++run.count;
+      run.raw_bytes += chunks[i].raw_bytes;
+    }
+    return run;
+  }
+  Result<std::shared_ptr<const format::ContainerHead>> head(std::uint32_t container) override {
+    return heads_.at(container);
+  }
+  Result<void> read_data(std::uint32_t container, std::uint32_t offset,
+                         std::span<std::byte> out) override {
+    std::memcpy(out.data(), datas_.at(container).data() + offset, out.size());
+    return {};
+  }
+  Result<std::uint64_t> place_of(std::uint32_t container) override { return container; }
+
+ private:
+  // The head takes the rest of 4 MiB.
+  static constexpr std::size_t kContainerDataBytes = (4U << 20) - (64U << 10);
+
+  void end_frame() {
+    if (frame_chunks_ == 0) return;
+    format::FrameEntry frame;
+    frame.chunk_count = frame_chunks_;
+    frame.raw_bytes = static_cast<std::uint32_t>(frame_bytes_);
+    frame.stored_bytes = frame.raw_bytes;
+    frame.checksum = format::checksum64(std::span(data_).last(frame_bytes_));
+    head_.frames.push_back(frame);
+    frame_bytes_ = 0;
+    frame_chunks_ = 0;
+  }
+
+  format::ContainerHead head_;
+  std::vector<std::byte> data_;
+  std::size_t frame_bytes_ = 0;
+  std::uint32_t frame_chunks_ = 0;
+  std::vector<std::shared_ptr<const format::ContainerHead>> heads_;
+  std::vector<std::vector<std::byte>> datas_;
+  std::unordered_map<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>> places_;
+};
+
+}  // namespace varve::bench

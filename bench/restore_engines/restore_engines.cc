@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much each restore engine reads, and what it costs to compute: all engines with the same
+// memory over the same versions, in four layouts.
+//
+//   bench-restore-engines DIRECTORY [--versions N] [--chunks N] [--memory MIB] [--log ENGINE]
+//
+// "Speed factor" is restored MiB per container read, as published engines read: whole
+// containers. "Extents" is restored MiB per 4 MiB read by requests planned from the window, with
+// the number of requests per 100 MiB. The memory holds forward assembly and cache; the
+// window's table and one request's buffer are beside it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "restore_engines/traces.h"
+#include "support.h"
+
+namespace {
+
+using namespace varve;  // NOLINT(google-build-using-namespace)
+using bench::must;
+using bench::Trace;
+
+constexpr std::size_t kAreaBytes = 4U << 20;
+constexpr double kMiB = 1U << 20;
+
+const std::vector<std::string> kEngines = {"lru",         "lru-chunk", "faa",  "opt",
+                                           "alacc-paper", "alacc-f80", "alacc"};
+
+/// Counts what is read of another source, and the time that it takes.
+class CountingSource final : public layout::ChunkSource {
+ public:
+  explicit CountingSource(layout::ChunkSource& source) : source_(source) {}
+
+  Result<layout::LocationRun> locate(ChunkId id) override { return source_.locate(id); }
+  Result<std::shared_ptr<const format::ContainerHead>> head(std::uint32_t container) override {
+    return source_.head(container);
+  }
+  Result<void> read_data(std::uint32_t container, std::uint32_t offset,
+                         std::span<std::byte> out) override {
+    const double begin = bench::thread_cpu_seconds();
+    auto result = source_.read_data(container, offset, out);
+    seconds_ += bench::thread_cpu_seconds() - begin;
+    return result;
+  }
+  Result<std::uint64_t> place_of(std::uint32_t container) override {
+    return source_.place_of(container);
+  }
+  [[nodiscard]] double seconds() const { return seconds_; }
+
+ private:
+  layout::ChunkSource& source_;
+  double seconds_ = 0;
+};
+
+class VersionRuns final : public restore::RunStream {
+ public:
+  explicit VersionRuns(const Trace::Version& version) : version_(version) {}
+  Result<std::optional<restore::StreamRun>> next() override {
+    if (next_ == version_.runs.size()) return std::optional<restore::StreamRun>();
+    return std::optional<restore::StreamRun>(version_.runs[next_++]);
+  }
+
+ private:
+  const Trace::Version& version_;
+  std::size_t next_ = 0;
+};
+
+class CycleLog final : public restore::EngineObserver {
+ public:
+  explicit CycleLog(bool print) : print_(print) {}
+  void on_cycle(const restore::EngineCycle& cycle) override {
+    ++cycles_;
+    containers_ += cycle.containers_read;
+    forward_ += static_cast<double>(cycle.sizes.forward);
+    window_ += static_cast<double>(cycle.sizes.window);
+    ++rules_[static_cast<std::size_t>(cycle.rule)];
+    if (!print_) return;
+    fmt::print(
+        "    cycle {:>4}: forward {:>2}, cache {:>2}, window {:>3}; {:>2} containers, F {:>5.1f} "
+        "MiB, P {:>5.1f} MiB; {}\n",
+        cycle.number, cycle.sizes.forward, cycle.memory - cycle.sizes.forward, cycle.sizes.window,
+        cycle.containers_read, static_cast<double>(cycle.future_bytes) / kMiB,
+        static_cast<double>(cycle.past_bytes) / kMiB, kRules[static_cast<std::size_t>(cycle.rule)]);
+  }
+  [[nodiscard]] std::size_t containers() const { return containers_; }
+  [[nodiscard]] double mean_forward() const { return forward_ / static_cast<double>(cycles_); }
+  [[nodiscard]] double mean_window() const { return window_ / static_cast<double>(cycles_); }
+  /// How often each rule acted, for engines that adapt.
+  [[nodiscard]] std::string rules() const {
+    std::string text;
+    for (const auto& [rule, times] : rules_) {
+      if (rule != static_cast<std::size_t>(restore::AlaccRule::kNone)) {
+        text += fmt::format(" {} {}", kRules[rule], times);
+      }
+    }
+    return text.empty() ? text : " | rules" + text;
+  }
+
+ private:
+  static constexpr const char* kRules[] = {"forward+", "cache+",  "cache-",
+                                           "window+",  "window-", "-"};
+  const bool print_;
+  std::size_t cycles_ = 0;
+  std::size_t containers_ = 0;
+  double forward_ = 0;
+  double window_ = 0;
+  std::map<std::size_t, std::size_t> rules_;
+};
+
+struct Outcome {
+  double speed_factor = 0;   // MiB per container.
+  double per_container = 0;  // MiB per 4 MiB read.
+  double requests = 0;       // Per 100 MiB.
+  double seconds = 0;        // Of computing, per GiB.
+  double mean_forward = 0;
+  double mean_window = 0;
+  std::string rules;
+  std::size_t peak_bytes = 0;
+  std::uint64_t hash = 0;
+};
+
+/// Memory that leaves `memory` bytes for forward assembly and cache, beside the tables and a
+/// request's buffers.
+std::size_t total_for(const std::string& engine, std::size_t memory, std::size_t request_bytes) {
+  const bool has_more_slots = engine == "faa" || engine.starts_with("alacc-");
+  const double tables = has_more_slots ? 3.0 / 32 : 2.0 / 32;
+  const double beside = static_cast<double>(request_bytes) + 0.7 * kMiB;
+  return static_cast<std::size_t>((static_cast<double>(memory) + beside) / (1 - tables));
+}
+
+Outcome run(const Trace& trace, const Trace::Version& version, const std::string& name,
+            std::size_t memory, bool whole_containers, bool print_log) {
+  CountingSource source(*trace.source);
+  VersionRuns stream(version);
+  restore::MemoryMeter meter;
+  restore::SliceReader reader;
+  if (whole_containers) reader.set_costs({64U << 10, kAreaBytes});
+  restore::BufferPool areas(1, &meter);
+  restore::BufferPool slices(2, &meter);
+  CycleLog log(print_log);
+  restore::EngineContext context;
+  context.source = &source;
+  context.stream = &stream;
+  context.reader = &reader;
+  context.areas = &areas;
+  context.slices = &slices;
+  context.meter = &meter;
+  context.observer = &log;
+  context.whole_containers = whole_containers;
+  Outcome outcome;
+  const double begin = bench::thread_cpu_seconds();
+  double hashing = 0;
+  {
+    const auto engine = must(restore::make_engine(
+        name, context, {total_for(name, memory, reader.costs().request_bytes_max), kAreaBytes}));
+    while (const auto area = must(engine->assemble(kAreaBytes))) {
+      const double hash_begin = bench::thread_cpu_seconds();
+      const std::uint64_t at = area->position();
+      if (area->good_bytes(at) != area->end() - at) {
+        fmt::print(stderr, "bench: {} did not restore everything\n", name);
+        std::exit(1);
+      }
+      outcome.hash = outcome.hash * 31 + format::checksum64({area->bytes_at(at), area->end() - at});
+      hashing += bench::thread_cpu_seconds() - hash_begin;
+    }
+  }
+  const double seconds = bench::thread_cpu_seconds() - begin - hashing - source.seconds();
+  const double restored = static_cast<double>(version.bytes);
+  outcome.speed_factor = restored / kMiB / static_cast<double>(log.containers());
+  outcome.per_container = 4 * restored / static_cast<double>(reader.bytes());
+  outcome.requests = static_cast<double>(reader.requests()) * 100 * kMiB / restored;
+  outcome.seconds = seconds * 1024 * kMiB / restored;
+  outcome.mean_forward = log.mean_forward();
+  outcome.mean_window = log.mean_window();
+  outcome.rules = log.rules();
+  outcome.peak_bytes = meter.peak();
+  return outcome;
+}
+
+/// MiB per container if each were read once.
+double best_possible(const Trace& trace, const Trace::Version& version) {
+  std::set<std::uint32_t> containers;
+  for (const restore::StreamRun& run : version.runs) {
+    for (std::uint32_t i = 0; i < run.count;) {
+      const auto located = must(trace.source->locate(run.first.plus(i)));
+      containers.insert(located.container);
+      const auto skip = static_cast<std::uint32_t>(run.first.plus(i).value - located.first.value);
+      i += located.count - skip;
+    }
+  }
+  return static_cast<double>(version.bytes) / kMiB / static_cast<double>(containers.size());
+}
+
+void measure(const Trace& trace, std::size_t memory, const std::string& log,
+             std::map<std::string, std::vector<double>>& factors) {
+  for (const Trace::Version& version : trace.versions) {
+    fmt::print("{}, {}: {:.0f} MiB, {} runs; at most {:.2f} MiB a container\n", trace.name,
+               version.name, static_cast<double>(version.bytes) / kMiB, version.runs.size(),
+               best_possible(trace, version));
+    std::uint64_t hash = 0;
+    for (const std::string& engine : kEngines) {
+      const Outcome whole = run(trace, version, engine, memory, true, engine == log);
+      const Outcome extents = run(trace, version, engine, memory, false, false);
+      if (hash == 0) hash = whole.hash;
+      if (whole.hash != hash || extents.hash != hash) {
+        fmt::print(stderr, "bench: {} restored other bytes\n", engine);
+        std::exit(1);
+      }
+      factors[engine].push_back(whole.speed_factor);
+      fmt::print(
+          "  {:<12} speed factor {:>5.2f} | extents {:>5.2f}, {:>5.0f} requests | {:>5.2f} s/GiB | "
+          "forward {:>4.1f}, window {:>5.1f} | peak {:>3.0f} MiB{}\n",
+          engine, whole.speed_factor, extents.per_container, extents.requests, whole.seconds,
+          whole.mean_forward, whole.mean_window, static_cast<double>(whole.peak_bytes) / kMiB,
+          whole.rules);
+      std::fflush(stdout);
+    }
+  }
+}
+
+void summarise(const std::map<std::string, std::vector<double>>& factors) {
+  const auto compare = [&factors](const std::string& engine, const std::string& other) {
+    double sum = 0;
+    double log_sum = 0;
+    double worst = 1e9;
+    double total = 0;
+    double other_total = 0;
+    const auto& a = factors.at(engine);
+    const auto& b = factors.at(other);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      sum += a[i] / b[i];
+      total += a[i];
+      other_total += b[i];
+      log_sum += std::log(a[i] / b[i]);
+      worst = std::min(worst, a[i] / b[i]);
+    }
+    const auto n = static_cast<double>(a.size());
+    fmt::print(
+        "{:<12} over {:<12} mean of ratios {:+.0f} %, geometric {:+.0f} %, ratio of means "
+        "{:+.0f} %; worst {:+.0f} %\n",
+        engine, other, 100 * (sum / n - 1), 100 * (std::exp(log_sum / n) - 1),
+        100 * (total / other_total - 1), 100 * (worst - 1));
+  };
+  for (const char* other : {"lru", "lru-chunk", "faa"}) compare("alacc-paper", other);
+  for (const std::string& other : kEngines) {
+    if (other != "alacc") compare("alacc", other);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    fmt::print(stderr,
+               "usage: bench-restore-engines DIRECTORY [--versions N] [--chunks N] "
+               "[--memory MIB] [--log ENGINE]\n");
+    return 2;
+  }
+  const std::string directory = std::string(argv[1]) + "/bench-restore-engines";
+  std::size_t versions = 20;
+  std::size_t chunks = 60000;
+  std::size_t memory = 64U << 20;
+  std::string log;
+  for (int i = 2; i + 1 < argc; i += 2) {
+    const std::string name = argv[i];
+    if (name == "--versions") versions = std::strtoul(argv[i + 1], nullptr, 10);
+    if (name == "--chunks") chunks = std::strtoul(argv[i + 1], nullptr, 10);
+    if (name == "--memory") memory = std::strtoul(argv[i + 1], nullptr, 10) << 20;
+    if (name == "--log") log = argv[i + 1];
+  }
+  fmt::print("{} versions of about {} chunks, {} MiB for assembly and cache\n", versions, chunks,
+             memory >> 20);
+  bench::SourceOptions clustered;
+  clustered.chunks = chunks;
+  clustered.hot_files_spread = true;
+  bench::SourceOptions copies = clustered;
+  copies.self_duplicates = 0.15;
+  bench::SourceOptions scattered = clustered;
+  scattered.change = 0.005;
+  scattered.clustered = false;
+  scattered.self_duplicates = 0.05;
+
+  std::map<std::string, std::vector<double>> factors;
+  measure(bench::classic_trace("containers, 2 % clustered", clustered, versions), memory, log,
+          factors);
+  measure(bench::classic_trace("the same with 15 % copies", copies, versions), memory, log,
+          factors);
+  measure(bench::classic_trace("containers, 0.5 % scattered", scattered, versions), memory, log,
+          factors);
+  measure(bench::series_trace("tiered layout", directory, clustered, ArrangePolicyKind::kTiered,
+                              versions),
+          memory, log, factors);
+  measure(bench::series_trace("birth-ordered layout", directory, clustered,
+                              ArrangePolicyKind::kOriginal, versions),
+          memory, log, factors);
+  summarise(factors);
+  return 0;
+}

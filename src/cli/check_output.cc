@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/check_output.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "cli/output.h"
+
+namespace varve::cli {
+
+namespace {
+
+void print_damage(const Damage& damage, bool json) {
+  if (json) {
+    nlohmann::json object{{"type", "damage"}, {"what", damage.what}};
+    put_name(object, "where", damage.where);
+    auto& affected = object["affected"] = nlohmann::json::array();
+    for (const std::string& name : damage.affected) {
+      nlohmann::json file;
+      put_name(file, "name", name);
+      affected.push_back(std::move(file));
+    }
+    print_json(object);
+    return;
+  }
+  print("damaged: " + printable(damage.where) + ": " + printable(damage.what) + "\n");
+  for (const std::string& name : damage.affected) print("  affects " + printable(name) + "\n");
+}
+
+}  // namespace
+
+void print_check_report(const CheckReport& report, bool json, const Context& context) {
+  for (const Damage& damage : report.damages) print_damage(damage, json);
+  if (json) {
+    print_json({{"type", "summary"},
+                {"versions", report.versions},
+                {"containers", report.containers},
+                {"chunks", report.chunks},
+                {"bytes_read", report.bytes_read},
+                {"finished", report.finished},
+                {"damages", report.damages.size()}});
+  } else if (!context.quiet) {
+    print(fmt::format("{} versions, {} containers, {} chunks, {} read: {}{}\n", report.versions,
+                      report.containers, report.chunks, size_text(report.bytes_read, false),
+                      report.damages.empty()
+                          ? std::string("no damage")
+                          : fmt::format("{} damaged places", report.damages.size()),
+                      report.finished ? "" : ", stopped before the end"));
+  }
+}
+
+}  // namespace varve::cli

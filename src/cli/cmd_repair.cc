@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/repository_access.h"
+#include "cli/signal_watch.h"
+#include "varve/repair.h"
+
+namespace varve::cli {
+namespace {
+
+struct Options {
+  std::string repository;
+  RepairOptions how;
+  bool catalog_only = false;
+  bool dry_run = false;
+  bool yes = false;
+  bool json = false;
+  bool progress = false;
+};
+
+const char* kind_name(RepairStep::Kind kind) {
+  switch (kind) {
+    case RepairStep::Kind::kSuperblock:
+      return "superblock";
+    case RepairStep::Kind::kCatalog:
+      return "catalog";
+    case RepairStep::Kind::kManifest:
+      return "manifest";
+    case RepairStep::Kind::kOpenVersion:
+      return "open_version";
+    case RepairStep::Kind::kHead:
+      return "head";
+    case RepairStep::Kind::kRehome:
+      return "rehome";
+    case RepairStep::Kind::kQuarantine:
+      return "quarantine";
+  }
+  return "";
+}
+
+void print_steps(const std::vector<RepairStep>& steps, bool json) {
+  for (const RepairStep& step : steps) {
+    if (json) {
+      nlohmann::json object{
+          {"type", "step"}, {"kind", kind_name(step.kind)}, {"what", printable(step.what)}};
+      put_name(object, "where", step.where);
+      print_json(object);
+    } else {
+      print(fmt::format("{}: {}: {}\n", kind_name(step.kind), printable(step.where),
+                        printable(step.what)));
+    }
+  }
+}
+
+// Asked at a terminal, unless it was answered beforehand.
+bool agreed(const Options& options) {
+  if (options.yes) return true;
+  if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDERR_FILENO) == 0) return false;
+  std::fputs("varve: do this? [y/N] ", stderr);
+  const int answer = std::getchar();
+  return answer == 'y' || answer == 'Y';
+}
+
+void print_report(const RepairReport& report, const Options& options, const Context& context) {
+  for (const std::string& problem : report.problems) {
+    if (options.json) {
+      print_json({{"type", "problem"}, {"what", printable(problem)}});
+    } else {
+      print("lost: " + printable(problem) + "\n");
+    }
+  }
+  if (options.json) {
+    nlohmann::json object{{"type", "summary"},
+                          {"versions", report.versions},
+                          {"chunks_rehomed", report.chunks_rehomed},
+                          {"chunks_quarantined", report.chunks_quarantined},
+                          {"bytes_read", report.bytes_read},
+                          {"problems", report.problems.size()}};
+    put_name(object, "old_catalog", report.old_catalog);
+    print_json(object);
+    return;
+  }
+  if (context.quiet) return;
+  if (report.versions != 0) print(fmt::format("{} versions are back\n", report.versions));
+  if (!report.old_catalog.empty()) {
+    print("the old catalog is kept as " + printable(report.old_catalog) + "\n");
+  }
+  if (report.chunks_rehomed + report.chunks_quarantined != 0) {
+    print(fmt::format("{} chunks were stored anew, {} are in quarantine\n", report.chunks_rehomed,
+                      report.chunks_quarantined));
+  }
+}
+
+Result<int> repair(const Options& options, const Context& context) {
+  const bool shown = options.progress || (Progress::terminal() && !context.quiet);
+  Progress progress("repairing", shown);
+  // Ended anywhere, it leaves what can be repaired again.
+  const SignalWatch signals({.stop =
+                                 [&] {
+                                   progress.clear();
+                                   std::fputs("varve: interrupted\n", stderr);
+                                   std::_Exit(kExitInterrupted);
+                                 },
+                             .report = [&] { progress.print_line(); }});
+  const auto report_progress = [&](const CheckProgress& done) {
+    progress.update(done.bytes_done, done.bytes_total, 0);
+  };
+  auto how = options.how;
+  how.read_data = !options.catalog_only;
+  bool lost = false;
+  for (bool again = true; again;) {
+    VARVE_TRY_ASSIGN(const auto planned,
+                     Repair::plan(options.repository, how, options.dry_run, report_progress));
+    progress.clear();
+    print_steps(planned->steps(), options.json);
+    if (planned->steps().empty()) {
+      if (!options.json && !context.quiet) print("nothing more to repair\n");
+      break;
+    }
+    if (options.dry_run) return kExitIncomplete;
+    if (!agreed(options)) {
+      note(context, "nothing was changed; --yes does what is listed");
+      return kExitIncomplete;
+    }
+    VARVE_TRY_ASSIGN(const auto report, planned->execute(report_progress));
+    progress.clear();
+    print_report(report, options, context);
+    lost = lost || !report.problems.empty() || report.chunks_quarantined != 0;
+    // What is wrong with the data is only known once these are mended.
+    again = std::ranges::any_of(planned->steps(), [](const RepairStep& step) {
+      return step.kind == RepairStep::Kind::kCatalog || step.kind == RepairStep::Kind::kHead;
+    });
+    how.trust_catalog = true;
+    how.rebuild_catalog = false;
+  }
+  if (options.dry_run) return kExitOk;
+  // Opening it for writing completes the manifests, and shows that it can be.
+  VARVE_TRY_ASSIGN(const auto repository, open_to_write(options.repository));
+  VARVE_TRY(repository->close());
+  return lost ? kExitIncomplete : kExitOk;
+}
+
+int run_repair(Options options, const Context& context) {
+  if (const auto given = take_repository({&options.repository}); !given) {
+    return fail(given.error());
+  }
+  const auto code = repair(options, context);
+  return code ? *code : fail(code.error());
+}
+
+}  // namespace
+
+void add_repair_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  auto* command =
+      app.add_subcommand("repair", "Mend a damaged repository; lists first what it is going to do");
+  command->add_option("REPO", options->repository, kRepositoryHelp);
+  command->add_option("--from", options->how.from,
+                      "A folder with files whose content may replace what is damaged");
+  command->add_flag("--catalog-only", options->catalog_only,
+                    "Look at the superblock and the catalog, read no data");
+  command->add_flag("--rebuild-catalog", options->how.rebuild_catalog,
+                    "Make the catalog anew even if it seems sound");
+  command->add_flag("-n,--dry-run", options->dry_run, "Change nothing, tell what would be done");
+  command->add_flag("--yes", options->yes, "Do it without asking");
+  command->add_flag("--json", options->json, "Results as JSON lines");
+  command->add_flag("--progress", options->progress, "Show progress even if not on a terminal");
+  command->callback([options, &context] {
+    context.run = [options, &context] { return run_repair(*options, context); };
+  });
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/manifest.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/coding.h"
+
+namespace varve::format {
+
+namespace {
+
+constexpr std::uint16_t kFormat = 1;
+constexpr std::size_t kZeroBytes = 8;  // Of the header, before its checksum.
+constexpr std::size_t kKeyBytesMax = 255;
+constexpr std::uint8_t kMoreFlag = 0x80;
+constexpr std::uint8_t kLaterFlag = 0x40;
+constexpr std::uint8_t kLastRecord = static_cast<std::uint8_t>(ManifestRecord::kSuperblock);
+// A piece's kind, and the varints of its key's and value's length.
+constexpr std::size_t kPieceOverhead = 1 + 2 + 3;
+// Written once and read rarely, so small is worth more than fast.
+constexpr int kZstdLevel = 6;
+
+Error damaged(const char* what) {
+  return {ErrorCode::kCorrupt, std::string("manifest: ") + what, EIO};
+}
+
+}  // namespace
+
+std::string encode_manifest_header(const ManifestHeader& header) {
+  std::string out;
+  base::ByteWriter w(out);
+  w.u32(kManifestMagic);
+  w.u16(kFormat);
+  w.u16(static_cast<std::uint16_t>(header.kind));
+  w.u32(static_cast<std::uint32_t>(header.series));
+  w.u32(static_cast<std::uint32_t>(header.number));
+  w.u64(header.blocks);
+  w.u64(header.stored_bytes);
+  w.u64(header.records);
+  w.u64(header.stamp);
+  out.append(kZeroBytes, '\0');
+  w.u64(checksum64(base::as_bytes(out)));
+  return out;
+}
+
+Result<ManifestHeader> decode_manifest_header(std::span<const std::byte> bytes) {
+  if (bytes.size() < kManifestHeaderBytes) return damaged("the file ends inside the header");
+  base::ByteReader r(bytes.first(kManifestHeaderBytes));
+  if (r.u32() != kManifestMagic) return damaged("this is none");
+  constexpr std::size_t kSummed = kManifestHeaderBytes - sizeof(std::uint64_t);
+  if (checksum64(bytes.first(kSummed)) != base::load_le<std::uint64_t>(bytes.data() + kSummed)) {
+    return damaged("the header does not match its checksum");
+  }
+  if (r.u16() != kFormat) {
+    return Error(ErrorCode::kUnsupported, "manifest: of a newer format; use a newer Varve");
+  }
+  ManifestHeader header;
+  const std::uint16_t kind = r.u16();
+  header.kind = static_cast<ManifestKind>(kind);
+  header.series = static_cast<SeriesId>(r.u32());
+  header.number = static_cast<VersionNumber>(r.u32());
+  const std::uint64_t blocks = r.u64();
+  header.blocks = static_cast<std::uint32_t>(blocks);
+  header.stored_bytes = r.u64();
+  header.records = r.u64();
+  header.stamp = r.u64();
+  const bool labels = header.kind == ManifestKind::kLabels;
+  if (kind < 1 || kind > 2 || labels != (header.number == VersionNumber{}) ||
+      (!labels && header.stamp != 0) || r.u64() != 0 || blocks > 0xffffffffU ||
+      header.stored_bytes / kManifestBlockHeadBytes < blocks) {
+    return damaged("the header contradicts itself");
+  }
+  return header;
+}
+
+ManifestEncoder::ManifestEncoder(const ManifestHeader& identity, Codec codec, Sink sink)
+    : header_(identity), codec_(codec), sink_(std::move(sink)) {
+  header_.blocks = 0;
+  header_.stored_bytes = 0;
+  header_.records = 0;
+}
+
+Result<void> ManifestEncoder::add(ManifestRecord what, std::string_view key,
+                                  std::string_view value) {
+  VARVE_ASSERT(key.size() <= kKeyBytesMax);
+  const std::size_t room = kManifestBlockRawMax - kPieceOverhead - key.size();
+  ManifestPiece piece{what, false, value.size() > room, key, value.substr(0, room)};
+  while (piece.more) {
+    VARVE_TRY(add_piece(piece));
+    value.remove_prefix(room);
+    piece = {what, true, value.size() > room, key, value.substr(0, room)};
+  }
+  return add_piece(piece);
+}
+
+Result<void> ManifestEncoder::add_piece(const ManifestPiece& piece) {
+  const std::size_t bytes = kPieceOverhead + piece.key.size() + piece.value.size();
+  if (block_.size() + bytes > kManifestBlockRawMax) VARVE_TRY(end_block());
+  base::ByteWriter w(block_);
+  const int flags = (piece.more ? kMoreFlag : 0) | (piece.later ? kLaterFlag : 0);
+  w.u8(static_cast<std::uint8_t>(static_cast<std::uint8_t>(piece.what) | flags));
+  w.sized_text(piece.key);
+  w.sized_text(piece.value);
+  ++header_.records;
+  return {};
+}
+
+Result<void> ManifestEncoder::end_block() {
+  if (block_.empty()) return {};
+  const auto raw = base::as_bytes(block_);
+  const auto packed = compress_frame(raw, codec_, kZstdLevel);
+  const auto stored = packed.codec == Codec::kNone ? raw : std::span(packed.stored);
+  std::string out;
+  base::ByteWriter w(out);
+  w.u32(static_cast<std::uint32_t>(stored.size()));
+  w.u32(static_cast<std::uint32_t>(raw.size()));
+  w.u32(static_cast<std::uint32_t>(packed.codec));
+  w.u64(checksum64(stored));
+  w.bytes(stored);
+  block_.clear();
+  ++header_.blocks;
+  header_.stored_bytes += out.size();
+  return sink_(out);
+}
+
+Result<ManifestHeader> ManifestEncoder::finish() {
+  VARVE_TRY(end_block());
+  return header_;
+}
+
+Result<FrameEntry> decode_manifest_block_head(std::span<const std::byte> head) {
+  base::ByteReader r(head);
+  FrameEntry block;
+  block.stored_bytes = r.u32();
+  block.raw_bytes = r.u32();
+  const std::uint32_t codec = r.u32();
+  block.checksum = r.u64();
+  block.codec = static_cast<Codec>(codec);
+  if (!r.ok() || block.raw_bytes == 0 || block.raw_bytes > kManifestBlockRawMax ||
+      block.stored_bytes == 0 || block.stored_bytes > block.raw_bytes ||
+      codec > static_cast<std::uint32_t>(Codec::kZstd) ||
+      (block.codec == Codec::kNone) != (block.stored_bytes == block.raw_bytes)) {
+    return damaged("a block has impossible lengths");
+  }
+  return block;
+}
+
+Result<void> for_each_manifest_piece(
+    std::span<const std::byte> raw,
+    const std::function<Result<void>(const ManifestPiece&)>& visit) {
+  base::ByteReader r(raw);
+  while (r.left() != 0) {
+    const std::uint8_t what = r.u8();
+    ManifestPiece piece;
+    piece.what = static_cast<ManifestRecord>(what & ~(kMoreFlag | kLaterFlag));
+    piece.later = (what & kLaterFlag) != 0;
+    piece.more = (what & kMoreFlag) != 0;
+    piece.key = r.sized_text(kKeyBytesMax);
+    piece.value = r.sized_text(kManifestBlockRawMax);
+    const auto number = static_cast<std::uint8_t>(piece.what);
+    if (!r.ok() || number == 0 || number > kLastRecord) return damaged("a block has bad records");
+    VARVE_TRY(visit(piece));
+  }
+  return {};
+}
+
+}  // namespace varve::format

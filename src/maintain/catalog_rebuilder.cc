@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "maintain/catalog_rebuilder.h"
+
+#include <fmt/format.h>
+#include <openssl/rand.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/coding.h"
+#include "catalog/layout_records.h"
+#include "catalog/object_store.h"
+#include "layout/window.h"
+#include "maintain/place_chooser.h"
+#include "maintain/tree_chunks.h"
+#include "meta/schema.h"
+
+namespace varve::maintain {
+
+using format::ManifestRecord;
+
+namespace {
+
+constexpr std::size_t kBatchBytesMax = 32U << 20;
+
+std::optional<VersionNumber> number_in(std::string_view key) {
+  if (key.size() != 4) return std::nullopt;
+  return static_cast<VersionNumber>(base::load_be32(key));
+}
+
+}  // namespace
+
+class CatalogRebuilder::Batch {
+ public:
+  explicit Batch(const meta::Env& catalog) : catalog_(catalog) {}
+
+  /// The transaction to put the next `bytes` in.
+  Result<meta::WriteTxn*> txn(std::size_t bytes) {
+    if (txn_ && bytes_ > kBatchBytesMax) VARVE_TRY(commit());
+    if (!txn_) {
+      VARVE_TRY_ASSIGN(auto begun, meta::WriteTxn::begin(catalog_));
+      txn_.emplace(std::move(begun));
+    }
+    bytes_ += bytes;
+    return &*txn_;
+  }
+  Result<void> commit() {
+    if (!txn_) return {};
+    auto committed = txn_->commit();
+    txn_.reset();
+    bytes_ = 0;
+    return committed;
+  }
+
+ private:
+  const meta::Env& catalog_;
+  std::optional<meta::WriteTxn> txn_;
+  std::size_t bytes_ = 0;
+};
+
+CatalogRebuilder::CatalogRebuilder(io::FileSystem& files, std::string repository_path,
+                                   const meta::Env& catalog,
+                                   std::function<void(std::uint64_t)> progress)
+    : files_(files),
+      path_(std::move(repository_path)),
+      catalog_(catalog),
+      progress_(std::move(progress)) {}
+
+std::string CatalogRebuilder::series_directory(SeriesId series) const {
+  return fmt::format("{}/series/{:08x}", path_, static_cast<std::uint32_t>(series));
+}
+
+std::string CatalogRebuilder::name_of(VersionNumber number) const {
+  const auto it = versions_.find(number);
+  const auto version = it != versions_.end() && it->second.record
+                           ? it->second.record->name
+                           : fmt::format("version {}", static_cast<std::uint32_t>(number));
+  return (owner_ ? owner_->name : std::string("?")) + "/" + version;
+}
+
+Result<RebuildReport> CatalogRebuilder::run() {
+  {
+    std::array<unsigned char, 16> id{};
+    if (RAND_bytes(id.data(), static_cast<int>(id.size())) != 1) {
+      return Error(ErrorCode::kIo, "no random numbers for the catalog's id", EIO);
+    }
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+    VARVE_TRY(txn.put(meta::catalog::kSettings, kCatalogIdSetting,
+                      base::as_text(std::as_bytes(std::span(id)))));
+    VARVE_TRY(txn.commit());
+  }
+  VARVE_TRY_ASSIGN(auto names, files_.list(path_ + "/series"));
+  std::sort(names.begin(), names.end());
+  for (const auto& name : names) {
+    const auto series = series_of_folder(name);
+    if (series) VARVE_TRY(rebuild_series(*series));
+  }
+  return std::move(report_);
+}
+
+Result<std::vector<std::pair<SeriesId, std::string>>> CatalogRebuilder::labels(
+    const std::string& superblock) const {
+  std::vector<std::pair<SeriesId, std::string>> all;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  for (const auto series : done_) {
+    VARVE_TRY_ASSIGN(auto image, encode_labels(txn, series, superblock, {}));
+    all.emplace_back(series, std::move(image));
+  }
+  return all;
+}
+
+Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
+  owner_.reset();
+  labelled_ = false;
+  whole_ = true;
+  versions_.clear();
+  chunks_of_.clear();
+  open_.clear();
+  VARVE_TRY(read_labels_of(series));
+  VARVE_TRY(read_manifests(series));
+  if (!owner_) {
+    const auto directory = series_directory(series);
+    VARVE_TRY_ASSIGN(const bool any, files_.exists(directory + "/" + kManifestFolder));
+    if (!any) return {};  // Made by a crash, or removed before one: nothing was ever sealed.
+    owner_.emplace();
+    owner_->id = series;
+    owner_->name = fmt::format("recovered-{}", static_cast<std::uint32_t>(series));
+    problem(directory + ": the name of the series is lost; it is called " + owner_->name);
+  }
+  VARVE_TRY(choose_versions(series));
+  VARVE_TRY(put_versions(series));
+  VARVE_TRY(put_locations(series));
+  if (whole_) VARVE_TRY(drop_unreachable(series));
+  ++report_.series;
+  done_.push_back(series);
+  return {};
+}
+
+Result<void> CatalogRebuilder::read_labels_of(SeriesId series) {
+  auto labels = read_labels(files_, series_directory(series), series);
+  if (!labels) {
+    whole_ = false;
+    problem(series_directory(series) + "/" + kLabelsName + ": " + labels.error().message() +
+            "; every version with a manifest comes back, under the name that it was sealed with");
+    return {};
+  }
+  VARVE_TRY_ASSIGN(owner_, catalog::decode_series(series, labels->series));
+  labelled_ = true;
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  for (const auto& entry : labels->records) {
+    if (entry.what == ManifestRecord::kSetting) {
+      VARVE_TRY(txn.put(meta::catalog::kSettings, entry.key, entry.value));
+      continue;
+    }
+    const auto number = number_in(entry.key);
+    if (!number) continue;
+    auto& version = versions_[*number];
+    version.labelled = true;
+    if (entry.what == ManifestRecord::kVersion) {
+      VARVE_TRY_ASSIGN(version.record, catalog::decode_version(series, *number, entry.value));
+    } else if (entry.what == ManifestRecord::kRetention) {
+      version.retention = entry.value;
+    } else if (entry.what == ManifestRecord::kVersionChunks) {
+      version.chunks = entry.value;
+    }
+  }
+  return txn.commit();
+}
+
+Result<void> CatalogRebuilder::read_manifests(SeriesId series) {
+  const auto directory = series_directory(series);
+  VARVE_TRY_ASSIGN(const auto present, list_manifests(files_, directory));
+  Batch batch(catalog_);
+  for (const auto& file : present) {
+    auto& version = versions_[file.number];
+    const auto visit = [&](ManifestRecord what, std::string_view key,
+                           std::string_view value) -> Result<void> {
+      if (what == ManifestRecord::kNode || what == ManifestRecord::kRecipe) {
+        if (key.size() != 8 || base::load_be32(key) != static_cast<std::uint32_t>(file.number)) {
+          return {};
+        }
+        const auto record = catalog::encode_object(std::string(value));
+        VARVE_TRY_ASSIGN(auto* txn, batch.txn(record.size()));
+        const auto table =
+            what == ManifestRecord::kNode ? meta::catalog::kNodes : meta::catalog::kRecipes;
+        return txn->put(table, meta::object_key(series, base::load_be64(key)), record);
+      }
+      if (what == ManifestRecord::kSeries && !labelled_) {
+        VARVE_TRY_ASSIGN(owner_, catalog::decode_series(series, value));
+      }
+      if (number_in(key) != file.number) return {};
+      // What the labels say of a version that they know as sealed is newer.
+      const bool labelled =
+          version.labelled && version.record && version.record->state == VersionState::kSealed;
+      if (what == ManifestRecord::kVersion && !labelled) {
+        VARVE_TRY_ASSIGN(auto record, catalog::decode_version(series, file.number, value));
+        VARVE_TRY_ASSIGN(const bool going_on,
+                         files_.exists(fmt::format("{}/staging/{:08x}-{:08x}", path_,
+                                                   static_cast<std::uint32_t>(series),
+                                                   static_cast<std::uint32_t>(file.number))));
+        // An attempt to seal it that did not get as far as the commit.
+        if (!going_on) version.record = std::move(record);
+      } else if (what == ManifestRecord::kRetention && !labelled) {
+        version.retention = value;
+      } else if (what == ManifestRecord::kVersionChunks) {
+        version.chunks = value;
+      } else if (what == ManifestRecord::kVersionLinks) {
+        version.links = value;
+      }
+      return {};
+    };
+    const auto read = read_manifest(files_, manifest_path(directory, file.number), visit);
+    if (!read || read->damaged_blocks != 0) {
+      version.damaged = true;
+      whole_ = false;
+      problem(read ? fmt::format("{}: {} damaged blocks", manifest_path(directory, file.number),
+                                 read->damaged_blocks)
+                   : read.error().message());
+    }
+    if (progress_) progress_(file.bytes);
+    report_.bytes_read += file.bytes;
+  }
+  VARVE_TRY(batch.commit());
+  for (auto& [number, version] : versions_) {
+    const bool has = std::any_of(present.begin(), present.end(),
+                                 [&, of = number](const auto& file) { return file.number == of; });
+    const bool sealed = version.record && version.record->state == VersionState::kSealed;
+    if (has || !sealed) continue;
+    version.damaged = true;
+    whole_ = false;
+    problem(manifest_path(directory, number) + " is missing");
+  }
+  return {};
+}
+
+// Who lives is what the labels say; beside them, what was sealed after they were last written.
+Result<void> CatalogRebuilder::choose_versions(SeriesId series) {
+  for (auto it = versions_.begin(); it != versions_.end();) {
+    auto& [number, version] = *it;
+    const auto next = static_cast<std::uint32_t>(number) + 1;
+    const bool newer = next > owner_->next_number;
+    owner_->next_number = std::max(owner_->next_number, next);
+    const bool alive = version.record && (version.labelled || !labelled_ || newer);
+    if (!alive) {
+      it = versions_.erase(it);
+      continue;
+    }
+    if (version.record->state == VersionState::kOpen) {
+      const auto staging =
+          fmt::format("{}/staging/{:08x}-{:08x}", path_, static_cast<std::uint32_t>(series),
+                      static_cast<std::uint32_t>(number));
+      VARVE_TRY_ASSIGN(const bool present, files_.exists(staging + "/overlay"));
+      if (!present) {
+        problem(name_of(number) + " was open, and " + staging + " is missing: it is lost");
+        it = versions_.erase(it);
+        continue;
+      }
+      open_.insert(number);
+    }
+    ++it;
+  }
+  for (auto it = versions_.begin(); it != versions_.end();) {
+    const auto base = it->second.record->base;
+    if (base == VersionNumber{} || versions_.contains(base)) {
+      ++it;
+      continue;
+    }
+    problem(name_of(it->first) + " was open, and the version that it was based on is lost");
+    open_.erase(it->first);
+    it = versions_.erase(it);
+  }
+  return {};
+}
+
+Result<void> CatalogRebuilder::put_versions(SeriesId series) {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  std::set<std::string> names;
+  for (auto& [number, version] : versions_) {
+    const bool sealed = version.record->state == VersionState::kSealed;
+    std::optional<base::IdRuns> chunks;
+    if (version.chunks) {
+      auto stored = base::IdRuns::decode(*version.chunks);
+      if (stored) chunks = std::move(*stored);
+    }
+    if (sealed && (version.damaged || !chunks)) {
+      bool readable = true;
+      const auto found = tree_chunks(catalog_, series, version.record->root, readable);
+      chunks = chunks ? chunks->unite(found) : found;
+      if (!readable) problem(name_of(number) + ": a part of its tree is lost");
+    }
+    if (!names.insert(version.record->name).second) {
+      version.record->name += fmt::format(".{}", static_cast<std::uint32_t>(number));
+      problem(name_of(number) + ": its name stood twice");
+    }
+    VARVE_TRY(catalog::put_version(txn, *version.record));
+    if (chunks) VARVE_TRY(catalog::put_version_chunks(txn, series, number, *chunks));
+    const auto put = [&](meta::TableIndex table, const std::string& value) {
+      return txn.put(table, meta::version_key(series, number), value);
+    };
+    if (version.links && sealed) VARVE_TRY(put(meta::catalog::kVersionLinks, *version.links));
+    if (version.retention && sealed) VARVE_TRY(put(meta::catalog::kRetention, *version.retention));
+    chunks_of_[number] = chunks.value_or(base::IdRuns());
+    report_.versions += sealed ? 1 : 0;
+  }
+  VARVE_TRY(catalog::put_series(txn, *owner_));
+  return txn.commit();
+}
+
+Result<void> CatalogRebuilder::put_locations(SeriesId series) {
+  const auto directory = series_directory(series);
+  VARVE_TRY_ASSIGN(const auto scan, scan_containers(files_, directory, series, progress_));
+  report_.bytes_read += scan.bytes_read;
+  report_.containers += scan.containers.size();
+  for (const auto& range : scan.unread) {
+    whole_ = false;
+    problem(fmt::format("{}: {} bytes at offset {} hold no container that can be read", range.path,
+                        range.bytes, range.offset));
+  }
+  const auto places = choose_places(files_, directory, series, scan.containers);
+  base::IdRuns wanted;
+  for (const auto& [number, chunks] : chunks_of_) wanted = wanted.unite(chunks);
+  std::map<std::uint32_t, std::uint64_t> live_of;
+  Batch batch(catalog_);
+  for (const auto& place : places) {
+    // A run is kept as a whole: what of it nothing refers to is dropped when it is arranged.
+    const auto run = base::IdRuns::from({{place.first, place.count}});
+    if (whole_ && !open_.contains(place.first.birth()) && run.intersect(wanted).size() == 0) {
+      continue;
+    }
+    constexpr std::size_t kRecordBytes = 64;
+    VARVE_TRY_ASSIGN(auto* txn, batch.txn(kRecordBytes));
+    VARVE_TRY(catalog::put_location(*txn, series, place));
+    live_of[place.container] += place.raw_bytes;
+  }
+  VARVE_TRY(batch.commit());
+  return put_files(series, scan, live_of);
+}
+
+// What a file is for follows from what it holds and from who still uses that.
+Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& scan,
+                                         const std::map<std::uint32_t, std::uint64_t>& live_of) {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto live, layout::live_versions(txn, series));
+  VARVE_TRY_ASSIGN(const auto settings, catalog::find_arrange_settings(txn));
+  const auto window = layout::window_start(live, settings.window);
+  struct File {
+    catalog::SegmentRecord record;
+    std::vector<const FoundContainer*> containers;
+    std::vector<base::IdRun> ids;
+    VersionNumber first_birth{};
+    VersionNumber last_birth{};
+  };
+  std::map<std::uint32_t, File> by_segment;
+  std::uint32_t next_container = 0;
+  for (const auto& found : scan.containers) {
+    auto& file = by_segment[found.record.segment];
+    file.containers.push_back(&found);
+    next_container = std::max(next_container, found.record.number + 1);
+    for (const auto& run : found.runs) {
+      const auto birth = run.first.birth();
+      file.first_birth = file.ids.empty() ? birth : std::min(file.first_birth, birth);
+      file.last_birth = std::max(file.last_birth, birth);
+      file.ids.push_back({run.first, run.count});
+    }
+  }
+  for (auto& [segment, file] : by_segment) {
+    auto& record = file.record;
+    record.segment = segment;
+    record.first_container = file.containers.front()->record.number;
+    std::vector<store::ContainerRecord> containers;
+    for (const auto* found : file.containers) {
+      auto container = found->record;
+      const auto it = live_of.find(container.number);
+      container.live_bytes = it == live_of.end() ? 0 : it->second;
+      record.first_container = std::min(record.first_container, container.number);
+      record.bytes = std::max(record.bytes, container.end());
+      record.raw_bytes += container.raw_bytes;
+      containers.push_back(container);
+      record.live_bytes += container.live_bytes;
+      ++record.containers;
+    }
+    // All that it holds lies elsewhere, or is not needed: it goes when the series is next used.
+    if (record.live_bytes == 0) continue;
+    for (const auto& container : containers) {
+      VARVE_TRY(catalog::put_container(txn, series, container));
+    }
+    const auto ids = base::IdRuns::from(std::move(file.ids));
+    VersionNumber user{};
+    bool open_user = false;
+    for (const auto& [number, chunks] : chunks_of_) {
+      if (chunks.intersect(ids).size() == 0) continue;
+      if (open_.contains(number)) {
+        open_user = true;
+      } else {
+        user = std::max(user, number);
+      }
+    }
+    record.version = user != VersionNumber{} ? user : file.last_birth;
+    if (store::is_volume(segment)) {
+      // As if the window had been opened now: an open version refers to it.
+      const bool in_window =
+          !open_.empty() && (open_user || (user != VersionNumber{} && user >= window));
+      record.role = in_window ? catalog::SegmentRole::kNew : catalog::SegmentRole::kVolume;
+    } else if (file.first_birth == file.last_birth) {
+      record.role = catalog::SegmentRole::kNew;
+      record.version = file.last_birth;
+    } else {
+      record.role = catalog::SegmentRole::kMerged;
+      record.version = file.last_birth;
+    }
+    VARVE_TRY(catalog::put_segment(txn, series, record));
+  }
+  VARVE_TRY(catalog::raise_counters(txn, series, {next_container, scan.next_segment}));
+  return txn.commit();
+}
+
+// Manifests of deleted versions hold more than what others took over from them.
+Result<void> CatalogRebuilder::drop_unreachable(SeriesId series) {
+  catalog::ObjectReader objects(catalog_, series);
+  catalog::ObjectSet live;
+  for (const auto& [number, version] : versions_) {
+    if (version.record->state != VersionState::kSealed) continue;
+    const auto walked = catalog::collect_objects(objects, version.record->root.child, {}, live);
+    if (walked) continue;
+    problem(name_of(number) + ": " + walked.error().message());
+    return {};
+  }
+  catalog::ObjectSet dead;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    const auto collect = [&](meta::TableIndex table, const std::unordered_set<std::uint64_t>& used,
+                             std::unordered_set<std::uint64_t>& unused) {
+      const auto visit = [&](std::string_view key, std::string_view) -> Result<bool> {
+        const auto id = base::load_be64(key.substr(4));
+        if (!used.contains(id)) unused.insert(id);
+        return true;
+      };
+      return meta::for_each_prefix(txn, table, meta::series_key(series), visit);
+    };
+    VARVE_TRY(collect(meta::catalog::kNodes, live.pages, dead.pages));
+    VARVE_TRY(collect(meta::catalog::kRecipes, live.recipes, dead.recipes));
+  }
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(catalog::erase_objects(txn, series, dead));
+  return txn.commit();
+}
+
+}  // namespace varve::maintain

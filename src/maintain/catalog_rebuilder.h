@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes a catalog anew, from manifests, labels and the heads of containers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "catalog/object_set.h"
+#include "catalog/series_catalog.h"
+#include "io/file_system.h"
+#include "maintain/container_scan.h"
+#include "maintain/manifest_file.h"
+#include "meta/lmdb.h"
+#include "varve/result.h"
+
+namespace varve::maintain {
+
+struct RebuildReport {
+  std::uint64_t series = 0;
+  std::uint64_t versions = 0;  ///< Sealed ones that are back.
+  std::uint64_t containers = 0;
+  std::uint64_t bytes_read = 0;
+  /// What could not be brought back, or not as it was.
+  std::vector<std::string> problems;
+};
+
+/// One use, one thread. Reads the repository's files and writes into an empty environment; the
+/// repository itself is not changed.
+class CatalogRebuilder {
+ public:
+  /// `catalog`: a new environment with the catalog's tables. Everything must outlive the rebuilder.
+  CatalogRebuilder(io::FileSystem& files, std::string repository_path, const meta::Env& catalog,
+                   std::function<void(std::uint64_t bytes)> progress);
+
+  /// When it returns, the catalog is complete and on disk.
+  [[nodiscard]] Result<RebuildReport> run();
+
+  /// The labels that mirror the new catalog: write them before it is put in place. `superblock`:
+  /// the text of varve.repo.
+  [[nodiscard]] Result<std::vector<std::pair<SeriesId, std::string>>> labels(
+      const std::string& superblock) const;
+
+ private:
+  /// What is gathered of a version before it is put.
+  struct Version {
+    std::optional<catalog::VersionRecord> record;
+    std::optional<std::string> retention;
+    std::optional<std::string> chunks;
+    std::optional<std::string> links;
+    bool damaged = false;   ///< Its manifest is, or is missing.
+    bool labelled = false;  ///< Alive, as the labels have it.
+  };
+  /// Commits by itself what becomes too much for one transaction.
+  class Batch;
+
+  [[nodiscard]] Result<void> rebuild_series(SeriesId series);
+  [[nodiscard]] Result<void> read_labels_of(SeriesId series);
+  [[nodiscard]] Result<void> read_manifests(SeriesId series);
+  [[nodiscard]] Result<void> choose_versions(SeriesId series);
+  [[nodiscard]] Result<void> put_versions(SeriesId series);
+  [[nodiscard]] Result<void> put_locations(SeriesId series);
+  [[nodiscard]] Result<void> put_files(SeriesId series, const ContainerScan& scan,
+                                       const std::map<std::uint32_t, std::uint64_t>& live_of);
+  [[nodiscard]] Result<void> drop_unreachable(SeriesId series);
+  void problem(std::string what) { report_.problems.push_back(std::move(what)); }
+  [[nodiscard]] std::string series_directory(SeriesId series) const;
+  [[nodiscard]] std::string name_of(VersionNumber number) const;
+
+  io::FileSystem& files_;
+  const std::string path_;
+  const meta::Env& catalog_;
+  const std::function<void(std::uint64_t)> progress_;
+  RebuildReport report_;
+  std::vector<SeriesId> done_;
+
+  // Of the series at hand.
+  std::optional<catalog::SeriesRecord> owner_;
+  bool labelled_ = false;
+  bool whole_ = true;  ///< Nothing is damaged, so what nothing refers to is not needed.
+  std::map<VersionNumber, Version> versions_;
+  std::map<VersionNumber, base::IdRuns> chunks_of_;  ///< Of the versions that are put.
+  std::set<VersionNumber> open_;
+};
+
+}  // namespace varve::maintain

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "maintain/container_scan.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <string_view>
+
+namespace varve::maintain {
+
+namespace {
+
+// Where the next head is looked for, read at once.
+constexpr std::size_t kSearchBytes = 1U << 20;
+
+std::vector<catalog::LocationRecord> runs_of(const format::ContainerHead& head) {
+  std::vector<catalog::LocationRecord> runs;
+  for (std::uint32_t i = 0; i < head.chunks.size(); ++i) {
+    const auto& chunk = head.chunks[i];
+    const bool joins = !runs.empty() && runs.back().first.birth() == chunk.id.birth() &&
+                       runs.back().first.plus(runs.back().count) == chunk.id;
+    if (!joins) runs.push_back({chunk.id, 0, 0, head.number, i});
+    ++runs.back().count;
+    runs.back().raw_bytes += chunk.raw_bytes;
+  }
+  return runs;
+}
+
+/// One file, from its start to its end.
+class FileScan {
+ public:
+  FileScan(io::File& file, std::string path, std::uint32_t segment, SeriesId series,
+           ContainerScan& scan)
+      : file_(file), path_(std::move(path)), segment_(segment), series_(series), scan_(scan) {}
+
+  Result<void> run() {
+    VARVE_TRY_ASSIGN(size_, file_.size());
+    std::uint64_t at = 0;
+    while (at < size_) {
+      auto found = read(at);
+      if (found) {
+        at = found->record.end();
+        scan_.containers.push_back(std::move(*found));
+        continue;
+      }
+      VARVE_TRY_ASSIGN(const auto next, resume_after(at));
+      scan_.unread.push_back({path_, at, next - at});
+      at = next;
+    }
+    return {};
+  }
+
+ private:
+  // The container at `offset`, if there is a whole one.
+  Result<FoundContainer> read(std::uint64_t offset) {
+    const auto none = [this](const char* what) {
+      return Error(ErrorCode::kCorrupt, path_ + ": " + what);
+    };
+    std::vector<std::byte> bytes(format::kContainerHeaderBytes);
+    VARVE_TRY_ASSIGN(const auto got, file_.read_at(offset, bytes));
+    if (got != bytes.size()) return none("the file ends");
+    VARVE_TRY_ASSIGN(const auto length, format::container_head_length(bytes));
+    bytes.resize(length);
+    VARVE_TRY_ASSIGN(const auto head_got, file_.read_at(offset, bytes));
+    if (head_got != bytes.size()) return none("the file ends inside a head");
+    scan_.bytes_read += length;
+    VARVE_TRY_ASSIGN(const auto head, format::decode_container_head(bytes));
+    const bool compact = store::is_volume(segment_);
+    if (head.series != series_ || head.chunks.empty() || head.compact != compact) {
+      return none("a container of something else");
+    }
+    FoundContainer found;
+    auto& record = found.record;
+    record.number = head.number;
+    record.segment = segment_;
+    record.offset = offset;
+    record.head_bytes = head.head_bytes;
+    record.data_bytes = head.data_bytes;
+    record.chunks = static_cast<std::uint32_t>(head.chunks.size());
+    record.raw_bytes = head.raw_bytes;
+    record.compact = head.compact;
+    record.birth = head.chunks.front().id.birth();
+    found.runs = runs_of(head);
+    return found;
+  }
+
+  // Whether containers follow each other from here to the end.
+  bool leads_to_the_end(std::uint64_t offset) {
+    while (offset < size_) {
+      // A forged file must not make each of its containers be walked from each other one.
+      if (!walked_.insert(offset).second) return false;
+      const auto found = read(offset);
+      if (!found) return false;
+      offset = found->record.end();
+    }
+    return offset == size_;
+  }
+
+  // Where the scan goes on after a place without a valid head; the file's end if nowhere.
+  Result<std::uint64_t> resume_after(std::uint64_t damaged) {
+    const std::uint64_t step = store::is_volume(segment_) ? 1 : format::kContainerAlignment;
+    const std::uint32_t magic = format::kContainerMagic;
+    std::vector<std::byte> bytes;
+    for (std::uint64_t at = damaged + step; at < size_;) {
+      bytes.resize(kSearchBytes);
+      VARVE_TRY_ASSIGN(const auto got, file_.read_at(at, bytes));
+      scan_.bytes_read += got;
+      if (got < format::kContainerHeaderBytes) break;
+      const std::size_t last = got - format::kContainerHeaderBytes;
+      for (std::size_t i = 0; i <= last; i += step) {
+        if (std::memcmp(bytes.data() + i, &magic, sizeof magic) != 0) continue;
+        const auto header = std::span(bytes).subspan(i, format::kContainerHeaderBytes);
+        if (format::container_head_length(header) && leads_to_the_end(at + i)) return at + i;
+      }
+      at += (last / step + 1) * step;
+    }
+    return size_;
+  }
+
+  io::File& file_;
+  const std::string path_;
+  const std::uint32_t segment_;
+  const SeriesId series_;
+  ContainerScan& scan_;
+  std::uint64_t size_ = 0;
+  std::set<std::uint64_t> walked_;  // From where the end was not reached.
+};
+
+// The number of a file of containers, with the volume's bit; nullopt for another name.
+std::optional<std::uint32_t> segment_of(const std::string& name, bool volume) {
+  std::uint32_t number = 0;
+  const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), number, 16);
+  if (error != std::errc() || stop == name.data() || (number & store::kVolumeBit) != 0) {
+    return std::nullopt;
+  }
+  if (volume) number |= store::kVolumeBit;
+  if (store::segment_name(number) != name) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+Result<ContainerScan> scan_containers(io::FileSystem& files, const std::string& series_directory,
+                                      SeriesId series,
+                                      const std::function<void(std::uint64_t)>& progress) {
+  ContainerScan scan;
+  for (const bool volume : {false, true}) {
+    const auto folder = series_directory + (volume ? "/volumes" : "/active");
+    VARVE_TRY_ASSIGN(const bool present, files.exists(folder));
+    if (!present) continue;
+    VARVE_TRY_ASSIGN(auto names, files.list(folder));
+    std::sort(names.begin(), names.end());
+    for (const auto& name : names) {
+      const auto segment = segment_of(name, volume);
+      if (!segment) continue;
+      scan.next_segment = std::max(scan.next_segment, (*segment & ~store::kVolumeBit) + 1);
+      const auto path = std::string(folder).append("/" + name);
+      VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
+      FileScan one(*file, path, *segment, series, scan);
+      VARVE_TRY(one.run());
+      VARVE_TRY_ASSIGN(const auto bytes, file->size());
+      if (progress) progress(bytes);
+    }
+  }
+  // A number that stands twice is not believed at its second place.
+  std::set<std::uint32_t> numbers;
+  std::erase_if(scan.containers, [&](const FoundContainer& found) {
+    const bool again = !numbers.insert(found.record.number).second;
+    if (again) {
+      scan.unread.push_back({series_directory + "/" + store::segment_path(found.record.segment),
+                             found.record.offset, found.record.end() - found.record.offset});
+    }
+    return again;
+  });
+  return scan;
+}
+
+}  // namespace varve::maintain

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "maintain/data_mender.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/thread_pool.h"
+#include "catalog/layout_records.h"
+#include "catalog/series_catalog.h"
+#include "format/fingerprinter.h"
+#include "ingest/chunker.h"
+#include "layout/category_layout.h"
+#include "layout/window.h"
+#include "maintain/parallel_verifier.h"
+#include "store/container_writer.h"
+
+namespace varve::maintain {
+
+using catalog::LocationRecord;
+
+Result<void> DataMender::look(const std::function<void(std::uint64_t)>& pass) {
+  std::vector<VerifyJob> jobs;
+  std::map<std::uint32_t, std::vector<LocationRecord>> located;
+  std::vector<base::IdRun> present;
+  base::IdRuns wanted;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(recorded_, catalog::find_quarantine(txn, series_));
+    VARVE_TRY(catalog::for_each_container(
+        txn, series_, [&](const store::ContainerRecord& record) -> Result<bool> {
+          jobs.push_back({record, VerifyLevel::kChunks});
+          return true;
+        }));
+    VARVE_TRY(catalog::for_each_location(txn, series_, ChunkId{},
+                                         [&](const LocationRecord& at) -> Result<bool> {
+                                           located[at.container].push_back(at);
+                                           present.push_back({at.first, at.count});
+                                           return true;
+                                         }));
+    VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series_));
+    for (const auto& version : versions) {
+      if (version.state != VersionState::kSealed) continue;
+      const auto chunks = catalog::version_chunks(txn, series_, version.number);
+      if (chunks) wanted = wanted.unite(*chunks);
+    }
+  }
+  unknown_ = wanted.subtract(base::IdRuns::from(std::move(present))).runs();
+  std::sort(jobs.begin(), jobs.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.record.segment, a.record.offset) <
+           std::pair(b.record.segment, b.record.offset);
+  });
+  store::SegmentReader reader(files_, directory_);
+  Result<void> noted;
+  static_cast<void>(verify_containers(
+      reader, series_, jobs, {}, [&](const VerifyJob& job, const ContainerVerdict& verdict) {
+        if (noted) noted = note(job.record, verdict, located[job.record.number]);
+        pass(verdict.bytes_read);
+      }));
+  return noted;
+}
+
+Result<void> DataMender::note(const store::ContainerRecord& record, const ContainerVerdict& verdict,
+                              const std::vector<LocationRecord>& located) {
+  std::vector<base::IdRun> here;
+  for (const auto& at : located) here.push_back({at.first, at.count});
+  if (!verdict.head) {
+    auto& faulty = faulty_[record.number];
+    faulty.record = record;
+    VARVE_TRY_ASSIGN(const auto fix, find_head_fix(files_, directory_, series_, record));
+    if (fix) {
+      faulty.fixes.push_back(*fix);
+      return {};  // What its data is like can be told afterwards.
+    }
+    for (const auto& run : here) faulty.unknown += run.count;
+    unknown_.insert(unknown_.end(), here.begin(), here.end());
+    return {};
+  }
+  const auto in_use = base::IdRuns::from(std::move(here));
+  std::set<ChunkId> bad;
+  for (const auto& fault : verdict.faults) {
+    for (const auto& run : fault.chunks) {
+      for (std::uint32_t i = 0; i < run.count; ++i) bad.insert(run.first.plus(i));
+    }
+  }
+  for (const auto& chunk : verdict.head->chunks) {
+    if (!bad.contains(chunk.id) || !in_use.contains(chunk.id)) continue;
+    auto& faulty = faulty_[record.number];
+    faulty.record = record;
+    faulty.lost.push_back({chunk.id, chunk.fingerprint, chunk.raw_bytes});
+    missing_[chunk.fingerprint] = chunk.raw_bytes;
+  }
+  return {};
+}
+
+void DataMender::found(const Fingerprint& fingerprint, const Source& source) {
+  sources_.emplace(fingerprint, source);
+  missing_.erase(fingerprint);
+}
+
+Result<void> DataMender::search_containers() {
+  if (missing_.empty()) return {};
+  store::SegmentReader reader(files_, directory_);
+  std::vector<store::ContainerRecord> records;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY(catalog::for_each_container(
+        txn, series_, [&](const store::ContainerRecord& record) -> Result<bool> {
+          records.push_back(record);
+          return true;
+        }));
+  }
+  for (const auto& record : records) {
+    const auto head = reader.read_head(series_, record);
+    if (!head) continue;
+    for (std::uint32_t i = 0; i < head->chunks.size() && !missing_.empty(); ++i) {
+      const auto& chunk = head->chunks[i];
+      const auto wanted = missing_.find(chunk.fingerprint);
+      if (wanted == missing_.end() || wanted->second != chunk.raw_bytes) continue;
+      // Its own damaged copy, or another one.
+      Lost lost{chunk.id, chunk.fingerprint, chunk.raw_bytes};
+      const Source source{"", 0, record.number, i};
+      sources_.emplace(chunk.fingerprint, source);
+      if (content_of(lost)) {
+        missing_.erase(wanted);
+      } else {
+        sources_.erase(chunk.fingerprint);
+      }
+    }
+  }
+  return {};
+}
+
+void DataMender::search_file(const std::string& path, const RepositoryParameters& parameters) {
+  const auto chunker = ingest::make_chunker(
+      parameters.chunker,
+      {parameters.chunk_bytes_min, parameters.chunk_bytes_avg, parameters.chunk_bytes_max});
+  const auto file = files_.open(path, io::OpenMode::kRead);
+  if (!chunker || !file) return;
+  const auto size = (*file)->size();
+  if (!size) return;
+  format::Fingerprinter fingerprinter;
+  std::vector<std::byte> bytes(std::size_t{parameters.chunk_bytes_max} * 16);
+  // Holes are not stored: what lies between two of them is cut for itself.
+  for (std::uint64_t at = 0; at < *size && !missing_.empty();) {
+    const auto data = (*file)->seek_data(at);
+    if (!data) return;
+    at = *data;
+    const auto hole = (*file)->seek_hole(at);
+    const std::uint64_t end = hole ? *hole : *size;
+    std::size_t have = 0;
+    while (at < end) {
+      const auto length = std::min<std::uint64_t>(bytes.size(), end - at);
+      const auto got = (*file)->read_at(at, std::span(bytes).first(length));
+      if (!got || *got == 0) return;
+      have = *got;
+      std::size_t used = 0;
+      while (used < have && (have - used >= parameters.chunk_bytes_max || at + have == end)) {
+        const auto rest = std::span<const std::byte>(bytes).subspan(used, have - used);
+        const auto chunk = rest.first((*chunker)->next(rest));
+        const auto print = fingerprinter.fingerprint(chunk);
+        if (missing_.contains(print)) found(print, {path, at + used, 0, 0});
+        used += chunk.size();
+      }
+      if (used == 0) return;  // It became shorter.
+      at += used;
+    }
+  }
+}
+
+base::IdRuns DataMender::quarantine() const {
+  auto runs = unknown_;
+  for (const auto& [container, faulty] : faulty_) {
+    for (const auto& lost : faulty.lost) {
+      if (!sources_.contains(lost.fingerprint)) runs.push_back({lost.id, 1});
+    }
+  }
+  return base::IdRuns::from(std::move(runs));
+}
+
+std::vector<RepairStep> DataMender::steps() const {
+  std::vector<RepairStep> steps;
+  for (const auto& [container, faulty] : faulty_) {
+    const auto where = fmt::format("{}/{} container {}", directory_,
+                                   store::segment_path(faulty.record.segment), container);
+    for (const auto& fix : faulty.fixes) {
+      steps.push_back({RepairStep::Kind::kHead, where,
+                       fmt::format("the byte at offset {} is corrected", fix.offset)});
+    }
+    const auto rehomed =
+        std::count_if(faulty.lost.begin(), faulty.lost.end(),
+                      [this](const Lost& lost) { return sources_.contains(lost.fingerprint); });
+    if (rehomed != 0) {
+      steps.push_back(
+          {RepairStep::Kind::kRehome, where,
+           fmt::format("{} of {} damaged chunks are stored anew", rehomed, faulty.lost.size())});
+    }
+  }
+  const auto lost = quarantine();
+  if (!(lost == recorded_)) {
+    steps.push_back({RepairStep::Kind::kQuarantine, directory_,
+                     fmt::format("{} chunks are lost; reading them fails, and new data does not "
+                                 "refer to them (`varve check` names the files)",
+                                 lost.size())});
+  }
+  return steps;
+}
+
+Result<std::vector<std::byte>> DataMender::content_of(const Lost& lost) {
+  const auto& source = sources_.at(lost.fingerprint);
+  std::vector<std::byte> bytes(lost.raw_bytes);
+  if (!source.path.empty()) {
+    VARVE_TRY_ASSIGN(const auto file, files_.open(source.path, io::OpenMode::kRead));
+    VARVE_TRY_ASSIGN(const auto got, file->read_at(source.offset, bytes));
+    bytes.resize(got);
+  } else {
+    store::SegmentReader reader(files_, directory_);
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, series_, source.container));
+    if (!record) return Error(ErrorCode::kStale, "a container is gone", EIO);
+    VARVE_TRY_ASSIGN(const auto head, reader.read_head(series_, *record));
+    if (source.index >= head.chunks.size()) return Error(ErrorCode::kStale, "a chunk is gone", EIO);
+    const auto& chunk = head.chunks[source.index];
+    const auto& frame = head.frames[chunk.frame];
+    std::vector<std::byte> stored(frame.stored_bytes);
+    std::vector<std::byte> raw(frame.raw_bytes);
+    VARVE_TRY(reader.read_data(*record, frame.offset, stored));
+    VARVE_TRY(format::decode_frame(frame, stored, raw));
+    const auto part = std::span(raw).subspan(chunk.frame_offset, chunk.raw_bytes);
+    bytes.assign(part.begin(), part.end());
+  }
+  format::Fingerprinter fingerprinter;
+  if (bytes.size() != lost.raw_bytes || fingerprinter.fingerprint(bytes) != lost.fingerprint) {
+    return Error(ErrorCode::kCorrupt, "the content is another one", EIO);
+  }
+  return bytes;
+}
+
+Result<void> DataMender::execute(const RepositoryParameters& parameters, RepairReport& report) {
+  for (const auto& [container, faulty] : faulty_) {
+    for (const auto& fix : faulty.fixes) {
+      VARVE_TRY_ASSIGN(const auto file,
+                       files_.open(directory_ + "/" + store::segment_path(faulty.record.segment),
+                                   io::OpenMode::kReadWrite));
+      VARVE_TRY(file->write_at(fix.offset, std::span(&fix.value, 1)));
+      VARVE_TRY(file->sync());
+    }
+  }
+  if (!sources_.empty()) VARVE_TRY(store_anew(parameters, report));
+  const auto lost = quarantine();
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(catalog::put_quarantine(txn, series_, lost));
+  VARVE_TRY(txn.commit());
+  report.chunks_quarantined += lost.size();
+  return {};
+}
+
+Result<void> DataMender::store_anew(const RepositoryParameters& parameters, RepairReport& report) {
+  base::ThreadPool compressors(2, "varve-compress");
+  layout::CategoryLayoutOptions options;
+  options.series = series_;
+  options.series_directory = directory_;
+  options.codec = parameters.codec;
+  options.zstd_level = parameters.zstd_level;
+  VARVE_TRY_ASSIGN(const auto layout,
+                   layout::CategoryLayout::open(catalog_, files_, &compressors, options));
+  store::ContainerWriterOptions how;
+  how.series = series_;
+  how.directory = directory_ + "/active";
+  how.numbers = &layout->numbers();
+  how.codec = parameters.codec;
+  how.zstd_level = parameters.zstd_level;
+  std::vector<store::WrittenContainer> written;
+  std::map<std::uint32_t, std::vector<base::IdRun>> moved;  // By the container that they leave.
+  {
+    std::map<ChunkId, std::pair<const Lost*, std::uint32_t>> ordered;
+    for (const auto& [container, faulty] : faulty_) {
+      for (const auto& lost : faulty.lost) ordered[lost.id] = {&lost, container};
+    }
+    store::ContainerWriter writer(files_, compressors, how, [&](store::WrittenContainer one) {
+      written.push_back(std::move(one));
+    });
+    for (const auto& [id, entry] : ordered) {
+      if (!sources_.contains(entry.first->fingerprint)) continue;
+      const auto content = content_of(*entry.first);
+      if (!content) {
+        sources_.erase(entry.first->fingerprint);  // It changed since it was found.
+        continue;
+      }
+      VARVE_TRY(writer.append(id, entry.first->fingerprint, *content));
+      moved[entry.second].push_back({id, 1});
+      ++report.chunks_rehomed;
+    }
+    VARVE_TRY(writer.sync());  // O1.
+  }
+  return move(*layout, written, moved);
+}
+
+// The chunks leave the containers where they are damaged, in the commit that locates them anew.
+Result<void> DataMender::move(layout::CategoryLayout& layout,
+                              const std::vector<store::WrittenContainer>& written,
+                              const std::map<std::uint32_t, std::vector<base::IdRun>>& moved) {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  layout::SegmentLedger ledger(txn, series_);
+  store::SegmentReader reader(files_, directory_);
+  for (const auto& [container, runs] : moved) {
+    const auto ids = base::IdRuns::from(runs);
+    VARVE_TRY_ASSIGN(const auto head, reader.read_head(series_, faulty_.at(container).record));
+    std::vector<LocationRecord> leaving;
+    VARVE_TRY(catalog::for_each_location_of(txn, series_, ids,
+                                            [&](const LocationRecord& at) -> Result<bool> {
+                                              leaving.push_back(at);
+                                              return true;
+                                            }));
+    for (const auto& at : leaving) {
+      std::vector<LocationRecord> rest;
+      const auto kept = base::IdRuns::from({{at.first, at.count}}).subtract(ids);
+      if (at.index + std::uint64_t{at.count} > head.chunks.size()) {
+        return Error(ErrorCode::kCorrupt, "a location does not fit its container", EIO);
+      }
+      for (const auto& run : kept.runs()) {
+        const auto skip = static_cast<std::uint32_t>(run.first.value - at.first.value);
+        rest.push_back({run.first, run.count, 0, at.container, at.index + skip});
+        for (std::uint32_t i = 0; i < run.count; ++i) {
+          rest.back().raw_bytes += head.chunks[rest.back().index + i].raw_bytes;
+        }
+      }
+      VARVE_TRY(ledger.remove(at, rest));
+    }
+  }
+  VARVE_TRY_ASSIGN(const auto live, layout::live_versions(txn, series_));
+  const auto newest = live.empty() ? VersionNumber{1} : live.back().number;
+  for (const auto& one : written) {
+    VARVE_TRY(ledger.add(one.record, catalog::SegmentRole::kMerged, newest));
+    std::uint32_t index = 0;
+    for (std::size_t i = 0; i < one.ids.size(); ++i) {
+      const auto& run = one.ids[i];
+      ledger.put({run.first, run.count, one.run_raw_bytes[i], one.record.number, index});
+      index += run.count;
+    }
+  }
+  VARVE_TRY(ledger.finish());
+  VARVE_TRY(ledger.apply(txn));
+  VARVE_TRY(catalog::raise_counters(txn, series_, layout.counters()));
+  VARVE_TRY(txn.commit());
+  return layout.free(ledger.cuts());
+}
+
+}  // namespace varve::maintain

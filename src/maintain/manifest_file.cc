@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "maintain/manifest_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/coding.h"
+#include "base/log.h"
+#include "catalog/disk_record.h"
+#include "catalog/location_table.h"
+#include "catalog/object_store.h"
+#include "catalog/series_catalog.h"
+#include "meta/schema.h"
+
+namespace varve::maintain {
+
+using format::ManifestRecord;
+
+namespace {
+
+constexpr std::string_view kSuffix = ".man";
+constexpr std::string_view kTemporarySuffix = ".tmp";
+constexpr std::size_t kNumberDigits = 8;
+constexpr std::size_t kRecordBytesMax = std::size_t{1} << 30;
+constexpr std::size_t kLabelsBytesMax = std::size_t{1} << 28;
+
+Error damaged(const std::string& path, const std::string& what) {
+  return {ErrorCode::kCorrupt, path + ": " + what, EIO};
+}
+
+// Of eight lower-case hexadecimal digits.
+std::optional<std::uint32_t> number_of(std::string_view digits) {
+  std::uint32_t number = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, number, 16);
+  if (error != std::errc() || stop != end || fmt::format("{:08x}", number) != digits) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+std::string version_suffix(VersionNumber number) {
+  return base::be32(static_cast<std::uint32_t>(number));
+}
+
+format::ManifestHeader identity(format::ManifestKind kind, SeriesId series, VersionNumber number) {
+  format::ManifestHeader header;
+  header.kind = kind;
+  header.series = series;
+  header.number = number;
+  return header;
+}
+
+// Adds the record that a version has in a table, if it has one.
+Result<void> add_of_version(const meta::Txn& txn, meta::TableIndex table, ManifestRecord what,
+                            SeriesId series, VersionNumber number,
+                            format::ManifestEncoder& encoder) {
+  VARVE_TRY_ASSIGN(const auto value, txn.get(table, meta::version_key(series, number)));
+  if (!value) return {};
+  return encoder.add(what, version_suffix(number), *value);
+}
+
+Result<void> add_series(const meta::Txn& txn, SeriesId series, format::ManifestEncoder& encoder) {
+  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSeries, meta::series_key(series)));
+  if (!value) return Error(ErrorCode::kNotFound, "no such series", ENOENT);
+  return encoder.add(ManifestRecord::kSeries, "", *value);
+}
+
+/// Puts pieces together to records.
+class RecordAssembler {
+ public:
+  explicit RecordAssembler(const ManifestVisit& visit) : visit_(visit) {}
+
+  Result<void> add(const format::ManifestPiece& piece) {
+    if (!piece.later && !piece.more) {
+      going_ = false;
+      return visit_(piece.what, piece.key, piece.value);
+    }
+    if (!piece.later) {
+      what_ = piece.what;
+      key_ = piece.key;
+      value_.clear();
+      going_ = true;
+    }
+    // What it goes on with may stand in a block that is damaged.
+    if (!going_) return {};
+    if (piece.what != what_ || piece.key != key_ ||
+        value_.size() + piece.value.size() > kRecordBytesMax) {
+      going_ = false;
+      return Error(ErrorCode::kCorrupt, "manifest: pieces of a record do not fit", EIO);
+    }
+    value_.append(piece.value);
+    if (piece.more) return {};
+    going_ = false;
+    return visit_(what_, key_, value_);
+  }
+  /// A block is missing here.
+  void gap() { going_ = false; }
+
+ private:
+  const ManifestVisit& visit_;
+  bool going_ = false;
+  ManifestRecord what_ = ManifestRecord::kSeries;
+  std::string key_;
+  std::string value_;
+};
+
+}  // namespace
+
+std::optional<SeriesId> series_of_folder(std::string_view name) {
+  const auto number = number_of(name);
+  if (!number) return std::nullopt;
+  return static_cast<SeriesId>(*number);
+}
+
+std::string manifest_path(const std::string& series_directory, VersionNumber number) {
+  return fmt::format("{}/{}/{:08x}{}", series_directory, kManifestFolder,
+                     static_cast<std::uint32_t>(number), kSuffix);
+}
+
+Result<std::vector<ManifestFile>> list_manifests(io::FileSystem& files,
+                                                 const std::string& series_directory) {
+  std::vector<ManifestFile> found;
+  const auto folder = series_directory + "/" + kManifestFolder;
+  VARVE_TRY_ASSIGN(const bool present, files.exists(folder));
+  if (!present) return found;
+  VARVE_TRY_ASSIGN(const auto names, files.list(folder));
+  for (const auto& name : names) {
+    if (name.size() != kNumberDigits + kSuffix.size() || !name.ends_with(kSuffix)) continue;
+    const auto number = number_of(std::string_view(name).substr(0, kNumberDigits));
+    if (!number || *number == 0) continue;
+    const auto version = static_cast<VersionNumber>(*number);
+    VARVE_TRY_ASSIGN(const auto bytes, files.tree_bytes(manifest_path(series_directory, version)));
+    found.push_back({version, bytes});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.number < b.number; });
+  return found;
+}
+
+ManifestWriter::ManifestWriter(io::FileSystem& files, const std::string& series_directory,
+                               SeriesId series, VersionNumber number)
+    : files_(files),
+      series_directory_(series_directory),
+      series_(series),
+      number_(number),
+      encoder_(identity(format::ManifestKind::kVersion, series, number), Codec::kZstd,
+               [this](std::string_view bytes) { return append(bytes); }) {}
+
+Result<std::unique_ptr<ManifestWriter>> ManifestWriter::begin(io::FileSystem& files,
+                                                              const std::string& series_directory,
+                                                              SeriesId series,
+                                                              VersionNumber number) {
+  std::unique_ptr<ManifestWriter> writer(
+      new ManifestWriter(files, series_directory, series, number));
+  const auto folder = series_directory + "/" + kManifestFolder;
+  VARVE_TRY_ASSIGN(const bool present, files.exists(folder));
+  if (!present) {
+    VARVE_TRY(files.make_directory(series_directory));
+    VARVE_TRY(files.make_directory(folder));
+    VARVE_TRY(files.sync_directory(series_directory));
+  }
+  const auto path = manifest_path(series_directory, number) + std::string(kTemporarySuffix);
+  VARVE_TRY_ASSIGN(writer->file_, files.open(path, io::OpenMode::kReadWrite));
+  VARVE_TRY(writer->file_->truncate(0));  // A crash may have left a longer one.
+  return writer;
+}
+
+ManifestWriter::~ManifestWriter() {
+  if (!file_) return;
+  file_.reset();
+  static_cast<void>(
+      files_.remove(manifest_path(series_directory_, number_) + std::string(kTemporarySuffix)));
+}
+
+Result<void> ManifestWriter::append(std::string_view bytes) {
+  VARVE_TRY(file_->write_at(end_, base::as_bytes(bytes)));
+  end_ += bytes.size();
+  return {};
+}
+
+Result<void> ManifestWriter::add_table(const meta::Txn& txn, meta::TableIndex table,
+                                       ManifestRecord what, std::uint64_t count, bool tolerant) {
+  const auto first = std::uint64_t{static_cast<std::uint32_t>(number_)} << 32;
+  const auto prefix = meta::series_key(series_);
+  VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, table));
+  auto at = cursor.seek(meta::object_key(series_, first));
+  while (true) {
+    // A value that does not match its checksum stops the cursor; what follows it stays out.
+    if (!at && tolerant) {
+      base::log(base::LogLevel::kWarning, "manifest: " + at.error().message());
+      return {};
+    }
+    if (!at) return std::move(at).error();
+    const auto& entry = *at;
+    if (!entry || !entry->key.starts_with(prefix) || entry->key.size() != 12) return {};
+    const auto id = base::load_be64(entry->key.substr(4));
+    if (id - first >= count) return {};
+    const auto raw = catalog::decode_object(format::NodeId{id}, entry->value);
+    if (raw) {
+      VARVE_TRY(encoder_.add(what, entry->key.substr(4), *raw));
+    } else if (tolerant) {
+      base::log(base::LogLevel::kWarning, "manifest: " + raw.error().message());
+    } else {
+      return raw.error();
+    }
+    at = cursor.next();
+  }
+}
+
+Result<void> ManifestWriter::add_objects(const meta::Txn& txn, std::uint64_t count, bool tolerant) {
+  VARVE_TRY(add_table(txn, meta::catalog::kNodes, ManifestRecord::kNode, count, tolerant));
+  return add_table(txn, meta::catalog::kRecipes, ManifestRecord::kRecipe, count, tolerant);
+}
+
+Result<void> ManifestWriter::add_records(const meta::Txn& txn) {
+  VARVE_TRY(add_series(txn, series_, encoder_));
+  const auto add = [&](meta::TableIndex table, ManifestRecord what) {
+    return add_of_version(txn, table, what, series_, number_, encoder_);
+  };
+  VARVE_TRY(add(meta::catalog::kVersions, ManifestRecord::kVersion));
+  VARVE_TRY(add(meta::catalog::kVersionChunks, ManifestRecord::kVersionChunks));
+  VARVE_TRY(add(meta::catalog::kVersionLinks, ManifestRecord::kVersionLinks));
+  return add(meta::catalog::kRetention, ManifestRecord::kRetention);
+}
+
+Result<void> ManifestWriter::sync() { return file_->sync(); }
+
+Result<void> ManifestWriter::commit(const meta::Txn& txn) {
+  VARVE_TRY(add_records(txn));
+  VARVE_TRY_ASSIGN(const auto header, encoder_.finish());
+  VARVE_TRY(file_->write_at(0, base::as_bytes(format::encode_manifest_header(header))));
+  VARVE_TRY(file_->sync());
+  const auto path = manifest_path(series_directory_, number_);
+  VARVE_TRY(files_.rename(path + std::string(kTemporarySuffix), path));
+  file_.reset();
+  return files_.sync_directory(series_directory_ + "/" + kManifestFolder);
+}
+
+Result<std::string> encode_labels(const meta::Txn& txn, SeriesId series,
+                                  const std::string& superblock,
+                                  const std::set<VersionNumber>& without) {
+  auto wanted = identity(format::ManifestKind::kLabels, series, VersionNumber{});
+  wanted.stamp = txn.id();
+  std::string body;
+  // Not compressed: they are small, and their length must be the same in all releases of zstd.
+  format::ManifestEncoder encoder(wanted, Codec::kNone,
+                                  [&](std::string_view bytes) -> Result<void> {
+                                    body += bytes;
+                                    return {};
+                                  });
+  VARVE_TRY(encoder.add(ManifestRecord::kSuperblock, "", superblock));
+  VARVE_TRY(add_series(txn, series, encoder));
+  VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series));
+  for (const auto& version : versions) {
+    // One that is not finished is dropped after a crash.
+    if (version.unfinished || without.contains(version.number)) continue;
+    const auto add = [&](meta::TableIndex table, ManifestRecord what) {
+      return add_of_version(txn, table, what, series, version.number, encoder);
+    };
+    VARVE_TRY(add(meta::catalog::kVersions, ManifestRecord::kVersion));
+    VARVE_TRY(add(meta::catalog::kRetention, ManifestRecord::kRetention));
+    if (version.state == VersionState::kOpen) {
+      VARVE_TRY(add(meta::catalog::kVersionChunks, ManifestRecord::kVersionChunks));
+    }
+  }
+  const auto add_setting = [&](std::string_view key, std::string_view value) -> Result<bool> {
+    // How fast the disk is can be measured again, and changes without anybody's doing.
+    if (key == catalog::kDiskSetting) return true;
+    VARVE_TRY(encoder.add(ManifestRecord::kSetting, key, value));
+    return true;
+  };
+  VARVE_TRY(meta::for_each_prefix(txn, meta::catalog::kSettings, "", add_setting));
+  VARVE_TRY_ASSIGN(const auto header, encoder.finish());
+  return format::encode_manifest_header(header) + body;
+}
+
+Result<void> write_labels(io::FileSystem& files, const std::string& series_directory,
+                          const std::string& labels) {
+  VARVE_TRY(files.make_directory(series_directory));
+  return files.write_file_atomically(series_directory, kLabelsName, base::as_bytes(labels));
+}
+
+bool same_labels(std::string_view a, std::string_view b) {
+  const auto body = [](std::string_view labels) {
+    return labels.substr(std::min(labels.size(), format::kManifestHeaderBytes));
+  };
+  return body(a) == body(b);
+}
+
+Result<ManifestRead> read_manifest(io::FileSystem& files, const std::string& path,
+                                   const ManifestVisit& visit) {
+  VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
+  VARVE_TRY_ASSIGN(const auto size, file->size());
+  std::vector<std::byte> bytes(format::kManifestHeaderBytes);
+  VARVE_TRY_ASSIGN(const auto got, file->read_at(0, bytes));
+  auto header = format::decode_manifest_header(std::span(bytes).first(got));
+  if (!header) return std::move(header).error().with_context(path);
+  ManifestRead read{*header, 0};
+  RecordAssembler records(visit);
+  std::uint64_t offset = format::kManifestHeaderBytes;
+  std::vector<std::byte> raw;
+  for (std::uint32_t i = 0; i < header->blocks; ++i) {
+    bytes.resize(format::kManifestBlockHeadBytes);
+    VARVE_TRY_ASSIGN(const auto head_got, file->read_at(offset, bytes));
+    const auto block = format::decode_manifest_block_head(std::span(bytes).first(head_got));
+    offset += format::kManifestBlockHeadBytes;
+    if (!block || block->stored_bytes > size || offset > size - block->stored_bytes) {
+      // Where the next block starts is not known any more.
+      read.damaged_blocks += header->blocks - i;
+      return read;
+    }
+    bytes.resize(block->stored_bytes);
+    raw.resize(block->raw_bytes);
+    VARVE_TRY_ASSIGN(const auto data_got, file->read_at(offset, bytes));
+    offset += block->stored_bytes;
+    auto decoded = format::decode_frame(*block, std::span(bytes).first(data_got), raw);
+    if (!decoded) {
+      ++read.damaged_blocks;
+      records.gap();
+      continue;
+    }
+    VARVE_TRY(format::for_each_manifest_piece(
+        raw, [&](const format::ManifestPiece& piece) { return records.add(piece); }));
+  }
+  if (offset != size || header->stored_bytes != size - format::kManifestHeaderBytes) {
+    return damaged(path, "it has another length than its header says");
+  }
+  return read;
+}
+
+Result<Labels> read_labels(io::FileSystem& files, const std::string& series_directory,
+                           SeriesId series) {
+  Labels labels;
+  const auto path = series_directory + "/" + kLabelsName;
+  VARVE_TRY_ASSIGN(labels.image, files.read_file(path, kLabelsBytesMax));
+  VARVE_TRY_ASSIGN(
+      const auto read,
+      read_manifest(
+          files, path,
+          [&](ManifestRecord what, std::string_view key, std::string_view value) -> Result<void> {
+            if (what == ManifestRecord::kSuperblock) {
+              labels.superblock = value;
+            } else if (what == ManifestRecord::kSeries) {
+              labels.series = value;
+            } else if (what == ManifestRecord::kSetting && key == kCatalogIdSetting) {
+              labels.catalog_id = value;
+            } else {
+              labels.records.push_back({what, std::string(key), std::string(value)});
+            }
+            return {};
+          }));
+  labels.header = read.header;
+  if (read.damaged_blocks != 0 || read.header.kind != format::ManifestKind::kLabels ||
+      read.header.series != series || labels.series.empty()) {
+    return damaged(path, "the labels are damaged");
+  }
+  return labels;
+}
+
+Result<bool> is_older_catalog(io::FileSystem& files, const std::string& repository_path,
+                              const meta::Txn& txn) {
+  VARVE_TRY_ASSIGN(const auto known, txn.get(meta::catalog::kSettings, kCatalogIdSetting));
+  const std::string id(known.value_or(""));
+  VARVE_TRY_ASSIGN(const bool any, files.exists(repository_path + "/series"));
+  if (!any) return false;
+  VARVE_TRY_ASSIGN(const auto names, files.list(repository_path + "/series"));
+  for (const auto& name : names) {
+    const auto series = series_of_folder(name);
+    if (!series) continue;
+    const auto labels =
+        read_labels(files, std::string(repository_path).append("/series/" + name), *series);
+    if (!labels || labels->catalog_id.empty()) continue;
+    if (labels->catalog_id != id || labels->header.stamp > txn.id()) return true;
+  }
+  return false;
+}
+
+Result<bool> is_staging_lost(io::FileSystem& files, const std::string& repository_path,
+                             const meta::Txn& txn, const catalog::VersionRecord& record) {
+  if (record.state != VersionState::kOpen || record.unfinished) return false;
+  const auto overlay = fmt::format("{}/staging/{:08x}-{:08x}/overlay", repository_path,
+                                   static_cast<std::uint32_t>(record.series),
+                                   static_cast<std::uint32_t>(record.number));
+  VARVE_TRY_ASSIGN(const bool present, files.exists(overlay));
+  if (present) return false;
+  // Without a chunk of its own it may never have been worked on.
+  bool stored = false;
+  VARVE_TRY(catalog::for_each_location(txn, record.series, ChunkId::make(record.number, 0),
+                                       [&](const catalog::LocationRecord& at) -> Result<bool> {
+                                         stored = at.first.birth() == record.number;
+                                         return false;
+                                       }));
+  return stored;
+}
+
+}  // namespace varve::maintain

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "maintain/parallel_verifier.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/thread_pool.h"
+
+namespace varve::maintain {
+
+namespace {
+
+constexpr unsigned kThreadsMax = 16;
+constexpr unsigned kThreadsPerCore = 2;     // While one waits for the disk, another compares.
+constexpr std::size_t kAheadPerThread = 4;  // Verdicts that wait for their turn.
+
+/// Hands jobs to threads and their verdicts back in order.
+class Crew {
+ public:
+  Crew(store::SegmentReader& reader, SeriesId series, const std::vector<VerifyJob>& jobs,
+       unsigned threads)
+      : reader_(reader), series_(series), jobs_(jobs), ahead_(threads * kAheadPerThread) {
+    for (unsigned i = 0; i < threads; ++i) {
+      threads_.emplace_back([this] {
+        base::name_this_thread("varve-verify");
+        work();
+      });
+    }
+  }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+  ~Crew() {
+    {
+      const std::lock_guard lock(mutex_);
+      next_ = jobs_.size();
+    }
+    room_.notify_all();
+    for (auto& thread : threads_) thread.join();
+  }
+
+  /// The verdict on the job whose turn it is.
+  ContainerVerdict take() {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return verdicts_.contains(taken_); });
+    auto verdict = std::move(verdicts_.at(taken_));
+    verdicts_.erase(taken_++);
+    lock.unlock();
+    room_.notify_all();
+    return verdict;
+  }
+
+ private:
+  std::optional<std::size_t> next_job() {
+    std::unique_lock lock(mutex_);
+    room_.wait(lock, [this] { return next_ >= jobs_.size() || next_ < taken_ + ahead_; });
+    if (next_ >= jobs_.size()) return std::nullopt;
+    return next_++;
+  }
+  void work() {
+    while (const auto job = next_job()) {
+      auto verdict = verify_container(reader_, series_, jobs_[*job].record, jobs_[*job].level);
+      const std::lock_guard lock(mutex_);
+      verdicts_.emplace(*job, std::move(verdict));
+      done_.notify_all();
+    }
+  }
+
+  store::SegmentReader& reader_;
+  const SeriesId series_;
+  const std::vector<VerifyJob>& jobs_;
+  const std::size_t ahead_;
+  std::mutex mutex_;
+  std::condition_variable room_;
+  std::condition_variable done_;
+  std::map<std::size_t, ContainerVerdict> verdicts_;
+  std::size_t next_ = 0;
+  std::size_t taken_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+bool verify_containers(store::SegmentReader& reader, SeriesId series,
+                       const std::vector<VerifyJob>& jobs, const VerifyPace& pace,
+                       const std::function<void(const VerifyJob&, ContainerVerdict&&)>& handle) {
+  if (jobs.empty()) return true;
+  const unsigned wanted = std::max(std::thread::hardware_concurrency(), 1U) * kThreadsPerCore;
+  const unsigned threads = pace.threads != 0 ? pace.threads : std::min(wanted, kThreadsMax);
+  Crew crew(reader, series, jobs, pace.bytes_per_second != 0 ? 1 : threads);
+  const auto begin = std::chrono::steady_clock::now();
+  double passed = 0;
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  for (const auto& job : jobs) {
+    if (pace.stop.stop_requested()) return false;
+    auto verdict = crew.take();
+    passed += static_cast<double>(verdict.bytes_read);
+    handle(job, std::move(verdict));
+    if (pace.bytes_per_second == 0) continue;
+    const std::chrono::duration<double> due(passed / static_cast<double>(pace.bytes_per_second));
+    std::unique_lock lock(mutex);
+    stopped.wait_until(lock, pace.stop,
+                       begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(due),
+                       [] { return false; });
+  }
+  return true;
+}
+
+}  // namespace varve::maintain

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "maintain/place_chooser.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/id_runs.h"
+#include "maintain/container_verifier.h"
+
+namespace varve::maintain {
+
+namespace {
+
+using catalog::LocationRecord;
+
+std::uint64_t end_of(const LocationRecord& run) { return run.first.value + run.count; }
+
+// Numbers of the containers that hold a chunk which another one holds, too.
+std::set<std::uint32_t> find_sharing(std::vector<LocationRecord> runs) {
+  std::sort(runs.begin(), runs.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::set<std::uint32_t> sharing;
+  const LocationRecord* farthest = nullptr;
+  for (const auto& run : runs) {
+    if (farthest != nullptr && run.first.value < end_of(*farthest)) {
+      sharing.insert(run.container);
+      sharing.insert(farthest->container);
+    }
+    if (farthest == nullptr || end_of(run) > end_of(*farthest)) farthest = &run;
+  }
+  return sharing;
+}
+
+/// Which ids have a place already.
+class Placed {
+ public:
+  /// The parts of a run that had none; from now on they have.
+  std::vector<base::IdRun> add(const base::IdRun& run) {
+    std::vector<base::IdRun> fresh;
+    std::uint64_t at = run.first.value;
+    const std::uint64_t end = at + run.count;
+    auto next = ends_.upper_bound(at);
+    if (next != ends_.begin()) at = std::max(at, std::prev(next)->second);
+    while (at < end) {
+      const std::uint64_t stop = next == ends_.end() ? end : std::min(end, next->first);
+      if (stop > at) {
+        fresh.push_back({ChunkId{at}, static_cast<std::uint32_t>(stop - at)});
+        ends_.emplace(at, stop);
+      }
+      if (next == ends_.end() || next->first >= end) break;
+      at = next->second;
+      ++next;
+    }
+    return fresh;
+  }
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> ends_;  // By start; disjoint.
+};
+
+/// A container that shares chunks, as it was read.
+struct Shared {
+  const FoundContainer* found = nullptr;
+  ContainerVerdict verdict;
+  base::IdRuns bad;
+};
+
+void take(const Shared& from, const base::IdRuns& wanted, const LocationRecord& run, Placed& placed,
+          std::vector<LocationRecord>& out) {
+  const auto own = base::IdRuns::from({{run.first, run.count}}).intersect(wanted);
+  for (const auto& part : own.runs()) {
+    for (const auto& fresh : placed.add(part)) {
+      const auto skip = static_cast<std::uint32_t>(fresh.first.value - run.first.value);
+      LocationRecord record{fresh.first, fresh.count, 0, run.container, run.index + skip};
+      for (std::uint32_t i = 0; i < fresh.count; ++i) {
+        record.raw_bytes += from.verdict.head->chunks[record.index + i].raw_bytes;
+      }
+      out.push_back(record);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<LocationRecord> choose_places(io::FileSystem& files,
+                                          const std::string& series_directory, SeriesId series,
+                                          const std::vector<FoundContainer>& containers) {
+  std::vector<LocationRecord> all;
+  for (const auto& found : containers) all.insert(all.end(), found.runs.begin(), found.runs.end());
+  const auto sharing = find_sharing(all);
+  std::erase_if(all, [&](const auto& run) { return sharing.contains(run.container); });
+
+  store::SegmentReader reader(files, series_directory);
+  std::map<std::uint32_t, Shared, std::greater<>> shared;  // What was written last comes first.
+  for (const auto& found : containers) {
+    if (!sharing.contains(found.record.number)) continue;
+    Shared one;
+    one.found = &found;
+    one.verdict = verify_container(reader, series, found.record, VerifyLevel::kChunks);
+    if (!one.verdict.head) continue;
+    std::vector<base::IdRun> bad;
+    for (const auto& fault : one.verdict.faults) {
+      bad.insert(bad.end(), fault.chunks.begin(), fault.chunks.end());
+    }
+    one.bad = base::IdRuns::from(std::move(bad));
+    shared.emplace(found.record.number, std::move(one));
+  }
+  Placed placed;
+  for (const bool good : {true, false}) {
+    for (const auto& entry : shared) {
+      const auto& one = entry.second;
+      for (const auto& run : one.found->runs) {
+        const auto own = base::IdRuns::from({{run.first, run.count}});
+        take(one, good ? own.subtract(one.bad) : one.bad, run, placed, all);
+      }
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return all;
+}
+
+}  // namespace varve::maintain

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "maintain/repairer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/coding.h"
+#include "catalog/location_table.h"
+#include "catalog/series_catalog.h"
+#include "io/posix_file_system.h"
+#include "maintain/catalog_rebuilder.h"
+#include "maintain/checker.h"
+#include "maintain/manifest_file.h"
+#include "meta/probe.h"
+#include "meta/schema.h"
+
+namespace varve::maintain {
+
+namespace {
+
+constexpr std::size_t kSuperblockBytesMax = 64U << 10;
+constexpr const char* kNewCatalog = "/catalog.new";
+
+std::string series_directory(const std::string& path, SeriesId series) {
+  return fmt::format("{}/series/{:08x}", path, static_cast<std::uint32_t>(series));
+}
+
+// The series that have a folder, ascending.
+Result<std::vector<SeriesId>> list_folders(io::FileSystem& files, const std::string& path) {
+  std::vector<SeriesId> all;
+  VARVE_TRY_ASSIGN(const bool present, files.exists(path + "/series"));
+  if (!present) return all;
+  VARVE_TRY_ASSIGN(const auto names, files.list(path + "/series"));
+  for (const auto& name : names) {
+    const auto series = series_of_folder(name);
+    if (series) all.push_back(*series);
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+meta::EnvOptions catalog_options(bool read_only) {
+  meta::EnvOptions options;
+  options.tables = meta::catalog::kTables;
+  options.read_only = read_only;
+  options.must_exist = read_only;
+  return options;
+}
+
+}  // namespace
+
+Repairer::Repairer(const std::string& path, const RepairOptions& options)
+    : path_(path), options_(options), files_(io::make_posix_file_system()) {}
+
+void Repairer::step(RepairStep::Kind kind, std::string where, std::string what) {
+  steps_.push_back({kind, std::move(where), std::move(what)});
+}
+
+Result<std::unique_ptr<Repair>> Repairer::plan(const std::string& path,
+                                               const RepairOptions& options, bool look_only,
+                                               const Progress& progress) {
+  std::unique_ptr<Repairer> repairer(new Repairer(path, options));
+  VARVE_TRY(repairer->look_at_superblock());
+  if (!look_only) VARVE_TRY(repairer->lock());
+  VARVE_TRY(repairer->look_at_catalog());
+  if (repairer->catalog_lost_) return std::unique_ptr<Repair>(std::move(repairer));
+  VARVE_TRY(repairer->open_catalog());
+  VARVE_TRY(repairer->look_at_open_versions());
+  VARVE_TRY(repairer->look_at_manifests());
+  if (options.read_data) VARVE_TRY(repairer->look_at_data(progress));
+  return std::unique_ptr<Repair>(std::move(repairer));
+}
+
+Result<void> Repairer::lock() {
+  auto locked = files_->lock(path_ + "/lock");
+  if (locked) {
+    lock_ = std::move(*locked);
+    return {};
+  }
+  if (locked.error().code() != ErrorCode::kLocked) return std::move(locked).error();
+  return Error(ErrorCode::kLocked,
+               path_ + " is in use by another process: unmount it, then repair it", EBUSY);
+}
+
+Result<void> Repairer::look_at_superblock() {
+  auto text = files_->read_file(path_ + "/varve.repo", kSuperblockBytesMax);
+  auto superblock =
+      text ? format::decode_superblock(*text) : Result<format::Superblock>(std::move(text).error());
+  if (superblock) {
+    superblock_ = *text;
+    parameters_ = superblock->parameters;
+    return {};
+  }
+  // Of a newer format, it must be left to a newer program.
+  if (superblock.error().code() == ErrorCode::kUnsupported) return std::move(superblock).error();
+  VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
+  for (const auto series : folders) {
+    const auto labels = read_labels(*files_, series_directory(path_, series), series);
+    const auto copy = labels ? format::decode_superblock(labels->superblock)
+                             : Result<format::Superblock>(labels.error());
+    if (!copy) continue;
+    superblock_ = labels->superblock;
+    parameters_ = copy->parameters;
+    superblock_lost_ = true;
+    step(RepairStep::Kind::kSuperblock, path_ + "/varve.repo",
+         superblock.error().message() + "; it is written anew from " +
+             series_directory(path_, series) + "/" + kLabelsName);
+    return {};
+  }
+  if (folders.empty()) {
+    return Error(ErrorCode::kNoRepository, path_ + " is not a Varve repository", ENOENT);
+  }
+  return std::move(superblock).error().with_context("no series has a copy of the superblock");
+}
+
+Result<std::optional<std::string>> Repairer::fault_of_catalog() {
+  const auto catalog_path = path_ + "/catalog";
+  VARVE_TRY_ASSIGN(const bool present, files_->exists(catalog_path + "/data.mdb"));
+  if (!present) return std::optional<std::string>("it is missing");
+  const auto options = catalog_options(true);
+  if (const auto probed = meta::probe_environment(catalog_path, options); !probed) {
+    return std::optional(probed.error().message());
+  }
+  const auto env = meta::Env::open(catalog_path, options);
+  if (!env) return std::optional(env.error().message());
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env));
+    VARVE_TRY_ASSIGN(const bool older, is_older_catalog(*files_, path_, txn));
+    if (older) return std::optional<std::string>("it is older than the rest of the repository");
+  }
+  CheckOptions how;
+  how.read_data = false;
+  Checker checker(*env, *files_, path_, how, {});
+  const auto report = checker.run();
+  if (!report) return std::optional(report.error().message());
+  for (const auto& damage : report->damages) {
+    if (damage.where == catalog_path) return std::optional(damage.what);
+  }
+  return std::optional<std::string>();
+}
+
+Result<void> Repairer::look_at_catalog() {
+  std::optional<std::string> fault;
+  if (!options_.trust_catalog) {
+    VARVE_TRY_ASSIGN(fault, fault_of_catalog());
+  }
+  if (!fault && options_.rebuild_catalog) fault = "it is to be made anew";
+  if (!fault) return {};
+  catalog_lost_ = true;
+  step(RepairStep::Kind::kCatalog, path_ + "/catalog",
+       *fault + "; a catalog is made from manifests and containers");
+  return {};
+}
+
+// Those that a sound catalog can give again: they are removed, and written at the next opening.
+Result<void> Repairer::look_at_manifests() {
+  VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
+  for (const auto series : folders) {
+    const auto directory = series_directory(path_, series);
+    const auto drop = [&](const std::string& path) {
+      step(RepairStep::Kind::kManifest, path, "it is damaged; it is written anew from the catalog");
+      manifests_.push_back(path);
+    };
+    VARVE_TRY_ASSIGN(const auto present, list_manifests(*files_, directory));
+    bool any = false;
+    for (const auto& file : present) {
+      const auto path = manifest_path(directory, file.number);
+      const auto read =
+          read_manifest(*files_, path, [](auto, auto, auto) { return Result<void>(); });
+      if (read && read->damaged_blocks == 0 && read->header.number == file.number &&
+          read->header.series == series && read->header.kind == format::ManifestKind::kVersion) {
+        continue;
+      }
+      drop(path);
+      any = true;
+    }
+    // Without labels, the opening looks for objects of deleted versions, too.
+    const auto labels = read_labels(*files_, directory, series);
+    const bool damaged = !labels && labels.error().code() != ErrorCode::kNotFound;
+    if (damaged) drop(directory + "/" + kLabelsName);
+    if (any && labels) manifests_.push_back(directory + "/" + kLabelsName);
+  }
+  return {};
+}
+
+Result<void> Repairer::open_catalog() {
+  VARVE_TRY_ASSIGN(auto opened, meta::Env::open(path_ + "/catalog", catalog_options(!lock_)));
+  catalog_.emplace(std::move(opened));
+  return {};
+}
+
+Result<void> Repairer::look_at_open_versions() {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
+  VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
+  for (const auto& series : all) {
+    VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series.id));
+    for (const auto& record : records) {
+      VARVE_TRY_ASSIGN(const bool lost, is_staging_lost(*files_, path_, txn, record));
+      if (!lost) continue;
+      step(RepairStep::Kind::kOpenVersion, path_ + "/staging",
+           series.name + "/" + record.name +
+               " was open, and what it held is gone with its staging folder; it is dropped");
+      lost_versions_.push_back(record);
+    }
+  }
+  return {};
+}
+
+// Their chunks go when the series is next written to, as after a crash.
+Result<void> Repairer::drop_open_versions(RepairReport& report) {
+  if (lost_versions_.empty()) return {};
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*catalog_));
+  for (const auto& record : lost_versions_) {
+    VARVE_TRY(catalog::erase_version(txn, record.series, record.number));
+    report.problems.push_back("the open version " + record.name);
+  }
+  return txn.commit();
+}
+
+Result<void> Repairer::look_at_data(const Progress& progress) {
+  std::vector<catalog::SeriesRecord> all;
+  CheckProgress done;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
+    VARVE_TRY_ASSIGN(all, catalog::list_series(txn));
+    for (const auto& series : all) {
+      VARVE_TRY(catalog::for_each_container(
+          txn, series.id, [&](const store::ContainerRecord& record) -> Result<bool> {
+            done.bytes_total += record.head_bytes + record.data_bytes;
+            return true;
+          }));
+    }
+  }
+  for (const auto& series : all) {
+    auto mender = std::make_unique<DataMender>(*catalog_, *files_,
+                                               series_directory(path_, series.id), series.id);
+    VARVE_TRY(mender->look([&](std::uint64_t bytes) {
+      done.bytes_done += bytes;
+      if (progress) progress(done);
+    }));
+    VARVE_TRY(mender->search_containers());
+    if (!options_.from.empty() && !mender->all_found()) {
+      std::error_code error;
+      namespace fs = std::filesystem;
+      constexpr auto kHow = fs::directory_options::skip_permission_denied;
+      for (fs::recursive_directory_iterator at(options_.from, kHow, error), end;
+           !error && at != end && !mender->all_found(); at.increment(error)) {
+        std::error_code ignored;
+        if (!at->is_symlink(ignored) && at->is_regular_file(ignored)) {
+          mender->search_file(at->path().string(), parameters_);
+        }
+      }
+      if (error) {
+        return Error(ErrorCode::kIo, options_.from + ": " + error.message(), error.value());
+      }
+    }
+    auto steps = mender->steps();
+    if (steps.empty()) continue;
+    steps_.insert(steps_.end(), steps.begin(), steps.end());
+    menders_.emplace_back(series.id, std::move(mender));
+  }
+  return {};
+}
+
+Result<void> Repairer::mend_data(RepairReport& report) {
+  for (const auto& [series, mender] : menders_) {
+    VARVE_TRY(mender->execute(parameters_, report));
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
+    VARVE_TRY_ASSIGN(const auto labels, encode_labels(txn, series, superblock_, {}));
+    VARVE_TRY(write_labels(*files_, series_directory(path_, series), labels));
+  }
+  return {};
+}
+
+Result<RepairReport> Repairer::execute(const Progress& progress) {
+  RepairReport report;
+  if (superblock_lost_) {
+    VARVE_TRY(files_->write_file_atomically(path_, "varve.repo", base::as_bytes(superblock_)));
+  }
+  if (catalog_lost_) {
+    VARVE_TRY(rebuild_catalog(progress, report));
+  } else {
+    VARVE_TRY(drop_open_versions(report));
+    VARVE_TRY(mend_data(report));
+    for (const auto& path : manifests_) {
+      const auto removed = files_->remove(path);
+      if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed.error();
+    }
+  }
+  return report;
+}
+
+// docs/ORDERING.md O27.
+Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& report) {
+  const auto fresh = path_ + kNewCatalog;
+  VARVE_TRY(files_->remove_tree(fresh));  // Of an attempt that was interrupted.
+  VARVE_TRY(files_->make_directory(fresh));
+  CheckProgress done;
+  VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
+  for (const auto series : folders) {
+    VARVE_TRY_ASSIGN(const auto bytes, files_->tree_bytes(series_directory(path_, series)));
+    done.bytes_total += bytes;
+  }
+  {
+    VARVE_TRY_ASSIGN(const auto env, meta::Env::open(fresh, catalog_options(false)));
+    CatalogRebuilder rebuilder(*files_, path_, env, [&](std::uint64_t bytes) {
+      done.bytes_done += bytes;
+      if (progress) progress(done);
+    });
+    VARVE_TRY_ASSIGN(auto built, rebuilder.run());
+    report.versions = built.versions;
+    report.bytes_read += built.bytes_read;
+    report.problems = std::move(built.problems);
+    VARVE_TRY_ASSIGN(const auto labels, rebuilder.labels(superblock_));
+    for (const auto& [series, image] : labels) {
+      VARVE_TRY(write_labels(*files_, series_directory(path_, series), image));
+    }
+  }
+  VARVE_TRY(files_->sync_directory(fresh));
+  VARVE_TRY_ASSIGN(report.old_catalog, put_old_catalog_away());
+  VARVE_TRY(files_->rename(fresh, path_ + "/catalog"));
+  return files_->sync_directory(path_);
+}
+
+Result<std::string> Repairer::put_old_catalog_away() {
+  const auto catalog_path = path_ + "/catalog";
+  VARVE_TRY_ASSIGN(const bool present, files_->exists(catalog_path));
+  if (!present) return std::string();
+  VARVE_TRY_ASSIGN(const bool any, files_->exists(catalog_path + "/data.mdb"));
+  if (!any) {
+    VARVE_TRY(files_->remove_tree(catalog_path));
+    return std::string();
+  }
+  for (int i = 1;; ++i) {
+    const auto name = fmt::format("{}.damaged-{}", catalog_path, i);
+    VARVE_TRY_ASSIGN(const bool taken, files_->exists(name));
+    if (taken) continue;
+    VARVE_TRY(files_->rename(catalog_path, name));
+    return name;
+  }
+}
+
+}  // namespace varve::maintain

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The caches of the engines that others are compared with.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "layout/layout.h"
+#include "restore/chunk_keeper.h"
+#include "restore/memory_meter.h"
+
+namespace varve::restore {
+
+/// Every chunk of what was read; the one used longest ago goes first.
+class LruChunkCache final : public ChunkKeeper {
+ public:
+  explicit LruChunkCache(MemoryMeter* meter) : meter_(meter) {}
+  LruChunkCache(const LruChunkCache&) = delete;
+  LruChunkCache& operator=(const LruChunkCache&) = delete;
+  ~LruChunkCache() override { meter_->remove(bytes_); }
+
+  void set_bytes_max(std::size_t bytes_max) override;
+  [[nodiscard]] std::size_t room() const override { return bytes_max_; }
+  [[nodiscard]] std::span<const std::byte> find(const ChunkUse& use) override;
+  [[nodiscard]] bool contains(const ChunkUse& use) const override {
+    return chunks_.contains(use.id.value);
+  }
+  void on_used(ChunkId /*id*/, std::uint64_t /*next_use*/) override {}
+  [[nodiscard]] bool keeps_containers() const override { return true; }
+  void offer(ChunkId id, std::span<const std::byte> raw, std::uint64_t next_use,
+             bool is_used) override;
+
+ private:
+  struct Chunk {
+    ChunkId id;
+    std::unique_ptr<std::byte[]> bytes;
+    std::size_t size = 0;
+  };
+  void evict(std::size_t bytes);
+
+  MemoryMeter* const meter_;
+  std::size_t bytes_max_ = 0;
+  std::size_t bytes_ = 0;
+  std::list<Chunk> order_;  // The last used first.
+  std::unordered_map<std::uint64_t, std::list<Chunk>::iterator> chunks_;
+};
+
+/// Whole containers. The one used longest ago goes first; or, if it is given a source to find
+/// out what the window needs, the one whose next use is farthest (Belady), containers that the
+/// window does not need before all others.
+class ContainerCache final : public ChunkKeeper {
+ public:
+  /// `source` is nullptr for least recent use; otherwise it outlives the cache.
+  ContainerCache(MemoryMeter* meter, layout::ChunkSource* source)
+      : meter_(meter), source_(source) {}
+  ContainerCache(const ContainerCache&) = delete;
+  ContainerCache& operator=(const ContainerCache&) = delete;
+  ~ContainerCache() override { meter_->remove(bytes_); }
+
+  void set_bytes_max(std::size_t bytes_max) override;
+  [[nodiscard]] std::size_t room() const override { return bytes_max_; }
+  [[nodiscard]] std::span<const std::byte> find(const ChunkUse& use) override;
+  [[nodiscard]] bool contains(const ChunkUse& use) const override;
+  void on_used(ChunkId /*id*/, std::uint64_t /*next_use*/) override {}
+  void on_ahead(ChunkId id, std::uint64_t position) override;
+  [[nodiscard]] bool keeps_containers() const override { return true; }
+  void offer_frame(const format::ContainerHead& head, std::uint32_t frame,
+                   std::span<const std::byte> raw) override;
+
+  void on_begin(std::uint64_t position) override;
+
+ private:
+  struct Place {
+    ChunkId id;
+    std::uint32_t frame = 0;
+    std::uint32_t offset = 0;
+    std::uint32_t bytes = 0;
+  };
+  struct Container {
+    std::uint32_t number = 0;
+    std::vector<Place> chunks;
+    std::vector<std::unique_ptr<std::byte[]>> frames;  // nullptr for those that are missing.
+    std::size_t size = 0;
+  };
+  using Order = std::list<Container>;
+
+  [[nodiscard]] const Place* place(const Container& container, const ChunkUse& use) const;
+  [[nodiscard]] std::uint64_t next_use(std::uint32_t container) const;
+  [[nodiscard]] Order::iterator victim();
+  void forget(Order::iterator it);
+  void evict(std::size_t bytes);
+
+  MemoryMeter* const meter_;
+  layout::ChunkSource* const source_;
+  std::size_t bytes_max_ = 0;
+  std::size_t bytes_ = 0;
+  Order order_;  // The last used first.
+  std::unordered_map<std::uint32_t, Order::iterator> containers_;
+
+  struct Stretch {
+    std::uint64_t position = 0;  // Of its first chunk.
+    std::uint32_t container = 0;
+  };
+  // The stretches of the window that lie in one container each, and where those of each
+  // container begin.
+  std::deque<Stretch> sequence_;
+  std::unordered_map<std::uint32_t, std::deque<std::uint64_t>> uses_;
+  std::optional<layout::LocationRun> located_;
+};
+
+}  // namespace varve::restore

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "restore/forward_area.h"
+
+#include <cstring>
+#include <utility>
+
+namespace varve::restore {
+
+void ForwardArea::push(Area area, std::vector<Slot>& slots) {
+  const auto number = number_ + static_cast<std::uint32_t>(areas_.size());
+  for (Slot& slot : slots) slot.area = number;
+  slots_.insert(slots_.end(), slots.begin(), slots.end());
+  areas_.push_back(std::move(area));
+}
+
+ForwardArea::Area ForwardArea::pop_front() {
+  Area area = std::move(areas_.front());
+  areas_.pop_front();
+  const auto chunks = static_cast<std::ptrdiff_t>(area.end.at - area.begin.at);
+  slots_.erase(slots_.begin(), slots_.begin() + chunks);
+  ++number_;
+  return area;
+}
+
+void ForwardArea::pop_back() {
+  const Area& area = areas_.back();
+  slots_.resize(slots_.size() - (area.end.at - area.begin.at));
+  areas_.pop_back();
+}
+
+ForwardArea::Placed ForwardArea::place(std::uint64_t at, std::span<const std::byte> raw,
+                                       SlotState state) {
+  Placed placed;
+  for (; at < end(); at = window_->next_use(at)) {
+    placed.is_used = true;
+    Slot& empty = slot(at);
+    if (empty.state != SlotState::kEmpty) continue;
+    const auto target = bytes(empty);
+    empty.state = target.size() == raw.size() ? state : SlotState::kBad;
+    if (empty.state == SlotState::kBad) continue;
+    // A frame that was decoded in place is its own first slot.
+    if (target.data() != raw.data()) std::memcpy(target.data(), raw.data(), raw.size());
+  }
+  placed.next_use = at;
+  return placed;
+}
+
+bool ForwardArea::has_empty(std::uint64_t at) const {
+  for (; at < end(); at = window_->next_use(at)) {
+    if (slot(at).state == SlotState::kEmpty) return true;
+  }
+  return false;
+}
+
+void ForwardArea::mark_bad(std::uint64_t at) {
+  for (; at < end(); at = window_->next_use(at)) {
+    if (slot(at).state == SlotState::kEmpty) slot(at).state = SlotState::kBad;
+  }
+}
+
+std::span<std::byte> ForwardArea::in_place(const format::ContainerHead& head,
+                                           std::uint32_t frame) const {
+  const format::FrameEntry& entry = head.frames[frame];
+  const std::uint64_t first = window_->first_use(head.chunks[entry.first_chunk].id);
+  if (first >= end() || end() - first < entry.chunk_count) return {};
+  const std::uint32_t area_number = slot(first).area;
+  for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
+    const format::ChunkEntry& chunk = head.chunks[entry.first_chunk + i];
+    // Other chunks' slots may be filled by another thread just now: look at their ids only.
+    if (window_->id(first + i) != chunk.id) return {};
+    const Slot& at = slot(first + i);
+    if (at.state != SlotState::kEmpty || at.area != area_number || at.bytes != chunk.raw_bytes) {
+      return {};
+    }
+  }
+  return {bytes(slot(first)).data(), entry.raw_bytes};
+}
+
+}  // namespace varve::restore

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "restore/window_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "restore/baseline_caches.h"
+
+namespace varve::restore {
+namespace {
+
+constexpr std::uint64_t kNever = LookAheadWindow::kNever;
+// What a chunk costs at most while it is in the window: 24 bytes there, and 32 in the
+// stream's table of files if each file is one chunk.
+constexpr std::size_t kWindowBytesPerChunk = 56;
+constexpr std::size_t kWindowMemoryShare = 16;
+// Length of the window, in multiples of the memory. Longer ones gained nothing.
+constexpr std::size_t kWindowFactor = 6;
+// Slots, plans and the heads at hand while one area is assembled.
+constexpr std::size_t kPlanBytes = 512U << 10;
+// Requests under way at once take this share of the memory, so a session of 64 MiB has four.
+constexpr std::size_t kLaneMemoryShare = 32;
+constexpr std::size_t kLanesMax = 8;
+
+std::size_t window_chunks(const EngineMemory& memory) {
+  return memory.total / kWindowMemoryShare / kWindowBytesPerChunk;
+}
+
+std::size_t table_bytes(const EngineKind& kind, const EngineMemory& memory) {
+  const std::size_t one_area = memory.total / kWindowMemoryShare + kPlanBytes;
+  if (kind.forward == EngineKind::Forward::kOneArea) return one_area;
+  return one_area + window_chunks(memory) * sizeof(ForwardArea::Slot);
+}
+
+std::size_t lanes_for(const EngineContext& context, const EngineMemory& memory) {
+  const std::size_t lane_bytes = context.reader->costs().request_bytes_max;
+  return std::clamp<std::size_t>(memory.total / kLaneMemoryShare / lane_bytes, 1, kLanesMax);
+}
+
+Error wrong_length(ChunkId id) {
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("the length of chunk {}/{} is not what its recipe says",
+                           static_cast<std::uint32_t>(id.birth()), id.ordinal()));
+}
+
+}  // namespace
+
+WindowEngine::WindowEngine(const EngineKind& kind, const EngineContext& context,
+                           const EngineMemory& memory)
+    : kind_(kind),
+      context_(context),
+      window_(context.stream, window_chunks(memory)),
+      forward_(&window_.chunks()),
+      resolver_(context.source),
+      lanes_(context.slices, context.workers, lanes_for(context, memory),
+             context.reader->costs().request_bytes_max),
+      tables_bytes_(table_bytes(kind, memory)),
+      memory_(memory) {
+  context_.meter->add(tables_bytes_);
+  keeper_ = make_keeper();
+  cache_ = dynamic_cast<ChunkCache*>(keeper_.get());
+  if (kind_.forward == EngineKind::Forward::kAdaptive) rules_.emplace(kind_.rules);
+}
+
+WindowEngine::~WindowEngine() { context_.meter->remove(tables_bytes_); }
+
+std::unique_ptr<ChunkKeeper> WindowEngine::make_keeper() const {
+  switch (kind_.keep) {
+    case EngineKind::Keep::kNothing:
+      return std::make_unique<NoKeeper>();
+    case EngineKind::Keep::kFuture:
+    case EngineKind::Keep::kFutureAndPast:
+      return std::make_unique<ChunkCache>(context_.meter,
+                                          kind_.keep == EngineKind::Keep::kFutureAndPast);
+    case EngineKind::Keep::kChunks:
+      return std::make_unique<LruChunkCache>(context_.meter);
+    case EngineKind::Keep::kContainers:
+      return std::make_unique<ContainerCache>(context_.meter, nullptr);
+    case EngineKind::Keep::kContainersAhead:
+      break;
+  }
+  return std::make_unique<ContainerCache>(context_.meter, context_.source);
+}
+
+ChunkUse WindowEngine::use_of(std::uint64_t at) const {
+  const ForwardArea::Slot& slot = forward_.slot(at);
+  return {chunks().id(at), slot.container, slot.index};
+}
+
+std::uint64_t WindowEngine::covered(std::uint64_t next_use) const {
+  return next_use < window_.near_end() ? next_use : kNever;
+}
+
+/// What forward assembly, beyond the next area, and the keeper have together.
+std::size_t WindowEngine::free_bytes() const {
+  const std::size_t taken = memory_.areas + tables_bytes_ + lanes_.bytes();
+  return memory_.total > taken ? memory_.total - taken : 0;
+}
+
+void WindowEngine::set_memory(const EngineMemory& memory) {
+  memory_ = memory;
+  if (area_bytes_ > 0) resize(area_bytes_);
+}
+
+/// Gives each part its size, in areas of `area_bytes`.
+void WindowEngine::resize(std::size_t area_bytes) {
+  const std::size_t free = free_bytes();
+  const std::size_t units = 1 + free / area_bytes;
+  if (units != units_ || area_bytes != area_bytes_) {
+    area_bytes_ = area_bytes;
+    units_ = units;
+    switch (kind_.forward) {
+      case EngineKind::Forward::kOneArea:
+        sizes_ = {1, kWindowFactor * units};
+        break;
+      case EngineKind::Forward::kAllMemory:
+        sizes_ = {units, units};
+        break;
+      case EngineKind::Forward::kAdaptive:
+        sizes_ = AlaccRules::initial(units);
+        break;
+    }
+  }
+  const auto& areas = forward_.areas();
+  const auto is_too_long = [&] {
+    return areas.size() > sizes_.forward ||
+           (!areas.empty() && areas.back().bytes->capacity() > area_bytes);
+  };
+  while (!areas.empty() && is_too_long()) retreat(areas.size() - 1);
+  std::size_t held = 0;
+  for (std::size_t i = 1; i < areas.size(); ++i) held += areas[i].bytes->capacity();
+  held = std::max(held, (sizes_.forward - 1) * area_bytes);
+  keeper_->set_bytes_max(free > held ? free - held : 0);
+}
+
+void WindowEngine::look_ahead() {
+  // However little memory there is, one area can be planned.
+  window_.fill(std::max<std::uint64_t>(kWindowFactor * memory_.total, area_bytes_));
+  const std::uint64_t bytes = rules_ ? std::uint64_t{sizes_.window} * area_bytes_ : kNever;
+  window_.extend_near(bytes, [this](std::uint64_t at) { keeper_->on_ahead(chunks().id(at), at); });
+}
+
+/// Takes areas back until `areas` are left. What was filled in there is kept as far as there
+/// is room.
+void WindowEngine::retreat(std::size_t areas) {
+  while (forward_.areas().size() > areas) {
+    const auto& area = forward_.areas().back();
+    for (std::uint64_t at = area.begin.at; at != area.end.at; ++at) {
+      const ForwardArea::Slot& slot = forward_.slot(at);
+      const bool is_filled = slot.state == ForwardArea::SlotState::kFromDisk ||
+                             slot.state == ForwardArea::SlotState::kFromCache;
+      if (is_filled) keeper_->offer(chunks().id(at), forward_.bytes(slot), at, true);
+    }
+    forward_.pop_back();
+  }
+}
+
+Result<void> WindowEngine::skip_to(std::uint64_t position) {
+  retreat(0);
+  return window_.skip_to(position, [this](std::uint64_t at) {
+    keeper_->on_used(chunks().id(at), covered(chunks().next_use(at)));
+  });
+}
+
+/// Plans one more area and fills in what is kept. False at the end of the window.
+Result<bool> WindowEngine::enter_area(std::size_t bytes_max) {
+  resolver_.forget();  // Chunks may have moved since the last area.
+  ForwardArea::Area area;
+  area.begin = forward_.empty() ? window_.front() : forward_.areas().back().end;
+  area.end = area.begin;
+  entering_.clear();
+  std::uint32_t size = 0;
+  while (area.end.at != chunks().end()) {
+    const ChunkId id = chunks().id(area.end.at);
+    const auto place = resolver_.resolve(id);
+    if (!place) {
+      if (entering_.empty()) return place.error();
+      break;  // The chunks before it can still be delivered.
+    }
+    const format::ChunkEntry& entry = place->head->chunks[place->index];
+    const StreamRun& run = window_.run(area.end);
+    const std::uint64_t run_bytes = area.end.bytes + entry.raw_bytes;
+    const bool is_last = area.end.chunk + 1 == run.count;
+    if (run_bytes > run.bytes || (is_last && run_bytes != run.bytes) ||
+        entry.raw_bytes > bytes_max) {
+      if (entering_.empty()) return wrong_length(id);
+      break;
+    }
+    if (size + entry.raw_bytes > bytes_max) break;
+    ForwardArea::Slot slot;
+    slot.offset = size;
+    slot.bytes = entry.raw_bytes;
+    slot.container = place->head->number;
+    slot.index = place->index;
+    slot.frame = entry.frame;
+    entering_.push_back(slot);
+    size += entry.raw_bytes;
+    window_.advance(area.end, entry.raw_bytes);
+  }
+  if (entering_.empty()) return false;
+  // A short last area takes a buffer of full size, so that buffers can be used again.
+  area.bytes = std::make_shared<AssemblyArea>(context_.areas->acquire(bytes_max),
+                                              window_.stream_position(area.begin), size);
+  forward_.push(std::move(area), entering_);
+  fill_from_keeper();
+  return true;
+}
+
+/// Eager fill: every place in the area that has entered where a kept chunk belongs is filled
+/// now, before what is read can evict it.
+void WindowEngine::fill_from_keeper() {
+  const auto& area = forward_.areas().back();
+  for (std::uint64_t at = area.begin.at; at != area.end.at; ++at) {
+    if (forward_.slot(at).state != ForwardArea::SlotState::kEmpty) continue;
+    const auto raw = keeper_->find(use_of(at));
+    if (raw.empty()) continue;
+    const auto placed = forward_.place(at, raw, ForwardArea::SlotState::kFromCache);
+    keeper_->on_used(chunks().id(at), covered(placed.next_use));
+  }
+}
+
+void WindowEngine::enter_areas(std::size_t bytes_max) {
+  enter_error_.reset();
+  while (forward_.areas().size() < sizes_.forward) {
+    auto entered = enter_area(bytes_max);
+    if (!entered) enter_error_ = std::move(entered).error();
+    if (!entered || !*entered) return;
+  }
+}
+
+std::shared_ptr<AssemblyArea> WindowEngine::leave_area() {
+  const auto& slots_of = forward_.areas().front();
+  for (std::uint64_t at = slots_of.begin.at; at != slots_of.end.at; ++at) {
+    const ForwardArea::Slot& slot = forward_.slot(at);
+    if (slot.state == ForwardArea::SlotState::kBad) {
+      slots_of.bytes->mark_bad(slot.offset, slot.bytes);
+    }
+  }
+  ForwardArea::Area area = forward_.pop_front();
+  area.bytes->finish();
+  window_.leave(area.end);
+  keeper_->on_begin(area.end.at);
+  return std::move(area.bytes);
+}
+
+/// Reports the cycle that ends with the first area, and changes the sizes by its rules.
+void WindowEngine::adapt(const StreamWindow::Cursor& end) {
+  EngineCycle report;
+  report.number = cycles_++;
+  report.sizes = sizes_;
+  report.memory = units_;
+  report.containers_read = containers_read_;
+  const ChunkCache::Counters counters =
+      cache_ != nullptr ? cache_->counters() : ChunkCache::Counters{};
+  report.future_bytes = counters.future_bytes;
+  report.past_bytes = counters.past_bytes;
+  if (rules_) {
+    AlaccCycle cycle;
+    cycle.memory = units_;
+    cycle.containers_read = containers_read_;
+    cycle.chunks = end.at - forward_.begin();
+    cycle.future_bytes = counters.future_bytes;
+    cycle.past_bytes = counters.past_bytes;
+    cycle.past_chunks = counters.past_chunks;
+    cycle.future_added_bytes = counters.future_added_bytes - future_added_before_;
+    cycle.area_bytes = area_bytes_;
+    // Distances count over the whole window, not over what it covers now: else a short window
+    // would see near duplicates only, let the forward area grow, and become shorter still.
+    const std::uint64_t window_chunks = chunks().end() - chunks().begin();
+    const std::uint64_t near_chunks = (sizes_.forward + 1) * area_bytes_ * window_chunks /
+                                      std::max<std::uint64_t>(window_.bytes(), 1);
+    for (std::uint64_t at = forward_.begin(); at != end.at; ++at) {
+      cycle.used_cache |= forward_.slot(at).state == ForwardArea::SlotState::kFromCache;
+      const std::uint64_t next = chunks().next_use(at);
+      if (next == kNever) continue;
+      ++cycle.duplicates;
+      if (next - at < near_chunks) ++cycle.near_duplicates;
+      if (next < window_.near_end()) ++cycle.in_window;
+    }
+    sizes_ = rules_->next(sizes_, cycle);
+    report.rule = rules_->rule();
+  }
+  future_added_before_ = counters.future_added_bytes;
+  if (context_.observer != nullptr) context_.observer->on_cycle(report);
+}
+
+Result<std::shared_ptr<const AssemblyArea>> WindowEngine::assemble(std::size_t bytes_max) {
+  resize(bytes_max);
+  look_ahead();
+  enter_areas(bytes_max);
+  if (forward_.empty()) {
+    if (enter_error_) return *enter_error_;
+    if (window_.error()) return *window_.error();
+    return std::shared_ptr<const AssemblyArea>();
+  }
+  containers_read_ = 0;
+  read_missing();
+  adapt(forward_.areas().front().end);
+  return std::shared_ptr<const AssemblyArea>(leave_area());
+}
+
+}  // namespace varve::restore

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reading half of the engine: what to fetch, and what to do with it.
+#include <algorithm>
+#include <utility>
+
+#include "restore/window_engine.h"
+
+namespace varve::restore {
+namespace {
+
+constexpr std::uint64_t kNever = LookAheadWindow::kNever;
+// A chunk that is moved again and again while it is read is given up; the reader then fetches
+// it by itself.
+constexpr int kRoundsMax = 4;
+
+}  // namespace
+
+/// Reads until the first area has no empty slot.
+void WindowEngine::read_missing() {
+  for (int round = 0;; ++round) {
+    const auto& area = forward_.areas().front();
+    missing_.clear();
+    for (std::uint64_t at = area.begin.at; at != area.end.at; ++at) {
+      if (forward_.slot(at).state == ForwardArea::SlotState::kEmpty) missing_.push_back(at);
+    }
+    if (missing_.empty()) return;
+    if (round == kRoundsMax) break;
+    stale_.clear();
+    plan_reads();
+    lanes_.run(jobs_.size(),
+               [this](std::size_t job, ReadLane& lane) { read_job(jobs_[job], lane); });
+    jobs_.clear();
+    if (!stale_.empty()) locate_again();
+  }
+  for (const std::uint64_t at : missing_) forward_.mark_bad(at);
+}
+
+void WindowEngine::plan_reads() {
+  const auto before = [this](std::uint64_t a, std::uint64_t b) {
+    const ForwardArea::Slot& x = forward_.slot(a);
+    const ForwardArea::Slot& y = forward_.slot(b);
+    return x.container != y.container ? x.container < y.container : x.index < y.index;
+  };
+  if (!std::is_sorted(missing_.begin(), missing_.end(), before)) {
+    std::sort(missing_.begin(), missing_.end(), before);
+  }
+  room_ = keeper_->room();
+  const auto container_of = [this](std::size_t i) { return forward_.slot(missing_[i]).container; };
+  for (std::size_t i = 0; i < missing_.size();) {
+    std::size_t j = i;
+    while (j < missing_.size() && container_of(j) == container_of(i)) ++j;
+    plan_container(std::span(missing_).subspan(i, j - i));
+    i = j;
+  }
+}
+
+/// Plans the requests for one container, of which the first area misses chunks.
+void WindowEngine::plan_container(std::span<const std::uint64_t> missing) {
+  const auto head = resolver_.head(forward_.slot(missing.front()).container);
+  if (!head) {
+    if (head.error().code() == ErrorCode::kStale) {
+      stale_.push_back(forward_.slot(missing.front()).container);
+    } else {
+      for (const std::uint64_t at : missing) forward_.mark_bad(at);
+    }
+    return;
+  }
+  const bool is_whole = context_.whole_containers || keeper_->keeps_containers();
+  std::vector<FrameNeed> needs((*head)->frames.size(),
+                               is_whole ? FrameNeed::kNow : FrameNeed::kNone);
+  bool has_any = false;
+  for (const std::uint64_t at : missing) {
+    const ForwardArea::Slot& slot = forward_.slot(at);
+    if (!verify_place(**head, slot.index, chunks().id(at))) {
+      forward_.mark_bad(at);
+      continue;
+    }
+    needs[slot.frame] = FrameNeed::kNow;
+    has_any = true;
+  }
+  if (!has_any) return;
+  ++containers_read_;
+  if (!is_whole) mark_later(**head, needs);
+  const auto slices = plan_slices(**head, needs, context_.reader->costs());
+  const auto shared = std::make_shared<const std::vector<FrameNeed>>(std::move(needs));
+  for (const Slice& slice : slices) jobs_.push_back({*head, slice, shared});
+}
+
+/// Marks the frames that the window needs later, as far as they are near enough to what is
+/// needed now to come with it.
+void WindowEngine::mark_later(const format::ContainerHead& head, std::vector<FrameNeed>& needs) {
+  const std::uint32_t gap_max = context_.reader->costs().gap_bytes_max;
+  const auto count = static_cast<std::uint32_t>(needs.size());
+  bool is_near = false;
+  std::uint32_t reached = 0;  // End of the last frame that is needed.
+  for (std::uint32_t frame = 0; frame < count; ++frame) {
+    const format::FrameEntry& entry = head.frames[frame];
+    is_near = is_near && entry.offset - reached <= gap_max;
+    if (needs[frame] == FrameNeed::kNone && is_near && is_wanted(head, frame)) {
+      needs[frame] = FrameNeed::kLater;
+    }
+    if (needs[frame] == FrameNeed::kNone) continue;
+    is_near = true;
+    reached = frame_end(entry);
+  }
+  is_near = false;
+  for (std::uint32_t frame = count; frame-- > 0;) {
+    const format::FrameEntry& entry = head.frames[frame];
+    is_near = is_near && reached - frame_end(entry) <= gap_max;
+    if (needs[frame] == FrameNeed::kNone && is_near && is_wanted(head, frame)) {
+      needs[frame] = FrameNeed::kLater;
+    }
+    if (needs[frame] == FrameNeed::kNone) continue;
+    is_near = true;
+    reached = entry.offset;
+  }
+}
+
+/// Whether there is a place for a chunk of the frame: in the areas, or in the keeper's room.
+bool WindowEngine::is_wanted(const format::ContainerHead& head, std::uint32_t frame) {
+  const format::FrameEntry& entry = head.frames[frame];
+  std::size_t bytes = 0;
+  bool fills_slot = false;
+  for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
+    const format::ChunkEntry& chunk = head.chunks[entry.first_chunk + i];
+    std::uint64_t use = chunks().first_use(chunk.id);
+    if (use == kNever) continue;
+    for (; use < forward_.end(); use = chunks().next_use(use)) {
+      fills_slot |= forward_.slot(use).state == ForwardArea::SlotState::kEmpty;
+    }
+    if (covered(use) == kNever) continue;
+    if (keeper_->contains({chunk.id, head.number, entry.first_chunk + i})) continue;
+    bytes += chunk.raw_bytes + ChunkCache::kChunkOverheadBytes;
+  }
+  const bool has_room = bytes > 0 && bytes <= room_;
+  if (has_room) room_ -= bytes;
+  return fills_slot || has_room;
+}
+
+bool WindowEngine::is_used(const format::ContainerHead& head, std::uint32_t frame) const {
+  const format::FrameEntry& entry = head.frames[frame];
+  for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
+    if (chunks().first_use(head.chunks[entry.first_chunk + i].id) != kNever) return true;
+  }
+  return false;
+}
+
+/// Fetches a slice and gives out its chunks. Called by several threads.
+void WindowEngine::read_job(const Job& job, ReadLane& lane) {
+  const format::ContainerHead& head = *job.head;
+  const auto each_needed = [&](const auto& action) {
+    for (std::uint32_t frame = job.slice.first; frame <= job.slice.last; ++frame) {
+      if ((*job.needs)[frame] != FrameNeed::kNone) action(frame);
+    }
+  };
+  const std::size_t bytes = slice_bytes(head, job.slice);
+  if (bytes > lane.stored.capacity()) lane.stored = context_.slices->acquire(bytes);
+  const auto stored = lane.stored.first(bytes);
+  if (auto read = context_.reader->read(*context_.source, head, job.slice, stored); !read) {
+    if (read.error().code() == ErrorCode::kStale) {
+      const std::lock_guard lock(keeper_mutex_);
+      stale_.push_back(head.number);
+    } else {
+      each_needed([&](std::uint32_t frame) { mark_frame_bad(head, frame); });
+    }
+    return;
+  }
+  each_needed([&](std::uint32_t frame) {
+    const format::FrameEntry& entry = head.frames[frame];
+    if (context_.whole_containers && !keeper_->keeps_containers() && !is_used(head, frame)) return;
+    // A frame that is needed as it stands is decoded where it belongs.
+    auto raw = forward_.in_place(head, frame);
+    if (raw.empty()) {
+      if (entry.raw_bytes > lane.frame.capacity()) return mark_frame_bad(head, frame);
+      raw = lane.frame.first(entry.raw_bytes);
+    }
+    if (!decode_slice_frame(head, job.slice, frame, stored, raw)) {
+      return mark_frame_bad(head, frame);
+    }
+    place_frame(head, frame, raw);
+  });
+}
+
+/// Copies each chunk of a decoded frame to where it belongs, and offers it to the keeper.
+void WindowEngine::place_frame(const format::ContainerHead& head, std::uint32_t frame,
+                               std::span<const std::byte> raw) {
+  const format::FrameEntry& entry = head.frames[frame];
+  const bool keeps_all = keeper_->keeps_containers();
+  for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
+    const format::ChunkEntry& chunk = head.chunks[entry.first_chunk + i];
+    const auto bytes = raw.subspan(chunk.frame_offset, chunk.raw_bytes);
+    const auto placed =
+        forward_.place(chunks().first_use(chunk.id), bytes, ForwardArea::SlotState::kFromDisk);
+    const std::uint64_t next = covered(placed.next_use);
+    if (!placed.is_used && next == kNever && !keeps_all) continue;
+    const std::lock_guard lock(keeper_mutex_);
+    keeper_->offer(chunk.id, bytes, next, placed.is_used);
+  }
+  if (!keeps_all) return;
+  const std::lock_guard lock(keeper_mutex_);
+  keeper_->offer_frame(head, frame, raw);
+}
+
+void WindowEngine::mark_frame_bad(const format::ContainerHead& head, std::uint32_t frame) {
+  const format::FrameEntry& entry = head.frames[frame];
+  for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
+    forward_.mark_bad(chunks().first_use(head.chunks[entry.first_chunk + i].id));
+  }
+}
+
+/// Finds out where the chunks of containers that went away are now.
+void WindowEngine::locate_again() {
+  resolver_.forget();
+  for (std::uint64_t at = forward_.begin(); at != forward_.end(); ++at) {
+    ForwardArea::Slot& slot = forward_.slot(at);
+    if (slot.state != ForwardArea::SlotState::kEmpty) continue;
+    if (std::find(stale_.begin(), stale_.end(), slot.container) == stale_.end()) continue;
+    const auto place = resolver_.resolve(chunks().id(at));
+    if (!place) {
+      // Moved once more: the next round finds out.
+      if (place.error().code() != ErrorCode::kStale) forward_.mark_bad(at);
+      continue;
+    }
+    const format::ChunkEntry& entry = place->head->chunks[place->index];
+    slot.container = place->head->number;
+    slot.index = place->index;
+    slot.frame = entry.frame;
+    if (entry.raw_bytes != slot.bytes) forward_.mark_bad(at);
+  }
+}
+
+}  // namespace varve::restore

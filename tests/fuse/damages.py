@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""usage: damages.py REPO VERSIONS COPY COUNT
+
+REPO holds each tree of VERSIONS as a version of series s. COUNT times, damages one file of a copy
+of REPO; prints what was found, and fails if `varve check --read-data` finds less than 99 % or a
+restore gives a wrong byte.
+"""
+
+import collections
+import os
+import random
+import shutil
+import subprocess
+import sys
+
+VARVE = os.environ["VARVE"]
+REPO, VERSIONS, COPY, COUNT = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+KINDS = ["flip", "zero", "truncate", "swap", "delete"]
+# Without meaning for what is stored.
+IGNORED = {"lock", "lock.mdb", "reserve", "scrub"}
+
+
+def varve(*arguments):
+    return subprocess.run([VARVE, "-q", *arguments], capture_output=True, check=False, timeout=120)
+
+
+def targets():
+    found = []
+    for folder, _, names in os.walk(COPY):
+        found += [os.path.join(folder, name) for name in names if name not in IGNORED]
+    return sorted(found)
+
+
+def damaged(kind, path, rng):
+    """The file's bytes after the damage; None without a file. Never what they were."""
+    with open(path, "rb") as file:
+        image = bytearray(file.read())
+    before = bytes(image)
+    while image == before:
+        at = rng.randrange(len(image))
+        if kind == "flip":
+            image[at] ^= 1 << rng.randrange(8)
+        elif kind == "zero":
+            end = min(len(image), at + rng.randrange(1, 8192))
+            image[at:end] = bytes(end - at)
+        elif kind == "truncate":
+            del image[at:]
+        elif kind == "swap":
+            length = rng.randrange(1, max(2, min(4096, len(image) // 3)))
+            one, other = sorted(rng.randrange(len(image) - length) for _ in range(2))
+            if other >= one + length:
+                image[one:one + length], image[other:other + length] = \
+                    image[other:other + length], image[one:one + length]
+            elif len(image) < 16:
+                image[0] ^= 1
+        else:
+            return None
+    return bytes(image)
+
+
+def wrong_bytes():
+    """Restores all versions; what is restored without a complaint must be right."""
+    wrong, incomplete = [], False
+    for version in sorted(os.listdir(VERSIONS)):
+        out = COPY + "-restored"
+        shutil.rmtree(out, ignore_errors=True)
+        run = varve("restore", COPY, f"s/{version}", out)
+        told = run.stderr.decode(errors="replace")
+        incomplete = incomplete or run.returncode != 0
+        for folder, _, names in os.walk(os.path.join(VERSIONS, version)):
+            for name in names:
+                path = os.path.join(folder, name)
+                relative = os.path.relpath(path, os.path.join(VERSIONS, version))
+                copy = os.path.join(out, relative)
+                if not os.path.exists(copy):
+                    if run.returncode == 0:
+                        wrong.append(f"{version}/{relative} is missing")
+                    continue
+                with open(path, "rb") as file, open(copy, "rb") as other:
+                    same = file.read() == other.read()
+                if not same and (run.returncode == 0 or relative not in told):
+                    wrong.append(f"{version}/{relative}")
+    return wrong, incomplete
+
+
+def main():
+    rng = random.Random(20)
+    tally = collections.Counter()
+    missed, wrong = [], []
+    for number in range(COUNT):
+        shutil.rmtree(COPY, ignore_errors=True)
+        shutil.copytree(REPO, COPY)
+        path = rng.choice(targets())
+        kind = KINDS[number % len(KINDS)]
+        image = damaged(kind, path, rng)
+        if image is None:
+            os.unlink(path)
+        else:
+            with open(path, "wb") as file:
+                file.write(image)
+        what = f"{number}: {kind} {os.path.relpath(path, COPY)}"
+        check = varve("check", "--read-data", COPY)
+        if check.returncode < 0 or check.returncode > 128:
+            sys.exit(f"FAILED: {what}: check ended with {check.returncode}")
+        bad, incomplete = wrong_bytes()
+        wrong += [f"{what}: {one}" for one in bad]
+        if check.returncode != 0:
+            tally["found"] += 1
+        elif path.endswith("data.mdb") and not incomplete and not bad:
+            tally["unused"] += 1  # A page of the catalog that is not in use.
+        else:
+            tally["missed"] += 1
+            missed.append(what)
+    shutil.rmtree(COPY, ignore_errors=True)
+    print(f"{COUNT} damages: {tally['found']} found, {tally['unused']} in unused pages of the "
+          f"catalog, {tally['missed']} missed, {len(wrong)} wrong files")
+    for what in missed:
+        print(f"missed: {what}")
+    if wrong:
+        sys.exit("FAILED: wrong bytes: " + "; ".join(wrong[:10]))
+    if tally["missed"] * 100 > tally["found"] + tally["missed"]:
+        sys.exit("FAILED: fewer than 99 % were found")
+
+
+if __name__ == "__main__":
+    main()

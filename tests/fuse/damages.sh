@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Many random damages to a repository's files, one at a time: `varve check --read-data` finds them,
+# and a restore gives right bytes or none. VARVE_DAMAGES says how many (500 takes some minutes).
+limit_s=3000
+. "$(dirname "$0")/lib.sh"
+
+mkdir "$work/tree" "$work/versions"
+python3 -c 'import random, sys; sys.stdout.buffer.write(random.Random(0).randbytes(600000))' \
+  >"$work/tree/static"
+"$VARVE" -q init "$repo"
+for n in 1 2 3 4 5; do
+  python3 - "$work/tree" "$n" <<'PYTHON'
+import os, random, sys
+tree, n = sys.argv[1], int(sys.argv[2])
+rng = random.Random(n)
+for name in (f"new-{n}", "changing"):
+    with open(f"{tree}/{name}", "wb") as file:
+        file.write(rng.randbytes(150_000))
+with open(f"{tree}/text", "w") as file:
+    file.writelines(f"line {i} of version {n}\n" for i in range(5000))
+os.makedirs(f"{tree}/small", exist_ok=True)
+for i in range(n, n + 20):
+    with open(f"{tree}/small/{i:02}", "wb") as file:
+        file.write(rng.randbytes(2000))
+if n > 2:
+    os.unlink(f"{tree}/new-{n - 2}")
+PYTHON
+  cp -a "$work/tree" "$work/versions/v$n"
+  "$VARVE" -q store "$repo" "s/v$n" "$work/tree"
+done
+"$VARVE" arrange --policy original --window 1 "$repo" s
+[ -n "$(find "$repo" -name "*.vol")" ] || fail "nothing was archived"
+"$VARVE" -q check --read-data "$repo"
+python3 "$here/damages.py" "$repo" "$work/versions" "$work/copy" "${VARVE_DAMAGES:-25}"

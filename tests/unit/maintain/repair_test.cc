@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making a lost catalog anew: every sealed version comes back as it was, under its name.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../repo/temp_repository.h"
+#include "varve/maintenance.h"
+#include "varve/repair.h"
+
+namespace varve::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RepairTest : public testing::TestWithParam<Codec> {
+ protected:
+  RepairTest() : path_(directory_.path() + "/r") {
+    must(Repository::create(path_, small_chunks(GetParam())));
+    repository_ = reopen(path_);
+    series_ = must(repository_->create_series("s")).id;
+    for (int i = 1; i <= 4; ++i) add_version(i);
+  }
+
+  // Each version shares a half with the one before.
+  void add_version(int i) {
+    const auto name = "v" + std::to_string(i);
+    const auto number = must(repository_->open_version(series_, name, folder())).number;
+    const auto version = must(repository_->writer(series_));
+    fill(*version, name, i);
+    must(repository_->seal(series_, number, ""));
+  }
+  void fill(VersionWriter& version, const std::string& name, int i) {
+    const auto sub = must(version.create(kRootIno, "d", folder())).ino;
+    const auto seed = static_cast<std::uint64_t>(i);
+    for (const auto& [file, bytes] : {std::pair<std::string, std::string>{"a", noise(150000, seed)},
+                                      {"b", noise(150000, seed - 1)},
+                                      {"same", noise(100000, 77)}}) {
+      write_file(version, sub, file, bytes);
+      contents_[name]["d/" + file] = bytes;
+    }
+    must(version.link(must(version.lookup(sub, "same")).ino, kRootIno, "link"));
+    contents_[name]["link"] = noise(100000, 77);
+  }
+
+  RepairReport repair(const RepairOptions& options = {}) {
+    repository_.reset();
+    const auto planned = must(Repair::plan(path_, options, false, {}));
+    steps_ = planned->steps();
+    return must(planned->execute({}));
+  }
+  void expect_whole(const std::vector<std::string>& names) {
+    repository_.reset();
+    repository_ = reopen(path_);
+    const auto series = must(repository_->find_series("s")).id;
+    std::vector<std::string> found;
+    for (const auto& info : must(repository_->versions(series))) {
+      if (info.state == VersionState::kSealed) found.push_back(info.name);
+    }
+    EXPECT_EQ(found, names);
+    for (const auto& name : names) {
+      const auto info = must(repository_->find_version(series, name));
+      const auto reader = must(repository_->reader(series, info.number));
+      EXPECT_EQ(info.entries, 5U);
+      for (const auto& [file, bytes] : contents_[name]) {
+        EXPECT_TRUE(read_sealed(*reader, file) == bytes) << name << "/" << file;
+      }
+    }
+    expect_clean();
+  }
+  void expect_clean() {
+    CheckOptions options;
+    options.verify_chunks = true;
+    for (const auto& damage : must(check_repository(*repository_, options, {})).damages) {
+      ADD_FAILURE() << damage.where << ": " << damage.what;
+    }
+  }
+  void lose_catalog() {
+    repository_.reset();
+    fs::remove_all(path_ + "/catalog");
+  }
+  static void flip(const std::string& file, std::uint64_t offset) {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(static_cast<std::streamoff>(offset));
+    const auto byte = stream.get();
+    stream.seekp(static_cast<std::streamoff>(offset));
+    stream.put(static_cast<char>(byte ^ 0x24));
+  }
+  [[nodiscard]] std::string in_series(const std::string& name) const {
+    return path_ + "/series/00000001/" + name;
+  }
+
+  TempDirectory directory_;
+  std::string path_;
+  SeriesId series_{};
+  std::unique_ptr<Repository> repository_;
+  std::map<std::string, std::map<std::string, std::string>> contents_;
+  std::vector<RepairStep> steps_;
+};
+
+TEST_P(RepairTest, NothingIsDoneToASoundRepository) {
+  const auto report = repair();
+  EXPECT_TRUE(steps_.empty());
+  EXPECT_TRUE(report.problems.empty());
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(RepairTest, LostCatalogComesBackWithNamesAndLocks) {
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  must(repository_->rename_version(series_, VersionNumber{2}, "second"));
+  contents_["second"] = contents_["v2"];
+  must(repository_->lock_version(series_, VersionNumber{3}, {now + 1000, 0}));
+  must(repository_->delete_versions(series_, {VersionNumber{1}}));
+  lose_catalog();
+  EXPECT_EQ(code_of(Repository::open(path_, quiet_options())), ErrorCode::kCorrupt);
+  const auto report = repair();
+  EXPECT_EQ(report.versions, 3U);
+  EXPECT_TRUE(report.problems.empty());
+  EXPECT_EQ(report.old_catalog, "");
+  expect_whole({"second", "v3", "v4"});
+  EXPECT_EQ(code_of(repository_->delete_versions(series_, {VersionNumber{3}})),
+            ErrorCode::kNotPermitted);
+  add_version(5);
+  expect_whole({"second", "v3", "v4", "v5"});
+}
+
+TEST_P(RepairTest, ArrangedRepositoryComesBackAndGoesOn) {
+  must(repository_->arrange(series_, {}));
+  lose_catalog();
+  EXPECT_TRUE(repair().problems.empty());
+  expect_whole({"v1", "v2", "v3", "v4"});
+  must(repository_->delete_versions(series_, {VersionNumber{1}, VersionNumber{4}}));
+  expect_whole({"v2", "v3"});
+  add_version(5);
+  add_version(6);
+  must(repository_->arrange(series_, {}));
+  expect_whole({"v2", "v3", "v5", "v6"});
+  // And again, with volumes that came back to the active set.
+  lose_catalog();
+  EXPECT_TRUE(repair().problems.empty());
+  must(reopen(path_)->arrange(series_, {}));
+  expect_whole({"v2", "v3", "v5", "v6"});
+}
+
+TEST_P(RepairTest, CopiesThatACrashLeftDoNoHarm) {
+  const auto before = directory_.path() + "/before";
+  fs::copy(in_series("active"), before, fs::copy_options::recursive);
+  must(repository_->arrange(series_, {}));
+  lose_catalog();
+  // The step's commit is done, but the files that it made needless are still there; and one of
+  // them is not what it was.
+  bool damaged = false;
+  for (const auto& at : fs::directory_iterator(before)) {
+    const auto copy = in_series("active/") + at.path().filename().string();
+    if (fs::exists(copy)) continue;
+    fs::copy(at.path(), copy);
+    if (std::exchange(damaged, true)) continue;
+    std::fstream stream(copy, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(static_cast<std::streamoff>(fs::file_size(copy) / 2));
+    stream.write("damaged", 7);
+  }
+  EXPECT_TRUE(damaged);
+  EXPECT_TRUE(repair().problems.empty());
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(RepairTest, DamagedCatalogIsKeptBesideTheNewOne) {
+  repository_.reset();
+  const auto data = path_ + "/catalog/data.mdb";
+  fs::resize_file(data, 12288);
+  const auto report = repair();
+  EXPECT_EQ(report.old_catalog, path_ + "/catalog.damaged-1");
+  EXPECT_TRUE(fs::exists(path_ + "/catalog.damaged-1/data.mdb"));
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(RepairTest, OlderCatalogIsRefusedForWritingAndMadeAnew) {
+  repository_.reset();
+  const auto older = directory_.path() + "/older";
+  fs::copy(path_ + "/catalog", older, fs::copy_options::recursive);
+  repository_ = reopen(path_);
+  add_version(5);
+  must(repository_->arrange(series_, {}));
+  repository_.reset();
+  fs::remove_all(path_ + "/catalog");
+  fs::copy(older, path_ + "/catalog", fs::copy_options::recursive);
+  EXPECT_EQ(code_of(Repository::open(path_, quiet_options())), ErrorCode::kCorrupt);
+  EXPECT_TRUE(repair().problems.empty());
+  expect_whole({"v1", "v2", "v3", "v4", "v5"});
+}
+
+TEST_P(RepairTest, LostSuperblockComesBackFromTheLabels) {
+  repository_.reset();
+  std::ifstream in(path_ + "/varve.repo");
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  fs::remove(path_ + "/varve.repo");
+  repair();
+  ASSERT_EQ(steps_.size(), 1U);
+  EXPECT_EQ(steps_[0].kind, RepairStep::Kind::kSuperblock);
+  std::ifstream again(path_ + "/varve.repo");
+  EXPECT_EQ((std::string{std::istreambuf_iterator<char>(again), {}}), text);
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(RepairTest, WithoutLabelsTheManifestsDecide) {
+  must(repository_->rename_version(series_, VersionNumber{2}, "second"));
+  lose_catalog();
+  fs::remove(in_series("labels"));
+  EXPECT_FALSE(repair().problems.empty());
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(RepairTest, OpenVersionGoesOn) {
+  const auto number = must(repository_->open_version(series_, "v5.partial", folder())).number;
+  const auto version = must(repository_->writer(series_));
+  fill(*version, "v5", 5);
+  must(version->sync());
+  lose_catalog();
+  EXPECT_TRUE(repair().problems.empty());
+  expect_whole({"v1", "v2", "v3", "v4"});
+  must(repository_->seal(series_, number, ""));
+  expect_whole({"v1", "v2", "v3", "v4", "v5"});
+}
+
+TEST_P(RepairTest, OpenVersionWithoutItsStagingIsSaidToBeLost) {
+  must(repository_->open_version(series_, "v5", folder()));
+  fill(*must(repository_->writer(series_)), "v5", 5);
+  lose_catalog();
+  fs::remove_all(path_ + "/staging");
+  EXPECT_EQ(repair().problems.size(), 1U);
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(RepairTest, OpenVersionWithoutItsStagingIsNotTakenForAnEmptyOne) {
+  must(repository_->open_version(series_, "v5", folder()));
+  {
+    const auto version = must(repository_->writer(series_));
+    fill(*version, "v5", 5);
+    must(version->sync());
+  }
+  repository_.reset();
+  fs::remove_all(path_ + "/staging");
+  repository_ = reopen(path_);
+  EXPECT_EQ(code_of(repository_->writer(series_)), ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of(repository_->open_version(series_, "v6", folder())), ErrorCode::kCorrupt);
+  EXPECT_EQ(repair().problems.size(), 1U);
+  repository_ = reopen(path_);
+  add_version(6);
+  expect_whole({"v1", "v2", "v3", "v4", "v6"});
+}
+
+TEST_P(RepairTest, VersionThatGoesOnFromItsBaseIsBack) {
+  const auto number =
+      must(repository_->clone_version(series_, VersionNumber{4}, "v5.partial")).number;
+  const auto version = must(repository_->writer(series_));
+  write_file(*version, kRootIno, "more", noise(50000, 9));
+  must(version->sync());
+  lose_catalog();
+  EXPECT_TRUE(repair().problems.empty());
+  expect_whole({"v1", "v2", "v3", "v4"});
+  must(repository_->seal(series_, number, ""));
+  const auto reader = must(repository_->reader(series_, number));
+  EXPECT_TRUE(read_sealed(*reader, "more") == noise(50000, 9));
+  EXPECT_TRUE(read_sealed(*reader, "d/a") == contents_["v4"]["d/a"]);
+  expect_clean();
+}
+
+TEST_P(RepairTest, DamagedManifestCostsNoOtherVersion) {
+  lose_catalog();
+  const auto manifest = in_series("manifests/00000004.man");
+  std::fstream stream(manifest, std::ios::in | std::ios::out | std::ios::binary);
+  stream.seekp(static_cast<std::streamoff>(fs::file_size(manifest) - 20));
+  stream.write("damaged", 7);
+  stream.close();
+  EXPECT_FALSE(repair().problems.empty());
+  repository_ = reopen(path_);
+  for (std::uint32_t i = 1; i <= 3; ++i) {
+    const auto reader = must(repository_->reader(series_, VersionNumber{i}));
+    for (const auto& [file, bytes] : contents_["v" + std::to_string(i)]) {
+      EXPECT_TRUE(read_sealed(*reader, file) == bytes);
+    }
+  }
+}
+
+TEST_P(RepairTest, MissingManifestsAreWrittenAtTheNextOpening) {
+  repository_.reset();
+  fs::remove_all(in_series("manifests"));
+  fs::remove(in_series("labels"));
+  repository_ = reopen(path_);
+  lose_catalog();
+  EXPECT_TRUE(repair().problems.empty());
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(RepairTest, DamagedChunksAreStoredAgainAndComeBack) {
+  const auto segment = in_series("active/00000003.seg");  // What v4 brought: its file d/a.
+  repository_.reset();
+  flip(segment, fs::file_size(segment) / 2);
+  auto report = repair();
+  EXPECT_GT(report.chunks_quarantined, 0U);
+  EXPECT_EQ(report.chunks_rehomed, 0U);
+  EXPECT_EQ(repair().chunks_rehomed, 0U);
+  EXPECT_TRUE(steps_.empty());  // What is known is not told again.
+  repository_ = reopen(path_);
+  const auto damaged = must(repository_->reader(series_, VersionNumber{4}));
+  EXPECT_THROW(read_sealed(*damaged, "d/a"), std::runtime_error);
+  EXPECT_TRUE(read_sealed(*damaged, "d/b") == contents_["v4"]["d/b"]);
+  // The same content again: it is not taken for stored.
+  const auto number = must(repository_->open_version(series_, "v5", folder())).number;
+  const auto version = must(repository_->writer(series_));
+  fill(*version, "v5", 4);
+  must(repository_->seal(series_, number, ""));
+  EXPECT_TRUE(read_sealed(*must(repository_->reader(series_, number)), "d/a") ==
+              contents_["v4"]["d/a"]);
+  report = repair();
+  EXPECT_GT(report.chunks_rehomed, 0U);
+  EXPECT_EQ(report.chunks_quarantined, 0U);
+  expect_whole({"v1", "v2", "v3", "v4", "v5"});
+  repair();
+  EXPECT_TRUE(steps_.empty());
+  must(reopen(path_)->arrange(series_, {}));
+  lose_catalog();
+  repair();
+  expect_whole({"v1", "v2", "v3", "v4", "v5"});
+}
+
+TEST_P(RepairTest, DamagedChunksComeFromACopy) {
+  for (const auto& at : fs::directory_iterator(in_series("active"))) {
+    flip(at.path().string(), fs::file_size(at.path()) / 2);
+  }
+  RepairOptions options;
+  options.from = directory_.path() + "/copies";
+  fs::create_directories(options.from + "/below");
+  int i = 0;
+  for (const auto& [version, files] : contents_) {
+    for (const auto& [name, bytes] : files) {
+      std::ofstream(options.from + "/below/" + std::to_string(i++), std::ios::binary) << bytes;
+    }
+  }
+  const auto report = repair(options);
+  EXPECT_GT(report.chunks_rehomed, 0U);
+  EXPECT_EQ(report.chunks_quarantined, 0U);
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(RepairTest, OneWrongByteOfAHeadIsCorrected) {
+  const auto segment = in_series("active/00000002.seg");
+  for (const std::uint64_t offset : {0U, 17U, 50U, 121U, 128U, 300U, 4000U}) {
+    repository_.reset();
+    flip(segment, offset);
+    repair();
+    ASSERT_EQ(steps_.size(), 1U) << offset;
+    EXPECT_EQ(steps_[0].kind, RepairStep::Kind::kHead);
+    repair();
+    EXPECT_TRUE(steps_.empty());
+  }
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(RepairTest, DamagedManifestsAreWrittenAnew) {
+  repository_.reset();
+  for (const char* name : {"manifests/00000002.man", "manifests/00000003.man"}) {
+    ASSERT_TRUE(fs::exists(in_series(name)));
+    flip(in_series(name), fs::file_size(in_series(name)) / 2);
+  }
+  repair();
+  EXPECT_EQ(steps_.size(), 2U);
+  reopen(path_);
+  repair();
+  EXPECT_TRUE(steps_.empty());
+  lose_catalog();
+  EXPECT_TRUE(repair().problems.empty());
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(RepairTest, LostFileOfContainersCostsItsChunksOnly) {
+  repository_.reset();
+  fs::remove(in_series("active/00000003.seg"));
+  EXPECT_GT(repair().chunks_quarantined, 0U);
+  repository_ = reopen(path_);
+  const auto v3 = must(repository_->reader(series_, VersionNumber{3}));
+  EXPECT_TRUE(read_sealed(*v3, "d/a") == contents_["v3"]["d/a"]);
+  const auto v4 = must(repository_->reader(series_, VersionNumber{4}));
+  EXPECT_TRUE(read_sealed(*v4, "d/b") == contents_["v4"]["d/b"]);
+  EXPECT_THROW(read_sealed(*v4, "d/a"), std::runtime_error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, RepairTest, testing::Values(Codec::kZstd));
+
+}  // namespace
+}  // namespace varve::test
