@@ -64,6 +64,7 @@ class PackedContainers final : public layout::ChunkSource {
     std::memcpy(out.data(), datas_.at(container).data() + offset, out.size());
     return {};
   }
+  Result<std::uint64_t> place_of(std::uint32_t container) override { return container; }
 
  private:
   // The head takes the rest of 4 MiB.

@@ -49,6 +49,9 @@ class CountingSource final : public layout::ChunkSource {
     seconds_ += bench::thread_cpu_seconds() - begin;
     return result;
   }
+  Result<std::uint64_t> place_of(std::uint32_t container) override {
+    return source_.place_of(container);
+  }
   [[nodiscard]] double seconds() const { return seconds_; }
 
  private:

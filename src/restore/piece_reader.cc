@@ -64,6 +64,7 @@ bool PieceReader::read_container(std::span<const StoredPiece> pieces,
   std::ranges::sort(parts_, {}, [](const Part& part) {
     return std::tie(part.frame, part.frame_offset, part.piece, part.offset);
   });
+  const ReadCosts costs = reader_.costs();
   for (Parts rest = parts_; !rest.empty();) {
     // As far as one request reaches, and without a gap that would be better skipped.
     const auto& frames = (*head)->frames;

@@ -84,7 +84,7 @@ TEST_P(PieceReaderTest, ReadsEachContainerOnceInTheOrderOfTheDisk) {
     if (at > place) end = 0;
     place = at;
     ASSERT_GE(read.offset, end) << "something is read twice";
-    ASSERT_LE(read.bytes, kSliceBytesMax);
+    ASSERT_LE(read.bytes, ReadCosts{}.request_bytes_max);
     end = read.offset + read.bytes;
   }
 }
