@@ -68,7 +68,6 @@ bool PieceReader::read_container(std::span<const StoredPiece> pieces,
   for (Parts rest = parts_; !rest.empty();) {
     // As far as one request reaches, and without a gap that would be better skipped.
     const auto& frames = (*head)->frames;
-    const ReadCosts costs = reader_.costs();
     std::size_t n = 1;
     while (n < rest.size() &&
            slice_bytes(**head, {rest[0].frame, rest[n].frame}) <= costs.request_bytes_max &&
