@@ -41,13 +41,7 @@ Result<CheckReport> check(const Options& options, const Context& context) {
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("checking", shown);
   // A check changes nothing, so it may end anywhere.
-  const SignalWatch signals({.stop =
-                                 [&] {
-                                   progress.clear();
-                                   std::fputs("varve: interrupted\n", stderr);
-                                   std::_Exit(kExitInterrupted);
-                                 },
-                             .report = [&] { progress.print_line(); }});
+  const SignalWatch signals(progress);
   CheckOptions check_options;
   check_options.read_data = !options.quick;
   check_options.verify_chunks = !options.read_data.empty();

@@ -106,13 +106,7 @@ Result<int> repair(const Options& options, const Context& context) {
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("repairing", shown);
   // Ended anywhere, it leaves what can be repaired again.
-  const SignalWatch signals({.stop =
-                                 [&] {
-                                   progress.clear();
-                                   std::fputs("varve: interrupted\n", stderr);
-                                   std::_Exit(kExitInterrupted);
-                                 },
-                             .report = [&] { progress.print_line(); }});
+  const SignalWatch signals(progress);
   const auto report_progress = [&](const CheckProgress& done) {
     progress.update(done.bytes_done, done.bytes_total, 0);
   };

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -25,6 +26,15 @@ SignalWatch::SignalWatch(Actions actions) : actions_(std::move(actions)) {
   ::pthread_sigmask(SIG_BLOCK, &mask, &old_mask_);
   thread_ = std::thread([this] { run(); });
 }
+
+SignalWatch::SignalWatch(Progress& progress)
+    : SignalWatch({.stop =
+                       [&progress] {
+                         progress.clear();
+                         std::fputs("varve: interrupted\n", stderr);
+                         std::_Exit(kExitInterrupted);
+                       },
+                   .report = [&progress] { progress.print_line(); }}) {}
 
 SignalWatch::~SignalWatch() {
   if (!thread_.joinable()) return;

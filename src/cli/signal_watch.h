@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/unique_fd.h"
+#include "cli/progress.h"
 
 namespace varve::cli {
 
@@ -20,6 +21,8 @@ class SignalWatch {
   };
 
   explicit SignalWatch(Actions actions);
+  /// Ends the process at the first signal: for what may end anywhere.
+  explicit SignalWatch(Progress& progress);
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
   ~SignalWatch();
