@@ -124,23 +124,30 @@ ok "parts of a version, and what is not there"
 
 # Killed wherever it is, the same command goes on; what was done is not done again.
 log=$work/cut/.varve-restore.log
-for signal in KILL INT KILL; do
+restore_below_faults() {  # ENVIRONMENT…
+  env LD_PRELOAD="$VARVE_FAULTY_DISK" DISK_BELOW="$work/cut" ASAN_OPTIONS=verify_asan_link_order=0 \
+    "$@" "$VARVE" restore --segment 1M "$repo" s/v1 "$work/cut" 2>>"$work/messages"
+}
+restore_below_faults DISK_CALLS_IN="$work/calls"
+calls=$(stat -c %s "$work/calls")
+for part in 3 5 7 9; do
   rm -rf "$work/cut"
-  for _ in 1 2 3; do
-    "$VARVE" restore --segment 1M "$repo" s/v1 "$work/cut" 2>>"$work/messages" &
-    child=$!
-    tries=0
-    until [ -s "$log" ] && [ "$(wc -l <"$log")" -gt 4 ]; do
-      kill -0 $child 2>/dev/null || break
-      tries=$((tries + 1))
-      [ $tries -lt 4000 ] || fail "no log"
-    done
-    kill -$signal $child 2>/dev/null || break
-    status=0
-    wait $child 2>/dev/null || status=$?
-    [ $signal = KILL ] || [ $status -eq 130 ] || [ $status -eq 0 ] || fail "status $status"
-  done
+  status=0
+  restore_below_faults DISK_KILLS_AT=$((calls * part / 10)) || status=$?
+  [ $status -eq 137 ] || fail "it was not killed at $part tenths of $calls calls: $status"
   [ ! -e "$work/cut/big" ] || cmp "$work/tree/big" "$work/cut/big" || fail "half a file"
+  restore --segment 1M "$repo" s/v1 "$work/cut"
+  same_tree "$work/tree" "$work/cut"
+done
+for _ in 1 2 3; do
+  rm -rf "$work/cut"
+  "$VARVE" restore --segment 1M "$repo" s/v1 "$work/cut" 2>>"$work/messages" &
+  child=$!
+  until [ -s "$log" ] || ! kill -0 $child 2>/dev/null; do :; done
+  kill -INT $child 2>/dev/null || true
+  status=0
+  wait $child || status=$?
+  [ $status -eq 130 ] || [ $status -eq 0 ] || fail "status $status"
   restore --segment 1M "$repo" s/v1 "$work/cut"
   same_tree "$work/tree" "$work/cut"
 done
