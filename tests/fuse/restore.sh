@@ -154,19 +154,28 @@ done
 grep -q "after an interruption" "$work/messages" || fail "nothing was continued"
 ok "interrupted and continued"
 
-# A segment that the disk lost is read again: zeros in the partial file are noticed.
-rm -rf "$work/cut"
-"$VARVE" restore --segment 1M "$repo" s/v1 "$work/cut" 2>/dev/null & child=$!
-until [ -s "$log" ] && [ "$(wc -l <"$log")" -gt 8 ]; do kill -0 $child 2>/dev/null || break; done
-kill -KILL $child 2>/dev/null || true
-wait $child || true
-if part=$(ls "$work/cut"/.varve-*.part 2>/dev/null); then
-  offset=$(tail -1 "$log" | cut -d' ' -f2)
-  dd if=/dev/zero of="$part" bs=4096 seek=$((offset / 4096 - 10)) count=5 conv=notrunc status=none
+# A segment that the disk lost is read again: zeros in the partial file are noticed. A point inside
+# a file is only in the log if the disk was quick enough, so it takes some attempts to have one.
+zeroed=0
+for part in 5 10 15 20 25 30 35 40 45 50 55; do
+  rm -rf "$work/cut"
+  restore_below_faults DISK_KILLS_AT=$((calls * part / 100)) || true
+  partial=$(find "$work/cut" -maxdepth 1 -name '.varve-*.part' -print -quit)
+  offset=$(tail -1 "$log" 2>/dev/null | cut -d' ' -f2) || true
+  if [ -n "$partial" ] && [[ $offset =~ ^[0-9]+$ ]] && [ "$offset" -ge 65536 ] &&
+    [ "$(stat -c %s "$partial")" -ge "$offset" ]; then
+    dd if=/dev/zero of="$partial" bs=4096 seek=$((offset / 4096 - 10)) count=5 conv=notrunc status=none
+    zeroed=$((zeroed + 1))
+  fi
+  restore --segment 1M "$repo" s/v1 "$work/cut"
+  same_tree "$work/tree" "$work/cut"
+  [ $zeroed -lt 2 ] || break
+done
+if [ $zeroed -gt 0 ]; then
+  ok "the last segment is verified before it is built on"
+else
+  echo "no point inside a file was noted in time: the last segment was not damaged"
 fi
-restore --segment 1M "$repo" s/v1 "$work/cut"
-same_tree "$work/tree" "$work/cut"
-ok "the last segment is verified before it is built on"
 
 # In the order of the disk: versions whose data was moved apart by arranging.
 cp -a "$work/tree" "$work/tree5"
