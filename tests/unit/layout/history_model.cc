@@ -20,6 +20,21 @@ void prefer_memory() {
   if (std::filesystem::is_directory("/dev/shm")) ::setenv("TEST_TMPDIR", "/dev/shm", 1);
 }
 
+// The file that each container is in.
+std::map<std::uint32_t, catalog::SegmentRecord> segments_by_container(const meta::Txn& txn) {
+  std::map<std::uint32_t, catalog::SegmentRecord> segments;
+  for (const auto& segment : must(catalog::list_segments(txn, kSeries))) {
+    segments[segment.segment] = segment;
+  }
+  std::map<std::uint32_t, catalog::SegmentRecord> segment_of;
+  must(catalog::for_each_container(txn, kSeries,
+                                   [&](const store::ContainerRecord& record) -> Result<bool> {
+                                     segment_of[record.number] = segments.at(record.segment);
+                                     return true;
+                                   }));
+  return segment_of;
+}
+
 }  // namespace
 
 History::History(std::uint64_t seed) : random(seed) {
@@ -198,22 +213,13 @@ void History::check() {
 // Each chunk of a version is in one category, and the version is in that one's interval.
 void History::check_categories() {
   const auto txn = must(meta::ReadTxn::begin(*catalog_));
-  std::map<std::uint32_t, catalog::SegmentRecord> segments;
-  for (const auto& segment : must(catalog::list_segments(txn, kSeries))) {
-    segments[segment.segment] = segment;
-  }
-  std::map<std::uint32_t, std::uint32_t> segment_of;
-  must(catalog::for_each_container(txn, kSeries,
-                                   [&](const store::ContainerRecord& record) -> Result<bool> {
-                                     segment_of[record.number] = record.segment;
-                                     return true;
-                                   }));
+  const auto segment_of = segments_by_container(txn);
   base::IdRuns archived_later;  // Of the volumes that are not older than the version at hand.
   std::map<VersionNumber, std::vector<base::IdRun>> by_death;
   std::vector<base::IdRun> in_use;
   must(catalog::for_each_location(
       txn, kSeries, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
-        const auto& segment = segments.at(segment_of.at(at.container));
+        const auto& segment = segment_of.at(at.container);
         auto& runs = segment.active() ? in_use : by_death[segment.version];
         runs.push_back({at.first, at.count});
         return true;
@@ -371,20 +377,11 @@ base::IdRuns History::chunk_set(VersionNumber number) {
 
 base::IdRuns History::read_set(VersionNumber number) {
   const auto txn = must(meta::ReadTxn::begin(*catalog_));
-  std::map<std::uint32_t, catalog::SegmentRecord> segments;
-  for (const auto& segment : must(catalog::list_segments(txn, kSeries))) {
-    segments[segment.segment] = segment;
-  }
-  std::map<std::uint32_t, std::uint32_t> segment_of;
-  must(catalog::for_each_container(txn, kSeries,
-                                   [&](const store::ContainerRecord& record) -> Result<bool> {
-                                     segment_of[record.number] = record.segment;
-                                     return true;
-                                   }));
+  const auto segment_of = segments_by_container(txn);
   std::vector<base::IdRun> runs;
   must(catalog::for_each_location(
       txn, kSeries, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
-        const auto& segment = segments.at(segment_of.at(at.container));
+        const auto& segment = segment_of.at(at.container);
         if (at.first.birth() <= number && (segment.active() || segment.version >= number)) {
           runs.push_back({at.first, at.count});
         }
