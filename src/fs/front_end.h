@@ -204,6 +204,7 @@ class FrontEnd {
   [[nodiscard]] Result<void> drop_privileges(fuse_req_t req, fuse_ino_t ino, FileHandle& handle);
   void link_sealed(fuse_req_t req, const Node& target, const Node& directory, const char* name);
   void read_into(fuse_req_t req, FileHandle& handle, std::size_t size, std::uint64_t offset);
+  [[nodiscard]] bool is_asked_again() const;
 
   void reply_entry(fuse_req_t req, const Result<fuse_entry_param>& entry, const char* operation);
   void reply_result(fuse_req_t req, const Result<void>& result, const char* operation);
@@ -220,6 +221,9 @@ class FrontEnd {
   SlotTable slots_;
   fuse_ino_t root_node_ = kRootNodeId;  ///< What the kernel's FUSE_ROOT_ID stands for.
   HandleTable<FileHandle> files_;
+  /// So many reads of sealed files go to the pool, if they must go to the disk, since several
+  /// were wanted at once lately; without such, the loop serves them itself.
+  std::atomic<int> reads_to_hand_over_ = 0;
   /// In a read-only mount the kernel opens no files, which saves two requests a file.
   std::atomic<bool> opens_nothing_ = false;
   RecentFiles recent_files_;

@@ -2,6 +2,7 @@
 // Open regular files.
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,9 @@
 
 namespace varve::fs {
 namespace {
+
+/// After reads that came side by side, so many are not served by the loop itself.
+constexpr int kReadsToHandOver = 256;
 
 std::optional<AllocateMode> allocate_mode(int mode) {
   switch (mode) {
@@ -129,8 +133,22 @@ void FrontEnd::read(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offs
       return;
     }
   }
-  later(req, content->reader != nullptr ? *sealed_pool_ : *pool_,
-        [this, req, handle, size, begin] { read_into(req, *handle, size, begin); });
+  if (content->reader == nullptr) {
+    later(req, [this, req, handle, size, begin] { read_into(req, *handle, size, begin); });
+  } else if (reads_to_hand_over_.load() > 0) {
+    reads_to_hand_over_.fetch_sub(1);
+    later(req, *sealed_pool_,
+          [this, req, handle, size, begin] { read_into(req, *handle, size, begin); });
+  } else {
+    // Waking another thread takes longer than much of what is read.
+    read_into(req, *handle, size, begin);
+  }
+}
+
+/// Whether the kernel has another request for us already.
+bool FrontEnd::is_asked_again() const {
+  pollfd device{fuse_session_fd(session_), POLLIN, 0};
+  return ::poll(&device, 1, 0) == 1;
 }
 
 void FrontEnd::read_into(fuse_req_t req, FileHandle& handle, std::size_t size,
@@ -142,6 +160,8 @@ void FrontEnd::read_into(fuse_req_t req, FileHandle& handle, std::size_t size,
     return content.reader != nullptr ? content.reader->read(offset, out)
                                      : content.file->read(offset, out);
   }();
+  // Asked before the answer, so that a reader who waits for each answer is not seen.
+  if (is_asked_again()) reads_to_hand_over_ = kReadsToHandOver;
   if (got) {
     fuse_reply_buf(req, reinterpret_cast<const char*>(buffer.data()), *got);
   } else {

@@ -16,11 +16,17 @@ namespace varve::io {
 
 enum class OpenMode : std::uint8_t {
   kRead,         ///< Must exist.
+  kReadPlanned,  ///< As kRead, of callers that plan their requests: nothing is read beyond them.
   kReadDirect,   ///< As kRead, past the page cache: offset, length and memory aligned to 4096.
   kReadWrite,    ///< Made if it is missing.
   kWriteDirect,  ///< Made if it is missing; aligned as kReadDirect.
   kCreateNew,    ///< kExists if it is there.
 };
+
+constexpr bool only_reads(OpenMode mode) {
+  return mode == OpenMode::kRead || mode == OpenMode::kReadPlanned ||
+         mode == OpenMode::kReadDirect;
+}
 
 inline constexpr std::size_t kDirectAlignment = 4096;
 

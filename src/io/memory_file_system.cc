@@ -128,7 +128,7 @@ class MemoryFile final : public File {
 
  private:
   Result<void> check_writable() const {
-    if (mode_ == OpenMode::kRead || mode_ == OpenMode::kReadDirect) {
+    if (only_reads(mode_)) {
       return error_from_errno(EBADF, "cannot write " + path_);
     }
     return {};
@@ -203,7 +203,7 @@ class MemoryFileSystem final : public FileSystem {
     const auto refuse = [&](int e) { return error_from_errno(e, "cannot open " + path); };
     auto node = nodes_.find(key);
     if (node == nodes_.end()) {
-      if (mode == OpenMode::kRead || mode == OpenMode::kReadDirect) return refuse(ENOENT);
+      if (only_reads(mode)) return refuse(ENOENT);
       if (const int e = check_parent(key); e != 0) return refuse(e);
       node = nodes_.emplace(key, std::make_shared<Content>()).first;
     } else if (mode == OpenMode::kCreateNew) {

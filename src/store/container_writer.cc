@@ -15,8 +15,11 @@ namespace {
 constexpr std::size_t kHeadBufferBytes = 1U << 20;
 // So that a frame of tiny chunks leaves room for its own head: 144 KiB.
 constexpr std::size_t kFrameChunksMax = 4096;
-constexpr std::size_t kFramesPerWake = 8;
-constexpr std::size_t kSpareFrames = 64;  // Buffers of 128 KiB kept for reuse.
+constexpr std::size_t kBytesPerWake = 1U << 20;
+constexpr std::size_t kSpareBytes = 8U << 20;  // Of frames' buffers, kept for reuse.
+// A frame is the least that is read. What is not compressed gains nothing by large frames, and
+// a read of a few chunks at random costs the less the smaller they are.
+constexpr std::size_t kPlainFrameBytes = 32U << 10;
 // A container of very compressible data is written before it is full, so that the raw
 // frames that wait for it in memory stay bounded; and well before so much waits that append()
 // waits too, since nothing else would then write it.
@@ -34,6 +37,7 @@ ContainerWriter::ContainerWriter(io::FileSystem& files, base::ThreadPool& compre
       compressors_(compressors),
       options_(std::move(options)),
       on_written_(std::move(on_written)),
+      frame_bytes_(options_.codec == Codec::kNone ? kPlainFrameBytes : format::kFrameRawBytesMax),
       data_(format::kContainerBytesMax),
       head_buffer_(kHeadBufferBytes) {
   head_.series = options_.series;
@@ -66,7 +70,7 @@ Result<void> ContainerWriter::append(ChunkId id, const Fingerprint& fingerprint,
   if (error_) VARVE_TRY(retry(lock));
   progress_.wait(lock, [&] { return waiting_bytes_ < options_.waiting_bytes_max || error_; });
   if (error_) return *error_;
-  if (open_frame_ && (open_frame_->raw.size() + raw.size() > format::kFrameRawBytesMax ||
+  if (open_frame_ && (open_frame_->raw.size() + raw.size() > frame_bytes_ ||
                       open_frame_->chunks.size() == kFrameChunksMax)) {
     close_frame(lock);
   }
@@ -77,7 +81,7 @@ Result<void> ContainerWriter::append(ChunkId id, const Fingerprint& fingerprint,
       spare_.pop_back();
       open_frame_->raw.clear();
     }
-    open_frame_->raw.reserve(format::kFrameRawBytesMax);
+    open_frame_->raw.reserve(std::max(frame_bytes_, raw.size()));
   }
   format::ChunkEntry entry;
   entry.id = id;
@@ -98,7 +102,7 @@ void ContainerWriter::close_frame(std::unique_lock<std::mutex>& lock) {
   if (options_.codec == Codec::kNone) {
     // Nothing to compress; the writer's thread is woken for several frames at once.
     frame->encoded_done = true;
-    if (unwritten_.size() - packed_ >= kFramesPerWake) work_ready_.notify_all();
+    if (unwritten_.size() - packed_ >= kBytesPerWake / frame_bytes_) work_ready_.notify_all();
     return;
   }
   compressors_.run([this, frame] { encode(frame); });
@@ -289,7 +293,7 @@ void ContainerWriter::write_container(std::unique_lock<std::mutex>& lock) {
   for (std::size_t i = 0; i < packed_; ++i) {
     waiting_bytes_ -= unwritten_.front()->raw.size();
     auto& spare = unwritten_.front()->raw;
-    if (spare_.size() < kSpareFrames) spare_.push_back(std::move(spare));
+    if (spare_.size() < kSpareBytes / frame_bytes_) spare_.push_back(std::move(spare));
     unwritten_.pop_front();
   }
   frames_written_ += packed_;

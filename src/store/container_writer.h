@@ -106,6 +106,7 @@ class ContainerWriter {
   base::ThreadPool& compressors_;
   const ContainerWriterOptions options_;
   const std::function<void(WrittenContainer)> on_written_;
+  const std::size_t frame_bytes_;  // A frame gets no further chunk that would make it longer.
 
   mutable std::mutex mutex_;  // Guards what follows, up to the next comment.
   std::condition_variable work_ready_;

@@ -87,23 +87,30 @@ std::string SegmentReader::describe(const ContainerRecord& record) const {
 }
 
 Result<std::shared_ptr<io::File>> SegmentReader::file(std::uint32_t segment) {
-  const std::lock_guard lock(mutex_);
-  if (const auto it = open_.find(segment); it != open_.end()) return it->second;
+  std::uint64_t forgotten = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto it = open_.find(segment); it != open_.end()) return it->second;
+    forgotten = forgotten_;
+  }
+  // Several may open different files at once: the disk has to look for each.
   const auto path = directory_ + "/" + segment_path(segment);
-  auto opened = files_.open(path, io::OpenMode::kRead);
+  auto opened = files_.open(path, io::OpenMode::kReadPlanned);
   if (!opened) {
     if (opened.error().code() != ErrorCode::kNotFound) return std::move(opened).error();
     return Error(ErrorCode::kCorrupt, path + " is missing", EIO);
   }
+  const std::lock_guard lock(mutex_);
+  // A file that was to be forgotten meanwhile must not stay open: it would keep its space.
+  if (forgotten != forgotten_) return std::shared_ptr<io::File>(std::move(*opened));
   if (open_.size() >= kOpenFilesMax) open_.erase(open_.begin());
-  std::shared_ptr<io::File> shared = std::move(*opened);
-  open_[segment] = shared;
-  return shared;
+  return open_.try_emplace(segment, std::move(*opened)).first->second;
 }
 
 void SegmentReader::forget(std::uint32_t segment) {
   const std::lock_guard lock(mutex_);
   open_.erase(segment);
+  ++forgotten_;
 }
 
 Result<format::ContainerHead> SegmentReader::read_head(SeriesId series,

@@ -89,6 +89,7 @@ class SegmentReader {
   const std::string directory_;
   std::mutex mutex_;
   std::unordered_map<std::uint32_t, std::shared_ptr<io::File>> open_;
+  std::uint64_t forgotten_ = 0;  // Calls of forget().
 };
 
 }  // namespace varve::store

@@ -59,7 +59,7 @@ class CrashFileSystem final : public io::FileSystem {
 
   Result<std::unique_ptr<io::File>> open(const std::string& path, io::OpenMode mode) override {
     VARVE_TRY_ASSIGN(const bool present, state_->files->exists(path));
-    if (!present && mode != io::OpenMode::kRead) {
+    if (!present && !io::only_reads(mode)) {
       VARVE_TRY(state_->change());
       const std::lock_guard lock(state_->mutex);
       state_->synced.erase(path);

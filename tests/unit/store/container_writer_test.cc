@@ -131,6 +131,31 @@ TEST_F(ContainerWriterTest, FlushedContainersHoldEveryChunkOnce) {
   EXPECT_EQ(writer_->stored_bytes(), *files_.tree_bytes("/s"));
 }
 
+// What is not compressed is read at random in small pieces.
+TEST_F(ContainerWriterTest, FramesAreLargeOnlyWhereTheyAreCompressed) {
+  const auto mean_frame = [&] {
+    std::size_t bytes = 0, frames = 0;
+    SegmentReader reader(files_, "/s");
+    for (const auto& written : written_) {
+      const auto head = reader.read_head(kSeries, written.record);
+      for (const auto& frame : head->frames) bytes += frame.raw_bytes;
+      frames += head->frames.size();
+    }
+    return bytes / frames;
+  };
+  start();
+  append_all(0, 600);
+  ASSERT_TRUE(writer_->flush());
+  EXPECT_LE(mean_frame(), 32U << 10);
+  EXPECT_GE(mean_frame(), 24U << 10);
+  written_.clear();
+  options_.codec = Codec::kZstd;
+  start();
+  append_all(600, 1200);
+  ASSERT_TRUE(writer_->flush());
+  EXPECT_GE(mean_frame(), 112U << 10);
+}
+
 // Their heads are longer than their data.
 TEST_F(ContainerWriterTest, TinyChunksFillContainersThatTheirHeadsFitIn) {
   for (const auto codec : {Codec::kNone, Codec::kZstd}) {
@@ -300,16 +325,17 @@ TEST_F(ContainerWriterTest, VolumesHoldContainersWithoutPadding) {
   options_.volume = true;
   options_.segment_bytes_max = ~std::uint64_t{0};
   start();
-  append_all(0, 7);
+  append_all(0, 3);
   ASSERT_TRUE(writer_->flush());
-  append_all(7, 20);
+  append_all(3, 20);
   ASSERT_TRUE(writer_->sync());
   ASSERT_EQ(written_.size(), 2U);
   const auto& first = written_[0].record;
+  ASSERT_LE(first.raw_bytes, 32U << 10);
   EXPECT_TRUE(first.compact);
   EXPECT_TRUE(is_volume(first.segment));
   EXPECT_EQ(first.end() - first.offset, first.head_bytes + first.data_bytes);
-  EXPECT_EQ(first.head_bytes, 128 + 24 * 1 + 12 * 1 + 35 * 7);
+  EXPECT_EQ(first.head_bytes, 128 + 24 * 1 + 12 * 1 + 35 * 3);
   EXPECT_EQ(written_[1].record.offset, first.end());
   EXPECT_EQ(*files_.tree_bytes("/s"), written_[1].record.end());
   expect_on_disk(20);
