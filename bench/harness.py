@@ -173,9 +173,16 @@ class Work:
         self.path = os.path.realpath(tempfile.mkdtemp(prefix=f"varve-{name}-",
                                                       dir=parent or "/var/tmp"))
         atexit.register(shutil.rmtree, self.path, ignore_errors=True)
+        self.targets = 0
 
     def at(self, *names):
         return os.path.join(self.path, *names)
+
+    def target(self):
+        """A path for a copy, another one each time. Copies of many files are kept to the end: for
+        half a minute ext4 is slow to make inodes where many were removed."""
+        self.targets += 1
+        return self.at(f"out-{self.targets}")
 
 
 class Repository:

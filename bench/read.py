@@ -139,27 +139,31 @@ class Bench:
                    "find, mount": self.cold(["find", at("mnt/tree/v"), "-size", "+1G"], True)}
         if "copies" not in self.args.parts:
             return seconds
-        copies = {"cp -a": (["cp", "-a", at("tree"), at("out")], False),
-                  "cp -a, mount": (["cp", "-a", at("mnt/tree/v"), at("out")], True),
-                  "restore": ([self.args.varve, "-q", "restore", self.repository.path, "tree/v",
-                               at("out")], False)}
+        copies = {"cp -a": (["cp", "-a", at("tree")], False),
+                  "cp -a, mount": (["cp", "-a", at("mnt/tree/v")], True),
+                  "restore": ([self.args.varve, "-q", "restore", self.repository.path, "tree/v"],
+                              False)}
         for name, (command, mounted) in copies.items():
-            seconds[name] = self.cold(command, mounted)
+            out = self.work.target()
+            seconds[name] = self.cold([*command, out], mounted)
             if number == 0:
-                harness.run(["diff", "-r", at("tree"), at("out")])
-            shutil.rmtree(at("out"))
+                harness.run(["diff", "-r", at("tree"), out])
         return seconds
 
     def image_restores(self):
-        """A plain copy of the raw image beside restores of the newest and the oldest version."""
+        """A plain copy of the raw image beside copies and restores of two versions."""
         at = self.work.at
         newest = f"v{self.args.versions - 1:02}"
-        seconds = {"cp": self.cold(["cp", "-a", at("images"), at("out")], False)}
-        shutil.rmtree(at("out"))
+        commands = {"cp": (["cp", "-a", at("images")], False)}
         for name, version in (("newest", newest), ("oldest", "v00")):
-            seconds[name] = self.cold([self.args.varve, "-q", "restore", self.repository.path,
-                                       f"image/{version}", at("out")], False)
-            shutil.rmtree(at("out"))
+            commands[f"cp -a, {name}"] = (["cp", "-a", at("mnt/image", version)], True)
+            commands[f"restore, {name}"] = ([self.args.varve, "-q", "restore",
+                                             self.repository.path, f"image/{version}"], False)
+        seconds = {}
+        for name, (command, mounted) in commands.items():
+            out = self.work.target()
+            seconds[name] = self.cold([*command, out], mounted)
+            shutil.rmtree(out)
         return seconds
 
 
@@ -177,7 +181,7 @@ def report_seconds(rounds, names, base):
     usual = median([r[base] for r in rounds])
     for name in names:
         seconds = [r[name] for r in rounds]
-        print(f"{name:<14}{median(seconds):>8.2f} s {spread(seconds, '{:.2f}'):>12}"
+        print(f"{name:<16}{median(seconds):>8.2f} s {spread(seconds, '{:.2f}'):>12}"
               f"{usual / median(seconds):>8.0%}")
 
 
@@ -186,8 +190,8 @@ def measure_image(bench, args):
     print(f"\n{args.reads} random reads of 64 KiB in {args.image_bytes / MIB:.0f} MiB, cold")
     report_reads([bench.image_round(number) for number in range(args.rounds)])
     print(f"\nthe image as a whole, of {args.versions} versions, cold")
-    report_seconds([bench.image_restores() for _ in range(args.rounds)],
-                   ("cp", "newest", "oldest"), "cp")
+    copies = [bench.image_restores() for _ in range(args.rounds)]
+    report_seconds(copies, tuple(copies[0]), "cp")
 
 
 def measure_tree(bench, args):
@@ -195,7 +199,7 @@ def measure_tree(bench, args):
     trees = [bench.tree_round(number) for number in range(args.rounds)]
     print(f"\n{args.files} small files, cold")
     first = [r["first byte"] for r in trees]
-    print(f"first byte    {median(first) * 1e3:>8.1f} ms")
+    print(f"first byte      {median(first) * 1e3:>8.1f} ms")
     report_seconds(trees, ("find", "find, mount"), "find")
     if "copies" in args.parts:
         report_seconds(trees, ("cp -a", "cp -a, mount", "restore"), "cp -a")

@@ -8,7 +8,6 @@ for /proc/sys/vm/drop_caches.
 """
 
 import os
-import shutil
 import sys
 
 import harness
@@ -54,27 +53,25 @@ class Bench:
         harness.drop_caches()
         return harness.run(command).seconds
 
-    def check_and_clear(self, check):
-        out = self.work.at("out")
-        if check:
-            harness.run(["diff", "-r", "--no-dereference", self.work.at("source/tree"), out])
-        shutil.rmtree(out)
-
     def round(self, check):
         """Seconds of the five reads, by name."""
         at = self.work.at
+
+        def timed(time, *command):
+            out = self.work.target()
+            seconds = time([*command, out])
+            if check:
+                harness.run(["diff", "-r", "--no-dereference", at("source/tree"), out])
+            return seconds
+
         seconds = {
             "cat": self.plain(["cat", at("source/large")]),
             "cat, mount": self.through_mount(["cat", at("mnt/bench/v1/large")]),
         }
-        seconds["cp -a"] = self.plain(["cp", "-a", at("source/tree"), at("out")])
-        self.check_and_clear(check)
-        seconds["cp -a, mount"] = self.through_mount(["cp", "-a", at("mnt/bench/v1/tree"),
-                                                      at("out")])
-        self.check_and_clear(check)
-        seconds["varve restore"] = self.plain([self.args.varve, "restore", self.repository.path,
-                                               "bench/v1/tree", at("out")])
-        self.check_and_clear(check)
+        seconds["cp -a"] = timed(self.plain, "cp", "-a", at("source/tree"))
+        seconds["cp -a, mount"] = timed(self.through_mount, "cp", "-a", at("mnt/bench/v1/tree"))
+        seconds["varve restore"] = timed(self.plain, self.args.varve, "-q", "restore",
+                                         self.repository.path, "bench/v1/tree")
         return seconds
 
 

@@ -102,7 +102,7 @@ struct RestoreOptions {
   std::size_t scatter_pieces = std::size_t{1} << 19;  ///< Read in one pass, at 48 bytes each.
   std::uint32_t writers = 0;  ///< Threads that make files; 0 = by the number of cores.
   /// After so many bytes what was restored is synced and noted in the log.
-  std::uint64_t segment_bytes = 256ULL << 20;
+  std::uint64_t segment_bytes = 1ULL << 30;
   /// Told of each change, from the calling thread; may be empty.
   std::function<void(RestoreChange change, const std::string& path)> changed;
 };

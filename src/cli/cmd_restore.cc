@@ -172,7 +172,7 @@ void add_restore_command(CLI::App& app, Context& context) {
       ->type_name("N");
   command
       ->add_option("--segment", options->restore.segment_bytes,
-                   "Sync and note in the log after so much data (default: 256M)")
+                   "Sync and note in the log after so much data (default: 1G)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::uint64_t{1} << 16, std::uint64_t{1} << 40))
       ->type_name("SIZE");

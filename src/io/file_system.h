@@ -47,6 +47,8 @@ class File {
   /// As lseek(2) SEEK_DATA and SEEK_HOLE; kNotFound past the end.
   [[nodiscard]] virtual Result<std::uint64_t> seek_data(std::uint64_t offset) = 0;
   [[nodiscard]] virtual Result<std::uint64_t> seek_hole(std::uint64_t offset) = 0;
+  /// These bytes will be read soon: where that can be done, the disk fetches them meanwhile.
+  virtual void will_read(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
 };
 
 /// Held until it is destroyed, or its process ends.

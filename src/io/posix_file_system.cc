@@ -96,6 +96,11 @@ class PosixFile final : public File {
   Result<std::uint64_t> seek_data(std::uint64_t offset) override { return seek(offset, SEEK_DATA); }
   Result<std::uint64_t> seek_hole(std::uint64_t offset) override { return seek(offset, SEEK_HOLE); }
 
+  void will_read(std::uint64_t offset, std::uint64_t bytes) override {
+    ::posix_fadvise(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes),
+                    POSIX_FADV_WILLNEED);
+  }
+
  private:
   Result<std::uint64_t> seek(std::uint64_t offset, int whence) {
     const off_t at = ::lseek(fd_.get(), static_cast<off_t>(offset), whence);

@@ -339,6 +339,14 @@ Result<void> CategoryLayout::read_data(std::uint32_t container, std::uint32_t of
   return {};
 }
 
+void CategoryLayout::will_read(std::uint32_t container, std::uint32_t chunks) {
+  const auto where = record(container);
+  if (!where) return;
+  // Which part of the data a few chunks are, the head has to say first.
+  const bool is_most = std::uint64_t{chunks} * 5 >= std::uint64_t{where->chunks} * 4;
+  reader_.will_read(*where, is_most ? where->end() - where->offset : where->head_bytes);
+}
+
 Result<std::uint64_t> CategoryLayout::place_of(std::uint32_t container) {
   VARVE_TRY_ASSIGN(const auto where, record(container));
   const std::uint64_t block = where.offset / format::kContainerAlignment;

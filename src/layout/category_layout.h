@@ -69,6 +69,7 @@ class CategoryLayout final : public Layout {
       std::uint32_t container) override;
   [[nodiscard]] Result<void> read_data(std::uint32_t container, std::uint32_t offset,
                                        std::span<std::byte> out) override;
+  void will_read(std::uint32_t container, std::uint32_t chunks) override;
   [[nodiscard]] Result<std::uint64_t> place_of(std::uint32_t container) override;
 
   /// Where a container lies, for messages.

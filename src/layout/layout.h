@@ -44,6 +44,9 @@ class ChunkSource {
   [[nodiscard]] virtual Result<void> read_data(std::uint32_t container, std::uint32_t offset,
                                                std::span<std::byte> out) = 0;
 
+  /// So many chunks of the container will be read soon. Advice only.
+  virtual void will_read(std::uint32_t /*container*/, std::uint32_t /*chunks*/) {}
+
   /// Where a container lies: ascends from file to file, and in each with its offset; neighbours
   /// that are smaller than a block may share one place. kStale as for head().
   [[nodiscard]] virtual Result<std::uint64_t> place_of(std::uint32_t container) = 0;

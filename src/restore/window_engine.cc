@@ -24,6 +24,9 @@ constexpr std::size_t kPlanBytes = 512U << 10;
 constexpr std::size_t kLaneMemoryShare = 32;
 constexpr std::size_t kLanesMax = 8;
 
+// Behind the area that is assembled: two containers.
+constexpr std::uint64_t kBytesAnnounced = 8U << 20;
+
 std::size_t window_chunks(const EngineMemory& memory) {
   return memory.total / kWindowMemoryShare / kWindowBytesPerChunk;
 }
@@ -54,6 +57,7 @@ WindowEngine::WindowEngine(const EngineKind& kind, const EngineContext& context,
       window_(context.stream, window_chunks(memory)),
       forward_(&window_.chunks()),
       resolver_(context.source),
+      announcer_(context.source),
       lanes_(context.slices, context.workers, lanes_for(context, memory),
              context.reader->costs().request_bytes_max),
       tables_bytes_(table_bytes(kind, memory)),
@@ -296,6 +300,9 @@ Result<std::shared_ptr<const AssemblyArea>> WindowEngine::assemble(std::size_t b
     return std::shared_ptr<const AssemblyArea>();
   }
   containers_read_ = 0;
+  const std::uint64_t in_window = chunks().end() - chunks().begin();
+  announcer_.announce(chunks(), forward_.areas().front().end.at, kBytesAnnounced,
+                      window_.bytes() / std::max<std::uint64_t>(in_window, 1));
   read_missing();
   adapt(forward_.areas().front().end);
   return std::shared_ptr<const AssemblyArea>(leave_area());

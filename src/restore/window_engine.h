@@ -13,6 +13,7 @@
 #include "restore/chunk_cache.h"
 #include "restore/chunk_resolver.h"
 #include "restore/forward_area.h"
+#include "restore/read_announcer.h"
 #include "restore/read_lanes.h"
 #include "restore/restore_engine.h"
 #include "restore/stream_window.h"
@@ -104,6 +105,7 @@ class WindowEngine final : public RestoreEngine {
   StreamWindow window_;
   ForwardArea forward_;
   ChunkResolver resolver_;
+  ReadAnnouncer announcer_;
   ReadLanes lanes_;
   const std::size_t tables_bytes_;  // Window, files and slots.
   EngineMemory memory_;

@@ -144,6 +144,11 @@ Result<void> SegmentReader::read_data(const ContainerRecord& record, std::uint32
   return {};
 }
 
+void SegmentReader::will_read(const ContainerRecord& record, std::uint64_t bytes) {
+  // What is wrong with the file, reading it will tell.
+  if (const auto from = file(record.segment)) (*from)->will_read(record.offset, bytes);
+}
+
 Result<void> SegmentReader::verify_padding(const ContainerRecord& record) {
   std::vector<std::byte> bytes(record.end() - record.offset - record.head_bytes -
                                record.data_bytes);

@@ -74,6 +74,8 @@ class SegmentReader {
   /// Stored bytes from `offset` of the container's data; not verified.
   [[nodiscard]] Result<void> read_data(const ContainerRecord& record, std::uint32_t offset,
                                        std::span<std::byte> out);
+  /// The container's first `bytes`, head and data, will be read soon.
+  void will_read(const ContainerRecord& record, std::uint64_t bytes);
   /// kCorrupt if the zeros that pad the container are missing or not zero.
   [[nodiscard]] Result<void> verify_padding(const ContainerRecord& record);
   /// Closes a file that is gone, or has become shorter.

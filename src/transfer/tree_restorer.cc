@@ -192,6 +192,7 @@ Result<void> TreeRestorer::remove_others(const Frame& frame) {
 }
 
 Result<void> TreeRestorer::walk() {
+  std::optional<RestorePoint> due;
   while (!frames_.empty()) {
     if (shared_.failed()) return {};
     VARVE_TRY_ASSIGN(ListedEntry * next,
@@ -202,6 +203,8 @@ Result<void> TreeRestorer::walk() {
       continue;
     }
     const ListedEntry item = std::move(*next);
+    // Not before there is more to do: at the end nobody goes on from a point.
+    if (due) VARVE_TRY(add_point(*std::exchange(due, std::nullopt)));
     const std::size_t path_bytes = path_.size();
     if (!path_.empty()) path_ += '/';
     path_ += item.name;
@@ -215,7 +218,7 @@ Result<void> TreeRestorer::walk() {
         }
         continue;  // Which files are whole is not told by a point of the log.
       }
-      if (since_point_ >= options_.segment_bytes) VARVE_TRY(add_point({item.entry.rank + 1, 0}));
+      if (since_point_ >= options_.segment_bytes) due = RestorePoint{item.entry.rank + 1, 0};
     } else {
       frames_.back().path_bytes = path_bytes;
     }
