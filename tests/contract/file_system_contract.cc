@@ -101,10 +101,24 @@ TEST_P(FileSystemContract, ReadGivesFewerBytesOnlyAtTheEnd) {
 
 TEST_P(FileSystemContract, WriteThroughAReadOnlyFileFails) {
   make("f", "abc");
-  auto file = open("f", OpenMode::kRead);
-  EXPECT_FALSE(file->write_at(0, as_bytes("x")).has_value());
-  EXPECT_FALSE(file->truncate(0).has_value());
+  for (const auto mode : {OpenMode::kRead, OpenMode::kReadPlanned}) {
+    auto file = open("f", mode);
+    EXPECT_FALSE(file->write_at(0, as_bytes("x")).has_value());
+    EXPECT_FALSE(file->truncate(0).has_value());
+  }
   EXPECT_EQ(content("f"), "abc");
+}
+
+TEST_P(FileSystemContract, AnnouncingReadsChangesNothing) {
+  make("f", "0123456789");
+  auto file = open("f", OpenMode::kReadPlanned);
+  file->will_read(0, 10);
+  file->will_read(5, ~std::uint64_t{0});
+  file->will_read(1ULL << 40, 100);
+  std::vector<std::byte> out(4);
+  EXPECT_EQ(*file->read_at(6, out), 4U);
+  EXPECT_EQ(base::as_text(out), "6789");
+  EXPECT_EQ(code_of(fs_->open(path("none"), OpenMode::kReadPlanned)), ErrorCode::kNotFound);
 }
 
 TEST_P(FileSystemContract, WriteInTheMiddleLeavesTheRest) {

@@ -10,10 +10,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "format/container.h"
@@ -94,6 +96,13 @@ class FakeSource final : public layout::ChunkSource {
   /// The containers lie on the disk in the opposite order of their numbers.
   Result<std::uint64_t> place_of(std::uint32_t container) override { return 1'000'000 - container; }
 
+  void will_read(std::uint32_t container, std::uint32_t chunks) override {
+    const std::lock_guard lock(announced_mutex_);
+    announced.emplace_back(container, chunks);
+  }
+  /// Container and number of chunks of each announcement.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> announced;
+
   struct Read {
     std::uint32_t container = 0;
     std::uint32_t offset = 0;
@@ -125,6 +134,7 @@ class FakeSource final : public layout::ChunkSource {
   [[nodiscard]] std::uint64_t stored_bytes() const { return stored_total_; }
 
  private:
+  std::mutex announced_mutex_;  // The engines announce on their own threads.
   void end_frame() {
     if (frame_chunks_ == 0) return;
     auto encoded = format::compress_frame(frame_, codec_, 1);
