@@ -100,11 +100,10 @@ Result<void> ChunkMover::copy_batches(store::ContainerWriter& writer) {
   std::uint32_t chunks = 0;
   const auto copy = [&]() -> Result<void> {
     chunks_.assign(chunks, {});
-    bytes_.clear();
-    // Growing by doubling would take three times as much. Chunks differ in length, so that the sum
-    // is not exact; what is not filled takes no memory.
-    bytes_.reserve(std::min<std::uint64_t>(bytes + bytes / 4,
-                                           chunks * std::uint64_t{format::kFrameRawBytesMax}));
+    bytes_used_ = 0;
+    // Chunks differ in length, so that the sum is not exact; what is not filled takes no memory.
+    reserve(std::min<std::uint64_t>(bytes + bytes / 4,
+                                    std::uint64_t{chunks} * format::kFrameRawBytesMax));
     VARVE_TRY(read_batch(batch));
     VARVE_TRY(write_batch(writer));
     position_ += chunks;
@@ -130,6 +129,13 @@ Result<void> ChunkMover::copy_batches(store::ContainerWriter& writer) {
     }
   }
   return batch.empty() ? Result<void>() : copy();
+}
+
+void ChunkMover::reserve(std::size_t bytes) {
+  if (bytes_ && bytes <= bytes_->size()) return;
+  base::AlignedBuffer larger(std::max(bytes, bytes_ ? bytes_->size() * 2 : 0));
+  if (bytes_) std::memcpy(larger.data(), bytes_->data(), bytes_used_);
+  bytes_ = std::move(larger);
 }
 
 Result<void> ChunkMover::read_batch(Pieces batch) {
@@ -232,10 +238,11 @@ void ChunkMover::read_frames(const store::ContainerRecord& record,
         auto& chunk = chunks_[wanted->second];
         chunk.fingerprint = entry.fingerprint;
         chunk.raw_bytes = entry.raw_bytes;
-        chunk.offset = bytes_.size();
+        chunk.offset = bytes_used_;
         chunk.present = true;
-        const auto begin = raw.begin() + entry.frame_offset;
-        bytes_.insert(bytes_.end(), begin, begin + entry.raw_bytes);
+        reserve(bytes_used_ + entry.raw_bytes);
+        std::memcpy(bytes_->data() + bytes_used_, raw.data() + entry.frame_offset, entry.raw_bytes);
+        bytes_used_ += entry.raw_bytes;
       }
     }
   }
@@ -290,7 +297,7 @@ Result<void> ChunkMover::write_batch(store::ContainerWriter& writer) {
     if (volume && birth_ && *birth_ != id.birth()) VARVE_TRY(writer.flush());
     birth_ = id.birth();
     VARVE_TRY(writer.append(id, chunk.fingerprint,
-                            std::span(bytes_).subspan(chunk.offset, chunk.raw_bytes)));
+                            bytes_->span().subspan(chunk.offset, chunk.raw_bytes)));
   }
   return {};
 }

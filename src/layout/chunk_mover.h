@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "base/id_runs.h"
 #include "layout/category_layout.h"
 #include "store/container_writer.h"
@@ -38,7 +39,8 @@ struct MoveOutcome {
 /// and the writer of an open version may go on. A crash, or an error, before the commit leaves
 /// files that the catalog does not know; the old copies are freed after it (docs/ORDERING.md).
 ///
-/// Memory does not grow with the step: a batch, 8 MiB or so of the writer, and some dozen bytes for each chunk of the step and of the location runs it takes from.
+/// Memory does not grow with the step: a batch, 8 MiB or so of the writer, and some dozen bytes for
+/// each chunk of the step and of the location runs it takes from.
 class ChunkMover {
  public:
   ChunkMover(CategoryLayout& layout, MoveStep step);
@@ -79,6 +81,7 @@ class ChunkMover {
   [[nodiscard]] Result<void> read_container(const store::ContainerRecord& record, Pieces pieces);
   void read_frames(const store::ContainerRecord& record, const format::ContainerHead& head,
                    Pieces pieces);
+  void reserve(std::size_t bytes);
   void note_read(const format::ContainerHead& head, Pieces pieces);
   static void note_done(Source& source, std::uint32_t chunks);
   [[nodiscard]] Result<void> write_batch(store::ContainerWriter& writer);
@@ -97,7 +100,8 @@ class ChunkMover {
   // The batch that is being copied.
   std::size_t position_ = 0;  // Of its first chunk in the step.
   std::vector<Chunk> chunks_;
-  std::vector<std::byte> bytes_;
+  std::optional<base::AlignedBuffer> bytes_;  // Mapped by itself: given back after the step.
+  std::size_t bytes_used_ = 0;
   std::optional<VersionNumber> birth_;  // Of the chunk that was written last.
   std::vector<store::WrittenContainer> written_;
   std::vector<std::uint32_t> segments_;  // That were begun and may have to go again.
