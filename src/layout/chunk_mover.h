@@ -25,7 +25,7 @@ struct MoveStep {
   std::uint64_t segment_bytes_max = 0;  ///< Of the files written.
   /// Raw bytes that are read before they are written. With less, frames whose chunks lie far apart
   /// in the new order are read more often; with more, arranging takes memory that others need.
-  std::uint64_t batch_bytes_max = 6U << 20;
+  std::uint64_t batch_bytes_max = 4U << 20;
 };
 
 struct MoveOutcome {
