@@ -6,7 +6,8 @@ Versions of a tree, some percent of whose bytes change from one to the next, are
 one right after the other, so that what one seal leaves to arrange is worked off while the next
 versions come in. The mounts take turns in every round, each with a new repository; the source is
 in the page cache. The time is that of the copies and seals after the first two, which leave
-nothing to arrange; the ratio is that of the medians.
+nothing to arrange; the ratio is that of the medians. Memory is the daemon's: the highest of all
+rounds, also of its own and of mapped files apart, which are sampled and need not be highest at once.
 """
 
 import os
@@ -37,7 +38,13 @@ class Mode:
 
     def __init__(self, name, options, policy):
         self.name, self.options, self.policy = name, options, policy
-        self.seconds, self.peaks, self.arranged = [], [], []
+        self.seconds, self.arranged = [], []
+        self.peak = self.anonymous = self.mapped = 0.0  # MiB, the highest of all rounds.
+
+    def note_memory(self, mount, memory):
+        self.peak = max(self.peak, mount.peak_rss_mib())
+        self.anonymous = max(self.anonymous, memory.anonymous)
+        self.mapped = max(self.mapped, memory.mapped)
 
 
 def run_round(args, work, mode, trees, verify):
@@ -46,16 +53,17 @@ def run_round(args, work, mode, trees, verify):
     mount = repository.mount(work.at("mnt"), *mode.options)
     os.mkdir(work.at("mnt", "s"))
     seconds = 0.0
-    for number, tree in enumerate(trees, 1):
-        start = time.monotonic()
-        os.mkdir(work.at("mnt", f"s/v{number}"))
-        harness.run(["cp", "-r", tree, work.at("mnt", f"s/v{number}/copy")])
-        repository.seal(mount, f"s/v{number}")
-        if number > WARM_UP:
-            seconds += time.monotonic() - start
+    with harness.MemoryWatch(mount) as memory:
+        for number, tree in enumerate(trees, 1):
+            start = time.monotonic()
+            os.mkdir(work.at("mnt", f"s/v{number}"))
+            harness.run(["cp", "-r", tree, work.at("mnt", f"s/v{number}/copy")])
+            repository.seal(mount, f"s/v{number}")
+            if number > WARM_UP:
+                seconds += time.monotonic() - start
+        mode.note_memory(mount, memory)
     mode.seconds.append(seconds)
     mode.arranged.append(repository.stats()["volume_bytes"] / MIB)
-    mode.peaks.append(mount.peak_rss_mib())
     if verify:
         for number, tree in enumerate(trees, 1):
             harness.run(["diff", "-r", tree, work.at("mnt", f"s/v{number}/copy")])
@@ -91,12 +99,14 @@ def main():
         for mode in modes:
             run_round(args, work, mode, trees, verify=number == args.rounds - 1)
     base = median(modes[0].seconds)
-    print(f"{'':<16}{'MiB/s':>8}{'range':>12}{'ratio':>8}{'peak MiB':>10}{'archived MiB':>14}")
+    print(f"{'':<16}{'MiB/s':>8}{'range':>12}{'ratio':>8}{'archived MiB':>14}"
+          f"{'peak MiB':>10}{'own':>6}{'mapped':>8}")
     for mode in modes:
         rates = [size / MIB / seconds for seconds in mode.seconds]
         print(f"{mode.name:<16}{median(rates):>8.0f}{spread(rates):>12}"
-              f"{base / median(mode.seconds):>8.0%}{max(mode.peaks):>10.0f}"
-              f"{median(mode.arranged):>14.1f}")
+              f"{base / median(mode.seconds):>8.0%}"
+              f"{median(mode.arranged):>14.1f}{mode.peak:>10.0f}{mode.anonymous:>6.0f}"
+              f"{mode.mapped:>8.0f}")
     print(f"load at the end {os.getloadavg()[0]:.2f}")
     return 0
 

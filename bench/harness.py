@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROUNDS_MIN = 3
@@ -130,20 +131,23 @@ class Mount:
             fields = stat.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 
-    def peak_rss_mib(self):
+    def _memory_mib(self, field):
         with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as status:
             for line in status:
-                if line.startswith("VmHWM:"):
+                if line.startswith(field + ":"):
                     return int(line.split()[1]) / 1024
         return 0.0
 
+    def peak_rss_mib(self):
+        return self._memory_mib("VmHWM")
+
     def anonymous_mib(self):
         """Memory of its own now: not what the kernel can take back, such as mapped files."""
-        with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as status:
-            for line in status:
-                if line.startswith("RssAnon:"):
-                    return int(line.split()[1]) / 1024
-        return 0.0
+        return self._memory_mib("RssAnon")
+
+    def mapped_mib(self):
+        """Pages of mapped files now: programs, libraries and the catalog."""
+        return self._memory_mib("RssFile")
 
     def unmount(self, command=None):
         """Unmounts and waits until the daemon has ended."""
@@ -162,6 +166,34 @@ class Mount:
                 self.process.wait(10)
             except subprocess.TimeoutExpired:
                 self.process.kill()
+
+
+class MemoryWatch:
+    """Samples a daemon's memory as long as the block runs; the peaks in MiB."""
+
+    EVERY_S = 0.02
+
+    def __init__(self, mount):
+        self.mount, self.done = mount, threading.Event()
+        self.anonymous = self.mapped = 0.0
+        self.watcher = threading.Thread(target=self._watch)
+
+    def _look(self):
+        self.anonymous = max(self.anonymous, self.mount.anonymous_mib())
+        self.mapped = max(self.mapped, self.mount.mapped_mib())
+
+    def _watch(self):
+        while not self.done.wait(self.EVERY_S):
+            self._look()
+
+    def __enter__(self):
+        self._look()
+        self.watcher.start()
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.watcher.join()
 
 
 class Work:

@@ -11,7 +11,6 @@ the script fails where it grows by more than three fifths per doubling.
 import os
 import random
 import sys
-import threading
 import time
 
 import harness
@@ -28,22 +27,14 @@ class Bench:
         self.mount = None
 
     def phase(self, name, count, call):
-        peak_mib, done = [self.mount.anonymous_mib()], threading.Event()
-
-        def watch():
-            while not done.wait(0.05):
-                peak_mib.append(max(peak_mib.pop(), self.mount.anonymous_mib()))
-        watcher = threading.Thread(target=watch)
-        watcher.start()
-        start = time.monotonic()
-        call()
-        took = time.monotonic() - start
-        done.set()
-        watcher.join()
+        with harness.MemoryWatch(self.mount) as memory:
+            start = time.monotonic()
+            call()
+            took = time.monotonic() - start
         self.seconds[name] = took, count
-        self.memory_mib[name] = peak_mib[0]
+        self.memory_mib[name] = memory.anonymous
         print(f"{self.entries:9,} {name:22} {took:8.2f} s {took / count * 1e6:9.2f} µs each"
-              f"   daemon's own memory {peak_mib[0]:5.0f} MiB, with mapped files "
+              f"   daemon's own memory {memory.anonymous:5.0f} MiB, with mapped files "
               f"{self.mount.peak_rss_mib():5.0f} MiB so far", flush=True)
 
     def name(self, number):

@@ -3,14 +3,17 @@
 """What a series of real trees takes and costs: stored, arranged, read back, deleted from.
 
 The trees are given in the order of their versions; without any, a tree is edited from version to
-version. Each goes through `varve store` and `varve arrange`, under the tiered and the original
+version. With --images, a version is an image of a disk instead: an ext4 file system in a file, on
+which packages (folders of the machine's own) are removed and installed from one version to the
+next, while it is mounted. Each goes through `varve store` and `varve arrange`, under the tiered and the original
 policy, without compression, so that the bytes compare with those of an exact index over the same
 chunks. Reads are those of `varve restore`: all that the process reads from files, whether a disk
-was needed or not. Of times, only those inside one run compare.
+was needed or not, and by how many calls. Of times, only those inside one run compare.
 """
 
 import json
 import os
+import random
 import shutil
 import sys
 import time
@@ -19,10 +22,11 @@ import harness
 from harness import MIB
 
 
-def bytes_read():
-    """By this process and all that it has waited for."""
-    with open("/proc/self/io", encoding="ascii") as counters:
-        return int(counters.readline().split()[1])
+def reads_so_far():
+    """Bytes and calls, by this process and all that it has waited for."""
+    with open("/proc/self/io", encoding="ascii") as text:
+        counters = dict(line.split(": ") for line in text)
+    return int(counters["rchar"]), int(counters["syscr"])
 
 
 def chunk_files(repository):
@@ -48,6 +52,72 @@ def edited_trees(args, work):
     return trees
 
 
+class Disk:
+    """A file system in a file that packages come to and go from."""
+
+    PACKAGES = ("/usr/share", "/usr/share/doc", "/usr/lib/python3/dist-packages", "/usr/include",
+                "/usr/lib/gcc/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu")
+    PACKAGE_BYTES_MAX = 4 << 20
+
+    def __init__(self, args, work):
+        self.args, self.random = args, random.Random(11)
+        self.image, self.point = work.at("disk"), work.at("disk-mnt")
+        self.waiting, self.installed = [], {}
+        for parent in self.PACKAGES:
+            for entry in sorted(os.scandir(parent), key=lambda e: e.name):
+                if not entry.is_dir(follow_symlinks=False) or entry.path in self.PACKAGES:
+                    continue
+                size = harness.tree_size(entry.path)[1]
+                if 0 < size <= self.PACKAGE_BYTES_MAX:
+                    self.waiting.append((entry.path, size))
+        self.random.shuffle(self.waiting)
+        os.mkdir(self.point)
+        with open(self.image, "wb") as file:
+            file.truncate(args.images)
+        harness.run(["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0", self.image])
+
+    def mounted(self, change):
+        harness.run(["mount", "-o", "loop", self.image, self.point])
+        try:
+            change()
+        finally:
+            harness.run(["umount", self.point])
+
+    def install(self, size):
+        """Packages of so many bytes."""
+        while size > 0 and self.waiting:
+            path, package = self.waiting.pop(0)
+            name = path.replace("/", "_")
+            harness.run(["cp", "-a", path, os.path.join(self.point, name)])
+            self.installed[name] = (path, package)
+            size -= package
+
+    def remove(self, size):
+        """The packages may come back, much later."""
+        while size > 0 and self.installed:
+            name = self.random.choice(sorted(self.installed))
+            shutil.rmtree(os.path.join(self.point, name))
+            self.waiting.append(self.installed.pop(name))
+            size -= self.waiting[-1][1]
+
+    def change(self):
+        turnover = self.args.change * sum(size for _, size in self.installed.values())
+        self.remove(turnover)
+        self.install(turnover)
+
+
+def images(args, work):
+    """Versions of a disk that is half full; each is a folder with the image in it."""
+    disk = Disk(args, work)
+    folders = []
+    for number in range(1, args.versions + 1):
+        disk.mounted(disk.change if folders else lambda: disk.install(args.images // 2))
+        folders.append(work.at(f"images{number}"))
+        os.mkdir(folders[-1])
+        harness.run(["cp", "--sparse=always", disk.image, os.path.join(folders[-1], "disk")])
+    return folders
+
+
 class Series:
     def __init__(self, args, work, policy):
         self.args, self.work, self.policy = args, work, policy
@@ -64,7 +134,7 @@ class Series:
         path = self.repository.path
         name = f"s/v{number:03}"
         harness.run([self.args.varve, "-q", "store", "--no-arrange", path, name, tree])
-        settings = ["--policy", self.policy, "--window", str(self.args.window)]
+        settings = ["--policy", self.policy, *self.args.settings.split()]
         (report,) = self.varve("arrange", "--json", *(settings if not self.names else []), path)
         self.names.append(name)
         stats = self.repository.stats()
@@ -74,7 +144,9 @@ class Series:
         if number == 1:
             return
         (version,) = self.varve("stat", "--json", path, name)
-        self.backups += version["logical_bytes"]
+        # What a file system in a file does not use are holes.
+        self.backups += (harness.disk_usage(tree) if self.args.images
+                         else version["logical_bytes"])
         self.new += version["new_bytes"]
         self.written += report["bytes_written"]
         self.read += report["bytes_read"]
@@ -84,7 +156,7 @@ class Series:
         live = stats["active_bytes"] - stats["dead_bytes"] + stats["volume_bytes"]
         files = sum(chunk_files(self.repository).values())
         heads = files - live - stats["dead_bytes"]
-        print(f"{self.policy}, window {self.args.window}")
+        print(f"{self.policy} {self.args.settings}")
         print(f"  a version: arranging writes {self.written / self.backups:.3f} and reads "
               f"{self.read / self.backups:.3f} of a backup, "
               f"{self.written / max(self.new, 1):.2f} bytes a new one")
@@ -95,16 +167,17 @@ class Series:
         for which, name in (("newest", self.names[-1]),
                             ("middle", self.names[len(self.names) // 2]),
                             ("oldest", self.names[0])):
-            print(f"  {which}: {self.restore(name):.3f} bytes read for each one restored")
+            print(f"  {which}: {self.restore(name)}")
 
     def restore(self, name):
         out = self.work.at("out")
-        before = bytes_read()
+        before, calls_before = reads_so_far()
         harness.run([self.args.varve, "-q", "restore", self.repository.path, name, out])
-        read = bytes_read() - before
-        size = harness.tree_size(out)[1]
+        read, calls = reads_so_far()
+        size = harness.disk_usage(out) if self.args.images else harness.tree_size(out)[1]
         shutil.rmtree(out)
-        return read / size
+        return (f"{(read - before) / size:.3f} bytes read for each one restored, "
+                f"by {calls - calls_before} calls")
 
     def delete(self, names):
         before = chunk_files(self.repository)
@@ -126,7 +199,10 @@ def main():
     options.add_argument("--tree", default="/usr/include", help="what is edited, without TREEs")
     options.add_argument("--versions", type=int, default=12, help="of the edited tree")
     options.add_argument("--change", type=float, default=0.03, help="rate of the edits")
-    options.add_argument("--window", type=int, default=2)
+    options.add_argument("--images", type=harness.parse_bytes, default=0, metavar="BYTES",
+                         help="images of a disk of this size, instead of trees")
+    options.add_argument("--settings", default="", metavar="OPTIONS",
+                         help="of `varve arrange`, other than the program's own, as one word")
     options.add_argument("--policies", default="tiered,original")
     options.add_argument("trees", nargs="*", metavar="TREE")
     args = harness.parse(options)
@@ -134,7 +210,9 @@ def main():
     args.exact_dedup = args.exact_dedup or os.path.join(args.build, "bench/exact-dedup")
 
     work = harness.Work(args.dir, "series")
-    trees = args.trees or edited_trees(args, work)
+    if args.trees and args.images:
+        options.error("--images makes its versions itself")
+    trees = args.trees or (images(args, work) if args.images else edited_trees(args, work))
     counts = harness.output([args.exact_dedup, *trees]).splitlines()
     exact = json.loads(counts[-1])["unique_bytes"]
     print(f"{harness.machine()}; {len(trees)} versions, "

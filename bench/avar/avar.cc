@@ -3,10 +3,11 @@
 // and what was written, read and left dead is measured, with the reads of a restore.
 //
 //   bench-avar DIRECTORY [--versions N] [--chunks N] [--change PERCENT] [--back PERCENT]
-//              [--scattered] [--window W] [--fan F] [--tiered-only]
+//              [--scattered] [--window W] [--fan F] [--dead PERCENT] [--tiered-only]
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <string>
 
@@ -40,6 +41,8 @@ void measure(const char* name, const Run& run) {
   std::uint64_t backups = 0;
   std::uint64_t first = 0;
   double dead = 0;
+  double read_sum = 0;  // Of reading the newest, after each version of the second half.
+  double read_max = 0;
   for (std::size_t i = 0; i < run.versions; ++i) {
     series.store(source.stream(), source);
     if (i == 0) first = series.new_bytes();
@@ -48,9 +51,15 @@ void measure(const char* name, const Run& run) {
     written += moved.bytes_written;
     read += moved.bytes_read;
     dead = std::max(dead, series.dead_share());
+    if (i >= run.versions / 2) {
+      const double amplification = series.amplification_of(i);
+      read_sum += amplification;
+      read_max = std::max(read_max, amplification);
+    }
     if (i + 1 < run.versions) source.next_version();
   }
-  fmt::print("{}, window {}\n", name, run.settings.window);
+  fmt::print("{}, window {}, dead share {:.1f} %, fan {}\n", name, run.settings.window,
+             run.settings.dead_permille / 10.0, run.settings.fan);
   fmt::print(
       "  a version: writes {:.3f}, reads {:.3f} of a backup; {:.2f} bytes written a new one\n",
       ratio(written, backups), ratio(read, backups), ratio(written, series.new_bytes() - first));
@@ -62,6 +71,8 @@ void measure(const char* name, const Run& run) {
       ratio(space.files, exact), 1.0, 100 * (ratio(space.live, exact) - 1),
       100 * ratio(space.dead, exact), 100 * ratio(space.heads, exact));
   fmt::print("  dead and departing at most {:.1f} % of the active set\n", 100 * dead);
+  fmt::print("  newest   RA {:.3f} on average and at most {:.3f}, in the series' second half\n",
+             read_sum / static_cast<double>(run.versions - run.versions / 2), read_max);
   print_reads("newest", series.reads_of(run.versions - 1));
   print_reads("middle", series.reads_of(run.versions / 2));
   print_reads("oldest", series.reads_of(0));
@@ -74,7 +85,8 @@ int main(int argc, char** argv) {
   if (argc < 2) {
     fmt::print(stderr,
                "usage: bench-avar DIRECTORY [--versions N] [--chunks N] [--change PERCENT] "
-               "[--back PERCENT] [--window W] [--fan F] [--scattered] [--tiered-only]\n");
+               "[--back PERCENT] [--window W] [--fan F] [--dead PERCENT] [--scattered] "
+               "[--tiered-only]\n");
     return 2;
   }
   Run run;
@@ -95,10 +107,15 @@ int main(int argc, char** argv) {
     if (name == "--change") run.source.change = value / 100;
     if (name == "--back") run.source.return_share = value / 100;
     if (name == "--window") run.settings.window = static_cast<std::uint32_t>(value);
+    if (name == "--dead") {
+      run.settings.dead_permille = static_cast<std::uint32_t>(std::lround(value * 10));
+    }
     if (name == "--fan") run.settings.fan = static_cast<std::uint32_t>(value);
   }
   fmt::print(
-      "{} versions of about {} chunks, {:.1f} % change, {:.1f} % come back, {}\n"
+      "{} versions of about {} chunks, {:.1f} % change; {:.1f} % are content that was gone for "
+      "one, "
+      "two or three versions; {}\n"
       "RA: bytes read / needed in any order, with gaps under 1 MiB; engine: bytes read / restored, "
       "in order, 64 MiB\n",
       run.versions, run.source.chunks, 100 * run.source.change, 100 * run.source.return_share,

@@ -82,6 +82,12 @@ class StoredSeries {
   double dead_share();
   [[nodiscard]] Space space();
   Reads reads_of(std::size_t version);
+  /// The first of these alone, which takes no reading.
+  double amplification_of(std::size_t version) {
+    Reads reads;
+    read_scattered(version, reads);
+    return reads.amplification;
+  }
 
   [[nodiscard]] layout::ChunkSource& chunks() { return *layout_; }
   [[nodiscard]] const std::vector<ChunkId>& stream(std::size_t version) const {

@@ -56,14 +56,18 @@ class VersionSource {
     for (std::size_t done = 0; done < budget;) done += edit(gone);
     auto back =
         static_cast<std::ptrdiff_t>(options_.return_share * static_cast<double>(options_.chunks));
-    for (std::size_t i = 0; i < past_.size() && back > 0; ++i) {
-      for (const auto& piece : past_[i]) {
-        if (back <= 0 || random_() % 3 != 0) continue;
-        auto& file = files_[random_() % files_.size()];
-        file.insert(file.begin() + static_cast<std::ptrdiff_t>(random_() % (file.size() + 1)),
-                    piece.begin(), piece.end());
-        back -= static_cast<std::ptrdiff_t>(piece.size());
-      }
+    // Pieces at random: what comes back was gone for one, two or three versions alike.
+    std::vector<const std::vector<Content>*> candidates;
+    for (const auto& version : past_) {
+      for (const auto& piece : version) candidates.push_back(&piece);
+    }
+    for (std::size_t left = candidates.size(); left > 0 && back > 0; --left) {
+      std::swap(candidates[random_() % left], candidates[left - 1]);
+      const auto& piece = *candidates[left - 1];
+      auto& file = files_[random_() % files_.size()];
+      file.insert(file.begin() + static_cast<std::ptrdiff_t>(random_() % (file.size() + 1)),
+                  piece.begin(), piece.end());
+      back -= static_cast<std::ptrdiff_t>(piece.size());
     }
     past_.push_back(std::move(gone));
     if (past_.size() > 3) past_.erase(past_.begin());

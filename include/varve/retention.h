@@ -74,9 +74,9 @@ enum class ArrangePolicyKind : std::uint8_t {
 struct ArrangeSettings {
   ArrangePolicyKind policy = ArrangePolicyKind::kTiered;
   std::uint32_t batch = 10;          ///< Versions between two arrangings; 1 or more; batched.
-  std::uint32_t dead_permille = 90;  ///< Dead share of the active set that is let be; tiered.
-  std::uint32_t fan = 10;            ///< Runs of a level that are merged; 2 or more; tiered.
-  std::uint32_t window = 2;          ///< Main versions that must do without a chunk; 1 or more.
+  std::uint32_t dead_permille = 70;  ///< Dead share of the active set that is let be; tiered.
+  std::uint32_t fan = 20;            ///< Runs of a level that are merged; 2 or more; tiered.
+  std::uint32_t window = 4;          ///< Main versions that must do without a chunk; 1 or more.
 };
 
 struct ArrangeProgress {

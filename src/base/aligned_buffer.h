@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <span>
@@ -13,15 +14,19 @@
 namespace varve::base {
 
 /// Memory aligned for direct I/O: to 4096 bytes, and from 2 MiB on to huge pages, which the
-/// kernel pins faster. Not zeroed.
+/// kernel pins faster. Not zeroed. From 2 MiB on it is mapped by itself: the C library would keep
+/// such memory in its heap after the first one is freed, in pieces that fit nothing else.
 class AlignedBuffer {
  public:
   explicit AlignedBuffer(std::size_t bytes) : bytes_(bytes) {
-    const std::size_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
-    const std::size_t rounded = (bytes + alignment - 1) & ~(alignment - 1);
-    data_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, rounded)));
+    if (bytes >= kHugePageBytes) {
+      data_ = map(round_up(bytes, kHugePageBytes));
+    } else {
+      data_ = Memory(
+          static_cast<std::byte*>(std::aligned_alloc(kPageBytes, round_up(bytes, kPageBytes))),
+          Free{0});
+    }
     VARVE_ASSERT(data_ != nullptr);
-    if (alignment == kHugePageBytes) madvise(data_.get(), rounded, MADV_HUGEPAGE);  // A wish.
   }
   [[nodiscard]] std::byte* data() { return data_.get(); }
   [[nodiscard]] std::size_t size() const { return bytes_; }
@@ -31,10 +36,38 @@ class AlignedBuffer {
   static constexpr std::size_t kPageBytes = 4096;
   static constexpr std::size_t kHugePageBytes = 2U << 20;
   struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
+    std::size_t mapped;  // Bytes; 0 if it is the heap's.
+    void operator()(std::byte* p) const {
+      if (mapped == 0) {
+        std::free(p);
+      } else {
+        ::munmap(p, mapped);
+      }
+    }
   };
+  using Memory = std::unique_ptr<std::byte, Free>;
+
+  static std::size_t round_up(std::size_t bytes, std::size_t unit) {
+    return (bytes + unit - 1) / unit * unit;
+  }
+  // A mapping begins at any page: take so much that an aligned part is in it, and give back the
+  // rest.
+  static Memory map(std::size_t bytes) {
+    const std::size_t taken = bytes + kHugePageBytes;
+    void* mapping =
+        ::mmap(nullptr, taken, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapping == MAP_FAILED) return Memory(nullptr, Free{0});
+    auto* begin = static_cast<std::byte*>(mapping);
+    const std::size_t address = reinterpret_cast<std::uintptr_t>(begin);
+    const std::size_t before = round_up(address, kHugePageBytes) - address;
+    if (before != 0) ::munmap(begin, before);
+    if (before != kHugePageBytes) ::munmap(begin + before + bytes, kHugePageBytes - before);
+    ::madvise(begin + before, bytes, MADV_HUGEPAGE);  // A wish.
+    return Memory(begin + before, Free{bytes});
+  }
+
   std::size_t bytes_;
-  std::unique_ptr<std::byte, Free> data_;
+  Memory data_{nullptr, Free{0}};
 };
 
 }  // namespace varve::base

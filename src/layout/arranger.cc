@@ -207,6 +207,7 @@ Result<bool> Arranger::move(const std::vector<base::IdRun>& chunks, MoveStep kin
   while (at < chunks.size()) {
     if (stopped()) return false;
     kind.chunks.clear();
+    kind.batch_bytes_max = parts_.batch_bytes_max;
     std::uint64_t bytes = 0;
     {
       VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(layout.catalog()));

@@ -27,6 +27,7 @@ struct ArrangerParts {
   /// Called after each step with its bytes; may wait, to keep to a rate.
   std::function<void(const MoveOutcome&)> after_step;
   std::uint64_t step_bytes_max = 32ULL << 20;  ///< Raw.
+  std::uint64_t batch_bytes_max = MoveStep{}.batch_bytes_max;
 };
 
 /// What arranging finds on disk: shared with accounting and tests.

@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <cstring>
 #include <set>
+#include <tuple>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "layout/window.h"
 
@@ -17,7 +19,7 @@ namespace varve::layout {
 namespace {
 constexpr std::size_t kReadBytesMax = 1U << 20;
 constexpr std::uint64_t kGapBytesMax = 64U << 10;
-constexpr std::size_t kWaitingBytesMax = 8U << 20;
+constexpr std::size_t kWaitingBytesMax = 4U << 20;
 }  // namespace
 
 ChunkMover::ChunkMover(CategoryLayout& layout, MoveStep step)
@@ -25,17 +27,15 @@ ChunkMover::ChunkMover(CategoryLayout& layout, MoveStep step)
   for (const auto& run : step_.chunks) {
     for (std::uint32_t i = 0; i < run.count; ++i) ids_.push_back(run.first.plus(i));
   }
-  chunks_.resize(ids_.size());
 }
 
 Result<MoveOutcome> ChunkMover::run() {
   VARVE_TRY(locate());
-  VARVE_TRY(read_all());
-  auto written = write_all();
-  if (written) written = commit();
-  if (!written) {
+  auto copied = copy_all();
+  if (copied) copied = commit();
+  if (!copied) {
     drop_written();
-    return std::move(written).error();
+    return std::move(copied).error();
   }
   return std::move(outcome_);
 }
@@ -44,7 +44,6 @@ Result<void> ChunkMover::locate() {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(layout_.catalog()));
   const SeriesId series = layout_.options().series;
   std::size_t position = 0;
-  std::uint64_t bytes = 0;
   for (const auto& run : step_.chunks) {
     for (std::uint32_t i = 0; i < run.count;) {
       const ChunkId id = run.first.plus(i);
@@ -55,55 +54,118 @@ Result<void> ChunkMover::locate() {
       piece.skip = static_cast<std::uint32_t>(id.value - found->first.value);
       piece.count = std::min(found->count - piece.skip, run.count - i);
       piece.position = position;
-      pieces_of_[found->container].push_back(piece);
-      bytes += found->raw_bytes * piece.count / found->count;
+      auto& source = sources_[found->first];
+      source.record = *found;
+      source.pending += piece.count;
+      if (!containers_.contains(found->container)) {
+        VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, series, found->container));
+        if (!record) return Error(ErrorCode::kCorrupt, "a container's record is missing", EIO);
+        containers_.emplace(found->container, *record);
+      }
       i += piece.count;
       position += piece.count;
+      pieces_.push_back(std::move(piece));
     }
-  }
-  // Growing by doubling would take three times as much. Chunks differ in length, so that the sum is
-  // not exact; what is not filled takes no memory.
-  bytes_.reserve(std::min<std::uint64_t>(bytes + bytes / 4,
-                                         std::uint64_t{ids_.size()} * format::kFrameRawBytesMax));
-  return {};
-}
-
-Result<void> ChunkMover::read_all() {
-  std::vector<store::ContainerRecord> records;
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(layout_.catalog()));
-    for (const auto& entry : pieces_of_) {
-      VARVE_TRY_ASSIGN(const auto record,
-                       catalog::find_container(txn, layout_.options().series, entry.first));
-      if (!record) return Error(ErrorCode::kCorrupt, "a container's record is missing", EIO);
-      records.push_back(*record);
-    }
-  }
-  std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.segment, a.offset) < std::pair(b.segment, b.offset);
-  });
-  for (const auto& record : records) {
-    auto& pieces = pieces_of_.at(record.number);
-    std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
-      return std::pair(a.record.index, a.skip) < std::pair(b.record.index, b.skip);
-    });
-    VARVE_TRY(read_container(record, pieces));
   }
   return {};
 }
 
-void ChunkMover::give_up(const Piece& piece) {
-  outcome_.damaged.push_back({piece.record.first.plus(piece.skip), piece.count});
+Result<void> ChunkMover::copy_all() {
+  const bool volume = step_.role == catalog::SegmentRole::kVolume;
+  store::ContainerWriterOptions options;
+  options.series = layout_.options().series;
+  options.directory = layout_.options().series_directory + (volume ? "/volumes" : "/active");
+  options.numbers = &layout_.numbers();
+  options.volume = volume;
+  options.segment_bytes_max = step_.segment_bytes_max;
+  options.codec = layout_.options().codec;
+  options.zstd_level = layout_.options().zstd_level;
+  options.waiting_bytes_max = kWaitingBytesMax;
+  options.readable = false;
+  // Filled on the writer's thread, read after sync() has waited for it.
+  store::ContainerWriter writer(
+      layout_.files(), *layout_.compressors(), options,
+      [this](store::WrittenContainer one) { written_.push_back(std::move(one)); });
+  auto copied = copy_batches(writer);
+  if (copied) copied = writer.sync();  // O1: the data before the records that locate it.
+  segments_ = writer.segments();
+  outcome_.bytes_written = writer.stored_bytes();
+  return copied;
 }
 
-Result<void> ChunkMover::read_container(const store::ContainerRecord& record,
-                                        const std::vector<Piece>& pieces) {
+// Reading and writing take turns; what is written last is written while the next is read.
+Result<void> ChunkMover::copy_batches(store::ContainerWriter& writer) {
+  std::vector<Piece> batch;
+  std::uint64_t bytes = 0;
+  std::uint32_t chunks = 0;
+  const auto copy = [&]() -> Result<void> {
+    chunks_.assign(chunks, {});
+    bytes_used_ = 0;
+    // Chunks differ in length, so that the sum is not exact; what is not filled takes no memory.
+    reserve(std::min<std::uint64_t>(bytes + bytes / 4,
+                                    std::uint64_t{chunks} * format::kFrameRawBytesMax));
+    VARVE_TRY(read_batch(batch));
+    VARVE_TRY(write_batch(writer));
+    position_ += chunks;
+    batch.clear();
+    bytes = 0;
+    chunks = 0;
+    return {};
+  };
+  for (auto piece : pieces_) {
+    // No chunk is empty, but a damaged record may say so.
+    const auto average = std::max<std::uint64_t>(piece.record.raw_bytes / piece.record.count, 1);
+    while (piece.count != 0) {
+      const std::uint64_t room = (step_.batch_bytes_max - bytes) / average;
+      Piece part = piece;
+      part.count = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(room, 1, piece.count));
+      batch.push_back(part);
+      bytes += part.count * average;
+      chunks += part.count;
+      piece.skip += part.count;
+      piece.position += part.count;
+      piece.count -= part.count;
+      if (bytes + average > step_.batch_bytes_max) VARVE_TRY(copy());
+    }
+  }
+  return batch.empty() ? Result<void>() : copy();
+}
+
+void ChunkMover::reserve(std::size_t bytes) {
+  if (bytes_ && bytes <= bytes_->size()) return;
+  base::AlignedBuffer larger(std::max(bytes, bytes_ ? bytes_->size() * 2 : 0));
+  if (bytes_) std::memcpy(larger.data(), bytes_->data(), bytes_used_);
+  bytes_ = std::move(larger);
+}
+
+Result<void> ChunkMover::read_batch(Pieces batch) {
+  // By place on the disk, and there in the order of the chunk table.
+  std::vector<Piece> sorted(batch.begin(), batch.end());
+  const auto place = [this](const Piece& piece) {
+    const auto& container = containers_.at(piece.record.container);
+    return std::tuple(container.segment, container.offset, piece.record.index, piece.skip);
+  };
+  std::sort(sorted.begin(), sorted.end(),
+            [&](const Piece& a, const Piece& b) { return place(a) < place(b); });
+  for (std::size_t p = 0; p < sorted.size();) {
+    const std::size_t first = p;
+    const std::uint32_t container = sorted[first].record.container;
+    while (p < sorted.size() && sorted[p].record.container == container) ++p;
+    VARVE_TRY(read_container(containers_.at(container), Pieces(sorted).subspan(first, p - first)));
+  }
+  return {};
+}
+
+Result<void> ChunkMover::read_container(const store::ContainerRecord& record, Pieces pieces) {
   auto& reader = layout_.segment_reader();
   const auto head = reader.read_head(layout_.options().series, record);
   outcome_.bytes_read += record.head_bytes;
   if (!head) {
     base::log(base::LogLevel::kError, "arranging: " + head.error().message());
-    for (const auto& piece : pieces) give_up(piece);
+    for (const auto& piece : pieces) {
+      outcome_.damaged.push_back({piece.record.first.plus(piece.skip), piece.count});
+      note_done(sources_.at(piece.record.first), piece.count);
+    }
     return {};
   }
   for (const auto& piece : pieces) {
@@ -121,19 +183,19 @@ Result<void> ChunkMover::read_container(const store::ContainerRecord& record,
     }
   }
   read_frames(record, *head, pieces);
-  note_rest(*head, pieces);
+  note_read(*head, pieces);
   return {};
 }
 
 // Reads the frames that hold wanted chunks, neighbours together, and copies the chunks out.
 void ChunkMover::read_frames(const store::ContainerRecord& record,
-                             const format::ContainerHead& head, const std::vector<Piece>& pieces) {
-  std::map<std::uint32_t, std::size_t> position_of;  // Index in the chunk table -> in the step.
+                             const format::ContainerHead& head, Pieces pieces) {
+  std::map<std::uint32_t, std::size_t> position_of;  // Index in the chunk table -> in the batch.
   std::set<std::uint32_t> frames;
   for (const auto& piece : pieces) {
     for (std::uint32_t i = 0; i < piece.count; ++i) {
       const std::uint32_t index = piece.record.index + piece.skip + i;
-      position_of[index] = piece.position + i;
+      position_of[index] = piece.position - position_ + i;
       frames.insert(head.chunks[index].frame);
     }
   }
@@ -176,76 +238,68 @@ void ChunkMover::read_frames(const store::ContainerRecord& record,
         auto& chunk = chunks_[wanted->second];
         chunk.fingerprint = entry.fingerprint;
         chunk.raw_bytes = entry.raw_bytes;
-        chunk.offset = bytes_.size();
+        chunk.offset = bytes_used_;
         chunk.present = true;
-        const auto begin = raw.begin() + entry.frame_offset;
-        bytes_.insert(bytes_.end(), begin, begin + entry.raw_bytes);
+        reserve(bytes_used_ + entry.raw_bytes);
+        std::memcpy(bytes_->data() + bytes_used_, raw.data() + entry.frame_offset, entry.raw_bytes);
+        bytes_used_ += entry.raw_bytes;
       }
     }
   }
 }
 
-// What stays located where it is: the chunks of the same records that are not in the step, and
-// those that could not be read.
-void ChunkMover::note_rest(const format::ContainerHead& head, const std::vector<Piece>& pieces) {
-  for (std::size_t p = 0; p < pieces.size();) {
-    Source source;
-    source.record = pieces[p].record;
+// Which chunks of their records the pieces take away.
+void ChunkMover::note_read(const format::ContainerHead& head, Pieces pieces) {
+  for (const auto& piece : pieces) {
+    auto& source = sources_.at(piece.record.first);
     const auto& at = source.record;
-    std::vector<bool> moves(at.count);
-    for (; p < pieces.size() && pieces[p].record.first == at.first; ++p) {
-      for (std::uint32_t i = 0; i < pieces[p].count; ++i) {
-        moves[pieces[p].skip + i] = chunks_[pieces[p].position + i].present;
+    if (source.moves.empty()) {
+      source.moves.resize(at.count);
+      source.raw_bytes.reserve(at.count);
+      for (std::uint32_t i = 0; i < at.count; ++i) {
+        source.raw_bytes.push_back(head.chunks[at.index + i].raw_bytes);
       }
     }
-    for (std::uint32_t i = 0; i < at.count; ++i) {
-      if (moves[i]) continue;
-      if (i == 0 || moves[i - 1]) {
-        source.rest.push_back({at.first.plus(i), 0, 0, at.container, at.index + i});
-      }
-      ++source.rest.back().count;
-      source.rest.back().raw_bytes += head.chunks[at.index + i].raw_bytes;
+    for (std::uint32_t i = 0; i < piece.count; ++i) {
+      const bool present = chunks_[piece.position - position_ + i].present;
+      source.moves[piece.skip + i] = present;
+      source.gives = source.gives || present;
     }
-    if (std::find(moves.begin(), moves.end(), true) != moves.end()) {
-      sources_.push_back(std::move(source));
-    }
+    note_done(source, piece.count);
   }
 }
 
-Result<void> ChunkMover::write_all() {
-  const bool volume = step_.role == catalog::SegmentRole::kVolume;
-  store::ContainerWriterOptions options;
-  options.series = layout_.options().series;
-  options.directory = layout_.options().series_directory + (volume ? "/volumes" : "/active");
-  options.numbers = &layout_.numbers();
-  options.volume = volume;
-  options.segment_bytes_max = step_.segment_bytes_max;
-  options.codec = layout_.options().codec;
-  options.zstd_level = layout_.options().zstd_level;
-  options.waiting_bytes_max = kWaitingBytesMax;
-  // Filled on the writer's thread, read after sync() has waited for it.
-  store::ContainerWriter writer(
-      layout_.files(), *layout_.compressors(), options,
-      [this](store::WrittenContainer one) { written_.push_back(std::move(one)); });
-  auto filled = fill(writer);
-  segments_ = writer.segments();
-  outcome_.bytes_written = writer.stored_bytes();
-  return filled;
+// What stays located where it is, once it is known: the chunks of the record that are not in the
+// step, and those that could not be read.
+void ChunkMover::note_done(Source& source, std::uint32_t chunks) {
+  source.pending -= chunks;
+  if (source.pending != 0 || !source.gives) return;
+  const auto& at = source.record;
+  for (std::uint32_t i = 0; i < at.count; ++i) {
+    if (source.moves[i]) continue;
+    if (i == 0 || source.moves[i - 1]) {
+      source.rest.push_back({at.first.plus(i), 0, 0, at.container, at.index + i});
+    }
+    ++source.rest.back().count;
+    source.rest.back().raw_bytes += source.raw_bytes[i];
+  }
+  source.moves = {};
+  source.raw_bytes = {};
 }
 
-Result<void> ChunkMover::fill(store::ContainerWriter& writer) {
+Result<void> ChunkMover::write_batch(store::ContainerWriter& writer) {
   const bool volume = step_.role == catalog::SegmentRole::kVolume;
-  std::optional<VersionNumber> birth;
-  for (std::size_t i = 0; i < ids_.size(); ++i) {
+  for (std::size_t i = 0; i < chunks_.size(); ++i) {
     const auto& chunk = chunks_[i];
     if (!chunk.present) continue;
+    const ChunkId id = ids_[position_ + i];
     // A volume's container holds one birth: what may have to go alone ends where one ends.
-    if (volume && birth && *birth != ids_[i].birth()) VARVE_TRY(writer.flush());
-    birth = ids_[i].birth();
-    VARVE_TRY(writer.append(ids_[i], chunk.fingerprint,
-                            std::span(bytes_).subspan(chunk.offset, chunk.raw_bytes)));
+    if (volume && birth_ && *birth_ != id.birth()) VARVE_TRY(writer.flush());
+    birth_ = id.birth();
+    VARVE_TRY(writer.append(id, chunk.fingerprint,
+                            bytes_->span().subspan(chunk.offset, chunk.raw_bytes)));
   }
-  return writer.sync();  // O1: the data before the records that locate it.
+  return {};
 }
 
 // A version that was opened meanwhile may refer to more than was in use when the step was planned,
@@ -269,7 +323,10 @@ Result<void> ChunkMover::commit() {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(layout_.catalog()));
   if (step_.role == catalog::SegmentRole::kVolume) VARVE_TRY(check_death(txn));
   SegmentLedger ledger(txn, series);
-  for (const auto& source : sources_) {
+  for (const auto& entry : sources_) {
+    const Source& source = entry.second;
+    VARVE_ASSERT(source.pending == 0);
+    if (!source.gives) continue;
     VARVE_TRY_ASSIGN(const auto now, catalog::find_location(txn, series, source.record.first));
     if (!now || now->encode() != source.record.encode() || now->first != source.record.first) {
       return Error(ErrorCode::kStale, "a chunk was moved by somebody else", ESTALE);

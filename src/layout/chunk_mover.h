@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "base/id_runs.h"
 #include "layout/category_layout.h"
 #include "store/container_writer.h"
@@ -20,6 +23,9 @@ struct MoveStep {
   catalog::SegmentRole role = catalog::SegmentRole::kBase;
   VersionNumber version{};              ///< Of the run; of a volume, the death.
   std::uint64_t segment_bytes_max = 0;  ///< Of the files written.
+  /// Raw bytes that are read before they are written. With less, frames whose chunks lie far apart
+  /// in the new order are read more often; with more, arranging takes memory that others need.
+  std::uint64_t batch_bytes_max = 4U << 20;
 };
 
 struct MoveOutcome {
@@ -32,6 +38,9 @@ struct MoveOutcome {
 /// Made for one step. Nothing else may move or delete chunks of the series meanwhile; readers
 /// and the writer of an open version may go on. A crash, or an error, before the commit leaves
 /// files that the catalog does not know; the old copies are freed after it (docs/ORDERING.md).
+///
+/// Memory does not grow with the step: a batch, 8 MiB or so of the writer, and some dozen bytes for
+/// each chunk of the step and of the location runs it takes from.
 class ChunkMover {
  public:
   ChunkMover(CategoryLayout& layout, MoveStep step);
@@ -47,6 +56,7 @@ class ChunkMover {
     std::uint32_t count = 0;
     std::size_t position = 0;  // Of the first one in the step.
   };
+  using Pieces = std::span<const Piece>;
   struct Chunk {
     Fingerprint fingerprint{};
     std::size_t offset = 0;  // In bytes_.
@@ -56,18 +66,25 @@ class ChunkMover {
   /// A location record that gives chunks up, and what stays of it.
   struct Source {
     catalog::LocationRecord record;
-    std::vector<catalog::LocationRecord> rest;
+    std::uint32_t pending = 0;  // Chunks of the step that are not read yet.
+    // Of each chunk of the record, while some are pending.
+    std::vector<std::uint32_t> raw_bytes;
+    std::vector<bool> moves;
+    std::vector<catalog::LocationRecord> rest;  // Known when none is pending.
+    bool gives = false;                         // At least one chunk.
   };
 
   [[nodiscard]] Result<void> locate();
-  [[nodiscard]] Result<void> read_all();
-  [[nodiscard]] Result<void> read_container(const store::ContainerRecord& record,
-                                            const std::vector<Piece>& pieces);
+  [[nodiscard]] Result<void> copy_all();
+  [[nodiscard]] Result<void> copy_batches(store::ContainerWriter& writer);
+  [[nodiscard]] Result<void> read_batch(Pieces batch);
+  [[nodiscard]] Result<void> read_container(const store::ContainerRecord& record, Pieces pieces);
   void read_frames(const store::ContainerRecord& record, const format::ContainerHead& head,
-                   const std::vector<Piece>& pieces);
-  void note_rest(const format::ContainerHead& head, const std::vector<Piece>& pieces);
-  [[nodiscard]] Result<void> write_all();
-  [[nodiscard]] Result<void> fill(store::ContainerWriter& writer);
+                   Pieces pieces);
+  void reserve(std::size_t bytes);
+  void note_read(const format::ContainerHead& head, Pieces pieces);
+  static void note_done(Source& source, std::uint32_t chunks);
+  [[nodiscard]] Result<void> write_batch(store::ContainerWriter& writer);
   [[nodiscard]] Result<void> check_death(const meta::Txn& txn) const;
   [[nodiscard]] Result<void> commit();
   void drop_written();
@@ -76,11 +93,16 @@ class ChunkMover {
   CategoryLayout& layout_;
   const MoveStep step_;
   MoveOutcome outcome_;
-  std::map<std::uint32_t, std::vector<Piece>> pieces_of_;  // By container.
   std::vector<ChunkId> ids_;
+  std::vector<Piece> pieces_;                                   // In the order of the step.
+  std::map<std::uint32_t, store::ContainerRecord> containers_;  // That they are in.
+  std::map<ChunkId, Source> sources_;                           // By the record's first chunk.
+  // The batch that is being copied.
+  std::size_t position_ = 0;  // Of its first chunk in the step.
   std::vector<Chunk> chunks_;
-  std::vector<std::byte> bytes_;
-  std::vector<Source> sources_;
+  std::optional<base::AlignedBuffer> bytes_;  // Mapped by itself: given back after the step.
+  std::size_t bytes_used_ = 0;
+  std::optional<VersionNumber> birth_;  // Of the chunk that was written last.
   std::vector<store::WrittenContainer> written_;
   std::vector<std::uint32_t> segments_;  // That were begun and may have to go again.
 };

@@ -25,6 +25,7 @@ constexpr std::size_t kPlainFrameBytes = 32U << 10;
 // waits too, since nothing else would then write it.
 constexpr std::size_t kContainerRawBytesMax = 16U << 20;
 std::size_t container_raw_bytes_max(const ContainerWriterOptions& options) {
+  if (!options.readable) return kContainerRawBytesMax;  // What is packed does not wait.
   return std::min(kContainerRawBytesMax, options.waiting_bytes_max / 4 * 3);
 }
 
@@ -117,6 +118,7 @@ void ContainerWriter::encode(const FramePtr& frame) {
 }
 
 std::optional<std::vector<std::byte>> ContainerWriter::read_unwritten(ChunkId id) {
+  VARVE_ASSERT(options_.readable);
   const std::lock_guard lock(mutex_);
   const auto copy_from = [&](const Frame& frame) -> std::optional<std::vector<std::byte>> {
     const auto& chunks = frame.chunks;
@@ -222,6 +224,10 @@ void ContainerWriter::work() {
       pack(*frame);
       lock.lock();
       ++packed_;
+      if (!options_.readable) {
+        release_raw(*frame);
+        progress_.notify_all();
+      }
       continue;
     }
     if (packed_ < unwritten_.size()) {
@@ -273,6 +279,14 @@ void ContainerWriter::pack(Frame& frame) {
   frame.encoded.stored = {};
 }
 
+// With mutex_ held. Nothing to do if it was done before.
+void ContainerWriter::release_raw(Frame& frame) {
+  if (frame.raw.empty()) return;
+  waiting_bytes_ -= frame.raw.size();
+  if (spare_.size() < kSpareBytes / frame_bytes_) spare_.push_back(std::move(frame.raw));
+  frame.raw = {};
+}
+
 // Tries until it works. Returns with an unwritten container only when stopping in the
 // error state: then what was never synced is lost, as after a crash.
 void ContainerWriter::write_container(std::unique_lock<std::mutex>& lock) {
@@ -291,9 +305,7 @@ void ContainerWriter::write_container(std::unique_lock<std::mutex>& lock) {
   error_.reset();
   retry_wanted_ = false;
   for (std::size_t i = 0; i < packed_; ++i) {
-    waiting_bytes_ -= unwritten_.front()->raw.size();
-    auto& spare = unwritten_.front()->raw;
-    if (spare_.size() < kSpareBytes / frame_bytes_) spare_.push_back(std::move(spare));
+    release_raw(*unwritten_.front());
     unwritten_.pop_front();
   }
   frames_written_ += packed_;

@@ -39,8 +39,12 @@ struct ContainerWriterOptions {
   std::uint64_t segment_bytes_max = 0;
   Codec codec = Codec::kNone;
   int zstd_level = 1;
-  /// Raw bytes that may wait in memory before append() waits for the disk.
+  /// Raw bytes that may wait in memory before append() waits for the disk; at least 4 MiB where
+  /// nothing is compressed.
   std::size_t waiting_bytes_max = 32U << 20;
+  /// Keep raw bytes until they are written, for read_unwritten(). Without, they wait only until
+  /// they are in the container being built, which then holds the only copy.
+  bool readable = true;
 };
 
 /// A container that was written, but maybe not yet synced.
@@ -68,7 +72,7 @@ class ContainerWriter {
   [[nodiscard]] Result<void> append(ChunkId id, const Fingerprint& fingerprint,
                                     std::span<const std::byte> raw);
 
-  /// The chunk's raw bytes, if it is still in memory.
+  /// The chunk's raw bytes, if it is still in memory. The writer must be readable.
   [[nodiscard]] std::optional<std::vector<std::byte>> read_unwritten(ChunkId id);
 
   /// Everything that was appended before is in the segment files, not synced.
@@ -95,6 +99,7 @@ class ContainerWriter {
   void work();
   [[nodiscard]] bool fits(const Frame& frame) const;
   void pack(Frame& frame);
+  void release_raw(Frame& frame);
   void write_container(std::unique_lock<std::mutex>& lock);
   [[nodiscard]] Result<void> write_container_once();
   [[nodiscard]] Result<void> check_reserve();

@@ -25,6 +25,7 @@ all_there() {  # NAME…
 
 mkdir "$work/versions"
 "$VARVE" init "$repo"
+"$VARVE" -q arrange --window 2 "$repo" # So that a few versions are enough for chunks to depart.
 for n in 1 2 3 4; do
   add_state $n
   "$VARVE" -q store --no-arrange "$repo" "s/v$n" "$work/tree"

@@ -143,6 +143,7 @@ Result<bool> History::arrange(std::uint64_t steps_max) {
   ArrangerParts parts;
   parts.layout = layout_.get();
   parts.step_bytes_max = step_bytes_max;
+  parts.batch_bytes_max = batch_bytes_max;
   parts.stop = [&] { return steps >= steps_max; };
   parts.after_step = [&](const MoveOutcome&) { ++steps; };
   parts.newest = [this](const std::function<bool(const base::IdRun&)>& visit) -> Result<void> {

@@ -67,6 +67,7 @@ class History {
   std::mt19937_64 random;
   test::CrashFileSystem files;
   std::uint64_t step_bytes_max = 3000;
+  std::uint64_t batch_bytes_max = 700;
   MoveOutcome moved;  ///< By the last arrange().
   bool side = false;  ///< Of the last seal.
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <numeric>
 #include <string>
@@ -297,6 +298,66 @@ TEST(Deletion, OpenVersionKeepsWhatItMayReferTo) {
   must(history.arrange());
   history.check();
   EXPECT_EQ(history.sealed().size(), 1U);
+}
+
+// What cannot be read is not moved, and what is not moved is not lost: once the damage is gone,
+// everything is there.
+TEST(Arranging, DamagedChunksStayWhereTheyAre) {
+  for (const bool in_head : {false, true}) {
+    History history(31);
+    ArrangeSettings settings;
+    settings.policy = ArrangePolicyKind::kOriginal;
+    settings.window = 1;
+    history.set(settings);
+    Content next = 0;
+    auto stream = first_stream(120, next);
+    for (int i = 0; i < 4; ++i) {
+      history.open();
+      history.write(stream);
+      history.seal();
+      stream = edited(history, stream, 14, next);
+    }
+    store::ContainerRecord damaged;  // The first version's, of which most is to be moved.
+    std::vector<std::string> before;
+    const auto locations = [&](const store::ContainerRecord& container) {
+      std::vector<std::string> all;
+      const auto txn = must(meta::ReadTxn::begin(history.catalog()));
+      must(catalog::for_each_location(txn, kSeries, ChunkId{},
+                                      [&](const catalog::LocationRecord& at) -> Result<bool> {
+                                        if (at.container == container.number)
+                                          all.push_back(at.encode());
+                                        return true;
+                                      }));
+      return all;
+    };
+    {
+      const auto txn = must(meta::ReadTxn::begin(history.catalog()));
+      must(catalog::for_each_container(txn, kSeries,
+                                       [&](const store::ContainerRecord& record) -> Result<bool> {
+                                         damaged = record;
+                                         return false;
+                                       }));
+    }
+    before = locations(damaged);
+    ASSERT_FALSE(before.empty());
+    const auto flip = [&] {
+      auto file = must(history.files.open(kFolder + "/" + store::segment_path(damaged.segment),
+                                          io::OpenMode::kReadWrite));
+      std::array<std::byte, 1> byte{};
+      const auto at = damaged.offset + (in_head ? damaged.head_bytes / 2 : damaged.head_bytes);
+      must(file->read_at(at, byte));
+      byte[0] ^= std::byte{1};
+      must(file->write_at(at, byte));
+    };
+    flip();
+    must(history.arrange());
+    EXPECT_EQ(locations(damaged), before);
+    EXPECT_GT(history.moved.bytes_written, 0U) << "the others were moved";
+    flip();
+    ASSERT_TRUE(must(history.arrange()));
+    EXPECT_NE(locations(damaged), before);
+    history.check();
+  }
 }
 
 // Breaks every single change of a step, and of a deletion, in turn.

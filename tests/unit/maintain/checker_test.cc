@@ -157,6 +157,9 @@ TEST_P(CheckerTest, DamagedIndexSnapshotIsNamedAndTouchesNoFile) {
 
 TEST_P(CheckerTest, ArrangedRepositoryHasNoDamageAndADamagedVolumeIsFound) {
   const auto series = must(repository_->find_series("s")).id;
+  ArrangeSettings settings;
+  settings.window = 2;
+  must(repository_->set_arrange_settings(settings));
   for (const char* name : {"v3", "v4"}) {
     const auto number = must(repository_->open_version(series, name, folder())).number;
     const auto version = must(repository_->writer(series));

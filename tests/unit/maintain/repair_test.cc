@@ -25,6 +25,9 @@ class RepairTest : public testing::TestWithParam<Codec> {
     must(Repository::create(path_, small_chunks(GetParam())));
     repository_ = reopen(path_);
     series_ = must(repository_->create_series("s")).id;
+    ArrangeSettings settings;
+    settings.window = 2;  // So that four versions are enough for chunks to depart.
+    must(repository_->set_arrange_settings(settings));
     for (int i = 1; i <= 4; ++i) add_version(i);
   }
 

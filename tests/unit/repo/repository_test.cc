@@ -123,16 +123,20 @@ TEST_F(RepositoryTest, VersionWithFewerFilesLeavesTheOlderOneWhole) {
   const auto fourth = store("v4", {contents[0]});
   const auto fifth = store("v5", {contents[0]});
   const auto sixth = store("v6", {contents[0], contents[1]});
+  for (const char* name : {"v7", "v8", "v9", "v10"}) store(name, {contents[0]});
+  const auto last = store("v11", {contents[0], contents[1]});
   EXPECT_EQ(must(repository_->reader(series_, second))->info().entries, 1U);
   EXPECT_EQ(read(first, "f1"), contents[1]);
   EXPECT_EQ(read(third, "f1"), contents[1]);
   EXPECT_EQ(read(sixth, "f1"), contents[1]);
+  EXPECT_EQ(read(last, "f1"), contents[1]);
   EXPECT_EQ(must(repository_->reader(series_, fourth))->info().entries, 1U);
   EXPECT_EQ(must(repository_->reader(series_, fifth))->info().entries, 1U);
-  // What is looked for are the chunks of the window: what two versions did without is stored
+  // What is looked for are the chunks of the window: what four versions did without is stored
   // again.
   EXPECT_EQ(must(repository_->find_version(series_, "v3")).unique_bytes, 0U);
-  EXPECT_EQ(must(repository_->find_version(series_, "v6")).unique_bytes, 90000U);
+  EXPECT_EQ(must(repository_->find_version(series_, "v6")).unique_bytes, 0U);
+  EXPECT_EQ(must(repository_->find_version(series_, "v11")).unique_bytes, 90000U);
   expect_no_damage();
 }
 

@@ -322,6 +322,21 @@ TEST_F(RetentionTest, SealsAreArrangedInTheBackground) {
   expect_no_damage();
 }
 
+// How long it takes at least follows from the rate, however busy the machine is.
+TEST_F(RetentionTest, ArrangingKeepsToItsRate) {
+  store_many(6);
+  ArrangeOptions options;
+  options.bytes_per_second = 4U << 20;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto report = must(repository_->arrange(series_, options));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  EXPECT_TRUE(report.finished);
+  const auto bytes = report.done.bytes_read + report.done.bytes_written;
+  EXPECT_GT(bytes, 100000U);
+  constexpr double kRounding = 0.002;  // Seconds.
+  EXPECT_GE(took.count() + kRounding, static_cast<double>(bytes) / (4U << 20));
+}
+
 TEST_F(RetentionTest, SettingsStayAndImpossibleOnesAreRefused) {
   ArrangeSettings settings;
   settings.policy = ArrangePolicyKind::kBatched;

@@ -292,6 +292,33 @@ TEST_F(ContainerWriterTest, VeryCompressibleChunksDoNotWaitForEver) {
   expect_on_disk(1000);
 }
 
+// What is packed waits no longer, so that little memory is enough to fill containers.
+TEST_F(ContainerWriterTest, WithoutReadersContainersAreFullWhateverMayWait) {
+  options_.waiting_bytes_max = 1U << 20;
+  options_.readable = false;
+  start();
+  append_all(0, 2000);  // About 16 MiB.
+  ASSERT_TRUE(writer_->flush());
+  expect_on_disk(2000);
+  for (std::size_t i = 0; i + 1 < written_.size(); ++i) {
+    EXPECT_GT(written_[i].record.raw_bytes, format::kContainerBytesMax - (256U << 10));
+  }
+}
+
+TEST_F(ContainerWriterTest, WithoutReadersAFullDiskLosesNothing) {
+  options_.waiting_bytes_max = 1U << 20;
+  options_.readable = false;
+  options_.codec = Codec::kZstd;
+  start();
+  append_all(0, 300);
+  files_.faults.disk_full = true;
+  EXPECT_EQ(writer_->flush().error().code(), ErrorCode::kNoSpace);
+  files_.faults.disk_full = false;
+  append_all(300, 900);
+  ASSERT_TRUE(writer_->flush());
+  expect_on_disk(900);
+}
+
 TEST_F(ContainerWriterTest, NextWriterBeginsAnotherFile) {
   start();
   append_all(0, 300);
