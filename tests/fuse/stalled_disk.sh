@@ -10,7 +10,7 @@ stalled=$work/stalled
 
 "$VARVE" init "$repo"
 LD_PRELOAD=$VARVE_FAULTY_DISK DISK_BELOW=$repo DISK_STALLS_WHILE=$stalled \
-  ASAN_OPTIONS=verify_asan_link_order=0 "$VARVE" mount -f -o cache=16M "$repo" "$mnt" &
+  "$VARVE" mount -f -o cache=16M "$repo" "$mnt" &
 daemon=$!
 wait_until "the mount appears" mountpoint -q "$mnt"
 mkdir "$mnt/a" "$mnt/b" "$mnt/a/old.partial"
