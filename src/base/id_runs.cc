@@ -106,7 +106,8 @@ Result<IdRuns> IdRuns::decode(std::string_view bytes) {
     const std::uint64_t gap = r.varint();
     const std::uint64_t count = r.varint();
     const std::uint64_t first = at + gap;
-    if (!r.ok() || first < at || count == 0 || count > 0xffffffffU ||
+    // What goes to the very last id is followed by nothing.
+    if (!r.ok() || first < at || (i != 0 && at == 0) || count == 0 || count > 0xffffffffU ||
         (first & 0xffffffffU) + count > 0x100000000U) {
       return damaged;
     }

@@ -31,8 +31,10 @@ Result<LocationRecord> LocationRecord::decode(ChunkId first, std::string_view by
   const std::uint64_t raw = r.varint();
   const std::uint64_t container = r.varint();
   const std::uint64_t index = r.varint();
-  if (!r.done() || count == 0 || first.ordinal() + count > 0x100000000ULL || raw > (1ULL << 40) ||
-      container > 0xffffffffU || index + count > (1ULL << 24)) {
+  // Each for itself first, so that no sum overflows.
+  constexpr std::uint64_t kChunksMax = 1ULL << 24;
+  if (!r.done() || count == 0 || count > kChunksMax || index > kChunksMax - count ||
+      first.ordinal() + count > 0x100000000ULL || raw > (1ULL << 40) || container > 0xffffffffU) {
     return damaged("a location");
   }
   return LocationRecord{first, static_cast<std::uint32_t>(count), raw,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/check_in_parts.h"
 #include "cli/check_output.h"
 #include "cli/command.h"
 #include "cli/progress.h"
@@ -22,6 +23,7 @@ struct Options {
   bool quick = false;
   std::string read_data;  // Of how many of a hundred containers; "" for not so.
   std::string rate;
+  bool resume = false;
   bool json = false;
   bool progress = false;
 };
@@ -57,7 +59,23 @@ Result<CheckReport> check(const Options& options, const Context& context) {
   });
 }
 
+// Which containers a part of the data was read of is not remembered, so all of it is.
+int resume_check(const Options& options, const Context& context) {
+  const auto percent = parse_percent(options.read_data);
+  if (!percent) return fail(percent.error());
+  if (*percent != 100) {
+    return fail(Error(ErrorCode::kInvalid, "--resume reads all data: leave out the percentage"));
+  }
+  PartOptions parts;
+  parts.repository = options.repository;
+  parts.rate = options.rate;
+  parts.json = options.json;
+  parts.progress = options.progress;
+  return check_in_parts(std::move(parts), context);
+}
+
 int run_check(Options options, const Context& context) {
+  if (options.resume) return resume_check(options, context);
   if (const auto given = take_repository({&options.repository}); !given) {
     return fail(given.error());
   }
@@ -75,11 +93,17 @@ void add_check_command(CLI::App& app, Context& context) {
       "check", "Check that all that is stored can be given back; exit code 1 if not");
   command->add_option("REPO", options->repository, kRepositoryHelp);
   auto* quick = command->add_flag("--quick", options->quick, "Check the structure, read no data");
+  auto* read_data =
+      command
+          ->add_flag(
+              "--read-data{100%}", options->read_data,
+              "Also compare the SHA-256 of every chunk, not only the checksums; =N%: read the "
+              "data of so many containers only, others each time")
+          ->excludes(quick);
   command
-      ->add_flag("--read-data{100%}", options->read_data,
-                 "Also compare the SHA-256 of every chunk, not only the checksums; =N%: read the "
-                 "data of so many containers only, others each time")
-      ->excludes(quick);
+      ->add_flag("--resume", options->resume,
+                 "Go on where the last check with this option, or scrub, stopped")
+      ->needs(read_data);
   command->add_option("--rate", options->rate, "Bytes a second to read at most, such as 50M");
   command->add_flag("--json", options->json, "Results as JSON lines");
   command->add_flag("--progress", options->progress, "Show progress even if not on a terminal");

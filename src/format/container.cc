@@ -178,12 +178,16 @@ Result<std::vector<FrameEntry>> decode_frames(ByteReader& r, const Header& heade
 Result<std::vector<IdRun>> decode_id_runs(ByteReader& r, const Header& header) {
   std::vector<IdRun> runs(header.id_runs);
   std::uint64_t ids = 0;
+  std::uint64_t next = 0;  // The id that would go on with the run before.
   for (auto& run : runs) {
     run.first.value = r.u64();
     run.count = r.u32();
     if (!r.ok() || run.count == 0 || run.first.ordinal() + std::uint64_t{run.count} > 1ULL << 32) {
       return damaged("a run of chunk ids is impossible");
     }
+    const bool goes_on = ids != 0 && run.first.value == next && run.first.ordinal() != 0;
+    if (goes_on) return damaged("runs of chunk ids are not joined");
+    next = run.first.value + run.count;
     ids += run.count;
   }
   if (ids != header.chunks || base::IdRuns::from(runs).size() != ids) {

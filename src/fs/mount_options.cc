@@ -12,11 +12,11 @@ namespace varve::fs {
 namespace {
 
 /// Options for mount(8), systemd or the kernel's own bookkeeping; they ask nothing of Varve.
-constexpr std::array<std::string_view, 27> kSwallowed = {
-    "defaults", "rw",       "auto",       "noauto",      "nofail", "_netdev", "user",
-    "nouser",   "users",    "owner",      "group",       "nosuid", "nodev",   "exec",
-    "async",    "relatime", "norelatime", "strictatime", "atime",  "noatime", "nodiratime",
-    "diratime", "lazytime", "nolazytime", "iversion",    "mand",   "nomand"};
+constexpr std::array<std::string_view, 23> kSwallowed = {
+    "defaults",   "auto",        "noauto",   "nofail",  "_netdev",    "user",
+    "nouser",     "users",       "owner",    "group",   "async",      "relatime",
+    "norelatime", "strictatime", "atime",    "noatime", "nodiratime", "diratime",
+    "lazytime",   "nolazytime",  "iversion", "mand",    "nomand"};
 constexpr std::array<std::string_view, 2> kSwallowedPrefixes = {"x-", "comment="};
 
 constexpr std::uint32_t kSpinMax = 1000;
@@ -86,18 +86,19 @@ Result<void> parse_valued(std::string_view name, std::string_view value, bool sl
 }
 
 Result<void> parse_flag(std::string_view name, bool sloppy, MountOptions& options) {
-  if (name == "ro") {
-    options.open.read_only = true;
+  // Of an option and its contrary the last one holds, as with mount(8).
+  if (name == "ro" || name == "rw") {
+    options.open.read_only = name == "ro";
   } else if (name == "allow_other") {
     options.allow_other = true;
   } else if (name == "default_permissions") {
     options.default_permissions = true;
-  } else if (name == "suid") {
-    options.set_user_ids_work = true;
-  } else if (name == "dev") {
-    options.devices_work = true;
-  } else if (name == "noexec") {
-    options.no_execution = true;
+  } else if (name == "suid" || name == "nosuid") {
+    options.set_user_ids_work = name == "suid";
+  } else if (name == "dev" || name == "nodev") {
+    options.devices_work = name == "dev";
+  } else if (name == "exec" || name == "noexec") {
+    options.no_execution = name == "noexec";
   } else if (name == "foreground") {
     options.foreground = true;
   } else if (name == "debug") {

@@ -22,13 +22,18 @@ constexpr std::uint32_t kSnapshotVersion = 1;
 constexpr std::size_t kHeaderBytes = 32;
 constexpr std::size_t kChecksumBytes = 8;
 constexpr std::size_t kSlotsMin = 1024;
+constexpr std::uint64_t kExpectedMax = 1U << 20;
 
 __extension__ using Wide = unsigned __int128;
+
+std::size_t slots_for(std::uint64_t entries) {
+  return std::max(kSlotsMin, static_cast<std::size_t>(entries) * 3 / 2);
+}
 
 }  // namespace
 
 NeighbourIndex::NeighbourIndex(base::IdRuns base, VersionNumber own)
-    : base_(std::move(base)), own_(own), slots_(std::max(kSlotsMin, base_.size() * 3 / 2)) {}
+    : base_(std::move(base)), own_(own), slots_(slots_for(std::min(base_.size(), kExpectedMax))) {}
 
 std::size_t NeighbourIndex::home(const std::byte* tag) const {
   // Order-preserving, so that a sorted snapshot fills the table front to back.
@@ -114,7 +119,7 @@ Result<void> NeighbourIndex::save(io::FileSystem& files, const std::string& dire
                                   SeriesId series, VersionNumber number,
                                   const base::IdRuns& live) const {
   std::vector<Slot> kept;
-  kept.reserve(live.size());
+  kept.reserve(used_);
   for (const Slot& slot : slots_) {
     if (slot.rank == kEmpty) continue;
     const auto rank = live.rank(id_of(slot.rank));
@@ -171,6 +176,7 @@ Result<std::unique_ptr<NeighbourIndex>> NeighbourIndex::load(io::FileSystem& fil
   VARVE_TRY_ASSIGN(auto base_ids, base::IdRuns::decode(runs));
   if (entries > base_ids.size()) return damaged;  // More than the table has room for.
   auto index = std::make_unique<NeighbourIndex>(std::move(base_ids), own);
+  index->slots_.resize(slots_for(entries));
   for (std::uint64_t i = 0; i < entries; ++i) {
     Slot slot;
     const auto tag = r.bytes(kTagBytes);

@@ -26,7 +26,9 @@ namespace varve::index {
 /// above are ordinals of the version being written.
 class NeighbourIndex final : public FingerprintIndex {
  public:
-  /// An empty index over `base` for the version `own`; insert() fills it.
+  /// An empty index over `base` for the version `own`; insert() fills it. Room is made for a
+  /// million chunks at most before there are so many: what a damaged catalog says there are may
+  /// be more than any memory holds.
   NeighbourIndex(base::IdRuns base, VersionNumber own);
 
   /// Reads the snapshot that save() wrote for version `number`. kNotFound or kCorrupt: build

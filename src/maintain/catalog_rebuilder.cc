@@ -139,6 +139,7 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
 
 Result<void> CatalogRebuilder::read_labels_of(SeriesId series) {
   auto labels = read_labels(files_, series_directory(series), series);
+  VARVE_TRY(refuse_unsupported(labels));
   if (!labels) {
     whole_ = false;
     problem(series_directory(series) + "/" + kLabelsName + ": " + labels.error().message() +
@@ -211,6 +212,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series) {
       return {};
     };
     const auto read = read_manifest(files_, manifest_path(directory, file.number), visit);
+    VARVE_TRY(refuse_unsupported(read));
     if (!read || read->damaged_blocks != 0) {
       version.damaged = true;
       whole_ = false;
@@ -295,8 +297,9 @@ Result<void> CatalogRebuilder::put_versions(SeriesId series) {
     }
     VARVE_TRY(catalog::put_version(txn, *version.record));
     if (chunks) VARVE_TRY(catalog::put_version_chunks(txn, series, number, *chunks));
+    const auto key = meta::version_key(series, number);
     const auto put = [&](meta::TableIndex table, const std::string& value) {
-      return txn.put(table, meta::version_key(series, number), value);
+      return txn.put(table, key, value);
     };
     if (version.links && sealed) VARVE_TRY(put(meta::catalog::kVersionLinks, *version.links));
     if (version.retention && sealed) VARVE_TRY(put(meta::catalog::kRetention, *version.retention));
@@ -402,11 +405,9 @@ Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& s
       const bool in_window =
           !open_.empty() && (open_user || (user != VersionNumber{} && user >= window));
       record.role = in_window ? catalog::SegmentRole::kNew : catalog::SegmentRole::kVolume;
-    } else if (file.first_birth == file.last_birth) {
-      record.role = catalog::SegmentRole::kNew;
-      record.version = file.last_birth;
     } else {
-      record.role = catalog::SegmentRole::kMerged;
+      const bool of_one = file.first_birth == file.last_birth;
+      record.role = of_one ? catalog::SegmentRole::kNew : catalog::SegmentRole::kMerged;
       record.version = file.last_birth;
     }
     VARVE_TRY(catalog::put_segment(txn, series, record));

@@ -45,6 +45,8 @@ class FileScan {
         scan_.containers.push_back(std::move(*found));
         continue;
       }
+      // Here one container follows another: what says that it is of a newer format is.
+      if (found.error().code() == ErrorCode::kUnsupported) return std::move(found).error();
       VARVE_TRY_ASSIGN(const auto next, resume_after(at));
       scan_.unread.push_back({path_, at, next - at});
       at = next;
@@ -61,7 +63,9 @@ class FileScan {
     std::vector<std::byte> bytes(format::kContainerHeaderBytes);
     VARVE_TRY_ASSIGN(const auto got, file_.read_at(offset, bytes));
     if (got != bytes.size()) return none("the file ends");
-    VARVE_TRY_ASSIGN(const auto length, format::container_head_length(bytes));
+    auto measured = format::container_head_length(bytes);
+    if (!measured) return std::move(measured).error().with_context(path_);
+    const auto length = *measured;
     bytes.resize(length);
     VARVE_TRY_ASSIGN(const auto head_got, file_.read_at(offset, bytes));
     if (head_got != bytes.size()) return none("the file ends inside a head");

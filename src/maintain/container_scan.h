@@ -38,7 +38,8 @@ struct ContainerScan {
 
 /// Reads the heads of all containers. Where a head is damaged, a later one is only believed if
 /// from there one container follows another up to the file's end: what lies in a container may
-/// itself be the image of one. `progress` gets the bytes of files that were passed.
+/// itself be the image of one. kUnsupported for a container of a newer format. `progress` gets the
+/// bytes of files that were passed.
 [[nodiscard]] Result<ContainerScan> scan_containers(
     io::FileSystem& files, const std::string& series_directory, SeriesId series,
     const std::function<void(std::uint64_t bytes)>& progress);

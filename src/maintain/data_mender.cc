@@ -70,6 +70,7 @@ Result<void> DataMender::note(const store::ContainerRecord& record, const Contai
   std::vector<base::IdRun> here;
   for (const auto& at : located) here.push_back({at.first, at.count});
   if (!verdict.head) {
+    if (verdict.error->code() == ErrorCode::kUnsupported) return *verdict.error;
     auto& faulty = faulty_[record.number];
     faulty.record = record;
     VARVE_TRY_ASSIGN(const auto fix, find_head_fix(files_, directory_, series_, record));

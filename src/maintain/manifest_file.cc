@@ -372,6 +372,7 @@ Result<bool> is_older_catalog(io::FileSystem& files, const std::string& reposito
     if (!series) continue;
     const auto labels =
         read_labels(files, std::string(repository_path).append("/series/" + name), *series);
+    VARVE_TRY(refuse_unsupported(labels));
     if (!labels || labels->catalog_id.empty()) continue;
     if (labels->catalog_id != id || labels->header.stamp > txn.id()) return true;
   }

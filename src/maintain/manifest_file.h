@@ -115,8 +115,16 @@ struct Labels {
 [[nodiscard]] Result<Labels> read_labels(io::FileSystem& files, const std::string& series_directory,
                                          SeriesId series);
 
+/// What a newer Varve wrote is not damaged, and must not be mended or written anew: passes that
+/// error on, and no other.
+template <typename T>
+[[nodiscard]] Result<void> refuse_unsupported(const Result<T>& read) {
+  if (!read && read.error().code() == ErrorCode::kUnsupported) return read.error();
+  return {};
+}
+
 /// Whether labels of a series say that they mirror a later state of this catalog, or another
-/// catalog. Labels that cannot be read say nothing.
+/// catalog. Labels that cannot be read say nothing; kUnsupported for those of a newer format.
 [[nodiscard]] Result<bool> is_older_catalog(io::FileSystem& files,
                                             const std::string& repository_path,
                                             const meta::Txn& txn);

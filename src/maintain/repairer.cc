@@ -103,15 +103,17 @@ Result<void> Repairer::look_at_superblock() {
     const auto labels = read_labels(*files_, series_directory(path_, series), series);
     const auto copy = labels ? format::decode_superblock(labels->superblock)
                              : Result<format::Superblock>(labels.error());
-    if (!copy) continue;
+    // A copy in another series may be from before the repository was given its newer format.
+    if (!copy && copy.error().code() == ErrorCode::kUnsupported) return copy.error();
+    if (!copy || superblock_lost_) continue;
     superblock_ = labels->superblock;
     parameters_ = copy->parameters;
     superblock_lost_ = true;
     step(RepairStep::Kind::kSuperblock, path_ + "/varve.repo",
          superblock.error().message() + "; it is written anew from " +
              series_directory(path_, series) + "/" + kLabelsName);
-    return {};
   }
+  if (superblock_lost_) return {};
   if (folders.empty()) {
     return Error(ErrorCode::kNoRepository, path_ + " is not a Varve repository", ENOENT);
   }
@@ -176,11 +178,13 @@ Result<void> Repairer::look_at_manifests() {
           read->header.series == series && read->header.kind == format::ManifestKind::kVersion) {
         continue;
       }
+      VARVE_TRY(refuse_unsupported(read));
       drop(path);
       any = true;
     }
     // Without labels, the opening looks for objects of deleted versions, too.
     const auto labels = read_labels(*files_, directory, series);
+    VARVE_TRY(refuse_unsupported(labels));
     const bool damaged = !labels && labels.error().code() != ErrorCode::kNotFound;
     if (damaged) drop(directory + "/" + kLabelsName);
     if (any && labels) manifests_.push_back(directory + "/" + kLabelsName);

@@ -40,7 +40,7 @@ inline constexpr std::array<const char*, 12> kTables = {
 /// from there, and stands for what was removed: an inode without bytes, a name with ino 0.
 namespace overlay {
 enum Table : TableIndex {
-  kState = 0,  ///< "next_ino" -> u64
+  kState = 0,  ///< "next_ino" -> u64; "format" -> u64, missing in the first one
   kInodes,     ///< ino u64 -> OpenInode
   kDirents,    ///< parent ino u64, name -> ino u64
   kTails,      ///< ino u64 -> bytes of a file after its recipe, not yet cut into chunks

@@ -28,12 +28,13 @@ void ForwardArea::pop_back() {
   areas_.pop_back();
 }
 
-ForwardArea::Placed ForwardArea::place(std::uint64_t at, std::span<const std::byte> raw,
-                                       SlotState state) {
+ForwardArea::Placed ForwardArea::place(std::uint64_t at, std::optional<std::uint32_t> container,
+                                       std::span<const std::byte> raw, SlotState state) {
   Placed placed;
   for (; at < end(); at = window_->next_use(at)) {
     placed.is_used = true;
     Slot& empty = slot(at);
+    if (container && empty.container != *container) continue;
     if (empty.state != SlotState::kEmpty) continue;
     const auto target = bytes(empty);
     empty.state = target.size() == raw.size() ? state : SlotState::kBad;
@@ -45,16 +46,18 @@ ForwardArea::Placed ForwardArea::place(std::uint64_t at, std::span<const std::by
   return placed;
 }
 
-bool ForwardArea::has_empty(std::uint64_t at) const {
+bool ForwardArea::has_empty(std::uint64_t at, std::uint32_t container) const {
   for (; at < end(); at = window_->next_use(at)) {
-    if (slot(at).state == SlotState::kEmpty) return true;
+    const Slot& one = slot(at);
+    if (one.container == container && one.state == SlotState::kEmpty) return true;
   }
   return false;
 }
 
-void ForwardArea::mark_bad(std::uint64_t at) {
+void ForwardArea::mark_bad(std::uint64_t at, std::uint32_t container) {
   for (; at < end(); at = window_->next_use(at)) {
-    if (slot(at).state == SlotState::kEmpty) slot(at).state = SlotState::kBad;
+    Slot& one = slot(at);
+    if (one.container == container && one.state == SlotState::kEmpty) one.state = SlotState::kBad;
   }
 }
 
@@ -69,6 +72,7 @@ std::span<std::byte> ForwardArea::in_place(const format::ContainerHead& head,
     // Other chunks' slots may be filled by another thread just now: look at their ids only.
     if (window_->id(first + i) != chunk.id) return {};
     const Slot& at = slot(first + i);
+    if (at.container != head.number) return {};
     if (at.state != SlotState::kEmpty || at.area != area_number || at.bytes != chunk.raw_bytes) {
       return {};
     }

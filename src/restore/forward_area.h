@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,7 +17,9 @@ namespace varve::restore {
 
 /// The forward assembly area: one or more areas of the output under assembly, in order, with
 /// a slot for each of their chunks. A chunk that was read goes to all of its slots at once.
-/// place() may be called by several threads for different chunks; all else by one.
+/// place(), mark_bad() and in_place() may be called by several threads for frames of their own: a
+/// slot belongs to the container that it names, and copies of its chunk elsewhere, which arranging
+/// leaves, do not touch it. All else by one.
 class ForwardArea {
  public:
   enum class SlotState : std::uint8_t {
@@ -63,13 +66,15 @@ class ForwardArea {
   /// Takes the last area back; its slots are lost.
   void pop_back();
 
-  /// Fills the empty slots of a chunk, the first of which is `at` or later. Bytes of another
-  /// length than its slots' make them bad.
-  Placed place(std::uint64_t at, std::span<const std::byte> raw, SlotState state);
-  /// What place() would say, without bytes. kEmpty slots of the chunk are counted.
-  [[nodiscard]] bool has_empty(std::uint64_t at) const;
-  /// Makes the chunk's empty slots bad.
-  void mark_bad(std::uint64_t at);
+  /// Fills the empty slots of a chunk, the first of which is `at` or later, that are to be read
+  /// from `container`; nullopt: all, before anything is read. Bytes of another length than its
+  /// slots' make them bad.
+  Placed place(std::uint64_t at, std::optional<std::uint32_t> container,
+               std::span<const std::byte> raw, SlotState state);
+  /// Whether the chunk has empty slots that are to be read from the container.
+  [[nodiscard]] bool has_empty(std::uint64_t at, std::uint32_t container) const;
+  /// Makes the chunk's empty slots bad that are to be read from the container.
+  void mark_bad(std::uint64_t at, std::uint32_t container);
 
   /// Where a frame can be decoded to as it stands, because its chunks are to stand there one
   /// after the other; empty if it cannot.

@@ -220,7 +220,7 @@ void WindowEngine::fill_from_keeper() {
     if (forward_.slot(at).state != ForwardArea::SlotState::kEmpty) continue;
     const auto raw = keeper_->find(use_of(at));
     if (raw.empty()) continue;
-    const auto placed = forward_.place(at, raw, ForwardArea::SlotState::kFromCache);
+    const auto placed = forward_.place(at, std::nullopt, raw, ForwardArea::SlotState::kFromCache);
     keeper_->on_used(chunks().id(at), covered(placed.next_use));
   }
 }

@@ -32,7 +32,7 @@ void WindowEngine::read_missing() {
     jobs_.clear();
     if (!stale_.empty()) locate_again();
   }
-  for (const std::uint64_t at : missing_) forward_.mark_bad(at);
+  for (const std::uint64_t at : missing_) forward_.mark_bad(at, forward_.slot(at).container);
 }
 
 void WindowEngine::plan_reads() {
@@ -61,7 +61,7 @@ void WindowEngine::plan_container(std::span<const std::uint64_t> missing) {
     if (head.error().code() == ErrorCode::kStale) {
       stale_.push_back(forward_.slot(missing.front()).container);
     } else {
-      for (const std::uint64_t at : missing) forward_.mark_bad(at);
+      for (const std::uint64_t at : missing) forward_.mark_bad(at, forward_.slot(at).container);
     }
     return;
   }
@@ -72,7 +72,7 @@ void WindowEngine::plan_container(std::span<const std::uint64_t> missing) {
   for (const std::uint64_t at : missing) {
     const ForwardArea::Slot& slot = forward_.slot(at);
     if (!verify_place(**head, slot.index, chunks().id(at))) {
-      forward_.mark_bad(at);
+      forward_.mark_bad(at, forward_.slot(at).container);
       continue;
     }
     needs[slot.frame] = FrameNeed::kNow;
@@ -125,9 +125,8 @@ bool WindowEngine::is_wanted(const format::ContainerHead& head, std::uint32_t fr
     const format::ChunkEntry& chunk = head.chunks[entry.first_chunk + i];
     std::uint64_t use = chunks().first_use(chunk.id);
     if (use == kNever) continue;
-    for (; use < forward_.end(); use = chunks().next_use(use)) {
-      fills_slot |= forward_.slot(use).state == ForwardArea::SlotState::kEmpty;
-    }
+    fills_slot |= forward_.has_empty(use, head.number);
+    while (use < forward_.end()) use = chunks().next_use(use);
     if (covered(use) == kNever) continue;
     if (keeper_->contains({chunk.id, head.number, entry.first_chunk + i})) continue;
     bytes += chunk.raw_bytes + ChunkCache::kChunkOverheadBytes;
@@ -189,8 +188,8 @@ void WindowEngine::place_frame(const format::ContainerHead& head, std::uint32_t 
   for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
     const format::ChunkEntry& chunk = head.chunks[entry.first_chunk + i];
     const auto bytes = raw.subspan(chunk.frame_offset, chunk.raw_bytes);
-    const auto placed =
-        forward_.place(chunks().first_use(chunk.id), bytes, ForwardArea::SlotState::kFromDisk);
+    const auto placed = forward_.place(chunks().first_use(chunk.id), head.number, bytes,
+                                       ForwardArea::SlotState::kFromDisk);
     const std::uint64_t next = covered(placed.next_use);
     if (!placed.is_used && next == kNever && !keeps_all) continue;
     const std::lock_guard lock(keeper_mutex_);
@@ -204,7 +203,7 @@ void WindowEngine::place_frame(const format::ContainerHead& head, std::uint32_t 
 void WindowEngine::mark_frame_bad(const format::ContainerHead& head, std::uint32_t frame) {
   const format::FrameEntry& entry = head.frames[frame];
   for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
-    forward_.mark_bad(chunks().first_use(head.chunks[entry.first_chunk + i].id));
+    forward_.mark_bad(chunks().first_use(head.chunks[entry.first_chunk + i].id), head.number);
   }
 }
 
@@ -218,14 +217,15 @@ void WindowEngine::locate_again() {
     const auto place = resolver_.resolve(chunks().id(at));
     if (!place) {
       // Moved once more: the next round finds out.
-      if (place.error().code() != ErrorCode::kStale) forward_.mark_bad(at);
+      if (place.error().code() != ErrorCode::kStale)
+        forward_.mark_bad(at, forward_.slot(at).container);
       continue;
     }
     const format::ChunkEntry& entry = place->head->chunks[place->index];
     slot.container = place->head->number;
     slot.index = place->index;
     slot.frame = entry.frame;
-    if (entry.raw_bytes != slot.bytes) forward_.mark_bad(at);
+    if (entry.raw_bytes != slot.bytes) forward_.mark_bad(at, forward_.slot(at).container);
   }
 }
 

@@ -11,6 +11,9 @@ namespace varve::version {
 
 namespace {
 constexpr std::string_view kNextInoKey = "next_ino";
+constexpr std::string_view kFormatKey = "format";
+// To be raised with every change of what overlays and staging files hold.
+constexpr std::uint64_t kOverlayFormat = 1;
 constexpr std::size_t kParentBytes = 8;
 
 Ino ino_of(std::string_view value) {
@@ -20,6 +23,12 @@ Ino ino_of(std::string_view value) {
 
 Result<void> OpenTree::load() {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
+  // Without one it is new, or of the first format.
+  VARVE_TRY_ASSIGN(const auto format, txn.get(meta::overlay::kState, kFormatKey));
+  if (format && *format != base::be64(kOverlayFormat)) {
+    return Error(ErrorCode::kUnsupported,
+                 "the open version was written by another Varve; seal it, or delete it, with that");
+  }
   VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kState, kNextInoKey));
   if (value) next_ino_ = ino_of(*value);
   return {};
@@ -264,6 +273,7 @@ Result<void> OpenTree::commit(const Changes& changes) const {
       VARVE_TRY(txn.put(meta::overlay::kTails, key, base::as_text(record.tail)));
     }
   }
+  VARVE_TRY(txn.put(meta::overlay::kState, kFormatKey, base::be64(kOverlayFormat)));
   VARVE_TRY(txn.put(meta::overlay::kState, kNextInoKey, base::be64(changes.next_ino)));
   return txn.commit();
 }

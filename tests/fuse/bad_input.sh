@@ -50,7 +50,17 @@ ok "what is not a repository: exit code 10"
 fresh_copy
 edit_superblock 's/^format_version = .*/format_version = 99/'
 all_commands_refuse 1 'newer|99' "$work/copy"
-ok "a newer format is named"
+state_of_copy() { (cd "$work/copy" && find . -type f -printf '%p %T@\n' -exec sha256sum {} + | sort); }
+before=$(state_of_copy)
+for command in "repair --yes" "repair -n" scrub arrange "prune --keep-last 1" "check --read-data --resume"; do
+  # shellcheck disable=SC2086
+  expect_status 1 "$VARVE" $command "$work/copy"
+  message_says 'newer Varve'
+done
+expect_status 1 "$VARVE" rm "$work/copy" s/one
+message_says 'newer Varve'
+[ "$(state_of_copy)" = "$before" ] || fail "a repository of a newer format was changed"
+ok "a newer format is named, and nothing is changed"
 fresh_copy
 edit_superblock 's/^features_required = .*/features_required = time-travel/'
 all_commands_refuse 1 'time-travel' "$work/copy"

@@ -39,3 +39,33 @@ same_tree "$work/tree" "$work/restored"
 "$VARVE" check "$work/copy"
 [ "$(stat_of "$work/copy" unique_bytes)" -lt 11500000 ] || fail "deduplication was lost"
 ok "a damaged index snapshot is rebuilt: the next version is whole and deduplicated"
+
+# The process says how far it is when it is asked.
+has_read_some() {
+  kill -USR1 "$checking"
+  grep -qE 'checking: [1-9]' "$work/progress"
+}
+rm -rf "$work/copy"
+cp -a "$repo" "$work/copy"
+summary() { tail -1 "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$2"; }
+"$VARVE" check --read-data --json "$work/copy" >"$work/whole"
+"$VARVE" check --read-data --resume --rate 100K --json "$work/copy" \
+  >"$work/first" 2>"$work/progress" &
+checking=$!
+wait_until "the check knows where it is" [ -s "$work/copy/scrub" ]
+wait_until "the check has read something" has_read_some
+kill -TERM "$checking"
+status=0
+wait "$checking" || status=$?
+[ $status -eq 3 ] || fail "a check that was stopped ends with $status"
+[ "$(summary "$work/first" finished)" = False ] || fail "a check that was stopped came to the end"
+"$VARVE" check --read-data --resume --json "$work/copy" >"$work/second"
+[ "$(summary "$work/second" finished)" = True ] || fail "the second check does not come to the end"
+read_whole=$(summary "$work/whole" bytes_read)
+[ "$(summary "$work/second" bytes_read)" -lt "$read_whole" ] || fail "it did not go on"
+"$VARVE" check --read-data --resume --json "$work/copy" >"$work/third"
+[ "$(summary "$work/third" bytes_read)" -eq "$read_whole" ] || fail "the third did not begin anew"
+expect_status 1 "$VARVE" check --read-data=50% --resume "$work/copy"
+message_says "percentage"
+"$VARVE" scrub --anew "$work/copy"
+ok "a check of all data that is stopped goes on where it was"

@@ -11,7 +11,7 @@ armed=$work/armed
 
 mount_faulty() {  # KILLS_AT
   env LD_PRELOAD="$VARVE_FAULTY_DISK" DISK_BELOW="$repo" DISK_KILLS_AT="$1" DISK_KILLS_ONCE="$armed" \
-    DISK_CALLS_IN="$work/calls" ASAN_OPTIONS=verify_asan_link_order=0 \
+    DISK_CALLS_IN="$work/calls" \
     "$VARVE" mount -f "$repo" "$mnt" 2>>"$work/daemon.log" &
   daemon=$!
   wait_until "the mount appears" mountpoint -q "$mnt"

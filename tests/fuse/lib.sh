@@ -5,6 +5,9 @@
 #   limit_s=60                         # before sourcing, if 120 seconds do not fit
 #   . "$(dirname "$0")/lib.sh"
 #
+# VARVE_TEST_SANITIZER=address|thread says that $VARVE was built with these sanitizers
+# (scripts/sanitize): all takes longer, and a report of any process of the test fails it.
+#
 # Gives: $VARVE (the program), $work (an empty folder of its own on a real disk),
 # $here (this folder), $repo, $mnt, and the functions below.
 
@@ -36,16 +39,45 @@ cleanup_outer() {
   rm -rf --one-file-system "$work"
 }
 
+# Processes in the background and those that are killed must not take a report with them: so
+# each writes its own to a file. A library in LD_PRELOAD may stand before the sanitizer's.
+collect_reports() {
+  reports=$(mktemp -d "${VARVE_TEST_TMP:-/var/tmp}/varve-reports.XXXXXX")
+  chmod 1777 "$reports"
+  export ASAN_OPTIONS="${ASAN_OPTIONS:-}:log_path=$reports/of:verify_asan_link_order=0"
+  export UBSAN_OPTIONS="${UBSAN_OPTIONS:-}:log_path=$reports/of"
+  export TSAN_OPTIONS="${TSAN_OPTIONS:-}:log_path=$reports/of"
+}
+
+# Shows the reports; false if there are any.
+no_reports() {
+  local report found=0
+  for report in "$reports"/*; do
+    [ -s "$report" ] || continue
+    head -c 20000 "$report"
+    found=$((found + 1))
+  done
+  rm -rf "$reports"
+  [ $found -eq 0 ] || echo "FAILED: $found processes have a report of the sanitizer"
+  [ $found -eq 0 ]
+}
+
 if [ -z "${VARVE_TEST_WORK:-}" ]; then
   [ "$(id -u)" -eq 0 ] || skip "needs root (owners, devices, mounts)"
   [ -c /dev/fuse ] || skip "/dev/fuse is missing"
   work=$(mktemp -d "${VARVE_TEST_TMP:-/var/tmp}/varve-test.XXXXXX")
   trap cleanup_outer EXIT
   trap 'exit 143' INT TERM
-  VARVE_TEST_WORK=$work timeout -k 10 "${limit_s:-120}" "$0" "$@" &
+  limit_s=${limit_s:-120}
+  if [ -n "${VARVE_TEST_SANITIZER:-}" ]; then
+    limit_s=$((limit_s * 6))
+    collect_reports
+  fi
+  VARVE_TEST_WORK=$work timeout -k 10 "$limit_s" "$0" "$@" &
   status=0
   wait $! || status=$?
-  [ $status -ne 124 ] || echo "FAILED: not done after ${limit_s:-120} seconds"
+  [ $status -ne 124 ] || echo "FAILED: not done after $limit_s seconds"
+  [ -z "${VARVE_TEST_SANITIZER:-}" ] || no_reports || status=1
   exit $status
 fi
 
@@ -82,12 +114,15 @@ kill_daemon() {
   umount -l "$mnt"
 }
 
-wait_until() {  # WHAT COMMAND…: polls for at most 20 seconds
+# For tests, or parts, whose means do not work together with a sanitizer's.
+under_sanitizer() { [ -n "${VARVE_TEST_SANITIZER:-}" ]; }
+
+wait_until() {  # WHAT COMMAND…: polls for at most 60 seconds
   local what=$1 tries=0
   shift
   until "$@"; do
     tries=$((tries + 1))
-    [ $tries -lt 400 ] || fail "not in time: $what"
+    [ $tries -lt 1200 ] || fail "not in time: $what"
     sleep 0.05
   done
 }

@@ -125,7 +125,7 @@ ok "parts of a version, and what is not there"
 # Killed wherever it is, the same command goes on; what was done is not done again.
 log=$work/cut/.varve-restore.log
 restore_below_faults() {  # ENVIRONMENT…
-  env LD_PRELOAD="$VARVE_FAULTY_DISK" DISK_BELOW="$work/cut" ASAN_OPTIONS=verify_asan_link_order=0 \
+  env LD_PRELOAD="$VARVE_FAULTY_DISK" DISK_BELOW="$work/cut" \
     "$@" "$VARVE" restore --segment 1M "$repo" s/v1 "$work/cut" 2>>"$work/messages"
 }
 restore_below_faults DISK_CALLS_IN="$work/calls"

@@ -25,7 +25,8 @@ echo 3 >/proc/sys/vm/drop_caches
 before=$(read_bytes)
 cp -al "$mnt/s/old/." "$mnt/s/new.partial/"
 after=$(read_bytes)
-[ $((after - before)) -lt 4000000 ] || fail "linking read $((after - before)) bytes"
+[ $((after - before)) -lt 4000000 ] || under_sanitizer ||
+  fail "linking read $((after - before)) bytes"
 # The top directory is cp's own; the rest is the same in everything.
 same_tree --ignore mtime "$work/tree" "$mnt/s/new.partial"
 [ "$(stat -c %i "$mnt/s/new.partial/big")" = "$(stat -c %i "$mnt/s/new.partial/dir/hard")" ]

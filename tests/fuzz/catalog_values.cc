@@ -1,52 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "catalog_values.h"
 
-#include <stdlib.h>
-
 #include <array>
-#include <cstdio>
-#include <filesystem>
+#include <cstdlib>
+#include <memory>
 #include <string_view>
 
+#include "base/coding.h"
+#include "catalog/disk_record.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "catalog/object_store.h"
 #include "catalog/series_catalog.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
+#include "samples.h"
+#include "temporary_folder.h"
 
 namespace varve::fuzz {
 namespace {
 
 constexpr SeriesId kSeries{1};
 constexpr VersionNumber kVersion{2};
+// One input is tried as each of them.
+const std::string kSettingNames[] = {"arrange", "disk", "quarantine" + base::be32(1)};
 
 // A catalog in a folder that goes with the program.
 class TemporaryCatalog {
  public:
   TemporaryCatalog() {
-    std::string path =
-        std::filesystem::exists("/dev/shm") ? "/dev/shm/varve-XXXXXX" : "/tmp/varve-XXXXXX";
-    if (::mkdtemp(path.data()) == nullptr) std::abort();
-    path_ = path;
     meta::EnvOptions options;
     options.tables = meta::catalog::kTables;
     options.map_bytes = std::size_t{64} << 20;
-    auto env = meta::Env::open(path_, options);
+    auto env = meta::Env::open(folder_.path(), options);
     if (!env) std::abort();
     env_ = std::make_unique<meta::Env>(std::move(*env));
-  }
-  TemporaryCatalog(const TemporaryCatalog&) = delete;
-  TemporaryCatalog& operator=(const TemporaryCatalog&) = delete;
-  ~TemporaryCatalog() {
-    env_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
   }
   [[nodiscard]] const meta::Env& env() const { return *env_; }
 
  private:
-  std::string path_;
+  TemporaryFolder folder_;
   std::unique_ptr<meta::Env> env_;
 };
 
@@ -67,7 +60,7 @@ std::string key_in(meta::TableIndex table) {
     case kLocations:
       return meta::location_key(fuzz::kSeries, ChunkId::make(kVersion, 0));
     case kSettings:
-      return "arrange";
+      return kSettingNames[0];
     default:
       return meta::version_key(fuzz::kSeries, kVersion);
   }
@@ -102,6 +95,8 @@ void read(const meta::WriteTxn& txn, meta::TableIndex table) {
       break;
     case kSettings:
       static_cast<void>(catalog::find_arrange_settings(txn));
+      static_cast<void>(catalog::find_disk_record(txn));
+      static_cast<void>(catalog::find_quarantine(txn, series));
       break;
     default:
       break;
@@ -127,6 +122,11 @@ void catalog_values(std::span<const std::byte> input) {
   const std::string_view value(reinterpret_cast<const char*>(input.data()) + 1, input.size() - 1);
   auto txn = meta::WriteTxn::begin(environment());
   if (!txn || !txn->put(table, key_in(table), value)) return;
+  if (table == meta::catalog::kSettings) {
+    for (const auto& name : kSettingNames) {
+      if (!txn->put(table, name, value)) return;
+    }
+  }
   if (table == meta::catalog::kNodes || table == meta::catalog::kRecipes) {
     if (txn->commit()) read_object(table);
   } else {
@@ -141,10 +141,11 @@ std::vector<std::string> catalog_value_seeds() {
   }
   auto txn = meta::WriteTxn::begin(environment());
   if (!txn) return seeds;
-  const auto take = [&](meta::TableIndex table) {
-    const auto value = txn->get(table, key_in(table));
+  const auto take_from = [&](meta::TableIndex table, const std::string& key) {
+    const auto value = txn->get(table, key);
     if (value && *value) seeds.push_back(std::string(1, static_cast<char>(table)).append(**value));
   };
+  const auto take = [&](meta::TableIndex table) { take_from(table, key_in(table)); };
   catalog::SeriesRecord series;
   series.id = fuzz::kSeries;
   series.name = "laptop";
@@ -166,6 +167,27 @@ std::vector<std::string> catalog_value_seeds() {
   segment.bytes = 8192;
   segment.containers = 1;
   if (catalog::put_segment(*txn, fuzz::kSeries, segment)) take(meta::catalog::kSegments);
+  if (catalog::put_disk_record(*txn, {100'000, 200'000'000, 1ULL << 40, 1'700'000'000})) {
+    take_from(meta::catalog::kSettings, kSettingNames[1]);
+  }
+  const auto ids = base::IdRuns::from({{ChunkId::make(VersionNumber{1}, 5), 9}});
+  if (catalog::put_quarantine(*txn, fuzz::kSeries, ids)) {
+    take_from(meta::catalog::kSettings, kSettingNames[2]);
+  }
+  if (catalog::put_version_chunks(*txn, fuzz::kSeries, kVersion, ids)) {
+    take(meta::catalog::kVersionChunks);
+  }
+  const auto links = catalog::LinkTable::from({{3, 1}, {5, 1}, {9, 4}});
+  if (catalog::put_version_links(*txn, fuzz::kSeries, kVersion, links)) {
+    take(meta::catalog::kVersionLinks);
+  }
+  const auto object = [&](meta::TableIndex table, const std::string& raw) {
+    seeds.push_back(std::string(1, static_cast<char>(table)) + catalog::encode_object(raw));
+  };
+  object(meta::catalog::kNodes, format::encode_dir_page(format::sample_leaf()));
+  object(meta::catalog::kNodes, format::encode_dir_page(format::sample_inner()));
+  object(meta::catalog::kRecipes,
+         format::encode_recipe_object(*format::sample_leaf().entries[5].recipe));
   return seeds;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "targets.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "base/coding.h"
@@ -10,7 +8,9 @@
 #include "catalog/link_table.h"
 #include "catalog/location_table.h"
 #include "catalog_values.h"
+#include "checks.h"
 #include "control/protocol.h"
+#include "file_targets.h"
 #include "format/container.h"
 #include "format/dir_node.h"
 #include "format/superblock.h"
@@ -25,16 +25,6 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-std::string_view text_of(Bytes input) {
-  return {reinterpret_cast<const char*>(input.data()), input.size()};
-}
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "does not hold: %s\n", what);
-  std::abort();
-}
-
 // Decode, encode, decode, encode: the two encodings must agree.
 template <typename Decode, typename Encode>
 void settles(std::string_view input, const Decode& decode, const Encode& encode) {
@@ -44,13 +34,6 @@ void settles(std::string_view input, const Decode& decode, const Encode& encode)
   auto second = decode(once);
   require(static_cast<bool>(second), "what was encoded can be decoded");
   require(encode(*second) == once, "encoding what was decoded gives the same bytes");
-}
-
-void put64(std::string& bytes, std::size_t at, std::uint64_t value) {
-  std::memcpy(bytes.data() + at, &value, sizeof value);
-}
-std::uint64_t sum(const std::string& bytes, std::size_t from, std::size_t to) {
-  return format::checksum64(base::as_bytes(bytes).subspan(from, to - from));
 }
 
 std::vector<std::string> no_seeds() { return {std::string(64, '\0')}; }
@@ -246,6 +229,19 @@ std::vector<std::string> open_inode_seeds() {
     inode.size = one.size;
     seeds.push_back(version::encode_open_inode(inode));
   }
+  // A file that is written out of order: parts of its staging file, of a recipe, and holes.
+  version::OpenInode staged;
+  staged.ino = 5;
+  staged.mode = S_IFREG | 0644;
+  staged.staging = 1;
+  staged.staged = std::make_unique<version::StagedContent>();
+  staged.staged->write(0, 4096);
+  staged.staged->write(1U << 20, (1U << 20) + 100);
+  auto recipe = std::make_shared<const format::Recipe>(*format::sample_leaf().entries[5].recipe);
+  staged.staged->clone(8192, 8192 + 5000, std::make_shared<version::OpenRecipe>(recipe), 3000);
+  staged.staged->resize(2U << 20);
+  staged.size = staged.staged->size();
+  seeds.push_back(version::encode_open_inode(staged));
   return seeds;
 }
 
@@ -282,6 +278,10 @@ constexpr Target kTargets[] = {
     {"container", container, container_seeds},
     {"frame", frame, frame_seeds},
     {"index_snapshot", index_snapshot, index_snapshot_seeds},
+    {"manifest", manifest, manifest_seeds},
+    {"volume", volume, volume_seeds},
+    {"restore_log", restore_log, restore_log_seeds},
+    {"scrub_state", scrub_state, scrub_state_seeds},
     {"page", page, page_seeds},
     {"entry", entry, entry_seeds},
     {"recipe", recipe, recipe_seeds},

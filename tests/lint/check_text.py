@@ -13,6 +13,7 @@ SPDX = "SPDX-License-Identifier: Apache-2.0"
 # Split, so that this file passes its own check.
 BANNED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b|/wor" r"k/")
 SOURCE_SUFFIXES = (".h", ".cc", ".py", ".sh", "meson.build")
+BYTES = ("tests/golden/", "tests/fuzz/corpus/")
 NO_SPDX_NAMES = ("packages.txt", "packages-tidy.txt", "LICENSE", ".gitignore", ".clang-format",
                  ".clang-tidy", "meson_options.txt")
 
@@ -51,8 +52,8 @@ def problems_of(path, text):
 def main():
     problems, checked = [], 0
     for path in tree.files():
-        # LICENSE is not ours to edit; golden images are bytes, whatever they look like.
-        if path == "LICENSE" or path.startswith("tests/golden/") or not is_text(path):
+        # LICENSE is not ours to edit; images and fuzzers' inputs are bytes, whatever they look like.
+        if path == "LICENSE" or path.startswith(BYTES) or not is_text(path):
             continue
         checked += 1
         problems.extend(problems_of(path, tree.read(path)))

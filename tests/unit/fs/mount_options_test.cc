@@ -26,6 +26,20 @@ TEST(MountOptions, OptionsOfMountAndFstabAreSwallowed) {
       options));
 }
 
+TEST(MountOptions, OfContrariesTheLastHolds) {
+  MountOptions options;
+  ASSERT_TRUE(parse_mount_options("suid,dev,noexec,ro,nosuid,nodev,exec,rw", false, options));
+  EXPECT_FALSE(options.set_user_ids_work);
+  EXPECT_FALSE(options.devices_work);
+  EXPECT_FALSE(options.no_execution);
+  EXPECT_FALSE(options.open.read_only);
+  ASSERT_TRUE(parse_mount_options("nosuid,nodev,exec,rw,suid,dev,noexec,ro", false, options));
+  EXPECT_TRUE(options.set_user_ids_work);
+  EXPECT_TRUE(options.devices_work);
+  EXPECT_TRUE(options.no_execution);
+  EXPECT_TRUE(options.open.read_only);
+}
+
 TEST(MountOptions, UnknownOptionIsNamedUnlessSloppy) {
   MountOptions options;
   const auto strict = parse_mount_options("ro,fancy=1", false, options);

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "../sanitized.h"
 #include "fake_source.h"
 #include "restore/read_service_impl.h"
 
@@ -23,7 +24,7 @@ TEST(ReadService, TreeOrderGivesEveryFileExactly) {
   for (const unsigned seed : {1U, 2U, 3U}) {
     for (const Codec codec : {Codec::kNone, Codec::kZstd}) {
       World world(seed, codec);
-      fill_random(world, 150);
+      fill_random(world, test::kThreadsWatched ? 40 : 150);
       for (const std::size_t request : {kMiB, std::size_t{128} << 10, std::size_t{10000}}) {
         const auto service = make_service();
         for (std::size_t i = 0; i < world.files.size(); ++i) {
@@ -249,13 +250,13 @@ TEST(ReadService, TryReadAnswersFromAreasFramesAndHolesOnly) {
 
 TEST(ReadService, MemoryStaysWithinTheBudget) {
   World world(14);
-  fill_random(world, 150);
+  fill_random(world, test::kThreadsWatched ? 30 : 150);
   for (const std::size_t budget : {16 * kMiB, 64 * kMiB}) {
     ReadServiceImpl service({budget, "alacc"});
     std::vector<std::thread> readers;
     for (std::size_t t = 0; t < 6; ++t) {
       readers.emplace_back([&, t] {
-        for (std::size_t i = t * 20; i < world.files.size(); ++i) {
+        for (std::size_t i = t * world.files.size() / 8; i < world.files.size(); ++i) {
           expect_whole(service, world, i, 128U << 10);
         }
       });
@@ -268,7 +269,7 @@ TEST(ReadService, MemoryStaysWithinTheBudget) {
 
 TEST(ReadService, ManyThreadsReadTheSameBytes) {
   World world(15, Codec::kZstd);
-  fill_random(world, 200);
+  fill_random(world, test::kThreadsWatched ? 40 : 200);
   const auto service = make_service(32U << 20);
   std::vector<std::thread> readers;
   for (unsigned t = 0; t < 4; ++t) {

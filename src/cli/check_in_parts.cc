@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/check_in_parts.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <stop_token>
+
+#include "cli/check_output.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/quantity.h"
+#include "cli/repository_access.h"
+#include "cli/signal_watch.h"
+#include "varve/maintenance.h"
+
+namespace varve::cli {
+namespace {
+
+Result<ScrubReport> scrub(const PartOptions& options, const Context& context) {
+  using Clock = std::chrono::steady_clock;
+  ScrubOptions how;
+  how.anew = options.anew;
+  if (!options.rate.empty()) {
+    VARVE_TRY_ASSIGN(how.bytes_per_second, parse_bytes(options.rate));
+  }
+  Clock::time_point end = Clock::time_point::max();
+  if (!options.time.empty()) {
+    VARVE_TRY_ASSIGN(const auto seconds, parse_duration(options.time));
+    end = Clock::now() + std::chrono::seconds(seconds);
+  }
+  const bool shown = options.progress || (Progress::terminal() && !context.quiet);
+  Progress progress("checking", shown);
+  std::stop_source source;
+  how.stop = source.get_token();
+  // Told to stop, it remembers where it is.
+  const SignalWatch signals(
+      {.stop = [&] { source.request_stop(); }, .report = [&] { progress.print_line(); }});
+  VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));
+  return scrub_repository(*repository, how, [&](const CheckProgress& done) {
+    progress.update(done.bytes_done, done.bytes_total, 0);
+    if (Clock::now() >= end) source.request_stop();
+  });
+}
+
+}  // namespace
+
+int check_in_parts(PartOptions options, const Context& context) {
+  if (const auto given = take_repository({&options.repository}); !given) {
+    return fail(given.error());
+  }
+  const auto report = scrub(options, context);
+  if (!report) return fail(report.error());
+  if (report->damages_before != 0) {
+    note(context,
+         fmt::format("this pass had found {} damaged places before", report->damages_before));
+  }
+  print_check_report(report->check, options.json, context);
+  if (!report->check.damages.empty()) return kExitError;
+  return report->check.finished ? kExitOk : kExitIncomplete;
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file_targets.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "base/coding.h"
+#include "base/unique_fd.h"
+#include "checks.h"
+#include "format/container.h"
+#include "format/manifest.h"
+#include "io/memory_file_system.h"
+#include "maintain/container_scan.h"
+#include "maintain/manifest_file.h"
+#include "maintain/scrub.h"
+#include "samples.h"
+#include "temporary_folder.h"
+#include "transfer/restore_log.h"
+
+namespace varve::fuzz {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+constexpr SeriesId kSeries{3};
+constexpr VersionNumber kVersion{7};
+
+template <typename T>
+T load(const std::string& bytes, std::size_t at) {
+  return base::load_le<T>(base::as_bytes(bytes).data() + at);
+}
+
+bool put_file(io::FileSystem& files, const std::string& path, std::string_view bytes) {
+  const auto file = files.open(path, io::OpenMode::kReadWrite);
+  return file && (*file)->write_at(0, base::as_bytes(bytes));
+}
+
+// Makes the checksums of the header and of all blocks right, as far as blocks can be told.
+void sum_manifest(std::string& bytes) {
+  if (bytes.size() < format::kManifestHeaderBytes) return;
+  constexpr std::size_t kSummed = format::kManifestHeaderBytes - sizeof(std::uint64_t);
+  put64(bytes, kSummed, sum(bytes, 0, kSummed));
+  for (std::size_t at = format::kManifestHeaderBytes;
+       bytes.size() - at >= format::kManifestBlockHeadBytes;) {
+    const auto stored = load<std::uint32_t>(bytes, at);
+    const std::size_t data = at + format::kManifestBlockHeadBytes;
+    if (stored > bytes.size() - data) return;
+    put64(bytes, at + 12, sum(bytes, data, data + stored));
+    at = data + stored;
+  }
+}
+
+// Makes the checksums of every head right that follows the one before.
+void sum_containers(std::string& bytes) {
+  for (std::size_t at = 0; bytes.size() - at >= format::kContainerHeaderBytes;) {
+    const std::size_t head_bytes = load<std::uint32_t>(bytes, at + 32);
+    const std::size_t data_bytes = load<std::uint32_t>(bytes, at + 36);
+    const bool compact = (load<std::uint32_t>(bytes, at + 8) & 1) != 0;
+    if (head_bytes < format::kContainerHeaderBytes || head_bytes > bytes.size() - at) return;
+    put64(bytes, at + 48, sum(bytes, at + format::kContainerHeaderBytes, at + head_bytes));
+    put64(bytes, at + 120, sum(bytes, at, at + 120));
+    const auto all = head_bytes + format::padded_bytes(data_bytes, compact);
+    if (all > bytes.size() - at) return;
+    at += all;
+  }
+}
+
+std::string manifest_image(const format::ManifestHeader& identity, Codec codec) {
+  std::string body;
+  format::ManifestEncoder encoder(identity, codec, [&](std::string_view bytes) -> Result<void> {
+    body += bytes;
+    return {};
+  });
+  const auto key = base::be32(7);
+  const auto node = base::be64((7ULL << 32) + 1);
+  using Record = format::ManifestRecord;
+  bool added = encoder.add(Record::kSeries, "", "laptop").has_value();
+  added = added && encoder.add(Record::kSuperblock, "", "text");
+  added = added && encoder.add(Record::kVersion, key, "monday");
+  added = added && encoder.add(Record::kSetting, maintain::kCatalogIdSetting, std::string(16, 'i'));
+  added = added && encoder.add(Record::kNode, node, format::encode_dir_page(format::sample_leaf()));
+  // Of two pieces, where that takes no room.
+  const std::size_t bytes = codec == Codec::kZstd ? format::kManifestBlockRawMax + 5000 : 500;
+  added = added && encoder.add(Record::kVersionChunks, key, std::string(bytes, 'c'));
+  const auto header = encoder.finish();
+  return added && header ? format::encode_manifest_header(*header) + body : std::string();
+}
+
+}  // namespace
+
+void manifest(Bytes input) {
+  std::string bytes(text_of(input));
+  sum_manifest(bytes);
+  const auto files = io::make_memory_file_system();
+  const auto path = maintain::manifest_path("/s", kVersion);
+  if (!files->make_directory("/s") ||
+      !files->make_directory(std::string("/s/") + maintain::kManifestFolder) ||
+      !put_file(*files, path, bytes) ||
+      !put_file(*files, std::string("/s/") + maintain::kLabelsName, bytes)) {
+    return;
+  }
+  const auto listed = maintain::list_manifests(*files, "/s");
+  require(listed && listed->size() == 1, "a manifest is found by its name");
+  std::uint64_t records = 0;
+  const auto read = maintain::read_manifest(
+      *files, path,
+      [&](format::ManifestRecord, std::string_view, std::string_view) -> Result<void> {
+        ++records;
+        return {};
+      });
+  if (read) {
+    require(format::encode_manifest_header(read->header) ==
+                bytes.substr(0, format::kManifestHeaderBytes),
+            "a header that is accepted has one encoding");
+  }
+  const auto labels = maintain::read_labels(*files, "/s", kSeries);
+  require(!labels || (read && read->damaged_blocks == 0), "labels are whole or not at all");
+}
+std::vector<std::string> manifest_seeds() {
+  format::ManifestHeader identity;
+  identity.series = kSeries;
+  identity.number = kVersion;
+  std::vector<std::string> seeds{manifest_image(identity, Codec::kZstd)};
+  identity.kind = format::ManifestKind::kLabels;
+  identity.number = {};
+  identity.stamp = 9;
+  seeds.push_back(manifest_image(identity, Codec::kNone));
+  return seeds;
+}
+
+void volume(Bytes input) {
+  if (input.empty()) return;
+  const bool is_volume = (static_cast<unsigned>(input[0]) & 1) != 0;
+  std::string bytes(text_of(input.subspan(1)));
+  sum_containers(bytes);
+  const auto files = io::make_memory_file_system();
+  const std::string folder = is_volume ? "/s/volumes" : "/s/active";
+  const auto segment = 5U | (is_volume ? store::kVolumeBit : 0U);
+  if (!files->make_directory("/s") || !files->make_directory(folder) ||
+      !put_file(*files, folder + "/" + store::segment_name(segment), bytes)) {
+    return;
+  }
+  std::uint64_t passed = 0;
+  const auto scan =
+      maintain::scan_containers(*files, "/s", kSeries, [&](std::uint64_t n) { passed += n; });
+  require(scan || scan.error().code() == ErrorCode::kUnsupported,
+          "a file can be searched whatever it holds");
+  if (!scan) return;
+  require(passed == bytes.size(), "all of a file is searched");
+  std::uint64_t told = 0;
+  for (const auto& one : scan->containers) told += one.record.end() - one.record.offset;
+  for (const auto& one : scan->unread) told += one.bytes;
+  // What a container claims beyond the file's end is for those who read it to notice.
+  require(told >= bytes.size(), "each byte is in a container or unread");
+}
+std::vector<std::string> volume_seeds() {
+  // Small, so that many can be tried.
+  format::ContainerHead head;
+  head.series = kSeries;
+  head.chunks = {format::chunk(ChunkId::make(kVersion, 10), 300),
+                 format::chunk(ChunkId::make(kVersion, 11), 40)};
+  format::FrameEntry frame;
+  frame.chunk_count = 2;
+  frame.stored_bytes = frame.raw_bytes = 340;
+  head.frames = {frame};
+  const auto container = [&](std::uint32_t number, bool compact) {
+    head.number = number;
+    head.compact = compact;
+    return format::encode_container_head(head) +
+           std::string(format::padded_bytes(frame.stored_bytes, compact), 'x');
+  };
+  const auto damaged = [](std::string bytes) {
+    bytes[32] = static_cast<char>(bytes[32] ^ 1);
+    return bytes;
+  };
+  return {std::string(1, '\0') + container(1, false) + container(2, false),
+          std::string(1, '\1') + container(1, true) + container(2, true),
+          std::string(1, '\1') + damaged(container(1, true)) + container(2, true)};
+}
+
+void restore_log(Bytes input) {
+  static const TemporaryFolder folder;
+  const base::UniqueFd directory(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Lines with checksums; the last one as it is, perhaps torn.
+  std::string text;
+  std::string_view rest = text_of(input);
+  for (auto end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
+    std::uint64_t hash = 0xcbf29ce484222325ULL;
+    for (const char c : rest.substr(0, end)) {
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+    }
+    text += fmt::format("{} #{:016x}\n", rest.substr(0, end), hash);
+    rest.remove_prefix(end + 1);
+  }
+  text += rest;
+  const auto path = folder.path() + "/log";
+  std::ofstream(path, std::ios::binary) << text;
+  if (::chmod(path.c_str(), 0600) != 0) return;
+  transfer::RestorePoint last;
+  {
+    transfer::RestoreLog log(directory.get(), "log", "identity");
+    last = log.last();
+    if (log.resumes()) {
+      require(log.is_temporary_name(log.temporary_name(last.rank)), "a log knows its files");
+      require(log.temporary_name(last.rank).find('/') == std::string::npos,
+              "a log's files are in its folder");
+    }
+  }
+  // What was torn is gone now, and nothing else.
+  transfer::RestoreLog again(directory.get(), "log", "identity");
+  require(again.last().rank == last.rank && again.last().offset == last.offset,
+          "a log that was opened says the same again");
+}
+std::vector<std::string> restore_log_seeds() {
+  const std::string head = "varve restore log 1\nidentity\n0123456789abcdef 1700000000\n";
+  return {head + "5 4096\n9 0\n", head + "18446744073709551615 1\n7",
+          "varve restore log 1\nother\n"};
+}
+
+void scrub_state(Bytes input) {
+  std::string bytes(text_of(input));
+  const auto last = bytes.rfind("checksum = ");
+  if (last != std::string::npos) {
+    bytes.replace(last, std::string::npos,
+                  fmt::format("checksum = {:016x}\n", sum(bytes, 0, last)));
+  }
+  const auto state = maintain::decode_scrub_state(bytes);
+  require(state == maintain::ScrubState() || maintain::encode_scrub_state(state) == bytes,
+          "a state that is believed has one encoding");
+}
+std::vector<std::string> scrub_state_seeds() {
+  maintain::ScrubState state;
+  state.reached = CheckPosition{kSeries, 5, 4096};
+  state.damages = 2;
+  return {maintain::encode_scrub_state(state), maintain::encode_scrub_state({})};
+}
+
+}  // namespace varve::fuzz

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// One value of each table, as format 1 first wrote it. A change here is a change of the format
+// that old programs would take for damage: raise the format's number (docs/FORMAT.md) and add
+// an image beside this one. With VARVE_WRITE_GOLDEN=1 a missing image is made.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "../repo/temp_repository.h"
+#include "catalog/disk_record.h"
+#include "catalog/layout_records.h"
+#include "catalog/location_table.h"
+#include "catalog/object_store.h"
+#include "catalog/series_catalog.h"
+#include "io/posix_file_system.h"
+#include "meta/schema.h"
+#include "store/segment_files.h"
+
+namespace varve::format {
+std::string golden_directory();
+}
+
+namespace varve::catalog {
+namespace {
+
+using test::must;
+
+constexpr SeriesId kOne{3};
+constexpr VersionNumber kNumber{7};
+
+std::string hexadecimal(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return out;
+}
+
+VersionRecord sample_version() {
+  VersionRecord version;
+  version.series = kOne;
+  version.number = kNumber;
+  version.name = "monday";
+  version.state = VersionState::kSealed;
+  version.opened_at = {1700000000, 5};
+  version.sealed_at = {1700000100, 0};
+  version.entries = 300;
+  version.logical_bytes = 1ULL << 40;
+  version.unique_bytes = 5000;
+  version.stored_bytes = 2500;
+  version.root.mode = S_IFDIR | 0755;
+  version.root.child = format::NodeId{(7ULL << 32) + 2};
+  version.root.subtree_entries = 300;
+  return version;
+}
+
+void put_samples(meta::WriteTxn& txn) {
+  SeriesRecord series;
+  series.id = kOne;
+  series.name = "laptop";
+  series.created_at = {1600000000, 999999999};
+  series.next_number = 9;
+  must(put_series(txn, series));
+  auto version = sample_version();
+  must(put_version(txn, version));
+  version.number = VersionNumber{8};
+  version.name = "tuesday";
+  version.state = VersionState::kOpen;
+  version.base = kNumber;
+  must(put_version(txn, version));
+  store::ContainerRecord container;
+  container.number = 70;
+  container.segment = 5 | store::kVolumeBit;
+  container.offset = 12345;
+  container.head_bytes = 777;
+  container.data_bytes = 100000;
+  container.chunks = 13;
+  container.raw_bytes = 120000;
+  container.live_bytes = 60000;
+  container.compact = true;
+  container.birth = kNumber;
+  must(put_container(txn, kOne, container));
+  container.number = 71;
+  container.segment = 6;
+  container.offset = 3 * 4096;
+  container.head_bytes = 4096;
+  container.compact = false;
+  must(put_container(txn, kOne, container));
+  must(put_location(txn, kOne, {ChunkId::make(kNumber, 40), 13, 120000, 70, 2}));
+  SegmentRecord segment;
+  segment.segment = 6;
+  segment.role = SegmentRole::kMerged;
+  segment.version = kNumber;
+  segment.bytes = 1 << 20;
+  segment.raw_bytes = 120000;
+  segment.live_bytes = 60000;
+  segment.containers = 1;
+  segment.first_container = 71;
+  must(put_segment(txn, kOne, segment));
+  must(raise_counters(txn, kOne, {72, 7}));
+  must(put_retention(txn, kOne, kNumber, {true, {1800000000, 0}}));
+  must(put_arrange_settings(txn, {}));
+  must(put_disk_record(txn, {100'000, 200'000'000, 1ULL << 40, 1'700'000'000}));
+  const auto ids = base::IdRuns::from(
+      {{ChunkId::make(VersionNumber{1}, 5), 9}, {ChunkId::make(kNumber, 0), 70000}});
+  must(put_quarantine(txn, kOne, ids));
+  must(put_version_chunks(txn, kOne, kNumber, ids));
+  must(put_version_links(txn, kOne, kNumber, LinkTable::from({{3, 1}, {5, 1}, {9, 4}})));
+}
+
+TEST(Golden, EveryTablesValuesAreWrittenAlike) {
+  const test::TempDirectory directory;
+  meta::EnvOptions options;
+  options.tables = meta::catalog::kTables;
+  options.map_bytes = std::size_t{16} << 20;
+  const auto env = must(meta::Env::open(directory.path(), options));
+  {
+    auto txn = must(meta::WriteTxn::begin(env));
+    put_samples(txn);
+    must(txn.commit());
+  }
+  std::string found;
+  const auto txn = must(meta::ReadTxn::begin(env));
+  for (std::size_t table = 0; table < meta::catalog::kTables.size(); ++table) {
+    bool any = false;
+    must(meta::for_each_prefix(txn, static_cast<meta::TableIndex>(table), "",
+                               [&](std::string_view key, std::string_view value) -> Result<bool> {
+                                 any = true;
+                                 found += fmt::format("{} {} {}\n", meta::catalog::kTables[table],
+                                                      hexadecimal(key), hexadecimal(value));
+                                 return true;
+                               }));
+    // Objects are the format's, and have images of their own; here stands how they are wrapped.
+    const auto index = static_cast<meta::TableIndex>(table);
+    if (index == meta::catalog::kNodes || index == meta::catalog::kRecipes) {
+      found += fmt::format("{} - {}\n", meta::catalog::kTables[table],
+                           hexadecimal(encode_object("raw bytes of an object")));
+      any = true;
+    }
+    EXPECT_TRUE(any) << "no sample of " << meta::catalog::kTables[table];
+  }
+  const auto files = io::make_posix_file_system();
+  const auto path = format::golden_directory() + "/catalog-1.txt";
+  if (std::getenv("VARVE_WRITE_GOLDEN") != nullptr && !must(files->exists(path))) {
+    must(files->write_file_atomically(format::golden_directory(), "catalog-1.txt",
+                                      base::as_bytes(found)));
+  }
+  EXPECT_EQ(found, must(files->read_file(path, 1U << 20)));
+}
+
+}  // namespace
+}  // namespace varve::catalog
