@@ -70,6 +70,8 @@ enum class ArrangePolicyKind : std::uint8_t {
   kTiered = 3,    ///< Departing chunks at once; runs are merged by levels, dead space is bounded.
 };
 
+inline constexpr std::uint32_t kParityPercentMax = 25;
+
 /// Kept in the catalog; may be changed at any time. Every policy reads what any other wrote.
 struct ArrangeSettings {
   ArrangePolicyKind policy = ArrangePolicyKind::kTiered;
@@ -77,6 +79,8 @@ struct ArrangeSettings {
   std::uint32_t dead_permille = 90;  ///< Dead share of the active set that is let be; tiered.
   std::uint32_t fan = 10;            ///< Runs of a level that are merged; 2 or more; tiered.
   std::uint32_t window = 2;          ///< Main versions that must do without a chunk; 1 or more.
+  /// Parity, in hundredths of what it protects; 0 = none, at most kParityPercentMax.
+  std::uint32_t parity_percent = 0;
 };
 
 struct ArrangeProgress {

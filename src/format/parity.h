@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "varve/result.h"
+#include "varve/retention.h"
 #include "varve/types.h"
 
 namespace varve::format {
@@ -21,7 +22,6 @@ inline constexpr std::size_t kParityHeaderBytes = 64;
 inline constexpr std::size_t kParityBlockBytes = 16U << 10;
 /// Data blocks of a codeword: together with the parity blocks, a byte counts them.
 inline constexpr std::uint32_t kParityDataBlocksMax = 200;
-inline constexpr std::uint32_t kParityPercentMax = 25;
 /// Bounds of a group, so that a damaged header cannot ask for more memory than that.
 inline constexpr std::uint32_t kParityMembersMax = 1U << 16;
 inline constexpr std::uint32_t kParityBlocksMax = 1U << 17;

@@ -2,6 +2,7 @@
 #include "parity/group_writer.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/aligned_buffer.h"
@@ -31,8 +32,8 @@ class GroupEncoder {
         code_(shape_.data_blocks, shape_.parity_blocks),
         parity_(std::size_t{shape_.parity_total()} * kParityBlockBytes) {}
 
-  /// False if `pass` ended it.
-  [[nodiscard]] Result<bool> run(const std::function<bool(std::uint64_t)>& pass) {
+  /// False if `pass` ended it, or members cannot be read.
+  [[nodiscard]] bool run(const std::function<bool(std::uint64_t)>& pass) {
     const std::size_t row_bytes = shape_.codewords * kParityBlockBytes;
     const auto rows = static_cast<std::uint32_t>(
         std::clamp<std::size_t>(kBatchBytes / row_bytes, 1, shape_.data_blocks));
@@ -42,8 +43,11 @@ class GroupEncoder {
       const std::uint32_t first = row * shape_.codewords;
       const auto count = std::min(rows * shape_.codewords, shape_.blocks - first);
       const auto part = buffer.span().first(count * kParityBlockBytes);
-      auto error = reader_.read(first, part, bad);
-      if (error) return std::move(*error);
+      if (reader_.read(first, part, bad)) {
+        for (const auto i : bad) unread_.insert(reader_.member_of(first + i));
+        if (unread_.empty()) unread_.insert(reader_.member_of(first));
+        return false;
+      }
       for (std::uint32_t i = 0; i < count; ++i) {
         sums_.data.push_back(
             format::checksum64(part.subspan(i * kParityBlockBytes, kParityBlockBytes)));
@@ -57,6 +61,8 @@ class GroupEncoder {
     return true;
   }
 
+  /// Places in the row of members.
+  [[nodiscard]] const std::set<std::size_t>& unread() const { return unread_; }
   [[nodiscard]] const format::ParitySums& sums() const { return sums_; }
   [[nodiscard]] std::span<const std::byte> parity() const { return parity_; }
 
@@ -81,6 +87,7 @@ class GroupEncoder {
   const ReedSolomon code_;
   std::vector<std::byte> parity_;
   format::ParitySums sums_;
+  std::set<std::size_t> unread_;
 };
 
 // Members that are not what they were. A block that a cut has shortened since is not compared.
@@ -128,10 +135,11 @@ Result<GroupOutcome> write_group(io::FileSystem& files, const std::string& serie
   head.blocks = 0;
   for (const auto& member : head.members) head.blocks += member.blocks();
   GroupEncoder encoder(files, series_directory, head);
-  VARVE_TRY_ASSIGN(const bool whole, encoder.run([&](std::uint64_t bytes) {
+  const bool whole = encoder.run([&](std::uint64_t bytes) {
     outcome.bytes_read += bytes;
     return pass(bytes);
-  }));
+  });
+  for (const auto i : encoder.unread()) outcome.damaged.push_back(head.members[i].segment);
   if (!whole) return outcome;
   outcome.damaged = changed_members(head, encoder.sums().data, known);
   if (!outcome.damaged.empty()) return outcome;

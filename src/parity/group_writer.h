@@ -20,14 +20,14 @@ struct GroupOutcome {
   bool written = false;  ///< False if it was stopped, or a member is damaged.
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
-  /// Members whose bytes are not those that their older checksums are of. Parity of these would
-  /// make the damage the truth.
+  /// Members that cannot be read whole, or whose bytes are not those that their older checksums
+  /// are of: parity of these would make the damage the truth.
   std::vector<std::uint32_t> damaged;
 };
 
 /// Computes the parity of head.members and writes it to group_path(number): beside, synced,
 /// renamed; the folder must exist. `pass` gets bytes read, and ends it by returning false. Takes
-/// memory for the parity, and 8 MiB. kNotFound or kCorrupt if a member is gone or too short.
+/// memory for the parity, and 8 MiB.
 [[nodiscard]] Result<GroupOutcome> write_group(io::FileSystem& files,
                                                const std::string& series_directory,
                                                std::uint32_t number, format::ParityHead head,

@@ -22,6 +22,7 @@ struct DataFile {
   std::uint64_t bytes = 0;    ///< That the catalog names.
   bool archived = false;      ///< Not of the active set.
   std::uint32_t version = 0;  ///< Files of one are likely to go together.
+  bool operator==(const DataFile&) const = default;
 };
 
 /// Data from which on a group is full: its parity brings back any two damaged containers.
@@ -56,13 +57,13 @@ struct KeepReport {
   std::uint64_t groups_made = 0;
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
-  /// Files whose bytes changed since parity was made of them; it is kept as it is.
+  /// Files that cannot be read whole (they may have been cut or removed meanwhile), or whose bytes
+  /// changed since parity was made of them: that is kept as it is.
   std::vector<std::uint32_t> damaged;
 };
 
 /// Makes what is missing, then removes what is not needed any more: a crash in between leaves too
-/// much. One at a time for a series. kNoSpace leaves the older groups, and kNotFound or kCorrupt
-/// says that a file was cut or removed meanwhile: look again.
+/// much. One at a time for a series. kNoSpace leaves the older groups.
 [[nodiscard]] Result<KeepReport> keep_parity(io::FileSystem& files,
                                              const std::string& series_directory, SeriesId series,
                                              const std::vector<DataFile>& present,

@@ -101,7 +101,7 @@ TEST_F(GroupTest, AMissingFileAndACutOneComeBackWithinTheParity) {
 // The promise of docs/FORMAT.md: two containers, of the longest kind, anywhere in a full group.
 TEST(ParityShape, AFullGroupBringsTwoContainersBack) {
   constexpr std::uint32_t kContainerBlocks = (4U << 20) / kParityBlockBytes + 1;
-  for (std::uint32_t percent = 1; percent <= format::kParityPercentMax; ++percent) {
+  for (std::uint32_t percent = 1; percent <= kParityPercentMax; ++percent) {
     const auto least = static_cast<std::uint32_t>(full_group_bytes(percent) / kParityBlockBytes);
     for (std::uint32_t more = 0; more < 5000; more += 13) {
       if (least + more > format::kParityBlocksMax) break;

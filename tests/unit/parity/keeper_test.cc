@@ -119,14 +119,14 @@ TEST_F(KeeperTest, StoppedItLeavesWholeGroupsAndNothingElse) {
   EXPECT_EQ(files->list("s/parity")->size(), 1U);
 }
 
-TEST_F(KeeperTest, AFileThatWentMeanwhileIsAnError) {
-  const std::vector<DataFile> present{add(1, 100'000), {2, 4096, false, 1}};
-  KeepOptions options;
-  options.percent = 5;
-  const auto report = keep_parity(*files, "s", kSeries, present, options);
-  ASSERT_FALSE(report);
-  EXPECT_EQ(report.error().code(), ErrorCode::kNotFound);
-  EXPECT_TRUE(files->list("s/parity")->empty());
+TEST_F(KeeperTest, AFileThatIsGoneOrTooShortIsLeftOut) {
+  std::vector<DataFile> present{add(1, 100'000), {2, 4096, false, 1}, add(3, 70'000)};
+  present[2].bytes += 4096;
+  const auto report = keep(present, 5);
+  EXPECT_TRUE(report.finished);
+  EXPECT_EQ(report.damaged, (std::vector<std::uint32_t>{2, 3}));
+  ASSERT_EQ(groups().size(), 1U);
+  EXPECT_EQ(members_of(groups().front()), (std::vector<std::uint32_t>{1}));
 }
 
 }  // namespace
