@@ -13,6 +13,7 @@
 #include "format/superblock.h"
 #include "io/file_system.h"
 #include "maintain/data_mender.h"
+#include "maintain/parity_mender.h"
 #include "meta/lmdb.h"
 #include "varve/repair.h"
 #include "varve/result.h"
@@ -44,6 +45,11 @@ class Repairer final : public Repair {
   [[nodiscard]] Result<void> drop_open_versions(RepairReport& report);
   [[nodiscard]] Result<void> open_catalog();
   [[nodiscard]] Result<void> look_at_data(const Progress& progress);
+  /// Where the catalog is lost: what parity brings back, so that the new one has it.
+  [[nodiscard]] Result<void> look_at_parity(const Progress& progress);
+  [[nodiscard]] Result<void> restore_from_parity(const Progress& progress, RepairReport& report);
+  [[nodiscard]] Result<void> look_at_series(SeriesId series, CheckProgress& done,
+                                            const Progress& progress);
   [[nodiscard]] Result<void> mend_data(RepairReport& report);
   [[nodiscard]] Result<void> rebuild_catalog(const Progress& progress, RepairReport& report);
   [[nodiscard]] Result<std::string> put_old_catalog_away();
@@ -62,6 +68,7 @@ class Repairer final : public Repair {
   RepositoryParameters parameters_;
   std::optional<meta::Env> catalog_;                                       // Where it is sound.
   std::vector<std::pair<SeriesId, std::unique_ptr<DataMender>>> menders_;  // Use the catalog.
+  std::vector<std::unique_ptr<ParityMender>> parity_menders_;
 };
 
 }  // namespace varve::maintain
