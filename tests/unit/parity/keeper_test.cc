@@ -119,6 +119,26 @@ TEST_F(KeeperTest, StoppedItLeavesWholeGroupsAndNothingElse) {
   EXPECT_EQ(files->list("s/parity")->size(), 1U);
 }
 
+TEST_F(KeeperTest, AFullDiskAndOneThatFailsLeaveTheOlderParity) {
+  std::vector<DataFile> present{add(1, 100'000)};
+  keep(present, 5);
+  present.push_back(add(2, 100'000));
+  KeepOptions options;
+  options.percent = 5;
+  faulty->faults.disk_full = true;
+  const auto full = keep_parity(*files, "s", kSeries, present, options);
+  ASSERT_FALSE(full);
+  EXPECT_EQ(full.error().code(), ErrorCode::kNoSpace);
+  faulty->faults.disk_full = false;
+  faulty->faults.writes_fail = true;
+  EXPECT_FALSE(keep_parity(*files, "s", kSeries, present, options));
+  faulty->faults.writes_fail = false;
+  EXPECT_EQ(files->list("s/parity")->size(), 1U);
+  EXPECT_EQ(count_protected(present, groups()), 1U);
+  EXPECT_TRUE(keep(present, 5).finished);
+  EXPECT_EQ(count_protected(present, groups()), 2U);
+}
+
 TEST_F(KeeperTest, AFileThatIsGoneOrTooShortIsLeftOut) {
   std::vector<DataFile> present{add(1, 100'000), {2, 4096, false, 1}, add(3, 70'000)};
   present[2].bytes += 4096;

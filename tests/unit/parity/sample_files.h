@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "../store/faulty_file_system.h"
 #include "base/coding.h"
 #include "io/memory_file_system.h"
 #include "parity/group_files.h"
@@ -21,7 +22,7 @@ inline constexpr SeriesId kSeries{1};
 
 class SampleFiles : public testing::Test {
  protected:
-  SampleFiles() : files(io::make_memory_file_system()) {
+  SampleFiles() : faulty(new test::FaultyFileSystem(io::make_memory_file_system())), files(faulty) {
     for (const char* folder : {"s", "s/active", "s/volumes", "s/parity"}) {
       EXPECT_TRUE(files->make_directory(folder));
     }
@@ -71,6 +72,7 @@ class SampleFiles : public testing::Test {
     return listing->groups;
   }
 
+  test::FaultyFileSystem* faulty;  // The same as `files`.
   std::unique_ptr<io::FileSystem> files;
   std::mt19937 random{1};
   std::map<std::uint32_t, std::vector<std::byte>> contents;
