@@ -136,15 +136,24 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
     VARVE_TRY_ASSIGN(const bool older, is_older_catalog(*files_, path_, txn));
     if (older) return std::optional<std::string>("it is older than the rest of the repository");
   }
+  auto faults = faults_in(*env);
+  if (!faults) return std::optional(faults.error().message());
+  faults_ = std::move(*faults);
+  return faults_.empty() ? std::optional<std::string>() : std::optional(faults_.front());
+}
+
+Result<std::vector<std::string>> Repairer::faults_in(const meta::Env& catalog) {
   CheckOptions how;
   how.read_data = false;
-  Checker checker(*env, *files_, path_, how, {});
-  const auto report = checker.run();
-  if (!report) return std::optional(report.error().message());
-  for (const auto& damage : report->damages) {
-    if (damage.where == catalog_path) return std::optional(damage.what);
+  Checker checker(catalog, *files_, path_, how, {});
+  VARVE_TRY_ASSIGN(const auto report, checker.run());
+  std::vector<std::string> faults;
+  for (const auto& damage : report.damages) {
+    if (damage.where != path_ + "/catalog") continue;
+    faults.push_back(damage.what);
+    for (const auto& name : damage.affected) faults.back() += "; " + name;
   }
-  return std::optional<std::string>();
+  return faults;
 }
 
 Result<void> Repairer::look_at_catalog() {
@@ -366,6 +375,14 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     report.versions = built.versions;
     report.bytes_read += built.bytes_read;
     report.problems = std::move(built.problems);
+    // What no manifest has stays lost however often it is looked for: the catalog that lacks
+    // exactly that is kept, with its labels.
+    const auto faults = faults_in(env);
+    if (!options_.rebuild_catalog && !faults_.empty() && faults && *faults == faults_) {
+      report.versions = 0;
+      if (report.problems.empty()) report.problems = faults_;
+      return files_->remove_tree(fresh);
+    }
     VARVE_TRY_ASSIGN(const auto labels, rebuilder.labels(superblock_));
     for (const auto& [series, image] : labels) {
       VARVE_TRY(write_labels(*files_, series_directory(path_, series), image));

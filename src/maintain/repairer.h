@@ -40,6 +40,8 @@ class Repairer final : public Repair {
   [[nodiscard]] Result<void> look_at_catalog();
   /// Why the catalog cannot be used as it is; nullopt if it can.
   [[nodiscard]] Result<std::optional<std::string>> fault_of_catalog();
+  /// What is wrong with a catalog that can be read, with the files that this touches.
+  [[nodiscard]] Result<std::vector<std::string>> faults_in(const meta::Env& catalog);
   [[nodiscard]] Result<void> look_at_manifests();
   [[nodiscard]] Result<void> look_at_open_versions();
   [[nodiscard]] Result<void> drop_open_versions(RepairReport& report);
@@ -63,6 +65,7 @@ class Repairer final : public Repair {
   std::string superblock_;  // The text, from wherever it was found.
   bool superblock_lost_ = false;
   bool catalog_lost_ = false;
+  std::vector<std::string> faults_;                    // Of a catalog that can be read.
   std::vector<std::string> manifests_;                 // Damaged ones, to be removed.
   std::vector<catalog::VersionRecord> lost_versions_;  // Open ones.
   RepositoryParameters parameters_;

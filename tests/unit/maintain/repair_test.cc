@@ -197,6 +197,11 @@ TEST_P(RepairTest, DamagedManifestCostsNoOtherVersion) {
       EXPECT_TRUE(read_sealed(*reader, file) == bytes);
     }
   }
+  // What is lost stays lost: another run finds the same, and lets the catalog be.
+  const auto again = repair();
+  EXPECT_FALSE(again.problems.empty());
+  EXPECT_EQ(again.old_catalog, "");
+  EXPECT_FALSE(fs::exists(path_ + "/catalog.damaged-1"));
 }
 
 TEST_P(RepairTest, MissingManifestsAreWrittenAtTheNextOpening) {
