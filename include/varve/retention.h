@@ -16,7 +16,8 @@ namespace varve {
 /// they are exact as long as nothing else changes the series in between.
 struct DeletionForecast {
   std::vector<VersionNumber> versions;  ///< Ascending, each once.
-  /// Bytes of file sizes below series/ that come back when the deletion returns.
+  /// Bytes of file sizes below series/ that come back when the deletion returns. Parity files are
+  /// not counted: they follow when arranging is done.
   std::uint64_t freed_bytes = 0;
   /// Of the segments of the active set: raw bytes that nobody needs any more, and that arranging
   /// gives back later.

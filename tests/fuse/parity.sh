@@ -20,15 +20,6 @@ print(json.load(sys.stdin)[sys.argv[1]])' "$1"
 
 all_protected() { [ "$(summary_of parity_files_protected)" -eq "$(summary_of parity_files)" ]; }
 
-all_equal() {
-  local name
-  for name in "$@"; do
-    "$VARVE" -q restore "$repo" "s/$name" "$work/restored"
-    same_tree --ignore holes "$work/versions/$name" "$work/restored"
-    rm -rf "$work/restored"
-  done
-}
-
 # Everything that is damaged comes back, and nothing else is needed.
 mended() {  # WHAT…
   expect_status 1 "$VARVE" check --read-data "$repo"
@@ -87,20 +78,20 @@ for line in "${found[@]:1}"; do
   damage flip "$file" $((at + length / 2))
 done
 mended "flipped bytes in $((${#found[@]} - 1)) containers and their heads"
-all_equal one two three four
+restored_is_stored one two three four
 rm "$(find "$repo/series" -name '*.seg' -printf '%s %p\n' | sort -n | head -1 | cut -d' ' -f2)"
 mended "a segment that was removed"
 read -r length at file <<<"${found[0]}"
 truncate -s $((at + length - 100000)) "$file"
 mended "a segment that was cut short"
-all_equal one two three four
+restored_is_stored one two three four
 rm -rf "$repo/catalog"
 damage flip "$file" "$at"
 damage flip "$file" $((at + 40))
 expect_status 0 "$VARVE" repair --yes "$repo"
 grep -q '^parity: ' "$work/stdout" || fail "parity is not in the plan: $(cat "$work/stdout")"
 "$VARVE" -q check --read-data "$repo"
-all_equal one two three four
+restored_is_stored one two three four
 ok "a head that was damaged when the catalog was lost"
 
 # ---- Deletions and arranging ----
@@ -126,7 +117,7 @@ for line in "${found[0]}" "${found[2]}" "${found[-1]}"; do
   damage zero "$file" $((at + length / 3)) $((length / 4 + 1))
 done
 mended "damage after a deletion, arranging and a seal in the mount"
-all_equal two three four five
+restored_is_stored two three four five
 
 # ---- Damage to parity, and too much damage ----
 
