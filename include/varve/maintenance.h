@@ -47,12 +47,20 @@ struct Damage {
   std::vector<std::string> affected;
 };
 
+/// Files are segments and volumes that no open version writes.
+struct ParityCoverage {
+  std::uint32_t percent = 0;  ///< That is wanted; 0: none.
+  std::uint64_t files = 0;
+  std::uint64_t files_protected = 0;  ///< That a parity file covers as they are.
+};
+
 struct CheckReport {
   std::uint64_t versions = 0;
   std::uint64_t containers = 0;
   std::uint64_t chunks = 0;
   std::uint64_t bytes_read = 0;
   std::vector<Damage> damages;
+  ParityCoverage parity;
   bool finished = true;  ///< False if it was stopped.
 };
 

@@ -31,6 +31,7 @@ struct RepairStep {
     kCatalog,      ///< The catalog is made anew.
     kManifest,     ///< A manifest, or labels, are written anew when the repository is opened next.
     kOpenVersion,  ///< An open version is dropped whose staging folder is gone.
+    kParity,       ///< A damaged container comes back from parity, or damaged parity goes.
     kHead,         ///< A container's head is corrected in place.
     kRehome,       ///< Chunks are stored anew from the same content found elsewhere.
     kQuarantine,   ///< Chunks are lost: reading them fails, and new data is stored without them.
@@ -41,7 +42,8 @@ struct RepairStep {
 };
 
 struct RepairReport {
-  std::uint64_t versions = 0;  ///< Sealed ones in a catalog that was made anew.
+  std::uint64_t versions = 0;             ///< Sealed ones in a catalog that was made anew.
+  std::uint64_t containers_restored = 0;  ///< By parity.
   std::uint64_t chunks_rehomed = 0;
   std::uint64_t chunks_quarantined = 0;
   std::uint64_t bytes_read = 0;

@@ -32,6 +32,7 @@ struct RepositoryStats {
   std::uint64_t catalog_bytes = 0;  ///< Files under catalog/.
   std::uint64_t index_bytes = 0;    ///< Snapshots of the neighbour indexes.
   std::uint64_t staging_bytes = 0;  ///< Overlays of open versions.
+  std::uint64_t parity_bytes = 0;   ///< Parity files.
 };
 
 /// What statfs(2) says of the disk below the repository.

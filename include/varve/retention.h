@@ -16,7 +16,8 @@ namespace varve {
 /// they are exact as long as nothing else changes the series in between.
 struct DeletionForecast {
   std::vector<VersionNumber> versions;  ///< Ascending, each once.
-  /// Bytes of file sizes below series/ that come back when the deletion returns.
+  /// Bytes of file sizes below series/ that come back when the deletion returns. Parity files are
+  /// not counted: they follow when arranging is done.
   std::uint64_t freed_bytes = 0;
   /// Of the segments of the active set: raw bytes that nobody needs any more, and that arranging
   /// gives back later.
@@ -70,6 +71,8 @@ enum class ArrangePolicyKind : std::uint8_t {
   kTiered = 3,    ///< Departing chunks at once; runs are merged by levels, dead space is bounded.
 };
 
+inline constexpr std::uint32_t kParityPercentMax = 25;
+
 /// Kept in the catalog; may be changed at any time. Every policy reads what any other wrote.
 struct ArrangeSettings {
   ArrangePolicyKind policy = ArrangePolicyKind::kTiered;
@@ -77,6 +80,8 @@ struct ArrangeSettings {
   std::uint32_t dead_permille = 70;  ///< Dead share of the active set that is let be; tiered.
   std::uint32_t fan = 20;            ///< Runs of a level that are merged; 2 or more; tiered.
   std::uint32_t window = 4;          ///< Main versions that must do without a chunk; 1 or more.
+  /// Parity, in hundredths of what it protects; 0 = none, at most kParityPercentMax.
+  std::uint32_t parity_percent = 0;
 };
 
 struct ArrangeProgress {

@@ -13,6 +13,7 @@ namespace varve::catalog {
 namespace {
 
 constexpr std::string_view kArrangeKey = "arrange";
+constexpr std::string_view kParityKey = "parity";
 constexpr std::string_view kQuarantineKey = "quarantine";
 constexpr std::uint32_t kCountMax = 1U << 20;
 
@@ -152,6 +153,12 @@ Result<void> put_quarantine(meta::WriteTxn& txn, SeriesId series, const base::Id
 
 Result<ArrangeSettings> find_arrange_settings(const meta::Txn& txn) {
   ArrangeSettings settings;
+  VARVE_TRY_ASSIGN(const auto parity, txn.get(meta::catalog::kSettings, kParityKey));
+  if (parity) {
+    base::ByteReader r(*parity);
+    settings.parity_percent = r.u8();
+    if (!r.done() || !validate_arrange_settings(settings)) return damaged("the share of parity");
+  }
   VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSettings, kArrangeKey));
   if (!value) return settings;
   base::ByteReader r(*value);
@@ -173,6 +180,9 @@ Result<void> put_arrange_settings(meta::WriteTxn& txn, const ArrangeSettings& se
   w.u32(settings.dead_permille);
   w.u32(settings.fan);
   w.u32(settings.window);
+  const std::string parity(1, static_cast<char>(settings.parity_percent));
+  VARVE_TRY(settings.parity_percent == 0 ? txn.erase(meta::catalog::kSettings, kParityKey)
+                                         : txn.put(meta::catalog::kSettings, kParityKey, parity));
   return txn.put(meta::catalog::kSettings, kArrangeKey, out);
 }
 
@@ -189,6 +199,9 @@ Result<void> validate_arrange_settings(const ArrangeSettings& settings) {
                  "arranging: the batch and the window are 1 or more, the fan is 2 or more, and the "
                  "dead share lies from 1 % to 100 %",
                  EINVAL);
+  }
+  if (settings.parity_percent > kParityPercentMax) {
+    return Error(ErrorCode::kInvalid, "parity takes 0 to 25 % of what it protects", EINVAL);
   }
   return {};
 }

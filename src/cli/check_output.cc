@@ -38,6 +38,9 @@ void print_check_report(const CheckReport& report, bool json, const Context& con
                 {"containers", report.containers},
                 {"chunks", report.chunks},
                 {"bytes_read", report.bytes_read},
+                {"parity_percent", report.parity.percent},
+                {"parity_files", report.parity.files},
+                {"parity_files_protected", report.parity.files_protected},
                 {"finished", report.finished},
                 {"damages", report.damages.size()}});
   } else if (!context.quiet) {
@@ -47,6 +50,10 @@ void print_check_report(const CheckReport& report, bool json, const Context& con
                           ? std::string("no damage")
                           : fmt::format("{} damaged places", report.damages.size()),
                       report.finished ? "" : ", stopped before the end"));
+    if (report.parity.percent != 0) {
+      print(fmt::format("parity of {} %: {} of {} files are protected\n", report.parity.percent,
+                        report.parity.files_protected, report.parity.files));
+    }
   }
 }
 

@@ -27,6 +27,7 @@ struct Options {
   std::optional<double> dead_percent;
   std::optional<std::uint32_t> fan;
   std::optional<std::uint32_t> window;
+  std::optional<std::uint32_t> parity;
   std::string rate;
   bool json = false;
   bool exact = false;
@@ -35,7 +36,7 @@ struct Options {
 
 bool changes_settings(const Options& options) {
   return !options.policy.empty() || options.batch || options.dead_percent || options.fan ||
-         options.window;
+         options.window || options.parity;
 }
 
 Result<ArrangeSettings> changed(ArrangeSettings settings, const Options& options) {
@@ -51,6 +52,7 @@ Result<ArrangeSettings> changed(ArrangeSettings settings, const Options& options
   settings.batch = options.batch.value_or(settings.batch);
   settings.fan = options.fan.value_or(settings.fan);
   settings.window = options.window.value_or(settings.window);
+  settings.parity_percent = options.parity.value_or(settings.parity_percent);
   return settings;
 }
 
@@ -127,6 +129,10 @@ void add_arrange_command(CLI::App& app, Context& context) {
   command->add_option("--fan", options->fan, "Runs of one level that are merged (tiered)");
   command->add_option("--window", options->window,
                       "Versions in a row that must do without a chunk before it moves");
+  command
+      ->add_option("--parity", options->parity,
+                   "Percentage of parity beside the data, 0 (none) to 25; kept for later")
+      ->check(CLI::Range(0U, kParityPercentMax));
   command->add_option(
       "--arrange-rate", options->rate,
       "Most bytes a second to read and write, for example 50M; no limit if missing");

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,7 @@ struct Options {
   std::string chunker = "gear16";
   std::string chunk_size = "8K";
   std::string policy;
+  std::optional<std::uint32_t> parity;
 };
 
 constexpr int kZstdLevelMax = 19;
@@ -43,11 +45,9 @@ Result<void> parse_compression(std::string_view text, RepositoryParameters& para
   return Error(ErrorCode::kInvalid, "--compression is none, zstd or zstd:LEVEL with LEVEL 1 to 19");
 }
 
-/// Unlike the parameters, the policy may be changed later: it stands in the catalog.
-Result<void> choose_policy(const std::string& path, ArrangePolicyKind policy) {
+/// Unlike the parameters, these may be changed later: they stand in the catalog.
+Result<void> choose_settings(const std::string& path, const ArrangeSettings& settings) {
   VARVE_TRY_ASSIGN(const auto repository, open_to_write(path));
-  ArrangeSettings settings;
-  settings.policy = policy;
   VARVE_TRY(repository->set_arrange_settings(settings));
   return repository->close();
 }
@@ -60,12 +60,13 @@ int run_init(Options options, const Context& context) {
   if (const auto parsed = parse_compression(options.compression, parameters); !parsed) {
     return fail(parsed.error());
   }
-  ArrangePolicyKind policy = ArrangeSettings().policy;
+  ArrangeSettings settings;
   if (!options.policy.empty()) {
     const auto parsed = parse_policy(options.policy);
     if (!parsed) return fail(parsed.error());
-    policy = *parsed;
+    settings.policy = *parsed;
   }
+  settings.parity_percent = options.parity.value_or(0);
   parameters.chunker = options.chunker;
   // The smallest chunk is a quarter of the average, the largest eight times as big.
   parameters.chunk_bytes_avg = options.chunk_size == "4K"    ? 4096
@@ -76,8 +77,8 @@ int run_init(Options options, const Context& context) {
   if (const auto made = Repository::create(options.repository, parameters); !made) {
     return fail(made.error());
   }
-  if (policy != ArrangeSettings().policy) {
-    if (const auto chosen = choose_policy(options.repository, policy); !chosen) {
+  if (settings.policy != ArrangeSettings().policy || settings.parity_percent != 0) {
+    if (const auto chosen = choose_settings(options.repository, settings); !chosen) {
       return fail(chosen.error());
     }
   }
@@ -100,6 +101,11 @@ void add_init_command(CLI::App& app, Context& context) {
       ->check(CLI::IsMember({"4K", "8K", "16K"}))
       ->capture_default_str();
   command->add_option("--arrange-policy", options->policy, kPolicyHelp);
+  command
+      ->add_option(
+          "--parity", options->parity,
+          "Percentage of parity beside the data, 0 (default) to 25: repairs damage without a copy")
+      ->check(CLI::Range(0U, kParityPercentMax));
   command->callback([options, &context] {
     context.run = [options, &context] { return run_init(*options, context); };
   });

@@ -29,6 +29,10 @@ struct Options {
   bool progress = false;
 };
 
+// More than one mended thing can hide: a catalog, then parity, then a head, each with a second
+// look.
+constexpr int kRoundsMax = 8;
+
 const char* kind_name(RepairStep::Kind kind) {
   switch (kind) {
     case RepairStep::Kind::kSuperblock:
@@ -39,6 +43,8 @@ const char* kind_name(RepairStep::Kind kind) {
       return "manifest";
     case RepairStep::Kind::kOpenVersion:
       return "open_version";
+    case RepairStep::Kind::kParity:
+      return "parity";
     case RepairStep::Kind::kHead:
       return "head";
     case RepairStep::Kind::kRehome:
@@ -83,6 +89,7 @@ void print_report(const RepairReport& report, const Options& options, const Cont
   if (options.json) {
     nlohmann::json object{{"type", "summary"},
                           {"versions", report.versions},
+                          {"containers_restored", report.containers_restored},
                           {"chunks_rehomed", report.chunks_rehomed},
                           {"chunks_quarantined", report.chunks_quarantined},
                           {"bytes_read", report.bytes_read},
@@ -95,6 +102,9 @@ void print_report(const RepairReport& report, const Options& options, const Cont
   if (report.versions != 0) print(fmt::format("{} versions are back\n", report.versions));
   if (!report.old_catalog.empty()) {
     print("the old catalog is kept as " + printable(report.old_catalog) + "\n");
+  }
+  if (report.containers_restored != 0) {
+    print(fmt::format("{} containers were restored from parity\n", report.containers_restored));
   }
   if (report.chunks_rehomed + report.chunks_quarantined != 0) {
     print(fmt::format("{} chunks were stored anew, {} are in quarantine\n", report.chunks_rehomed,
@@ -113,7 +123,12 @@ Result<int> repair(const Options& options, const Context& context) {
   auto how = options.how;
   how.read_data = !options.catalog_only;
   bool lost = false;
+  int rounds = 0;
   for (bool again = true; again;) {
+    if (++rounds > kRoundsMax) {
+      note(context, "what was repaired does not stay so: the disk may be failing");
+      return kExitIncomplete;
+    }
     VARVE_TRY_ASSIGN(const auto planned,
                      Repair::plan(options.repository, how, options.dry_run, report_progress));
     progress.clear();
@@ -133,7 +148,8 @@ Result<int> repair(const Options& options, const Context& context) {
     lost = lost || !report.problems.empty() || report.chunks_quarantined != 0;
     // What is wrong with the data is only known once these are mended.
     again = std::ranges::any_of(planned->steps(), [](const RepairStep& step) {
-      return step.kind == RepairStep::Kind::kCatalog || step.kind == RepairStep::Kind::kHead;
+      return step.kind == RepairStep::Kind::kCatalog || step.kind == RepairStep::Kind::kHead ||
+             step.kind == RepairStep::Kind::kParity;
     });
     how.trust_catalog = true;
     how.rebuild_catalog = false;

@@ -106,6 +106,7 @@ std::string prometheus_text(std::string_view repository, const RepositoryStats& 
   add_total("varve_repository_catalog_bytes", "Bytes of the catalog.", totals.catalog_bytes);
   add_total("varve_repository_index_bytes", "Bytes of the index snapshots.", totals.index_bytes);
   add_total("varve_repository_staging_bytes", "Bytes of open versions.", totals.staging_bytes);
+  add_total("varve_repository_parity_bytes", "Bytes of parity files.", totals.parity_bytes);
   for (const SeriesGauge& gauge : series_gauges()) {
     add_head(text, gauge.name, gauge.help);
     for (const SeriesFigures& figures : series) {

@@ -107,7 +107,7 @@ std::optional<VersionInfo> version_from(const Json& object) {
 }
 
 /// The members of RepositoryStats by their names in JSON, for both directions.
-constexpr std::array<std::pair<const char*, std::uint64_t RepositoryStats::*>, 12> kStats = {{
+constexpr std::array<std::pair<const char*, std::uint64_t RepositoryStats::*>, 13> kStats = {{
     {"series", &RepositoryStats::series},
     {"versions_sealed", &RepositoryStats::versions_sealed},
     {"versions_open", &RepositoryStats::versions_open},
@@ -120,6 +120,7 @@ constexpr std::array<std::pair<const char*, std::uint64_t RepositoryStats::*>, 1
     {"catalog_bytes", &RepositoryStats::catalog_bytes},
     {"index_bytes", &RepositoryStats::index_bytes},
     {"staging_bytes", &RepositoryStats::staging_bytes},
+    {"parity_bytes", &RepositoryStats::parity_bytes},
 }};
 
 constexpr std::array<std::pair<const char*, std::uint64_t DeletionForecast::*>, 4> kForecast = {{
@@ -135,11 +136,12 @@ constexpr std::array<std::pair<const char*, std::uint64_t ArrangeProgress::*>, 3
     {"steps", &ArrangeProgress::steps},
 }};
 
-constexpr std::array<std::pair<const char*, std::uint32_t ArrangeSettings::*>, 4> kSettings = {{
+constexpr std::array<std::pair<const char*, std::uint32_t ArrangeSettings::*>, 5> kSettings = {{
     {"batch", &ArrangeSettings::batch},
     {"dead_permille", &ArrangeSettings::dead_permille},
     {"fan", &ArrangeSettings::fan},
     {"window", &ArrangeSettings::window},
+    {"parity_percent", &ArrangeSettings::parity_percent},
 }};
 
 constexpr std::array<std::pair<ArrangePolicyKind, std::string_view>, 3> kPolicies = {{

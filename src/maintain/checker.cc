@@ -5,17 +5,22 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <random>
+#include <thread>
 
 #include "base/coding.h"
 #include "catalog/dir_tree.h"
+#include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "catalog/object_store.h"
 #include "format/container.h"
 #include "index/neighbour_index.h"
 #include "maintain/layout_checker.h"
 #include "maintain/manifest_file.h"
+#include "maintain/settled_files.h"
+#include "parity/group_files.h"
 
 namespace varve::maintain {
 
@@ -90,6 +95,7 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
   if (report_.finished) {
     check_index(series, versions);
     check_manifests(series, versions);
+    VARVE_TRY(check_parity(series.id));
   }
   const auto present = base::IdRuns::from(present_);
   for (const auto& version : versions) {
@@ -265,6 +271,52 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
     if (!now || !*now) continue;  // Deleted meanwhile.
     damage(manifest_path(directory, version.number), derived("it is missing"), {});
   }
+}
+
+Result<void> Checker::check_parity(SeriesId series) {
+  const auto directory = series_directory(series);
+  std::vector<parity::DataFile> present;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(const auto settings, catalog::find_arrange_settings(txn));
+    report_.parity.percent = settings.parity_percent;
+    VARVE_TRY_ASSIGN(present, maintain::settled_files(txn, series));
+  }
+  const auto derived = [](const std::string& what) {
+    return what + " (derived data: `varve repair` removes it, and arranging makes it anew)";
+  };
+  const auto listing = parity::list_groups(files_, directory, series);
+  if (!listing) {
+    damage(directory + "/" + parity::kGroupFolder, derived(listing.error().message()), {});
+    return {};
+  }
+  report_.parity.files += present.size();
+  report_.parity.files_protected += parity::count_protected(present, listing->groups);
+  for (const auto& [number, error] : listing->damaged) {
+    damage(parity::group_path(directory, number), derived(error.message()), {});
+  }
+  if (!options_.read_data) return {};
+  for (const auto& group : listing->groups) {
+    const auto faults = parity::faults_of_group(files_, directory, group);
+    if (!faults && faults.error().code() == ErrorCode::kNotFound) continue;  // Replaced meanwhile.
+    if (!faults || !faults->empty()) {
+      damage(parity::group_path(directory, group.number),
+             derived(faults ? *faults : faults.error().message()), {});
+    }
+    report_.bytes_read += group.bytes;
+    if (!keep_pace(group.bytes)) break;  // Parity is no reason to call the check unfinished.
+  }
+  return {};
+}
+
+bool Checker::keep_pace(std::uint64_t bytes) const {
+  constexpr std::chrono::milliseconds kLookEvery(50);
+  if (options_.bytes_per_second == 0) return !options_.stop.stop_requested();
+  auto wait = std::chrono::milliseconds(bytes * 1000 / options_.bytes_per_second);
+  for (; wait.count() > 0 && !options_.stop.stop_requested(); wait -= kLookEvery) {
+    std::this_thread::sleep_for(std::min(wait, kLookEvery));
+  }
+  return !options_.stop.stop_requested();
 }
 
 void Checker::check_index(const catalog::SeriesRecord& series,

@@ -42,6 +42,10 @@ class Checker {
   void check_version(const catalog::SeriesRecord& series, const catalog::VersionRecord& version);
   void check_index(const catalog::SeriesRecord& series,
                    const std::vector<catalog::VersionRecord>& versions);
+  /// What of the series parity covers; where data is read, parity is, too.
+  [[nodiscard]] Result<void> check_parity(SeriesId series);
+  /// Waits as long as reading so many bytes may take. False if the check is to stop.
+  [[nodiscard]] bool keep_pace(std::uint64_t bytes) const;
   void damage(std::string where, std::string what, std::vector<base::IdRun> ids);
   [[nodiscard]] std::string series_directory(SeriesId series) const;
 

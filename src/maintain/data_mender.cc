@@ -59,6 +59,7 @@ Result<void> DataMender::look(const std::function<void(std::uint64_t)>& pass) {
   Result<void> noted;
   static_cast<void>(verify_containers(
       reader, series_, jobs, {}, [&](const VerifyJob& job, const ContainerVerdict& verdict) {
+        if (!verdict.head || !verdict.faults.empty()) damaged_.push_back(job.record);
         if (noted) noted = note(job.record, verdict, located[job.record.number]);
         pass(verdict.bytes_read);
       }));

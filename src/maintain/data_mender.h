@@ -41,6 +41,8 @@ class DataMender {
   /// passed over.
   void search_file(const std::string& path, const RepositoryParameters& parameters);
 
+  /// Containers in which look() found anything wrong, used or not.
+  [[nodiscard]] const std::vector<store::ContainerRecord>& damaged() const { return damaged_; }
   [[nodiscard]] bool all_found() const { return missing_.empty(); }
   /// What execute() would do.
   [[nodiscard]] std::vector<RepairStep> steps() const;
@@ -82,6 +84,7 @@ class DataMender {
   io::FileSystem& files_;
   const std::string directory_;
   const SeriesId series_;
+  std::vector<store::ContainerRecord> damaged_;
   std::map<std::uint32_t, Faulty> faulty_;        // By container.
   std::map<Fingerprint, Source> sources_;         // Of what was lost and found.
   std::map<Fingerprint, std::uint32_t> missing_;  // What is still looked for: its raw bytes.

@@ -68,7 +68,10 @@ Result<std::unique_ptr<Repair>> Repairer::plan(const std::string& path,
   VARVE_TRY(repairer->look_at_superblock());
   if (!look_only) VARVE_TRY(repairer->lock());
   VARVE_TRY(repairer->look_at_catalog());
-  if (repairer->catalog_lost_) return std::unique_ptr<Repair>(std::move(repairer));
+  if (repairer->catalog_lost_) {
+    if (options.read_data) VARVE_TRY(repairer->look_at_parity(progress));
+    return std::unique_ptr<Repair>(std::move(repairer));
+  }
   VARVE_TRY(repairer->open_catalog());
   VARVE_TRY(repairer->look_at_open_versions());
   VARVE_TRY(repairer->look_at_manifests());
@@ -135,15 +138,24 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
     VARVE_TRY_ASSIGN(const bool older, is_older_catalog(*files_, path_, txn));
     if (older) return std::optional<std::string>("it is older than the rest of the repository");
   }
+  auto faults = faults_in(*env);
+  if (!faults) return std::optional(faults.error().message());
+  faults_ = std::move(*faults);
+  return faults_.empty() ? std::optional<std::string>() : std::optional(faults_.front());
+}
+
+Result<std::vector<std::string>> Repairer::faults_in(const meta::Env& catalog) {
   CheckOptions how;
   how.read_data = false;
-  Checker checker(*env, *files_, path_, how, {});
-  const auto report = checker.run();
-  if (!report) return std::optional(report.error().message());
-  for (const auto& damage : report->damages) {
-    if (damage.where == catalog_path) return std::optional(damage.what);
+  Checker checker(catalog, *files_, path_, how, {});
+  VARVE_TRY_ASSIGN(const auto report, checker.run());
+  std::vector<std::string> faults;
+  for (const auto& damage : report.damages) {
+    if (damage.where != path_ + "/catalog") continue;
+    faults.push_back(damage.what);
+    for (const auto& name : damage.affected) faults.back() += "; " + name;
   }
-  return std::optional<std::string>();
+  return faults;
 }
 
 Result<void> Repairer::look_at_catalog() {
@@ -240,34 +252,80 @@ Result<void> Repairer::look_at_data(const Progress& progress) {
           }));
     }
   }
-  for (const auto& series : all) {
-    auto mender = std::make_unique<DataMender>(*catalog_, *files_,
-                                               series_directory(path_, series.id), series.id);
-    VARVE_TRY(mender->look([&](std::uint64_t bytes) {
+  for (const auto& series : all) VARVE_TRY(look_at_series(series.id, done, progress));
+  return {};
+}
+
+Result<void> Repairer::look_at_parity(const Progress& progress) {
+  CheckProgress done;
+  std::vector<RepairStep> first;
+  VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
+  for (const auto series : folders) {
+    auto parity = std::make_unique<ParityMender>(*files_, series_directory(path_, series), series);
+    VARVE_TRY(parity->look_without_catalog([&](std::uint64_t bytes) {
       done.bytes_done += bytes;
       if (progress) progress(done);
     }));
-    VARVE_TRY(mender->search_containers());
-    if (!options_.from.empty() && !mender->all_found()) {
-      std::error_code error;
-      namespace fs = std::filesystem;
-      constexpr auto kHow = fs::directory_options::skip_permission_denied;
-      for (fs::recursive_directory_iterator at(options_.from, kHow, error), end;
-           !error && at != end && !mender->all_found(); at.increment(error)) {
-        std::error_code ignored;
-        if (!at->is_symlink(ignored) && at->is_regular_file(ignored)) {
-          mender->search_file(at->path().string(), parameters_);
-        }
-      }
-      if (error) {
-        return Error(ErrorCode::kIo, options_.from + ": " + error.message(), error.value());
+    const auto steps = parity->steps();
+    if (steps.empty()) continue;
+    first.insert(first.end(), steps.begin(), steps.end());
+    parity_menders_.push_back(std::move(parity));
+  }
+  steps_.insert(steps_.begin(), first.begin(), first.end());
+  return {};
+}
+
+Result<void> Repairer::restore_from_parity(const Progress& progress, RepairReport& report) {
+  CheckProgress done;
+  for (const auto& mender : parity_menders_) {
+    VARVE_TRY(mender->execute(report, [&](std::uint64_t bytes) {
+      done.bytes_done += bytes;
+      if (progress) progress(done);
+    }));
+  }
+  return {};
+}
+
+Result<void> Repairer::look_at_series(SeriesId series, CheckProgress& done,
+                                      const Progress& progress) {
+  const auto pass = [&](std::uint64_t bytes) {
+    done.bytes_done += bytes;
+    if (progress) progress(done);
+  };
+  const auto directory = series_directory(path_, series);
+  auto mender = std::make_unique<DataMender>(*catalog_, *files_, directory, series);
+  VARVE_TRY(mender->look(pass));
+  // Parity first: what it brings back is where it was, and as it was. The rest can be told
+  // afterwards.
+  auto parity = std::make_unique<ParityMender>(*files_, directory, series);
+  VARVE_TRY(parity->look(mender->damaged(), pass));
+  const bool restores = parity->restores();
+  if (!restores) VARVE_TRY(parity->look_at_parity());
+  auto steps = parity->steps();
+  if (!steps.empty()) parity_menders_.push_back(std::move(parity));
+  steps_.insert(steps_.end(), steps.begin(), steps.end());
+  if (restores) return {};
+
+  VARVE_TRY(mender->search_containers());
+  if (!options_.from.empty() && !mender->all_found()) {
+    std::error_code error;
+    namespace fs = std::filesystem;
+    constexpr auto kHow = fs::directory_options::skip_permission_denied;
+    for (fs::recursive_directory_iterator at(options_.from, kHow, error), end;
+         !error && at != end && !mender->all_found(); at.increment(error)) {
+      std::error_code ignored;
+      if (!at->is_symlink(ignored) && at->is_regular_file(ignored)) {
+        mender->search_file(at->path().string(), parameters_);
       }
     }
-    auto steps = mender->steps();
-    if (steps.empty()) continue;
-    steps_.insert(steps_.end(), steps.begin(), steps.end());
-    menders_.emplace_back(series.id, std::move(mender));
+    if (error) {
+      return Error(ErrorCode::kIo, options_.from + ": " + error.message(), error.value());
+    }
   }
+  steps = mender->steps();
+  if (steps.empty()) return {};
+  steps_.insert(steps_.end(), steps.begin(), steps.end());
+  menders_.emplace_back(series, std::move(mender));
   return {};
 }
 
@@ -286,6 +344,7 @@ Result<RepairReport> Repairer::execute(const Progress& progress) {
   if (superblock_lost_) {
     VARVE_TRY(files_->write_file_atomically(path_, "varve.repo", base::as_bytes(superblock_)));
   }
+  VARVE_TRY(restore_from_parity(progress, report));
   if (catalog_lost_) {
     VARVE_TRY(rebuild_catalog(progress, report));
   } else {
@@ -320,6 +379,14 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     report.versions = built.versions;
     report.bytes_read += built.bytes_read;
     report.problems = std::move(built.problems);
+    // What no manifest has stays lost however often it is looked for: the catalog that lacks
+    // exactly that is kept, with its labels.
+    const auto faults = faults_in(env);
+    if (!options_.rebuild_catalog && !faults_.empty() && faults && *faults == faults_) {
+      report.versions = 0;
+      if (report.problems.empty()) report.problems = faults_;
+      return files_->remove_tree(fresh);
+    }
     VARVE_TRY_ASSIGN(const auto labels, rebuilder.labels(superblock_));
     for (const auto& [series, image] : labels) {
       VARVE_TRY(write_labels(*files_, series_directory(path_, series), image));

@@ -12,6 +12,8 @@
 #include "base/thread_pool.h"
 #include "catalog/layout_records.h"
 #include "layout/arranger.h"
+#include "maintain/settled_files.h"
+#include "parity/keeper.h"
 #include "repo/repository_impl.h"
 
 namespace varve::repo {
@@ -21,6 +23,7 @@ namespace {
 constexpr auto kRetryAfter = std::chrono::seconds(60);  // On a full disk.
 constexpr auto kLookEvery = std::chrono::milliseconds(50);
 constexpr int kNice = 10;
+constexpr int kParityRoundsMax = 4;
 
 // The kernel's names for these are in no header of the C library.
 constexpr int kIoPriorityWhoProcess = 1;
@@ -101,7 +104,8 @@ Result<ArrangeReport> RepositoryImpl::arrange(SeriesId series, const ArrangeOpti
     base::log(base::LogLevel::kWarning, "arranging: " + finished.error().message());
     return report;
   }
-  report.finished = *finished;
+  VARVE_TRY_ASSIGN(const bool is_protected, protect_series(series, options, report.done));
+  report.finished = *finished && is_protected;
   return report;
 }
 
@@ -142,6 +146,47 @@ Result<bool> RepositoryImpl::arrange_series(SeriesId series, const ArrangeOption
   auto finished = arranger.run();
   if (done.steps != 0) sync_labels(series);  // So that an older catalog is known as such.
   return finished;
+}
+
+Result<bool> RepositoryImpl::protect_series(SeriesId series, const ArrangeOptions& options,
+                                            ArrangeProgress& done) {
+  VARVE_TRY_ASSIGN(auto* memory, state(series));
+  const std::lock_guard alone(memory->parity_mutex);
+  const auto look = [&]() -> Result<std::vector<parity::DataFile>> {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    return maintain::settled_files(txn, series);
+  };
+  Throttle throttle(options.bytes_per_second, 0, [&] { return options.stop.stop_requested(); });
+  parity::KeepOptions how;
+  VARVE_TRY_ASSIGN(const auto settings, arrange_settings());
+  how.percent = settings.parity_percent;
+  how.pass = [&](std::uint64_t bytes) {
+    throttle.pass(bytes);
+    if (options.progress) options.progress(done);
+    return !options.stop.stop_requested();
+  };
+  const auto directory = series_directory(series);
+  for (int round = 1;; ++round) {
+    VARVE_TRY_ASSIGN(const auto present, look());
+    const auto kept = parity::keep_parity(*files_, directory, series, present, how);
+    if (!kept) {
+      base::log(base::LogLevel::kWarning, "parity: " + kept.error().message());
+      return true;
+    }
+    done.bytes_read += kept->bytes_read;
+    done.bytes_written += kept->bytes_written;
+    if (!kept->finished) return false;
+    // Files that were cut or removed meanwhile look damaged.
+    VARVE_TRY_ASSIGN(const auto now, look());
+    if (kept->damaged.empty() || now == present || round == kParityRoundsMax) {
+      for (const auto segment : kept->damaged) {
+        base::log(base::LogLevel::kWarning,
+                  "parity: " + directory + "/" + store::segment_path(segment) +
+                      " is damaged, and its parity is left as it is; run `varve repair`");
+      }
+      return true;
+    }
+  }
 }
 
 void RepositoryImpl::arrange_soon(SeriesId series) {
@@ -191,7 +236,11 @@ void RepositoryImpl::arrange_in_background(const ArrangeOptions& options) {
       base::log(base::LogLevel::kWarning, "arranging stops: " + finished.error().message());
     }
     told = full;
-    if (finished && *finished) continue;
+    if (finished && *finished) {
+      const auto kept = protect_series(series, options, done);
+      if (!kept) base::log(base::LogLevel::kWarning, "parity: " + kept.error().message());
+      continue;
+    }
     if (!finished && !full) continue;  // The next seal tries again.
     std::unique_lock lock(arrange_mutex_);
     // Made way for a deletion, or out of space.

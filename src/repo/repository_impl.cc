@@ -13,6 +13,7 @@
 #include "io/posix_file_system.h"
 #include "meta/probe.h"
 #include "meta/schema.h"
+#include "parity/group_files.h"
 #include "repo/version_info.h"
 
 namespace varve::repo {
@@ -310,6 +311,12 @@ Result<RepositoryStats> RepositoryImpl::stats() {
       if (!present) continue;
       VARVE_TRY_ASSIGN(const auto bytes, files_->tree_bytes(snapshot));
       stats.index_bytes += bytes;
+    }
+    const auto parity = series_directory(series.id) + "/" + parity::kGroupFolder;
+    VARVE_TRY_ASSIGN(const bool has_parity, files_->exists(parity));
+    if (has_parity) {
+      VARVE_TRY_ASSIGN(const auto bytes, files_->tree_bytes(parity));
+      stats.parity_bytes += bytes;
     }
     VARVE_TRY(catalog::for_each_container(
         txn, series.id, [&](const store::ContainerRecord& record) -> Result<bool> {

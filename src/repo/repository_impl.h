@@ -88,7 +88,8 @@ class RepositoryImpl final : public Repository {
  private:
   /// What is in memory of one series. Stays until the repository is closed.
   struct SeriesState {
-    std::mutex mutex;  // Opening, sealing and abandoning versions: one at a time.
+    std::mutex mutex;         // Opening, sealing and abandoning versions: one at a time.
+    std::mutex parity_mutex;  // Held by who makes parity; innermost.
     std::unique_ptr<layout::CategoryLayout> layout;
     std::unique_ptr<catalog::ObjectReader> objects;
     std::shared_ptr<version::OpenVersion> open;
@@ -191,6 +192,10 @@ class RepositoryImpl final : public Repository {
   enum class Pace { kAtOnce, kBackground };
   [[nodiscard]] Result<bool> arrange_series(SeriesId series, const ArrangeOptions& options,
                                             Pace pace, ArrangeProgress& done);
+  /// Once a series is arranged: makes the parity that it lacks, and removes what it does not need.
+  /// What stands in the way (a full disk, damage) is logged. False if it was stopped.
+  [[nodiscard]] Result<bool> protect_series(SeriesId series, const ArrangeOptions& options,
+                                            ArrangeProgress& done);
   void stop_arranging();
 
   [[nodiscard]] Result<void> measure_version(catalog::VersionRecord& record);

@@ -44,6 +44,11 @@ Result<void> History::live(Repository& repository, bool retry) {
         series_from_ = now_();
         return {};
       },
+      [&](Repository& r) -> Result<void> {
+        VARVE_TRY_ASSIGN(auto settings, r.arrange_settings());
+        settings.parity_percent = 20;
+        return r.set_arrange_settings(settings);
+      },
       [&](Repository& r) { return begin(r, "one.partial"); },
       [&](Repository& r) { return write(r, "stays", first); },
       [&](Repository& r) { return write(r, "goes", noise(70'000, 3)); },

@@ -14,12 +14,7 @@ add_state() { # N: the next state of the tree, kept to compare with
 }
 
 all_there() {  # NAME…
-  local name
-  for name in "$@"; do
-    "$VARVE" -q restore "$repo" "s/$name" "$work/restored"
-    same_tree --ignore holes "$work/versions/$name" "$work/restored"
-    rm -rf "$work/restored"
-  done
+  restored_is_stored "$@"
   "$VARVE" -q check "$repo"
 }
 

@@ -144,6 +144,16 @@ message_says() {
 # Complete equality: content, attributes, links, xattrs, holes.
 same_tree() { python3 "$here/tree_state.py" "$@"; }
 
+# Restores versions of the series s, and compares them with $work/versions/NAME.
+restored_is_stored() {  # NAME…
+  local name
+  for name in "$@"; do
+    "$VARVE" -q restore "$repo" "s/$name" "$work/restored"
+    same_tree --ignore holes "$work/versions/$name" "$work/restored"
+    rm -rf "$work/restored"
+  done
+}
+
 no_rsync_difference() {  # A/ B/
   local difference
   difference=$(rsync -aHAXnc --modify-window=-1 --delete --itemize-changes "$1" "$2")

@@ -13,6 +13,7 @@
 #include "file_targets.h"
 #include "format/container.h"
 #include "format/dir_node.h"
+#include "format/parity.h"
 #include "format/superblock.h"
 #include "index/neighbour_index.h"
 #include "io/memory_file_system.h"
@@ -96,6 +97,39 @@ std::vector<std::string> container_seeds() {
         std::string(reinterpret_cast<const char*>(packed.stored.data()), packed.stored.size()));
   }
   return seeds;
+}
+
+// The first head of a parity file; its three checksums are made right.
+void parity_head(Bytes input) {
+  std::string bytes(text_of(input));
+  constexpr auto kHeader = format::kParityHeaderBytes;
+  if (bytes.size() < kHeader) return;
+  put64(bytes, 56, sum(bytes, 0, 56));
+  auto header = format::decode_parity_header(base::as_bytes(bytes));
+  if (!header || header->head_bytes() > bytes.size()) return;
+  const auto sums_at = kHeader + header->member_bytes();
+  header->members_checksum = sum(bytes, kHeader, sums_at);
+  header->sums_checksum = sum(bytes, sums_at, header->head_bytes());
+  put64(bytes, 24, header->members_checksum);
+  put64(bytes, 32, header->sums_checksum);
+  put64(bytes, 56, sum(bytes, 0, 56));
+  const auto span = base::as_bytes(bytes);
+  auto head = format::decode_parity_members(*header, span.subspan(kHeader, header->member_bytes()));
+  const auto sums = format::decode_parity_sums(*header, span.subspan(sums_at, header->sum_bytes()));
+  if (!head || !sums) return;
+  const auto again = format::encode_parity_head(*head, *sums);
+  require(again.header + again.members + again.sums == bytes.substr(0, header->head_bytes()),
+          "a parity file's head that is accepted has one encoding");
+}
+std::vector<std::string> parity_head_seeds() {
+  format::ParityHead head;
+  head.percent = 5;
+  head.members = {{1, 100'000}, {2, 1}};
+  format::ParitySums sums;
+  sums.data.resize(8);
+  sums.parity.resize(1);
+  const auto parts = format::encode_parity_head(head, sums);
+  return {parts.header + parts.members + parts.sums};
 }
 
 void frame(Bytes input) {
@@ -276,6 +310,7 @@ std::vector<std::string> reply_seeds() {
 constexpr Target kTargets[] = {
     {"superblock", superblock, superblock_seeds},
     {"container", container, container_seeds},
+    {"parity_head", parity_head, parity_head_seeds},
     {"frame", frame, frame_seeds},
     {"index_snapshot", index_snapshot, index_snapshot_seeds},
     {"manifest", manifest, manifest_seeds},

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parity files: what brings damaged blocks of segments and volumes back. docs/FORMAT.md §10.
+//
+//   header, members, sums | parity blocks | members, sums, header
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "varve/result.h"
+#include "varve/retention.h"
+#include "varve/types.h"
+
+namespace varve::format {
+
+inline constexpr std::uint32_t kParityMagic = 0x41505656;  // "VVPA" in file order
+inline constexpr std::size_t kParityHeaderBytes = 64;
+/// What is lost and restored as one: a damaged byte costs so many.
+inline constexpr std::size_t kParityBlockBytes = 16U << 10;
+/// Data blocks of a codeword: together with the parity blocks, a byte counts them.
+inline constexpr std::uint32_t kParityDataBlocksMax = 200;
+/// Bounds of a group, so that a damaged header cannot ask for more memory than that.
+inline constexpr std::uint32_t kParityMembersMax = 1U << 16;
+inline constexpr std::uint32_t kParityBlocksMax = 1U << 17;
+
+/// How the blocks of a group share codewords. Data block b belongs to codeword b mod `codewords`,
+/// so that neighbours, which are damaged together, are mended apart.
+struct ParityShape {
+  std::uint32_t blocks = 0;         ///< Of data.
+  std::uint32_t codewords = 0;      ///< As few as possible.
+  std::uint32_t data_blocks = 0;    ///< Of a codeword; the last of some does not exist: zeros.
+  std::uint32_t parity_blocks = 0;  ///< Of a codeword: as many lost blocks come back.
+
+  /// Both in their bounds, and not 0.
+  [[nodiscard]] static ParityShape of(std::uint32_t blocks, std::uint32_t percent);
+  [[nodiscard]] std::uint32_t parity_total() const { return codewords * parity_blocks; }
+};
+
+/// A file that a group protects, from its start.
+struct ParityMember {
+  std::uint32_t segment = 0;  ///< With store::kVolumeBit.
+  std::uint64_t bytes = 0;    ///< Padded with zeros to whole blocks.
+  [[nodiscard]] std::uint32_t blocks() const {
+    return static_cast<std::uint32_t>((bytes + kParityBlockBytes - 1) / kParityBlockBytes);
+  }
+  bool operator==(const ParityMember&) const = default;
+};
+
+/// What a group protects.
+struct ParityHead {
+  SeriesId series{};
+  std::uint32_t percent = 0;          ///< 1 to kParityPercentMax.
+  std::uint32_t blocks = 0;           ///< Of all members. Derived.
+  std::vector<ParityMember> members;  ///< In the order of their blocks; at least one.
+  [[nodiscard]] ParityShape shape() const { return ParityShape::of(blocks, percent); }
+  bool operator==(const ParityHead&) const = default;
+};
+
+/// Checksums, by which damaged blocks are known.
+struct ParitySums {
+  std::vector<std::uint64_t> data;    ///< Of each data block, with the zeros that pad it.
+  std::vector<std::uint64_t> parity;  ///< Of each parity block, codeword by codeword.
+  bool operator==(const ParitySums&) const = default;
+};
+
+/// The parts of a head; "header, members, sums" begins a file, "members, sums, header" ends it.
+struct EncodedParityHead {
+  std::string header;
+  std::string members;
+  std::string sums;
+};
+/// Computes head.blocks.
+[[nodiscard]] EncodedParityHead encode_parity_head(ParityHead& head, const ParitySums& sums);
+
+/// What a header says of the parts that follow.
+struct ParityHeader {
+  SeriesId series{};
+  std::uint32_t percent = 0;
+  std::uint32_t members = 0;
+  std::uint32_t blocks = 0;
+  std::uint64_t members_checksum = 0;
+  std::uint64_t sums_checksum = 0;
+  [[nodiscard]] std::size_t member_bytes() const;
+  [[nodiscard]] std::size_t sum_bytes() const;
+  /// Where the parity blocks begin.
+  [[nodiscard]] std::size_t head_bytes() const {
+    return kParityHeaderBytes + member_bytes() + sum_bytes();
+  }
+  [[nodiscard]] std::uint64_t file_bytes() const;
+};
+/// kCorrupt, or kUnsupported for a newer format. `bytes` may be longer than the header.
+[[nodiscard]] Result<ParityHeader> decode_parity_header(std::span<const std::byte> bytes);
+/// kCorrupt if the checksum or a bound is wrong. Of exactly member_bytes() and sum_bytes().
+[[nodiscard]] Result<ParityHead> decode_parity_members(const ParityHeader& header,
+                                                       std::span<const std::byte> bytes);
+[[nodiscard]] Result<ParitySums> decode_parity_sums(const ParityHeader& header,
+                                                    std::span<const std::byte> bytes);
+
+}  // namespace varve::format

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "maintain/parity_mender.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "format/container.h"
+#include "io/memory_file_system.h"
+#include "maintain/container_verifier.h"
+
+namespace varve::maintain {
+
+namespace {
+
+using format::kParityBlockBytes;
+
+// The member that has all of the container.
+std::optional<std::size_t> member_with(const format::ParityHead& head,
+                                       const store::ContainerRecord& record) {
+  for (std::size_t i = 0; i < head.members.size(); ++i) {
+    const auto& member = head.members[i];
+    if (member.segment == record.segment && record.end() <= member.bytes) return i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<void> ParityMender::look(const std::vector<store::ContainerRecord>& damaged,
+                                const Pass& pass) {
+  if (damaged.empty()) return {};
+  VARVE_TRY_ASSIGN(listing_, parity::list_groups(files_, directory_, series_));
+  auto left = damaged;
+  // A newer group was made of what an older one still held, or of more.
+  for (auto group = listing_.groups.rbegin(); group != listing_.groups.rend(); ++group) {
+    VARVE_TRY(
+        restore(*group, left, pass,
+                [&](const store::ContainerRecord& record, const Image& image) -> Result<void> {
+                  restorable_.push_back(
+                      {record, group->number, static_cast<std::uint32_t>(image.parts.size())});
+                  return {};
+                }));
+    std::erase_if(left, [&](const auto& record) {
+      return std::any_of(restorable_.begin(), restorable_.end(),
+                         [&](const Restorable& one) { return one.record.number == record.number; });
+    });
+  }
+  return {};
+}
+
+Result<void> ParityMender::look_without_catalog(const Pass& pass) {
+  VARVE_TRY_ASSIGN(const auto listing, parity::list_groups(files_, directory_, series_));
+  std::vector<store::ContainerRecord> damaged;
+  for (const auto& group : listing.groups) {
+    const auto opened = parity::GroupRestorer::open(files_, directory_, group);
+    if (!opened) continue;
+    auto& restorer = **opened;
+    restorer.scan(pass);
+    std::set<std::uint32_t> wanted;
+    for (std::uint32_t block = 0; block < group.head.blocks; ++block) {
+      if (restorer.is_bad(block)) wanted.insert(block);
+    }
+    if (wanted.empty()) continue;
+    const auto restored = restorer.restore(wanted);
+    for (std::size_t i = 0; i < group.head.members.size(); ++i) {
+      name_containers(restorer, i, restored, damaged);
+    }
+  }
+  return look(damaged, pass);
+}
+
+void ParityMender::name_containers(const parity::GroupRestorer& restorer, std::size_t member,
+                                   const Blocks& restored,
+                                   std::vector<store::ContainerRecord>& found) const {
+  const auto& file = restorer.head().members[member];
+  const auto opened =
+      files_.open(directory_ + "/" + store::segment_path(file.segment), io::OpenMode::kRead);
+  if (!opened) return;
+  const auto size = (*opened)->size();
+  const auto end = size ? std::min(*size, file.bytes) : 0;
+  for (std::uint64_t at = 0; at + format::kContainerHeaderBytes <= end;) {
+    const auto start = mended_bytes(restorer, member, restored, at, format::kContainerHeaderBytes);
+    const auto length = format::container_head_length(start);
+    if (!length || at + *length > end) return;
+    const auto head =
+        format::decode_container_head(mended_bytes(restorer, member, restored, at, *length));
+    if (!head || head->series != series_ || at + head->stored_bytes() > end) return;
+    store::ContainerRecord record;
+    record.number = head->number;
+    record.segment = file.segment;
+    record.offset = at;
+    record.head_bytes = head->head_bytes;
+    record.data_bytes = head->data_bytes;
+    record.chunks = static_cast<std::uint32_t>(head->chunks.size());
+    record.raw_bytes = head->raw_bytes;
+    record.compact = head->compact;
+    at += head->stored_bytes();
+    const auto [first, last] = restorer.blocks_of(member, record.offset, at);
+    const auto touched = restored.lower_bound(first);
+    if (touched != restored.end() && touched->first < last) found.push_back(record);
+  }
+}
+
+std::vector<std::byte> ParityMender::mended_bytes(const parity::GroupRestorer& restorer,
+                                                  std::size_t member, const Blocks& restored,
+                                                  std::uint64_t offset, std::uint64_t bytes) const {
+  auto out = read_leniently(restorer.head().members[member].segment, offset, bytes);
+  const auto [first, last] = restorer.blocks_of(member, offset, offset + bytes);
+  const auto begin_of_file = restorer.blocks_of(member, 0, 1).first;
+  for (auto block = restored.lower_bound(first); block != restored.end() && block->first < last;
+       ++block) {
+    const auto at = std::uint64_t{block->first - begin_of_file} * kParityBlockBytes;
+    const auto begin = std::max(at, offset);
+    const auto end = std::min(at + kParityBlockBytes, offset + bytes);
+    std::copy_n(block->second.begin() + static_cast<std::ptrdiff_t>(begin - at), end - begin,
+                out.begin() + static_cast<std::ptrdiff_t>(begin - offset));
+  }
+  return out;
+}
+
+Result<void> ParityMender::look_at_parity() {
+  VARVE_TRY_ASSIGN(listing_, parity::list_groups(files_, directory_, series_));
+  for (const auto& [number, error] : listing_.damaged) {
+    damaged_groups_.emplace_back(number, error.message());
+  }
+  for (const auto& group : listing_.groups) {
+    VARVE_TRY_ASSIGN(auto faults, parity::faults_of_group(files_, directory_, group));
+    if (!faults.empty()) damaged_groups_.emplace_back(group.number, std::move(faults));
+  }
+  return {};
+}
+
+Result<void> ParityMender::restore(const parity::Group& group,
+                                   const std::vector<store::ContainerRecord>& records,
+                                   const Pass& pass, const Found& found) {
+  const bool any = std::any_of(records.begin(), records.end(), [&](const auto& record) {
+    return member_with(group.head, record).has_value();
+  });
+  if (!any) return {};
+  const auto opened = parity::GroupRestorer::open(files_, directory_, group);
+  if (!opened) return {};  // Damaged itself; another group may have the container.
+  auto& restorer = **opened;
+  restorer.scan(pass);
+  std::set<std::uint32_t> wanted;
+  const auto blocks_of = [&](const store::ContainerRecord& record) {
+    std::vector<std::uint32_t> bad;
+    const auto member = member_with(group.head, record);
+    if (!member) return bad;
+    const auto [begin, end] = restorer.blocks_of(*member, record.offset, record.end());
+    for (auto block = begin; block < end; ++block) {
+      if (restorer.is_bad(block)) bad.push_back(block);
+    }
+    return bad;
+  };
+  for (const auto& record : records) {
+    for (const auto block : blocks_of(record)) wanted.insert(block);
+  }
+  const auto restored = restorer.restore(wanted);
+  for (const auto& record : records) {
+    const auto bad = blocks_of(record);
+    const bool all = std::all_of(bad.begin(), bad.end(),
+                                 [&](std::uint32_t block) { return restored.contains(block); });
+    // Where nothing is bad, parity was made of the damage.
+    if (bad.empty() || !all) continue;
+    const auto member = *member_with(group.head, record);
+    Image image;
+    image.bytes =
+        mended_bytes(restorer, member, restored, record.offset, record.end() - record.offset);
+    const auto first = restorer.blocks_of(member, 0, 1).first;
+    for (const auto block : bad) {
+      const auto at = std::uint64_t{block - first} * kParityBlockBytes;
+      const auto begin = std::max(at, record.offset);
+      image.parts.emplace_back(begin - record.offset,
+                               std::min(at + kParityBlockBytes, record.end()) - begin);
+    }
+    VARVE_TRY_ASSIGN(const bool whole, is_whole(record, image));
+    if (whole) VARVE_TRY(found(record, image));
+  }
+  return {};
+}
+
+// What cannot be read is zeros: it belongs to bad blocks.
+std::vector<std::byte> ParityMender::read_leniently(std::uint32_t segment, std::uint64_t offset,
+                                                    std::uint64_t bytes) const {
+  std::vector<std::byte> out(bytes);
+  const auto file =
+      files_.open(directory_ + "/" + store::segment_path(segment), io::OpenMode::kRead);
+  if (!file) return out;
+  const auto all = std::span(out);
+  if (const auto read = (*file)->read_at(offset, all); read) return out;
+  constexpr std::size_t kPiece = 4096;  // What a disk loses at once.
+  for (std::size_t at = 0; at < all.size(); at += kPiece) {
+    static_cast<void>(
+        (*file)->read_at(offset + at, all.subspan(at, std::min(kPiece, all.size() - at))));
+  }
+  return out;
+}
+
+// By those who know how: the container is put in a file of its own, in memory.
+Result<bool> ParityMender::is_whole(const store::ContainerRecord& record,
+                                    const Image& image) const {
+  const auto memory = io::make_memory_file_system();
+  const auto path = store::segment_path(record.segment);
+  VARVE_TRY(memory->make_directory("image"));
+  VARVE_TRY(memory->make_directory("image/" + path.substr(0, path.find('/'))));
+  VARVE_TRY_ASSIGN(const auto file, memory->open("image/" + path, io::OpenMode::kReadWrite));
+  VARVE_TRY(file->write_at(0, image.bytes));
+  auto alone = record;
+  alone.offset = 0;
+  store::SegmentReader reader(*memory, "image");
+  const auto verdict = verify_container(reader, series_, alone, VerifyLevel::kChunks);
+  return verdict.head.has_value() && verdict.faults.empty();
+}
+
+std::vector<RepairStep> ParityMender::steps() const {
+  std::vector<RepairStep> steps;
+  for (const auto& one : restorable_) {
+    steps.push_back({RepairStep::Kind::kParity,
+                     fmt::format("{}/{} container {}", directory_,
+                                 store::segment_path(one.record.segment), one.record.number),
+                     fmt::format("{} damaged blocks are restored from parity", one.blocks)});
+  }
+  for (const auto& [number, what] : damaged_groups_) {
+    steps.push_back({RepairStep::Kind::kParity, parity::group_path(directory_, number),
+                     what + "; it is removed, and arranging makes it anew"});
+  }
+  return steps;
+}
+
+Result<void> ParityMender::execute(RepairReport& report, const Pass& pass) {
+  for (const auto& group : listing_.groups) {
+    std::vector<store::ContainerRecord> records;
+    for (const auto& one : restorable_) {
+      if (one.group == group.number) records.push_back(one.record);
+    }
+    VARVE_TRY(
+        restore(group, records, pass,
+                [&](const store::ContainerRecord& record, const Image& image) -> Result<void> {
+                  ++report.containers_restored;
+                  return write(record, image);
+                }));
+  }
+  for (const auto& [number, what] : damaged_groups_) {
+    const auto removed = files_.remove(parity::group_path(directory_, number));
+    if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed.error();
+  }
+  return {};
+}
+
+// In place: what is overwritten is damaged, so a crash leaves no less than there was.
+Result<void> ParityMender::write(const store::ContainerRecord& record, const Image& image) const {
+  const auto path = directory_ + "/" + store::segment_path(record.segment);
+  const auto folder = path.substr(0, path.rfind('/'));
+  VARVE_TRY(files_.make_durable_directory(folder));
+  VARVE_TRY_ASSIGN(const auto file, files_.open(path, io::OpenMode::kReadWrite));
+  for (const auto& [offset, bytes] : image.parts) {
+    VARVE_TRY(
+        file->write_at(record.offset + offset, std::span(image.bytes).subspan(offset, bytes)));
+  }
+  VARVE_TRY(file->sync());
+  return files_.sync_directory(folder);
+}
+
+}  // namespace varve::maintain

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "meta/lmdb.h"
+#include "parity/keeper.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::maintain {
+
+/// The segments and volumes of a series that only change by being cut or removed: all but those
+/// that an open version writes. In ascending number.
+[[nodiscard]] Result<std::vector<parity::DataFile>> settled_files(const meta::Txn& txn,
+                                                                  SeriesId series);
+
+}  // namespace varve::maintain

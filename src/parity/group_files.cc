@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parity/group_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <memory>
+#include <optional>
+
+#include "format/container.h"
+
+namespace varve::parity {
+
+namespace {
+
+constexpr std::string_view kSuffix = ".par";
+constexpr std::string_view kTemporarySuffix = ".tmp";
+
+std::optional<std::uint32_t> number_of(std::string_view name) {
+  if (!name.ends_with(kSuffix)) return std::nullopt;
+  name.remove_suffix(kSuffix.size());
+  std::uint32_t number = 0;
+  const char* end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data(), end, number, 16);
+  if (error != std::errc() || stop != end || fmt::format("{:08x}", number) != name) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+Result<std::vector<std::byte>> read_exactly(io::File& file, std::uint64_t offset,
+                                            std::size_t bytes) {
+  std::vector<std::byte> out(bytes);
+  VARVE_TRY_ASSIGN(const auto got, file.read_at(offset, out));
+  if (got != bytes) return Error(ErrorCode::kCorrupt, "parity file: it is cut off", EIO);
+  return out;
+}
+
+/// One of the two copies of a head.
+enum class Copy : std::uint8_t { kFirst, kLast };
+
+// With the header's offset; the other parts follow, or stand before.
+struct FoundHeader {
+  format::ParityHeader header;
+  std::uint64_t members_at = 0;
+};
+
+Result<FoundHeader> read_header(io::File& file, Copy copy) {
+  VARVE_TRY_ASSIGN(const auto size, file.size());
+  if (size < 2 * format::kParityHeaderBytes) {
+    return Error(ErrorCode::kCorrupt, "parity file: it is cut off", EIO);
+  }
+  const auto at = copy == Copy::kFirst ? 0 : size - format::kParityHeaderBytes;
+  VARVE_TRY_ASSIGN(const auto bytes, read_exactly(file, at, format::kParityHeaderBytes));
+  FoundHeader found;
+  VARVE_TRY_ASSIGN(found.header, format::decode_parity_header(bytes));
+  if (found.header.file_bytes() != size) {
+    return Error(ErrorCode::kCorrupt, "parity file: it has another length", EIO);
+  }
+  found.members_at =
+      copy == Copy::kFirst ? format::kParityHeaderBytes : size - found.header.head_bytes();
+  return found;
+}
+
+Result<format::ParityHead> read_head(io::File& file, Copy copy) {
+  VARVE_TRY_ASSIGN(const auto found, read_header(file, copy));
+  VARVE_TRY_ASSIGN(const auto bytes,
+                   read_exactly(file, found.members_at, found.header.member_bytes()));
+  return format::decode_parity_members(found.header, bytes);
+}
+
+Result<format::ParitySums> read_sums(io::File& file, Copy copy) {
+  VARVE_TRY_ASSIGN(const auto found, read_header(file, copy));
+  VARVE_TRY_ASSIGN(
+      const auto bytes,
+      read_exactly(file, found.members_at + found.header.member_bytes(), found.header.sum_bytes()));
+  return format::decode_parity_sums(found.header, bytes);
+}
+
+}  // namespace
+
+std::string group_path(const std::string& series_directory, std::uint32_t number) {
+  return fmt::format("{}/{}/{:08x}{}", series_directory, kGroupFolder, number, kSuffix);
+}
+
+Result<GroupListing> list_groups(io::FileSystem& files, const std::string& series_directory,
+                                 SeriesId series) {
+  GroupListing listing;
+  const auto folder = series_directory + "/" + kGroupFolder;
+  VARVE_TRY_ASSIGN(const bool present, files.exists(folder));
+  if (!present) return listing;
+  VARVE_TRY_ASSIGN(const auto names, files.list(folder));
+  for (const auto& name : names) {
+    if (name.ends_with(kTemporarySuffix)) listing.leftovers.push_back(name);
+    const auto number = number_of(name);
+    if (!number) continue;
+    listing.next_number = std::max(listing.next_number, *number + 1);
+    const auto file = files.open(folder + "/" + name, io::OpenMode::kRead);
+    if (!file && file.error().code() == ErrorCode::kNotFound) continue;  // Removed meanwhile.
+    auto head = file ? read_head(**file, Copy::kFirst) : Result<format::ParityHead>(file.error());
+    if (!head && file) {
+      auto other = read_head(**file, Copy::kLast);
+      if (other) head = std::move(other);
+    }
+    if (head && head->series != series) {
+      head = Error(ErrorCode::kCorrupt, "this is the parity of another series", EIO);
+    }
+    if (!head) {
+      if (head.error().code() == ErrorCode::kUnsupported) continue;
+      const bool damaged =
+          head.error().code() == ErrorCode::kCorrupt || head.error().errno_value() == EIO;
+      if (!damaged) return std::move(head).error();
+      listing.damaged.emplace_back(*number, head.error());
+      continue;
+    }
+    VARVE_TRY_ASSIGN(const auto bytes, (*file)->size());
+    listing.groups.push_back({*number, std::move(*head), bytes});
+  }
+  return listing;
+}
+
+Result<format::ParitySums> load_sums(io::FileSystem& files, const std::string& series_directory,
+                                     const Group& group) {
+  VARVE_TRY_ASSIGN(const auto file,
+                   files.open(group_path(series_directory, group.number), io::OpenMode::kRead));
+  auto sums = read_sums(*file, Copy::kFirst);
+  if (sums) return sums;
+  return read_sums(*file, Copy::kLast);
+}
+
+Result<std::string> faults_of_group(io::FileSystem& files, const std::string& series_directory,
+                                    const Group& group) {
+  VARVE_TRY_ASSIGN(const auto file,
+                   files.open(group_path(series_directory, group.number), io::OpenMode::kRead));
+  for (const auto copy : {Copy::kFirst, Copy::kLast}) {
+    const auto head = read_head(*file, copy);
+    if (!head) return head.error().message();
+    const auto sums = read_sums(*file, copy);
+    if (!sums) return sums.error().message();
+    if (!(*head == group.head)) return std::string("its two heads differ");
+  }
+  VARVE_TRY_ASSIGN(const auto sums, read_sums(*file, Copy::kFirst));
+  VARVE_TRY_ASSIGN(const auto header, read_header(*file, Copy::kFirst));
+  std::vector<std::byte> block(format::kParityBlockBytes);
+  std::uint32_t bad = 0;
+  for (std::size_t i = 0; i < sums.parity.size(); ++i) {
+    const auto got = file->read_at(header.header.head_bytes() + i * block.size(), block);
+    const bool whole = got && *got == block.size();
+    if (!whole || format::checksum64(block) != sums.parity[i]) ++bad;
+  }
+  if (bad == 0) return std::string();
+  return fmt::format("{} of {} parity blocks are damaged", bad, sums.parity.size());
+}
+
+}  // namespace varve::parity

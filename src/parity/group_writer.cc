@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parity/group_writer.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/aligned_buffer.h"
+#include "base/coding.h"
+#include "format/container.h"
+#include "parity/group_files.h"
+#include "parity/member_reader.h"
+#include "parity/reed_solomon.h"
+
+namespace varve::parity {
+
+namespace {
+
+using format::kParityBlockBytes;
+
+// Several rows of blocks are read before they are added: a codeword's parity then stays in the
+// processor's cache while its part of each row is.
+constexpr std::size_t kBatchBytes = 8U << 20;
+
+/// One use: computes the parity of a group in memory.
+class GroupEncoder {
+ public:
+  GroupEncoder(io::FileSystem& files, const std::string& series_directory,
+               const format::ParityHead& head)
+      : shape_(head.shape()),
+        reader_(files, series_directory, head.members),
+        code_(shape_.data_blocks, shape_.parity_blocks),
+        parity_(std::size_t{shape_.parity_total()} * kParityBlockBytes) {}
+
+  /// False if `pass` ended it, or members cannot be read.
+  [[nodiscard]] bool run(const std::function<bool(std::uint64_t)>& pass) {
+    const std::size_t row_bytes = shape_.codewords * kParityBlockBytes;
+    const auto rows = static_cast<std::uint32_t>(
+        std::clamp<std::size_t>(kBatchBytes / row_bytes, 1, shape_.data_blocks));
+    base::AlignedBuffer buffer(rows * row_bytes);
+    std::vector<std::uint32_t> bad;
+    for (std::uint32_t row = 0; row < shape_.data_blocks; row += rows) {
+      const std::uint32_t first = row * shape_.codewords;
+      const auto count = std::min(rows * shape_.codewords, shape_.blocks - first);
+      const auto part = buffer.span().first(count * kParityBlockBytes);
+      if (reader_.read(first, part, bad)) {
+        for (const auto i : bad) unread_.insert(reader_.member_of(first + i));
+        if (unread_.empty()) unread_.insert(reader_.member_of(first));
+        return false;
+      }
+      for (std::uint32_t i = 0; i < count; ++i) {
+        sums_.data.push_back(
+            format::checksum64(part.subspan(i * kParityBlockBytes, kParityBlockBytes)));
+      }
+      add(row, part);
+      if (!pass(part.size())) return false;
+    }
+    for (std::uint32_t i = 0; i < shape_.parity_total(); ++i) {
+      sums_.parity.push_back(format::checksum64(std::span(block(i), kParityBlockBytes)));
+    }
+    return true;
+  }
+
+  /// Places in the row of members.
+  [[nodiscard]] const std::set<std::size_t>& unread() const { return unread_; }
+  [[nodiscard]] const format::ParitySums& sums() const { return sums_; }
+  [[nodiscard]] std::span<const std::byte> parity() const { return parity_; }
+
+ private:
+  [[nodiscard]] std::byte* block(std::uint32_t i) { return &parity_[i * kParityBlockBytes]; }
+
+  void add(std::uint32_t row, std::span<const std::byte> part) {
+    const auto count = static_cast<std::uint32_t>(part.size() / kParityBlockBytes);
+    std::vector<std::byte*> out(shape_.parity_blocks);
+    for (std::uint32_t c = 0; c < std::min(shape_.codewords, count); ++c) {
+      for (std::uint32_t j = 0; j < out.size(); ++j) {
+        out[j] = block(c * shape_.parity_blocks + j);
+      }
+      for (std::uint32_t i = c; i < count; i += shape_.codewords) {
+        code_.add(row + i / shape_.codewords, &part[i * kParityBlockBytes], out, kParityBlockBytes);
+      }
+    }
+  }
+
+  const format::ParityShape shape_;
+  MemberReader reader_;
+  const ReedSolomon code_;
+  std::vector<std::byte> parity_;
+  format::ParitySums sums_;
+  std::set<std::size_t> unread_;
+};
+
+// Members that are not what they were. A block that a cut has shortened since is not compared.
+std::vector<std::uint32_t> changed_members(const format::ParityHead& head,
+                                           const std::vector<std::uint64_t>& sums,
+                                           const KnownSums& known) {
+  std::vector<std::uint32_t> changed;
+  std::size_t begin = 0;
+  for (const auto& member : head.members) {
+    const auto before = known.find(member.segment);
+    if (before != known.end()) {
+      const auto count = std::min<std::size_t>(before->second.size(), member.blocks());
+      const auto first = sums.begin() + static_cast<std::ptrdiff_t>(begin);
+      if (!std::equal(first, first + static_cast<std::ptrdiff_t>(count), before->second.begin())) {
+        changed.push_back(member.segment);
+      }
+    }
+    begin += member.blocks();
+  }
+  return changed;
+}
+
+Result<std::uint64_t> write_file(io::FileSystem& files, const std::string& path,
+                                 format::ParityHead& head, const GroupEncoder& encoder) {
+  const auto parts = format::encode_parity_head(head, encoder.sums());
+  const auto tables = parts.members + parts.sums;
+  VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kCreateNew));
+  std::uint64_t at = 0;
+  for (const auto bytes : {base::as_bytes(parts.header), base::as_bytes(tables), encoder.parity(),
+                           base::as_bytes(tables), base::as_bytes(parts.header)}) {
+    VARVE_TRY(file->write_at(at, bytes));
+    at += bytes.size();
+  }
+  VARVE_TRY(file->sync());
+  return at;
+}
+
+}  // namespace
+
+Result<GroupOutcome> write_group(io::FileSystem& files, const std::string& series_directory,
+                                 std::uint32_t number, format::ParityHead head,
+                                 const KnownSums& known,
+                                 const std::function<bool(std::uint64_t)>& pass) {
+  GroupOutcome outcome;
+  head.blocks = 0;
+  for (const auto& member : head.members) head.blocks += member.blocks();
+  GroupEncoder encoder(files, series_directory, head);
+  const bool whole = encoder.run([&](std::uint64_t bytes) {
+    outcome.bytes_read += bytes;
+    return pass(bytes);
+  });
+  for (const auto i : encoder.unread()) outcome.damaged.push_back(head.members[i].segment);
+  if (!whole) return outcome;
+  outcome.damaged = changed_members(head, encoder.sums().data, known);
+  if (!outcome.damaged.empty()) return outcome;
+  const auto path = group_path(series_directory, number);
+  const auto temporary = path + ".tmp";
+  const auto write = [&]() -> Result<void> {
+    VARVE_TRY_ASSIGN(outcome.bytes_written, write_file(files, temporary, head, encoder));
+    VARVE_TRY(files.rename(temporary, path));
+    return files.sync_directory(series_directory + "/" + kGroupFolder);
+  };
+  auto written = write();
+  if (!written) {
+    static_cast<void>(files.remove(temporary));
+    return std::move(written).error();
+  }
+  outcome.written = true;
+  return outcome;
+}
+
+}  // namespace varve::parity

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parity/member_reader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "store/segment_files.h"
+
+namespace varve::parity {
+
+using format::kParityBlockBytes;
+
+MemberReader::MemberReader(io::FileSystem& files, std::string series_directory,
+                           const std::vector<format::ParityMember>& members)
+    : files_(files), directory_(std::move(series_directory)), members_(members) {
+  std::uint32_t next = 0;
+  for (const auto& member : members_) {
+    begins_.push_back(next);
+    next += member.blocks();
+  }
+}
+
+std::size_t MemberReader::member_of(std::uint32_t block) const {
+  const auto after = std::upper_bound(begins_.begin(), begins_.end(), block);
+  return static_cast<std::size_t>(after - begins_.begin()) - 1;
+}
+
+Result<std::shared_ptr<io::File>> MemberReader::open(std::size_t member) {
+  const auto known = open_.find(member);
+  if (known != open_.end()) return known->second;
+  if (open_.size() >= kOpenFilesMax) open_.clear();
+  // What is protected was just written, or is not in use: the page cache has better things to hold.
+  VARVE_TRY_ASSIGN(auto file,
+                   files_.open(directory_ + "/" + store::segment_path(members_[member].segment),
+                               io::OpenMode::kReadDirect));
+  std::shared_ptr<io::File> shared = std::move(file);
+  open_[member] = shared;
+  return shared;
+}
+
+// `out` is a number of blocks, of which the member's last may be a part.
+Result<void> MemberReader::read_part(std::size_t member, std::uint64_t offset,
+                                     std::span<std::byte> out) {
+  VARVE_TRY_ASSIGN(const auto file, open(member));
+  const auto wanted = std::min<std::uint64_t>(out.size(), members_[member].bytes - offset);
+  const auto aligned =
+      (wanted + io::kDirectAlignment - 1) / io::kDirectAlignment * io::kDirectAlignment;
+  VARVE_TRY_ASSIGN(const auto got, file->read_at(offset, out.first(aligned)));
+  if (got < wanted) {
+    return Error(ErrorCode::kCorrupt,
+                 store::segment_path(members_[member].segment) + " is too short", EIO);
+  }
+  std::fill(out.begin() + static_cast<std::ptrdiff_t>(wanted), out.end(), std::byte{});
+  return {};
+}
+
+std::optional<Error> MemberReader::read(std::uint32_t first, std::span<std::byte> out,
+                                        std::vector<std::uint32_t>& bad) {
+  std::optional<Error> error;
+  const auto count = static_cast<std::uint32_t>(out.size() / kParityBlockBytes);
+  for (std::uint32_t done = 0; done < count;) {
+    const auto member = member_of(first + done);
+    const auto skip = first + done - begins_[member];
+    const auto here = std::min(count - done, members_[member].blocks() - skip);
+    const auto part = out.subspan(done * kParityBlockBytes, here * kParityBlockBytes);
+    auto read = read_part(member, std::uint64_t{skip} * kParityBlockBytes, part);
+    if (!read) {
+      if (!error) error = std::move(read).error();
+      // One unreadable place does not spoil its neighbours.
+      for (std::uint32_t i = 0; i < here; ++i) {
+        const auto one = read_part(member, (std::uint64_t{skip} + i) * kParityBlockBytes,
+                                   part.subspan(i * kParityBlockBytes, kParityBlockBytes));
+        if (!one) bad.push_back(done + i);
+      }
+    }
+    done += here;
+  }
+  return error;
+}
+
+}  // namespace varve::parity

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of a group as one row of blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "format/parity.h"
+#include "io/file_system.h"
+#include "varve/result.h"
+
+namespace varve::parity {
+
+/// Not thread-safe. Keeps a few files open.
+class MemberReader {
+ public:
+  /// `files` and `members` outlive the reader.
+  MemberReader(io::FileSystem& files, std::string series_directory,
+               const std::vector<format::ParityMember>& members);
+
+  /// Fills `out`, memory for whole blocks that is aligned for direct access, from block `first`
+  /// on; what pads a member is zeros. Of a block that cannot be read whole, `bad` gets the place
+  /// in `out`, and its bytes mean nothing. The first error, if there was any.
+  [[nodiscard]] std::optional<Error> read(std::uint32_t first, std::span<std::byte> out,
+                                          std::vector<std::uint32_t>& bad);
+
+  /// The first block of a member.
+  [[nodiscard]] std::uint32_t begin_of(std::size_t member) const { return begins_[member]; }
+  /// The member that a block belongs to.
+  [[nodiscard]] std::size_t member_of(std::uint32_t block) const;
+
+ private:
+  [[nodiscard]] Result<std::shared_ptr<io::File>> open(std::size_t member);
+  [[nodiscard]] Result<void> read_part(std::size_t member, std::uint64_t offset,
+                                       std::span<std::byte> out);
+
+  static constexpr std::size_t kOpenFilesMax = 64;
+  io::FileSystem& files_;
+  const std::string directory_;
+  const std::vector<format::ParityMember>& members_;
+  std::vector<std::uint32_t> begins_;
+  std::unordered_map<std::size_t, std::shared_ptr<io::File>> open_;
+};
+
+}  // namespace varve::parity

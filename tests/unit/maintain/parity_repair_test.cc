@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Repairing by parity, without any copy of what is damaged.
+#include <algorithm>
+
+#include "repair_fixture.h"
+
+namespace varve::test {
+namespace {
+
+class ParityRepairTest : public RepairTest {
+ protected:
+  void want_parity(std::uint32_t percent) {
+    auto settings = must(repository_->arrange_settings());
+    settings.parity_percent = percent;
+    must(repository_->set_arrange_settings(settings));
+    must(repository_->arrange(series_, {}));
+  }
+  // A byte of the header, of the table and of the data of the first container of a segment.
+  void damage_a_segment() {
+    const auto file = fs::directory_iterator(in_series("active"))->path();
+    for (const std::uint64_t at :
+         {std::uint64_t{21}, std::uint64_t{300}, fs::file_size(file) / 2}) {
+      flip(file, at);
+    }
+  }
+  bool has_step(RepairStep::Kind kind) const {
+    return std::any_of(steps_.begin(), steps_.end(),
+                       [&](const auto& step) { return step.kind == kind; });
+  }
+};
+
+TEST_P(ParityRepairTest, WhatIsDamagedComesBackWithoutACopy) {
+  want_parity(25);
+  damage_a_segment();
+  const auto report = repair();
+  EXPECT_TRUE(has_step(RepairStep::Kind::kParity));
+  EXPECT_FALSE(has_step(RepairStep::Kind::kQuarantine));
+  EXPECT_EQ(report.containers_restored, 1U);
+  EXPECT_EQ(report.chunks_quarantined, 0U);
+  repair();
+  EXPECT_TRUE(steps_.empty());
+  expect_whole({"v1", "v2", "v3", "v4"});
+}
+
+TEST_P(ParityRepairTest, ItComesBackWhenTheCatalogIsLostToo) {
+  want_parity(25);
+  lose_catalog();
+  damage_a_segment();
+  const auto report = repair();
+  EXPECT_EQ(report.containers_restored, 1U);
+  EXPECT_EQ(report.versions, 4U);
+  EXPECT_TRUE(report.problems.empty());
+  expect_whole({"v1", "v2", "v3", "v4"});
+  EXPECT_EQ(must(repository_->arrange_settings()).parity_percent, 25U);
+}
+
+TEST_P(ParityRepairTest, ParityOfDamagedBytesIsNotTakenForTheTruth) {
+  repository_.reset();
+  damage_a_segment();
+  repository_ = reopen(path_);
+  want_parity(25);
+  const auto report = repair();
+  EXPECT_FALSE(has_step(RepairStep::Kind::kParity));
+  EXPECT_EQ(report.containers_restored, 0U);
+  EXPECT_NE(report.chunks_quarantined, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, ParityRepairTest, testing::Values(Codec::kZstd));
+
+}  // namespace
+}  // namespace varve::test

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "parity/group_restorer.h"
+#include "sample_files.h"
+
+namespace varve::parity {
+namespace {
+
+using format::kParityBlockBytes;
+using GroupTest = SampleFiles;
+
+// Every bad block of the group, put back in the files' contents.
+std::map<std::uint32_t, std::vector<std::byte>> restored(io::FileSystem& files,
+                                                         const Group& group) {
+  auto restorer = GroupRestorer::open(files, "s", group);
+  EXPECT_TRUE(restorer);
+  (*restorer)->scan([](std::uint64_t) {});
+  std::set<std::uint32_t> wanted;
+  for (std::uint32_t i = 0; i < group.head.blocks; ++i) {
+    if ((*restorer)->is_bad(i)) wanted.insert(i);
+  }
+  return (*restorer)->restore(wanted);
+}
+
+TEST_F(GroupTest, DamagedBlocksOfSeveralFilesComeBack) {
+  const std::vector<DataFile> present{add(1, 40 * kParityBlockBytes), add(2, 300'000),
+                                      add(3, 4096)};
+  ASSERT_EQ(keep(present, 10).groups_made, 1U);
+  const auto group = groups().front();
+  const auto shape = group.head.shape();
+  ASSERT_EQ(shape.blocks, 40U + 19 + 1);
+  ASSERT_EQ(shape.parity_blocks, 6U);
+  // Six blocks: one lies in two parts of the group, one holds a file's last bytes.
+  for (const std::uint64_t at : {0U, 70'000U, 100'000U}) flip(path_of(1), at);
+  write(path_of(2), 2 * kParityBlockBytes, std::vector<std::byte>(kParityBlockBytes));
+  flip(path_of(2), 299'999);
+  flip(path_of(3), 4095);
+  const auto blocks = restored(*files, group);
+  ASSERT_EQ(blocks.size(), 6U);
+  for (const auto& [number, bytes] : blocks) {
+    const std::uint32_t segment = number < 40 ? 1 : number < 59 ? 2 : 3;
+    const std::uint64_t begin = (number - (segment == 1   ? 0U
+                                           : segment == 2 ? 40U
+                                                          : 59U)) *
+                                std::uint64_t{kParityBlockBytes};
+    const auto& was = contents[segment];
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const auto want = begin + i < was.size() ? was[begin + i] : std::byte{};
+      ASSERT_EQ(bytes[i], want);
+    }
+  }
+}
+
+TEST_F(GroupTest, OneBlockTooManyRestoresNone) {
+  const std::vector<DataFile> present{add(1, 60 * kParityBlockBytes)};
+  keep(present, 10);
+  for (std::uint64_t i = 0; i < 7; ++i) flip(path_of(1), i * kParityBlockBytes * 3);
+  EXPECT_TRUE(restored(*files, groups().front()).empty());
+}
+
+TEST_F(GroupTest, DamagedParityBlocksAndAHeadCountAsLost) {
+  const std::vector<DataFile> present{add(1, 60 * kParityBlockBytes)};
+  keep(present, 10);
+  const auto group = groups().front();
+  const auto path = group_path("s", group.number);
+  ASSERT_EQ(*faults_of_group(*files, "s", group), "");
+  const auto head_bytes = (group.bytes - 6 * kParityBlockBytes) / 2;
+  flip(path, head_bytes + 5);                          // The first parity block.
+  flip(path, head_bytes + 3 * kParityBlockBytes + 5);  // The fourth.
+  EXPECT_EQ(*faults_of_group(*files, "s", group), "2 of 6 parity blocks are damaged");
+  flip(path, 8);  // The first header.
+  ASSERT_EQ(groups().size(), 1U);
+  for (std::uint64_t i = 0; i < 4; ++i) flip(path_of(1), i * kParityBlockBytes * 3);
+  EXPECT_EQ(restored(*files, groups().front()).size(), 4U);
+  flip(path_of(1), 50 * kParityBlockBytes);
+  EXPECT_TRUE(restored(*files, groups().front()).empty());
+  flip(path, group.bytes - 1);  // The other header: nothing says what it is any more.
+  EXPECT_TRUE(groups().empty());
+  EXPECT_EQ(list_groups(*files, "s", kSeries)->damaged.size(), 1U);
+}
+
+TEST_F(GroupTest, AMissingFileAndACutOneComeBackWithinTheParity) {
+  const std::vector<DataFile> present{add(1, 90 * kParityBlockBytes), add(2, 30'000),
+                                      add(3, 60'000)};
+  keep(present, 10);
+  const auto group = groups().front();
+  ASSERT_EQ(group.head.shape().parity_blocks, 10U);
+  ASSERT_TRUE(files->remove(path_of(2)));
+  const auto cut = files->open(path_of(3), io::OpenMode::kReadWrite);
+  ASSERT_TRUE((*cut)->truncate(20'000));
+  const auto blocks = restored(*files, group);
+  EXPECT_EQ(blocks.size(), 2U + 3);
+  ASSERT_TRUE(blocks.contains(90));
+  EXPECT_TRUE(std::equal(blocks.at(90).begin(), blocks.at(90).end(), contents[2].begin()));
+}
+
+// The promise of docs/FORMAT.md: two containers, of the longest kind, anywhere in a full group.
+TEST(ParityShape, AFullGroupBringsTwoContainersBack) {
+  constexpr std::uint32_t kContainerBlocks = (4U << 20) / kParityBlockBytes + 1;
+  for (std::uint32_t percent = 1; percent <= kParityPercentMax; ++percent) {
+    const auto least = static_cast<std::uint32_t>(full_group_bytes(percent) / kParityBlockBytes);
+    for (std::uint32_t more = 0; more < 5000; more += 13) {
+      if (least + more > format::kParityBlocksMax) break;
+      const auto shape = format::ParityShape::of(least + more, percent);
+      const auto hit = (kContainerBlocks + shape.codewords - 1) / shape.codewords;
+      ASSERT_GE(shape.parity_blocks, 2 * hit) << percent << " % of " << shape.blocks;
+      ASSERT_LE(shape.data_blocks + shape.parity_blocks, 255U);
+      ASSERT_GE(shape.codewords * shape.data_blocks, shape.blocks);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace varve::parity
