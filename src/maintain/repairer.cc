@@ -69,7 +69,8 @@ Result<std::unique_ptr<Repair>> Repairer::plan(const std::string& path,
   if (!look_only) VARVE_TRY(repairer->lock());
   VARVE_TRY(repairer->look_at_catalog());
   if (repairer->catalog_lost_) {
-    if (options.read_data) VARVE_TRY(repairer->look_at_parity(progress));
+    // Even if no data is to be read: a writer gives back what the new catalog does not name.
+    VARVE_TRY(repairer->look_at_parity(progress));
     return std::unique_ptr<Repair>(std::move(repairer));
   }
   VARVE_TRY(repairer->open_catalog());

@@ -88,7 +88,7 @@ restored_is_stored one two three four
 rm -rf "$repo/catalog"
 damage flip "$file" "$at"
 damage flip "$file" $((at + 40))
-expect_status 0 "$VARVE" repair --yes "$repo"
+expect_status 0 "$VARVE" repair --yes --catalog-only "$repo"
 grep -q '^parity: ' "$work/stdout" || fail "parity is not in the plan: $(cat "$work/stdout")"
 "$VARVE" -q check --read-data "$repo"
 restored_is_stored one two three four
