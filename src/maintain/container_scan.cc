@@ -76,16 +76,7 @@ class FileScan {
       return none("a container of something else");
     }
     FoundContainer found;
-    auto& record = found.record;
-    record.number = head.number;
-    record.segment = segment_;
-    record.offset = offset;
-    record.head_bytes = head.head_bytes;
-    record.data_bytes = head.data_bytes;
-    record.chunks = static_cast<std::uint32_t>(head.chunks.size());
-    record.raw_bytes = head.raw_bytes;
-    record.compact = head.compact;
-    record.birth = head.chunks.front().id.birth();
+    found.record = store::ContainerRecord::of(head, segment_, offset);
     found.runs = runs_of(head);
     return found;
   }

@@ -88,15 +88,7 @@ void ParityMender::name_containers(const parity::GroupRestorer& restorer, std::s
     const auto head =
         format::decode_container_head(mended_bytes(restorer, member, restored, at, *length));
     if (!head || head->series != series_ || at + head->stored_bytes() > end) return;
-    store::ContainerRecord record;
-    record.number = head->number;
-    record.segment = file.segment;
-    record.offset = at;
-    record.head_bytes = head->head_bytes;
-    record.data_bytes = head->data_bytes;
-    record.chunks = static_cast<std::uint32_t>(head->chunks.size());
-    record.raw_bytes = head->raw_bytes;
-    record.compact = head->compact;
+    const auto record = store::ContainerRecord::of(*head, file.segment, at);
     at += head->stored_bytes();
     const auto [first, last] = restorer.blocks_of(member, record.offset, at);
     const auto touched = restored.lower_bound(first);

@@ -361,16 +361,8 @@ Result<void> ContainerWriter::write_container_once() {
 
   WrittenContainer written;
   auto& record = written.record;
-  record.number = head_.number;
-  record.compact = head_.compact;
-  record.segment = segment_;
-  record.offset = segment_offset_;
-  record.head_bytes = head_.head_bytes;
-  record.data_bytes = head_.data_bytes;
-  record.chunks = static_cast<std::uint32_t>(head_.chunks.size());
-  record.raw_bytes = head_.raw_bytes;
-  record.live_bytes = head_.raw_bytes;
-  record.birth = head_.chunks.front().id.birth();
+  record = ContainerRecord::of(head_, segment_, segment_offset_);
+  record.live_bytes = record.raw_bytes;
   for (const auto& chunk : head_.chunks) {
     auto& ids = written.ids;
     if (ids.empty() || ids.back().first.plus(ids.back().count) != chunk.id) {

@@ -19,6 +19,21 @@ std::uint64_t segment_bytes_for(std::uint64_t run_bytes) {
   return std::clamp(run_bytes / kSegmentsOfARun, kSegmentBytesMin, kSegmentBytesMax);
 }
 
+ContainerRecord ContainerRecord::of(const format::ContainerHead& head, std::uint32_t segment,
+                                    std::uint64_t offset) {
+  ContainerRecord record;
+  record.number = head.number;
+  record.segment = segment;
+  record.offset = offset;
+  record.head_bytes = head.head_bytes;
+  record.data_bytes = head.data_bytes;
+  record.chunks = static_cast<std::uint32_t>(head.chunks.size());
+  record.raw_bytes = head.raw_bytes;
+  record.compact = head.compact;
+  if (!head.chunks.empty()) record.birth = head.chunks.front().id.birth();
+  return record;
+}
+
 std::uint64_t ContainerRecord::end() const {
   return offset + head_bytes + format::padded_bytes(data_bytes, compact);
 }

@@ -49,6 +49,9 @@ struct ContainerRecord {
   bool compact = false;          ///< As in format::ContainerHead.
   VersionNumber birth{};         ///< Of its first chunk; in a volume, of all.
 
+  /// Of the container with this head, of which nothing counts as live yet.
+  [[nodiscard]] static ContainerRecord of(const format::ContainerHead& head, std::uint32_t segment,
+                                          std::uint64_t offset);
   [[nodiscard]] std::uint64_t end() const;
   [[nodiscard]] std::string encode() const;
   /// kCorrupt unless every length and offset is possible.
