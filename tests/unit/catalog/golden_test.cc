@@ -100,7 +100,14 @@ void put_samples(meta::WriteTxn& txn) {
   must(put_segment(txn, kOne, segment));
   must(raise_counters(txn, kOne, {72, 7}));
   must(put_retention(txn, kOne, kNumber, {true, {1800000000, 0}}));
-  must(put_arrange_settings(txn, {}));
+  ArrangeSettings arranging;  // Said in full, since defaults change.
+  arranging.policy = ArrangePolicyKind::kTiered;
+  arranging.batch = 10;
+  arranging.dead_permille = 90;
+  arranging.fan = 10;
+  arranging.window = 2;
+  arranging.parity_percent = 0;
+  must(put_arrange_settings(txn, arranging));
   must(put_disk_record(txn, {100'000, 200'000'000, 1ULL << 40, 1'700'000'000}));
   const auto ids = base::IdRuns::from(
       {{ChunkId::make(VersionNumber{1}, 5), 9}, {ChunkId::make(kNumber, 0), 70000}});

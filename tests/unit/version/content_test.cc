@@ -6,6 +6,7 @@
 
 #include "../repo/temp_repository.h"
 #include "varve/maintenance.h"
+#include "varve/retention.h"
 
 namespace varve::test {
 namespace {
@@ -207,6 +208,9 @@ TEST_F(Contents, ACloneFromAnOlderVersionKeepsItsBytes) {
   const auto clone = [&](VersionReader& from, const std::string& name) {
     must(version_->clone(from, find(from, name), kRootIno, name));
   };
+  ArrangeSettings settings;
+  settings.window = 2;  // So that two versions without it are enough.
+  must(repository_->set_arrange_settings(settings));
   start("one");
   const auto bytes = noise(200000, 3);
   write_file(*version_, kRootIno, "old", bytes);
