@@ -24,8 +24,7 @@ enum class OpenMode : std::uint8_t {
 };
 
 constexpr bool only_reads(OpenMode mode) {
-  return mode == OpenMode::kRead || mode == OpenMode::kReadPlanned ||
-         mode == OpenMode::kReadDirect;
+  return mode == OpenMode::kRead || mode == OpenMode::kReadPlanned || mode == OpenMode::kReadDirect;
 }
 
 inline constexpr std::size_t kDirectAlignment = 4096;
