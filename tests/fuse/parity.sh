@@ -54,6 +54,7 @@ next_version two three 3
 next_version three four 4
 
 "$VARVE" init --parity=20 --compression none "$repo"
+"$VARVE" -q arrange --window 2 "$repo" # So that a few versions are enough for volumes.
 for name in one two three four; do "$VARVE" -q store "$repo" "s/$name" "$work/versions/$name"; done
 "$VARVE" check --read-data "$repo" | tee "$work/check"
 grep -q '^parity of 20 %' "$work/check" || fail "check does not tell of parity"
