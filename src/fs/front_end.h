@@ -43,8 +43,8 @@ struct Node {
 
 /// One method for each request of the kernel. Every method replies exactly once, at once or
 /// later from a pool. Any number of threads may call them at once. What is sure to wait for
-/// the disk goes to a pool: the loop that hands the requests over is held up by nothing else
-/// than a request that has to wait for once (LoopCrew).
+/// the disk goes to a pool, but for the reads of a reader who is alone: the loop that hands the
+/// requests over is held up by nothing else than a request that has to wait for once (LoopCrew).
 class FrontEnd {
  public:
   /// `show` says how files are shown. `repository` must live longer.
