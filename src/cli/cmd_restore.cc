@@ -86,6 +86,8 @@ Result<base::UniqueFd> open_archive(const std::string& path) {
 
 Result<TransferReport> restore(const Request& request, const Options& options,
                                const Context& context) {
+  // With --scatter, the more files are open, the fewer times the disk is gone through.
+  base::raise_file_limit();
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("restoring", shown);
   std::atomic<bool> stop = false;
@@ -111,8 +113,6 @@ Result<TransferReport> restore(const Request& request, const Options& options,
     }
     return report;
   }
-  // The more files are open, the fewer times the disk is gone through.
-  if (options.restore.scatter) base::raise_file_limit();
   RestoreOptions restore_options = options.restore;
   restore_options.paths = request.paths;
   if (options.restore.dry_run || context.verbosity > 0) {

@@ -3,18 +3,21 @@
 
 #include <utility>
 
+#include "base/file_limit.h"
 #include "varve/options.h"
 
 namespace varve::cli {
 
 Result<std::unique_ptr<Repository>> open_to_read(const std::string& path, bool probe_catalog) {
   OpenOptions options;
+  base::raise_file_limit();
   options.read_only = true;
   options.probe_catalog = probe_catalog;
   return Repository::open(path, options);
 }
 
 Result<std::unique_ptr<Repository>> open_to_write(const std::string& path) {
+  base::raise_file_limit();
   OpenOptions options;
   options.arrange = false;  // A command does what it is for and ends.
   return Repository::open(path, options);
