@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/coding.h"
 
+#include <algorithm>
+#include <charconv>
+
 namespace varve::base {
 
 std::string be32(std::uint32_t v) {
@@ -31,6 +34,15 @@ void ByteWriter::varint(std::uint64_t v) {
     v >>= 7;
   }
   u8(static_cast<std::uint8_t>(v));
+}
+
+std::optional<std::uint32_t> parse_hex32(std::string_view digits) {
+  constexpr std::size_t kDigits = 8;
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  if (digits.size() != kDigits || !std::ranges::all_of(digits, is_digit)) return std::nullopt;
+  std::uint32_t number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
+  return number;
 }
 
 std::uint64_t ByteReader::varint() {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Little-endian integers, LEB128 varints and length-prefixed strings. A reader checks every
-// length against what is left; it never reads outside its span.
+// Little-endian integers, LEB128 varints and length-prefixed strings, and the numbers in file
+// names. A reader checks every length against what is left; it never reads outside its span.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,10 @@ std::string be32(std::uint32_t v);
 std::string be64(std::uint64_t v);
 std::uint32_t load_be32(std::string_view bytes);
 std::uint64_t load_be64(std::string_view bytes);
+
+/// The number that eight lower-case hexadecimal digits say, as in the names of files; nullopt for
+/// any other text.
+std::optional<std::uint32_t> parse_hex32(std::string_view digits);
 
 /// Zigzag: small numbers of either sign become small unsigned ones.
 inline std::uint64_t zigzag(std::int64_t v) {

@@ -2,11 +2,12 @@
 #include "maintain/container_scan.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <optional>
 #include <set>
 #include <string_view>
+
+#include "base/coding.h"
 
 namespace varve::maintain {
 
@@ -125,13 +126,10 @@ class FileScan {
 
 // The number of a file of containers, with the volume's bit; nullopt for another name.
 std::optional<std::uint32_t> segment_of(const std::string& name, bool volume) {
-  std::uint32_t number = 0;
-  const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), number, 16);
-  if (error != std::errc() || stop == name.data() || (number & store::kVolumeBit) != 0) {
-    return std::nullopt;
-  }
-  if (volume) number |= store::kVolumeBit;
-  if (store::segment_name(number) != name) return std::nullopt;
+  auto number = base::parse_hex32(std::string_view(name).substr(0, name.find('.')));
+  if (!number || store::is_volume(*number)) return std::nullopt;
+  if (volume) *number |= store::kVolumeBit;
+  if (store::segment_name(*number) != name) return std::nullopt;
   return number;
 }
 

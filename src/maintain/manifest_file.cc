@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/coding.h"
 #include "base/log.h"
@@ -22,23 +21,11 @@ namespace {
 
 constexpr std::string_view kSuffix = ".man";
 constexpr std::string_view kTemporarySuffix = ".tmp";
-constexpr std::size_t kNumberDigits = 8;
 constexpr std::size_t kRecordBytesMax = std::size_t{1} << 30;
 constexpr std::size_t kLabelsBytesMax = std::size_t{1} << 28;
 
 Error damaged(const std::string& path, const std::string& what) {
   return {ErrorCode::kCorrupt, path + ": " + what, EIO};
-}
-
-// Of eight lower-case hexadecimal digits.
-std::optional<std::uint32_t> number_of(std::string_view digits) {
-  std::uint32_t number = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, number, 16);
-  if (error != std::errc() || stop != end || fmt::format("{:08x}", number) != digits) {
-    return std::nullopt;
-  }
-  return number;
 }
 
 std::string version_suffix(VersionNumber number) {
@@ -110,7 +97,7 @@ class RecordAssembler {
 }  // namespace
 
 std::optional<SeriesId> series_of_folder(std::string_view name) {
-  const auto number = number_of(name);
+  const auto number = base::parse_hex32(name);
   if (!number) return std::nullopt;
   return static_cast<SeriesId>(*number);
 }
@@ -128,8 +115,9 @@ Result<std::vector<ManifestFile>> list_manifests(io::FileSystem& files,
   if (!present) return found;
   VARVE_TRY_ASSIGN(const auto names, files.list(folder));
   for (const auto& name : names) {
-    if (name.size() != kNumberDigits + kSuffix.size() || !name.ends_with(kSuffix)) continue;
-    const auto number = number_of(std::string_view(name).substr(0, kNumberDigits));
+    if (!name.ends_with(kSuffix)) continue;
+    const auto number =
+        base::parse_hex32(std::string_view(name).substr(0, name.size() - kSuffix.size()));
     if (!number || *number == 0) continue;
     const auto version = static_cast<VersionNumber>(*number);
     VARVE_TRY_ASSIGN(const auto bytes, files.tree_bytes(manifest_path(series_directory, version)));

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <memory>
 #include <optional>
 
+#include "base/coding.h"
 #include "format/container.h"
 
 namespace varve::parity {
@@ -20,14 +20,7 @@ constexpr std::string_view kTemporarySuffix = ".tmp";
 
 std::optional<std::uint32_t> number_of(std::string_view name) {
   if (!name.ends_with(kSuffix)) return std::nullopt;
-  name.remove_suffix(kSuffix.size());
-  std::uint32_t number = 0;
-  const char* end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data(), end, number, 16);
-  if (error != std::errc() || stop != end || fmt::format("{:08x}", number) != name) {
-    return std::nullopt;
-  }
-  return number;
+  return base::parse_hex32(name.substr(0, name.size() - kSuffix.size()));
 }
 
 Result<std::vector<std::byte>> read_exactly(io::File& file, std::uint64_t offset,

@@ -232,7 +232,7 @@ class Keeper {
 
   [[nodiscard]] Result<void> check_space(const std::vector<format::ParityMember>& members) {
     VARVE_TRY_ASSIGN(const auto space, files_.space(directory_));
-    const auto wanted = bytes_of(members) / 100 * options_.percent + kSpareBytes;
+    const auto wanted = bytes_of(members) * options_.percent / 100 + kSpareBytes;
     if (space.blocks_available * space.block_bytes >= wanted) return {};
     return Error(ErrorCode::kNoSpace, "the disk is too full for parity", ENOSPC);
   }
