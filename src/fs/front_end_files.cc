@@ -157,11 +157,12 @@ void FrontEnd::read_into(fuse_req_t req, FileHandle& handle, std::size_t size,
   const std::span out(buffer.data(), size);
   const auto got = [&]() -> Result<std::size_t> {
     VARVE_TRY_ASSIGN(const FileHandle::Content content, handle.content());
-    return content.reader != nullptr ? content.reader->read(offset, out)
-                                     : content.file->read(offset, out);
+    if (content.reader == nullptr) return content.file->read(offset, out);
+    auto read = content.reader->read(offset, out);
+    // Asked before the answer, so that a reader who waits for each answer is not seen.
+    if (is_asked_again()) reads_to_hand_over_ = kReadsToHandOver;
+    return read;
   }();
-  // Asked before the answer, so that a reader who waits for each answer is not seen.
-  if (is_asked_again()) reads_to_hand_over_ = kReadsToHandOver;
   if (got) {
     fuse_reply_buf(req, reinterpret_cast<const char*>(buffer.data()), *got);
   } else {
