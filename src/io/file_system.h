@@ -28,6 +28,10 @@ constexpr bool only_reads(OpenMode mode) {
 }
 
 inline constexpr std::size_t kDirectAlignment = 4096;
+/// Enough for direct access to so many bytes at any offset.
+constexpr std::size_t direct_room(std::size_t bytes) {
+  return (bytes + 2 * kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
+}
 
 /// An open file. Thread-safe for calls on distinct ranges.
 class File {
@@ -48,6 +52,10 @@ class File {
   [[nodiscard]] virtual Result<std::uint64_t> seek_hole(std::uint64_t offset) = 0;
   /// These bytes will be read soon: where that can be done, the disk fetches them meanwhile.
   virtual void will_read(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
+  /// Whether the page cache has all of these bytes; false also where that cannot be told.
+  [[nodiscard]] virtual bool is_cached(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {
+    return false;
+  }
 };
 
 /// Held until it is destroyed, or its process ends.

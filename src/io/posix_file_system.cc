@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,6 +34,9 @@ auto retried(Call call) {
     if (result != -1 || errno != EINTR) return result;
   }
 }
+
+// More is not fetched ahead in one go.
+constexpr std::uint64_t kWillReadBytesMax = 64U << 20;
 
 bool is_aligned(std::uint64_t n) { return n % kDirectAlignment == 0; }
 
@@ -97,8 +101,28 @@ class PosixFile final : public File {
   Result<std::uint64_t> seek_hole(std::uint64_t offset) override { return seek(offset, SEEK_HOLE); }
 
   void will_read(std::uint64_t offset, std::uint64_t bytes) override {
-    ::posix_fadvise(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes),
-                    POSIX_FADV_WILLNEED);
+    // The kernel takes no more of one advice than a request or its read-ahead may have (mm/
+    // readahead.c, force_page_cache_ra), which is 512 KiB or more on most disks.
+    constexpr std::uint64_t kStepBytes = 512U << 10;
+    bytes = std::min(bytes, kWillReadBytesMax);
+    for (std::uint64_t at = 0; at < bytes; at += kStepBytes) {
+      ::posix_fadvise(fd_.get(), static_cast<off_t>(offset + at),
+                      static_cast<off_t>(std::min(kStepBytes, bytes - at)), POSIX_FADV_WILLNEED);
+    }
+  }
+
+  // cachestat(2), Linux 6.5. Neither it nor its structures are in the C library's headers yet.
+  bool is_cached(std::uint64_t offset, std::uint64_t bytes) override {
+    struct {
+      std::uint64_t offset, length;
+    } const range{offset, bytes};
+    struct {
+      std::uint64_t cached, dirty, writeback, evicted, recently_evicted;
+    } pages{};
+    constexpr long kCachestat = 451;  // On every architecture but Alpha.
+    if (bytes == 0 || ::syscall(kCachestat, fd_.get(), &range, &pages, 0) != 0) return false;
+    const std::uint64_t page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    return pages.cached == (offset + bytes - 1) / page - offset / page + 1;
   }
 
  private:

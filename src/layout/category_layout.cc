@@ -339,12 +339,32 @@ Result<void> CategoryLayout::read_data(std::uint32_t container, std::uint32_t of
   return {};
 }
 
-void CategoryLayout::will_read(std::uint32_t container, std::uint32_t chunks) {
+Result<std::span<const std::byte>> CategoryLayout::read_once(std::uint32_t container,
+                                                             std::uint32_t offset,
+                                                             std::size_t bytes,
+                                                             std::span<std::byte> room) {
+  VARVE_TRY_ASSIGN(const auto where, record(container));
+  auto read = reader_.read_once(where, offset, bytes, room);
+  if (!read) return explain(where, std::move(read).error());
+  return read;
+}
+
+void CategoryLayout::will_read(std::uint32_t container, std::uint32_t index, std::uint32_t count) {
   const auto where = record(container);
   if (!where) return;
-  // Which part of the data a few chunks are, the head has to say first.
-  const bool is_most = std::uint64_t{chunks} * 5 >= std::uint64_t{where->chunks} * 4;
-  reader_.will_read(*where, is_most ? where->end() - where->offset : where->head_bytes);
+  // Where exactly chunks lie the head says, which is not read yet; most are about of one length.
+  const std::uint64_t all = std::max<std::uint64_t>(where->chunks, 1);
+  const auto place = [&](std::uint64_t chunk) {
+    return where->data_bytes * std::min(chunk, all) / all;
+  };
+  const std::uint64_t begin = place(index);
+  const std::uint64_t bytes = place(std::uint64_t{index} + count) - begin;
+  if (begin == 0 || bytes == 0) {
+    reader_.will_read(*where, 0, where->head_bytes + bytes);
+  } else {
+    reader_.will_read(*where, 0, where->head_bytes);
+    reader_.will_read(*where, where->head_bytes + begin, bytes);
+  }
 }
 
 Result<std::uint64_t> CategoryLayout::place_of(std::uint32_t container) {

@@ -69,7 +69,11 @@ class CategoryLayout final : public Layout {
       std::uint32_t container) override;
   [[nodiscard]] Result<void> read_data(std::uint32_t container, std::uint32_t offset,
                                        std::span<std::byte> out) override;
-  void will_read(std::uint32_t container, std::uint32_t chunks) override;
+  [[nodiscard]] Result<std::span<const std::byte>> read_once(std::uint32_t container,
+                                                             std::uint32_t offset,
+                                                             std::size_t bytes,
+                                                             std::span<std::byte> room) override;
+  void will_read(std::uint32_t container, std::uint32_t index, std::uint32_t count) override;
   [[nodiscard]] Result<std::uint64_t> place_of(std::uint32_t container) override;
 
   /// Where a container lies, for messages.

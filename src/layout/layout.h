@@ -11,6 +11,7 @@
 
 #include "base/id_runs.h"
 #include "format/container.h"
+#include "io/file_system.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
@@ -24,6 +25,10 @@ struct LocationRun {
   std::uint32_t container = 0;
   std::uint32_t index = 0;  ///< Of `first` in the container's chunk table.
 };
+
+inline constexpr std::size_t kRoomAlignment = io::kDirectAlignment;
+/// What ChunkSource::read_once() needs for so many bytes.
+constexpr std::size_t room_for(std::size_t bytes) { return io::direct_room(bytes); }
 
 /// What reading needs of a layout. Thread-safe.
 class ChunkSource {
@@ -44,8 +49,20 @@ class ChunkSource {
   [[nodiscard]] virtual Result<void> read_data(std::uint32_t container, std::uint32_t offset,
                                                std::span<std::byte> out) = 0;
 
-  /// So many chunks of the container will be read soon. Advice only.
-  virtual void will_read(std::uint32_t /*container*/, std::uint32_t /*chunks*/) {}
+  /// As read_data(), for bytes that are hardly asked for again. They stand somewhere in `room`,
+  /// which is aligned to kRoomAlignment and has at least room_for(bytes).
+  [[nodiscard]] virtual Result<std::span<const std::byte>> read_once(std::uint32_t container,
+                                                                     std::uint32_t offset,
+                                                                     std::size_t bytes,
+                                                                     std::span<std::byte> room) {
+    VARVE_TRY(read_data(container, offset, room.first(bytes)));
+    return std::span<const std::byte>(room.first(bytes));
+  }
+
+  /// The container's head will be read soon, and so many chunks of it, from place `index` in its
+  /// table on. Advice only.
+  virtual void will_read(std::uint32_t /*container*/, std::uint32_t /*index*/,
+                         std::uint32_t /*count*/) {}
 
   /// Where a container lies: ascends from file to file, and in each with its offset; neighbours
   /// that are smaller than a block may share one place. kStale as for head().

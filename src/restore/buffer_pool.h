@@ -2,38 +2,45 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "restore/memory_meter.h"
 
 namespace varve::restore {
 
 class BufferPool;
 
-/// Uninitialised memory on loan from a pool; goes back when destroyed.
+/// Uninitialised memory on loan from a pool, aligned for direct access; goes back when destroyed.
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(std::unique_ptr<std::byte[]> bytes, std::size_t capacity, BufferPool* pool)
-      : bytes_(std::move(bytes)), capacity_(capacity), pool_(pool) {}
-  Buffer(Buffer&& other) noexcept = default;
+  Buffer(base::AlignedBuffer own, BufferPool* pool)
+      : own_(std::move(own)), memory_(own_->span()), pool_(pool) {}
+  /// One of the pool's slots.
+  Buffer(std::span<std::byte> slot, BufferPool* pool) : memory_(slot), pool_(pool) {}
+  Buffer(Buffer&& other) noexcept
+      : own_(std::exchange(other.own_, {})),
+        memory_(std::exchange(other.memory_, {})),
+        pool_(other.pool_) {}
   Buffer& operator=(Buffer&& other) noexcept;
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer() { give_back(); }
 
-  [[nodiscard]] std::byte* data() const { return bytes_.get(); }
-  [[nodiscard]] std::size_t capacity() const { return capacity_; }
-  [[nodiscard]] std::span<std::byte> first(std::size_t n) const { return {bytes_.get(), n}; }
+  [[nodiscard]] std::byte* data() const { return memory_.data(); }
+  [[nodiscard]] std::size_t capacity() const { return memory_.size(); }
+  [[nodiscard]] std::span<std::byte> first(std::size_t n) const { return {data(), n}; }
 
  private:
   void give_back();
 
-  std::unique_ptr<std::byte[]> bytes_;
-  std::size_t capacity_ = 0;
+  std::optional<base::AlignedBuffer> own_;
+  std::span<std::byte> memory_;
   BufferPool* pool_ = nullptr;
 };
 
@@ -41,25 +48,31 @@ class Buffer {
 /// every 4 KiB, which is as dear as the copy into it. Thread-safe. Outlives its buffers.
 class BufferPool {
  public:
-  BufferPool(std::size_t spares_max, MemoryMeter* meter) : spares_max_(spares_max), meter_(meter) {}
+  /// With `slot_bytes`, a multiple of layout::kRoomAlignment, buffers of at most that size come
+  /// from the slots of one huge page, as long as there are any: direct access to it is a request
+  /// of one piece, where other memory makes a piece of every 4 KiB. It is taken at the first need.
+  BufferPool(std::size_t spares_max, MemoryMeter* meter, std::size_t slot_bytes = 0)
+      : spares_max_(spares_max), meter_(meter), slot_bytes_(slot_bytes) {}
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
   ~BufferPool();
+
+  static constexpr std::size_t kSlotsBytes = 2U << 20;  ///< Of all slots.
 
   [[nodiscard]] Buffer acquire(std::size_t capacity);
 
  private:
   friend class Buffer;
-  struct Spare {
-    std::unique_ptr<std::byte[]> bytes;
-    std::size_t capacity = 0;
-  };
-  void give_back(std::unique_ptr<std::byte[]> bytes, std::size_t capacity);
+  void give_back(base::AlignedBuffer bytes);
+  void give_back(std::span<std::byte> slot);
 
   const std::size_t spares_max_;
   MemoryMeter* const meter_;
+  const std::size_t slot_bytes_;
   std::mutex mutex_;  // Innermost: nothing else is locked under it.
-  std::vector<Spare> spares_;
+  std::vector<base::AlignedBuffer> spares_;
+  std::optional<base::AlignedBuffer> slots_;
+  std::vector<std::span<std::byte>> free_slots_;
 };
 
 }  // namespace varve::restore

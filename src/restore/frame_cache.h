@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -8,27 +9,27 @@
 #include <span>
 #include <vector>
 
-#include "restore/memory_meter.h"
+#include "format/container.h"
+#include "restore/buffer_pool.h"
 
 namespace varve::restore {
 
 /// The raw bytes of one frame; immutable once it is filled.
 class Frame {
  public:
-  Frame(std::size_t size, MemoryMeter* meter)
-      : bytes_(std::make_unique_for_overwrite<std::byte[]>(size)), size_(size), meter_(meter) {
-    meter_->add(size);
-  }
-  Frame(const Frame&) = delete;
-  Frame& operator=(const Frame&) = delete;
-  ~Frame() { meter_->remove(size_); }
-  [[nodiscard]] std::span<std::byte> bytes() { return {bytes_.get(), size_}; }
-  [[nodiscard]] std::span<const std::byte> bytes() const { return {bytes_.get(), size_}; }
+  /// Of `size` bytes; the pool must outlive it.
+  Frame(std::size_t size, BufferPool* pool)
+      // Two sizes only, so that spare buffers fit.
+      : buffer_(pool->acquire(size <= kSmallBytes ? kSmallBytes
+                                                  : std::max(size, format::kFrameRawBytesMax))),
+        size_(size) {}
+  [[nodiscard]] std::span<std::byte> bytes() { return buffer_.first(size_); }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return buffer_.first(size_); }
 
  private:
-  std::unique_ptr<std::byte[]> bytes_;
+  static constexpr std::size_t kSmallBytes = 48U << 10;
+  Buffer buffer_;
   std::size_t size_;
-  MemoryMeter* meter_;
 };
 
 /// Names a frame for ever: the checksum tells apart what once had the same place.

@@ -10,6 +10,10 @@
 #include "restore/chunk_resolver.h"
 
 namespace varve::restore {
+namespace {
+// Who asks for less may well come back for its neighbours in the page cache.
+constexpr std::size_t kOnceBytesMin = 32U << 10;
+}  // namespace
 
 Result<void> RandomReader::read(RandomRead what, std::span<std::byte> out, FileFrame& last) {
   while (!out.empty()) {
@@ -70,6 +74,23 @@ Result<void> RandomReader::read_part(const RandomRead& what, const RunPart& part
   return read_pieces(what, head, pieces, last);
 }
 
+/// The slice's stored bytes, somewhere in `room`. Of its raw bytes, `wanted` were asked for.
+Result<std::span<const std::byte>> RandomReader::fetch(const RandomRead& what,
+                                                       const format::ContainerHead& head,
+                                                       Slice slice, std::size_t wanted,
+                                                       std::span<std::byte> room) {
+  std::size_t raw_bytes = 0;
+  for (std::uint32_t frame = slice.first; frame <= slice.last; ++frame) {
+    raw_bytes += head.frames[frame].raw_bytes;
+  }
+  if (wanted >= kOnceBytesMin && wanted * 2 >= raw_bytes) {
+    return reader_->read_once(*what.source, head, slice, room);
+  }
+  const auto stored = room.first(slice_bytes(head, slice));
+  VARVE_TRY(reader_->read(*what.source, head, slice, stored));
+  return std::span<const std::byte>(stored);
+}
+
 Result<void> RandomReader::read_pieces(const RandomRead& what, const format::ContainerHead& head,
                                        std::span<const Piece> pieces, FileFrame& last) {
   const auto key_of = [&](std::uint32_t frame) {
@@ -94,13 +115,12 @@ Result<void> RandomReader::read_pieces(const RandomRead& what, const format::Con
            slice_bytes(head, {slice.first, pieces[j].frame}) <= kSliceBytesMax) {
       slice.last = pieces[j++].frame;
     }
+    std::size_t wanted = 0;
+    for (std::size_t k = i; k < j; ++k) wanted += pieces[k].out.size();
     const std::size_t bytes = slice_bytes(head, slice);
-    // Two sizes only, so that spare buffers fit.
-    const Buffer buffer =
-        slices_->acquire(bytes <= format::kFrameRawBytesMax ? format::kFrameRawBytesMax
-                                                            : std::max(bytes, kSliceBytesMax));
-    const auto stored = buffer.first(bytes);
-    VARVE_TRY(reader_->read(*what.source, head, slice, stored));
+    const std::size_t room = layout::room_for(bytes);
+    const Buffer buffer = slices_->acquire(room);
+    VARVE_TRY_ASSIGN(const auto stored, fetch(what, head, slice, wanted, buffer.first(room)));
     for (; i < j; ++i) {
       const Piece& piece = pieces[i];
       const std::size_t raw_bytes = head.frames[piece.frame].raw_bytes;
@@ -108,7 +128,7 @@ Result<void> RandomReader::read_pieces(const RandomRead& what, const format::Con
         VARVE_TRY(decode_slice_frame(head, slice, piece.frame, stored, piece.out));
         continue;  // All of it is delivered: it will hardly be asked for again.
       }
-      auto frame = std::make_shared<Frame>(raw_bytes, meter_);
+      auto frame = std::make_shared<Frame>(raw_bytes, frame_buffers_);
       VARVE_TRY(decode_slice_frame(head, slice, piece.frame, stored, frame->bytes()));
       frames_.insert(key_of(piece.frame), frame);
       deliver(piece, std::move(frame));

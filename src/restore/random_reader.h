@@ -35,11 +35,13 @@ struct RandomRead {
   std::uint64_t data_offset = 0;  ///< Of the same byte, in the file's data.
 };
 
-/// Reads the frames that cover what is asked for, and no others. Thread-safe.
+/// Reads the frames that cover what is asked for, and no others; where most of them is asked for,
+/// past the page cache: filling it costs as much as a fast disk, and whoever asked keeps the bytes.
+/// Thread-safe.
 class RandomReader {
  public:
-  RandomReader(SliceReader* reader, BufferPool* slices, MemoryMeter* meter)
-      : reader_(reader), slices_(slices), meter_(meter) {}
+  RandomReader(SliceReader* reader, BufferPool* slices, BufferPool* frames)
+      : reader_(reader), slices_(slices), frame_buffers_(frames) {}
 
   /// Fills `out` from the run, which must hold so much. Sets `last` to the last frame that
   /// was decoded or found, if any part of it remains in memory.
@@ -57,12 +59,16 @@ class RandomReader {
   };
   [[nodiscard]] Result<void> read_part(const RandomRead& what, const RunPart& part,
                                        std::span<std::byte> out, FileFrame& last);
+  [[nodiscard]] Result<std::span<const std::byte>> fetch(const RandomRead& what,
+                                                         const format::ContainerHead& head,
+                                                         Slice slice, std::size_t wanted,
+                                                         std::span<std::byte> room);
   [[nodiscard]] Result<void> read_pieces(const RandomRead& what, const format::ContainerHead& head,
                                          std::span<const Piece> pieces, FileFrame& last);
 
   SliceReader* const reader_;
   BufferPool* const slices_;
-  MemoryMeter* const meter_;
+  BufferPool* const frame_buffers_;
   FrameCache frames_;
 };
 

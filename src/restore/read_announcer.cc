@@ -2,6 +2,10 @@
 #include "restore/read_announcer.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "restore/read_costs.h"
 
 namespace varve::restore {
 
@@ -19,17 +23,43 @@ void ReadAnnouncer::announce(const LookAheadWindow& chunks, std::uint64_t from,
     const std::uint64_t left = location->count - std::min<std::uint64_t>(skipped, location->count);
     std::uint32_t run = 1;
     while (run < left && at + run < chunks.end() && chunks.id(at + run) == first.plus(run)) ++run;
-    if (note(location->container)) source_->will_read(location->container, run);
+    const std::uint32_t index = location->index + static_cast<std::uint32_t>(skipped);
+    add({location->container, index, index + run});
     at += run;
   }
   announced_ = std::max(announced_, at);
+  if (parts_.empty()) return;
+  auto tell = [source = source_, parts = std::exchange(parts_, {}), average_bytes] {
+    for (const Part& part : parts) {
+      // Of what the engine reads past the page cache, only the head comes into it.
+      const std::uint32_t chunks_wanted = part.end - part.begin;
+      const bool is_long = chunks_wanted * average_bytes >= kLongSliceBytes;
+      source->will_read(part.container, part.begin, is_long ? 0 : chunks_wanted);
+    }
+  };
+  if (workers_ != nullptr) {
+    workers_->run(std::move(tell));
+  } else {
+    tell();
+  }
 }
 
-/// False if the container is one of the last.
-bool ReadAnnouncer::note(std::uint32_t container) {
-  if (std::ranges::find(recent_, container) != recent_.end()) return false;
-  recent_[next_++ % recent_.size()] = container;
-  return true;
+/// Chunks that have changed since interrupt the run of their neighbours in a container, which is
+/// announced as one nevertheless.
+void ReadAnnouncer::add(const Part& part) {
+  constexpr std::size_t kPartsTried = 8;
+  constexpr std::uint32_t kGapMax = 32;
+  const std::size_t tried = std::min(parts_.size(), kPartsTried);
+  for (auto known = parts_.rbegin(); known != parts_.rbegin() + static_cast<std::ptrdiff_t>(tried);
+       ++known) {
+    if (known->container != part.container || part.begin < known->begin ||
+        part.begin > known->end + kGapMax) {
+      continue;
+    }
+    known->end = std::max(known->end, part.end);
+    return;
+  }
+  parts_.push_back(part);
 }
 
 }  // namespace varve::restore

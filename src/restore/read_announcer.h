@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
+#include <vector>
 
+#include "base/thread_pool.h"
 #include "layout/layout.h"
 #include "restore/look_ahead_window.h"
 
@@ -16,21 +16,29 @@ namespace varve::restore {
 /// order nor the gaps. Used by one thread at a time.
 class ReadAnnouncer {
  public:
-  explicit ReadAnnouncer(layout::ChunkSource* source) : source_(source) { recent_.fill(~0U); }
+  /// Announcing is left to `workers`, since the kernel finds memory for what it will read within
+  /// the call; they and the source outlive what is under way. Without workers it is done at once.
+  ReadAnnouncer(layout::ChunkSource* source, base::ThreadPool* workers)
+      : source_(source), workers_(workers) {}
 
-  /// Announces the containers of the chunks from window position `from` on, as far as
+  /// Announces the chunks from window position `from` on, as far as
   /// `bytes_ahead` reach and they are not announced yet. `average_bytes` is a chunk's.
   void announce(const LookAheadWindow& chunks, std::uint64_t from, std::uint64_t bytes_ahead,
                 std::uint64_t average_bytes);
 
  private:
-  [[nodiscard]] bool note(std::uint32_t container);
+  // Chunks of one container.
+  struct Part {
+    std::uint32_t container = 0;
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+  };
+  void add(const Part& part);
 
   layout::ChunkSource* const source_;
+  base::ThreadPool* const workers_;
   std::uint64_t announced_ = 0;  // Window position up to which all is announced.
-  // The last ones, so that a container of many runs is announced once.
-  std::array<std::uint32_t, 16> recent_;
-  std::size_t next_ = 0;
+  std::vector<Part> parts_;      // Of one call of announce().
 };
 
 }  // namespace varve::restore

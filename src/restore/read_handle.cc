@@ -11,10 +11,16 @@ namespace {
 constexpr std::uint64_t kReorderBytes = 1U << 20;
 // A chunk moves at most once a version, so it is found at the second attempt but for rare luck.
 constexpr unsigned kMovesMax = 4;
+// Smaller files have their heads in memory after a few reads anyhow.
+constexpr std::uint64_t kHeadsFileBytesMin = 32U << 20;
 }  // namespace
 
 FileHandle::FileHandle(const ReadContext& context, ReadableFile file)
-    : context_(context), file_(std::move(file)), index_(file_.content.recipe) {}
+    : context_(context),
+      file_(std::move(file)),
+      index_(file_.content.recipe),
+      heads_(index_.file_bytes() < kHeadsFileBytesMin ? nullptr
+                                                      : std::make_shared<HeadAnnouncer>(file_)) {}
 
 void FileHandle::Stretch::advance(const format::Recipe& recipe, std::size_t bytes) {
   out = out.subspan(bytes);
@@ -141,6 +147,7 @@ std::size_t FileHandle::copy_from_last_frame(std::uint64_t data_offset, std::spa
 }
 
 Result<void> FileHandle::read_random(Stretch stretch) {
+  if (heads_) heads_->on_read(*context_.prefetchers);
   const auto& runs = index_.recipe().runs;
   FileFrame last;
   while (!stretch.out.empty()) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "restore/head_announcer.h"
 #include "restore/random_reader.h"
 #include "restore/read_service.h"
 #include "restore/recipe_index.h"
@@ -21,6 +22,7 @@ namespace varve::restore {
 struct ReadContext {
   SessionManager* sessions = nullptr;
   RandomReader* random = nullptr;
+  base::ThreadPool* prefetchers = nullptr;
   std::atomic<std::uint64_t>* bytes_delivered = nullptr;
 };
 
@@ -62,6 +64,8 @@ class FileHandle final : public ReadHandle {
   const ReadableFile file_;
   RecipeIndex index_;
   RunLocator locator_;
+
+  const std::shared_ptr<HeadAnnouncer> heads_;  // nullptr for a file of a few containers.
 
   std::mutex mutex_;  // Guards what follows; innermost, never held during I/O.
   FileFrame last_frame_;

@@ -7,6 +7,8 @@
 #include <memory>
 #include <mutex>
 
+#include "layout/layout.h"
+
 namespace varve::restore {
 namespace {
 
@@ -25,8 +27,15 @@ ReadLanes::ReadLanes(BufferPool* buffers, base::ThreadPool* workers, std::size_t
                      std::size_t stored_bytes)
     : workers_(workers) {
   const std::size_t useful = workers == nullptr ? 1 : std::min(lanes, workers->threads() + 1);
-  for (std::size_t i = 0; i < std::max<std::size_t>(useful, 1); ++i) {
-    lanes_.push_back({buffers->acquire(stored_bytes), buffers->acquire(format::kFrameRawBytesMax)});
+  const std::size_t count = std::max<std::size_t>(useful, 1);
+  const std::size_t room = layout::room_for(stored_bytes);
+  const std::size_t lane_bytes = room + format::kFrameRawBytesMax;
+  // Huge pages, if that is not much more than is needed: see BufferPool.
+  const std::size_t bytes = count * lane_bytes;
+  memory_ = buffers->acquire(count > 1 ? std::max(bytes, BufferPool::kSlotsBytes) : bytes);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto memory = memory_.first(bytes).subspan(i * lane_bytes, lane_bytes);
+    lanes_.push_back({memory.first(room), memory.subspan(room), {}});
   }
 }
 
@@ -61,8 +70,8 @@ void ReadLanes::run(std::size_t jobs,
 }
 
 std::size_t ReadLanes::bytes() const {
-  std::size_t bytes = 0;
-  for (const ReadLane& lane : lanes_) bytes += lane.stored.capacity() + lane.frame.capacity();
+  std::size_t bytes = memory_.capacity();
+  for (const ReadLane& lane : lanes_) bytes += lane.larger.capacity();
   return bytes;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -13,8 +14,9 @@ namespace varve::restore {
 
 /// What one thread needs to fetch and decode a slice.
 struct ReadLane {
-  Buffer stored;  ///< A slice as it lies on disk.
-  Buffer frame;   ///< A decoded frame, format::kFrameRawBytesMax.
+  std::span<std::byte> stored;  ///< Room for a slice as it lies on disk, aligned for direct access.
+  std::span<std::byte> frame;   ///< A decoded frame, format::kFrameRawBytesMax.
+  Buffer larger;                ///< In place of `stored` for a slice that is too long for it.
 };
 
 /// Runs the requests of an engine several at a time, on the calling thread and on workers.
@@ -22,7 +24,7 @@ struct ReadLane {
 class ReadLanes {
  public:
   /// Without workers, or with one lane, everything runs on the calling thread, in order. Both
-  /// pools outlive the lanes.
+  /// pools outlive the lanes. Slices have at most `stored_bytes`, but for rare ones.
   ReadLanes(BufferPool* buffers, base::ThreadPool* workers, std::size_t lanes,
             std::size_t stored_bytes);
 
@@ -34,6 +36,7 @@ class ReadLanes {
 
  private:
   base::ThreadPool* const workers_;
+  Buffer memory_;  // Of all lanes in one piece, as large pages as there are.
   std::vector<ReadLane> lanes_;
 };
 

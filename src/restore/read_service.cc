@@ -14,9 +14,10 @@ namespace {
 constexpr std::size_t kMemoryBytesMin = SessionManager::kSessionBytesMin;
 constexpr std::size_t kPrefetchThreads = 2;
 constexpr std::size_t kReadThreads = 4;
-// What all sessions share: the frames of random access and two spare slices.
+constexpr std::size_t kSpareFrames = 4;
+// What all sessions share: the frames of random access and what is spare.
 constexpr std::size_t kSharedBytes =
-    FrameCache::kFramesMax * format::kFrameRawBytesMax + 2 * kSliceBytesMax;
+    (FrameCache::kFramesMax + kSpareFrames) * format::kFrameRawBytesMax + BufferPool::kSlotsBytes;
 
 std::size_t memory_bytes(const ReadOptions& options) {
   return std::max<std::size_t>(options.cache_bytes, kMemoryBytesMin);
@@ -26,8 +27,9 @@ std::size_t memory_bytes(const ReadOptions& options) {
 
 ReadServiceImpl::ReadServiceImpl(const ReadOptions& options)
     : areas_(1, &meter_),
-      slices_(2, &meter_),
-      random_(&slice_reader_, &slices_, &meter_),
+      slices_(0, &meter_, layout::room_for(kSliceBytesMax)),
+      frames_(kSpareFrames, &meter_),
+      random_(&slice_reader_, &slices_, &frames_),
       readers_(kReadThreads, "varve-read"),
       prefetchers_(kPrefetchThreads, "varve-prefetch"),
       sessions_(session_context(options.engine), memory_bytes(options) - kSharedBytes,
@@ -50,7 +52,7 @@ Result<std::unique_ptr<ReadHandle>> ReadServiceImpl::open(ReadableFile file) {
     return Error(ErrorCode::kInvalid, "a file without content cannot be read");
   }
   return std::unique_ptr<ReadHandle>(
-      new FileHandle({&sessions_, &random_, &bytes_delivered_}, std::move(file)));
+      new FileHandle({&sessions_, &random_, &prefetchers_, &bytes_delivered_}, std::move(file)));
 }
 
 ReadCounters ReadServiceImpl::counters() const {

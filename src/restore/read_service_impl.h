@@ -34,6 +34,7 @@ class ReadServiceImpl final : public ReadService {
   SliceReader slice_reader_;
   BufferPool areas_;
   BufferPool slices_;
+  BufferPool frames_;  // Of random access.
   RandomReader random_;
   std::atomic<std::uint64_t> bytes_delivered_ = 0;
   base::ThreadPool readers_;  // Outlives the prefetchers, whose assemblies they help with.

@@ -7,16 +7,38 @@
 
 namespace varve::restore {
 
-Result<void> SliceReader::read(layout::ChunkSource& source, const format::ContainerHead& head,
-                               Slice slice, std::span<std::byte> out) {
-  requests_.fetch_add(1);
-  bytes_.fetch_add(out.size());
-  auto result = source.read_data(head.number, head.frames[slice.first].offset, out);
-  if (result) return {};
-  return std::move(result).error().with_context(
+namespace {
+
+Error explain(Error error, const format::ContainerHead& head, Slice slice) {
+  return std::move(error).with_context(
       slice.first == slice.last
           ? fmt::format("container {}, frame {}", head.number, slice.first)
           : fmt::format("container {}, frames {} to {}", head.number, slice.first, slice.last));
+}
+
+}  // namespace
+
+void SliceReader::count(std::size_t bytes) {
+  requests_.fetch_add(1);
+  bytes_.fetch_add(bytes);
+}
+
+Result<void> SliceReader::read(layout::ChunkSource& source, const format::ContainerHead& head,
+                               Slice slice, std::span<std::byte> out) {
+  count(out.size());
+  auto result = source.read_data(head.number, head.frames[slice.first].offset, out);
+  if (!result) return explain(std::move(result).error(), head, slice);
+  return {};
+}
+
+Result<std::span<const std::byte>> SliceReader::read_once(layout::ChunkSource& source,
+                                                          const format::ContainerHead& head,
+                                                          Slice slice, std::span<std::byte> room) {
+  const std::size_t bytes = slice_bytes(head, slice);
+  count(bytes);
+  auto result = source.read_once(head.number, head.frames[slice.first].offset, bytes, room);
+  if (!result) return explain(std::move(result).error(), head, slice);
+  return result;
 }
 
 Result<void> decode_slice_frame(const format::ContainerHead& head, Slice slice, std::uint32_t frame,

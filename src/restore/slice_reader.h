@@ -19,6 +19,11 @@ class SliceReader {
   /// Fills `out`, whose size is slice_bytes().
   [[nodiscard]] Result<void> read(layout::ChunkSource& source, const format::ContainerHead& head,
                                   Slice slice, std::span<std::byte> out);
+  /// The same for bytes that are hardly asked for again; as ChunkSource::read_once().
+  [[nodiscard]] Result<std::span<const std::byte>> read_once(layout::ChunkSource& source,
+                                                             const format::ContainerHead& head,
+                                                             Slice slice,
+                                                             std::span<std::byte> room);
 
   /// By which engines plan their requests from now on.
   void set_costs(const ReadCosts& costs) {
@@ -33,6 +38,8 @@ class SliceReader {
   [[nodiscard]] std::uint64_t bytes() const { return bytes_.load(); }
 
  private:
+  void count(std::size_t bytes);
+
   std::atomic<std::uint64_t> requests_ = 0;
   std::atomic<std::uint64_t> bytes_ = 0;
   std::atomic<std::uint32_t> gap_bytes_max_ = ReadCosts{}.gap_bytes_max;

@@ -21,11 +21,11 @@ constexpr std::size_t kWindowFactor = 6;
 // Slots, plans and the heads at hand while one area is assembled.
 constexpr std::size_t kPlanBytes = 512U << 10;
 // Requests under way at once take this share of the memory, so a session of 64 MiB has four.
-constexpr std::size_t kLaneMemoryShare = 32;
+constexpr std::size_t kLaneMemoryShare = 16;
 constexpr std::size_t kLanesMax = 8;
 
-// Behind the area that is assembled: two containers.
-constexpr std::uint64_t kBytesAnnounced = 8U << 20;
+// Behind the area that is assembled: four containers.
+constexpr std::uint64_t kBytesAnnounced = 16U << 20;
 
 std::size_t window_chunks(const EngineMemory& memory) {
   return memory.total / kWindowMemoryShare / kWindowBytesPerChunk;
@@ -57,7 +57,7 @@ WindowEngine::WindowEngine(const EngineKind& kind, const EngineContext& context,
       window_(context.stream, window_chunks(memory)),
       forward_(&window_.chunks()),
       resolver_(context.source),
-      announcer_(context.source),
+      announcer_(context.source, context.workers),
       lanes_(context.slices, context.workers, lanes_for(context, memory),
              context.reader->costs().request_bytes_max),
       tables_bytes_(table_bytes(kind, memory)),

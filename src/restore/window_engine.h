@@ -93,6 +93,8 @@ class WindowEngine final : public RestoreEngine {
   void plan_container(std::span<const std::uint64_t> missing);
   void mark_later(const format::ContainerHead& head, std::vector<FrameNeed>& needs);
   [[nodiscard]] bool is_wanted(const format::ContainerHead& head, std::uint32_t frame);
+  [[nodiscard]] Result<std::span<const std::byte>> fetch(const format::ContainerHead& head,
+                                                         Slice slice, std::span<std::byte> room);
   void read_job(const Job& job, ReadLane& lane);
   void place_frame(const format::ContainerHead& head, std::uint32_t frame,
                    std::span<const std::byte> raw);

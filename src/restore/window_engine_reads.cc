@@ -144,6 +144,18 @@ bool WindowEngine::is_used(const format::ContainerHead& head, std::uint32_t fram
   return false;
 }
 
+/// A long slice is read past the page cache: it is verified and copied to its areas, and a copy of
+/// it there would cost as much again. Short ones the kernel has read ahead, if it was announced.
+Result<std::span<const std::byte>> WindowEngine::fetch(const format::ContainerHead& head,
+                                                       Slice slice, std::span<std::byte> room) {
+  const std::size_t bytes = slice_bytes(head, slice);
+  if (bytes >= kLongSliceBytes) {
+    return context_.reader->read_once(*context_.source, head, slice, room);
+  }
+  VARVE_TRY(context_.reader->read(*context_.source, head, slice, room.first(bytes)));
+  return std::span<const std::byte>(room.first(bytes));
+}
+
 /// Fetches a slice and gives out its chunks. Called by several threads.
 void WindowEngine::read_job(const Job& job, ReadLane& lane) {
   const format::ContainerHead& head = *job.head;
@@ -153,9 +165,15 @@ void WindowEngine::read_job(const Job& job, ReadLane& lane) {
     }
   };
   const std::size_t bytes = slice_bytes(head, job.slice);
-  if (bytes > lane.stored.capacity()) lane.stored = context_.slices->acquire(bytes);
-  const auto stored = lane.stored.first(bytes);
-  if (auto read = context_.reader->read(*context_.source, head, job.slice, stored); !read) {
+  auto room = lane.stored;
+  if (layout::room_for(bytes) > room.size()) {
+    if (layout::room_for(bytes) > lane.larger.capacity()) {
+      lane.larger = context_.slices->acquire(layout::room_for(bytes));
+    }
+    room = lane.larger.first(lane.larger.capacity());
+  }
+  const auto read = fetch(head, job.slice, room);
+  if (!read) {
     if (read.error().code() == ErrorCode::kStale) {
       const std::lock_guard lock(keeper_mutex_);
       stale_.push_back(head.number);
@@ -170,10 +188,10 @@ void WindowEngine::read_job(const Job& job, ReadLane& lane) {
     // A frame that is needed as it stands is decoded where it belongs.
     auto raw = forward_.in_place(head, frame);
     if (raw.empty()) {
-      if (entry.raw_bytes > lane.frame.capacity()) return mark_frame_bad(head, frame);
+      if (entry.raw_bytes > lane.frame.size()) return mark_frame_bad(head, frame);
       raw = lane.frame.first(entry.raw_bytes);
     }
-    if (!decode_slice_frame(head, job.slice, frame, stored, raw)) {
+    if (!decode_slice_frame(head, job.slice, frame, *read, raw)) {
       return mark_frame_bad(head, frame);
     }
     place_frame(head, frame, raw);

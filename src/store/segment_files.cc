@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/coding.h"
 
 namespace varve::store {
@@ -101,16 +102,17 @@ std::string SegmentReader::describe(const ContainerRecord& record) const {
                      record.number, record.offset);
 }
 
-Result<std::shared_ptr<io::File>> SegmentReader::file(std::uint32_t segment) {
+Result<std::shared_ptr<io::File>> SegmentReader::file(std::uint32_t segment, OpenFiles& among,
+                                                      io::OpenMode mode) {
   std::uint64_t forgotten = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto it = open_.find(segment); it != open_.end()) return it->second;
+    if (const auto it = among.find(segment); it != among.end()) return it->second;
     forgotten = forgotten_;
   }
   // Several may open different files at once: the disk has to look for each.
   const auto path = directory_ + "/" + segment_path(segment);
-  auto opened = files_.open(path, io::OpenMode::kReadPlanned);
+  auto opened = files_.open(path, mode);
   if (!opened) {
     if (opened.error().code() != ErrorCode::kNotFound) return std::move(opened).error();
     return Error(ErrorCode::kCorrupt, path + " is missing", EIO);
@@ -118,13 +120,14 @@ Result<std::shared_ptr<io::File>> SegmentReader::file(std::uint32_t segment) {
   const std::lock_guard lock(mutex_);
   // A file that was to be forgotten meanwhile must not stay open: it would keep its space.
   if (forgotten != forgotten_) return std::shared_ptr<io::File>(std::move(*opened));
-  if (open_.size() >= kOpenFilesMax) open_.erase(open_.begin());
-  return open_.try_emplace(segment, std::move(*opened)).first->second;
+  if (among.size() >= kOpenFilesMax) among.erase(among.begin());
+  return among.try_emplace(segment, std::move(*opened)).first->second;
 }
 
 void SegmentReader::forget(std::uint32_t segment) {
   const std::lock_guard lock(mutex_);
   open_.erase(segment);
+  open_direct_.erase(segment);
   ++forgotten_;
 }
 
@@ -147,21 +150,53 @@ Result<format::ContainerHead> SegmentReader::read_head(SeriesId series,
 
 Result<void> SegmentReader::read_data(const ContainerRecord& record, std::uint32_t offset,
                                       std::span<std::byte> out) {
-  if (offset > record.data_bytes || out.size() > record.data_bytes - offset) {
-    return Error(ErrorCode::kCorrupt, describe(record) + ": a frame lies outside it", EIO);
-  }
+  VARVE_TRY(check_range(record, offset, out.size()));
   VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
   VARVE_TRY_ASSIGN(const std::size_t got,
                    segment->read_at(record.offset + record.head_bytes + offset, out));
-  if (got != out.size()) {
-    return Error(ErrorCode::kCorrupt, describe(record) + ": the file ends inside the data", EIO);
+  if (got != out.size()) return ends_early(record);
+  return {};
+}
+
+Result<std::span<const std::byte>> SegmentReader::read_once(const ContainerRecord& record,
+                                                            std::uint32_t offset, std::size_t bytes,
+                                                            std::span<std::byte> room) {
+  VARVE_TRY(check_range(record, offset, bytes));
+  VARVE_ASSERT(room.size() >= io::direct_room(bytes));
+  const std::uint64_t begin = record.offset + record.head_bytes + offset;
+  VARVE_TRY_ASSIGN(const auto cached, file(record.segment));
+  std::size_t before = 0;  // That direct access reads as well.
+  std::size_t got = 0;
+  if (cached->is_cached(begin, bytes)) {
+    VARVE_TRY_ASSIGN(got, cached->read_at(begin, room.first(bytes)));
+  } else {
+    VARVE_TRY_ASSIGN(const auto direct,
+                     file(record.segment, open_direct_, io::OpenMode::kReadDirect));
+    before = begin % io::kDirectAlignment;
+    const std::size_t blocks =
+        (before + bytes + io::kDirectAlignment - 1) / io::kDirectAlignment * io::kDirectAlignment;
+    VARVE_TRY_ASSIGN(got, direct->read_at(begin - before, room.first(blocks)));
+  }
+  if (got < before + bytes) return ends_early(record);
+  return std::span<const std::byte>(room).subspan(before, bytes);
+}
+
+Result<void> SegmentReader::check_range(const ContainerRecord& record, std::uint32_t offset,
+                                        std::size_t bytes) const {
+  if (offset > record.data_bytes || bytes > record.data_bytes - offset) {
+    return Error(ErrorCode::kCorrupt, describe(record) + ": a frame lies outside it", EIO);
   }
   return {};
 }
 
-void SegmentReader::will_read(const ContainerRecord& record, std::uint64_t bytes) {
+Error SegmentReader::ends_early(const ContainerRecord& record) const {
+  return Error(ErrorCode::kCorrupt, describe(record) + ": the file ends inside the data", EIO);
+}
+
+void SegmentReader::will_read(const ContainerRecord& record, std::uint64_t offset,
+                              std::uint64_t bytes) {
   // What is wrong with the file, reading it will tell.
-  if (const auto from = file(record.segment)) (*from)->will_read(record.offset, bytes);
+  if (const auto from = file(record.segment)) (*from)->will_read(record.offset + offset, bytes);
 }
 
 Result<void> SegmentReader::verify_padding(const ContainerRecord& record) {

@@ -77,8 +77,15 @@ class SegmentReader {
   /// Stored bytes from `offset` of the container's data; not verified.
   [[nodiscard]] Result<void> read_data(const ContainerRecord& record, std::uint32_t offset,
                                        std::span<std::byte> out);
-  /// The container's first `bytes`, head and data, will be read soon.
-  void will_read(const ContainerRecord& record, std::uint64_t bytes);
+  /// As read_data(), for bytes that are hardly asked for again: past the page cache, unless it has
+  /// them. They stand somewhere in `room`, which is aligned for direct access and has at least
+  /// io::direct_room(bytes).
+  [[nodiscard]] Result<std::span<const std::byte>> read_once(const ContainerRecord& record,
+                                                             std::uint32_t offset,
+                                                             std::size_t bytes,
+                                                             std::span<std::byte> room);
+  /// So many bytes from `offset` of the container on, its head included, will be read soon.
+  void will_read(const ContainerRecord& record, std::uint64_t offset, std::uint64_t bytes);
   /// kCorrupt if the zeros that pad the container are missing or not zero.
   [[nodiscard]] Result<void> verify_padding(const ContainerRecord& record);
   /// Closes a file that is gone, or has become shorter.
@@ -87,13 +94,22 @@ class SegmentReader {
   [[nodiscard]] std::string describe(const ContainerRecord& record) const;
 
  private:
-  [[nodiscard]] Result<std::shared_ptr<io::File>> file(std::uint32_t segment);
+  [[nodiscard]] Result<void> check_range(const ContainerRecord& record, std::uint32_t offset,
+                                         std::size_t bytes) const;
+  [[nodiscard]] Error ends_early(const ContainerRecord& record) const;
+  using OpenFiles = std::unordered_map<std::uint32_t, std::shared_ptr<io::File>>;
+  [[nodiscard]] Result<std::shared_ptr<io::File>> file(std::uint32_t segment) {
+    return file(segment, open_, io::OpenMode::kReadPlanned);
+  }
+  [[nodiscard]] Result<std::shared_ptr<io::File>> file(std::uint32_t segment, OpenFiles& among,
+                                                       io::OpenMode mode);
 
   static constexpr std::size_t kOpenFilesMax = 256;
   io::FileSystem& files_;
   const std::string directory_;
   std::mutex mutex_;
-  std::unordered_map<std::uint32_t, std::shared_ptr<io::File>> open_;
+  OpenFiles open_;
+  OpenFiles open_direct_;        // The same files, for read_once().
   std::uint64_t forgotten_ = 0;  // Calls of forget().
 };
 

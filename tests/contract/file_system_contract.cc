@@ -115,6 +115,8 @@ TEST_P(FileSystemContract, AnnouncingReadsChangesNothing) {
   file->will_read(0, 10);
   file->will_read(5, ~std::uint64_t{0});
   file->will_read(1ULL << 40, 100);
+  static_cast<void>(file->is_cached(0, 10));  // Whatever it says.
+  EXPECT_FALSE(file->is_cached(1ULL << 40, 100));
   std::vector<std::byte> out(4);
   EXPECT_EQ(*file->read_at(6, out), 4U);
   EXPECT_EQ(base::as_text(out), "6789");

@@ -96,12 +96,17 @@ class FakeSource final : public layout::ChunkSource {
   /// The containers lie on the disk in the opposite order of their numbers.
   Result<std::uint64_t> place_of(std::uint32_t container) override { return 1'000'000 - container; }
 
-  void will_read(std::uint32_t container, std::uint32_t chunks) override {
+  void will_read(std::uint32_t container, std::uint32_t index, std::uint32_t count) override {
     const std::lock_guard lock(announced_mutex_);
-    announced.emplace_back(container, chunks);
+    announced.push_back({container, index, count});
   }
-  /// Container and number of chunks of each announcement.
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> announced;
+  struct Announcement {
+    std::uint32_t container = 0;
+    std::uint32_t index = 0;
+    std::uint32_t count = 0;
+    bool operator==(const Announcement&) const = default;
+  };
+  std::vector<Announcement> announced;
 
   struct Read {
     std::uint32_t container = 0;

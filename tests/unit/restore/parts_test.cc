@@ -110,6 +110,33 @@ TEST(BufferPool, ReusesAReturnedBufferOfTheRightSize) {
   EXPECT_EQ(meter.held(), 0U);
 }
 
+TEST(BufferPool, SlotsAreUsedAgainAndOthersFollowWhenTheyAreGone) {
+  constexpr std::size_t kSlotBytes = 640U << 10;
+  MemoryMeter meter;
+  {
+    BufferPool pool(0, &meter, kSlotBytes);
+    EXPECT_EQ(meter.held(), 0U);
+    std::vector<Buffer> slots;
+    std::set<std::byte*> places;
+    while (meter.held() <= BufferPool::kSlotsBytes) {
+      slots.push_back(pool.acquire(1000));
+      places.insert(slots.back().data());
+      std::memset(slots.back().data(), 1, 1000);
+    }
+    // The last one is not a slot.
+    EXPECT_EQ(slots.size(), BufferPool::kSlotsBytes / kSlotBytes + 1);
+    EXPECT_EQ(places.size(), slots.size());
+    EXPECT_EQ(slots.front().capacity(), kSlotBytes);
+    std::byte* const first = slots.front().data();
+    slots.erase(slots.begin());
+    EXPECT_EQ(pool.acquire(kSlotBytes).data(), first);
+    EXPECT_EQ(pool.acquire(kSlotBytes + 1).capacity(), kSlotBytes + 1);
+    slots.clear();
+    EXPECT_EQ(meter.held(), BufferPool::kSlotsBytes);
+  }
+  EXPECT_EQ(meter.held(), 0U);
+}
+
 TEST(RecipeIndex, FindsEveryByteLikeASearchFromTheStart) {
   std::mt19937 random(5);
   const auto recipe = std::make_shared<format::Recipe>();

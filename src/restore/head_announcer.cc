@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "restore/head_announcer.h"
+
+#include <algorithm>
+
+namespace varve::restore {
+
+void HeadAnnouncer::on_read(base::ThreadPool& workers) {
+  if (ended_.load() || reads_.fetch_add(1) < kReadsMin || busy_.exchange(true)) return;
+  workers.run([self = shared_from_this()] { self->announce(); });
+}
+
+void HeadAnnouncer::announce() {
+  const std::uint64_t wanted = std::uint64_t{reads_.load() - kReadsMin} * kHeadsPerRead;
+  while (!ended_ && announced_ < wanted) {
+    if (announced_ == kHeadsMax || !announce_next()) ended_ = true;
+  }
+  busy_ = false;
+}
+
+/// False at the file's end. What is wrong with a location, reading it will tell.
+bool HeadAnnouncer::announce_next() {
+  const auto& runs = file_.content.recipe->runs;
+  while (run_ < runs.size()) {
+    const format::RecipeRun& run = runs[run_];
+    if (run.is_hole() || chunk_ >= run.count) {
+      ++run_;
+      chunk_ = 0;
+      continue;
+    }
+    const ChunkId id = run.first.plus(chunk_);
+    const auto location = file_.source->locate(id);
+    if (!location || id < location->first) return false;
+    const std::uint64_t skip = id.value - location->first.value;
+    if (skip >= location->count) return false;
+    chunk_ += static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(location->count - skip, run.count - chunk_));
+    if (last_ == location->container) continue;
+    last_ = location->container;
+    ++announced_;
+    file_.source->will_read(location->container, 0, 0);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace varve::restore

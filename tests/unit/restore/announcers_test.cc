@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the disk is told to fetch before it is needed.
+#include <gtest/gtest.h>
+
+#include "fake_source.h"
+#include "restore/head_announcer.h"
+#include "restore/read_announcer.h"
+#include "restore/read_costs.h"
+
+namespace varve::restore {
+namespace {
+
+using Announcements = std::vector<FakeSource::Announcement>;
+
+ChunkId chunk_id(std::uint32_t version, std::uint32_t ordinal) {
+  return ChunkId::make(VersionNumber{version}, ordinal);
+}
+
+TEST(ReadAnnouncer, TellsEachContainerOnceAndAsFarAsAsked) {
+  constexpr std::uint32_t kChunks = 400;
+  FakeSource source(Codec::kNone, 1U << 20);
+  const Bytes chunk(10000, std::byte{1});
+  LookAheadWindow window(1024);
+  for (std::uint32_t i = 0; i < kChunks; ++i) {
+    source.place(chunk_id(1, i), chunk);
+    window.push(chunk_id(1, i));
+  }
+  source.end_container();
+  const auto in_first = static_cast<std::uint32_t>((*source.head(0))->chunks.size());
+  ASSERT_GT(source.containers(), 3U);
+  ReadAnnouncer announcer(&source, nullptr);
+  // The first container has begun: what is left of it is announced, then the next ones. They are
+  // read past the page cache but for their heads.
+  ASSERT_GE((in_first - 10) * chunk.size(), kLongSliceBytes);
+  announcer.announce(window, 10, (in_first + 1) * chunk.size(), chunk.size());
+  EXPECT_EQ(source.announced, (Announcements{{0, 10, 0}, {1, 0, 0}}));
+  announcer.announce(window, 20, in_first * chunk.size(), chunk.size());
+  EXPECT_EQ(source.announced.size(), 2U);
+  announcer.announce(window, 20, 1000 * chunk.size(), chunk.size());
+  EXPECT_EQ(source.announced.size(), source.containers());
+  announcer.announce(window, kChunks, 1000 * chunk.size(), chunk.size());
+  EXPECT_EQ(source.announced.size(), source.containers());
+}
+
+TEST(ReadAnnouncer, ChangedChunksDoNotSplitTheirNeighbours) {
+  constexpr std::uint32_t kChunks = 10;
+  FakeSource source;
+  for (std::uint32_t i = 0; i < kChunks; ++i) source.place(chunk_id(1, i), Bytes(100));
+  source.end_container();
+  source.place(chunk_id(2, 0), Bytes(100));
+  source.place(chunk_id(2, 1), Bytes(100));
+  source.end_container();
+  LookAheadWindow window(16);
+  for (std::uint32_t i = 2; i < kChunks; ++i) {
+    const bool is_changed = i == 4 || i == 7;
+    window.push(is_changed ? chunk_id(2, i == 4 ? 0 : 1) : chunk_id(1, i));
+  }
+  ReadAnnouncer announcer(&source, nullptr);
+  announcer.announce(window, 0, 1000, 100);
+  EXPECT_EQ(source.announced, (Announcements{{0, 2, kChunks - 2}, {1, 0, 2}}));
+}
+
+TEST(ReadAnnouncer, StopsAtAChunkThatIsNotStored) {
+  FakeSource source;
+  LookAheadWindow window(16);
+  source.place(chunk_id(1, 0), Bytes(100, std::byte{1}));
+  source.end_container();
+  for (const std::uint32_t i : {0U, 7U, 0U}) window.push(chunk_id(1, i));
+  ReadAnnouncer announcer(&source, nullptr);
+  announcer.announce(window, 0, 1000, 100);
+  EXPECT_EQ(source.announced.size(), 1U);
+}
+
+TEST(ReadAnnouncer, WorkersDoWhatWasAskedForBeforeTheyEnd) {
+  FakeSource source;
+  LookAheadWindow window(16);
+  source.place(chunk_id(1, 0), Bytes(100, std::byte{1}));
+  source.end_container();
+  window.push(chunk_id(1, 0));
+  {
+    base::ThreadPool workers(1, "test");
+    ReadAnnouncer announcer(&source, &workers);
+    announcer.announce(window, 0, 1000, 100);
+  }
+  EXPECT_EQ(source.announced, (Announcements{{0, 0, 1}}));
+}
+
+class HeadAnnouncerTest : public testing::Test {
+ protected:
+  // One chunk a container.
+  HeadAnnouncerTest() : recipe_(std::make_shared<format::Recipe>()) {
+    for (std::uint32_t i = 0; i < kContainers; ++i) {
+      source_.place(chunk_id(1, i), Bytes(100, std::byte{1}));
+      source_.end_container();
+      recipe_->append_chunk(chunk_id(1, i), 100);
+      recipe_->append_hole(5);
+    }
+  }
+
+  /// Containers that are announced in so many reads.
+  std::size_t announced_after(std::uint32_t reads) {
+    ReadableFile file;
+    file.content.recipe = recipe_;
+    file.source = &source_;
+    const auto announcer = std::make_shared<HeadAnnouncer>(file);
+    for (std::uint32_t i = 0; i < reads; ++i) {
+      // Its end waits for what was begun.
+      base::ThreadPool workers(1, "test");
+      announcer->on_read(workers);
+    }
+    return source_.announced.size();
+  }
+
+  static constexpr std::uint32_t kContainers = HeadAnnouncer::kHeadsPerRead * 2 + 3;
+  FakeSource source_;
+  std::shared_ptr<format::Recipe> recipe_;
+};
+
+TEST_F(HeadAnnouncerTest, FewReadsAnnounceNothing) {
+  EXPECT_EQ(announced_after(HeadAnnouncer::kReadsMin), 0U);
+}
+
+TEST_F(HeadAnnouncerTest, EachFurtherReadAnnouncesSomeHeads) {
+  EXPECT_EQ(announced_after(HeadAnnouncer::kReadsMin + 1), HeadAnnouncer::kHeadsPerRead);
+}
+
+TEST_F(HeadAnnouncerTest, EveryHeadIsAnnouncedOnceInTheOrderOfTheFile) {
+  EXPECT_EQ(announced_after(HeadAnnouncer::kReadsMin + 20), kContainers);
+  for (std::uint32_t i = 0; i < kContainers; ++i) {
+    EXPECT_EQ(source_.announced[i], (FakeSource::Announcement{i, 0, 0}));
+  }
+}
+
+TEST_F(HeadAnnouncerTest, AChunkThatIsNotStoredEndsIt) {
+  recipe_ = std::make_shared<format::Recipe>();
+  recipe_->append_chunk(chunk_id(1, 0), 100);
+  recipe_->append_chunk(chunk_id(9, 9), 100);
+  recipe_->append_chunk(chunk_id(1, 1), 100);
+  EXPECT_EQ(announced_after(HeadAnnouncer::kReadsMin + 20), 1U);
+}
+
+}  // namespace
+}  // namespace varve::restore
