@@ -45,8 +45,21 @@ void DiskCosts::on_reader() {
   const std::lock_guard lock(mutex_);
   if (is_done_) return;
   is_done_ = true;
-  if (use_record()) return;
-  thread_ = std::jthread([this](const std::stop_token& stop) { measure(stop); });
+  if (use_record() || parts_.read_only) return;
+  thread_ = std::jthread([this](const std::stop_token& stop) {
+    base::name_this_thread("varve-probe");
+    measure(stop);
+  });
+}
+
+void DiskCosts::on_close() {
+  bool is_due = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_due = !is_done_ && !parts_.read_only;
+  }
+  stop();
+  if (is_due && !use_record()) measure(std::stop_token());
 }
 
 void DiskCosts::stop() {
@@ -85,13 +98,12 @@ std::vector<io::ProbedFile> DiskCosts::files_to_probe(const std::stop_token& sto
 }
 
 void DiskCosts::measure(const std::stop_token& stop) {
-  base::name_this_thread("varve-probe");
   const auto probed = files_to_probe(stop);
   if (probed.empty()) return;
   const auto speed = io::probe_disk(*parts_.files, probed, kProbeLimit, stop);
   if (!speed) return;
   use(*speed);
-  if (parts_.read_only || stop.stop_requested()) return;
+  if (stop.stop_requested()) return;
   catalog::DiskRecord record;
   record.request_nanoseconds = static_cast<std::uint64_t>(speed->request_seconds * 1e9);
   record.bytes_per_second = static_cast<std::uint64_t>(speed->bytes_per_second);

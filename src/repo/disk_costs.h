@@ -15,9 +15,11 @@
 
 namespace varve::repo {
 
-/// Tells the read service what a request costs on the repository's disk: as it was measured
-/// before, or else by measuring once, when a version is read for the first time and there is
-/// enough to measure with. Thread-safe. All that it is given outlives it.
+/// Tells the read service what a request costs on the repository's disk, as it was measured before.
+/// It is measured by whoever may keep the result, once there is enough to measure with: when a
+/// version is read for the first time, or when the repository is closed. A process that only reads
+/// does with the defaults until then: measuring would take the disk from the reading that it is
+/// for. Thread-safe. All that it is given outlives it.
 class DiskCosts {
  public:
   struct Parts {
@@ -26,7 +28,7 @@ class DiskCosts {
     meta::Env* catalog = nullptr;
     const base::Clock* clock = nullptr;
     restore::ReadService* service = nullptr;
-    bool read_only = false;  ///< What is measured is not kept.
+    bool read_only = false;  ///< Nothing can be kept, so nothing is measured.
   };
   explicit DiskCosts(Parts parts) : parts_(std::move(parts)) {}
   DiskCosts(const DiskCosts&) = delete;
@@ -36,6 +38,9 @@ class DiskCosts {
   /// Somebody is about to read. The first call looks the costs up, or has them measured in the
   /// background; it never waits for that.
   void on_reader();
+  /// The repository has no more to do. Measures now, in less than half a second, what is neither
+  /// known nor being measured.
+  void on_close();
   /// Gives up a measurement under way; about one read of the disk later it has ended.
   void stop();
 

@@ -174,7 +174,6 @@ RepositoryImpl::~RepositoryImpl() {
 
 Result<void> RepositoryImpl::close() {
   stop_arranging();
-  if (disk_costs_) disk_costs_->stop();
   std::vector<SeriesState*> states;
   {
     const std::lock_guard lock(mutex_);
@@ -188,6 +187,7 @@ Result<void> RepositoryImpl::close() {
     if (!synced) outcome = std::move(synced).error();
     state->open->stop();
   }
+  if (disk_costs_) disk_costs_->on_close();
   return outcome;
 }
 

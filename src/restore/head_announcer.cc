@@ -12,8 +12,8 @@ void HeadAnnouncer::on_read(base::ThreadPool& workers) {
 
 void HeadAnnouncer::announce() {
   const std::uint64_t wanted = std::uint64_t{reads_.load() - kReadsMin} * kHeadsPerRead;
-  while (!ended_ && announced_ < wanted) {
-    if (announced_ == kHeadsMax || !announce_next()) ended_ = true;
+  while (!ended_ && announced_.size() < wanted) {
+    if (announced_.size() == kHeadsMax || !announce_next()) ended_ = true;
   }
   busy_ = false;
 }
@@ -35,9 +35,7 @@ bool HeadAnnouncer::announce_next() {
     if (skip >= location->count) return false;
     chunk_ += static_cast<std::uint32_t>(
         std::min<std::uint64_t>(location->count - skip, run.count - chunk_));
-    if (last_ == location->container) continue;
-    last_ = location->container;
-    ++announced_;
+    if (!announced_.insert(location->container).second) continue;
     file_.source->will_read(location->container, 0, 0);
     return true;
   }

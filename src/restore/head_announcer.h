@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <unordered_set>
 
 #include "base/thread_pool.h"
 #include "restore/read_service.h"
@@ -40,9 +40,8 @@ class HeadAnnouncer : public std::enable_shared_from_this<HeadAnnouncer> {
 
   // For the one worker that is busy.
   std::size_t run_ = 0;
-  std::uint32_t chunk_ = 0;  // Of the run.
-  std::uint32_t announced_ = 0;
-  std::optional<std::uint32_t> last_;
+  std::uint32_t chunk_ = 0;                      // Of the run.
+  std::unordered_set<std::uint32_t> announced_;  // Containers.
 };
 
 }  // namespace varve::restore

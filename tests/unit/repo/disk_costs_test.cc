@@ -122,6 +122,39 @@ TEST_F(DiskCostsTest, MeasuresOnceAndKeepsWhatItFound) {
   EXPECT_TRUE(second.costs().has_value()) << "known at once, without a file to measure";
 }
 
+TEST_F(DiskCostsTest, ClosingMeasuresWhatNobodyHasRead) {
+  add_segments(5);
+  CostsSink sink;
+  DiskCosts costs(parts(sink));
+  costs.on_close();
+  EXPECT_TRUE(sink.costs().has_value());
+  ASSERT_TRUE(record().has_value());
+  EXPECT_EQ(record()->measured_seconds, clock_.seconds);
+}
+
+TEST_F(DiskCostsTest, WhatIsKnownIsNotMeasuredAtTheEnd) {
+  add_segments(5);
+  for (const std::int64_t seconds : {clock_.seconds, clock_.seconds + 1}) {
+    clock_.seconds = seconds;
+    CostsSink sink;
+    DiskCosts(parts(sink)).on_close();
+  }
+  EXPECT_EQ(record()->measured_seconds, clock_.seconds - 1);
+}
+
+TEST_F(DiskCostsTest, WhoOnlyReadsMeasuresNothing) {
+  add_segments(5);
+  CostsSink sink;
+  auto of_reader = parts(sink);
+  of_reader.read_only = true;
+  DiskCosts costs(of_reader);
+  costs.on_reader();
+  costs.on_close();
+  costs.stop();
+  EXPECT_FALSE(sink.costs().has_value());
+  EXPECT_FALSE(record().has_value());
+}
+
 TEST_F(DiskCostsTest, MeasuresNothingInASmallRepository) {
   add_segments(3);
   CostsSink sink;

@@ -131,6 +131,15 @@ TEST_F(HeadAnnouncerTest, EveryHeadIsAnnouncedOnceInTheOrderOfTheFile) {
   }
 }
 
+TEST_F(HeadAnnouncerTest, AContainerThatTheFileComesBackToIsAnnouncedOnce) {
+  recipe_ = std::make_shared<format::Recipe>();
+  for (const std::uint32_t i : {5U, 3U, 5U, 3U, 5U, 4U}) {
+    recipe_->append_chunk(chunk_id(1, i), 100);
+    recipe_->append_hole(1);
+  }
+  EXPECT_EQ(announced_after(HeadAnnouncer::kReadsMin + 20), 3U);
+}
+
 TEST_F(HeadAnnouncerTest, AChunkThatIsNotStoredEndsIt) {
   recipe_ = std::make_shared<format::Recipe>();
   recipe_->append_chunk(chunk_id(1, 0), 100);
