@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 
 #include "format/fingerprinter.h"
@@ -40,6 +41,13 @@ void verify_chunks(const format::ContainerHead& head, const format::FrameEntry& 
 
 ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
                                   const store::ContainerRecord& record, VerifyLevel level) {
+  VerifyMemory memory;
+  return verify_container(reader, series, record, level, memory);
+}
+
+ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
+                                  const store::ContainerRecord& record, VerifyLevel level,
+                                  VerifyMemory& memory) {
   ContainerVerdict verdict;
   verdict.bytes_read = record.head_bytes;
   auto read = reader.read_head(series, record);
@@ -51,15 +59,18 @@ ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
   if (level == VerifyLevel::kHead) return verdict;
   const auto& head = *verdict.head;
   // At once, if that works: where a file is cut short, what comes before the cut can be read.
-  std::vector<std::byte> data(record.data_bytes);
-  const bool whole = reader.read_data(record, 0, data).has_value();
-  std::vector<std::byte> raw;
+  const std::size_t room = io::direct_room(record.data_bytes);
+  if (!memory.stored || memory.stored->size() < room) memory.stored.emplace(room);
+  const auto whole = reader.read_direct(record, 0, record.data_bytes, memory.stored->span());
   format::Fingerprinter fingerprinter;
   for (const auto& frame : head.frames) {
-    const auto stored = std::span(data).subspan(frame.offset, frame.stored_bytes);
-    raw.resize(frame.raw_bytes);
-    auto decoded = whole ? Result<void>() : reader.read_data(record, frame.offset, stored);
-    if (decoded) decoded = format::decode_frame(frame, stored, raw);
+    memory.raw.resize(std::max<std::size_t>(memory.raw.size(), frame.raw_bytes));
+    const auto raw = std::span(memory.raw).first(frame.raw_bytes);
+    const auto stored =
+        whole ? Result(whole->subspan(frame.offset, frame.stored_bytes))
+              : reader.read_direct(record, frame.offset, frame.stored_bytes, memory.stored->span());
+    const auto decoded =
+        stored ? format::decode_frame(frame, *stored, raw) : Result<void>(stored.error());
     verdict.bytes_read += frame.stored_bytes;
     if (!decoded) {
       verdict.faults.push_back(

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "base/id_runs.h"
 #include "format/container.h"
 #include "store/segment_files.h"
@@ -35,8 +36,18 @@ struct ContainerVerdict {
   std::uint64_t bytes_read = 0;
 };
 
-/// Thread-safe as the reader is; takes up to 4 MiB of memory and a frame. A container that is
-/// moved away meanwhile looks damaged: ask the catalog afterwards.
+/// Memory for one thread that verifies, of up to a container and a frame.
+struct VerifyMemory {
+  std::optional<base::AlignedBuffer> stored;
+  std::vector<std::byte> raw;
+};
+
+/// Reads what the disk has, past the page cache. Thread-safe as the reader is, with memory of its
+/// own for each thread. A container that is moved away meanwhile looks damaged: ask the catalog
+/// afterwards.
+[[nodiscard]] ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
+                                                const store::ContainerRecord& record,
+                                                VerifyLevel level, VerifyMemory& memory);
 [[nodiscard]] ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
                                                 const store::ContainerRecord& record,
                                                 VerifyLevel level);

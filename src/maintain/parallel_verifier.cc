@@ -63,8 +63,10 @@ class Crew {
     return next_++;
   }
   void work() {
+    VerifyMemory memory;
     while (const auto job = next_job()) {
-      auto verdict = verify_container(reader_, series_, jobs_[*job].record, jobs_[*job].level);
+      auto verdict =
+          verify_container(reader_, series_, jobs_[*job].record, jobs_[*job].level, memory);
       const std::lock_guard lock(mutex_);
       verdicts_.emplace(*job, std::move(verdict));
       done_.notify_all();

@@ -161,22 +161,27 @@ Result<void> SegmentReader::read_data(const ContainerRecord& record, std::uint32
 Result<std::span<const std::byte>> SegmentReader::read_once(const ContainerRecord& record,
                                                             std::uint32_t offset, std::size_t bytes,
                                                             std::span<std::byte> room) {
+  VARVE_TRY_ASSIGN(const auto cached, file(record.segment));
+  if (!cached->is_cached(record.offset + record.head_bytes + offset, bytes)) {
+    return read_direct(record, offset, bytes, room);
+  }
+  VARVE_TRY(read_data(record, offset, room.first(bytes)));
+  return std::span<const std::byte>(room.first(bytes));
+}
+
+Result<std::span<const std::byte>> SegmentReader::read_direct(const ContainerRecord& record,
+                                                              std::uint32_t offset,
+                                                              std::size_t bytes,
+                                                              std::span<std::byte> room) {
   VARVE_TRY(check_range(record, offset, bytes));
   VARVE_ASSERT(room.size() >= io::direct_room(bytes));
+  VARVE_TRY_ASSIGN(const auto direct,
+                   file(record.segment, open_direct_, io::OpenMode::kReadDirect));
   const std::uint64_t begin = record.offset + record.head_bytes + offset;
-  VARVE_TRY_ASSIGN(const auto cached, file(record.segment));
-  std::size_t before = 0;  // That direct access reads as well.
-  std::size_t got = 0;
-  if (cached->is_cached(begin, bytes)) {
-    VARVE_TRY_ASSIGN(got, cached->read_at(begin, room.first(bytes)));
-  } else {
-    VARVE_TRY_ASSIGN(const auto direct,
-                     file(record.segment, open_direct_, io::OpenMode::kReadDirect));
-    before = begin % io::kDirectAlignment;
-    const std::size_t blocks =
-        (before + bytes + io::kDirectAlignment - 1) / io::kDirectAlignment * io::kDirectAlignment;
-    VARVE_TRY_ASSIGN(got, direct->read_at(begin - before, room.first(blocks)));
-  }
+  const std::size_t before = begin % io::kDirectAlignment;  // That is read as well.
+  const std::size_t blocks =
+      (before + bytes + io::kDirectAlignment - 1) / io::kDirectAlignment * io::kDirectAlignment;
+  VARVE_TRY_ASSIGN(const std::size_t got, direct->read_at(begin - before, room.first(blocks)));
   if (got < before + bytes) return ends_early(record);
   return std::span<const std::byte>(room).subspan(before, bytes);
 }

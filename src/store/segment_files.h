@@ -84,6 +84,11 @@ class SegmentReader {
                                                              std::uint32_t offset,
                                                              std::size_t bytes,
                                                              std::span<std::byte> room);
+  /// The same, past the page cache in any case: what the disk has.
+  [[nodiscard]] Result<std::span<const std::byte>> read_direct(const ContainerRecord& record,
+                                                               std::uint32_t offset,
+                                                               std::size_t bytes,
+                                                               std::span<std::byte> room);
   /// So many bytes from `offset` of the container on, its head included, will be read soon.
   void will_read(const ContainerRecord& record, std::uint64_t offset, std::uint64_t bytes);
   /// kCorrupt if the zeros that pad the container are missing or not zero.

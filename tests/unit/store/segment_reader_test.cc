@@ -91,9 +91,13 @@ TEST_P(SegmentReaderTest, ReadingOnceGivesTheSameBytesFromAnyOffset) {
   expect_once(4096, 4096);
 }
 
-TEST_P(SegmentReaderTest, WhatIsCachedIsReadFromThere) {
+TEST_P(SegmentReaderTest, CachedBytesAreTheSameWithAndWithoutTheCache) {
   std::vector<std::byte> all(kDataBytes);
   ASSERT_TRUE(reader_->read_data(record_, 0, all));
+  base::AlignedBuffer room(io::direct_room(kDataBytes));
+  const auto direct = reader_->read_direct(record_, 0, kDataBytes, room.span());
+  ASSERT_TRUE(direct);
+  EXPECT_TRUE(std::ranges::equal(*direct, data_));
   expect_once(0, kDataBytes);
   expect_once(123, 45'678);
 }
