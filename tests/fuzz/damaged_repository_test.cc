@@ -102,17 +102,19 @@ std::vector<std::string> files_below(const std::string& path) {
   return found;
 }
 
-void damage_a_file(const std::string& repository, Random& random) {
+// True if it is one of LMDB's.
+bool damage_a_file(const std::string& repository, Random& random) {
   const auto files = files_below(repository);
   const auto& path = files[random.below(files.size())];
   std::fprintf(stderr, "in %s\n", path.c_str());
   if (random.below(20) == 0) {
     fs::remove(path);
-    return;
+    return false;
   }
   auto bytes = read_whole(path);
   damage(bytes, random);
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+  return path.ends_with("data.mdb");
 }
 
 // Another value under a key of the catalog or of the overlay, with the checksum that belongs to it:
@@ -314,11 +316,13 @@ class DamagedRepository : public testing::Test {
   }
 
   // What is done with each damaged repository, in a process of its own. `forged`: its checksums are
-  // right, so its versions may say anything.
-  int live_through(const std::string& path, bool forged) const {
+  // right, so its versions may say anything. `in_pages`: LMDB, which can be ended by writing to
+  // damaged pages that all can be read (docs/THREATS.md), only reads.
+  int live_through(const std::string& path, bool forged, bool in_pages) const {
     OpenOptions options = quiet_options();
     options.ingest_threads = 1;
     for (const bool read_only : {true, false}) {
+      if (in_pages && !read_only) return 0;
       options.read_only = read_only;
       const auto repository = Repository::open(path, options);
       if (!repository) continue;
@@ -353,8 +357,9 @@ class DamagedRepository : public testing::Test {
       ::alarm(kSecondsMax);
       Random random(number);
       const auto how = number % 4;
+      bool in_pages = false;
       if (how < 2) {
-        damage_a_file(path, random);
+        in_pages = damage_a_file(path, random);
       } else if (how == 2) {
         forge_a_file(path, random);
       } else if (random.below(2) == 0) {
@@ -363,7 +368,7 @@ class DamagedRepository : public testing::Test {
         const auto open = fs::directory_iterator(path + "/staging")->path().string();
         forge_a_value(open + "/overlay", meta::overlay::kTables, random);
       }
-      ::_exit(live_through(path, how >= 2));
+      ::_exit(live_through(path, how >= 2, in_pages));
     }
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
