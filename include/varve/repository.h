@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "varve/options.h"
+#include "varve/rank_table.h"
 #include "varve/result.h"
 #include "varve/retention.h"
 #include "varve/types.h"
@@ -48,9 +49,7 @@ struct SpaceInfo {
 /// What sealing did, for a mounted file system that has to translate inode numbers.
 struct SealOutcome {
   VersionInfo info;
-  /// rank_of[ino] is the sealed entry's rank, kNoRank for an inode that had no name.
-  std::vector<std::uint32_t> rank_of;
-  static constexpr std::uint32_t kNoRank = 0xffffffff;
+  RankTable rank_of;  ///< The sealed entries' ranks.
   /// The version that goes on from here, if the seal was to keep one open.
   std::optional<VersionInfo> next;
 };

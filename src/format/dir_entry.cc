@@ -47,43 +47,6 @@ std::uint32_t get_u32(ByteReader& r) {
   return static_cast<std::uint32_t>(v);
 }
 
-void put_xattrs(const Xattrs& xattrs, ByteWriter& w) {
-  w.varint(xattrs.size());
-  for (const auto& xattr : xattrs) {
-    w.sized_text(xattr.name);
-    w.sized_text(xattr.value);
-  }
-}
-
-Xattrs get_xattrs(ByteReader& r) {
-  Xattrs xattrs;
-  const std::uint64_t n = r.varint();
-  if (n == 0 || n > kXattrsMax || n > r.left() / 2) {
-    r.fail();
-    return {};
-  }
-  xattrs.reserve(n);
-  std::size_t total = 0;
-  for (std::uint64_t i = 0; i < n && r.ok(); ++i) {
-    Xattr xattr;
-    xattr.name = r.sized_text(kNameBytesMax);
-    xattr.value = r.sized_text(kXattrValueBytesMax);
-    total += xattr.name.size() + xattr.value.size();
-    if (xattr.name.empty() || xattr.name.find('\0') != std::string::npos ||
-        (!xattrs.empty() && xattr.name <= xattrs.back().name) || total > kXattrTotalBytesMax) {
-      r.fail();
-    }
-    xattrs.push_back(std::move(xattr));
-  }
-  return xattrs;
-}
-
-bool is_type(std::uint32_t mode) {
-  if (mode > (S_IFMT | 07777U)) return false;
-  return S_ISREG(mode) || S_ISDIR(mode) || S_ISLNK(mode) || S_ISCHR(mode) || S_ISBLK(mode) ||
-         S_ISFIFO(mode) || S_ISSOCK(mode);
-}
-
 void put_content(const DirEntry& entry, EntryContext& context, std::string& out) {
   ByteWriter w(out);
   if (S_ISREG(entry.mode)) {
@@ -128,12 +91,10 @@ void get_content(ByteReader& r, bool recipe_apart, EntryContext& context, DirEnt
     entry.child = get_node_id(r, context.node);
     entry.subtree_entries = r.varint();
     entry.subdirectories = get_u32(r);
-    if (entry.subdirectories > entry.subtree_entries) r.fail();
-  } else if (S_ISLNK(entry.mode)) {
-    entry.symlink_target = r.sized_text(kSymlinkBytesMax);
-    if (entry.symlink_target.empty() || entry.symlink_target.find('\0') != std::string::npos) {
+    if (entry.subdirectories > entry.subtree_entries || entry.subtree_entries >= kEntriesEnd)
       r.fail();
-    }
+  } else if (S_ISLNK(entry.mode)) {
+    entry.symlink_target = get_symlink_target(r);
   } else if (S_ISCHR(entry.mode) || S_ISBLK(entry.mode)) {
     entry.rdev = r.varint();
   }
@@ -157,6 +118,49 @@ bool is_entry_name(std::string_view name) {
          name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
 }
 
+void put_xattrs(const Xattrs& xattrs, ByteWriter& w) {
+  w.varint(xattrs.size());
+  for (const auto& xattr : xattrs) {
+    w.sized_text(xattr.name);
+    w.sized_text(xattr.value);
+  }
+}
+
+Xattrs get_xattrs(ByteReader& r) {
+  Xattrs xattrs;
+  const std::uint64_t n = r.varint();
+  if (n > kXattrsMax || n > r.left() / 2) {
+    r.fail();
+    return {};
+  }
+  xattrs.reserve(n);
+  std::size_t total = 0;
+  for (std::uint64_t i = 0; i < n && r.ok(); ++i) {
+    Xattr xattr;
+    xattr.name = r.sized_text(kNameBytesMax);
+    xattr.value = r.sized_text(kXattrValueBytesMax);
+    total += xattr.name.size() + xattr.value.size();
+    if (xattr.name.empty() || xattr.name.find('\0') != std::string::npos ||
+        (!xattrs.empty() && xattr.name <= xattrs.back().name) || total > kXattrTotalBytesMax) {
+      r.fail();
+    }
+    xattrs.push_back(std::move(xattr));
+  }
+  return xattrs;
+}
+
+bool is_entry_mode(std::uint32_t mode) {
+  if (mode > (S_IFMT | 07777U)) return false;
+  return S_ISREG(mode) || S_ISDIR(mode) || S_ISLNK(mode) || S_ISCHR(mode) || S_ISBLK(mode) ||
+         S_ISFIFO(mode) || S_ISSOCK(mode);
+}
+
+std::string get_symlink_target(ByteReader& r) {
+  std::string target(r.sized_text(kSymlinkBytesMax));
+  if (target.empty() || target.find('\0') != std::string::npos) r.fail();
+  return target;
+}
+
 void put_name(std::string_view name, std::string_view previous, std::string& out) {
   const auto shared = static_cast<std::size_t>(
       std::mismatch(name.begin(), name.end(), previous.begin(), previous.end()).first -
@@ -178,7 +182,7 @@ std::string get_name(ByteReader& r, std::string_view previous) {
 }
 
 void put_entry(const DirEntry& entry, EntryContext& context, std::string& out) {
-  VARVE_ASSERT(is_type(entry.mode));
+  VARVE_ASSERT(is_entry_mode(entry.mode));
   VARVE_ASSERT(entry.mtime.nanoseconds < kNanosecondsEnd);
   const bool linked = entry.nlink != 1 || entry.link_group != 0;
   const bool same_xattrs = repeats(entry.xattrs, context.xattrs);
@@ -242,13 +246,13 @@ DirEntry get_entry(ByteReader& r, EntryContext& context) {
   }
   if ((flags & kHasXattrs) != 0) {
     entry.xattrs = get_xattrs(r);
-    if ((flags & kSameXattrs) != 0) r.fail();
+    if (entry.xattrs.empty() || (flags & kSameXattrs) != 0) r.fail();
   } else if ((flags & kSameXattrs) != 0) {
     entry.xattrs = context.xattrs;
     if (!repeats(entry.xattrs, context.xattrs)) r.fail();
   }
   const bool recipe_apart = (flags & kRecipeApart) != 0;
-  if (!is_type(entry.mode) || (recipe_apart && !S_ISREG(entry.mode))) r.fail();
+  if (!is_entry_mode(entry.mode) || (recipe_apart && !S_ISREG(entry.mode))) r.fail();
   if (!r.ok()) return entry;
   get_content(r, recipe_apart, context, entry);
 

@@ -14,6 +14,9 @@ namespace varve::format {
 /// First byte of each kind of node, so that none can be taken for another.
 enum class NodeKind : std::uint8_t { kLeaf = 1, kInner = 2, kRecipe = 3, kEntry = 4 };
 
+/// No version has as many, so ranks never run over.
+inline constexpr std::uint64_t kEntriesEnd = 0xffffffff;
+
 /// What an entry is coded relative to: the previous one of the page, or nothing.
 struct EntryContext {
   std::string name;
@@ -32,6 +35,17 @@ void put_node_id(NodeId id, NodeId& last, std::string& out);
 
 /// 1 to 255 bytes without '/' and NUL, and neither "." nor "..".
 [[nodiscard]] bool is_entry_name(std::string_view name);
+
+/// A file's type and permission bits, and nothing else.
+[[nodiscard]] bool is_entry_mode(std::uint32_t mode);
+
+/// Their number, then names and values. On malformed input, or names that do not ascend, the
+/// reader fails.
+void put_xattrs(const Xattrs& xattrs, base::ByteWriter& writer);
+[[nodiscard]] Xattrs get_xattrs(base::ByteReader& reader);
+
+/// A symlink's target: on what cannot be one the reader fails.
+[[nodiscard]] std::string get_symlink_target(base::ByteReader& reader);
 
 /// Names are cut by what they share with the previous one.
 void put_name(std::string_view name, std::string_view previous, std::string& out);

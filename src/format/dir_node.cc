@@ -100,7 +100,7 @@ Result<DirPage> get_inner(ByteReader& r) {
     const std::uint64_t entries = r.varint();
     const std::uint64_t below = r.varint();
     if (!r.ok() || entries == 0 || entries > std::numeric_limits<std::uint32_t>::max() ||
-        below > std::numeric_limits<std::uint64_t>::max() - entries) {
+        below >= kEntriesEnd - entries) {
       return damaged("a reference is malformed");
     }
     if (!follows(ref.first_name, previous)) {

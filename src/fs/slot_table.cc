@@ -24,7 +24,6 @@ void Slot::set_reader(std::shared_ptr<VersionReader> reader) {
 void Slot::seal(const SealOutcome& outcome, std::shared_ptr<VersionReader> reader) {
   const std::lock_guard lock(mutex_);
   rank_of_ = outcome.rank_of;
-  rank_of_.shrink_to_fit();
   tree_.writer = nullptr;
   tree_.reader = std::move(reader);
 }
@@ -37,8 +36,7 @@ void Slot::drop() {
 std::optional<Rank> Slot::rank_of(Ino ino) const {
   if (ino == kRootIno) return Rank{0};
   const std::lock_guard lock(mutex_);
-  if (ino >= rank_of_.size() || rank_of_[ino] == SealOutcome::kNoRank) return std::nullopt;
-  return Rank{rank_of_[ino]};
+  return rank_of_.find(ino);
 }
 
 bool Slot::root_is_open_node() const {

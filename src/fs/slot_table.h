@@ -57,7 +57,7 @@ class Slot {
   mutable std::mutex mutex_;
   Tree tree_;
   bool was_open_ = false;
-  std::vector<std::uint32_t> rank_of_;
+  RankTable rank_of_;
 };
 
 /// Thread-safe; slots never move.

@@ -162,6 +162,7 @@ class PosixLock final : public FileLock {
   const base::UniqueFd fd_;  // Closing it gives the lock back.
 };
 
+// Nothing is written through a link: a repository from elsewhere could lead to another's files.
 int flags_of(OpenMode mode) {
   switch (mode) {
     case OpenMode::kRead:
@@ -170,9 +171,9 @@ int flags_of(OpenMode mode) {
     case OpenMode::kReadDirect:
       return O_RDONLY | O_DIRECT;
     case OpenMode::kReadWrite:
-      return O_RDWR | O_CREAT;
+      return O_RDWR | O_CREAT | O_NOFOLLOW;
     case OpenMode::kWriteDirect:
-      return O_RDWR | O_CREAT | O_DIRECT;
+      return O_RDWR | O_CREAT | O_NOFOLLOW | O_DIRECT;
     case OpenMode::kCreateNew:
       return O_RDWR | O_CREAT | O_EXCL;
   }
@@ -295,7 +296,7 @@ class PosixFileSystem final : public FileSystem {
   }
 
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
-    base::UniqueFd fd(open_retried(path, O_RDWR | O_CREAT));
+    base::UniqueFd fd(open_retried(path, O_RDWR | O_CREAT | O_NOFOLLOW));
     if (!fd.valid()) return error_from_errno(errno, "cannot open the lock file " + path);
     if (retried([&] { return ::flock(fd.get(), LOCK_EX | LOCK_NB); }) != 0) {
       if (errno == EWOULDBLOCK) {

@@ -359,7 +359,9 @@ void Checker::check_version(const catalog::SeriesRecord& series,
   catalog::ObjectReader objects(catalog_, series.id);
   catalog::TreeWalker walker(objects, version.root);
   const std::string top = series.name + "/" + version.name;
-  std::vector<std::pair<Rank, std::string>> directories;
+  // With the lengths of their paths: whole paths would take too much in a tree that is forged deep.
+  std::vector<std::pair<Rank, std::size_t>> directories;
+  std::string path = top;
   std::uint64_t entries = 0;
   std::vector<catalog::LinkTable::Entry> links;
   const auto lost = [&](const Error& error) {
@@ -374,13 +376,12 @@ void Checker::check_version(const catalog::SeriesRecord& series,
     const auto& at = **found;
     const auto& entry = *at.entry;
     while (!directories.empty() && directories.back().first != at.parent) directories.pop_back();
-    const std::string path = at.rank == 0          ? top
-                             : directories.empty() ? top
-                                                   : directories.back().second + "/" + entry.name;
-    if ((entry.mode & S_IFMT) == S_IFDIR) {
-      directories.emplace_back(at.rank, path);
-    }
+    path.resize(directories.empty() ? top.size() : directories.back().second);
+    if (!directories.empty()) path.append("/").append(entry.name);
+    if ((entry.mode & S_IFMT) == S_IFDIR) directories.emplace_back(at.rank, path.size());
     entries += at.rank == 0 ? 0 : 1;
+    // Pages that are forged to be in many places could make a tree without end.
+    if (entries > version.entries) break;
     if (entry.link_group != 0) {
       links.push_back({static_cast<std::uint32_t>(at.rank), entry.link_group});
     }

@@ -313,8 +313,7 @@ Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRe
   VARVE_TRY_ASSIGN(const auto parent, newest_sealed(record.series));
   catalog::ObjectWriter objects(catalog_, *memory.objects, record.series, record.number);
   version::Sealer sealer(memory.open->overlay(), *memory.objects, objects,
-                         parent ? &parent->root : nullptr, memory.open->base(),
-                         memory.open->inos());
+                         parent ? &parent->root : nullptr, memory.open->base());
   VARVE_TRY_ASSIGN(auto tree, sealer.seal());
   if (tree.damaged) {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));

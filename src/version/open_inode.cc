@@ -5,6 +5,7 @@
 
 #include "base/coding.h"
 #include "base/time_coding.h"
+#include "format/dir_entry_codec.h"
 
 namespace varve::version {
 
@@ -56,11 +57,7 @@ std::string encode(const OpenInode& inode, const format::Recipe* recipe) {
   put_time(w, inode.mtime);
   put_time(w, inode.ctime);
   put_time(w, inode.atime);
-  w.varint(inode.xattrs.size());
-  for (const auto& xattr : inode.xattrs) {
-    w.sized_text(xattr.name);
-    w.sized_text(xattr.value);
-  }
+  format::put_xattrs(inode.xattrs, w);
   w.sized_text(inode.symlink_target);
   w.varint(inode.parent);
   w.varint(inode.children);
@@ -84,13 +81,25 @@ std::string encode(const OpenInode& inode, const format::Recipe* recipe) {
 
 }  // namespace
 
+namespace {
+
+// Only files have content, and only directories have pages.
+bool has_content_of_type(const OpenInode& inode) {
+  if (!format::is_entry_mode(inode.mode)) return false;
+  if (inode.recipe_id != format::NodeId{} || inode.staged) return inode.is_regular();
+  return inode.base_page == format::NodeId{} || inode.is_directory();
+}
+
+}  // namespace
+
 std::string encode_open_inode(const OpenInode& inode, const format::Recipe& recipe) {
   return encode(inode, &recipe);
 }
 
 std::string encode_open_inode(const OpenInode& inode) { return encode(inode, inode.recipe.get()); }
 
-Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view bytes) {
+Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view bytes,
+                                                     Ino base_end) {
   base::ByteReader r(bytes);
   auto inode = std::make_unique<OpenInode>();
   inode->ino = ino;
@@ -102,14 +111,9 @@ Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view b
   inode->mtime = get_time(r);
   inode->ctime = get_time(r);
   inode->atime = get_time(r);
-  const std::uint64_t xattrs = r.varint();
-  for (std::uint64_t i = 0; i < xattrs && r.ok(); ++i) {
-    Xattr xattr;
-    xattr.name = r.sized_text(kNameBytesMax);
-    xattr.value = r.sized_text(kXattrValueBytesMax);
-    inode->xattrs.push_back(std::move(xattr));
-  }
-  inode->symlink_target = r.sized_text(kSymlinkBytesMax);
+  inode->xattrs = format::get_xattrs(r);
+  const bool is_link = (inode->mode & S_IFMT) == S_IFLNK;
+  inode->symlink_target = is_link ? format::get_symlink_target(r) : r.sized_text(0);
   inode->parent = r.varint();
   inode->children = r.varint();
   inode->subdirectories = get_u32(r);
@@ -132,7 +136,9 @@ Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view b
       }
     }
   }
-  if (!r.done()) {
+  const bool refers_to_base =
+      inode->base_page != format::NodeId{} || inode->recipe_id != format::NodeId{};
+  if (!r.done() || !has_content_of_type(*inode) || (refers_to_base && ino >= base_end)) {
     return Error(ErrorCode::kCorrupt, "an open version's inode record is damaged", EIO);
   }
   if (inode->recipe_id != format::NodeId{}) {

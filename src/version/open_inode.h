@@ -74,7 +74,9 @@ struct OpenInode {
 [[nodiscard]] std::string encode_open_inode(const OpenInode& inode, const format::Recipe& recipe);
 /// The same of an inode at rest, whose recipe may still be in the catalog.
 [[nodiscard]] std::string encode_open_inode(const OpenInode& inode);
-/// kCorrupt on malformed bytes.
-[[nodiscard]] Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view bytes);
+/// `base_end`: the first number that is not of a file of the base; 0 without one. kCorrupt on
+/// malformed bytes, and on what refers to a base but is not of it.
+[[nodiscard]] Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view bytes,
+                                                                   Ino base_end);
 
 }  // namespace varve::version

@@ -15,6 +15,7 @@ constexpr std::string_view kFormatKey = "format";
 // To be raised with every change of what overlays and staging files hold.
 constexpr std::uint64_t kOverlayFormat = 1;
 constexpr std::size_t kParentBytes = 8;
+constexpr Ino kInosEnd = Ino{1} << 62;  // What nobody comes to by counting.
 
 Ino ino_of(std::string_view value) {
   return value.size() == sizeof(Ino) ? base::load_be64(value) : 0;
@@ -30,7 +31,14 @@ Result<void> OpenTree::load() {
                  "the open version was written by another Varve; seal it, or delete it, with that");
   }
   VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kState, kNextInoKey));
+  const Ino lowest = next_ino_;
   if (value) next_ino_ = ino_of(*value);
+  VARVE_TRY_ASSIGN(auto inodes, meta::Cursor::open(txn, meta::overlay::kInodes));
+  VARVE_TRY_ASSIGN(const auto last, inodes.seek_at_or_before(meta::ino_key(~Ino{0})));
+  if (next_ino_ < lowest || next_ino_ > kInosEnd ||
+      (last && last->key >= meta::ino_key(next_ino_))) {
+    return Error(ErrorCode::kCorrupt, "the open version's counter of inodes is damaged", EIO);
+  }
   return {};
 }
 
@@ -50,7 +58,7 @@ Result<OpenInode*> OpenTree::get(Ino ino) {
     VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kInodes, meta::ino_key(ino)));
     if (value && value->empty()) return removed;
     if (value) {
-      VARVE_TRY_ASSIGN(inode, decode_open_inode(ino, *value));
+      VARVE_TRY_ASSIGN(inode, decode_open_inode(ino, *value, base_end()));
     }
   }
   if (!inode) {

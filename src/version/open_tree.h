@@ -35,7 +35,8 @@ class OpenTree {
   /// `base` may be null. Both must outlive the tree.
   explicit OpenTree(const meta::Env& overlay, const CloneBase* base = nullptr)
       : overlay_(overlay), base_(base), next_ino_(base != nullptr ? base->end() : kRootIno + 1) {}
-  /// Reads the counters. Call once before anything else.
+  /// Reads the counters. Call once before anything else. kCorrupt if a number could be given a
+  /// second time.
   [[nodiscard]] Result<void> load();
 
   /// kNotFound if there is no such inode. The pointer is valid until the next call that may
@@ -50,7 +51,6 @@ class OpenTree {
 
   [[nodiscard]] OpenInode* add(std::unique_ptr<OpenInode> inode);
   [[nodiscard]] Ino next_ino() { return next_ino_++; }
-  [[nodiscard]] Ino inos() const { return next_ino_; }
   void set_name(Ino directory, std::string_view name, Ino ino);
   void clear_name(Ino directory, std::string_view name);
   void touch(OpenInode& inode);
@@ -104,7 +104,8 @@ class OpenTree {
   };
   class Names;
 
-  [[nodiscard]] bool in_base(Ino ino) const { return base_ != nullptr && ino < base_->end(); }
+  [[nodiscard]] Ino base_end() const { return base_ != nullptr ? base_->end() : 0; }
+  [[nodiscard]] bool in_base(Ino ino) const { return ino < base_end(); }
   /// The inode of a name of the base, which get() is often asked for next.
   Ino remember(const catalog::TreeEntry& found);
   [[nodiscard]] Result<std::optional<Ino>> find_in_base(Ino directory, std::string_view name);

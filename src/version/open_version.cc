@@ -13,6 +13,11 @@ namespace varve::version {
 namespace {
 constexpr std::size_t kOverlayMapBytes = std::size_t{64} << 30;
 constexpr std::size_t kSpillSlotBytes = 128U << 10;
+constexpr std::uint64_t kGenerationsEnd = std::uint64_t{1} << 62;  // None comes there by counting.
+
+Error damaged(const char* what) {
+  return {ErrorCode::kCorrupt, std::string("the open version's overlay: ") + what, EIO};
+}
 }  // namespace
 
 OpenVersion::OpenVersion(const OpenVersionParts& parts, VersionInfo info, meta::Env overlay)
@@ -71,6 +76,7 @@ Result<void> OpenVersion::recover(const NewFile& root) {
     const std::lock_guard lock(mutex_);
     auto top = tree_.get(kRootIno);
     if (!top && top.error().code() != ErrorCode::kStale) return std::move(top).error();
+    if (top && !(*top)->is_directory()) return damaged("its root is no directory");
     if (!top) {
       auto inode = std::make_unique<OpenInode>();
       inode->ino = kRootIno;
@@ -85,6 +91,9 @@ Result<void> OpenVersion::recover(const NewFile& root) {
     }
     for (const auto& [ino, tail] : tails) {
       VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
+      if (!inode->is_regular() || inode->staging != 0 || !inode->recipe) {
+        return damaged("last bytes of what is no file");
+      }
       ingest::Content content;
       content.recipe = *inode->recipe;
       const auto bytes = base::as_bytes(tail);
@@ -100,12 +109,15 @@ Result<void> OpenVersion::recover(const NewFile& root) {
       const Ino ino = std::strtoull(name.c_str(), nullptr, 16);
       const std::uint64_t generation =
           dash == std::string::npos ? 0 : std::strtoull(name.c_str() + dash + 1, nullptr, 16);
+      const auto path = files_directory_ + "/" + name;
+      // What is not of this version stays: the folder could have been forged to be another one.
+      if (generation >= kGenerationsEnd || staging_path(ino, generation) != path) continue;
       staging_generation_ = std::max(staging_generation_, generation);
       auto inode = tree_.get(ino);
       if (inode && (*inode)->staging == generation && generation != 0) {
         staged_.push_back(ino);
       } else {
-        VARVE_TRY(parts_.files->remove(files_directory_ + "/" + name));
+        VARVE_TRY(parts_.files->remove(path));
       }
     }
   }
@@ -131,11 +143,6 @@ VersionInfo OpenVersion::info() const {
 void OpenVersion::rename_to(std::string name) {
   const std::lock_guard lock(mutex_);
   info_.name = std::move(name);
-}
-
-Ino OpenVersion::inos() {
-  const std::lock_guard lock(mutex_);
-  return tree_.inos();
 }
 
 Result<bool> OpenVersion::is_empty() {

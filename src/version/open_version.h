@@ -93,7 +93,6 @@ class OpenVersion final : public VersionWriter, public std::enable_shared_from_t
   [[nodiscard]] const meta::Env& overlay() const { return overlay_; }
   /// Null unless the version started as a clone.
   [[nodiscard]] const CloneBase* base() const { return parts_.base.get(); }
-  [[nodiscard]] Ino inos();
   [[nodiscard]] Result<bool> is_empty();
 
  private:

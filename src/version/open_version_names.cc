@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names in an open version: looking up, making, linking, removing, renaming.
+#include <bit>
 #include <cerrno>
 #include <optional>
 #include <utility>
@@ -37,7 +38,13 @@ Result<OpenInode*> OpenVersion::child(Ino parent_ino, std::string_view name) {
   }
   VARVE_TRY_ASSIGN(const auto ino, tree_.find(parent_ino, name));
   if (!ino) return Error(ErrorCode::kNotFound, "no such file", ENOENT);
-  return tree_.get(*ino);
+  VARVE_TRY_ASSIGN(auto* inode, tree_.get(*ino));
+  // So a directory is never its own child, nor has two names: who removes it relies on that.
+  const bool placed = inode->parent == parent_ino && *ino != kRootIno && *ino != parent_ino;
+  if (inode->is_directory() && !placed) {
+    return Error(ErrorCode::kCorrupt, "the open version's overlay: a directory is elsewhere", EIO);
+  }
+  return inode;
 }
 
 Result<OpenEntry> OpenVersion::lookup(Ino parent_ino, std::string_view name) {
@@ -241,7 +248,15 @@ Result<void> OpenVersion::remove_directory(Ino parent_ino, std::string_view name
 
 // A directory must not be moved below itself.
 Result<void> OpenVersion::check_ancestry(Ino moved, Ino into) {
-  for (Ino at = into; at != kRootIno;) {
+  // Parents that a damaged overlay has in a circle come back to one that was kept (R. Brent, "An
+  // improved Monte Carlo factorization algorithm", 1980).
+  Ino kept = 0;
+  std::uint64_t steps = 0;
+  for (Ino at = into; at != kRootIno; ++steps) {
+    if (at == kept) {
+      return Error(ErrorCode::kCorrupt, "the open version's overlay: directories in a circle", EIO);
+    }
+    if (std::has_single_bit(steps)) kept = at;
     if (at == moved) {
       return Error(ErrorCode::kInvalid, "a directory cannot be moved below itself", EINVAL);
     }
@@ -281,7 +296,7 @@ Result<void> OpenVersion::rename(Ino from_ino, std::string_view from_name, Ino t
     VARVE_TRY_ASSIGN(const auto target_ino, tree_.find(to_ino, to_name));
     OpenInode* target = nullptr;
     if (target_ino) {
-      VARVE_TRY_ASSIGN(target, tree_.get(*target_ino));
+      VARVE_TRY_ASSIGN(target, child(to_ino, to_name));
     }
     if (mode == RenameMode::kExchange) {
       if (target == nullptr) return Error(ErrorCode::kNotFound, "no such file", ENOENT);
@@ -299,7 +314,7 @@ Result<void> OpenVersion::rename(Ino from_ino, std::string_view from_name, Ino t
       if (!moved->is_directory() && target->is_directory()) {
         return Error(ErrorCode::kIsDirectory, "a directory", EISDIR);
       }
-      if (target->children != 0) {
+      if (target->children != 0 || target == from) {
         return Error(ErrorCode::kNotEmpty, "the directory is not empty", ENOTEMPTY);
       }
       VARVE_TRY(drop_name(*to, to_name, *target));

@@ -10,6 +10,7 @@
 #include "base/coding.h"
 #include "base/log.h"
 #include "format/container.h"
+#include "format/dir_entry_codec.h"
 #include "meta/schema.h"
 #include "varve/repository.h"
 
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::uint64_t kLinkGroupMask = (std::uint64_t{1} << 62) - 1;
 constexpr std::size_t kNamesRead = 256;
+constexpr std::uint32_t kEntriesEnd = 0xffffffff;
 
 Error damaged(const char* what) {
   return {ErrorCode::kCorrupt, std::string("the open version's overlay: ") + what, EIO};
@@ -54,13 +56,8 @@ struct Sealer::Level {
 
 Sealer::Sealer(const meta::Env& overlay, catalog::ObjectReader& stored,
                catalog::ObjectWriter& objects, const format::DirEntry* parent,
-               const CloneBase* base, Ino inos)
-    : overlay_(overlay),
-      stored_(stored),
-      objects_(objects),
-      parent_(parent),
-      base_(base),
-      rank_of_(inos, SealOutcome::kNoRank) {}
+               const CloneBase* base)
+    : overlay_(overlay), stored_(stored), objects_(objects), parent_(parent), base_(base) {}
 
 Sealer::~Sealer() = default;
 
@@ -117,7 +114,7 @@ Result<std::unique_ptr<OpenInode>> Sealer::load(Ino ino) {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
     VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kInodes, meta::ino_key(ino)));
     if (value && value->empty()) return damaged("a name of a removed file");
-    if (value) return decode_open_inode(ino, *value);
+    if (value) return decode_open_inode(ino, *value, base_ == nullptr ? 0 : base_->end());
   }
   if (base_ == nullptr || !base_->has(ino)) return damaged("a name without its inode");
   return base_->load(ino);
@@ -140,6 +137,7 @@ format::NodeId Sealer::previous_of(std::string_view name) {
 Result<void> Sealer::enter(Ino ino, std::string_view name, std::uint64_t path_hash) {
   auto level = std::make_unique<Level>(objects_);
   VARVE_TRY_ASSIGN(level->inode, load(ino));
+  if (!level->inode->is_directory()) return damaged("its root is no directory");
   level->name = name;
   level->path_hash = path_hash;
   const auto base_page = level->inode->base_page;
@@ -161,18 +159,12 @@ Result<void> Sealer::enter(Ino ino, std::string_view name, std::uint64_t path_ha
 }
 
 Result<std::uint32_t> Sealer::take_ranks(std::uint64_t count) {
-  if (count > SealOutcome::kNoRank - next_rank_) {
+  if (count > kEntriesEnd - next_rank_) {
     return Error(ErrorCode::kTooLarge, "a version has at most 4,294,967,294 entries", EFBIG);
   }
   const std::uint32_t first = next_rank_;
   next_rank_ += static_cast<std::uint32_t>(count);
   return first;
-}
-
-bool Sealer::set_rank(Ino ino, std::uint32_t rank) {
-  if (rank_of_[ino] != SealOutcome::kNoRank) return false;
-  rank_of_[ino] = rank;
-  return true;
 }
 
 Result<void> Sealer::count_file(const format::DirEntry& entry) {
@@ -261,8 +253,11 @@ Result<void> Sealer::read_names(Level& level) const {
     VARVE_TRY_ASSIGN(at, cursor.next());
   }
   while (at && at->key.starts_with(prefix) && level.names.size() < kNamesRead) {
-    if (at->value.size() != sizeof(Ino)) return damaged("a bad name record");
-    level.names.emplace_back(at->key.substr(prefix.size()), base::load_be64(at->value));
+    const auto name = at->key.substr(prefix.size());
+    if (at->value.size() != sizeof(Ino) || !format::is_entry_name(name)) {
+      return damaged("a bad name record");
+    }
+    level.names.emplace_back(name, base::load_be64(at->value));
     VARVE_TRY_ASSIGN(at, cursor.next());
   }
   level.more = level.names.size() == kNamesRead;
@@ -294,12 +289,15 @@ Result<bool> Sealer::step() {
 }
 
 Result<void> Sealer::add(Ino ino, std::string_view name) {
-  if (ino >= rank_of_.size()) return damaged("an inode number out of range");
   VARVE_TRY_ASSIGN(const auto rank, take_ranks(1));
-  const bool first_name = set_rank(ino, rank);
+  const bool first_name = rank_of_.add(ino, rank);
   const std::uint64_t path_hash = hash_below(path_.back()->path_hash, name);
   VARVE_TRY_ASSIGN(const auto inode, load(ino));
-  if (inode->is_directory()) return enter(ino, name, path_hash);
+  if (inode->is_directory()) {
+    // Else a directory could lie below itself, without end.
+    if (!first_name) return damaged("a directory has two names");
+    return enter(ino, name, path_hash);
+  }
   VARVE_TRY_ASSIGN(auto entry, entry_of(*inode, name, path_hash));
   if (entry.link_group != 0) links_.push_back({rank, entry.link_group});
   if (first_name && inode->is_regular()) {
@@ -326,7 +324,7 @@ Result<void> Sealer::take(const catalog::TreeEntry& found) {
                   counted.error().message());
   }
   for (; done < count; ++done) {
-    set_rank(base_->ino_of(found.rank + done), rank + static_cast<std::uint32_t>(done));
+    rank_of_.add(base_->ino_of(found.rank + done), rank + static_cast<std::uint32_t>(done));
   }
   for (const auto& name : base_->links().names_in(found.rank, count)) {
     links_.push_back({static_cast<std::uint32_t>(rank + (name.rank - found.rank)),
@@ -340,7 +338,7 @@ Result<void> Sealer::count_below(const catalog::TreeEntry& found, std::uint32_t 
   const std::uint64_t count = 1 + found.entry->subtree_entries;
   const auto count_one = [&](const format::DirEntry& entry) -> Result<void> {
     const bool first_name =
-        set_rank(base_->ino_of(found.rank + done), rank + static_cast<std::uint32_t>(done));
+        rank_of_.add(base_->ino_of(found.rank + done), rank + static_cast<std::uint32_t>(done));
     ++done;
     return first_name ? count_file(entry) : Result<void>();
   };
@@ -377,7 +375,7 @@ Result<SealedTree> Sealer::seal() {
   VARVE_TRY(check_at_rest());
   VARVE_TRY(find_changes());
   SealedTree tree;
-  rank_of_[kRootIno] = next_rank_++;
+  rank_of_.add(kRootIno, next_rank_++);
   VARVE_TRY(enter(kRootIno, "", 0));
   while (!path_.empty()) {
     VARVE_TRY_ASSIGN(const bool more, step());

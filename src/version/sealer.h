@@ -15,6 +15,7 @@
 #include "catalog/object_store.h"
 #include "catalog/series_catalog.h"
 #include "meta/lmdb.h"
+#include "varve/rank_table.h"
 #include "varve/result.h"
 #include "version/clone_base.h"
 #include "version/open_inode.h"
@@ -29,11 +30,11 @@ struct SealedTree {
   catalog::LinkTable links;
   std::uint64_t entries = 0;
   std::uint64_t logical_bytes = 0;
-  std::vector<std::uint32_t> rank_of;  ///< By ino; SealOutcome::kNoRank where there is none.
+  RankTable rank_of;
 };
 
 /// One use. Walks the tree once, depth first; its memory is the path to the present entry,
-/// the set of chunk runs, 4 bytes an inode (and as many for each changed one of the base), and
+/// the set of chunk runs, 5 bytes an inode (and 4 for each changed one of the base), and
 /// 16 bytes a name of a hard-linked file.
 ///
 /// A directory of the base below which nothing changed is taken as it is. The base's ranks tell
@@ -42,10 +43,9 @@ struct SealedTree {
 class Sealer {
  public:
   /// `parent`: the root of the version before, whose unchanged pages are shared; or null.
-  /// `base`: what the version started as; or null. `inos`: one more than the highest inode
-  /// number.
+  /// `base`: what the version started as; or null.
   Sealer(const meta::Env& overlay, catalog::ObjectReader& stored, catalog::ObjectWriter& objects,
-         const format::DirEntry* parent, const CloneBase* base, Ino inos);
+         const format::DirEntry* parent, const CloneBase* base);
   ~Sealer();
 
   /// Stores every page and long recipe that is new. A crash before the version's commit
@@ -75,8 +75,6 @@ class Sealer {
   [[nodiscard]] Result<format::DirEntry> entry_of(const OpenInode& inode, std::string_view name,
                                                   std::uint64_t path_hash);
   [[nodiscard]] Result<std::uint32_t> take_ranks(std::uint64_t count);
-  /// True for the first name of the inode.
-  bool set_rank(Ino ino, std::uint32_t rank);
   [[nodiscard]] Result<void> count_file(const format::DirEntry& entry);
   void count_chunks(const format::Recipe& recipe);
   std::uint64_t link_group(Ino ino, std::uint64_t path_hash);
@@ -91,7 +89,7 @@ class Sealer {
   std::vector<catalog::LinkTable::Entry> links_;
   bool damaged_ = false;
   std::vector<std::unique_ptr<Level>> path_;
-  std::vector<std::uint32_t> rank_of_;
+  RankTable rank_of_;
   std::vector<base::IdRun> runs_;
   std::size_t runs_compact_at_ = 1U << 20;
   std::unordered_map<Ino, std::uint64_t> group_of_;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # One flipped byte in each region of the repository's files: check names it, reading gives
 # EIO for that range and never wrong data, all else is readable.
-limit_s=120
+limit_s=300
 . "$(dirname "$0")/lib.sh"
 
 mkdir "$work/tree"

@@ -164,9 +164,12 @@ sealed() { [ "$(state_of "$1")" = sealed ]; }
 state_of() { getfattr --absolute-names --only-values -n user.varve.state "$1"; }
 
 # rsync takes two times inside one second for the same, and a copy has just been made: so
-# what was changed by a test gets a time of its own before rsync compares it.
+# what was changed by a test gets a time of its own before rsync compares it, another one each
+# time: two calls may come within a second.
+backdated_hours=1
 backdate() {
-  find "$1" -newermt '-1 hour' -print0 | xargs -0 touch -h -d '2 hours ago'
+  backdated_hours=$((backdated_hours + 1))
+  find "$1" -newermt '-1 hour' -print0 | xargs -0 touch -h -d "$backdated_hours hours ago"
 }
 
 stat_of() {  # REPOSITORY KEY: one of the totals of `varve stats --json`

@@ -21,6 +21,7 @@
 #include "maintain/container_scan.h"
 #include "maintain/manifest_file.h"
 #include "maintain/scrub.h"
+#include "right_sums.h"
 #include "samples.h"
 #include "temporary_folder.h"
 #include "transfer/restore_log.h"
@@ -33,44 +34,9 @@ using Bytes = std::span<const std::byte>;
 constexpr SeriesId kSeries{3};
 constexpr VersionNumber kVersion{7};
 
-template <typename T>
-T load(const std::string& bytes, std::size_t at) {
-  return base::load_le<T>(base::as_bytes(bytes).data() + at);
-}
-
 bool put_file(io::FileSystem& files, const std::string& path, std::string_view bytes) {
   const auto file = files.open(path, io::OpenMode::kReadWrite);
   return file && (*file)->write_at(0, base::as_bytes(bytes));
-}
-
-// Makes the checksums of the header and of all blocks right, as far as blocks can be told.
-void sum_manifest(std::string& bytes) {
-  if (bytes.size() < format::kManifestHeaderBytes) return;
-  constexpr std::size_t kSummed = format::kManifestHeaderBytes - sizeof(std::uint64_t);
-  put64(bytes, kSummed, sum(bytes, 0, kSummed));
-  for (std::size_t at = format::kManifestHeaderBytes;
-       bytes.size() - at >= format::kManifestBlockHeadBytes;) {
-    const auto stored = load<std::uint32_t>(bytes, at);
-    const std::size_t data = at + format::kManifestBlockHeadBytes;
-    if (stored > bytes.size() - data) return;
-    put64(bytes, at + 12, sum(bytes, data, data + stored));
-    at = data + stored;
-  }
-}
-
-// Makes the checksums of every head right that follows the one before.
-void sum_containers(std::string& bytes) {
-  for (std::size_t at = 0; bytes.size() - at >= format::kContainerHeaderBytes;) {
-    const std::size_t head_bytes = load<std::uint32_t>(bytes, at + 32);
-    const std::size_t data_bytes = load<std::uint32_t>(bytes, at + 36);
-    const bool compact = (load<std::uint32_t>(bytes, at + 8) & 1) != 0;
-    if (head_bytes < format::kContainerHeaderBytes || head_bytes > bytes.size() - at) return;
-    put64(bytes, at + 48, sum(bytes, at + format::kContainerHeaderBytes, at + head_bytes));
-    put64(bytes, at + 120, sum(bytes, at, at + 120));
-    const auto all = head_bytes + format::padded_bytes(data_bytes, compact);
-    if (all > bytes.size() - at) return;
-    at += all;
-  }
 }
 
 std::string manifest_image(const format::ManifestHeader& identity, Codec codec) {
@@ -227,11 +193,7 @@ std::vector<std::string> restore_log_seeds() {
 
 void scrub_state(Bytes input) {
   std::string bytes(text_of(input));
-  const auto last = bytes.rfind("checksum = ");
-  if (last != std::string::npos) {
-    bytes.replace(last, std::string::npos,
-                  fmt::format("checksum = {:016x}\n", sum(bytes, 0, last)));
-  }
+  sum_text(bytes);
   const auto state = maintain::decode_scrub_state(bytes);
   require(state == maintain::ScrubState() || maintain::encode_scrub_state(state) == bytes,
           "a state that is believed has one encoding");

@@ -17,6 +17,8 @@
 #include "format/superblock.h"
 #include "index/neighbour_index.h"
 #include "io/memory_file_system.h"
+#include "open_version_target.h"
+#include "right_sums.h"
 #include "samples.h"
 #include "store/segment_files.h"
 #include "version/open_inode.h"
@@ -43,14 +45,7 @@ std::vector<std::string> no_seeds() { return {std::string(64, '\0')}; }
 
 void superblock(Bytes input) {
   std::string bytes(text_of(input));
-  // The last line is a checksum of the lines before.
-  const auto last = bytes.rfind("checksum = ");
-  if (last != std::string::npos) {
-    char line[32];
-    std::snprintf(line, sizeof line, "checksum = %016llx\n",
-                  static_cast<unsigned long long>(sum(bytes, 0, last)));
-    bytes.replace(last, std::string::npos, line);
-  }
+  sum_text(bytes);
   settles(bytes, format::decode_superblock, format::encode_superblock);
 }
 std::vector<std::string> superblock_seeds() {
@@ -102,17 +97,10 @@ std::vector<std::string> container_seeds() {
 // The first head of a parity file; its three checksums are made right.
 void parity_head(Bytes input) {
   std::string bytes(text_of(input));
+  const auto header = sum_parity(bytes);
+  if (!header) return;
   constexpr auto kHeader = format::kParityHeaderBytes;
-  if (bytes.size() < kHeader) return;
-  put64(bytes, 56, sum(bytes, 0, 56));
-  auto header = format::decode_parity_header(base::as_bytes(bytes));
-  if (!header || header->head_bytes() > bytes.size()) return;
   const auto sums_at = kHeader + header->member_bytes();
-  header->members_checksum = sum(bytes, kHeader, sums_at);
-  header->sums_checksum = sum(bytes, sums_at, header->head_bytes());
-  put64(bytes, 24, header->members_checksum);
-  put64(bytes, 32, header->sums_checksum);
-  put64(bytes, 56, sum(bytes, 0, 56));
   const auto span = base::as_bytes(bytes);
   auto head = format::decode_parity_members(*header, span.subspan(kHeader, header->member_bytes()));
   const auto sums = format::decode_parity_sums(*header, span.subspan(sums_at, header->sum_bytes()));
@@ -156,7 +144,7 @@ std::vector<std::string> frame_seeds() {
 void index_snapshot(Bytes input) {
   std::string bytes(text_of(input));
   if (bytes.size() < 40) return;
-  put64(bytes, bytes.size() - 8, sum(bytes, 0, bytes.size() - 8));
+  sum_snapshot(bytes);
   const auto files = io::make_memory_file_system();
   const VersionNumber number{7};
   const auto file =
@@ -243,7 +231,8 @@ void container_record(Bytes input) {
 
 void open_inode(Bytes input) {
   settles(
-      text_of(input), [](std::string_view bytes) { return version::decode_open_inode(5, bytes); },
+      text_of(input),
+      [](std::string_view bytes) { return version::decode_open_inode(5, bytes, 6); },
       [](const std::unique_ptr<version::OpenInode>& inode) {
         return version::encode_open_inode(*inode);
       });
@@ -326,6 +315,7 @@ constexpr Target kTargets[] = {
     {"container_record", container_record, no_seeds},
     {"open_inode", open_inode, open_inode_seeds},
     {"catalog_values", catalog_values, catalog_value_seeds},
+    {"open_version", open_version, open_version_seeds, 500},
     {"request", request, request_seeds},
     {"reply", reply, reply_seeds},
 };

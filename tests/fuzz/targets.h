@@ -17,6 +17,8 @@ struct Target {
   void (*run)(std::span<const std::byte> input);
   /// Valid inputs, from which others are made.
   std::vector<std::string> (*seeds)();
+  /// How many times longer than others it takes, so that it is run so many times less.
+  unsigned cost = 1;
 };
 
 [[nodiscard]] std::span<const Target> targets();

@@ -204,13 +204,11 @@ void compare_ranks(VersionReader& version, const Node& root, const SealOutcome& 
   SealedNames seen;
   compare_sealed_at(version, root, 0, "", seen);
   std::set<const Node*> mapped;
-  for (Ino ino = 0; ino < outcome.rank_of.size(); ++ino) {
-    const auto rank = outcome.rank_of[ino];
-    if (rank == SealOutcome::kNoRank) continue;
+  outcome.rank_of.for_each([&](Ino ino, std::uint32_t rank) {
     ASSERT_TRUE(seen.node_of.contains(rank)) << ino;
     EXPECT_EQ(seen.node_of[rank]->ino, ino);
     mapped.insert(seen.node_of[rank]);
-  }
+  });
   for (const auto& [rank, node] : seen.node_of) EXPECT_TRUE(mapped.contains(node)) << rank;
 }
 

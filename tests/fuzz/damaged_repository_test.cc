@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole repository with random damage: it is opened, listed, read, checked, used and repaired. No
+// process ends in another way than by itself, in time; and what is read of a sealed version is
+// right, or an error. VARVE_TEST_DAMAGES sets the number of damages, VARVE_TEST_DAMAGE the first.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <random>
+
+#include "../unit/repo/temp_repository.h"
+#include "base/log.h"
+#include "meta/lmdb.h"
+#include "meta/schema.h"
+#include "right_sums.h"
+#include "varve/maintenance.h"
+#include "varve/repair.h"
+
+namespace varve::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr unsigned kSecondsMax = 300;  // Of a machine that has much else to do.
+constexpr int kWrongBytes = 77;        // Exit codes of the child.
+constexpr int kNotReadable = 78;
+
+using Contents = std::map<std::string, std::map<std::string, std::string>>;
+
+std::string read_whole(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : engine_(seed) {}
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(engine_() % n); }
+  char byte() { return static_cast<char>(engine_()); }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+// Changes some bytes, or their number.
+void damage(std::string& bytes, Random& random) {
+  if (bytes.empty()) bytes.push_back('\0');
+  for (auto changes = random.below(3) + 1; changes > 0; --changes) {
+    const auto at = random.below(bytes.size());
+    const auto left = bytes.size() - at;
+    switch (random.below(8)) {
+      case 0:
+      case 1:
+        bytes[at] = static_cast<char>(bytes[at] ^ (1 << random.below(8)));
+        break;
+      case 2:
+        bytes[at] = random.byte();
+        break;
+      case 3:
+        std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                    std::min(left, random.below(5000) + 1), '\0');
+        break;
+      case 4:
+        bytes.resize(std::max<std::size_t>(at, 1));
+        break;
+      case 5: {  // A part over another one, as of a write that went astray.
+        const auto part = bytes.substr(random.below(bytes.size()), random.below(4096) + 1);
+        bytes.replace(at, std::min(left, part.size()), part, 0, std::min(left, part.size()));
+        break;
+      }
+      case 6: {
+        constexpr std::uint64_t kEdges[] = {0, 1, 0x7f, 0xff, 0x7fffffff, 0xffffffff, ~0ULL};
+        const auto value = kEdges[random.below(std::size(kEdges))];
+        const auto width = std::min(left, std::size_t{1} << random.below(4));
+        bytes.replace(at, width, reinterpret_cast<const char*>(&value), width);
+        break;
+      }
+      default:
+        bytes.insert(at, random.below(9) + 1, random.byte());
+        break;
+    }
+  }
+}
+
+std::vector<std::string> files_below(const std::string& path) {
+  std::vector<std::string> found;
+  for (const auto& one : fs::recursive_directory_iterator(path)) {
+    const auto name = one.path().filename().string();
+    if (one.is_regular_file() && name != "lock" && name != "lock.mdb" && name != "reserve") {
+      found.push_back(one.path().string());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// True if it is one of LMDB's.
+bool damage_a_file(const std::string& repository, Random& random) {
+  const auto files = files_below(repository);
+  const auto& path = files[random.below(files.size())];
+  std::fprintf(stderr, "in %s\n", path.c_str());
+  if (random.below(20) == 0) {
+    fs::remove(path);
+    return false;
+  }
+  auto bytes = read_whole(path);
+  damage(bytes, random);
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+  return path.ends_with("data.mdb");
+}
+
+// Another value under a key of the catalog or of the overlay, with the checksum that belongs to it:
+// nothing but the decoders stands before it.
+void forge_a_value(const std::string& folder, std::span<const char* const> tables, Random& random) {
+  meta::EnvOptions options;
+  options.tables = tables;
+  options.map_bytes = std::size_t{1} << 30;
+  const auto env = must(meta::Env::open(folder, options));
+  struct Found {
+    meta::TableIndex table = 0;
+    std::string key;
+    std::string value;
+  };
+  std::vector<Found> found;
+  auto txn = must(meta::WriteTxn::begin(env));
+  for (meta::TableIndex table = 0; table < tables.size(); ++table) {
+    must(meta::for_each_prefix(txn, table, "",
+                               [&](std::string_view key, std::string_view value) -> Result<bool> {
+                                 found.push_back({table, std::string(key), std::string(value)});
+                                 return true;
+                               }));
+  }
+  for (auto changes = random.below(2) + 1; changes > 0 && !found.empty(); --changes) {
+    // Of a table first: some have many records.
+    const auto table = found[random.below(found.size())].table;
+    std::vector<Found> of_table;
+    for (const auto& one : found) {
+      if (one.table == table) of_table.push_back(one);
+    }
+    auto one = of_table[random.below(of_table.size())];
+    std::fprintf(stderr, "forged in %s, %s\n", folder.c_str(), tables[one.table]);
+    const auto& other = of_table[random.below(of_table.size())];
+    switch (random.below(5)) {
+      case 0:
+        must(txn.erase(one.table, one.key));
+        continue;
+      case 1:  // What belongs to another key.
+        one.value = other.value;
+        break;
+      case 2:
+        damage(one.key, random);
+        one.key.resize(std::min<std::size_t>(one.key.size(), 200));
+        break;
+      default:
+        damage(one.value, random);
+        break;
+    }
+    must(txn.put(one.table, one.key, one.value));
+  }
+  must(txn.commit());
+}
+
+// A file's head, or all of it, with right checksums where it has some.
+void forge_a_file(const std::string& repository, Random& random) {
+  auto files = files_below(repository);
+  std::erase_if(files, [](const auto& name) { return name.ends_with("data.mdb"); });
+  const auto& path = files[random.below(files.size())];
+  std::fprintf(stderr, "forged: %s\n", path.c_str());
+  auto bytes = read_whole(path);
+  auto start = bytes.substr(0, 400);
+  const auto rest = bytes.substr(start.size());
+  damage(start, random);
+  bytes = start + rest;
+  fuzz::sum_file(path, bytes);
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+class DamagedRepository : public testing::Test {
+ protected:
+  DamagedRepository() : path_(directory_.path() + "/whole") {
+    base::set_log_level(base::LogLevel::kError);
+    must(Repository::create(path_, small_chunks(Codec::kZstd)));
+    const auto repository = reopen(path_);
+    const auto series = must(repository->create_series("s")).id;
+    ArrangeSettings settings;
+    settings.window = 1;
+    settings.policy = ArrangePolicyKind::kOriginal;
+    settings.parity_percent = 10;
+    must(repository->set_arrange_settings(settings));
+    for (std::uint64_t i = 1; i <= 4; ++i) {
+      const auto name = "v" + std::to_string(i);
+      const auto number = must(repository->open_version(series, name, folder())).number;
+      fill(*must(repository->writer(series)), name, i);
+      must(repository->seal(series, number, ""));
+    }
+    must(repository->arrange(series, {}));
+    const auto newest = must(repository->find_version(series, "latest"));
+    must(repository->clone_version(series, newest.number, "next"));
+    {
+      const auto version = must(repository->writer(series));
+      write_file(*version, kRootIno, "short", "not cut yet");
+      const auto ino = must(version->create(kRootIno, "staged", regular_file())).ino;
+      const auto file = must(version->open(ino, true));
+      must(file->write(50000, base::as_bytes(std::string_view("late"))));
+      must(file->write(0, base::as_bytes(std::string_view("early"))));
+      must(version->sync());
+      copy_crashed(path_, directory_.path() + "/crashed");
+    }
+    must(repository->close());
+  }
+
+  void fill(VersionWriter& version, const std::string& name, std::uint64_t i) {
+    const auto sub = must(version.create(kRootIno, "d", folder())).ino;
+    std::string text;
+    for (int line = 0; line < 2000; ++line) text += fmt_line(line, i);
+    for (const auto& [file, bytes] : {std::pair<std::string, std::string>{"a", noise(30000, i)},
+                                      {"b", noise(30000, i - 1)},
+                                      {"text", text},
+                                      {"same", noise(20000, 77)}}) {
+      write_file(version, sub, file, bytes);
+      contents_[name]["d/" + file] = bytes;
+    }
+    for (int n = 0; n < 40; ++n) {
+      const auto file = "small-" + std::to_string(n);
+      write_file(version, sub, file, file);
+      contents_[name]["d/" + file] = file;
+    }
+    must(version.link(must(version.lookup(sub, "same")).ino, kRootIno, "link"));
+    contents_[name]["link"] = noise(20000, 77);
+  }
+  static std::string fmt_line(int line, std::uint64_t i) {
+    return "line " + std::to_string(line) + " of version " + std::to_string(i) + "\n";
+  }
+
+  // False if a byte is wrong.
+  bool read_sealed_versions(Repository& repository) const {
+    const auto series = repository.find_series("s");
+    if (!series) return true;
+    static_cast<void>(repository.series());
+    static_cast<void>(repository.versions(series->id));
+    static_cast<void>(repository.stats());
+    static_cast<void>(repository.version_usage(series->id));
+    static_cast<void>(repository.categories(series->id));
+    for (const auto& [name, files] : contents_) {
+      const auto info = repository.find_version(series->id, name);
+      if (!info) continue;
+      const auto reader = repository.reader(series->id, info->number);
+      if (!reader) continue;
+      for (const auto& [path, bytes] : files) {
+        if (!is_right(**reader, path, bytes)) {
+          std::fprintf(stderr, "wrong: %s/%s\n", name.c_str(), path.c_str());
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+  static bool is_right(VersionReader& version, const std::string& path, const std::string& bytes) {
+    Rank at = 0;
+    std::uint64_t size = 0;
+    for (const auto& part : fs::path(path)) {
+      const auto found = version.lookup(at, part.string());
+      if (!found) return true;
+      at = found->rank;
+      size = found->attributes.size;
+    }
+    const auto file = version.open(at);
+    if (!file) return true;
+    if (size != bytes.size()) return false;
+    std::string out(bytes.size() + 1, '\0');
+    const auto got = (*file)->read(0, std::as_writable_bytes(std::span(out.data(), out.size())));
+    return !got || (*got == bytes.size() && out.compare(0, *got, bytes) == 0);
+  }
+
+  static void use(Repository& repository) {
+    const auto series = repository.find_series("s");
+    if (!series) return;
+    if (const auto version = repository.writer(series->id); version) {
+      const auto entry = (*version)->create(kRootIno, "made", regular_file());
+      if (entry) {
+        if (const auto file = (*version)->open(entry->ino, true); file) {
+          static_cast<void>((*file)->write(0, base::as_bytes(std::string_view("bytes"))));
+        }
+      }
+      for (const char* name : {"short", "staged", "link"}) {
+        const auto found = (*version)->lookup(kRootIno, name);
+        if (!found) continue;
+        const auto file = (*version)->open(found->ino, true);
+        if (!file) continue;
+        std::array<std::byte, 4096> bytes;
+        static_cast<void>((*file)->read(0, bytes));
+        static_cast<void>((*file)->write(3, base::as_bytes(std::string_view("bytes"))));
+      }
+    }
+    if (const auto open = repository.find_version(series->id, "next"); open) {
+      static_cast<void>(repository.seal(series->id, open->number, ""));
+    }
+    static_cast<void>(repository.arrange(series->id, {}));
+    if (const auto first = repository.find_version(series->id, "v1"); first) {
+      static_cast<void>(repository.delete_versions(series->id, {first->number}));
+    }
+  }
+
+  static void check(Repository& repository) {
+    CheckOptions options;
+    options.verify_chunks = true;
+    static_cast<void>(check_repository(repository, options, {}));
+  }
+
+  // What is done with each damaged repository, in a process of its own. `forged`: its checksums are
+  // right, so its versions may say anything. `in_pages`: LMDB, which can be ended by writing to
+  // damaged pages that all can be read (docs/THREATS.md), only reads.
+  int live_through(const std::string& path, bool forged, bool in_pages) const {
+    OpenOptions options = quiet_options();
+    options.ingest_threads = 1;
+    for (const bool read_only : {true, false}) {
+      if (in_pages && !read_only) return 0;
+      options.read_only = read_only;
+      const auto repository = Repository::open(path, options);
+      if (!repository) continue;
+      if (!read_sealed_versions(**repository) && !forged) return kWrongBytes;
+      if (read_only) {
+        check(**repository);
+      } else {
+        use(**repository);
+      }
+      static_cast<void>((*repository)->close());
+    }
+    for (int pass = 0; pass < 2; ++pass) {
+      const auto planned = Repair::plan(path, {}, false, {});
+      if (planned) static_cast<void>((*planned)->execute({}));
+    }
+    options.read_only = true;
+    const auto repository = Repository::open(path, options);
+    if (!repository) return 0;
+    return read_sealed_versions(**repository) || forged ? 0 : kWrongBytes;
+  }
+
+  void damage_number(std::uint64_t number) {
+    const auto path = directory_.path() + "/damaged";
+    const auto log = directory_.path() + "/log";
+    copy_crashed(directory_.path() + "/crashed", path);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const rlimit no_core{0, 0};
+      ::setrlimit(RLIMIT_CORE, &no_core);
+      if (std::freopen(log.c_str(), "w", stderr) == nullptr) ::_exit(1);
+      ::alarm(kSecondsMax);
+      Random random(number);
+      const auto how = number % 4;
+      bool in_pages = false;
+      if (how < 2) {
+        in_pages = damage_a_file(path, random);
+      } else if (how == 2) {
+        forge_a_file(path, random);
+      } else if (random.below(2) == 0) {
+        forge_a_value(path + "/catalog", meta::catalog::kTables, random);
+      } else {
+        const auto open = fs::directory_iterator(path + "/staging")->path().string();
+        forge_a_value(open + "/overlay", meta::overlay::kTables, random);
+      }
+      ::_exit(live_through(path, how >= 2, in_pages));
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+    ADD_FAILURE() << "damage " << number << ": " << (WIFSIGNALED(status) ? "signal " : "code ")
+                  << (WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)) << "\n"
+                  << read_whole(log).substr(0, 6000);
+  }
+
+  TempDirectory directory_;
+  std::string path_;
+  Contents contents_;
+};
+
+std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::stoull(text);
+}
+
+TEST_F(DamagedRepository, GivesRightBytesOrErrorsAndEndsNoProcess) {
+  // As it is, all of it can be read.
+  {
+    const auto repository = reopen(path_);
+    const auto series = must(repository->find_series("s")).id;
+    for (const auto& [name, files] : contents_) {
+      const auto number = must(repository->find_version(series, name)).number;
+      const auto reader = must(repository->reader(series, number));
+      for (const auto& [file, bytes] : files) EXPECT_TRUE(read_sealed(*reader, file) == bytes);
+    }
+  }
+  const auto first = number_from("VARVE_TEST_DAMAGE", 1);
+  const auto count = number_from("VARVE_TEST_DAMAGES", 40);
+  for (auto i = first; i < first + count; ++i) damage_number(i);
+}
+
+}  // namespace
+}  // namespace varve::test
