@@ -6,6 +6,13 @@
 limit_s=300
 . "$(dirname "$0")/lib.sh"
 
+if under_sanitizer; then
+  python3 "$here/../../bench/scale.py" --varve "$VARVE" --dir "$work/scale" \
+    --entries "${VARVE_ENTRIES:-40000}"
+  ok "each phase is done; under a sanitizer its time and memory say nothing"
+  exit 0
+fi
+
 # Other work on the machine makes some phases slow: what grows with the number is slow each time.
 for attempt in 1 2 3; do
   if python3 "$here/../../bench/scale.py" --varve "$VARVE" --dir "$work/scale.$attempt" --check \

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <mutex>
 #include <thread>
 
 namespace varve::fsx {
@@ -58,8 +59,11 @@ bool Mount::is_mounted() const {
 
 void Mount::start() {
   using namespace std::chrono_literals;
-  killed_ = false;
-  daemon_ = spawn({varve_, "mount", "-f", repository_, point_});
+  {
+    const std::lock_guard lock(mutex_);
+    killed_ = false;
+    daemon_ = spawn({varve_, "mount", "-f", repository_, point_});
+  }
   for (int tries = 0; !is_mounted(); ++tries) {
     int status = 0;
     if (tries > 4000 || ::waitpid(daemon_, &status, WNOHANG) == daemon_) fail("it does not mount");
@@ -72,11 +76,13 @@ void Mount::stop() {
   if (const int status = wait_for(daemon_); status != 0) {
     fail("the daemon ended with " + std::to_string(status));
   }
+  const std::lock_guard lock(mutex_);
   daemon_ = 0;
 }
 
 void Mount::kill() {
-  if (killed_.exchange(true)) return;
+  const std::lock_guard lock(mutex_);
+  if (daemon_ == 0 || killed_.exchange(true)) return;
   ::kill(daemon_, SIGKILL);
 }
 
@@ -84,7 +90,10 @@ void Mount::clean_up() {
   if (const int status = wait_for(daemon_); status != 128 + SIGKILL) {
     fail("the daemon ended by itself with " + std::to_string(status));
   }
-  daemon_ = 0;
+  {
+    const std::lock_guard lock(mutex_);  // Until whoever killed it no longer needs its number.
+    daemon_ = 0;
+  }
   if (::umount2(point_.c_str(), MNT_DETACH) != 0) fail("the dead mount stays");
 }
 

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ class Mount {
   const std::string varve_;
   const std::string repository_;
   const std::string point_;
+  std::mutex mutex_;  // Held where daemon_ or killed_ changes, and while its process is killed.
   pid_t daemon_ = 0;
   std::atomic<bool> killed_ = false;
 };
