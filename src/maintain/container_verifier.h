@@ -42,9 +42,9 @@ struct VerifyMemory {
   std::vector<std::byte> raw;
 };
 
-/// Reads what the disk has, past the page cache. Thread-safe as the reader is, with memory of its
-/// own for each thread. A container that is moved away meanwhile looks damaged: ask the catalog
-/// afterwards.
+/// Reads the data as the disk has it, past the page cache, from which head and padding may come.
+/// Thread-safe as the reader is, with memory of its own for each thread. A container that is moved
+/// away meanwhile looks damaged: ask the catalog afterwards.
 [[nodiscard]] ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
                                                 const store::ContainerRecord& record,
                                                 VerifyLevel level, VerifyMemory& memory);

@@ -20,7 +20,7 @@ constexpr std::size_t kWindowMemoryShare = 16;
 constexpr std::size_t kWindowFactor = 6;
 // Slots, plans and the heads at hand while one area is assembled.
 constexpr std::size_t kPlanBytes = 512U << 10;
-// Requests under way at once take this share of the memory, so a session of 64 MiB has four.
+// Requests under way at once take this share of the memory, if there are workers for so many.
 constexpr std::size_t kLaneMemoryShare = 16;
 constexpr std::size_t kLanesMax = 8;
 

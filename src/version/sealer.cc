@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::uint64_t kLinkGroupMask = (std::uint64_t{1} << 62) - 1;
 constexpr std::size_t kNamesRead = 256;
-constexpr std::uint32_t kEntriesEnd = 0xffffffff;
 
 Error damaged(const char* what) {
   return {ErrorCode::kCorrupt, std::string("the open version's overlay: ") + what, EIO};
@@ -159,7 +158,7 @@ Result<void> Sealer::enter(Ino ino, std::string_view name, std::uint64_t path_ha
 }
 
 Result<std::uint32_t> Sealer::take_ranks(std::uint64_t count) {
-  if (count > kEntriesEnd - next_rank_) {
+  if (count > format::kEntriesEnd - next_rank_) {
     return Error(ErrorCode::kTooLarge, "a version has at most 4,294,967,294 entries", EFBIG);
   }
   const std::uint32_t first = next_rank_;
