@@ -2,14 +2,13 @@
 // Reading stored bytes with and without the page cache.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <random>
 #include <vector>
 
+#include "../repo/temp_repository.h"
 #include "base/aligned_buffer.h"
 #include "io/posix_file_system.h"
 #include "store/segment_files.h"
@@ -23,8 +22,6 @@ constexpr std::uint32_t kDataBytes = 300'000;
 class SegmentReaderTest : public testing::TestWithParam<bool> {
  protected:
   SegmentReaderTest() : files_(io::make_posix_file_system()) {
-    std::string name = testing::TempDir() + "varve-segments-XXXXXX";
-    directory_ = ::mkdtemp(name.data());
     EXPECT_TRUE(files_->make_directory(directory_ + "/active"));
     EXPECT_TRUE(files_->make_directory(directory_ + "/volumes"));
     record_.segment = GetParam() ? kVolumeBit | 1U : 1U;
@@ -38,8 +35,6 @@ class SegmentReaderTest : public testing::TestWithParam<bool> {
     reader_.emplace(*files_, directory_);
     write(kDataBytes);
   }
-  ~SegmentReaderTest() override { std::filesystem::remove_all(directory_); }
-
   /// The file, with so many bytes of the container's data.
   void write(std::size_t bytes) {
     auto file =
@@ -74,7 +69,8 @@ class SegmentReaderTest : public testing::TestWithParam<bool> {
   }
 
   std::unique_ptr<io::FileSystem> files_;
-  std::string directory_;
+  const test::TempDirectory folder_;
+  const std::string directory_ = folder_.path();
   ContainerRecord record_;
   std::vector<std::byte> data_;
   std::optional<SegmentReader> reader_;
