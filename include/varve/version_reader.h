@@ -29,6 +29,12 @@ struct SealedEntry {
   std::uint64_t link_group = 0;
 };
 
+/// Bytes in memory that somebody else has, and that stay as they are while `owner` is held.
+struct SharedBytes {
+  std::shared_ptr<const void> owner;
+  std::span<const std::byte> bytes;
+};
+
 /// Reads one file of a sealed version. Thread-safe. Keeps the version alive.
 ///
 /// Bytes are verified by checksum before they are returned; a damaged range gives kCorrupt
@@ -44,6 +50,16 @@ class FileReader {
   /// As read(), but returns nullopt at once where disk or a wait would be needed.
   [[nodiscard]] virtual std::optional<std::size_t> try_read(std::uint64_t offset,
                                                             std::span<std::byte> out) = 0;
+
+  /// Bytes from `offset` on, at most `bytes_max`, without a copy: those that are in memory, or will
+  /// soon be. None (then read() tells why), or fewer than there are, may come at any time. They
+  /// have to be given back before the Repository goes, and soon: nothing is lent while much is
+  /// held.
+  [[nodiscard]] virtual SharedBytes lend(std::uint64_t offset, std::size_t bytes_max) {
+    static_cast<void>(offset);
+    static_cast<void>(bytes_max);
+    return {};
+  }
 
   /// Offset of the next data (or hole) at or after `offset`, as lseek(2) SEEK_DATA and
   /// SEEK_HOLE; kNotFound (ENXIO) past the end.

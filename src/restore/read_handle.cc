@@ -126,9 +126,38 @@ std::size_t FileHandle::copy_from_session(std::uint64_t data_offset, std::span<s
   if (!taken) return 0;
   const auto bytes = taken->span();
   std::memcpy(out.data(), bytes.data(), bytes.size());
+  note_from_session();
+  return bytes.size();
+}
+
+void FileHandle::note_from_session() {
   const std::lock_guard lock(mutex_);
   from_session_ = true;
-  return bytes.size();
+}
+
+/// Only from a session that is there: what else is to be done, the read() that follows does.
+SharedBytes FileHandle::lend(std::uint64_t offset, std::size_t bytes_max) {
+  if (offset >= index_.file_bytes()) return {};
+  const auto& runs = index_.recipe().runs;
+  const FilePosition at = index_.find(offset);
+  std::uint64_t bytes = 0;  // Until the next hole.
+  for (std::size_t run = at.run; run < runs.size() && !runs[run].is_hole(); ++run) {
+    bytes += runs[run].bytes - (run == at.run ? at.run_offset : 0);
+    if (bytes >= bytes_max) break;
+  }
+  bytes_max = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, bytes_max));
+  if (bytes_max == 0) return {};
+  const auto lend = [&] {
+    return context_.sessions->take(this, file_, at.data_offset, bytes_max, TakeFor::kLending);
+  };
+  auto taken = lend();
+  if (!taken && await_session(at.data_offset)) taken = lend();
+  if (!taken) return {};
+  note_from_session();
+  static_cast<void>(note_read(offset, taken->count));
+  context_.bytes_delivered->fetch_add(taken->count);
+  const auto lent = taken->span();
+  return {std::move(taken->area), lent};
 }
 
 std::size_t FileHandle::copy_from_last_frame(std::uint64_t data_offset, std::span<std::byte> out) {

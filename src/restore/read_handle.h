@@ -35,6 +35,7 @@ class FileHandle final : public ReadHandle {
   [[nodiscard]] Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
   [[nodiscard]] std::optional<std::size_t> try_read(std::uint64_t offset,
                                                     std::span<std::byte> out) override;
+  [[nodiscard]] SharedBytes lend(std::uint64_t offset, std::size_t bytes_max) override;
 
  private:
   // A stretch of data between two holes.
@@ -51,6 +52,7 @@ class FileHandle final : public ReadHandle {
   [[nodiscard]] Result<void> read_stretch(Stretch stretch,
                                           std::optional<std::uint64_t>& start_session_at);
   [[nodiscard]] bool await_session(std::uint64_t data_offset);
+  void note_from_session();
   [[nodiscard]] Result<void> read_random(Stretch stretch);
   [[nodiscard]] std::size_t copy_from_session(std::uint64_t data_offset, std::span<std::byte> out);
   [[nodiscard]] std::size_t copy_from_last_frame(std::uint64_t data_offset,

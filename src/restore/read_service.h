@@ -15,6 +15,7 @@
 #include "layout/layout.h"
 #include "restore/read_costs.h"
 #include "varve/result.h"
+#include "varve/version_reader.h"
 
 namespace varve::restore {
 
@@ -50,6 +51,7 @@ class ReadHandle {
                                                  std::span<std::byte> out) = 0;
   [[nodiscard]] virtual std::optional<std::size_t> try_read(std::uint64_t offset,
                                                             std::span<std::byte> out) = 0;
+  [[nodiscard]] virtual SharedBytes lend(std::uint64_t offset, std::size_t bytes_max) = 0;
 };
 
 struct ReadOptions {

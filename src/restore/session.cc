@@ -15,6 +15,8 @@ constexpr std::size_t kFirstAreaBytes = 1U << 20;
 constexpr std::size_t kAreasKept = 3;
 // And one more in the hands of a reader that has not finished copying.
 constexpr std::size_t kAreasCounted = kAreasKept + 1;
+// That were left, and are lent. They are the reader's, whose buffers they replace.
+constexpr std::ptrdiff_t kAreasLentMax = 5;
 
 // A reader belongs to a session up to so many files, or bytes, ahead of what was read.
 constexpr std::uint64_t kFilesAhead = 8;
@@ -23,6 +25,8 @@ constexpr std::uint64_t kBytesAhead = 16U << 20;
 constexpr std::uint64_t kReorderBytes = 1U << 20;
 // A gap that is read rather than passed over.
 constexpr std::uint64_t kSkipBytesMin = 1U << 20;
+// Who has read so much without a gap is likely to read on.
+constexpr std::uint64_t kSteadyBytes = 8U << 20;
 // A session is given up when this much was assembled and hardly any of it was read.
 constexpr std::uint64_t kWasteBytes = 32U << 20;
 
@@ -40,6 +44,7 @@ Session::Session(const SessionContext& context, std::uint64_t version_key,
       stream_(std::move(stream)),
       next_position_(position),
       frontier_(position),
+      steady_since_(position),
       memory_bytes_(memory_bytes),
       area_bytes_(std::min(kFirstAreaBytes, area_bytes_for(memory_bytes))),
       area_bytes_max_(area_bytes_for(memory_bytes)) {}
@@ -74,33 +79,55 @@ std::shared_ptr<const AssemblyArea> Session::find_area(std::uint64_t position) c
 }
 
 std::optional<AreaBytes> Session::take(std::uint64_t ordinal, std::uint64_t data_offset,
-                                       std::size_t bytes) {
+                                       std::size_t bytes, TakeFor purpose) {
   const auto file = stream_->find(ordinal);
   if (!file || data_offset >= file->bytes) return std::nullopt;
   const std::uint64_t position = file->position + data_offset;
   const std::lock_guard lock(mutex_);
   auto area = find_area(position);
-  if (!area) return std::nullopt;
+  if (!area || (purpose == TakeFor::kLending && !may_lend())) return std::nullopt;
   const std::size_t count = std::min(area->good_bytes(position), bytes);
   if (count == 0) return std::nullopt;
   bytes_taken_ += count;
-  advance(position + count, *file);
+  advance(position, count, *file);
   return AreaBytes{std::move(area), position, count};
 }
 
-void Session::advance(std::uint64_t position, const StreamFile& file) {
-  if (position > frontier_) {
-    frontier_ = position;
+void Session::advance(std::uint64_t position, std::size_t bytes, const StreamFile& file) {
+  if (position > frontier_ + kReorderBytes) steady_since_ = position;
+  const std::uint64_t end = position + bytes;
+  if (end > frontier_) {
+    frontier_ = end;
     frontier_file_ = file.number;
-    at_file_end_ = position == file.position + file.bytes;
+    at_file_end_ = end == file.position + file.bytes;
   }
-  while (areas_.size() > 2 && areas_[1]->end() < frontier_) areas_.pop_front();
+  while (areas_.size() > 1 && areas_.front()->end() + kReorderBytes <= frontier_) {
+    leave_first_area();
+  }
   prefetch_if_due();
 }
 
+void Session::leave_first_area() {
+  if (areas_.front().use_count() > 1) left_.push_back(areas_.front());
+  areas_.pop_front();
+  std::erase_if(left_, [](const auto& area) { return area.expired(); });
+}
+
+bool Session::may_lend() const {
+  const auto is_held = [](const auto& area) { return !area.expired(); };
+  return std::ranges::count_if(left_, is_held) < kAreasLentMax;
+}
+
+/// The next area is made while one is read. Behind a reader who leaves nothing out, so is the
+/// one after it: else the disk would wait each time until somebody saw that an area is there.
+bool Session::is_due() const {
+  if (assembling_ || ended_ || dropped_) return false;
+  if (areas_.empty() || areas_.back()->position() < frontier_) return true;
+  return frontier_ - steady_since_ >= kSteadyBytes && areas_.size() < kAreasKept;
+}
+
 void Session::prefetch_if_due() {
-  if (assembling_ || prefetch_queued_ || ended_ || dropped_) return;
-  if (!areas_.empty() && areas_.back()->position() >= frontier_) return;
+  if (prefetch_queued_ || !is_due()) return;
   prefetch_queued_ = true;
   context_.prefetchers->run([self = shared_from_this()] { self->prefetch(); });
 }
@@ -113,9 +140,7 @@ void Session::start() {
 void Session::prefetch() {
   Lock lock(mutex_);
   prefetch_queued_ = false;
-  if (assembling_ || ended_ || dropped_) return;
-  if (!areas_.empty() && areas_.back()->position() >= frontier_) return;  // A reader did it.
-  assemble(lock);
+  while (is_due()) assemble(lock);  // Unless a reader did it.
 }
 
 /// Assembles one area with the lock released.
@@ -138,7 +163,7 @@ void Session::assemble(Lock& lock) {
   } else if (!dropped_) {
     bytes_assembled_ += (*result)->end() - (*result)->position();
     areas_.push_back(std::move(*result));
-    if (areas_.size() > kAreasKept) areas_.pop_front();
+    if (areas_.size() > kAreasKept) leave_first_area();
     stream_->forget_before(areas_.front()->position());
   }
   area_bytes_ = std::min(2 * area_bytes_, area_bytes_max_);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "restore/file_stream.h"
@@ -24,7 +25,13 @@ struct SessionContext {
   base::ThreadPool* prefetchers = nullptr;
 };
 
-/// Bytes of an assembled area that somebody may copy.
+/// What somebody does with the bytes of an area.
+enum class TakeFor : std::uint8_t {
+  kCopy,     ///< Holds the area for a moment.
+  kLending,  ///< Holds it until it was written somewhere.
+};
+
+/// Bytes of an assembled area, which stays as long as somebody holds it.
 struct AreaBytes {
   std::shared_ptr<const AssemblyArea> area;
   std::uint64_t position = 0;
@@ -46,9 +53,10 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] std::uint64_t version_key() const { return version_key_; }
 
   /// At most `bytes` from `data_offset` of a file, if they are assembled. Counts them as
-  /// read, and has the next area assembled when its time has come.
+  /// read, and has the next area assembled when its time has come. Nothing is lent where
+  /// readers hold too many areas that the session has done with.
   [[nodiscard]] std::optional<AreaBytes> take(std::uint64_t ordinal, std::uint64_t data_offset,
-                                              std::size_t bytes);
+                                              std::size_t bytes, TakeFor purpose);
 
   /// Whether the reader of these bytes follows this session, which then passes over files
   /// that were left out.
@@ -77,7 +85,10 @@ class Session : public std::enable_shared_from_this<Session> {
   using Lock = std::unique_lock<std::mutex>;
   [[nodiscard]] std::shared_ptr<const AssemblyArea> find_area(std::uint64_t position) const;
   [[nodiscard]] EngineMemory engine_memory() const;
-  void advance(std::uint64_t position, const StreamFile& file);
+  void advance(std::uint64_t position, std::size_t bytes, const StreamFile& file);
+  void leave_first_area();
+  [[nodiscard]] bool may_lend() const;
+  [[nodiscard]] bool is_due() const;
   void prefetch_if_due();
   void prefetch();
   void assemble(Lock& lock);
@@ -90,13 +101,15 @@ class Session : public std::enable_shared_from_this<Session> {
   mutable std::mutex mutex_;  // Taken after the manager's, before the stream's and the pools'.
   std::condition_variable assembled_;
   std::deque<std::shared_ptr<const AssemblyArea>> areas_;
+  std::vector<std::weak_ptr<const AssemblyArea>> left_;  // That readers held when they were left.
   bool assembling_ = false;
   bool prefetch_queued_ = false;
   bool ended_ = false;  // Nothing can be assembled any more.
   bool dropped_ = false;
   std::uint64_t next_position_;  // Where the next area, or the one in the making, starts.
   std::uint64_t skip_to_ = 0;
-  std::uint64_t frontier_;  // Everything before it was read or left out.
+  std::uint64_t frontier_;      // Everything before it was read or left out.
+  std::uint64_t steady_since_;  // Nothing between here and the frontier was left out.
   std::uint64_t frontier_file_ = 0;
   bool at_file_end_ = true;  // The file at the frontier was read to its end.
   std::uint64_t bytes_assembled_ = 0;

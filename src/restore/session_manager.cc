@@ -27,13 +27,14 @@ SessionManager::~SessionManager() {
 }
 
 std::optional<AreaBytes> SessionManager::take(const void* reader, const ReadableFile& file,
-                                              std::uint64_t data_offset, std::size_t bytes) {
+                                              std::uint64_t data_offset, std::size_t bytes,
+                                              TakeFor purpose) {
   Removed removed;
   const std::lock_guard lock(mutex_);
   ++ticks_;
   for (Member& member : members_) {
     if (member.session->version_key() != file.version_key) continue;
-    auto taken = member.session->take(file.content.ordinal, data_offset, bytes);
+    auto taken = member.session->take(file.content.ordinal, data_offset, bytes, purpose);
     if (!taken) continue;
     member.used = ticks_;
     member.reader = reader;

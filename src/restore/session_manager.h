@@ -29,7 +29,8 @@ class SessionManager {
   /// As Session::take(), from whichever session has the bytes. `reader` only tells readers
   /// apart.
   [[nodiscard]] std::optional<AreaBytes> take(const void* reader, const ReadableFile& file,
-                                              std::uint64_t data_offset, std::size_t bytes);
+                                              std::uint64_t data_offset, std::size_t bytes,
+                                              TakeFor purpose = TakeFor::kCopy);
   /// The session whose reader will want these bytes, or nullptr.
   [[nodiscard]] std::shared_ptr<Session> find_expecting(const ReadableFile& file,
                                                         std::uint64_t data_offset);

@@ -57,9 +57,13 @@ Result<UnreadableData> FileRestorer::copy_ranges(FileReader& source, FileSink& s
 
 Result<void> FileRestorer::copy_range(FileReader& source, FileSink& sink, ByteRange range) {
   for (std::uint64_t at = range.begin; at < range.end;) {
-    const ByteRange piece{at, std::min(range.end, at + kReadBytes)};
-    if (try_read(source, sink, piece)) {
-      VARVE_TRY(sink.put(piece));
+    ByteRange piece{at, std::min(range.end, at + kReadBytes)};
+    SharedBytes lent = source.lend(at, static_cast<std::size_t>(piece.end - at));
+    if (!lent.bytes.empty()) {
+      piece.end = at + lent.bytes.size();
+      VARVE_TRY(sink.put(piece, std::move(lent)));
+    } else if (try_read(source, piece)) {
+      VARVE_TRY(put_room(sink, piece));
     } else {
       VARVE_TRY(salvage(source, sink, piece));
     }
@@ -74,8 +78,8 @@ Result<void> FileRestorer::copy_range(FileReader& source, FileSink& sink, ByteRa
 Result<void> FileRestorer::salvage(FileReader& source, FileSink& sink, ByteRange range) {
   for (std::uint64_t at = range.begin; at < range.end;) {
     const ByteRange block{at, std::min(range.end, at + kSalvageBytes)};
-    if (try_read(source, sink, block)) {
-      VARVE_TRY(sink.put(block));
+    if (try_read(source, block)) {
+      VARVE_TRY(put_room(sink, block));
     } else {
       VARVE_TRY(salvage_block(source, sink, block));
     }
@@ -87,27 +91,27 @@ Result<void> FileRestorer::salvage(FileReader& source, FileSink& sink, ByteRange
 Result<void> FileRestorer::salvage_block(FileReader& source, FileSink& sink, ByteRange block) {
   ByteRange bad = block;
   // The longest readable beginning, then the longest readable end, by bisection.
-  if (try_read(source, sink, {block.begin, block.begin + 1})) {
+  if (try_read(source, {block.begin, block.begin + 1})) {
     std::uint64_t good = block.begin + 1;
     std::uint64_t fails = block.end;
     while (fails - good > 1) {
       const std::uint64_t middle = good + (fails - good) / 2;
-      (try_read(source, sink, {block.begin, middle}) ? good : fails) = middle;
+      (try_read(source, {block.begin, middle}) ? good : fails) = middle;
     }
-    if (try_read(source, sink, {block.begin, good})) {
-      VARVE_TRY(sink.put({block.begin, good}));
+    if (try_read(source, {block.begin, good})) {
+      VARVE_TRY(put_room(sink, {block.begin, good}));
       bad.begin = good;
     }
   }
-  if (try_read(source, sink, {block.end - 1, block.end})) {
+  if (try_read(source, {block.end - 1, block.end})) {
     std::uint64_t good = block.end - 1;
     std::uint64_t fails = bad.begin;
     while (good - fails > 1) {
       const std::uint64_t middle = fails + (good - fails) / 2;
-      (try_read(source, sink, {middle, block.end}) ? good : fails) = middle;
+      (try_read(source, {middle, block.end}) ? good : fails) = middle;
     }
-    if (try_read(source, sink, {good, block.end})) {
-      VARVE_TRY(sink.put({good, block.end}));
+    if (try_read(source, {good, block.end})) {
+      VARVE_TRY(put_room(sink, {good, block.end}));
       bad.end = good;
     }
   }
@@ -115,10 +119,24 @@ Result<void> FileRestorer::salvage_block(FileReader& source, FileSink& sink, Byt
   return {};
 }
 
-bool FileRestorer::try_read(FileReader& source, FileSink& sink, ByteRange range) {
-  const auto length = static_cast<std::size_t>(range.end - range.begin);
-  auto got = source.read(range.begin, sink.buffer(length));
-  if (got && *got == length) return true;
+std::span<std::byte> FileRestorer::room(ByteRange range) {
+  const auto bytes = static_cast<std::size_t>(range.end - range.begin);
+  if (!room_ || room_bytes_ < bytes) {
+    room_ = std::make_shared_for_overwrite<std::byte[]>(bytes);
+    room_bytes_ = bytes;
+  }
+  return {room_.get(), bytes};
+}
+
+Result<void> FileRestorer::put_room(FileSink& sink, ByteRange range) {
+  const std::span<const std::byte> bytes = room(range);
+  return sink.put(range, {std::exchange(room_, nullptr), bytes});
+}
+
+bool FileRestorer::try_read(FileReader& source, ByteRange range) {
+  const auto out = room(range);
+  auto got = source.read(range.begin, out);
+  if (got && *got == out.size()) return true;
   if (unreadable_.reason.empty())
     unreadable_.reason = got ? "it ends too early" : got.error().message();
   return false;
@@ -127,8 +145,8 @@ bool FileRestorer::try_read(FileReader& source, FileSink& sink, ByteRange range)
 Result<void> FileRestorer::put_zeros(FileSink& sink, ByteRange range) {
   for (std::uint64_t at = range.begin; at < range.end;) {
     const ByteRange piece{at, std::min(range.end, at + kReadBytes)};
-    std::ranges::fill(sink.buffer(static_cast<std::size_t>(piece.end - piece.begin)), std::byte{0});
-    VARVE_TRY(sink.put(piece));
+    std::ranges::fill(room(piece), std::byte{0});
+    VARVE_TRY(put_room(sink, piece));
     if (!advance_(0)) return Error(ErrorCode::kInterrupted, "interrupted");
     at = piece.end;
   }

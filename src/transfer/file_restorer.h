@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -45,12 +46,16 @@ class FileRestorer {
   /// Saves what is readable of a range in which a read failed, to the byte.
   [[nodiscard]] Result<void> salvage(FileReader& source, FileSink& sink, ByteRange range);
   [[nodiscard]] Result<void> salvage_block(FileReader& source, FileSink& sink, ByteRange block);
-  [[nodiscard]] bool try_read(FileReader& source, FileSink& sink, ByteRange range);
+  [[nodiscard]] std::span<std::byte> room(ByteRange range);
+  [[nodiscard]] Result<void> put_room(FileSink& sink, ByteRange range);
+  [[nodiscard]] bool try_read(FileReader& source, ByteRange range);
   [[nodiscard]] Result<void> put_zeros(FileSink& sink, ByteRange range);
   void add_unreadable(ByteRange range);
 
   const bool sparse_;
   const Advance advance_;
+  std::shared_ptr<std::byte[]> room_;  // For what is read; the sink's when it is put.
+  std::size_t room_bytes_ = 0;
   UnreadableData unreadable_;
   std::uint64_t unreadable_end_ = 0;
 };

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "varve/result.h"
+#include "varve/version_reader.h"
 
 namespace varve::transfer {
 
@@ -21,11 +22,8 @@ struct ByteRange {
 class FileSink {
  public:
   virtual ~FileSink() = default;
-  /// Room for the next piece, of exactly `bytes`; valid until put() or the next call, which
-  /// keeps what is in it where it asks for no more.
-  [[nodiscard]] virtual std::span<std::byte> buffer(std::size_t bytes) = 0;
-  /// The first bytes of the buffer are this range of the file.
-  [[nodiscard]] virtual Result<void> put(ByteRange range) = 0;
+  /// The data of a range, all of it.
+  [[nodiscard]] virtual Result<void> put(ByteRange range, SharedBytes data) = 0;
   /// The range has no data: a hole.
   [[nodiscard]] virtual Result<void> skip(ByteRange range) = 0;
 };

@@ -54,36 +54,26 @@ FileTask::~FileTask() {
   (void)::unlinkat(plan_.directory->get(), name.c_str(), 0);
 }
 
-std::span<std::byte> FileTask::buffer(std::size_t bytes) {
-  if (!next_ || next_->capacity < bytes) {
-    next_ = std::make_shared<Piece>();
-    next_->bytes = std::make_unique_for_overwrite<std::byte[]>(bytes);
-    next_->capacity = bytes;
-  }
-  return {next_->bytes.get(), bytes};
-}
-
-Result<void> FileTask::put(ByteRange range) {
-  next_->range = range;
+Result<void> FileTask::put(ByteRange range, SharedBytes data) {
   release_held();
-  held_ = std::move(next_);
+  held_ = Piece{range, std::move(data)};
   if (shared_.failed()) return Error(ErrorCode::kInterrupted, "interrupted");
   return {};
 }
 
 Result<void> FileTask::skip(ByteRange) { return {}; }
 
-void FileTask::submit(std::shared_ptr<Piece> piece) {
+void FileTask::submit(Piece piece) {
   pending_.fetch_add(1);
-  const std::size_t bytes = piece->capacity;
+  const std::size_t bytes = piece.data.bytes.size();
   crew_.run(bytes, [self = shared_from_this(), piece = std::move(piece)] {
-    self->write(*piece);
+    self->write(piece);
     self->release();
   });
 }
 
 void FileTask::release_held() {
-  if (held_) submit(std::exchange(held_, nullptr));
+  if (held_) submit(*std::exchange(held_, std::nullopt));
 }
 
 void FileTask::fail(const Error& error) {
@@ -96,13 +86,12 @@ void FileTask::fail(const Error& error) {
 
 void FileTask::finish(const UnreadableData& lost) {
   lost_ = lost;
-  next_.reset();
   // The last piece and the end are one task: a small file is made by one thread in one go.
-  crew_.run(held_ ? held_->capacity : 0,
-            [self = shared_from_this(), piece = std::exchange(held_, nullptr)] {
-              if (piece) self->write(*piece);
-              self->release();
-            });
+  const std::size_t bytes = held_ ? held_->data.bytes.size() : 0;
+  crew_.run(bytes, [self = shared_from_this(), piece = std::exchange(held_, std::nullopt)] {
+    if (piece) self->write(*piece);
+    self->release();
+  });
 }
 
 void FileTask::write(const Piece& piece) {
@@ -114,8 +103,10 @@ void FileTask::write(const Piece& piece) {
     fd = fd_.get();
     written_end_ = std::max(written_end_, piece.range.end);
   }
-  const auto bytes = static_cast<std::size_t>(piece.range.end - piece.range.begin);
-  auto written = write_all(fd, {piece.bytes.get(), bytes}, piece.range.begin);
+  auto written = [&] {
+    const std::lock_guard lock(writing_);
+    return write_all(fd, piece.data.bytes, piece.range.begin);
+  }();
   if (written) return;
   const std::lock_guard lock(mutex_);
   if (!error_) error_ = std::move(written).error();

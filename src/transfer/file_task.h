@@ -79,8 +79,7 @@ class FileTask final : public FileSink, public std::enable_shared_from_this<File
   FileTask(FilePlan plan, RestoreShared& shared, WriterCrew& crew);
   ~FileTask() override;
 
-  [[nodiscard]] std::span<std::byte> buffer(std::size_t bytes) override;
-  [[nodiscard]] Result<void> put(ByteRange range) override;
+  [[nodiscard]] Result<void> put(ByteRange range, SharedBytes data) override;
   [[nodiscard]] Result<void> skip(ByteRange range) override;
 
   /// Has the last piece written, which otherwise waits for the next call.
@@ -99,11 +98,10 @@ class FileTask final : public FileSink, public std::enable_shared_from_this<File
  private:
   enum State : int { kPending, kMade, kFailed };
   struct Piece {
-    std::unique_ptr<std::byte[]> bytes;
-    std::size_t capacity = 0;
     ByteRange range;
+    SharedBytes data;
   };
-  void submit(std::shared_ptr<Piece> piece);
+  void submit(Piece piece);
   void write(const Piece& piece);
   void release();
   [[nodiscard]] Result<void> open();
@@ -113,14 +111,15 @@ class FileTask final : public FileSink, public std::enable_shared_from_this<File
   const FilePlan plan_;
   RestoreShared& shared_;
   WriterCrew& crew_;
-  std::shared_ptr<Piece> next_;  // Being filled.
-  std::shared_ptr<Piece> held_;  // Full; submitted with the next one, or with the end.
+  std::optional<Piece> held_;  // Submitted with the next one, or with the end.
   UnreadableData lost_;
   std::atomic<bool> keep_partial_ = false;
   std::atomic<int> pending_ = 1;  // Pieces not yet written, and one for the reader.
   std::atomic<int> state_ = kPending;
 
-  std::mutex mutex_;  // Guards what follows.
+  // Held while a piece is written: the kernel lets only one in at a time, and others would spin.
+  std::mutex writing_;
+  std::mutex mutex_;  // Guards what follows. Neither is taken under the other.
   base::UniqueFd fd_;
   bool opened_ = false;
   bool made_ = false;  // There is a file of ours under the (temporary) name.
@@ -135,11 +134,8 @@ class LargeFileSink final : public FileSink {
   LargeFileSink(FileTask& task, std::uint64_t begin, Reached reached)
       : task_(task), reached_(std::move(reached)), end_(begin) {}
 
-  [[nodiscard]] std::span<std::byte> buffer(std::size_t bytes) override {
-    return task_.buffer(bytes);
-  }
-  [[nodiscard]] Result<void> put(ByteRange range) override {
-    VARVE_TRY(task_.put(range));
+  [[nodiscard]] Result<void> put(ByteRange range, SharedBytes data) override {
+    VARVE_TRY(task_.put(range, std::move(data)));
     // The task still holds this piece back, and all before it is written.
     return reached_(std::exchange(end_, range.end));
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 namespace varve::transfer {
@@ -93,8 +94,9 @@ Result<void> ScatterPass::take(const StoredPiece& piece, std::uint64_t offset, s
   if (data == nullptr) {
     file.unread.push_back({offset, offset + bytes});
   } else {
-    std::memcpy(file.task->buffer(bytes).data(), data, bytes);
-    VARVE_TRY(file.task->put({offset, offset + bytes}));
+    const auto own = std::make_shared_for_overwrite<std::byte[]>(bytes);
+    std::memcpy(own.get(), data, bytes);
+    VARVE_TRY(file.task->put({offset, offset + bytes}, {own, {own.get(), bytes}}));
     if (!advance_(bytes)) return Error(ErrorCode::kInterrupted, "interrupted");
   }
   file.left -= std::min<std::uint64_t>(file.left, bytes);

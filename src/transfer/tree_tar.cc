@@ -25,15 +25,10 @@ constexpr std::size_t kDepthMax = 16384;
 class TarSink final : public FileSink {
  public:
   explicit TarSink(TarWriter& tar) : tar_(tar) {}
-  [[nodiscard]] std::span<std::byte> buffer(std::size_t bytes) override {
-    if (buffer_.size() < bytes) buffer_.resize(bytes);
-    return std::span(buffer_).first(bytes);
-  }
-  [[nodiscard]] Result<void> put(ByteRange range) override {
+  [[nodiscard]] Result<void> put(ByteRange range, SharedBytes data) override {
     VARVE_TRY(fill_to(range.begin));
     at_ = range.end;
-    return tar_.write(std::span<const std::byte>(buffer_).first(
-        static_cast<std::size_t>(range.end - range.begin)));
+    return tar_.write(data.bytes);
   }
   [[nodiscard]] Result<void> skip(ByteRange range) override {
     VARVE_TRY(fill_to(range.begin));
@@ -48,7 +43,6 @@ class TarSink final : public FileSink {
 
  private:
   TarWriter& tar_;
-  std::vector<std::byte> buffer_;
   std::uint64_t at_ = 0;
 };
 

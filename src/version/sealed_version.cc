@@ -79,6 +79,10 @@ std::optional<std::size_t> SealedFile::try_read(std::uint64_t offset, std::span<
   return handle_->try_read(offset, out);
 }
 
+SharedBytes SealedFile::lend(std::uint64_t offset, std::size_t bytes_max) {
+  return handle_->lend(offset, bytes_max);
+}
+
 Result<std::uint64_t> SealedFile::seek_data(std::uint64_t offset) {
   return seek_in_recipe(*recipe_, size_, offset, SeekFor::kData);
 }

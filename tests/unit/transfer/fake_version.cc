@@ -69,6 +69,16 @@ class FakeFileReader final : public FileReader {
   std::optional<std::size_t> try_read(std::uint64_t, std::span<std::byte>) override {
     return std::nullopt;
   }
+  /// Every other piece, of an odd length.
+  SharedBytes lend(std::uint64_t offset, std::size_t bytes_max) override {
+    is_lending_ = !is_lending_;
+    bytes_max = std::min<std::size_t>(bytes_max, 100'001);
+    if (!is_lending_ || node_->attributes.size < bytes_max) return {};
+    const auto bytes = std::make_shared<std::vector<std::byte>>(bytes_max);
+    const auto got = read(offset, *bytes);
+    if (!got) return {};
+    return {bytes, std::span(*bytes).first(*got)};
+  }
   Result<std::uint64_t> seek_data(std::uint64_t offset) override {
     return next_data(*node_, offset);
   }
@@ -79,6 +89,7 @@ class FakeFileReader final : public FileReader {
 
  private:
   FakeNodePtr node_;
+  bool is_lending_ = false;
 };
 
 }  // namespace

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes that readers get without a copy.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "fake_source.h"
+#include "restore/read_service.h"
+
+namespace varve::restore {
+namespace {
+
+constexpr std::size_t kMiB = 1U << 20;
+
+bool is_part(const SharedBytes& lent, const Bytes& content, std::size_t offset) {
+  return std::ranges::equal(lent.bytes, std::span(content).subspan(offset, lent.bytes.size()));
+}
+
+TEST(Lending, BeginsWithTheSessionAndGivesWhatReadingGives) {
+  World world(31);
+  world.append_new(world.add_file(), 40 * kMiB);
+  world.finish();
+  const auto service = make_service();
+  const auto handle = open_file(*service, world, 0);
+  const Bytes& content = world.files[0].content;
+  EXPECT_TRUE(handle->lend(0, kMiB).bytes.empty());
+  Bytes buffer(kMiB);
+  ASSERT_TRUE(handle->read(0, buffer));
+  EXPECT_TRUE(handle->lend(kMiB, kMiB).bytes.empty());
+  ASSERT_TRUE(handle->read(kMiB, buffer));
+  std::size_t pieces = 0;
+  for (std::size_t at = 2 * kMiB; at < content.size();) {
+    const SharedBytes lent = handle->lend(at, kMiB);
+    ASSERT_FALSE(lent.bytes.empty()) << at;
+    ASSERT_LE(lent.bytes.size(), kMiB);
+    ASSERT_TRUE(is_part(lent, content, at)) << at;
+    at += lent.bytes.size();
+    ++pieces;
+  }
+  EXPECT_LE(pieces, 60U);
+  EXPECT_TRUE(handle->lend(content.size(), 1).bytes.empty());
+  EXPECT_EQ(service->counters().sessions, 1U);
+  EXPECT_EQ(service->counters().bytes_delivered, content.size());
+  EXPECT_LE(service->counters().bytes_read, world.source.stored_bytes() * 105 / 100);
+}
+
+TEST(Lending, WhatIsHeldStaysAndIsNotMuch) {
+  World world(32);
+  world.append_new(world.add_file(), 80 * kMiB);
+  world.finish();
+  const auto service = make_service();
+  const auto handle = open_file(*service, world, 0);
+  const Bytes& content = world.files[0].content;
+  Bytes buffer(kMiB);
+  std::vector<std::pair<std::size_t, SharedBytes>> held;
+  std::size_t held_bytes = 0;
+  for (std::size_t at = 0; at < content.size();) {
+    SharedBytes lent = handle->lend(at, kMiB);
+    if (lent.bytes.empty()) {
+      const std::size_t bytes = std::min(buffer.size(), content.size() - at);
+      ASSERT_EQ(*handle->read(at, buffer), bytes);
+      ASSERT_TRUE(std::ranges::equal(std::span(buffer).first(bytes),
+                                     std::span(content).subspan(at, bytes)));
+      at += bytes;
+      continue;
+    }
+    held_bytes += lent.bytes.size();
+    held.emplace_back(at, lent);
+    at += lent.bytes.size();
+  }
+  EXPECT_GE(held_bytes, 12 * kMiB);
+  EXPECT_LE(held_bytes, 40 * kMiB);
+  for (const auto& [at, lent] : held) EXPECT_TRUE(is_part(lent, content, at)) << at;
+}
+
+TEST(Lending, EndsAtHolesAndAtDamage) {
+  World world(33);
+  World::File& file = world.add_file();
+  world.append_new(file, 12 * kMiB);
+  world.append_hole(file, 3 * kMiB);
+  world.append_new(file, 8 * kMiB);
+  world.finish();
+  const auto head = *world.source.head(1);
+  std::size_t bad = (*world.source.head(0))->raw_bytes;
+  for (std::uint32_t f = 0; f < 5; ++f) bad += head->frames[f].raw_bytes;
+  world.source.flip_byte(1, 5);
+  const auto service = make_service();
+  const auto handle = open_file(*service, world, 0);
+  Bytes buffer(kMiB);
+  ASSERT_TRUE(handle->read(0, buffer));
+  ASSERT_TRUE(handle->read(kMiB, buffer));
+  bool met_damage = false;
+  for (std::size_t at = 2 * kMiB; at < file.content.size();) {
+    const bool is_hole = at >= 12 * kMiB && at < 15 * kMiB;
+    const SharedBytes lent = handle->lend(at, kMiB);
+    if (lent.bytes.empty() && at == bad) {
+      met_damage = true;
+      EXPECT_FALSE(handle->read(at, std::span(buffer).first(1)));
+      at += head->frames[5].raw_bytes;
+      continue;
+    }
+    ASSERT_EQ(lent.bytes.empty(), is_hole) << at;
+    if (is_hole) {
+      at = 15 * kMiB;
+      continue;
+    }
+    ASSERT_TRUE(is_part(lent, file.content, at)) << at;
+    at += lent.bytes.size();
+    ASSERT_TRUE(at <= 12 * kMiB || at > 15 * kMiB) << at;
+  }
+  EXPECT_TRUE(met_damage);
+}
+
+}  // namespace
+}  // namespace varve::restore
