@@ -41,6 +41,7 @@ class ChunkCache final : public ChunkKeeper {
   [[nodiscard]] bool contains(const ChunkUse& use) const override {
     return chunks_.contains(use.id.value);
   }
+  [[nodiscard]] bool keeps_used() const override { return keeps_past_; }
   void on_used(ChunkId id, std::uint64_t next_use) override;
   void on_ahead(ChunkId id, std::uint64_t position) override;
   void offer(ChunkId id, std::span<const std::byte> raw, std::uint64_t next_use,

@@ -44,6 +44,8 @@ class ChunkKeeper {
 
   /// Whether it wants whole containers, used or not.
   [[nodiscard]] virtual bool keeps_containers() const { return false; }
+  /// Whether it wants chunks that were used and that the window does not need again.
+  [[nodiscard]] virtual bool keeps_used() const { return false; }
   /// A chunk that was read. `is_used`: something was assembled from it at once.
   virtual void offer(ChunkId /*id*/, std::span<const std::byte> /*raw*/, std::uint64_t /*next_use*/,
                      bool /*is_used*/) {}

@@ -17,8 +17,8 @@ struct NamedKind {
 };
 
 constexpr std::array kEngines{
-    // One area, a window of fixed length, chunks by their next use: measured best.
-    NamedKind{"alacc", {Keep::kFuture, Forward::kOneArea, {}}},
+    // A window of fixed length, chunks by their next use: measured best.
+    NamedKind{"alacc", {Keep::kFuture, Forward::kTwoAreas, {}}},
     // Cao et al., FAST'18, with all its rules.
     NamedKind{"alacc-paper", {Keep::kFutureAndPast, Forward::kAdaptive, {}}},
     // The same, but the window is kept long enough to fill the cache with F-chunks.

@@ -13,8 +13,10 @@ namespace {
 
 constexpr std::size_t kMemoryBytesMin = SessionManager::kSessionBytesMin;
 constexpr std::size_t kPrefetchThreads = 2;
-constexpr std::size_t kReadThreads = 4;
+constexpr std::size_t kReadThreads = 8;
 constexpr std::size_t kSpareFrames = 4;
+// Readers give those that were lent to them back several at a time.
+constexpr std::size_t kSpareAreas = 3;
 // What all sessions share: the frames of random access and what is spare.
 constexpr std::size_t kSharedBytes =
     (FrameCache::kFramesMax + kSpareFrames) * format::kFrameRawBytesMax + BufferPool::kSlotsBytes;
@@ -26,7 +28,7 @@ std::size_t memory_bytes(const ReadOptions& options) {
 }  // namespace
 
 ReadServiceImpl::ReadServiceImpl(const ReadOptions& options)
-    : areas_(1, &meter_),
+    : areas_(kSpareAreas, &meter_),
       slices_(0, &meter_, layout::room_for(kSliceBytesMax)),
       frames_(kSpareFrames, &meter_),
       random_(&slice_reader_, &slices_, &frames_),

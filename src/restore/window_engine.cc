@@ -24,6 +24,12 @@ constexpr std::size_t kPlanBytes = 512U << 10;
 constexpr std::size_t kLaneMemoryShare = 16;
 constexpr std::size_t kLanesMax = 8;
 
+// So do those for the next area.
+constexpr std::size_t kAheadMemoryShare = 16;
+constexpr std::size_t kSlotsAheadMax = 8;
+// With less memory than so many areas, what is kept is worth more than a second area.
+constexpr std::size_t kUnitsForTwoAreas = 4;
+
 // Behind the area that is assembled: four containers.
 constexpr std::uint64_t kBytesAnnounced = 16U << 20;
 
@@ -34,12 +40,20 @@ std::size_t window_chunks(const EngineMemory& memory) {
 std::size_t table_bytes(const EngineKind& kind, const EngineMemory& memory) {
   const std::size_t one_area = memory.total / kWindowMemoryShare + kPlanBytes;
   if (kind.forward == EngineKind::Forward::kOneArea) return one_area;
+  if (kind.forward == EngineKind::Forward::kTwoAreas) return one_area + kPlanBytes;
   return one_area + window_chunks(memory) * sizeof(ForwardArea::Slot);
 }
 
 std::size_t lanes_for(const EngineContext& context, const EngineMemory& memory) {
   const std::size_t lane_bytes = context.reader->costs().request_bytes_max;
   return std::clamp<std::size_t>(memory.total / kLaneMemoryShare / lane_bytes, 1, kLanesMax);
+}
+
+std::size_t slots_ahead(const EngineKind& kind, const EngineContext& context,
+                        const EngineMemory& memory) {
+  if (kind.forward != EngineKind::Forward::kTwoAreas) return 0;
+  const std::size_t slot_bytes = context.reader->costs().request_bytes_max;
+  return std::min(memory.total / kAheadMemoryShare / slot_bytes, kSlotsAheadMax);
 }
 
 Error wrong_length(ChunkId id) {
@@ -60,6 +74,8 @@ WindowEngine::WindowEngine(const EngineKind& kind, const EngineContext& context,
       announcer_(context.source, context.workers),
       lanes_(context.slices, context.workers, lanes_for(context, memory),
              context.reader->costs().request_bytes_max),
+      ahead_(context.reader, context.source, context.slices, context.workers,
+             slots_ahead(kind, context, memory), context.reader->costs().request_bytes_max),
       tables_bytes_(table_bytes(kind, memory)),
       memory_(memory) {
   context_.meter->add(tables_bytes_);
@@ -99,7 +115,7 @@ std::uint64_t WindowEngine::covered(std::uint64_t next_use) const {
 
 /// What forward assembly, beyond the next area, and the keeper have together.
 std::size_t WindowEngine::free_bytes() const {
-  const std::size_t taken = memory_.areas + tables_bytes_ + lanes_.bytes();
+  const std::size_t taken = memory_.areas + tables_bytes_ + lanes_.bytes() + ahead_.bytes();
   return memory_.total > taken ? memory_.total - taken : 0;
 }
 
@@ -118,6 +134,9 @@ void WindowEngine::resize(std::size_t area_bytes) {
     switch (kind_.forward) {
       case EngineKind::Forward::kOneArea:
         sizes_ = {1, kWindowFactor * units};
+        break;
+      case EngineKind::Forward::kTwoAreas:
+        sizes_ = {units < kUnitsForTwoAreas ? 1U : 2U, kWindowFactor * units};
         break;
       case EngineKind::Forward::kAllMemory:
         sizes_ = {units, units};
@@ -227,7 +246,9 @@ void WindowEngine::fill_from_keeper() {
 
 void WindowEngine::enter_areas(std::size_t bytes_max) {
   enter_error_.reset();
-  while (forward_.areas().size() < sizes_.forward) {
+  // Somebody waits for the very first one.
+  const std::size_t wanted = cycles_ == 0 && !rules_ ? 1 : sizes_.forward;
+  while (forward_.areas().size() < wanted) {
     auto entered = enter_area(bytes_max);
     if (!entered) enter_error_ = std::move(entered).error();
     if (!entered || !*entered) return;

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "restore/ahead_reads.h"
 #include "restore/alacc_rules.h"
 #include "restore/chunk_cache.h"
 #include "restore/chunk_resolver.h"
@@ -32,6 +33,7 @@ struct EngineKind {
   };
   enum class Forward : std::uint8_t {
     kOneArea,
+    kTwoAreas,  ///< And the next one, which is read already while the first is put together.
     kAllMemory,
     kAdaptive,  ///< By AlaccRules, as is what the window covers.
   };
@@ -90,12 +92,18 @@ class WindowEngine final : public RestoreEngine {
   // Reading.
   void read_missing();
   void plan_reads();
+  void plan_ahead();
+  template <typename Plan>
+  void for_each_container(std::vector<std::uint64_t>& missing, const Plan& plan);
   void plan_container(std::span<const std::uint64_t> missing);
   void mark_later(const format::ContainerHead& head, std::vector<FrameNeed>& needs);
   [[nodiscard]] bool is_wanted(const format::ContainerHead& head, std::uint32_t frame);
   [[nodiscard]] Result<std::span<const std::byte>> fetch(const format::ContainerHead& head,
                                                          Slice slice, std::span<std::byte> room);
   void read_job(const Job& job, ReadLane& lane);
+  enum class IfBad : std::uint8_t { kStop, kMark };
+  [[nodiscard]] bool place_slice(const Job& job, std::span<const std::byte> stored, ReadLane& lane,
+                                 IfBad if_bad);
   void place_frame(const format::ContainerHead& head, std::uint32_t frame,
                    std::span<const std::byte> raw);
   void mark_frame_bad(const format::ContainerHead& head, std::uint32_t frame);
@@ -109,6 +117,7 @@ class WindowEngine final : public RestoreEngine {
   ChunkResolver resolver_;
   ReadAnnouncer announcer_;
   ReadLanes lanes_;
+  AheadReads ahead_;
   const std::size_t tables_bytes_;  // Window, files and slots.
   EngineMemory memory_;
 

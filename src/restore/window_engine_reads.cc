@@ -27,31 +27,73 @@ void WindowEngine::read_missing() {
     if (round == kRoundsMax) break;
     stale_.clear();
     plan_reads();
+    if (round == 0) plan_ahead();
     lanes_.run(jobs_.size(),
                [this](std::size_t job, ReadLane& lane) { read_job(jobs_[job], lane); });
     jobs_.clear();
+    if (round == 0) ahead_.finish_area();
     if (!stale_.empty()) locate_again();
   }
   for (const std::uint64_t at : missing_) forward_.mark_bad(at, forward_.slot(at).container);
 }
 
-void WindowEngine::plan_reads() {
+/// Sorts the places by where their chunks lie, and calls plan(some of them) for each container.
+template <typename Plan>
+void WindowEngine::for_each_container(std::vector<std::uint64_t>& missing, const Plan& plan) {
   const auto before = [this](std::uint64_t a, std::uint64_t b) {
     const ForwardArea::Slot& x = forward_.slot(a);
     const ForwardArea::Slot& y = forward_.slot(b);
     return x.container != y.container ? x.container < y.container : x.index < y.index;
   };
-  if (!std::is_sorted(missing_.begin(), missing_.end(), before)) {
-    std::sort(missing_.begin(), missing_.end(), before);
+  if (!std::is_sorted(missing.begin(), missing.end(), before)) {
+    std::sort(missing.begin(), missing.end(), before);
   }
-  room_ = keeper_->room();
-  const auto container_of = [this](std::size_t i) { return forward_.slot(missing_[i]).container; };
-  for (std::size_t i = 0; i < missing_.size();) {
+  const auto container_of = [&](std::size_t i) { return forward_.slot(missing[i]).container; };
+  for (std::size_t i = 0; i < missing.size();) {
     std::size_t j = i;
-    while (j < missing_.size() && container_of(j) == container_of(i)) ++j;
-    plan_container(std::span(missing_).subspan(i, j - i));
+    while (j < missing.size() && container_of(j) == container_of(i)) ++j;
+    plan(std::span<const std::uint64_t>(missing).subspan(i, j - i));
     i = j;
   }
+}
+
+void WindowEngine::plan_reads() {
+  room_ = keeper_->room();
+  for_each_container(missing_, [this](const auto& missing) { plan_container(missing); });
+}
+
+/// Plans what the area after the first will lack, in the way in which plan_container() will.
+void WindowEngine::plan_ahead() {
+  if (!ahead_.is_usable()) return;
+  std::vector<AheadReads::Planned> planned;
+  std::vector<std::uint64_t> missing;
+  if (forward_.areas().size() > 1) {
+    const auto& area = forward_.areas()[1];
+    for (std::uint64_t at = area.begin.at; at != area.end.at; ++at) {
+      if (forward_.slot(at).state == ForwardArea::SlotState::kEmpty) missing.push_back(at);
+    }
+  }
+  auto job = jobs_.begin();  // In the order of containers, too.
+  for_each_container(missing, [&](const std::span<const std::uint64_t> places) {
+    const std::uint32_t container = forward_.slot(places.front()).container;
+    while (job != jobs_.end() && job->head->number < container) ++job;
+    const bool is_read_now = job != jobs_.end() && job->head->number == container;
+    const auto head = resolver_.head(container);
+    if (!head) return;
+    std::vector<FrameNeed> needs((*head)->frames.size(), FrameNeed::kNone);
+    for (const std::uint64_t at : places) {
+      const std::uint32_t frame = forward_.slot(at).frame;
+      if (is_read_now && (*job->needs)[frame] != FrameNeed::kNone) continue;
+      if (verify_place(**head, forward_.slot(at).index, chunks().id(at))) {
+        needs[frame] = FrameNeed::kNow;
+      }
+    }
+    mark_later(**head, needs);
+    for (const Slice& slice : plan_slices(**head, needs, context_.reader->costs())) {
+      if (slice_bytes(**head, slice) >= kLongSliceBytes) planned.push_back({*head, slice});
+    }
+  });
+  ahead_.plan(std::move(planned));
 }
 
 /// Plans the requests for one container, of which the first area misses chunks.
@@ -159,11 +201,10 @@ Result<std::span<const std::byte>> WindowEngine::fetch(const format::ContainerHe
 /// Fetches a slice and gives out its chunks. Called by several threads.
 void WindowEngine::read_job(const Job& job, ReadLane& lane) {
   const format::ContainerHead& head = *job.head;
-  const auto each_needed = [&](const auto& action) {
-    for (std::uint32_t frame = job.slice.first; frame <= job.slice.last; ++frame) {
-      if ((*job.needs)[frame] != FrameNeed::kNone) action(frame);
-    }
-  };
+  {
+    const auto lease = ahead_.take(head, job.slice);
+    if (!lease.bytes().empty() && place_slice(job, lease.bytes(), lane, IfBad::kStop)) return;
+  }
   const std::size_t bytes = slice_bytes(head, job.slice);
   auto room = lane.stored;
   if (layout::room_for(bytes) > room.size()) {
@@ -173,29 +214,43 @@ void WindowEngine::read_job(const Job& job, ReadLane& lane) {
     room = lane.larger.first(lane.larger.capacity());
   }
   const auto read = fetch(head, job.slice, room);
-  if (!read) {
-    if (read.error().code() == ErrorCode::kStale) {
-      const std::lock_guard lock(keeper_mutex_);
-      stale_.push_back(head.number);
-    } else {
-      each_needed([&](std::uint32_t frame) { mark_frame_bad(head, frame); });
+  if (read) {
+    static_cast<void>(place_slice(job, *read, lane, IfBad::kMark));
+  } else if (read.error().code() == ErrorCode::kStale) {
+    const std::lock_guard lock(keeper_mutex_);
+    stale_.push_back(head.number);
+  } else {
+    for (std::uint32_t frame = job.slice.first; frame <= job.slice.last; ++frame) {
+      if ((*job.needs)[frame] != FrameNeed::kNone) mark_frame_bad(head, frame);
     }
-    return;
   }
-  each_needed([&](std::uint32_t frame) {
+}
+
+/// Decodes the frames of a slice that are needed. False if one is bad.
+bool WindowEngine::place_slice(const Job& job, std::span<const std::byte> stored, ReadLane& lane,
+                               IfBad if_bad) {
+  const format::ContainerHead& head = *job.head;
+  bool is_good = true;
+  for (std::uint32_t frame = job.slice.first; frame <= job.slice.last; ++frame) {
+    if ((*job.needs)[frame] == FrameNeed::kNone) continue;
+    if (context_.whole_containers && !keeper_->keeps_containers() && !is_used(head, frame)) {
+      continue;
+    }
     const format::FrameEntry& entry = head.frames[frame];
-    if (context_.whole_containers && !keeper_->keeps_containers() && !is_used(head, frame)) return;
     // A frame that is needed as it stands is decoded where it belongs.
     auto raw = forward_.in_place(head, frame);
-    if (raw.empty()) {
-      if (entry.raw_bytes > lane.frame.size()) return mark_frame_bad(head, frame);
+    if (raw.empty() && entry.raw_bytes <= lane.frame.size()) {
       raw = lane.frame.first(entry.raw_bytes);
     }
-    if (!decode_slice_frame(head, job.slice, frame, *read, raw)) {
-      return mark_frame_bad(head, frame);
+    if (!raw.empty() && decode_slice_frame(head, job.slice, frame, stored, raw)) {
+      place_frame(head, frame, raw);
+      continue;
     }
-    place_frame(head, frame, raw);
-  });
+    is_good = false;
+    if (if_bad == IfBad::kStop) break;
+    mark_frame_bad(head, frame);
+  }
+  return is_good;
 }
 
 /// Copies each chunk of a decoded frame to where it belongs, and offers it to the keeper.
@@ -203,13 +258,14 @@ void WindowEngine::place_frame(const format::ContainerHead& head, std::uint32_t 
                                std::span<const std::byte> raw) {
   const format::FrameEntry& entry = head.frames[frame];
   const bool keeps_all = keeper_->keeps_containers();
+  const bool keeps_used = keeper_->keeps_used();
   for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
     const format::ChunkEntry& chunk = head.chunks[entry.first_chunk + i];
     const auto bytes = raw.subspan(chunk.frame_offset, chunk.raw_bytes);
     const auto placed = forward_.place(chunks().first_use(chunk.id), head.number, bytes,
                                        ForwardArea::SlotState::kFromDisk);
     const std::uint64_t next = covered(placed.next_use);
-    if (!placed.is_used && next == kNever && !keeps_all) continue;
+    if (next == kNever && !keeps_all && !(placed.is_used && keeps_used)) continue;
     const std::lock_guard lock(keeper_mutex_);
     keeper_->offer(chunk.id, bytes, next, placed.is_used);
   }

@@ -90,6 +90,10 @@ class FakeSource final : public layout::ChunkSource {
     const Bytes& data = datas_.at(container);
     if (offset + out.size() > data.size()) return Error(ErrorCode::kIo, "past the end");
     std::memcpy(out.data(), data.data() + offset, out.size());
+    {
+      const std::lock_guard lock(mutex_);
+      if (wrong_once.erase(container) > 0) out[out.size() / 2] ^= std::byte{1};
+    }
     if (recorded != nullptr) recorded->push_back({container, offset, out.size()});
     return {};
   }
@@ -97,7 +101,7 @@ class FakeSource final : public layout::ChunkSource {
   Result<std::uint64_t> place_of(std::uint32_t container) override { return 1'000'000 - container; }
 
   void will_read(std::uint32_t container, std::uint32_t index, std::uint32_t count) override {
-    const std::lock_guard lock(announced_mutex_);
+    const std::lock_guard lock(mutex_);
     announced.push_back({container, index, count});
   }
   struct Announcement {
@@ -115,6 +119,9 @@ class FakeSource final : public layout::ChunkSource {
   };
   /// For tests with one thread: where each read is noted.
   std::vector<Read>* recorded = nullptr;
+
+  /// Containers whose next read gives a wrong byte.
+  std::set<std::uint32_t> wrong_once;
 
   void flip_byte(std::uint32_t container, std::uint32_t frame) {
     datas_.at(container).at(heads_.at(container)->frames.at(frame).offset) ^= std::byte{0x40};
@@ -139,7 +146,7 @@ class FakeSource final : public layout::ChunkSource {
   [[nodiscard]] std::uint64_t stored_bytes() const { return stored_total_; }
 
  private:
-  std::mutex announced_mutex_;  // The engines announce on their own threads.
+  std::mutex mutex_;  // The engines announce and read on several threads.
   void end_frame() {
     if (frame_chunks_ == 0) return;
     auto encoded = format::compress_frame(frame_, codec_, 1);

@@ -339,6 +339,17 @@ TEST(ReadService, DamagedFrameFailsOnlyTheReadsThatTouchIt) {
                    "container 1, frame 5");
 }
 
+TEST(ReadService, WhatWasReadWrongOnceIsReadAgain) {
+  World world(19);
+  world.append_new(world.add_file(), 60 * kMiB);
+  world.finish();
+  // The first reads are no session's.
+  for (std::uint32_t i = 2; i < world.source.containers(); ++i) world.source.wrong_once.insert(i);
+  const auto service = make_service();
+  expect_whole(*service, world, 0, kMiB);
+  EXPECT_TRUE(world.source.wrong_once.empty());
+}
+
 TEST(ReadService, DamagedHeadFailsOnlyTheReadsOfItsContainer) {
   World world(17);
   world.append_new(world.add_file(), 15 * kMiB);

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is read before it is asked for.
+#include "restore/ahead_reads.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "fake_source.h"
+#include "restore/memory_meter.h"
+
+namespace varve::restore {
+namespace {
+
+constexpr std::size_t kSliceRoom = format::kFrameRawBytesMax;
+
+/// A container of some frames, each of which is a slice.
+class AheadReadsTest : public ::testing::Test {
+ protected:
+  AheadReadsTest() {
+    std::mt19937 random(3);
+    for (std::uint32_t i = 0; i < 6; ++i) {
+      Bytes chunk(format::kFrameRawBytesMax - i);
+      for (std::byte& b : chunk) b = static_cast<std::byte>(random());
+      source_.place(ChunkId::make(VersionNumber{1}, i), chunk);
+    }
+    source_.end_container();
+    head_ = *source_.head(0);
+  }
+
+  AheadReads make(std::size_t slots, base::ThreadPool* workers) {
+    return {&reader_, &source_, &buffers_, workers, slots, kSliceRoom};
+  }
+  static Slice slice(std::uint32_t frame) { return {frame, frame}; }
+  std::vector<AheadReads::Planned> frames(std::uint32_t begin, std::uint32_t end) {
+    std::vector<AheadReads::Planned> planned;
+    for (; begin < end; ++begin) planned.push_back({head_, slice(begin)});
+    return planned;
+  }
+  void expect_stored(std::span<const std::byte> bytes, std::uint32_t frame) {
+    Bytes wanted(slice_bytes(*head_, slice(frame)));
+    ASSERT_TRUE(source_.read_data(0, head_->frames[frame].offset, wanted));
+    EXPECT_TRUE(std::ranges::equal(bytes, wanted)) << frame;
+  }
+  /// Waits for all that the workers were given so far.
+  static void wait_for(base::ThreadPool& workers) {
+    std::mutex mutex;
+    std::condition_variable done;
+    std::size_t left = workers.threads();
+    std::unique_lock lock(mutex);
+    for (std::size_t i = workers.threads(); i > 0; --i) {
+      workers.run([&] {
+        std::unique_lock inner(mutex);
+        --left;
+        done.notify_all();
+        done.wait(inner, [&] { return left == 0; });
+      });
+    }
+    done.wait(lock, [&] { return left == 0; });
+  }
+
+  MemoryMeter meter_;
+  SliceReader reader_;
+  BufferPool buffers_{0, &meter_};
+  FakeSource source_;
+  std::shared_ptr<const format::ContainerHead> head_;
+};
+
+TEST_F(AheadReadsTest, WhatWasPlannedIsThereOnceAndNothingElse) {
+  base::ThreadPool workers(1, "test");
+  auto ahead = make(4, &workers);
+  ahead.plan(frames(2, 5));
+  wait_for(workers);
+  EXPECT_EQ(reader_.requests(), 3U);
+  for (std::uint32_t frame = 2; frame < 5; ++frame) {
+    const auto lease = ahead.take(*head_, slice(frame));
+    expect_stored(lease.bytes(), frame);
+  }
+  EXPECT_TRUE(ahead.take(*head_, slice(2)).bytes().empty());
+  EXPECT_TRUE(ahead.take(*head_, slice(5)).bytes().empty());
+  EXPECT_TRUE(ahead.take(*head_, {2, 3}).bytes().empty());
+  EXPECT_EQ(reader_.requests(), 3U);
+}
+
+TEST_F(AheadReadsTest, SlotsThatAreGivenBackAreUsedForTheRest) {
+  base::ThreadPool workers(1, "test");
+  auto ahead = make(2, &workers);
+  ahead.plan(frames(0, 6));
+  wait_for(workers);
+  EXPECT_EQ(reader_.requests(), 2U);
+  {
+    const auto lease = ahead.take(*head_, slice(0));
+    wait_for(workers);
+    EXPECT_EQ(reader_.requests(), 2U);  // Both slots hold something that somebody needs.
+    expect_stored(lease.bytes(), 0);
+  }
+  for (std::uint32_t frame = 1; frame < 6; ++frame) {
+    wait_for(workers);
+    expect_stored(ahead.take(*head_, slice(frame)).bytes(), frame);
+  }
+  EXPECT_EQ(reader_.requests(), 6U);
+}
+
+TEST_F(AheadReadsTest, WhatIsNotTakenGoesWithItsArea) {
+  base::ThreadPool workers(1, "test");
+  auto ahead = make(2, &workers);
+  ahead.plan(frames(0, 2));
+  wait_for(workers);
+  ahead.plan(frames(2, 4));
+  wait_for(workers);
+  EXPECT_EQ(reader_.requests(), 2U);
+  expect_stored(ahead.take(*head_, slice(1)).bytes(), 1);
+  wait_for(workers);
+  EXPECT_EQ(reader_.requests(), 3U);
+  ahead.finish_area();
+  wait_for(workers);
+  EXPECT_EQ(reader_.requests(), 4U);
+  EXPECT_TRUE(ahead.take(*head_, slice(0)).bytes().empty());
+  expect_stored(ahead.take(*head_, slice(2)).bytes(), 2);
+  expect_stored(ahead.take(*head_, slice(3)).bytes(), 3);
+}
+
+TEST_F(AheadReadsTest, WhatNobodyHasBegunToReadIsLeftToTheCaller) {
+  base::ThreadPool workers(1, "test");
+  std::mutex mutex;
+  std::unique_lock busy(mutex);
+  workers.run([&] { const std::lock_guard lock(mutex); });
+  auto ahead = make(2, &workers);
+  ahead.plan(frames(0, 1));
+  EXPECT_TRUE(ahead.take(*head_, slice(0)).bytes().empty());
+  busy.unlock();
+  wait_for(workers);
+  EXPECT_EQ(reader_.requests(), 0U);
+}
+
+TEST_F(AheadReadsTest, FailedReadsAreNotThere) {
+  base::ThreadPool workers(1, "test");
+  auto ahead = make(2, &workers);
+  source_.move_container(0);  // The old one is stale.
+  ahead.plan(frames(0, 2));
+  wait_for(workers);
+  EXPECT_EQ(reader_.requests(), 2U);
+  EXPECT_TRUE(ahead.take(*head_, slice(0)).bytes().empty());
+  EXPECT_TRUE(ahead.take(*head_, slice(1)).bytes().empty());
+}
+
+TEST_F(AheadReadsTest, WhatIsUnderWayIsWaitedForAndMayEndTheReads) {
+  base::ThreadPool workers(2, "test");
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_reading = false;
+  bool may_go_on = false;
+  source_.before_read = [&](std::uint32_t) {
+    std::unique_lock lock(mutex);
+    is_reading = true;
+    changed.notify_all();
+    changed.wait(lock, [&] { return may_go_on; });
+  };
+  auto ahead = std::make_unique<AheadReads>(&reader_, &source_, &buffers_, &workers, 1, kSliceRoom);
+  ahead->plan(frames(0, 2));
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return is_reading; });
+  }
+  std::thread other([&] {
+    const std::lock_guard lock(mutex);
+    may_go_on = true;
+    changed.notify_all();
+  });
+  EXPECT_EQ(ahead->take(*head_, slice(0)).bytes().size(), slice_bytes(*head_, slice(0)));
+  other.join();
+  ahead.reset();
+  EXPECT_EQ(meter_.held(), 0U);
+}
+
+TEST_F(AheadReadsTest, WithoutWorkersThereIsNone) {
+  auto ahead = make(2, nullptr);
+  EXPECT_FALSE(ahead.is_usable());
+  ahead.plan(frames(0, 1));
+  ahead.finish_area();
+  EXPECT_TRUE(ahead.take(*head_, slice(0)).bytes().empty());
+  EXPECT_EQ(ahead.bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace varve::restore
