@@ -3,12 +3,14 @@
 """What a series of real trees takes and costs: stored, arranged, read back, deleted from.
 
 The trees are given in the order of their versions; without any, a tree is edited from version to
-version. With --images, a version is an image of a disk instead: an ext4 file system in a file, on
-which packages (folders of the machine's own) are removed and installed from one version to the
-next, while it is mounted. Each goes through `varve store` and `varve arrange`, under the tiered and the original
-policy, without compression, so that the bytes compare with those of an exact index over the same
-chunks. Reads are those of `varve restore`: all that the process reads from files, whether a disk
-was needed or not, and by how many calls. Of times, only those inside one run compare.
+version. With --packages, packages (folders of the machine's own) are removed and installed from one
+version to the next; with --images the same is done on a disk, an ext4 file system in a file that is
+mounted meanwhile, and a version is its image. Each goes through `varve store` and `varve arrange`,
+under the tiered and the original policy, without compression, so that the bytes compare with those
+of an exact index over the same chunks. Reads are those of `varve restore`: all that the process
+reads from files, whether a disk was needed or not, and by how many calls; "at best" is what there
+would be to restore if each different chunk of a version were read once, and nothing else. Of times,
+only those inside one run compare.
 """
 
 import json
@@ -52,36 +54,25 @@ def edited_trees(args, work):
     return trees
 
 
-class Disk:
-    """A file system in a file that packages come to and go from."""
+class Packages:
+    """A folder that packages come to and go from: folders of the machine's own."""
 
-    PACKAGES = ("/usr/share", "/usr/share/doc", "/usr/lib/python3/dist-packages", "/usr/include",
-                "/usr/lib/gcc/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu")
+    SOURCES = ("/usr/share", "/usr/share/doc", "/usr/lib/python3/dist-packages", "/usr/include",
+               "/usr/lib/gcc/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu")
     PACKAGE_BYTES_MAX = 4 << 20
 
-    def __init__(self, args, work):
-        self.args, self.random = args, random.Random(11)
-        self.image, self.point = work.at("disk"), work.at("disk-mnt")
+    def __init__(self, args, point):
+        self.args, self.random, self.point = args, random.Random(11), point
         self.waiting, self.installed = [], {}
-        for parent in self.PACKAGES:
+        for parent in self.SOURCES:
             for entry in sorted(os.scandir(parent), key=lambda e: e.name):
-                if not entry.is_dir(follow_symlinks=False) or entry.path in self.PACKAGES:
+                if not entry.is_dir(follow_symlinks=False) or entry.path in self.SOURCES:
                     continue
                 size = harness.tree_size(entry.path)[1]
                 if 0 < size <= self.PACKAGE_BYTES_MAX:
                     self.waiting.append((entry.path, size))
         self.random.shuffle(self.waiting)
         os.mkdir(self.point)
-        with open(self.image, "wb") as file:
-            file.truncate(args.images)
-        harness.run(["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0", self.image])
-
-    def mounted(self, change):
-        harness.run(["mount", "-o", "loop", self.image, self.point])
-        try:
-            change()
-        finally:
-            harness.run(["umount", self.point])
 
     def install(self, size):
         """Packages of so many bytes."""
@@ -106,12 +97,45 @@ class Disk:
         self.install(turnover)
 
 
+def package_trees(args, work):
+    """Versions of a folder of packages."""
+    packages = Packages(args, work.at("packages"))
+    trees = []
+    for number in range(1, args.versions + 1):
+        if trees:
+            packages.change()
+        else:
+            packages.install(args.packages)
+        trees.append(work.at(f"tree{number}"))
+        harness.run(["cp", "-a", packages.point, trees[-1]])
+    return trees
+
+
+class Disk:
+    """A file system in a file, with packages on it."""
+
+    def __init__(self, args, work):
+        self.image = work.at("disk")
+        self.packages = Packages(args, work.at("disk-mnt"))
+        with open(self.image, "wb") as file:
+            file.truncate(args.images)
+        harness.run(["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0", self.image])
+
+    def mounted(self, change):
+        harness.run(["mount", "-o", "loop", self.image, self.packages.point])
+        try:
+            change()
+        finally:
+            harness.run(["umount", self.packages.point])
+
+
 def images(args, work):
     """Versions of a disk that is half full; each is a folder with the image in it."""
     disk = Disk(args, work)
     folders = []
     for number in range(1, args.versions + 1):
-        disk.mounted(disk.change if folders else lambda: disk.install(args.images // 2))
+        disk.mounted(disk.packages.change if folders
+                     else lambda: disk.packages.install(args.images // 2))
         folders.append(work.at(f"images{number}"))
         os.mkdir(folders[-1])
         harness.run(["cp", "--sparse=always", disk.image, os.path.join(folders[-1], "disk")])
@@ -151,7 +175,7 @@ class Series:
         self.written += report["bytes_written"]
         self.read += report["bytes_read"]
 
-    def report(self, exact):
+    def report(self, exact, trees):
         stats = self.repository.stats()
         live = stats["active_bytes"] - stats["dead_bytes"] + stats["volume_bytes"]
         files = sum(chunk_files(self.repository).values())
@@ -164,20 +188,22 @@ class Series:
               f"1 + stored again {live / exact - 1:.2%} + dead {stats['dead_bytes'] / exact:.2%} "
               f"+ heads and padding {heads / exact:.2%}")
         print(f"  dead and departing at most {self.dead:.1%} of the active set")
-        for which, name in (("newest", self.names[-1]),
-                            ("middle", self.names[len(self.names) // 2]),
-                            ("oldest", self.names[0])):
-            print(f"  {which}: {self.restore(name)}")
+        last = len(self.names) - 1
+        for which, number in (("newest", last), ("middle", (last + 1) // 2), ("oldest", 0)):
+            print(f"  {which}: {self.restore(self.names[number], trees[number])}")
 
-    def restore(self, name):
+    def restore(self, name, tree):
         out = self.work.at("out")
         before, calls_before = reads_so_far()
         harness.run([self.args.varve, "-q", "restore", self.repository.path, name, out])
         read, calls = reads_so_far()
         size = harness.disk_usage(out) if self.args.images else harness.tree_size(out)[1]
         shutil.rmtree(out)
+        (counts,) = harness.output([self.args.exact_dedup, tree]).splitlines()
+        unique = json.loads(counts)["unique_bytes"]
         return (f"{(read - before) / size:.3f} bytes read for each one restored, "
-                f"by {calls - calls_before} calls")
+                f"{4 * size / (read - before):.2f} MiB restored for 4 MiB read "
+                f"(at best {4 * size / unique:.2f}), by {calls - calls_before} calls")
 
     def delete(self, names):
         before = chunk_files(self.repository)
@@ -199,6 +225,8 @@ def main():
     options.add_argument("--tree", default="/usr/include", help="what is edited, without TREEs")
     options.add_argument("--versions", type=int, default=12, help="of the edited tree")
     options.add_argument("--change", type=float, default=0.03, help="rate of the edits")
+    options.add_argument("--packages", type=harness.parse_bytes, default=0, metavar="BYTES",
+                         help="trees of packages of so many bytes, instead of an edited tree")
     options.add_argument("--images", type=harness.parse_bytes, default=0, metavar="BYTES",
                          help="images of a disk of this size, instead of trees")
     options.add_argument("--settings", default="", metavar="OPTIONS",
@@ -210,9 +238,10 @@ def main():
     args.exact_dedup = args.exact_dedup or os.path.join(args.build, "bench/exact-dedup")
 
     work = harness.Work(args.dir, "series")
-    if args.trees and args.images:
-        options.error("--images makes its versions itself")
-    trees = args.trees or (images(args, work) if args.images else edited_trees(args, work))
+    if bool(args.trees) + bool(args.images) + bool(args.packages) > 1:
+        options.error("TREEs, --images and --packages exclude each other")
+    make = images if args.images else package_trees if args.packages else edited_trees
+    trees = args.trees or make(args, work)
     counts = harness.output([args.exact_dedup, *trees]).splitlines()
     exact = json.loads(counts[-1])["unique_bytes"]
     print(f"{harness.machine()}; {len(trees)} versions, "
@@ -221,7 +250,7 @@ def main():
         series = Series(args, work, policy)
         for number, tree in enumerate(trees, 1):
             series.store(number, tree)
-        series.report(exact)
+        series.report(exact, trees)
         series.delete([series.names[len(series.names) // 2]])
         series.delete(series.names[1::4])
         series.delete(series.names[::2])
