@@ -349,22 +349,8 @@ Result<std::span<const std::byte>> CategoryLayout::read_once(std::uint32_t conta
   return read;
 }
 
-void CategoryLayout::will_read(std::uint32_t container, std::uint32_t index, std::uint32_t count) {
-  const auto where = record(container);
-  if (!where) return;
-  // Where exactly chunks lie the head says, which is not read yet; most are about of one length.
-  const std::uint64_t all = std::max<std::uint64_t>(where->chunks, 1);
-  const auto place = [&](std::uint64_t chunk) {
-    return where->data_bytes * std::min(chunk, all) / all;
-  };
-  const std::uint64_t begin = place(index);
-  const std::uint64_t bytes = place(std::uint64_t{index} + count) - begin;
-  if (begin == 0 || bytes == 0) {
-    reader_.will_read(*where, 0, where->head_bytes + bytes);
-  } else {
-    reader_.will_read(*where, 0, where->head_bytes);
-    reader_.will_read(*where, where->head_bytes + begin, bytes);
-  }
+void CategoryLayout::will_read_head(std::uint32_t container) {
+  if (const auto where = record(container)) reader_.will_read_head(*where);
 }
 
 Result<std::uint64_t> CategoryLayout::place_of(std::uint32_t container) {

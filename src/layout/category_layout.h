@@ -73,7 +73,7 @@ class CategoryLayout final : public Layout {
                                                              std::uint32_t offset,
                                                              std::size_t bytes,
                                                              std::span<std::byte> room) override;
-  void will_read(std::uint32_t container, std::uint32_t index, std::uint32_t count) override;
+  void will_read_head(std::uint32_t container) override;
   [[nodiscard]] Result<std::uint64_t> place_of(std::uint32_t container) override;
 
   /// Where a container lies, for messages.

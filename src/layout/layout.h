@@ -59,10 +59,8 @@ class ChunkSource {
     return std::span<const std::byte>(room.first(bytes));
   }
 
-  /// The container's head will be read soon, and so many chunks of it, from place `index` in its
-  /// table on. Advice only.
-  virtual void will_read(std::uint32_t /*container*/, std::uint32_t /*index*/,
-                         std::uint32_t /*count*/) {}
+  /// The container's head will be read soon. Advice only.
+  virtual void will_read_head(std::uint32_t /*container*/) {}
 
   /// Where a container lies: ascends from file to file, and in each with its offset; neighbours
   /// that are smaller than a block may share one place. kStale as for head().

@@ -36,7 +36,7 @@ bool HeadAnnouncer::announce_next() {
     chunk_ += static_cast<std::uint32_t>(
         std::min<std::uint64_t>(location->count - skip, run.count - chunk_));
     if (!announced_.insert(location->container).second) continue;
-    file_.source->will_read(location->container, 0, 0);
+    file_.source->will_read_head(location->container);
     return true;
   }
   return false;

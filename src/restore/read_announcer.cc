@@ -3,15 +3,20 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
-#include "restore/read_costs.h"
-
 namespace varve::restore {
+namespace {
+
+// Chunks that have changed since interrupt the run of their neighbours in a container, which is
+// announced once nevertheless.
+constexpr std::ptrdiff_t kContainersRemembered = 32;
+
+}  // namespace
 
 void ReadAnnouncer::announce(const LookAheadWindow& chunks, std::uint64_t from,
-                             std::uint64_t bytes_ahead, std::uint64_t average_bytes) {
-  const std::uint64_t count = bytes_ahead / std::max<std::uint64_t>(average_bytes, 1);
+                             std::uint64_t count) {
   const std::uint64_t end = std::min(from + count, chunks.end());
   std::uint64_t at = std::max(announced_, from);
   while (at < end) {
@@ -23,43 +28,23 @@ void ReadAnnouncer::announce(const LookAheadWindow& chunks, std::uint64_t from,
     const std::uint64_t left = location->count - std::min<std::uint64_t>(skipped, location->count);
     std::uint32_t run = 1;
     while (run < left && at + run < chunks.end() && chunks.id(at + run) == first.plus(run)) ++run;
-    const std::uint32_t index = location->index + static_cast<std::uint32_t>(skipped);
-    add({location->container, index, index + run});
+    const auto newest =
+        containers_.end() - std::min(kContainersRemembered, std::ssize(containers_));
+    if (std::find(newest, containers_.end(), location->container) == containers_.end()) {
+      containers_.push_back(location->container);
+    }
     at += run;
   }
   announced_ = std::max(announced_, at);
-  if (parts_.empty()) return;
-  auto tell = [source = source_, parts = std::exchange(parts_, {}), average_bytes] {
-    for (const Part& part : parts) {
-      // Of what the engine reads past the page cache, only the head comes into it.
-      const std::uint32_t chunks_wanted = part.end - part.begin;
-      const bool is_long = chunks_wanted * average_bytes >= kLongSliceBytes;
-      source->will_read(part.container, part.begin, is_long ? 0 : chunks_wanted);
-    }
+  if (containers_.empty()) return;
+  auto tell = [source = source_, containers = std::exchange(containers_, {})] {
+    for (const std::uint32_t container : containers) source->will_read_head(container);
   };
   if (workers_ != nullptr) {
     workers_->run(std::move(tell));
   } else {
     tell();
   }
-}
-
-/// Chunks that have changed since interrupt the run of their neighbours in a container, which is
-/// announced as one nevertheless.
-void ReadAnnouncer::add(const Part& part) {
-  constexpr std::size_t kPartsTried = 8;
-  constexpr std::uint32_t kGapMax = 32;
-  const std::size_t tried = std::min(parts_.size(), kPartsTried);
-  for (auto known = parts_.rbegin(); known != parts_.rbegin() + static_cast<std::ptrdiff_t>(tried);
-       ++known) {
-    if (known->container != part.container || part.begin < known->begin ||
-        part.begin > known->end + kGapMax) {
-      continue;
-    }
-    known->end = std::max(known->end, part.end);
-    return;
-  }
-  parts_.push_back(part);
 }
 
 }  // namespace varve::restore

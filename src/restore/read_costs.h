@@ -13,9 +13,8 @@ namespace varve::restore {
 /// Most stored bytes that one request of random access fetches.
 inline constexpr std::size_t kSliceBytesMax = 512U << 10;
 
-/// Slices of an engine from this length on are read past the page cache; the kernel is asked to
-/// fetch shorter ones ahead.
-inline constexpr std::size_t kLongSliceBytes = 128U << 10;
+/// Slices of an engine from this length on are read past the page cache.
+inline constexpr std::size_t kDirectSliceBytes = 32U << 10;
 
 /// What a request costs on the repository's disk, in bytes that it could have read meanwhile.
 struct ReadCosts {

@@ -322,8 +322,9 @@ Result<std::shared_ptr<const AssemblyArea>> WindowEngine::assemble(std::size_t b
   }
   containers_read_ = 0;
   const std::uint64_t in_window = chunks().end() - chunks().begin();
-  announcer_.announce(chunks(), forward_.areas().front().end.at, kBytesAnnounced,
-                      window_.bytes() / std::max<std::uint64_t>(in_window, 1));
+  const std::uint64_t chunk_bytes =
+      std::max<std::uint64_t>(window_.bytes() / std::max<std::uint64_t>(in_window, 1), 1);
+  announcer_.announce(chunks(), forward_.areas().front().end.at, kBytesAnnounced / chunk_bytes);
   read_missing();
   adapt(forward_.areas().front().end);
   return std::shared_ptr<const AssemblyArea>(leave_area());

@@ -90,7 +90,7 @@ void WindowEngine::plan_ahead() {
     }
     mark_later(**head, needs);
     for (const Slice& slice : plan_slices(**head, needs, context_.reader->costs())) {
-      if (slice_bytes(**head, slice) >= kLongSliceBytes) planned.push_back({*head, slice});
+      planned.push_back({*head, slice});
     }
   });
   ahead_.plan(std::move(planned));
@@ -186,12 +186,12 @@ bool WindowEngine::is_used(const format::ContainerHead& head, std::uint32_t fram
   return false;
 }
 
-/// A long slice is read past the page cache: it is verified and copied to its areas, and a copy of
-/// it there would cost as much again. Short ones the kernel has read ahead, if it was announced.
+/// All but short slices are read past the page cache: they are verified and copied to their areas,
+/// and a copy there would cost as much again.
 Result<std::span<const std::byte>> WindowEngine::fetch(const format::ContainerHead& head,
                                                        Slice slice, std::span<std::byte> room) {
   const std::size_t bytes = slice_bytes(head, slice);
-  if (bytes >= kLongSliceBytes) {
+  if (bytes >= kDirectSliceBytes) {
     return context_.reader->read_once(*context_.source, head, slice, room);
   }
   VARVE_TRY(context_.reader->read(*context_.source, head, slice, room.first(bytes)));

@@ -198,10 +198,11 @@ Error SegmentReader::ends_early(const ContainerRecord& record) const {
   return Error(ErrorCode::kCorrupt, describe(record) + ": the file ends inside the data", EIO);
 }
 
-void SegmentReader::will_read(const ContainerRecord& record, std::uint64_t offset,
-                              std::uint64_t bytes) {
+void SegmentReader::will_read_head(const ContainerRecord& record) {
   // What is wrong with the file, reading it will tell.
-  if (const auto from = file(record.segment)) (*from)->will_read(record.offset + offset, bytes);
+  if (const auto from = file(record.segment)) {
+    (*from)->will_read(record.offset, record.head_bytes);
+  }
 }
 
 Result<void> SegmentReader::verify_padding(const ContainerRecord& record) {

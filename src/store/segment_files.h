@@ -89,8 +89,8 @@ class SegmentReader {
                                                                std::uint32_t offset,
                                                                std::size_t bytes,
                                                                std::span<std::byte> room);
-  /// So many bytes from `offset` of the container on, its head included, will be read soon.
-  void will_read(const ContainerRecord& record, std::uint64_t offset, std::uint64_t bytes);
+  /// The container's head will be read soon.
+  void will_read_head(const ContainerRecord& record);
   /// kCorrupt if the zeros that pad the container are missing or not zero.
   [[nodiscard]] Result<void> verify_padding(const ContainerRecord& record);
   /// Closes a file that is gone, or has become shorter.

@@ -5,12 +5,11 @@
 #include "fake_source.h"
 #include "restore/head_announcer.h"
 #include "restore/read_announcer.h"
-#include "restore/read_costs.h"
 
 namespace varve::restore {
 namespace {
 
-using Announcements = std::vector<FakeSource::Announcement>;
+using Announcements = std::vector<std::uint32_t>;
 
 ChunkId chunk_id(std::uint32_t version, std::uint32_t ordinal) {
   return ChunkId::make(VersionNumber{version}, ordinal);
@@ -29,20 +28,17 @@ TEST(ReadAnnouncer, TellsEachContainerOnceAndAsFarAsAsked) {
   const auto in_first = static_cast<std::uint32_t>((*source.head(0))->chunks.size());
   ASSERT_GT(source.containers(), 3U);
   ReadAnnouncer announcer(&source, nullptr);
-  // The first container has begun: what is left of it is announced, then the next ones. They are
-  // read past the page cache but for their heads.
-  ASSERT_GE((in_first - 10) * chunk.size(), kLongSliceBytes);
-  announcer.announce(window, 10, (in_first + 1) * chunk.size(), chunk.size());
-  EXPECT_EQ(source.announced, (Announcements{{0, 10, 0}, {1, 0, 0}}));
-  announcer.announce(window, 20, in_first * chunk.size(), chunk.size());
+  announcer.announce(window, 10, in_first + 1);
+  EXPECT_EQ(source.announced, (Announcements{0, 1}));
+  announcer.announce(window, 20, in_first);
   EXPECT_EQ(source.announced.size(), 2U);
-  announcer.announce(window, 20, 1000 * chunk.size(), chunk.size());
+  announcer.announce(window, 20, 1000);
   EXPECT_EQ(source.announced.size(), source.containers());
-  announcer.announce(window, kChunks, 1000 * chunk.size(), chunk.size());
+  announcer.announce(window, kChunks, 1000);
   EXPECT_EQ(source.announced.size(), source.containers());
 }
 
-TEST(ReadAnnouncer, ChangedChunksDoNotSplitTheirNeighbours) {
+TEST(ReadAnnouncer, ContainersThatTakeTurnsAreToldOnce) {
   constexpr std::uint32_t kChunks = 10;
   FakeSource source;
   for (std::uint32_t i = 0; i < kChunks; ++i) source.place(chunk_id(1, i), Bytes(100));
@@ -56,8 +52,8 @@ TEST(ReadAnnouncer, ChangedChunksDoNotSplitTheirNeighbours) {
     window.push(is_changed ? chunk_id(2, i == 4 ? 0 : 1) : chunk_id(1, i));
   }
   ReadAnnouncer announcer(&source, nullptr);
-  announcer.announce(window, 0, 1000, 100);
-  EXPECT_EQ(source.announced, (Announcements{{0, 2, kChunks - 2}, {1, 0, 2}}));
+  announcer.announce(window, 0, 1000);
+  EXPECT_EQ(source.announced, (Announcements{0, 1}));
 }
 
 TEST(ReadAnnouncer, StopsAtAChunkThatIsNotStored) {
@@ -67,7 +63,7 @@ TEST(ReadAnnouncer, StopsAtAChunkThatIsNotStored) {
   source.end_container();
   for (const std::uint32_t i : {0U, 7U, 0U}) window.push(chunk_id(1, i));
   ReadAnnouncer announcer(&source, nullptr);
-  announcer.announce(window, 0, 1000, 100);
+  announcer.announce(window, 0, 1000);
   EXPECT_EQ(source.announced.size(), 1U);
 }
 
@@ -80,9 +76,9 @@ TEST(ReadAnnouncer, WorkersDoWhatWasAskedForBeforeTheyEnd) {
   {
     base::ThreadPool workers(1, "test");
     ReadAnnouncer announcer(&source, &workers);
-    announcer.announce(window, 0, 1000, 100);
+    announcer.announce(window, 0, 1000);
   }
-  EXPECT_EQ(source.announced, (Announcements{{0, 0, 1}}));
+  EXPECT_EQ(source.announced, (Announcements{0}));
 }
 
 class HeadAnnouncerTest : public testing::Test {
@@ -127,7 +123,7 @@ TEST_F(HeadAnnouncerTest, EachFurtherReadAnnouncesSomeHeads) {
 TEST_F(HeadAnnouncerTest, EveryHeadIsAnnouncedOnceInTheOrderOfTheFile) {
   EXPECT_EQ(announced_after(HeadAnnouncer::kReadsMin + 20), kContainers);
   for (std::uint32_t i = 0; i < kContainers; ++i) {
-    EXPECT_EQ(source_.announced[i], (FakeSource::Announcement{i, 0, 0}));
+    EXPECT_EQ(source_.announced[i], i);
   }
 }
 

@@ -100,17 +100,11 @@ class FakeSource final : public layout::ChunkSource {
   /// The containers lie on the disk in the opposite order of their numbers.
   Result<std::uint64_t> place_of(std::uint32_t container) override { return 1'000'000 - container; }
 
-  void will_read(std::uint32_t container, std::uint32_t index, std::uint32_t count) override {
+  void will_read_head(std::uint32_t container) override {
     const std::lock_guard lock(mutex_);
-    announced.push_back({container, index, count});
+    announced.push_back(container);
   }
-  struct Announcement {
-    std::uint32_t container = 0;
-    std::uint32_t index = 0;
-    std::uint32_t count = 0;
-    bool operator==(const Announcement&) const = default;
-  };
-  std::vector<Announcement> announced;
+  std::vector<std::uint32_t> announced;
 
   struct Read {
     std::uint32_t container = 0;
