@@ -3,7 +3,7 @@
 # The power goes while a real file system (ext4, xfs) holds the repository: its shutdown call drops
 # everything that was not forced to disk. VARVE_TEST_ROUNDS cuts each (20). With a disk that
 # ignores syncs the same test must find losses.
-limit_s=${VARVE_TEST_LIMIT_S:-400}
+limit_s=400
 . "$(dirname "$0")/lib.sh"
 : "${VARVE_FAULTY_DISK:?is the path of the library made from faulty_disk.cc}"
 rounds=${VARVE_TEST_ROUNDS:-20}
