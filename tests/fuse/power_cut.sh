@@ -64,7 +64,12 @@ live_and_cut() {  # SEED [PRELOAD-ENVIRONMENT…]
   mkdir -p "$mnt/s"
   python3 "$here/restless_writer.py" run "$mnt/s" "$work/log" "$seed" 1000 >"$work/writer.log" &
   writer=$!
-  [ "$parity" -eq 0 ] || { arrange_always & arranger=$!; }
+  if [ "$parity" -gt 0 ]; then
+    arrange_always &
+    arranger=$!
+    # Without a sealed version there is nothing that parity protects.
+    wait_until "a version is sealed" grep -qs '"version".*"kept"' "$work/log"
+  fi
   sleep "0.$((RANDOM % 60 + 30))"
   shut_down
   kill -9 "$daemon"
