@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Many random damages to a repository's files, one at a time: `varve check --read-data` finds them,
-# and a restore gives right bytes or none. VARVE_DAMAGES says how many (500 takes some minutes).
+# and a restore gives right bytes or none. VARVE_DAMAGES says how many (25), VARVE_TEST_SEED which.
 limit_s=3000
 . "$(dirname "$0")/lib.sh"
 

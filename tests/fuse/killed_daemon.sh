@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The daemon dies at a chosen call among those that change the disk, over writing, sealing,
 # arranging and deleting. VARVE_TEST_ROUNDS rounds (16), from VARVE_TEST_SEED on.
-limit_s=${VARVE_TEST_LIMIT_S:-300}
+limit_s=300
 . "$(dirname "$0")/lib.sh"
 : "${VARVE_FAULTY_DISK:?is the path of the library made from faulty_disk.cc}"
 rounds=${VARVE_TEST_ROUNDS:-16}

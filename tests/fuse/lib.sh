@@ -8,6 +8,8 @@
 # VARVE_TEST_SANITIZER=address|thread says that $VARVE was built with these sanitizers
 # (scripts/sanitize): all takes longer, and a report of any process of the test fails it.
 #
+# VARVE_TEST_LIMIT_S=N sets the limit, for campaigns and busy machines.
+#
 # Gives: $VARVE (the program), $work (an empty folder of its own on a real disk),
 # $here (this folder), $repo, $mnt, and the functions below.
 
@@ -36,7 +38,7 @@ cleanup_outer() {
     echo 1 >"/sys/fs/fuse/connections/${dev#*:}/abort" 2>/dev/null || true
   done < <(mounts_below "$work")
   while read -r dev point; do umount -l "$point" 2>/dev/null || true; done < <(mounts_below "$work")
-  rm -rf --one-file-system "$work"
+  rm -rf --one-file-system "$work" ${reports:+"$reports"}
 }
 
 # Processes in the background and those that are killed must not take a report with them: so
@@ -68,7 +70,7 @@ if [ -z "${VARVE_TEST_WORK:-}" ]; then
   work=$(mktemp -d "${VARVE_TEST_TMP:-/var/tmp}/varve-test.XXXXXX")
   trap cleanup_outer EXIT
   trap 'exit 143' INT TERM
-  limit_s=${limit_s:-120}
+  limit_s=${VARVE_TEST_LIMIT_S:-${limit_s:-120}}
   if [ -n "${VARVE_TEST_SANITIZER:-}" ]; then
     limit_s=$((limit_s * 6))
     collect_reports

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Parity mends damage without any copy: flipped bytes, a zeroed container, heads, a lost file; over
 # deletions and arranging, with a mount and without, after kills, and on a full disk.
-limit_s=${VARVE_TEST_LIMIT_S:-300}
+limit_s=300
 . "$(dirname "$0")/lib.sh"
 : "${VARVE_FAULTY_DISK:?is the path of the library made from faulty_disk.cc}"
 
