@@ -30,8 +30,8 @@ struct OpenOptions {
   bool arrange = true;
   /// Most bytes a second that background arranging reads and writes; 0 = no limit.
   std::uint64_t arrange_bytes_per_second = 64ULL << 20;
-  /// Read the whole catalog in a child process first, to find damage that would end this one.
-  /// A small catalog always is.
+  /// Check all pages of the catalog first, for damage that would end this process. Those of a
+  /// small catalog always are.
   bool probe_catalog = false;
 };
 

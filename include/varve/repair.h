@@ -30,7 +30,7 @@ struct RepairStep {
     kSuperblock,   ///< varve.repo comes back from a copy.
     kCatalog,      ///< The catalog is made anew.
     kManifest,     ///< A manifest, or labels, are written anew when the repository is opened next.
-    kOpenVersion,  ///< An open version is dropped whose staging folder is gone.
+    kOpenVersion,  ///< An open version is dropped: its staging is gone or damaged.
     kParity,       ///< A damaged container comes back from parity, or damaged parity goes.
     kHead,         ///< A container's head is corrected in place.
     kRehome,       ///< Chunks are stored anew from the same content found elsewhere.

@@ -33,7 +33,9 @@ std::size_t slots_for(std::uint64_t entries) {
 }  // namespace
 
 NeighbourIndex::NeighbourIndex(base::IdRuns base, VersionNumber own)
-    : base_(std::move(base)), own_(own), slots_(slots_for(std::min(base_.size(), kExpectedMax))) {}
+    : NeighbourIndex(std::move(base), own, 0) {
+  slots_.resize(slots_for(std::min(base_.size(), kExpectedMax)));
+}
 
 std::size_t NeighbourIndex::home(const std::byte* tag) const {
   // Order-preserving, so that a sorted snapshot fills the table front to back.
@@ -175,8 +177,8 @@ Result<std::unique_ptr<NeighbourIndex>> NeighbourIndex::load(io::FileSystem& fil
   }
   VARVE_TRY_ASSIGN(auto base_ids, base::IdRuns::decode(runs));
   if (entries > base_ids.size()) return damaged;  // More than the table has room for.
-  auto index = std::make_unique<NeighbourIndex>(std::move(base_ids), own);
-  index->slots_.resize(slots_for(entries));
+  std::unique_ptr<NeighbourIndex> index(
+      new NeighbourIndex(std::move(base_ids), own, slots_for(entries)));
   for (std::uint64_t i = 0; i < entries; ++i) {
     Slot slot;
     const auto tag = r.bytes(kTagBytes);

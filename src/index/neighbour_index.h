@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/id_runs.h"
@@ -61,6 +62,8 @@ class NeighbourIndex final : public FingerprintIndex {
   };
   static_assert(sizeof(Slot) == 24);
 
+  NeighbourIndex(base::IdRuns base, VersionNumber own, std::size_t slots)
+      : base_(std::move(base)), own_(own), slots_(slots) {}
   [[nodiscard]] std::size_t home(const std::byte* tag) const;
   void put(const Slot& slot);
   void grow();

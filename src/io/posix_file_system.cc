@@ -189,12 +189,12 @@ class PosixFileSystem final : public FileSystem {
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override {
     const int flags = flags_of(mode);
     const bool direct = (flags & O_DIRECT) != 0;
-    base::UniqueFd fd(open_retried(path, flags));
+    auto opened = open_regular(path, flags);
     // Some file systems have no direct access; then the page cache does the work.
-    if (!fd.valid() && direct && errno == EINVAL) {
-      fd = base::UniqueFd(open_retried(path, flags & ~O_DIRECT));
+    if (!opened && direct && opened.error().errno_value() == EINVAL) {
+      opened = open_regular(path, flags & ~O_DIRECT);
     }
-    if (!fd.valid()) return error_from_errno(errno, "cannot open " + path);
+    VARVE_TRY_ASSIGN(auto fd, std::move(opened));
     // Advice: where it is not taken, the reads are slower, and that is all.
     if (mode == OpenMode::kReadPlanned) ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_RANDOM);
     return std::unique_ptr<File>(std::make_unique<PosixFile>(std::move(fd), path, direct));
@@ -296,8 +296,7 @@ class PosixFileSystem final : public FileSystem {
   }
 
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
-    base::UniqueFd fd(open_retried(path, O_RDWR | O_CREAT | O_NOFOLLOW));
-    if (!fd.valid()) return error_from_errno(errno, "cannot open the lock file " + path);
+    VARVE_TRY_ASSIGN(auto fd, open_regular(path, O_RDWR | O_CREAT | O_NOFOLLOW));
     if (retried([&] { return ::flock(fd.get(), LOCK_EX | LOCK_NB); }) != 0) {
       if (errno == EWOULDBLOCK) {
         return Error(ErrorCode::kLocked, path + " is locked by another process", EWOULDBLOCK);
@@ -310,6 +309,26 @@ class PosixFileSystem final : public FileSystem {
  private:
   static int open_retried(const std::string& path, int flags) {
     return retried([&] { return ::open(path.c_str(), flags | O_CLOEXEC, kFileMode); });
+  }
+
+  // What stands in a file's place may be a pipe, whose opening would wait for the other end, a
+  // device, or a socket (ENXIO).
+  static Result<base::UniqueFd> open_regular(const std::string& path, int flags) {
+    base::UniqueFd fd(open_retried(path, flags | O_NONBLOCK | O_NOCTTY));
+    const bool is_none = !fd.valid() && errno == ENXIO;
+    if (!fd.valid() && !is_none) return error_from_errno(errno, "cannot open " + path);
+    struct stat status {};
+    if (!is_none && ::fstat(fd.get(), &status) != 0) {
+      return error_from_errno(errno, "cannot examine " + path);
+    }
+    if (!S_ISREG(status.st_mode)) {
+      return Error(ErrorCode::kCorrupt, path + " is no regular file", EIO);
+    }
+    // Of regular files all that can be set is this; each call waits again.
+    if (::fcntl(fd.get(), F_SETFL, flags & (O_DIRECT | O_APPEND)) != 0) {
+      return error_from_errno(errno, "cannot open " + path);
+    }
+    return fd;
   }
 };
 

@@ -20,6 +20,8 @@
 #include "maintain/layout_checker.h"
 #include "maintain/manifest_file.h"
 #include "maintain/settled_files.h"
+#include "meta/page_check.h"
+#include "meta/schema.h"
 #include "parity/group_files.h"
 
 namespace varve::maintain {
@@ -48,6 +50,10 @@ void Checker::damage(std::string where, std::string what, std::vector<base::IdRu
 }
 
 Result<CheckReport> Checker::run() {
+  // What a writer refuses (meta/page_check.h), even if all can be read.
+  if (const auto checked = meta::check_pages(catalog_, meta::catalog::kTables); !checked) {
+    damage(path_ + "/catalog", checked.error().message(), {});
+  }
   std::vector<catalog::SeriesRecord> all;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));

@@ -100,7 +100,7 @@ class FileScan {
     const std::uint32_t magic = format::kContainerMagic;
     std::vector<std::byte> bytes;
     for (std::uint64_t at = damaged + step; at < size_;) {
-      bytes.resize(kSearchBytes);
+      bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kSearchBytes, size_ - at)));
       VARVE_TRY_ASSIGN(const auto got, file_.read_at(at, bytes));
       scan_.bytes_read += got;
       if (got < format::kContainerHeaderBytes) break;

@@ -367,13 +367,17 @@ Result<bool> is_older_catalog(io::FileSystem& files, const std::string& reposito
   return false;
 }
 
+std::string overlay_directory(const std::string& repository_path,
+                              const catalog::VersionRecord& record) {
+  return fmt::format("{}/staging/{:08x}-{:08x}/overlay", repository_path,
+                     static_cast<std::uint32_t>(record.series),
+                     static_cast<std::uint32_t>(record.number));
+}
+
 Result<bool> is_staging_lost(io::FileSystem& files, const std::string& repository_path,
                              const meta::Txn& txn, const catalog::VersionRecord& record) {
   if (record.state != VersionState::kOpen || record.unfinished) return false;
-  const auto overlay = fmt::format("{}/staging/{:08x}-{:08x}/overlay", repository_path,
-                                   static_cast<std::uint32_t>(record.series),
-                                   static_cast<std::uint32_t>(record.number));
-  VARVE_TRY_ASSIGN(const bool present, files.exists(overlay));
+  VARVE_TRY_ASSIGN(const bool present, files.exists(overlay_directory(repository_path, record)));
   if (present) return false;
   // Without a chunk of its own it may never have been worked on.
   bool stored = false;

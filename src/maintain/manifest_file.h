@@ -129,6 +129,10 @@ template <typename T>
                                             const std::string& repository_path,
                                             const meta::Txn& txn);
 
+/// Where an open version's overlay is, or would be.
+[[nodiscard]] std::string overlay_directory(const std::string& repository_path,
+                                            const catalog::VersionRecord& record);
+
 /// Whether an open version stored chunks, and the overlay that knows its files is gone.
 [[nodiscard]] Result<bool> is_staging_lost(io::FileSystem& files,
                                            const std::string& repository_path, const meta::Txn& txn,

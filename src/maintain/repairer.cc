@@ -16,6 +16,7 @@
 #include "maintain/catalog_rebuilder.h"
 #include "maintain/checker.h"
 #include "maintain/manifest_file.h"
+#include "meta/page_check.h"
 #include "meta/probe.h"
 #include "meta/schema.h"
 
@@ -129,9 +130,11 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   VARVE_TRY_ASSIGN(const bool present, files_->exists(catalog_path + "/data.mdb"));
   if (!present) return std::optional<std::string>("it is missing");
   const auto options = catalog_options(true);
-  if (const auto probed = meta::probe_environment(catalog_path, options); !probed) {
-    return std::optional(probed.error().message());
-  }
+  // Pages that LMDB can read, but not write to, are a fault, too; without the lock, somebody may
+  // be writing, and faults_in() looks at them.
+  const auto probed = lock_ ? meta::check_pages(catalog_path, options.tables)
+                            : meta::probe_environment(catalog_path, options);
+  if (!probed) return std::optional(probed.error().message());
   const auto env = meta::Env::open(catalog_path, options);
   if (!env) return std::optional(env.error().message());
   {
@@ -218,14 +221,32 @@ Result<void> Repairer::look_at_open_versions() {
     VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series.id));
     for (const auto& record : records) {
       VARVE_TRY_ASSIGN(const bool lost, is_staging_lost(*files_, path_, txn, record));
-      if (!lost) continue;
+      const auto damage = lost ? std::nullopt : damage_of_overlay(record);
+      if (!lost && !damage) continue;
       step(RepairStep::Kind::kOpenVersion, path_ + "/staging",
-           series.name + "/" + record.name +
-               " was open, and what it held is gone with its staging folder; it is dropped");
+           series.name + "/" + record.name + " was open, and what it held is gone with its " +
+               (damage ? "overlay, which is damaged (" + *damage + ")" : "staging folder") +
+               "; it is dropped");
       lost_versions_.push_back(record);
     }
   }
   return {};
+}
+
+std::optional<std::string> Repairer::damage_of_overlay(const catalog::VersionRecord& record) const {
+  if (record.state != VersionState::kOpen || record.unfinished) return std::nullopt;
+  const auto overlay = overlay_directory(path_, record);
+  if (!std::filesystem::exists(overlay)) return std::nullopt;
+  // Without the lock somebody may be committing to it, but hardly each time.
+  constexpr int kTriesUnlocked = 3;
+  std::optional<std::string> damage;
+  for (int tries = lock_ ? 1 : kTriesUnlocked; tries > 0; --tries) {
+    const auto checked = meta::check_pages(overlay, meta::overlay::kTables);
+    // What the disk cannot read now may be read another time.
+    if (checked || checked.error().code() != ErrorCode::kCorrupt) return std::nullopt;
+    damage = checked.error().message();
+  }
+  return damage;
 }
 
 // Their chunks go when the series is next written to, as after a crash.

@@ -37,6 +37,9 @@ class Repairer final : public Repair {
   Repairer(const std::string& path, const RepairOptions& options);
   [[nodiscard]] Result<void> lock();
   [[nodiscard]] Result<void> look_at_superblock();
+  /// What LMDB must not see in the overlay of an open version, if it has one.
+  [[nodiscard]] std::optional<std::string> damage_of_overlay(
+      const catalog::VersionRecord& record) const;
   [[nodiscard]] Result<void> look_at_catalog();
   /// Why the catalog cannot be used as it is; nullopt if it can.
   [[nodiscard]] Result<std::optional<std::string>> fault_of_catalog();

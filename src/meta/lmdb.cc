@@ -59,6 +59,18 @@ Error truncated(const std::string& directory) {
           directory + "/data.mdb is truncated; put it back from a copy of the repository", EIO};
 }
 
+// LMDB would wait for who writes to a pipe, or read a device.
+Result<void> check_kinds(const std::string& directory) {
+  for (const char* name : {"/data.mdb", "/lock.mdb"}) {
+    struct stat file {};
+    if (stat((directory + name).c_str(), &file) != 0) continue;  // LMDB says why.
+    if (!S_ISREG(file.st_mode)) {
+      return Error(ErrorCode::kCorrupt, directory + name + " is no regular file", EIO);
+    }
+  }
+  return {};
+}
+
 struct FileLength {
   int fd = -1;
   std::uint64_t page_bytes = 0;
@@ -101,6 +113,7 @@ Env::~Env() {
 }
 
 Result<Env> Env::open(const std::string& directory, const EnvOptions& options) {
+  VARVE_TRY(check_kinds(directory));
   if (options.must_exist) {
     constexpr off_t kTwoMetaPages = 8192;
     struct stat file {};

@@ -10,6 +10,8 @@
 #include <csignal>
 #include <cstdint>
 
+#include "meta/page_check.h"
+
 namespace varve::meta {
 
 namespace {
@@ -61,7 +63,7 @@ int read_everything(const std::string& directory, const EnvOptions& options) {
 
 }  // namespace
 
-Result<void> probe_environment(const std::string& directory, const EnvOptions& options) {
+Result<bool> survives_reading(const std::string& directory, const EnvOptions& options) {
   const pid_t child = fork();
   if (child < 0) return Error(ErrorCode::kIo, "no process to probe the catalog with", errno);
   if (child == 0) run_child(directory, options);
@@ -69,11 +71,19 @@ Result<void> probe_environment(const std::string& directory, const EnvOptions& o
   while (waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return Error(ErrorCode::kIo, "lost the process that probes", errno);
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kSurvived) return {};
-  return Error(ErrorCode::kCorrupt,
-               directory +
-                   "/data.mdb is damaged so that it cannot be read; put it back from a "
-                   "copy of the repository (the data in series/ is untouched)",
+  return WIFEXITED(status) && WEXITSTATUS(status) == kSurvived;
+}
+
+Result<void> probe_environment(const std::string& directory, const EnvOptions& options) {
+  const auto checked = check_pages(directory, options.tables);
+  if (checked) return {};
+  if (options.read_only) {
+    VARVE_TRY_ASSIGN(const bool survived, survives_reading(directory, options));
+    if (survived) return {};
+  }
+  return Error(checked.error().code(),
+               directory + "/data.mdb is damaged (" + checked.error().message() +
+                   "): it cannot be " + (options.read_only ? "read" : "written to"),
                EIO);
 }
 

@@ -20,8 +20,14 @@ namespace varve::repo {
 
 namespace {
 constexpr std::size_t kSuperblockBytesMax = 64U << 10;
-// A catalog up to this size is probed at each opening: that takes a fraction of a second.
-constexpr std::uint64_t kProbedBytesMax = 64U << 20;
+// A catalog up to this size is probed at each opening: that takes a fraction of a second
+// (bench-catalog-probe).
+constexpr std::uint64_t kProbedBytesMax = 256U << 20;
+
+Error advised(const Error& of_catalog) {
+  return {of_catalog.code(), of_catalog.message() + "; run `varve repair`, which makes it anew",
+          of_catalog.errno_value()};
+}
 
 Error no_series() { return {ErrorCode::kNotFound, "no such series", ENOENT}; }
 
@@ -87,7 +93,8 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   env.must_exist = true;
   VARVE_TRY_ASSIGN(const auto catalog_bytes, files->tree_bytes(path + "/catalog"));
   if (options.probe_catalog || catalog_bytes <= kProbedBytesMax) {
-    VARVE_TRY(meta::probe_environment(path + "/catalog", env));
+    const auto probed = meta::probe_environment(path + "/catalog", env);
+    if (!probed) return advised(probed.error());
   }
   auto catalog = meta::Env::open(path + "/catalog", env);
   if (!catalog) return std::move(catalog).error().with_context(path);

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "meta/page_check.h"
 #include "meta/schema.h"
 #include "version/open_version_file.h"
 
@@ -51,6 +52,11 @@ Result<std::shared_ptr<OpenVersion>> OpenVersion::open(const OpenVersionParts& p
     VARVE_TRY(meta::Env::open(fresh, options));
     VARVE_TRY(files.sync_directory(fresh));
     VARVE_TRY(files.rename(fresh, overlay_directory));
+  } else if (const auto checked = meta::check_pages(overlay_directory, options.tables); !checked) {
+    return Error(checked.error().code(),
+                 overlay_directory + "/data.mdb is damaged (" + checked.error().message() +
+                     "), so what the open version held cannot be read; `varve repair` drops it",
+                 EIO);
   }
   VARVE_TRY(files.sync_directory(parts.staging_directory));
   VARVE_TRY_ASSIGN(auto env, meta::Env::open(overlay_directory, options));

@@ -31,6 +31,8 @@ mounts_below() {  # DIR: mount points below it, innermost first
 
 cleanup_outer() {
   local dev point
+  # Interrupted, the test is still there: it must not go on where all is taken away.
+  if [ -n "${inner:-}" ] && kill "$inner" 2>/dev/null; then wait "$inner" || true; fi
   # A daemon that hangs would hang us too: end its connection before anything looks inside.
   while read -r dev point; do
     [ -e "/sys/fs/fuse/connections/${dev#*:}/abort" ] || continue
@@ -38,7 +40,9 @@ cleanup_outer() {
     echo 1 >"/sys/fs/fuse/connections/${dev#*:}/abort" 2>/dev/null || true
   done < <(mounts_below "$work")
   while read -r dev point; do umount -l "$point" 2>/dev/null || true; done < <(mounts_below "$work")
-  rm -rf --one-file-system "$work" ${reports:+"$reports"}
+  rm -rf --one-file-system "$work"
+  # Still there only where the test was interrupted.
+  if [ -d "${reports:-}" ]; then no_reports || true; fi
 }
 
 # Processes in the background and those that are killed must not take a report with them: so
@@ -76,8 +80,10 @@ if [ -z "${VARVE_TEST_WORK:-}" ]; then
     collect_reports
   fi
   VARVE_TEST_WORK=$work timeout -k 10 "$limit_s" "$0" "$@" &
+  inner=$!
   status=0
-  wait $! || status=$?
+  wait "$inner" || status=$?
+  inner=
   [ $status -ne 124 ] || echo "FAILED: not done after $limit_s seconds"
   [ -z "${VARVE_TEST_SANITIZER:-}" ] || no_reports || status=1
   exit $status

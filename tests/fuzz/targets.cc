@@ -10,6 +10,7 @@
 #include "catalog_values.h"
 #include "checks.h"
 #include "control/protocol.h"
+#include "environment_target.h"
 #include "file_targets.h"
 #include "format/container.h"
 #include "format/dir_node.h"
@@ -315,6 +316,7 @@ constexpr Target kTargets[] = {
     {"container_record", container_record, no_seeds},
     {"open_inode", open_inode, open_inode_seeds},
     {"catalog_values", catalog_values, catalog_value_seeds},
+    {"environment", environment, environment_seeds, 20},
     {"open_version", open_version, open_version_seeds, 500},
     {"request", request, request_seeds},
     {"reply", reply, reply_seeds},

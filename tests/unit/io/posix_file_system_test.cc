@@ -83,13 +83,20 @@ TEST_F(PosixFileSystem, DirectAccessFallsBackWhereItIsRefused) {
   EXPECT_TRUE(fs_->open("/proc/version", OpenMode::kReadDirect).has_value());
 }
 
-TEST_F(PosixFileSystem, FullDeviceReturnsNoSpace) {
-  auto file = fs_->open("/dev/full", OpenMode::kReadWrite);
-  if (!file) GTEST_SKIP() << "no /dev/full here";
-  const auto written = (*file)->write_at(0, base::as_bytes("x"));
-  ASSERT_FALSE(written.has_value());
-  EXPECT_EQ(written.error().code(), ErrorCode::kNoSpace);
-  EXPECT_EQ(written.error().errno_value(), ENOSPC);
+TEST_F(PosixFileSystem, WhatIsNoRegularFileIsRefusedAtOnce) {
+  const auto pipe = root_ + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const auto is_refused = [](const auto& result) {
+    return !result && result.error().code() == ErrorCode::kCorrupt;
+  };
+  for (const std::string& path : {pipe, std::string("/dev/full"), std::string("/dev/zero")}) {
+    for (const auto mode : {OpenMode::kRead, OpenMode::kReadPlanned, OpenMode::kReadDirect,
+                            OpenMode::kReadWrite, OpenMode::kWriteDirect}) {
+      EXPECT_TRUE(is_refused(fs_->open(path, mode))) << path;
+    }
+    EXPECT_TRUE(is_refused(fs_->read_file(path, 100))) << path;
+    EXPECT_TRUE(is_refused(fs_->lock(path))) << path;
+  }
 }
 
 TEST_F(PosixFileSystem, RemoveTreeDoesNotFollowSymlinks) {
