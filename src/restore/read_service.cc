@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMemoryBytesMin = SessionManager::kSessionBytesMin;
 constexpr std::size_t kPrefetchThreads = 2;
-constexpr std::size_t kReadThreads = 8;
+constexpr std::size_t kReadThreads = 4;
 constexpr std::size_t kSpareFrames = 4;
 // Readers give those that were lent to them back several at a time.
 constexpr std::size_t kSpareAreas = 3;
