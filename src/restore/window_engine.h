@@ -90,6 +90,7 @@ class WindowEngine final : public RestoreEngine {
   [[nodiscard]] std::shared_ptr<AssemblyArea> leave_area();
 
   // Reading.
+  [[nodiscard]] std::vector<std::uint64_t> empty_slots(const ForwardArea::Area& area) const;
   void read_missing();
   void plan_reads();
   void plan_ahead();

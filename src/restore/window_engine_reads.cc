@@ -15,14 +15,18 @@ constexpr int kRoundsMax = 4;
 
 }  // namespace
 
+std::vector<std::uint64_t> WindowEngine::empty_slots(const ForwardArea::Area& area) const {
+  std::vector<std::uint64_t> empty;
+  for (std::uint64_t at = area.begin.at; at != area.end.at; ++at) {
+    if (forward_.slot(at).state == ForwardArea::SlotState::kEmpty) empty.push_back(at);
+  }
+  return empty;
+}
+
 /// Reads until the first area has no empty slot.
 void WindowEngine::read_missing() {
   for (int round = 0;; ++round) {
-    const auto& area = forward_.areas().front();
-    missing_.clear();
-    for (std::uint64_t at = area.begin.at; at != area.end.at; ++at) {
-      if (forward_.slot(at).state == ForwardArea::SlotState::kEmpty) missing_.push_back(at);
-    }
+    missing_ = empty_slots(forward_.areas().front());
     if (missing_.empty()) return;
     if (round == kRoundsMax) break;
     stale_.clear();
@@ -67,12 +71,7 @@ void WindowEngine::plan_ahead() {
   if (!ahead_.is_usable()) return;
   std::vector<AheadReads::Planned> planned;
   std::vector<std::uint64_t> missing;
-  if (forward_.areas().size() > 1) {
-    const auto& area = forward_.areas()[1];
-    for (std::uint64_t at = area.begin.at; at != area.end.at; ++at) {
-      if (forward_.slot(at).state == ForwardArea::SlotState::kEmpty) missing.push_back(at);
-    }
-  }
+  if (forward_.areas().size() > 1) missing = empty_slots(forward_.areas()[1]);
   auto job = jobs_.begin();  // In the order of containers, too.
   for_each_container(missing, [&](const std::span<const std::uint64_t> places) {
     const std::uint32_t container = forward_.slot(places.front()).container;
