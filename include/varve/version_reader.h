@@ -60,6 +60,12 @@ class FileReader {
     static_cast<void>(bytes_max);
     return {};
   }
+  /// As lend(), but without a wait, and all of `bytes` up to the file's end or none.
+  [[nodiscard]] virtual SharedBytes try_lend(std::uint64_t offset, std::size_t bytes) {
+    static_cast<void>(offset);
+    static_cast<void>(bytes);
+    return {};
+  }
 
   /// Offset of the next data (or hole) at or after `offset`, as lseek(2) SEEK_DATA and
   /// SEEK_HOLE; kNotFound (ENXIO) past the end.

@@ -4,11 +4,15 @@
 #include <linux/falloc.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "base/coding.h"
 #include "fs/caller.h"
@@ -37,6 +41,27 @@ std::optional<AllocateMode> allocate_mode(int mode) {
     default:
       return std::nullopt;
   }
+}
+
+/// What a session lends of a read, from its start on; `held` keeps it.
+struct Lent {
+  std::vector<SharedBytes> held;
+  std::vector<iovec> parts;
+  std::size_t bytes = 0;
+};
+
+Lent lend(FileReader& reader, std::size_t size, std::uint64_t offset) {
+  Lent lent;
+  while (lent.bytes < size) {
+    SharedBytes next = reader.lend(offset + lent.bytes, size - lent.bytes);
+    if (next.bytes.empty()) break;
+    // iovec has no const; nothing is written there.
+    lent.parts.push_back(
+        {.iov_base = const_cast<std::byte*>(next.bytes.data()), .iov_len = next.bytes.size()});
+    lent.bytes += next.bytes.size();
+    lent.held.push_back(std::move(next));
+  }
+  return lent;
 }
 
 }  // namespace
@@ -126,6 +151,11 @@ void FrontEnd::read(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offs
     return;
   }
   if (content->reader != nullptr) {
+    const SharedBytes lent = content->reader->try_lend(begin, size);
+    if (!lent.bytes.empty()) {
+      fuse_reply_buf(req, reinterpret_cast<const char*>(lent.bytes.data()), lent.bytes.size());
+      return;
+    }
     const auto buffer = buffers_.take();
     const auto got = content->reader->try_read(begin, std::span(buffer.data(), size));
     if (got) {
@@ -153,21 +183,28 @@ bool FrontEnd::is_asked_again() const {
 
 void FrontEnd::read_into(fuse_req_t req, FileHandle& handle, std::size_t size,
                          std::uint64_t offset) {
-  const auto buffer = buffers_.take();
-  const std::span out(buffer.data(), size);
-  const auto got = [&]() -> Result<std::size_t> {
-    VARVE_TRY_ASSIGN(const FileHandle::Content content, handle.content());
-    if (content.reader == nullptr) return content.file->read(offset, out);
-    auto read = content.reader->read(offset, out);
-    // Asked before the answer, so that a reader who waits for each answer is not seen.
-    if (is_asked_again()) reads_to_hand_over_ = kReadsToHandOver;
-    return read;
-  }();
-  if (got) {
-    fuse_reply_buf(req, reinterpret_cast<const char*>(buffer.data()), *got);
-  } else {
-    fuse_reply_err(req, report("read", got.error()));
+  const auto content = handle.content();
+  if (!content) {
+    fuse_reply_err(req, report("read", content.error()));
+    return;
   }
+  FileReader* const reader = content->reader.get();
+  const Lent lent = reader == nullptr ? Lent() : lend(*reader, size, offset);
+  std::vector<iovec> parts = lent.parts;
+  const auto buffer = lent.bytes < size ? std::optional(buffers_.take()) : std::nullopt;
+  if (buffer) {
+    const std::span out(buffer->data(), size - lent.bytes);
+    const auto got = reader == nullptr ? content->file->read(offset, out)
+                                       : reader->read(offset + lent.bytes, out);
+    if (!got) {
+      fuse_reply_err(req, report("read", got.error()));
+      return;
+    }
+    parts.push_back({.iov_base = buffer->data(), .iov_len = *got});
+  }
+  // Asked before the answer, so that a reader who waits for each answer is not seen.
+  if (reader != nullptr && is_asked_again()) reads_to_hand_over_ = kReadsToHandOver;
+  fuse_reply_iov(req, parts.data(), static_cast<int>(parts.size()));
 }
 
 /// Who writes to a file takes the rights from it that it gave to others: the set-user-ID and

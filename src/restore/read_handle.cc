@@ -135,29 +135,47 @@ void FileHandle::note_from_session() {
   from_session_ = true;
 }
 
-/// Only from a session that is there: what else is to be done, the read() that follows does.
-SharedBytes FileHandle::lend(std::uint64_t offset, std::size_t bytes_max) {
-  if (offset >= index_.file_bytes()) return {};
+/// At most `bytes_max`, if there is no hole before.
+std::uint64_t FileHandle::bytes_to_hole(const FilePosition& at, std::uint64_t bytes_max) const {
   const auto& runs = index_.recipe().runs;
-  const FilePosition at = index_.find(offset);
-  std::uint64_t bytes = 0;  // Until the next hole.
+  std::uint64_t bytes = 0;
   for (std::size_t run = at.run; run < runs.size() && !runs[run].is_hole(); ++run) {
     bytes += runs[run].bytes - (run == at.run ? at.run_offset : 0);
-    if (bytes >= bytes_max) break;
+    if (bytes >= bytes_max) return bytes_max;
   }
-  bytes_max = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, bytes_max));
-  if (bytes_max == 0) return {};
-  const auto lend = [&] {
-    return context_.sessions->take(this, file_, at.data_offset, bytes_max, TakeFor::kLending);
-  };
-  auto taken = lend();
-  if (!taken && await_session(at.data_offset)) taken = lend();
+  return bytes;
+}
+
+SharedBytes FileHandle::lend_from_session(std::uint64_t offset, std::uint64_t data_offset,
+                                          std::size_t bytes, TakeFor purpose) {
+  auto taken = context_.sessions->take(this, file_, data_offset, bytes, purpose);
   if (!taken) return {};
   note_from_session();
   static_cast<void>(note_read(offset, taken->count));
   context_.bytes_delivered->fetch_add(taken->count);
   const auto lent = taken->span();
   return {std::move(taken->area), lent};
+}
+
+/// Only from a session that is there: what else is to be done, the read() that follows does.
+SharedBytes FileHandle::lend(std::uint64_t offset, std::size_t bytes_max) {
+  if (offset >= index_.file_bytes()) return {};
+  const FilePosition at = index_.find(offset);
+  const auto bytes = static_cast<std::size_t>(bytes_to_hole(at, bytes_max));
+  if (bytes == 0) return {};
+  auto lent = lend_from_session(offset, at.data_offset, bytes, TakeFor::kLending);
+  if (lent.bytes.empty() && await_session(at.data_offset)) {
+    lent = lend_from_session(offset, at.data_offset, bytes, TakeFor::kLending);
+  }
+  return lent;
+}
+
+SharedBytes FileHandle::try_lend(std::uint64_t offset, std::size_t bytes) {
+  if (offset >= index_.file_bytes()) return {};
+  bytes = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, index_.file_bytes() - offset));
+  const FilePosition at = index_.find(offset);
+  if (bytes == 0 || bytes_to_hole(at, bytes) < bytes) return {};
+  return lend_from_session(offset, at.data_offset, bytes, TakeFor::kLendingWhole);
 }
 
 std::size_t FileHandle::copy_from_last_frame(std::uint64_t data_offset, std::span<std::byte> out) {

@@ -36,6 +36,7 @@ class FileHandle final : public ReadHandle {
   [[nodiscard]] std::optional<std::size_t> try_read(std::uint64_t offset,
                                                     std::span<std::byte> out) override;
   [[nodiscard]] SharedBytes lend(std::uint64_t offset, std::size_t bytes_max) override;
+  [[nodiscard]] SharedBytes try_lend(std::uint64_t offset, std::size_t bytes) override;
 
  private:
   // A stretch of data between two holes.
@@ -52,6 +53,9 @@ class FileHandle final : public ReadHandle {
   [[nodiscard]] Result<void> read_stretch(Stretch stretch,
                                           std::optional<std::uint64_t>& start_session_at);
   [[nodiscard]] bool await_session(std::uint64_t data_offset);
+  [[nodiscard]] std::uint64_t bytes_to_hole(const FilePosition& at, std::uint64_t bytes_max) const;
+  [[nodiscard]] SharedBytes lend_from_session(std::uint64_t offset, std::uint64_t data_offset,
+                                              std::size_t bytes, TakeFor purpose);
   void note_from_session();
   [[nodiscard]] Result<void> read_random(Stretch stretch);
   [[nodiscard]] std::size_t copy_from_session(std::uint64_t data_offset, std::span<std::byte> out);

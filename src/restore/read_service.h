@@ -52,6 +52,7 @@ class ReadHandle {
   [[nodiscard]] virtual std::optional<std::size_t> try_read(std::uint64_t offset,
                                                             std::span<std::byte> out) = 0;
   [[nodiscard]] virtual SharedBytes lend(std::uint64_t offset, std::size_t bytes_max) = 0;
+  [[nodiscard]] virtual SharedBytes try_lend(std::uint64_t offset, std::size_t bytes) = 0;
 };
 
 struct ReadOptions {

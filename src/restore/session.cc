@@ -85,9 +85,9 @@ std::optional<AreaBytes> Session::take(std::uint64_t ordinal, std::uint64_t data
   const std::uint64_t position = file->position + data_offset;
   const std::lock_guard lock(mutex_);
   auto area = find_area(position);
-  if (!area || (purpose == TakeFor::kLending && !may_lend())) return std::nullopt;
+  if (!area || (purpose != TakeFor::kCopy && !may_lend())) return std::nullopt;
   const std::size_t count = std::min(area->good_bytes(position), bytes);
-  if (count == 0) return std::nullopt;
+  if (count == 0 || (purpose == TakeFor::kLendingWhole && count < bytes)) return std::nullopt;
   bytes_taken_ += count;
   advance(position, count, *file);
   return AreaBytes{std::move(area), position, count};

@@ -27,8 +27,9 @@ struct SessionContext {
 
 /// What somebody does with the bytes of an area.
 enum class TakeFor : std::uint8_t {
-  kCopy,     ///< Holds the area for a moment.
-  kLending,  ///< Holds it until it was written somewhere.
+  kCopy,          ///< Holds the area for a moment.
+  kLending,       ///< Holds it until it was written somewhere.
+  kLendingWhole,  ///< And takes all that it asks for or nothing.
 };
 
 /// Bytes of an assembled area, which stays as long as somebody holds it.

@@ -83,6 +83,10 @@ SharedBytes SealedFile::lend(std::uint64_t offset, std::size_t bytes_max) {
   return handle_->lend(offset, bytes_max);
 }
 
+SharedBytes SealedFile::try_lend(std::uint64_t offset, std::size_t bytes) {
+  return handle_->try_lend(offset, bytes);
+}
+
 Result<std::uint64_t> SealedFile::seek_data(std::uint64_t offset) {
   return seek_in_recipe(*recipe_, size_, offset, SeekFor::kData);
 }

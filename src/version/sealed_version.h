@@ -91,6 +91,7 @@ class SealedFile final : public FileReader {
   [[nodiscard]] std::optional<std::size_t> try_read(std::uint64_t offset,
                                                     std::span<std::byte> out) override;
   [[nodiscard]] SharedBytes lend(std::uint64_t offset, std::size_t bytes_max) override;
+  [[nodiscard]] SharedBytes try_lend(std::uint64_t offset, std::size_t bytes) override;
   [[nodiscard]] Result<std::uint64_t> seek_data(std::uint64_t offset) override;
   [[nodiscard]] Result<std::uint64_t> seek_hole(std::uint64_t offset) override;
   [[nodiscard]] std::uint64_t size() const override { return size_; }

@@ -74,6 +74,35 @@ TEST(Lending, WhatIsHeldStaysAndIsNotMuch) {
   for (const auto& [at, lent] : held) EXPECT_TRUE(is_part(lent, content, at)) << at;
 }
 
+TEST(Lending, WithoutAWaitGivesAllOrNothing) {
+  World world(34);
+  World::File& file = world.add_file();
+  world.append_new(file, 30 * kMiB);
+  world.append_hole(file, kMiB);
+  world.append_new(file, kMiB);
+  world.finish();
+  const auto service = make_service();
+  const auto handle = open_file(*service, world, 0);
+  const Bytes& content = file.content;
+  Bytes buffer(kMiB);
+  std::size_t lent_bytes = 0;
+  constexpr std::size_t kPiece = 96U << 10;
+  for (std::size_t at = 0; at < content.size(); at += kPiece) {
+    const std::size_t wanted = std::min(kPiece, content.size() - at);
+    const SharedBytes lent = handle->try_lend(at, kPiece);
+    if (lent.bytes.empty()) {
+      ASSERT_EQ(*handle->read(at, std::span(buffer).first(wanted)), wanted);
+      continue;
+    }
+    ASSERT_EQ(lent.bytes.size(), wanted);
+    ASSERT_TRUE(is_part(lent, content, at)) << at;
+    ASSERT_TRUE(at + wanted <= 30 * kMiB || at >= 31 * kMiB) << at;
+    lent_bytes += wanted;
+  }
+  EXPECT_GE(lent_bytes, 5 * kMiB);
+  EXPECT_EQ(service->counters().sessions, 1U);
+}
+
 TEST(Lending, EndsAtHolesAndAtDamage) {
   World world(33);
   World::File& file = world.add_file();
