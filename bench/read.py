@@ -19,7 +19,6 @@ import harness
 from harness import MIB, median, spread
 
 BLOCK = 64 << 10
-FILES_PER_FOLDER = 100
 
 
 def quantile(values, part):
@@ -63,12 +62,16 @@ class Bench:
                 file.seek(rng.randrange(size // BLOCK) * BLOCK)
                 file.write(rng.randbytes(BLOCK))
 
+    def folder(self, number):
+        """Of a file, below the tree."""
+        first = number - number % self.args.folder_files
+        return os.path.join(f"{number // 10000:03}", f"{first:07}")
+
     def make_tree(self):
         rng = random.Random(3)
         for number in range(self.args.files):
-            if number % FILES_PER_FOLDER == 0:
-                below = self.work.at("tree", f"{number // 10000:03}", f"{number:07}")
-                os.makedirs(below)
+            below = self.work.at("tree", self.folder(number))
+            os.makedirs(below, exist_ok=True)
             with open(os.path.join(below, f"file-{number}"), "wb") as file:
                 file.write(rng.randbytes(rng.randrange(200, 20000)))
 
@@ -113,8 +116,7 @@ class Bench:
     def first_byte(self, number):
         """From the mounting on, without what the system needs to start the daemon."""
         file = random.Random(number).randrange(self.args.files)
-        path = self.work.at("mnt/tree/v", f"{file // 10000:03}", f"{file // 100 * 100:07}",
-                            f"file-{file}")
+        path = self.work.at("mnt/tree/v", self.folder(file), f"file-{file}")
         harness.drop_caches()
         mount = self.mount()
         start = time.monotonic()
@@ -213,6 +215,7 @@ def main():
     options.add_argument("--versions", type=int, default=20, help="of the image")
     options.add_argument("--reads", type=int, default=1000)
     options.add_argument("--files", type=int, default=100_000)
+    options.add_argument("--folder-files", type=int, default=100, help="in each directory")
     options.add_argument("--compression", default="none", help="as `varve init` takes it")
     options.add_argument("--mount-options", default="ro")
     options.add_argument("--parts", nargs="*", default=["image", "tree", "copies"],

@@ -87,11 +87,14 @@ void FrontEnd::init(fuse_conn_info* connection) {
                         FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_ATOMIC_O_TRUNC |
                         FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_DONT_MASK | FUSE_CAP_EXPORT_SUPPORT |
                         FUSE_CAP_POSIX_ACL | FUSE_CAP_CACHE_SYMLINKS);
+  // Names come with their attributes always. Left to choose, the kernel asks for bare names after
+  // the first page of a directory, and then looks up each for whoever wants more than names.
+  connection->want &= ~FUSE_CAP_READDIRPLUS_AUTO;
   if (show_.permissions_checked) {
     connection->want |= connection->capable & (FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK);
   }
-  connection->want |= connection->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_READDIRPLUS |
-                                             FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS);
+  connection->want |=
+      connection->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_READDIRPLUS | FUSE_CAP_PARALLEL_DIROPS);
   opens_nothing_ = repository_.read_only() && (connection->capable & FUSE_CAP_NO_OPEN_SUPPORT) != 0;
   // The kernel takes the mount point's device into use only when this reply has reached it,
   // so the stat(2) inside waits until then.
