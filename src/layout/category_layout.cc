@@ -353,6 +353,11 @@ void CategoryLayout::will_read_head(std::uint32_t container) {
   if (const auto where = record(container)) reader_.will_read_head(*where);
 }
 
+void CategoryLayout::will_read_data(std::uint32_t container, std::uint32_t offset,
+                                    std::size_t bytes) {
+  if (const auto where = record(container)) reader_.will_read_data(*where, offset, bytes);
+}
+
 Result<std::uint64_t> CategoryLayout::place_of(std::uint32_t container) {
   VARVE_TRY_ASSIGN(const auto where, record(container));
   const std::uint64_t block = where.offset / format::kContainerAlignment;

@@ -74,6 +74,7 @@ class CategoryLayout final : public Layout {
                                                              std::size_t bytes,
                                                              std::span<std::byte> room) override;
   void will_read_head(std::uint32_t container) override;
+  void will_read_data(std::uint32_t container, std::uint32_t offset, std::size_t bytes) override;
   [[nodiscard]] Result<std::uint64_t> place_of(std::uint32_t container) override;
 
   /// Where a container lies, for messages.

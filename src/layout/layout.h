@@ -61,6 +61,9 @@ class ChunkSource {
 
   /// The container's head will be read soon. Advice only.
   virtual void will_read_head(std::uint32_t /*container*/) {}
+  /// So will read_data() or read_once() be called. Advice only.
+  virtual void will_read_data(std::uint32_t /*container*/, std::uint32_t /*offset*/,
+                              std::size_t /*bytes*/) {}
 
   /// Where a container lies: ascends from file to file, and in each with its offset; neighbours
   /// that are smaller than a block may share one place. kStale as for head().

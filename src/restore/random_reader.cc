@@ -13,15 +13,26 @@ namespace varve::restore {
 namespace {
 // Who asks for less may well come back for its neighbours in the page cache.
 constexpr std::size_t kOnceBytesMin = 32U << 10;
+
+std::size_t bytes_in(const RunPart& part, const RandomRead& what, std::size_t bytes) {
+  const std::uint64_t left = part.offset + part.bytes - what.run_offset;
+  return static_cast<std::size_t>(std::min<std::uint64_t>(left, bytes));
+}
+
+FrameKey key_of(const RandomRead& what, const format::ContainerHead& head, std::uint32_t frame) {
+  return {what.version_key, head.number, frame, head.frames[frame].checksum};
+}
+
 }  // namespace
 
 Result<void> RandomReader::read(RandomRead what, std::span<std::byte> out, FileFrame& last) {
   while (!out.empty()) {
     VARVE_TRY_ASSIGN(const auto part,
                      what.locator->find(*what.source, *what.run, what.run_number, what.run_offset));
-    const std::uint64_t left = part.offset + part.bytes - what.run_offset;
-    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(left, out.size()));
-    VARVE_TRY(read_part(what, part, out.first(n), last));
+    const auto n = bytes_in(part, what, out.size());
+    VARVE_TRY_ASSIGN(const Head head, head_of(what, part));
+    VARVE_TRY_ASSIGN(const auto pieces, plan(what, part, *head, out.first(n)));
+    VARVE_TRY(read_pieces(what, *head, pieces, last));
     what.run_offset += n;
     what.data_offset += n;
     out = out.subspan(n);
@@ -29,13 +40,47 @@ Result<void> RandomReader::read(RandomRead what, std::span<std::byte> out, FileF
   return {};
 }
 
-Result<void> RandomReader::read_part(const RandomRead& what, const RunPart& part,
-                                     std::span<std::byte> out, FileFrame& last) {
-  auto head_result = what.source->head(part.container);
-  if (!head_result) {
-    return std::move(head_result).error().with_context(fmt::format("container {}", part.container));
+void RandomReader::announce(RandomRead what, std::span<std::byte> out, Announce containers) {
+  bool is_told = containers == Announce::kAll;
+  while (!out.empty()) {
+    // What is wrong with any of it, reading it will tell.
+    const auto part = what.locator->find(*what.source, *what.run, what.run_number, what.run_offset);
+    if (!part) return;
+    const std::size_t n = bytes_in(*part, what, out.size());
+    if (std::exchange(is_told, true)) announce_part(what, *part, out.first(n));
+    what.run_offset += n;
+    what.data_offset += n;
+    out = out.subspan(n);
   }
-  const format::ContainerHead& head = **head_result;
+}
+
+void RandomReader::announce_part(const RandomRead& what, const RunPart& part,
+                                 std::span<std::byte> out) {
+  const auto head = head_of(what, part);
+  if (!head) return;
+  const auto pieces = plan(what, part, **head, out);
+  if (!pieces) return;
+  const auto is_missing = [&](const Piece& piece) {
+    return !frames_.find(key_of(what, **head, piece.frame));
+  };
+  const auto first = std::ranges::find_if(*pieces, is_missing);
+  if (first == pieces->end()) return;
+  const Slice slice{first->frame, pieces->back().frame};
+  what.source->will_read_data(part.container, (*head)->frames[slice.first].offset,
+                              slice_bytes(**head, slice));
+}
+
+Result<RandomReader::Head> RandomReader::head_of(const RandomRead& what, const RunPart& part) {
+  auto head = what.source->head(part.container);
+  if (head) return head;
+  return std::move(head).error().with_context(fmt::format("container {}", part.container));
+}
+
+/// What is wanted of each frame, for at most the bytes that the part has.
+Result<std::vector<RandomReader::Piece>> RandomReader::plan(const RandomRead& what,
+                                                            const RunPart& part,
+                                                            const format::ContainerHead& head,
+                                                            std::span<std::byte> out) {
   const std::uint32_t end = part.index + part.count;
   const auto too_short = [&] {
     return Error(ErrorCode::kCorrupt,
@@ -71,7 +116,7 @@ Result<void> RandomReader::read_part(const RandomRead& what, const RunPart& part
     chunk = stop;
     within = 0;
   }
-  return read_pieces(what, head, pieces, last);
+  return pieces;
 }
 
 /// The slice's stored bytes, somewhere in `room`. Of its raw bytes, `wanted` were asked for.
@@ -93,9 +138,6 @@ Result<std::span<const std::byte>> RandomReader::fetch(const RandomRead& what,
 
 Result<void> RandomReader::read_pieces(const RandomRead& what, const format::ContainerHead& head,
                                        std::span<const Piece> pieces, FileFrame& last) {
-  const auto key_of = [&](std::uint32_t frame) {
-    return FrameKey{what.version_key, head.number, frame, head.frames[frame].checksum};
-  };
   const auto deliver = [&](const Piece& piece, std::shared_ptr<const Frame> frame) {
     std::memcpy(piece.out.data(), frame->bytes().data() + piece.frame_offset, piece.out.size());
     last.begin = piece.data_offset - (piece.frame_offset - piece.part_begin);
@@ -104,7 +146,7 @@ Result<void> RandomReader::read_pieces(const RandomRead& what, const format::Con
     last.frame = std::move(frame);
   };
   for (std::size_t i = 0; i < pieces.size();) {
-    if (auto frame = frames_.find(key_of(pieces[i].frame))) {
+    if (auto frame = frames_.find(key_of(what, head, pieces[i].frame))) {
       deliver(pieces[i++], std::move(frame));
       continue;
     }
@@ -130,7 +172,7 @@ Result<void> RandomReader::read_pieces(const RandomRead& what, const format::Con
       }
       auto frame = std::make_shared<Frame>(raw_bytes, frame_buffers_);
       VARVE_TRY(decode_slice_frame(head, slice, piece.frame, stored, frame->bytes()));
-      frames_.insert(key_of(piece.frame), frame);
+      frames_.insert(key_of(what, head, piece.frame), frame);
       deliver(piece, std::move(frame));
     }
   }

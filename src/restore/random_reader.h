@@ -47,6 +47,12 @@ class RandomReader {
   /// was decoded or found, if any part of it remains in memory.
   [[nodiscard]] Result<void> read(RandomRead what, std::span<std::byte> out, FileFrame& last);
 
+  /// The same is read soon. What stands in several containers waits for the disk once instead of
+  /// once for each, if the kernel is told of those behind the first before that is read. May wait
+  /// for heads.
+  enum class Announce : std::uint8_t { kAll, kButFirst };
+  void announce(RandomRead what, std::span<std::byte> out, Announce containers);
+
  private:
   // The wanted bytes of one frame.
   struct Piece {
@@ -57,8 +63,12 @@ class RandomReader {
     std::span<std::byte> out;
     std::uint64_t data_offset = 0;
   };
-  [[nodiscard]] Result<void> read_part(const RandomRead& what, const RunPart& part,
-                                       std::span<std::byte> out, FileFrame& last);
+  void announce_part(const RandomRead& what, const RunPart& part, std::span<std::byte> out);
+  using Head = std::shared_ptr<const format::ContainerHead>;
+  [[nodiscard]] Result<Head> head_of(const RandomRead& what, const RunPart& part);
+  [[nodiscard]] Result<std::vector<Piece>> plan(const RandomRead& what, const RunPart& part,
+                                                const format::ContainerHead& head,
+                                                std::span<std::byte> out);
   [[nodiscard]] Result<std::span<const std::byte>> fetch(const RandomRead& what,
                                                          const format::ContainerHead& head,
                                                          Slice slice, std::size_t wanted,

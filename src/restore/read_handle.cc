@@ -193,27 +193,45 @@ std::size_t FileHandle::copy_from_last_frame(std::uint64_t data_offset, std::spa
   return n;
 }
 
+RandomRead FileHandle::random_read(const FilePosition& at) {
+  return {file_.version_key, file_.source,  &locator_, &index_.recipe().runs[at.run], at.run,
+          at.run_offset,     at.data_offset};
+}
+
+/// The bytes of the stretch that stand in its first run.
+std::span<std::byte> FileHandle::first_run(const Stretch& stretch) const {
+  const std::uint64_t left = index_.recipe().runs[stretch.at.run].bytes - stretch.at.run_offset;
+  return stretch.out.first(
+      static_cast<std::size_t>(std::min<std::uint64_t>(left, stretch.out.size())));
+}
+
+void FileHandle::announce_random(Stretch stretch) {
+  auto containers = RandomReader::Announce::kButFirst;
+  while (!stretch.out.empty()) {
+    const auto out = first_run(stretch);
+    context_.random->announce(random_read(stretch.at), out, containers);
+    containers = RandomReader::Announce::kAll;
+    stretch.advance(index_.recipe(), out.size());
+  }
+}
+
 Result<void> FileHandle::read_random(Stretch stretch) {
   if (heads_) heads_->on_read(*context_.prefetchers);
-  const auto& runs = index_.recipe().runs;
+  announce_random(stretch);
   FileFrame last;
   while (!stretch.out.empty()) {
-    const format::RecipeRun& run = runs[stretch.at.run];
-    const auto n = static_cast<std::size_t>(
-        std::min<std::uint64_t>(run.bytes - stretch.at.run_offset, stretch.out.size()));
-    const RandomRead what{
-        file_.version_key,     file_.source,          &locator_, &run, stretch.at.run,
-        stretch.at.run_offset, stretch.at.data_offset};
-    auto read = context_.random->read(what, stretch.out.first(n), last);
+    const RandomRead what = random_read(stretch.at);
+    const auto out = first_run(stretch);
+    auto read = context_.random->read(what, out, last);
     // Chunks may move while they are read: then they are looked for anew.
     for (unsigned i = 0; i < kMovesMax && !read && read.error().code() == ErrorCode::kStale; ++i) {
-      read = context_.random->read(what, stretch.out.first(n), last);
+      read = context_.random->read(what, out, last);
     }
     if (!read && read.error().code() == ErrorCode::kStale) {
       return Error(ErrorCode::kCorrupt, read.error().message(), EIO);
     }
     if (!read) return read;
-    stretch.advance(index_.recipe(), n);
+    stretch.advance(index_.recipe(), out.size());
   }
   const std::lock_guard lock(mutex_);
   last_frame_ = std::move(last);

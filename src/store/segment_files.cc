@@ -205,6 +205,14 @@ void SegmentReader::will_read_head(const ContainerRecord& record) {
   }
 }
 
+void SegmentReader::will_read_data(const ContainerRecord& record, std::uint32_t offset,
+                                   std::size_t bytes) {
+  if (!check_range(record, offset, bytes)) return;
+  if (const auto from = file(record.segment)) {
+    (*from)->will_read(record.offset + record.head_bytes + offset, bytes);
+  }
+}
+
 Result<void> SegmentReader::verify_padding(const ContainerRecord& record) {
   std::vector<std::byte> bytes(record.end() - record.offset - record.head_bytes -
                                record.data_bytes);

@@ -89,8 +89,9 @@ class SegmentReader {
                                                                std::uint32_t offset,
                                                                std::size_t bytes,
                                                                std::span<std::byte> room);
-  /// The container's head will be read soon.
+  /// The container's head, or so much of its data, will be read soon.
   void will_read_head(const ContainerRecord& record);
+  void will_read_data(const ContainerRecord& record, std::uint32_t offset, std::size_t bytes);
   /// kCorrupt if the zeros that pad the container are missing or not zero.
   [[nodiscard]] Result<void> verify_padding(const ContainerRecord& record);
   /// Closes a file that is gone, or has become shorter.

@@ -144,5 +144,67 @@ TEST_F(HeadAnnouncerTest, AChunkThatIsNotStoredEndsIt) {
   EXPECT_EQ(announced_after(HeadAnnouncer::kReadsMin + 20), 1U);
 }
 
+class RandomReadTest : public testing::Test {
+ protected:
+  /// Reads a file that has one chunk of each container, in the order of `containers`.
+  void read_file(const std::vector<std::uint32_t>& containers) {
+    std::vector<ChunkId> chunks;
+    for (std::size_t i = 0; i < containers.size(); ++i) {
+      chunks.push_back(world_.new_chunk(9000));
+      world_.finish();
+    }
+    World::File& file = world_.add_file();
+    for (const std::uint32_t container : containers) world_.append(file, chunks[container]);
+    world_.source.recorded = &reads_;
+    world_.source.before_read = [this](std::uint32_t) {
+      announced_before_.push_back(world_.source.announced_data.size());
+    };
+    handle_ = open_file(*service_, world_, 0);
+    read_again();
+  }
+  void read_again() {
+    const Bytes& content = world_.files[0].content;
+    Bytes got(content.size() - 200);  // Not all of the first chunk, nor of the last one.
+    ASSERT_EQ(*handle_->read(100, got), got.size());
+    EXPECT_TRUE(std::equal(got.begin(), got.end(), content.begin() + 100));
+  }
+  using Reads = std::vector<FakeSource::Read>;
+  [[nodiscard]] Reads reads_behind_first() const { return {reads_.begin() + 1, reads_.end()}; }
+
+  World world_{40};
+  const std::unique_ptr<ReadService> service_ = make_service();
+  std::unique_ptr<ReadHandle> handle_;
+  Reads reads_;
+  std::vector<std::size_t> announced_before_;  // Each of the reads.
+};
+
+TEST_F(RandomReadTest, TellsOfAllContainersButTheFirstBeforeItReads) {
+  read_file({0, 1, 2});  // One run.
+  ASSERT_EQ(reads_.size(), 3U);
+  EXPECT_EQ(world_.source.announced_data, reads_behind_first());
+  EXPECT_EQ(announced_before_.front(), 2U);
+}
+
+TEST_F(RandomReadTest, TellsOfAllRunsButTheFirst) {
+  read_file({2, 0, 3, 1});
+  ASSERT_EQ(reads_.size(), 4U);
+  EXPECT_EQ(world_.source.announced_data, reads_behind_first());
+  EXPECT_EQ(announced_before_.front(), 3U);
+}
+
+TEST_F(RandomReadTest, DoesNotTellOfWhatItHas) {
+  read_file({1, 0});
+  ASSERT_EQ(world_.source.announced_data.size(), 1U);
+  read_again();
+  EXPECT_EQ(reads_.size(), 2U);
+  EXPECT_EQ(world_.source.announced_data.size(), 1U);
+}
+
+TEST_F(RandomReadTest, OneContainerIsNotTold) {
+  read_file({0});
+  EXPECT_EQ(reads_.size(), 1U);
+  EXPECT_TRUE(world_.source.announced_data.empty());
+}
+
 }  // namespace
 }  // namespace varve::restore

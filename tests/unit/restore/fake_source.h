@@ -110,7 +110,13 @@ class FakeSource final : public layout::ChunkSource {
     std::uint32_t container = 0;
     std::uint32_t offset = 0;
     std::size_t bytes = 0;
+    bool operator==(const Read&) const = default;
   };
+  void will_read_data(std::uint32_t container, std::uint32_t offset, std::size_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    announced_data.push_back({container, offset, bytes});
+  }
+  std::vector<Read> announced_data;
   /// For tests with one thread: where each read is noted.
   std::vector<Read>* recorded = nullptr;
 
