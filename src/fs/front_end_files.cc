@@ -189,8 +189,7 @@ void FrontEnd::read_into(fuse_req_t req, FileHandle& handle, std::size_t size,
     return;
   }
   FileReader* const reader = content->reader.get();
-  const Lent lent = reader == nullptr ? Lent() : lend(*reader, size, offset);
-  std::vector<iovec> parts = lent.parts;
+  Lent lent = reader == nullptr ? Lent() : lend(*reader, size, offset);
   const auto buffer = lent.bytes < size ? std::optional(buffers_.take()) : std::nullopt;
   if (buffer) {
     const std::span out(buffer->data(), size - lent.bytes);
@@ -200,11 +199,11 @@ void FrontEnd::read_into(fuse_req_t req, FileHandle& handle, std::size_t size,
       fuse_reply_err(req, report("read", got.error()));
       return;
     }
-    parts.push_back({.iov_base = buffer->data(), .iov_len = *got});
+    lent.parts.push_back({.iov_base = buffer->data(), .iov_len = *got});
   }
   // Asked before the answer, so that a reader who waits for each answer is not seen.
   if (reader != nullptr && is_asked_again()) reads_to_hand_over_ = kReadsToHandOver;
-  fuse_reply_iov(req, parts.data(), static_cast<int>(parts.size()));
+  fuse_reply_iov(req, lent.parts.data(), static_cast<int>(lent.parts.size()));
 }
 
 /// Who writes to a file takes the rights from it that it gave to others: the set-user-ID and
