@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A version in which 1 % of the files changed costs about 1 % of the first one's metadata.
+# A version in which 1 % of the files changed costs about 1 % of the first one's metadata, and
+# looking at every entry of a directory takes a request for some tens, not one for each.
 limit_s=100
 . "$(dirname "$0")/lib.sh"
 
@@ -52,3 +53,16 @@ ok "an unchanged version costs $(per_mille $((three - two))) per mille (at most 
 stored=$(stat_of "$repo" unique_bytes)
 echo "unique bytes of the files: $stored; catalog: $four bytes in use"
 "$VARVE" check "$repo"
+
+mkdir "$work/wide"
+(cd "$work/wide" && seq 2000 | xargs touch)
+"$VARVE" store "$repo" wide/one "$work/wide"
+mount_as_job -d -o ro
+[ "$(find "$mnt/wide/one" -type f -size 0 | wc -l)" -eq 2000 ] || fail "not all is listed"
+unmount_repo
+wait "$daemon"
+looked_up=$(grep -c 'opcode: LOOKUP' "$work/daemon.log")
+listed=$(grep -c 'opcode: READDIRPLUS' "$work/daemon.log")
+[ "$listed" -gt 0 ] || fail "the daemon's log does not name its requests"
+[ "$looked_up" -le 10 ] || fail "$looked_up names were looked up that were listed"
+ok "2,000 entries were looked at with $listed requests to list them, and $looked_up for names"
