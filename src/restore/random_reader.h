@@ -43,38 +43,38 @@ class RandomReader {
   RandomReader(SliceReader* reader, BufferPool* slices, BufferPool* frames)
       : reader_(reader), slices_(slices), frame_buffers_(frames) {}
 
-  /// Fills `out` from the run, which must hold so much. Sets `last` to the last frame that
-  /// was decoded or found, if any part of it remains in memory.
-  [[nodiscard]] Result<void> read(RandomRead what, std::span<std::byte> out, FileFrame& last);
-
-  /// The same is read soon. What stands in several containers waits for the disk once instead of
-  /// once for each, if the kernel is told of those behind the first before that is read. May wait
-  /// for heads.
-  enum class Announce : std::uint8_t { kAll, kButFirst };
-  void announce(RandomRead what, std::span<std::byte> out, Announce containers);
-
- private:
-  // The wanted bytes of one frame.
+  /// The wanted bytes of one frame.
   struct Piece {
     std::uint32_t frame = 0;
     std::size_t frame_offset = 0;
-    std::size_t part_begin = 0;  // The part's bytes in the frame.
+    std::size_t part_begin = 0;  ///< The part's bytes in the frame.
     std::size_t part_end = 0;
     std::span<std::byte> out;
     std::uint64_t data_offset = 0;
   };
-  void announce_part(const RandomRead& what, const RunPart& part, std::span<std::byte> out);
-  using Head = std::shared_ptr<const format::ContainerHead>;
-  [[nodiscard]] Result<Head> head_of(const RandomRead& what, const RunPart& part);
-  [[nodiscard]] Result<std::vector<Piece>> plan(const RandomRead& what, const RunPart& part,
-                                                const format::ContainerHead& head,
-                                                std::span<std::byte> out);
-  [[nodiscard]] Result<std::span<const std::byte>> fetch(const RandomRead& what,
-                                                         const format::ContainerHead& head,
-                                                         Slice slice, std::size_t wanted,
+  /// What of a read stands in one container.
+  struct Part {
+    RandomRead what;
+    std::shared_ptr<const format::ContainerHead> head;
+    std::vector<Piece> pieces;
+  };
+
+  /// Adds what it takes to fill `out` from the run, which must hold so much. Waits for heads only.
+  [[nodiscard]] Result<void> plan(RandomRead what, std::span<std::byte> out,
+                                  std::vector<Part>& parts);
+  /// Reads what was planned. The kernel is told of all containers but the first before that is
+  /// read: so a read of several waits for the disk about once. Sets `last` to the last frame that
+  /// was decoded or found, if any part of it remains in memory.
+  [[nodiscard]] Result<void> read(std::span<const Part> parts, FileFrame& last);
+
+ private:
+  [[nodiscard]] static Result<void> plan_part(const RunPart& found, std::span<std::byte> out,
+                                              Part& part);
+  [[nodiscard]] bool announce(const Part& part);
+  [[nodiscard]] Result<std::span<const std::byte>> fetch(const Part& part, Slice slice,
+                                                         std::size_t wanted, bool is_announced,
                                                          std::span<std::byte> room);
-  [[nodiscard]] Result<void> read_pieces(const RandomRead& what, const format::ContainerHead& head,
-                                         std::span<const Piece> pieces, FileFrame& last);
+  [[nodiscard]] Result<void> read_part(const Part& part, bool is_announced, FileFrame& last);
 
   SliceReader* const reader_;
   BufferPool* const slices_;

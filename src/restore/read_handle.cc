@@ -9,7 +9,7 @@ namespace varve::restore {
 namespace {
 // The kernel's readahead may let requests overtake each other by so much.
 constexpr std::uint64_t kReorderBytes = 1U << 20;
-// A chunk moves at most once a version, so it is found at the second attempt but for rare luck.
+// A chunk moves at most once a version, so all are found at the second attempt but for rare luck.
 constexpr unsigned kMovesMax = 4;
 // Smaller files have their heads in memory after a few reads anyhow.
 constexpr std::uint64_t kHeadsFileBytesMin = 32U << 20;
@@ -205,34 +205,28 @@ std::span<std::byte> FileHandle::first_run(const Stretch& stretch) const {
       static_cast<std::size_t>(std::min<std::uint64_t>(left, stretch.out.size())));
 }
 
-void FileHandle::announce_random(Stretch stretch) {
-  auto containers = RandomReader::Announce::kButFirst;
+Result<void> FileHandle::try_random(Stretch stretch, FileFrame& last) {
+  std::vector<RandomReader::Part> parts;
   while (!stretch.out.empty()) {
     const auto out = first_run(stretch);
-    context_.random->announce(random_read(stretch.at), out, containers);
-    containers = RandomReader::Announce::kAll;
+    VARVE_TRY(context_.random->plan(random_read(stretch.at), out, parts));
     stretch.advance(index_.recipe(), out.size());
   }
+  return context_.random->read(parts, last);
 }
 
-Result<void> FileHandle::read_random(Stretch stretch) {
+Result<void> FileHandle::read_random(const Stretch& stretch) {
   if (heads_) heads_->on_read(*context_.prefetchers);
-  announce_random(stretch);
   FileFrame last;
-  while (!stretch.out.empty()) {
-    const RandomRead what = random_read(stretch.at);
-    const auto out = first_run(stretch);
-    auto read = context_.random->read(what, out, last);
-    // Chunks may move while they are read: then they are looked for anew.
-    for (unsigned i = 0; i < kMovesMax && !read && read.error().code() == ErrorCode::kStale; ++i) {
-      read = context_.random->read(what, out, last);
-    }
-    if (!read && read.error().code() == ErrorCode::kStale) {
-      return Error(ErrorCode::kCorrupt, read.error().message(), EIO);
-    }
-    if (!read) return read;
-    stretch.advance(index_.recipe(), out.size());
+  auto read = try_random(stretch, last);
+  // Chunks may move while they are read: then they are looked for anew.
+  for (unsigned i = 0; i < kMovesMax && !read && read.error().code() == ErrorCode::kStale; ++i) {
+    read = try_random(stretch, last);
   }
+  if (!read && read.error().code() == ErrorCode::kStale) {
+    return Error(ErrorCode::kCorrupt, read.error().message(), EIO);
+  }
+  if (!read) return read;
   const std::lock_guard lock(mutex_);
   last_frame_ = std::move(last);
   return {};

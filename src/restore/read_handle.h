@@ -59,8 +59,8 @@ class FileHandle final : public ReadHandle {
   void note_from_session();
   [[nodiscard]] RandomRead random_read(const FilePosition& at);
   [[nodiscard]] std::span<std::byte> first_run(const Stretch& stretch) const;
-  void announce_random(Stretch stretch);
-  [[nodiscard]] Result<void> read_random(Stretch stretch);
+  [[nodiscard]] Result<void> try_random(Stretch stretch, FileFrame& last);
+  [[nodiscard]] Result<void> read_random(const Stretch& stretch);
   [[nodiscard]] std::size_t copy_from_session(std::uint64_t data_offset, std::span<std::byte> out);
   [[nodiscard]] std::size_t copy_from_last_frame(std::uint64_t data_offset,
                                                  std::span<std::byte> out);
