@@ -167,12 +167,15 @@ void Session::assemble(Lock& lock) {
     stream_->forget_before(areas_.front()->position());
   }
   area_bytes_ = std::min(2 * area_bytes_, area_bytes_max_);
-  if (dropped_) {
-    engine_.reset();
-  } else {
-    engine_->set_memory(engine_memory());  // The share may have become smaller meanwhile.
-  }
   assembled_.notify_all();
+  if (!dropped_) {
+    engine_->set_memory(engine_memory());  // The share may have become smaller meanwhile.
+    return;
+  }
+  auto engine = std::move(engine_);
+  lock.unlock();
+  engine.reset();
+  lock.lock();
 }
 
 bool Session::expects(std::uint64_t ordinal, std::uint64_t data_offset) {
@@ -221,12 +224,13 @@ void Session::set_memory(std::size_t bytes) {
   if (!assembling_ && engine_) engine_->set_memory(engine_memory());
 }
 
-void Session::drop() {
+std::unique_ptr<RestoreEngine> Session::drop() {
   const std::lock_guard lock(mutex_);
   dropped_ = true;
   areas_.clear();
-  if (!assembling_) engine_.reset();
   assembled_.notify_all();
+  if (assembling_) return nullptr;
+  return std::move(engine_);
 }
 
 bool Session::is_over() const {

@@ -69,8 +69,9 @@ class Session : public std::enable_shared_from_this<Session> {
   /// Has the first area assembled in the background.
   void start();
   void set_memory(std::size_t bytes);
-  /// Frees what can be freed now; nothing is served any more.
-  void drop();
+  /// Frees what can be freed now; nothing is served any more. Who calls it lets the engine end,
+  /// which may wait for the disk: not under a lock.
+  [[nodiscard]] std::unique_ptr<RestoreEngine> drop();
 
   /// Everything was read, or the session went on without its reader.
   [[nodiscard]] bool is_over() const;

@@ -23,7 +23,7 @@ SessionManager::SessionManager(SessionContext context, std::size_t memory_bytes,
     : context_(std::move(context)), memory_bytes_(memory_bytes), sessions_max_(sessions_max) {}
 
 SessionManager::~SessionManager() {
-  for (const Member& member : members_) member.session->drop();
+  for (const Member& member : members_) static_cast<void>(member.session->drop());
 }
 
 std::optional<AreaBytes> SessionManager::take(const void* reader, const ReadableFile& file,
@@ -31,11 +31,12 @@ std::optional<AreaBytes> SessionManager::take(const void* reader, const Readable
                                               TakeFor purpose) {
   Removed removed;
   const std::lock_guard lock(mutex_);
-  ++ticks_;
+  if (purpose == TakeFor::kCopy) ++ticks_;  // Who borrows in vain asks for a copy next.
   for (Member& member : members_) {
     if (member.session->version_key() != file.version_key) continue;
     auto taken = member.session->take(file.content.ordinal, data_offset, bytes, purpose);
     if (!taken) continue;
+    if (purpose != TakeFor::kCopy) ++ticks_;
     member.used = ticks_;
     member.reader = reader;
     if (member.session->is_over()) remove_finished(removed);
@@ -70,13 +71,12 @@ std::size_t SessionManager::free_candidate(const void* reader) const {
 }
 
 void SessionManager::remove(std::size_t index, Removed& removed) {
-  removed.push_back(std::move(members_[index].session));
-  const auto& session = removed.back();
+  const auto session = std::move(members_[index].session);
   members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(index));
   // Readers that leave early make the next session of the version wait for better signs.
   unsigned& wanted = patience(session->version_key()).streak_wanted;
   wanted = session->was_wasted() ? std::min(2 * wanted, kStreakWantedMax) : kStreakWantedMin;
-  session->drop();
+  removed.push_back({session, session->drop()});
 }
 
 void SessionManager::remove_finished(Removed& removed) {

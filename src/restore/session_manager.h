@@ -66,9 +66,14 @@ class SessionManager {
     unsigned streak_wanted = 2;
   };
 
-  // Sessions that were removed. Declared before the lock, so that they end after it: a
-  // session may be the last to hold a version.
-  using Removed = std::vector<std::shared_ptr<Session>>;
+  // Sessions that were removed, with what they assembled with. Declared before the lock, so that
+  // they end after it: a session may be the last to hold a version, and an engine waits for what it
+  // reads ahead.
+  struct RemovedSession {
+    std::shared_ptr<Session> session;
+    std::unique_ptr<RestoreEngine> engine;
+  };
+  using Removed = std::vector<RemovedSession>;
 
   [[nodiscard]] std::size_t free_candidate(const void* reader) const;
   [[nodiscard]] bool make_room(const void* reader, Removed& removed);

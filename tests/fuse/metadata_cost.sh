@@ -61,8 +61,8 @@ mount_as_job -d -o ro
 [ "$(find "$mnt/wide/one" -type f -size 0 | wc -l)" -eq 2000 ] || fail "not all is listed"
 unmount_repo
 wait "$daemon"
-looked_up=$(grep -c 'opcode: LOOKUP' "$work/daemon.log")
-listed=$(grep -c 'opcode: READDIRPLUS' "$work/daemon.log")
+looked_up=$(grep -c 'opcode: LOOKUP' "$work/daemon.log") || true
+listed=$(grep -c 'opcode: READDIRPLUS' "$work/daemon.log") || true
 [ "$listed" -gt 0 ] || fail "the daemon's log does not name its requests"
 [ "$looked_up" -le 10 ] || fail "$looked_up names were looked up that were listed"
 ok "2,000 entries were looked at with $listed requests to list them, and $looked_up for names"
