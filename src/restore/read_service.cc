@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kMemoryBytesMin = SessionManager::kSessionBytesMin;
 constexpr std::size_t kPrefetchThreads = 2;
 constexpr std::size_t kReadThreads = 4;
+constexpr std::size_t kAheadThreads = 3;
 constexpr std::size_t kSpareFrames = 4;
 // Readers give those that were lent to them back several at a time.
 constexpr std::size_t kSpareAreas = 3;
@@ -32,6 +33,7 @@ ReadServiceImpl::ReadServiceImpl(const ReadOptions& options)
       slices_(0, &meter_, layout::room_for(kSliceBytesMax)),
       frames_(kSpareFrames, &meter_),
       random_(&slice_reader_, &slices_, &frames_),
+      ahead_readers_(kAheadThreads, "varve-ahead"),
       readers_(kReadThreads, "varve-read"),
       prefetchers_(kPrefetchThreads, "varve-prefetch"),
       sessions_(session_context(options.engine), memory_bytes(options) - kSharedBytes,
@@ -44,6 +46,7 @@ SessionContext ReadServiceImpl::session_context(const std::string& engine) {
   context.engine.slices = &slices_;
   context.engine.meter = &meter_;
   context.engine.workers = &readers_;
+  context.engine.ahead_readers = &ahead_readers_;
   context.engine_name = engine;
   context.prefetchers = &prefetchers_;
   return context;

@@ -17,7 +17,8 @@ namespace varve::restore {
 ///
 /// Memory: the areas, chunk caches and tables of all sessions and the 16 frames of random
 /// access stay within max(cache_bytes, 16 MiB), apart from a slice and a frame (640 KiB) in
-/// the hands of each thread that reads at random.
+/// the hands of each thread that reads at random, three spare areas, and at most five of each
+/// session that it has left and that are lent (4 MiB each at most).
 class ReadServiceImpl final : public ReadService {
  public:
   explicit ReadServiceImpl(const ReadOptions& options);
@@ -37,7 +38,10 @@ class ReadServiceImpl final : public ReadService {
   BufferPool frames_;  // Of random access.
   RandomReader random_;
   std::atomic<std::uint64_t> bytes_delivered_ = 0;
-  base::ThreadPool readers_;  // Outlives the prefetchers, whose assemblies they help with.
+  // Outlive the prefetchers, whose assemblies they help with. Two pools, since reads ahead in the
+  // queue of the others would keep them from the area that is waited for.
+  base::ThreadPool ahead_readers_;
+  base::ThreadPool readers_;
   // Its destructor waits for assemblies under way. The manager, which goes first, has
   // dropped all sessions by then, so that no new ones begin.
   base::ThreadPool prefetchers_;

@@ -47,8 +47,10 @@ struct EngineContext {
   BufferPool* areas = nullptr;   ///< Where areas come from.
   BufferPool* slices = nullptr;  ///< Where buffers for stored bytes come from.
   MemoryMeter* meter = nullptr;
-  base::ThreadPool* workers = nullptr;  ///< Help to read and to decode; may be nullptr.
-  EngineObserver* observer = nullptr;   ///< May be nullptr.
+  // Any of these may be nullptr.
+  base::ThreadPool* workers = nullptr;        ///< Help to read and to decode.
+  base::ThreadPool* ahead_readers = nullptr;  ///< Read for the next area meanwhile.
+  EngineObserver* observer = nullptr;
   /// Every request fetches a whole container, as the published engines do: for comparisons.
   bool whole_containers = false;
 };

@@ -24,9 +24,10 @@ constexpr std::size_t kPlanBytes = 512U << 10;
 constexpr std::size_t kLaneMemoryShare = 16;
 constexpr std::size_t kLanesMax = 8;
 
-// So do those for the next area.
-constexpr std::size_t kAheadMemoryShare = 16;
-constexpr std::size_t kSlotsAheadMax = 8;
+// Those for the next area take more, so that the disk has enough to do while one is put together:
+// half of it left the disk idle for a tenth of the time.
+constexpr std::size_t kAheadMemoryShare = 8;
+constexpr std::size_t kSlotsAheadMax = 16;
 // With less memory than so many areas, what is kept is worth more than a second area.
 constexpr std::size_t kUnitsForTwoAreas = 4;
 
@@ -74,7 +75,7 @@ WindowEngine::WindowEngine(const EngineKind& kind, const EngineContext& context,
       announcer_(context.source, context.workers),
       lanes_(context.slices, context.workers, lanes_for(context, memory),
              context.reader->costs().request_bytes_max),
-      ahead_(context.reader, context.source, context.slices, context.workers,
+      ahead_(context.reader, context.source, context.slices, context.ahead_readers,
              slots_ahead(kind, context, memory), context.reader->costs().request_bytes_max),
       tables_bytes_(table_bytes(kind, memory)),
       memory_(memory) {

@@ -42,6 +42,7 @@ class RestoreEngineContract : public testing::TestWithParam<std::string> {
     context.slices = &bench->slices;
     context.meter = &bench->meter;
     context.workers = workers;
+    context.ahead_readers = workers;
     context.observer = observer;
     auto engine = make_engine(GetParam(), context, memory);
     EXPECT_TRUE(engine.has_value());
