@@ -61,7 +61,7 @@ class ChunkSource {
 
   /// The container's head will be read soon. Advice only.
   virtual void will_read_head(std::uint32_t /*container*/) {}
-  /// So will read_data() or read_once() be called. Advice only.
+  /// The same of some data, which is then best read by read_data(): read_once() could pass it by.
   virtual void will_read_data(std::uint32_t /*container*/, std::uint32_t /*offset*/,
                               std::size_t /*bytes*/) {}
 
