@@ -90,7 +90,8 @@ void FrontEnd::open(fuse_req_t req, fuse_ino_t ino, const fuse_file_info& info) 
       fuse_reply_err(req, report("open", reader.error()));
       return;
     }
-    opened.keep_cache = 1;
+    // What the kernel read before the seal may be from before a write that passed its cache by.
+    opened.keep_cache = unpack(ino).open ? 0 : 1;
     handle = std::make_shared<FileHandle>(*node->slot, std::move(*reader));
   } else if (node->kind == Node::Kind::kOpen) {
     auto file = node->writer->open(node->ino, for_writing);

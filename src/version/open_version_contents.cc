@@ -12,6 +12,10 @@
 
 namespace varve::version {
 
+namespace {
+constexpr int kReadAttempts = 3;
+}  // namespace
+
 std::string OpenVersion::staging_path(Ino ino, std::uint64_t generation) const {
   return fmt::format("{}/{:x}-{:x}", files_directory_, ino, generation);
 }
@@ -209,31 +213,39 @@ Result<void> OpenVersion::come_to_rest(OpenInode& inode) {
   return load_recipe(inode);
 }
 
+// The disk's page cache may give a part of a write that is under way. So what was read while the
+// file was written is read again, at last with the lock, which keeps writers out.
 Result<std::size_t> OpenVersion::read(Ino ino, std::uint64_t offset, std::span<std::byte> out) {
-  std::shared_ptr<const format::Recipe> recipe;
-  std::shared_ptr<io::File> file;
-  std::vector<StagedContent::Range> ranges;
-  {
-    const std::lock_guard lock(mutex_);
+  for (int attempt = 1;; ++attempt) {
+    std::unique_lock lock(mutex_);
     VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
     if (offset >= inode->size) return std::size_t{0};
-    out = out.first(std::min<std::uint64_t>(out.size(), inode->size - offset));
+    const auto part = out.first(std::min<std::uint64_t>(out.size(), inode->size - offset));
     absorb(*inode);
     // A file that is read while it is written will be so again: staging serves both.
     if (inode->stream && inode->writers != 0) VARVE_TRY(stage(*inode));
-    if (inode->staging != 0) {
-      VARVE_TRY(open_staging(*inode));
-      file = inode->staging_file;
-      for (std::uint64_t at = offset; at < offset + out.size(); at = ranges.back().end) {
-        ranges.push_back(inode->staged->at(at));
-      }
-    } else {
+    if (inode->staging == 0) {
       VARVE_TRY(come_to_rest(*inode));
-      recipe = inode->recipe;
+      const auto recipe = inode->recipe;
+      lock.unlock();
+      return reader_.read(recipe, offset, part);
     }
+    VARVE_TRY(open_staging(*inode));
+    const std::shared_ptr<io::File> file = inode->staging_file;
+    std::vector<StagedContent::Range> ranges;
+    for (std::uint64_t at = offset; at < offset + part.size(); at = ranges.back().end) {
+      ranges.push_back(inode->staged->at(at));
+    }
+    if (attempt == kReadAttempts) return read_staged(ranges, file.get(), part);
+    const std::uint64_t generation = inode->staging;
+    const std::uint64_t writes = inode->staging_writes;
+    lock.unlock();
+    auto got = read_staged(ranges, file.get(), part);
+    lock.lock();
+    // A staging file that was given up is not written any more.
+    const auto now = tree_.get(ino);
+    if (!now || (*now)->staging != generation || (*now)->staging_writes == writes) return got;
   }
-  if (recipe) return reader_.read(recipe, offset, out);
-  return read_staged(ranges, file.get(), out);
 }
 
 Result<std::uint64_t> OpenVersion::seek(Ino ino, std::uint64_t offset, bool data) {

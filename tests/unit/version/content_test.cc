@@ -2,7 +2,9 @@
 // Files of open versions that are written in any order, and clones.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <optional>
+#include <thread>
 
 #include "../repo/temp_repository.h"
 #include "varve/maintenance.h"
@@ -279,6 +281,32 @@ TEST_F(Contents, AFileWithoutNamesIsReadAfterItsLastWriterLeft) {
   must(version_->unlink(kRootIno, "a"));
   writer.reset();
   EXPECT_TRUE(read_all(*reader, bytes.size()) == bytes);
+}
+
+// A file system of the disk gives readers parts of a write that is under way.
+TEST_F(Contents, AReadGivesAllOfAWriteOrNothing) {
+  constexpr std::size_t kBlocks = 4;
+  constexpr std::size_t kBytes = 30000;
+  start("one");
+  const Ino ino = write_file(*version_, kRootIno, "a", std::string(kBlocks * kBytes, 'a'));
+  const auto reading = must(version_->open(ino, false));
+  std::atomic<bool> ends = false;
+  std::jthread writer([&] {
+    const auto file = must(version_->open(ino, true));
+    for (std::size_t i = 1; !ends; ++i) {
+      const std::string data(kBytes, static_cast<char>('a' + i % 26));
+      must(file->write(i % kBlocks * kBytes, base::as_bytes(data)));
+    }
+  });
+  int mixtures = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const auto bytes = read_all(*reading, kBlocks * kBytes);
+    for (std::size_t at = 0; at < bytes.size(); at += kBytes) {
+      if (bytes.find_first_not_of(bytes[at], at) < at + kBytes) ++mixtures;
+    }
+  }
+  ends = true;
+  EXPECT_EQ(mixtures, 0);
 }
 
 TEST_F(Contents, AllocatingMoreThanTheDiskHasIsRefused) {
