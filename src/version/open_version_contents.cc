@@ -242,9 +242,8 @@ Result<std::size_t> OpenVersion::read(Ino ino, std::uint64_t offset, std::span<s
     lock.unlock();
     auto got = read_staged(ranges, file.get(), part);
     lock.lock();
-    // A staging file that was given up is not written any more.
-    const auto now = tree_.get(ino);
-    if (!now || (*now)->staging != generation || (*now)->staging_writes == writes) return got;
+    VARVE_TRY_ASSIGN(inode, tree_.get(ino));
+    if (inode->staging == generation && inode->staging_writes == writes) return got;
   }
 }
 
