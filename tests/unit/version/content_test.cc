@@ -2,8 +2,8 @@
 // Files of open versions that are written in any order, and clones.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <optional>
+#include <stop_token>
 #include <thread>
 
 #include "../repo/temp_repository.h"
@@ -290,10 +290,9 @@ TEST_F(Contents, AReadGivesAllOfAWriteOrNothing) {
   start("one");
   const Ino ino = write_file(*version_, kRootIno, "a", std::string(kBlocks * kBytes, 'a'));
   const auto reading = must(version_->open(ino, false));
-  std::atomic<bool> ends = false;
-  std::jthread writer([&] {
+  const std::jthread writer([&](const std::stop_token& stop) {
     const auto file = must(version_->open(ino, true));
-    for (std::size_t i = 1; !ends; ++i) {
+    for (std::size_t i = 1; !stop.stop_requested(); ++i) {
       const std::string data(kBytes, static_cast<char>('a' + i % 26));
       must(file->write(i % kBlocks * kBytes, base::as_bytes(data)));
     }
@@ -305,7 +304,6 @@ TEST_F(Contents, AReadGivesAllOfAWriteOrNothing) {
       if (bytes.find_first_not_of(bytes[at], at) < at + kBytes) ++mixtures;
     }
   }
-  ends = true;
   EXPECT_EQ(mixtures, 0);
 }
 
