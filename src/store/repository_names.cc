@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/repository_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/coding.h"
+
+namespace varve::store {
+
+namespace {
+
+constexpr std::string_view kTemporarySuffix = ".tmp";
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.front() != '0' && text.size() <= 9 &&
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// As "{:x}" writes a number of 64 bits.
+bool is_hex(std::string_view text) {
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  return !text.empty() && text.size() <= 16 && std::ranges::all_of(text, is_digit) &&
+         (text.front() != '0' || text.size() == 1);
+}
+
+std::string_view without(std::string_view name, std::string_view suffix) {
+  return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : name;
+}
+
+// NNNNNNNN with this suffix.
+std::optional<std::uint32_t> numbered(std::string_view name, std::string_view suffix) {
+  if (!name.ends_with(suffix)) return std::nullopt;
+  return base::parse_hex32(without(name, suffix));
+}
+
+std::optional<KnownName> file_if(bool is_known) {
+  return is_known ? std::optional(KnownName{}) : std::nullopt;
+}
+
+std::optional<KnownName> in_repository(std::string_view name) {
+  constexpr std::array kFiles{"varve.repo", "varve.repo.tmp", "lock",        "reserve",
+                              "scrub",      "scrub.tmp",      "control.sock"};
+  if (name == "catalog" || name == "catalog.new") return KnownName{FolderKind::kEnvironment};
+  if (name == "series") return KnownName{FolderKind::kAllSeries};
+  if (name == "staging") return KnownName{FolderKind::kStaging};
+  constexpr std::string_view kOldCatalog = "catalog.damaged-";
+  if (name.starts_with(kOldCatalog) && is_number(name.substr(kOldCatalog.size()))) {
+    return KnownName{FolderKind::kEnvironment};
+  }
+  return file_if(std::ranges::find(kFiles, name) != kFiles.end());
+}
+
+std::optional<KnownName> in_series(std::string_view name) {
+  if (name == "active") return KnownName{FolderKind::kActive};
+  if (name == "volumes") return KnownName{FolderKind::kVolumes};
+  if (name == "manifests") return KnownName{FolderKind::kManifests};
+  if (name == "parity") return KnownName{FolderKind::kParity};
+  const auto file = without(name, kTemporarySuffix);
+  return file_if(file == "labels" || parse_snapshot_name(file).has_value());
+}
+
+std::optional<KnownName> in_open_version(std::string_view name) {
+  if (name == "overlay" || name == "overlay.new") return KnownName{FolderKind::kEnvironment};
+  if (name == "files") return KnownName{FolderKind::kStagedFiles};
+  return file_if(name == "tails");
+}
+
+bool is_staged_file(std::string_view name) {
+  const auto dash = name.find('-');
+  return dash != std::string_view::npos && is_hex(name.substr(0, dash)) &&
+         is_hex(name.substr(dash + 1));
+}
+
+// Segments and volumes leave the highest bit of a number out.
+bool is_segment(std::string_view name, std::string_view suffix) {
+  const auto number = numbered(name, suffix);
+  return number && *number < (1U << 31);
+}
+
+}  // namespace
+
+std::optional<KnownName> known_name(FolderKind folder, std::string_view name) {
+  switch (folder) {
+    case FolderKind::kRepository:
+      return in_repository(name);
+    case FolderKind::kEnvironment:
+      return file_if(name == "data.mdb" || name == "lock.mdb");
+    case FolderKind::kAllSeries:
+      return base::parse_hex32(name) ? std::optional(KnownName{FolderKind::kSeries}) : std::nullopt;
+    case FolderKind::kSeries:
+      return in_series(name);
+    case FolderKind::kActive:
+      return file_if(is_segment(name, ".seg"));
+    case FolderKind::kVolumes:
+      return file_if(is_segment(name, ".vol"));
+    case FolderKind::kManifests:
+      return file_if(numbered(without(name, kTemporarySuffix), ".man").has_value());
+    case FolderKind::kParity:
+      return file_if(numbered(without(name, kTemporarySuffix), ".par").has_value());
+    case FolderKind::kStaging:
+      return parse_staging_name(name) ? std::optional(KnownName{FolderKind::kOpenVersion})
+                                      : std::nullopt;
+    case FolderKind::kOpenVersion:
+      return in_open_version(name);
+    case FolderKind::kStagedFiles:
+      return file_if(is_staged_file(name));
+  }
+  return std::nullopt;
+}
+
+std::string staging_name(SeriesId series, VersionNumber number) {
+  return fmt::format("{:08x}-{:08x}", static_cast<std::uint32_t>(series),
+                     static_cast<std::uint32_t>(number));
+}
+
+std::optional<StagingName> parse_staging_name(std::string_view name) {
+  const auto dash = name.find('-');
+  if (dash == std::string_view::npos) return std::nullopt;
+  const auto series = base::parse_hex32(name.substr(0, dash));
+  const auto number = base::parse_hex32(name.substr(dash + 1));
+  if (!series || !number) return std::nullopt;
+  return StagingName{static_cast<SeriesId>(*series), static_cast<VersionNumber>(*number)};
+}
+
+std::optional<VersionNumber> parse_snapshot_name(std::string_view name) {
+  constexpr std::string_view kPrefix = "index-";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const auto number = numbered(name.substr(kPrefix.size()), ".snap");
+  if (!number) return std::nullopt;
+  return static_cast<VersionNumber>(*number);
+}
+
+Result<void> remove_folder(io::FileSystem& files, const std::string& path, FolderKind kind) {
+  auto names = files.list(path);
+  if (!names) {
+    // Something else in its place is not ours.
+    const auto code = names.error().code();
+    if (code == ErrorCode::kNotFound || code == ErrorCode::kNotDirectory) return {};
+    return std::move(names).error();
+  }
+  const auto is_kept = [](const Result<void>& removed) {
+    const auto code = removed.error().code();
+    return code == ErrorCode::kNotFound || code == ErrorCode::kNotEmpty;
+  };
+  for (const auto& name : *names) {
+    const auto known = known_name(kind, name);
+    if (!known) continue;
+    const std::string inner = std::string(path).append("/" + name);
+    if (known->folder) {
+      VARVE_TRY(remove_folder(files, inner, *known->folder));
+    } else if (auto removed = files.remove(inner); !removed && !is_kept(removed)) {
+      return removed;
+    }
+  }
+  if (auto removed = files.remove(path); !removed && !is_kept(removed)) return removed;
+  return {};
+}
+
+}  // namespace varve::store
