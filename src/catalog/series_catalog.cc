@@ -2,9 +2,11 @@
 #include "catalog/series_catalog.h"
 
 #include <cerrno>
+#include <set>
 
 #include "base/coding.h"
 #include "base/time_coding.h"
+#include "catalog/names.h"
 #include "meta/schema.h"
 
 namespace varve::catalog {
@@ -27,17 +29,43 @@ Error damaged(const char* what) {
 using base::get_time;
 using base::put_time;
 
+// Gives the record another name if the one it holds is not allowed, and remembers why.
+template <typename Record>
+void validate_name(Record& record, std::uint32_t number, const Result<void>& allowed) {
+  if (allowed) return;
+  record.name_fault = allowed.error().message();
+  record.name = replacement_name(number);
+}
+
+// Makes every name unique: of records with the same name, the first keeps it.
+template <typename Record, typename Number>
+void part_names(std::vector<Record>& records, Number number_of) {
+  std::set<std::string_view> names;
+  for (auto& record : records) {
+    if (record.name_fault.empty() && !names.insert(record.name).second) {
+      record.name_fault = "another one has the same name";
+      record.name = replacement_name(number_of(record));
+    }
+  }
+  for (auto& record : records) {
+    if (record.name_fault.empty()) continue;
+    while (names.contains(record.name)) record.name += '_';
+    names.insert(record.name);
+  }
+}
+
 }  // namespace
 
 Result<SeriesRecord> decode_series(SeriesId id, std::string_view bytes) {
   base::ByteReader r(bytes);
   SeriesRecord record;
   record.id = id;
-  record.name = r.sized_text(kNameBytesMax);
+  record.name = r.sized_text(r.left());
   record.created_at = get_time(r);
   const std::uint64_t next = r.varint();
   record.next_number = static_cast<std::uint32_t>(next);
-  if (!r.done() || record.name.empty() || next > 0xffffffffU) return damaged("series");
+  if (!r.done() || next > 0xffffffffU) return damaged("series");
+  validate_name(record, static_cast<std::uint32_t>(id), check_series_name(record.name));
   return record;
 }
 
@@ -50,7 +78,7 @@ Result<VersionRecord> decode_version(SeriesId series, VersionNumber number,
   const std::uint8_t state = r.u8();
   const auto stored = static_cast<StoredState>(state);
   const std::uint64_t base = stored == StoredState::kBased ? r.varint() : 0;
-  record.name = r.sized_text(kNameBytesMax);
+  record.name = r.sized_text(r.left());
   record.opened_at = get_time(r);
   record.sealed_at = get_time(r);
   record.entries = r.varint();
@@ -58,13 +86,15 @@ Result<VersionRecord> decode_version(SeriesId series, VersionNumber number,
   record.unique_bytes = r.varint();
   record.stored_bytes = r.varint();
   const auto root = r.text(r.left());
-  if (!r.ok() || state < 1 || state > 4 || record.name.empty() ||
-      (stored == StoredState::kBased && base == 0) || base >= static_cast<std::uint32_t>(number)) {
+  if (!r.ok() || state < 1 || state > 4 || (stored == StoredState::kBased && base == 0) ||
+      base >= static_cast<std::uint32_t>(number)) {
     return damaged("version");
   }
   record.state = stored == StoredState::kSealed ? VersionState::kSealed : VersionState::kOpen;
   record.base = static_cast<VersionNumber>(base);
   record.unfinished = stored == StoredState::kUnfinished;
+  validate_name(record, static_cast<std::uint32_t>(number),
+                check_version_name(record.name, record.state));
   VARVE_TRY_ASSIGN(record.root, format::decode_dir_entry(root));
   return record;
 }
@@ -80,6 +110,7 @@ Result<std::vector<SeriesRecord>> list_series(const meta::Txn& txn) {
         all.push_back(std::move(record));
         return true;
       }));
+  part_names(all, [](const SeriesRecord& record) { return static_cast<std::uint32_t>(record.id); });
   return all;
 }
 
@@ -114,6 +145,8 @@ Result<std::vector<VersionRecord>> list_versions(const meta::Txn& txn, SeriesId 
         all.push_back(std::move(record));
         return true;
       }));
+  part_names(all,
+             [](const VersionRecord& record) { return static_cast<std::uint32_t>(record.number); });
   return all;
 }
 

@@ -21,6 +21,8 @@ struct SeriesRecord {
   std::string name;
   Timestamp created_at;
   std::uint32_t next_number = 1;  ///< Of the next version.
+  /// Why `name` is not the stored one but a replacement (catalog/names.h); "" if it is.
+  std::string name_fault;
 };
 
 /// A version, with its root directory: `root.child` is the top page of its tree once sealed.
@@ -42,19 +44,23 @@ struct VersionRecord {
   /// Open and still being filled, by copying an older version. Nobody sees it, and where it
   /// is found after a crash it is dropped.
   bool unfinished = false;
+  /// Why `name` is not the stored one but a replacement (catalog/names.h); "" if it is.
+  std::string name_fault;
 };
 
-/// The values of `series` and `versions` in the catalog (docs/FORMAT.md §7).
+/// The values of `series` and `versions` in the catalog (docs/FORMAT.md §7). A name that is not
+/// allowed is replaced, and does not make the record unreadable.
 [[nodiscard]] Result<SeriesRecord> decode_series(SeriesId id, std::string_view bytes);
 [[nodiscard]] Result<VersionRecord> decode_version(SeriesId series, VersionNumber number,
                                                    std::string_view bytes);
 
+/// All series, in ascending id. Of several with the same name, the first keeps it.
 [[nodiscard]] Result<std::vector<SeriesRecord>> list_series(const meta::Txn& txn);
 [[nodiscard]] Result<std::optional<SeriesRecord>> find_series(const meta::Txn& txn, SeriesId id);
 [[nodiscard]] Result<void> put_series(meta::WriteTxn& txn, const SeriesRecord& record);
 [[nodiscard]] Result<void> erase_series(meta::WriteTxn& txn, SeriesId id);
 
-/// In ascending number.
+/// In ascending number. Of several with the same name, the first keeps it.
 [[nodiscard]] Result<std::vector<VersionRecord>> list_versions(const meta::Txn& txn,
                                                                SeriesId series);
 [[nodiscard]] Result<std::optional<VersionRecord>> find_version(const meta::Txn& txn,

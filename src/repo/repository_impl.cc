@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "catalog/location_table.h"
+#include "catalog/names.h"
 #include "io/posix_file_system.h"
 #include "meta/probe.h"
 #include "meta/schema.h"
@@ -30,17 +31,6 @@ Error advised(const Error& of_catalog) {
 }
 
 Error no_series() { return {ErrorCode::kNotFound, "no such series", ENOENT}; }
-
-Result<void> check_series_name(std::string_view name) {
-  if (name.empty() || name == "." || name == ".." ||
-      name.find_first_of(std::string_view("/\0", 2)) != std::string_view::npos) {
-    return Error(ErrorCode::kInvalid, "not a name for a series", EINVAL);
-  }
-  if (name.size() > kNameBytesMax) {
-    return Error(ErrorCode::kNameTooLong, "a name has at most 255 bytes", ENAMETOOLONG);
-  }
-  return {};
-}
 }  // namespace
 
 RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
@@ -262,7 +252,7 @@ Result<catalog::SeriesRecord> RepositoryImpl::series_record(SeriesId id) {
 
 Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
   VARVE_TRY(check_writable());
-  VARVE_TRY(check_series_name(name));
+  VARVE_TRY(catalog::check_series_name(name));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
   catalog::SeriesRecord record;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
+#include "catalog/names.h"
 #include "layout/window.h"
 #include "meta/schema.h"
 #include "repo/repository_impl.h"
@@ -24,7 +25,6 @@ namespace varve::repo {
 namespace {
 
 constexpr std::string_view kPartialSuffix = ".partial";
-constexpr std::string_view kLatest = "latest";
 
 Error no_version() { return {ErrorCode::kNotFound, "no such version", ENOENT}; }
 Error version_busy(const std::string& name) {
@@ -57,27 +57,28 @@ Result<std::vector<VersionInfo>> RepositoryImpl::versions(SeriesId series) {
 }
 
 Result<VersionInfo> RepositoryImpl::find_version(SeriesId series, std::string_view name) {
-  VARVE_TRY_ASSIGN(const auto all, versions(series));
-  const VersionInfo* found = nullptr;
-  for (const auto& info : all) {
-    if (info.name == name) return info;
-    if (name == kLatest && info.state == VersionState::kSealed) found = &info;
+  if (name == catalog::kLatestName) {
+    VARVE_TRY_ASSIGN(const auto owner, series_record(series));
+    VARVE_TRY_ASSIGN(const auto newest, newest_sealed(series));
+    if (!newest) return no_version();
+    if (!newest->name_fault.empty()) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("the newest version has no valid name ({}); it is shown as {}: run "
+                               "`varve check`",
+                               newest->name_fault, newest->name),
+                   EIO);
+    }
+    return version_info(*newest, owner.name);
   }
-  if (found == nullptr) return no_version();
-  return *found;
+  VARVE_TRY_ASSIGN(auto all, versions(series));
+  for (auto& info : all) {
+    if (info.name == name) return std::move(info);
+  }
+  return no_version();
 }
 
 Result<void> RepositoryImpl::check_new_name(SeriesId series, std::string_view name) {
-  if (name.empty() || name == "." || name == ".." ||
-      name.find_first_of(std::string_view("/\0", 2)) != std::string_view::npos) {
-    return Error(ErrorCode::kInvalid, "not a name for a version", EINVAL);
-  }
-  if (name.size() > kNameBytesMax) {
-    return Error(ErrorCode::kNameTooLong, "a name has at most 255 bytes", ENAMETOOLONG);
-  }
-  if (name == kLatest) {
-    return Error(ErrorCode::kExists, "`latest` always names the newest sealed version", EEXIST);
-  }
+  VARVE_TRY(catalog::check_version_name(name, VersionState::kOpen));
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series));
   for (const auto& record : records) {
@@ -272,9 +273,7 @@ Result<SealOutcome> RepositoryImpl::seal_locked(SeriesState& memory, catalog::Ve
   if (new_name.empty() && is_partial_name(name)) {
     name.resize(name.size() - kPartialSuffix.size());
   }
-  if (is_partial_name(name)) {
-    return Error(ErrorCode::kNotPermitted, "a sealed version cannot be called .partial", EPERM);
-  }
+  VARVE_TRY(catalog::check_version_name(name, VersionState::kSealed));
   std::optional<catalog::VersionRecord> next;
   if (name != record.name) {
     VARVE_TRY(check_new_name(record.series, name));

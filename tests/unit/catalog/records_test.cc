@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "../repo/temp_repository.h"
 #include "catalog/location_table.h"
+#include "catalog/names.h"
 #include "catalog/series_catalog.h"
 #include "meta/schema.h"
 
@@ -57,7 +59,7 @@ class RecordsTest : public testing::Test {
 };
 
 TEST_F(RecordsTest, SeriesRoundTripsAndDamageIsFound) {
-  const SeriesRecord record{kSeries, "a series", {-7, 999999999}, 0xffffffff};
+  const SeriesRecord record{kSeries, "a series", {-7, 999999999}, 0xffffffff, {}};
   commit([&](meta::WriteTxn& txn) { return put_series(txn, record); });
   {
     const auto txn = must(meta::ReadTxn::begin(catalog_));
@@ -93,6 +95,7 @@ TEST_F(RecordsTest, VersionRoundTripsAndDamageIsFound) {
   commit([&](meta::WriteTxn& txn) { return put_version(txn, record); });
   auto older = record;
   older.number = VersionNumber{2};
+  older.name = "older";
   older.state = VersionState::kOpen;
   commit([&](meta::WriteTxn& txn) { return put_version(txn, older); });
   {
@@ -261,6 +264,63 @@ TEST_F(RecordsTest, ContainersAreFoundAndVisitedInOrder) {
     return seen.size() < 2;
   }));
   EXPECT_EQ(seen, (std::vector<std::uint32_t>{0, 2}));
+}
+
+TEST_F(RecordsTest, NamesThatAreNotAllowedAreReplaced) {
+  const std::string forged[] = {"",
+                                ".",
+                                "..",
+                                "a/b",
+                                "../../x",
+                                std::string("a\0b", 3),
+                                "latest",
+                                "half.partial",
+                                std::string(256, 'x'),
+                                "taken"};
+  std::uint32_t number = 1;
+  const auto put = [&](const std::string& name) {
+    VersionRecord record;
+    record.series = kSeries;
+    record.number = static_cast<VersionNumber>(number++);
+    record.name = name;
+    record.state = VersionState::kSealed;
+    record.root.mode = 040755;
+    commit([&](meta::WriteTxn& txn) { return put_version(txn, record); });
+  };
+  put("taken");
+  put("invalid-name-4");
+  for (const auto& name : forged) put(name);
+  const auto txn = must(meta::ReadTxn::begin(catalog_));
+  const auto all = must(list_versions(txn, kSeries));
+  ASSERT_EQ(all.size(), 12U);
+  std::set<std::string> names;
+  for (const auto& record : all) {
+    EXPECT_TRUE(check_version_name(record.name, record.state)) << record.name;
+    EXPECT_TRUE(names.insert(record.name).second) << record.name;
+    const bool allowed = static_cast<std::uint32_t>(record.number) <= 2;
+    EXPECT_EQ(record.name_fault.empty(), allowed) << record.name;
+  }
+  EXPECT_EQ(all[0].name, "taken");
+  EXPECT_EQ(all[1].name, "invalid-name-4");
+  EXPECT_EQ(all[2].name, "invalid-name-3");
+  EXPECT_EQ(all[3].name, "invalid-name-4_");
+  EXPECT_EQ(must(find_version(txn, kSeries, VersionNumber{5}))->name, "invalid-name-5");
+}
+
+TEST_F(RecordsTest, NamesOfSeriesThatAreNotAllowedAreReplaced) {
+  const std::string names[] = {"a", "a", "../a", "latest"};
+  for (std::uint32_t id = 1; id <= 4; ++id) {
+    SeriesRecord record;
+    record.id = static_cast<SeriesId>(id);
+    record.name = names[id - 1];
+    commit([&](meta::WriteTxn& txn) { return put_series(txn, record); });
+  }
+  const auto all = must(list_series(must(meta::ReadTxn::begin(catalog_))));
+  ASSERT_EQ(all.size(), 4U);
+  EXPECT_EQ(all[0].name, "a");
+  EXPECT_EQ(all[1].name, "invalid-name-2");
+  EXPECT_EQ(all[2].name, "invalid-name-3");
+  EXPECT_EQ(all[3].name, "latest");
 }
 
 }  // namespace

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "catalog/names.h"
+
+#include <cerrno>
+
+#include "format/dir_entry_codec.h"
+
+namespace varve::catalog {
+
+namespace {
+
+Result<void> check_name(std::string_view name, const char* message) {
+  if (name.size() > kNameBytesMax) {
+    return Error(ErrorCode::kNameTooLong, "a name has at most 255 bytes", ENAMETOOLONG);
+  }
+  if (!format::is_entry_name(name)) return Error(ErrorCode::kInvalid, message, EINVAL);
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_series_name(std::string_view name) {
+  return check_name(name, "not a name for a series");
+}
+
+Result<void> check_version_name(std::string_view name, VersionState state) {
+  VARVE_TRY(check_name(name, "not a name for a version"));
+  if (name == kLatestName) {
+    return Error(ErrorCode::kExists, "`latest` always names the newest sealed version", EEXIST);
+  }
+  if (state == VersionState::kSealed && name.ends_with(".partial")) {
+    return Error(ErrorCode::kNotPermitted, "a sealed version cannot be called .partial", EPERM);
+  }
+  return {};
+}
+
+std::string replacement_name(std::uint32_t number) {
+  return "invalid-name-" + std::to_string(number);
+}
+
+}  // namespace varve::catalog
