@@ -143,12 +143,11 @@ Result<void> FileTask::complete() {
     return system_error("ftruncate", errno);
   }
   if (lost_.ranges > 0) {
-    const std::string what = damage_text(lost_);
     if (plan_.replaces) {
       return Error(ErrorCode::kCorrupt,
-                   what + "; the file that is there was kept: " + lost_.reason);
+                   damage_text(lost_) + "; the file that is there was kept: " + lost_.reason);
     }
-    shared_.problems.add(plan_.path, what + " left as holes: " + lost_.reason);
+    shared_.problems.add(plan_.path, damage());
   }
   shared_.finish(FileRef::opened(fd_.get()), plan_.entry, plan_.path, plan_.inherits);
   // Its time is not that of the version then, so that the next restore tries it again.
@@ -161,6 +160,10 @@ Result<void> FileTask::complete() {
   }
   shared_.entries.fetch_add(1, std::memory_order_relaxed);
   return {};
+}
+
+std::string FileTask::damage() const {
+  return lost_.ranges == 0 ? "" : damage_text(lost_) + " left as holes: " + lost_.reason;
 }
 
 void FileTask::end(State state) {

@@ -92,6 +92,8 @@ class FileTask final : public FileSink, public std::enable_shared_from_this<File
   void keep_partial() { keep_partial_ = true; }
   /// Waits until the file is made, or is known not to be.
   [[nodiscard]] bool wait();
+  /// What of the content could not be read; "" if nothing. Only after wait() returned true.
+  [[nodiscard]] std::string damage() const;
   /// It is not yet known whether the file is made.
   [[nodiscard]] bool is_pending() const { return state_ == kPending; }
 

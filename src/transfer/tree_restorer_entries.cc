@@ -318,6 +318,10 @@ Result<bool> TreeRestorer::link_to_first(const std::string& name, const SealedEn
     first_names_.erase(found);
     return false;
   }
+  // Damage is told of each of the file's names.
+  if (const auto damage = first.task ? first.task->damage() : ""; !damage.empty()) {
+    shared_.problems.add(path_, damage);
+  }
   if (frames_.back().absent) {
     tell(RestoreChange::kAdded, path_);
     ++shared_.entries;
