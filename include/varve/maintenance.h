@@ -47,6 +47,12 @@ struct Damage {
   std::vector<std::string> affected;
 };
 
+/// Something in the repository's folder that is no part of the repository, and does no harm.
+struct CheckNote {
+  std::string where;
+  std::string what;
+};
+
 /// Files are segments and volumes that no open version writes.
 struct ParityCoverage {
   std::uint32_t percent = 0;  ///< That is wanted; 0: none.
@@ -60,6 +66,7 @@ struct CheckReport {
   std::uint64_t chunks = 0;
   std::uint64_t bytes_read = 0;
   std::vector<Damage> damages;
+  std::vector<CheckNote> notes;  ///< Files that Varve does not know, and bytes behind files' ends.
   ParityCoverage parity;
   bool finished = true;  ///< False if it was stopped.
 };

@@ -111,6 +111,10 @@ Result<IdRuns> IdRuns::decode(std::string_view bytes) {
         (first & 0xffffffffU) + count > 0x100000000U) {
       return damaged;
     }
+    // A writer joins runs that touch inside one birth.
+    if (i != 0 && gap == 0 && set.runs_.back().first.birth() == ChunkId{first}.birth()) {
+      return damaged;
+    }
     set.runs_.push_back({ChunkId{first}, static_cast<std::uint32_t>(count)});
     at = first + count;
   }

@@ -14,6 +14,15 @@ bool is_directory(const format::DirEntry& entry) { return (entry.mode & S_IFMT) 
 
 std::uint64_t span_of(const format::DirEntry& entry) { return 1 + entry.subtree_entries; }
 
+// A directory of 2^32 entries has less than ten levels of pages, even with names that were chosen
+// to end many pages.
+constexpr std::size_t kInnerPagesMax = 64;
+
+Result<void> check_level(std::size_t level) {
+  if (level <= kInnerPagesMax) return {};
+  return Error(ErrorCode::kCorrupt, "a directory has too many levels of pages", EIO);
+}
+
 Error not_found(const char* what) { return {ErrorCode::kNotFound, what, ENOENT}; }
 
 }  // namespace
@@ -21,12 +30,22 @@ Error not_found(const char* what) { return {ErrorCode::kNotFound, what, ENOENT};
 TreeWalker::TreeWalker(ObjectReader& objects, const format::DirEntry& root)
     : objects_(objects), root_(root) {}
 
-Result<void> TreeWalker::push(format::NodeId id, Rank next_rank, Rank directory) {
-  if (stack_.size() >= kDepthMax) {
+Result<void> TreeWalker::push(format::NodeId id, std::uint64_t span, Rank next_rank, Rank directory,
+                              std::size_t level) {
+  if (stack_.size() >= kDepthMax || level > kInnerPagesMax) {
     return Error(ErrorCode::kCorrupt, "a version's tree is too deep", EIO);
   }
-  VARVE_TRY_ASSIGN(auto page, objects_.page(id));
-  stack_.push_back({std::move(page), 0, next_rank, directory});
+  VARVE_TRY_ASSIGN(auto page, objects_.page(id, span));
+  // A page far above is read again when the walk comes back to it.
+  if (stack_.size() >= kPagesHeld) stack_[stack_.size() - kPagesHeld].page.reset();
+  stack_.push_back({id, std::move(page), 0, next_rank, directory, level});
+  return {};
+}
+
+Result<void> TreeWalker::hold_top() {
+  Frame& top = stack_.back();
+  if (top.page) return {};
+  VARVE_TRY_ASSIGN(top.page, objects_.page(top.id));
   return {};
 }
 
@@ -34,7 +53,7 @@ Result<void> TreeWalker::seek(Rank rank) {
   stack_.clear();
   at_root_ = rank == 0;
   if (at_root_) return {};
-  VARVE_TRY(push(root_.child, 1, 0));
+  VARVE_TRY(push(root_.child, root_.subtree_entries, 1, 0, 0));
   while (true) {
     Frame& top = stack_.back();
     if (const auto* leaf = std::get_if<format::LeafPage>(top.page.get())) {
@@ -46,7 +65,7 @@ Result<void> TreeWalker::seek(Rank rank) {
       const auto& entry = entries[top.index++];
       const Rank own = top.next_rank;
       top.next_rank += span_of(entry);
-      VARVE_TRY(push(entry.child, own + 1, own));
+      VARVE_TRY(push(entry.child, entry.subtree_entries, own + 1, own, 0));
     } else {
       const auto& refs = std::get<format::InnerPage>(*top.page).refs;
       while (top.index < refs.size() && top.next_rank + refs[top.index].subtree_entries <= rank) {
@@ -56,7 +75,7 @@ Result<void> TreeWalker::seek(Rank rank) {
       const auto& ref = refs[top.index++];
       const Rank first = top.next_rank;
       top.next_rank += ref.subtree_entries;
-      VARVE_TRY(push(ref.page, first, top.directory));
+      VARVE_TRY(push(ref.page, ref.subtree_entries, first, top.directory, top.level + 1));
     }
   }
 }
@@ -64,10 +83,11 @@ Result<void> TreeWalker::seek(Rank rank) {
 Result<std::optional<TreeEntry>> TreeWalker::next() {
   if (at_root_) {
     at_root_ = false;
-    VARVE_TRY(push(root_.child, 1, 0));
+    VARVE_TRY(push(root_.child, root_.subtree_entries, 1, 0, 0));
     return std::optional(TreeEntry{nullptr, &root_, 0, 0});
   }
   while (!stack_.empty()) {
+    VARVE_TRY(hold_top());
     Frame& top = stack_.back();
     if (const auto* leaf = std::get_if<format::LeafPage>(top.page.get())) {
       if (top.index == leaf->entries.size()) {
@@ -77,7 +97,9 @@ Result<std::optional<TreeEntry>> TreeWalker::next() {
       const auto& entry = leaf->entries[top.index++];
       TreeEntry found{top.page, &entry, top.next_rank, top.directory};
       top.next_rank += span_of(entry);
-      if (is_directory(entry)) VARVE_TRY(push(entry.child, found.rank + 1, found.rank));
+      if (is_directory(entry)) {
+        VARVE_TRY(push(entry.child, entry.subtree_entries, found.rank + 1, found.rank, 0));
+      }
       return std::optional(std::move(found));
     }
     const auto& refs = std::get<format::InnerPage>(*top.page).refs;
@@ -88,7 +110,7 @@ Result<std::optional<TreeEntry>> TreeWalker::next() {
     const auto& ref = refs[top.index++];
     const Rank first = top.next_rank;
     top.next_rank += ref.subtree_entries;
-    VARVE_TRY(push(ref.page, first, top.directory));
+    VARVE_TRY(push(ref.page, ref.subtree_entries, first, top.directory, top.level + 1));
   }
   return std::optional<TreeEntry>();
 }
@@ -108,7 +130,9 @@ Result<TreeEntry> DirTree::lookup(const TreeEntry& directory, std::string_view n
   }
   VARVE_TRY_ASSIGN(auto page, objects_.page(directory.entry->child));
   Rank rank = directory.rank + 1;
+  std::size_t level = 0;
   while (const auto* inner = std::get_if<format::InnerPage>(page.get())) {
+    VARVE_TRY(check_level(++level));
     const auto& refs = inner->refs;
     const auto after = std::upper_bound(refs.begin(), refs.end(), name,
                                         [](std::string_view wanted, const format::PageRef& ref) {
@@ -116,7 +140,8 @@ Result<TreeEntry> DirTree::lookup(const TreeEntry& directory, std::string_view n
                                         });
     if (after == refs.begin()) return not_found("no such name");
     for (auto it = refs.begin(); it != std::prev(after); ++it) rank += it->subtree_entries;
-    VARVE_TRY_ASSIGN(page, objects_.page(std::prev(after)->page));
+    const auto& ref = *std::prev(after);
+    VARVE_TRY_ASSIGN(page, objects_.page(ref.page, ref.subtree_entries));
   }
   const auto& entries = std::get<format::LeafPage>(*page).entries;
   const auto it = std::lower_bound(
@@ -135,7 +160,8 @@ Result<void> DirTree::list(const TreeEntry& directory, Rank after,
     Rank rank = 0;
   };
   std::vector<Frame> stack;
-  VARVE_TRY_ASSIGN(auto top_page, objects_.page(directory.entry->child));
+  VARVE_TRY_ASSIGN(auto top_page,
+                   objects_.page(directory.entry->child, directory.entry->subtree_entries));
   stack.push_back({std::move(top_page), 0, directory.rank + 1});
   while (!stack.empty()) {
     Frame& top = stack.back();
@@ -156,7 +182,8 @@ Result<void> DirTree::list(const TreeEntry& directory, Rank after,
     const Rank first = top.rank;
     top.rank += ref.subtree_entries;
     if (top.rank <= after) continue;  // All of this page was listed before.
-    VARVE_TRY_ASSIGN(auto page, objects_.page(ref.page));
+    VARVE_TRY(check_level(stack.size()));
+    VARVE_TRY_ASSIGN(auto page, objects_.page(ref.page, ref.subtree_entries));
     stack.push_back({std::move(page), 0, first});
   }
   return {};
@@ -176,7 +203,8 @@ Result<void> DirCursor::seek(std::string_view after) {
     const auto& ref = refs[top.index++];
     const Rank first = top.next_rank;
     top.next_rank += ref.subtree_entries;
-    VARVE_TRY_ASSIGN(auto below, objects_.page(ref.page));
+    VARVE_TRY(check_level(stack_.size()));
+    VARVE_TRY_ASSIGN(auto below, objects_.page(ref.page, ref.subtree_entries));
     stack_.push_back({std::move(below), 0, first});
   }
   if (after.empty()) return {};
@@ -203,7 +231,8 @@ Result<std::optional<TreeEntry>> DirCursor::next() {
       const auto& ref = refs[top.index++];
       const Rank first = top.next_rank;
       top.next_rank += ref.subtree_entries;
-      VARVE_TRY_ASSIGN(auto below, objects_.page(ref.page));
+      VARVE_TRY(check_level(stack_.size()));
+      VARVE_TRY_ASSIGN(auto below, objects_.page(ref.page, ref.subtree_entries));
       stack_.push_back({std::move(below), 0, first});
       continue;
     }

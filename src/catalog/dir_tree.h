@@ -25,7 +25,8 @@ struct TreeEntry {
   Rank parent = 0;
 };
 
-/// Yields entries in tree order (depth first, names ascending). Not thread-safe.
+/// Yields entries in tree order (depth first, names ascending), never more than the root says:
+/// kCorrupt if a page accounts for another number. Not thread-safe.
 class TreeWalker {
  public:
   TreeWalker(ObjectReader& objects, const format::DirEntry& root);
@@ -36,14 +37,19 @@ class TreeWalker {
 
  private:
   struct Frame {
-    std::shared_ptr<const format::DirPage> page;
+    format::NodeId id{};
+    std::shared_ptr<const format::DirPage> page;  // Only of the topmost kPagesHeld.
     std::size_t index = 0;
     Rank next_rank = 0;
     Rank directory = 0;
+    std::size_t level = 0;  // Of pages above it in its directory.
   };
-  [[nodiscard]] Result<void> push(format::NodeId id, Rank next_rank, Rank directory);
+  [[nodiscard]] Result<void> push(format::NodeId id, std::uint64_t span, Rank next_rank,
+                                  Rank directory, std::size_t level);
+  [[nodiscard]] Result<void> hold_top();
 
   static constexpr std::size_t kDepthMax = 65536;  // Of a hostile tree.
+  static constexpr std::size_t kPagesHeld = 64;    // Bounds the memory of a walk.
   ObjectReader& objects_;
   const format::DirEntry& root_;
   std::vector<Frame> stack_;

@@ -12,6 +12,8 @@ namespace varve::catalog {
 
 namespace {
 
+// A page that is referred to often has its names often. Takes 2 GiB.
+constexpr std::size_t kCollectedMax = std::size_t{1} << 26;
 constexpr std::uint64_t kGroupEnd = std::uint64_t{1} << 62;
 
 Error damaged() {
@@ -45,6 +47,9 @@ Result<LinkTable> LinkTable::collect(ObjectReader& objects, const format::DirEnt
     VARVE_TRY_ASSIGN(const auto found, walker.next());
     if (!found) return from(std::move(entries));
     if (found->entry->link_group == 0) continue;
+    if (entries.size() == kCollectedMax) {
+      return Error(ErrorCode::kCorrupt, "a version has more hard links than can be collected", EIO);
+    }
     entries.push_back({static_cast<std::uint32_t>(found->rank), found->entry->link_group});
   }
 }

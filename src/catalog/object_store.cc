@@ -6,9 +6,14 @@
 #include <zstd.h>
 
 #include <cerrno>
+#include <functional>
+#include <unordered_set>
 
 #include "base/coding.h"
+#include "format/checksum_stream.h"
 #include "format/container.h"
+#include "format/dir_entry_codec.h"
+#include "format/recipe_decoder.h"
 #include "meta/schema.h"
 #include "varve/options.h"
 
@@ -20,8 +25,11 @@ namespace {
 constexpr int kZstdLevel = 3;
 constexpr std::size_t kCompressFrom = 128;
 constexpr std::uint64_t kObjectBytesMax = 1ULL << 30;
+// A writer's frames have windows of at most 2 MiB.
+constexpr int kWindowLogMax = 23;
+constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
 
-std::string encode_with(const std::string& raw, std::uint64_t checksum) {
+std::string encode_with(std::string_view raw, std::uint64_t checksum) {
   std::string out;
   base::ByteWriter w(out);
   w.u64(checksum);
@@ -42,65 +50,145 @@ std::string encode_with(const std::string& raw, std::uint64_t checksum) {
   return out;
 }
 
+struct ObjectRecord {
+  std::uint64_t checksum = 0;
+  Codec codec = Codec::kNone;
+  std::uint64_t raw_bytes = 0;
+  std::string_view payload;
+};
+
+// nullopt if the lengths contradict each other.
+std::optional<ObjectRecord> parse_record(std::string_view record) {
+  base::ByteReader r(record);
+  ObjectRecord object;
+  object.checksum = r.u64();
+  const auto codec = r.u8();
+  object.codec = static_cast<Codec>(codec);
+  object.raw_bytes = r.varint();
+  object.payload = r.text(r.left());
+  if (!r.ok() || object.raw_bytes > kObjectBytesMax) return std::nullopt;
+  const bool fits = object.codec == Codec::kNone
+                        ? object.payload.size() == object.raw_bytes
+                        : object.codec == Codec::kZstd &&
+                              ZSTD_getFrameContentSize(object.payload.data(),
+                                                       object.payload.size()) == object.raw_bytes;
+  return fits ? std::optional(object) : std::nullopt;
+}
+
+// Passes an object's raw bytes on in pieces, then verifies their number and checksum. Stops when
+// `take` returns false. Takes little memory, whatever the record says.
+bool for_each_piece(const ObjectRecord& object,
+                    const std::function<bool(std::string_view piece, bool last)>& take) {
+  if (object.codec == Codec::kNone) {
+    return take(object.payload, true) &&
+           format::checksum64(base::as_bytes(object.payload)) == object.checksum;
+  }
+  struct Free {
+    void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+  };
+  const std::unique_ptr<ZSTD_DCtx, Free> context(ZSTD_createDCtx());
+  if (!context || ZSTD_isError(ZSTD_DCtx_setParameter(context.get(), ZSTD_d_windowLogMax,
+                                                      kWindowLogMax)) != 0U) {
+    return false;
+  }
+  format::ChecksumStream checksum;
+  std::string piece(kPieceBytes, '\0');
+  ZSTD_inBuffer in{object.payload.data(), object.payload.size(), 0};
+  std::uint64_t done = 0;
+  while (true) {
+    ZSTD_outBuffer out{piece.data(), piece.size(), 0};
+    const std::size_t state = ZSTD_decompressStream(context.get(), &out, &in);
+    const bool last = state == 0;
+    done += out.pos;
+    if (ZSTD_isError(state) != 0U || done > object.raw_bytes) return false;
+    if (!last && out.pos < out.size && in.pos == in.size) return false;  // It is cut off.
+    const std::string_view got(piece.data(), out.pos);
+    checksum.add(base::as_bytes(got));
+    if (!take(got, last)) return false;
+    if (last) break;
+  }
+  return in.pos == in.size && done == object.raw_bytes && checksum.sum() == object.checksum;
+}
+
 Error damaged(format::NodeId id, const char* what) {
   return {ErrorCode::kCorrupt,
           fmt::format("catalog: object {}.{} {}", id.value >> 32, id.value & 0xffffffffU, what),
           EIO};
 }
 
-// Calls `visit(table, id)` for what a page refers to.
+bool decode_recipe_record(std::string_view record, format::RecipeDecoder& decoder) {
+  const auto object = parse_record(record);
+  if (!object) return false;
+  std::string waiting;  // The bytes that are not decoded yet.
+  bool started = false;
+  const auto take = [&](std::string_view piece, bool last) {
+    waiting += piece;
+    if (!started) {
+      if (waiting.empty()) return !last;
+      if (static_cast<format::NodeKind>(waiting.front()) != format::NodeKind::kRecipe) return false;
+      waiting.erase(0, 1);
+      started = true;
+    }
+    const auto used = decoder.take(base::as_bytes(waiting), last);
+    if (used) waiting.erase(0, *used);
+    return used.has_value();
+  };
+  return for_each_piece(*object, take);
+}
+
+// Calls `visit(table, id, span)` for what a page refers to; `span` as format::span_of_page of it.
 template <typename Visit>
 void for_each_reference(const format::DirPage& page, Visit&& visit) {
   if (const auto* leaf = std::get_if<format::LeafPage>(&page)) {
     for (const auto& entry : leaf->entries) {
       if ((entry.mode & S_IFMT) == S_IFDIR) {
-        visit(meta::catalog::kNodes, entry.child);
+        visit(meta::catalog::kNodes, entry.child, entry.subtree_entries);
       } else if ((entry.mode & S_IFMT) == S_IFREG && !entry.recipe) {
-        visit(meta::catalog::kRecipes, entry.recipe_id);
+        visit(meta::catalog::kRecipes, entry.recipe_id, std::uint64_t{0});
       }
     }
   } else {
     for (const auto& ref : std::get<format::InnerPage>(page).refs) {
-      visit(meta::catalog::kNodes, ref.page);
+      visit(meta::catalog::kNodes, ref.page, ref.subtree_entries);
     }
   }
 }
 
 }  // namespace
 
-std::string encode_object(const std::string& raw) {
+std::size_t object_bytes_max(meta::TableIndex table) {
+  return table == meta::catalog::kNodes ? format::kDirPageBytesMax : kObjectBytesMax;
+}
+
+std::string encode_object(std::string_view raw) {
   return encode_with(raw, format::checksum64(base::as_bytes(raw)));
 }
 
-Result<std::string> decode_object(format::NodeId id, std::string_view record) {
-  base::ByteReader r(record);
-  const std::uint64_t checksum = r.u64();
-  const auto codec = static_cast<Codec>(r.u8());
-  const std::uint64_t raw_bytes = r.varint();
-  const auto payload = r.text(r.left());
-  if (!r.ok() || raw_bytes > kObjectBytesMax) return damaged(id, "has a bad record");
+Result<std::string> decode_object(format::NodeId id, std::string_view record,
+                                  std::size_t bytes_max) {
+  const auto object = parse_record(record);
+  if (!object || object->raw_bytes > bytes_max) return damaged(id, "has a bad record");
   std::string raw;
-  if (codec == Codec::kNone && payload.size() == raw_bytes) {
-    raw = payload;
-  } else if (codec == Codec::kZstd &&
-             ZSTD_getFrameContentSize(payload.data(), payload.size()) == raw_bytes) {
-    raw.resize(raw_bytes);
-    const std::size_t n = ZSTD_decompress(raw.data(), raw.size(), payload.data(), payload.size());
-    if (n != raw_bytes) return damaged(id, "does not decompress");
+  if (object->codec == Codec::kNone) {
+    raw = object->payload;
   } else {
-    return damaged(id, "has a bad record");
+    raw.resize(object->raw_bytes);
+    const std::size_t n =
+        ZSTD_decompress(raw.data(), raw.size(), object->payload.data(), object->payload.size());
+    if (n != object->raw_bytes) return damaged(id, "does not decompress");
   }
-  if (format::checksum64(base::as_bytes(raw)) != checksum) {
+  if (format::checksum64(base::as_bytes(raw)) != object->checksum) {
     return damaged(id, "does not match its checksum");
   }
   return raw;
 }
 
-Result<std::string> ObjectReader::raw(meta::TableIndex table, format::NodeId id) {
+Result<std::string> ObjectReader::raw(meta::TableIndex table, format::NodeId id,
+                                      std::size_t bytes_max) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto value, txn.get(table, meta::object_key(series_, id.value)));
   if (!value) return damaged(id, "is missing");
-  return decode_object(id, *value);
+  return decode_object(id, *value, bytes_max);
 }
 
 Result<std::uint64_t> ObjectReader::checksum(meta::TableIndex table, format::NodeId id) {
@@ -111,38 +199,65 @@ Result<std::uint64_t> ObjectReader::checksum(meta::TableIndex table, format::Nod
 }
 
 Result<std::shared_ptr<const format::DirPage>> ObjectReader::page(format::NodeId id) {
+  VARVE_TRY_ASSIGN(auto found, find_page(id));
+  return std::move(found.page);
+}
+
+Result<std::shared_ptr<const format::DirPage>> ObjectReader::page(format::NodeId id,
+                                                                  std::uint64_t span) {
+  VARVE_TRY_ASSIGN(auto found, find_page(id));
+  if (found.span != span) {
+    return damaged(id, "has another number of entries than what refers to it says");
+  }
+  return std::move(found.page);
+}
+
+Result<ObjectReader::CachedPage> ObjectReader::find_page(format::NodeId id) {
   {
     const std::lock_guard lock(mutex_);
     const auto it = page_of_.find(id.value);
     if (it != page_of_.end()) {
       pages_.splice(pages_.begin(), pages_, it->second);
-      return it->second->second;
+      return *it->second;
     }
   }
-  VARVE_TRY_ASSIGN(const auto bytes, raw(meta::catalog::kNodes, id));
+  VARVE_TRY_ASSIGN(const auto bytes, raw(meta::catalog::kNodes, id, format::kDirPageBytesMax));
   auto decoded = format::decode_dir_page(bytes);
   if (!decoded) return std::move(decoded).error();
   bool older = true;
-  for_each_reference(*decoded,
-                     [&](meta::TableIndex, format::NodeId child) { older = older && child < id; });
+  for_each_reference(*decoded, [&](meta::TableIndex, format::NodeId child, std::uint64_t) {
+    older = older && child < id;
+  });
   if (!older) return damaged(id, "refers to an object that is not older");
-  auto shared = std::make_shared<const format::DirPage>(std::move(*decoded));
+  CachedPage found{id.value, nullptr, format::span_of_page(*decoded),
+                   format::memory_of_page(*decoded)};
+  found.page = std::make_shared<const format::DirPage>(std::move(*decoded));
   const std::lock_guard lock(mutex_);
   if (!page_of_.contains(id.value)) {
-    pages_.emplace_front(id.value, shared);
+    pages_.push_front(found);
     page_of_[id.value] = pages_.begin();
-    if (pages_.size() > kPagesCached) {
-      page_of_.erase(pages_.back().first);
+    memory_ += found.memory;
+    while (pages_.size() > kPagesCached || (memory_ > kMemoryMax && pages_.size() > 1)) {
+      memory_ -= pages_.back().memory;
+      page_of_.erase(pages_.back().id);
       pages_.pop_back();
     }
   }
-  return shared;
+  return found;
 }
 
-Result<std::shared_ptr<const format::Recipe>> ObjectReader::recipe(format::NodeId id) {
-  VARVE_TRY_ASSIGN(const auto bytes, raw(meta::catalog::kRecipes, id));
-  VARVE_TRY_ASSIGN(auto decoded, format::decode_recipe_object(bytes));
-  return std::make_shared<const format::Recipe>(std::move(decoded));
+Result<std::shared_ptr<const format::Recipe>> ObjectReader::recipe(format::NodeId id,
+                                                                   std::uint64_t file_bytes) {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto value,
+                   txn.get(meta::catalog::kRecipes, meta::object_key(series_, id.value)));
+  if (!value) return damaged(id, "is missing");
+  format::RecipeDecoder decoder(file_bytes);
+  if (!decode_recipe_record(*value, decoder)) return damaged(id, "is no recipe, or is damaged");
+  if (file_bytes != format::kAnyFileBytes && decoder.bytes() != file_bytes) {
+    return damaged(id, "does not fit its file's size");
+  }
+  return std::make_shared<const format::Recipe>(decoder.finish());
 }
 
 Result<PreviousObjects> PreviousObjects::collect(ObjectReader& objects, format::NodeId root) {
@@ -153,14 +268,16 @@ Result<PreviousObjects> PreviousObjects::collect(ObjectReader& objects, format::
     return {};
   };
   std::vector<format::NodeId> waiting{root};
+  std::unordered_set<std::uint64_t> seen;
   while (!waiting.empty()) {
     const auto id = waiting.back();
     waiting.pop_back();
+    if (!seen.insert(id.value).second) continue;
     VARVE_TRY(note(meta::catalog::kNodes, id));
     VARVE_TRY_ASSIGN(const auto page, objects.page(id));
     const bool inner = std::holds_alternative<format::InnerPage>(*page);
     std::vector<format::NodeId> recipes;
-    for_each_reference(*page, [&](meta::TableIndex table, format::NodeId child) {
+    for_each_reference(*page, [&](meta::TableIndex table, format::NodeId child, std::uint64_t) {
       if (inner) waiting.push_back(child);
       if (table == meta::catalog::kRecipes) recipes.push_back(child);
     });
@@ -184,7 +301,7 @@ Result<format::NodeId> ObjectWriter::put(meta::TableIndex table, const std::stri
   const auto checksum = format::checksum64(base::as_bytes(raw));
   const auto [first, last] = previous.by_checksum_.equal_range({table, checksum});
   for (auto it = first; it != last; ++it) {
-    const auto stored = reader_.raw(table, it->second);
+    const auto stored = reader_.raw(table, it->second, raw.size());
     if (stored && *stored == raw) return it->second;  // A damaged one is stored anew.
   }
   const auto id = format::NodeId::make(birth_, next_++);

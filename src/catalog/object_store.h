@@ -26,9 +26,14 @@
 
 namespace varve::catalog {
 
-/// An object's record of its raw bytes (docs/FORMAT.md §7), and back, verified.
-[[nodiscard]] std::string encode_object(const std::string& raw);
-[[nodiscard]] Result<std::string> decode_object(format::NodeId id, std::string_view record);
+/// The most raw bytes that an object of this table may have.
+[[nodiscard]] std::size_t object_bytes_max(meta::TableIndex table);
+
+/// An object's record of its raw bytes (docs/FORMAT.md §7), and back, verified. Takes no memory for
+/// more than `bytes_max` raw bytes: kCorrupt beyond.
+[[nodiscard]] std::string encode_object(std::string_view raw);
+[[nodiscard]] Result<std::string> decode_object(format::NodeId id, std::string_view record,
+                                                std::size_t bytes_max);
 
 /// Reads one series' objects; keeps recently used pages decoded. Thread-safe.
 class ObjectReader {
@@ -37,20 +42,38 @@ class ObjectReader {
 
   /// kCorrupt if the object is missing or damaged, or refers to an object that is not older.
   [[nodiscard]] Result<std::shared_ptr<const format::DirPage>> page(format::NodeId id);
-  [[nodiscard]] Result<std::shared_ptr<const format::Recipe>> recipe(format::NodeId id);
+  /// The same, and kCorrupt if the page does not account for exactly `span` entries (as
+  /// format::span_of_page). Walks use it at each step down, so no tree has more entries than its
+  /// root says, however often it refers to the same page.
+  [[nodiscard]] Result<std::shared_ptr<const format::DirPage>> page(format::NodeId id,
+                                                                    std::uint64_t span);
+  /// The recipe of a file of `file_bytes` bytes. kCorrupt also if it has another size.
+  [[nodiscard]] Result<std::shared_ptr<const format::Recipe>> recipe(format::NodeId id,
+                                                                     std::uint64_t file_bytes);
 
-  /// An object's raw bytes, verified.
-  [[nodiscard]] Result<std::string> raw(meta::TableIndex table, format::NodeId id);
+  /// An object's raw bytes, verified; kCorrupt above `bytes_max`.
+  [[nodiscard]] Result<std::string> raw(meta::TableIndex table, format::NodeId id,
+                                        std::size_t bytes_max);
   /// XXH3-64 of the raw bytes, from the record.
   [[nodiscard]] Result<std::uint64_t> checksum(meta::TableIndex table, format::NodeId id);
 
  private:
+  struct CachedPage {
+    std::uint64_t id = 0;
+    std::shared_ptr<const format::DirPage> page;
+    std::uint64_t span = 0;
+    std::size_t memory = 0;
+  };
+  [[nodiscard]] Result<CachedPage> find_page(format::NodeId id);
+
   static constexpr std::size_t kPagesCached = 2048;
+  static constexpr std::size_t kMemoryMax = std::size_t{64} << 20;  // Of the cached pages.
   const meta::Env& catalog_;
   const SeriesId series_;
   std::mutex mutex_;
-  using Pages = std::list<std::pair<std::uint64_t, std::shared_ptr<const format::DirPage>>>;
+  using Pages = std::list<CachedPage>;
   Pages pages_;  // Most recently used first.
+  std::size_t memory_ = 0;
   std::unordered_map<std::uint64_t, Pages::iterator> page_of_;
 };
 

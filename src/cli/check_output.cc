@@ -28,10 +28,23 @@ void print_damage(const Damage& damage, bool json) {
   for (const std::string& name : damage.affected) print("  affects " + printable(name) + "\n");
 }
 
+void print_note(const CheckNote& note, bool json) {
+  if (!json) {
+    print("note: " + printable(note.where) + ": " + note.what + "\n");
+    return;
+  }
+  nlohmann::json object{{"type", "note"}, {"what", note.what}};
+  put_name(object, "where", note.where);
+  print_json(object);
+}
+
 }  // namespace
 
 void print_check_report(const CheckReport& report, bool json, const Context& context) {
   for (const Damage& damage : report.damages) print_damage(damage, json);
+  if (json || !context.quiet) {
+    for (const CheckNote& note : report.notes) print_note(note, json);
+  }
   if (json) {
     print_json({{"type", "summary"},
                 {"versions", report.versions},
@@ -42,6 +55,7 @@ void print_check_report(const CheckReport& report, bool json, const Context& con
                 {"parity_files", report.parity.files},
                 {"parity_files_protected", report.parity.files_protected},
                 {"finished", report.finished},
+                {"notes", report.notes.size()},
                 {"damages", report.damages.size()}});
   } else if (!context.quiet) {
     print(fmt::format("{} versions, {} containers, {} chunks, {} read: {}{}\n", report.versions,

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -22,6 +23,19 @@ constexpr std::size_t kEntryBytesMin = 5;
 constexpr std::size_t kRefBytesMin = 2 + 1 + 1 + 2;
 // On average this many entries stand between two boundaries; a power of two.
 constexpr std::uint64_t kBoundarySpacing = 32;
+
+// Room for so many entries is taken at once.
+constexpr std::uint64_t kEntriesReserved = 1024;
+
+std::size_t memory_of(const DirEntry& entry) {
+  std::size_t bytes = sizeof entry + entry.name.capacity() + entry.symlink_target.capacity();
+  for (const auto& xattr : entry.xattrs) {
+    bytes += sizeof xattr + xattr.name.capacity() + xattr.value.capacity();
+  }
+  return bytes + (entry.recipe ? entry.recipe->runs.capacity() * sizeof(RecipeRun) : 0);
+}
+
+std::size_t memory_of(const PageRef& ref) { return sizeof ref + ref.first_name.capacity(); }
 
 Error damaged(const char* what) {
   return {ErrorCode::kCorrupt, std::string("directory node: ") + what};
@@ -72,8 +86,10 @@ Result<DirPage> get_leaf(ByteReader& r) {
   const std::uint64_t n = r.varint();
   if (n > r.left() / kEntryBytesMin) return damaged("its count is impossible");
   LeafPage page;
-  page.entries.reserve(n);
+  page.entries.reserve(std::min(n, kEntriesReserved));
   EntryContext context;
+  std::size_t memory = 0;
+  std::uint64_t span = 0;
   for (std::uint64_t i = 0; i < n; ++i) {
     std::string previous = context.name;
     page.entries.push_back(get_entry(r, context));
@@ -81,6 +97,10 @@ Result<DirPage> get_leaf(ByteReader& r) {
     if (!r.ok()) return damaged("an entry is malformed");
     if (!follows(entry.name, previous)) return damaged("a name is out of order or not allowed");
     if (!is_linked_well(entry)) return damaged("an entry's link count and group disagree");
+    memory += memory_of(entry);
+    span += 1 + entry.subtree_entries;
+    if (n > 1 && memory > kDirPageMemoryMax) return damaged("its entries take too much memory");
+    if (span >= kEntriesEnd) return damaged("more entries are below it than a version has");
   }
   if (!r.done()) return damaged("bytes follow its last entry");
   return DirPage(std::move(page));
@@ -90,9 +110,11 @@ Result<DirPage> get_inner(ByteReader& r) {
   const std::uint64_t n = r.varint();
   if (n == 0 || n > r.left() / kRefBytesMin) return damaged("its count is impossible");
   InnerPage page;
-  page.refs.reserve(n);
+  page.refs.reserve(std::min(n, kEntriesReserved));
   std::string previous;
   NodeId last;
+  std::size_t memory = 0;
+  std::uint64_t span = 0;
   for (std::uint64_t i = 0; i < n; ++i) {
     PageRef ref;
     ref.first_name = get_name(r, previous);
@@ -109,6 +131,10 @@ Result<DirPage> get_inner(ByteReader& r) {
     ref.entries = static_cast<std::uint32_t>(entries);
     ref.subtree_entries = entries + below;
     previous = ref.first_name;
+    memory += memory_of(ref);
+    span += ref.subtree_entries;
+    if (n > 1 && memory > kDirPageMemoryMax) return damaged("its references take too much memory");
+    if (span >= kEntriesEnd) return damaged("more entries are below it than a version has");
     page.refs.push_back(std::move(ref));
   }
   if (!r.done()) return damaged("bytes follow its last reference");
@@ -138,6 +164,26 @@ Result<DirPage> decode_dir_page(std::string_view bytes) {
     default:
       return damaged("it is not a page");
   }
+}
+
+std::uint64_t span_of_page(const DirPage& page) {
+  std::uint64_t span = 0;
+  if (const auto* leaf = std::get_if<LeafPage>(&page)) {
+    for (const auto& entry : leaf->entries) span += 1 + entry.subtree_entries;
+  } else {
+    for (const auto& ref : std::get<InnerPage>(page).refs) span += ref.subtree_entries;
+  }
+  return span;
+}
+
+std::size_t memory_of_page(const DirPage& page) {
+  std::size_t memory = 0;
+  if (const auto* leaf = std::get_if<LeafPage>(&page)) {
+    for (const auto& entry : leaf->entries) memory += memory_of(entry);
+  } else {
+    for (const auto& ref : std::get<InnerPage>(page).refs) memory += memory_of(ref);
+  }
+  return memory;
 }
 
 std::string encode_dir_entry(const DirEntry& entry) {

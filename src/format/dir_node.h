@@ -77,12 +77,21 @@ using DirPage = std::variant<LeafPage, InnerPage>;
 
 /// Most bytes that a decoded page may have had; a larger one is refused before it is read.
 inline constexpr std::size_t kDirPageBytesMax = 1U << 20;
+/// Most memory that a decoded page of several entries or references may take. The writer ends a
+/// page at 64 KiB, which takes less than half of this.
+inline constexpr std::size_t kDirPageMemoryMax = 1U << 20;
 /// A recipe with more runs than this is stored on its own.
 inline constexpr std::size_t kInlineRecipeRunsMax = 8;
 
 [[nodiscard]] std::string encode_dir_page(const DirPage& page);
-/// Checks order, names ('/', NUL, "." and ".." are refused), types and bounds.
+/// Checks order, names ('/', NUL, "." and ".." are refused), types and bounds, and that all entries
+/// below the page fit one version.
 [[nodiscard]] Result<DirPage> decode_dir_page(std::string_view bytes);
+
+/// The number of entries that a page accounts for: those in its leaves, and everything below them.
+[[nodiscard]] std::uint64_t span_of_page(const DirPage& page);
+/// The memory that a decoded page takes, about.
+[[nodiscard]] std::size_t memory_of_page(const DirPage& page);
 
 /// One entry on its own, as version records and open versions' inodes keep it. The name may
 /// be empty.

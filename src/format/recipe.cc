@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/recipe.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/assert.h"
 #include "format/container.h"
+#include "format/recipe_decoder.h"
 
 namespace varve::format {
 
 namespace {
 
 // As off_t: no file is longer.
-constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kFileBytesMax = kAnyFileBytes;
+
+// The most bytes that a run takes: two varints of 10 bytes, and a count of 5.
+constexpr std::size_t kRunBytesMax = 25;
+// Memory for so many runs is taken at once; for more, as they come.
+constexpr std::uint64_t kRunsReserved = std::uint64_t{8} << 20;
 
 // A hole has a length; a chunk has at least one byte, fits a frame, and its run stays inside
 // one birth.
@@ -20,6 +27,30 @@ bool is_possible(const RecipeRun& run) {
   if (run.is_hole()) return true;
   return run.bytes >= run.count && run.bytes <= std::uint64_t{run.count} * kFrameRawBytesMax &&
          run.first.ordinal() + std::uint64_t{run.count} <= 1ULL << 32;
+}
+
+// Whether a writer would have made one run of the two.
+bool joins(const RecipeRun& last, const RecipeRun& next) {
+  if (last.is_hole() || next.is_hole()) return last.is_hole() && next.is_hole();
+  return last.first.plus(last.count) == next.first && last.first.birth() == next.first.birth() &&
+         next.count <= std::numeric_limits<std::uint32_t>::max() - last.count;
+}
+
+// Reads one run that follows `last`, and adds its bytes to `sum`, which stays within `bytes_max`.
+std::optional<RecipeRun> get_run(base::ByteReader& reader, const RecipeRun* last, ChunkId& base,
+                                 std::uint64_t& sum, std::uint64_t bytes_max) {
+  RecipeRun run;
+  const std::uint64_t count = reader.varint();
+  run.count = static_cast<std::uint32_t>(count);
+  if (count != 0) run.first = base.plus(static_cast<std::uint64_t>(reader.svarint()));
+  run.bytes = reader.varint();
+  if (!reader.ok() || count > std::numeric_limits<std::uint32_t>::max() || !is_possible(run) ||
+      run.bytes > bytes_max - sum || (last != nullptr && joins(*last, run))) {
+    return std::nullopt;
+  }
+  if (!run.is_hole()) base = run.first.plus(run.count);
+  sum += run.bytes;
+  return run;
 }
 
 }  // namespace
@@ -90,21 +121,37 @@ Recipe decode_recipe(base::ByteReader& reader, ChunkId& base) {
   recipe.runs.reserve(n);
   std::uint64_t sum = 0;
   for (std::uint64_t i = 0; i < n; ++i) {
-    RecipeRun run;
-    const std::uint64_t count = reader.varint();
-    run.count = static_cast<std::uint32_t>(count);
-    if (count != 0) run.first = base.plus(static_cast<std::uint64_t>(reader.svarint()));
-    run.bytes = reader.varint();
-    if (!reader.ok() || count > std::numeric_limits<std::uint32_t>::max() || !is_possible(run) ||
-        run.bytes > kFileBytesMax - sum) {
+    const auto* last = recipe.runs.empty() ? nullptr : &recipe.runs.back();
+    const auto run = get_run(reader, last, base, sum, kFileBytesMax);
+    if (!run) {
       reader.fail();
       return {};
     }
-    if (!run.is_hole()) base = run.first.plus(run.count);
-    sum += run.bytes;
-    recipe.runs.push_back(run);
+    recipe.runs.push_back(*run);
   }
   return recipe;
+}
+
+RecipeDecoder::RecipeDecoder(std::uint64_t file_bytes, Keep keep)
+    : file_bytes_(std::min(file_bytes, kFileBytesMax)), keep_(keep) {}
+
+std::optional<std::size_t> RecipeDecoder::take(std::span<const std::byte> bytes, bool last) {
+  base::ByteReader r(bytes);
+  while (!done() && (last || r.left() >= kRunBytesMax)) {
+    if (!count_known_) {
+      left_ = r.varint();
+      count_known_ = true;
+      if (!r.ok() || left_ > recipe_runs_max(file_bytes_)) return std::nullopt;
+      if (keep_ == Keep::kRuns) recipe_.runs.reserve(std::min(left_, kRunsReserved));
+      continue;
+    }
+    last_ = get_run(r, last_ ? &*last_ : nullptr, base_, bytes_, file_bytes_);
+    if (!last_) return std::nullopt;
+    --left_;
+    if (keep_ == Keep::kRuns) recipe_.runs.push_back(*last_);
+  }
+  if (last && (!r.done() || !done())) return std::nullopt;
+  return bytes.size() - r.left();
 }
 
 }  // namespace varve::format

@@ -38,7 +38,8 @@ struct Recipe {
 /// Appends the recipe's bytes to `out`. Ids are coded relative to `base`, which is then set
 /// to the id after the last run: recipes that follow each other cost few bytes.
 void encode_recipe(const Recipe& recipe, ChunkId& base, std::string& out);
-/// Reads what encode_recipe wrote; the reader fails on malformed input (check its ok()).
+/// Reads what encode_recipe wrote. The reader fails on malformed input (check its ok()), and on
+/// runs or holes that a writer would have joined.
 [[nodiscard]] Recipe decode_recipe(base::ByteReader& reader, ChunkId& base);
 
 }  // namespace varve::format

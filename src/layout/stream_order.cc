@@ -22,7 +22,7 @@ StreamWalk walk_tree(catalog::ObjectReader& objects, format::DirEntry root) {
       if ((entry.mode & S_IFMT) != S_IFREG || entry.size == 0) continue;
       std::shared_ptr<const format::Recipe> stored;
       if (!entry.recipe) {
-        VARVE_TRY_ASSIGN(stored, objects.recipe(entry.recipe_id));
+        VARVE_TRY_ASSIGN(stored, objects.recipe(entry.recipe_id, entry.size));
       }
       for (const auto& run : (entry.recipe ? *entry.recipe : *stored).runs) {
         if (!run.is_hole() && !visit({run.first, run.count})) return {};

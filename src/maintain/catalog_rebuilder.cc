@@ -9,9 +9,8 @@
 #include <utility>
 
 #include "base/coding.h"
-#include "catalog/layout_records.h"
+#include "catalog/names.h"
 #include "catalog/object_store.h"
-#include "layout/window.h"
 #include "maintain/place_chooser.h"
 #include "maintain/tree_chunks.h"
 #include "meta/schema.h"
@@ -27,6 +26,27 @@ constexpr std::size_t kBatchBytesMax = 32U << 20;
 std::optional<VersionNumber> number_in(std::string_view key) {
   if (key.size() != 4) return std::nullopt;
   return static_cast<VersionNumber>(base::load_be32(key));
+}
+
+// Tells a name from another one that is the same.
+void add_number(std::string& name, std::uint32_t number) {
+  const auto suffix = fmt::format(".{}", number);
+  if (name.size() + suffix.size() > kNameBytesMax) name = catalog::replacement_name(number);
+  name += suffix;
+}
+
+// A set of chunks has no more runs than there are chunks. Where containers are lost it may seem too
+// large: then the chunks are collected from the tree.
+ManifestBounds bounds_by(const ContainerScan& scan) {
+  constexpr std::size_t kRunBytesMax = 15;
+  constexpr std::size_t kAlwaysAllowed = std::size_t{64} << 10;
+  ManifestBounds bounds;
+  bounds.chunk_set_bytes = kAlwaysAllowed;
+  for (const auto& found : scan.containers) {
+    bounds.chunk_set_bytes += found.record.chunks * kRunBytesMax;
+  }
+  bounds.link_bytes = std::size_t{64} << 20;
+  return bounds;
 }
 
 }  // namespace
@@ -69,6 +89,13 @@ CatalogRebuilder::CatalogRebuilder(io::FileSystem& files, std::string repository
 
 std::string CatalogRebuilder::series_directory(SeriesId series) const {
   return fmt::format("{}/series/{:08x}", path_, static_cast<std::uint32_t>(series));
+}
+
+template <typename Record>
+void CatalogRebuilder::tell_replaced_name(const Record& record) {
+  if (record.name_fault.empty()) return;
+  problem(fmt::format("{}: its name was not allowed ({}); this is its name now", record.name,
+                      record.name_fault));
 }
 
 std::string CatalogRebuilder::name_of(VersionNumber number) const {
@@ -117,8 +144,10 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   versions_.clear();
   chunks_of_.clear();
   open_.clear();
+  VARVE_TRY_ASSIGN(const auto scan,
+                   scan_containers(files_, series_directory(series), series, progress_));
   VARVE_TRY(read_labels_of(series));
-  VARVE_TRY(read_manifests(series));
+  VARVE_TRY(read_manifests(series, scan));
   if (!owner_) {
     const auto directory = series_directory(series);
     VARVE_TRY_ASSIGN(const bool any, files_.exists(directory + "/" + kManifestFolder));
@@ -129,8 +158,13 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
     problem(directory + ": the name of the series is lost; it is called " + owner_->name);
   }
   VARVE_TRY(choose_versions(series));
+  tell_replaced_name(*owner_);
+  while (!series_names_.insert(owner_->name).second) {
+    add_number(owner_->name, static_cast<std::uint32_t>(series));
+    problem("the series " + owner_->name + ": another one has its name");
+  }
   VARVE_TRY(put_versions(series));
-  VARVE_TRY(put_locations(series));
+  VARVE_TRY(put_locations(series, scan));
   if (whole_) VARVE_TRY(drop_unreachable(series));
   ++report_.series;
   done_.push_back(series);
@@ -169,8 +203,9 @@ Result<void> CatalogRebuilder::read_labels_of(SeriesId series) {
   return txn.commit();
 }
 
-Result<void> CatalogRebuilder::read_manifests(SeriesId series) {
+Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerScan& scan) {
   const auto directory = series_directory(series);
+  const auto bounds = bounds_by(scan);
   VARVE_TRY_ASSIGN(const auto present, list_manifests(files_, directory));
   Batch batch(catalog_);
   for (const auto& file : present) {
@@ -181,7 +216,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series) {
         if (key.size() != 8 || base::load_be32(key) != static_cast<std::uint32_t>(file.number)) {
           return {};
         }
-        const auto record = catalog::encode_object(std::string(value));
+        const auto record = catalog::encode_object(value);
         VARVE_TRY_ASSIGN(auto* txn, batch.txn(record.size()));
         const auto table =
             what == ManifestRecord::kNode ? meta::catalog::kNodes : meta::catalog::kRecipes;
@@ -211,7 +246,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series) {
       }
       return {};
     };
-    const auto read = read_manifest(files_, manifest_path(directory, file.number), visit);
+    const auto read = read_manifest(files_, manifest_path(directory, file.number), visit, bounds);
     VARVE_TRY(refuse_unsupported(read));
     if (!read || read->damaged_blocks != 0) {
       version.damaged = true;
@@ -291,8 +326,9 @@ Result<void> CatalogRebuilder::put_versions(SeriesId series) {
       chunks = chunks ? chunks->unite(found) : found;
       if (!readable) problem(name_of(number) + ": a part of its tree is lost");
     }
-    if (!names.insert(version.record->name).second) {
-      version.record->name += fmt::format(".{}", static_cast<std::uint32_t>(number));
+    tell_replaced_name(*version.record);
+    while (!names.insert(version.record->name).second) {
+      add_number(version.record->name, static_cast<std::uint32_t>(number));
       problem(name_of(number) + ": its name stood twice");
     }
     VARVE_TRY(catalog::put_version(txn, *version.record));
@@ -310,9 +346,8 @@ Result<void> CatalogRebuilder::put_versions(SeriesId series) {
   return txn.commit();
 }
 
-Result<void> CatalogRebuilder::put_locations(SeriesId series) {
+Result<void> CatalogRebuilder::put_locations(SeriesId series, const ContainerScan& scan) {
   const auto directory = series_directory(series);
-  VARVE_TRY_ASSIGN(const auto scan, scan_containers(files_, directory, series, progress_));
   report_.bytes_read += scan.bytes_read;
   report_.containers += scan.containers.size();
   for (const auto& range : scan.unread) {
@@ -338,113 +373,6 @@ Result<void> CatalogRebuilder::put_locations(SeriesId series) {
   }
   VARVE_TRY(batch.commit());
   return put_files(series, scan, live_of);
-}
-
-// What a file is for follows from what it holds and from who still uses that.
-Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& scan,
-                                         const std::map<std::uint32_t, std::uint64_t>& live_of) {
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY_ASSIGN(const auto live, layout::live_versions(txn, series));
-  VARVE_TRY_ASSIGN(const auto settings, catalog::find_arrange_settings(txn));
-  const auto window = layout::window_start(live, settings.window);
-  struct File {
-    catalog::SegmentRecord record;
-    std::vector<const FoundContainer*> containers;
-    std::vector<base::IdRun> ids;
-    VersionNumber first_birth{};
-    VersionNumber last_birth{};
-  };
-  std::map<std::uint32_t, File> by_segment;
-  std::uint32_t next_container = 0;
-  for (const auto& found : scan.containers) {
-    auto& file = by_segment[found.record.segment];
-    file.containers.push_back(&found);
-    next_container = std::max(next_container, found.record.number + 1);
-    for (const auto& run : found.runs) {
-      const auto birth = run.first.birth();
-      file.first_birth = file.ids.empty() ? birth : std::min(file.first_birth, birth);
-      file.last_birth = std::max(file.last_birth, birth);
-      file.ids.push_back({run.first, run.count});
-    }
-  }
-  for (auto& [segment, file] : by_segment) {
-    auto& record = file.record;
-    record.segment = segment;
-    record.first_container = file.containers.front()->record.number;
-    std::vector<store::ContainerRecord> containers;
-    for (const auto* found : file.containers) {
-      auto container = found->record;
-      const auto it = live_of.find(container.number);
-      container.live_bytes = it == live_of.end() ? 0 : it->second;
-      record.first_container = std::min(record.first_container, container.number);
-      record.bytes = std::max(record.bytes, container.end());
-      record.raw_bytes += container.raw_bytes;
-      containers.push_back(container);
-      record.live_bytes += container.live_bytes;
-      ++record.containers;
-    }
-    // All that it holds lies elsewhere, or is not needed: it goes when the series is next used.
-    if (record.live_bytes == 0) continue;
-    for (const auto& container : containers) {
-      VARVE_TRY(catalog::put_container(txn, series, container));
-    }
-    const auto ids = base::IdRuns::from(std::move(file.ids));
-    VersionNumber user{};
-    bool open_user = false;
-    for (const auto& [number, chunks] : chunks_of_) {
-      if (chunks.intersect(ids).size() == 0) continue;
-      if (open_.contains(number)) {
-        open_user = true;
-      } else {
-        user = std::max(user, number);
-      }
-    }
-    record.version = user != VersionNumber{} ? user : file.last_birth;
-    if (store::is_volume(segment)) {
-      // As if the window had been opened now: an open version refers to it.
-      const bool in_window =
-          !open_.empty() && (open_user || (user != VersionNumber{} && user >= window));
-      record.role = in_window ? catalog::SegmentRole::kNew : catalog::SegmentRole::kVolume;
-    } else {
-      const bool of_one = file.first_birth == file.last_birth;
-      record.role = of_one ? catalog::SegmentRole::kNew : catalog::SegmentRole::kMerged;
-      record.version = file.last_birth;
-    }
-    VARVE_TRY(catalog::put_segment(txn, series, record));
-  }
-  VARVE_TRY(catalog::raise_counters(txn, series, {next_container, scan.next_segment}));
-  return txn.commit();
-}
-
-// Manifests of deleted versions hold more than what others took over from them.
-Result<void> CatalogRebuilder::drop_unreachable(SeriesId series) {
-  catalog::ObjectReader objects(catalog_, series);
-  catalog::ObjectSet live;
-  for (const auto& [number, version] : versions_) {
-    if (version.record->state != VersionState::kSealed) continue;
-    const auto walked = catalog::collect_objects(objects, version.record->root.child, {}, live);
-    if (walked) continue;
-    problem(name_of(number) + ": " + walked.error().message());
-    return {};
-  }
-  catalog::ObjectSet dead;
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    const auto collect = [&](meta::TableIndex table, const std::unordered_set<std::uint64_t>& used,
-                             std::unordered_set<std::uint64_t>& unused) {
-      const auto visit = [&](std::string_view key, std::string_view) -> Result<bool> {
-        const auto id = base::load_be64(key.substr(4));
-        if (!used.contains(id)) unused.insert(id);
-        return true;
-      };
-      return meta::for_each_prefix(txn, table, meta::series_key(series), visit);
-    };
-    VARVE_TRY(collect(meta::catalog::kNodes, live.pages, dead.pages));
-    VARVE_TRY(collect(meta::catalog::kRecipes, live.recipes, dead.recipes));
-  }
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY(catalog::erase_objects(txn, series, dead));
-  return txn.commit();
 }
 
 }  // namespace varve::maintain

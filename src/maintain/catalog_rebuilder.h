@@ -61,13 +61,16 @@ class CatalogRebuilder {
 
   [[nodiscard]] Result<void> rebuild_series(SeriesId series);
   [[nodiscard]] Result<void> read_labels_of(SeriesId series);
-  [[nodiscard]] Result<void> read_manifests(SeriesId series);
+  [[nodiscard]] Result<void> read_manifests(SeriesId series, const ContainerScan& scan);
   [[nodiscard]] Result<void> choose_versions(SeriesId series);
   [[nodiscard]] Result<void> put_versions(SeriesId series);
-  [[nodiscard]] Result<void> put_locations(SeriesId series);
+  [[nodiscard]] Result<void> put_locations(SeriesId series, const ContainerScan& scan);
   [[nodiscard]] Result<void> put_files(SeriesId series, const ContainerScan& scan,
                                        const std::map<std::uint32_t, std::uint64_t>& live_of);
   [[nodiscard]] Result<void> drop_unreachable(SeriesId series);
+  /// Tells the user of a record whose name had to be replaced.
+  template <typename Record>
+  void tell_replaced_name(const Record& record);
   void problem(std::string what) { report_.problems.push_back(std::move(what)); }
   [[nodiscard]] std::string series_directory(SeriesId series) const;
   [[nodiscard]] std::string name_of(VersionNumber number) const;
@@ -78,6 +81,7 @@ class CatalogRebuilder {
   const std::function<void(std::uint64_t)> progress_;
   RebuildReport report_;
   std::vector<SeriesId> done_;
+  std::set<std::string> series_names_;
 
   // Of the series at hand.
   std::optional<catalog::SeriesRecord> owner_;

@@ -2,7 +2,6 @@
 #include "maintain/checker.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,24 +10,19 @@
 #include <thread>
 
 #include "base/coding.h"
-#include "catalog/dir_tree.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
-#include "catalog/object_store.h"
 #include "format/container.h"
 #include "index/neighbour_index.h"
 #include "maintain/layout_checker.h"
 #include "maintain/manifest_file.h"
 #include "maintain/settled_files.h"
+#include "maintain/stray_files.h"
 #include "meta/page_check.h"
 #include "meta/schema.h"
 #include "parity/group_files.h"
 
 namespace varve::maintain {
-
-namespace {
-constexpr std::size_t kAffectedNamed = 1000;  // Of one damage; the rest is counted.
-}  // namespace
 
 Checker::Checker(const meta::Env& catalog, io::FileSystem& files, std::string repository_path,
                  const CheckOptions& options, std::function<void(const CheckProgress&)> progress)
@@ -47,6 +41,15 @@ void Checker::damage(std::string where, std::string what, std::vector<base::IdRu
   if (!ids.empty())
     damaged_.push_back({report_.damages.size(), base::IdRuns::from(std::move(ids))});
   report_.damages.push_back({std::move(where), std::move(what), {}});
+}
+
+void Checker::check_name(const std::string& of, const std::string& fault,
+                         const std::string& replacement) {
+  if (fault.empty()) return;
+  damage(path_ + "/catalog",
+         fmt::format("the record of {} has a name that is not allowed ({}); it is shown as {}", of,
+                     fault, replacement),
+         {});
 }
 
 Result<CheckReport> Checker::run() {
@@ -70,11 +73,22 @@ Result<CheckReport> Checker::run() {
     }
   }
   for (const auto& series : all) {
+    check_name(fmt::format("series {}", static_cast<std::uint32_t>(series.id)), series.name_fault,
+               series.name);
     auto checked = check_series(series);
     if (!checked) damage(path_ + "/catalog", checked.error().message(), {});
     if (!report_.finished) break;
   }
+  if (report_.finished) note_strays();
   return std::move(report_);
+}
+
+void Checker::note_strays() {
+  const auto note = [this](std::string where, std::string what) {
+    report_.notes.push_back({std::move(where), std::move(what)});
+  };
+  note_unknown_files(files_, path_, note);
+  note_trailing_bytes(catalog_, files_, path_, note);
 }
 
 Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
@@ -85,6 +99,11 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(versions, catalog::list_versions(txn, series.id));
+    for (const auto& version : versions) {
+      check_name(fmt::format("version {} of series {}", static_cast<std::uint32_t>(version.number),
+                             static_cast<std::uint32_t>(series.id)),
+                 version.name_fault, version.name);
+    }
     // Reading everything finds files that are too short, too, and says whom that touches.
     VARVE_TRY(check_layout(txn, files_, series_directory(series.id), series.id, !options_.read_data,
                            [&](const std::string& path, std::string what) {
@@ -105,26 +124,32 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
     check_manifests(series, versions);
     VARVE_TRY(check_parity(series.id));
   }
+  if (report_.finished) VARVE_TRY(check_chunks(series, versions));
+  // Where the check was stopped, for the names of the files that damage touches.
+  TreeChecker trees(catalog_, series, path_ + "/catalog", damaged_, report_);
+  for (const auto& version : versions) {
+    if (version.state == VersionState::kSealed) trees.check(version);
+  }
+  return {};
+}
+
+// Whether all that the versions refer to is stored.
+Result<void> Checker::check_chunks(const catalog::SeriesRecord& series,
+                                   const std::vector<catalog::VersionRecord>& versions) {
   const auto present = base::IdRuns::from(present_);
   for (const auto& version : versions) {
     if (version.state != VersionState::kSealed) continue;
-    if (!report_.finished) {
-      check_version(series, version);  // For the names of the files that damage touches.
-      continue;
-    }
     ++report_.versions;
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     auto chunks = catalog::version_chunks(txn, series.id, version.number);
     if (!chunks) {
       damage(path_ + "/catalog", chunks.error().message(), {});
-    } else {
-      const auto missing = chunks->subtract(present);
-      if (missing.size() != 0) {
-        damage(series_directory(series.id),
-               fmt::format("{} chunks are not stored anywhere", missing.size()), missing.runs());
-      }
+      continue;
     }
-    check_version(series, version);
+    const auto missing = chunks->subtract(present);
+    if (missing.size() == 0) continue;
+    damage(series_directory(series.id),
+           fmt::format("{} chunks are not stored anywhere", missing.size()), missing.runs());
   }
   return {};
 }
@@ -254,20 +279,10 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
   for (const auto& file : *present) {
     found.insert(file.number);
     const auto path = manifest_path(directory, file.number);
-    const auto nothing = [](format::ManifestRecord, std::string_view, std::string_view) {
-      return Result<void>();
-    };
-    const auto read = read_manifest(files_, path, nothing);
+    const auto fault = fault_of_manifest(files_, path, series.id, file.number);
     report_.bytes_read += file.bytes;
-    if (!read && read.error().code() == ErrorCode::kNotFound) continue;  // Deleted meanwhile.
-    if (!read || read->damaged_blocks != 0) {
-      damage(path,
-             read ? fmt::format("{} damaged blocks", read->damaged_blocks) : read.error().message(),
-             {});
-    } else if (read->header.series != series.id || read->header.number != file.number ||
-               read->header.kind != format::ManifestKind::kVersion) {
-      damage(path, "this is the manifest of another version", {});
-    }
+    if (!fault && fault.error().code() == ErrorCode::kNotFound) continue;  // Deleted meanwhile.
+    if (!fault || !fault->empty()) damage(path, fault ? *fault : fault.error().message(), {});
   }
   for (const auto& version : versions) {
     if (!labels || version.state != VersionState::kSealed || found.contains(version.number)) {
@@ -345,85 +360,6 @@ void Checker::check_index(const catalog::SeriesRecord& series,
     damage(directory + "/" + index::NeighbourIndex::snapshot_name(newest->number),
            loaded.error().message() + " (derived data: the next backup makes it anew)", {});
   }
-}
-
-// A clone would join or part files by it.
-void Checker::check_links(const catalog::VersionRecord& version, const catalog::LinkTable& found) {
-  const auto stored = [&]() -> Result<std::optional<catalog::LinkTable>> {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    return catalog::version_links(txn, version.series, version.number);
-  }();
-  if (!stored) {
-    damage(path_ + "/catalog", stored.error().message(), {});
-  } else if (*stored && **stored != found) {
-    damage(path_ + "/catalog", version.name + ": the record of hard links does not fit the tree",
-           {});
-  }
-}
-
-// Walks the tree, and names the files that refer to damaged chunks.
-void Checker::check_version(const catalog::SeriesRecord& series,
-                            const catalog::VersionRecord& version) {
-  catalog::ObjectReader objects(catalog_, series.id);
-  catalog::TreeWalker walker(objects, version.root);
-  const std::string top = series.name + "/" + version.name;
-  // With the lengths of their paths: whole paths would take too much in a tree that is forged deep.
-  std::vector<std::pair<Rank, std::size_t>> directories;
-  std::string path = top;
-  std::uint64_t entries = 0;
-  std::vector<catalog::LinkTable::Entry> links;
-  const auto lost = [&](const Error& error) {
-    damage(path_ + "/catalog", error.message(), {});
-    report_.damages.back().affected.push_back(top + ": the tree after entry " +
-                                              std::to_string(entries));
-  };
-  while (true) {
-    auto found = walker.next();
-    if (!found) return lost(found.error());
-    if (!*found) break;
-    const auto& at = **found;
-    const auto& entry = *at.entry;
-    while (!directories.empty() && directories.back().first != at.parent) directories.pop_back();
-    path.resize(directories.empty() ? top.size() : directories.back().second);
-    if (!directories.empty()) path.append("/").append(entry.name);
-    if ((entry.mode & S_IFMT) == S_IFDIR) directories.emplace_back(at.rank, path.size());
-    entries += at.rank == 0 ? 0 : 1;
-    // Pages that are forged to be in many places could make a tree without end.
-    if (entries > version.entries) break;
-    if (entry.link_group != 0) {
-      links.push_back({static_cast<std::uint32_t>(at.rank), entry.link_group});
-    }
-    if ((entry.mode & S_IFMT) != S_IFREG) continue;
-    std::shared_ptr<const format::Recipe> stored;
-    const format::Recipe* recipe = entry.recipe ? &*entry.recipe : nullptr;
-    if (recipe == nullptr) {
-      auto loaded = objects.recipe(entry.recipe_id);
-      if (!loaded) {
-        damage(path_ + "/catalog", loaded.error().message(), {});
-        report_.damages.back().affected.push_back(path);
-        continue;
-      }
-      stored = *loaded;
-      recipe = stored.get();
-    }
-    if (damaged_.empty()) continue;
-    std::vector<base::IdRun> runs;
-    for (const auto& run : recipe->runs) {
-      if (!run.is_hole()) runs.push_back({run.first, run.count});
-    }
-    const auto ids = base::IdRuns::from(std::move(runs));
-    for (const auto& damaged : damaged_) {
-      auto& affected = report_.damages[damaged.report_index].affected;
-      if (affected.size() < kAffectedNamed && damaged.ids.intersect(ids).size() != 0) {
-        affected.push_back(path);
-      }
-    }
-  }
-  if (entries != version.entries) {
-    damage(path_ + "/catalog",
-           fmt::format("{} has {} entries instead of {}", top, entries, version.entries), {});
-  }
-  check_links(version, catalog::LinkTable::from(std::move(links)));
 }
 
 }  // namespace varve::maintain

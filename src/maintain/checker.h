@@ -13,6 +13,7 @@
 #include "catalog/series_catalog.h"
 #include "io/file_system.h"
 #include "maintain/parallel_verifier.h"
+#include "maintain/tree_checker.h"
 #include "meta/lmdb.h"
 #include "store/segment_files.h"
 #include "varve/maintenance.h"
@@ -38,8 +39,12 @@ class Checker {
                        const std::multimap<std::uint32_t, catalog::LocationRecord>& runs_of);
   void check_manifests(const catalog::SeriesRecord& series,
                        const std::vector<catalog::VersionRecord>& versions);
-  void check_links(const catalog::VersionRecord& version, const catalog::LinkTable& found);
-  void check_version(const catalog::SeriesRecord& series, const catalog::VersionRecord& version);
+  [[nodiscard]] Result<void> check_chunks(const catalog::SeriesRecord& series,
+                                          const std::vector<catalog::VersionRecord>& versions);
+  /// Reports the name of a series or version if it had to be replaced.
+  void check_name(const std::string& of, const std::string& fault, const std::string& replacement);
+  /// Notes what is in the repository's folder without being a part of the repository.
+  void note_strays();
   void check_index(const catalog::SeriesRecord& series,
                    const std::vector<catalog::VersionRecord>& versions);
   /// What of the series parity covers; where data is read, parity is, too.
@@ -59,11 +64,7 @@ class Checker {
   CheckProgress done_;
 
   // Of the series being checked.
-  struct Damaged {
-    std::size_t report_index = 0;
-    base::IdRuns ids;
-  };
-  std::vector<Damaged> damaged_;
+  std::vector<DamagedChunks> damaged_;
   std::set<std::uint32_t> checked_;   // Containers.
   std::vector<base::IdRun> present_;  // Chunks that containers really hold where they should.
 };

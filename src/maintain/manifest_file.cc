@@ -21,12 +21,6 @@ namespace {
 
 constexpr std::string_view kSuffix = ".man";
 constexpr std::string_view kTemporarySuffix = ".tmp";
-constexpr std::size_t kRecordBytesMax = std::size_t{1} << 30;
-constexpr std::size_t kLabelsBytesMax = std::size_t{1} << 28;
-
-Error damaged(const std::string& path, const std::string& what) {
-  return {ErrorCode::kCorrupt, path + ": " + what, EIO};
-}
 
 std::string version_suffix(VersionNumber number) {
   return base::be32(static_cast<std::uint32_t>(number));
@@ -54,45 +48,6 @@ Result<void> add_series(const meta::Txn& txn, SeriesId series, format::ManifestE
   if (!value) return Error(ErrorCode::kNotFound, "no such series", ENOENT);
   return encoder.add(ManifestRecord::kSeries, "", *value);
 }
-
-/// Puts pieces together to records.
-class RecordAssembler {
- public:
-  explicit RecordAssembler(const ManifestVisit& visit) : visit_(visit) {}
-
-  Result<void> add(const format::ManifestPiece& piece) {
-    if (!piece.later && !piece.more) {
-      going_ = false;
-      return visit_(piece.what, piece.key, piece.value);
-    }
-    if (!piece.later) {
-      what_ = piece.what;
-      key_ = piece.key;
-      value_.clear();
-      going_ = true;
-    }
-    // What it goes on with may stand in a block that is damaged.
-    if (!going_) return {};
-    if (piece.what != what_ || piece.key != key_ ||
-        value_.size() + piece.value.size() > kRecordBytesMax) {
-      going_ = false;
-      return Error(ErrorCode::kCorrupt, "manifest: pieces of a record do not fit", EIO);
-    }
-    value_.append(piece.value);
-    if (piece.more) return {};
-    going_ = false;
-    return visit_(what_, key_, value_);
-  }
-  /// A block is missing here.
-  void gap() { going_ = false; }
-
- private:
-  const ManifestVisit& visit_;
-  bool going_ = false;
-  ManifestRecord what_ = ManifestRecord::kSeries;
-  std::string key_;
-  std::string value_;
-};
 
 }  // namespace
 
@@ -186,7 +141,8 @@ Result<void> ManifestWriter::add_table(const meta::Txn& txn, meta::TableIndex ta
     if (!entry || !entry->key.starts_with(prefix) || entry->key.size() != 12) return {};
     const auto id = base::load_be64(entry->key.substr(4));
     if (id - first >= count) return {};
-    const auto raw = catalog::decode_object(format::NodeId{id}, entry->value);
+    const auto raw =
+        catalog::decode_object(format::NodeId{id}, entry->value, catalog::object_bytes_max(table));
     if (raw) {
       VARVE_TRY(encoder_.add(what, entry->key.substr(4), *raw));
     } else if (tolerant) {
@@ -276,76 +232,6 @@ bool same_labels(std::string_view a, std::string_view b) {
     return labels.substr(std::min(labels.size(), format::kManifestHeaderBytes));
   };
   return body(a) == body(b);
-}
-
-Result<ManifestRead> read_manifest(io::FileSystem& files, const std::string& path,
-                                   const ManifestVisit& visit) {
-  VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
-  VARVE_TRY_ASSIGN(const auto size, file->size());
-  std::vector<std::byte> bytes(format::kManifestHeaderBytes);
-  VARVE_TRY_ASSIGN(const auto got, file->read_at(0, bytes));
-  auto header = format::decode_manifest_header(std::span(bytes).first(got));
-  if (!header) return std::move(header).error().with_context(path);
-  ManifestRead read{*header, 0};
-  RecordAssembler records(visit);
-  std::uint64_t offset = format::kManifestHeaderBytes;
-  std::vector<std::byte> raw;
-  for (std::uint32_t i = 0; i < header->blocks; ++i) {
-    bytes.resize(format::kManifestBlockHeadBytes);
-    VARVE_TRY_ASSIGN(const auto head_got, file->read_at(offset, bytes));
-    const auto block = format::decode_manifest_block_head(std::span(bytes).first(head_got));
-    offset += format::kManifestBlockHeadBytes;
-    if (!block || block->stored_bytes > size || offset > size - block->stored_bytes) {
-      // Where the next block starts is not known any more.
-      read.damaged_blocks += header->blocks - i;
-      return read;
-    }
-    bytes.resize(block->stored_bytes);
-    raw.resize(block->raw_bytes);
-    VARVE_TRY_ASSIGN(const auto data_got, file->read_at(offset, bytes));
-    offset += block->stored_bytes;
-    auto decoded = format::decode_frame(*block, std::span(bytes).first(data_got), raw);
-    if (!decoded) {
-      ++read.damaged_blocks;
-      records.gap();
-      continue;
-    }
-    VARVE_TRY(format::for_each_manifest_piece(
-        raw, [&](const format::ManifestPiece& piece) { return records.add(piece); }));
-  }
-  if (offset != size || header->stored_bytes != size - format::kManifestHeaderBytes) {
-    return damaged(path, "it has another length than its header says");
-  }
-  return read;
-}
-
-Result<Labels> read_labels(io::FileSystem& files, const std::string& series_directory,
-                           SeriesId series) {
-  Labels labels;
-  const auto path = series_directory + "/" + kLabelsName;
-  VARVE_TRY_ASSIGN(labels.image, files.read_file(path, kLabelsBytesMax));
-  VARVE_TRY_ASSIGN(
-      const auto read,
-      read_manifest(
-          files, path,
-          [&](ManifestRecord what, std::string_view key, std::string_view value) -> Result<void> {
-            if (what == ManifestRecord::kSuperblock) {
-              labels.superblock = value;
-            } else if (what == ManifestRecord::kSeries) {
-              labels.series = value;
-            } else if (what == ManifestRecord::kSetting && key == kCatalogIdSetting) {
-              labels.catalog_id = value;
-            } else {
-              labels.records.push_back({what, std::string(key), std::string(value)});
-            }
-            return {};
-          }));
-  labels.header = read.header;
-  if (read.damaged_blocks != 0 || read.header.kind != format::ManifestKind::kLabels ||
-      read.header.series != series || labels.series.empty()) {
-    return damaged(path, "the labels are damaged");
-  }
-  return labels;
 }
 
 Result<bool> is_older_catalog(io::FileSystem& files, const std::string& repository_path,

@@ -88,14 +88,26 @@ class ManifestWriter {
 /// What a manifest or labels file gives.
 struct ManifestRead {
   format::ManifestHeader header;
-  std::uint32_t damaged_blocks = 0;  ///< Their records are missing.
+  std::uint32_t damaged_blocks = 0;  ///< And records without bounds: what they held is missing.
 };
 using ManifestVisit = std::function<Result<void>(format::ManifestRecord what, std::string_view key,
                                                  std::string_view value)>;
-/// Calls `visit` for every record that can be read. Damaged blocks are left out and counted;
-/// kCorrupt if the header is damaged, kNotFound without a file. A record has at most 1 GiB.
+/// The most bytes that some records' values may have. A larger value is damage.
+struct ManifestBounds {
+  std::size_t chunk_set_bytes = std::size_t{1} << 30;
+  std::size_t link_bytes = std::size_t{1} << 30;
+  bool small_records_only = false;  ///< Do not visit other records of more than a block.
+};
+/// Calls `visit` for every record that can be read. Damaged blocks, and records that break their
+/// bounds, are left out and counted; kCorrupt if the header is damaged, kNotFound without a file.
+/// Memory: the largest record, of at most 1 GiB.
 [[nodiscard]] Result<ManifestRead> read_manifest(io::FileSystem& files, const std::string& path,
-                                                 const ManifestVisit& visit);
+                                                 const ManifestVisit& visit,
+                                                 const ManifestBounds& bounds = {});
+
+/// What is wrong with the manifest of a version; "" if nothing is. Errors: as read_manifest().
+[[nodiscard]] Result<std::string> fault_of_manifest(io::FileSystem& files, const std::string& path,
+                                                    SeriesId series, VersionNumber number);
 
 /// A labels file, whole or not at all.
 struct Labels {

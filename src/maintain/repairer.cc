@@ -188,13 +188,9 @@ Result<void> Repairer::look_at_manifests() {
     bool any = false;
     for (const auto& file : present) {
       const auto path = manifest_path(directory, file.number);
-      const auto read =
-          read_manifest(*files_, path, [](auto, auto, auto) { return Result<void>(); });
-      if (read && read->damaged_blocks == 0 && read->header.number == file.number &&
-          read->header.series == series && read->header.kind == format::ManifestKind::kVersion) {
-        continue;
-      }
-      VARVE_TRY(refuse_unsupported(read));
+      const auto fault = fault_of_manifest(*files_, path, series, file.number);
+      if (fault && fault->empty()) continue;
+      VARVE_TRY(refuse_unsupported(fault));
       drop(path);
       any = true;
     }

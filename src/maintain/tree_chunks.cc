@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <unordered_set>
 #include <variant>
 #include <vector>
@@ -17,6 +18,7 @@ base::IdRuns tree_chunks(const meta::Env& catalog, SeriesId series, const format
   std::unordered_set<std::uint64_t> seen{root.child.value};
   std::vector<format::NodeId> waiting{root.child};
   std::vector<base::IdRun> runs;
+  std::size_t compact_at = std::size_t{1} << 20;  // Files may share chunks.
   const auto add_page = [&](format::NodeId id) {
     if (seen.insert(id.value).second) waiting.push_back(id);
   };
@@ -24,6 +26,9 @@ base::IdRuns tree_chunks(const meta::Env& catalog, SeriesId series, const format
     for (const auto& run : recipe.runs) {
       if (!run.is_hole()) runs.push_back({run.first, run.count});
     }
+    if (runs.size() < compact_at) return;
+    runs = base::IdRuns::from(std::move(runs)).runs();
+    compact_at = std::max(compact_at, 2 * runs.size());
   };
   while (!waiting.empty()) {
     const auto page = objects.page(waiting.back());
@@ -42,7 +47,7 @@ base::IdRuns tree_chunks(const meta::Env& catalog, SeriesId series, const format
       if (type != S_IFREG) continue;
       if (entry.recipe) {
         add_recipe(*entry.recipe);
-      } else if (const auto recipe = objects.recipe(entry.recipe_id); recipe) {
+      } else if (const auto recipe = objects.recipe(entry.recipe_id, entry.size); recipe) {
         add_recipe(**recipe);
       } else {
         whole = false;

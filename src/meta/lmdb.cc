@@ -157,6 +157,14 @@ Result<Env> Env::open(const std::string& directory, const EnvOptions& options) {
   return env;
 }
 
+UsedBytes used_bytes(const Env& env) {
+  MDB_envinfo info{};
+  MDB_stat page{};
+  mdb_env_info(env.raw(), &info);
+  mdb_env_stat(env.raw(), &page);
+  return {(std::uint64_t{info.me_last_pgno} + 1) * page.ms_psize, page.ms_psize};
+}
+
 Txn::~Txn() {
   if (txn_ != nullptr) mdb_txn_abort(txn_);
 }

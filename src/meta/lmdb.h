@@ -49,6 +49,13 @@ class Env {
   std::vector<MDB_dbi> tables_;
 };
 
+/// How much of an environment's file its newest commit uses.
+struct UsedBytes {
+  std::uint64_t bytes = 0;  ///< Whole pages. The file may be longer.
+  std::uint64_t page_bytes = 0;
+};
+[[nodiscard]] UsedBytes used_bytes(const Env& env);
+
 struct KeyValue {
   std::string_view key;
   std::string_view value;

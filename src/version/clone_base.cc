@@ -64,11 +64,7 @@ Result<bool> CloneBase::had_name(Ino directory, std::string_view name) const {
 
 Result<void> CloneBase::load_recipe(OpenInode& inode) const {
   if (inode.recipe) return {};
-  VARVE_TRY_ASSIGN(auto recipe, objects_.recipe(inode.recipe_id));
-  if (recipe->bytes() != inode.size) {
-    return Error(ErrorCode::kCorrupt, "a recipe does not fit its file's size", EIO);
-  }
-  inode.recipe = std::move(recipe);
+  VARVE_TRY_ASSIGN(inode.recipe, objects_.recipe(inode.recipe_id, inode.size));
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/coding.h"
+#include "format/dir_entry_codec.h"
 #include "meta/schema.h"
 
 namespace varve::version {
@@ -123,6 +124,10 @@ class OpenTree::Names {
       ++changed_;
     } else {
       found = {std::string(stored_->key.substr(kParentBytes)), ino_of(stored_->value)};
+      // A key without a name is passed over, below.
+      if (!found.name.empty() && !format::is_entry_name(found.name)) {
+        return Error(ErrorCode::kCorrupt, "an open version has a name that is not allowed", EIO);
+      }
       VARVE_TRY_ASSIGN(stored_, cursor_.next());
     }
     return std::optional(std::move(found));

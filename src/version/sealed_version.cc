@@ -50,11 +50,7 @@ class FollowingFiles final : public restore::FutureFiles {
 Result<std::shared_ptr<const format::Recipe>> recipe_of(catalog::ObjectReader& objects,
                                                         const format::DirEntry& entry) {
   if (entry.recipe) return std::make_shared<const format::Recipe>(*entry.recipe);
-  VARVE_TRY_ASSIGN(auto recipe, objects.recipe(entry.recipe_id));
-  if (recipe->bytes() != entry.size) {
-    return Error(ErrorCode::kCorrupt, "a recipe does not fit its file's size", EIO);
-  }
-  return recipe;
+  return objects.recipe(entry.recipe_id, entry.size);
 }
 
 SealedFile::SealedFile(std::shared_ptr<SealedVersion> version,

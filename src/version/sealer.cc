@@ -173,7 +173,7 @@ Result<void> Sealer::count_file(const format::DirEntry& entry) {
     count_chunks(*entry.recipe);
     return {};
   }
-  VARVE_TRY_ASSIGN(const auto recipe, stored_.recipe(entry.recipe_id));
+  VARVE_TRY_ASSIGN(const auto recipe, stored_.recipe(entry.recipe_id, entry.size));
   count_chunks(*recipe);
   return {};
 }

@@ -22,6 +22,7 @@ namespace {
 
 constexpr SeriesId kSeries{1};
 constexpr VersionNumber kVersion{2};
+constexpr std::uint64_t kFileBytes = std::uint64_t{1} << 30;  // Of the file with the recipe.
 // One input is tried as each of them.
 const std::string kSettingNames[] = {"arrange", "disk", "quarantine" + base::be32(1)};
 
@@ -109,7 +110,7 @@ void read_object(meta::TableIndex table) {
   if (table == meta::catalog::kNodes) {
     static_cast<void>(objects.page(format::NodeId{7}));
   } else {
-    static_cast<void>(objects.recipe(format::NodeId{7}));
+    static_cast<void>(objects.recipe(format::NodeId{7}, kFileBytes));
   }
 }
 

@@ -159,5 +159,20 @@ TEST(IdRuns, CountBeyondTheBytesReturnsCorrupt) {
   EXPECT_FALSE(IdRuns::decode(bytes).has_value());
 }
 
+TEST(IdRuns, RunsThatTouchInsideABirthReturnCorrupt) {
+  const auto decode = [](ChunkId first, std::uint32_t count, std::uint64_t gap) {
+    std::string bytes;
+    ByteWriter w(bytes);
+    for (const std::uint64_t v :
+         {std::uint64_t{2}, first.value, std::uint64_t{count}, gap, std::uint64_t{5}}) {
+      w.varint(v);
+    }
+    return IdRuns::decode(bytes).has_value();
+  };
+  EXPECT_TRUE(decode(id(1, 10), 5, 1));
+  EXPECT_FALSE(decode(id(1, 10), 5, 0));
+  EXPECT_TRUE(decode(id(1, 0xfffffffe), 2, 0)) << "the next birth begins";
+}
+
 }  // namespace
 }  // namespace varve::base

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../repo/temp_repository.h"
+#include "catalog/link_table.h"
 #include "meta/schema.h"
 
 namespace varve::catalog {
@@ -312,7 +313,7 @@ TEST_F(DirTreeTest, LongRecipeIsAnObjectOfItsOwn) {
     must(builder.add(std::move(entry)));
     const auto built = must(builder.finish());
     must(objects.flush());
-    EXPECT_EQ(*must(reader.recipe(id)), recipe);
+    EXPECT_EQ(*must(reader.recipe(id, recipe.bytes())), recipe);
     EXPECT_EQ(objects.new_objects(), number == 1 ? 2U : 0U);
     if (number == 2) {
       EXPECT_EQ(id, stored_recipe);
@@ -353,6 +354,65 @@ TEST_F(DirTreeTest, PageThatRefersToAYoungerOneIsCorrupt) {
   must(objects.flush());
   EXPECT_EQ(id, page.entries[0].child);
   EXPECT_EQ(varve::test::code_of(reader.page(id)), ErrorCode::kCorrupt);
+}
+
+// A directory that is twice in each directory above it: 40 pages, 2^40 files.
+TEST_F(DirTreeTest, SharedDirectoriesEndWhereCountsContradict) {
+  ObjectReader reader(catalog_, kSeries);
+  ObjectWriter objects(catalog_, reader, kSeries, VersionNumber{1});
+  format::LeafPage page;
+  page.entries.emplace_back();
+  page.entries[0].name = "file";
+  page.entries[0].mode = S_IFREG | 0644;
+  page.entries[0].recipe.emplace();
+  auto below = must(objects.put_page(page, {}));
+  for (int level = 0; level < 40; ++level) {
+    page.entries.clear();
+    for (const char* name : {"a", "b"}) {
+      auto& entry = page.entries.emplace_back();
+      entry.name = name;
+      entry.mode = S_IFDIR | 0755;
+      entry.child = below;
+      entry.subtree_entries = 1;
+    }
+    below = must(objects.put_page(page, {}));
+  }
+  must(objects.flush());
+  format::DirEntry root;
+  root.mode = S_IFDIR | 0755;
+  root.child = below;
+  root.subtree_entries = 4;
+  TreeWalker walker(reader, root);
+  int steps = 0;
+  auto found = walker.next();
+  while (found && *found && steps < 1000) {
+    found = walker.next();
+    ++steps;
+  }
+  EXPECT_EQ(varve::test::code_of(found), ErrorCode::kCorrupt);
+  EXPECT_LT(steps, 10);
+  const DirTree tree(reader, root);
+  const auto directory = must(tree.lookup({nullptr, &root, 0, 0}, "a"));
+  const auto nothing = [](const TreeEntry&) { return true; };
+  EXPECT_EQ(varve::test::code_of(tree.list(directory, 0, nothing)), ErrorCode::kCorrupt);
+  EXPECT_EQ(varve::test::code_of(LinkTable::collect(reader, root)), ErrorCode::kCorrupt);
+}
+
+TEST_F(DirTreeTest, WalkComesBackToPagesFarAbove) {
+  // Deeper than the pages that a walk holds, with files behind each directory.
+  Item deep;
+  deep.directory = true;
+  deep.children.push_back({"z", 1, false, {}});
+  for (int i = 0; i < 300; ++i) {
+    Item above;
+    above.directory = true;
+    deep.name = "d";
+    above.children.push_back(std::move(deep));
+    above.children.push_back({"z", 1, false, {}});
+    deep = std::move(above);
+  }
+  deep.name.clear();
+  expect_tree(deep);
 }
 
 }  // namespace

@@ -331,5 +331,30 @@ TEST(PageBoundary, LevelsAreIndependent) {
   EXPECT_LT(both, 100);
 }
 
+TEST(LeafPage, MoreEntriesBelowThanAVersionHasReturnsCorrupt) {
+  LeafPage page;
+  for (const char* name : {"a", "b"}) {
+    DirEntry& entry = page.entries.emplace_back(plain_file(name));
+    entry.mode = S_IFDIR | 0755;
+    entry.recipe.reset();
+    entry.size = entry.data_bytes = 0;
+    entry.subtree_entries = 0x7ffffffe;
+  }
+  expect_round_trip(page);
+  page.entries.back().subtree_entries += 1;
+  expect_corrupt(encode_dir_page(page), "2^32 - 1 entries");
+}
+
+TEST(LeafPage, EntriesThatAreSmallOnlyAsTheyAreStoredReturnCorrupt) {
+  LeafPage page;
+  for (int i = 10000; i < 14000; ++i) {
+    page.entries.push_back(plain_file(std::string(240, 'n') + std::to_string(i)));
+  }
+  const auto bytes = encode_dir_page(page);
+  EXPECT_LT(bytes.size(), 100'000U);
+  EXPECT_GT(memory_of_page(page), kDirPageMemoryMax);
+  expect_corrupt(bytes, "too much memory");
+}
+
 }  // namespace
 }  // namespace varve::format

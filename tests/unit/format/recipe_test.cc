@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/recipe.h"
+#include "format/recipe_decoder.h"
 
 #include <gtest/gtest.h>
 
@@ -161,6 +162,47 @@ TEST(RecipeObject, RoundTripsAndRefusesOtherKinds) {
   EXPECT_FALSE(decode_recipe_object(bytes + '\0').has_value());
   EXPECT_FALSE(decode_recipe_object("").has_value());
   EXPECT_FALSE(decode_recipe_object(encode_dir_page(LeafPage{})).has_value());
+}
+
+TEST(Recipe, RunsThatAWriterJoinsFail) {
+  EXPECT_FALSE(decoded(varints({2, 0, 10, 0, 10})).has_value()) << "two holes";
+  EXPECT_FALSE(decoded(varints({2, 2, 0, 100, 1, 0, 100})).has_value()) << "ids that go on";
+  EXPECT_TRUE(decoded(varints({2, 2, 0, 100, 1, 1, 100})).has_value()) << "ids that go back";
+  EXPECT_TRUE(decoded(varints({3, 0, 10, 1, 0, 100, 0, 10})).has_value());
+}
+
+TEST(RecipeDecoder, PiecesOfAnySizeGiveTheRecipe) {
+  std::mt19937_64 random(8);
+  for (int round = 0; round < 50; ++round) {
+    const Recipe recipe = random_recipe(random);
+    const std::string bytes = encoded(recipe);
+    RecipeDecoder decoder(recipe.bytes());
+    std::string waiting;
+    for (std::size_t at = 0; at <= bytes.size();) {
+      const std::size_t n = std::min<std::size_t>(bytes.size() - at, 1 + random() % 40);
+      waiting += bytes.substr(at, n);
+      at += n;
+      const auto used = decoder.take(base::as_bytes(waiting), at == bytes.size());
+      ASSERT_TRUE(used);
+      waiting.erase(0, *used);
+      if (at == bytes.size()) break;
+    }
+    ASSERT_TRUE(decoder.done());
+    EXPECT_EQ(decoder.bytes(), recipe.bytes());
+    EXPECT_EQ(decoder.finish(), recipe);
+  }
+}
+
+TEST(RecipeDecoder, MoreThanTheFileHasFails) {
+  const auto takes = [](std::string_view bytes, std::uint64_t file_bytes) {
+    RecipeDecoder decoder(file_bytes);
+    return decoder.take(base::as_bytes(bytes), true).has_value();
+  };
+  const std::string bytes = varints({1, 2, 0, 100});
+  EXPECT_TRUE(takes(bytes, 100));
+  EXPECT_FALSE(takes(bytes, 99));
+  EXPECT_FALSE(takes(varints({recipe_runs_max(100) + 1}), 100)) << "runs that are only claimed";
+  EXPECT_FALSE(takes(bytes + "x", 100)) << "bytes behind its end";
 }
 
 }  // namespace

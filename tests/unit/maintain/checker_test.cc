@@ -281,6 +281,47 @@ TEST_P(CheckerTest, AShareOfTheDataCanBeRead) {
   EXPECT_LT(least, must(check_repository(*repository_, {}, {})).bytes_read);
 }
 
+TEST_P(CheckerTest, UnknownFilesAndTrailingBytesAreNotesNotDamage) {
+  const std::string unknown[] = {path_ + "/NOTES.txt",
+                                 path_ + "/series/00000001/active/00000000.txt",
+                                 path_ + "/series/00000001/manifests/copy of 00000001.man"};
+  for (const auto& path : unknown) std::ofstream(path) << "mine";
+  std::filesystem::create_directories(path_ + "/staging/mine/deeper");
+  for (const auto& path : {segment_, path_ + "/catalog/data.mdb"}) {
+    std::ofstream(path, std::ios::app) << "trailing";
+  }
+  const auto report = check();
+  EXPECT_TRUE(report.damages.empty());
+  std::set<std::string> noted;
+  for (const auto& note : report.notes) noted.insert(note.where);
+  EXPECT_EQ(noted,
+            (std::set<std::string>{unknown[0], unknown[1], unknown[2], path_ + "/staging/mine",
+                                   segment_, path_ + "/catalog/data.mdb"}));
+}
+
+TEST_P(CheckerTest, SoundRepositoryHasNoNotes) { EXPECT_TRUE(check().notes.empty()); }
+
+TEST_P(CheckerTest, ForgedNameOfAVersionIsDamageThatNamesTheRecord) {
+  repository_.reset();
+  {
+    meta::EnvOptions options;
+    options.tables = meta::catalog::kTables;
+    const auto env = must(meta::Env::open(path_ + "/catalog", options));
+    auto txn = must(meta::WriteTxn::begin(env));
+    auto record = *must(catalog::find_version(txn, SeriesId{1}, VersionNumber{2}));
+    record.name = "../escaped";
+    must(catalog::put_version(txn, record));
+    must(txn.commit());
+  }
+  const auto report = check();
+  ASSERT_EQ(report.damages.size(), 1U);
+  EXPECT_NE(report.damages[0].what.find("version 2 of series 1"), std::string::npos);
+  EXPECT_EQ(code_of(repository_->find_version(SeriesId{1}, "latest")), ErrorCode::kCorrupt);
+  EXPECT_EQ(must(repository_->find_version(SeriesId{1}, "v1")).number, VersionNumber{1});
+  EXPECT_EQ(must(repository_->find_version(SeriesId{1}, "invalid-name-2")).number,
+            VersionNumber{2});
+}
+
 INSTANTIATE_TEST_SUITE_P(Codecs, CheckerTest, testing::Values(Codec::kNone, Codec::kZstd));
 
 }  // namespace

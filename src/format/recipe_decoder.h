@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decoding of recipes that stand on their own, piece by piece, in bounded memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "format/recipe.h"
+
+namespace varve::format {
+
+/// A file size that is not known. No file is longer: off_t cannot say more.
+inline constexpr std::uint64_t kAnyFileBytes = std::numeric_limits<std::int64_t>::max();
+
+/// The most runs that a recipe of a file of this size may have. Any writer's recipe stays far
+/// below: chunks of the smallest size take 256 bytes each. Small files may alternate between single
+/// bytes and holes.
+constexpr std::uint64_t recipe_runs_max(std::uint64_t file_bytes) {
+  return (std::uint64_t{4} << 20) + file_bytes / 256;
+}
+
+/// Decodes a recipe piece by piece. Memory grows with the runs that were read, never with a number
+/// that the input only claims. One use, not thread-safe.
+class RecipeDecoder {
+ public:
+  enum class Keep : std::uint8_t { kRuns, kNothing };
+
+  /// `file_bytes`: the size of the file, if it is known; its recipe must not describe more bytes,
+  /// nor have more runs than recipe_runs_max(). `keep`: kNothing only verifies.
+  explicit RecipeDecoder(std::uint64_t file_bytes, Keep keep = Keep::kRuns);
+
+  /// Decodes whole runs from the start of `bytes` and returns the number of bytes that it used; the
+  /// caller passes the rest again, in front of the next piece. `last`: no piece follows. Returns
+  /// nullopt if the bytes are malformed.
+  [[nodiscard]] std::optional<std::size_t> take(std::span<const std::byte> bytes, bool last);
+  /// True if all runs were read.
+  [[nodiscard]] bool done() const { return count_known_ && left_ == 0; }
+  /// Sum of the runs' bytes.
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  /// The runs; call it once, when done().
+  [[nodiscard]] Recipe finish() { return std::move(recipe_); }
+
+ private:
+  const std::uint64_t file_bytes_;
+  const Keep keep_;
+  bool count_known_ = false;
+  std::uint64_t left_ = 0;  // Runs that follow.
+  std::uint64_t bytes_ = 0;
+  std::optional<RecipeRun> last_;
+  ChunkId base_;
+  Recipe recipe_;
+};
+
+}  // namespace varve::format

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The records of files and containers of a catalog that is rebuilt, and the objects that go.
+#include <algorithm>
+#include <utility>
+
+#include "base/coding.h"
+#include "catalog/layout_records.h"
+#include "catalog/object_set.h"
+#include "catalog/object_store.h"
+#include "layout/window.h"
+#include "maintain/catalog_rebuilder.h"
+#include "meta/schema.h"
+
+namespace varve::maintain {
+
+// What a file is for follows from what it holds and from who still uses that.
+Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& scan,
+                                         const std::map<std::uint32_t, std::uint64_t>& live_of) {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto live, layout::live_versions(txn, series));
+  VARVE_TRY_ASSIGN(const auto settings, catalog::find_arrange_settings(txn));
+  const auto window = layout::window_start(live, settings.window);
+  struct File {
+    catalog::SegmentRecord record;
+    std::vector<const FoundContainer*> containers;
+    std::vector<base::IdRun> ids;
+    VersionNumber first_birth{};
+    VersionNumber last_birth{};
+  };
+  std::map<std::uint32_t, File> by_segment;
+  std::uint32_t next_container = 0;
+  for (const auto& found : scan.containers) {
+    auto& file = by_segment[found.record.segment];
+    file.containers.push_back(&found);
+    next_container = std::max(next_container, found.record.number + 1);
+    for (const auto& run : found.runs) {
+      const auto birth = run.first.birth();
+      file.first_birth = file.ids.empty() ? birth : std::min(file.first_birth, birth);
+      file.last_birth = std::max(file.last_birth, birth);
+      file.ids.push_back({run.first, run.count});
+    }
+  }
+  for (auto& [segment, file] : by_segment) {
+    auto& record = file.record;
+    record.segment = segment;
+    record.first_container = file.containers.front()->record.number;
+    std::vector<store::ContainerRecord> containers;
+    for (const auto* found : file.containers) {
+      auto container = found->record;
+      const auto it = live_of.find(container.number);
+      container.live_bytes = it == live_of.end() ? 0 : it->second;
+      record.first_container = std::min(record.first_container, container.number);
+      record.bytes = std::max(record.bytes, container.end());
+      record.raw_bytes += container.raw_bytes;
+      containers.push_back(container);
+      record.live_bytes += container.live_bytes;
+      ++record.containers;
+    }
+    // All that it holds lies elsewhere, or is not needed: it goes when the series is next used.
+    if (record.live_bytes == 0) continue;
+    for (const auto& container : containers) {
+      VARVE_TRY(catalog::put_container(txn, series, container));
+    }
+    const auto ids = base::IdRuns::from(std::move(file.ids));
+    VersionNumber user{};
+    bool open_user = false;
+    for (const auto& [number, chunks] : chunks_of_) {
+      if (chunks.intersect(ids).size() == 0) continue;
+      if (open_.contains(number)) {
+        open_user = true;
+      } else {
+        user = std::max(user, number);
+      }
+    }
+    record.version = user != VersionNumber{} ? user : file.last_birth;
+    if (store::is_volume(segment)) {
+      // As if the window had been opened now: an open version refers to it.
+      const bool in_window =
+          !open_.empty() && (open_user || (user != VersionNumber{} && user >= window));
+      record.role = in_window ? catalog::SegmentRole::kNew : catalog::SegmentRole::kVolume;
+    } else {
+      const bool of_one = file.first_birth == file.last_birth;
+      record.role = of_one ? catalog::SegmentRole::kNew : catalog::SegmentRole::kMerged;
+      record.version = file.last_birth;
+    }
+    VARVE_TRY(catalog::put_segment(txn, series, record));
+  }
+  VARVE_TRY(catalog::raise_counters(txn, series, {next_container, scan.next_segment}));
+  return txn.commit();
+}
+
+// Manifests of deleted versions hold more than what others took over from them.
+Result<void> CatalogRebuilder::drop_unreachable(SeriesId series) {
+  catalog::ObjectReader objects(catalog_, series);
+  catalog::ObjectSet live;
+  for (const auto& [number, version] : versions_) {
+    if (version.record->state != VersionState::kSealed) continue;
+    const auto walked = catalog::collect_objects(objects, version.record->root.child, {}, live);
+    if (walked) continue;
+    problem(name_of(number) + ": " + walked.error().message());
+    return {};
+  }
+  catalog::ObjectSet dead;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    const auto collect = [&](meta::TableIndex table, const std::unordered_set<std::uint64_t>& used,
+                             std::unordered_set<std::uint64_t>& unused) {
+      const auto visit = [&](std::string_view key, std::string_view) -> Result<bool> {
+        const auto id = base::load_be64(key.substr(4));
+        if (!used.contains(id)) unused.insert(id);
+        return true;
+      };
+      return meta::for_each_prefix(txn, table, meta::series_key(series), visit);
+    };
+    VARVE_TRY(collect(meta::catalog::kNodes, live.pages, dead.pages));
+    VARVE_TRY(collect(meta::catalog::kRecipes, live.recipes, dead.recipes));
+  }
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(catalog::erase_objects(txn, series, dead));
+  return txn.commit();
+}
+
+}  // namespace varve::maintain

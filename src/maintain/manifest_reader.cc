@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading manifests and labels, block by block; manifest_file.cc writes them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "base/coding.h"
+#include "catalog/series_catalog.h"
+#include "format/recipe_decoder.h"
+#include "maintain/manifest_file.h"
+
+namespace varve::maintain {
+
+using format::ManifestRecord;
+
+namespace {
+
+constexpr std::size_t kRecordBytesMax = std::size_t{1} << 30;
+// A record of a version has its root, with extended attributes; the others have less.
+constexpr std::size_t kSmallRecordBytesMax = std::size_t{2} << 20;
+constexpr std::size_t kLabelsBytesMax = std::size_t{1} << 28;
+
+Error damaged(const std::string& path, const std::string& what) {
+  return {ErrorCode::kCorrupt, path + ": " + what, EIO};
+}
+
+// The most bytes that the value of such a record may have.
+std::size_t bytes_max(ManifestRecord what, const ManifestBounds& bounds) {
+  switch (what) {
+    case ManifestRecord::kNode:
+      return format::kDirPageBytesMax;
+    case ManifestRecord::kRecipe:
+      return kRecordBytesMax;
+    case ManifestRecord::kVersionChunks:
+      return bounds.chunk_set_bytes;
+    case ManifestRecord::kVersionLinks:
+      return bounds.link_bytes;
+    case ManifestRecord::kSetting:  // The quarantine is a set of chunks, too.
+      return bounds.chunk_set_bytes;
+    default:
+      return kSmallRecordBytesMax;
+  }
+}
+
+/// Puts pieces together to records. What grows beyond its bound is given up at once, and so is a
+/// recipe as soon as it is malformed: compressed, both take next to no room in the file.
+class RecordAssembler {
+ public:
+  RecordAssembler(const ManifestVisit& visit, const ManifestBounds& bounds)
+      : visit_(visit), bounds_(bounds) {}
+
+  Result<void> add(const format::ManifestPiece& piece) {
+    if (!piece.later && !piece.more) {
+      going_ = false;
+      return visit_(piece.what, piece.key, piece.value);
+    }
+    if (!piece.later) {
+      what_ = piece.what;
+      key_ = piece.key;
+      value_.clear();
+      recipe_.reset();
+      if (what_ == ManifestRecord::kRecipe) {
+        recipe_.emplace(format::kAnyFileBytes, format::RecipeDecoder::Keep::kNothing);
+        decoded_ = 1;  // The byte that says what it is.
+      }
+      going_ = !bounds_.small_records_only || bytes_max(what_, bounds_) == kSmallRecordBytesMax;
+    }
+    // What it goes on with may stand in a block that is damaged.
+    if (!going_) return {};
+    if (piece.what != what_ || piece.key != key_ ||
+        value_.size() + piece.value.size() > bytes_max(what_, bounds_)) {
+      return give_up();
+    }
+    value_.append(piece.value);
+    if (recipe_) {
+      const auto rest = base::as_bytes(value_).subspan(std::min(decoded_, value_.size()));
+      const auto used = recipe_->take(rest, !piece.more);
+      if (!used) return give_up();
+      decoded_ += *used;
+    }
+    if (piece.more) return {};
+    going_ = false;
+    auto visited = visit_(what_, key_, value_);
+    gap();
+    return visited;
+  }
+  /// Records that were given up.
+  [[nodiscard]] std::uint32_t faults() const { return faults_; }
+  /// A block is missing here.
+  void gap() {
+    going_ = false;
+    std::string().swap(value_);
+  }
+
+ private:
+  Result<void> give_up() {
+    ++faults_;
+    gap();
+    return {};
+  }
+
+  const ManifestVisit& visit_;
+  const ManifestBounds& bounds_;
+  std::optional<format::RecipeDecoder> recipe_;  // Of what value_ begins with.
+  std::size_t decoded_ = 0;                      // Bytes of value_.
+  bool going_ = false;
+  std::uint32_t faults_ = 0;
+  ManifestRecord what_ = ManifestRecord::kSeries;
+  std::string key_;
+  std::string value_;
+};
+
+}  // namespace
+
+Result<ManifestRead> read_manifest(io::FileSystem& files, const std::string& path,
+                                   const ManifestVisit& visit, const ManifestBounds& bounds) {
+  VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
+  VARVE_TRY_ASSIGN(const auto size, file->size());
+  std::vector<std::byte> bytes(format::kManifestHeaderBytes);
+  VARVE_TRY_ASSIGN(const auto got, file->read_at(0, bytes));
+  auto header = format::decode_manifest_header(std::span(bytes).first(got));
+  if (!header) return std::move(header).error().with_context(path);
+  ManifestRead read{*header, 0};
+  RecordAssembler records(visit, bounds);
+  std::uint64_t offset = format::kManifestHeaderBytes;
+  std::vector<std::byte> raw;
+  for (std::uint32_t i = 0; i < header->blocks; ++i) {
+    bytes.resize(format::kManifestBlockHeadBytes);
+    VARVE_TRY_ASSIGN(const auto head_got, file->read_at(offset, bytes));
+    const auto block = format::decode_manifest_block_head(std::span(bytes).first(head_got));
+    offset += format::kManifestBlockHeadBytes;
+    // Labels are not compressed, so their size bounds what they take in memory.
+    const bool strange =
+        block && header->kind == format::ManifestKind::kLabels && block->codec != Codec::kNone;
+    if (!block || strange || block->stored_bytes > size || offset > size - block->stored_bytes) {
+      // Where the next block starts is not known any more.
+      read.damaged_blocks += header->blocks - i + records.faults();
+      return read;
+    }
+    bytes.resize(block->stored_bytes);
+    raw.resize(block->raw_bytes);
+    VARVE_TRY_ASSIGN(const auto data_got, file->read_at(offset, bytes));
+    offset += block->stored_bytes;
+    auto decoded = format::decode_frame(*block, std::span(bytes).first(data_got), raw);
+    if (!decoded) {
+      ++read.damaged_blocks;
+      records.gap();
+      continue;
+    }
+    VARVE_TRY(format::for_each_manifest_piece(
+        raw, [&](const format::ManifestPiece& piece) { return records.add(piece); }));
+  }
+  read.damaged_blocks += records.faults();
+  if (offset != size || header->stored_bytes != size - format::kManifestHeaderBytes) {
+    return damaged(path, "it has another length than its header says");
+  }
+  return read;
+}
+
+Result<std::string> fault_of_manifest(io::FileSystem& files, const std::string& path,
+                                      SeriesId series, VersionNumber number) {
+  std::string fault;
+  const auto note_name = [&](const auto& record) {
+    if (!record) {
+      fault = record.error().message();
+    } else if (!record->name_fault.empty()) {
+      fault = "it holds a name that is not allowed (" + record->name_fault + ")";
+    }
+  };
+  ManifestBounds bounds;
+  bounds.small_records_only = true;
+  const auto read = read_manifest(
+      files, path,
+      [&](ManifestRecord what, std::string_view, std::string_view value) {
+        if (what == ManifestRecord::kSeries) note_name(catalog::decode_series(series, value));
+        if (what == ManifestRecord::kVersion) {
+          note_name(catalog::decode_version(series, number, value));
+        }
+        return Result<void>();
+      },
+      bounds);
+  if (!read) return read.error();
+  if (read->damaged_blocks != 0) return fmt::format("{} damaged blocks", read->damaged_blocks);
+  if (read->header.series != series || read->header.number != number ||
+      read->header.kind != format::ManifestKind::kVersion) {
+    return std::string("this is the manifest of another version");
+  }
+  return fault;
+}
+
+Result<Labels> read_labels(io::FileSystem& files, const std::string& series_directory,
+                           SeriesId series) {
+  Labels labels;
+  const auto path = series_directory + "/" + kLabelsName;
+  VARVE_TRY_ASSIGN(labels.image, files.read_file(path, kLabelsBytesMax));
+  VARVE_TRY_ASSIGN(
+      const auto read,
+      read_manifest(
+          files, path,
+          [&](ManifestRecord what, std::string_view key, std::string_view value) -> Result<void> {
+            if (what == ManifestRecord::kSuperblock) {
+              labels.superblock = value;
+            } else if (what == ManifestRecord::kSeries) {
+              labels.series = value;
+            } else if (what == ManifestRecord::kSetting && key == kCatalogIdSetting) {
+              labels.catalog_id = value;
+            } else {
+              labels.records.push_back({what, std::string(key), std::string(value)});
+            }
+            return {};
+          }));
+  labels.header = read.header;
+  if (read.damaged_blocks != 0 || read.header.kind != format::ManifestKind::kLabels ||
+      read.header.series != series || labels.series.empty()) {
+    return damaged(path, "the labels are damaged");
+  }
+  return labels;
+}
+
+}  // namespace varve::maintain

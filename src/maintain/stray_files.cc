@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "maintain/stray_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "catalog/layout_records.h"
+#include "catalog/series_catalog.h"
+#include "maintain/settled_files.h"
+#include "store/repository_names.h"
+#include "store/segment_files.h"
+
+namespace varve::maintain {
+
+namespace {
+
+constexpr std::size_t kUnknownNamed = 1000;
+
+// Whether the catalog still says of the file what it said.
+Result<bool> is_unchanged(const meta::Env& catalog, SeriesId series, const parity::DataFile& file) {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+  VARVE_TRY_ASSIGN(const auto now, catalog::find_segment(txn, series, file.segment));
+  return now && now->bytes == file.bytes;
+}
+
+Result<void> note_long_segments(const meta::Env& catalog, io::FileSystem& files,
+                                const std::string& repository_path, SeriesId series,
+                                const StrayNote& note) {
+  std::vector<parity::DataFile> settled;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+    VARVE_TRY_ASSIGN(settled, settled_files(txn, series));
+  }
+  for (const auto& file : settled) {
+    const auto path =
+        fmt::format("{}/series/{:08x}/{}", repository_path, static_cast<std::uint32_t>(series),
+                    store::segment_path(file.segment));
+    const auto length = files.tree_bytes(path);
+    if (!length || *length <= file.bytes) continue;  // Too short is damage: layout_checker.h.
+    VARVE_TRY_ASSIGN(const bool unchanged, is_unchanged(catalog, series, file));
+    if (!unchanged) continue;
+    note(path, fmt::format("{} bytes follow the last container; they are never read",
+                           *length - file.bytes));
+  }
+  return {};
+}
+
+// A commit makes the file longer beforehand, by whole pages without content: those are no strays.
+Result<void> note_long_catalog(const meta::Env& catalog, io::FileSystem& files,
+                               const std::string& path, const StrayNote& note) {
+  const auto used = meta::used_bytes(catalog);
+  VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
+  VARVE_TRY_ASSIGN(const auto size, file->size());
+  if (size <= used.bytes) return {};
+  bool strange = size % used.page_bytes != 0;
+  const auto data = file->seek_data(used.bytes);
+  constexpr std::size_t kLookedAt = std::size_t{1} << 20;
+  if (!strange && data) {
+    std::vector<std::byte> bytes(std::min<std::uint64_t>(size - *data, kLookedAt));
+    VARVE_TRY_ASSIGN(const auto got, file->read_at(*data, bytes));
+    bytes.resize(got);
+    strange = std::ranges::any_of(bytes, [](std::byte b) { return b != std::byte{0}; });
+  }
+  // A writer may have committed meanwhile.
+  if (!strange || meta::used_bytes(catalog).bytes != used.bytes) return {};
+  note(path, fmt::format("{} bytes follow the last page; they are never read", size - used.bytes));
+  return {};
+}
+
+}  // namespace
+
+void note_unknown_files(io::FileSystem& files, const std::string& repository_path,
+                        const StrayNote& note) {
+  std::size_t unknown = 0;
+  std::vector<std::pair<std::string, store::FolderKind>> waiting{
+      {repository_path, store::FolderKind::kRepository}};
+  while (!waiting.empty()) {
+    const auto [folder, kind] = std::move(waiting.back());
+    waiting.pop_back();
+    auto names = files.list(folder);
+    if (!names) continue;  // What is missing, or cannot be read, is reported elsewhere.
+    std::ranges::sort(*names, std::greater<>());
+    for (const auto& name : *names) {
+      const auto known = store::known_name(kind, name);
+      const auto path = std::string(folder).append("/").append(name);
+      if (known && known->folder) {
+        waiting.emplace_back(path, *known->folder);
+      } else if (!known && ++unknown <= kUnknownNamed) {
+        note(path, "unknown: Varve did not make it, and leaves it alone");
+      }
+    }
+  }
+  if (unknown > kUnknownNamed) {
+    note(repository_path,
+         fmt::format("{} more files and folders are unknown", unknown - kUnknownNamed));
+  }
+}
+
+void note_trailing_bytes(const meta::Env& catalog, io::FileSystem& files,
+                         const std::string& repository_path, const StrayNote& note) {
+  // Notes are extras: what cannot be read here was reported before.
+  static_cast<void>(note_long_catalog(catalog, files, repository_path + "/catalog/data.mdb", note));
+  const auto txn = meta::ReadTxn::begin(catalog);
+  if (!txn) return;
+  const auto all = catalog::list_series(*txn);
+  if (!all) return;
+  for (const auto& series : *all) {
+    static_cast<void>(note_long_segments(catalog, files, repository_path, series.id, note));
+  }
+}
+
+}  // namespace varve::maintain
