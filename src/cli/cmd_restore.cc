@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
-#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/file_limit.h"
-#include "base/unique_fd.h"
+#include "cli/archive_file.h"
 #include "cli/command.h"
 #include "cli/named_places.h"
 #include "cli/output.h"
@@ -33,6 +29,7 @@ struct Options {
   std::string engine;
   RestoreOptions restore;
   bool progress = false;
+  bool force = false;
 };
 
 /// What the words of the command line name.
@@ -71,19 +68,6 @@ Result<Request> read_words(const Options& options) {
   return request;
 }
 
-Result<base::UniqueFd> open_archive(const std::string& path) {
-  base::UniqueFd fd(path == "-"
-                        ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
-                        : ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd.valid()) {
-    return Error(ErrorCode::kIo, path + ": " + std::generic_category().message(errno), errno);
-  }
-  if (::isatty(fd.get()) == 1) {
-    return Error(ErrorCode::kInvalid, "an archive is not written to a terminal");
-  }
-  return fd;
-}
-
 Result<TransferReport> restore(const Request& request, const Options& options,
                                const Context& context) {
   // With --scatter, the more files are open, the fewer times the disk is gone through.
@@ -104,13 +88,10 @@ Result<TransferReport> restore(const Request& request, const Options& options,
   VARVE_TRY_ASSIGN(const VersionInfo info, find_version(*repository, request.version));
   VARVE_TRY_ASSIGN(const auto reader, repository->reader(info.series, info.number));
   if (!options.tar.empty()) {
-    VARVE_TRY_ASSIGN(base::UniqueFd archive, open_archive(options.tar));
+    VARVE_TRY_ASSIGN(auto archive, ArchiveFile::open(options.tar, options.force));
     VARVE_TRY_ASSIGN(TransferReport report,
-                     write_tar(*reader, archive.get(), request.paths, on_progress));
-    if (::close(archive.release()) != 0) {
-      return Error(ErrorCode::kIo, options.tar + ": " + std::generic_category().message(errno),
-                   errno);
-    }
+                     write_tar(*reader, archive.fd(), request.paths, on_progress));
+    VARVE_TRY(archive.finish());
     return report;
   }
   RestoreOptions restore_options = options.restore;
@@ -180,12 +161,13 @@ void add_restore_command(CLI::App& app, Context& context) {
                                     "Read in the order of the disk, for spinning disks");
   command->add_option("--engine", options->engine, "Restore engine; see mount.varve(8)")
       ->type_name("NAME");
-  command
-      ->add_option("--to-tar", options->tar,
-                   "Write a tar archive to a file, or with - to standard output")
-      ->type_name("FILE")
-      ->excludes(remove)
-      ->excludes(scatter);
+  auto* tar = command
+                  ->add_option("--to-tar", options->tar,
+                               "Write a tar archive to a new file, or with - to standard output")
+                  ->type_name("FILE")
+                  ->excludes(remove)
+                  ->excludes(scatter);
+  command->add_flag("--force", options->force, "Replace an existing archive")->needs(tar);
   command->add_flag("--progress", options->progress, "Show progress even if not on a terminal");
   command->callback([options, &context] {
     context.run = [options, &context] { return run_restore(*options, context); };

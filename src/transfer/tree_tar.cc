@@ -10,6 +10,7 @@
 #include "transfer/file_restorer.h"
 #include "transfer/path_selection.h"
 #include "transfer/problem_list.h"
+#include "transfer/sparse_regions.h"
 #include "transfer/tar_writer.h"
 #include "transfer/transfer_error.h"
 #include "varve/maintenance.h"
@@ -20,56 +21,69 @@ namespace {
 
 constexpr std::size_t kDepthMax = 16384;
 
-/// Puts a file's data into the archive. What could not be read becomes zeros, as the header
-/// has promised a number of bytes.
+/// Puts the data of one file into the archive: exactly the bytes that the headers promise.
+/// Bytes that could not be read become zeros.
 class TarSink final : public FileSink {
  public:
   explicit TarSink(TarWriter& tar) : tar_(tar) {}
+
+  /// Begins a file. The archive holds these regions of it, one after the other.
+  void start(std::vector<ByteRange> regions) {
+    regions_ = std::move(regions);
+    region_ = 0;
+    at_ = regions_.empty() ? 0 : regions_.front().begin;
+  }
   [[nodiscard]] Result<void> put(ByteRange range, SharedBytes data) override {
     VARVE_TRY(fill_to(range.begin));
-    at_ = range.end;
-    return tar_.write(data.bytes);
-  }
-  [[nodiscard]] Result<void> skip(ByteRange range) override {
-    VARVE_TRY(fill_to(range.begin));
-    at_ = range.end;
+    while (region_ < regions_.size() && at_ < range.end) {
+      const std::uint64_t end = std::min(range.end, regions_[region_].end);
+      if (end > at_) VARVE_TRY(tar_.write(data.bytes.subspan(at_ - range.begin, end - at_)));
+      advance_to(end);
+    }
     return {};
   }
+  [[nodiscard]] Result<void> skip(ByteRange range) override { return fill_to(range.end); }
+  /// Writes zeros for what is left of the regions before `offset`.
   [[nodiscard]] Result<void> fill_to(std::uint64_t offset) {
-    if (offset <= at_) return {};
-    return tar_.write_zeros(offset - std::exchange(at_, offset));
+    while (region_ < regions_.size() && at_ < offset) {
+      const std::uint64_t end = std::min(offset, regions_[region_].end);
+      if (end > at_) VARVE_TRY(tar_.write_zeros(end - at_));
+      advance_to(end);
+    }
+    return {};
   }
-  void start() { at_ = 0; }
 
  private:
+  // The next byte to write is the one at `offset`, or the first of the next region.
+  void advance_to(std::uint64_t offset) {
+    at_ = std::max(at_, offset);
+    while (region_ < regions_.size() && at_ >= regions_[region_].end) {
+      if (++region_ < regions_.size()) at_ = std::max(at_, regions_[region_].begin);
+    }
+  }
+
   TarWriter& tar_;
+  std::vector<ByteRange> regions_;  // Ascending, and apart from each other.
+  std::size_t region_ = 0;
   std::uint64_t at_ = 0;
 };
 
-/// The ranges of data; nullopt where there are no holes, or the answers make no sense.
-std::optional<std::vector<ByteRange>> data_ranges(FileReader& file) {
-  std::vector<ByteRange> ranges;
-  const std::uint64_t size = file.size();
-  for (std::uint64_t at = 0; at < size;) {
+/// The regions of a file that an archive holds; nullopt where all of it is data, or the answers
+/// make no sense. GNU tar reads each region from the next block of the archive on, without a
+/// place to say where in a block one ends. So each begins and ends at a block of the file; only
+/// the last one may end with the file instead.
+std::optional<std::vector<ByteRange>> data_regions(FileReader& file) {
+  SparseRegions regions(file.size());
+  for (std::uint64_t at = 0; at < file.size();) {
     const auto data = file.seek_data(at);
     if (!data && data.error().code() == ErrorCode::kNotFound) break;
     if (!data) return std::nullopt;
     const auto hole = file.seek_hole(*data);
     if (!hole || *hole <= *data || *data < at) return std::nullopt;
-    ranges.push_back({*data, std::min(*hole, size)});
-    at = ranges.back().end;
+    regions.add({*data, std::min(*hole, file.size())});
+    at = *hole;
   }
-  if (ranges.size() == 1 && ranges[0].begin == 0 && ranges[0].end == size) return std::nullopt;
-  // GNU tar wants to be told of the end too.
-  if (ranges.empty() || ranges.back().end != size) ranges.push_back({size, size});
-  return ranges;
-}
-
-/// Where the last range ends that has bytes.
-std::uint64_t data_end(const std::vector<ByteRange>& ranges) {
-  std::uint64_t end = 0;
-  for (const ByteRange& range : ranges) end = range.end > range.begin ? range.end : end;
-  return end;
+  return std::move(regions).take();
 }
 
 class TarExport {
@@ -226,11 +240,11 @@ Result<void> TarExport::add_file(TarEntry& out, const SealedEntry& entry) {
     return {};
   }
   out.attributes.size = (*source)->size();
-  out.data = data_ranges(**source);
+  out.data = data_regions(**source);
   VARVE_TRY(tar_.begin(out));
-  sink_.start();
+  sink_.start(out.data ? std::move(*out.data) : std::vector<ByteRange>{{0, out.attributes.size}});
   VARVE_TRY_ASSIGN(const UnreadableData lost, data_.copy(**source, sink_));
-  VARVE_TRY(sink_.fill_to(out.data ? data_end(*out.data) : out.attributes.size));
+  VARVE_TRY(sink_.fill_to(out.attributes.size));
   VARVE_TRY(tar_.end());
   if (lost.ranges > 0) problems_.add(path_, damage_text(lost) + " became zeros: " + lost.reason);
   if (entry.link_group != 0 && entry.attributes.nlink > 1) {
