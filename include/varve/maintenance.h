@@ -155,9 +155,23 @@ struct TransferReport {
     VersionReader& version, int fd, const std::vector<std::string>& paths,
     const std::function<bool(const TransferProgress&)>& progress);
 
+/// A directory by its identity, as stat(2) tells it.
+struct DirectoryIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const DirectoryIdentity&) const = default;
+};
+
+struct StoreOptions {
+  /// Directories that are stored without their entries, such as the repository itself.
+  std::vector<DirectoryIdentity> without_entries;
+  /// Called for each of them that the tree has, with its path below the source. May be empty.
+  std::function<void(const std::string& path)> left_out;
+};
+
 /// Stores the tree below `directory` in an open version without FUSE; see `varve store`.
 [[nodiscard]] Result<TransferReport> store_tree(
     VersionWriter& version, const std::string& directory,
-    const std::function<bool(const TransferProgress&)>& progress);
+    const std::function<bool(const TransferProgress&)>& progress, const StoreOptions& options = {});
 
 }  // namespace varve

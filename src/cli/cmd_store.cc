@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -17,6 +19,7 @@
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "cli/version_path.h"
+#include "control/mount_table.h"
 #include "varve/maintenance.h"
 
 namespace varve::cli {
@@ -58,15 +61,53 @@ Result<VersionInfo> open_or_continue(Repository& repository, const VersionPath& 
   return repository.open_version(series->id, path.version, root);
 }
 
+/// Refuses a source in the repository, and gives what of a source must not be stored: the
+/// repository, which would grow with each file that is stored, and where it is mounted.
+Result<std::vector<DirectoryIdentity>> find_own_folders(const std::string& repository,
+                                                        const std::string& directory) {
+  std::error_code error;
+  const auto own = std::filesystem::canonical(repository, error);
+  const auto source = std::filesystem::canonical(directory, error);
+  if (error) return Error(ErrorCode::kIo, directory + ": " + error.message(), error.value());
+  const auto contains = [](const std::filesystem::path& outer, const std::filesystem::path& inner) {
+    return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first ==
+           outer.end();
+  };
+  if (contains(own, source)) {
+    return Error(ErrorCode::kInvalid, source.string() + " is in the repository " + own.string() +
+                                          ", which cannot store itself");
+  }
+  std::vector<DirectoryIdentity> found;
+  const auto add = [&](const std::string& path) {
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) == 0) found.push_back({status.st_dev, status.st_ino});
+  };
+  add(own);  // Also where a mount with --bind shows it elsewhere.
+  for (const std::string& point : control::mounts_of(own)) {
+    if (contains(source, point)) add(point);
+  }
+  return found;
+}
+
 Result<TransferReport> store_and_seal(Repository& repository, const VersionPath& path,
                                       const Options& options, const Context& context,
                                       Progress& progress, const std::stop_token& stop) {
+  StoreOptions store_options;
+  VARVE_TRY_ASSIGN(store_options.without_entries,
+                   find_own_folders(options.repository, options.directory));
+  store_options.left_out = [&](const std::string& folder) {
+    progress.clear();
+    report_problems({folder + " is this repository, or its mount: stored as an empty directory"});
+  };
   VARVE_TRY_ASSIGN(const VersionInfo info, open_or_continue(repository, path, options.directory));
   VARVE_TRY_ASSIGN(auto writer, repository.writer(info.series));
-  auto report = store_tree(*writer, options.directory, [&](const TransferProgress& done) {
-    progress.update(done.bytes_done, done.bytes_total, done.files_done);
-    return !stop.stop_requested();
-  });
+  auto report = store_tree(
+      *writer, options.directory,
+      [&](const TransferProgress& done) {
+        progress.update(done.bytes_done, done.bytes_total, done.files_done);
+        return !stop.stop_requested();
+      },
+      store_options);
   if (!report) return report;
   VARVE_TRY(writer->sync());
   writer.reset();

@@ -101,6 +101,19 @@ Result<MountedPath> find_mount(const std::string& path) {
   return find_mount_in(table, absolute);
 }
 
+std::vector<std::string> mounts_of(const std::string& repository) {
+  std::ifstream file("/proc/self/mountinfo");
+  std::ostringstream text;
+  text << file.rdbuf();
+  std::vector<std::string> points;
+  for (const MountEntry& entry : parse_mount_table(text.str())) {
+    if (entry.type == kFileSystemType && entry.source == repository) {
+      points.push_back(entry.mount_point);
+    }
+  }
+  return points;
+}
+
 Result<std::string> path_in_repository(const MountedPath& path) {
   char root[4096];
   const ssize_t bytes = ::getxattr(path.mount_point.c_str(), "user.varve.root", root, sizeof root);

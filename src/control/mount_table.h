@@ -39,6 +39,10 @@ struct MountedPath {
 /// the version's name. Works for the mount of a dead daemon too.
 [[nodiscard]] Result<MountedPath> find_mount(const std::string& path);
 
+/// Where a repository (an absolute path) is mounted under its own name; none if the mount table
+/// cannot be read.
+[[nodiscard]] std::vector<std::string> mounts_of(const std::string& repository);
+
 /// The path below the repository's root, which is not the mount's where only a series or a
 /// version is mounted. Asks the daemon.
 [[nodiscard]] Result<std::string> path_in_repository(const MountedPath& path);

@@ -38,7 +38,7 @@ using base::UniqueFd;
 
 constexpr std::size_t kWriteBytes = 1U << 20;
 constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-/// Attributes that a mounted Varve makes up; they are not the file's own.
+/// The attributes of a version's root that have such names are Varve's own.
 constexpr std::string_view kOwnXattrPrefix = "user.varve.";
 
 struct Frame {
@@ -57,8 +57,9 @@ struct StoredLink {
 
 class TreeImporter {
  public:
-  TreeImporter(VersionWriter& version, const std::function<bool(const TransferProgress&)>& progress)
-      : version_(version), progress_(progress), buffer_(kWriteBytes) {}
+  TreeImporter(VersionWriter& version, const std::function<bool(const TransferProgress&)>& progress,
+               const StoreOptions& options)
+      : version_(version), progress_(progress), options_(options), buffer_(kWriteBytes) {}
 
   [[nodiscard]] Result<TransferReport> run(const std::string& directory);
 
@@ -95,6 +96,7 @@ class TreeImporter {
 
   VersionWriter& version_;
   const std::function<bool(const TransferProgress&)>& progress_;
+  const StoreOptions& options_;
   std::vector<std::byte> buffer_;
   bool repository_failed_ = false;
   ProblemList problems_;
@@ -182,7 +184,12 @@ Result<void> TreeImporter::enter_directory(UniqueFd fd, Ino ino) {
   Frame frame;
   frame.ino = ino;
   if (::fstat(fd.get(), &frame.status) != 0) return system_error("fstat", errno);
-  VARVE_TRY_ASSIGN(frame.names, list_names(fd.get()));
+  const DirectoryIdentity identity{frame.status.st_dev, frame.status.st_ino};
+  if (std::ranges::find(options_.without_entries, identity) == options_.without_entries.end()) {
+    VARVE_TRY_ASSIGN(frame.names, list_names(fd.get()));
+  } else if (options_.left_out) {
+    options_.left_out(path_);
+  }
   VARVE_TRY(directories_.push(std::move(fd)));
   frames_.push_back(std::move(frame));
   return {};
@@ -346,7 +353,7 @@ Result<void> TreeImporter::finish(const FileRef& file, Ino ino, const struct sta
     xattrs = Xattrs();
   }
   for (const Xattr& xattr : *xattrs) {
-    if (xattr.name.starts_with(kOwnXattrPrefix)) continue;
+    if (ino == kRootIno && xattr.name.starts_with(kOwnXattrPrefix)) continue;
     auto set = checked(version_.set_xattr(ino, xattr.name, xattr.value, XattrMode::kAny));
     if (!set && ends(set.error())) return set;
     if (!set) {
@@ -373,8 +380,9 @@ bool TreeImporter::advance(std::uint64_t bytes) {
 }  // namespace transfer
 
 Result<TransferReport> store_tree(VersionWriter& version, const std::string& directory,
-                                  const std::function<bool(const TransferProgress&)>& progress) {
-  return transfer::TreeImporter(version, progress).run(directory);
+                                  const std::function<bool(const TransferProgress&)>& progress,
+                                  const StoreOptions& options) {
+  return transfer::TreeImporter(version, progress, options).run(directory);
 }
 
 }  // namespace varve

@@ -100,6 +100,43 @@ TEST(StoreTree, EverythingComesBackFromARestore) {
   }
 }
 
+TEST(StoreTree, OnlyTheRootsOwnAttributesAreLeftOut) {
+  const TemporaryDirectory place;
+  fs::create_directories(place / "in/dir");
+  write_file(place / "in/file", "x");
+  for (const char* name : {"in", "in/dir", "in/file"}) {
+    set_xattr(place / name, "user.varve.state", "mine");
+  }
+  FakeWriter writer;
+  const auto stored = store_tree(writer, place / "in", {});
+  ASSERT_TRUE(stored) << stored.error().message();
+  EXPECT_TRUE(writer.root()->xattrs.empty());
+  for (const char* name : {"dir", "file"}) {
+    ASSERT_EQ(writer.root()->child(name)->xattrs.size(), 1U) << name;
+    EXPECT_EQ(writer.root()->child(name)->xattrs[0].name, "user.varve.state");
+  }
+}
+
+TEST(StoreTree, ADirectoryWithoutItsEntriesIsNamed) {
+  const TemporaryDirectory place;
+  fs::create_directories(place / "in/a/repository/deep");
+  write_file(place / "in/a/repository/file", "x");
+  struct stat status {};
+  ASSERT_EQ(::stat((place / "in/a/repository").c_str(), &status), 0);
+  FakeWriter writer;
+  std::vector<std::string> named;
+  StoreOptions options;
+  options.without_entries = {{status.st_dev, status.st_ino}};
+  options.left_out = [&](const std::string& path) { named.push_back(path); };
+  const auto stored = store_tree(writer, place / "in", {}, options);
+  ASSERT_TRUE(stored) << stored.error().message();
+  EXPECT_TRUE(stored->problems.empty());
+  EXPECT_EQ(named, std::vector<std::string>{"a/repository"});
+  const auto repository = writer.root()->child("a")->child("repository");
+  ASSERT_NE(repository, nullptr);
+  EXPECT_TRUE(repository->children.empty());
+}
+
 TEST(StoreTree, HolesAreNotWritten) {
   const TemporaryDirectory place;
   fs::create_directory(place / "in");
