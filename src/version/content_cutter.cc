@@ -61,6 +61,7 @@ Result<bool> ContentCutter::take_chunks() {
   OpenRecipe& recipe = *range.recipe;
   const auto place = recipe.find(range.recipe_offset);
   const auto& run = recipe.recipe().runs[place.run];
+  if (run.is_hole()) return false;  // In a block with data: zeros.
   std::uint32_t index = 0;
   if (place.run_offset != 0) {
     VARVE_TRY_ASSIGN(const auto chunk, reader_.chunk_at(recipe, range.recipe_offset));

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/assert.h"
 #include "format/container.h"
 
 namespace varve::version {
@@ -245,6 +246,15 @@ Result<std::vector<std::byte>> ContentReader::cut(format::Recipe& recipe, std::u
     return rest;
   }
   return std::vector<std::byte>();
+}
+
+Result<std::vector<std::byte>> ContentReader::cut_last_hole(format::Recipe& recipe,
+                                                            std::uint64_t bytes) {
+  VARVE_ASSERT(!recipe.runs.empty() && recipe.runs.back().is_hole());
+  const std::uint64_t begin = recipe.bytes() - recipe.runs.back().bytes;
+  recipe.runs.pop_back();
+  if (begin < bytes) recipe.append_hole(bytes - begin);
+  return take_last_chunk(recipe);
 }
 
 Result<std::vector<std::byte>> ContentReader::take_last_chunk(format::Recipe& recipe) {

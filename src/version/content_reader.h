@@ -72,6 +72,10 @@ class ContentReader {
   /// Keeps the chunks that end at or before `bytes`; returns the bytes between the last kept
   /// chunk and `bytes`.
   [[nodiscard]] Result<std::vector<std::byte>> cut(format::Recipe& recipe, std::uint64_t bytes);
+  /// Cuts the hole that ends the recipe at `bytes`, or removes it where it begins later. Returns
+  /// bytes as take_last_chunk() does.
+  [[nodiscard]] Result<std::vector<std::byte>> cut_last_hole(format::Recipe& recipe,
+                                                             std::uint64_t bytes);
   /// Takes the last chunk off the recipe (if it is no hole) and returns its bytes: what
   /// follows must be cut as if the file had not ended there.
   [[nodiscard]] Result<std::vector<std::byte>> take_last_chunk(format::Recipe& recipe);

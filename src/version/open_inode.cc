@@ -31,7 +31,7 @@ Attributes OpenInode::attributes() const {
   a.mtime = mtime;
   a.ctime = ctime;
   a.atime = atime;
-  a.nlink = is_directory() ? 2 + subdirectories : nlink;
+  a.nlink = is_directory() && nlink != 0 ? 2 + subdirectories : nlink;
   if (is_regular()) {
     a.size = size;
     a.data_bytes = staged ? staged->data_bytes_max() : size - hole_bytes;

@@ -54,6 +54,7 @@ struct OpenInode {
   // Only in memory.
   ingest::IngestPipeline::StreamPtr stream;
   bool stream_finished = false;
+  bool ends_in_hole = false;               ///< What the stream was given last is a hole.
   std::shared_ptr<io::File> staging_file;  ///< Opened when it is first needed.
   /// The disk failed to keep what the staging file was given; a later sync would not say so again.
   bool staging_lost = false;
@@ -64,6 +65,7 @@ struct OpenInode {
   std::uint32_t writers = 0;
   bool dirty = false;
   bool flushing = false;
+  bool held = false;  ///< Without a name, but the caller has not forgotten it.
 
   [[nodiscard]] bool is_directory() const { return (mode & S_IFMT) == S_IFDIR; }
   [[nodiscard]] bool is_regular() const { return (mode & S_IFMT) == S_IFREG; }

@@ -215,8 +215,8 @@ void OpenTree::evict() {
   if (inodes_.size() < evict_at_) return;
   for (auto it = inodes_.begin(); it != inodes_.end() && inodes_.size() > kInodesCached / 2;) {
     const auto& inode = *it->second;
-    const bool idle = !inode.dirty && !inode.flushing && inode.handles == 0 && !inode.stream &&
-                      !inode.staging_file;
+    const bool idle = !inode.dirty && !inode.flushing && inode.handles == 0 && inode.nlink != 0 &&
+                      !inode.stream && !inode.staging_file;
     it = idle ? inodes_.erase(it) : std::next(it);
   }
   // Where most are in use, the next attempt waits until it can be worth its walk.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "version/open_version.h"
 
+#include <linux/limits.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -233,8 +235,15 @@ Result<void> OpenVersion::set_xattr(Ino ino, std::string_view name, std::string_
     return Error(ErrorCode::kNoAttribute, "no such attribute", ENODATA);
   }
   std::size_t total = name.size() + value.size();
+  std::size_t names = name.size() + 1;
   for (const auto& xattr : all) {
-    if (xattr.name != name) total += xattr.name.size() + xattr.value.size();
+    if (xattr.name == name) continue;
+    total += xattr.name.size() + xattr.value.size();
+    names += xattr.name.size() + 1;
+  }
+  if (!present && names > XATTR_LIST_MAX) {
+    return Error(ErrorCode::kTooLarge,
+                 "the names of a file's extended attributes are limited to 64 KiB", ENOSPC);
   }
   if (value.size() > kXattrValueBytesMax || total > kXattrTotalBytesMax) {
     return Error(ErrorCode::kTooLarge,

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "io/file_system.h"
 #include "layout/layout.h"
 #include "restore/read_service.h"
+#include "varve/removed_files.h"
 #include "varve/version_writer.h"
 #include "version/clone_base.h"
 #include "version/content_reader.h"
@@ -45,7 +47,9 @@ struct OpenVersionParts {
 ///
 /// A checkpoint makes everything durable that was done before it: chunks first, then the
 /// catalog's locations, then the overlay (docs/ORDERING.md O1, O2).
-class OpenVersion final : public VersionWriter, public std::enable_shared_from_this<OpenVersion> {
+class OpenVersion final : public VersionWriter,
+                          public RemovedFiles,
+                          public std::enable_shared_from_this<OpenVersion> {
  public:
   /// Opens the overlay (made if it is missing, with `root` as its root directory unless the
   /// version has a base) and goes on where the last checkpoint was.
@@ -79,6 +83,8 @@ class OpenVersion final : public VersionWriter, public std::enable_shared_from_t
   [[nodiscard]] Result<std::unique_ptr<OpenFile>> open(Ino ino, bool for_writing) override;
   [[nodiscard]] Result<void> sync() override { return checkpoint(Extent::kAll); }
   [[nodiscard]] std::size_t writers() const override { return writers_; }
+  void keep_removed() override;
+  void forget(Ino ino) override;
 
   void rename_to(std::string name);
 
@@ -123,6 +129,10 @@ class OpenVersion final : public VersionWriter, public std::enable_shared_from_t
   [[nodiscard]] Result<void> truncate(OpenInode& inode, std::uint64_t bytes);
   [[nodiscard]] Result<void> resize(OpenInode& inode, std::uint64_t bytes);
   [[nodiscard]] Result<void> start_stream(OpenInode& inode);
+  void run_stream(OpenInode& inode, ingest::Content content);
+  [[nodiscard]] Result<void> append_zeros(OpenInode& inode, std::uint64_t end);
+  [[nodiscard]] Result<void> grow_stream(OpenInode& inode, std::uint64_t bytes);
+  [[nodiscard]] Result<void> grow_to_data(OpenInode& inode, std::uint64_t offset);
   [[nodiscard]] Result<void> finish_stream(OpenInode& inode);
   /// Takes the recipe of a finished stream if it is complete.
   void absorb(OpenInode& inode);
@@ -146,6 +156,9 @@ class OpenVersion final : public VersionWriter, public std::enable_shared_from_t
                                                   std::shared_ptr<OpenRecipe> source,
                                                   std::uint64_t source_offset, std::uint64_t bytes);
   void release(Ino ino, bool writer);
+  /// Lets go of what forget() was told of. mutex_ is held.
+  void drop_forgotten();
+  void drop_unused(OpenInode& inode);
   [[nodiscard]] std::string staging_path(Ino ino, std::uint64_t generation) const;
   [[nodiscard]] Result<std::size_t> read(Ino ino, std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<std::uint64_t> seek(Ino ino, std::uint64_t offset, bool data);
@@ -192,6 +205,13 @@ class OpenVersion final : public VersionWriter, public std::enable_shared_from_t
   std::vector<Ino> staged_unsynced_;
   std::uint64_t staging_generation_ = 0;
   std::atomic<std::size_t> writers_{0};
+
+  // Files without a name that the caller holds, and those that it holds no longer. Taken last:
+  // forget() waits for nothing else.
+  std::mutex held_mutex_;
+  bool keeps_removed_ = false;
+  std::unordered_set<Ino> held_;
+  std::vector<Ino> forgotten_;
 
   std::condition_variable consolidated_;
   // The last source of clone_range(): large files come in several calls.

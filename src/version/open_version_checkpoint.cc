@@ -40,6 +40,7 @@ Result<void> OpenVersion::checkpoint(Extent extent) {
   std::vector<std::pair<Ino, std::uint64_t>> to_sync;  // With the generation.
   {
     const std::lock_guard lock(mutex_);
+    drop_forgotten();
     std::vector<Ino> still_finishing;
     for (const Ino ino : finishing_) {
       auto inode = tree_.get(ino);

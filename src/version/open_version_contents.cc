@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <span>
 
 #include "base/log.h"
 #include "version/open_version.h"
@@ -14,6 +16,11 @@ namespace varve::version {
 
 namespace {
 constexpr int kReadAttempts = 3;
+
+bool ends_in_hole(const ingest::Content& content) {
+  return content.tail.empty() && !content.recipe.runs.empty() &&
+         content.recipe.runs.back().is_hole();
+}
 }  // namespace
 
 std::string OpenVersion::staging_path(Ino ino, std::uint64_t generation) const {
@@ -49,8 +56,55 @@ Result<void> OpenVersion::start_stream(OpenInode& inode) {
   if (content.tail.empty()) {
     VARVE_TRY_ASSIGN(content.tail, reader_.take_last_chunk(content.recipe));
   }
+  run_stream(inode, std::move(content));
+  return {};
+}
+
+void OpenVersion::run_stream(OpenInode& inode, ingest::Content content) {
+  inode.ends_in_hole = ends_in_hole(content);
   inode.stream = pipeline_.start(std::move(content));
   inode.stream_finished = false;
+}
+
+// Appends fewer zeros than a block has.
+Result<void> OpenVersion::append_zeros(OpenInode& inode, std::uint64_t end) {
+  static constexpr std::array<std::byte, kHoleBlockBytes> kZeros{};
+  if (end == inode.size) return {};
+  VARVE_TRY(pipeline_.append(inode.stream, std::span(kZeros).first(end - inode.size)));
+  inode.size = end;
+  inode.ends_in_hole = false;
+  return {};
+}
+
+// Grows the file to `bytes`: by zeros to the end of a block with data, then by a hole.
+Result<void> OpenVersion::grow_stream(OpenInode& inode, std::uint64_t bytes) {
+  if (!inode.ends_in_hole) {
+    VARVE_TRY(append_zeros(inode, std::min(bytes, block_end(inode.size))));
+  }
+  if (bytes == inode.size) return {};
+  VARVE_TRY(pipeline_.append_hole(inode.stream, bytes - inode.size));
+  inode.hole_bytes += bytes - inode.size;
+  inode.size = bytes;
+  inode.ends_in_hole = true;
+  return {};
+}
+
+// Grows the file to `offset`, where data follows. So the block of that offset must not begin
+// with a hole.
+Result<void> OpenVersion::grow_to_data(OpenInode& inode, std::uint64_t offset) {
+  const std::uint64_t begin = block_begin(offset);
+  if (begin > inode.size) VARVE_TRY(grow_stream(inode, begin));
+  if (inode.ends_in_hole && begin < inode.size) {
+    VARVE_TRY_ASSIGN(auto content, settle(inode));
+    // Recipes of older versions of Varve have holes that begin anywhere in a block.
+    VARVE_TRY_ASSIGN(content.tail, reader_.cut_last_hole(content.recipe, begin));
+    content.tail.resize(inode.size - content.recipe.bytes());
+    inode.hole_bytes = content.recipe.bytes() - content.recipe.data_bytes();
+    run_stream(inode, std::move(content));
+    inode.recipe = std::make_shared<const format::Recipe>();
+  }
+  VARVE_TRY(append_zeros(inode, offset));
+  inode.ends_in_hole = false;
   return {};
 }
 
@@ -119,11 +173,7 @@ Result<void> OpenVersion::write(OpenInode& inode, std::uint64_t offset,
     VARVE_TRY(write_staged(inode, offset, data));
   } else {
     VARVE_TRY(start_stream(inode));
-    if (offset > inode.size) {
-      VARVE_TRY(pipeline_.append_hole(inode.stream, offset - inode.size));
-      inode.hole_bytes += offset - inode.size;
-      inode.size = offset;
-    }
+    if (offset > inode.size || inode.ends_in_hole) VARVE_TRY(grow_to_data(inode, offset));
     VARVE_TRY(pipeline_.append(inode.stream, data));
   }
   inode.size = std::max(inode.size, offset + data.size());
@@ -151,8 +201,7 @@ Result<void> OpenVersion::resize(OpenInode& inode, std::uint64_t bytes) {
     ++inode.staging_writes;
   } else if (bytes > inode.size) {
     VARVE_TRY(start_stream(inode));
-    VARVE_TRY(pipeline_.append_hole(inode.stream, bytes - inode.size));
-    inode.hole_bytes += bytes - inode.size;
+    VARVE_TRY(grow_stream(inode, bytes));
   } else {
     VARVE_TRY_ASSIGN(auto content, settle(inode));
     const std::uint64_t cut = content.recipe.bytes();
@@ -163,8 +212,7 @@ Result<void> OpenVersion::resize(OpenInode& inode, std::uint64_t bytes) {
     }
     if (inode.stream) pipeline_.discard(inode.stream);
     inode.hole_bytes = content.recipe.bytes() - content.recipe.data_bytes();
-    inode.stream = pipeline_.start(std::move(content));
-    inode.stream_finished = false;
+    run_stream(inode, std::move(content));
     inode.recipe = std::make_shared<const format::Recipe>();
   }
   inode.size = bytes;
@@ -182,16 +230,15 @@ void OpenVersion::release(Ino ino, bool writer) {
     OpenInode& inode = **found;
     --inode.handles;
     if (writer) --inode.writers;
-    if (inode.nlink == 0 && inode.handles == 0) {
-      drop_contents(inode);
-      tree_.erase(ino);
+    if (inode.nlink == 0) {
+      drop_unused(inode);
       return;
     }
     if (!writer || inode.writers != 0) return;
     if (auto finished = finish_stream(inode); !finished) {
       base::log(base::LogLevel::kError, "closing a file: " + finished.error().message());
     }
-    if (inode.staging != 0 && inode.nlink != 0) {
+    if (inode.staging != 0) {
       inode.staging_file.reset();
       staged_.push_back(ino);
       wake = true;
@@ -258,7 +305,7 @@ Result<std::uint64_t> OpenVersion::seek(Ino ino, std::uint64_t offset, bool data
   if (inode->stream && inode->writers != 0) VARVE_TRY(stage(*inode));
   if (inode->staging != 0) return inode->staged->seek(offset, wanted);
   VARVE_TRY(come_to_rest(*inode));
-  return seek_in_recipe(*inode->recipe, inode->size, offset, wanted);
+  return seek_blocks_in_recipe(*inode->recipe, inode->size, offset, wanted);
 }
 
 }  // namespace varve::version

@@ -199,7 +199,7 @@ Result<OpenEntry> OpenVersion::clone(VersionReader& source, Rank rank, Ino paren
   return made;
 }
 
-// The name is taken off; a file without names goes once nobody has it open.
+// Takes the name off. A file without names goes once no handle is open and no caller holds it.
 Result<void> OpenVersion::drop_name(OpenInode& dir, std::string_view name, OpenInode& inode) {
   const bool is_directory = inode.is_directory();
   tree_.clear_name(dir.ino, name);
@@ -208,13 +208,48 @@ Result<void> OpenVersion::drop_name(OpenInode& dir, std::string_view name, OpenI
   --inode.nlink;
   if (inode.nlink != 0) {
     tree_.touch(inode);
-  } else if (inode.handles != 0) {
-    tree_.erase_record(inode);
-  } else {
-    drop_contents(inode);
-    tree_.erase(inode.ino);
+    return {};
   }
+  {
+    const std::lock_guard lock(held_mutex_);
+    inode.held = keeps_removed_;
+    if (inode.held) held_.insert(inode.ino);
+  }
+  if (inode.held || inode.handles != 0) tree_.erase_record(inode);
+  drop_unused(inode);
+  drop_forgotten();
   return {};
+}
+
+void OpenVersion::drop_unused(OpenInode& inode) {
+  if (inode.nlink != 0 || inode.handles != 0 || inode.held) return;
+  drop_contents(inode);
+  tree_.erase(inode.ino);
+}
+
+void OpenVersion::keep_removed() {
+  const std::lock_guard lock(held_mutex_);
+  keeps_removed_ = true;
+}
+
+// Called for every inode that the kernel evicts, so it only makes a note of those removed.
+void OpenVersion::forget(Ino ino) {
+  const std::lock_guard lock(held_mutex_);
+  if (held_.erase(ino) != 0) forgotten_.push_back(ino);
+}
+
+void OpenVersion::drop_forgotten() {
+  std::vector<Ino> forgotten;
+  {
+    const std::lock_guard lock(held_mutex_);
+    forgotten.swap(forgotten_);
+  }
+  for (const Ino ino : forgotten) {
+    const auto found = tree_.get(ino);
+    if (!found) continue;
+    (*found)->held = false;
+    drop_unused(**found);
+  }
 }
 
 Result<void> OpenVersion::unlink(Ino parent_ino, std::string_view name) {

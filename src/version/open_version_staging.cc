@@ -196,6 +196,7 @@ Result<void> OpenVersion::ingest_staged(Ino ino, Users users) {
     const std::lock_guard lock(mutex_);
     const auto inode = tree_.get(ino);
     if (!inode || (*inode)->staging == 0 || (*inode)->consolidating) return {};
+    if ((*inode)->nlink == 0) return {};  // Nothing will need its chunks.
     if (users == Users::kNone && (*inode)->writers != 0) return {};
     VARVE_TRY(check_staging(**inode));
     VARVE_TRY(open_staging(**inode));

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "format/recipe.h"
 #include "varve/result.h"
@@ -13,9 +14,46 @@ namespace varve::version {
 
 enum class SeekFor : std::uint8_t { kData, kHole };
 
-/// lseek(2) with SEEK_DATA or SEEK_HOLE in a file of `size` bytes; the file's end counts as a
-/// hole. kNotFound (ENXIO) where there is none. Who knows a run at or before `offset`, and where
-/// in the file it begins, spares the walk to it.
+/// A hole has at least one whole block of this size, as on ext4: programs such as rsync -S leave
+/// out single bytes. A block that holds any data is data, with zeros where nothing was written.
+/// The last block of a file may be shorter.
+constexpr std::uint64_t kHoleBlockBytes = 4096;
+
+[[nodiscard]] constexpr std::uint64_t block_begin(std::uint64_t offset) {
+  return offset - offset % kHoleBlockBytes;
+}
+[[nodiscard]] constexpr std::uint64_t block_end(std::uint64_t offset) {
+  return block_begin(offset + kHoleBlockBytes - 1);
+}
+
+/// lseek(2) with SEEK_DATA or SEEK_HOLE by whole blocks, in a file of `size` bytes, from
+/// `seek(offset, wanted)`, which does the same by single bytes.
+template <typename Seek>
+[[nodiscard]] Result<std::uint64_t> seek_by_blocks(std::uint64_t size, std::uint64_t offset,
+                                                   SeekFor wanted, Seek seek) {
+  if (offset >= size) return Error(ErrorCode::kNotFound, "past the end of the file", ENXIO);
+  std::uint64_t at = block_begin(offset);
+  if (wanted == SeekFor::kData) {
+    VARVE_TRY_ASSIGN(const std::uint64_t data, seek(at, SeekFor::kData));
+    return std::max(offset, block_begin(data));
+  }
+  while (true) {
+    VARVE_TRY_ASSIGN(const std::uint64_t hole, seek(at, SeekFor::kHole));
+    const std::uint64_t block = block_end(hole);
+    if (block >= size) return size;
+    auto data = seek(block, SeekFor::kData);
+    if (!data && data.error().code() != ErrorCode::kNotFound) return std::move(data).error();
+    if (!data || *data >= block + kHoleBlockBytes) {
+      // The bytes from `hole` to `block` are in a block with data, unless they are none.
+      return std::max(offset, block);
+    }
+    at = *data;
+  }
+}
+
+/// lseek(2) with SEEK_DATA or SEEK_HOLE by single bytes, in a file of `size` bytes; the file's
+/// end counts as a hole. kNotFound (ENXIO) where there is none. A caller that knows a run at or
+/// before `offset`, and where in the file it begins, spares the walk to it.
 [[nodiscard]] inline Result<std::uint64_t> seek_in_recipe(const format::Recipe& recipe,
                                                           std::uint64_t size, std::uint64_t offset,
                                                           SeekFor wanted, std::size_t run = 0,
@@ -31,6 +69,16 @@ enum class SeekFor : std::uint8_t { kData, kHole };
     if (!data) return size;
   }
   return Error(ErrorCode::kNotFound, "past the end of the file", ENXIO);
+}
+
+/// The same by whole blocks. Recipes of older versions of Varve have holes of single bytes.
+[[nodiscard]] inline Result<std::uint64_t> seek_blocks_in_recipe(const format::Recipe& recipe,
+                                                                 std::uint64_t size,
+                                                                 std::uint64_t offset,
+                                                                 SeekFor wanted) {
+  return seek_by_blocks(size, offset, wanted, [&](std::uint64_t at, SeekFor what) {
+    return seek_in_recipe(recipe, size, at, what);
+  });
 }
 
 }  // namespace varve::version

@@ -84,11 +84,11 @@ SharedBytes SealedFile::try_lend(std::uint64_t offset, std::size_t bytes) {
 }
 
 Result<std::uint64_t> SealedFile::seek_data(std::uint64_t offset) {
-  return seek_in_recipe(*recipe_, size_, offset, SeekFor::kData);
+  return seek_blocks_in_recipe(*recipe_, size_, offset, SeekFor::kData);
 }
 
 Result<std::uint64_t> SealedFile::seek_hole(std::uint64_t offset) {
-  return seek_in_recipe(*recipe_, size_, offset, SeekFor::kHole);
+  return seek_blocks_in_recipe(*recipe_, size_, offset, SeekFor::kHole);
 }
 
 SealedVersion::SealedVersion(const SealedVersionParts& parts, VersionInfo info,

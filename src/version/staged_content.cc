@@ -21,14 +21,22 @@ StagedContent::StagedContent(std::shared_ptr<OpenRecipe> recipe) {
 }
 
 std::uint64_t StagedContent::data_bytes_max() const {
-  std::uint64_t bytes = file_bytes_;
+  std::uint64_t in_blocks = 0;  // Of blocks that an extent touches.
+  std::uint64_t by_source = 0;  // Data of the sources, at most a block more on each side.
+  std::uint64_t done = 0;
   const OpenRecipe* counted = nullptr;
   for (const auto& [begin, extent] : extents_) {
-    if (extent.recipe == nullptr || extent.recipe.get() == counted) continue;
-    counted = extent.recipe.get();
-    bytes += counted->data_bytes();
+    const std::uint64_t from = std::max(done, block_begin(begin));
+    done = std::max(done, block_end(extent.end));
+    in_blocks += done - std::min(from, done);
+    if (extent.recipe == nullptr) {
+      by_source += block_end(extent.end) - block_begin(begin);
+    } else if (extent.recipe.get() != counted) {
+      counted = extent.recipe.get();
+      by_source += counted->data_bytes() + 2 * kHoleBlockBytes;
+    }
   }
-  return std::min(bytes, size_);
+  return std::min({in_blocks, by_source, size_});
 }
 
 // Takes [begin, end) out of every extent.
@@ -119,6 +127,11 @@ StagedContent::Range StagedContent::at(std::uint64_t offset) const {
 }
 
 Result<std::uint64_t> StagedContent::seek(std::uint64_t offset, SeekFor wanted) const {
+  return seek_by_blocks(size_, offset, wanted,
+                        [this](std::uint64_t at, SeekFor what) { return seek_bytes(at, what); });
+}
+
+Result<std::uint64_t> StagedContent::seek_bytes(std::uint64_t offset, SeekFor wanted) const {
   const bool data = wanted == SeekFor::kData;
   while (offset < size_) {
     const Range range = at(offset);

@@ -43,7 +43,7 @@ class StagedContent {
   /// Bytes in the staging file, and ranges.
   [[nodiscard]] std::uint64_t file_bytes() const { return file_bytes_; }
   [[nodiscard]] std::size_t ranges() const { return extents_.size(); }
-  /// Not less than the bytes that are no holes.
+  /// An upper bound of the bytes that are not in holes.
   [[nodiscard]] std::uint64_t data_bytes_max() const;
 
   /// The staging file holds these bytes now. Beyond the end the content grows, here and in
@@ -56,7 +56,7 @@ class StagedContent {
 
   /// From `offset`, which must be below size(), to the end of its range.
   [[nodiscard]] Range at(std::uint64_t offset) const;
-  /// As seek_in_recipe().
+  /// As seek_by_blocks().
   [[nodiscard]] Result<std::uint64_t> seek(std::uint64_t offset, SeekFor wanted) const;
 
   void encode(std::string& out) const;
@@ -69,10 +69,11 @@ class StagedContent {
     std::shared_ptr<OpenRecipe> recipe;  // Null: the staging file.
     std::uint64_t recipe_offset = 0;
   };
+  [[nodiscard]] Result<std::uint64_t> seek_bytes(std::uint64_t offset, SeekFor wanted) const;
   void clear(std::uint64_t begin, std::uint64_t end);
   void put(std::uint64_t begin, Extent extent);
 
-  std::map<std::uint64_t, Extent> extents_;  // By begin; what lies between them is hole.
+  std::map<std::uint64_t, Extent> extents_;  // By begin; nothing was written between them.
   std::uint64_t size_ = 0;
   std::uint64_t file_bytes_ = 0;
 };

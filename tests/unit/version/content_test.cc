@@ -37,6 +37,32 @@ class Contents : public testing::Test {
     repository_ = reopen(path_);
     version_ = must(repository_->writer(series_));
   }
+  // Where data is, as begin and end; what lies between are holes, which must have whole blocks.
+  using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+  template <typename File>
+  static Ranges data_of(File& from, const std::string& model) {
+    constexpr std::uint64_t kBlockBytes = 4096;
+    Ranges data;
+    std::uint64_t at = 0;
+    while (at < model.size()) {
+      const auto begin = from.seek_data(at);
+      const std::uint64_t end = begin ? *begin : model.size();
+      EXPECT_EQ(at % kBlockBytes, at == end ? at % kBlockBytes : 0U);
+      EXPECT_TRUE(end % kBlockBytes == 0 || end == model.size()) << end;
+      EXPECT_EQ(model.find_first_not_of('\0', at) < end, false) << "data in a hole at " << at;
+      if (!begin) break;
+      at = must(from.seek_hole(*begin));
+      EXPECT_GT(at, *begin);
+      data.emplace_back(*begin, at);
+    }
+    return data;
+  }
+  static Ranges data_of(VersionWriter& version, Ino ino, const std::string& model) {
+    return data_of(*must(version.open(ino, false)), model);
+  }
+  static Ranges data_of(VersionReader& version, const std::string& name, const std::string& model) {
+    return data_of(*must(version.open(find(version, name))), model);
+  }
   void expect_clean() {
     CheckOptions options;
     options.verify_chunks = true;
@@ -111,19 +137,11 @@ TEST_F(Contents, RandomOrderGivesTheBoundariesOfTheWholeFile) {
     ASSERT_TRUE(read_open(*version_, ino) == model) << "round " << round;
     file.reset();
     must(version_->sync());
-    const auto holes = [&] {  // Where data and holes are, to write the copy with the same.
-      std::vector<std::pair<std::uint64_t, std::uint64_t>> data;
-      const auto from = must(version_->open(ino, false));
-      for (std::uint64_t at = 0; at < model.size();) {
-        const auto begin = from->seek_data(at);
-        if (!begin) break;
-        at = must(from->seek_hole(*begin));
-        data.emplace_back(*begin, at);
-      }
-      return data;
-    }();
+    const auto holes = data_of(*version_, ino, model);
+    ASSERT_FALSE(HasFailure()) << "round " << round;
     const auto sealed = seal();
     ASSERT_TRUE(read_sealed(*reader(), "file") == model);
+    EXPECT_EQ(data_of(*reader(), "file", model), holes);
     start("copy" + std::to_string(round) + ".partial");
     const auto copy = must(version_->create(kRootIno, "copy", regular_file())).ino;
     {
@@ -138,6 +156,73 @@ TEST_F(Contents, RandomOrderGivesTheBoundariesOfTheWholeFile) {
     const auto again = seal();
     EXPECT_EQ(again.unique_bytes, 0U) << "round " << round << " of " << sealed.unique_bytes;
     ASSERT_TRUE(read_sealed(*reader(), "copy") == model);
+  }
+  expect_clean();
+}
+
+// Front to back, as rsync -S and cp write: the file is never staged until its bytes are known.
+TEST_F(Contents, StreamedHolesAreThoseOfTheSameFileInAnyOrder) {
+  std::mt19937_64 random(23);
+  const auto below = [&](std::uint64_t n) { return random() % n; };
+  for (int round = 0; round < 40; ++round) {
+    start("v" + std::to_string(round) + ".partial");
+    std::string model;
+    const Ino ino = must(version_->create(kRootIno, "file", regular_file())).ino;
+    auto file = must(version_->open(ino, true));
+    const auto set_size = [&](std::uint64_t bytes) {
+      AttributeChange change;
+      change.size = bytes;
+      must(version_->set_attributes(ino, change));
+      model.resize(bytes);
+    };
+    for (int step = 0; step < 25; ++step) {
+      const std::uint64_t gap = below(3) == 0 ? below(20'000) : below(5) * below(2'100);
+      switch (below(6)) {
+        case 0:
+          set_size(model.size() + gap);
+          break;
+        case 1:
+          if (below(2) == 0) set_size(model.size() - std::min<std::uint64_t>(gap, model.size()));
+          break;
+        case 2:
+          if (below(3) != 0) break;
+          file.reset();
+          if (below(2) == 0) must(version_->sync());
+          if (below(3) == 0) restart();
+          file = must(version_->open(ino, true));
+          break;
+        default: {
+          const auto data = noise(1 + below(below(2) == 0 ? 10 : 9'000), random());
+          const std::uint64_t offset = model.size() + gap;
+          must(file->write(offset, base::as_bytes(data)));
+          model.resize(offset);
+          model += data;
+          break;
+        }
+      }
+    }
+    file.reset();
+    const auto sealed = seal();
+    ASSERT_TRUE(read_sealed(*reader(), "file") == model) << "round " << round;
+    const auto data = data_of(*reader(), "file", model);
+    start("copy" + std::to_string(round) + ".partial");
+    const Ino copy = must(version_->create(kRootIno, "copy", regular_file())).ino;
+    {
+      const auto to = must(version_->open(copy, true));
+      for (auto range = data.rbegin(); range != data.rend(); ++range) {
+        const auto part =
+            std::string_view(model).substr(range->first, range->second - range->first);
+        must(to->write(range->first, base::as_bytes(part)));
+      }
+      AttributeChange change;
+      change.size = model.size();
+      must(version_->set_attributes(copy, change));
+    }
+    const auto again = seal();
+    EXPECT_EQ(again.unique_bytes, 0U) << "round " << round << " of " << sealed.unique_bytes;
+    EXPECT_EQ(data_of(*reader(), "copy", model), data) << "round " << round;
+    ASSERT_TRUE(read_sealed(*reader(), "copy") == model) << "round " << round;
+    ASSERT_FALSE(HasFailure()) << "round " << round;
   }
   expect_clean();
 }

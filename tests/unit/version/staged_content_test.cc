@@ -80,19 +80,43 @@ TEST(StagedContent, NeighbouringRangesBecomeOne) {
   EXPECT_EQ(content.ranges(), 3U);
 }
 
+// Recipes of older versions of Varve have such holes.
 TEST(StagedContent, SeekFollowsHolesOfTheRecipe) {
   auto recipe = std::make_shared<format::Recipe>();
-  recipe->append_run({ChunkId::make(VersionNumber{1}, 0), 1, 10});
-  recipe->append_hole(10);
+  recipe->append_run({ChunkId::make(VersionNumber{1}, 0), 1, 5000});
+  recipe->append_hole(12'000);
   recipe->append_run({ChunkId::make(VersionNumber{1}, 7), 1, 10});
+  recipe->append_hole(1);
+  recipe->append_run({ChunkId::make(VersionNumber{1}, 9), 1, 5000});
   StagedContent content(std::make_shared<OpenRecipe>(recipe));
-  content.write(12, 14);
-  EXPECT_EQ(content.seek(0, SeekFor::kHole).value(), 10U);
-  EXPECT_EQ(content.seek(11, SeekFor::kHole).value(), 11U);
-  EXPECT_EQ(content.seek(10, SeekFor::kData).value(), 12U);
-  EXPECT_EQ(content.seek(14, SeekFor::kData).value(), 20U);
-  EXPECT_EQ(content.seek(20, SeekFor::kHole).value(), 30U);
-  EXPECT_FALSE(content.seek(30, SeekFor::kData));
+  EXPECT_EQ(content.seek(0, SeekFor::kHole).value(), 8192U);
+  EXPECT_EQ(content.seek(9000, SeekFor::kHole).value(), 9000U);
+  EXPECT_EQ(content.seek(8192, SeekFor::kData).value(), 16384U);
+  EXPECT_EQ(content.seek(17'000, SeekFor::kData).value(), 17'000U);
+  EXPECT_EQ(content.seek(17'010, SeekFor::kHole).value(), 22'011U);
+  content.write(12'287, 12'288);
+  EXPECT_EQ(content.seek(9000, SeekFor::kHole).value(), 12'288U);
+  EXPECT_EQ(content.seek(5000, SeekFor::kData).value(), 5000U);
+  EXPECT_FALSE(content.seek(22'011, SeekFor::kData));
+}
+
+TEST(StagedContent, HolesAreWholeBlocksOrTheEnd) {
+  StagedContent content;
+  content.resize(9000);
+  EXPECT_EQ(content.seek(0, SeekFor::kHole).value(), 0U);
+  EXPECT_FALSE(content.seek(0, SeekFor::kData));
+  content.write(8191, 8192);
+  EXPECT_EQ(content.seek(1, SeekFor::kData).value(), 4096U);
+  EXPECT_EQ(content.seek(4096, SeekFor::kHole).value(), 8192U);
+  EXPECT_EQ(content.data_bytes_max(), 4096U);
+  content.write(8999, 9000);
+  EXPECT_EQ(content.seek(4096, SeekFor::kHole).value(), 9000U);
+  content.resize(12'288);
+  EXPECT_EQ(content.seek(4096, SeekFor::kHole).value(), 12'288U);
+  content.resize(12'289);
+  EXPECT_EQ(content.seek(4096, SeekFor::kHole).value(), 12'288U);
+  EXPECT_FALSE(content.seek(12'288, SeekFor::kData));
+  EXPECT_EQ(content.data_bytes_max(), 8192U);
 }
 
 TEST(StagedContent, RandomChangesFollowAModelAndSurviveCoding) {
