@@ -16,6 +16,7 @@
 #include "fs/errno_map.h"
 #include "fs/posix_acl.h"
 #include "fs/timeouts.h"
+#include "varve/removed_files.h"
 
 namespace varve::fs {
 namespace {
@@ -83,18 +84,18 @@ void FrontEnd::init(fuse_conn_info* connection) {
   connection->max_background = kBackgroundRequestsMax;
   connection->congestion_threshold = kBackgroundRequestsMax * 3 / 4;
   connection->time_gran = 1;
-  connection->want &= ~(FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_SPLICE_READ |
-                        FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_ATOMIC_O_TRUNC |
-                        FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_DONT_MASK | FUSE_CAP_EXPORT_SUPPORT |
-                        FUSE_CAP_POSIX_ACL | FUSE_CAP_CACHE_SYMLINKS);
+  connection->want &=
+      ~(FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_SPLICE_READ |
+        FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_HANDLE_KILLPRIV |
+        FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_CACHE_SYMLINKS);
   // Names come with their attributes always. Left to choose, the kernel asks for bare names after
   // the first page of a directory, and then looks up each for whoever wants more than names.
   connection->want &= ~FUSE_CAP_READDIRPLUS_AUTO;
   if (show_.permissions_checked) {
     connection->want |= connection->capable & (FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK);
   }
-  connection->want |=
-      connection->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_READDIRPLUS | FUSE_CAP_PARALLEL_DIROPS);
+  connection->want |= connection->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_READDIRPLUS |
+                                             FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_EXPORT_SUPPORT);
   opens_nothing_ = repository_.read_only() && (connection->capable & FUSE_CAP_NO_OPEN_SUPPORT) != 0;
   // The kernel takes the mount point's device into use only when this reply has reached it,
   // so the stat(2) inside waits until then.
@@ -141,6 +142,11 @@ Result<Node> FrontEnd::resolve(fuse_ino_t ino) {
   node.slot = slots_.find(id.slot);
   if (node.slot == nullptr) return Error(ErrorCode::kStale, "unknown node id");
   if (node.slot->is_series()) {
+    if (id.low > kSeriesLatest || id.open) return Error(ErrorCode::kStale, "unknown node id");
+    if (node.slot->removed() && id.low == kSeriesDirectory) {
+      node.kind = Node::Kind::kRemoved;
+      return node;
+    }
     node.kind = id.low == kSeriesLatest ? Node::Kind::kLatest : Node::Kind::kSeries;
     return node;
   }
@@ -156,7 +162,13 @@ Result<Node> FrontEnd::resolve(fuse_ino_t ino) {
     node.reader = std::move(tree.reader);
     return node;
   }
-  if (tree.writer == nullptr || !id.open) return Error(ErrorCode::kStale, "the version is gone");
+  if (tree.writer == nullptr || !id.open) {
+    if (id.low == (id.open ? kRootIno : Rank{0}) && node.slot->removed()) {
+      node.kind = Node::Kind::kRemoved;
+      return node;
+    }
+    return Error(ErrorCode::kStale, "the version is gone");
+  }
   node.kind = Node::Kind::kOpen;
   node.ino = id.low;
   node.writer = std::move(tree.writer);
@@ -170,10 +182,21 @@ Result<Node> FrontEnd::resolve_open(fuse_ino_t ino) {
       return node;
     case Node::Kind::kSealed:
       return Error(ErrorCode::kReadOnly, "the version is sealed");
+    case Node::Kind::kRemoved:
+      return Error(ErrorCode::kNotFound, "the directory was removed");
     default:
       if (repository_.read_only()) return Error(ErrorCode::kReadOnly, "mounted read-only");
       return Error(ErrorCode::kNotPermitted, "only versions hold files");
   }
+}
+
+void FrontEnd::forget(fuse_ino_t ino) {
+  if (ino == kRootNodeId) return;
+  const NodeId id = unpack(ino);
+  const Slot* slot = id.open ? slots_.find(id.slot) : nullptr;
+  if (slot == nullptr) return;
+  const auto writer = slot->tree().writer;
+  if (auto* const removed = dynamic_cast<RemovedFiles*>(writer.get())) removed->forget(id.low);
 }
 
 struct stat FrontEnd::stat_of_series(const SeriesInfo& series) const {
@@ -227,14 +250,17 @@ Result<struct stat> FrontEnd::stat_of(const Node& node) {
       VARVE_TRY_ASSIGN(const SealedEntry entry, node.reader->get(node.rank));
       return stat_of(*node.slot, entry);
     }
+    case Node::Kind::kRemoved:
+      if (const auto last = node.slot->removed()) return *last;
+      break;
   }
-  return Error(ErrorCode::kInvalid, "unknown kind of node");
+  return Error(ErrorCode::kStale, "the directory was removed");
 }
 
 fuse_entry_param FrontEnd::entry_of(const Slot& slot, const OpenEntry& entry) const {
   fuse_entry_param result{};
   result.ino = pack({.slot = slot.index(), .open = true, .low = entry.ino});
-  result.generation = 1;
+  result.generation = slot.generation();
   result.attr = stat_of(slot, entry);
   result.attr_timeout = result.entry_timeout = kOpenTimeoutS;
   return result;
@@ -242,12 +268,12 @@ fuse_entry_param FrontEnd::entry_of(const Slot& slot, const OpenEntry& entry) co
 
 fuse_entry_param FrontEnd::entry_of(const Slot& slot, const SealedEntry& entry) const {
   fuse_entry_param result{};
-  // A version that was opened in this mount keeps its root's node id, so that a shell that
-  // stands in it does not see its directory replaced.
-  const bool open_root = entry.rank == 0 && slot.root_is_open_node();
+  // A version's root keeps the node id that it had while the version was open, so that a shell
+  // that stands in it does not see its directory replaced. File handles need it in each mount.
+  const bool open_root = entry.rank == 0;
   result.ino =
       pack({.slot = slot.index(), .open = open_root, .low = open_root ? kRootIno : entry.rank});
-  result.generation = 1;
+  result.generation = slot.generation();
   result.attr = stat_of(slot, entry);
   result.attr_timeout = result.entry_timeout = kSealedTimeoutS;
   return result;

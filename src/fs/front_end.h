@@ -28,7 +28,7 @@ namespace varve::fs {
 
 /// What a node id means.
 struct Node {
-  enum class Kind { kRoot, kSeries, kLatest, kOpen, kSealed };
+  enum class Kind { kRoot, kSeries, kLatest, kOpen, kSealed, kRemoved };
   Kind kind = Kind::kRoot;
   Slot* slot = nullptr;                   ///< Null for the root.
   std::shared_ptr<VersionWriter> writer;  ///< Of kOpen,
@@ -87,6 +87,9 @@ class FrontEnd {
   // Session.
   void init(fuse_conn_info* connection);
   void statfs(fuse_req_t req);
+
+  /// The kernel let go of a node.
+  void forget(fuse_ino_t ino);
 
   // Names: front_end_names.cc.
   void lookup(fuse_req_t req, fuse_ino_t parent, const char* name);
@@ -169,6 +172,15 @@ class FrontEnd {
       SeriesId series, const std::vector<VersionNumber>& numbers);
   void forget_names(SeriesId series, const std::vector<std::string>& names);
   [[nodiscard]] Result<void> remove_version(const SeriesInfo& series, std::string_view name);
+  [[nodiscard]] Result<void> remove_series(std::string_view name);
+  [[nodiscard]] std::optional<struct stat> last_look(const Slot* slot) const;
+  void set_removed(fuse_req_t req, Slot& slot, const AttributeChange& change);
+
+  // File handles: front_end_handles.cc.
+  /// The node that a file handle names, or its parent directory. kStale if there is none.
+  [[nodiscard]] Result<fuse_entry_param> look_up_handle(fuse_ino_t ino, bool parent);
+  [[nodiscard]] Result<void> meet_again(fuse_ino_t ino);
+  [[nodiscard]] Result<fuse_entry_param> parent_entry(const Node& node);
   [[nodiscard]] Result<void> rename_version(const SeriesInfo& series, std::string_view name,
                                             std::string_view new_name);
   [[nodiscard]] Result<SealOutcome> seal_now(SeriesId series, VersionNumber number,

@@ -2,6 +2,7 @@
 // Attributes, link targets and extended attributes.
 #include <fmt/chrono.h>
 #include <fmt/core.h>
+#include <linux/limits.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -15,13 +16,17 @@
 #include "fs/errno_map.h"
 #include "fs/front_end.h"
 #include "fs/posix_acl.h"
+#include "fs/timeouts.h"
 
 namespace varve::fs {
 namespace {
 
-/// Attributes that Varve answers itself. They are not listed, else a copy of a version's root
-/// directory by cp or rsync would carry them along, and a comparison would see them.
+/// Attributes of a version's root, or of the mount's, that Varve answers itself. They are not
+/// listed, else a copy of that directory by cp or rsync would carry them along, and a comparison
+/// would see them. All other files have any attributes of such names.
 constexpr std::string_view kOwnPrefix = "user.varve.";
+
+constexpr std::string_view kTrustedPrefix = "trusted.";
 
 bool is_own(std::string_view name) { return name.starts_with(kOwnPrefix); }
 
@@ -64,7 +69,8 @@ void reply_value(fuse_req_t req, std::string_view value, std::size_t room) {
 
 /// A value that is too large is E2BIG for an extended attribute, not EFBIG.
 int xattr_errno(const Error& error) {
-  return error.code() == ErrorCode::kTooLarge ? E2BIG : report("xattr", error);
+  if (error.code() != ErrorCode::kTooLarge) return report("xattr", error);
+  return error.errno_value() == ENOSPC ? ENOSPC : E2BIG;
 }
 
 }  // namespace
@@ -79,8 +85,30 @@ void FrontEnd::getattr(fuse_req_t req, fuse_ino_t ino) {
   fuse_reply_attr(req, &values.value(), attribute_timeout_s(*node));
 }
 
+// A program that stands in a removed version or series may change its attributes, as anywhere.
+void FrontEnd::set_removed(fuse_req_t req, Slot& slot, const AttributeChange& change) {
+  auto values = slot.removed();
+  if (!values) {
+    fuse_reply_err(req, ESTALE);
+    return;
+  }
+  if (change.mode) values->st_mode = (values->st_mode & S_IFMT) | *change.mode;
+  if (change.uid) values->st_uid = *change.uid;
+  if (change.gid) values->st_gid = *change.gid;
+  const auto time = [](const Timestamp& from) {
+    return timespec{.tv_sec = from.seconds, .tv_nsec = from.nanoseconds};
+  };
+  if (change.atime) values->st_atim = time(*change.atime);
+  if (change.mtime) values->st_mtim = time(*change.mtime);
+  values->st_ctim = time(base::SystemClock().now());
+  slot.remove(*values);
+  fuse_reply_attr(req, &*values, kSeriesTimeoutS);
+}
+
 void FrontEnd::setattr(fuse_req_t req, fuse_ino_t ino, const struct stat& values, int to_set) {
-  const auto node = resolve_open(ino);
+  const auto seen = resolve(ino);
+  const bool was_removed = seen && seen->kind == Node::Kind::kRemoved;
+  const auto node = was_removed ? seen : resolve_open(ino);
   if (!node) {
     fuse_reply_err(req, report("setattr", node.error()));
     return;
@@ -95,6 +123,10 @@ void FrontEnd::setattr(fuse_req_t req, fuse_ino_t ino, const struct stat& values
   const Timestamp now = base::SystemClock().now();
   if ((to_set & FUSE_SET_ATTR_ATIME_NOW) != 0) change.atime = now;
   if ((to_set & FUSE_SET_ATTR_MTIME_NOW) != 0) change.mtime = now;
+  if (was_removed) {
+    set_removed(req, *node->slot, change);
+    return;
+  }
   if (change.size && fuse_req_ctx(req)->uid != 0) {
     // The kernel asks to clear the bits that make a program run as somebody else. It forgets
     // the set-group-ID bit without the execute bit, which goes unless a member truncates.
@@ -158,6 +190,8 @@ void FrontEnd::getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::s
       value = repository_.path();
     } else if (ino == kRootNodeId && wanted == "user.varve.pid") {
       value = std::to_string(getpid());
+    } else if (ino == kRootNodeId && wanted == "user.varve.access") {
+      value = repository_.read_only() ? "ro" : "rw";
     } else if (ino == kRootNodeId && wanted == "user.varve.root") {
       value = path_of_root(*node);
     } else if (node->is_version_root()) {
@@ -191,7 +225,16 @@ void FrontEnd::listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
     return;
   }
   std::string names;
+  std::optional<bool> is_admin;
   for (const Xattr& xattr : *all) {
+    if (xattr.name.starts_with(kTrustedPrefix)) {
+      // As every file system of the kernel: other callers do not see that there are any.
+      if (!is_admin) is_admin = is_administrator(req);
+      if (!*is_admin) continue;
+    }
+    // A version of an older Varve may have more names than listxattr(2) can answer. All of them
+    // can be read by name, and `varve restore` restores all.
+    if (names.size() + xattr.name.size() + 1 > XATTR_LIST_MAX) break;
     names += xattr.name;
     names += '\0';
   }

@@ -104,12 +104,16 @@ void FrontEnd::readdir(fuse_req_t req, std::size_t size, off_t offset, const fus
         return list_sealed(*node, *handle, after, add);
       case Node::Kind::kLatest:
         return Error(ErrorCode::kNotDirectory, "latest is a symbolic link");
+      case Node::Kind::kRemoved:
+        return {};
       default:
         return list_upper(*node, *handle, begin, add);
     }
   }();
   const bool was_removed =
-      !done && node->kind == Node::Kind::kOpen && done.error().code() == ErrorCode::kStale;
+      node->kind == Node::Kind::kRemoved ||
+      (!done && node->kind == Node::Kind::kOpen &&
+       (done.error().code() == ErrorCode::kStale || done.error().code() == ErrorCode::kNotFound));
   if (done || was_removed) {  // A directory that was removed while it is open lists nothing.
     fuse_reply_buf(req, reinterpret_cast<const char*>(buffer.data()), reply.used());
   } else {
@@ -118,7 +122,10 @@ void FrontEnd::readdir(fuse_req_t req, std::size_t size, off_t offset, const fus
 }
 
 Result<std::uint64_t> FrontEnd::parent_st_ino(const Node& node) {
-  if (node.kind == Node::Kind::kRoot || node.kind == Node::Kind::kSeries) return kRootStIno;
+  if (node.kind == Node::Kind::kRoot || node.kind == Node::Kind::kSeries ||
+      node.kind == Node::Kind::kRemoved) {
+    return kRootStIno;
+  }
   const SeriesId series = node.slot->series().id;
   if (node.is_version_root()) return st_ino_of_series(series);
   if (node.kind == Node::Kind::kOpen) {

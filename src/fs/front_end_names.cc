@@ -26,6 +26,13 @@ void reply_absent(fuse_req_t req, double timeout_s) {
 }  // namespace
 
 void FrontEnd::lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
+  // The kernel asks for these names only of a node that it knows from a file handle.
+  if (const std::string_view wanted = name; wanted == "." || wanted == "..") {
+    later(req, [this, req, parent, up = wanted == ".."] {
+      reply_entry(req, look_up_handle(parent, up), "lookup");
+    });
+    return;
+  }
   const auto node = resolve(parent);
   if (!node) {
     fuse_reply_err(req, report("lookup", node.error()));
@@ -50,6 +57,9 @@ void FrontEnd::lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
       return;
     case Node::Kind::kLatest:
       fuse_reply_err(req, ENOTDIR);
+      return;
+    case Node::Kind::kRemoved:
+      fuse_reply_err(req, ENOENT);
       return;
     case Node::Kind::kOpen: {
       const auto entry = node->writer->lookup(node->ino, name);
@@ -175,13 +185,16 @@ void FrontEnd::rmdir(fuse_req_t req, fuse_ino_t parent, const char* name) {
       }
       later(req, [this, req, node = *node, wanted = std::string(name)] {
         reply_result(req,
-                     node.kind == Node::Kind::kRoot ? repository_.remove_series(wanted)
+                     node.kind == Node::Kind::kRoot ? remove_series(wanted)
                                                     : remove_version(node.slot->series(), wanted),
                      "rmdir");
       });
       return;
     case Node::Kind::kOpen:
       reply_result(req, node->writer->remove_directory(node->ino, name), "rmdir");
+      return;
+    case Node::Kind::kRemoved:
+      fuse_reply_err(req, ENOENT);
       return;
     case Node::Kind::kLatest:
     case Node::Kind::kSealed:

@@ -10,6 +10,7 @@
 #include "fs/errno_map.h"
 #include "fs/front_end.h"
 #include "fs/timeouts.h"
+#include "varve/removed_files.h"
 
 namespace varve::fs {
 namespace {
@@ -35,6 +36,7 @@ Result<Slot*> FrontEnd::version_slot(const SeriesInfo& series, const VersionInfo
     if (writer->info().number != info.number) {
       return Error(ErrorCode::kNotFound, "the version was sealed or given up meanwhile");
     }
+    if (auto* const removed = dynamic_cast<RemovedFiles*>(writer.get())) removed->keep_removed();
     slot.set_writer(std::move(writer));
   } else {
     VARVE_TRY_ASSIGN(auto reader, repository_.reader(series.id, info.number));
@@ -66,7 +68,7 @@ Result<fuse_entry_param> FrontEnd::look_up_series(std::string_view name) {
   const Slot& slot = slots_.series(series);
   fuse_entry_param entry{};
   entry.ino = pack({.slot = slot.index(), .open = false, .low = kSeriesDirectory});
-  entry.generation = 1;
+  entry.generation = slot.generation();
   entry.attr = stat_of_series(series);
   entry.attr_timeout = entry.entry_timeout = kSeriesTimeoutS;
   return entry;
@@ -82,7 +84,7 @@ Result<fuse_entry_param> FrontEnd::look_up_version(const SeriesInfo& series,
   fuse_entry_param entry{};
   VARVE_TRY_ASSIGN(entry.attr, stat_of(node));
   entry.ino = pack({.slot = node.slot->index(), .open = false, .low = kSeriesLatest});
-  entry.generation = 1;
+  entry.generation = node.slot->generation();
   entry.attr_timeout = entry.entry_timeout = latest_timeout_s();
   return entry;
 }
@@ -164,10 +166,38 @@ void FrontEnd::forget_latest(SeriesId series) {
   fuse_lowlevel_notify_inval_inode(session_, latest, -1, 0);
 }
 
+Result<void> FrontEnd::remove_series(std::string_view name) {
+  VARVE_TRY_ASSIGN(const SeriesInfo series, repository_.find_series(name));
+  VARVE_TRY(repository_.remove_series(name));
+  if (Slot* slot = slots_.find(series.id, VersionNumber{})) {
+    struct stat last = stat_of_series(series);
+    last.st_nlink = 0;
+    slot->remove(last);
+  }
+  return {};
+}
+
+// What the kernel still holds of a version that was removed by rmdir(2): its root.
+std::optional<struct stat> FrontEnd::last_look(const Slot* slot) const {
+  if (slot == nullptr) return std::nullopt;
+  const Slot::Tree tree = slot->tree();
+  const auto note = [](struct stat last) {
+    last.st_nlink = 0;
+    return std::optional(last);
+  };
+  if (tree.writer != nullptr) {
+    if (const auto root = tree.writer->get(kRootIno)) return note(stat_of(*slot, *root));
+  } else if (tree.reader != nullptr) {
+    if (const auto root = tree.reader->get(0)) return note(stat_of(*slot, *root));
+  }
+  return std::nullopt;
+}
+
 Result<void> FrontEnd::remove_version(const SeriesInfo& series, std::string_view name) {
   if (name == kLatest) return Error(ErrorCode::kNotPermitted, "latest follows the versions");
   const std::lock_guard lock(versions_mutex(series.id));
   VARVE_TRY_ASSIGN(const VersionInfo info, repository_.find_version(series.id, name));
+  const auto last = last_look(slots_.find(series.id, info.number));
   if (info.state == VersionState::kSealed) {
     if (!show_.rmdir_deletes) {
       return Error(ErrorCode::kReadOnly, "a sealed version is not removed by rmdir");
@@ -177,7 +207,10 @@ Result<void> FrontEnd::remove_version(const SeriesInfo& series, std::string_view
   } else {
     VARVE_TRY(repository_.abandon_version(series.id, info.number, false));
   }
-  if (Slot* slot = slots_.find(series.id, info.number)) slot->drop();
+  if (Slot* slot = slots_.find(series.id, info.number)) {
+    slot->drop();
+    if (last) slot->remove(*last);
+  }
   return {};
 }
 

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "control/mount_table.h"
 #include "fs/daemon.h"
+#include "fs/remount.h"
 #include "fs/session.h"
 #include "varve/repository.h"
 
@@ -153,6 +154,12 @@ int mount_main(int argc, char** argv) {
     return fail({ErrorCode::kInvalid,
                  "a repository and a mount point are needed; see "
                  "mount.varve(8)"});
+  }
+  if (asks_for_remount(lists)) {
+    if (fake) return 0;
+    const auto directory = absolute_path(argv[optind + 1]);
+    const auto done = directory ? remount(*directory, lists) : Result<void>(directory.error());
+    return done ? 0 : fail(done.error());
   }
   MountOptions options;
   if (const auto parsed = parse_mount_options(lists, sloppy, options); !parsed) {

@@ -31,6 +31,8 @@ inline constexpr std::uint64_t kLowMax = (1ULL << 33) - 1;
 [[nodiscard]] NodeId unpack(std::uint64_t node_id);
 
 inline constexpr std::uint64_t kRootStIno = 1;
+/// Never 0, and the same in every mount.
+[[nodiscard]] std::uint32_t generation_of(const SeriesInfo& series);
 [[nodiscard]] std::uint64_t st_ino_of_series(SeriesId series);
 [[nodiscard]] std::uint64_t st_ino_of_latest(SeriesId series);
 /// The same in every mount, before and after other versions are deleted. All names of a

@@ -27,9 +27,15 @@ void op_init(void* front_end, fuse_conn_info* connection) {
 void op_lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   guard(req, [&](FrontEnd& fs) { fs.lookup(req, parent, name); });
 }
-// Nodes live as long as the mount, so there is nothing to forget.
-void op_forget(fuse_req_t req, fuse_ino_t, std::uint64_t) { fuse_reply_none(req); }
-void op_forget_multi(fuse_req_t req, std::size_t, fuse_forget_data*) { fuse_reply_none(req); }
+void op_forget(fuse_req_t req, fuse_ino_t ino, std::uint64_t) {
+  static_cast<FrontEnd*>(fuse_req_userdata(req))->forget(ino);
+  fuse_reply_none(req);
+}
+void op_forget_multi(fuse_req_t req, std::size_t count, fuse_forget_data* forgets) {
+  auto& front_end = *static_cast<FrontEnd*>(fuse_req_userdata(req));
+  for (std::size_t i = 0; i < count; ++i) front_end.forget(forgets[i].ino);
+  fuse_reply_none(req);
+}
 void op_getattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
   guard(req, [&](FrontEnd& fs) { fs.getattr(req, ino); });
 }

@@ -2,6 +2,22 @@
 #include "fs/slot_table.h"
 
 namespace varve::fs {
+namespace {
+
+// An index has 30 bits: 0, 13 of the series and 16 of the version, or 1 and a counter.
+constexpr unsigned kVersionBits = 16;
+constexpr std::uint32_t kSeriesEnd = 1U << 13;
+constexpr std::uint32_t kVersionEnd = 1U << kVersionBits;
+constexpr std::uint32_t kGivenOut = kSeriesEnd << kVersionBits;
+
+std::optional<std::uint32_t> index_of(SeriesId series, VersionNumber number) {
+  const auto high = static_cast<std::uint32_t>(series);
+  const auto low = static_cast<std::uint32_t>(number);
+  if (high >= kSeriesEnd || low >= kVersionEnd) return std::nullopt;
+  return high << kVersionBits | low;
+}
+
+}  // namespace
 
 Slot::Tree Slot::tree() const {
   const std::lock_guard lock(mutex_);
@@ -11,8 +27,8 @@ Slot::Tree Slot::tree() const {
 void Slot::set_writer(std::shared_ptr<VersionWriter> writer) {
   const std::lock_guard lock(mutex_);
   if (tree_.reader != nullptr) return;  // Sealed meanwhile: that is for ever.
+  removed_.reset();
   tree_.writer = std::move(writer);
-  was_open_ = true;
 }
 
 void Slot::set_reader(std::shared_ptr<VersionReader> reader) {
@@ -33,15 +49,21 @@ void Slot::drop() {
   tree_ = {};
 }
 
+void Slot::remove(const struct stat& last) {
+  const std::lock_guard lock(mutex_);
+  tree_ = {};
+  removed_ = last;
+}
+
+std::optional<struct stat> Slot::removed() const {
+  const std::lock_guard lock(mutex_);
+  return removed_;
+}
+
 std::optional<Rank> Slot::rank_of(Ino ino) const {
   if (ino == kRootIno) return Rank{0};
   const std::lock_guard lock(mutex_);
   return rank_of_.find(ino);
-}
-
-bool Slot::root_is_open_node() const {
-  const std::lock_guard lock(mutex_);
-  return was_open_;
 }
 
 Slot& SlotTable::series(const SeriesInfo& series) { return version(series, VersionNumber{}); }
@@ -51,14 +73,24 @@ Slot& SlotTable::version(const SeriesInfo& series, VersionNumber number) {
   const std::unique_lock lock(mutex_);
   auto [place, is_new] = by_version_.try_emplace({series.id, number}, nullptr);
   if (is_new) {
-    place->second = &slots_.emplace_back(static_cast<std::uint32_t>(slots_.size()), series, number);
+    auto index = index_of(series.id, number);
+    if (!index) index = kGivenOut + given_out_++;
+    place->second = &slots_.emplace_back(*index, series, number);
+    by_index_[*index] = place->second;
   }
   return *place->second;
 }
 
+std::optional<std::pair<SeriesId, VersionNumber>> SlotTable::place_of(std::uint32_t index) {
+  if (index >= kGivenOut) return std::nullopt;
+  return std::pair{static_cast<SeriesId>(index >> kVersionBits),
+                   static_cast<VersionNumber>(index % kVersionEnd)};
+}
+
 Slot* SlotTable::find(std::uint32_t index) {
   const std::shared_lock lock(mutex_);
-  return index < slots_.size() ? &slots_[index] : nullptr;
+  const auto place = by_index_.find(index);
+  return place == by_index_.end() ? nullptr : place->second;
 }
 
 Slot* SlotTable::find(SeriesId series, VersionNumber number) {

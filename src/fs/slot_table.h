@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The series and versions that a mount has met. A slot lives as long as the mount, so that
-// a node id is translated without counting the kernel's references to it.
+// a node id is translated without counting the kernel's references to it. Its index follows from
+// the series and the version where these numbers fit into it: such node ids are the same in all
+// mounts, which file handles need.
 #pragma once
+
+#include <sys/stat.h>
 
 #include <cstdint>
 #include <deque>
@@ -10,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -24,12 +29,17 @@ namespace varve::fs {
 class Slot {
  public:
   Slot(std::uint32_t index, SeriesInfo series, VersionNumber number)
-      : index_(index), series_(std::move(series)), number_(number) {}
+      : index_(index),
+        series_(std::move(series)),
+        number_(number),
+        generation_(generation_of(series_)) {}
 
   [[nodiscard]] std::uint32_t index() const { return index_; }
   [[nodiscard]] const SeriesInfo& series() const { return series_; }
   [[nodiscard]] VersionNumber number() const { return number_; }
   [[nodiscard]] bool is_series() const { return number_ == VersionNumber{}; }
+  /// Tells file handles of this series from those of another repository with the same numbers.
+  [[nodiscard]] std::uint32_t generation() const { return generation_; }
 
   /// What stands behind a version: one of the two is set. Both are null once it is gone.
   struct Tree {
@@ -44,19 +54,22 @@ class Slot {
   /// translated by `outcome` from now on.
   void seal(const SealOutcome& outcome, std::shared_ptr<VersionReader> reader);
   void drop();
+  /// The series, or the root directory of the version, was removed. A program may still stand in
+  /// it: `last` is what stat(2) tells from then on.
+  void remove(const struct stat& last);
+  [[nodiscard]] std::optional<struct stat> removed() const;
 
   /// The rank that an inode of the open version became, if it was sealed in this mount.
   [[nodiscard]] std::optional<Rank> rank_of(Ino ino) const;
-  /// True if the kernel knows the version's root as an open version's inode; it stays so.
-  [[nodiscard]] bool root_is_open_node() const;
 
  private:
   const std::uint32_t index_;
   const SeriesInfo series_;
   const VersionNumber number_;
+  const std::uint32_t generation_;
   mutable std::mutex mutex_;
   Tree tree_;
-  bool was_open_ = false;
+  std::optional<struct stat> removed_;
   RankTable rank_of_;
 };
 
@@ -65,6 +78,9 @@ class SlotTable {
  public:
   Slot& series(const SeriesInfo& series);
   Slot& version(const SeriesInfo& series, VersionNumber number);
+  /// What has this index in every mount; nullopt for an index that was given out as it came.
+  [[nodiscard]] static std::optional<std::pair<SeriesId, VersionNumber>> place_of(
+      std::uint32_t index);
   /// Null if no such slot was given out.
   [[nodiscard]] Slot* find(std::uint32_t index);
   /// Null if the version was not met yet.
@@ -75,7 +91,9 @@ class SlotTable {
  private:
   std::shared_mutex mutex_;
   std::deque<Slot> slots_;
+  std::unordered_map<std::uint32_t, Slot*> by_index_;
   std::map<std::pair<SeriesId, VersionNumber>, Slot*> by_version_;
+  std::uint32_t given_out_ = 0;  ///< Indices without a place.
 };
 
 }  // namespace varve::fs

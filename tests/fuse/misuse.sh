@@ -8,11 +8,15 @@ limit_s=60
 mount_repo
 python3 "$here/misuse.py" "$mnt"
 
-rm -rf "$mnt/s/one" 2>/dev/null && fail "rm -rf of a sealed version succeeded"
+rm -rf "$mnt/s/one" 2>"$work/rm" && fail "rm -rf of a sealed version succeeded"
 [ "$(cat "$mnt/s/one/dir/file")" = content ] || fail "rm -rf has destroyed a sealed version"
-find "$mnt/s/one" -delete 2>/dev/null && fail "find -delete succeeded"
+find "$mnt/s/one" -delete 2>"$work/find" && fail "find -delete succeeded"
 [ "$(cat "$mnt/s/one/dir/file")" = content ] || fail "find -delete has destroyed something"
-ok "rm -rf and find -delete leave a sealed version whole"
+for program in rm find; do
+  [ -s "$work/$program" ] || fail "$program says nothing"
+  grep -v 'Read-only file system$' "$work/$program" && fail "$program met another error"
+done
+ok "rm -rf and find -delete leave a sealed version whole, and say that it is read-only"
 
 mkdir "$mnt/s/busy.partial"
 exec 9>"$mnt/s/busy.partial/file"

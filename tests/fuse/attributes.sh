@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Extended attributes: which names belong to users, how many names fit, who sees trusted.*.
+limit_s=60
+. "$(dirname "$0")/lib.sh"
+
+"$VARVE" init "$repo" >/dev/null
+mkdir -p "$work/tree/dir" && touch "$work/tree/file" "$work/tree/dir/file"
+for name in file dir dir/file .; do
+  setfattr -n user.varve.state -v mine "$work/tree/$name"
+  setfattr -n user.varve.note -v "of $name" "$work/tree/$name"
+done
+kept() {  # DIR: the attributes of all files below it are those of the source
+  local name
+  for name in file dir dir/file; do
+    [ "$(getfattr --only-values -n user.varve.state "$1/$name" 2>/dev/null)" = mine ] ||
+      fail "user.varve.state of $1/$name was lost"
+    [ "$(getfattr --only-values -n user.varve.note "$1/$name" 2>/dev/null)" = "of $name" ] ||
+      fail "user.varve.note of $1/$name was lost"
+  done
+}
+"$VARVE" -q store "$repo" s/stored "$work/tree" >/dev/null
+"$VARVE" -q restore "$repo" s/stored "$work/restored"
+kept "$work/restored"
+mkdir "$work/untarred"
+"$VARVE" -q restore --to-tar - "$repo" s/stored |
+  tar -x --xattrs --xattrs-include='*' -C "$work/untarred" -f -
+kept "$work/untarred"
+[ -z "$(getfattr -m '^user.varve' "$work/restored")" ] ||
+  fail "the root's user.varve.* were stored"
+ok "store, restore and tar keep user.varve.* of files; those of a version's root are Varve's"
+
+mount_repo -o allow_other
+kept "$mnt/s/stored"
+[ "$(state_of "$mnt/s/stored")" = sealed ] || fail "a stored attribute passes for the state"
+mkdir "$mnt/s/copied.partial"
+cp -a "$work/tree/." "$mnt/s/copied.partial/" 2>/dev/null || true  # The root's are refused.
+kept "$mnt/s/copied.partial"
+rsync -rlptX --delete "$work/tree/dir" "$work/tree/file" "$mnt/s/copied.partial/"
+kept "$mnt/s/copied.partial"
+expect_status 1 setfattr -n user.varve.state -v mine "$mnt/s/copied.partial"
+message_says 'not permitted'
+"$VARVE" -q seal "$mnt/s/copied.partial" >/dev/null
+kept "$mnt/s/copied"
+"$VARVE" -q store "$work/other" s/again "$mnt/s/copied" 2>/dev/null && fail "no repository is there"
+"$VARVE" init "$work/other" >/dev/null
+"$VARVE" -q store "$work/other" s/again "$mnt/s/copied" >/dev/null
+"$VARVE" -q restore "$work/other" s/again "$work/again"
+kept "$work/again"
+ok "so do cp, rsync, a seal and a copy of a mounted version"
+
+mkdir "$mnt/s/many" && touch "$mnt/s/many/file"
+python3 - "$mnt/s/many/file" <<'EOF'
+import errno, os, sys
+path, names = sys.argv[1], []
+def name(number): return f"user.{number:0245}"
+try:
+    while len(names) < 300:
+        os.setxattr(path, name(len(names)), b"")
+        names.append(name(len(names)))
+except OSError as error:
+    assert error.errno == errno.ENOSPC, error
+listed = sum(len(each) + 1 for each in names)
+assert 65536 - 256 < listed <= 65536, listed
+os.setxattr(path, "user." + "x" * (65536 - listed - 6), b"")  # To the last byte.
+assert len(os.listxattr(path)) == len(names) + 1
+try:
+    os.setxattr(path, "user.y", b"")
+    raise SystemExit("one name more was taken")
+except OSError as error:
+    assert error.errno == errno.ENOSPC, error
+os.setxattr(path, name(7), b"new value")
+os.removexattr(path, name(8))
+os.setxattr(path, name(9999), b"")
+assert os.getxattr(path, name(7)) == b"new value"
+EOF
+"$VARVE" -q seal "$mnt/s/many" >/dev/null
+[ "$(python3 -c 'import os, sys; print(len(os.listxattr(sys.argv[1])))' "$mnt/s/many/file")" -ge 255 ]
+ok "names beyond 64 KiB are refused with ENOSPC, and all that were taken are listed"
+
+mkdir -m 755 "$mnt/s/trusted" && touch "$mnt/s/trusted/file" "$work/local"
+chmod 755 "$work"
+for file in "$mnt/s/trusted/file" "$work/local"; do
+  setfattr -n trusted.secret -v x "$file"
+  setfattr -n user.open -v y "$file"
+  chmod 666 "$file"
+  [ "$(getfattr -m - "$file" 2>/dev/null | grep -c '^trusted\.secret')" -eq 1 ] || fail "root sees no $file"
+  for who in "--reuid=12345 --regid=12345 --clear-groups" "--bounding-set=-sys_admin"; do
+    # shellcheck disable=SC2086
+    setpriv $who /usr/bin/python3 - "$file" <<'EOF'
+import errno, os, sys
+path = sys.argv[1]
+assert os.listxattr(path) == ["user.open"], os.listxattr(path)
+for call, want in ((lambda: os.getxattr(path, "trusted.secret"), errno.ENODATA),
+                   (lambda: os.setxattr(path, "trusted.other", b""), errno.EPERM),
+                   (lambda: os.removexattr(path, "trusted.secret"), errno.EPERM)):
+    try:
+        call()
+        raise SystemExit("allowed")
+    except OSError as error:
+        assert error.errno == want, error
+EOF
+  done
+done
+"$VARVE" -q seal "$mnt/s/trusted" >/dev/null
+[ "$(setpriv --reuid=12345 --regid=12345 --clear-groups getfattr -m - "$mnt/s/trusted/file" 2>/dev/null |
+  grep -c "^trusted")" -eq 0 ] || fail "a sealed file shows trusted.*"
+ok "trusted.* is hidden from callers without CAP_SYS_ADMIN, as on the local file system"
+unmount_repo

@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# mount -o remount, and file handles.
+limit_s=60
+. "$(dirname "$0")/lib.sh"
+
+"$VARVE" init "$repo" >/dev/null
+mkdir "$work/sbin" && ln -s "$VARVE" "$work/sbin/mount.fuse.varve"
+# As mount(8) calls it, which knows helpers in /sbin only.
+remount() { "$work/sbin/mount.fuse.varve" "$repo" "$mnt" -o "remount,$1"; }
+has() { awk -v at="$mnt" '$5 == at { print $6 }' /proc/self/mountinfo | tr , '\n' | grep -qx "$1"; }
+
+mount_repo -o nosuid,nodev,noexec
+mkdir -p "$mnt/s/v.partial"
+exec 9>"$mnt/s/v.partial/file"
+expect_status 1 remount ro
+message_says 'open for writing'
+has rw || fail "read-only all the same"
+exec 9>&-
+remount ro
+has ro && has nosuid && has nodev && has noexec || fail "$(grep "$mnt" /proc/self/mountinfo)"
+expect_status 1 touch "$mnt/s/v.partial/more"
+message_says 'read-only'
+remount rw,exec
+has rw && has nosuid && has nodev || fail "$(grep "$mnt" /proc/self/mountinfo)"
+has noexec && fail "noexec stayed"
+touch "$mnt/s/v.partial/more"
+expect_status 1 "$work/sbin/mount.fuse.varve" "$repo" "$work" -o remount,ro
+message_says 'no repository'
+rm "$mnt/s/v.partial/file" "$mnt/s/v.partial/more"
+ok "remount changes ro, rw and the like, and keeps what is not named"
+
+# In a mount namespace of its own, so that the machine's /sbin stays as it is.
+mkdir "$work/upper" "$work/index"
+as_helper() {
+  # shellcheck disable=SC2016
+  unshare -m bash -euc '
+    sbin=$(realpath /sbin)
+    mount -t overlay -o "lowerdir=$sbin,upperdir=$1/upper,workdir=$1/index" none "$sbin" || exit 77
+    ln -s "$VARVE" "$sbin/mount.fuse.varve"
+    has() { awk -v at="$2" "\$5 == at { print \$6 }" /proc/self/mountinfo | tr , "\n" | grep -qx "$1"; }
+    mount -o remount,ro "$2"
+    has ro "$2" && has nodev "$2"
+    mount -o remount,rw "$2"
+    has rw "$2"' - "$work" "$mnt"
+}
+if unshare -m true 2>/dev/null; then
+  status=0
+  as_helper 2>"$work/stderr" || status=$?
+  [ $status -eq 0 ] || [ $status -eq 77 ] || fail "mount(8): $status $(cat "$work/stderr")"
+  [ $status -ne 0 ] || ok "so does mount(8)"
+fi
+
+python3 "$here/handles.py" "$mnt" make "$work/handles"
+python3 "$here/handles.py" "$mnt" use "$work/handles"
+ok "file handles work while the mount lives, with nothing in the kernel's caches"
+unmount_repo
+
+mount_repo
+python3 "$here/handles.py" "$mnt" use "$work/handles"
+ok "they work in the next mount, of sealed versions and of the open one"
+python3 "$here/handles.py" "$mnt" forge "$work/handles"
+ok "forged ones are refused with ESTALE"
+unmount_repo
+
+mount_repo -o ro
+python3 "$here/handles.py" "$mnt" use "$work/handles" sealed
+expect_status 1 remount rw
+message_says 'mounted read-only'
+unmount_repo
+ok "they work in a read-only mount, which remount does not make writable"
+
+"$VARVE" mount -o ro,series=s,version=sealed "$repo" "$mnt"
+python3 "$here/handles.py" "$mnt" inside "$work/handles"
+unmount_repo
+ok "in the mount of one version they lead to nothing else"
+
+"$VARVE" rm "$repo" s/sealed >/dev/null
+mount_repo
+python3 "$here/handles.py" "$mnt" gone "$work/handles"
+unmount_repo
+ok "those of a deleted version are stale"
