@@ -46,6 +46,7 @@ int main(int count, char** arguments) {
     options.tables = varve::meta::catalog::kTables;
   }
   options.read_only = true;
+  const auto files = varve::io::make_posix_file_system();
   std::vector<double> checking;
   std::vector<double> reading;
   std::vector<double> opening;
@@ -54,7 +55,8 @@ int main(int count, char** arguments) {
     const auto check = milliseconds(
         [&] { good = good && varve::meta::check_pages(directory, options.tables).has_value(); });
     const auto read = milliseconds([&] {
-      const auto survived = varve::meta::survives_reading(directory, options);
+      const auto opened = varve::meta::EnvFiles::open(*files, directory, options);
+      const auto survived = varve::meta::survives_reading(*opened, options);
       good = good && survived && *survived;
     });
     const auto open = milliseconds(

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <random>
 #include <set>
 #include <string>
@@ -146,7 +147,7 @@ void measure(const std::string& directory, std::size_t bytes) {
                size / making, reading / making, static_cast<double>(damaged) / kMiB,
                static_cast<double>(group_bytes) / kMiB / restoring);
   }
-  need(files->remove_tree(directory));
+  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

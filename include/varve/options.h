@@ -33,6 +33,10 @@ struct OpenOptions {
   /// Check all pages of the catalog first, for damage that would end this process. Those of a
   /// small catalog always are.
   bool probe_catalog = false;
+  /// Use the repository though another user than the caller or root owns it, or part of it, or
+  /// others may write to it. They can then alter what is stored; links that they put into the
+  /// folder are refused all the same.
+  bool trust_owner = false;
 };
 
 }  // namespace varve

@@ -22,6 +22,8 @@ struct RepairOptions {
   bool rebuild_catalog = false;
   /// Take the catalog as it is: it was just made anew.
   bool trust_catalog = false;
+  /// As in OpenOptions.
+  bool trust_owner = false;
 };
 
 /// Something that is wrong, and what repairing does about it.

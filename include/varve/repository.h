@@ -64,9 +64,11 @@ enum class SealMode : std::uint8_t {
 /// number may read beside it.
 class Repository {
  public:
-  /// Makes a repository in `path`, which must be empty or absent.
+  /// Makes a repository in `path`, which must be empty or absent, with the folders above it.
+  /// `trust_owner` as in OpenOptions.
   [[nodiscard]] static Result<void> create(const std::string& path,
-                                           const RepositoryParameters& parameters);
+                                           const RepositoryParameters& parameters,
+                                           bool trust_owner = false);
   /// kNoRepository, kUnsupported, kCorrupt or kLocked (another writer) say why it failed.
   [[nodiscard]] static Result<std::unique_ptr<Repository>> open(const std::string& path,
                                                                 const OpenOptions& options);

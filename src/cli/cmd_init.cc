@@ -74,7 +74,9 @@ int run_init(Options options, const Context& context) {
                                                              : 8192;
   parameters.chunk_bytes_min = parameters.chunk_bytes_avg / 4;
   parameters.chunk_bytes_max = parameters.chunk_bytes_avg * 8;
-  if (const auto made = Repository::create(options.repository, parameters); !made) {
+  if (const auto made =
+          Repository::create(options.repository, parameters, is_trusted(options.repository));
+      !made) {
     return fail(made.error());
   }
   if (settings.policy != ArrangeSettings().policy || settings.parity_percent != 0) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "cli/command.h"
@@ -19,6 +21,20 @@ struct Options {
   bool single_thread = false;
 };
 
+// mount(8) and fstab leave this to the administrator; there a missing folder is a mistake.
+Result<void> make_mount_point(const Options& options) {
+  std::error_code failed;
+  // Nothing is made where nothing will be mounted.
+  if (!std::filesystem::is_directory(options.repository, failed)) return {};
+  const auto state = std::filesystem::symlink_status(options.directory, failed);
+  if (state.type() != std::filesystem::file_type::not_found) return {};
+  std::filesystem::create_directories(options.directory, failed);
+  if (!failed) return {};
+  return Error(ErrorCode::kIo,
+               "cannot make the mount point " + options.directory + ": " + failed.message(),
+               failed.value());
+}
+
 int run_mount(Options options) {
   if (const auto given = take_repository({&options.repository, &options.directory}); !given) {
     return fail(given.error());
@@ -31,6 +47,7 @@ int run_mount(Options options) {
   }
   mount_options.foreground |= options.foreground;
   mount_options.debug |= options.debug;
+  if (const auto made = make_mount_point(options); !made) return fail(made.error());
   const auto mounted = fs::mount(options.repository, options.directory, mount_options);
   return mounted ? kExitOk : fail(mounted.error());
 }
@@ -41,7 +58,7 @@ void add_mount_command(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   auto* command = app.add_subcommand("mount", "Show a repository's series and versions as files");
   command->add_option("REPO", options->repository, kRepositoryHelp);
-  command->add_option("DIR", options->directory, "Where to mount it: an existing directory");
+  command->add_option("DIR", options->directory, "Where to mount it; made if it is missing");
   command
       ->add_option("-o", options->lists,
                    "Mount options, comma-separated: ro, allow_other, default_permissions, uid=N, "

@@ -122,6 +122,7 @@ Result<int> repair(const Options& options, const Context& context) {
   };
   auto how = options.how;
   how.read_data = !options.catalog_only;
+  how.trust_owner = is_trusted(options.repository);
   bool lost = false;
   int rounds = 0;
   for (bool again = true; again;) {

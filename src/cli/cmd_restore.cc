@@ -83,6 +83,7 @@ Result<TransferReport> restore(const Request& request, const Options& options,
   };
   OpenOptions open_options;
   open_options.read_only = true;
+  open_options.trust_owner = is_trusted(request.repository);
   if (!options.engine.empty()) open_options.engine = options.engine;
   VARVE_TRY_ASSIGN(const auto repository, Repository::open(request.repository, open_options));
   VARVE_TRY_ASSIGN(const VersionInfo info, find_version(*repository, request.version));

@@ -4,14 +4,18 @@
 #include <utility>
 
 #include "base/file_limit.h"
+#include "base/path_list.h"
 #include "varve/options.h"
 
 namespace varve::cli {
+
+bool is_trusted(const std::string& path) { return base::is_listed_path("VARVE_TRUST", path); }
 
 Result<std::unique_ptr<Repository>> open_to_read(const std::string& path, bool probe_catalog) {
   OpenOptions options;
   base::raise_file_limit();
   options.read_only = true;
+  options.trust_owner = is_trusted(path);
   options.probe_catalog = probe_catalog;
   return Repository::open(path, options);
 }
@@ -19,6 +23,7 @@ Result<std::unique_ptr<Repository>> open_to_read(const std::string& path, bool p
 Result<std::unique_ptr<Repository>> open_to_write(const std::string& path) {
   base::raise_file_limit();
   OpenOptions options;
+  options.trust_owner = is_trusted(path);
   options.arrange = false;  // A command does what it is for and ends.
   return Repository::open(path, options);
 }

@@ -11,6 +11,9 @@
 
 namespace varve::cli {
 
+/// Whether VARVE_TRUST, a list of paths with colons between them, has this repository.
+[[nodiscard]] bool is_trusted(const std::string& path);
+
 /// For commands that only look: works beside a process that writes.
 [[nodiscard]] Result<std::unique_ptr<Repository>> open_to_read(const std::string& path,
                                                                bool probe_catalog = false);

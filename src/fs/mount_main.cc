@@ -17,6 +17,7 @@
 
 #include "base/file_limit.h"
 #include "base/log.h"
+#include "base/path_list.h"
 #include "control/mount_table.h"
 #include "fs/daemon.h"
 #include "fs/remount.h"
@@ -86,7 +87,9 @@ Result<void> open_and_serve(const std::string& repository_path, const std::strin
                             const MountOptions& options, const std::function<void()>& ready) {
   base::raise_file_limit();  // Every series has several files open.
   block_ending_signals();
-  VARVE_TRY_ASSIGN(const auto repository, Repository::open(repository_path, options.open));
+  auto how = options.open;
+  how.trust_owner = how.trust_owner || base::is_listed_path("VARVE_TRUST", repository_path);
+  VARVE_TRY_ASSIGN(const auto repository, Repository::open(repository_path, how));
   return serve_mount(*repository, directory, options, ready);
 }
 

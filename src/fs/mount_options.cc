@@ -105,6 +105,8 @@ Result<void> parse_flag(std::string_view name, bool sloppy, MountOptions& option
     options.debug = true;
   } else if (name == "rmdir_deletes") {
     options.rmdir_deletes = true;
+  } else if (name == "trust_owner") {
+    options.open.trust_owner = true;
   } else if (name == "noarrange") {
     options.open.arrange = false;
   } else if (name == "auto_unmount") {

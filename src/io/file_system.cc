@@ -71,6 +71,14 @@ Error error_from_errno(int errno_value, const std::string& what) {
   return {code_from_errno(errno_value), std::move(message), errno_value};
 }
 
+Result<std::unique_ptr<FileLock>> FileSystem::lock_shared(const std::string& path) {
+  return Error(ErrorCode::kUnsupported, path + ": no shared locks here", EOPNOTSUPP);
+}
+
+Result<base::UniqueFd> FileSystem::descriptor(const std::string& path, OpenMode /*mode*/) {
+  return Error(ErrorCode::kUnsupported, path + " is no file of the kernel's", EOPNOTSUPP);
+}
+
 Result<std::string> FileSystem::read_file(const std::string& path, std::size_t bytes_max) {
   VARVE_TRY_ASSIGN(auto file, open(path, OpenMode::kRead));
   VARVE_TRY_ASSIGN(const std::uint64_t size, file->size());

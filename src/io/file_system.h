@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "varve/repository.h"
 #include "varve/result.h"
 
@@ -74,8 +75,6 @@ class FileSystem {
   [[nodiscard]] virtual Result<void> make_directory(const std::string& path) = 0;
   /// A file, or an empty directory. kNotFound if there is none.
   [[nodiscard]] virtual Result<void> remove(const std::string& path) = 0;
-  /// A directory with all that is in it; no error if there is none.
-  [[nodiscard]] virtual Result<void> remove_tree(const std::string& path) = 0;
   [[nodiscard]] virtual Result<void> rename(const std::string& from, const std::string& to) = 0;
   /// Names that were made, removed or renamed in it are on disk when it returns.
   [[nodiscard]] virtual Result<void> sync_directory(const std::string& path) = 0;
@@ -86,6 +85,12 @@ class FileSystem {
   [[nodiscard]] virtual Result<SpaceInfo> space(const std::string& path) = 0;
   /// kLocked if another process holds it.
   [[nodiscard]] virtual Result<std::unique_ptr<FileLock>> lock(const std::string& path) = 0;
+  /// Shares the lock with others of its kind, and neither makes nor changes the file. kNotFound
+  /// without a file; kLocked while lock() holds it.
+  [[nodiscard]] virtual Result<std::unique_ptr<FileLock>> lock_shared(const std::string& path);
+  /// Opens a file, checked as open() does it, for a library that reads and writes by itself.
+  /// kUnsupported where files are not the kernel's.
+  [[nodiscard]] virtual Result<base::UniqueFd> descriptor(const std::string& path, OpenMode mode);
 
   /// Whole small files: at most `bytes_max` are read (kTooLarge beyond).
   [[nodiscard]] Result<std::string> read_file(const std::string& path, std::size_t bytes_max);

@@ -246,15 +246,6 @@ class MemoryFileSystem final : public FileSystem {
     return {};
   }
 
-  Result<void> remove_tree(const std::string& path) override {
-    const std::lock_guard lock(mutex_);
-    const std::string key = normal(path);
-    std::erase_if(nodes_, [&](const auto& node) {
-      return is_below(node.first, key) || (node.first == key && !key.empty());
-    });
-    return {};
-  }
-
   Result<void> rename(const std::string& from, const std::string& to) override {
     const std::lock_guard lock(mutex_);
     const std::string source = normal(from);

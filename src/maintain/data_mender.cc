@@ -142,7 +142,7 @@ void DataMender::search_file(const std::string& path, const RepositoryParameters
   const auto chunker = ingest::make_chunker(
       parameters.chunker,
       {parameters.chunk_bytes_min, parameters.chunk_bytes_avg, parameters.chunk_bytes_max});
-  const auto file = files_.open(path, io::OpenMode::kRead);
+  const auto file = outside_.open(path, io::OpenMode::kRead);
   if (!chunker || !file) return;
   const auto size = (*file)->size();
   if (!size) return;
@@ -217,7 +217,7 @@ Result<std::vector<std::byte>> DataMender::content_of(const Lost& lost) {
   const auto& source = sources_.at(lost.fingerprint);
   std::vector<std::byte> bytes(lost.raw_bytes);
   if (!source.path.empty()) {
-    VARVE_TRY_ASSIGN(const auto file, files_.open(source.path, io::OpenMode::kRead));
+    VARVE_TRY_ASSIGN(const auto file, outside_.open(source.path, io::OpenMode::kRead));
     VARVE_TRY_ASSIGN(const auto got, file->read_at(source.offset, bytes));
     bytes.resize(got);
   } else {

@@ -26,10 +26,12 @@ namespace varve::maintain {
 /// damaged chunk, and a container.
 class DataMender {
  public:
-  DataMender(const meta::Env& catalog, io::FileSystem& files, std::string series_directory,
-             SeriesId series)
+  /// `outside` has the files that search_file() is given.
+  DataMender(const meta::Env& catalog, io::FileSystem& files, io::FileSystem& outside,
+             std::string series_directory, SeriesId series)
       : catalog_(catalog),
         files_(files),
+        outside_(outside),
         directory_(std::move(series_directory)),
         series_(series) {}
 
@@ -82,6 +84,7 @@ class DataMender {
 
   const meta::Env& catalog_;
   io::FileSystem& files_;
+  io::FileSystem& outside_;
   const std::string directory_;
   const SeriesId series_;
   std::vector<store::ContainerRecord> damaged_;

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "base/coding.h"
@@ -15,10 +13,12 @@
 #include "io/posix_file_system.h"
 #include "maintain/catalog_rebuilder.h"
 #include "maintain/checker.h"
+#include "maintain/folder_search.h"
 #include "maintain/manifest_file.h"
 #include "meta/page_check.h"
 #include "meta/probe.h"
 #include "meta/schema.h"
+#include "store/repository_names.h"
 
 namespace varve::maintain {
 
@@ -45,18 +45,23 @@ Result<std::vector<SeriesId>> list_folders(io::FileSystem& files, const std::str
   return all;
 }
 
-meta::EnvOptions catalog_options(bool read_only) {
+meta::EnvOptions catalog_options(const std::string& path, bool read_only) {
   meta::EnvOptions options;
   options.tables = meta::catalog::kTables;
   options.read_only = read_only;
   options.must_exist = read_only;
+  options.writer_lock = path + "/lock";
   return options;
 }
 
 }  // namespace
 
-Repairer::Repairer(const std::string& path, const RepairOptions& options)
-    : path_(path), options_(options), files_(io::make_posix_file_system()) {}
+Repairer::Repairer(const std::string& path, const RepairOptions& options,
+                   std::unique_ptr<io::FileSystem> files)
+    : path_(path),
+      options_(options),
+      files_(std::move(files)),
+      outside_(io::make_posix_file_system()) {}
 
 void Repairer::step(RepairStep::Kind kind, std::string where, std::string what) {
   steps_.push_back({kind, std::move(where), std::move(what)});
@@ -65,7 +70,9 @@ void Repairer::step(RepairStep::Kind kind, std::string where, std::string what) 
 Result<std::unique_ptr<Repair>> Repairer::plan(const std::string& path,
                                                const RepairOptions& options, bool look_only,
                                                const Progress& progress) {
-  std::unique_ptr<Repairer> repairer(new Repairer(path, options));
+  VARVE_TRY_ASSIGN(auto files, io::open_root(path, {.trust_owner = options.trust_owner}));
+  VARVE_TRY(store::check_folders(*files, path));
+  std::unique_ptr<Repairer> repairer(new Repairer(path, options, std::move(files)));
   VARVE_TRY(repairer->look_at_superblock());
   if (!look_only) VARVE_TRY(repairer->lock());
   VARVE_TRY(repairer->look_at_catalog());
@@ -129,13 +136,21 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   const auto catalog_path = path_ + "/catalog";
   VARVE_TRY_ASSIGN(const bool present, files_->exists(catalog_path + "/data.mdb"));
   if (!present) return std::optional<std::string>("it is missing");
-  const auto options = catalog_options(true);
+  auto options = catalog_options(path_, true);
+  if (lock_) options.writer_lock.clear();  // This process holds it.
+  const auto files = meta::EnvFiles::open(*files_, catalog_path, options);
+  if (!files) {
+    const bool damaged =
+        files.error().code() == ErrorCode::kCorrupt || files.error().errno_value() == EIO;
+    if (!damaged) return files.error();
+    return std::optional(files.error().message());
+  }
   // Pages that LMDB can read, but not write to, are a fault, too; without the lock, somebody may
   // be writing, and faults_in() looks at them.
-  const auto probed = lock_ ? meta::check_pages(catalog_path, options.tables)
-                            : meta::probe_environment(catalog_path, options);
+  const auto probed =
+      lock_ ? meta::check_pages(*files, options.tables) : meta::probe_environment(*files, options);
   if (!probed) return std::optional(probed.error().message());
-  const auto env = meta::Env::open(catalog_path, options);
+  const auto env = meta::Env::open(*files, options);
   if (!env) return std::optional(env.error().message());
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env));
@@ -205,7 +220,8 @@ Result<void> Repairer::look_at_manifests() {
 }
 
 Result<void> Repairer::open_catalog() {
-  VARVE_TRY_ASSIGN(auto opened, meta::Env::open(path_ + "/catalog", catalog_options(!lock_)));
+  VARVE_TRY_ASSIGN(auto opened,
+                   meta::Env::open(*files_, path_ + "/catalog", catalog_options(path_, !lock_)));
   catalog_.emplace(std::move(opened));
   return {};
 }
@@ -232,12 +248,12 @@ Result<void> Repairer::look_at_open_versions() {
 std::optional<std::string> Repairer::damage_of_overlay(const catalog::VersionRecord& record) const {
   if (record.state != VersionState::kOpen || record.unfinished) return std::nullopt;
   const auto overlay = overlay_directory(path_, record);
-  if (!std::filesystem::exists(overlay)) return std::nullopt;
+  if (const auto present = files_->exists(overlay); !present || !*present) return std::nullopt;
   // Without the lock somebody may be committing to it, but hardly each time.
   constexpr int kTriesUnlocked = 3;
   std::optional<std::string> damage;
   for (int tries = lock_ ? 1 : kTriesUnlocked; tries > 0; --tries) {
-    const auto checked = meta::check_pages(overlay, meta::overlay::kTables);
+    const auto checked = meta::check_pages(*files_, overlay, meta::overlay::kTables);
     // What the disk cannot read now may be read another time.
     if (checked || checked.error().code() != ErrorCode::kCorrupt) return std::nullopt;
     damage = checked.error().message();
@@ -311,7 +327,7 @@ Result<void> Repairer::look_at_series(SeriesId series, CheckProgress& done,
     if (progress) progress(done);
   };
   const auto directory = series_directory(path_, series);
-  auto mender = std::make_unique<DataMender>(*catalog_, *files_, directory, series);
+  auto mender = std::make_unique<DataMender>(*catalog_, *files_, *outside_, directory, series);
   VARVE_TRY(mender->look(pass));
   // Parity first: what it brings back is where it was, and as it was. The rest can be told
   // afterwards.
@@ -326,19 +342,7 @@ Result<void> Repairer::look_at_series(SeriesId series, CheckProgress& done,
 
   VARVE_TRY(mender->search_containers());
   if (!options_.from.empty() && !mender->all_found()) {
-    std::error_code error;
-    namespace fs = std::filesystem;
-    constexpr auto kHow = fs::directory_options::skip_permission_denied;
-    for (fs::recursive_directory_iterator at(options_.from, kHow, error), end;
-         !error && at != end && !mender->all_found(); at.increment(error)) {
-      std::error_code ignored;
-      if (!at->is_symlink(ignored) && at->is_regular_file(ignored)) {
-        mender->search_file(at->path().string(), parameters_);
-      }
-    }
-    if (error) {
-      return Error(ErrorCode::kIo, options_.from + ": " + error.message(), error.value());
-    }
+    VARVE_TRY(search_folder(options_.from, parameters_, *mender));
   }
   steps = mender->steps();
   if (steps.empty()) return {};
@@ -379,7 +383,8 @@ Result<RepairReport> Repairer::execute(const Progress& progress) {
 // docs/ORDERING.md O27.
 Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& report) {
   const auto fresh = path_ + kNewCatalog;
-  VARVE_TRY(files_->remove_tree(fresh));  // Of an attempt that was interrupted.
+  // Of an attempt that was interrupted.
+  VARVE_TRY(store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment));
   VARVE_TRY(files_->make_directory(fresh));
   CheckProgress done;
   VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
@@ -388,7 +393,8 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     done.bytes_total += bytes;
   }
   {
-    VARVE_TRY_ASSIGN(const auto env, meta::Env::open(fresh, catalog_options(false)));
+    VARVE_TRY_ASSIGN(const auto env,
+                     meta::Env::open(*files_, fresh, catalog_options(path_, false)));
     CatalogRebuilder rebuilder(*files_, path_, env, [&](std::uint64_t bytes) {
       done.bytes_done += bytes;
       if (progress) progress(done);
@@ -403,7 +409,7 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     if (!options_.rebuild_catalog && !faults_.empty() && faults && *faults == faults_) {
       report.versions = 0;
       if (report.problems.empty()) report.problems = faults_;
-      return files_->remove_tree(fresh);
+      return store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment);
     }
     VARVE_TRY_ASSIGN(const auto labels, rebuilder.labels(superblock_));
     for (const auto& [series, image] : labels) {
@@ -422,8 +428,10 @@ Result<std::string> Repairer::put_old_catalog_away() {
   if (!present) return std::string();
   VARVE_TRY_ASSIGN(const bool any, files_->exists(catalog_path + "/data.mdb"));
   if (!any) {
-    VARVE_TRY(files_->remove_tree(catalog_path));
-    return std::string();
+    VARVE_TRY(store::remove_folder(*files_, catalog_path, store::FolderKind::kEnvironment));
+    // A file that is not Varve's keeps the folder, under another name.
+    VARVE_TRY_ASSIGN(const bool kept, files_->exists(catalog_path));
+    if (!kept) return std::string();
   }
   for (int i = 1;; ++i) {
     const auto name = fmt::format("{}.damaged-{}", catalog_path, i);

@@ -34,7 +34,8 @@ class Repairer final : public Repair {
   [[nodiscard]] Result<RepairReport> execute(const Progress& progress) override;
 
  private:
-  Repairer(const std::string& path, const RepairOptions& options);
+  Repairer(const std::string& path, const RepairOptions& options,
+           std::unique_ptr<io::FileSystem> files);
   [[nodiscard]] Result<void> lock();
   [[nodiscard]] Result<void> look_at_superblock();
   /// What LMDB must not see in the overlay of an open version, if it has one.
@@ -63,6 +64,7 @@ class Repairer final : public Repair {
   const std::string path_;
   const RepairOptions options_;
   std::unique_ptr<io::FileSystem> files_;
+  std::unique_ptr<io::FileSystem> outside_;  // Of the folder to copy from.
   std::unique_ptr<io::FileLock> lock_;
   std::vector<RepairStep> steps_;
   std::string superblock_;  // The text, from wherever it was found.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/coding.h"
+#include "io/posix_file_system.h"
 
 namespace varve::meta {
 
@@ -54,23 +55,6 @@ Result<std::string_view> verified(std::string_view key, std::string_view stored)
                EIO);
 }
 
-Error truncated(const std::string& directory) {
-  return {ErrorCode::kCorrupt,
-          directory + "/data.mdb is truncated; put it back from a copy of the repository", EIO};
-}
-
-// LMDB would wait for who writes to a pipe, or read a device.
-Result<void> check_kinds(const std::string& directory) {
-  for (const char* name : {"/data.mdb", "/lock.mdb"}) {
-    struct stat file {};
-    if (stat((directory + name).c_str(), &file) != 0) continue;  // LMDB says why.
-    if (!S_ISREG(file.st_mode)) {
-      return Error(ErrorCode::kCorrupt, directory + name + " is no regular file", EIO);
-    }
-  }
-  return {};
-}
-
 struct FileLength {
   int fd = -1;
   std::uint64_t page_bytes = 0;
@@ -103,40 +87,64 @@ Result<void> check_length(MDB_env* env, const std::string& directory) {
   return {};
 }
 
+// What LMDB has opened is the file that was checked.
+Result<void> check_identity(MDB_env* env, const EnvFiles& files) {
+  int fd = -1;
+  struct stat opened {};
+  struct stat checked {};
+  mdb_env_get_fd(env, &fd);
+  if (fstat(fd, &opened) != 0 || fstat(files.data(), &checked) != 0 ||
+      opened.st_dev != checked.st_dev || opened.st_ino != checked.st_ino) {
+    return Error(ErrorCode::kIo, files.directory() + ": LMDB opened another file", EIO);
+  }
+  return {};
+}
+
 }  // namespace
 
+Error truncated(const std::string& directory) {
+  return {ErrorCode::kCorrupt,
+          directory + "/data.mdb is truncated; put it back from a copy of the repository", EIO};
+}
+
 Env::Env(Env&& other) noexcept
-    : env_(std::exchange(other.env_, nullptr)), tables_(std::move(other.tables_)) {}
+    : files_(other.files_),
+      env_(std::exchange(other.env_, nullptr)),
+      tables_(std::move(other.tables_)) {}
 
 Env::~Env() {
   if (env_ != nullptr) mdb_env_close(env_);
 }
 
 Result<Env> Env::open(const std::string& directory, const EnvOptions& options) {
-  VARVE_TRY(check_kinds(directory));
-  if (options.must_exist) {
-    constexpr off_t kTwoMetaPages = 8192;
-    struct stat file {};
-    if (stat((directory + "/data.mdb").c_str(), &file) != 0) {
-      return error_from_lmdb(errno, ("open " + directory).c_str());
-    }
-    if (file.st_size < kTwoMetaPages) return truncated(directory);
-  }
-  Env env;
-  if (const int rc = mdb_env_create(&env.env_); rc != 0) return error_from_lmdb(rc, "create");
+  return open(*io::make_posix_file_system(), directory, options);
+}
+
+Result<Env> Env::open(io::FileSystem& files, const std::string& directory,
+                      const EnvOptions& options) {
+  VARVE_TRY_ASSIGN(auto opened, EnvFiles::open(files, directory, options));
+  return open(std::move(opened), options);
+}
+
+Result<Env> Env::open(EnvFiles files, const EnvOptions& options) {
+  const auto& directory = files.directory();
+  Env env(files);
+  int rc = mdb_env_create(&env.env_);
+  if (rc != 0) return error_from_lmdb(rc, "create");
   mdb_env_set_mapsize(env.env_, options.map_bytes);
   mdb_env_set_maxdbs(env.env_, static_cast<MDB_dbi>(options.tables.size()));
   mdb_env_set_maxreaders(env.env_, 1024);
   unsigned flags = MDB_NOTLS | MDB_NORDAHEAD;
   if (options.read_only) flags |= MDB_RDONLY;
-  int rc = mdb_env_open(env.env_, directory.c_str(), flags, 0600);
-  if (options.read_only && (rc == EROFS || rc == EACCES)) {
-    // Read-only media: nobody can write beside us, so no reader table is needed.
-    rc = mdb_env_open(env.env_, directory.c_str(), flags | MDB_NOLOCK, 0600);
+  if (files.lock() < 0) flags |= MDB_NOLOCK;
+  {
+    VARVE_TRY_ASSIGN(const auto names, EnvNames::make(files));
+    rc = mdb_env_open(env.env_, names.folder().c_str(), flags, 0600);
   }
   if (rc != 0) {
     return error_from_lmdb(rc, ("open " + directory).c_str());
   }
+  VARVE_TRY(check_identity(env.env_, files));
   VARVE_TRY(check_length(env.env_, directory));
   int dead = 0;
   mdb_reader_check(env.env_, &dead);

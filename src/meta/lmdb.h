@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "meta/env_files.h"
 #include "varve/result.h"
 
 namespace varve::meta {
@@ -25,6 +26,8 @@ struct EnvOptions {
   bool read_only = false;
   /// Refuse an absent or empty environment, instead of making a new one.
   bool must_exist = false;
+  /// The file that a writer of the environment holds locked: see EnvFiles.
+  std::string writer_lock;
   /// Address space for the map; the file grows only as it is filled.
   std::size_t map_bytes = std::size_t{256} << 30;
 };
@@ -32,7 +35,11 @@ struct EnvOptions {
 /// An open environment. Thread-safe. Commits are synchronous (no NOSYNC, no WRITEMAP).
 class Env {
  public:
-  /// `directory` must exist. Missing tables are made unless read-only.
+  /// Missing tables are made unless read-only.
+  [[nodiscard]] static Result<Env> open(EnvFiles files, const EnvOptions& options);
+  [[nodiscard]] static Result<Env> open(io::FileSystem& files, const std::string& directory,
+                                        const EnvOptions& options);
+  /// Of an existing folder that nobody else can change, such as a test's.
   [[nodiscard]] static Result<Env> open(const std::string& directory, const EnvOptions& options);
   Env(Env&& other) noexcept;
   Env& operator=(Env&&) = delete;
@@ -44,7 +51,8 @@ class Env {
   [[nodiscard]] MDB_dbi table(TableIndex index) const { return tables_[index]; }
 
  private:
-  Env() = default;
+  explicit Env(EnvFiles files) : files_(std::move(files)) {}
+  EnvFiles files_;  // Outlives the environment.
   MDB_env* env_ = nullptr;
   std::vector<MDB_dbi> tables_;
 };
@@ -55,6 +63,9 @@ struct UsedBytes {
   std::uint64_t page_bytes = 0;
 };
 [[nodiscard]] UsedBytes used_bytes(const Env& env);
+
+/// The error for a data.mdb that is shorter than its pages.
+[[nodiscard]] Error truncated(const std::string& directory);
 
 struct KeyValue {
   std::string_view key;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meta/page_check.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +13,7 @@
 #include <vector>
 
 #include "base/coding.h"
-#include "base/unique_fd.h"
+#include "io/posix_file_system.h"
 #include "meta/page_format.h"
 
 namespace varve::meta {
@@ -388,18 +386,26 @@ class PageCheck {
 
 }  // namespace
 
-Result<void> check_pages(const std::string& directory, std::span<const char* const> tables) {
-  const auto path = directory + "/data.mdb";
-  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  struct stat status {};
-  if (!file.valid() && errno == ENOENT) return Error(ErrorCode::kCorrupt, "it is missing", EIO);
-  if (!file.valid() || ::fstat(file.get(), &status) != 0) {
-    return Error(ErrorCode::kIo, "open " + path, errno);
-  }
-  if (!S_ISREG(status.st_mode)) return Error(ErrorCode::kCorrupt, "it is no regular file", EIO);
-  const auto checked = PageCheck(file.get(), tables).run(std::nullopt);
+Result<void> check_pages(const EnvFiles& files, std::span<const char* const> tables) {
+  const auto checked = PageCheck(files.data(), tables).run(std::nullopt);
   if (!checked) return checked.error();
   return {};
+}
+
+Result<void> check_pages(io::FileSystem& files, const std::string& directory,
+                         std::span<const char* const> tables) {
+  const auto file = files.descriptor(directory + "/data.mdb", io::OpenMode::kRead);
+  if (!file && file.error().code() == ErrorCode::kNotFound) {
+    return Error(ErrorCode::kCorrupt, "it is missing", EIO);
+  }
+  if (!file) return file.error();
+  const auto checked = PageCheck(file->get(), tables).run(std::nullopt);
+  if (!checked) return checked.error();
+  return {};
+}
+
+Result<void> check_pages(const std::string& directory, std::span<const char* const> tables) {
+  return check_pages(*io::make_posix_file_system(), directory, tables);
 }
 
 Result<void> check_pages(const Env& env, std::span<const char* const> tables) {

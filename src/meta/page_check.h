@@ -22,10 +22,14 @@
 
 namespace varve::meta {
 
-/// Of the environment in `directory`, to which nobody writes meanwhile. `tables` as in EnvOptions:
+/// Of the open environment files, to which nobody writes meanwhile. `tables` as in EnvOptions:
 /// one of them may be missing, but not where there is one of another name. kCorrupt with what is
 /// wrong of which page, or if the file is missing; kIo where the disk cannot read one. Reads each
 /// used page once.
+[[nodiscard]] Result<void> check_pages(const EnvFiles& files, std::span<const char* const> tables);
+/// Opens DIRECTORY/data.mdb for it, and nothing else.
+[[nodiscard]] Result<void> check_pages(io::FileSystem& files, const std::string& directory,
+                                       std::span<const char* const> tables);
 [[nodiscard]] Result<void> check_pages(const std::string& directory,
                                        std::span<const char* const> tables);
 

@@ -8,8 +8,12 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
+#include "base/log.h"
 #include "meta/page_check.h"
 
 namespace varve::meta {
@@ -18,13 +22,15 @@ namespace {
 
 constexpr int kSurvived = 0;
 constexpr int kEndless = 1;
+constexpr int kCrashed = 2;
+constexpr std::size_t kSignalStackBytes = std::size_t{64} << 10;
 constexpr std::uint64_t kEntriesMax = std::uint64_t{1} << 32;
 constexpr unsigned kSecondsMax = 600;
 
-int read_everything(const std::string& directory, const EnvOptions& options) {
+int read_everything(const EnvFiles& files, const EnvOptions& options) {
   EnvOptions reading = options;
   reading.read_only = true;
-  auto env = Env::open(directory, reading);
+  auto env = Env::open(files, reading);
   if (!env) return kSurvived;  // Whoever opens it gets the same error.
   auto txn = ReadTxn::begin(*env);
   if (!txn) return kSurvived;
@@ -49,40 +55,61 @@ int read_everything(const std::string& directory, const EnvOptions& options) {
   return kSurvived;
 }
 
-[[noreturn]] void run_child(const std::string& directory, const EnvOptions& options) {
+// The kernel reports a signal that ends a process in its log, where it looks like a defect of
+// Varve, unless the process handles it.
+void end_quietly(std::span<std::byte> stack) {
+  stack_t alternate{};
+  alternate.ss_sp = stack.data();  // LMDB may have used up the other.
+  alternate.ss_size = stack.size();
+  ::sigaltstack(&alternate, nullptr);
+  struct sigaction action {};
+  action.sa_handler = [](int) { _exit(kCrashed); };
+  action.sa_flags = SA_ONSTACK;
   for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGALRM, SIGFPE, SIGILL}) {
-    std::signal(signal, SIG_DFL);
+    ::sigaction(signal, &action, nullptr);
   }
+}
+
+[[noreturn]] void run_child(const EnvFiles& files, const EnvOptions& options) {
+  std::vector<std::byte> stack(kSignalStackBytes);
+  end_quietly(stack);
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (null >= 0) dup2(null, STDERR_FILENO);
   alarm(kSecondsMax);
-  _exit(read_everything(directory, options));
+  _exit(read_everything(files, options));
 }
 
 }  // namespace
 
-Result<bool> survives_reading(const std::string& directory, const EnvOptions& options) {
+Result<bool> survives_reading(const EnvFiles& files, const EnvOptions& options) {
   const pid_t child = fork();
   if (child < 0) return Error(ErrorCode::kIo, "no process to probe the catalog with", errno);
-  if (child == 0) run_child(directory, options);
+  if (child == 0) run_child(files, options);
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return Error(ErrorCode::kIo, "lost the process that probes", errno);
   }
-  return WIFEXITED(status) && WEXITSTATUS(status) == kSurvived;
+  const bool survived = WIFEXITED(status) && WEXITSTATUS(status) == kSurvived;
+  if (!survived) {
+    base::log(base::LogLevel::kWarning,
+              files.directory() +
+                  "/data.mdb is damaged so that LMDB cannot read it: a child process "
+                  "that tried it, to find out, has ended");
+  }
+  return survived;
 }
 
-Result<void> probe_environment(const std::string& directory, const EnvOptions& options) {
-  const auto checked = check_pages(directory, options.tables);
+Result<void> probe_environment(const EnvFiles& files, const EnvOptions& options) {
+  const auto checked = check_pages(files, options.tables);
   if (checked) return {};
   if (options.read_only) {
-    VARVE_TRY_ASSIGN(const bool survived, survives_reading(directory, options));
+    VARVE_TRY_ASSIGN(const bool survived, survives_reading(files, options));
     if (survived) return {};
   }
   return Error(checked.error().code(),
-               directory + "/data.mdb is damaged (" + checked.error().message() +
+               files.directory() + "/data.mdb is damaged (" + checked.error().message() +
                    "): it cannot be " + (options.read_only ? "read" : "written to"),
                EIO);
 }

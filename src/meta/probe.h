@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
 #include "meta/lmdb.h"
 #include "varve/result.h"
 
@@ -15,11 +13,10 @@ namespace varve::meta {
 /// the record.
 ///
 /// Costs one pass over the file's used pages, and two more if they are damaged.
-[[nodiscard]] Result<void> probe_environment(const std::string& directory,
-                                             const EnvOptions& options);
+[[nodiscard]] Result<void> probe_environment(const EnvFiles& files, const EnvOptions& options);
 
-/// Whether a child process could read the whole environment with LMDB: about 1 ms a MiB.
-[[nodiscard]] Result<bool> survives_reading(const std::string& directory,
-                                            const EnvOptions& options);
+/// Whether a child process could read the whole environment with LMDB: about 1 ms a MiB. A crash of
+/// the child leaves no message in the kernel's log; a warning in Varve's says what happened.
+[[nodiscard]] Result<bool> survives_reading(const EnvFiles& files, const EnvOptions& options);
 
 }  // namespace varve::meta

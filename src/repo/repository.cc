@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -24,10 +26,26 @@
 
 namespace varve {
 
-Result<void> Repository::create(const std::string& path, const RepositoryParameters& parameters) {
+namespace {
+
+// The folders above it are made as mkdir(1) makes them, the repository for its owner only.
+Result<void> make_folder(const std::string& path) {
+  auto normal = std::filesystem::path(path).lexically_normal();
+  if (!normal.has_filename()) normal = normal.parent_path();  // Of "a/b/".
+  const auto parent = normal.parent_path();
+  std::error_code failed;
+  if (!parent.empty()) std::filesystem::create_directories(parent, failed);
+  if (failed) return io::error_from_errno(failed.value(), "cannot make " + parent.string());
+  return io::make_posix_file_system()->make_directory(path);
+}
+
+}  // namespace
+
+Result<void> Repository::create(const std::string& path, const RepositoryParameters& parameters,
+                                bool trust_owner) {
   VARVE_TRY(format::validate_parameters(parameters));
-  const auto files = io::make_posix_file_system();
-  VARVE_TRY(files->make_directory(path));
+  VARVE_TRY(make_folder(path));
+  VARVE_TRY_ASSIGN(const auto files, io::open_root(path, {.trust_owner = trust_owner}));
   VARVE_TRY_ASSIGN(const auto names, files->list(path));
   if (std::find(names.begin(), names.end(), "varve.repo") != names.end()) {
     return Error(ErrorCode::kExists, path + " is a Varve repository already", EEXIST);
@@ -44,7 +62,7 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
   {
     meta::EnvOptions options;
     options.tables = meta::catalog::kTables;
-    VARVE_TRY(meta::Env::open(path + "/catalog", options));
+    VARVE_TRY(meta::Env::open(*files, path + "/catalog", options));
   }
   VARVE_TRY(files->sync_directory(path + "/catalog"));
   format::Superblock superblock;

@@ -169,7 +169,7 @@ Result<void> RepositoryImpl::drop_unfinished(SeriesState& memory,
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY(catalog::erase_version(txn, record.series, record.number));
   VARVE_TRY(txn.commit());
-  VARVE_TRY(files_->remove_tree(staging_directory(record.series, record.number)));
+  VARVE_TRY(remove_staging(record));
   return memory.layout->on_delete(record.number);
 }
 

@@ -16,6 +16,7 @@
 #include "meta/schema.h"
 #include "parity/group_files.h"
 #include "repo/version_info.h"
+#include "store/repository_names.h"
 
 namespace varve::repo {
 
@@ -28,6 +29,12 @@ constexpr std::uint64_t kProbedBytesMax = 256U << 20;
 Error advised(const Error& of_catalog) {
   return {of_catalog.code(), of_catalog.message() + "; run `varve repair`, which makes it anew",
           of_catalog.errno_value()};
+}
+
+Error no_repository(const std::string& path) {
+  return {ErrorCode::kNoRepository,
+          path + " is not a Varve repository (it has no varve.repo); make one with `varve init`",
+          ENOENT};
 }
 
 Error no_series() { return {ErrorCode::kNotFound, "no such series", ENOENT}; }
@@ -45,15 +52,19 @@ RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
 
 Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
                                                          const OpenOptions& options) {
-  auto files = io::make_posix_file_system();
+  auto opened = io::open_root(path, {.trust_owner = options.trust_owner});
+  if (!opened) {
+    const auto code = opened.error().code();
+    if (code != ErrorCode::kNotFound && code != ErrorCode::kNotDirectory) {
+      return std::move(opened).error();
+    }
+    return no_repository(path);
+  }
+  auto files = std::move(*opened);
   auto text = files->read_file(path + "/varve.repo", kSuperblockBytesMax);
   if (!text) {
     if (text.error().code() == ErrorCode::kNotFound || text.error().errno_value() == ENOTDIR) {
-      return Error(ErrorCode::kNoRepository,
-                   path +
-                       " is not a Varve repository (it has no varve.repo); make one with "
-                       "`varve init`",
-                   ENOENT);
+      return no_repository(path);
     }
     return std::move(text).error();
   }
@@ -81,12 +92,15 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   env.tables = meta::catalog::kTables;
   env.read_only = options.read_only;
   env.must_exist = true;
-  VARVE_TRY_ASSIGN(const auto catalog_bytes, files->tree_bytes(path + "/catalog"));
+  env.writer_lock = path + "/lock";
+  VARVE_TRY(store::check_folders(*files, path));
+  VARVE_TRY_ASSIGN(const auto catalog_bytes, files->tree_bytes(path + "/catalog/data.mdb"));
+  VARVE_TRY_ASSIGN(const auto catalog_files, meta::EnvFiles::open(*files, path + "/catalog", env));
   if (options.probe_catalog || catalog_bytes <= kProbedBytesMax) {
-    const auto probed = meta::probe_environment(path + "/catalog", env);
+    const auto probed = meta::probe_environment(catalog_files, env);
     if (!probed) return advised(probed.error());
   }
-  auto catalog = meta::Env::open(path + "/catalog", env);
+  auto catalog = meta::Env::open(catalog_files, env);
   if (!catalog) return std::move(catalog).error().with_context(path);
   std::unique_ptr<RepositoryImpl> repository(
       new RepositoryImpl(path, options, std::move(*superblock), std::move(files), std::move(lock),
@@ -134,7 +148,7 @@ Result<void> RepositoryImpl::start() {
         if (record.unfinished) {
           unfinished.push_back(record);
         } else if (record.state == VersionState::kOpen) {
-          wanted.push_back(staging_directory(series.id, record.number));
+          wanted.push_back(store::staging_name(series.id, record.number));
         }
       }
     }
@@ -147,13 +161,7 @@ Result<void> RepositoryImpl::start() {
     VARVE_TRY(txn.commit());  // Their chunks go with drop_leftovers().
   }
   VARVE_TRY(files_->make_durable_directory(path_ + "/staging"));
-  VARVE_TRY_ASSIGN(const auto names, files_->list(path_ + "/staging"));
-  for (const auto& name : names) {
-    const auto directory = path_ + "/staging/" + name;
-    if (std::find(wanted.begin(), wanted.end(), directory) == wanted.end()) {
-      VARVE_TRY(files_->remove_tree(directory));
-    }
-  }
+  VARVE_TRY(remove_leftover_staging(wanted));
   VARVE_TRY(complete_manifests());
   keep_reserve();
   return {};
@@ -193,8 +201,24 @@ std::string RepositoryImpl::series_directory(SeriesId series) const {
 }
 
 std::string RepositoryImpl::staging_directory(SeriesId series, VersionNumber number) const {
-  return fmt::format("{}/staging/{:08x}-{:08x}", path_, static_cast<std::uint32_t>(series),
-                     static_cast<std::uint32_t>(number));
+  return path_ + "/staging/" + store::staging_name(series, number);
+}
+
+Result<void> RepositoryImpl::remove_staging(const catalog::VersionRecord& record) {
+  return store::remove_folder(*files_, staging_directory(record.series, record.number),
+                              store::FolderKind::kOpenVersion);
+}
+
+Result<void> RepositoryImpl::remove_leftover_staging(const std::vector<std::string>& wanted) {
+  const auto staging = path_ + "/staging";
+  VARVE_TRY_ASSIGN(const auto names, files_->list(staging));
+  for (const auto& name : names) {
+    const bool is_ours = store::parse_staging_name(name).has_value();
+    if (!is_ours || std::find(wanted.begin(), wanted.end(), name) != wanted.end()) continue;
+    VARVE_TRY(store::remove_folder(*files_, std::string(staging).append("/" + name),
+                                   store::FolderKind::kOpenVersion));
+  }
+  return {};
 }
 
 Result<void> RepositoryImpl::check_writable() const {
@@ -287,7 +311,7 @@ Result<void> RepositoryImpl::remove_series(std::string_view name) {
   }
   VARVE_TRY(catalog::erase_series(txn, info.id));
   VARVE_TRY(txn.commit());
-  return files_->remove_tree(series_directory(info.id));
+  return store::remove_folder(*files_, series_directory(info.id), store::FolderKind::kSeries);
 }
 
 Result<RepositoryStats> RepositoryImpl::stats() {

@@ -106,6 +106,9 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<SeriesState*> state(SeriesId series);
   [[nodiscard]] std::string series_directory(SeriesId series) const;
   [[nodiscard]] std::string staging_directory(SeriesId series, VersionNumber number) const;
+  /// Removes the staging folder of a version that is not open any more.
+  [[nodiscard]] Result<void> remove_staging(const catalog::VersionRecord& record);
+  [[nodiscard]] Result<void> remove_leftover_staging(const std::vector<std::string>& wanted);
   [[nodiscard]] Result<void> check_writable() const;
   [[nodiscard]] Result<catalog::SeriesRecord> series_record(SeriesId series);
   [[nodiscard]] Result<catalog::VersionRecord> version_record(SeriesId series,

@@ -12,6 +12,7 @@
 #include "meta/schema.h"
 #include "repo/repository_impl.h"
 #include "repo/version_info.h"
+#include "store/repository_names.h"
 #include "version/sealer.h"
 
 namespace varve {
@@ -381,13 +382,13 @@ void RepositoryImpl::end_open_version(SeriesState& memory, const catalog::Versio
   memory.open->stop();
   memory.open.reset();
   memory.index.reset();
-  auto removed = files_->remove_tree(staging_directory(record.series, record.number));
+  auto removed = remove_staging(record);
   const auto directory = series_directory(record.series);
   auto names = files_->list(directory);
   if (names) {
-    const auto keep = index::NeighbourIndex::snapshot_name(record.number);
     for (const auto& name : *names) {
-      if (!name.starts_with("index-") || name == keep) continue;
+      const auto snapshot = store::parse_snapshot_name(name);
+      if (!snapshot || *snapshot == record.number) continue;
       if (record.state == VersionState::kSealed) removed = files_->remove(directory + "/" + name);
     }
   }

@@ -133,6 +133,16 @@ std::optional<VersionNumber> parse_snapshot_name(std::string_view name) {
   return static_cast<VersionNumber>(*number);
 }
 
+Result<void> check_folders(io::FileSystem& files, const std::string& repository) {
+  for (const char* name : {"/catalog", "/series", "/staging"}) {
+    const auto listed = files.list(repository + name);
+    if (listed) continue;
+    const auto code = listed.error().code();
+    if (code != ErrorCode::kNotFound && code != ErrorCode::kNotDirectory) return listed.error();
+  }
+  return {};
+}
+
 Result<void> remove_folder(io::FileSystem& files, const std::string& path, FolderKind kind) {
   auto names = files.list(path);
   if (!names) {

@@ -50,6 +50,10 @@ struct StagingName {
 /// The version of a snapshot of the neighbour index: index-NNNNNNNN.snap.
 [[nodiscard]] std::optional<VersionNumber> parse_snapshot_name(std::string_view name);
 
+/// Looks at the folders of a repository that every use of it goes through, so that links, mounts
+/// and folders of others are refused at once (io::open_root()). A missing folder is no error.
+[[nodiscard]] Result<void> check_folders(io::FileSystem& files, const std::string& repository);
+
 /// Removes the files and folders with known names from `path`, then the folder itself. Keeps
 /// unknown names and the folders that hold them; that is no error. A missing folder is no error.
 /// Errors: what the file system answers when a known name cannot be removed.

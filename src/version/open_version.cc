@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "meta/page_check.h"
 #include "meta/schema.h"
+#include "store/repository_names.h"
 #include "version/open_version_file.h"
 
 namespace varve::version {
@@ -49,19 +50,20 @@ Result<std::shared_ptr<OpenVersion>> OpenVersion::open(const OpenVersionParts& p
   if (!present) {
     // LMDB writes its first pages one by one: an environment appears under its name as a whole.
     const std::string fresh = overlay_directory + ".new";
-    VARVE_TRY(files.remove_tree(fresh));
+    VARVE_TRY(store::remove_folder(files, fresh, store::FolderKind::kEnvironment));
     VARVE_TRY(files.make_directory(fresh));
-    VARVE_TRY(meta::Env::open(fresh, options));
+    VARVE_TRY(meta::Env::open(files, fresh, options));
     VARVE_TRY(files.sync_directory(fresh));
     VARVE_TRY(files.rename(fresh, overlay_directory));
-  } else if (const auto checked = meta::check_pages(overlay_directory, options.tables); !checked) {
+  } else if (const auto checked = meta::check_pages(files, overlay_directory, options.tables);
+             !checked) {
     return Error(checked.error().code(),
                  overlay_directory + "/data.mdb is damaged (" + checked.error().message() +
                      "), so what the open version held cannot be read; `varve repair` drops it",
                  EIO);
   }
   VARVE_TRY(files.sync_directory(parts.staging_directory));
-  VARVE_TRY_ASSIGN(auto env, meta::Env::open(overlay_directory, options));
+  VARVE_TRY_ASSIGN(auto env, meta::Env::open(files, overlay_directory, options));
   std::shared_ptr<OpenVersion> version(new OpenVersion(parts, info, std::move(env)));
   VARVE_TRY(version->recover(root));
   version->background_ = std::thread([raw = version.get()] {

@@ -258,6 +258,11 @@ using varve::test::path_at;
 
 int recorded_open(const char* path, int flags, mode_t mode) __asm__("open");
 int recorded_open64(const char* path, int flags, mode_t mode) __asm__("open64");
+int recorded_openat(int folder, const char* path, int flags, mode_t mode) __asm__("openat");
+int recorded_openat64(int folder, const char* path, int flags, mode_t mode) __asm__("openat64");
+int recorded_mkdirat(int folder, const char* path, mode_t mode) __asm__("mkdirat");
+int recorded_renameat(int from_folder, const char* from, int to_folder,
+                      const char* to) __asm__("renameat");
 ssize_t recorded_pwrite(int fd, const void* data, size_t bytes, off64_t at) __asm__("pwrite");
 ssize_t recorded_pwrite64(int fd, const void* data, size_t bytes, off64_t at) __asm__("pwrite64");
 ssize_t recorded_write(int fd, const void* data, size_t bytes) __asm__("write");
@@ -278,6 +283,14 @@ int recorded_open(const char* path, int flags, mode_t mode) {
 }
 int recorded_open64(const char* path, int flags, mode_t mode) {
   return recorded_open(path, flags | O_LARGEFILE, mode);
+}
+int recorded_openat(int folder, const char* path, int flags, mode_t mode) {
+  static const auto call = next_of<int (*)(int, const char*, int, ...)>("openat");
+  return varve::test::on_open(path_at(folder, path), flags,
+                              [&](int with) { return call(folder, path, with, mode); });
+}
+int recorded_openat64(int folder, const char* path, int flags, mode_t mode) {
+  return recorded_openat(folder, path, flags | O_LARGEFILE, mode);
 }
 ssize_t recorded_pwrite(int fd, const void* data, size_t bytes, off64_t at) {
   static const auto call = next_of<decltype(&recorded_pwrite)>("pwrite");
@@ -324,4 +337,14 @@ int recorded_unlinkat(int directory, const char* path, int flags) {
 int recorded_rename(const char* from, const char* to) {
   static const auto call = next_of<decltype(&recorded_rename)>("rename");
   return varve::test::on_name(CallKind::kRename, from, to, [&] { return call(from, to); });
+}
+int recorded_mkdirat(int folder, const char* path, mode_t mode) {
+  static const auto call = next_of<decltype(&recorded_mkdirat)>("mkdirat");
+  return varve::test::on_name(CallKind::kMakeDirectory, path_at(folder, path), "",
+                              [&] { return call(folder, path, mode); });
+}
+int recorded_renameat(int from_folder, const char* from, int to_folder, const char* to) {
+  static const auto call = next_of<decltype(&recorded_renameat)>("renameat");
+  return varve::test::on_name(CallKind::kRename, path_at(from_folder, from), path_at(to_folder, to),
+                              [&] { return call(from_folder, from, to_folder, to); });
 }

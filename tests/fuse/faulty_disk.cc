@@ -72,11 +72,21 @@ void before_change(const char* path) {
   if (begins(path)) count_change();
 }
 
+// Of a name in this folder.
+void before_change_in(int folder) {
+  if (std::getenv("DISK_BELOW") != nullptr && is_below(folder)) count_change();
+}
+
 }  // namespace
 
 // Under the names that libraries call them by, whatever size off_t has here.
 int faulty_open(const char* path, int flags, mode_t mode) __asm__("open");
 int faulty_open64(const char* path, int flags, mode_t mode) __asm__("open64");
+int faulty_openat(int folder, const char* path, int flags, mode_t mode) __asm__("openat");
+int faulty_openat64(int folder, const char* path, int flags, mode_t mode) __asm__("openat64");
+int faulty_unlinkat(int folder, const char* path, int flags) __asm__("unlinkat");
+int faulty_renameat(int from_folder, const char* from, int to_folder,
+                    const char* to) __asm__("renameat");
 ssize_t faulty_pwrite(int fd, const void* data, size_t bytes, off64_t at) __asm__("pwrite");
 ssize_t faulty_pwrite64(int fd, const void* data, size_t bytes, off64_t at) __asm__("pwrite64");
 ssize_t faulty_writev(int fd, const iovec* parts, int count) __asm__("writev");
@@ -95,6 +105,16 @@ int faulty_open(const char* path, int flags, mode_t mode) {
 }
 int faulty_open64(const char* path, int flags, mode_t mode) {
   return faulty_open(path, flags | O_LARGEFILE, mode);
+}
+
+int faulty_openat(int folder, const char* path, int flags, mode_t mode) {
+  static const auto call = real<int (*)(int, const char*, int, ...)>("openat");
+  if (ignores_syncs()) flags &= ~(O_SYNC | O_DSYNC);
+  if ((flags & O_CREAT) != 0 && ::faccessat(folder, path, F_OK, 0) != 0) before_change_in(folder);
+  return call(folder, path, flags, mode);
+}
+int faulty_openat64(int folder, const char* path, int flags, mode_t mode) {
+  return faulty_openat(folder, path, flags | O_LARGEFILE, mode);
 }
 
 ssize_t faulty_pwrite(int fd, const void* data, size_t bytes, off64_t at) {
@@ -141,4 +161,16 @@ int faulty_rename(const char* from, const char* to) {
   before_change(from);
   static const auto call = real<decltype(&faulty_rename)>("rename");
   return call(from, to);
+}
+
+int faulty_unlinkat(int folder, const char* path, int flags) {
+  before_change_in(folder);
+  static const auto call = real<decltype(&faulty_unlinkat)>("unlinkat");
+  return call(folder, path, flags);
+}
+
+int faulty_renameat(int from_folder, const char* from, int to_folder, const char* to) {
+  before_change_in(from_folder);
+  static const auto call = real<decltype(&faulty_renameat)>("renameat");
+  return call(from_folder, from, to_folder, to);
 }

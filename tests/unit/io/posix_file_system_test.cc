@@ -99,16 +99,6 @@ TEST_F(PosixFileSystem, WhatIsNoRegularFileIsRefusedAtOnce) {
   }
 }
 
-TEST_F(PosixFileSystem, RemoveTreeDoesNotFollowSymlinks) {
-  ASSERT_TRUE(fs_->make_directory(root_ + "/kept").has_value());
-  ASSERT_TRUE(fs_->open(root_ + "/kept/f", OpenMode::kCreateNew).has_value());
-  ASSERT_TRUE(fs_->make_directory(root_ + "/gone").has_value());
-  ASSERT_EQ(::symlink((root_ + "/kept").c_str(), (root_ + "/gone/link").c_str()), 0);
-  ASSERT_TRUE(fs_->remove_tree(root_ + "/gone").has_value());
-  EXPECT_TRUE(*fs_->exists(root_ + "/kept/f"));
-  EXPECT_FALSE(*fs_->exists(root_ + "/gone"));
-}
-
 TEST_F(PosixFileSystem, FailedAtomicWriteLeavesTheOldFile) {
   ASSERT_TRUE(fs_->write_file_atomically(root_, "f", base::as_bytes("old")).has_value());
   // A directory stands where the new contents would be written.

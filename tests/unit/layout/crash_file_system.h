@@ -76,9 +76,6 @@ class CrashFileSystem final : public io::FileSystem {
     VARVE_TRY(state_->change());
     return state_->files->remove(path);
   }
-  Result<void> remove_tree(const std::string& path) override {
-    return state_->files->remove_tree(path);
-  }
   Result<void> rename(const std::string& from, const std::string& to) override {
     return state_->files->rename(from, to);
   }

@@ -306,10 +306,15 @@ TEST_F(PageCheckTest, FreePagesMatterToWritersOnly) {
   const auto page = at<Database>(newest_meta() + offsetof(Meta, free)).root * kPage;
   const std::uint16_t dirty = 0x12;
   put(page + kFlagsAt, &dirty, sizeof dirty);
-  must(probe_environment(directory_.path(), options(true)));
-  EXPECT_EQ(code_of(probe_environment(directory_.path(), options(false))), ErrorCode::kCorrupt);
+  const auto probe = [&](bool read_only) {
+    const auto files =
+        EnvFiles::open(*io::make_posix_file_system(), directory_.path(), options(read_only));
+    return probe_environment(*files, options(read_only));
+  };
+  must(probe(true));
+  EXPECT_EQ(code_of(probe(false)), ErrorCode::kCorrupt);
   write(image_);
-  must(probe_environment(directory_.path(), options(false)));
+  must(probe(false));
 }
 
 }  // namespace

@@ -67,7 +67,9 @@ class FaultyFileSystem final : public io::FileSystem {
     return below_->make_directory(path);
   }
   Result<void> remove(const std::string& path) override { return below_->remove(path); }
-  Result<void> remove_tree(const std::string& path) override { return below_->remove_tree(path); }
+  Result<base::UniqueFd> descriptor(const std::string& path, io::OpenMode mode) override {
+    return below_->descriptor(path, mode);
+  }
   Result<void> rename(const std::string& from, const std::string& to) override {
     return below_->rename(from, to);
   }

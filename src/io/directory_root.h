@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resolves paths below one directory, whatever others do to the folders meanwhile.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "io/posix_file_system.h"
+#include "varve/result.h"
+
+namespace varve::io {
+
+/// A folder and a name in it: what the system calls ending in "at" take.
+struct FolderEntry {
+  base::UniqueFd owned;  ///< Keeps `folder` open, unless that is the root's.
+  int folder = -1;
+  std::string name;
+};
+
+/// Thread-safe.
+class DirectoryRoot {
+ public:
+  /// Takes paths as the operating system does, and follows links in folders.
+  DirectoryRoot() = default;
+  /// Takes paths below `path` only: see open_root().
+  [[nodiscard]] static Result<std::unique_ptr<DirectoryRoot>> open(const std::string& path,
+                                                                   const RootOptions& options);
+
+  /// The error of an open that failed: what links and mounts mean, or error_from_errno().
+  [[nodiscard]] static Error refused(int errno_value, const std::string& path);
+
+  [[nodiscard]] bool restricted() const { return root_.valid(); }
+  /// Resolves all of `path` but its last part.
+  [[nodiscard]] Result<FolderEntry> entry(const std::string& path) const;
+  /// Opens a directory with O_PATH.
+  [[nodiscard]] Result<base::UniqueFd> directory(const std::string& path) const;
+  /// Checks a file that was opened through entry(): see open_root().
+  /// Errors: kCorrupt for anything but a regular file, kNotPermitted for the owner.
+  [[nodiscard]] Result<void> check_file(int fd, const std::string& path, bool for_writing) const;
+
+ private:
+  [[nodiscard]] Result<std::string> below(const std::string& path) const;
+  [[nodiscard]] Result<base::UniqueFd> walk(const std::string& relative) const;
+  [[nodiscard]] int open_folder(const std::string& relative) const;
+  [[nodiscard]] int open_by_hand(const std::string& relative) const;
+  [[nodiscard]] bool is_mounted_over(const struct statx& status) const;
+  [[nodiscard]] Result<void> check_folder(int fd, const std::string& path) const;
+  [[nodiscard]] Result<void> check_owner(const struct statx& status, const std::string& path) const;
+
+  base::UniqueFd root_;
+  std::string name_;
+  RootOptions options_;
+  struct statx root_status_ {};
+  mutable std::atomic<bool> by_hand_{false};
+};
+
+}  // namespace varve::io

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "io/file_system.h"
+#include "varve/result.h"
+
+namespace varve::meta {
+
+struct EnvOptions;
+
+/// The open files of an environment. LMDB opens by name and follows links, so the files are opened
+/// and checked here first; the page check, the probe and LMDB then use these descriptors. What
+/// others put in the place of the names meanwhile has no effect.
+///
+/// LMDB locks lock.mdb for the process: closing any descriptor of it in this process gives that
+/// lock back. So an Env keeps its EnvFiles. Copies share the descriptors.
+class EnvFiles {
+ public:
+  /// Opens DIRECTORY/data.mdb and lock.mdb, which are made if they are missing unless the
+  /// environment is only read, or must exist. A reader that does not own data.mdb never opens
+  /// lock.mdb: it shares options.writer_lock as long as the files are open.
+  /// Errors: kLocked for such a reader while a writer holds that lock; kCorrupt if data.mdb is cut
+  /// short or another kind of file is in its place.
+  [[nodiscard]] static Result<EnvFiles> open(io::FileSystem& files, const std::string& directory,
+                                             const EnvOptions& options);
+
+  [[nodiscard]] const std::string& directory() const { return open_->directory; }
+  [[nodiscard]] int data() const { return open_->data.get(); }
+  /// -1 if LMDB is to work without it.
+  [[nodiscard]] int lock() const { return open_->lock.get(); }
+
+ private:
+  struct Open {
+    std::string directory;
+    base::UniqueFd data;
+    base::UniqueFd lock;
+    std::unique_ptr<io::FileLock> writer_lock;
+  };
+  explicit EnvFiles(std::shared_ptr<const Open> open) : open_(std::move(open)) {}
+  std::shared_ptr<const Open> open_;
+};
+
+/// A folder that only this user can enter, with names for the two files as LMDB wants them:
+/// symbolic links to /proc/self/fd. Removed with the object.
+class EnvNames {
+ public:
+  [[nodiscard]] static Result<EnvNames> make(const EnvFiles& files);
+  EnvNames(EnvNames&& other) noexcept = default;
+  EnvNames& operator=(EnvNames&&) = delete;
+  EnvNames(const EnvNames&) = delete;
+  EnvNames& operator=(const EnvNames&) = delete;
+  ~EnvNames();
+
+  /// To be given to mdb_env_open().
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+
+ private:
+  EnvNames() = default;
+  std::string folder_;
+};
+
+}  // namespace varve::meta

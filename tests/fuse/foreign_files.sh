@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A user's own files in the folders of a repository survive whatever Varve removes there.
+. "$(dirname "$0")/lib.sh"
+
+mkdir "$work/tree"
+head -c 300000 /dev/urandom >"$work/tree/file"
+"$VARVE" -q init "$repo"
+for version in one two; do
+  head -c 100000 /dev/urandom >"$work/tree/$version"
+  "$VARVE" -q store "$repo" s/$version "$work/tree"
+done
+mount_repo
+mkdir "$mnt/s/open"
+unmount_repo
+mkdir -p "$repo/staging/00000001-00000063/files" "$repo/catalog.new"
+
+# In each folder: a file, a folder with a file, and names that are nearly Varve's.
+plant_notes() {
+  local folder
+  while read -r folder; do
+    for name in NOTES.txt index-mine.snap notes.tmp 1.seg 00000001.seg.bak 00000001.man.old; do
+      echo "keep $folder/$name" >"$folder/$name"
+    done
+    mkdir -p "$folder/mine"
+    echo keep >"$folder/mine/00000001.seg"
+  done < <(find "$repo" -type d)
+}
+plant_notes
+notes() { find "$repo" '(' -name '*mine*' -o -name 'N*.txt' -o -name 'notes*' -o -name '1.seg' -o -name '*.bak' -o -name '*.old' -o -path '*/mine/*' ')' -type f -printf '%P %s %T@\n' | sort; }
+planted=$(notes)
+[ "$(wc -l <<<"$planted")" -gt 80 ]
+all_there() { [ "$(notes)" = "$planted" ] || fail "$1: $(diff <(echo "$planted") <(notes) || true)"; }
+
+mount_repo
+all_there "the opening"
+[ ! -e "$repo/staging/00000001-00000063/files/../../../catalog/none" ]
+mv -T "$mnt/s/open" "$mnt/s/three"
+all_there "a seal"
+rmdir "$mnt/s/one" 2>/dev/null || true
+unmount_repo
+"$VARVE" -q rm "$repo" s/one
+"$VARVE" -q prune --keep-last 1 "$repo"
+all_there "rm and prune"
+"$VARVE" -q arrange --parity 5 "$repo"
+all_there "arranging"
+"$VARVE" -q repair --yes --rebuild-catalog "$repo"
+# The old catalog has another name now, and so have the files in it.
+planted=$(sed 's,^catalog/,catalog.damaged-1/,' <<<"$planted" | sort)
+all_there "a new catalog"
+for version in $("$VARVE" ls "$repo" | grep -o 's/[a-z]*'); do "$VARVE" -q rm "$repo" "$version"; done
+mount_repo
+rmdir "$mnt/s"
+[ ! -e "$mnt/s" ]
+unmount_repo
+all_there "removing the series"
+[ -z "$(find "$repo/series" -name '*.seg' -not -path '*/mine/*' -not -name '1.seg')" ] || fail "segments stay"
+"$VARVE" -q check "$repo"
+ok "seal, rm, prune, arrange, repair and rmdir keep every file that is not Varve's"
