@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <string>
+#include <system_error>
 
 #include "base/log.h"
 
@@ -17,10 +18,17 @@ void name_this_thread(const char* name) {
 ThreadPool::ThreadPool(std::size_t threads, const char* name) {
   threads_.reserve(threads);
   for (std::size_t i = 0; i < threads; ++i) {
-    threads_.emplace_back([this, thread_name = std::string(name)] {
-      name_this_thread(thread_name.c_str());
-      work();
-    });
+    try {
+      threads_.emplace_back([this, thread_name = std::string(name)] {
+        name_this_thread(thread_name.c_str());
+        work();
+      });
+    } catch (const std::system_error& error) {
+      if (threads_.empty()) throw;
+      log(LogLevel::kWarning, std::string("only ") + std::to_string(i) + " threads of " +
+                                  std::to_string(threads) + " for " + name + ": " + error.what());
+      return;
+    }
   }
 }
 

@@ -76,7 +76,8 @@ void print_report(const SeriesInfo& series, const ArrangeReport& report, const O
 Result<bool> arrange(const Options& options, const Context& context) {
   VARVE_TRY_ASSIGN(const std::uint64_t rate,
                    options.rate.empty() ? Result<std::uint64_t>(0) : parse_bytes(options.rate));
-  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {}));
+  VARVE_TRY_ASSIGN(const NamedPlaces named,
+                   find_places(options.words, {.purpose = control::Purpose::kChange}));
   Progress progress("arranging", options.progress || (Progress::terminal() && !context.quiet));
   StopRequest stop;
   const SignalWatch signals(

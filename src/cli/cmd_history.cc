@@ -14,7 +14,6 @@
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/tree_compare.h"
-#include "control/mount_table.h"
 
 namespace varve::cli {
 namespace {
@@ -45,8 +44,7 @@ Result<FileOfSeries> find_file(const std::vector<std::string>& words) {
   if (!named.rest.empty()) return Error(ErrorCode::kInvalid, "too many arguments; see --help");
   const VersionPath& place = named.places.front();
   FileOfSeries file{named.repository, place.series, place.path};
-  const bool in_mount = words.size() == 1 && control::find_mount(words.front());
-  if (!in_mount) {
+  if (!named.in_mount) {
     file.path = place.version;
     if (!place.path.empty()) file.path += "/" + place.path;
   }

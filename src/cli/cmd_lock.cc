@@ -44,7 +44,8 @@ Result<Timestamp> end_of_lock(const Options& options) {
 
 Result<void> lock(const Options& options, const Context& context) {
   VARVE_TRY_ASSIGN(const Timestamp until, end_of_lock(options));
-  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.least = 1}));
+  VARVE_TRY_ASSIGN(const NamedPlaces named,
+                   find_places(options.words, {.least = 1, .purpose = control::Purpose::kChange}));
   VARVE_TRY_ASSIGN(auto access,
                    UpkeepAccess::open(named.repository, UpkeepAccess::Purpose::kChange));
   std::vector<VersionInfo> versions;

@@ -98,7 +98,8 @@ Result<void> prune(Options options, const Context& context) {
     return Error(ErrorCode::kInvalid,
                  "no rule says what to keep; give at least one, such as --keep-last 7");
   }
-  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {}));
+  VARVE_TRY_ASSIGN(const NamedPlaces named,
+                   find_places(options.words, {.purpose = control::Purpose::kChange}));
   OwedArranging owed(!options.dry_run && !options.no_arrange, context);
   VARVE_TRY_ASSIGN(
       auto access,

@@ -64,7 +64,8 @@ Result<std::vector<Removal>> resolve(Repository& repository,
 }
 
 Result<void> remove(const Options& options, const Context& context) {
-  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.least = 1}));
+  VARVE_TRY_ASSIGN(const NamedPlaces named,
+                   find_places(options.words, {.least = 1, .purpose = control::Purpose::kChange}));
   OwedArranging owed(!options.dry_run && !options.no_arrange, context);
   VARVE_TRY_ASSIGN(
       auto access,

@@ -19,7 +19,7 @@
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "cli/version_path.h"
-#include "control/mount_table.h"
+#include "control/mounted_path.h"
 #include "varve/maintenance.h"
 
 namespace varve::cli {
@@ -83,8 +83,10 @@ Result<std::vector<DirectoryIdentity>> find_own_folders(const std::string& repos
     if (::lstat(path.c_str(), &status) == 0) found.push_back({status.st_dev, status.st_ino});
   };
   add(own);  // Also where a mount with --bind shows it elsewhere.
-  for (const std::string& point : control::mounts_of(own)) {
-    if (contains(source, point)) add(point);
+  if (const auto mounts = control::find_mounts_of(own)) {
+    for (const auto& mount : *mounts) {
+      if (contains(source, mount.mount_point)) add(mount.mount_point);
+    }
   }
   return found;
 }

@@ -28,7 +28,7 @@ void add_umount_command(CLI::App& app, Context& context) {
   auto directory = std::make_shared<std::string>();
   auto* command = app.add_subcommand(
       "umount", "Unmount a repository; returns when its daemon has written everything");
-  command->add_option("DIR", *directory, "The mount point")->required();
+  command->add_option("DIR", *directory, "The mount point, or the mounted repository")->required();
   command->callback([directory, &context] {
     context.run = [directory, &context] { return run_umount(*directory, context); };
   });

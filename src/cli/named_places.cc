@@ -7,8 +7,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "control/mount_table.h"
-
 namespace varve::cli {
 namespace {
 
@@ -26,8 +24,8 @@ Error nothing_named() {
 }
 
 /// True if `word` is a path in a mount; then its place is added.
-Result<bool> take_mounted(const std::string& word, NamedPlaces& named) {
-  const auto mounted = control::find_mount(word);
+Result<bool> take_mounted(const std::string& word, control::Purpose purpose, NamedPlaces& named) {
+  const auto mounted = control::find_mounted(word, purpose);
   if (!mounted) {
     if (mounted.error().code() != ErrorCode::kNotFound) return mounted.error();
     return false;
@@ -36,7 +34,7 @@ Result<bool> take_mounted(const std::string& word, NamedPlaces& named) {
     return Error(ErrorCode::kInvalid, word + " is in another repository than what stands before");
   }
   named.repository = mounted->repository;
-  const VersionPath place = parse_version_path(mounted->relative);
+  const VersionPath place = parse_version_path(mounted->in_repository);
   // The root of a mount stands for the repository as a whole.
   if (!place.series.empty()) named.places.push_back(place);
   return true;
@@ -53,22 +51,21 @@ Result<NamedPlaces> find_places(const std::vector<std::string>& words, const Pla
     return word;
   };
   const std::string environment = from_environment();
-  bool mounted = false;
-  if (!left.empty() && holds_repository(left.front())) {
+  bool& mounted = named.in_mount;
+  // Asked first whether it is in a mount: below one whose daemon is stopped, any other look hangs.
+  if (!left.empty()) {
+    VARVE_TRY_ASSIGN(mounted, take_mounted(left.front(), count.purpose, named));
+  }
+  if (mounted) {
+    next();
+  } else if (!left.empty() && holds_repository(left.front())) {
     named.repository = next();
+  } else if (!environment.empty()) {
+    named.repository = environment;
+  } else if (left.size() > count.least || (left.size() == 1 && count.least == 0)) {
+    named.repository = next();  // Opening it will tell what is wrong with it.
   } else {
-    if (!left.empty()) {
-      VARVE_TRY_ASSIGN(mounted, take_mounted(left.front(), named));
-    }
-    if (mounted) {
-      next();
-    } else if (!environment.empty()) {
-      named.repository = environment;
-    } else if (left.size() > count.least || (left.size() == 1 && count.least == 0)) {
-      named.repository = next();  // Opening it will tell what is wrong with it.
-    } else {
-      return nothing_named();
-    }
+    return nothing_named();
   }
   while (!left.empty() && named.places.size() < count.most) {
     const std::string word = next();
@@ -76,7 +73,7 @@ Result<NamedPlaces> find_places(const std::vector<std::string>& words, const Pla
       named.places.push_back(parse_version_path(word));
       continue;
     }
-    VARVE_TRY_ASSIGN(const bool inside, take_mounted(word, named));
+    VARVE_TRY_ASSIGN(const bool inside, take_mounted(word, count.purpose, named));
     if (!inside) {
       return Error(ErrorCode::kInvalid, word + " is not in the mount, unlike what stands before");
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/version_path.h"
+#include "control/mounted_path.h"
 #include "varve/repository.h"
 #include "varve/result.h"
 
@@ -18,15 +19,17 @@ inline constexpr const char* kPlacesHelp =
 struct NamedPlaces {
   std::string repository;
   std::vector<VersionPath> places;
+  bool in_mount = false;          ///< They were named by paths in a mount.
   std::vector<std::string> rest;  ///< Words behind the places.
 };
 
 /// Words come as REPO PLACE…, as PLACE… of the repository in VARVE_REPO, or as paths in a
 /// mount. At least `least` places are needed; words behind the first `most` are the rest.
-/// kInvalid if places lie in two repositories.
+/// kInvalid if places lie in two repositories; otherwise as control::find_mounted().
 struct PlaceCount {
   std::size_t least = 0;
   std::size_t most = static_cast<std::size_t>(-1);
+  control::Purpose purpose = control::Purpose::kLook;
 };
 [[nodiscard]] Result<NamedPlaces> find_places(const std::vector<std::string>& words,
                                               const PlaceCount& count);

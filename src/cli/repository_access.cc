@@ -5,6 +5,7 @@
 
 #include "base/file_limit.h"
 #include "base/path_list.h"
+#include "control/lock_wait.h"
 #include "varve/options.h"
 
 namespace varve::cli {
@@ -25,7 +26,7 @@ Result<std::unique_ptr<Repository>> open_to_write(const std::string& path) {
   OpenOptions options;
   options.trust_owner = is_trusted(path);
   options.arrange = false;  // A command does what it is for and ends.
-  return Repository::open(path, options);
+  return control::open_when_unlocked(path, [&] { return Repository::open(path, options); });
 }
 
 Result<WriteAccess> open_or_reach(const std::string& path) {

@@ -17,7 +17,7 @@ namespace varve::cli {
 /// For commands that only look: works beside a process that writes.
 [[nodiscard]] Result<std::unique_ptr<Repository>> open_to_read(const std::string& path,
                                                                bool probe_catalog = false);
-/// kLocked where another process writes, a daemon perhaps.
+/// Waits for a daemon that is ending. kLocked where another process writes, a daemon perhaps.
 [[nodiscard]] Result<std::unique_ptr<Repository>> open_to_write(const std::string& path);
 
 /// How a command writes to a repository: one of the two is set.

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "control/mount_table.h"
+#include "control/mounted_path.h"
 
 namespace varve::cli {
 namespace {
@@ -18,6 +18,12 @@ Result<VersionTarget> from_environment(const std::string& version, Error otherwi
   target.repository = repository;
   VARVE_TRY_ASSIGN(target.version, require_version(version, false));
   return target;
+}
+
+/// A path in a mount that cannot be believed is no name for something else.
+Result<VersionTarget> without_mount(const std::string& version, const Error& why) {
+  if (why.code() != ErrorCode::kNotFound) return why;
+  return from_environment(version, why);
 }
 
 Result<VersionTarget> from_both(const std::string& repository, const std::string& version) {
@@ -37,10 +43,9 @@ Error nothing_named() {
 Result<VersionTarget> find_target(const std::string& first, const std::string& second) {
   if (!second.empty()) return from_both(first, second);
   if (first.empty()) return nothing_named();
-  auto mounted = control::find_mount(first);
-  if (!mounted) return from_environment(first, mounted.error());
-  VARVE_TRY_ASSIGN(const std::string path, control::path_in_repository(*mounted));
-  return from_both(mounted->repository, path);
+  auto mounted = control::find_mounted(first, control::Purpose::kChange);
+  if (!mounted) return without_mount(first, mounted.error());
+  return from_both(mounted->repository, mounted->in_repository);
 }
 
 Result<VersionTarget> find_new_target(const std::string& first, const std::string& second) {
@@ -51,10 +56,10 @@ Result<VersionTarget> find_new_target(const std::string& first, const std::strin
   const std::size_t slash = path.rfind('/');
   std::string directory = ".";
   if (slash != std::string::npos) directory = slash == 0 ? "/" : path.substr(0, slash);
-  auto mounted = control::find_mount(directory);
-  if (!mounted) return from_environment(first, mounted.error());
+  auto mounted = control::find_mounted(directory, control::Purpose::kChange);
+  if (!mounted) return without_mount(first, mounted.error());
   const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-  VARVE_TRY_ASSIGN(const std::string above, control::path_in_repository(*mounted));
+  const std::string& above = mounted->in_repository;
   return from_both(mounted->repository, above.empty() ? name : above + "/" + name);
 }
 

@@ -15,7 +15,9 @@ struct VersionTarget {
 };
 
 /// REPO and SERIES/VERSION; or, with `second` empty, a version's path in a mount, or
-/// SERIES/VERSION of the repository in VARVE_REPO. kInvalid where neither fits.
+/// SERIES/VERSION of the repository in VARVE_REPO. The version is going to be changed, so its
+/// path must be in a mount that the repository's daemon confirms.
+/// Errors: kInvalid where neither fits; otherwise as control::find_mounted().
 [[nodiscard]] Result<VersionTarget> find_target(const std::string& first,
                                                 const std::string& second);
 

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/client.h"
 
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
 #include "control/socket.h"
 
 namespace varve::control {
@@ -17,29 +23,93 @@ Request request_for(Operation operation) {
 }
 }  // namespace
 
-Result<Client> Client::connect(const std::string& repository) {
-  VARVE_TRY_ASSIGN(base::UniqueFd socket, connect_to(repository));
-  return Client(std::move(socket));
+Result<Client> Client::connect(const std::string& repository, const ClientPatience& patience) {
+  Client client(repository, patience);
+  VARVE_TRY(client.connect());
+  return client;
+}
+
+Result<void> Client::connect() {
+  VARVE_TRY_ASSIGN(Connected connected, connect_to(repository_, patience_.silence));
+  socket_ = std::move(connected.socket);
+  process_ = connected.process;
+  // A daemon that refuses the connection has closed it already, and says why.
+  const auto sent =
+      send_line(socket_.get(), encode(request_for(Operation::kHello)), patience_.silence);
+  if (!sent && sent.error().errno_value() == ETIMEDOUT) return silent();
+  const auto reply = receive(-1);
+  if (!reply && reply.error().code() == ErrorCode::kInvalid) {
+    // Protocol 1 did not know the request.
+    return daemon_refused(1, process_);
+  }
+  if (!reply) return reply.error();
+  if (!reply->identity) return lacks("identity");
+  identity_ = *reply->identity;
+  if (identity_.protocol != kProtocol) return daemon_refused(identity_.protocol, process_);
+  const struct stat& folder = connected.repository.status;
+  if (identity_.device != folder.st_dev || identity_.inode != folder.st_ino) {
+    // A socket or a link from elsewhere was put in this one's place.
+    return Error(ErrorCode::kNotPermitted,
+                 fmt::format("{}: the daemon that answers there (process {}) has another "
+                             "repository, {}",
+                             repository_, process_, identity_.repository),
+                 EPERM);
+  }
+  return {};
+}
+
+/// The daemon drops a connection that is idle for long.
+Result<void> Client::send(const Request& request) {
+  pollfd closed = {.fd = socket_.get(), .events = POLLRDHUP, .revents = 0};
+  if (::poll(&closed, 1, 0) > 0) VARVE_TRY(connect());
+  const auto sent = send_line(socket_.get(), encode(request), patience_.silence);
+  if (!sent && sent.error().errno_value() == ETIMEDOUT) return silent();
+  return sent;
 }
 
 Result<Reply> Client::ask(const Request& request) {
-  VARVE_TRY(send_line(socket_.get(), encode(request)));
+  VARVE_TRY(send(request));
   return receive(-1);
 }
 
 Result<Reply> Client::receive(int stop) {
-  auto line = receive_line(socket_.get(), stop);
-  if (!line && line.error().code() == ErrorCode::kNotFound) {
-    return Error(ErrorCode::kIo, "the daemon ended before it answered; see the system log");
+  for (;;) {
+    auto line = receive_sign_of_life(stop);
+    if (!line && line.error().code() == ErrorCode::kNotFound) {
+      return Error(ErrorCode::kIo, "the daemon ended before it answered; see the system log");
+    }
+    if (!line) return std::move(line).error();
+    VARVE_TRY_ASSIGN(Reply reply, decode_reply(*line));
+    if (reply.error) return *std::move(reply.error);
+    if (!reply.working) return reply;
   }
-  if (!line) return std::move(line).error();
-  VARVE_TRY_ASSIGN(Reply reply, decode_reply(*line));
-  if (reply.error) return *std::move(reply.error);
-  return reply;
+}
+
+/// The next line, whatever it says.
+Result<std::string> Client::receive_sign_of_life(int stop) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kLook{250};
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point seen_running = begin;
+  for (;;) {
+    VARVE_TRY_ASSIGN(const bool ready, wait_to_receive(socket_.get(), kLook, stop));
+    if (ready) break;
+    const Clock::time_point now = Clock::now();
+    if (!is_stopped(process_)) seen_running = now;
+    if (now - begin > patience_.silence || now - seen_running > patience_.stopped) return silent();
+  }
+  auto line = receive_line(socket_.get(), patience_.silence, stop);
+  if (!line && line.error().errno_value() == ETIMEDOUT) return silent();
+  return line;
+}
+
+Error Client::silent() const {
+  return {ErrorCode::kBusy, fmt::format("{}: {}", repository_, advice_for_silence(process_)),
+          ETIMEDOUT};
 }
 
 Result<void> Client::ping() {
-  VARVE_TRY(ask({}));
+  VARVE_TRY(ask(request_for(Operation::kPing)));
   return {};
 }
 
@@ -68,7 +138,7 @@ Result<VersionInfo> Client::clone(const OpenRequest& request) {
 }
 
 Result<RepositoryStats> Client::stats() {
-  VARVE_TRY_ASSIGN(Reply reply, ask({.operation = Operation::kStats, .seal = {}, .open = {}}));
+  VARVE_TRY_ASSIGN(Reply reply, ask(request_for(Operation::kStats)));
   if (!reply.stats) return lacks("sizes");
   return *reply.stats;
 }
@@ -92,7 +162,7 @@ Result<ArrangeReport> Client::arrange(const ArrangeRequest& request, int stop,
                                       const std::function<void(const ArrangeProgress&)>& progress) {
   Request asked = request_for(Operation::kArrange);
   asked.arrange = request;
-  VARVE_TRY(send_line(socket_.get(), encode(asked)));
+  VARVE_TRY(send(asked));
   for (;;) {
     VARVE_TRY_ASSIGN(const Reply reply, receive(stop));
     if (reply.arranged) return *reply.arranged;

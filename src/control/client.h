@@ -2,22 +2,43 @@
 // A command's end of the control socket.
 #pragma once
 
+#include <sys/types.h>
+
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/unique_fd.h"
+#include "control/patience.h"
 #include "control/protocol.h"
 #include "varve/result.h"
 
 namespace varve::control {
 
+/// How long a command waits for a daemon. One that works on a request says so every few seconds,
+/// so only a daemon that is stopped or hangs is silent.
+struct ClientPatience {
+  std::chrono::milliseconds silence = kSilenceMax;
+  std::chrono::milliseconds stopped = kStoppedMax;
+};
+
 /// Talks to the daemon that holds a repository. Not thread-safe. Errors of the daemon come
-/// back as it met them.
+/// back as it met them; kBusy with ETIMEDOUT says that it does not answer, and what to do.
 class Client {
  public:
-  /// kNotFound if no daemon has the repository mounted for writing.
-  [[nodiscard]] static Result<Client> connect(const std::string& repository);
+  /// Connects, and makes sure that the daemon is of this protocol, has this repository, and is of
+  /// the caller, the repository's owner or root.
+  /// Errors: kNotFound if no daemon has the repository mounted for writing; kUnsupported for one
+  /// of another protocol; kNotPermitted.
+  [[nodiscard]] static Result<Client> connect(const std::string& repository,
+                                              const ClientPatience& patience = {});
+
+  /// Who answers, as it said when it was connected to.
+  [[nodiscard]] const Identity& identity() const { return identity_; }
+  /// Process of the daemon, as the kernel says.
+  [[nodiscard]] pid_t process() const { return process_; }
 
   [[nodiscard]] Result<void> ping();
   [[nodiscard]] Result<SealReply> seal(const SealRequest& request);
@@ -36,10 +57,19 @@ class Client {
       const std::optional<ArrangeSettings>& settings);
 
  private:
-  explicit Client(base::UniqueFd socket) : socket_(std::move(socket)) {}
+  Client(std::string repository, const ClientPatience& patience)
+      : repository_(std::move(repository)), patience_(patience) {}
+  [[nodiscard]] Result<void> connect();
+  [[nodiscard]] Result<void> send(const Request& request);
   [[nodiscard]] Result<Reply> ask(const Request& request);
   [[nodiscard]] Result<Reply> receive(int stop);
+  [[nodiscard]] Result<std::string> receive_sign_of_life(int stop);
+  [[nodiscard]] Error silent() const;
+  std::string repository_;
+  ClientPatience patience_;
   base::UniqueFd socket_;
+  pid_t process_ = 0;
+  Identity identity_;
 };
 
 }  // namespace varve::control

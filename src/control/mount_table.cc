@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/mount_table.h"
 
-#include <fmt/core.h>
-#include <sys/xattr.h>
+#include <sys/sysmacros.h>
 
-#include <cerrno>
-#include <climits>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
+#include <algorithm>
+#include <charconv>
 #include <fstream>
-#include <memory>
 #include <sstream>
+#include <utility>
 
 namespace varve::control {
 namespace {
@@ -44,6 +40,36 @@ std::vector<std::string_view> words(std::string_view line) {
   return result;
 }
 
+std::optional<std::uint64_t> number_from(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// MAJOR:MINOR.
+std::optional<dev_t> device_from(std::string_view text) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const auto major_number = number_from(text.substr(0, colon));
+  const auto minor_number = number_from(text.substr(std::min(colon + 1, text.size())));
+  if (!major_number || !minor_number) return std::nullopt;
+  return makedev(static_cast<unsigned>(*major_number), static_cast<unsigned>(*minor_number));
+}
+
+/// The kernel's own user_id= among the options of a FUSE file system.
+std::optional<uid_t> user_from(std::string_view options) {
+  constexpr std::string_view kName = "user_id=";
+  while (!options.empty()) {
+    const std::size_t end = std::min(options.find(','), options.size());
+    const std::string_view option = options.substr(0, end);
+    options.remove_prefix(std::min(end + 1, options.size()));
+    if (!option.starts_with(kName)) continue;
+    const auto number = number_from(option.substr(kName.size()));
+    if (number) return static_cast<uid_t>(*number);
+  }
+  return std::nullopt;
+}
+
 /// True if `path` is `directory` or lies below it.
 bool lies_in(std::string_view path, std::string_view directory) {
   if (directory == "/") return true;
@@ -62,14 +88,32 @@ std::vector<MountEntry> parse_mount_table(std::string_view text) {
     // id parent device root mount_point options [optional...] - type source super_options
     for (std::size_t i = 6; i + 2 < fields.size(); ++i) {
       if (fields[i] != "-") continue;
-      table.push_back({unescape(fields[4]), std::string(fields[i + 1]), unescape(fields[i + 2])});
+      const auto id = number_from(fields[0]);
+      const auto device = device_from(fields[2]);
+      if (!id || !device) break;
+      MountEntry entry;
+      entry.id = static_cast<std::int64_t>(*id);
+      entry.device = *device;
+      entry.root = unescape(fields[3]);
+      entry.mount_point = unescape(fields[4]);
+      entry.type = std::string(fields[i + 1]);
+      entry.source = unescape(fields[i + 2]);
+      if (i + 3 < fields.size()) entry.user = user_from(fields[i + 3]);
+      table.push_back(std::move(entry));
       break;
     }
   }
   return table;
 }
 
-Result<MountedPath> find_mount_in(const std::vector<MountEntry>& table, std::string_view path) {
+std::vector<MountEntry> read_mount_table() {
+  std::ifstream file("/proc/self/mountinfo");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return parse_mount_table(text.str());
+}
+
+const MountEntry* find_by_path(const std::vector<MountEntry>& table, std::string_view path) {
   const MountEntry* deepest = nullptr;
   for (const MountEntry& entry : table) {
     if (!lies_in(path, entry.mount_point)) continue;
@@ -77,53 +121,19 @@ Result<MountedPath> find_mount_in(const std::vector<MountEntry>& table, std::str
       deepest = &entry;
     }
   }
-  if (deepest == nullptr || deepest->type != kFileSystemType) {
-    return Error(ErrorCode::kNotFound, fmt::format("{} is not inside a Varve mount", path));
-  }
-  std::string_view relative = path.substr(deepest->mount_point.size());
-  while (relative.starts_with('/')) relative.remove_prefix(1);
-  return MountedPath{deepest->mount_point, deepest->source, std::string(relative)};
+  return deepest;
 }
 
-Result<MountedPath> find_mount(const std::string& path) {
-  std::ifstream file("/proc/self/mountinfo");
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return Error(ErrorCode::kIo, "cannot read /proc/self/mountinfo");
-  const auto table = parse_mount_table(text.str());
-
-  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
-  if (real != nullptr) return find_mount_in(table, real.get());
-  // Below the mount of a daemon that has died nothing can be looked at any more.
-  std::error_code ignored;
-  std::string absolute = std::filesystem::absolute(path, ignored).lexically_normal().string();
-  while (absolute.size() > 1 && absolute.ends_with('/')) absolute.pop_back();
-  return find_mount_in(table, absolute);
-}
-
-std::vector<std::string> mounts_of(const std::string& repository) {
-  std::ifstream file("/proc/self/mountinfo");
-  std::ostringstream text;
-  text << file.rdbuf();
-  std::vector<std::string> points;
-  for (const MountEntry& entry : parse_mount_table(text.str())) {
-    if (entry.type == kFileSystemType && entry.source == repository) {
-      points.push_back(entry.mount_point);
-    }
-  }
-  return points;
-}
-
-Result<std::string> path_in_repository(const MountedPath& path) {
-  char root[4096];
-  const ssize_t bytes = ::getxattr(path.mount_point.c_str(), "user.varve.root", root, sizeof root);
-  if (bytes < 0) {
-    return Error(ErrorCode::kIo, fmt::format("{}: {}", path.mount_point, std::strerror(errno)),
-                 errno);
-  }
-  std::string result(root, static_cast<std::size_t>(bytes));
-  if (!result.empty() && !path.relative.empty()) result += '/';
-  return result + path.relative;
+std::string path_in_file_system(const MountEntry& mount, std::string_view path) {
+  std::string result = mount.root;
+  if (mount.mount_point != "/") path.remove_prefix(std::min(mount.mount_point.size(), path.size()));
+  if (!path.empty() && !path.starts_with('/')) result += '/';
+  result += path;
+  const std::size_t begin = result.find_first_not_of('/');
+  if (begin == std::string::npos) return {};
+  result.erase(0, begin);
+  while (result.ends_with('/')) result.pop_back();
+  return result;
 }
 
 }  // namespace varve::control

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Varve mount a path belongs to.
+// The mount table of this process.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,41 +14,36 @@
 
 namespace varve::control {
 
+/// Type of a Varve mount, unless it was made with another subtype=.
 inline constexpr std::string_view kFileSystemType = "fuse.varve";
 
 /// One line of /proc/self/mountinfo.
 struct MountEntry {
+  std::int64_t id = 0;
+  dev_t device = 0;        ///< Device number of the file system, as st_dev.
+  std::string root = "/";  ///< Directory of the file system that is seen at the mount point.
   std::string mount_point;
   std::string type;
   std::string source;
+  std::optional<uid_t> user;  ///< User who made a FUSE mount. No mount option can forge it.
   bool operator==(const MountEntry&) const = default;
+
+  [[nodiscard]] bool is_fuse() const { return type == "fuse" || type.starts_with("fuse."); }
 };
 
 /// Lines that do not follow proc(5) are left out.
 [[nodiscard]] std::vector<MountEntry> parse_mount_table(std::string_view text);
 
-/// A path inside a Varve mount.
-struct MountedPath {
-  std::string mount_point;
-  std::string repository;  ///< Absolute path of the repository.
-  std::string relative;    ///< Below the mount point, without a slash in front; "" = its root.
-};
+/// The same for this process. Empty if /proc is not mounted.
+[[nodiscard]] std::vector<MountEntry> read_mount_table();
 
-/// The mount that `path` (absolute, without symlinks) lies in; kNotFound if that is not a
-/// Varve mount. Of mounts on top of each other the last one counts.
-[[nodiscard]] Result<MountedPath> find_mount_in(const std::vector<MountEntry>& table,
-                                                std::string_view path);
+/// Returns the mount that `path` (absolute, without symbolic links) is in by its name; of mounts
+/// on top of each other the last one. Null if there is none. Lifetime: that of `table`.
+[[nodiscard]] const MountEntry* find_by_path(const std::vector<MountEntry>& table,
+                                             std::string_view path);
 
-/// The same for any path of this machine. Symlinks are followed, so `latest` is replaced by
-/// the version's name. Works for the mount of a dead daemon too.
-[[nodiscard]] Result<MountedPath> find_mount(const std::string& path);
-
-/// Where a repository (an absolute path) is mounted under its own name; none if the mount table
-/// cannot be read.
-[[nodiscard]] std::vector<std::string> mounts_of(const std::string& repository);
-
-/// The path below the repository's root, which is not the mount's where only a series or a
-/// version is mounted. Asks the daemon.
-[[nodiscard]] Result<std::string> path_in_repository(const MountedPath& path);
+/// Returns `path`, which the mount contains, from the root of the mounted file system on,
+/// without a slash in front. "" is that root.
+[[nodiscard]] std::string path_in_file_system(const MountEntry& mount, std::string_view path);
 
 }  // namespace varve::control

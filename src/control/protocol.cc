@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "control/identity_json.h"
 #include "control/json_fields.h"
 
 namespace varve::control {
@@ -14,7 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::array<std::pair<Operation, std::string_view>, 9> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 10> kOperations = {{
+    {Operation::kHello, "hello"},
     {Operation::kPing, "ping"},
     {Operation::kSeal, "seal"},
     {Operation::kStats, "stats"},
@@ -308,7 +310,7 @@ bool decode_upkeep(const Json& object, Reply& reply) {
 }  // namespace
 
 std::string encode(const Request& request) {
-  Json line = {{"op", name_in(kOperations, request.operation)}};
+  Json line = {{"op", name_in(kOperations, request.operation)}, {"protocol", request.protocol}};
   if (request.operation == Operation::kSeal) {
     line["version"] = text_to_json(request.seal.version);
     line["new_name"] = text_to_json(request.seal.new_name);
@@ -334,6 +336,8 @@ std::string encode(const Reply& reply) {
     line["errno"] = reply.error->errno_value();
     line["exit"] = exit_code_of(reply.error->code());
   }
+  if (reply.working) line["working"] = true;
+  if (reply.identity) line["identity"] = identity_to_json(*reply.identity);
   if (reply.version) line["version"] = to_json(*reply.version);
   if (reply.next) line["next"] = to_json(*reply.next);
   if (reply.stats) line["stats"] = numbers_to_json(kStats, *reply.stats);
@@ -345,10 +349,15 @@ Result<Request> decode_request(std::string_view line) {
   const Json object = Json::parse(line, nullptr, false);
   Fields fields(object);
   const std::string name = fields.text("op");
+  Request request;
+  request.protocol = 1;
+  if (fields.has("protocol")) request.protocol = fields.u32("protocol");
+  if (!fields.ok()) return not_understood("request");
   const auto operation =
       std::ranges::find(kOperations, name, &decltype(kOperations)::value_type::second);
-  if (!fields.ok() || operation == kOperations.end()) return not_understood("request");
-  Request request;
+  const bool is_hello = name_in(kOperations, Operation::kHello) == name;
+  if (request.protocol != kProtocol && !is_hello) return protocol_refused(request.protocol);
+  if (operation == kOperations.end()) return not_understood("request");
   request.operation = operation->first;
   if (request.operation == Operation::kSeal) {
     request.seal.version = fields.text("version");
@@ -379,6 +388,11 @@ Result<Reply> decode_reply(std::string_view line) {
     const int errno_value = fields.has("errno") ? static_cast<int>(fields.integer("errno")) : 0;
     reply.error = Error(code->first, message, errno_value);
     return reply;
+  }
+  if (fields.has("working")) reply.working = fields.flag("working");
+  if (fields.has("identity")) {
+    reply.identity = identity_from_json(object.at("identity"));
+    if (!reply.identity) return not_understood("reply");
   }
   if (fields.has("version")) {
     reply.version = version_from(object.at("version"));

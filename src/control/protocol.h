@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a command and the daemon that holds the repository say to each other: one JSON object
-// a line, first the request, then the reply.
+// a line, first the request, then the reply. Both name the protocol that they speak.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "control/identity.h"
 #include "varve/repository.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -16,6 +17,7 @@
 namespace varve::control {
 
 enum class Operation {
+  kHello,
   kPing,
   kSeal,
   kStats,
@@ -69,18 +71,21 @@ struct SealReply {
 
 struct Request {
   Operation operation = Operation::kPing;
-  SealRequest seal;  ///< Only for kSeal.
-  OpenRequest open;  ///< Only for kOpen and kClone.
+  std::uint32_t protocol = kProtocol;  ///< 1 if the request names none.
+  SealRequest seal;                    ///< Only for kSeal.
+  OpenRequest open;                    ///< Only for kOpen and kClone.
   DeleteRequest removal{};
   LockRequest lock{};
   ArrangeRequest arrange{};
   std::optional<ArrangeSettings> settings{};  ///< Of kArrangeSettings: to be stored first.
 };
 
-/// Either an error, or what the operation gives. kArrange is answered by any number of replies
-/// with progress alone before the last one.
+/// Either an error, or what the operation gives. Before the last reply to a request come any
+/// number that have only `working`, and for kArrange others that have only `progress`.
 struct Reply {
   std::optional<Error> error;
+  bool working = false;                      ///< The operation goes on; there is more to come.
+  std::optional<Identity> identity{};        ///< Of kHello.
   std::optional<VersionInfo> version;        ///< Of kSeal, kOpen and kClone.
   std::optional<VersionInfo> next;           ///< Of kSeal, if one goes on.
   std::optional<RepositoryStats> stats;      ///< Of kStats.
@@ -92,7 +97,8 @@ struct Reply {
 
 [[nodiscard]] std::string encode(const Request& request);
 [[nodiscard]] std::string encode(const Reply& reply);
-/// kInvalid for what is no request (or reply) of this protocol. A reply's error is a value.
+/// kInvalid for what is no request (or reply) of this protocol, kUnsupported for a request of
+/// another protocol that is not kHello. A reply's error is a value.
 [[nodiscard]] Result<Request> decode_request(std::string_view line);
 [[nodiscard]] Result<Reply> decode_reply(std::string_view line);
 

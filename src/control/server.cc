@@ -1,188 +1,354 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/server.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <chrono>
+#include <cstring>
 #include <exception>
+#include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "base/thread_pool.h"
-#include "control/socket.h"
 
 namespace varve::control {
 namespace {
 
-constexpr std::chrono::milliseconds kProgressPause{200};
+/// After accept(2) failed, the listener is left alone for so long.
+constexpr std::chrono::milliseconds kAcceptPause{200};
 
-template <typename T>
-void put(Result<T> result, std::optional<T>& place, Reply& reply) {
-  if (result) {
-    place = std::move(*result);
-  } else {
-    reply.error = std::move(result).error();
-  }
+bool readable_or_closed(int fd, short events, std::chrono::milliseconds patience = {}) {
+  pollfd wait = {.fd = fd, .events = events, .revents = 0};
+  return ::poll(&wait, 1, static_cast<int>(patience.count())) > 0;
 }
 
-bool readable_or_closed(int fd, short events) {
-  pollfd wait = {.fd = fd, .events = events, .revents = 0};
-  return ::poll(&wait, 1, 0) > 0;
+void signal_event(const base::UniqueFd& event) {
+  const std::uint64_t one = 1;
+  // Fails only where it is readable already.
+  (void)!::write(event.get(), &one, sizeof one);
+}
+
+base::UniqueFd new_reserve() { return base::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+/// The client is not waited for, and the connection is closed after it.
+void refuse(int socket, ErrorCode code, std::string message) {
+  Reply reply;
+  reply.error = Error(code, std::move(message));
+  (void)send_line_now(socket, encode(reply));
+}
+
+Reply failed(ErrorCode code, std::string message) {
+  Reply reply;
+  reply.error = Error(code, std::move(message));
+  return reply;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::start(const std::string& repository, Handlers handlers) {
-  VARVE_TRY_ASSIGN(base::UniqueFd listener, listen_in(repository));
-  base::UniqueFd wake(::eventfd(0, EFD_CLOEXEC));
-  if (!wake.valid()) return Error(ErrorCode::kIo, "eventfd", errno);
-  return std::unique_ptr<Server>(
-      new Server(repository, std::move(handlers), std::move(listener), std::move(wake)));
+Result<std::unique_ptr<Server>> Server::start(const std::string& repository, Handlers handlers,
+                                              const ServerLimits& limits) {
+  VARVE_TRY_ASSIGN(Listener listener, Listener::open(repository));
+  std::unique_ptr<Server> server(new Server(std::move(handlers), limits, std::move(listener)));
+  VARVE_TRY(server->run());
+  return server;
 }
 
-Server::Server(std::string repository, Handlers handlers, base::UniqueFd listener,
-               base::UniqueFd wake)
-    : repository_(std::move(repository)),
-      handlers_(std::move(handlers)),
+Server::Server(Handlers handlers, const ServerLimits& limits, Listener listener)
+    : handlers_(std::move(handlers)),
+      limits_(limits),
       listener_(std::move(listener)),
-      wake_(std::move(wake)),
-      acceptor_([this] { accept_loop(); }) {}
+      stop_(::eventfd(0, EFD_CLOEXEC)),
+      nudge_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      reserve_(new_reserve()) {}
+
+Result<void> Server::run() {
+  const int flags = ::fcntl(listener_.get(), F_GETFL);
+  if (!stop_.valid() || !nudge_.valid() || flags < 0 ||
+      ::fcntl(listener_.get(), F_SETFL, flags | O_NONBLOCK) != 0) {
+    return Error(ErrorCode::kIo, "cannot start the control server", errno);
+  }
+  try {
+    loop_ = std::thread([this] { loop(); });
+  } catch (const std::system_error& error) {
+    return Error(
+        ErrorCode::kIo,
+        fmt::format("no thread can be started for the control server ({}); raise the limit "
+                    "of processes (ulimit -u, TasksMax=)",
+                    error.what()),
+        error.code().value());
+  }
+  return {};
+}
 
 Server::~Server() {
-  const std::uint64_t one = 1;
-  // An eventfd takes a first write always.
-  if (::write(wake_.get(), &one, sizeof one) < 0) {
-    base::log(base::LogLevel::kError, "cannot wake the control server");
+  signal_event(stop_);
+  if (loop_.joinable()) loop_.join();
+  for (Connection& connection : connections_) {
+    if (connection.worker.joinable()) connection.worker.join();
   }
-  acceptor_.join();
-  remove_socket(repository_);
-  for (Connection& connection : connections_) connection.thread.join();
 }
 
-void Server::accept_loop() {
+void Server::loop() {
   base::name_this_thread("varve-control");
-  for (;;) {
-    pollfd waits[2] = {{.fd = listener_.get(), .events = POLLIN, .revents = 0},
-                       {.fd = wake_.get(), .events = POLLIN, .revents = 0}};
-    if (::poll(waits, 2, -1) < 0 && errno != EINTR) return;
-    if (waits[1].revents != 0) return;
-    if ((waits[0].revents & POLLIN) == 0) continue;
-    base::UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!socket.valid()) continue;
-    join_finished();
-    const std::lock_guard lock(mutex_);
-    Connection& connection = connections_.emplace_back();
-    connection.socket = std::move(socket);
-    connection.thread = std::thread([this, &connection] { serve(connection); });
-  }
-}
-
-void Server::join_finished() {
-  const std::lock_guard lock(mutex_);
-  connections_.remove_if([](Connection& connection) {
-    if (connection.done) connection.thread.join();
-    return connection.done;
-  });
-}
-
-void Server::serve(Connection& connection) {
-  for (;;) {
-    auto line = receive_line(connection.socket.get(), wake_.get());
-    if (!line) break;
-    Reply reply;
+  while (!readable_or_closed(stop_.get(), POLLIN)) {
     try {
-      reply = answer(*line, connection.socket.get());
+      turn();
     } catch (const std::exception& stray) {
-      base::log(base::LogLevel::kError, fmt::format("unexpected exception: {}", stray.what()));
-      reply.error = Error(ErrorCode::kIo, "unexpected error in the daemon; see its log");
+      base::log(base::LogLevel::kError, fmt::format("control server: {}", stray.what()));
+      (void)readable_or_closed(stop_.get(), POLLIN, kAcceptPause);
     }
-    if (!send_line(connection.socket.get(), encode(reply))) break;
   }
-  const std::lock_guard lock(mutex_);
-  connection.socket.reset();
-  connection.done = true;
 }
 
-Reply Server::answer(const std::string& line, int socket) {
+/// Waits for the next event and does what it asks for.
+void Server::turn() {
+  Clock::time_point now = Clock::now();
+  const bool accepting = now >= accept_again_;
+  std::vector<pollfd> waits{
+      {.fd = stop_.get(), .events = POLLIN, .revents = 0},
+      {.fd = nudge_.get(), .events = POLLIN, .revents = 0},
+      {.fd = accepting ? listener_.get() : -1, .events = POLLIN, .revents = 0}};
+  std::vector<Connection*> idle;
+  for (Connection& connection : connections_) {
+    if (connection.worker.joinable()) continue;
+    waits.push_back({.fd = connection.socket.get(), .events = POLLIN, .revents = 0});
+    idle.push_back(&connection);
+  }
+  if (::poll(waits.data(), waits.size(), wait_time(now)) < 0 && errno != EINTR) {
+    // Out of memory; nothing else is possible here. It must not spin.
+    (void)readable_or_closed(stop_.get(), POLLIN, kAcceptPause);
+    return;
+  }
+  if (waits[0].revents != 0) return;
+  if (waits[1].revents != 0) collect_answered();
+  for (std::size_t i = 0; i < idle.size(); ++i) {
+    if (waits[i + 3].revents != 0) receive(*idle[i]);
+  }
+  now = Clock::now();
+  for (Connection* connection : idle) {
+    if (!connection->worker.joinable() && now >= connection->deadline) {
+      connection->state = State::kBroken;
+    }
+  }
+  send_heartbeats(now);
+  connections_.remove_if([](const Connection& connection) {
+    return !connection.worker.joinable() && connection.state == State::kBroken;
+  });
+  if (waits[2].revents != 0) accept_clients();
+}
+
+/// Milliseconds until something is due without an event.
+int Server::wait_time(Clock::time_point now) const {
+  Clock::time_point due = now + std::chrono::hours(1);
+  if (accept_again_ > now) due = std::min(due, accept_again_);
+  for (const Connection& connection : connections_) {
+    due = std::min(due,
+                   connection.worker.joinable() ? connection.next_heartbeat : connection.deadline);
+  }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - now);
+  return static_cast<int>(std::max<std::chrono::milliseconds::rep>(left.count(), 0));
+}
+
+void Server::accept_clients() {
+  if (!reserve_.valid()) reserve_ = new_reserve();
+  // As many as can wait in the listener's queue, so that connections get their turn, too.
+  for (int i = 0; i < 64; ++i) {
+    base::UniqueFd socket(
+        ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.valid()) {
+      admit(std::move(socket));
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if (errno == EAGAIN) return;
+    if (errno == EMFILE || errno == ENFILE) refuse_for_descriptors();
+    accept_again_ = Clock::now() + kAcceptPause;
+    return;
+  }
+}
+
+void Server::admit(base::UniqueFd socket) {
+  ucred peer{};
+  socklen_t bytes = sizeof peer;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) return;
+  if (peer.uid != 0 && peer.uid != ::geteuid()) {
+    base::log(base::LogLevel::kWarning,
+              fmt::format("control socket: refused process {} of user {}", peer.pid, peer.uid));
+    refuse(socket.get(), ErrorCode::kNotPermitted,
+           fmt::format("the daemon answers user {} and root, not user {}", ::geteuid(), peer.uid));
+    return;
+  }
+  if (connections_.size() >= limits_.connections_max) {
+    refuse(socket.get(), ErrorCode::kBusy,
+           fmt::format("the daemon has {} connections, which is too many for another; try again "
+                       "when some of these commands have ended",
+                       connections_.size()));
+    return;
+  }
+  Connection& connection = connections_.emplace_back();
+  connection.socket = std::move(socket);
+  connection.deadline = Clock::now() + limits_.first_request;
+}
+
+/// The reserve makes room for one client at a time, which learns why it is not served. Else each
+/// would wait in the queue.
+void Server::refuse_for_descriptors() {
+  for (int i = 0; i < 64; ++i) {
+    reserve_.reset();
+    const base::UniqueFd socket(
+        ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid()) break;
+    refuse(socket.get(), ErrorCode::kBusy,
+           "the daemon has too many files open to serve another command; raise its limit of open "
+           "files (ulimit -n, LimitNOFILE=), or try again");
+  }
+  reserve_ = new_reserve();
+}
+
+void Server::collect_answered() {
+  std::uint64_t count = 0;
+  (void)!::read(nudge_.get(), &count, sizeof count);
+  for (Connection& connection : connections_) {
+    if (!connection.worker.joinable()) continue;
+    {
+      const std::lock_guard lock(connection.sending);
+      if (connection.state == State::kWorking) continue;
+    }
+    connection.worker.join();
+    if (connection.state == State::kBroken) continue;
+    connection.state = State::kIdle;
+    connection.deadline = Clock::now() + limits_.idle;
+    serve_received(connection);
+  }
+}
+
+void Server::receive(Connection& connection) {
+  char buffer[16384];
+  const ssize_t got = ::recv(connection.socket.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (got <= 0) {
+    connection.state = State::kBroken;
+    return;
+  }
+  connection.received.append(buffer, static_cast<std::size_t>(got));
+  serve_received(connection);
+}
+
+/// Starts with the next request if it is whole.
+void Server::serve_received(Connection& connection) {
+  while (connection.state == State::kIdle && !connection.worker.joinable()) {
+    const std::size_t end = connection.received.find('\n');
+    if (end == std::string::npos) break;
+    const std::string line = connection.received.substr(0, end);
+    connection.received.erase(0, end + 1);
+    serve(connection, line);
+  }
+  if (connection.received.size() > kLineBytesMax) {
+    refuse(connection.socket.get(), ErrorCode::kTooLarge, "the request is too long");
+    connection.state = State::kBroken;
+  }
+}
+
+/// Answers at once what needs no work.
+void Server::serve(Connection& connection, const std::string& line) {
+  connection.deadline = Clock::now() + limits_.idle;
+  // A command that has given up is not carried out behind its back.
+  if (readable_or_closed(connection.socket.get(), POLLRDHUP)) {
+    connection.state = State::kBroken;
+    return;
+  }
+  auto request = decode_request(line);
   Reply reply;
-  const auto request = decode_request(line);
   if (!request) {
     reply.error = request.error();
-    return reply;
+  } else if (request->operation == Operation::kHello) {
+    reply = hello();
+  } else if (request->operation != Operation::kPing) {
+    start_worker(connection, std::move(*request));
+    return;
   }
-  switch (request->operation) {
-    case Operation::kPing:
-      break;
-    case Operation::kSeal: {
-      auto outcome = handlers_.seal(request->seal, [&] { return abandoned(socket); });
-      if (outcome) {
-        reply.version = std::move(outcome->sealed);
-        reply.next = std::move(outcome->next);
-      } else {
-        reply.error = outcome.error();
-      }
-      break;
-    }
-    case Operation::kOpen:
-    case Operation::kClone: {
-      const bool clone = request->operation == Operation::kClone;
-      put(clone ? handlers_.clone(request->open) : handlers_.open(request->open), reply.version,
-          reply);
-      break;
-    }
-    case Operation::kStats:
-      put(handlers_.stats(), reply.stats, reply);
-      break;
-    default:
-      return answer_upkeep(*request, socket);
-  }
-  return reply;
+  if (!send_line_now(connection.socket.get(), encode(reply))) connection.state = State::kBroken;
 }
 
-Reply Server::answer_upkeep(const Request& request, int socket) {
-  Reply reply;
-  switch (request.operation) {
-    case Operation::kDelete:
-      put(handlers_.remove(request.removal), reply.forecast, reply);
-      break;
-    case Operation::kLock: {
-      auto locked = handlers_.lock(request.lock);
-      if (!locked) reply.error = std::move(locked).error();
-      break;
-    }
-    case Operation::kArrange: {
-      auto told_at = std::chrono::steady_clock::now();
-      const auto tell = [&](const ArrangeProgress& done) {
-        const auto now = std::chrono::steady_clock::now();
-        if (now - told_at < kProgressPause) return;
-        told_at = now;
-        Reply so_far;
-        so_far.progress = done;
-        // A client that is gone is noticed as `cancelled`.
-        (void)send_line(socket, encode(so_far));
-      };
-      put(handlers_.arrange(
-              request.arrange, [&] { return abandoned(socket); }, tell),
-          reply.arranged, reply);
-      break;
-    }
-    case Operation::kArrangeSettings:
-      put(handlers_.settings(request.settings), reply.settings, reply);
-      break;
-    default:
-      reply.error = Error(ErrorCode::kInvalid, "not a request of this kind");
-      break;
+void Server::start_worker(Connection& connection, Request request) {
+  connection.state = State::kWorking;
+  connection.next_heartbeat = Clock::now() + limits_.heartbeat;
+  try {
+    connection.worker =
+        std::thread([this, &connection, asked = std::move(request)] { work(connection, asked); });
+  } catch (const std::exception& error) {
+    const Reply reply = failed(
+        ErrorCode::kBusy,
+        fmt::format("the daemon cannot start a thread for this ({}); raise its limit of processes "
+                    "(ulimit -u, TasksMax=), or try again",
+                    error.what()));
+    const bool sent = send_line_now(connection.socket.get(), encode(reply)).has_value();
+    connection.state = sent ? State::kIdle : State::kBroken;
   }
+}
+
+/// The worker's thread.
+void Server::work(Connection& connection, const Request& request) {
+  base::name_this_thread("varve-request");
+  State state = State::kBroken;
+  std::string text;
+  try {
+    text = encode(answer(request, connection));
+  } catch (const std::exception& stray) {
+    base::log(base::LogLevel::kError, fmt::format("unexpected exception: {}", stray.what()));
+    text = R"({"ok":false,"code":"io","message":"unexpected error in the daemon; see its log"})";
+  }
+  const std::lock_guard lock(connection.sending);
+  try {
+    if (send_line(connection.socket.get(), text, limits_.write, stop_.get())) {
+      state = State::kAnswered;
+    }
+  } catch (const std::exception& stray) {
+    base::log(base::LogLevel::kError, fmt::format("unexpected exception: {}", stray.what()));
+  }
+  connection.state = state;
+  signal_event(nudge_);
+}
+
+void Server::send_heartbeats(Clock::time_point now) {
+  for (Connection& connection : connections_) {
+    if (!connection.worker.joinable() || now < connection.next_heartbeat) continue;
+    connection.next_heartbeat = now + limits_.heartbeat;
+    // Held by a worker that is sending: that is sign enough.
+    const std::unique_lock lock(connection.sending, std::try_to_lock);
+    if (!lock.owns_lock() || connection.state != State::kWorking) continue;
+    Reply reply;
+    reply.working = true;
+    const auto sent = send_line_now(connection.socket.get(), encode(reply));
+    // Half a line cannot be taken back; the worker sees that its client is gone.
+    if (!sent && sent.error().code() != ErrorCode::kBusy) {
+      ::shutdown(connection.socket.get(), SHUT_RDWR);
+    }
+  }
+}
+
+Reply Server::hello() const {
+  Reply reply;
+  Identity& identity = reply.identity.emplace();
+  identity.protocol = kProtocol;
+  identity.process = ::getpid();
+  identity.device = listener_.repository().status.st_dev;
+  identity.inode = listener_.repository().status.st_ino;
+  if (handlers_.identify) handlers_.identify(identity);
   return reply;
 }
 
 bool Server::abandoned(int socket) const {
-  return readable_or_closed(wake_.get(), POLLIN) || readable_or_closed(socket, POLLRDHUP);
+  return readable_or_closed(stop_.get(), POLLIN) || readable_or_closed(socket, POLLRDHUP);
 }
 
 }  // namespace varve::control

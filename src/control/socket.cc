@@ -5,34 +5,50 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
 
 namespace varve::control {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kBacklog = 64;
 
 Error system_error(const std::string& what, int errno_value) {
   return {ErrorCode::kIo, fmt::format("{}: {}", what, std::strerror(errno_value)), errno_value};
 }
 
-/// A socket's address holds 107 bytes of path, and repositories may lie deeper; so the path
-/// goes through an open descriptor of the folder.
 struct Address {
-  base::UniqueFd folder;
   sockaddr_un value{};
+  socklen_t bytes = 0;
 };
 
-Result<Address> address_in(const std::string& repository) {
+/// A socket's address holds 107 bytes of path, and repositories may be deeper; so the path goes
+/// through an open descriptor of the folder.
+Address address_in(int folder, std::string_view name) {
   Address address;
-  address.folder = base::UniqueFd(::open(repository.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!address.folder.valid()) return system_error(repository, errno);
   address.value.sun_family = AF_UNIX;
-  const std::string path = fmt::format("/proc/self/fd/{}/{}", address.folder.get(), kSocketName);
+  const std::string path = fmt::format("/proc/self/fd/{}/{}", folder, name);
   path.copy(address.value.sun_path, sizeof address.value.sun_path - 1);
+  address.bytes = sizeof address.value;
+  return address;
+}
+
+Address abstract_address(std::string_view name) {
+  Address address;
+  address.value.sun_family = AF_UNIX;
+  const std::size_t bytes =
+      name.copy(address.value.sun_path + 1, sizeof address.value.sun_path - 1);
+  address.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes);
   return address;
 }
 
@@ -40,64 +56,215 @@ base::UniqueFd new_socket() {
   return base::UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
 }
 
-}  // namespace
-
-Result<base::UniqueFd> listen_in(const std::string& repository) {
-  VARVE_TRY_ASSIGN(const Address address, address_in(repository));
-  base::UniqueFd socket = new_socket();
-  if (!socket.valid()) return system_error("socket", errno);
-  ::unlinkat(address.folder.get(), kSocketName.data(), 0);
-  // On Linux the file gets the mode of the unbound socket, so nobody else can be first.
-  if (::fchmod(socket.get(), 0600) != 0 ||
-      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address.value),
-             sizeof address.value) != 0 ||
-      ::listen(socket.get(), 16) != 0) {
-    return system_error(fmt::format("{}/{}", repository, kSocketName), errno);
-  }
-  return socket;
-}
-
-Result<base::UniqueFd> connect_to(const std::string& repository) {
-  VARVE_TRY_ASSIGN(const Address address, address_in(repository));
-  base::UniqueFd socket = new_socket();
-  if (!socket.valid()) return system_error("socket", errno);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.value),
-                sizeof address.value) != 0) {
-    if (errno == ENOENT || errno == ECONNREFUSED) {
-      return Error(ErrorCode::kNotFound, fmt::format("{} is not mounted", repository), errno);
-    }
-    return system_error(fmt::format("{}/{}", repository, kSocketName), errno);
-  }
-  return socket;
-}
-
-void remove_socket(const std::string& repository) {
-  ::unlink(fmt::format("{}/{}", repository, kSocketName).c_str());
-}
-
-Result<void> send_line(int socket, std::string_view line) {
-  std::string text(line);
-  text += '\n';
-  std::string_view left = text;
-  while (!left.empty()) {
-    const ssize_t sent = ::send(socket, left.data(), left.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return system_error("control socket", errno);
-    left.remove_prefix(static_cast<std::size_t>(sent));
+Result<void> listen_on(int socket, const Address& address) {
+  // On Linux the file gets the mode of the unbound socket, so no other user can be first.
+  if (::fchmod(socket, 0600) != 0 ||
+      ::bind(socket, reinterpret_cast<const sockaddr*>(&address.value), address.bytes) != 0 ||
+      ::listen(socket, kBacklog) != 0) {
+    return system_error("control socket", errno);
   }
   return {};
 }
 
-Result<std::string> receive_line(int socket, int wake) {
+/// Milliseconds for poll(2) until `deadline`, -1 for none.
+int poll_time(const std::optional<Clock::time_point>& deadline) {
+  if (!deadline) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now());
+  return static_cast<int>(std::clamp<std::chrono::milliseconds::rep>(left.count(), 0, 3'600'000));
+}
+
+std::optional<Clock::time_point> deadline_after(std::chrono::milliseconds patience) {
+  if (patience.count() < 0) return std::nullopt;
+  return Clock::now() + patience;
+}
+
+/// True if `socket` is ready, false when time is over; kInterrupted once `wake` is readable.
+Result<bool> wait_for(int socket, short events, const std::optional<Clock::time_point>& deadline,
+                      int wake) {
+  for (;;) {
+    pollfd waits[2] = {{.fd = socket, .events = events, .revents = 0},
+                       {.fd = wake, .events = POLLIN, .revents = 0}};
+    const int ready = ::poll(waits, 2, poll_time(deadline));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready < 0) return system_error("control socket", errno);
+    if (waits[1].revents != 0) return Error(ErrorCode::kInterrupted, "told to stop");
+    return ready > 0;
+  }
+}
+
+/// The other end of a socket. kNotFound if nothing listens at `address`.
+Result<Connected> connect_at(const Address& address, std::chrono::milliseconds patience) {
+  Connected connected;
+  connected.socket = new_socket();
+  if (!connected.socket.valid()) return system_error("socket", errno);
+  // connect(2) waits as long as the queue of a daemon that does not accept is full.
+  const timeval limit{.tv_sec = std::max<time_t>(1, patience.count() / 1000), .tv_usec = 0};
+  ::setsockopt(connected.socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  if (::connect(connected.socket.get(), reinterpret_cast<const sockaddr*>(&address.value),
+                address.bytes) != 0) {
+    const int error = errno;
+    if (error == EAGAIN) {
+      return Error(ErrorCode::kBusy, "the daemon accepts no connection; it may be stopped", error);
+    }
+    if (error == EACCES || error == EPERM) return system_error("control socket", error);
+    return Error(ErrorCode::kNotFound, "nothing listens", error);
+  }
+  ucred peer{};
+  socklen_t bytes = sizeof peer;
+  if (::getsockopt(connected.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
+    return system_error("control socket", errno);
+  }
+  connected.process = peer.pid;
+  connected.user = peer.uid;
+  return connected;
+}
+
+std::vector<uid_t> possible_users(const Folder& repository) {
+  std::vector<uid_t> users{::geteuid(), 0, repository.status.st_uid};
+  std::ranges::sort(users);
+  const auto repeated = std::ranges::unique(users);
+  users.erase(repeated.begin(), repeated.end());
+  return users;
+}
+
+std::vector<Address> other_addresses(const Folder& repository, std::vector<base::UniqueFd>& open) {
+  std::vector<Address> addresses;
+  for (const uid_t user : possible_users(repository)) {
+    if (auto folder = open_socket_folder(user, false)) {
+      addresses.push_back(address_in(folder->get(), socket_name(repository.status)));
+      open.push_back(std::move(*folder));
+    }
+    for (const std::string& name : abstract_names(repository.status, user)) {
+      addresses.push_back(abstract_address(name));
+    }
+  }
+  return addresses;
+}
+
+}  // namespace
+
+Result<Listener> Listener::open(const std::string& repository) {
+  VARVE_TRY_ASSIGN(Folder folder, open_folder(repository));
+  Listener listener(std::move(folder));
+  const auto in_repository =
+      listener.listen_at(listener.repository_.fd.get(), std::string(kSocketName));
+  if (in_repository) {
+    listener.place_ = fmt::format("{}/{}", repository, kSocketName);
+    return listener;
+  }
+  // exFAT, CIFS and some FUSE file systems have no sockets, and a full disk has no room for one.
+  const std::string name = socket_name(listener.repository_.status);
+  auto runtime = open_socket_folder(::geteuid(), true);
+  if (runtime && listener.listen_at(runtime->get(), name)) {
+    listener.folder_ = std::move(*runtime);
+    listener.place_ = fmt::format("{}/{}", socket_folder(::geteuid()), name);
+    return listener;
+  }
+  if (!listener.listen_at_abstract_name()) {
+    return Error(in_repository.error())
+        .with_context(
+            fmt::format("{}: no control socket can be made there or elsewhere", repository));
+  }
+  return listener;
+}
+
+Result<void> Listener::listen_at(int folder, const std::string& name) {
+  socket_ = new_socket();
+  if (!socket_.valid()) return system_error("socket", errno);
+  ::unlinkat(folder, name.c_str(), 0);
+  VARVE_TRY(listen_on(socket_.get(), address_in(folder, name)));
+  name_ = name;
+  return {};
+}
+
+Result<void> Listener::listen_at_abstract_name() {
+  for (const std::string& name : abstract_names(repository_.status, ::geteuid())) {
+    socket_ = new_socket();
+    if (!socket_.valid()) return system_error("socket", errno);
+    if (!listen_on(socket_.get(), abstract_address(name))) continue;
+    place_ = "@" + name;
+    return {};
+  }
+  return Error(ErrorCode::kIo, "no abstract socket name is free");
+}
+
+Listener::~Listener() {
+  if (!socket_.valid() || name_.empty()) return;
+  const base::UniqueFd& folder = folder_.valid() ? folder_ : repository_.fd;
+  ::unlinkat(folder.get(), name_.c_str(), 0);
+}
+
+Result<Connected> connect_to(const std::string& repository, std::chrono::milliseconds patience) {
+  VARVE_TRY_ASSIGN(Folder folder, open_folder(repository));
+  std::vector<base::UniqueFd> open;
+  std::vector<Address> addresses = other_addresses(folder, open);
+  struct stat file {};
+  if (::fstatat(folder.fd.get(), kSocketName.data(), &file, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISSOCK(file.st_mode)) {
+    addresses.insert(addresses.begin(), address_in(folder.fd.get(), kSocketName));
+  }
+  const std::vector<uid_t> believed = possible_users(folder);
+  std::optional<Error> refused;
+  for (const Address& address : addresses) {
+    auto connected = connect_at(address, patience);
+    if (connected && std::ranges::find(believed, connected->user) != believed.end()) {
+      connected->repository = std::move(folder);
+      return connected;
+    }
+    if (connected) {
+      refused = Error(
+          ErrorCode::kNotPermitted,
+          fmt::format("{}: process {} of user {} answers in the daemon's place; only the owner of "
+                      "the repository, root and the caller are believed",
+                      repository, connected->process, connected->user),
+          EPERM);
+    } else if (connected.error().code() != ErrorCode::kNotFound && !refused) {
+      refused = Error(connected.error()).with_context(repository);
+    }
+  }
+  if (refused) return *std::move(refused);
+  return Error(ErrorCode::kNotFound, fmt::format("{} is not mounted", repository), ENOENT);
+}
+
+Result<void> send_line(int socket, std::string_view line, std::chrono::milliseconds patience,
+                       int wake) {
+  const auto deadline = deadline_after(patience);
+  std::string text(line);
+  text += '\n';
+  std::string_view left = text;
+  while (!left.empty()) {
+    const ssize_t sent = ::send(socket, left.data(), left.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      left.remove_prefix(static_cast<std::size_t>(sent));
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return system_error("control socket", errno);
+    VARVE_TRY_ASSIGN(const bool ready, wait_for(socket, POLLOUT, deadline, wake));
+    if (!ready) return Error(ErrorCode::kBusy, "the other end does not read", ETIMEDOUT);
+  }
+  return {};
+}
+
+Result<void> send_line_now(int socket, std::string_view line) {
+  std::string text(line);
+  text += '\n';
+  const ssize_t sent = ::send(socket, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0 && errno == EAGAIN) {
+    return Error(ErrorCode::kBusy, "the other end does not read", EAGAIN);
+  }
+  if (sent != static_cast<ssize_t>(text.size())) {
+    return system_error("control socket", sent < 0 ? errno : EAGAIN);
+  }
+  return {};
+}
+
+Result<std::string> receive_line(int socket, std::chrono::milliseconds patience, int wake) {
+  const auto deadline = deadline_after(patience);
   std::string line;
   for (;;) {
-    pollfd waits[2] = {{.fd = socket, .events = POLLIN, .revents = 0},
-                       {.fd = wake, .events = POLLIN, .revents = 0}};
-    if (::poll(waits, 2, -1) < 0) {
-      if (errno == EINTR) continue;
-      return system_error("control socket", errno);
-    }
-    if (waits[1].revents != 0) return Error(ErrorCode::kInterrupted, "the daemon is ending");
+    VARVE_TRY_ASSIGN(const bool ready, wait_for(socket, POLLIN, deadline, wake));
+    if (!ready) return Error(ErrorCode::kBusy, "the other end does not answer", ETIMEDOUT);
     char buffer[4096];
     // Looked at first, so that the next line stays in the socket.
     ssize_t got = ::recv(socket, buffer, sizeof buffer, MSG_PEEK);
@@ -106,8 +273,8 @@ Result<std::string> receive_line(int socket, int wake) {
     if (end != nullptr) got = static_cast<const char*>(end) - buffer + 1;
     if (any) got = ::recv(socket, buffer, static_cast<std::size_t>(got), 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error("control socket", errno);
-    if (got == 0) return Error(ErrorCode::kNotFound, "the other end closed the connection");
+    if (got < 0 && errno != ECONNRESET) return system_error("control socket", errno);
+    if (got <= 0) return Error(ErrorCode::kNotFound, "the other end closed the connection");
     line.append(buffer, static_cast<std::size_t>(got));
     if (line.ends_with('\n')) {
       line.pop_back();
@@ -115,6 +282,10 @@ Result<std::string> receive_line(int socket, int wake) {
     }
     if (line.size() > kLineBytesMax) return Error(ErrorCode::kTooLarge, "control line too long");
   }
+}
+
+Result<bool> wait_to_receive(int socket, std::chrono::milliseconds patience, int wake) {
+  return wait_for(socket, POLLIN, deadline_after(patience), wake);
 }
 
 }  // namespace varve::control

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Unix socket REPO/control.sock, and lines of text over it.
+// The control socket of a repository, and lines of text over it.
 #pragma once
 
-#include <stop_token>
+#include <sys/types.h>
+
+#include <chrono>
 #include <string>
 #include <string_view>
 
 #include "base/unique_fd.h"
+#include "control/address.h"
 #include "varve/result.h"
 
 namespace varve::control {
@@ -14,21 +17,68 @@ namespace varve::control {
 inline constexpr std::string_view kSocketName = "control.sock";
 inline constexpr std::size_t kLineBytesMax = 1 << 20;
 
-/// Makes the socket file (mode 0600) and listens on it. A file left over by a daemon that
-/// died is replaced, so the caller must hold the repository's lock.
-[[nodiscard]] Result<base::UniqueFd> listen_in(const std::string& repository);
+/// A listening socket. Its file goes with it. Not thread-safe.
+class Listener {
+ public:
+  /// Listens on REPO/control.sock (mode 0600) or, if that cannot be made, on another address of
+  /// address.h. Replaces the file of a daemon that died, so the caller must hold the
+  /// repository's lock.
+  [[nodiscard]] static Result<Listener> open(const std::string& repository);
+  Listener(Listener&&) noexcept = default;
+  Listener& operator=(Listener&&) = delete;
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  ~Listener();
 
-/// kNotFound if nobody listens: the repository is not mounted.
-[[nodiscard]] Result<base::UniqueFd> connect_to(const std::string& repository);
+  [[nodiscard]] int get() const { return socket_.get(); }
+  /// The folder of the repository.
+  [[nodiscard]] const Folder& repository() const { return repository_; }
+  /// Where it listens, for messages.
+  [[nodiscard]] const std::string& place() const { return place_; }
 
-void remove_socket(const std::string& repository);
+ private:
+  explicit Listener(Folder repository) : repository_(std::move(repository)) {}
+  [[nodiscard]] Result<void> listen_at(int folder, const std::string& name);
+  [[nodiscard]] Result<void> listen_at_abstract_name();
+  Folder repository_;
+  base::UniqueFd socket_;
+  base::UniqueFd folder_;  // Of the socket's file; unset if that is in the repository.
+  std::string name_;       // Of the socket's file; "" if it has none.
+  std::string place_;
+};
 
-/// Sends `line` and a newline.
-[[nodiscard]] Result<void> send_line(int socket, std::string_view line);
+/// A connection of a command to a daemon.
+struct Connected {
+  base::UniqueFd socket;
+  pid_t process = 0;  ///< Process of the daemon; 0 if it is in another process namespace.
+  uid_t user = 0;     ///< User of the daemon: root, the caller, or the owner of the repository.
+  Folder repository;
+};
 
-/// Receives up to a newline, which is dropped. Waits for it without limit, unless `wake` (a
-/// descriptor, -1 for none) becomes readable: then kInterrupted. kNotFound if the other end
-/// closed without a line, kTooLarge over kLineBytesMax.
-[[nodiscard]] Result<std::string> receive_line(int socket, int wake);
+/// Errors: kNotFound if no process listens; kNotPermitted if the one that does is of another
+/// user; kBusy if it has not accepted for `patience`.
+[[nodiscard]] Result<Connected> connect_to(const std::string& repository,
+                                           std::chrono::milliseconds patience);
+
+/// Sends `line` and a newline. Waits at most `patience` (no limit if negative) while the other
+/// end does not read, and not at all once `wake` (a descriptor, -1 for none) is readable.
+/// Errors: kBusy when time is over.
+[[nodiscard]] Result<void> send_line(int socket, std::string_view line,
+                                     std::chrono::milliseconds patience, int wake = -1);
+
+/// As send_line(), but waits for nothing. After a kIo error a part may have been sent, so the
+/// connection is of no more use; after kBusy nothing was.
+[[nodiscard]] Result<void> send_line_now(int socket, std::string_view line);
+
+/// Receives up to a newline, which is dropped.
+/// Errors: kInterrupted if `wake` becomes readable; kNotFound if the other end closed without a
+/// line; kTooLarge over kLineBytesMax; kBusy if the line is not whole after `patience`.
+[[nodiscard]] Result<std::string> receive_line(int socket, std::chrono::milliseconds patience,
+                                               int wake = -1);
+
+/// Returns whether bytes (or the end) can be received within `patience`.
+/// Errors: kInterrupted if `wake` becomes readable.
+[[nodiscard]] Result<bool> wait_to_receive(int socket, std::chrono::milliseconds patience,
+                                           int wake = -1);
 
 }  // namespace varve::control

@@ -9,20 +9,28 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "base/unique_fd.h"
-#include "control/mount_table.h"
+#include "control/mounted_path.h"
+#include "control/patience.h"
 
 extern char** environ;
 
 namespace varve::control {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// The kernel drops the last reference of a file some time after the last close(2), and so may a
+/// program that looks at every new mount.
+constexpr std::chrono::milliseconds kBusyPatience{1'500};
+constexpr std::chrono::milliseconds kBusyPause{50};
 
 Error busy(const std::string& mount_point) {
   return {ErrorCode::kBusy,
@@ -58,60 +66,96 @@ Result<void> run_fusermount(const std::string& mount_point, bool lazy) {
   return {};
 }
 
-Result<void> detach(const std::string& mount_point, bool lazy) {
+Result<void> detach_once(const std::string& mount_point, bool lazy) {
   if (::umount2(mount_point.c_str(), UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0) return {};
   if (errno == EBUSY) return busy(mount_point);
   if (errno == EPERM) return run_fusermount(mount_point, lazy);
   return Error(ErrorCode::kIo, fmt::format("{}: {}", mount_point, std::strerror(errno)), errno);
 }
 
-/// The daemon's process; kStale if the mount has none any more.
-Result<base::UniqueFd> open_daemon(const std::string& mount_point) {
-  char text[32];
-  const ssize_t got = ::getxattr(mount_point.c_str(), "user.varve.pid", text, sizeof text);
-  if (got < 0 && (errno == ENOTCONN || errno == ECONNABORTED)) {
-    return Error(ErrorCode::kStale, "the daemon is dead", errno);
+/// Waits for the last users to go, but not for long.
+Result<void> detach(const std::string& mount_point, bool lazy) {
+  const Clock::time_point deadline = Clock::now() + kBusyPatience;
+  for (;;) {
+    auto detached = detach_once(mount_point, lazy);
+    if (detached || detached.error().code() != ErrorCode::kBusy || Clock::now() >= deadline) {
+      return detached;
+    }
+    std::this_thread::sleep_for(kBusyPause);
   }
-  if (got < 0) {
-    return Error(ErrorCode::kIo, fmt::format("{}: {}", mount_point, std::strerror(errno)), errno);
-  }
-  pid_t pid = 0;
-  const auto parsed = std::from_chars(text, text + got, pid);
-  if (parsed.ec != std::errc{} || pid <= 0) {
-    return Error(ErrorCode::kInvalid, fmt::format("{} names no process", mount_point));
-  }
-  base::UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!process.valid() && errno != ESRCH) {
-    return Error(ErrorCode::kIo, fmt::format("process {}: {}", pid, std::strerror(errno)), errno);
-  }
-  return process;
 }
 
-void wait_for_end(const base::UniqueFd& process) {
-  if (!process.valid()) return;
-  pollfd wait = {.fd = process.get(), .events = POLLIN, .revents = 0};
-  while (::poll(&wait, 1, -1) < 0 && errno == EINTR) continue;
+/// Unset if the process has ended already.
+Result<base::UniqueFd> open_process(std::int64_t process) {
+  if (process <= 0) return base::UniqueFd();
+  base::UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(process), 0)));
+  if (!fd.valid() && errno != ESRCH) {
+    return Error(ErrorCode::kIo, fmt::format("process {}: {}", process, std::strerror(errno)),
+                 errno);
+  }
+  return fd;
+}
+
+/// However long it writes, but not for a daemon that is stopped.
+Result<void> wait_for_end(const base::UniqueFd& fd, pid_t process) {
+  constexpr int kLook_ms = 250;
+  if (!fd.valid()) return {};
+  pollfd wait = {.fd = fd.get(), .events = POLLIN, .revents = 0};
+  Clock::time_point seen_running = Clock::now();
+  while (::poll(&wait, 1, kLook_ms) <= 0) {
+    const Clock::time_point now = Clock::now();
+    if (!is_stopped(process)) seen_running = now;
+    if (now - seen_running > kStoppedMax) {
+      return Error(ErrorCode::kBusy,
+                   fmt::format("unmounted, but the daemon (process {}) is stopped and has not "
+                               "written everything: let it go on with `kill -CONT {}`",
+                               process, process),
+                   ETIMEDOUT);
+    }
+  }
+  return {};
+}
+
+bool is_repository(const std::string& path) {
+  struct stat values {};
+  return ::stat((path + "/varve.repo").c_str(), &values) == 0 && S_ISREG(values.st_mode);
+}
+
+/// The one mount point of the repository that `path` is.
+Result<std::string> mount_point_of(const std::string& path) {
+  VARVE_TRY_ASSIGN(const auto mounts, find_mounts_of(path));
+  if (mounts.empty()) {
+    return Error(ErrorCode::kInvalid, fmt::format("the repository {} is not mounted", path));
+  }
+  if (mounts.size() > 1) {
+    std::string points;
+    for (const MountEntry& mount : mounts) points += " " + mount.mount_point;
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("the repository {} is mounted more than once; name one of these mount "
+                             "points:{}",
+                             path, points));
+  }
+  return mounts.front().mount_point;
 }
 
 }  // namespace
 
 Result<UnmountOutcome> unmount(const std::string& path) {
-  auto found = find_mount(path);
-  if (!found) return Error(ErrorCode::kInvalid, found.error().message());
-  if (!found->relative.empty()) {
-    return Error(ErrorCode::kInvalid,
-                 fmt::format("{} is not a mount point; {} is", path, found->mount_point));
+  auto found = find_mounted_on(path);
+  if (!found && found.error().code() == ErrorCode::kNotFound) {
+    if (!is_repository(path)) return Error(ErrorCode::kInvalid, found.error().message());
+    VARVE_TRY_ASSIGN(const std::string point, mount_point_of(path));
+    found = find_mounted_on(point);
   }
-  UnmountOutcome outcome{.mount_point = found->mount_point, .daemon_was_dead = false};
-  const auto process = open_daemon(outcome.mount_point);
-  if (!process) {
-    if (process.error().code() != ErrorCode::kStale) return process.error();
+  if (!found) return std::move(found).error();
+  UnmountOutcome outcome{.mount_point = found->mount.mount_point, .daemon_was_dead = found->dead};
+  if (found->dead) {
     VARVE_TRY(detach(outcome.mount_point, true));
-    outcome.daemon_was_dead = true;
     return outcome;
   }
+  VARVE_TRY_ASSIGN(const base::UniqueFd process, open_process(found->process));
   VARVE_TRY(detach(outcome.mount_point, false));
-  wait_for_end(*process);
+  VARVE_TRY(wait_for_end(process, static_cast<pid_t>(found->process)));
   return outcome;
 }
 

@@ -56,6 +56,9 @@ class FrontEnd {
   /// What the mount shows as its root: a series, one version of it, or with "" for both the
   /// whole repository. kNotFound says which of them is missing. Before attach().
   [[nodiscard]] Result<void> set_root(const std::string& series, const std::string& version);
+  /// Returns which part of the repository is the mount's root: SERIES, SERIES/VERSION, or "" for
+  /// all.
+  [[nodiscard]] std::string root_path();
   /// The table for fuse_session_new(), whose user data must be a FrontEnd*.
   static const fuse_lowlevel_ops& operations();
   /// Must be called before the loop starts. `mount_point` is where it is mounted.

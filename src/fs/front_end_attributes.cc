@@ -171,6 +171,11 @@ void FrontEnd::readlink(fuse_req_t req, fuse_ino_t ino) {
   }
 }
 
+std::string FrontEnd::root_path() {
+  const auto node = resolve(kRootNodeId);
+  return node ? path_of_root(*node) : std::string();
+}
+
 Result<Xattrs> FrontEnd::xattrs_of(const Node& node) {
   if (node.kind == Node::Kind::kOpen) return node.writer->xattrs(node.ino);
   if (node.kind == Node::Kind::kSealed) return node.reader->xattrs(node.rank);

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,11 +13,13 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "base/file_limit.h"
 #include "base/log.h"
 #include "base/path_list.h"
-#include "control/mount_table.h"
+#include "control/lock_wait.h"
+#include "control/mounted_path.h"
 #include "fs/daemon.h"
 #include "fs/remount.h"
 #include "fs/session.h"
@@ -37,15 +38,30 @@ Result<std::string> absolute_path(const std::string& path) {
   return Error(ErrorCode::kIo, fmt::format("{}: {}", path, std::strerror(errno)), errno);
 }
 
-/// The mount point as an absolute path, if something can be mounted there.
-Result<std::string> check_mount_point(const std::string& directory) {
-  // Asked first, since stat(2) may still be answered from the kernel's cache.
-  if (::getxattr(directory.c_str(), "user.varve.pid", nullptr, 0) < 0 && errno == ENOTCONN) {
+/// Nothing if the directory is no mount point of Varve.
+Result<void> check_not_mounted(const std::string& directory) {
+  const auto there = control::find_mounted_on(directory);
+  if (!there) {
+    const ErrorCode code = there.error().code();
+    if (code == ErrorCode::kNotFound || code == ErrorCode::kInvalid) return {};
+    return there.error();
+  }
+  if (there->dead) {
     return Error(ErrorCode::kBusy,
                  fmt::format("{} is the mount point of a daemon that has died; free it with "
                              "`varve umount {}`",
                              directory, directory));
   }
+  return Error(ErrorCode::kBusy,
+               fmt::format("{} is in use: repository {} is mounted there; unmount it with "
+                           "`varve umount {}` or take another directory",
+                           directory, there->repository, directory));
+}
+
+/// The mount point as an absolute path, if something can be mounted there.
+Result<std::string> check_mount_point(const std::string& directory) {
+  // Asked first: where a daemon is stopped or dead, stat(2) waits or says little.
+  VARVE_TRY(check_not_mounted(directory));
   struct stat values {};
   if (::stat(directory.c_str(), &values) != 0) {
     if (errno == ENOENT) {
@@ -59,15 +75,7 @@ Result<std::string> check_mount_point(const std::string& directory) {
     return Error(ErrorCode::kNotDirectory,
                  fmt::format("mount point {} is not a directory", directory));
   }
-  VARVE_TRY_ASSIGN(std::string absolute, absolute_path(directory));
-  const auto mounted = control::find_mount(absolute);
-  if (mounted && mounted->relative.empty()) {
-    return Error(ErrorCode::kBusy,
-                 fmt::format("{} is in use: repository {} is mounted there; unmount it with "
-                             "`varve umount {}` or take another directory",
-                             directory, mounted->repository, directory));
-  }
-  return absolute;
+  return absolute_path(directory);
 }
 
 Result<void> check_fuse_device() {
@@ -81,16 +89,28 @@ Result<void> check_fuse_device() {
   return Error(ErrorCode::kIo, fmt::format("/dev/fuse: {}", std::strerror(errno)), errno);
 }
 
+Error no_thread(const std::system_error& error) {
+  return {ErrorCode::kIo,
+          fmt::format("no thread can be started ({}): raise the limit of processes (ulimit -u, "
+                      "TasksMax= of a unit)",
+                      error.what()),
+          error.code().value()};
+}
+
 /// What the daemon does, from its first to its last line. LMDB and threads do not survive a
 /// fork, so the repository is opened here and not in the calling process.
 Result<void> open_and_serve(const std::string& repository_path, const std::string& directory,
-                            const MountOptions& options, const std::function<void()>& ready) {
+                            const MountOptions& options, const std::function<void()>& ready) try {
   base::raise_file_limit();  // Every series has several files open.
   block_ending_signals();
   auto how = options.open;
   how.trust_owner = how.trust_owner || base::is_listed_path("VARVE_TRUST", repository_path);
-  VARVE_TRY_ASSIGN(const auto repository, Repository::open(repository_path, how));
+  VARVE_TRY_ASSIGN(const auto repository,
+                   control::open_when_unlocked(
+                       repository_path, [&] { return Repository::open(repository_path, how); }));
   return serve_mount(*repository, directory, options, ready);
+} catch (const std::system_error& error) {
+  return no_thread(error);
 }
 
 }  // namespace

@@ -78,6 +78,9 @@ Result<void> parse_valued(std::string_view name, std::string_view value, bool sl
   } else if (name == "series" || name == "version") {
     if (value.empty()) return bad_value(name, value, "a name is needed");
     (name == "series" ? options.series : options.version) = value;
+  } else if (name == "fsname" || name == "subtype") {
+    if (value.empty()) return bad_value(name, value, "a name is needed");
+    (name == "fsname" ? options.source : options.subtype) = value;
   } else if (!sloppy) {
     return Error(ErrorCode::kInvalid,
                  fmt::format("unknown mount option {}={}; see mount.varve(8)", name, value));
@@ -181,13 +184,23 @@ Result<void> check_mount_options(const MountOptions& options) {
   return {};
 }
 
-std::string fuse_option_list(const MountOptions& options, std::string_view repository) {
-  std::string list = "fsname=";
-  for (const char c : repository) {
+namespace {
+
+void append_escaped(std::string_view value, std::string& list) {
+  for (const char c : value) {
     if (c == ',' || c == '\\') list += '\\';
     list += c;
   }
-  list += ",subtype=varve,max_read=1048576";
+}
+
+}  // namespace
+
+std::string fuse_option_list(const MountOptions& options, std::string_view repository) {
+  std::string list = "fsname=";
+  append_escaped(options.source.empty() ? repository : options.source, list);
+  list += ",subtype=";
+  append_escaped(options.subtype.empty() ? "varve" : options.subtype, list);
+  list += ",max_read=1048576";
   list += options.set_user_ids_work ? ",suid" : ",nosuid";
   list += options.devices_work ? ",dev" : ",nodev";
   if (options.no_execution) list += ",noexec";

@@ -21,6 +21,8 @@ struct MountOptions {
   std::optional<std::uint32_t> umask;
   std::string series;   ///< What the mount's root is: this series, "" for the repository,
   std::string version;  ///< or this version of it ("" for none; "latest" for the newest sealed).
+  std::string source;   ///< fsname: the source that the mount table shows; "" for the repository.
+  std::string subtype;  ///< subtype: the type is fuse.SUBTYPE; "" for varve.
   bool allow_other = false;
   bool default_permissions = false;  ///< Also on with allow_other.
   bool set_user_ids_work = false;    ///< suid; off unless asked for.
@@ -46,7 +48,8 @@ struct MountOptions {
 /// "64M" and the like: a number with K, M, G or T for powers of 1024.
 [[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);
 
-/// What fuse_session_new() is given for these options. `repository` is shown as the source.
+/// What fuse_session_new() is given for these options. `repository` is shown as the source unless
+/// they name another.
 [[nodiscard]] std::string fuse_option_list(const MountOptions& options,
                                            std::string_view repository);
 

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <optional>
 
-#include "control/mount_table.h"
+#include "control/mounted_path.h"
 
 namespace varve::fs {
 namespace {
@@ -74,10 +74,8 @@ bool asks_for_remount(std::string_view list) {
 }
 
 Result<void> remount(const std::string& directory, std::string_view list) {
-  const auto mounted = control::find_mount(directory);
-  if (!mounted || !mounted->relative.empty()) {
-    return Error(ErrorCode::kInvalid, directory + ": no repository is mounted there");
-  }
+  const auto mounted = control::find_mounted_on(directory);
+  if (!mounted) return mounted.error();
   struct statvfs values {};
   if (::statvfs(directory.c_str(), &values) != 0) {
     return Error(ErrorCode::kIo, fmt::format("{}: {}", directory, std::strerror(errno)), errno);

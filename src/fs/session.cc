@@ -21,6 +21,7 @@
 
 #include "base/log.h"
 #include "base/thread_pool.h"
+#include "control/mount_table.h"
 #include "control/server.h"
 #include "fs/eager_receiver.h"
 #include "fs/front_end.h"
@@ -221,10 +222,41 @@ void add_upkeep(Repository& repository, FrontEnd& front_end, control::Handlers& 
   };
 }
 
-Result<std::unique_ptr<control::Server>> start_control(Repository& repository,
-                                                       FrontEnd& front_end) {
+/// Tells commands which mount this daemon has.
+class MountIdentity {
+ public:
+  /// The mount on `directory` that was just made. The mount table says more than stat(2), which
+  /// would ask this daemon before it answers.
+  void mounted_on(const std::string& directory) {
+    dev_t device = 0;
+    for (const control::MountEntry& entry : control::read_mount_table()) {
+      if (entry.is_fuse() && entry.mount_point == directory) device = entry.device;
+    }
+    device_ = device;
+  }
+
+  void describe(control::Identity& identity) const {
+    const dev_t device = device_;
+    if (device == 0) return;
+    // Unmounted, the daemon still has to write; the device number may be another mount's soon.
+    for (const control::MountEntry& entry : control::read_mount_table()) {
+      if (entry.device == device) identity.mount_device = device;
+    }
+  }
+
+ private:
+  std::atomic<dev_t> device_ = 0;
+};
+
+Result<std::unique_ptr<control::Server>> start_control(Repository& repository, FrontEnd& front_end,
+                                                       const MountIdentity& mount) {
   if (repository.read_only()) return std::unique_ptr<control::Server>();
   control::Handlers handlers;
+  handlers.identify = [&](control::Identity& identity) {
+    identity.repository = repository.path();
+    mount.describe(identity);
+    if (identity.mount_device != 0) identity.mount_root = front_end.root_path();
+  };
   handlers.seal = [&](const control::SealRequest& request, const std::function<bool()>& cancelled) {
     return seal_by_name(repository, front_end, request, cancelled);
   };
@@ -259,6 +291,18 @@ Result<SessionPtr> new_session(const Repository& repository, FrontEnd& front_end
   return session;
 }
 
+/// Leaves no dead mount behind, whatever goes wrong.
+class MountGuard {
+ public:
+  explicit MountGuard(fuse_session* session) : session_(session) {}
+  MountGuard(const MountGuard&) = delete;
+  MountGuard& operator=(const MountGuard&) = delete;
+  ~MountGuard() { fuse_session_unmount(session_); }
+
+ private:
+  fuse_session* session_;
+};
+
 ShowOptions show_options(const MountOptions& options) {
   return {.uid = options.uid,
           .gid = options.gid,
@@ -281,11 +325,15 @@ Result<void> serve_mount(Repository& repository, const std::string& directory,
   FrontEnd front_end(repository, show_options(options));
   VARVE_TRY(front_end.set_root(options.series, options.version));
   VARVE_TRY_ASSIGN(const SessionPtr session, new_session(repository, front_end, options));
-  VARVE_TRY_ASSIGN(std::unique_ptr<control::Server> control, start_control(repository, front_end));
+  MountIdentity identity;
+  VARVE_TRY_ASSIGN(std::unique_ptr<control::Server> control,
+                   start_control(repository, front_end, identity));
   if (fuse_session_mount(session.get(), directory.c_str()) != 0) {
     return Error(ErrorCode::kIo,
                  fmt::format("cannot mount on {}; the line above says why", directory));
   }
+  const MountGuard mounted(session.get());
+  identity.mounted_on(directory);
   front_end.attach(session.get(), directory);
   {
     EagerReceiver receiver = make_receiver(session.get(), options.spin);

@@ -136,6 +136,21 @@ TEST(ControlProtocol, ForecastProgressAndReportRoundTrip) {
   EXPECT_TRUE(decoded->arranged->finished);
 }
 
+TEST(ControlProtocol, IdentityRoundTrips) {
+  Reply reply;
+  reply.identity = Identity{.protocol = kProtocol,
+                            .process = 12,
+                            .repository = "/srv/\xff",
+                            .device = 3,
+                            .inode = 1ULL << 63,
+                            .mount_device = 44,
+                            .mount_root = "s"};
+  const auto decoded = decode_reply(encode(reply));
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->identity, reply.identity);
+  EXPECT_FALSE(decoded->working);
+}
+
 TEST(ControlProtocol, WrongInputReturnsInvalid) {
   for (const char* line : {"", "{", "[]", "null", "{}", "{\"op\":1}", "{\"op\":\"format\"}",
                            "{\"op\":\"seal\"}", "{\"op\":\"seal\",\"version\":[256]}",
@@ -150,9 +165,11 @@ TEST(ControlProtocol, WrongInputReturnsInvalid) {
                            "\"until\":{\"seconds\":1,\"nanoseconds\":0}}",
                            "{\"op\":\"arrange\",\"series\":\"a\"}",
                            "{\"op\":\"arrange_settings\",\"settings\":{\"policy\":\"best\"}}"}) {
-    const auto request = decode_request(line);
-    ASSERT_FALSE(request) << line;
-    EXPECT_EQ(request.error().code(), ErrorCode::kInvalid) << line;
+    std::string text = line;
+    if (text.starts_with("{\"op\":\"")) text.insert(1, "\"protocol\":2,");
+    const auto request = decode_request(text);
+    ASSERT_FALSE(request) << text;
+    EXPECT_EQ(request.error().code(), ErrorCode::kInvalid) << text;
     EXPECT_FALSE(decode_reply(line)) << line;
   }
 }

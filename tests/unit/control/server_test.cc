@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -17,6 +18,8 @@
 
 namespace varve::control {
 namespace {
+
+constexpr std::chrono::milliseconds kPatience{20'000};
 
 /// A folder whose path is longer than a socket address holds.
 class ControlServer : public testing::Test {
@@ -150,16 +153,16 @@ TEST_F(ControlServer, ArrangingTellsOfProgressAndEndsWithAReport) {
 }
 
 TEST_F(ControlServer, LinesSentTogetherAreReceivedOneByOne) {
-  const auto listener = listen_in(folder_);
+  const auto listener = Listener::open(folder_);
   ASSERT_TRUE(listener);
-  const auto sender = connect_to(folder_);
+  const auto sender = connect_to(folder_, kPatience);
   ASSERT_TRUE(sender);
   const base::UniqueFd receiver(::accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
   ASSERT_TRUE(receiver.valid());
   const std::string longest(10000, 'x');
-  ASSERT_TRUE(send_line(sender->get(), "one\ntwo\n" + longest));
+  ASSERT_TRUE(send_line(sender->socket.get(), "one\ntwo\n" + longest, kPatience));
   for (const std::string& line : {std::string("one"), std::string("two"), longest}) {
-    const auto received = receive_line(receiver.get(), -1);
+    const auto received = receive_line(receiver.get(), kPatience);
     ASSERT_TRUE(received);
     EXPECT_EQ(*received, line);
   }
@@ -181,7 +184,15 @@ TEST_F(ControlServer, SocketIsTheOwnersOnlyAndGoesWithTheServer) {
 }
 
 TEST_F(ControlServer, ReplacesTheSocketOfADeadDaemon) {
-  { const auto left_over = listen_in(folder_); }
+  {
+    // Its file stays, as after kill -9.
+    const base::UniqueFd left_over(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const std::filesystem::path before = std::filesystem::current_path();
+    std::filesystem::current_path(folder_);
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = "control.sock"};
+    ASSERT_EQ(::bind(left_over.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    std::filesystem::current_path(before);
+  }
   ASSERT_FALSE(Client::connect(folder_));
   const auto server = Server::start(folder_, handlers_);
   ASSERT_TRUE(server);
@@ -207,15 +218,15 @@ TEST_F(ControlServer, WaitingRequestIsCancelledWhenTheClientLeaves) {
   };
   const auto server = Server::start(folder_, handlers_);
   ASSERT_TRUE(server);
-  auto socket = connect_to(folder_);
-  ASSERT_TRUE(socket);
+  auto connected = connect_to(folder_, kPatience);
+  ASSERT_TRUE(connected);
   Request request;
   request.operation = Operation::kSeal;
   request.seal.version = "s/v";
-  ASSERT_TRUE(send_line(socket->get(), encode(request)));
+  ASSERT_TRUE(send_line(connected->socket.get(), encode(request), kPatience));
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return waiting; });
-  socket->reset();
+  connected->socket.reset();
   changed.wait(lock, [&] { return cancelled_seen; });
   EXPECT_TRUE(cancelled_seen);
 }

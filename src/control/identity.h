@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The protocol's number, and how a daemon says which one it is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "varve/result.h"
+
+namespace varve::control {
+
+/// Raised by a change after which an older command or daemon would misunderstand the other.
+/// Protocol 1 had neither this number nor kHello.
+inline constexpr std::uint32_t kProtocol = 2;
+
+/// Answer to kHello: which daemon this is. Every later protocol keeps the request and this
+/// answer, so that each side can name the other's protocol.
+struct Identity {
+  std::uint32_t protocol = 0;  ///< Protocol of the daemon.
+  std::int64_t process = 0;    ///< Process id of the daemon.
+  std::string repository;      ///< Path of the repository's folder.
+  std::uint64_t device = 0;    ///< Device number of the repository's folder.
+  std::uint64_t inode = 0;     ///< Inode number of the repository's folder.
+  /// Device number of the mount's file system, as st_dev; 0 while nothing is mounted.
+  std::uint64_t mount_device = 0;
+  std::string mount_root;  ///< SERIES or SERIES/VERSION that the mount shows; "" for all.
+  bool operator==(const Identity&) const = default;
+};
+
+/// Returns the daemon's error for a request of another protocol (kUnsupported).
+[[nodiscard]] Error protocol_refused(std::uint32_t protocol_of_command);
+
+/// Returns the command's error for a daemon of another protocol (kUnsupported); 1 stands for a
+/// daemon that names none.
+[[nodiscard]] Error daemon_refused(std::uint32_t protocol_of_daemon, std::int64_t process);
+
+}  // namespace varve::control

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// umount(8) returns before the daemon has written everything and given the repository's lock
+// back. A process that wants the lock then waits for it.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "varve/result.h"
+
+namespace varve::control {
+
+inline constexpr std::chrono::seconds kEndingMax{10};
+inline constexpr std::chrono::milliseconds kEndingPause{50};
+
+/// Returns whether the holder of the repository's lock may give it back soon: no daemon answers
+/// there, or one that has no mount. False for a daemon that serves a mount.
+[[nodiscard]] bool holder_may_be_ending(const std::string& repository);
+
+/// Calls `open`, and again while it fails with kLocked and the holder may be ending, for at most
+/// kEndingMax. Returns its last result.
+template <typename Open>
+[[nodiscard]] auto open_when_unlocked(const std::string& repository, const Open& open)
+    -> decltype(open()) {
+  const auto deadline = std::chrono::steady_clock::now() + kEndingMax;
+  for (;;) {
+    auto opened = open();
+    if (opened || opened.error().code() != ErrorCode::kLocked ||
+        std::chrono::steady_clock::now() >= deadline || !holder_may_be_ending(repository)) {
+      return opened;
+    }
+    std::this_thread::sleep_for(kEndingPause);
+  }
+}
+
+}  // namespace varve::control

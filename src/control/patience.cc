@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/patience.h"
+
+#include <fmt/core.h>
+
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace varve::control {
+namespace {
+
+struct Ending {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool ended = false;
+};
+
+}  // namespace
+
+bool is_stopped(pid_t process) {
+  if (process <= 0) return false;
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string line;
+  std::getline(file, line);
+  // proc(5): the state follows the name, which is in parentheses and may hold any byte.
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos || name_end + 2 >= line.size()) return false;
+  const char state = line[name_end + 2];
+  return state == 'T' || state == 't';
+}
+
+std::string advice_for_silence(pid_t process) {
+  if (process <= 0) return "the daemon does not answer; see its log";
+  if (is_stopped(process)) {
+    return fmt::format(
+        "the daemon (process {}) is stopped and does not answer: let it go on with `kill -CONT "
+        "{}`, then try again",
+        process, process);
+  }
+  return fmt::format(
+      "the daemon (process {}) does not answer; see its log and the kernel's. If its disk hangs, "
+      "wait for it; `kill {}` ends the daemon, and what fsync and seal returned for is kept",
+      process, process);
+}
+
+bool ends_within(std::chrono::milliseconds patience, std::function<void()> task) {
+  const auto ending = std::make_shared<Ending>();
+  try {
+    std::thread([ending, task = std::move(task)] {
+      task();
+      const std::lock_guard lock(ending->mutex);
+      ending->ended = true;
+      ending->changed.notify_all();
+    }).detach();
+  } catch (const std::system_error&) {
+    return false;
+  }
+  std::unique_lock lock(ending->mutex);
+  return ending->changed.wait_for(lock, patience, [&] { return ending->ended; });
+}
+
+}  // namespace varve::control

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the control server does for each request.
+#include <sys/socket.h>
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "control/server.h"
+#include "control/socket.h"
+
+namespace varve::control {
+namespace {
+
+constexpr std::chrono::milliseconds kProgressPause{200};
+
+template <typename T>
+void put(Result<T> result, std::optional<T>& place, Reply& reply) {
+  if (result) {
+    place = std::move(*result);
+  } else {
+    reply.error = std::move(result).error();
+  }
+}
+
+}  // namespace
+
+Reply Server::answer(const Request& request, Connection& connection) {
+  Reply reply;
+  switch (request.operation) {
+    case Operation::kSeal: {
+      auto outcome =
+          handlers_.seal(request.seal, [&] { return abandoned(connection.socket.get()); });
+      if (outcome) {
+        reply.version = std::move(outcome->sealed);
+        reply.next = std::move(outcome->next);
+      } else {
+        reply.error = outcome.error();
+      }
+      break;
+    }
+    case Operation::kOpen:
+    case Operation::kClone: {
+      const bool clone = request.operation == Operation::kClone;
+      put(clone ? handlers_.clone(request.open) : handlers_.open(request.open), reply.version,
+          reply);
+      break;
+    }
+    case Operation::kStats:
+      put(handlers_.stats(), reply.stats, reply);
+      break;
+    default:
+      return answer_upkeep(request, connection);
+  }
+  return reply;
+}
+
+Reply Server::answer_upkeep(const Request& request, Connection& connection) {
+  Reply reply;
+  switch (request.operation) {
+    case Operation::kDelete:
+      put(handlers_.remove(request.removal), reply.forecast, reply);
+      break;
+    case Operation::kLock: {
+      auto locked = handlers_.lock(request.lock);
+      if (!locked) reply.error = std::move(locked).error();
+      break;
+    }
+    case Operation::kArrange: {
+      auto told_at = std::chrono::steady_clock::now();
+      const auto tell = [&](const ArrangeProgress& done) {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - told_at < kProgressPause) return;
+        told_at = now;
+        Reply so_far;
+        so_far.progress = done;
+        const std::lock_guard lock(connection.sending);
+        const auto sent = send_line_now(connection.socket.get(), encode(so_far));
+        // What a client does not read it need not know; half a line ends the connection, and a
+        // client that is gone is noticed as `cancelled`.
+        if (!sent && sent.error().code() != ErrorCode::kBusy) {
+          ::shutdown(connection.socket.get(), SHUT_RDWR);
+        }
+      };
+      put(handlers_.arrange(
+              request.arrange, [&] { return abandoned(connection.socket.get()); }, tell),
+          reply.arranged, reply);
+      break;
+    }
+    case Operation::kArrangeSettings:
+      put(handlers_.settings(request.settings), reply.settings, reply);
+      break;
+    default:
+      reply.error = Error(ErrorCode::kInvalid, "not a request of this kind");
+      break;
+  }
+  return reply;
+}
+
+}  // namespace varve::control

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Clients of a control socket that do not behave: clients.py SOCKET silent|greedy|ask [COUNT]"""
+import os
+import socket
+import sys
+import time
+
+
+def connect(path):
+    # The path may be longer than an address holds.
+    os.chdir(os.path.dirname(path))
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(os.path.basename(path))
+    return client
+
+
+def silent(path, count):
+    """Connects and says nothing."""
+    held = [connect(path) for _ in range(count)]
+    print("holding", flush=True)
+    time.sleep(600)
+    return held
+
+
+def greedy(path, count):
+    """Asks and asks, and reads no answer."""
+    clients = [connect(path) for _ in range(count)]
+    for client in clients:
+        client.setblocking(False)
+        try:
+            for _ in range(100000):
+                client.send(b'{"op":"stats","protocol":2}\n' * 100)
+        except OSError:
+            pass
+    print("holding", flush=True)
+    time.sleep(600)
+
+
+def ask(path, _):
+    """Prints what the daemon says first."""
+    client = connect(path)
+    client.settimeout(20)
+    try:
+        client.sendall(b'{"op":"ping","protocol":2}\n')
+    except BrokenPipeError:
+        pass  # Refused already; the reason is there to be read.
+    print(client.recv(65536).decode())
+
+
+{"silent": silent, "greedy": greedy, "ask": ask}[sys.argv[2]](
+    os.path.realpath(os.path.dirname(sys.argv[1])) + "/" + os.path.basename(sys.argv[1]),
+    int(sys.argv[3]) if len(sys.argv) > 3 else 1)

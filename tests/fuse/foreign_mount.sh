@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A path names the version that it shows and no other: not through a mount that another user made
+# or that only claims to be Varve's, not through a mount of a part, and whatever the mount table
+# calls the mount.
+. "$(dirname "$0")/lib.sh"
+
+chmod 711 "$work"
+user=65534
+forge() { python3 "$here/forged_mount.py" "$@" >"$work/forged.log" 2>&1 & }
+versions() { "$VARVE" ls "$repo" s | awk 'NR > 1 { print $1 }' | tr '\n' ' '; }
+in_mount_table() { grep -qF " $1 " /proc/self/mountinfo; }
+has_all() { [ "$("$VARVE" ls --json "$repo" s | wc -l)" = 3 ]; }
+
+"$VARVE" init "$repo" >/dev/null
+mount_repo
+mkdir -p "$mnt/s"
+for version in one two three; do
+  mkdir "$mnt/s/$version"
+  echo $version >"$mnt/s/$version/file"
+  "$VARVE" seal "$mnt/s/$version" >/dev/null
+done
+unmount_repo
+has_all
+
+# A mount of an ordinary user, who does not let others in, that names root's repository.
+mkdir "$work/theirs"
+chown $user "$work/theirs"
+forge "$work/theirs" "$repo" 1 $user
+wait_until "the forged mount appears" in_mount_table "$work/theirs"
+refused() {  # WORD COMMAND…: with status 1, and nothing is deleted
+  local word=$1
+  shift
+  expect_status 1 timeout 60 "$VARVE" "$@"
+  message_says "$word"
+  has_all || fail "it did something: varve $*"
+}
+for how in alone mounted; do
+  [ $how = alone ] || mount_repo
+  refused "user $user" rm "$work/theirs/s/one"
+  refused "user $user" lock --for 1d "$work/theirs/s/one"
+  refused "user $user" prune --keep-last 1 "$work/theirs/s"
+  refused "user $user" seal "$work/theirs/s/one"
+  refused "user $user" stat "$work/theirs/s/one"
+  refused "user $user" umount "$work/theirs"
+  [ $how = alone ] || unmount_repo
+done
+umount "$work/theirs"
+ok "a mount that another user made is not believed, and nothing behind its claim is touched"
+
+# One of root's own, such as a program makes that a user gave to root.
+mkdir "$work/ours"
+forge "$work/ours" "$repo" 0 0
+wait_until "the forged mount appears" in_mount_table "$work/ours"
+for how in alone mounted; do
+  [ $how = alone ] || mount_repo
+  refused "does not know the mount" rm "$work/ours/s/one"
+  refused "does not know the mount" lock --for 1d "$work/ours/s/one"
+  refused "does not know the mount" prune --keep-last 1 "$work/ours/s"
+  refused "does not know the mount" seal "$work/ours/s/one"
+  [ $how = alone ] || unmount_repo
+done
+umount "$work/ours"
+ok "nor one that the daemon of the repository does not know"
+
+"$VARVE" mount -o ro "$repo" "$mnt"
+"$VARVE" stat "$mnt/s/one" >/dev/null
+refused "read-only" rm "$mnt/s/one"
+unmount_repo
+ok "a read-only mount names versions to look at, not to delete"
+
+# x/y, which is not what bound/x/y is.
+mount_repo
+mkdir -p "$mnt/x/y" "$mnt/s/x.partial/y"
+echo y >"$mnt/x/y/file"
+"$VARVE" seal "$mnt/x/y" >/dev/null
+mv -T "$mnt/s/x.partial" "$mnt/s/x"
+mkdir "$work/bound"
+mount --bind "$mnt/s" "$work/bound"
+expect_status 1 "$VARVE" rm "$work/bound/x/y"
+[ "$(cat "$mnt/x/y/file")" = y ] || fail "another version than the named one is gone"
+"$VARVE" rm "$work/bound/x" >/dev/null
+[ ! -e "$mnt/s/x" ]
+umount "$work/bound"
+unmount_repo
+mount_repo -o series=s
+"$VARVE" stat "$mnt/one" | grep -q s/one
+mkdir "$mnt/four"
+"$VARVE" seal "$mnt/four" >/dev/null
+"$VARVE" rm "$mnt/four" >/dev/null
+unmount_repo
+has_all
+ok "a path in a mount of a part, or a part that is bound elsewhere, names the whole path"
+
+mount_repo -o fsname=the,subtype=backup
+sed -n "s|.* $mnt .* - ||p" /proc/self/mountinfo | cut -d' ' -f1,2 | grep -qx 'fuse.backup the'
+mkdir "$mnt/s/four"
+"$VARVE" seal "$mnt/s/four" >/dev/null
+"$VARVE" rm "$mnt/s/four" >/dev/null
+has_all
+unmount_repo
+mount_repo -o "fsname=$work/bound"
+"$VARVE" stat "$mnt/s/one" >/dev/null
+unmount_repo
+ok "fsname= and subtype= change what the mount table shows, and nothing else"
+
+mount_repo -o fsname=varve-of-root
+umount varve-of-root
+! mountpoint -q "$mnt" || fail "umount left the mount"
+mount_repo
+"$VARVE" umount "$repo"
+! mountpoint -q "$mnt" || fail "varve umount REPO left the mount"
+mkdir "$work/again"
+mount_repo -o ro
+"$VARVE" mount -o ro "$repo" "$work/again"
+expect_status 1 "$VARVE" umount "$repo"
+message_says "more than once.*$work/again"
+"$VARVE" umount "$work/again"
+"$VARVE" umount "$repo"
+expect_status 1 "$VARVE" umount "$repo"
+message_says "not mounted"
+ok "umount takes the name that fsname= gave, varve umount the repository's path"

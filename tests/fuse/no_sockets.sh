@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A repository on a file system that has no Unix sockets: the daemon listens elsewhere, commands find
+# it there, and believe nobody else who does.
+. "$(dirname "$0")/lib.sh"
+
+: "${VARVE_NO_SOCKETS:?is the path of the library that fails bind(2)}"
+user=65534
+chmod 711 "$work"
+mkdir "$work/tree"
+echo content >"$work/tree/file"
+plainly() { LD_PRELOAD=$VARVE_NO_SOCKETS "$@"; }
+all_commands_work() {
+  plainly mount_repo
+  [ ! -e "$repo/control.sock" ]
+  expect_status 11 "$VARVE" mount "$repo" "$work/tree"
+  mkdir -p "$mnt/s/one"
+  cp "$work/tree/file" "$mnt/s/one/"
+  "$VARVE" seal "$mnt/s/one" >/dev/null
+  sealed "$mnt/s/one"
+  "$VARVE" open "$repo" s/two >/dev/null
+  "$VARVE" seal "$repo" s/two >/dev/null
+  "$VARVE" rm "$mnt/s/two" >/dev/null
+  "$VARVE" prune --keep-last 1 "$repo" >/dev/null
+  [ "$(ls "$mnt/s" | tr '\n' ' ')" = "latest one " ]
+  "$VARVE" umount "$repo"
+  "$VARVE" -q store "$repo" s/three "$work/tree"
+  "$VARVE" -q restore "$repo" s/three "$work/restored"
+  cmp "$work/tree/file" "$work/restored/file"
+  "$VARVE" rm "$repo" s/one s/three >/dev/null
+  rm -rf "$work/restored"
+}
+
+"$VARVE" init "$repo" >/dev/null
+all_commands_work
+if [ -d /run/varve ]; then
+  [ "$(stat -c '%a %u' /run/varve)" = "700 0" ]
+  [ -z "$(ls /run/varve)" ] || fail "a socket is left over: $(ls /run/varve)"
+fi
+ok "mount, seal, open, rm, prune, umount, store and restore work with the socket below /run"
+
+export VARVE_ABSTRACT_ONLY=1
+all_commands_work
+ok "and with an abstract socket"
+
+# Another user takes the name first, and answers.
+name=$(printf 'varve/0/%x-%x.sock/0' $(stat -c '%d %i' "$repo"))
+setpriv --reuid=$user --regid=$user --clear-groups env PATH=/usr/bin:/bin python3 -c '
+import socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.bind("\0" + sys.argv[1])
+server.listen()
+print("listening", flush=True)
+while True:
+    client = server.accept()[0]
+    try:
+        client.sendall(b"{\"ok\":true}\n")
+    except OSError:
+        pass
+' "$name" >"$work/squatter" &
+squatter=$!
+wait_until "the other user listens" grep -q listening "$work/squatter"
+all_commands_work
+expect_status 1 "$VARVE" umount "$repo"
+message_says "not mounted"
+kill $squatter
+ok "what another user says at the daemon's address is not believed"
+
+# A user's own repository, which root may look after.
+unset VARVE_ABSTRACT_ONLY
+as_user() { setpriv --reuid=$user --regid=$user --clear-groups env PATH=/usr/bin:/bin "$@"; }
+if ! as_user python3 -c 'open("/dev/fuse", "r+b", 0)' 2>/dev/null; then
+  echo "skipped: /dev/fuse is not for users here, so none mounted a repository"
+  exit 0
+fi
+install -d -o $user "$work/users" "$work/users/mnt"
+as_user "$VARVE" init "$work/users/repo" >/dev/null
+cp "$VARVE_NO_SOCKETS" "$work/users/no_sockets.so"
+as_user LD_PRELOAD="$work/users/no_sockets.so" "$VARVE" mount "$work/users/repo" "$work/users/mnt"
+as_user mkdir -p "$work/users/mnt/s/one"
+"$VARVE" seal "$work/users/repo" s/one >/dev/null
+as_user "$VARVE" rm "$work/users/mnt/s/one" >/dev/null
+as_user "$VARVE" umount "$work/users/mnt"
+ok "root's commands reach the daemon of a user"
