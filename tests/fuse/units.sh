@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The systemd units: they are valid, hardened, and what they forbid a service does not need.
+. "$(dirname "$0")/lib.sh"
+
+helpers=$here/../../mount-helpers
+units=$work/units
+mkdir "$units"
+for unit in varve varve-prune varve-scrub; do
+  sed "s|@bindir@/varve|$VARVE|" "$helpers/$unit@.service.in" >"$units/$unit@$unit.service"
+done
+cp "$helpers"/*.timer "$units"
+setting() { sed -n "s/^$2=//p" "$units/$1@$1.service"; }  # UNIT NAME
+
+if command -v systemd-analyze >/dev/null; then
+  for unit in varve varve-prune varve-scrub; do
+    said=$(systemd-analyze verify --man=no "$units/$unit@$unit.service" 2>&1) || fail "$unit: $said"
+    [ -z "$said" ] || fail "$unit: $said"
+  done
+  for line in "varve 5.0" "varve-prune 2.5" "varve-scrub 2.5"; do
+    read -r unit most <<<"$line"
+    level=$(systemd-analyze security --offline=yes "$units/$unit@$unit.service" |
+      sed -n 's/.*exposure level[^:]*: \([0-9.]*\).*/\1/p')
+    awk "BEGIN { exit !($level <= $most) }" || fail "$unit has exposure level $level, not $most"
+  done
+  ok "the units are valid; systemd-analyze security rates them 5.0 and 2.5 or better"
+else
+  echo "skipped: systemd-analyze is missing, so nothing verified the units"
+fi
+
+# A view of its own of the file systems would hide the mount from the rest of the machine.
+! grep -E '^(Protect(System|Home|Kernel|ControlGroups|Proc)|Private(Tmp|Devices|Mounts)|Read(Write|Only)Paths|Inaccessible|BindPaths|TemporaryFileSystem|RootDirectory)' \
+  "$units/varve@varve.service" || fail "varve@.service gets mounts of its own"
+ok "the unit that mounts shares the machine's mounts"
+
+within() {  # UNIT COMMAND…: with the unit's capabilities and limit of tasks
+  local unit=$1 capabilities= capability
+  shift
+  for capability in $(setting "$unit" CapabilityBoundingSet); do
+    capability=${capability#CAP_}
+    capabilities+=,+${capability,,}
+  done
+  setpriv --no-new-privs --bounding-set="-all$capabilities" "$@"
+}
+"$VARVE" init "$repo" >/dev/null
+within varve "$VARVE" mount -o allow_other "$repo" "$mnt"
+mkdir -p "$mnt/s/one"
+cp -a "$here" "$mnt/s/one/"
+"$VARVE" seal "$mnt/s/one" >/dev/null
+mkdir "$mnt/s/two" && "$VARVE" seal "$mnt/s/two" >/dev/null
+within varve-prune "$VARVE" prune --keep-last 1 "$repo" >/dev/null
+[ ! -e "$mnt/s/one" ]
+within varve-scrub "$VARVE" scrub "$repo" >/dev/null
+within varve "$VARVE" umount "$mnt"
+mkdir "$work/empty"
+"$VARVE" -q store "$repo" s/three "$work/empty"
+within varve-prune "$VARVE" prune --keep-last 1 "$repo" >/dev/null
+within varve-scrub "$VARVE" scrub "$repo" >/dev/null
+ok "mount, prune, scrub and umount work with the units' capabilities and no new privileges"
