@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace varve {
@@ -26,6 +27,9 @@ struct OpenOptions {
   std::string engine = "alacc";             ///< Restore engine.
   std::uint32_t ingest_threads = 0;         ///< Fingerprint workers; 0 = one a core, at most 8.
   std::uint32_t checkpoint_interval_ms = 4000;
+  /// Opening or cloning a version seals the open one of the series if nothing was written to it for
+  /// so many seconds; nullopt: never.
+  std::optional<std::uint32_t> autoseal_s = 60;
   /// Arrange in the background after each seal, at idle priority.
   bool arrange = true;
   /// Most bytes a second that background arranging reads and writes; 0 = no limit.

@@ -78,6 +78,10 @@ class Repository {
   /// learn of errors.
   [[nodiscard]] virtual Result<void> close() = 0;
 
+  /// Makes all open versions durable. An error names each version for which that failed, and what
+  /// a crash would lose of it.
+  [[nodiscard]] virtual Result<void> sync() = 0;
+
   [[nodiscard]] virtual const std::string& path() const = 0;
   [[nodiscard]] virtual bool read_only() const = 0;
   [[nodiscard]] virtual const RepositoryParameters& parameters() const = 0;
@@ -89,14 +93,21 @@ class Repository {
   [[nodiscard]] virtual Result<void> remove_series(std::string_view name) = 0;
 
   /// Sealed and open versions in ascending number. A read-only repository shows only the
-  /// sealed ones.
+  /// sealed ones. The sizes of open ones are 0: see open_versions().
   [[nodiscard]] virtual Result<std::vector<VersionInfo>> versions(SeriesId series) = 0;
+  /// The open version, if there is one, also of a read-only repository: with the entries and bytes
+  /// that it had at the last checkpoint.
+  [[nodiscard]] virtual Result<std::vector<VersionInfo>> open_versions(SeriesId series) = 0;
   /// By name, or the newest sealed one for "latest".
   [[nodiscard]] virtual Result<VersionInfo> find_version(SeriesId series,
                                                          std::string_view name) = 0;
 
-  /// Opens a new version. An open one that is neither partial nor written to is sealed
-  /// first; else kBusy. kExists if the name is taken or reserved.
+  /// The open version that open_version() and clone_version() would seal first, or nullopt if the
+  /// series has none. kBusy if it must not be sealed by that: it is partial or empty, has files
+  /// open for writing, or was written to within OpenOptions::autoseal_s.
+  [[nodiscard]] virtual Result<std::optional<VersionInfo>> version_to_end(SeriesId series) = 0;
+  /// Opens a new version, after sealing the one that version_to_end() tells. kBusy as there;
+  /// kExists if the name is taken or reserved.
   [[nodiscard]] virtual Result<VersionInfo> open_version(SeriesId series, std::string_view name,
                                                          const NewFile& root) = 0;
   /// The series' open version, or kNotFound.

@@ -89,7 +89,7 @@ struct VersionInfo {
   VersionState state = VersionState::kOpen;
   Timestamp opened_at;
   Timestamp sealed_at;              ///< Zero while open.
-  std::uint64_t entries = 0;        ///< Names below the version's root; 0 while open.
+  std::uint64_t entries = 0;        ///< Names below the version's root.
   std::uint64_t logical_bytes = 0;  ///< Sum of file data without holes, links once.
   std::uint64_t unique_bytes = 0;   ///< Raw bytes of the chunks born in this version.
   std::uint64_t stored_bytes = 0;   ///< The same after compression, with container tables.

@@ -14,12 +14,19 @@ namespace varve::catalog {
 namespace {
 
 // How a version's state is written: the two that everybody sees, and two kinds of open.
-enum class StoredState : std::uint8_t { kOpen = 1, kSealed = 2, kBased = 3, kUnfinished = 4 };
+enum class StoredState : std::uint8_t {
+  kOpen = 1,
+  kSealed = 2,
+  kBased = 3,
+  kUnfinished = 4,
+  kReplacing = 5
+};
 
 StoredState stored_state(const VersionRecord& record) {
   if (record.state == VersionState::kSealed) return StoredState::kSealed;
   if (record.unfinished) return StoredState::kUnfinished;
-  return record.base == VersionNumber{} ? StoredState::kOpen : StoredState::kBased;
+  if (record.base == VersionNumber{}) return StoredState::kOpen;
+  return record.replaces ? StoredState::kReplacing : StoredState::kBased;
 }
 
 Error damaged(const char* what) {
@@ -77,7 +84,9 @@ Result<VersionRecord> decode_version(SeriesId series, VersionNumber number,
   record.number = number;
   const std::uint8_t state = r.u8();
   const auto stored = static_cast<StoredState>(state);
-  const std::uint64_t base = stored == StoredState::kBased ? r.varint() : 0;
+  const bool replaces = stored == StoredState::kReplacing;
+  const bool based = replaces || stored == StoredState::kBased;
+  const std::uint64_t base = based ? r.varint() : 0;
   record.name = r.sized_text(r.left());
   record.opened_at = get_time(r);
   record.sealed_at = get_time(r);
@@ -86,12 +95,13 @@ Result<VersionRecord> decode_version(SeriesId series, VersionNumber number,
   record.unique_bytes = r.varint();
   record.stored_bytes = r.varint();
   const auto root = r.text(r.left());
-  if (!r.ok() || state < 1 || state > 4 || (stored == StoredState::kBased && base == 0) ||
+  if (!r.ok() || state < 1 || state > 5 || (based && base == 0) ||
       base >= static_cast<std::uint32_t>(number)) {
     return damaged("version");
   }
   record.state = stored == StoredState::kSealed ? VersionState::kSealed : VersionState::kOpen;
   record.base = static_cast<VersionNumber>(base);
+  record.replaces = replaces;
   record.unfinished = stored == StoredState::kUnfinished;
   validate_name(record, static_cast<std::uint32_t>(number),
                 check_version_name(record.name, record.state));
@@ -164,7 +174,9 @@ Result<void> put_version(meta::WriteTxn& txn, const VersionRecord& record) {
   base::ByteWriter w(out);
   const auto state = stored_state(record);
   w.u8(static_cast<std::uint8_t>(state));
-  if (state == StoredState::kBased) w.varint(static_cast<std::uint32_t>(record.base));
+  if (state == StoredState::kBased || state == StoredState::kReplacing) {
+    w.varint(static_cast<std::uint32_t>(record.base));
+  }
   w.sized_text(record.name);
   put_time(w, record.opened_at);
   put_time(w, record.sealed_at);

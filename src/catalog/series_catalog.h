@@ -41,6 +41,8 @@ struct VersionRecord {
   /// The sealed version whose tree an open one started as; none (0) if it started empty. Its
   /// objects are read until the open one is sealed: it must not be deleted before.
   VersionNumber base{};
+  /// Only of an open version with a base: the seal takes the base's name and then deletes the base.
+  bool replaces = false;
   /// Open and still being filled, by copying an older version. Nobody sees it, and where it
   /// is found after a crash it is dropped.
   bool unfinished = false;

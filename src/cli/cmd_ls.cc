@@ -38,7 +38,11 @@ struct Listed {
 /// Prints the versions of one series.
 Result<void> list_series(Repository& repository, const SeriesInfo& series, const Options& options,
                          std::vector<std::vector<std::string>>& rows) {
-  VARVE_TRY_ASSIGN(const auto versions, repository.versions(series.id));
+  VARVE_TRY_ASSIGN(auto versions, repository.versions(series.id));
+  std::erase_if(versions,
+                [](const VersionInfo& version) { return version.state == VersionState::kOpen; });
+  VARVE_TRY_ASSIGN(const auto open, repository.open_versions(series.id));
+  versions.insert(versions.end(), open.begin(), open.end());
   if (versions.empty() && !options.json) rows.push_back({name_text(series.name) + "/"});
   if (versions.empty() && options.json) {
     nlohmann::json object;
@@ -52,8 +56,10 @@ Result<void> list_series(Repository& repository, const SeriesInfo& series, const
       continue;
     }
     std::vector<std::string> row{name_text(version.series_name + "/" + version.name)};
+    if (!sealed && !options.details) row.front() += " (" + open_text(version) + ")";
     if (options.details) {
-      row.insert(row.end(), {sealed ? time_text(version.sealed_at) : "open",
+      row.insert(row.end(), {sealed ? time_text(version.sealed_at)
+                                    : "open since " + time_text(version.opened_at),
                              fmt::format("{} entries", version.entries),
                              size_text(version.logical_bytes, options.exact),
                              size_text(version.unique_bytes, options.exact) + " new"});

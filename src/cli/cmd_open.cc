@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/version_target.h"
+#include "varve/new_series.h"
 
 namespace varve::cli {
 namespace {
@@ -33,12 +34,9 @@ NewFile own_directory() {
 }
 
 Result<VersionInfo> open_here(Repository& repository, const VersionPath& version) {
-  auto series = repository.find_series(version.series);
-  if (!series && series.error().code() == ErrorCode::kNotFound) {
-    series = repository.create_series(version.series);
-  }
-  if (!series) return std::move(series).error();
-  return repository.open_version(series->id, version.version, own_directory());
+  return open_in_series(repository, version.series, [&](const SeriesInfo& series) {
+    return repository.open_version(series.id, version.version, own_directory());
+  });
 }
 
 Result<VersionInfo> open(const VersionTarget& target) {

@@ -28,7 +28,8 @@ struct Options {
 /// What goes of one series, in one step.
 struct Removal {
   SeriesInfo series;
-  std::vector<VersionInfo> versions;
+  std::vector<VersionInfo> versions;  ///< Sealed ones.
+  std::vector<VersionInfo> open;
   [[nodiscard]] std::vector<VersionNumber> numbers() const {
     std::vector<VersionNumber> all;
     for (const VersionInfo& version : versions) all.push_back(version.number);
@@ -40,18 +41,17 @@ Result<std::vector<Removal>> resolve(Repository& repository,
                                      const std::vector<VersionPath>& places) {
   std::vector<Removal> removals;
   for (const VersionPath& place : places) {
-    VARVE_TRY_ASSIGN(VersionInfo version, find_whole_version(repository, place));
-    if (version.state != VersionState::kSealed) {
-      return Error(ErrorCode::kInvalid,
-                   version.series_name + "/" + version.name +
-                       " is open; seal it first, or empty it in a mount and rmdir it");
-    }
+    VARVE_TRY_ASSIGN(VersionInfo version, find_any_version(repository, place));
     auto removal = std::ranges::find(removals, version.series,
                                      [](const Removal& other) { return other.series.id; });
     if (removal == removals.end()) {
       VARVE_TRY_ASSIGN(SeriesInfo series, repository.find_series(version.series_name));
-      removals.push_back({std::move(series), {}});
+      removals.push_back({std::move(series), {}, {}});
       removal = removals.end() - 1;
+    }
+    if (version.state == VersionState::kOpen) {
+      if (removal->open.empty()) removal->open.push_back(std::move(version));
+      continue;
     }
     const auto numbers = removal->numbers();
     const bool twice = std::ranges::find(numbers, version.number) != numbers.end();
@@ -74,6 +74,13 @@ Result<void> remove(const Options& options, const Context& context) {
   VARVE_TRY_ASSIGN(const auto removals, resolve(access.repository(), named.places));
   std::vector<SeriesInfo> changed;
   for (const Removal& removal : removals) {
+    for (const VersionInfo& version : removal.open) {
+      auto dropped =
+          options.dry_run ? Result<void>() : access.discard(removal.series, version.number);
+      if (!dropped) return std::move(dropped).error().with_context(removal.series.name);
+      print_discarded(version, {options.dry_run, options.json, options.exact});
+    }
+    if (removal.versions.empty()) continue;
     auto outcome = options.dry_run ? access.forecast(removal.series, removal.numbers())
                                    : access.remove(removal.series, removal.numbers());
     if (!outcome) return std::move(outcome).error().with_context(removal.series.name);
@@ -95,7 +102,7 @@ int run_rm(const Options& options, const Context& context) {
 
 void add_rm_command(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand("rm", "Delete sealed versions; their space is back at once");
+  auto* command = app.add_subcommand("rm", "Delete versions; their space is back at once");
   command->add_option("REPO", options->words,
                       std::string(kPlacesHelp) + "; then SERIES/VERSION, one or more");
   command->add_flag("-n,--dry-run", options->dry_run, "Delete nothing, tell what would go");

@@ -32,7 +32,7 @@ Result<Report> look(const Options& options) {
   if (!named.rest.empty()) return Error(ErrorCode::kInvalid, "too many arguments; see --help");
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
   Report report;
-  VARVE_TRY_ASSIGN(report.version, find_whole_version(*repository, named.places.front()));
+  VARVE_TRY_ASSIGN(report.version, find_any_version(*repository, named.places.front()));
   const SeriesId series = report.version.series;
   VARVE_TRY_ASSIGN(const auto usages, repository->version_usage(series));
   const auto usage = std::ranges::find(usages, report.version.number, &VersionUsage::number);
@@ -73,6 +73,10 @@ void print_as_text(const Report& report, bool exact) {
       {"number", std::to_string(static_cast<std::uint32_t>(version.number))},
       {"state", sealed ? report.newest ? "sealed, latest" : "sealed" : "open"},
       {"opened", time_text(version.opened_at)}};
+  if (!sealed) {
+    rows.push_back({"entries", std::to_string(version.entries)});
+    rows.push_back({"stored so far", size(version.stored_bytes)});
+  }
   if (sealed) {
     rows.insert(rows.end(), {{"sealed", time_text(version.sealed_at)},
                              {"entries", std::to_string(version.entries)},

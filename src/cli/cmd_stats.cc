@@ -37,6 +37,7 @@ Result<Figures> collect(Repository& repository) {
   for (SeriesInfo& series : all_series) {
     SeriesFigures& one = figures.series.emplace_back();
     VARVE_TRY_ASSIGN(one.versions, repository.versions(series.id));
+    VARVE_TRY_ASSIGN(one.open, repository.open_versions(series.id));
     VARVE_TRY_ASSIGN(one.debt, repository.arranging_debt(series.id));
     one.series = std::move(series);
     figures.debt.active_bytes += one.debt.active_bytes;

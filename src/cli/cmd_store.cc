@@ -21,6 +21,7 @@
 #include "cli/version_path.h"
 #include "control/mounted_path.h"
 #include "varve/maintenance.h"
+#include "varve/new_series.h"
 
 namespace varve::cli {
 namespace {
@@ -45,20 +46,21 @@ Result<VersionInfo> open_or_continue(Repository& repository, const VersionPath& 
   if (!S_ISDIR(status.st_mode)) {
     return Error(ErrorCode::kNotDirectory, directory + " is not a directory");
   }
-  auto series = repository.find_series(path.series);
-  if (!series && series.error().code() == ErrorCode::kNotFound) {
-    series = repository.create_series(path.series);
-  }
-  if (!series) return std::move(series).error();
-  auto writer = repository.writer(series->id);
-  if (writer && (*writer)->info().name == path.version) return (*writer)->info();
-  if (!writer && writer.error().code() != ErrorCode::kNotFound) return std::move(writer).error();
-  if (writer) writer->reset();  // What still refers to a version keeps it from being sealed.
   NewFile root;
   root.mode = status.st_mode;
   root.uid = status.st_uid;
   root.gid = status.st_gid;
-  return repository.open_version(series->id, path.version, root);
+  return open_in_series(repository, path.series,
+                        [&](const SeriesInfo& series) -> Result<VersionInfo> {
+                          auto writer = repository.writer(series.id);
+                          if (writer && (*writer)->info().name == path.version)
+                            return (*writer)->info();
+                          if (!writer && writer.error().code() != ErrorCode::kNotFound) {
+                            return std::move(writer).error();
+                          }
+                          if (writer) writer->reset();  // A holder keeps it from being sealed.
+                          return repository.open_version(series.id, path.version, root);
+                        });
 }
 
 /// Refuses a source in the repository, and gives what of a source must not be stored: the
@@ -140,8 +142,9 @@ Result<TransferReport> store(const Options& options, const Context& context) {
   if (!repository) return std::move(repository).error();
   auto report = store_and_seal(**repository, path, options, context, progress, stop.get_token());
   auto closed = (*repository)->close();
-  if (report && !closed) return std::move(closed).error();
-  return report;
+  if (closed) return report;
+  if (report) return std::move(closed).error();
+  return std::move(report).error().with_context(closed.error().message());
 }
 
 int run_store(Options options, const Context& context) {

@@ -11,8 +11,14 @@
 namespace varve::cli {
 namespace {
 
-int run_umount(const std::string& directory, const Context& context) {
-  const auto outcome = control::unmount(directory);
+struct Options {
+  std::string directory;
+  bool force = false;
+};
+
+int run_umount(const Options& options, const Context& context) {
+  const auto mode = options.force ? control::UnmountMode::kForce : control::UnmountMode::kSafe;
+  const auto outcome = control::unmount(options.directory, mode);
   if (!outcome) return fail(outcome.error());
   if (outcome->daemon_was_dead) {
     note(context, fmt::format("{}: the daemon had died; its mount point is free again. Open "
@@ -25,12 +31,15 @@ int run_umount(const std::string& directory, const Context& context) {
 }  // namespace
 
 void add_umount_command(CLI::App& app, Context& context) {
-  auto directory = std::make_shared<std::string>();
+  auto options = std::make_shared<Options>();
   auto* command = app.add_subcommand(
       "umount", "Unmount a repository; returns when its daemon has written everything");
-  command->add_option("DIR", *directory, "The mount point, or the mounted repository")->required();
-  command->callback([directory, &context] {
-    context.run = [directory, &context] { return run_umount(*directory, context); };
+  command->add_option("DIR", options->directory, "The mount point, or the mounted repository")
+      ->required();
+  command->add_flag("--force", options->force,
+                    "Unmount even if open versions lose what is not on disk");
+  command->callback([options, &context] {
+    context.run = [options, &context] { return run_umount(*options, context); };
   });
 }
 

@@ -73,6 +73,7 @@ void add_umount_command(CLI::App& app, Context& context);  // cmd_umount.cc
 void add_seal_command(CLI::App& app, Context& context);
 void add_open_command(CLI::App& app, Context& context);
 void add_clone_command(CLI::App& app, Context& context);
+void add_reopen_command(CLI::App& app, Context& context);
 void add_ls_command(CLI::App& app, Context& context);
 void add_stat_command(CLI::App& app, Context& context);
 void add_du_command(CLI::App& app, Context& context);

@@ -20,6 +20,19 @@ void print_deleted(const VersionInfo& version, const DeletionFormat& format) {
                     time_text(version.sealed_at)));
 }
 
+void print_discarded(const VersionInfo& version, const DeletionFormat& format) {
+  if (format.json) {
+    auto object = version_json(version);
+    object["type"] = "version";
+    object["action"] = format.dry_run ? "would discard" : "discarded";
+    print_json(object);
+    return;
+  }
+  print(fmt::format("{} {}, {}, {} stored\n", format.dry_run ? "would discard" : "discarded",
+                    name_text(version.series_name + "/" + version.name), open_text(version),
+                    exact_size_text(version.stored_bytes, format.exact)));
+}
+
 void print_deletion(const SeriesInfo& series, const DeletionForecast& forecast,
                     const DeletionFormat& format) {
   if (format.json) {

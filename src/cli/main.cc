@@ -26,6 +26,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_seal_command(app, context);
   add_open_command(app, context);
   add_clone_command(app, context);
+  add_reopen_command(app, context);
   add_store_command(app, context);
   add_ls_command(app, context);
   add_stat_command(app, context);

@@ -44,5 +44,8 @@ struct PlaceCount {
 /// The one version that is named, sealed or not. kInvalid for anything else than SERIES/VERSION.
 [[nodiscard]] Result<VersionInfo> find_whole_version(Repository& repository,
                                                      const VersionPath& place);
+/// The same; of an open version, also with its entries and bytes.
+[[nodiscard]] Result<VersionInfo> find_any_version(Repository& repository,
+                                                   const VersionPath& place);
 
 }  // namespace varve::cli

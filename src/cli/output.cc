@@ -240,8 +240,13 @@ nlohmann::json version_json(const VersionInfo& version) {
                         {"unique_bytes", version.unique_bytes}};
   put_name(object, "series", version.series_name);
   put_name(object, "name", version.name);
+  if (!sealed) object["stored_bytes"] = version.stored_bytes;
   if (sealed) object["sealed_at"] = iso_time(version.sealed_at);
   return object;
+}
+
+std::string open_text(const VersionInfo& version) {
+  return fmt::format("open since {}, {} entries", time_text(version.opened_at), version.entries);
 }
 
 std::string version_summary(const VersionInfo& version) {

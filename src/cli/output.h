@@ -54,6 +54,8 @@ void put_name(nlohmann::json& object, const std::string& key, const std::string&
 [[nodiscard]] nlohmann::json version_json(const VersionInfo& version);
 
 /// One line on a version that was just sealed.
+/// "open since TIME, N entries".
+[[nodiscard]] std::string open_text(const VersionInfo& version);
 [[nodiscard]] std::string version_summary(const VersionInfo& version);
 
 }  // namespace varve::cli

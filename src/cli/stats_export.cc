@@ -107,6 +107,22 @@ std::string prometheus_text(std::string_view repository, const RepositoryStats& 
   add_total("varve_repository_index_bytes", "Bytes of the index snapshots.", totals.index_bytes);
   add_total("varve_repository_staging_bytes", "Bytes of open versions.", totals.staging_bytes);
   add_total("varve_repository_parity_bytes", "Bytes of parity files.", totals.parity_bytes);
+  const auto add_open = [&](std::string_view gauge, std::string_view help,
+                            const std::function<std::uint64_t(const VersionInfo&)>& value) {
+    add_head(text, gauge, help);
+    for (const SeriesFigures& figures : series) {
+      for (const VersionInfo& version : figures.open) {
+        text += fmt::format("{}{{repository=\"{}\",series=\"{}\",version=\"{}\"}} {}\n", gauge,
+                            name, label(figures.series.name), label(version.name), value(version));
+      }
+    }
+  };
+  add_open("varve_open_version_opened_timestamp_seconds", "When the open version was opened.",
+           [](const VersionInfo& version) {
+             return static_cast<std::uint64_t>(version.opened_at.seconds);
+           });
+  add_open("varve_open_version_entries", "Names in the open version.",
+           [](const VersionInfo& version) { return version.entries; });
   for (const SeriesGauge& gauge : series_gauges()) {
     add_head(text, gauge.name, gauge.help);
     for (const SeriesFigures& figures : series) {

@@ -14,10 +14,11 @@ struct SeriesFigures {
   SeriesInfo series;
   std::vector<VersionInfo> versions;
   ArrangingDebt debt;
+  std::vector<VersionInfo> open;
 };
 
-/// Of a repository as a whole, and of each series the newest sealed version. `repository` is
-/// the value of a label.
+/// Of a repository as a whole, and of each series the newest sealed version and the open one.
+/// `repository` is the value of a label.
 [[nodiscard]] std::string prometheus_text(std::string_view repository,
                                           const RepositoryStats& totals,
                                           const std::vector<SeriesFigures>& series);

@@ -41,13 +41,22 @@ Result<UpkeepAccess> UpkeepAccess::open(const std::string& path, Purpose purpose
 Result<DeletionForecast> UpkeepAccess::forecast(const SeriesInfo& series,
                                                 const std::vector<VersionNumber>& numbers) {
   if (!daemon_) return repository_->forecast_deletion(series.id, numbers);
-  return daemon_->remove({.series = series.name, .versions = numbers, .forecast_only = true});
+  return daemon_->remove(
+      {.series = series.name, .versions = numbers, .forecast_only = true, .discard = false});
 }
 
 Result<DeletionForecast> UpkeepAccess::remove(const SeriesInfo& series,
                                               const std::vector<VersionNumber>& numbers) {
   if (!daemon_) return repository_->delete_versions(series.id, numbers);
-  return daemon_->remove({.series = series.name, .versions = numbers, .forecast_only = false});
+  return daemon_->remove(
+      {.series = series.name, .versions = numbers, .forecast_only = false, .discard = false});
+}
+
+Result<void> UpkeepAccess::discard(const SeriesInfo& series, VersionNumber number) {
+  if (!daemon_) return repository_->abandon_version(series.id, number, true);
+  VARVE_TRY(daemon_->remove(
+      {.series = series.name, .versions = {number}, .forecast_only = false, .discard = true}));
+  return {};
 }
 
 Result<void> UpkeepAccess::lock(const SeriesInfo& series, VersionNumber number, Timestamp until) {

@@ -50,6 +50,8 @@ class UpkeepAccess {
                                                   const std::vector<VersionNumber>& numbers);
   [[nodiscard]] Result<DeletionForecast> remove(const SeriesInfo& series,
                                                 const std::vector<VersionNumber>& numbers);
+  /// Drops an open version. kBusy while files are open for writing.
+  [[nodiscard]] Result<void> discard(const SeriesInfo& series, VersionNumber number);
   [[nodiscard]] Result<void> lock(const SeriesInfo& series, VersionNumber number, Timestamp until);
   [[nodiscard]] Result<void> set_arrange_settings(const ArrangeSettings& settings);
   /// kInterrupted, or a report that is not finished, if it was stopped.

@@ -113,6 +113,11 @@ Result<void> Client::ping() {
   return {};
 }
 
+Result<void> Client::sync() {
+  VARVE_TRY(ask(request_for(Operation::kSync)));
+  return {};
+}
+
 Result<SealReply> Client::seal(const SealRequest& request) {
   Request asked = request_for(Operation::kSeal);
   asked.seal = request;

@@ -41,6 +41,8 @@ class Client {
   [[nodiscard]] pid_t process() const { return process_; }
 
   [[nodiscard]] Result<void> ping();
+  /// Makes all open versions durable. An error names those for which that failed.
+  [[nodiscard]] Result<void> sync();
   [[nodiscard]] Result<SealReply> seal(const SealRequest& request);
   [[nodiscard]] Result<VersionInfo> open(const OpenRequest& request);
   [[nodiscard]] Result<VersionInfo> clone(const OpenRequest& request);

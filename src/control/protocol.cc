@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::array<std::pair<Operation, std::string_view>, 10> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 11> kOperations = {{
     {Operation::kHello, "hello"},
     {Operation::kPing, "ping"},
     {Operation::kSeal, "seal"},
@@ -26,6 +26,7 @@ constexpr std::array<std::pair<Operation, std::string_view>, 10> kOperations = {
     {Operation::kLock, "lock"},
     {Operation::kArrange, "arrange"},
     {Operation::kArrangeSettings, "arrange_settings"},
+    {Operation::kSync, "sync"},
 }};
 
 constexpr std::array<std::pair<ErrorCode, std::string_view>, 21> kCodes = {{
@@ -224,6 +225,7 @@ void encode_upkeep(const Request& request, Json& line) {
     line["series"] = text_to_json(request.removal.series);
     line["versions"] = to_json(request.removal.versions);
     line["forecast"] = request.removal.forecast_only;
+    line["discard"] = request.removal.discard;
   }
   if (request.operation == Operation::kLock) {
     line["series"] = text_to_json(request.lock.series);
@@ -246,6 +248,7 @@ bool decode_upkeep(const Json& object, Request& request) {
   if (request.operation == Operation::kDelete) {
     request.removal.series = fields.text("series");
     request.removal.forecast_only = fields.flag("forecast");
+    if (fields.has("discard")) request.removal.discard = fields.flag("discard");
     auto numbers = version_numbers_from(object);
     ok = numbers.has_value();
     if (ok) request.removal.versions = *std::move(numbers);

@@ -26,7 +26,8 @@ enum class Operation {
   kDelete,
   kLock,
   kArrange,
-  kArrangeSettings
+  kArrangeSettings,
+  kSync  ///< Make all open versions durable; the reply has no members of its own.
 };
 
 struct SealRequest {
@@ -50,6 +51,7 @@ struct DeleteRequest {
   std::string series;
   std::vector<VersionNumber> versions;
   bool forecast_only = false;  ///< Delete nothing.
+  bool discard = false;        ///< The versions are open ones, to be dropped.
 };
 
 struct LockRequest {

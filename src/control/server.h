@@ -30,6 +30,7 @@ struct Handlers {
   std::function<Result<VersionInfo>(const OpenRequest&)> open;
   std::function<Result<VersionInfo>(const OpenRequest&)> clone;
   std::function<Result<RepositoryStats>()> stats;
+  std::function<Result<void>()> sync;
   std::function<Result<DeletionForecast>(const DeleteRequest&)> remove;
   std::function<Result<void>(const LockRequest&)> lock;
   /// Asks `cancelled` often, and stops on true. `progress` may be called from its thread.

@@ -62,9 +62,11 @@ Reply Server::answer_upkeep(const Request& request, Connection& connection) {
     case Operation::kDelete:
       put(handlers_.remove(request.removal), reply.forecast, reply);
       break;
-    case Operation::kLock: {
-      auto locked = handlers_.lock(request.lock);
-      if (!locked) reply.error = std::move(locked).error();
+    case Operation::kLock:
+    case Operation::kSync: {
+      auto done =
+          request.operation == Operation::kSync ? handlers_.sync() : handlers_.lock(request.lock);
+      if (!done) reply.error = std::move(done).error();
       break;
     }
     case Operation::kArrange: {

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/unique_fd.h"
+#include "control/client.h"
 #include "control/mounted_path.h"
 #include "control/patience.h"
 
@@ -136,11 +137,24 @@ Result<std::string> mount_point_of(const std::string& path) {
                              path, points));
   }
   return mounts.front().mount_point;
+
+/// The daemon cannot refuse umount(2) and its last error reaches nobody, so it is asked before.
+Result<void> make_durable(const std::string& repository) {
+  auto client = Client::connect(repository);
+  // A read-only mount takes no requests. Other users' daemons decide for themselves.
+  if (!client) return {};
+  auto synced = client->sync();
+  // An older daemon does not know the request.
+  if (synced || synced.error().code() == ErrorCode::kInvalid) return {};
+  return std::move(synced).error().with_context(
+      "not unmounted, since open versions would lose data; free some space, or use --force");
+}
+
 }
 
 }  // namespace
 
-Result<UnmountOutcome> unmount(const std::string& path) {
+Result<UnmountOutcome> unmount(const std::string& path, UnmountMode mode) {
   auto found = find_mounted_on(path);
   if (!found && found.error().code() == ErrorCode::kNotFound) {
     if (!is_repository(path)) return Error(ErrorCode::kInvalid, found.error().message());
@@ -154,6 +168,7 @@ Result<UnmountOutcome> unmount(const std::string& path) {
     return outcome;
   }
   VARVE_TRY_ASSIGN(const base::UniqueFd process, open_process(found->process));
+  if (mode == UnmountMode::kSafe) VARVE_TRY(make_durable(found->repository));
   VARVE_TRY(detach(outcome.mount_point, false));
   VARVE_TRY(wait_for_end(process, static_cast<pid_t>(found->process)));
   return outcome;

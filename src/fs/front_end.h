@@ -73,6 +73,7 @@ class FrontEnd {
     bool wait = false;  ///< Until nobody writes.
   };
   /// Seals and tells the kernel. Where it waits, it gives up on `cancelled`.
+  void drop_deleted(SeriesId series, const std::vector<VersionInfo>& before);
   [[nodiscard]] Result<SealOutcome> seal(SeriesId series, VersionNumber number,
                                          const SealWish& wish,
                                          const std::function<bool()>& cancelled);
@@ -83,6 +84,9 @@ class FrontEnd {
   [[nodiscard]] Result<VersionInfo> clone_version(const SeriesInfo& series, VersionNumber source,
                                                   std::string_view name);
 
+  /// Drops an open version with all that is in it, and tells the kernel. kBusy while files are open
+  /// for writing.
+  [[nodiscard]] Result<void> discard_version(SeriesId series, VersionNumber number);
   /// Deletes sealed versions as Repository::delete_versions() does, and tells the kernel.
   [[nodiscard]] Result<DeletionForecast> delete_versions(SeriesId series,
                                                          const std::vector<VersionNumber>& numbers);

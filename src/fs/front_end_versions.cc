@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Series and versions: the two upper levels of the mount.
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -101,13 +102,17 @@ Result<std::string> FrontEnd::end_present_version(const SeriesInfo& series,
   if (new_name == kLatest || repository_.find_version(series.id, new_name)) {
     return Error(ErrorCode::kExists, "a version of this name exists");
   }
-  auto writer = repository_.writer(series.id);
-  if (!writer) return std::string();
-  const VersionInfo open = (*writer)->info();
-  if (is_partial_name(open.name) || (*writer)->writers() != 0) return std::string();
-  writer->reset();
-  VARVE_TRY(seal_now(series.id, open.number, {}));
-  return open.name;
+  const auto open = repository_.version_to_end(series.id);
+  if (!open) {
+    base::log(base::LogLevel::kWarning, fmt::format("{}/{} is not opened: {}", series.name,
+                                                    new_name, open.error().message()));
+    return open.error();
+  }
+  if (!*open) return std::string();
+  VARVE_TRY(seal_now(series.id, (*open)->number, {}));
+  base::log(base::LogLevel::kInfo, fmt::format("{}/{} was sealed, since {} is opened", series.name,
+                                               (*open)->name, new_name));
+  return (*open)->name;
 }
 
 Result<fuse_entry_param> FrontEnd::make_version(const SeriesInfo& series, std::string_view name,
@@ -137,10 +142,13 @@ Result<VersionInfo> FrontEnd::clone_version(const SeriesInfo& series, VersionNum
   std::optional<Result<VersionInfo>> opened;
   {
     const std::lock_guard lock(versions_mutex(series.id));
-    VARVE_TRY_ASSIGN(sealed, end_present_version(series, name));
+    const auto same = repository_.find_version(series.id, name);
+    const bool reopens = same && same->number == source;
+    const std::string new_name = reopens ? std::string(name) + ".partial" : std::string(name);
+    VARVE_TRY_ASSIGN(sealed, end_present_version(series, new_name));
     opened = repository_.clone_version(series.id, source, name);
   }
-  forget_names(series.id, {sealed, std::string(name)});
+  forget_names(series.id, {sealed, *opened ? (*opened)->name : std::string(name)});
   return std::move(*opened);
 }
 
@@ -211,6 +219,21 @@ Result<void> FrontEnd::remove_version(const SeriesInfo& series, std::string_view
     slot->drop();
     if (last) slot->remove(*last);
   }
+  return {};
+}
+
+Result<void> FrontEnd::discard_version(SeriesId series, VersionNumber number) {
+  std::string name;
+  {
+    const std::lock_guard lock(versions_mutex(series));
+    VARVE_TRY_ASSIGN(const auto versions, repository_.versions(series));
+    for (const VersionInfo& version : versions) {
+      if (version.number == number) name = version.name;
+    }
+    VARVE_TRY(repository_.abandon_version(series, number, true));
+    if (Slot* slot = slots_.find(series, number)) slot->drop();
+  }
+  forget_names(series, {name});
   return {};
 }
 
@@ -306,6 +329,17 @@ Result<void> FrontEnd::rename_version(const SeriesInfo& series, std::string_view
   return {};
 }
 
+// The seal of a reopened version deletes the one that it replaces.
+void FrontEnd::drop_deleted(SeriesId series, const std::vector<VersionInfo>& before) {
+  const auto after = repository_.versions(series);
+  if (!after) return;
+  for (const VersionInfo& version : before) {
+    const auto same = [&](const VersionInfo& other) { return other.number == version.number; };
+    if (std::ranges::any_of(*after, same)) continue;
+    if (Slot* slot = slots_.find(series, version.number)) slot->drop();
+  }
+}
+
 Result<SealOutcome> FrontEnd::seal(SeriesId series, VersionNumber number, const SealWish& wish,
                                    const std::function<bool()>& cancelled) {
   std::optional<Result<SealOutcome>> sealed;
@@ -314,7 +348,9 @@ Result<SealOutcome> FrontEnd::seal(SeriesId series, VersionNumber number, const 
     {
       const std::lock_guard lock(versions_mutex(series));
       if (auto writer = repository_.writer(series)) old_name = (*writer)->info().name;
+      VARVE_TRY_ASSIGN(const auto before, repository_.versions(series));
       sealed = seal_now(series, number, wish.new_name, wish.mode);
+      if (*sealed) drop_deleted(series, before);
     }
     if (*sealed || !wish.wait || sealed->error().code() != ErrorCode::kBusy) break;
     // The time limit covers a close between the attempt and the wait.

@@ -66,6 +66,12 @@ Result<void> parse_valued(std::string_view name, std::string_view value, bool sl
     const auto bytes = parse_size(value);
     if (!bytes) return bad_value(name, value, "a size a second such as 50M is needed");
     options.open.arrange_bytes_per_second = *bytes;
+  } else if (name == "autoseal") {
+    const auto number = parse_number(value, 10);
+    if (value != "off" && !number) {
+      return bad_value(name, value, "a number of seconds or off is needed");
+    }
+    options.open.autoseal_s = value == "off" ? std::nullopt : number;
   } else if (name == "spin") {
     const auto number = parse_number(value, 10);
     if (!number || *number > kSpinMax) {

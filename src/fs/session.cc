@@ -26,6 +26,7 @@
 #include "fs/eager_receiver.h"
 #include "fs/front_end.h"
 #include "fs/loop_crew.h"
+#include "varve/new_series.h"
 
 namespace varve::fs {
 namespace {
@@ -137,16 +138,13 @@ Result<control::SealReply> seal_by_name(Repository& repository, FrontEnd& front_
 Result<VersionInfo> open_by_name(Repository& repository, FrontEnd& front_end,
                                  const control::OpenRequest& request) {
   VARVE_TRY_ASSIGN(const NamedVersion named, split(request.version));
-  auto series = repository.find_series(named.series);
-  if (!series && series.error().code() == ErrorCode::kNotFound) {
-    series = repository.create_series(named.series);
-  }
-  if (!series) return std::move(series).error();
   NewFile root;
   root.mode = request.mode;
   root.uid = request.uid;
   root.gid = request.gid;
-  return front_end.open_version(*series, named.version, root);
+  return open_in_series(repository, named.series, [&](const SeriesInfo& series) {
+    return front_end.open_version(series, named.version, root);
+  });
 }
 
 Result<VersionInfo> clone_by_name(Repository& repository, FrontEnd& front_end,
@@ -161,7 +159,9 @@ Result<VersionInfo> clone_by_name(Repository& repository, FrontEnd& front_end,
   if (info.state != VersionState::kSealed) {
     return Error(ErrorCode::kInvalid, fmt::format("{} is not sealed yet", request.source));
   }
-  return front_end.clone_version(series, info.number, target.version);
+  // A version that is its own source is reopened.
+  const bool reopens = request.version == request.source;
+  return front_end.clone_version(series, info.number, reopens ? info.name : target.version);
 }
 
 Result<void> lock_by_number(Repository& repository, const control::LockRequest& request) {
@@ -172,6 +172,14 @@ Result<void> lock_by_number(Repository& repository, const control::LockRequest& 
 Result<DeletionForecast> remove_by_number(Repository& repository, FrontEnd& front_end,
                                           const control::DeleteRequest& request) {
   VARVE_TRY_ASSIGN(const SeriesInfo series, repository.find_series(request.series));
+  if (request.discard) {
+    DeletionForecast dropped;
+    for (const VersionNumber number : request.versions) {
+      VARVE_TRY(front_end.discard_version(series.id, number));
+      dropped.versions.push_back(number);
+    }
+    return dropped;
+  }
   if (request.forecast_only) return repository.forecast_deletion(series.id, request.versions);
   return front_end.delete_versions(series.id, request.versions);
 }
@@ -267,6 +275,7 @@ Result<std::unique_ptr<control::Server>> start_control(Repository& repository, F
     return clone_by_name(repository, front_end, request);
   };
   handlers.stats = [&] { return repository.stats(); };
+  handlers.sync = [&] { return repository.sync(); };
   add_upkeep(repository, front_end, handlers);
   return control::Server::start(repository.path(), std::move(handlers));
 }

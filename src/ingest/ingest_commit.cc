@@ -70,8 +70,10 @@ Result<void> IngestPipeline::commit_batch(Batch& batch) {
         break;
       }
       id = *placed;
+      ++placed_chunks_;
       index_.insert(fingerprint, *id);
     }
+    held_ -= piece.bytes;
     ids.push_back(*id);
   }
   const std::lock_guard lock(commit_mutex_);

@@ -41,6 +41,7 @@ IngestPipeline::StreamPtr IngestPipeline::start(Content content) {
   reserve(*stream, content.tail.size());
   std::memcpy(stream->buffer_.data.get(), content.tail.data(), content.tail.size());
   stream->used_ = content.tail.size();
+  held_ += stream->used_;
   list_idle(stream);
   return stream;
 }
@@ -58,6 +59,7 @@ Result<void> IngestPipeline::append(const StreamPtr& stream, std::span<const std
     reserve(*stream, stream->used_ + n);
     std::memcpy(stream->buffer_.data.get() + stream->used_, data.data(), n);
     stream->used_ += n;
+    held_ += n;
     data = data.subspan(n);
     if (stream->used_ >= kBatchBytes) VARVE_TRY(cut(stream, false));
   }
@@ -96,6 +98,7 @@ Result<void> IngestPipeline::append_cut(const StreamPtr& stream, std::span<const
     at += length;
   }
   VARVE_ASSERT(at == data.size());
+  held_ += at;
   count_in_flight(stream, pieces.size());
   if (data.size() <= kSmallFileBytes) {
     share(data, pieces);
@@ -131,6 +134,7 @@ Result<void> IngestPipeline::finish(const StreamPtr& stream) {
 void IngestPipeline::discard(const StreamPtr& stream) {
   const std::lock_guard lock(input_mutex_);
   unlist_idle(*stream);
+  held_ -= stream->spilled_ ? stream->spilled_->bytes : stream->used_;
   stream->used_ = 0;
   give_back(std::exchange(stream->buffer_, {}));
   if (stream->spilled_) spill_.free(*std::exchange(stream->spilled_, std::nullopt));

@@ -10,6 +10,7 @@
 // longest idle one is cut, then its tail goes to the spill file).
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -116,6 +117,10 @@ class IngestPipeline {
   [[nodiscard]] Result<void> drain();
   /// The error that stopped committing, if one did. Does not wait.
   [[nodiscard]] Result<void> status();
+  /// Bytes that were appended and have no place yet, tails among them. Takes no lock.
+  [[nodiscard]] std::uint64_t held_bytes() const { return held_; }
+  /// Chunks that were placed since the start. Takes no lock.
+  [[nodiscard]] std::uint64_t placed_chunks() const { return placed_chunks_; }
 
  private:
   struct Piece {
@@ -163,6 +168,8 @@ class IngestPipeline {
   base::ThreadPool& pool_;
   TailSpill& spill_;
   const std::size_t chunk_max_;
+  std::atomic<std::uint64_t> held_{0};
+  std::atomic<std::uint64_t> placed_chunks_{0};
 
   std::mutex input_mutex_;
   std::list<StreamPtr> idle_;  // Streams that hold a buffer; longest idle first.

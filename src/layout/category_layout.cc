@@ -95,6 +95,7 @@ void CategoryLayout::start_writer() {
   writer.numbers = &numbers_;
   writer.codec = options_.codec;
   writer.zstd_level = options_.zstd_level;
+  writer.admitted = true;
   writer_ = std::make_unique<store::ContainerWriter>(
       files_, *compressors_, writer,
       [this](store::WrittenContainer written) { on_written(std::move(written)); });
@@ -108,7 +109,6 @@ Result<void> CategoryLayout::begin_version(VersionNumber number) {
       VARVE_TRY(writer_->flush());
       writer_.reset();
     }
-    if (!writer_) start_writer();
     writer_version_ = number;
   }
   std::uint32_t next = 0;
@@ -129,8 +129,20 @@ Result<void> CategoryLayout::begin_version(VersionNumber number) {
 
 Result<ChunkId> CategoryLayout::place(const Fingerprint& fingerprint,
                                       std::span<const std::byte> raw) {
-  const std::shared_lock use(writer_mutex_);
-  if (!writer_) return Error(ErrorCode::kInvalid, "no version is begun", EINVAL);
+  std::shared_lock use(writer_mutex_);
+  if (writer_version_ == VersionNumber{}) {
+    return Error(ErrorCode::kInvalid, "no version is begun", EINVAL);
+  }
+  if (!writer_) {
+    // Not before a version has a chunk to write: the writer has a thread and large buffers.
+    use.unlock();
+    {
+      const std::lock_guard alone(writer_mutex_);
+      if (!writer_) start_writer();
+    }
+    use.lock();
+    if (!writer_) return Error(ErrorCode::kInvalid, "the version was given up", EINVAL);
+  }
   ChunkId id;
   {
     const std::lock_guard lock(mutex_);
@@ -142,7 +154,12 @@ Result<ChunkId> CategoryLayout::place(const Fingerprint& fingerprint,
   }
   // Only the ingest pipeline's committing thread places, one chunk at a time, so nobody
   // takes the ordinal in between; on_written() needs mutex_ free while append() waits.
-  VARVE_TRY(writer_->append(id, fingerprint, raw));
+  const auto bytes = static_cast<std::int64_t>(raw.size());
+  unwritten_ += bytes;
+  if (auto taken = writer_->append(id, fingerprint, raw); !taken) {
+    unwritten_ -= bytes;
+    return std::move(taken).error();
+  }
   const std::lock_guard lock(mutex_);
   ++next_ordinal_;
   placed_raw_ += raw.size();
@@ -162,6 +179,7 @@ Result<void> CategoryLayout::flush() {
 }
 
 void CategoryLayout::on_written(store::WrittenContainer written) {
+  unwritten_ -= static_cast<std::int64_t>(written.record.raw_bytes);
   const std::lock_guard lock(mutex_);
   std::uint32_t index = 0;
   for (std::size_t i = 0; i < written.ids.size(); ++i) {
@@ -215,6 +233,8 @@ Result<void> CategoryLayout::on_delete(VersionNumber number) {
   const std::lock_guard one(sync_mutex_);
   const std::lock_guard alone(writer_mutex_);
   writer_.reset();
+  writer_version_ = VersionNumber{};
+  unwritten_ = 0;
   std::vector<FileCut> unsynced;
   {
     const std::lock_guard lock(mutex_);

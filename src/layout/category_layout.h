@@ -3,6 +3,7 @@
 // set; arranging moves them to volumes when they fall out of use (MFDedup, FAST'21 §3).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <list>
 #include <map>
@@ -63,6 +64,9 @@ class CategoryLayout final : public Layout {
   [[nodiscard]] Result<void> on_seal(VersionNumber number, const base::IdRuns& live) override;
   [[nodiscard]] Result<void> on_delete(VersionNumber number) override;
   [[nodiscard]] PlacedBytes placed() const override;
+  [[nodiscard]] std::uint64_t unwritten_bytes() const override {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(unwritten_, 0));
+  }
 
   [[nodiscard]] Result<LocationRun> locate(ChunkId id) override;
   [[nodiscard]] Result<std::shared_ptr<const format::ContainerHead>> head(
@@ -118,6 +122,8 @@ class CategoryLayout final : public Layout {
   const CategoryLayoutOptions options_;
   store::SegmentReader reader_;
   store::NumberSource numbers_;
+
+  std::atomic<std::int64_t> unwritten_{0};  // Raw bytes that the writer has in memory.
 
   std::mutex arrange_mutex_;
   std::atomic<int> deletions_waiting_{0};

@@ -105,6 +105,8 @@ class Layout : public ChunkSource {
   [[nodiscard]] virtual Result<void> on_delete(VersionNumber number) = 0;
 
   [[nodiscard]] virtual PlacedBytes placed() const = 0;
+  /// Raw bytes of chunks that were placed and are in no file yet. Takes no lock.
+  [[nodiscard]] virtual std::uint64_t unwritten_bytes() const { return 0; }
 };
 
 }  // namespace varve::layout

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/coding.h"
+#include "base/log.h"
 #include "format/superblock.h"
 #include "io/posix_file_system.h"
 #include "maintain/checker.h"
@@ -22,6 +23,7 @@
 #include "meta/schema.h"
 #include "repo/repository_impl.h"
 #include "varve/maintenance.h"
+#include "varve/new_series.h"
 #include "varve/repair.h"
 
 namespace varve {
@@ -80,6 +82,24 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
 Result<std::unique_ptr<Repository>> Repository::open(const std::string& path,
                                                      const OpenOptions& options) {
   return repo::RepositoryImpl::open(path, options);
+}
+
+Result<VersionInfo> open_in_series(
+    Repository& repository, std::string_view name,
+    const std::function<Result<VersionInfo>(const SeriesInfo&)>& open) {
+  auto series = repository.find_series(name);
+  const bool missing = !series && series.error().code() == ErrorCode::kNotFound;
+  if (missing) series = repository.create_series(name);
+  if (!series) return std::move(series).error();
+  auto opened = open(*series);
+  if (!opened && missing) {
+    // kNotEmpty: the version is there in spite of the error, or another caller opened one.
+    const auto removed = repository.remove_series(name);
+    if (!removed && removed.error().code() != ErrorCode::kNotEmpty) {
+      base::log(base::LogLevel::kWarning, removed.error().message());
+    }
+  }
+  return opened;
 }
 
 Result<CheckReport> check_repository(Repository& repository, const CheckOptions& options,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "catalog/layout_records.h"
 #include "repo/repository_impl.h"
 #include "repo/version_info.h"
 
@@ -96,7 +97,29 @@ class TreeCopier {
   std::vector<Level> path_;
 };
 
+Error not_newest(const std::string& name) {
+  return {ErrorCode::kInvalid,
+          name +
+              " is not the newest version of its series, and only that can be reopened; use "
+              "`varve clone` with another name",
+          EINVAL};
+}
+
 }  // namespace
+
+// The seal deletes the version that it replaces, so a lock is refused before any work is done.
+Result<void> RepositoryImpl::check_may_reopen(const catalog::VersionRecord& record) {
+  VARVE_TRY_ASSIGN(const auto newest, newest_sealed(record.series));
+  if (newest && newest->number != record.number) return not_newest(record.name);
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto retention,
+                   catalog::find_retention(txn, record.series, record.number));
+  if (retention.locked_until > clock_.now()) {
+    return Error(ErrorCode::kNotPermitted, record.name + " is locked, so it cannot be replaced",
+                 EPERM);
+  }
+  return {};
+}
 
 Result<VersionInfo> RepositoryImpl::clone_version(SeriesId series, VersionNumber source,
                                                   std::string_view name) {
@@ -107,14 +130,21 @@ Result<VersionInfo> RepositoryImpl::clone_version(SeriesId series, VersionNumber
   if (from.state != VersionState::kSealed) {
     return Error(ErrorCode::kInvalid, from.name + " is not sealed yet", EINVAL);
   }
-  VARVE_TRY(check_new_name(series, name));
+  const bool reopens = name == from.name;
+  const std::string own_name = reopens ? from.name + ".partial" : std::string(name);
+  VARVE_TRY(check_new_name(series, own_name));
+  if (reopens) VARVE_TRY(check_may_reopen(from));
   VARVE_TRY(end_present_version(*memory, series));
   VARVE_TRY_ASSIGN(const auto newest, newest_sealed(series));
-  if (newest && newest->number != source) return copy_version(*memory, from, name);
+  if (newest && newest->number != source) {
+    if (reopens) return not_newest(from.name);
+    return copy_version(*memory, from, own_name);
+  }
   catalog::VersionRecord record;
   record.series = series;
-  record.name = name;
+  record.name = own_name;
   record.base = source;
+  record.replaces = reopens;
   record.root.mode = from.root.mode;
   record.root.uid = from.root.uid;
   record.root.gid = from.root.gid;

@@ -13,11 +13,6 @@ namespace varve::repo {
 
 namespace {
 
-constexpr const char* kReserveName = "reserve";
-// Enough for the pages that a deletion rewrites; the catalog itself reuses what it frees.
-constexpr std::uint64_t kReserveBytes = 8ULL << 20;
-constexpr std::uint64_t kReserveSpareFactor = 16;  // Of the free space, before it is made.
-
 using Exclusive = layout::CategoryLayout::Exclusive;
 
 std::vector<VersionNumber> numbers_of(const std::vector<catalog::VersionRecord>& records) {
@@ -180,13 +175,7 @@ Result<DeletionForecast> RepositoryImpl::delete_locked(
     base::log(base::LogLevel::kWarning, "deleting: " + walked.error().message());
     dead = {};
   }
-  auto committed = commit_deletion(plan, gone, dead);
-  if (!committed && committed.error().code() == ErrorCode::kNoSpace) {
-    // The disk is full: the reserve was kept for this.
-    static_cast<void>(files_->remove(path_ + "/" + kReserveName));
-    committed = commit_deletion(plan, gone, dead);
-  }
-  if (!committed) return std::move(committed).error();
+  VARVE_TRY(with_reserve([&] { return commit_deletion(plan, gone, dead); }));
   auto freed = memory.layout->free(plan.ledger.cuts());
   if (snapshot) {
     auto removed = files_->remove(series_directory(series) + "/" +
@@ -196,7 +185,7 @@ Result<DeletionForecast> RepositoryImpl::delete_locked(
   drop_manifests(series, manifests);
   // The versions are gone; what could not be freed is, when the repository is opened next.
   if (!freed) base::log(base::LogLevel::kWarning, "deleting: " + freed.error().message());
-  keep_reserve();
+  space_.keep_reserve();
   return outcome;
 }
 
@@ -211,22 +200,6 @@ Result<void> RepositoryImpl::commit_deletion(const layout::DeletionPlan& plan,
   VARVE_TRY(catalog::erase_objects(txn, gone.front().series, objects));
   VARVE_TRY(plan.ledger.apply(txn));
   return txn.commit();
-}
-
-// A file that can be removed when a deletion finds the disk full. Not having it is no error.
-void RepositoryImpl::keep_reserve() {
-  const auto make = [&]() -> Result<void> {
-    const auto path = path_ + "/" + kReserveName;
-    VARVE_TRY_ASSIGN(const bool present, files_->exists(path));
-    if (present) return {};
-    VARVE_TRY_ASSIGN(const auto space, files_->space(path_));
-    if (space.blocks_available * space.block_bytes < kReserveSpareFactor * kReserveBytes) return {};
-    const std::vector<std::byte> bytes(kReserveBytes);
-    VARVE_TRY_ASSIGN(const auto file, files_->open(path, io::OpenMode::kReadWrite));
-    return file->write_at(0, bytes);
-  };
-  const auto made = make();
-  if (!made) static_cast<void>(files_->remove(path_ + "/" + kReserveName));
 }
 
 Result<void> RepositoryImpl::lock_version(SeriesId series, VersionNumber number, Timestamp until) {
@@ -266,13 +239,30 @@ Result<void> RepositoryImpl::abandon_version(SeriesId series, VersionNumber numb
   if (!empty && !force) {
     return Error(ErrorCode::kNotEmpty, record.name + " is not empty", ENOTEMPTY);
   }
-  VARVE_TRY(memory->open->freeze());
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY(catalog::erase_version(txn, series, number));
-  VARVE_TRY(txn.commit());
+  // Its contents need no place any more.
+  VARVE_TRY(memory->open->freeze_to_drop());
+  auto erased = with_reserve([&]() -> Result<void> {
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+    VARVE_TRY(catalog::erase_version(txn, series, number));
+    return txn.commit();
+  });
+  if (!erased) {
+    memory->open->thaw();
+    return erased;
+  }
   sync_labels(series);
   end_open_version(*memory, record);
-  return memory->layout->on_delete(number);
+  auto freed = with_reserve([&] { return memory->layout->on_delete(number); });
+  space_.keep_reserve();
+  return freed;
+}
+
+Result<void> RepositoryImpl::with_reserve(const std::function<Result<void>()>& work) {
+  auto done = work();
+  if (done || done.error().code() != ErrorCode::kNoSpace) return done;
+  // Something else filled the disk: the reserve is kept for this.
+  if (space_.give_up_reserve()) done = work();
+  return done;
 }
 
 }  // namespace varve::repo

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <thread>
 
 #include "base/log.h"
@@ -48,7 +49,8 @@ RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
       superblock_(std::move(superblock)),
       files_(std::move(files)),
       lock_(std::move(lock)),
-      catalog_(std::move(catalog)) {}
+      catalog_(std::move(catalog)),
+      space_(*files_, path_) {}
 
 Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
                                                          const OpenOptions& options) {
@@ -163,7 +165,7 @@ Result<void> RepositoryImpl::start() {
   VARVE_TRY(files_->make_durable_directory(path_ + "/staging"));
   VARVE_TRY(remove_leftover_staging(wanted));
   VARVE_TRY(complete_manifests());
-  keep_reserve();
+  space_.keep_reserve();
   return {};
 }
 
@@ -177,23 +179,40 @@ RepositoryImpl::~RepositoryImpl() {
   read_service_.reset();  // Its threads may still read through the layouts.
 }
 
-Result<void> RepositoryImpl::close() {
-  stop_arranging();
+Result<void> RepositoryImpl::sync() {
   std::vector<SeriesState*> states;
   {
     const std::lock_guard lock(mutex_);
     for (auto& [id, state] : states_) states.push_back(state.get());
   }
-  Result<void> outcome;
+  std::optional<Error> first;
+  std::string all;
   for (auto* state : states) {
     const std::lock_guard lock(state->mutex);
     if (!state->open) continue;
-    auto synced = state->open->sync();
-    if (!synced) outcome = std::move(synced).error();
-    state->open->stop();
+    const auto synced = state->open->sync();
+    if (synced) continue;
+    const auto info = state->open->info();
+    const auto unsaved = state->open->unsaved();
+    all += fmt::format("{}{}/{}: {}; {} changed entries and {} bytes of contents are not on disk",
+                       all.empty() ? "" : "\n", info.series_name, info.name,
+                       synced.error().message(), unsaved.entries, unsaved.bytes);
+    if (!first) first = synced.error();
+  }
+  if (!first) return {};
+  return Error(first->code(), all, first->errno_value());
+}
+
+Result<void> RepositoryImpl::close() {
+  stop_arranging();
+  auto synced = sync();
+  for (auto& [id, state] : states_) {
+    const std::lock_guard lock(state->mutex);
+    if (state->open) state->open->stop();
   }
   if (disk_costs_) disk_costs_->on_close();
-  return outcome;
+  if (synced) return {};
+  return std::move(synced).error().with_context(path_ + ": lost at the end");
 }
 
 std::string RepositoryImpl::series_directory(SeriesId series) const {

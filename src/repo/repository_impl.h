@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,6 +28,7 @@
 #include "meta/lmdb.h"
 #include "repo/disk_costs.h"
 #include "restore/read_service.h"
+#include "store/space_guard.h"
 #include "varve/repository.h"
 #include "version/open_version.h"
 #include "version/sealed_version.h"
@@ -41,6 +43,7 @@ class RepositoryImpl final : public Repository {
   ~RepositoryImpl() override;
 
   [[nodiscard]] Result<void> close() override;
+  [[nodiscard]] Result<void> sync() override;
   [[nodiscard]] const std::string& path() const override { return path_; }
   [[nodiscard]] bool read_only() const override { return options_.read_only; }
   [[nodiscard]] const RepositoryParameters& parameters() const override {
@@ -51,7 +54,9 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<SeriesInfo> create_series(std::string_view name) override;
   [[nodiscard]] Result<void> remove_series(std::string_view name) override;
   [[nodiscard]] Result<std::vector<VersionInfo>> versions(SeriesId series) override;
+  [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(SeriesId series) override;
   [[nodiscard]] Result<VersionInfo> find_version(SeriesId series, std::string_view name) override;
+  [[nodiscard]] Result<std::optional<VersionInfo>> version_to_end(SeriesId series) override;
   [[nodiscard]] Result<VersionInfo> open_version(SeriesId series, std::string_view name,
                                                  const NewFile& root) override;
   [[nodiscard]] Result<std::shared_ptr<VersionWriter>> writer(SeriesId series) override;
@@ -120,6 +125,9 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> drop_leftovers(SeriesState& state,
                                             const catalog::VersionRecord& record);
   [[nodiscard]] Result<void> resume(SeriesState& state, const catalog::VersionRecord& record);
+  /// kBusy if the open version must not be sealed for another one to be opened.
+  [[nodiscard]] Result<void> check_may_end(SeriesState& state,
+                                           const catalog::VersionRecord& record);
   /// Makes room for another open version: seals the present one, or kBusy.
   [[nodiscard]] Result<void> end_present_version(SeriesState& state, SeriesId series);
   /// Commits the record of a new open version, after giving it its number.
@@ -137,11 +145,17 @@ class RepositoryImpl final : public Repository {
       SeriesState& state, const catalog::VersionRecord& record);
   [[nodiscard]] Result<void> add_to_index(SeriesState& state, index::NeighbourIndex& index,
                                           SeriesId series, const base::IdRuns& ids);
+  [[nodiscard]] Result<void> check_may_reopen(const catalog::VersionRecord& record);
+  /// `replaced` is set if the seal took the name of another version, which is to be deleted.
   [[nodiscard]] Result<SealOutcome> seal_locked(SeriesState& state, catalog::VersionRecord record,
-                                                std::string_view new_name, SealMode mode);
-  /// `next`: the version that goes on, or null; it gets its number here.
+                                                std::string_view new_name, SealMode mode,
+                                                std::optional<VersionNumber>* replaced = nullptr);
+  /// `next`: the version that goes on, or null; it gets its number here. `replaced`: a record that
+  /// gets another name with this commit, or null.
   [[nodiscard]] Result<void> commit_seal(SeriesState& state, catalog::VersionRecord& record,
-                                         catalog::VersionRecord* next, SealOutcome& outcome);
+                                         catalog::VersionRecord* next,
+                                         const catalog::VersionRecord* replaced,
+                                         SealOutcome& outcome);
   /// The chunks that an open version may refer to beside its own; recorded at the first call.
   [[nodiscard]] Result<base::IdRuns> open_window(const catalog::VersionRecord& record);
   /// Before the sealing commit: the index of the next version's window. True for a side version.
@@ -163,7 +177,8 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> commit_deletion(const layout::DeletionPlan& plan,
                                              const std::vector<catalog::VersionRecord>& gone,
                                              const catalog::ObjectSet& objects);
-  void keep_reserve();
+  /// Runs `work`; if the disk is full, gives the reserve up and runs it again.
+  [[nodiscard]] Result<void> with_reserve(const std::function<Result<void>()>& work);
 
   // Manifests and labels, docs/ORDERING.md O23 to O26. repository_manifests.cc.
   struct DeadManifests {
@@ -202,6 +217,7 @@ class RepositoryImpl final : public Repository {
   void stop_arranging();
 
   [[nodiscard]] Result<void> measure_version(catalog::VersionRecord& record);
+  [[nodiscard]] Result<void> measure_open(catalog::VersionRecord& record);
   void end_open_version(SeriesState& state, const catalog::VersionRecord& record);
 
   const std::string path_;
@@ -211,6 +227,7 @@ class RepositoryImpl final : public Repository {
   const std::unique_ptr<io::FileLock> lock_;
   meta::Env catalog_;
   base::SystemClock clock_;
+  store::SpaceGuard space_;
   std::unique_ptr<ingest::Chunker> chunker_;
   std::unique_ptr<base::ThreadPool> compressors_;
   std::unique_ptr<base::ThreadPool> fingerprint_pool_;

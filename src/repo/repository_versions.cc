@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Versions of a repository: opening, sealing, renaming, abandoning, reading.
+// Versions of a repository: opening, renaming, reading.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -13,7 +13,6 @@
 #include "repo/repository_impl.h"
 #include "repo/version_info.h"
 #include "store/repository_names.h"
-#include "version/sealer.h"
 
 namespace varve {
 
@@ -25,12 +24,14 @@ namespace varve::repo {
 
 namespace {
 
-constexpr std::string_view kPartialSuffix = ".partial";
+constexpr std::uint64_t kNewVersionBytes = 256U << 10;  // Its records and an empty overlay.
 
 Error no_version() { return {ErrorCode::kNotFound, "no such version", ENOENT}; }
-Error version_busy(const std::string& name) {
+Error version_busy(const std::string& name, const std::string& why) {
   return {ErrorCode::kBusy,
-          name + " is open in this series; seal it first (`varve seal`, or rename a .partial)",
+          name + " is open in this series and " + why +
+              "; seal it with `varve seal`, or remove it with `varve rm` (or rmdir, while it is "
+              "empty)",
           EBUSY};
 }
 
@@ -100,6 +101,81 @@ Result<std::optional<catalog::VersionRecord>> RepositoryImpl::newest_sealed(Seri
   return newest;
 }
 
+// A copy that was made one level too high makes one directory after the other: it must not seal
+// them. So only what looks finished is sealed by the next one.
+Result<void> RepositoryImpl::check_may_end(SeriesState& memory,
+                                           const catalog::VersionRecord& record) {
+  if (is_partial_name(record.name)) return version_busy(record.name, "partial");
+  if (!options_.autoseal_s) return version_busy(record.name, "is never sealed automatically");
+  VARVE_TRY(resume(memory, record));
+  if (memory.open->writers() != 0) return version_busy(record.name, "has files open for writing");
+  VARVE_TRY_ASSIGN(const bool empty, memory.open->is_empty());
+  if (empty) return version_busy(record.name, "empty");
+  const std::uint32_t pause_s = *options_.autoseal_s;
+  if (pause_s == 0) return {};
+  const auto idle_s = clock_.now().seconds - memory.open->changed_at().seconds;
+  if (idle_s < pause_s) {
+    return version_busy(record.name,
+                        fmt::format("was written to less than {} seconds ago", pause_s));
+  }
+  return {};
+}
+
+Result<std::optional<VersionInfo>> RepositoryImpl::version_to_end(SeriesId series) {
+  VARVE_TRY(check_writable());
+  VARVE_TRY_ASSIGN(auto* memory, state(series));
+  const std::lock_guard lock(memory->mutex);
+  std::vector<catalog::VersionRecord> records;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(records, catalog::list_versions(txn, series));
+  }
+  for (const auto& record : records) {
+    if (record.state != VersionState::kOpen || record.unfinished) continue;
+    VARVE_TRY(check_may_end(*memory, record));
+    return std::optional(memory->open->info());
+  }
+  return std::optional<VersionInfo>();
+}
+
+Result<std::vector<VersionInfo>> RepositoryImpl::open_versions(SeriesId series) {
+  VARVE_TRY_ASSIGN(const auto owner, series_record(series));
+  std::vector<catalog::VersionRecord> records;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(records, catalog::list_versions(txn, series));
+  }
+  std::vector<VersionInfo> all;
+  for (auto& record : records) {
+    if (record.state != VersionState::kOpen || record.unfinished) continue;
+    VARVE_TRY(measure_open(record));
+    all.push_back(version_info(record, owner.name));
+  }
+  return all;
+}
+
+// Another process may be writing the version. What cannot be read is left at 0: this is only shown.
+Result<void> RepositoryImpl::measure_open(catalog::VersionRecord& record) {
+  if (const auto measured = measure_version(record); !measured) {
+    base::log(base::LogLevel::kDebug, measured.error().message());
+  }
+  VARVE_TRY_ASSIGN(auto* memory, state(record.series));
+  const std::lock_guard lock(memory->mutex);
+  if (memory->open && memory->open->info().number == record.number) {
+    record.entries = memory->open->entries();
+    return {};
+  }
+  const auto known =
+      version::OpenVersion::entries_in(*files_, staging_directory(record.series, record.number));
+  if (known) {
+    record.entries = *known;
+  } else if (record.base != VersionNumber{}) {
+    const auto base = version_record(record.series, record.base);
+    if (base) record.entries = base->entries;
+  }
+  return {};
+}
+
 Result<void> RepositoryImpl::end_present_version(SeriesState& memory, SeriesId series) {
   std::vector<catalog::VersionRecord> records;
   {
@@ -112,16 +188,18 @@ Result<void> RepositoryImpl::end_present_version(SeriesState& memory, SeriesId s
       VARVE_TRY(drop_unfinished(memory, record));
       continue;
     }
-    const bool written = memory.open && memory.open->writers() != 0;
-    if (is_partial_name(record.name) || written) return version_busy(record.name);
-    VARVE_TRY(resume(memory, record));
+    VARVE_TRY(check_may_end(memory, record));
     auto sealed = seal_locked(memory, record, record.name, SealMode::kEnd);
     if (!sealed) return std::move(sealed).error();
+    base::log(base::LogLevel::kInfo,
+              sealed->info.series_name + "/" + sealed->info.name +
+                  " was sealed, since another version of the series is opened");
   }
   return {};
 }
 
 Result<VersionInfo> RepositoryImpl::put_new_version(catalog::VersionRecord& record) {
+  VARVE_TRY(space_.admit(kNewVersionBytes));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(auto owner, catalog::find_series(txn, record.series));
   if (!owner) return Error(ErrorCode::kNotFound, "no such series", ENOENT);
@@ -198,6 +276,7 @@ Result<void> RepositoryImpl::resume(SeriesState& memory, const catalog::VersionR
   parts.layout = memory.layout.get();
   parts.read_service = read_service_.get();
   parts.fingerprint_pool = fingerprint_pool_.get();
+  parts.space = &space_;
   parts.checkpoint_interval_ms = options_.checkpoint_interval_ms;
   NewFile root;
   root.mode = record.root.mode;
@@ -253,146 +332,6 @@ Result<std::shared_ptr<VersionReader>> RepositoryImpl::reader(SeriesId series,
   const std::lock_guard lock(mutex_);
   memory->readers[number] = opened;
   return std::shared_ptr<VersionReader>(std::move(opened));
-}
-
-Result<SealOutcome> RepositoryImpl::seal(SeriesId series, VersionNumber number,
-                                         std::string_view new_name, SealMode mode) {
-  VARVE_TRY(check_writable());
-  VARVE_TRY_ASSIGN(auto* memory, state(series));
-  const std::lock_guard lock(memory->mutex);
-  VARVE_TRY_ASSIGN(auto record, version_record(series, number));
-  if (record.state != VersionState::kOpen) {
-    return Error(ErrorCode::kReadOnly, record.name + " is sealed already", EROFS);
-  }
-  VARVE_TRY(resume(*memory, record));
-  return seal_locked(*memory, std::move(record), new_name, mode);
-}
-
-Result<SealOutcome> RepositoryImpl::seal_locked(SeriesState& memory, catalog::VersionRecord record,
-                                                std::string_view new_name, SealMode mode) {
-  std::string name(new_name.empty() ? std::string_view(record.name) : new_name);
-  if (new_name.empty() && is_partial_name(name)) {
-    name.resize(name.size() - kPartialSuffix.size());
-  }
-  VARVE_TRY(catalog::check_version_name(name, VersionState::kSealed));
-  std::optional<catalog::VersionRecord> next;
-  if (name != record.name) {
-    VARVE_TRY(check_new_name(record.series, name));
-  } else if (mode == SealMode::kKeep) {
-    return Error(ErrorCode::kExists,
-                 record.name + " is the name of the version that goes on; give another one",
-                 EEXIST);
-  }
-  VARVE_TRY(memory.open->freeze());
-  if (mode == SealMode::kKeep) {
-    next.emplace();
-    next->series = record.series;
-    next->name = record.name;
-    next->base = record.number;
-  }
-  record.name = name;
-  SealOutcome outcome;
-  auto committed = commit_seal(memory, record, next ? &*next : nullptr, outcome);
-  if (!committed) {
-    memory.open->thaw();
-    return std::move(committed).error();
-  }
-  end_open_version(memory, record);
-  if (next) {
-    // The commit stands, so failing here is no failure to seal; the next use tries again.
-    const auto resumed = resume(memory, *next);
-    if (!resumed) base::log(base::LogLevel::kWarning, resumed.error().message());
-  }
-  arrange_soon(record.series);
-  return outcome;
-}
-
-// docs/ORDERING.md O3 and O4: objects, chunks and the index snapshot first, then one commit.
-Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRecord& record,
-                                         catalog::VersionRecord* next, SealOutcome& outcome) {
-  VARVE_TRY_ASSIGN(const auto parent, newest_sealed(record.series));
-  catalog::ObjectWriter objects(catalog_, *memory.objects, record.series, record.number);
-  version::Sealer sealer(memory.open->overlay(), *memory.objects, objects,
-                         parent ? &parent->root : nullptr, memory.open->base());
-  VARVE_TRY_ASSIGN(auto tree, sealer.seal());
-  if (tree.damaged) {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    const auto all = catalog::version_chunks(txn, record.series, record.base);
-    if (all) tree.chunks = tree.chunks.unite(*all);
-  }
-  VARVE_TRY(memory.layout->on_seal(record.number, tree.chunks));
-  VARVE_TRY_ASSIGN(const bool side, save_window(memory, record, tree.chunks));
-  record.state = VersionState::kSealed;
-  record.base = VersionNumber{};
-  record.sealed_at = clock_.now();
-  record.root = std::move(tree.root);
-  record.entries = tree.entries;
-  record.logical_bytes = tree.logical_bytes;
-  VARVE_TRY(measure_version(record));
-  VARVE_TRY_ASSIGN(const auto manifest, begin_manifest(record, objects.new_objects()));
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY_ASSIGN(auto owner, catalog::find_series(txn, record.series));
-  if (!owner) return Error(ErrorCode::kCorrupt, "the series' record is missing", EIO);
-  VARVE_TRY(catalog::put_version_chunks(txn, record.series, record.number, tree.chunks));
-  VARVE_TRY(catalog::put_version_links(txn, record.series, record.number, tree.links));
-  VARVE_TRY(catalog::put_retention(txn, record.series, record.number, {side, {}}));
-  VARVE_TRY(catalog::put_version(txn, record));
-  VARVE_TRY(manifest->commit(txn));
-  if (next != nullptr) {
-    next->number = static_cast<VersionNumber>(owner->next_number++);
-    next->opened_at = record.sealed_at;
-    next->root.mode = record.root.mode;
-    next->root.uid = record.root.uid;
-    next->root.gid = record.root.gid;
-    next->root.mtime = record.root.mtime;
-    VARVE_TRY(catalog::put_series(txn, *owner));
-    VARVE_TRY(catalog::put_version(txn, *next));
-    outcome.next = version_info(*next, owner->name);
-  }
-  VARVE_TRY(txn.commit());
-  sync_labels(record.series);
-  outcome.info = version_info(record, owner->name);
-  outcome.rank_of = std::move(tree.rank_of);
-  return {};
-}
-
-// What the version brought: the chunks born in it, and the containers that hold them.
-Result<void> RepositoryImpl::measure_version(catalog::VersionRecord& record) {
-  record.unique_bytes = 0;
-  record.stored_bytes = 0;
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  std::optional<std::uint32_t> counted;
-  return catalog::for_each_location(
-      txn, record.series, ChunkId::make(record.number, 0),
-      [&](const catalog::LocationRecord& at) -> Result<bool> {
-        if (at.first.birth() != record.number) return false;
-        record.unique_bytes += at.raw_bytes;
-        if (counted == at.container) return true;
-        counted = at.container;
-        VARVE_TRY_ASSIGN(const auto container,
-                         catalog::find_container(txn, record.series, at.container));
-        if (container) record.stored_bytes += container->end() - container->offset;
-        return true;
-      });
-}
-
-// After the commit: what is left of the open version goes. Failing here loses nothing, and
-// the next opening of the repository cleans up.
-void RepositoryImpl::end_open_version(SeriesState& memory, const catalog::VersionRecord& record) {
-  memory.open->stop();
-  memory.open.reset();
-  memory.index.reset();
-  auto removed = remove_staging(record);
-  const auto directory = series_directory(record.series);
-  auto names = files_->list(directory);
-  if (names) {
-    for (const auto& name : *names) {
-      const auto snapshot = store::parse_snapshot_name(name);
-      if (!snapshot || *snapshot == record.number) continue;
-      if (record.state == VersionState::kSealed) removed = files_->remove(directory + "/" + name);
-    }
-  }
-  if (!removed) base::log(base::LogLevel::kWarning, removed.error().message());
 }
 
 Result<void> RepositoryImpl::rename_version(SeriesId series, VersionNumber number,

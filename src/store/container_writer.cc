@@ -348,7 +348,7 @@ Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
 }
 
 Result<void> ContainerWriter::write_container_once() {
-  VARVE_TRY(check_reserve());
+  if (!options_.admitted) VARVE_TRY(check_reserve());
   head_.number = options_.numbers->next_container.fetch_add(1);
   const std::string encoded = format::encode_container_head(head_);
   VARVE_ASSERT(encoded.size() <= head_buffer_.size());

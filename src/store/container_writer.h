@@ -42,6 +42,8 @@ struct ContainerWriterOptions {
   /// Raw bytes that may wait in memory before append() waits for the disk; at least 4 MiB where
   /// nothing is compressed.
   std::size_t waiting_bytes_max = 32U << 20;
+  /// What is appended was admitted by a SpaceGuard, so it is written into the reserve too.
+  bool admitted = false;
   /// Keep raw bytes until they are written, for read_unwritten(). Without, they wait only until
   /// they are in the container being built, which then holds the only copy.
   bool readable = true;

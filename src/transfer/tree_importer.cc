@@ -67,6 +67,7 @@ class TreeImporter {
   [[nodiscard]] Result<void> store_children();
   [[nodiscard]] Result<void> store_entry(const std::string& name);
   [[nodiscard]] Result<void> store_file(const std::string& name);
+  [[nodiscard]] Result<void> ask_for_room(const std::string& name, const struct stat& status);
   [[nodiscard]] Result<bool> store_link(const struct stat& status, const std::string& name);
   [[nodiscard]] Result<void> enter_directory(UniqueFd fd, Ino ino);
   [[nodiscard]] Result<void> leave_directory();
@@ -246,6 +247,15 @@ Result<OpenEntry> TreeImporter::make(const std::string& name, const struct stat&
   return checked(version_.create(directory, name, file));
 }
 
+/// What an earlier run stored under the name is dropped only if the disk has room for the new file.
+Result<void> TreeImporter::ask_for_room(const std::string& name, const struct stat& status) {
+  const auto present = checked(version_.lookup(frames_.back().ino, name));
+  if (!present || !S_ISREG(present->attributes.mode) || status.st_size == 0) return {};
+  VARVE_TRY_ASSIGN(const auto file, checked(version_.open(present->ino, true)));
+  return checked(
+      file->allocate(0, static_cast<std::uint64_t>(status.st_size), AllocateMode::kKeepSize));
+}
+
 Result<void> TreeImporter::store_file(const std::string& name) {
   // O_NONBLOCK: a FIFO that took the file's place must not make us wait. O_NOATIME is the
   // owner's and root's only.
@@ -260,6 +270,7 @@ Result<void> TreeImporter::store_file(const std::string& name) {
   if (!S_ISREG(status.st_mode)) {
     return Error(ErrorCode::kInvalid, "replaced by another kind of file meanwhile");
   }
+  VARVE_TRY(ask_for_room(name, status));
   VARVE_TRY_ASSIGN(const OpenEntry made, make(name, status, {}));
   auto stored = store_data(fd.get(), status, made.ino);
   if (stored) stored = finish(FileRef::opened(fd.get()), made.ino, status);

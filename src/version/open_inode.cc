@@ -147,6 +147,7 @@ Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view b
     return inode;
   }
   inode->size = inode->staged ? inode->staged->size() : recipe.bytes();
+  inode->staged_counted = inode->staged ? inode->staged->file_bytes() : 0;
   inode->hole_bytes = recipe.bytes() - recipe.data_bytes();
   inode->recipe = std::make_shared<const format::Recipe>(std::move(recipe));
   return inode;

@@ -58,6 +58,7 @@ struct OpenInode {
   std::shared_ptr<io::File> staging_file;  ///< Opened when it is first needed.
   /// The disk failed to keep what the staging file was given; a later sync would not say so again.
   bool staging_lost = false;
+  std::uint64_t staged_counted = 0;  ///< Of `staged`, in OpenVersion's sum.
   std::uint64_t staging_writes = 0;  ///< Changes to `staged`, to notice new ones.
   bool consolidating = false;        ///< Being cut while it is open: its content must not change.
   std::uint64_t consolidate_at = 0;  ///< Staged bytes that ask for that; 0 for the usual number.

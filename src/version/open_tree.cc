@@ -13,6 +13,8 @@ namespace varve::version {
 namespace {
 constexpr std::string_view kNextInoKey = "next_ino";
 constexpr std::string_view kFormatKey = "format";
+constexpr std::string_view kEntriesKey = "entries";
+constexpr std::string_view kChangedKey = "changed_at";
 // To be raised with every change of what overlays and staging files hold.
 constexpr std::uint64_t kOverlayFormat = 1;
 constexpr std::size_t kParentBytes = 8;
@@ -24,7 +26,11 @@ Ino ino_of(std::string_view value) {
 }  // namespace
 
 Result<void> OpenTree::load() {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
+  if (overlay_ == nullptr) {
+    entries_ = base_ != nullptr ? base_->end() - 2 : 0;
+    return {};
+  }
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*overlay_));
   // Without one it is new, or of the first format.
   VARVE_TRY_ASSIGN(const auto format, txn.get(meta::overlay::kState, kFormatKey));
   if (format && *format != base::be64(kOverlayFormat)) {
@@ -34,6 +40,7 @@ Result<void> OpenTree::load() {
   VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kState, kNextInoKey));
   const Ino lowest = next_ino_;
   if (value) next_ino_ = ino_of(*value);
+  VARVE_TRY(load_summary(txn));
   VARVE_TRY_ASSIGN(auto inodes, meta::Cursor::open(txn, meta::overlay::kInodes));
   VARVE_TRY_ASSIGN(const auto last, inodes.seek_at_or_before(meta::ino_key(~Ino{0})));
   if (next_ino_ < lowest || next_ino_ > kInosEnd ||
@@ -41,6 +48,32 @@ Result<void> OpenTree::load() {
     return Error(ErrorCode::kCorrupt, "the open version's counter of inodes is damaged", EIO);
   }
   return {};
+}
+
+// An overlay of an earlier release has no summary: then its names are counted.
+Result<void> OpenTree::load_summary(const meta::Txn& txn) {
+  entries_ = base_ != nullptr ? base_->end() - 2 : 0;
+  VARVE_TRY_ASSIGN(const auto entries, txn.get(meta::overlay::kState, kEntriesKey));
+  VARVE_TRY_ASSIGN(const auto changed, txn.get(meta::overlay::kState, kChangedKey));
+  if (changed) changed_at_.seconds = static_cast<std::int64_t>(ino_of(*changed));
+  if (entries) {
+    entries_ = ino_of(*entries);
+    return {};
+  }
+  if (base_ != nullptr) return {};
+  return meta::for_each_prefix(txn, meta::overlay::kDirents, "",
+                               [&](std::string_view, std::string_view) -> Result<bool> {
+                                 ++entries_;
+                                 return true;
+                               });
+}
+
+std::optional<std::uint64_t> OpenTree::stored_entries(const meta::Env& overlay) {
+  const auto txn = meta::ReadTxn::begin(overlay);
+  if (!txn) return std::nullopt;
+  const auto entries = txn->get(meta::overlay::kState, kEntriesKey);
+  if (!entries || !*entries) return std::nullopt;
+  return ino_of(**entries);
 }
 
 Ino OpenTree::remember(const catalog::TreeEntry& found) {
@@ -54,8 +87,8 @@ Result<OpenInode*> OpenTree::get(Ino ino) {
   const Error removed(ErrorCode::kStale, "the file was removed", ESTALE);
   if (dirty_.contains(ino) || removing_.contains(ino)) return removed;
   std::unique_ptr<OpenInode> inode;
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
+  if (overlay_ != nullptr) {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*overlay_));
     VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kInodes, meta::ino_key(ino)));
     if (value && value->empty()) return removed;
     if (value) {
@@ -76,8 +109,8 @@ Result<std::optional<Ino>> OpenTree::find(Ino directory, std::string_view name) 
   if (const auto it = names_.find(key); it != names_.end()) {
     return it->second.ino == 0 ? std::optional<Ino>() : std::optional(it->second.ino);
   }
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
+  if (overlay_ != nullptr) {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*overlay_));
     VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kDirents, key));
     if (value) {
       const Ino ino = ino_of(*value);
@@ -100,12 +133,16 @@ Result<std::optional<Ino>> OpenTree::find_in_base(Ino directory, std::string_vie
 // memory before those in the overlay.
 class OpenTree::Names {
  public:
-  [[nodiscard]] static Result<Names> open(const OpenTree& tree, const meta::Txn& txn, Ino directory,
+  /// `txn` is null if there is no overlay.
+  [[nodiscard]] static Result<Names> open(const OpenTree& tree, const meta::Txn* txn, Ino directory,
                                           std::string_view after) {
-    VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::overlay::kDirents));
-    Names names(tree, std::move(cursor), directory);
+    Names names(tree, directory);
     const auto from = meta::dirent_key(directory, after);
-    VARVE_TRY_ASSIGN(names.stored_, names.cursor_.seek(from));
+    if (txn != nullptr) {
+      VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(*txn, meta::overlay::kDirents));
+      names.cursor_.emplace(std::move(cursor));
+      VARVE_TRY_ASSIGN(names.stored_, names.cursor_->seek(from));
+    }
     names.changed_ = tree.names_.lower_bound(from);
     return names;
   }
@@ -119,7 +156,7 @@ class OpenTree::Names {
     if (have_changed && (!have_stored || changed_->first <= stored_->key)) {
       found = {changed_->first.substr(kParentBytes), changed_->second.ino};
       if (have_stored && stored_->key == changed_->first) {
-        VARVE_TRY_ASSIGN(stored_, cursor_.next());
+        VARVE_TRY_ASSIGN(stored_, cursor_->next());
       }
       ++changed_;
     } else {
@@ -128,16 +165,15 @@ class OpenTree::Names {
       if (!found.name.empty() && !format::is_entry_name(found.name)) {
         return Error(ErrorCode::kCorrupt, "an open version has a name that is not allowed", EIO);
       }
-      VARVE_TRY_ASSIGN(stored_, cursor_.next());
+      VARVE_TRY_ASSIGN(stored_, cursor_->next());
     }
     return std::optional(std::move(found));
   }
 
  private:
-  Names(const OpenTree& tree, meta::Cursor cursor, Ino directory)
-      : tree_(tree), cursor_(std::move(cursor)), prefix_(meta::ino_key(directory)) {}
+  Names(const OpenTree& tree, Ino directory) : tree_(tree), prefix_(meta::ino_key(directory)) {}
   const OpenTree& tree_;
-  meta::Cursor cursor_;
+  std::optional<meta::Cursor> cursor_;  // Set where stored_ is.
   std::string prefix_;
   std::optional<meta::KeyValue> stored_;
   // Visiting may add to the changes, which does not move a std::map's iterators.
@@ -157,8 +193,12 @@ Result<void> OpenTree::list(
       VARVE_TRY_ASSIGN(kept, sealed->next());
     }
   }
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
-  VARVE_TRY_ASSIGN(auto names, Names::open(*this, txn, directory, after));
+  std::optional<meta::ReadTxn> txn;
+  if (overlay_ != nullptr) {
+    VARVE_TRY_ASSIGN(auto begun, meta::ReadTxn::begin(*overlay_));
+    txn.emplace(std::move(begun));
+  }
+  VARVE_TRY_ASSIGN(auto names, Names::open(*this, txn ? &*txn : nullptr, directory, after));
   VARVE_TRY_ASSIGN(auto own, names.next());
   while (own || kept) {
     Found found;
@@ -227,6 +267,7 @@ Result<OpenTree::Changes> OpenTree::take_changes(
     const std::function<Result<Changes::Record>(OpenInode&)>& encode) {
   Changes changes;
   changes.next_ino = next_ino_;
+  changes.entries = entries_;
   changes.records.reserve(dirty_.size());
   for (const auto& [ino, removed] : dirty_) {
     const auto it = inodes_.find(ino);
@@ -271,7 +312,7 @@ Result<void> OpenTree::commit_names(meta::WriteTxn& txn, const Changes& changes)
 }
 
 Result<void> OpenTree::commit(const Changes& changes) const {
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(overlay_));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*overlay_));
   VARVE_TRY(commit_names(txn, changes));
   for (const auto& record : changes.records) {
     const auto key = meta::ino_key(record.ino);
@@ -288,10 +329,14 @@ Result<void> OpenTree::commit(const Changes& changes) const {
   }
   VARVE_TRY(txn.put(meta::overlay::kState, kFormatKey, base::be64(kOverlayFormat)));
   VARVE_TRY(txn.put(meta::overlay::kState, kNextInoKey, base::be64(changes.next_ino)));
+  VARVE_TRY(txn.put(meta::overlay::kState, kEntriesKey, base::be64(changes.entries)));
+  VARVE_TRY(txn.put(meta::overlay::kState, kChangedKey,
+                    base::be64(static_cast<std::uint64_t>(changes.changed_at.seconds))));
   return txn.commit();
 }
 
 void OpenTree::settle(const Changes& changes) {
+  if (!changes.names.empty() || !changes.records.empty()) changed_at_ = changes.changed_at;
   removing_.clear();
   for (const auto& name : changes.names) {
     const auto it = names_.find(name.key);
@@ -322,7 +367,8 @@ void OpenTree::restore(const Changes& changes) {
 
 Result<void> OpenTree::for_each_tail(
     const std::function<Result<void>(Ino, std::string_view)>& visit) const {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
+  if (overlay_ == nullptr) return {};
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*overlay_));
   return meta::for_each_prefix(txn, meta::overlay::kTails, "",
                                [&](std::string_view key, std::string_view value) -> Result<bool> {
                                  VARVE_TRY(visit(ino_of(key), value));

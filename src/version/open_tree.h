@@ -32,9 +32,12 @@ class OpenTree {
   static constexpr std::size_t kInodesCached = 32768;
   static constexpr std::size_t kChangedMax = 65536;
 
-  /// `base` may be null. Both must outlive the tree.
-  explicit OpenTree(const meta::Env& overlay, const CloneBase* base = nullptr)
-      : overlay_(overlay), base_(base), next_ino_(base != nullptr ? base->end() : kRootIno + 1) {}
+  /// `base` may be null. It must outlive the tree.
+  explicit OpenTree(const CloneBase* base = nullptr)
+      : base_(base), next_ino_(base != nullptr ? base->end() : kRootIno + 1) {}
+  /// From now on the tree has an overlay, which must outlive it. Before, there is nothing but the
+  /// base and what is in memory, and commit() must not be called.
+  void attach(const meta::Env& overlay) { overlay_ = &overlay; }
   /// Reads the counters. Call once before anything else. kCorrupt if a number could be given a
   /// second time.
   [[nodiscard]] Result<void> load();
@@ -50,7 +53,22 @@ class OpenTree {
       const std::function<Result<bool>(std::string_view name, Ino ino)>& visit);
 
   [[nodiscard]] OpenInode* add(std::unique_ptr<OpenInode> inode);
+  /// Adds an inode of which the next checkpoint records nothing, unless it is touched before.
+  void add_clean(std::unique_ptr<OpenInode> inode) { inodes_[inode->ino] = std::move(inode); }
   [[nodiscard]] Ino next_ino() { return next_ino_++; }
+  /// How many inodes were ever made in this version.
+  [[nodiscard]] std::uint64_t made() const {
+    return next_ino_ - (base_ != nullptr ? base_->end() : kRootIno + 1);
+  }
+  /// `more` names were made, or taken away.
+  void count_entries(std::int64_t more) { entries_ += static_cast<std::uint64_t>(more); }
+  [[nodiscard]] std::uint64_t entries() const { return entries_; }
+  void set_changed_at(Timestamp time) { changed_at_ = time; }
+  /// When the changes of the last checkpoint that had any were taken.
+  [[nodiscard]] Timestamp changed_at() const { return changed_at_; }
+  /// The number of names that the last checkpoint recorded; nullopt if that cannot be told.
+  [[nodiscard]] static std::optional<std::uint64_t> stored_entries(const meta::Env& overlay);
+  [[nodiscard]] std::size_t changed_inodes() const { return dirty_.size(); }
   void set_name(Ino directory, std::string_view name, Ino ino);
   void clear_name(Ino directory, std::string_view name);
   void touch(OpenInode& inode);
@@ -77,6 +95,8 @@ class OpenTree {
     std::vector<Name> names;
     std::vector<Record> records;
     Ino next_ino = 0;
+    std::uint64_t entries = 0;
+    Timestamp changed_at;  // Given by the caller.
   };
   /// Takes the changes. `encode` gives an inode's record and tail.
   [[nodiscard]] Result<Changes> take_changes(
@@ -91,7 +111,6 @@ class OpenTree {
   /// Calls `visit(ino, tail)` for the tails that the last checkpoint before a crash left.
   [[nodiscard]] Result<void> for_each_tail(
       const std::function<Result<void>(Ino, std::string_view)>& visit) const;
-  [[nodiscard]] const meta::Env& overlay() const { return overlay_; }
 
  private:
   struct NameChange {
@@ -108,10 +127,11 @@ class OpenTree {
   [[nodiscard]] bool in_base(Ino ino) const { return ino < base_end(); }
   /// The inode of a name of the base, which get() is often asked for next.
   Ino remember(const catalog::TreeEntry& found);
+  [[nodiscard]] Result<void> load_summary(const meta::Txn& txn);
   [[nodiscard]] Result<std::optional<Ino>> find_in_base(Ino directory, std::string_view name);
   [[nodiscard]] Result<void> commit_names(meta::WriteTxn& txn, const Changes& changes) const;
 
-  const meta::Env& overlay_;
+  const meta::Env* overlay_ = nullptr;
   const CloneBase* const base_;
   std::unordered_map<Ino, std::unique_ptr<OpenInode>> inodes_;
   std::unordered_map<Ino, bool> dirty_;  // True: the record is to be removed.
@@ -120,6 +140,8 @@ class OpenTree {
   std::uint64_t sequence_ = 0;
   std::size_t evict_at_ = kInodesCached;
   Ino next_ino_;
+  std::uint64_t entries_ = 0;
+  Timestamp changed_at_;
   Ino remembered_ino_ = 0;
   catalog::TreeEntry remembered_;
 };

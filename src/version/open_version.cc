@@ -16,7 +16,9 @@ namespace varve::version {
 
 namespace {
 constexpr std::size_t kOverlayMapBytes = std::size_t{64} << 30;
+constexpr std::size_t kSmallMapBytes = std::size_t{4} << 30;
 constexpr std::size_t kSpillSlotBytes = 128U << 10;
+constexpr std::uint64_t kRecordBytes = 1024;  // Of a usual inode and its name, with LMDB's slack.
 constexpr std::uint64_t kGenerationsEnd = std::uint64_t{1} << 62;  // None comes there by counting.
 
 Error damaged(const char* what) {
@@ -24,64 +26,102 @@ Error damaged(const char* what) {
 }
 }  // namespace
 
-OpenVersion::OpenVersion(const OpenVersionParts& parts, VersionInfo info, meta::Env overlay)
+OpenVersion::OpenVersion(const OpenVersionParts& parts, VersionInfo info)
     : parts_(parts),
       files_directory_(parts.staging_directory + "/files"),
-      overlay_(std::move(overlay)),
       spill_(*parts.files, parts.staging_directory + "/tails", kSpillSlotBytes),
       pipeline_(*parts.chunker, *parts.index, *parts.layout, *parts.fingerprint_pool, spill_),
       reader_(*parts.layout, *parts.read_service,
               (std::uint64_t{1} << 63) | (static_cast<std::uint64_t>(info.series) << 32) |
                   static_cast<std::uint64_t>(info.number)),
       info_(std::move(info)),
-      tree_(overlay_, parts_.base.get()) {}
+      tree_(parts_.base.get()),
+      index_entries_(parts_.index->size()) {
+  if (parts_.space != nullptr) parts_.space->add(this);
+}
 
 Result<std::shared_ptr<OpenVersion>> OpenVersion::open(const OpenVersionParts& parts,
                                                        const VersionInfo& info,
                                                        const NewFile& root) {
-  auto& files = *parts.files;
-  const std::string overlay_directory = parts.staging_directory + "/overlay";
-  VARVE_TRY(files.make_durable_directory(parts.staging_directory));
-  VARVE_TRY(files.make_directory(parts.staging_directory + "/files"));
+  std::shared_ptr<OpenVersion> version(new OpenVersion(parts, info));
+  VARVE_TRY_ASSIGN(const bool present, parts.files->exists(parts.staging_directory + "/overlay"));
+  if (present) VARVE_TRY(version->open_overlay());
+  VARVE_TRY(version->recover(root));
+  return version;
+}
+
+// With mutex_ held, or before anything else can use the version.
+Result<void> OpenVersion::open_overlay() {
+  const std::string directory = parts_.staging_directory + "/overlay";
   meta::EnvOptions options;
   options.tables = meta::overlay::kTables;
   options.map_bytes = kOverlayMapBytes;
-  VARVE_TRY_ASSIGN(const bool present, files.exists(overlay_directory));
-  if (!present) {
-    // LMDB writes its first pages one by one: an environment appears under its name as a whole.
-    const std::string fresh = overlay_directory + ".new";
-    VARVE_TRY(store::remove_folder(files, fresh, store::FolderKind::kEnvironment));
-    VARVE_TRY(files.make_directory(fresh));
-    VARVE_TRY(meta::Env::open(files, fresh, options));
-    VARVE_TRY(files.sync_directory(fresh));
-    VARVE_TRY(files.rename(fresh, overlay_directory));
-  } else if (const auto checked = meta::check_pages(files, overlay_directory, options.tables);
-             !checked) {
+  auto& files = *parts_.files;
+  if (const auto checked = meta::check_pages(files, directory, options.tables); !checked) {
     return Error(checked.error().code(),
-                 overlay_directory + "/data.mdb is damaged (" + checked.error().message() +
+                 directory + "/data.mdb is damaged (" + checked.error().message() +
                      "), so what the open version held cannot be read; `varve repair` drops it",
                  EIO);
   }
-  VARVE_TRY(files.sync_directory(parts.staging_directory));
-  VARVE_TRY_ASSIGN(auto env, meta::Env::open(files, overlay_directory, options));
-  std::shared_ptr<OpenVersion> version(new OpenVersion(parts, info, std::move(env)));
-  VARVE_TRY(version->recover(root));
-  version->background_ = std::thread([raw = version.get()] {
+  VARVE_TRY(files.make_directory(files_directory_));
+  auto env = meta::Env::open(files, directory, options);
+  if (env) {
+    overlay_.emplace(std::move(*env));
+  } else if (env.error().errno_value() == ENOMEM) {
+    options.map_bytes = kSmallMapBytes;  // Thousands of versions share the address space.
+    VARVE_TRY_ASSIGN(auto small, meta::Env::open(files, directory, options));
+    overlay_.emplace(std::move(small));
+  } else {
+    return std::move(env).error();
+  }
+  tree_.attach(*overlay_);
+  return {};
+}
+
+Result<void> OpenVersion::make_overlay() {
+  auto& files = *parts_.files;
+  const std::string directory = parts_.staging_directory + "/overlay";
+  // LMDB writes its first pages one by one: an environment appears under its name as a whole.
+  const std::string fresh = directory + ".new";
+  VARVE_TRY(files.make_durable_directory(parts_.staging_directory));
+  VARVE_TRY(files.make_directory(files_directory_));
+  VARVE_TRY(store::remove_folder(files, fresh, store::FolderKind::kEnvironment));
+  VARVE_TRY(files.make_directory(fresh));
+  meta::EnvOptions options;
+  options.tables = meta::overlay::kTables;
+  options.map_bytes = kSmallMapBytes;
+  VARVE_TRY(meta::Env::open(files, fresh, options));
+  VARVE_TRY(files.sync_directory(fresh));
+  VARVE_TRY(files.rename(fresh, directory));
+  VARVE_TRY(files.sync_directory(parts_.staging_directory));
+  return open_overlay();
+}
+
+Result<void> OpenVersion::wake_up() {
+  if (!overlay_) {
+    VARVE_TRY(make_overlay());
+    VARVE_TRY_ASSIGN(auto* root, tree_.get(kRootIno));
+    if (!parts_.base) tree_.touch(*root);
+  }
+  start_background();
+  return {};
+}
+
+void OpenVersion::start_background() {
+  if (background_.joinable() || stopping_) return;
+  background_ = std::thread([this] {
     base::name_this_thread("varve-checkpt");
-    raw->background();
+    background();
   });
-  return version;
 }
 
 // Goes on where the last checkpoint was: makes the root if there is none, cuts the tails
 // that were open, and queues what is staged.
 Result<void> OpenVersion::recover(const NewFile& root) {
   VARVE_TRY(tree_.load());
-  std::vector<std::pair<Ino, std::string>> tails;
-  VARVE_TRY(tree_.for_each_tail([&](Ino ino, std::string_view tail) -> Result<void> {
-    tails.emplace_back(ino, tail);
-    return {};
-  }));
+  const Timestamp now = parts_.clock->now();
+  const Timestamp changed = tree_.changed_at();
+  if (changed.seconds == 0 || changed > now) tree_.set_changed_at(now);
   {
     const std::lock_guard lock(mutex_);
     auto top = tree_.get(kRootIno);
@@ -95,46 +135,75 @@ Result<void> OpenVersion::recover(const NewFile& root) {
       inode->uid = root.uid;
       inode->gid = root.gid;
       inode->xattrs = root.xattrs;
-      inode->mtime = inode->ctime = inode->atime = parts_.clock->now();
+      inode->mtime = inode->ctime = inode->atime = info_.opened_at;
       inode->recipe = std::make_shared<const format::Recipe>();
-      static_cast<void>(tree_.add(std::move(inode)));
+      auto* const added = inode.get();
+      tree_.add_clean(std::move(inode));
+      if (overlay_ || !added->xattrs.empty()) tree_.touch(*added);
     }
-    for (const auto& [ino, tail] : tails) {
-      VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
-      if (!inode->is_regular() || inode->staging != 0 || !inode->recipe) {
-        return damaged("last bytes of what is no file");
-      }
-      ingest::Content content;
-      content.recipe = *inode->recipe;
-      const auto bytes = base::as_bytes(tail);
-      content.tail.assign(bytes.begin(), bytes.end());
-      inode->size = content.bytes();
-      inode->stream = pipeline_.start(std::move(content));
-      VARVE_TRY(finish_stream(*inode));
-    }
-    VARVE_TRY_ASSIGN(const auto names, parts_.files->list(files_directory_));
-    for (const auto& name : names) {
-      // INO-GENERATION; whatever no inode refers to was left by a crash.
-      const auto dash = name.find('-');
-      const Ino ino = std::strtoull(name.c_str(), nullptr, 16);
-      const std::uint64_t generation =
-          dash == std::string::npos ? 0 : std::strtoull(name.c_str() + dash + 1, nullptr, 16);
-      const auto path = files_directory_ + "/" + name;
-      // What is not of this version stays: the folder could have been forged to be another one.
-      if (generation >= kGenerationsEnd || staging_path(ino, generation) != path) continue;
-      staging_generation_ = std::max(staging_generation_, generation);
-      auto inode = tree_.get(ino);
-      if (inode && (*inode)->staging == generation && generation != 0) {
-        staged_.push_back(ino);
-      } else {
-        VARVE_TRY(parts_.files->remove(path));
-      }
-    }
+    if (!overlay_) return root.xattrs.empty() || parts_.base ? Result<void>() : wake_up();
+    VARVE_TRY(recover_tails());
+    VARVE_TRY(recover_staged());
+    estimate_sealing();
+    VARVE_TRY(finish_tails(Urgency::kIfAdmitted));
+    if (!staged_.empty() || !waiting_tails_.empty()) start_background();
   }
-  return checkpoint(Extent::kAll);
+  auto done = checkpoint(Extent::kAll);
+  if (done || done.error().code() != ErrorCode::kNoSpace) return done;
+  // What the overlay has stays there, so the version can be read and dropped on a full disk.
+  base::log(base::LogLevel::kWarning, "open version: " + done.error().message());
+  return {};
 }
 
-OpenVersion::~OpenVersion() { stop(); }
+Result<void> OpenVersion::recover_tails() {
+  std::vector<std::pair<Ino, std::string>> tails;
+  VARVE_TRY(tree_.for_each_tail([&](Ino ino, std::string_view tail) -> Result<void> {
+    tails.emplace_back(ino, tail);
+    return {};
+  }));
+  for (const auto& [ino, tail] : tails) {
+    VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
+    if (!inode->is_regular() || inode->staging != 0 || !inode->recipe) {
+      return damaged("last bytes of what is no file");
+    }
+    ingest::Content content;
+    content.recipe = *inode->recipe;
+    const auto bytes = base::as_bytes(tail);
+    content.tail.assign(bytes.begin(), bytes.end());
+    inode->size = content.bytes();
+    inode->stream = pipeline_.start(std::move(content));
+    waiting_tails_.push_back(ino);
+  }
+  return {};
+}
+
+Result<void> OpenVersion::recover_staged() {
+  VARVE_TRY_ASSIGN(const auto names, parts_.files->list(files_directory_));
+  for (const auto& name : names) {
+    // INO-GENERATION; a crash left any file to which no inode refers.
+    const auto dash = name.find('-');
+    const Ino ino = std::strtoull(name.c_str(), nullptr, 16);
+    const std::uint64_t generation =
+        dash == std::string::npos ? 0 : std::strtoull(name.c_str() + dash + 1, nullptr, 16);
+    const auto path = files_directory_ + "/" + name;
+    // Other names stay: the folder could have been forged to be another one.
+    if (generation >= kGenerationsEnd || staging_path(ino, generation) != path) continue;
+    staging_generation_ = std::max(staging_generation_, generation);
+    auto inode = tree_.get(ino);
+    if (inode && (*inode)->staging == generation && generation != 0) {
+      staged_.push_back(ino);
+      staged_bytes_ += (*inode)->staged_counted;
+    } else {
+      VARVE_TRY(parts_.files->remove(path));
+    }
+  }
+  return {};
+}
+
+OpenVersion::~OpenVersion() {
+  stop();
+  if (parts_.space != nullptr) parts_.space->remove(this);
+}
 
 void OpenVersion::stop() {
   {
@@ -161,8 +230,53 @@ Result<bool> OpenVersion::is_empty() {
   return root->children == 0;
 }
 
-Result<void> OpenVersion::check_writable() const {
+// What is not in a checkpoint yet was changed since the last one.
+Timestamp OpenVersion::changed_at() const {
+  const std::lock_guard lock(mutex_);
+  return tree_.changed() != 0 ? parts_.clock->now() : tree_.changed_at();
+}
+
+std::uint64_t OpenVersion::entries() const {
+  const std::lock_guard lock(mutex_);
+  return tree_.entries();
+}
+
+std::optional<std::uint64_t> OpenVersion::entries_in(io::FileSystem& files,
+                                                     const std::string& directory) {
+  constexpr std::uint64_t kCheckedBytesMax = 64U << 20;  // LMDB trusts its pages.
+  const std::string overlay = directory + "/overlay";
+  const auto bytes = files.tree_bytes(overlay + "/data.mdb");
+  if (!bytes || *bytes > kCheckedBytesMax) return std::nullopt;
+  if (!meta::check_pages(overlay, meta::overlay::kTables)) return std::nullopt;
+  meta::EnvOptions options;
+  options.tables = meta::overlay::kTables;
+  options.map_bytes = kOverlayMapBytes;
+  options.read_only = true;
+  options.must_exist = true;
+  const auto env = meta::Env::open(overlay, options);
+  if (!env) return std::nullopt;
+  return OpenTree::stored_entries(*env);
+}
+
+Result<void> OpenVersion::check_writable() {
   if (frozen_) return Error(ErrorCode::kReadOnly, "the version is being sealed", EROFS);
+  return wake_up();
+}
+
+Result<void> OpenVersion::admit(std::uint64_t bytes) {
+  return parts_.space != nullptr ? parts_.space->admit(bytes) : Result<void>();
+}
+
+Result<void> OpenVersion::has_room(std::uint64_t bytes) const {
+  if (parts_.space == nullptr) return {};
+  const auto admitted = parts_.space->admit(bytes);
+  parts_.space->look_again();
+  return admitted;
+}
+
+Result<void> OpenVersion::admit_record(std::uint64_t bytes) {
+  VARVE_TRY(admit(kRecordBytes + bytes));
+  record_bytes_ += kRecordBytes + bytes;
   return {};
 }
 
@@ -230,6 +344,7 @@ Result<void> OpenVersion::set_xattr(Ino ino, std::string_view name, std::string_
       std::lower_bound(all.begin(), all.end(), name,
                        [](const Xattr& a, std::string_view wanted) { return a.name < wanted; });
   const bool present = it != all.end() && it->name == name;
+  VARVE_TRY(admit_record(value.size()));
   if (present && mode == XattrMode::kCreate) {
     return Error(ErrorCode::kExists, "the attribute is set already", EEXIST);
   }

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_set>
@@ -19,6 +20,7 @@
 #include "io/file_system.h"
 #include "layout/layout.h"
 #include "restore/read_service.h"
+#include "store/space_guard.h"
 #include "varve/removed_files.h"
 #include "varve/version_writer.h"
 #include "version/clone_base.h"
@@ -40,6 +42,7 @@ struct OpenVersionParts {
   base::ThreadPool* fingerprint_pool = nullptr;
   std::uint32_t checkpoint_interval_ms = 4000;
   std::shared_ptr<const CloneBase> base;  ///< Null unless the version starts as a clone.
+  store::SpaceGuard* space = nullptr;     ///< Null: whatever is written is accepted.
 };
 
 /// Thread-safe. Lock order: ingest_mutex_ or checkpoint_mutex_, then mutex_, then the
@@ -49,10 +52,12 @@ struct OpenVersionParts {
 /// catalog's locations, then the overlay (docs/ORDERING.md O1, O2).
 class OpenVersion final : public VersionWriter,
                           public RemovedFiles,
+                          public store::SpaceUser,
                           public std::enable_shared_from_this<OpenVersion> {
  public:
-  /// Opens the overlay (made if it is missing, with `root` as its root directory unless the
-  /// version has a base) and goes on where the last checkpoint was.
+  /// Opens the overlay and goes on where the last checkpoint was. Without an overlay the version is
+  /// its base, or empty with `root` as its root directory: then it has no files, no thread and no
+  /// large memory until the first change.
   [[nodiscard]] static Result<std::shared_ptr<OpenVersion>> open(const OpenVersionParts& parts,
                                                                  const VersionInfo& info,
                                                                  const NewFile& root);
@@ -88,27 +93,62 @@ class OpenVersion final : public VersionWriter,
 
   void rename_to(std::string name);
 
+  [[nodiscard]] std::uint64_t unwritten_bytes() const override;
+  [[nodiscard]] std::uint64_t sealing_bytes() const override { return sealing_bytes_; }
+  /// What a crash now would lose.
+  struct Unsaved {
+    std::size_t entries = 0;  ///< Files and directories with changes.
+    std::uint64_t bytes = 0;  ///< Of contents.
+  };
+  [[nodiscard]] Unsaved unsaved() const;
+
   // ---- For sealing. ----
 
   /// Refuses further changes (kReadOnly), then brings everything to rest in the overlay.
   /// kBusy while files are open for writing. On error the version goes on as before.
   [[nodiscard]] Result<void> freeze();
+  /// Refuses further changes, but stores nothing: the version is about to be dropped. kBusy as
+  /// freeze().
+  [[nodiscard]] Result<void> freeze_to_drop();
   void thaw();
   /// Ends background work; the version must not be used afterwards.
   void stop();
-  [[nodiscard]] const meta::Env& overlay() const { return overlay_; }
+  /// Only of a frozen version.
+  [[nodiscard]] const meta::Env& overlay() const { return *overlay_; }
   /// Null unless the version started as a clone.
   [[nodiscard]] const CloneBase* base() const { return parts_.base.get(); }
   [[nodiscard]] Result<bool> is_empty();
+  /// When the version was last written to, its metadata included: at most a checkpoint's interval
+  /// too late. Known across restarts.
+  [[nodiscard]] Timestamp changed_at() const;
+  [[nodiscard]] std::uint64_t entries() const;
+  /// How many names the version in a staging directory had at its last checkpoint. Another process
+  /// may be writing it, this one must not have it open. nullopt if that cannot be told.
+  [[nodiscard]] static std::optional<std::uint64_t> entries_in(io::FileSystem& files,
+                                                               const std::string& directory);
 
  private:
   friend class OpenVersionFile;
 
-  OpenVersion(const OpenVersionParts& parts, VersionInfo info, meta::Env overlay);
+  OpenVersion(const OpenVersionParts& parts, VersionInfo info);
+  [[nodiscard]] Result<void> open_overlay();
+  [[nodiscard]] Result<void> make_overlay();
+  /// Before the first change, with mutex_ held: makes the overlay and starts the background work.
+  [[nodiscard]] Result<void> wake_up();
+  void start_background();
   [[nodiscard]] Result<void> recover(const NewFile& root);
+  [[nodiscard]] Result<void> recover_tails();
+  [[nodiscard]] Result<void> recover_staged();
 
   // Names; mutex_ is held. open_version.cc and open_version_names.cc.
-  [[nodiscard]] Result<void> check_writable() const;
+  /// Also wakes the version up.
+  [[nodiscard]] Result<void> check_writable();
+  /// kNoSpace if the disk might not take so much more. Before anything is changed.
+  [[nodiscard]] Result<void> admit(std::uint64_t bytes);
+  /// As admit(), but sets nothing aside.
+  [[nodiscard]] Result<void> has_room(std::uint64_t bytes) const;
+  /// The same of records in the overlay, which the next checkpoint writes.
+  [[nodiscard]] Result<void> admit_record(std::uint64_t bytes);
   [[nodiscard]] Result<OpenInode*> directory(Ino ino);
   [[nodiscard]] Result<OpenInode*> child(Ino directory, std::string_view name);
   [[nodiscard]] Result<void> check_ancestry(Ino moved, Ino into);
@@ -141,6 +181,9 @@ class OpenVersion final : public VersionWriter,
   [[nodiscard]] Result<ingest::Content> settle(OpenInode& inode);
   void rest(OpenInode& inode, format::Recipe recipe);
   void drop_contents(OpenInode& inode);
+  [[nodiscard]] Result<std::size_t> read_content(const ingest::Content& content,
+                                                 std::uint64_t offset, std::span<std::byte> out);
+  void count_staged(OpenInode& inode);
 
   // Staging; mutex_ is held. open_version_staging.cc.
   [[nodiscard]] Result<void> open_staging(OpenInode& inode);
@@ -182,13 +225,19 @@ class OpenVersion final : public VersionWriter,
   /// Whether a checkpoint waits for the chunks of files that are being written meanwhile.
   enum class Extent : std::uint8_t { kAtRest, kAll };
   [[nodiscard]] Result<void> checkpoint(Extent extent);
+  [[nodiscard]] Result<void> checkpoint_once(Extent extent);
+  /// Cuts the tails that recovery left: with kNow all of them, else those that the disk takes.
+  enum class Urgency : std::uint8_t { kNow, kIfAdmitted };
+  [[nodiscard]] Result<void> finish_tails(Urgency urgency);
+  void estimate_sealing();
   [[nodiscard]] Result<OpenTree::Changes::Record> encode(OpenInode& inode, Extent extent);
   void background();
+  [[nodiscard]] Result<void> checkpoint_in_turn();
   [[nodiscard]] Result<void> relieve();
 
   const OpenVersionParts parts_;
   const std::string files_directory_;
-  meta::Env overlay_;
+  std::optional<meta::Env> overlay_;  // None until the first change; set with mutex_ held.
   ingest::TailSpill spill_;
   ingest::IngestPipeline pipeline_;
   ContentReader reader_;
@@ -205,6 +254,11 @@ class OpenVersion final : public VersionWriter,
   std::vector<Ino> staged_unsynced_;
   std::uint64_t staging_generation_ = 0;
   std::atomic<std::size_t> writers_{0};
+  std::vector<Ino> waiting_tails_;  // Streams of files nobody writes, which hold their tails.
+  std::atomic<std::uint64_t> staged_bytes_{0};  // In staging files: to be stored once more.
+  std::atomic<std::uint64_t> record_bytes_{0};  // Admitted for the next checkpoint.
+  std::atomic<std::uint64_t> sealing_bytes_{0};
+  const std::size_t index_entries_;  // At the start.
 
   // Files without a name that the caller holds, and those that it holds no longer. Taken last:
   // forget() waits for nothing else.

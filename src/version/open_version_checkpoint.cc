@@ -11,6 +11,13 @@
 
 namespace varve::version {
 
+namespace {
+constexpr std::uint64_t kSealedEntryBytes = 512;
+constexpr std::uint64_t kIndexEntryBytes = 24;
+constexpr std::uint64_t kTailBytesMax = 128U << 10;
+constexpr std::size_t kChangedMaxTight = 2048;
+}  // namespace
+
 // The record holds what has its place by now: of a file being written, the part before the
 // chunks in flight, with the uncut rest beside it where nothing is in flight. For fsync(2)
 // the file is waited for: another file's bytes may have pushed its chunks on their way.
@@ -33,14 +40,53 @@ Result<OpenTree::Changes::Record> OpenVersion::encode(OpenInode& inode, Extent e
 }
 
 Result<void> OpenVersion::checkpoint(Extent extent) {
+  auto done = checkpoint_once(extent);
+  if (done || done.error().code() != ErrorCode::kNoSpace || parts_.space == nullptr) return done;
+  // Something else filled the disk: the reserve is kept for this.
+  if (parts_.space->give_up_reserve()) done = checkpoint_once(extent);
+  return done;
+}
+
+// Room for the directory nodes and the manifest of what was made here, and for the index of the
+// next version's window.
+void OpenVersion::estimate_sealing() {
+  const std::uint64_t made = tree_.made();
+  const std::uint64_t placed = pipeline_.placed_chunks();
+  sealing_bytes_ = made == 0 && placed == 0
+                       ? 0
+                       : kSealedEntryBytes * made + kIndexEntryBytes * (placed + index_entries_);
+}
+
+// A recovered tail is in the overlay until its chunks are stored, so there is no hurry; but a seal
+// needs it cut.
+Result<void> OpenVersion::finish_tails(Urgency urgency) {
+  while (!waiting_tails_.empty()) {
+    const auto found = tree_.get(waiting_tails_.back());
+    if (found && (*found)->stream && !(*found)->stream_finished && (*found)->writers == 0) {
+      if (urgency == Urgency::kIfAdmitted && !admit(kTailBytesMax)) return {};
+      VARVE_TRY(finish_stream(**found));
+    }
+    waiting_tails_.pop_back();
+  }
+  return {};
+}
+
+OpenVersion::Unsaved OpenVersion::unsaved() const {
+  const std::lock_guard lock(mutex_);
+  return {tree_.changed_inodes(), unwritten_bytes() - record_bytes_};
+}
+
+Result<void> OpenVersion::checkpoint_once(Extent extent) {
   const std::lock_guard one(checkpoint_mutex_);
   VARVE_TRY(pipeline_.drain());
   OpenTree::Changes changes;
   std::vector<std::string> obsolete;
   std::vector<std::pair<Ino, std::uint64_t>> to_sync;  // With the generation.
+  std::uint64_t record_bytes = 0;
   {
     const std::lock_guard lock(mutex_);
     drop_forgotten();
+    record_bytes = record_bytes_;
     std::vector<Ino> still_finishing;
     for (const Ino ino : finishing_) {
       auto inode = tree_.get(ino);
@@ -54,6 +100,7 @@ Result<void> OpenVersion::checkpoint(Extent extent) {
     finishing_ = std::move(still_finishing);
     VARVE_TRY_ASSIGN(changes,
                      tree_.take_changes([&](OpenInode& inode) { return encode(inode, extent); }));
+    changes.changed_at = parts_.clock->now();
     // A stream with chunks in flight must be recorded again once they have their place.
     for (const auto& record : changes.records) {
       auto inode = record.bytes ? tree_.get(record.ino) : Result<OpenInode*>(nullptr);
@@ -81,6 +128,8 @@ Result<void> OpenVersion::checkpoint(Extent extent) {
     return stored;
   }
   tree_.settle(changes);
+  record_bytes_ -= record_bytes;
+  estimate_sealing();
   for (const auto& path : obsolete) static_cast<void>(parts_.files->remove(path));
   return {};
 }
@@ -117,12 +166,25 @@ Result<void> OpenVersion::check_staging(const OpenInode& inode) {
 Result<void> OpenVersion::relieve() {
   {
     const std::lock_guard lock(mutex_);
-    if (tree_.changed() < OpenTree::kChangedMax) {
+    // On a disk that is nearly full, what a checkpoint writes must stay small.
+    const bool tight = parts_.space != nullptr && parts_.space->is_tight();
+    if (tree_.changed() < (tight ? kChangedMaxTight : OpenTree::kChangedMax)) {
       tree_.evict();
       return {};
     }
   }
   return checkpoint(Extent::kAtRest);
+}
+
+Result<void> OpenVersion::checkpoint_in_turn() {
+  if (parts_.space != nullptr) parts_.space->look_again();
+  {
+    const std::lock_guard lock(mutex_);
+    VARVE_TRY(finish_tails(Urgency::kIfAdmitted));
+  }
+  VARVE_TRY(checkpoint(Extent::kAtRest));
+  if (parts_.space != nullptr) parts_.space->keep_reserve();
+  return {};
 }
 
 void OpenVersion::background() {
@@ -134,7 +196,7 @@ void OpenVersion::background() {
     if (stopping_) return;
     lock.unlock();
     auto done = ingest_all_staged();
-    if (done && std::chrono::steady_clock::now() >= next) done = checkpoint(Extent::kAtRest);
+    if (done && std::chrono::steady_clock::now() >= next) done = checkpoint_in_turn();
     if (!done) {
       base::log(base::LogLevel::kError, "open version: " + done.error().message());
       next = std::chrono::steady_clock::now() + interval;
@@ -147,20 +209,31 @@ void OpenVersion::background() {
   }
 }
 
-Result<void> OpenVersion::freeze() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (writers_ != 0) {
-      return Error(ErrorCode::kBusy,
-                   "files of the version are open for writing; close them, or wait for them with "
-                   "`varve seal --wait`",
-                   EBUSY);
-    }
-    if (frozen_) return Error(ErrorCode::kBusy, "the version is being sealed already", EBUSY);
-    frozen_ = true;
+Result<void> OpenVersion::freeze_to_drop() {
+  const std::lock_guard lock(mutex_);
+  if (writers_ != 0) {
+    return Error(ErrorCode::kBusy,
+                 "files of the version are open for writing; close them, or wait for them with "
+                 "`varve seal --wait`",
+                 EBUSY);
   }
+  if (frozen_) return Error(ErrorCode::kBusy, "the version is being sealed already", EBUSY);
+  frozen_ = true;
+  return {};
+}
+
+Result<void> OpenVersion::freeze() {
+  VARVE_TRY(freeze_to_drop());
   const auto rest = [&]() -> Result<void> {
+    {
+      const std::lock_guard lock(mutex_);
+      VARVE_TRY(wake_up());
+    }
     VARVE_TRY(ingest_all_staged());
+    {
+      const std::lock_guard lock(mutex_);
+      VARVE_TRY(finish_tails(Urgency::kNow));
+    }
     return checkpoint(Extent::kAll);
   };
   auto rested = rest();

@@ -154,6 +154,7 @@ void OpenVersion::drop_contents(OpenInode& inode) {
   if (inode.staging != 0) {
     inode.staging_file.reset();
     inode.staged.reset();
+    count_staged(inode);
     obsolete_staging_.push_back(staging_path(inode.ino, inode.staging));
     inode.staging = 0;
     inode.staging_lost = false;
@@ -162,13 +163,26 @@ void OpenVersion::drop_contents(OpenInode& inode) {
   inode.hole_bytes = 0;
 }
 
+// What a staging file has takes its space a second time when it is cut.
+void OpenVersion::count_staged(OpenInode& inode) {
+  const std::uint64_t bytes = inode.staged ? inode.staged->file_bytes() : 0;
+  staged_bytes_ += bytes - inode.staged_counted;
+  inode.staged_counted = bytes;
+}
+
+std::uint64_t OpenVersion::unwritten_bytes() const {
+  return pipeline_.held_bytes() + parts_.layout->unwritten_bytes() + staged_bytes_ + record_bytes_;
+}
+
 Result<void> OpenVersion::write(OpenInode& inode, std::uint64_t offset,
                                 std::span<const std::byte> data) {
   if (data.empty()) return {};
   if (offset > kFileBytesMax || data.size() > kFileBytesMax - offset) {
     return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB", EFBIG);
   }
-  if (inode.staging == 0 && offset < inode.size) VARVE_TRY(stage(inode));
+  const bool staged = inode.staging != 0 || offset < inode.size;
+  VARVE_TRY(admit((staged ? 2 : 1) * data.size()));
+  if (inode.staging == 0 && staged) VARVE_TRY(stage(inode));
   if (inode.staging != 0) {
     VARVE_TRY(write_staged(inode, offset, data));
   } else {
@@ -260,6 +274,24 @@ Result<void> OpenVersion::come_to_rest(OpenInode& inode) {
   return load_recipe(inode);
 }
 
+// A tail that waits for the disk to have room can be read meanwhile.
+Result<std::size_t> OpenVersion::read_content(const ingest::Content& content, std::uint64_t offset,
+                                              std::span<std::byte> out) {
+  const std::uint64_t cut = content.recipe.bytes();
+  std::size_t done = 0;
+  const auto recipe = std::make_shared<const format::Recipe>(content.recipe);
+  while (done < out.size() && offset + done < cut) {
+    const auto part =
+        out.subspan(done, std::min<std::uint64_t>(out.size() - done, cut - offset - done));
+    VARVE_TRY_ASSIGN(const auto got, reader_.read(recipe, offset + done, part));
+    if (got == 0) return Error(ErrorCode::kCorrupt, "a file is shorter than it should be", EIO);
+    done += got;
+  }
+  const auto from = content.tail.begin() + static_cast<std::ptrdiff_t>(offset + done - cut);
+  std::copy_n(from, out.size() - done, out.begin() + static_cast<std::ptrdiff_t>(done));
+  return out.size();
+}
+
 // The disk's page cache may give a part of a write that is under way. So what was read while the
 // file was written is read again, at last with the lock, which keeps writers out.
 Result<std::size_t> OpenVersion::read(Ino ino, std::uint64_t offset, std::span<std::byte> out) {
@@ -271,6 +303,13 @@ Result<std::size_t> OpenVersion::read(Ino ino, std::uint64_t offset, std::span<s
     absorb(*inode);
     // A file that is read while it is written will be so again: staging serves both.
     if (inode->stream && inode->writers != 0) VARVE_TRY(stage(*inode));
+    if (inode->stream && !inode->stream_finished) {
+      VARVE_TRY_ASSIGN(const auto content, pipeline_.snapshot(inode->stream));
+      if (content.bytes() == inode->size) {
+        lock.unlock();
+        return read_content(content, offset, part);
+      }
+    }
     if (inode->staging == 0) {
       VARVE_TRY(come_to_rest(*inode));
       const auto recipe = inode->recipe;

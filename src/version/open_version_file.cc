@@ -53,11 +53,7 @@ Result<void> OpenVersionFile::allocate(std::uint64_t offset, std::uint64_t bytes
   std::unique_lock lock(version_->mutex_);
   VARVE_TRY_ASSIGN(auto* inode, writable(lock));
   if (takes_space) {
-    VARVE_TRY_ASSIGN(const auto space,
-                     version_->parts_.files->space(version_->parts_.staging_directory));
-    if (bytes / space.block_bytes > space.blocks_available) {
-      return Error(ErrorCode::kNoSpace, "the disk has less room than is asked for", ENOSPC);
-    }
+    VARVE_TRY(version_->has_room(bytes));
   } else {
     VARVE_TRY(version_->punch(*inode, offset, end));
   }

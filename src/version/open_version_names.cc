@@ -23,6 +23,12 @@ Result<void> check_name(std::string_view name) {
   return {};
 }
 
+std::size_t bytes_of(const Xattrs& xattrs) {
+  std::size_t bytes = 0;
+  for (const auto& xattr : xattrs) bytes += xattr.name.size() + xattr.value.size();
+  return bytes;
+}
+
 }  // namespace
 
 Result<OpenInode*> OpenVersion::directory(Ino ino) {
@@ -71,6 +77,7 @@ Result<void> OpenVersion::list(Ino ino, std::string_view after, const Visitor& v
 
 void OpenVersion::touch_directory(OpenInode& dir, std::int64_t children, int subdirectories) {
   dir.children = static_cast<std::uint64_t>(static_cast<std::int64_t>(dir.children) + children);
+  tree_.count_entries(children);
   dir.subdirectories =
       static_cast<std::uint32_t>(static_cast<int>(dir.subdirectories) + subdirectories);
   dir.mtime = dir.ctime = parts_.clock->now();
@@ -89,6 +96,7 @@ Result<OpenEntry> OpenVersion::create(Ino parent_ino, std::string_view name, con
     VARVE_TRY_ASSIGN(auto* dir, directory(parent_ino));
     VARVE_TRY_ASSIGN(const auto taken, tree_.find(parent_ino, name));
     if (taken) return Error(ErrorCode::kExists, "the name is taken", EEXIST);
+    VARVE_TRY(admit_record(name.size() + file.symlink_target.size() + bytes_of(file.xattrs)));
     auto inode = std::make_unique<OpenInode>();
     inode->ino = tree_.next_ino();
     inode->mode = file.mode;
@@ -127,6 +135,7 @@ Result<OpenEntry> OpenVersion::link(Ino target, Ino parent_ino, std::string_view
   if (inode->nlink == 0) return Error(ErrorCode::kNotFound, "the file was removed", ENOENT);
   VARVE_TRY_ASSIGN(const auto taken, tree_.find(parent_ino, name));
   if (taken) return Error(ErrorCode::kExists, "the name is taken", EEXIST);
+  VARVE_TRY(admit_record(name.size()));
   ++inode->nlink;
   inode->ctime = parts_.clock->now();
   tree_.touch(*inode);
@@ -187,6 +196,7 @@ Result<OpenEntry> OpenVersion::clone(VersionReader& source, Rank rank, Ino paren
   {
     const std::lock_guard lock(mutex_);
     VARVE_TRY_ASSIGN(auto* dir, check());
+    VARVE_TRY(admit_record(name.size() + bytes_of(inode->xattrs)));
     inode->ino = tree_.next_ino();
     inode->ctime = parts_.clock->now();
     auto* added = tree_.add(std::move(inode));

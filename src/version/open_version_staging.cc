@@ -49,6 +49,7 @@ Result<void> OpenVersion::stage(OpenInode& inode) {
   inode.staging = generation;
   inode.staged = std::move(staged);
   inode.staging_file = std::move(file);
+  count_staged(inode);
   tree_.touch(inode);
   return {};
 }
@@ -58,6 +59,7 @@ Result<void> OpenVersion::write_staged(OpenInode& inode, std::uint64_t offset,
   VARVE_TRY(open_staging(inode));
   VARVE_TRY(inode.staging_file->write_at(offset, data));
   inode.staged->write(offset, offset + data.size());
+  count_staged(inode);
   ++inode.staging_writes;
   return {};
 }
@@ -167,6 +169,7 @@ Result<std::shared_ptr<const format::Recipe>> OpenVersion::reachable(
     return run.is_hole() || parts_.index->covers(run.first, run.count) == run.count;
   });
   if (all) return recipe;
+  VARVE_TRY(admit(recipe->data_bytes()));
   const StagedContent content(std::make_shared<OpenRecipe>(recipe));
   VARVE_TRY_ASSIGN(auto copy, cut(content, nullptr));
   return std::make_shared<const format::Recipe>(std::move(copy));

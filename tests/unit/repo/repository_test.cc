@@ -193,6 +193,35 @@ TEST_F(RepositoryTest, NextVersionSealsANaiveOneUnlessItIsWritten) {
   EXPECT_EQ(writer()->info().number, second);
 }
 
+TEST_F(RepositoryTest, NextVersionDoesNotSealAnEmptyOne) {
+  const auto first = open("one");
+  EXPECT_EQ(code_of(repository_->open_version(series_, "two", folder())), ErrorCode::kBusy);
+  EXPECT_EQ(code_of(repository_->version_to_end(series_)), ErrorCode::kBusy);
+  EXPECT_EQ(must(repository_->find_version(series_, "one")).state, VersionState::kOpen);
+  must(repository_->abandon_version(series_, first, false));
+  EXPECT_FALSE(must(repository_->version_to_end(series_)).has_value());
+}
+
+TEST_F(RepositoryTest, NextVersionDoesNotSealOneThatWasJustWritten) {
+  auto options = quiet_options();
+  options.autoseal_s = 60;
+  repository_.reset();
+  repository_ = reopen(path_, options);
+  open("one");
+  write_file(*writer(), kRootIno, "f", "text");
+  EXPECT_EQ(code_of(repository_->open_version(series_, "two", folder())), ErrorCode::kBusy);
+  must(writer()->sync());
+  EXPECT_EQ(code_of(repository_->open_version(series_, "two", folder())), ErrorCode::kBusy);
+  const auto shown = must(repository_->open_versions(series_));
+  ASSERT_EQ(shown.size(), 1U);
+  EXPECT_EQ(shown[0].entries, 1U);
+  repository_.reset();
+  repository_ = reopen(path_, options);
+  EXPECT_EQ(code_of(repository_->open_version(series_, "two", folder())), ErrorCode::kBusy);
+  options.read_only = true;
+  EXPECT_EQ(must(must(Repository::open(path_, options))->open_versions(series_))[0].entries, 1U);
+}
+
 TEST_F(RepositoryTest, OneNameGoesToOneOfManyThatWantIt) {
   for (int round = 0; round < 5; ++round) {
     const std::string name = "v" + std::to_string(round);
@@ -210,6 +239,7 @@ TEST_F(RepositoryTest, OneNameGoesToOneOfManyThatWantIt) {
     }
     for (auto& thread : threads) thread.join();
     EXPECT_EQ(opened, 1) << name;
+    write_file(*writer(), kRootIno, "f", "text");
   }
 }
 

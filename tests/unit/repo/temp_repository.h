@@ -76,6 +76,7 @@ inline OpenOptions quiet_options() {
   options.checkpoint_interval_ms = 3600 * 1000;
   options.ingest_threads = 2;
   options.arrange = false;
+  options.autoseal_s = 0;
   return options;
 }
 

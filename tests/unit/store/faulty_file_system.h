@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,6 +85,7 @@ class FaultyFileSystem final : public io::FileSystem {
     return below_->tree_bytes(path);
   }
   Result<SpaceInfo> space(const std::string& path) override {
+    if (told_space) return *told_space;
     VARVE_TRY_ASSIGN(auto info, below_->space(path));
     if (faults.disk_full) info.blocks_available = info.blocks_free = 0;
     return info;
@@ -93,6 +95,7 @@ class FaultyFileSystem final : public io::FileSystem {
   }
 
   Faults faults;
+  std::optional<SpaceInfo> told_space;  ///< What space() answers, if set.
 
  private:
   const std::unique_ptr<io::FileSystem> below_;

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/repository_access.h"
+#include "cli/version_path.h"
+#include "cli/version_target.h"
+
+namespace varve::cli {
+namespace {
+
+struct Options {
+  std::string first;   ///< The repository, or a path in a mount.
+  std::string second;  ///< The version.
+  bool json = false;
+};
+
+Result<VersionInfo> reopen(const VersionTarget& target) {
+  VARVE_TRY_ASSIGN(WriteAccess access, open_or_reach(target.repository));
+  if (!access.repository) {
+    control::OpenRequest request;
+    request.version = request.source = name_of(target.version);
+    return access.daemon->clone(request);
+  }
+  const auto make = [&]() -> Result<VersionInfo> {
+    VARVE_TRY_ASSIGN(const VersionInfo sealed, find_version(*access.repository, target.version));
+    return access.repository->clone_version(sealed.series, sealed.number, sealed.name);
+  };
+  auto made = make();
+  auto closed = access.repository->close();
+  if (made && !closed) return std::move(closed).error();
+  return made;
+}
+
+int run_reopen(const Options& options, const Context& context) {
+  const auto target = find_target(options.first, options.second);
+  if (!target) return fail(target.error());
+  const auto made = reopen(*target);
+  if (!made) return fail(made.error());
+  if (options.json) {
+    print_json(version_json(*made));
+  } else {
+    note(context, made->series_name + "/" + made->name +
+                      " is open; `varve seal` puts it in the place of " + name_of(target->version));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_reopen_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  auto* command = app.add_subcommand(
+      "reopen", "Go on with the newest sealed version: the next seal takes its place and its name");
+  command->add_option("REPO", options->first,
+                      "Folder of the repository (default: $VARVE_REPO), or the version's path in a "
+                      "mount, and then no VERSION");
+  command->add_option("VERSION", options->second,
+                      "SERIES/VERSION, sealed, the newest of its series");
+  command->add_flag("--json", options->json, "Print the open version as JSON");
+  command->callback([options, &context] {
+    context.run = [options, &context] { return run_reopen(*options, context); };
+  });
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/space_guard.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "format/container.h"
+
+namespace varve::store {
+
+namespace {
+constexpr const char* kReserveName = "/reserve";
+constexpr std::uint64_t kReserveBytesMin = 8ULL << 20;
+constexpr std::uint64_t kReserveBytesMax = 256ULL << 20;
+constexpr std::uint64_t kReserveStepBytes = 4ULL << 20;
+// The reserve is made only where the disk has so many times its size free.
+constexpr std::uint64_t kSpareFactor = 6;
+// Chunk tables, heads and padding: at most this part of the data, and tables grow with it.
+constexpr std::uint64_t kOverheadDivisor = 8;
+constexpr std::int64_t kBudgetBytesMax = 64LL << 20;
+constexpr std::int64_t kTightBytes = 64LL << 20;
+
+std::uint64_t available_bytes(const SpaceInfo& space) {
+  return space.blocks_available * space.block_bytes;
+}
+}  // namespace
+
+SpaceGuard::SpaceGuard(io::FileSystem& files, std::string directory)
+    : files_(files), directory_(std::move(directory)) {}
+
+void SpaceGuard::add(const SpaceUser* user) {
+  const std::lock_guard lock(mutex_);
+  users_.push_back(user);
+}
+
+void SpaceGuard::remove(const SpaceUser* user) {
+  const std::lock_guard lock(mutex_);
+  std::erase(users_, user);
+}
+
+std::uint64_t SpaceGuard::sealing_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto* user : users_) bytes += user->sealing_bytes();
+  return bytes;
+}
+
+Result<void> SpaceGuard::admit(std::uint64_t bytes) {
+  const auto wanted =
+      static_cast<std::int64_t>(std::min<std::uint64_t>(bytes, std::uint64_t{1} << 62));
+  if (budget_.fetch_sub(wanted, std::memory_order_relaxed) >= wanted) return {};
+  const std::lock_guard lock(mutex_);
+  // What the disk cannot tell (f_blocks is 0 on some network file systems) refuses nothing.
+  const auto space = files_.space(directory_);
+  if (!space || space->blocks == 0) {
+    budget_ = kBudgetBytesMax;
+    return {};
+  }
+  std::uint64_t unwritten = 0;
+  for (const auto* user : users_) unwritten += user->unwritten_bytes();
+  const auto floor = std::max(std::clamp(space->blocks * space->block_bytes / 100, kReserveBytesMin,
+                                         kReserveBytesMax),
+                              sealing_bytes()) +
+                     format::kContainerBytesMax;
+  const auto room = static_cast<std::int64_t>(available_bytes(*space)) -
+                    static_cast<std::int64_t>(floor + unwritten + unwritten / kOverheadDivisor);
+  const auto needed = wanted + wanted / static_cast<std::int64_t>(kOverheadDivisor);
+  tight_ = room < kTightBytes;
+  if (room < needed) {
+    budget_ = 0;
+    return Error(ErrorCode::kNoSpace,
+                 "the repository's disk is full; free some space, then go on writing", ENOSPC);
+  }
+  const auto left = room - needed;
+  budget_ = std::min(left - left / static_cast<std::int64_t>(kOverheadDivisor), kBudgetBytesMax);
+  return {};
+}
+
+bool SpaceGuard::give_up_reserve() {
+  const std::lock_guard lock(reserve_mutex_);
+  return files_.remove(directory_ + kReserveName).has_value();
+}
+
+void SpaceGuard::keep_reserve() {
+  const std::lock_guard one(reserve_mutex_);
+  std::uint64_t wanted = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    wanted = std::clamp(sealing_bytes() / kReserveStepBytes * kReserveStepBytes + kReserveBytesMin,
+                        kReserveBytesMin, kReserveBytesMax);
+  }
+  const auto make = [&]() -> Result<void> {
+    const auto path = directory_ + kReserveName;
+    std::uint64_t present = 0;
+    VARVE_TRY_ASSIGN(const bool exists, files_.exists(path));
+    if (exists) {
+      VARVE_TRY_ASSIGN(present, files_.tree_bytes(path));
+    }
+    if (present >= wanted) return {};
+    VARVE_TRY_ASSIGN(const auto space, files_.space(directory_));
+    if (available_bytes(space) < kSpareFactor * wanted) return {};
+    const std::vector<std::byte> bytes(kReserveStepBytes);
+    VARVE_TRY_ASSIGN(const auto file, files_.open(path, io::OpenMode::kReadWrite));
+    for (std::uint64_t at = present; at < wanted; at += bytes.size()) {
+      VARVE_TRY(file->write_at(at, bytes));
+    }
+    return {};
+  };
+  if (!make()) static_cast<void>(files_.remove(directory_ + kReserveName));
+}
+
+}  // namespace varve::store

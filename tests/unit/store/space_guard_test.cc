@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/space_guard.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "faulty_file_system.h"
+#include "io/memory_file_system.h"
+
+namespace varve::store {
+namespace {
+
+constexpr std::uint64_t kMiB = 1U << 20;
+
+class Holder final : public SpaceUser {
+ public:
+  [[nodiscard]] std::uint64_t unwritten_bytes() const override { return unwritten; }
+  [[nodiscard]] std::uint64_t sealing_bytes() const override { return sealing; }
+  std::uint64_t unwritten = 0;
+  std::uint64_t sealing = 0;
+};
+
+// A disk of 160 MiB: its floor is 8 MiB and a container of 4 MiB.
+class SpaceGuardTest : public testing::Test {
+ protected:
+  SpaceGuardTest() : files_(io::make_memory_file_system()) {
+    EXPECT_TRUE(files_.make_directory("/r"));
+    tell(100);
+    guard_.emplace(files_, "/r");
+  }
+  void tell(std::uint64_t available_mib) {
+    SpaceInfo space;
+    space.block_bytes = kMiB;
+    space.blocks = 160;
+    space.blocks_available = space.blocks_free = available_mib;
+    files_.told_space = space;
+    if (guard_) guard_->look_again();
+  }
+  bool admits(std::uint64_t mib) { return guard_->admit(mib * kMiB).has_value(); }
+
+  test::FaultyFileSystem files_;
+  std::optional<SpaceGuard> guard_;
+};
+
+TEST_F(SpaceGuardTest, AdmitsDownToTheFloor) {
+  EXPECT_TRUE(admits(70));
+  tell(13);
+  EXPECT_FALSE(admits(2));
+  const auto refused = guard_->admit(20 * kMiB);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kNoSpace);
+  EXPECT_TRUE(guard_->is_tight());
+  tell(100);
+  EXPECT_TRUE(admits(2));
+}
+
+TEST_F(SpaceGuardTest, DoesNotAdmitTheSameSpaceTwice) {
+  Holder holder;
+  guard_->add(&holder);
+  std::uint64_t admitted_mib = 0;
+  while (admits(1)) {
+    ++admitted_mib;
+    holder.unwritten += kMiB;
+    ASSERT_LT(admitted_mib, 100U);
+  }
+  EXPECT_LE(admitted_mib, 88U);
+  EXPECT_GE(admitted_mib, 70U);
+  guard_->remove(&holder);
+  EXPECT_TRUE(admits(1));
+}
+
+TEST_F(SpaceGuardTest, KeepsWhatSealingTakes) {
+  Holder holder;
+  holder.sealing = 60 * kMiB;
+  guard_->add(&holder);
+  EXPECT_FALSE(admits(40));
+  EXPECT_TRUE(admits(20));
+}
+
+TEST_F(SpaceGuardTest, AdmitsWhereTheDiskDoesNotTell) {
+  files_.told_space = SpaceInfo{};
+  EXPECT_TRUE(admits(1000));
+}
+
+TEST_F(SpaceGuardTest, ReserveIsGivenUpOnceAndMadeAgainWithPlentyOfRoom) {
+  EXPECT_FALSE(guard_->give_up_reserve());
+  guard_->keep_reserve();
+  EXPECT_EQ(*files_.tree_bytes("/r/reserve"), 8 * kMiB);
+  EXPECT_TRUE(guard_->give_up_reserve());
+  EXPECT_FALSE(guard_->give_up_reserve());
+  tell(40);
+  guard_->keep_reserve();
+  EXPECT_FALSE(*files_.exists("/r/reserve"));
+  Holder holder;
+  holder.sealing = 5 * kMiB;
+  guard_->add(&holder);
+  tell(100);
+  guard_->keep_reserve();
+  EXPECT_EQ(*files_.tree_bytes("/r/reserve"), 12 * kMiB);
+}
+
+}  // namespace
+}  // namespace varve::store
