@@ -113,11 +113,15 @@ Result<void> raise_counters(meta::WriteTxn& txn, SeriesId series, const CounterR
 
 Result<RetentionRecord> find_retention(const meta::Txn& txn, SeriesId series,
                                        VersionNumber number) {
-  RetentionRecord record;
   VARVE_TRY_ASSIGN(const auto value,
                    txn.get(meta::catalog::kRetention, meta::version_key(series, number)));
-  if (!value) return record;
-  base::ByteReader r(*value);
+  if (!value) return RetentionRecord{};
+  return decode_retention(*value);
+}
+
+Result<RetentionRecord> decode_retention(std::string_view bytes) {
+  RetentionRecord record;
+  base::ByteReader r(bytes);
   const std::uint8_t flags = r.u8();
   record.locked_until = base::get_time(r);
   if (!r.done() || flags > 1) return damaged("a version's retention");

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/id_runs.h"
@@ -70,6 +71,8 @@ struct RetentionRecord {
 /// A version without a record is a main one, and not locked.
 [[nodiscard]] Result<RetentionRecord> find_retention(const meta::Txn& txn, SeriesId series,
                                                      VersionNumber number);
+/// Errors: kCorrupt on malformed bytes.
+[[nodiscard]] Result<RetentionRecord> decode_retention(std::string_view bytes);
 [[nodiscard]] Result<void> put_retention(meta::WriteTxn& txn, SeriesId series, VersionNumber number,
                                          const RetentionRecord& record);
 [[nodiscard]] Result<void> erase_retention(meta::WriteTxn& txn, SeriesId series,
