@@ -53,7 +53,10 @@ std::optional<ChunkId> NeighbourIndex::find(const Fingerprint& fingerprint) cons
   for (std::size_t i = home(fingerprint.data());; i = i + 1 == slots_.size() ? 0 : i + 1) {
     const Slot& slot = slots_[i];
     if (slot.rank == kEmpty) return std::nullopt;
-    if (std::memcmp(slot.tag.data(), fingerprint.data(), kTagBytes) == 0) return id_of(slot.rank);
+    if (std::memcmp(slot.tag.data(), fingerprint.data(), kTagBytes) != 0) continue;
+    // The same content may have been stored again since the chunk was retired.
+    const ChunkId id = id_of(slot.rank);
+    if (!is_retired(id)) return id;
   }
 }
 
@@ -75,7 +78,27 @@ std::uint32_t NeighbourIndex::covers(ChunkId first, std::uint32_t count) const {
       high = middle - 1;
     }
   }
-  return low;
+  const base::IdRuns* const retired = retired_.load(std::memory_order_acquire);
+  if (retired == nullptr) return low;
+  const auto gone = retired->intersect(base::IdRuns::from({{first, low}}));
+  if (gone.size() == 0) return low;
+  return static_cast<std::uint32_t>(gone.runs().front().first.value - first.value);
+}
+
+void NeighbourIndex::retire(const base::IdRuns& ids) {
+  const base::IdRuns* const before = retired_.load(std::memory_order_relaxed);
+  set_retired(before != nullptr ? before->unite(ids) : ids);
+}
+
+void NeighbourIndex::restore(const base::IdRuns& ids) {
+  const base::IdRuns* const before = retired_.load(std::memory_order_relaxed);
+  if (before != nullptr && ids.size() != 0) set_retired(before->subtract(ids));
+}
+
+void NeighbourIndex::set_retired(base::IdRuns ids) {
+  retired_sets_.push_back(std::make_unique<const base::IdRuns>(std::move(ids)));
+  const base::IdRuns* const set = retired_sets_.back().get();
+  retired_.store(set->size() != 0 ? set : nullptr, std::memory_order_release);
 }
 
 void NeighbourIndex::insert(const Fingerprint& fingerprint, ChunkId id) {

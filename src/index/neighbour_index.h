@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -50,6 +51,11 @@ class NeighbourIndex final : public FingerprintIndex {
   void insert(const Fingerprint& fingerprint, ChunkId id) override;
   [[nodiscard]] std::size_t size() const override { return used_; }
   [[nodiscard]] std::uint32_t covers(ChunkId first, std::uint32_t count) const override;
+  /// From now on find() and covers() do not know these chunks of the neighbours. A find() that runs
+  /// meanwhile may still return one. Call it from one thread at a time.
+  void retire(const base::IdRuns& ids);
+  /// Takes back retire() for some of its chunks.
+  void restore(const base::IdRuns& ids);
   /// What the index is over, besides the chunks of the version being written.
   [[nodiscard]] const base::IdRuns& base() const { return base_; }
 
@@ -69,9 +75,18 @@ class NeighbourIndex final : public FingerprintIndex {
   void grow();
   [[nodiscard]] ChunkId id_of(std::uint32_t rank) const;
 
+  void set_retired(base::IdRuns ids);
+  [[nodiscard]] bool is_retired(ChunkId id) const {
+    const base::IdRuns* const retired = retired_.load(std::memory_order_acquire);
+    return retired != nullptr && retired->contains(id);
+  }
+
   base::IdRuns base_;
   VersionNumber own_;
   std::vector<Slot> slots_;
+  std::atomic<const base::IdRuns*> retired_{nullptr};
+  // Every set that was ever in retired_: a lookup may still use an older one.
+  std::vector<std::unique_ptr<const base::IdRuns>> retired_sets_;
   std::size_t used_ = 0;
 };
 

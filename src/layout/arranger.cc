@@ -143,7 +143,7 @@ Result<void> Arranger::drop_unused(const base::IdRuns& unused) {
   auto& layout = *parts_.layout;
   const SeriesId series = layout.options().series;
   VARVE_TRY_ASSIGN(const auto snapshot, meta::ReadTxn::begin(layout.catalog()));
-  DeletionPlan plan{SegmentLedger(snapshot, series), 0, 0};
+  DeletionPlan plan{SegmentLedger(snapshot, series), 0, 0, {}, {}};
   VARVE_TRY(remove_chunks(layout, snapshot, unused, {}, plan));
   if (plan.ledger.empty()) return {};
   VARVE_TRY(plan.ledger.finish());

@@ -19,12 +19,13 @@ using catalog::LocationRecord;
 class DeathCollector {
  public:
   DeathCollector(CategoryLayout& layout, const meta::Txn& txn, std::vector<LiveVersion> versions,
-                 const std::vector<VersionNumber>& gone)
+                 const std::vector<VersionNumber>& gone, const OpenHold& hold)
       : layout_(layout),
         txn_(txn),
         series_(layout.options().series),
         versions_(std::move(versions)),
         gone_(gone),
+        hold_(hold),
         left_(versions_) {
     std::erase_if(left_, [&](const LiveVersion& version) {
       return std::find(gone.begin(), gone.end(), version.number) != gone.end();
@@ -51,7 +52,9 @@ class DeathCollector {
     for (const auto& version : left_) {
       if (shared != nullptr) break;
       if (dead.size() == 0 && archived.size() == 0) break;
-      VARVE_TRY_ASSIGN(const auto chunks, protected_chunks(txn_, series_, version));
+      VARVE_TRY_ASSIGN(const auto chunks, held_chunks(txn_, series_, version, hold_));
+      // The open version has the highest number, so all sealed ones are subtracted by then.
+      if (!version.sealed) plan.waiting = plan.waiting.unite(dead.intersect(chunks));
       dead = dead.subtract(chunks);
       if (archived.intersect(chunks).size() != 0) {
         return Error(ErrorCode::kCorrupt,
@@ -60,6 +63,7 @@ class DeathCollector {
                      EIO);
       }
     }
+    plan.dead = dead;
     for (const auto& record : archived_records_) VARVE_TRY(plan.remove(record, {}));
     // Of a volume, categories go as a whole or not at all.
     const auto in_active_set = [this](std::uint32_t container) -> Result<bool> {
@@ -114,6 +118,7 @@ class DeathCollector {
   const SeriesId series_;
   const std::vector<LiveVersion> versions_;
   const std::vector<VersionNumber>& gone_;
+  const OpenHold& hold_;
   std::vector<LiveVersion> left_;
   std::map<std::uint32_t, catalog::SegmentRole> role_of_;
   std::set<std::uint32_t> dead_containers_;
@@ -190,12 +195,31 @@ Result<void> remove_chunks(CategoryLayout& layout, const meta::Txn& txn, const b
   return catalog::for_each_location_of(txn, layout.options().series, chunks, visit);
 }
 
-Result<base::IdRuns> shared_chunks(const meta::Txn& txn, SeriesId series) {
+Result<base::IdRuns> dying_chunks(const meta::Txn& txn, SeriesId series,
+                                  const std::vector<VersionNumber>& gone) {
+  base::IdRuns dying;
+  for (const auto number : gone) {
+    VARVE_TRY_ASSIGN(const auto chunks, catalog::version_chunks(txn, series, number));
+    dying = dying.unite(chunks);
+  }
+  VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, series));
+  for (const auto& version : versions) {
+    if (dying.size() == 0) break;
+    if (!version.sealed || std::find(gone.begin(), gone.end(), version.number) != gone.end()) {
+      continue;
+    }
+    VARVE_TRY_ASSIGN(const auto chunks, protected_chunks(txn, series, version));
+    dying = dying.subtract(chunks);
+  }
+  return dying;
+}
+
+Result<base::IdRuns> shared_chunks(const meta::Txn& txn, SeriesId series, const OpenHold& hold) {
   VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, series));
   base::IdRuns any;
   base::IdRuns shared;
   for (const auto& version : versions) {
-    VARVE_TRY_ASSIGN(const auto chunks, protected_chunks(txn, series, version));
+    VARVE_TRY_ASSIGN(const auto chunks, held_chunks(txn, series, version, hold));
     shared = shared.unite(any.intersect(chunks));
     any = any.unite(chunks);
   }
@@ -203,12 +227,12 @@ Result<base::IdRuns> shared_chunks(const meta::Txn& txn, SeriesId series) {
 }
 
 Result<DeletionPlan> plan_deletion(CategoryLayout& layout, const meta::Txn& txn,
-                                   const std::vector<VersionNumber>& gone,
+                                   const std::vector<VersionNumber>& gone, const OpenHold& hold,
                                    const base::IdRuns* shared) {
   const SeriesId series = layout.options().series;
   VARVE_TRY_ASSIGN(auto versions, live_versions(txn, series));
-  DeletionPlan plan{SegmentLedger(txn, series), 0, 0};
-  DeathCollector collector(layout, txn, std::move(versions), gone);
+  DeletionPlan plan{SegmentLedger(txn, series), 0, 0, {}, {}};
+  DeathCollector collector(layout, txn, std::move(versions), gone, hold);
   VARVE_TRY(collector.collect(shared, plan));
   VARVE_TRY(plan.ledger.finish());
   return plan;

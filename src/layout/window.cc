@@ -32,6 +32,13 @@ Result<base::IdRuns> protected_chunks(const meta::Txn& txn, SeriesId series,
   return catalog::version_chunks(txn, series, version.number);
 }
 
+Result<base::IdRuns> held_chunks(const meta::Txn& txn, SeriesId series, const LiveVersion& version,
+                                 const OpenHold& hold) {
+  VARVE_TRY_ASSIGN(auto chunks, protected_chunks(txn, series, version));
+  const bool known = hold.number != VersionNumber{} && hold.number == version.number;
+  return !version.sealed && known ? chunks.intersect(hold.chunks) : std::move(chunks);
+}
+
 VersionNumber window_start(const std::vector<LiveVersion>& versions, std::uint32_t window) {
   for (auto it = versions.rbegin(); it != versions.rend(); ++it) {
     if (it->sealed && !it->side && --window == 0) return it->number;

@@ -24,10 +24,21 @@ struct LiveVersion {
 /// counts: until it is sealed, it may refer to all that was in the window when it was opened.
 [[nodiscard]] Result<std::vector<LiveVersion>> live_versions(const meta::Txn& txn, SeriesId series);
 
+/// What the series' open version really refers to, of the chunks that it may refer to.
+struct OpenHold {
+  VersionNumber number{};  ///< 0: nothing is known beyond the record of what it may refer to.
+  base::IdRuns chunks;
+};
+
 /// What keeps chunks from being deleted or moved away: those that a version refers to, or may. An
 /// open one that was never worked on has no record of them and refers to none.
 [[nodiscard]] Result<base::IdRuns> protected_chunks(const meta::Txn& txn, SeriesId series,
                                                     const LiveVersion& version);
+
+/// The same for a deletion, which takes away what an open version may refer to but does not
+/// (docs/ORDERING.md O33).
+[[nodiscard]] Result<base::IdRuns> held_chunks(const meta::Txn& txn, SeriesId series,
+                                               const LiveVersion& version, const OpenHold& hold);
 
 /// The `window`-th newest main version: it and all sealed ones after it make up the window. 0
 /// if there are fewer.

@@ -68,6 +68,26 @@ TEST_F(NeighbourIndexTest, GrowsAndFindsAllAndNothingElse) {
   for (std::uint32_t i = 50000; i < 51000; ++i) ASSERT_FALSE(index.find(fingerprint(i)));
 }
 
+TEST_F(NeighbourIndexTest, RetiredChunksAreNotFoundUntilTheyAreStoredAgainOrRestored) {
+  const auto old = old_chunks(100);
+  NeighbourIndex index(old, kNew);
+  for (std::uint32_t i = 0; i < 100; ++i) index.insert(fingerprint(i), old.select(i));
+  const ChunkId first = old.runs().front().first;
+  EXPECT_EQ(index.covers(first, 50), 50U);
+  index.retire(base::IdRuns::from({{first.plus(10), 5}, {first.plus(20), 1}}));
+  EXPECT_EQ(index.covers(first, 50), 10U);
+  EXPECT_EQ(index.covers(first.plus(12), 3), 0U);
+  EXPECT_EQ(index.covers(first.plus(15), 35), 5U);
+  EXPECT_EQ(index.find(fingerprint(9)), first.plus(9));
+  EXPECT_FALSE(index.find(fingerprint(10)));
+  EXPECT_FALSE(index.find(fingerprint(20)));
+  index.insert(fingerprint(10), ChunkId::make(kNew, 0));
+  EXPECT_EQ(index.find(fingerprint(10)), ChunkId::make(kNew, 0));
+  index.restore(base::IdRuns::from({{first.plus(20), 1}}));
+  EXPECT_EQ(index.find(fingerprint(20)), first.plus(20));
+  EXPECT_FALSE(index.find(fingerprint(11)));
+}
+
 TEST_F(NeighbourIndexTest, EntriesPastTheEndGoOnAtTheStart) {
   NeighbourIndex index(base::IdRuns(), kNew);
   for (std::uint32_t i = 0; i < 200; ++i) {
