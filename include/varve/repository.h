@@ -50,6 +50,8 @@ struct SpaceInfo {
 struct SealOutcome {
   VersionInfo info;
   RankTable rank_of;  ///< The sealed entries' ranks.
+  /// A sentence for the user about a clock that is behind the versions before; usually empty.
+  std::string warning;
   /// The version that goes on from here, if the seal was to keep one open.
   std::optional<VersionInfo> next;
 };
@@ -58,6 +60,12 @@ struct SealOutcome {
 enum class SealMode : std::uint8_t {
   kEnd,   ///< The sealed version.
   kKeep,  ///< Beside it, an open version of the old name that starts as a clone of it.
+};
+
+/// What a seal does about files of the version that are open for writing.
+enum class SealWriters : std::uint8_t {
+  kRefuse,  ///< The seal fails with kBusy.
+  kCutOff,  ///< The version gets what they wrote so far; their next write fails with kReadOnly.
 };
 
 /// An opened repository. Thread-safe. At most one process has it open for writing; any
@@ -116,10 +124,12 @@ class Repository {
                                                                       VersionNumber number) = 0;
 
   /// Seals an open version under `new_name` ("" keeps its name, without ".partial").
-  /// When it returns, the version is on disk. kBusy while files are open for writing.
+  /// When it returns, the version is on disk. kBusy while files are open for writing, unless
+  /// `writers` says to cut them off.
   [[nodiscard]] virtual Result<SealOutcome> seal(SeriesId series, VersionNumber number,
                                                  std::string_view new_name,
-                                                 SealMode mode = SealMode::kEnd) = 0;
+                                                 SealMode mode = SealMode::kEnd,
+                                                 SealWriters writers = SealWriters::kRefuse) = 0;
   /// Opens a new version, as open_version() does, whose tree is that of a sealed version of
   /// the series. From the newest one this takes no longer for a larger tree; from an older one
   /// it visits every file, and stores anew what the newest does not have.
@@ -137,13 +147,16 @@ class Repository {
   /// What delete_versions() of the same set would do. kNotFound if one of them is not there,
   /// kInvalid if one is open (abandon_version() drops those).
   [[nodiscard]] virtual Result<DeletionForecast> forecast_deletion(
-      SeriesId series, const std::vector<VersionNumber>& numbers) = 0;
-  /// Deletes sealed versions, all of them or none. No chunk data is copied; the space is back
-  /// when it returns. Works on a full disk. Beside the errors of forecast_deletion():
-  /// kNotPermitted before the end of a lock; kBusy while one has open files, or an open version
-  /// is based on it.
+      SeriesId series, const std::vector<VersionNumber>& numbers,
+      const DeletionOptions& options = {}) = 0;
+  /// Deletes sealed versions in one step: all of them or none, or with DeletionOptions::skip_held
+  /// all that nothing holds. Copies no chunk data. The space is back when the call returns. Works
+  /// on a full disk.
+  /// Errors: those of forecast_deletion(); kNotPermitted before the end of a lock; kBusy while a
+  /// version has open files, or an open version is based on it.
   [[nodiscard]] virtual Result<DeletionForecast> delete_versions(
-      SeriesId series, const std::vector<VersionNumber>& numbers) = 0;
+      SeriesId series, const std::vector<VersionNumber>& numbers,
+      const DeletionOptions& options = {}) = 0;
   /// Refuses deletion of a sealed version until then. A lock can only be made longer:
   /// kNotPermitted for an earlier time than it has.
   [[nodiscard]] virtual Result<void> lock_version(SeriesId series, VersionNumber number,

@@ -12,10 +12,29 @@
 
 namespace varve {
 
+/// How a deletion treats versions that something holds.
+struct DeletionOptions {
+  /// Deletes the versions that nothing holds and lists the others in DeletionForecast::held.
+  /// Otherwise one held version makes the whole call fail and nothing is deleted.
+  bool skip_held = false;
+  /// Deletes versions with open files too. Their readers get errors from then on. Locks and open
+  /// versions that are based on a version hold it all the same.
+  bool force = false;
+  /// Believes the clock where it says that a lock has ended, however far the clock has jumped.
+  bool force_clock = false;
+};
+
+/// A version that a deletion leaves in place.
+struct HeldVersion {
+  VersionNumber number{};
+  std::string reason;  ///< A sentence that names the version and what to do.
+};
+
 /// What deleting a set of versions does. The plan of the deletion itself gives these figures, so
 /// they are exact as long as nothing else changes the series in between.
 struct DeletionForecast {
-  std::vector<VersionNumber> versions;  ///< Ascending, each once.
+  std::vector<VersionNumber> versions;  ///< The versions that go. Ascending, each once.
+  std::vector<HeldVersion> held;        ///< Ascending. Empty without DeletionOptions::skip_held.
   /// Bytes of file sizes below series/ that come back when the deletion returns. Parity files are
   /// not counted: they follow when arranging is done.
   std::uint64_t freed_bytes = 0;
@@ -24,6 +43,10 @@ struct DeletionForecast {
   std::uint64_t dead_bytes = 0;
   std::uint64_t chunks = 0;       ///< That go.
   std::uint64_t chunk_bytes = 0;  ///< Their raw bytes.
+  /// Raw bytes of chunks that only the deleted versions and the series' open version use. They
+  /// come back when that version no longer needs them: when it is sealed without them, or dropped.
+  std::uint64_t waiting_bytes = 0;
+  std::string waiting_for;  ///< Name of the open version; empty if nothing waits.
 };
 
 /// What one sealed version takes. All in bytes.
@@ -39,6 +62,9 @@ struct VersionUsage {
   /// empty backup); see docs/GLOSSARY.md.
   bool side = false;
   Timestamp locked_until;  ///< Zero if it is not locked.
+  /// The lock keeps the version from being deleted: its end lies ahead, or the clock that says
+  /// otherwise has jumped (docs/ORDERING.md O32).
+  bool lock_holds = false;
   /// Name of the open version that is based on this one and keeps it from being deleted, or empty.
   std::string base_of;
 };

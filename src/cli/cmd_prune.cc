@@ -25,19 +25,36 @@ struct Options {
   KeepRules rules;
   std::string within;
   bool dry_run = false;
+  bool force = false;
+  bool force_clock = false;
   bool no_arrange = false;
   bool json = false;
   bool exact = false;
 };
 
-Result<std::vector<VersionNumber>> locked_versions(Repository& repository, SeriesId series) {
-  const Timestamp now = base::SystemClock().now();
+Result<std::vector<VersionNumber>> locked_versions(Repository& repository, SeriesId series,
+                                                   const Options& options, const Timestamp& now) {
   VARVE_TRY_ASSIGN(const auto usage, repository.version_usage(series));
   std::vector<VersionNumber> locked;
   for (const VersionUsage& version : usage) {
-    if (version.locked_until > now) locked.push_back(version.number);
+    const bool holds = options.force_clock ? version.locked_until > now : version.lock_holds;
+    if (holds) locked.push_back(version.number);
   }
   return locked;
+}
+
+/// Says first if more than half of a series would go.
+void print_share(const SeriesInfo& series, std::size_t going, std::size_t all,
+                 const Options& options) {
+  if (going * 2 <= all) return;
+  if (options.json) {
+    nlohmann::json object{{"type", "more_than_half"}, {"deletes", going}, {"versions", all}};
+    put_name(object, "series", series.name);
+    print_json(object);
+    return;
+  }
+  print(fmt::format("{}: these rules delete {} of {} versions, more than half\n",
+                    name_text(series.name), going, all));
 }
 
 std::string joined(const std::vector<std::string>& reasons) {
@@ -68,29 +85,42 @@ void print_decisions(const std::vector<PruneDecision>& decisions, const Options&
   print(table(rows, "llll"));
 }
 
-/// True if versions were deleted.
-Result<bool> prune_series(UpkeepAccess& access, const SeriesInfo& series, const Options& options) {
+struct Outcome {
+  bool changed = false;  ///< Versions were deleted.
+  bool held = false;     ///< Versions stay although no rule keeps them.
+};
+
+Result<Outcome> prune_series(UpkeepAccess& access, const SeriesInfo& series,
+                             const Options& options) {
   Repository& repository = access.repository();
+  const Timestamp now = base::SystemClock().now();
   VARVE_TRY_ASSIGN(const auto versions, repository.versions(series.id));
-  VARVE_TRY_ASSIGN(const auto locked, locked_versions(repository, series.id));
-  const auto decisions = decide_prune(versions, locked, options.rules);
-  print_decisions(decisions, options);
+  VARVE_TRY_ASSIGN(const auto locked, locked_versions(repository, series.id, options, now));
+  const auto decisions = decide_prune(versions, locked, options.rules, now);
   std::vector<VersionNumber> going;
   for (const PruneDecision& decision : decisions) {
     if (!decision.keep) going.push_back(decision.version.number);
   }
+  print_share(series, going.size(), decisions.size(), options);
+  if (!options.force) VARVE_TRY(check_prune(decisions));
+  print_decisions(decisions, options);
   DeletionForecast outcome;
   if (!going.empty()) {
     // What is about to go stands on the screen before it does.
     VARVE_TRY(finish_output());
-    VARVE_TRY_ASSIGN(
-        outcome, options.dry_run ? access.forecast(series, going) : access.remove(series, going));
+    const DeletionOptions how{
+        .skip_held = true, .force = options.force, .force_clock = options.force_clock};
+    VARVE_TRY_ASSIGN(outcome, options.dry_run ? access.forecast(series, going, how)
+                                              : access.remove(series, going, how));
   }
-  print_deletion(series, outcome, {options.dry_run, options.json, options.exact});
-  return !options.dry_run && !going.empty();
+  const DeletionFormat format{options.dry_run, options.json, options.exact};
+  print_held(series, outcome, format);
+  print_deletion(series, outcome, format);
+  return Outcome{!options.dry_run && !outcome.versions.empty(), !outcome.held.empty()};
 }
 
-Result<void> prune(Options options, const Context& context) {
+/// Returns true if every version went that no rule keeps.
+Result<bool> prune(Options options, const Context& context) {
   if (!options.within.empty()) {
     VARVE_TRY_ASSIGN(options.rules.within_seconds, parse_duration(options.within));
   }
@@ -109,10 +139,14 @@ Result<void> prune(Options options, const Context& context) {
   // One that cannot be pruned, because a file is open there, does not hold up the others.
   Result<void> first_failure;
   std::vector<SeriesInfo> changed;
+  bool held = false;
   for (const SeriesInfo& series : all) {
     auto pruned = prune_series(access, series, options);
-    if (pruned && *pruned) changed.push_back(series);
-    if (pruned) continue;
+    if (pruned) {
+      if (pruned->changed) changed.push_back(series);
+      held = held || pruned->held;
+      continue;
+    }
     auto failure = std::move(pruned).error().with_context(series.name);
     if (first_failure) {
       first_failure = std::move(failure);
@@ -122,12 +156,15 @@ Result<void> prune(Options options, const Context& context) {
   }
   if (!access.by_daemon()) owed.run(access.repository(), changed);
   auto closed = access.close();
-  return first_failure ? std::move(closed) : std::move(first_failure);
+  VARVE_TRY(first_failure);
+  VARVE_TRY(closed);
+  return !held;
 }
 
 int run_prune(const Options& options, const Context& context) {
   const auto pruned = prune(options, context);
-  return pruned ? kExitOk : fail(pruned.error());
+  if (!pruned) return fail(pruned.error());
+  return *pruned ? kExitOk : kExitIncomplete;
 }
 
 }  // namespace
@@ -151,6 +188,8 @@ void add_prune_command(CLI::App& app, Context& context) {
                       "2w, 6m, 1y, or a sum such as 1y6m");
   command->add_flag("-n,--dry-run", options->dry_run,
                     "Delete nothing, tell what would go and what would stay, and why");
+  add_force_flags(*command, options->force, options->force_clock,
+                  "; and delete where only versions of the future and empty ones stay");
   add_no_arrange_flag(*command, options->no_arrange);
   command->add_flag("--json", options->json, "JSON lines: the versions, then each series' sums");
   command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");

@@ -20,6 +20,8 @@ namespace {
 struct Options {
   std::vector<std::string> words;
   bool dry_run = false;
+  bool force = false;
+  bool force_clock = false;
   bool no_arrange = false;
   bool json = false;
   bool exact = false;
@@ -63,7 +65,8 @@ Result<std::vector<Removal>> resolve(Repository& repository,
   return removals;
 }
 
-Result<void> remove(const Options& options, const Context& context) {
+/// Returns true if every version went. Sets `any` if one did.
+Result<bool> remove(const Options& options, const Context& context, bool& any) {
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.least = 1, .purpose = control::Purpose::kChange}));
   OwedArranging owed(!options.dry_run && !options.no_arrange, context);
@@ -73,6 +76,7 @@ Result<void> remove(const Options& options, const Context& context) {
                                                            : UpkeepAccess::Purpose::kChange));
   VARVE_TRY_ASSIGN(const auto removals, resolve(access.repository(), named.places));
   std::vector<SeriesInfo> changed;
+  bool held = false;
   for (const Removal& removal : removals) {
     for (const VersionInfo& version : removal.open) {
       auto dropped =
@@ -80,22 +84,37 @@ Result<void> remove(const Options& options, const Context& context) {
       if (!dropped) return std::move(dropped).error().with_context(removal.series.name);
       print_discarded(version, {options.dry_run, options.json, options.exact});
     }
+    any = any || !removal.open.empty();
     if (removal.versions.empty()) continue;
-    auto outcome = options.dry_run ? access.forecast(removal.series, removal.numbers())
-                                   : access.remove(removal.series, removal.numbers());
+    const DeletionOptions how{
+        .skip_held = true, .force = options.force, .force_clock = options.force_clock};
+    auto outcome = options.dry_run ? access.forecast(removal.series, removal.numbers(), how)
+                                   : access.remove(removal.series, removal.numbers(), how);
     if (!outcome) return std::move(outcome).error().with_context(removal.series.name);
     const DeletionFormat format{options.dry_run, options.json, options.exact};
-    for (const VersionInfo& version : removal.versions) print_deleted(version, format);
+    for (const VersionInfo& version : removal.versions) {
+      const bool goes =
+          std::ranges::find(outcome->versions, version.number) != outcome->versions.end();
+      if (goes) print_deleted(version, format);
+    }
+    print_held(removal.series, *outcome, format);
+    held = held || !outcome->held.empty();
+    if (outcome->versions.empty()) continue;
     print_deletion(removal.series, *outcome, format);
     changed.push_back(removal.series);
   }
-  if (!access.by_daemon()) owed.run(access.repository(), changed);
-  return access.close();
+  if (!access.by_daemon() && !options.dry_run) owed.run(access.repository(), changed);
+  any = !changed.empty();
+  VARVE_TRY(access.close());
+  return !held;
 }
 
 int run_rm(const Options& options, const Context& context) {
-  const auto removed = remove(options, context);
-  return removed ? kExitOk : fail(removed.error());
+  bool any = false;
+  const auto removed = remove(options, context, any);
+  if (!removed) return fail(removed.error());
+  if (*removed) return kExitOk;
+  return any ? kExitIncomplete : kExitError;
 }
 
 }  // namespace
@@ -106,6 +125,7 @@ void add_rm_command(CLI::App& app, Context& context) {
   command->add_option("REPO", options->words,
                       std::string(kPlacesHelp) + "; then SERIES/VERSION, one or more");
   command->add_flag("-n,--dry-run", options->dry_run, "Delete nothing, tell what would go");
+  add_force_flags(*command, options->force, options->force_clock);
   add_no_arrange_flag(*command, options->no_arrange);
   command->add_flag("--json", options->json, "JSON lines: the versions, then each series' sums");
   command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");

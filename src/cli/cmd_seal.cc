@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,12 +15,16 @@
 namespace varve::cli {
 namespace {
 
+constexpr const char* kForever = "forever";
+constexpr std::uint64_t kWaitSecondsMax = 100ULL * 365 * 24 * 60 * 60;
+
 struct Options {
   std::string first;   ///< The repository, or a path in a mount.
   std::string second;  ///< The version.
   std::string name;    ///< Of the sealed version.
   std::string as;      ///< The same.
-  bool wait = false;
+  std::string wait;    ///< Empty: do not wait; else "forever" or a number of seconds.
+  bool force = false;
   bool keep = false;
   bool no_arrange = false;
   bool json = false;
@@ -46,7 +51,8 @@ Result<control::SealReply> seal_here(Repository& repository, const VersionPath& 
   VARVE_TRY_ASSIGN(SealOutcome sealed,
                    repository.seal(info.series, info.number, options.name,
                                    options.keep ? SealMode::kKeep : SealMode::kEnd));
-  return control::SealReply{std::move(sealed.info), std::move(sealed.next)};
+  // The repository has logged the warning, and a command's log is its standard error.
+  return control::SealReply{std::move(sealed.info), std::move(sealed.next), {}};
 }
 
 void print_sealed(const control::SealReply& reply, const Options& options, const Context& context) {
@@ -62,8 +68,27 @@ void print_sealed(const control::SealReply& reply, const Options& options, const
   }
 }
 
+Result<void> add_waiting(const Options& options, control::SealRequest& request) {
+  request.wait = !options.wait.empty();
+  if (!request.wait || options.wait == kForever) return {};
+  const char* const end = options.wait.data() + options.wait.size();
+  const auto parsed = std::from_chars(options.wait.data(), end, request.wait_seconds);
+  if (parsed.ec != std::errc() || parsed.ptr != end || request.wait_seconds > kWaitSecondsMax) {
+    return Error(ErrorCode::kInvalid,
+                 "--wait=" + options.wait + ": give a number of seconds, such as --wait=30");
+  }
+  request.wait = request.wait_seconds != 0;
+  return {};
+}
+
 /// Where a daemon writes to the repository, it does the work.
 Result<void> seal(const VersionTarget& target, const Options& options, const Context& context) {
+  control::SealRequest request;
+  request.version = name_of(target.version);
+  request.new_name = options.name;
+  VARVE_TRY(add_waiting(options, request));
+  request.force = options.force;
+  request.keep = options.keep;
   OwedArranging owed(!options.no_arrange, context);
   VARVE_TRY_ASSIGN(WriteAccess access, open_or_reach(target.repository));
   if (access.repository) {
@@ -77,12 +102,8 @@ Result<void> seal(const VersionTarget& target, const Options& options, const Con
     auto closed = access.repository->close();
     return sealed ? std::move(closed) : sealed.error();
   }
-  control::SealRequest request;
-  request.version = name_of(target.version);
-  request.new_name = options.name;
-  request.wait = options.wait;
-  request.keep = options.keep;
   VARVE_TRY_ASSIGN(const auto sealed, access.daemon->seal(request));
+  if (!sealed.warning.empty()) report_problems({sealed.warning});
   print_sealed(sealed, options, context);
   return {};
 }
@@ -110,7 +131,12 @@ void add_seal_command(CLI::App& app, Context& context) {
   command->add_flag("--keep", options->keep,
                     "Leave a version of the old name open, with the same tree, that goes on from "
                     "the sealed one");
-  command->add_flag("--wait", options->wait, "Wait until no program writes to the version");
+  command->add_flag("--wait{forever}", options->wait,
+                    "Wait until no program writes to the version; with --wait=SECONDS, at most so "
+                    "long");
+  command->add_flag("--force", options->force,
+                    "Seal although programs have files open for writing: what they wrote so far is "
+                    "sealed, and what they write from then on fails");
   add_no_arrange_flag(*command, options->no_arrange);
   command->add_flag("--json", options->json, "Print JSON: the sealed version, then the kept one");
   command->callback([options, &context] {

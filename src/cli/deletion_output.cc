@@ -3,9 +3,20 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
 #include "cli/output.h"
 
 namespace varve::cli {
+
+void add_force_flags(CLI::App& command, bool& force, bool& force_clock, const std::string& more) {
+  command.add_flag(
+      "--force", force,
+      "Delete versions with open files too: programs that read them get errors" + more);
+  command.add_flag("--force-clock", force_clock,
+                   "Believe the clock where it has jumped to the end of a lock");
+}
 
 void print_deleted(const VersionInfo& version, const DeletionFormat& format) {
   if (format.json) {
@@ -42,8 +53,10 @@ void print_deletion(const SeriesInfo& series, const DeletionForecast& forecast,
                           {"freed_bytes", forecast.freed_bytes},
                           {"dead_bytes", forecast.dead_bytes},
                           {"chunks", forecast.chunks},
-                          {"chunk_bytes", forecast.chunk_bytes}};
+                          {"chunk_bytes", forecast.chunk_bytes},
+                          {"waiting_bytes", forecast.waiting_bytes}};
     put_name(object, "series", series.name);
+    if (forecast.waiting_bytes != 0) put_name(object, "waiting_for", forecast.waiting_for);
     print_json(object);
     return;
   }
@@ -55,7 +68,28 @@ void print_deletion(const SeriesInfo& series, const DeletionForecast& forecast,
     line += fmt::format("; {} more when the series is arranged",
                         size_text(forecast.dead_bytes, format.exact));
   }
+  if (forecast.waiting_bytes != 0) {
+    line += fmt::format("; {} more when the open version {} is sealed or dropped",
+                        size_text(forecast.waiting_bytes, format.exact),
+                        name_text(series.name + "/" + forecast.waiting_for));
+  }
   print(line + "\n");
+}
+
+void print_held(const SeriesInfo& series, const DeletionForecast& forecast,
+                const DeletionFormat& format) {
+  std::vector<std::string> problems;
+  for (const HeldVersion& held : forecast.held) {
+    if (format.json) {
+      nlohmann::json object{{"type", "held"},
+                            {"number", static_cast<std::uint32_t>(held.number)},
+                            {"reason", held.reason}};
+      put_name(object, "series", series.name);
+      print_json(object);
+    }
+    problems.push_back(series.name + ": " + held.reason);
+  }
+  report_problems(problems);
 }
 
 }  // namespace varve::cli

@@ -2,9 +2,20 @@
 // What `varve rm` and `varve prune` print.
 #pragma once
 
+#include <string>
+
 #include "varve/repository.h"
 
+namespace CLI {
+class App;
+}
+
 namespace varve::cli {
+
+/// --force and --force-clock, as `varve rm` and `varve prune` have them. `more` ends the help of
+/// --force.
+void add_force_flags(CLI::App& command, bool& force, bool& force_clock,
+                     const std::string& more = {});
 
 struct DeletionFormat {
   bool dry_run = false;
@@ -21,5 +32,9 @@ void print_discarded(const VersionInfo& version, const DeletionFormat& format);
 /// What came back, or would, of one series.
 void print_deletion(const SeriesInfo& series, const DeletionForecast& forecast,
                     const DeletionFormat& format);
+
+/// Reports the versions that the deletion left in place: as JSON lines, or on stderr.
+void print_held(const SeriesInfo& series, const DeletionForecast& forecast,
+                const DeletionFormat& format);
 
 }  // namespace varve::cli

@@ -39,23 +39,28 @@ Result<UpkeepAccess> UpkeepAccess::open(const std::string& path, Purpose purpose
 }
 
 Result<DeletionForecast> UpkeepAccess::forecast(const SeriesInfo& series,
-                                                const std::vector<VersionNumber>& numbers) {
-  if (!daemon_) return repository_->forecast_deletion(series.id, numbers);
+                                                const std::vector<VersionNumber>& numbers,
+                                                const DeletionOptions& options) {
+  if (!daemon_) return repository_->forecast_deletion(series.id, numbers, options);
   return daemon_->remove(
-      {.series = series.name, .versions = numbers, .forecast_only = true, .discard = false});
+      {.series = series.name, .versions = numbers, .forecast_only = true, .discard = false, .options = options});
 }
 
 Result<DeletionForecast> UpkeepAccess::remove(const SeriesInfo& series,
-                                              const std::vector<VersionNumber>& numbers) {
-  if (!daemon_) return repository_->delete_versions(series.id, numbers);
+                                              const std::vector<VersionNumber>& numbers,
+                                              const DeletionOptions& options) {
+  if (!daemon_) return repository_->delete_versions(series.id, numbers, options);
   return daemon_->remove(
-      {.series = series.name, .versions = numbers, .forecast_only = false, .discard = false});
+      {.series = series.name, .versions = numbers, .forecast_only = false, .discard = false, .options = options});
 }
 
 Result<void> UpkeepAccess::discard(const SeriesInfo& series, VersionNumber number) {
   if (!daemon_) return repository_->abandon_version(series.id, number, true);
-  VARVE_TRY(daemon_->remove(
-      {.series = series.name, .versions = {number}, .forecast_only = false, .discard = true}));
+  control::DeleteRequest request;
+  request.series = series.name;
+  request.versions = {number};
+  request.discard = true;
+  VARVE_TRY(daemon_->remove(request));
   return {};
 }
 

@@ -47,9 +47,11 @@ class UpkeepAccess {
   [[nodiscard]] bool by_daemon() const { return daemon_.has_value(); }
 
   [[nodiscard]] Result<DeletionForecast> forecast(const SeriesInfo& series,
-                                                  const std::vector<VersionNumber>& numbers);
+                                                  const std::vector<VersionNumber>& numbers,
+                                                  const DeletionOptions& options);
   [[nodiscard]] Result<DeletionForecast> remove(const SeriesInfo& series,
-                                                const std::vector<VersionNumber>& numbers);
+                                                const std::vector<VersionNumber>& numbers,
+                                                const DeletionOptions& options);
   /// Drops an open version. kBusy while files are open for writing.
   [[nodiscard]] Result<void> discard(const SeriesInfo& series, VersionNumber number);
   [[nodiscard]] Result<void> lock(const SeriesInfo& series, VersionNumber number, Timestamp until);

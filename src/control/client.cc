@@ -123,7 +123,7 @@ Result<SealReply> Client::seal(const SealRequest& request) {
   asked.seal = request;
   VARVE_TRY_ASSIGN(Reply reply, ask(asked));
   if (!reply.version) return lacks("version");
-  return SealReply{*std::move(reply.version), std::move(reply.next)};
+  return SealReply{*std::move(reply.version), std::move(reply.next), std::move(reply.warning)};
 }
 
 Result<VersionInfo> Client::open(const OpenRequest& request) {

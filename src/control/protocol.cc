@@ -126,11 +126,12 @@ constexpr std::array<std::pair<const char*, std::uint64_t RepositoryStats::*>, 1
     {"parity_bytes", &RepositoryStats::parity_bytes},
 }};
 
-constexpr std::array<std::pair<const char*, std::uint64_t DeletionForecast::*>, 4> kForecast = {{
+constexpr std::array<std::pair<const char*, std::uint64_t DeletionForecast::*>, 5> kForecast = {{
     {"freed_bytes", &DeletionForecast::freed_bytes},
     {"dead_bytes", &DeletionForecast::dead_bytes},
     {"chunks", &DeletionForecast::chunks},
     {"chunk_bytes", &DeletionForecast::chunk_bytes},
+    {"waiting_bytes", &DeletionForecast::waiting_bytes},
 }};
 
 constexpr std::array<std::pair<const char*, std::uint64_t ArrangeProgress::*>, 3> kProgress = {{
@@ -195,6 +196,30 @@ std::optional<std::vector<VersionNumber>> version_numbers_from(const Json& objec
   return numbers;
 }
 
+Json to_json(const std::vector<HeldVersion>& held) {
+  Json list = Json::array();
+  for (const HeldVersion& version : held) {
+    list.push_back({{"version", static_cast<std::uint32_t>(version.number)},
+                    {"reason", text_to_json(version.reason)}});
+  }
+  return list;
+}
+
+std::optional<std::vector<HeldVersion>> held_from(const Json& object) {
+  const auto place = object.find("held");
+  if (place == object.end() || !place->is_array()) return std::nullopt;
+  std::vector<HeldVersion> all;
+  for (const Json& version : *place) {
+    Fields fields(version);
+    HeldVersion held;
+    held.number = static_cast<VersionNumber>(fields.u32("version"));
+    held.reason = fields.text("reason");
+    if (!fields.ok()) return std::nullopt;
+    all.push_back(std::move(held));
+  }
+  return all;
+}
+
 Json to_json(const ArrangeSettings& settings) {
   Json object = numbers_to_json(kSettings, settings);
   object["policy"] = name_in(kPolicies, settings.policy);
@@ -226,6 +251,9 @@ void encode_upkeep(const Request& request, Json& line) {
     line["versions"] = to_json(request.removal.versions);
     line["forecast"] = request.removal.forecast_only;
     line["discard"] = request.removal.discard;
+    line["skip_held"] = request.removal.options.skip_held;
+    line["force"] = request.removal.options.force;
+    line["force_clock"] = request.removal.options.force_clock;
   }
   if (request.operation == Operation::kLock) {
     line["series"] = text_to_json(request.lock.series);
@@ -249,6 +277,10 @@ bool decode_upkeep(const Json& object, Request& request) {
     request.removal.series = fields.text("series");
     request.removal.forecast_only = fields.flag("forecast");
     if (fields.has("discard")) request.removal.discard = fields.flag("discard");
+    auto& options = request.removal.options;
+    if (fields.has("skip_held")) options.skip_held = fields.flag("skip_held");
+    if (fields.has("force")) options.force = fields.flag("force");
+    if (fields.has("force_clock")) options.force_clock = fields.flag("force_clock");
     auto numbers = version_numbers_from(object);
     ok = numbers.has_value();
     if (ok) request.removal.versions = *std::move(numbers);
@@ -275,6 +307,8 @@ void encode_upkeep(const Reply& reply, Json& line) {
   if (reply.forecast) {
     line["forecast"] = numbers_to_json(kForecast, *reply.forecast);
     line["forecast"]["versions"] = to_json(reply.forecast->versions);
+    line["forecast"]["waiting_for"] = text_to_json(reply.forecast->waiting_for);
+    line["forecast"]["held"] = to_json(reply.forecast->held);
   }
   if (reply.progress) line["progress"] = numbers_to_json(kProgress, *reply.progress);
   if (reply.arranged) {
@@ -291,6 +325,11 @@ bool decode_upkeep(const Json& object, Reply& reply) {
     auto numbers = reply.forecast ? version_numbers_from(forecast) : std::nullopt;
     if (!numbers) return false;
     reply.forecast->versions = *std::move(numbers);
+    Fields fields(forecast);
+    reply.forecast->waiting_for = fields.text("waiting_for");
+    auto held = held_from(forecast);
+    if (!fields.ok() || !held) return false;
+    reply.forecast->held = *std::move(held);
   }
   if (object.contains("progress")) {
     reply.progress = numbers_from<ArrangeProgress>(kProgress, object.at("progress"));
@@ -318,6 +357,8 @@ std::string encode(const Request& request) {
     line["version"] = text_to_json(request.seal.version);
     line["new_name"] = text_to_json(request.seal.new_name);
     line["wait"] = request.seal.wait;
+    line["wait_seconds"] = request.seal.wait_seconds;
+    line["force"] = request.seal.force;
     line["keep"] = request.seal.keep;
   }
   if (request.operation == Operation::kOpen || request.operation == Operation::kClone) {
@@ -343,6 +384,7 @@ std::string encode(const Reply& reply) {
   if (reply.identity) line["identity"] = identity_to_json(*reply.identity);
   if (reply.version) line["version"] = to_json(*reply.version);
   if (reply.next) line["next"] = to_json(*reply.next);
+  if (!reply.warning.empty()) line["warning"] = text_to_json(reply.warning);
   if (reply.stats) line["stats"] = numbers_to_json(kStats, *reply.stats);
   encode_upkeep(reply, line);
   return line.dump();
@@ -366,6 +408,8 @@ Result<Request> decode_request(std::string_view line) {
     request.seal.version = fields.text("version");
     if (fields.has("new_name")) request.seal.new_name = fields.text("new_name");
     if (fields.has("wait")) request.seal.wait = fields.flag("wait");
+    if (fields.has("wait_seconds")) request.seal.wait_seconds = fields.count("wait_seconds");
+    if (fields.has("force")) request.seal.force = fields.flag("force");
     if (fields.has("keep")) request.seal.keep = fields.flag("keep");
   }
   if (request.operation == Operation::kOpen || request.operation == Operation::kClone) {
@@ -405,6 +449,7 @@ Result<Reply> decode_reply(std::string_view line) {
     reply.next = version_from(object.at("next"));
     if (!reply.next) return not_understood("reply");
   }
+  if (fields.has("warning")) reply.warning = fields.text("warning");
   if (fields.has("stats")) {
     reply.stats = numbers_from<RepositoryStats>(kStats, object.at("stats"));
     if (!reply.stats) return not_understood("reply");

@@ -33,8 +33,11 @@ enum class Operation {
 struct SealRequest {
   std::string version;   ///< SERIES/VERSION.
   std::string new_name;  ///< "" keeps the name, without ".partial".
-  bool wait = false;     ///< Wait until nobody writes to it any more.
-  bool keep = false;     ///< Leave a clone open under the old name.
+  bool wait = false;     ///< Wait until no program writes to it any more.
+  /// With `wait`: the longest time to wait, in seconds; 0 for no limit.
+  std::uint64_t wait_seconds = 0;
+  bool force = false;  ///< Seal although files are open for writing; with `wait`, after the wait.
+  bool keep = false;   ///< Leave a clone open under the old name.
 };
 
 /// Of a version that starts empty: `source` is "". Of a clone: that of the root is not used.
@@ -52,6 +55,7 @@ struct DeleteRequest {
   std::vector<VersionNumber> versions;
   bool forecast_only = false;  ///< Delete nothing.
   bool discard = false;        ///< The versions are open ones, to be dropped.
+  DeletionOptions options{};
 };
 
 struct LockRequest {
@@ -69,6 +73,7 @@ struct ArrangeRequest {
 struct SealReply {
   VersionInfo sealed;
   std::optional<VersionInfo> next;
+  std::string warning;  ///< As SealOutcome::warning.
 };
 
 struct Request {
@@ -90,6 +95,7 @@ struct Reply {
   std::optional<Identity> identity{};        ///< Of kHello.
   std::optional<VersionInfo> version;        ///< Of kSeal, kOpen and kClone.
   std::optional<VersionInfo> next;           ///< Of kSeal, if one goes on.
+  std::string warning;                       ///< Of kSeal; usually empty.
   std::optional<RepositoryStats> stats;      ///< Of kStats.
   std::optional<DeletionForecast> forecast;  ///< Of kDelete.
   std::optional<ArrangeProgress> progress;

@@ -35,6 +35,7 @@ Reply Server::answer(const Request& request, Connection& connection) {
       if (outcome) {
         reply.version = std::move(outcome->sealed);
         reply.next = std::move(outcome->next);
+        reply.warning = std::move(outcome->warning);
       } else {
         reply.error = outcome.error();
       }

@@ -70,7 +70,9 @@ class FrontEnd {
   struct SealWish {
     std::string new_name;  ///< As for Repository::seal().
     SealMode mode = SealMode::kEnd;
-    bool wait = false;  ///< Until nobody writes.
+    bool wait = false;               ///< Until no file is open for writing.
+    std::uint64_t wait_seconds = 0;  ///< With `wait`: at most so long; 0 for no limit.
+    bool force = false;              ///< Cuts writers off; with `wait`, after the wait.
   };
   /// Seals and tells the kernel. Where it waits, it gives up on `cancelled`.
   void drop_deleted(SeriesId series, const std::vector<VersionInfo>& before);
@@ -89,7 +91,8 @@ class FrontEnd {
   [[nodiscard]] Result<void> discard_version(SeriesId series, VersionNumber number);
   /// Deletes sealed versions as Repository::delete_versions() does, and tells the kernel.
   [[nodiscard]] Result<DeletionForecast> delete_versions(SeriesId series,
-                                                         const std::vector<VersionNumber>& numbers);
+                                                         const std::vector<VersionNumber>& numbers,
+                                                         const DeletionOptions& options = {});
 
   // Session.
   void init(fuse_conn_info* connection);
@@ -176,7 +179,9 @@ class FrontEnd {
   /// Makes the kernel ask again for the attributes of a series' `latest`.
   void forget_latest(SeriesId series);
   [[nodiscard]] Result<DeletionForecast> delete_after_last_close(
-      SeriesId series, const std::vector<VersionNumber>& numbers);
+      SeriesId series, const std::vector<VersionNumber>& numbers, const DeletionOptions& options);
+  /// Drops what the kernel caches of the open files of deleted versions. For commands only.
+  void forget_contents(SeriesId series, const std::vector<VersionNumber>& numbers);
   void forget_names(SeriesId series, const std::vector<std::string>& names);
   [[nodiscard]] Result<void> remove_version(const SeriesInfo& series, std::string_view name);
   [[nodiscard]] Result<void> remove_series(std::string_view name);
@@ -192,7 +197,8 @@ class FrontEnd {
                                             std::string_view new_name);
   [[nodiscard]] Result<SealOutcome> seal_now(SeriesId series, VersionNumber number,
                                              std::string_view new_name,
-                                             SealMode mode = SealMode::kEnd);
+                                             SealMode mode = SealMode::kEnd,
+                                             SealWriters writers = SealWriters::kRefuse);
   /// As seal_now(), but files that were just closed do not count as being written.
   [[nodiscard]] Result<SealOutcome> seal_after_last_close(SeriesId series, VersionNumber number,
                                                           std::string_view new_name);

@@ -92,7 +92,7 @@ void FrontEnd::open(fuse_req_t req, fuse_ino_t ino, const fuse_file_info& info) 
     }
     // What the kernel read before the seal may be from before a write that passed its cache by.
     opened.keep_cache = unpack(ino).open ? 0 : 1;
-    handle = std::make_shared<FileHandle>(*node->slot, std::move(*reader));
+    handle = std::make_shared<FileHandle>(*node->slot, std::move(*reader), ino);
   } else if (node->kind == Node::Kind::kOpen) {
     auto file = node->writer->open(node->ino, for_writing);
     if (file && (info.flags & O_TRUNC) != 0) {

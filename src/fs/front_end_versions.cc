@@ -210,7 +210,7 @@ Result<void> FrontEnd::remove_version(const SeriesInfo& series, std::string_view
     if (!show_.rmdir_deletes) {
       return Error(ErrorCode::kReadOnly, "a sealed version is not removed by rmdir");
     }
-    VARVE_TRY(delete_after_last_close(series.id, {info.number}));
+    VARVE_TRY(delete_after_last_close(series.id, {info.number}, {}));
     forget_latest(series.id);
   } else {
     VARVE_TRY(repository_.abandon_version(series.id, info.number, false));
@@ -238,23 +238,26 @@ Result<void> FrontEnd::discard_version(SeriesId series, VersionNumber number) {
 }
 
 Result<DeletionForecast> FrontEnd::delete_versions(SeriesId series,
-                                                   const std::vector<VersionNumber>& numbers) {
+                                                   const std::vector<VersionNumber>& numbers,
+                                                   const DeletionOptions& options) {
   std::vector<std::string> names;
   std::optional<Result<DeletionForecast>> deleted;
   {
     const std::lock_guard lock(versions_mutex(series));
     VARVE_TRY_ASSIGN(const auto versions, repository_.versions(series));
-    for (const VersionInfo& version : versions) {
-      const bool goes = std::ranges::find(numbers, version.number) != numbers.end();
-      if (goes) names.push_back(version.name);
-    }
-    deleted = delete_after_last_close(series, numbers);
+    deleted = delete_after_last_close(series, numbers, options);
     if (!*deleted) return std::move(*deleted);
+    const auto& gone = (*deleted)->versions;
+    for (const VersionInfo& version : versions) {
+      const bool went = std::ranges::find(gone, version.number) != gone.end();
+      if (went) names.push_back(version.name);
+    }
     // What the kernel still holds of them is answered with ESTALE from now on.
-    for (const VersionNumber number : numbers) {
+    for (const VersionNumber number : gone) {
       if (Slot* slot = slots_.find(series, number)) slot->drop();
     }
   }
+  if (options.force) forget_contents(series, (*deleted)->versions);
   forget_latest(series);
   names.emplace_back(kLatest);  // Gone with the last version.
   forget_names(series, names);
@@ -263,21 +266,38 @@ Result<DeletionForecast> FrontEnd::delete_versions(SeriesId series,
 
 // As when a version is sealed: who has just closed the last file may be ahead of the kernel.
 Result<DeletionForecast> FrontEnd::delete_after_last_close(
-    SeriesId series, const std::vector<VersionNumber>& numbers) {
+    SeriesId series, const std::vector<VersionNumber>& numbers, const DeletionOptions& options) {
   const auto end = std::chrono::steady_clock::now() + kCloseGrace;
+  DeletionOptions all_or_none = options;
+  all_or_none.skip_held = false;
   for (;;) {
-    auto deleted = repository_.delete_versions(series, numbers);
-    if (deleted || deleted.error().code() != ErrorCode::kBusy ||
-        std::chrono::steady_clock::now() >= end) {
-      return deleted;
+    auto deleted = repository_.delete_versions(series, numbers, all_or_none);
+    if (deleted) return deleted;
+    const ErrorCode code = deleted.error().code();
+    const bool held = code == ErrorCode::kBusy || code == ErrorCode::kNotPermitted;
+    if (code != ErrorCode::kBusy || std::chrono::steady_clock::now() >= end) {
+      if (!held || !options.skip_held) return deleted;
+      return repository_.delete_versions(series, numbers, options);
     }
     std::this_thread::sleep_for(kReaderPoll);
   }
 }
 
+void FrontEnd::forget_contents(SeriesId series, const std::vector<VersionNumber>& numbers) {
+  if (session_ == nullptr || fuse_session_exited(session_)) return;
+  for (const auto& handle : files_.all()) {
+    if (handle->node_id() == 0) continue;
+    for (const VersionNumber number : numbers) {
+      if (slots_.find(series, number) != &handle->slot()) continue;
+      fuse_lowlevel_notify_inval_inode(session_, handle->node_id(), 0, 0);
+    }
+  }
+}
+
 Result<SealOutcome> FrontEnd::seal_now(SeriesId series, VersionNumber number,
-                                       std::string_view new_name, SealMode mode) {
-  VARVE_TRY_ASSIGN(SealOutcome outcome, repository_.seal(series, number, new_name, mode));
+                                       std::string_view new_name, SealMode mode,
+                                       SealWriters writers) {
+  VARVE_TRY_ASSIGN(SealOutcome outcome, repository_.seal(series, number, new_name, mode, writers));
   if (Slot* slot = slots_.find(series, number)) {
     auto reader = repository_.reader(series, number);
     if (!reader) return std::move(reader).error().with_context("sealed, but cannot be read");
@@ -344,15 +364,19 @@ Result<SealOutcome> FrontEnd::seal(SeriesId series, VersionNumber number, const 
                                    const std::function<bool()>& cancelled) {
   std::optional<Result<SealOutcome>> sealed;
   std::string old_name;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(wish.wait_seconds);
   for (;;) {
+    const bool waits =
+        wish.wait && (wish.wait_seconds == 0 || std::chrono::steady_clock::now() < end);
+    const auto writers = wish.force && !waits ? SealWriters::kCutOff : SealWriters::kRefuse;
     {
       const std::lock_guard lock(versions_mutex(series));
       if (auto writer = repository_.writer(series)) old_name = (*writer)->info().name;
       VARVE_TRY_ASSIGN(const auto before, repository_.versions(series));
-      sealed = seal_now(series, number, wish.new_name, wish.mode);
+      sealed = seal_now(series, number, wish.new_name, wish.mode, writers);
       if (*sealed) drop_deleted(series, before);
     }
-    if (*sealed || !wish.wait || sealed->error().code() != ErrorCode::kBusy) break;
+    if (*sealed || !waits || sealed->error().code() != ErrorCode::kBusy) break;
     // The time limit covers a close between the attempt and the wait.
     std::unique_lock lock(writers_mutex_);
     const std::uint64_t seen = writers_closed_;

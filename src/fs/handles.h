@@ -23,11 +23,13 @@ class FileHandle {
  public:
   FileHandle(Slot& slot, std::shared_ptr<OpenFile> file, bool writable)
       : slot_(slot), writable_(writable), file_(std::move(file)) {}
-  FileHandle(Slot& slot, std::shared_ptr<FileReader> reader)
-      : slot_(slot), writable_(false), reader_(std::move(reader)) {}
+  FileHandle(Slot& slot, std::shared_ptr<FileReader> reader, std::uint64_t node_id = 0)
+      : slot_(slot), writable_(false), node_id_(node_id), reader_(std::move(reader)) {}
 
   [[nodiscard]] bool writable() const { return writable_; }
   [[nodiscard]] const Slot& slot() const { return slot_; }
+  /// The kernel's number of a file of a sealed version; 0 of any other.
+  [[nodiscard]] std::uint64_t node_id() const { return node_id_; }
 
   /// When the file was last seen without anything that a write takes away, as a count of the
   /// front end; 0 at first.
@@ -43,6 +45,7 @@ class FileHandle {
  private:
   Slot& slot_;
   const bool writable_;
+  const std::uint64_t node_id_ = 0;
   std::atomic<std::uint64_t> plain_at_{0};
   std::mutex mutex_;
   std::shared_ptr<OpenFile> file_;
@@ -101,6 +104,12 @@ class HandleTable {
     const std::lock_guard lock(mutex_);
     auto node = handles_.extract(number);
     return node.empty() ? nullptr : std::move(node.mapped());
+  }
+  [[nodiscard]] std::vector<std::shared_ptr<Handle>> all() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<Handle>> handles;
+    for (const auto& entry : handles_) handles.push_back(entry.second);
+    return handles;
   }
   void clear() {
     std::unordered_map<std::uint64_t, std::shared_ptr<Handle>> last_ones;

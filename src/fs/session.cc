@@ -130,9 +130,12 @@ Result<control::SealReply> seal_by_name(Repository& repository, FrontEnd& front_
   }
   const FrontEnd::SealWish wish = {.new_name = request.new_name,
                                    .mode = request.keep ? SealMode::kKeep : SealMode::kEnd,
-                                   .wait = request.wait};
+                                   .wait = request.wait,
+                                   .wait_seconds = request.wait_seconds,
+                                   .force = request.force};
   VARVE_TRY_ASSIGN(SealOutcome outcome, front_end.seal(series.id, info.number, wish, cancelled));
-  return control::SealReply{std::move(outcome.info), std::move(outcome.next)};
+  return control::SealReply{std::move(outcome.info), std::move(outcome.next),
+                            std::move(outcome.warning)};
 }
 
 Result<VersionInfo> open_by_name(Repository& repository, FrontEnd& front_end,
@@ -180,8 +183,10 @@ Result<DeletionForecast> remove_by_number(Repository& repository, FrontEnd& fron
     }
     return dropped;
   }
-  if (request.forecast_only) return repository.forecast_deletion(series.id, request.versions);
-  return front_end.delete_versions(series.id, request.versions);
+  if (request.forecast_only) {
+    return repository.forecast_deletion(series.id, request.versions, request.options);
+  }
+  return front_end.delete_versions(series.id, request.versions, request.options);
 }
 
 /// Arranging may rest for long to keep to its rate, so another thread looks whether anybody

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/coding.h"
+#include "catalog/clock_record.h"
+#include "catalog/layout_records.h"
 #include "catalog/names.h"
 #include "catalog/object_store.h"
 #include "maintain/place_chooser.h"
@@ -177,19 +179,21 @@ Result<void> CatalogRebuilder::read_labels_of(SeriesId series) {
   if (!labels) {
     whole_ = false;
     problem(series_directory(series) + "/" + kLabelsName + ": " + labels.error().message() +
-            "; every version with a manifest comes back, under the name that it was sealed with");
+            "; every version with a manifest comes back, under the name that it was sealed with. "
+            "A lock comes back only if the version's manifest has it (locks by Varve 0.1 do not)");
     return {};
   }
   VARVE_TRY_ASSIGN(owner_, catalog::decode_series(series, labels->series));
   labelled_ = true;
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   for (const auto& entry : labels->records) {
-    if (entry.what == ManifestRecord::kSetting) {
+    if (entry.what == ManifestRecord::kSetting && entry.key == catalog::kClockSetting) {
+      VARVE_TRY(merge_clock(txn, entry.value));
+    } else if (entry.what == ManifestRecord::kSetting) {
       VARVE_TRY(txn.put(meta::catalog::kSettings, entry.key, entry.value));
-      continue;
     }
     const auto number = number_in(entry.key);
-    if (!number) continue;
+    if (entry.what == ManifestRecord::kSetting || !number) continue;
     auto& version = versions_[*number];
     version.labelled = true;
     if (entry.what == ManifestRecord::kVersion) {
@@ -280,6 +284,7 @@ Result<void> CatalogRebuilder::choose_versions(SeriesId series) {
     owner_->next_number = std::max(owner_->next_number, next);
     const bool alive = version.record && (version.labelled || !labelled_ || newer);
     if (!alive) {
+      if (version.labelled) report_lost_lock(number, version);
       it = versions_.erase(it);
       continue;
     }
@@ -338,7 +343,13 @@ Result<void> CatalogRebuilder::put_versions(SeriesId series) {
       return txn.put(table, key, value);
     };
     if (version.links && sealed) VARVE_TRY(put(meta::catalog::kVersionLinks, *version.links));
-    if (version.retention && sealed) VARVE_TRY(put(meta::catalog::kRetention, *version.retention));
+    if (version.retention && sealed) {
+      if (catalog::decode_retention(*version.retention)) {
+        VARVE_TRY(put(meta::catalog::kRetention, *version.retention));
+      } else {
+        report_lost_lock(number, version);
+      }
+    }
     chunks_of_[number] = chunks.value_or(base::IdRuns());
     report_.versions += sealed ? 1 : 0;
   }

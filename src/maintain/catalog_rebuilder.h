@@ -61,6 +61,8 @@ class CatalogRebuilder {
 
   [[nodiscard]] Result<void> rebuild_series(SeriesId series);
   [[nodiscard]] Result<void> read_labels_of(SeriesId series);
+  [[nodiscard]] Result<void> merge_clock(meta::WriteTxn& txn, std::string_view value);
+  void report_lost_lock(VersionNumber number, const Version& version);
   [[nodiscard]] Result<void> read_manifests(SeriesId series, const ContainerScan& scan);
   [[nodiscard]] Result<void> choose_versions(SeriesId series);
   [[nodiscard]] Result<void> put_versions(SeriesId series);

@@ -7,6 +7,7 @@
 
 #include "base/coding.h"
 #include "base/log.h"
+#include "catalog/clock_record.h"
 #include "catalog/disk_record.h"
 #include "catalog/location_table.h"
 #include "catalog/object_store.h"
@@ -185,7 +186,8 @@ Result<void> ManifestWriter::commit(const meta::Txn& txn) {
 
 Result<std::string> encode_labels(const meta::Txn& txn, SeriesId series,
                                   const std::string& superblock,
-                                  const std::set<VersionNumber>& without) {
+                                  const std::set<VersionNumber>& without, const std::string* clock,
+                                  const std::map<VersionNumber, base::IdRuns>* open_chunks) {
   auto wanted = identity(format::ManifestKind::kLabels, series, VersionNumber{});
   wanted.stamp = txn.id();
   std::string body;
@@ -206,13 +208,23 @@ Result<std::string> encode_labels(const meta::Txn& txn, SeriesId series,
     };
     VARVE_TRY(add(meta::catalog::kVersions, ManifestRecord::kVersion));
     VARVE_TRY(add(meta::catalog::kRetention, ManifestRecord::kRetention));
-    if (version.state == VersionState::kOpen) {
+    if (version.state != VersionState::kOpen) continue;
+    if (open_chunks != nullptr && open_chunks->contains(version.number)) {
+      std::string value;
+      open_chunks->at(version.number).encode(value);
+      VARVE_TRY(encoder.add(ManifestRecord::kVersionChunks,
+                            base::be32(static_cast<std::uint32_t>(version.number)), value));
+    } else {
       VARVE_TRY(add(meta::catalog::kVersionChunks, ManifestRecord::kVersionChunks));
     }
   }
   const auto add_setting = [&](std::string_view key, std::string_view value) -> Result<bool> {
     // How fast the disk is can be measured again, and changes without anybody's doing.
     if (key == catalog::kDiskSetting) return true;
+    if (key == catalog::kClockSetting && clock != nullptr) {
+      if (clock->empty()) return true;
+      value = *clock;
+    }
     VARVE_TRY(encoder.add(ManifestRecord::kSetting, key, value));
     return true;
   };
@@ -232,6 +244,13 @@ bool same_labels(std::string_view a, std::string_view b) {
     return labels.substr(std::min(labels.size(), format::kManifestHeaderBytes));
   };
   return body(a) == body(b);
+}
+
+std::string Labels::setting(std::string_view name) const {
+  const auto found = std::find_if(records.begin(), records.end(), [&](const Record& record) {
+    return record.what == ManifestRecord::kSetting && record.key == name;
+  });
+  return found == records.end() ? std::string() : found->value;
 }
 
 Result<bool> is_older_catalog(io::FileSystem& files, const std::string& repository_path,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/id_runs.h"
 #include "catalog/series_catalog.h"
 #include "format/manifest.h"
 #include "io/file_system.h"
@@ -75,11 +77,14 @@ class ManifestWriter {
   format::ManifestEncoder encoder_;
 };
 
-/// A series' labels as they are in the catalog that `txn` sees, without some versions; the
-/// whole file. The same catalog gives the same bytes, but for the stamp in the header.
-[[nodiscard]] Result<std::string> encode_labels(const meta::Txn& txn, SeriesId series,
-                                                const std::string& superblock,
-                                                const std::set<VersionNumber>& without);
+/// Returns a series' labels as they are in the catalog that `txn` sees, without some versions; the
+/// whole file. The same catalog gives the same bytes, but for the stamp in the header. `clock`, if
+/// given, replaces the catalog's record of the clock; empty for none. `open_chunks`, if given,
+/// replaces the chunks of the open versions that it has.
+[[nodiscard]] Result<std::string> encode_labels(
+    const meta::Txn& txn, SeriesId series, const std::string& superblock,
+    const std::set<VersionNumber>& without, const std::string* clock = nullptr,
+    const std::map<VersionNumber, base::IdRuns>* open_chunks = nullptr);
 [[nodiscard]] Result<void> write_labels(io::FileSystem& files, const std::string& series_directory,
                                         const std::string& labels);
 /// Whether two images of labels say the same, whatever their stamps.
@@ -122,6 +127,9 @@ struct Labels {
     std::string value;
   };
   std::vector<Record> records;  ///< The others.
+
+  /// Returns the value of a setting among the records; empty if there is none.
+  [[nodiscard]] std::string setting(std::string_view name) const;
 };
 /// kNotFound without a file; kCorrupt if anything in it is damaged, or it is another series'.
 [[nodiscard]] Result<Labels> read_labels(io::FileSystem& files, const std::string& series_directory,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <set>
 #include <string_view>
 
 namespace varve {
@@ -40,49 +41,103 @@ bool KeepRules::any() const {
          std::ranges::any_of(kPeriods, [&](const Period& p) { return this->*p.count != 0; });
 }
 
+namespace {
+
+void keep(PruneDecision& decision, std::string reason) {
+  decision.keep = true;
+  decision.reasons.push_back(std::move(reason));
+}
+
+// Versions that count for the rules, newest first: with entries, and after them the empty ones.
+struct Candidates {
+  std::vector<PruneDecision*> filled;
+  std::vector<PruneDecision*> empty;
+};
+
+void keep_last(const Candidates& candidates, std::uint32_t count) {
+  for (const auto* group : {&candidates.filled, &candidates.empty}) {
+    for (auto* decision : *group) {
+      if (count == 0) return;
+      keep(*decision, "last");
+      --count;
+    }
+  }
+}
+
+// The reference is never an empty version if there is another: empty ones of today must not make
+// all that was backed up look old.
+void keep_within(const Candidates& candidates, std::uint64_t seconds) {
+  const auto& references = candidates.filled.empty() ? candidates.empty : candidates.filled;
+  if (references.empty()) return;
+  const auto newest = references.front()->version.sealed_at.seconds;
+  for (const auto* group : {&candidates.filled, &candidates.empty}) {
+    for (auto* decision : *group) {
+      const auto sealed = decision->version.sealed_at.seconds;
+      const auto age = sealed >= newest ? 0
+                                        : static_cast<std::uint64_t>(newest) -
+                                              static_cast<std::uint64_t>(sealed);
+      if (age <= seconds) keep(*decision, "within");
+    }
+  }
+}
+
+void keep_period(const Candidates& candidates, const Period& period, std::uint32_t count) {
+  std::set<std::string> satisfied;
+  for (const auto* group : {&candidates.filled, &candidates.empty}) {
+    for (auto* decision : *group) {
+      if (satisfied.size() == count) return;
+      auto current = period_of(decision->version.sealed_at, period.format);
+      if (satisfied.contains(current)) continue;
+      keep(*decision, std::string(period.name) + " " + current);
+      satisfied.insert(std::move(current));
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<PruneDecision> decide_prune(const std::vector<VersionInfo>& versions,
                                         const std::vector<VersionNumber>& locked,
-                                        const KeepRules& rules) {
+                                        const KeepRules& rules, const Timestamp& now) {
   std::vector<PruneDecision> decisions;
   for (const auto& version : versions) {
-    if (version.state == VersionState::kSealed) decisions.push_back({version, false, {}});
+    if (version.state != VersionState::kSealed) continue;
+    decisions.push_back({version, false, version.sealed_at > now, {}});
   }
-  // By time, and by number where a clock was set back: the newest is what was sealed last.
+  // Numbers are given in the order of sealing; times are what the clock said.
   std::ranges::sort(decisions, [](const PruneDecision& a, const PruneDecision& b) {
-    return std::pair(a.version.sealed_at, a.version.number) >
-           std::pair(b.version.sealed_at, b.version.number);
+    return a.version.number > b.version.number;
   });
-  const auto keep = [](PruneDecision& decision, std::string reason) {
-    decision.keep = true;
-    decision.reasons.push_back(std::move(reason));
-  };
-  for (std::size_t i = 0; i < decisions.size() && i < rules.last; ++i) {
-    keep(decisions[i], "last");
-  }
-  if (rules.within_seconds && !decisions.empty()) {
-    const auto newest = decisions.front().version.sealed_at.seconds;
-    for (auto& decision : decisions) {
-      const auto age = static_cast<std::uint64_t>(newest - decision.version.sealed_at.seconds);
-      if (age <= *rules.within_seconds) keep(decision, "within");
+  Candidates candidates;
+  for (auto& decision : decisions) {
+    if (decision.future) {
+      keep(decision, "future");
+    } else if (decision.version.entries != 0) {
+      candidates.filled.push_back(&decision);
+    } else {
+      candidates.empty.push_back(&decision);
     }
   }
-  for (const auto& period : kPeriods) {
-    std::uint32_t left = rules.*period.count;
-    std::string previous;
-    for (auto& decision : decisions) {
-      if (left == 0) break;
-      auto current = period_of(decision.version.sealed_at, period.format);
-      if (current == previous) continue;
-      keep(decision, std::string(period.name) + " " + current);
-      previous = std::move(current);
-      --left;
-    }
-  }
+  keep_last(candidates, rules.last);
+  if (rules.within_seconds) keep_within(candidates, *rules.within_seconds);
+  for (const auto& period : kPeriods) keep_period(candidates, period, rules.*period.count);
   for (auto& decision : decisions) {
     const bool is_locked = std::ranges::find(locked, decision.version.number) != locked.end();
     if (is_locked) keep(decision, "locked");
   }
   return decisions;
+}
+
+Result<void> check_prune(const std::vector<PruneDecision>& decisions) {
+  const bool any_goes = std::ranges::any_of(decisions, [](const auto& d) { return !d.keep; });
+  const bool real_stays = std::ranges::any_of(
+      decisions, [](const auto& d) { return d.keep && !d.future && d.version.entries != 0; });
+  const bool real_goes = std::ranges::any_of(
+      decisions, [](const auto& d) { return !d.keep && d.version.entries != 0; });
+  if (!any_goes || real_stays || !real_goes) return {};
+  return Error(ErrorCode::kInvalid,
+               "only versions of the future and empty ones would stay; check the clock, or give "
+               "--force");
 }
 
 }  // namespace varve

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/log.h"
-#include "catalog/layout_records.h"
 #include "repo/repository_impl.h"
 #include "repo/version_info.h"
 
@@ -112,12 +111,8 @@ Result<void> RepositoryImpl::check_may_reopen(const catalog::VersionRecord& reco
   VARVE_TRY_ASSIGN(const auto newest, newest_sealed(record.series));
   if (newest && newest->number != record.number) return not_newest(record.name);
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  VARVE_TRY_ASSIGN(const auto retention,
-                   catalog::find_retention(txn, record.series, record.number));
-  if (retention.locked_until > clock_.now()) {
-    return Error(ErrorCode::kNotPermitted, record.name + " is locked, so it cannot be replaced",
-                 EPERM);
-  }
+  VARVE_TRY_ASSIGN(auto locked, lock_of(txn, record, false));
+  if (locked) return *std::move(locked);
   return {};
 }
 

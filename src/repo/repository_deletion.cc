@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
 #include "repo/repository_impl.h"
 
@@ -40,28 +41,19 @@ Result<std::vector<catalog::VersionRecord>> RepositoryImpl::records_to_delete(
   return records;
 }
 
-Result<void> RepositoryImpl::check_deletable(SeriesState& /*memory*/,
-                                             const std::vector<catalog::VersionRecord>& gone) {
-  const Timestamp now = clock_.now();
+Result<std::optional<Error>> RepositoryImpl::holder_of(const catalog::VersionRecord& record,
+                                                       const DeletionOptions& options) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  for (const auto& record : gone) {
-    VARVE_TRY_ASSIGN(const auto retention,
-                     catalog::find_retention(txn, record.series, record.number));
-    if (retention.locked_until > now) {
-      return Error(ErrorCode::kNotPermitted,
-                   fmt::format("{} is locked for {} seconds more", record.name,
-                               retention.locked_until.seconds - now.seconds),
-                   EPERM);
-    }
-    VARVE_TRY_ASSIGN(const auto all, catalog::list_versions(txn, record.series));
-    for (const auto& other : all) {
-      if (other.state == VersionState::kOpen && other.base == record.number) {
-        return Error(ErrorCode::kBusy,
-                     other.name + " is based on " + record.name + "; seal it first", EBUSY);
-      }
+  VARVE_TRY_ASSIGN(auto lock, lock_of(txn, record, options.force_clock));
+  if (lock) return lock;
+  VARVE_TRY_ASSIGN(const auto all, catalog::list_versions(txn, record.series));
+  for (const auto& other : all) {
+    if (other.state == VersionState::kOpen && other.base == record.number) {
+      return std::optional(Error(
+          ErrorCode::kBusy, other.name + " is based on " + record.name + "; seal it first", EBUSY));
     }
   }
-  return {};
+  return std::optional<Error>();
 }
 
 Result<DeletionForecast> RepositoryImpl::forecast(const layout::DeletionPlan& plan,
@@ -85,21 +77,63 @@ Result<DeletionForecast> RepositoryImpl::forecast(const layout::DeletionPlan& pl
     snapshot = record.number;
   }
   if (gone.empty()) return forecast;
-  VARVE_TRY_ASSIGN(const auto manifests, dead_manifests(gone.front().series, gone));
+  const auto series = gone.front().series;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto open, open_record_after(txn, series, plan));
+  VARVE_TRY_ASSIGN(const auto manifests, dead_manifests(series, gone, open));
   forecast.freed_bytes += manifests.bytes;
+  if (plan.waiting.size() == 0) return forecast;
+  VARVE_TRY_ASSIGN(forecast.waiting_bytes, layout::estimate_bytes(txn, series, plan.waiting));
+  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series));
+  for (const auto& record : records) {
+    if (record.state == VersionState::kOpen) forecast.waiting_for = record.name;
+  }
   return forecast;
 }
 
 Result<DeletionForecast> RepositoryImpl::forecast_deletion(
-    SeriesId series, const std::vector<VersionNumber>& numbers) {
+    SeriesId series, const std::vector<VersionNumber>& numbers, const DeletionOptions& options) {
   VARVE_TRY_ASSIGN(auto* memory, state(series));
   const std::lock_guard lock(memory->mutex);
-  VARVE_TRY_ASSIGN(const auto gone, records_to_delete(series, numbers));
+  VARVE_TRY_ASSIGN(auto gone, records_to_delete(series, numbers));
+  std::vector<HeldVersion> held;
+  if (options.skip_held) {
+    const auto has_files = [&](const catalog::VersionRecord& record) {
+      return !options.force && open_files(*memory, record.number)->any();
+    };
+    VARVE_TRY_ASSIGN(held, leave_out_held(gone, options, has_files));
+  }
   const Exclusive exclusive(*memory->layout, Exclusive::For::kDeleting);
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  VARVE_TRY_ASSIGN(const auto plan, layout::plan_deletion(*memory->layout, txn, numbers_of(gone)));
+  const auto hold = open_hold(*memory, series, nullptr);
+  VARVE_TRY_ASSIGN(const auto plan,
+                   layout::plan_deletion(*memory->layout, txn, numbers_of(gone), hold));
   std::optional<VersionNumber> snapshot;
-  return forecast(plan, gone, snapshot);
+  VARVE_TRY_ASSIGN(auto outcome, forecast(plan, gone, snapshot));
+  outcome.held = std::move(held);
+  return outcome;
+}
+
+Result<std::vector<HeldVersion>> RepositoryImpl::leave_out_held(
+    std::vector<catalog::VersionRecord>& gone, const DeletionOptions& options,
+    const std::function<bool(const catalog::VersionRecord&)>& has_files) {
+  std::vector<HeldVersion> held;
+  std::vector<catalog::VersionRecord> free;
+  for (auto& record : gone) {
+    VARVE_TRY_ASSIGN(auto holder, holder_of(record, options));
+    if (!holder && has_files(record)) {
+      holder = Error(ErrorCode::kBusy, record.name + " has open files", EBUSY);
+    }
+    if (!holder) {
+      free.push_back(std::move(record));
+    } else if (options.skip_held) {
+      held.push_back({record.number, holder->message()});
+    } else {
+      return *std::move(holder);
+    }
+  }
+  gone = std::move(free);
+  return held;
 }
 
 std::shared_ptr<version::OpenFiles> RepositoryImpl::open_files(SeriesState& memory,
@@ -110,30 +144,37 @@ std::shared_ptr<version::OpenFiles> RepositoryImpl::open_files(SeriesState& memo
   return count;
 }
 
-Result<DeletionForecast> RepositoryImpl::delete_versions(
-    SeriesId series, const std::vector<VersionNumber>& numbers) {
+Result<DeletionForecast> RepositoryImpl::delete_versions(SeriesId series,
+                                                         const std::vector<VersionNumber>& numbers,
+                                                         const DeletionOptions& options) {
   VARVE_TRY(check_writable());
   VARVE_TRY_ASSIGN(auto* memory, state(series));
   const std::lock_guard lock(memory->mutex);
-  VARVE_TRY_ASSIGN(const auto gone, records_to_delete(series, numbers));
-  VARVE_TRY(check_deletable(*memory, gone));
+  VARVE_TRY_ASSIGN(auto gone, records_to_delete(series, numbers));
   std::vector<std::shared_ptr<version::OpenFiles>> closed;
   const auto reopen = [&] {
     for (const auto& files : closed) files->reopen();
   };
-  for (const auto& record : gone) {
+  auto held = leave_out_held(gone, options, [&](const catalog::VersionRecord& record) {
     auto files = open_files(*memory, record.number);
-    if (!files->close()) {
-      reopen();
-      return Error(ErrorCode::kBusy, record.name + " has open files", EBUSY);
+    if (options.force) {
+      files->cut_off();
+    } else if (!files->close()) {
+      return true;
     }
     closed.push_back(std::move(files));
+    return false;
+  });
+  if (!held) {
+    reopen();
+    return std::move(held).error();
   }
   auto deleted = delete_locked(*memory, gone);
   if (!deleted) {
     reopen();
     return deleted;
   }
+  deleted->held = *std::move(held);
   {
     const std::lock_guard readers(mutex_);
     for (const auto& record : gone) {
@@ -152,10 +193,15 @@ Result<DeletionForecast> RepositoryImpl::delete_locked(
   const SeriesId series = gone.front().series;
   const Exclusive exclusive(*memory.layout, Exclusive::For::kDeleting);
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  VARVE_TRY_ASSIGN(const auto plan, layout::plan_deletion(*memory.layout, txn, numbers_of(gone)));
+  // O33: first nobody finds what dies, then it is seen what is referred to already.
+  VARVE_TRY_ASSIGN(const auto dying, layout::dying_chunks(txn, series, numbers_of(gone)));
+  const auto hold = open_hold(memory, series, &dying);
+  VARVE_TRY_ASSIGN(const auto plan,
+                   layout::plan_deletion(*memory.layout, txn, numbers_of(gone), hold));
+  VARVE_TRY_ASSIGN(const auto open, open_record_after(txn, series, plan));
   std::optional<VersionNumber> snapshot;
   VARVE_TRY_ASSIGN(const auto outcome, forecast(plan, gone, snapshot));
-  VARVE_TRY_ASSIGN(const auto manifests, dead_manifests(series, gone));
+  VARVE_TRY_ASSIGN(const auto manifests, dead_manifests(series, gone, open));
 
   // Damage in a tree costs the catalog some space, no more: what may still be in use is kept.
   catalog::ObjectSet dead;
@@ -175,7 +221,7 @@ Result<DeletionForecast> RepositoryImpl::delete_locked(
     base::log(base::LogLevel::kWarning, "deleting: " + walked.error().message());
     dead = {};
   }
-  VARVE_TRY(with_reserve([&] { return commit_deletion(plan, gone, dead); }));
+  VARVE_TRY(with_reserve([&] { return commit_deletion(plan, gone, dead, open); }));
   auto freed = memory.layout->free(plan.ledger.cuts());
   if (snapshot) {
     auto removed = files_->remove(series_directory(series) + "/" +
@@ -191,13 +237,17 @@ Result<DeletionForecast> RepositoryImpl::delete_locked(
 
 Result<void> RepositoryImpl::commit_deletion(const layout::DeletionPlan& plan,
                                              const std::vector<catalog::VersionRecord>& gone,
-                                             const catalog::ObjectSet& objects) {
+                                             const catalog::ObjectSet& objects,
+                                             const OpenChunks& open) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   for (const auto& record : gone) {
     VARVE_TRY(catalog::erase_version(txn, record.series, record.number));
     VARVE_TRY(catalog::erase_retention(txn, record.series, record.number));
   }
   VARVE_TRY(catalog::erase_objects(txn, gone.front().series, objects));
+  for (const auto& [number, chunks] : open) {
+    VARVE_TRY(catalog::put_version_chunks(txn, gone.front().series, number, chunks));
+  }
   VARVE_TRY(plan.ledger.apply(txn));
   return txn.commit();
 }
@@ -218,8 +268,10 @@ Result<void> RepositoryImpl::lock_version(SeriesId series, VersionNumber number,
   }
   retention.locked_until = until;
   VARVE_TRY(catalog::put_retention(txn, series, number, retention));
+  VARVE_TRY(catalog::observe_clock(txn, clock_.now()));
   VARVE_TRY(txn.commit());
   sync_labels(series);
+  rewrite_manifest(record);
   return {};
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/thread_pool.h"
+#include "catalog/clock_record.h"
 #include "catalog/object_set.h"
 #include "catalog/object_store.h"
 #include "catalog/series_catalog.h"
@@ -63,7 +64,8 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<std::shared_ptr<VersionReader>> reader(SeriesId series,
                                                               VersionNumber number) override;
   [[nodiscard]] Result<SealOutcome> seal(SeriesId series, VersionNumber number,
-                                         std::string_view new_name, SealMode mode) override;
+                                         std::string_view new_name, SealMode mode,
+                                         SealWriters writers) override;
   [[nodiscard]] Result<VersionInfo> clone_version(SeriesId series, VersionNumber source,
                                                   std::string_view name) override;
   [[nodiscard]] Result<void> rename_version(SeriesId series, VersionNumber number,
@@ -71,9 +73,11 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> abandon_version(SeriesId series, VersionNumber number,
                                              bool force) override;
   [[nodiscard]] Result<DeletionForecast> forecast_deletion(
-      SeriesId series, const std::vector<VersionNumber>& numbers) override;
-  [[nodiscard]] Result<DeletionForecast> delete_versions(
-      SeriesId series, const std::vector<VersionNumber>& numbers) override;
+      SeriesId series, const std::vector<VersionNumber>& numbers,
+      const DeletionOptions& options) override;
+  [[nodiscard]] Result<DeletionForecast> delete_versions(SeriesId series,
+                                                         const std::vector<VersionNumber>& numbers,
+                                                         const DeletionOptions& options) override;
   [[nodiscard]] Result<void> lock_version(SeriesId series, VersionNumber number,
                                           Timestamp until) override;
   [[nodiscard]] Result<std::vector<VersionUsage>> version_usage(SeriesId series) override;
@@ -149,6 +153,7 @@ class RepositoryImpl final : public Repository {
   /// `replaced` is set if the seal took the name of another version, which is to be deleted.
   [[nodiscard]] Result<SealOutcome> seal_locked(SeriesState& state, catalog::VersionRecord record,
                                                 std::string_view new_name, SealMode mode,
+                                                SealWriters writers = SealWriters::kRefuse,
                                                 std::optional<VersionNumber>* replaced = nullptr);
   /// `next`: the version that goes on, or null; it gets its number here. `replaced`: a record that
   /// gets another name with this commit, or null.
@@ -167,16 +172,36 @@ class RepositoryImpl final : public Repository {
   // Deletion; the series' mutex is held. repository_deletion.cc.
   [[nodiscard]] Result<std::vector<catalog::VersionRecord>> records_to_delete(
       SeriesId series, const std::vector<VersionNumber>& numbers);
-  [[nodiscard]] Result<void> check_deletable(SeriesState& state,
-                                             const std::vector<catalog::VersionRecord>& gone);
+  /// Returns the lock that keeps a version from being deleted, as an error; nullopt without one.
+  [[nodiscard]] Result<std::optional<Error>> lock_of(const meta::Txn& txn,
+                                                     const catalog::VersionRecord& record,
+                                                     bool force_clock);
+  /// Returns why a version must not be deleted: its lock, or an open version that is based on it.
+  [[nodiscard]] Result<std::optional<Error>> holder_of(const catalog::VersionRecord& record,
+                                                       const DeletionOptions& options);
+  /// Removes held versions from `gone` and returns them; fails at the first one unless
+  /// `options.skip_held`. Asks `has_files` for each version that nothing else holds.
+  [[nodiscard]] Result<std::vector<HeldVersion>> leave_out_held(
+      std::vector<catalog::VersionRecord>& gone, const DeletionOptions& options,
+      const std::function<bool(const catalog::VersionRecord&)>& has_files);
   [[nodiscard]] Result<DeletionForecast> forecast(const layout::DeletionPlan& plan,
                                                   const std::vector<catalog::VersionRecord>& gone,
                                                   std::optional<VersionNumber>& snapshot);
   [[nodiscard]] Result<DeletionForecast> delete_locked(
       SeriesState& state, const std::vector<catalog::VersionRecord>& gone);
+  /// What open versions may refer to, by their numbers.
+  using OpenChunks = std::map<VersionNumber, base::IdRuns>;
   [[nodiscard]] Result<void> commit_deletion(const layout::DeletionPlan& plan,
                                              const std::vector<catalog::VersionRecord>& gone,
-                                             const catalog::ObjectSet& objects);
+                                             const catalog::ObjectSet& objects,
+                                             const OpenChunks& open);
+  /// Returns what the series' open version refers to. With `dying`, the open version cannot refer
+  /// to more of these chunks from now on. Where it cannot be told, all that it may refer to stays.
+  [[nodiscard]] layout::OpenHold open_hold(SeriesState& state, SeriesId series,
+                                           const base::IdRuns* dying);
+  /// Returns the open version's record without the chunks that die; nothing if it stays as it is.
+  [[nodiscard]] Result<OpenChunks> open_record_after(const meta::Txn& txn, SeriesId series,
+                                                     const layout::DeletionPlan& plan);
   /// Runs `work`; if the disk is full, gives the reserve up and runs it again.
   [[nodiscard]] Result<void> with_reserve(const std::function<Result<void>()>& work);
 
@@ -191,9 +216,12 @@ class RepositoryImpl final : public Repository {
   /// With the version's objects, of which there are `objects`; its records are still to be added.
   [[nodiscard]] Result<std::unique_ptr<maintain::ManifestWriter>> begin_manifest(
       const catalog::VersionRecord& record, std::uint64_t objects);
+  /// Writes the manifest of a sealed version again after its lock has changed (O32).
+  void rewrite_manifest(const catalog::VersionRecord& record);
   /// What goes with the versions `gone`, and what is not needed any more without them.
   [[nodiscard]] Result<DeadManifests> dead_manifests(
-      SeriesId series, const std::vector<catalog::VersionRecord>& gone);
+      SeriesId series, const std::vector<catalog::VersionRecord>& gone,
+      const OpenChunks& open = {});
   /// After the commit that made them dead.
   void drop_manifests(SeriesId series, const DeadManifests& dead);
   /// After each commit that changes what the labels say.
@@ -216,6 +244,9 @@ class RepositoryImpl final : public Repository {
                                             ArrangeProgress& done);
   void stop_arranging();
 
+  /// Returns the clock's record to commit with the seal.
+  [[nodiscard]] Result<catalog::ClockRecord> choose_seal_time(catalog::VersionRecord& record,
+                                                              std::string& warning);
   [[nodiscard]] Result<void> measure_version(catalog::VersionRecord& record);
   [[nodiscard]] Result<void> measure_open(catalog::VersionRecord& record);
   void end_open_version(SeriesState& state, const catalog::VersionRecord& record);

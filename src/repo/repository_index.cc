@@ -43,8 +43,10 @@ Result<std::shared_ptr<index::NeighbourIndex>> RepositoryImpl::load_index(
     auto loaded = index::NeighbourIndex::load(*files_, series_directory(record.series),
                                               record.series, *parent, record.number);
     // The snapshot is of the window as it was at the last seal; a deletion may have changed it.
-    if (loaded && (*loaded)->base() == window) {
+    if (loaded && window.subtract((*loaded)->base()).size() == 0) {
       index = std::move(*loaded);
+      const auto gone = index->base().subtract(window);
+      if (gone.size() != 0) index->retire(gone);
     } else if (window.size() != 0) {
       base::log(base::LogLevel::kWarning,
                 (loaded ? "the window has changed" : loaded.error().message()) +
@@ -72,6 +74,7 @@ Result<base::IdRuns> RepositoryImpl::open_window(const catalog::VersionRecord& r
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY(layout::open_window(txn, record.series, record.number));
   VARVE_TRY(txn.commit());
+  sync_labels(record.series);  // They say it too, and a deletion's forecast counts their bytes.
   VARVE_TRY_ASSIGN(const auto now, meta::ReadTxn::begin(catalog_));
   return layout::protected_chunks(now, record.series, version);
 }

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "catalog/clock_record.h"
 #include "catalog/object_set.h"
 #include "maintain/manifest_file.h"
 #include "meta/schema.h"
@@ -124,6 +125,23 @@ Result<void> RepositoryImpl::check_catalog_age() {
   return txn.commit();
 }
 
+// The labels have the lock already. The manifest keeps it where both the catalog and the labels are
+// lost. A failure leaves the manifest as it was.
+void RepositoryImpl::rewrite_manifest(const catalog::VersionRecord& record) {
+  const auto write = [&]() -> Result<void> {
+    VARVE_TRY_ASSIGN(auto manifest, begin_manifest(record, kAllObjects));
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    return manifest->commit(txn);
+  };
+  const auto written = write();
+  if (!written) {
+    base::log(base::LogLevel::kWarning,
+              fmt::format("the manifest of {} does not have its lock, only the catalog and the "
+                          "labels do: {}",
+                          record.name, written.error().message()));
+  }
+}
+
 // At the opening: what an earlier release, or a crash, did not write, and what it left.
 Result<void> RepositoryImpl::complete_manifests() {
   VARVE_TRY_ASSIGN(const auto all, series());
@@ -169,9 +187,12 @@ Result<void> RepositoryImpl::complete_manifests_of(SeriesId series) {
       VARVE_TRY(manifest->add_objects(txn, kAllObjects, true));
       VARVE_TRY(manifest->commit(txn));
     }
+    // A seal in another series moves the clock's record. These labels follow at their next change.
+    std::string clock;
+    if (labels) clock = labels->setting(catalog::kClockSetting);
     VARVE_TRY_ASSIGN(
         const auto fresh,
-        maintain::encode_labels(txn, series, format::encode_superblock(superblock_), {}));
+        maintain::encode_labels(txn, series, format::encode_superblock(superblock_), {}, &clock));
     if (labels && maintain::same_labels(fresh, labels->image)) return {};
   }
   VARVE_TRY_ASSIGN(const auto dead, dead_manifests(series, {}));
@@ -185,7 +206,7 @@ std::unique_ptr<catalog::ObjectReader> RepositoryImpl::objects_of(SeriesId serie
 
 // A manifest stays while a version refers to an object in it. Where that cannot be told, it does.
 Result<RepositoryImpl::DeadManifests> RepositoryImpl::dead_manifests(
-    SeriesId series, const std::vector<catalog::VersionRecord>& gone) {
+    SeriesId series, const std::vector<catalog::VersionRecord>& gone, const OpenChunks& open) {
   DeadManifests dead;
   const auto directory = series_directory(series);
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
@@ -204,9 +225,9 @@ Result<RepositoryImpl::DeadManifests> RepositoryImpl::dead_manifests(
   }
   std::set<VersionNumber> without;
   for (const auto& record : gone) without.insert(record.number);
-  VARVE_TRY_ASSIGN(
-      const auto after,
-      maintain::encode_labels(txn, series, format::encode_superblock(superblock_), without));
+  VARVE_TRY_ASSIGN(const auto after,
+                   maintain::encode_labels(txn, series, format::encode_superblock(superblock_),
+                                           without, nullptr, &open));
   const auto path = directory + "/" + maintain::kLabelsName;
   VARVE_TRY_ASSIGN(const bool labelled, files_->exists(path));
   if (!labelled) return dead;

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "meta/schema.h"
@@ -28,7 +29,8 @@ std::string replaced_name(const std::string& name, VersionNumber number) {
 }  // namespace
 
 Result<SealOutcome> RepositoryImpl::seal(SeriesId series, VersionNumber number,
-                                         std::string_view new_name, SealMode mode) {
+                                         std::string_view new_name, SealMode mode,
+                                         SealWriters writers) {
   VARVE_TRY(check_writable());
   VARVE_TRY_ASSIGN(auto* memory, state(series));
   std::optional<VersionNumber> replaced;
@@ -40,7 +42,7 @@ Result<SealOutcome> RepositoryImpl::seal(SeriesId series, VersionNumber number,
       return Error(ErrorCode::kReadOnly, record.name + " is sealed already", EROFS);
     }
     VARVE_TRY(resume(*memory, record));
-    outcome = seal_locked(*memory, std::move(record), new_name, mode, &replaced);
+    outcome = seal_locked(*memory, std::move(record), new_name, mode, writers, &replaced);
   }
   if (*outcome && replaced) {
     const auto deleted = delete_versions(series, {*replaced});
@@ -56,6 +58,7 @@ Result<SealOutcome> RepositoryImpl::seal(SeriesId series, VersionNumber number,
 
 Result<SealOutcome> RepositoryImpl::seal_locked(SeriesState& memory, catalog::VersionRecord record,
                                                 std::string_view new_name, SealMode mode,
+                                                SealWriters writers,
                                                 std::optional<VersionNumber>* replaced) {
   std::string name(new_name.empty() ? std::string_view(record.name) : new_name);
   if (new_name.empty() && is_partial_name(name)) {
@@ -78,7 +81,7 @@ Result<SealOutcome> RepositoryImpl::seal_locked(SeriesState& memory, catalog::Ve
                  record.name + " is the name of the version that goes on; give another one",
                  EEXIST);
   }
-  VARVE_TRY(memory.open->freeze());
+  VARVE_TRY(memory.open->freeze(writers));
   if (mode == SealMode::kKeep) {
     next.emplace();
     next->series = record.series;
@@ -134,7 +137,7 @@ Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRe
   record.state = VersionState::kSealed;
   record.base = VersionNumber{};
   record.replaces = false;
-  record.sealed_at = clock_.now();
+  VARVE_TRY_ASSIGN(const auto clock, choose_seal_time(record, outcome.warning));
   record.root = std::move(tree.root);
   record.entries = tree.entries;
   record.logical_bytes = tree.logical_bytes;
@@ -148,6 +151,7 @@ Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRe
   VARVE_TRY(catalog::put_retention(txn, record.series, record.number, {side, {}}));
   if (replaced != nullptr) VARVE_TRY(catalog::put_version(txn, *replaced));
   VARVE_TRY(catalog::put_version(txn, record));
+  VARVE_TRY(catalog::put_clock_record(txn, clock));
   VARVE_TRY(manifest->commit(txn));
   if (next != nullptr) {
     next->number = static_cast<VersionNumber>(owner->next_number++);

@@ -43,7 +43,8 @@ Result<std::vector<VersionUsage>> RepositoryImpl::version_usage(SeriesId series)
   const Exclusive exclusive(*memory->layout, Exclusive::For::kDeleting);
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series));
-  VARVE_TRY_ASSIGN(const auto shared, layout::shared_chunks(txn, series));
+  const auto hold = open_hold(*memory, series, nullptr);
+  VARVE_TRY_ASSIGN(const auto shared, layout::shared_chunks(txn, series, hold));
   std::vector<VersionUsage> all;
   for (const auto& record : records) {
     if (record.state != VersionState::kSealed) continue;
@@ -53,7 +54,7 @@ Result<std::vector<VersionUsage>> RepositoryImpl::version_usage(SeriesId series)
     VARVE_TRY_ASSIGN(const auto chunks, catalog::version_chunks(txn, series, record.number));
     VARVE_TRY_ASSIGN(usage.referenced_bytes, layout::estimate_bytes(txn, series, chunks));
     VARVE_TRY_ASSIGN(const auto plan,
-                     layout::plan_deletion(*memory->layout, txn, {record.number}, &shared));
+                     layout::plan_deletion(*memory->layout, txn, {record.number}, hold, &shared));
     std::optional<VersionNumber> snapshot;
     VARVE_TRY_ASSIGN(const auto alone, forecast(plan, {record}, snapshot));
     usage.unique_bytes = alone.freed_bytes;
@@ -62,6 +63,8 @@ Result<std::vector<VersionUsage>> RepositoryImpl::version_usage(SeriesId series)
     VARVE_TRY_ASSIGN(const auto retention, catalog::find_retention(txn, series, record.number));
     usage.side = retention.side;
     usage.locked_until = retention.locked_until;
+    VARVE_TRY_ASSIGN(const auto held, lock_of(txn, record, false));
+    usage.lock_holds = held.has_value();
     const auto clone = std::find_if(records.begin(), records.end(), [&](const auto& other) {
       return other.state == VersionState::kOpen && other.base == record.number;
     });

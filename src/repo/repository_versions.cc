@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "catalog/names.h"
@@ -205,6 +206,7 @@ Result<VersionInfo> RepositoryImpl::put_new_version(catalog::VersionRecord& reco
   if (!owner) return Error(ErrorCode::kNotFound, "no such series", ENOENT);
   record.number = static_cast<VersionNumber>(owner->next_number++);
   record.opened_at = clock_.now();
+  VARVE_TRY(catalog::observe_clock(txn, record.opened_at));
   VARVE_TRY(catalog::put_series(txn, *owner));
   VARVE_TRY(catalog::put_version(txn, record));
   VARVE_TRY(txn.commit());

@@ -251,6 +251,11 @@ void OpenTree::erase(Ino ino) {
   inodes_.erase(ino);
 }
 
+Result<void> OpenTree::for_each_in_memory(const std::function<Result<void>(OpenInode&)>& visit) {
+  for (auto& [ino, inode] : inodes_) VARVE_TRY(visit(*inode));
+  return {};
+}
+
 void OpenTree::evict() {
   if (inodes_.size() < evict_at_) return;
   for (auto it = inodes_.begin(); it != inodes_.end() && inodes_.size() > kInodesCached / 2;) {

@@ -52,6 +52,10 @@ class OpenTree {
       Ino directory, std::string_view after,
       const std::function<Result<bool>(std::string_view name, Ino ino)>& visit);
 
+  /// Calls `visit` for each inode in memory: all that have handles or changed, and others.
+  [[nodiscard]] Result<void> for_each_in_memory(
+      const std::function<Result<void>(OpenInode&)>& visit);
+
   [[nodiscard]] OpenInode* add(std::unique_ptr<OpenInode> inode);
   /// Adds an inode of which the next checkpoint records nothing, unless it is touched before.
   void add_clean(std::unique_ptr<OpenInode> inode) { inodes_[inode->ino] = std::move(inode); }

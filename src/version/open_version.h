@@ -5,10 +5,12 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <thread>
 #include <unordered_set>
@@ -22,6 +24,7 @@
 #include "restore/read_service.h"
 #include "store/space_guard.h"
 #include "varve/removed_files.h"
+#include "varve/repository.h"
 #include "varve/version_writer.h"
 #include "version/clone_base.h"
 #include "version/content_reader.h"
@@ -45,8 +48,8 @@ struct OpenVersionParts {
   store::SpaceGuard* space = nullptr;     ///< Null: whatever is written is accepted.
 };
 
-/// Thread-safe. Lock order: ingest_mutex_ or checkpoint_mutex_, then mutex_, then the
-/// pipeline's.
+/// Thread-safe. Lock order: ingest_mutex_ or checkpoint_mutex_, then references_mutex_, then
+/// mutex_, then the pipeline's.
 ///
 /// A checkpoint makes everything durable that was done before it: chunks first, then the
 /// catalog's locations, then the overlay (docs/ORDERING.md O1, O2).
@@ -105,8 +108,9 @@ class OpenVersion final : public VersionWriter,
   // ---- For sealing. ----
 
   /// Refuses further changes (kReadOnly), then brings everything to rest in the overlay.
-  /// kBusy while files are open for writing. On error the version goes on as before.
-  [[nodiscard]] Result<void> freeze();
+  /// Files that are open for writing: kBusy, or with kCutOff they come to rest with what was
+  /// written so far, and their handles fail from then on. On error the version goes on as before.
+  [[nodiscard]] Result<void> freeze(SealWriters writers = SealWriters::kRefuse);
   /// Refuses further changes, but stores nothing: the version is about to be dropped. kBusy as
   /// freeze().
   [[nodiscard]] Result<void> freeze_to_drop();
@@ -115,6 +119,14 @@ class OpenVersion final : public VersionWriter,
   void stop();
   /// Only of a frozen version.
   [[nodiscard]] const meta::Env& overlay() const { return *overlay_; }
+
+  // ---- For deleting other versions. ----
+
+  /// Returns all chunks that the version's files refer to, but for those of a base. Calls `retire`
+  /// first, while nothing is between looking a chunk up and referring to it. So a chunk that
+  /// `retire` takes from the index and that is not in the result is never referred to.
+  [[nodiscard]] Result<base::IdRuns> references(const std::function<void()>& retire);
+
   /// Null unless the version started as a clone.
   [[nodiscard]] const CloneBase* base() const { return parts_.base.get(); }
   [[nodiscard]] Result<bool> is_empty();
@@ -231,6 +243,8 @@ class OpenVersion final : public VersionWriter,
   [[nodiscard]] Result<void> finish_tails(Urgency urgency);
   void estimate_sealing();
   [[nodiscard]] Result<OpenTree::Changes::Record> encode(OpenInode& inode, Extent extent);
+  /// Ends what is written to files that are open for writing; mutex_ is held.
+  [[nodiscard]] Result<void> end_writing();
   void background();
   [[nodiscard]] Result<void> checkpoint_in_turn();
   [[nodiscard]] Result<void> relieve();
@@ -242,6 +256,9 @@ class OpenVersion final : public VersionWriter,
   ingest::IngestPipeline pipeline_;
   ContentReader reader_;
 
+  // Held shared from the look at a recipe, or at the index for whole runs of chunks, until what
+  // was found is in an inode; alone by references(). Before mutex_.
+  std::shared_mutex references_mutex_;
   std::mutex ingest_mutex_;  // One thread ingests staged files; sealing waits for it.
   std::mutex checkpoint_mutex_;
   mutable std::mutex mutex_;

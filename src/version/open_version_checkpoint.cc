@@ -209,6 +209,15 @@ void OpenVersion::background() {
   }
 }
 
+// Their content cannot change any more: check_writable() refuses.
+Result<void> OpenVersion::end_writing() {
+  return tree_.for_each_in_memory([&](OpenInode& inode) -> Result<void> {
+    if (inode.writers == 0) return {};
+    if (inode.staging != 0 && inode.nlink != 0) staged_.push_back(inode.ino);
+    return finish_stream(inode);
+  });
+}
+
 Result<void> OpenVersion::freeze_to_drop() {
   const std::lock_guard lock(mutex_);
   if (writers_ != 0) {
@@ -222,8 +231,22 @@ Result<void> OpenVersion::freeze_to_drop() {
   return {};
 }
 
-Result<void> OpenVersion::freeze() {
-  VARVE_TRY(freeze_to_drop());
+Result<void> OpenVersion::freeze(SealWriters writers) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (writers_ != 0 && writers == SealWriters::kRefuse) {
+      return Error(ErrorCode::kBusy,
+                   "files of the version are open for writing; close them, or wait for them with "
+                   "`varve seal --wait`, or cut them off with `varve seal --force`",
+                   EBUSY);
+    }
+    if (frozen_) return Error(ErrorCode::kBusy, "the version is being sealed already", EBUSY);
+    frozen_ = true;
+    if (auto ended = end_writing(); !ended) {
+      frozen_ = false;
+      return ended;
+    }
+  }
   const auto rest = [&]() -> Result<void> {
     {
       const std::lock_guard lock(mutex_);

@@ -70,6 +70,7 @@ Result<std::uint64_t> OpenVersionFile::clone_range(FileReader& source, std::uint
   if (sealed == nullptr || sealed->version().info().series != version_->info().series) {
     return Error(ErrorCode::kOtherVersion, "only versions of one series share data", EXDEV);
   }
+  const std::shared_lock references(version_->references_mutex_);
   VARVE_TRY_ASSIGN(auto recipe, version_->clonable(sealed->recipe()));
   std::unique_lock lock(version_->mutex_);
   VARVE_TRY_ASSIGN(auto* inode, writable(lock));
@@ -83,6 +84,7 @@ Result<std::uint64_t> OpenVersionFile::clone_range(OpenFile& source, std::uint64
     return Error(ErrorCode::kOtherVersion, "only versions of one series share data", EXDEV);
   }
   VARVE_TRY(version_->ingest_staged(other->ino_, OpenVersion::Users::kNone));
+  const std::shared_lock references(version_->references_mutex_);
   std::unique_lock lock(version_->mutex_);
   VARVE_TRY_ASSIGN(auto recipe, version_->recipe_at_rest(other->ino_));
   VARVE_TRY_ASSIGN(auto* inode, writable(lock));

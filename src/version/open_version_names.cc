@@ -178,6 +178,7 @@ Result<OpenEntry> OpenVersion::clone(VersionReader& source, Rank rank, Ino paren
     first = linked();
   }
   if (first) return link(*first, parent_ino, name);
+  std::shared_lock references(references_mutex_);
   auto inode = std::make_unique<OpenInode>();
   inode->recipe = std::make_shared<const format::Recipe>();
   if (stored.recipe) {
@@ -205,6 +206,7 @@ Result<OpenEntry> OpenVersion::clone(VersionReader& source, Rank rank, Ino paren
     if (entry.link_group != 0) cloned_groups_[group] = added->ino;
     made = entry_of(*added);
   }
+  references.unlock();
   VARVE_TRY(relieve());
   return made;
 }

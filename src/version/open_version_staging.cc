@@ -191,16 +191,22 @@ Result<std::shared_ptr<OpenRecipe>> OpenVersion::clonable(
 
 // If somebody changed the file in the meantime it is left for the next time.
 Result<void> OpenVersion::ingest_staged(Ino ino, Users users) {
+  const std::shared_lock references(references_mutex_);
   StagedContent content;
   std::shared_ptr<io::File> file;
   std::uint64_t generation = 0;
   std::uint64_t writes = 0;
   {
-    const std::lock_guard lock(mutex_);
-    const auto inode = tree_.get(ino);
+    std::unique_lock lock(mutex_);
+    auto inode = tree_.get(ino);
+    // A seal that cut writers off waits for the one that is being consolidated.
+    while (inode && (*inode)->consolidating && frozen_) {
+      consolidated_.wait(lock);
+      inode = tree_.get(ino);
+    }
     if (!inode || (*inode)->staging == 0 || (*inode)->consolidating) return {};
     if ((*inode)->nlink == 0) return {};  // Nothing will need its chunks.
-    if (users == Users::kNone && (*inode)->writers != 0) return {};
+    if (users == Users::kNone && (*inode)->writers != 0 && !frozen_) return {};
     VARVE_TRY(check_staging(**inode));
     VARVE_TRY(open_staging(**inode));
     content = *(*inode)->staged;
@@ -220,7 +226,7 @@ Result<void> OpenVersion::ingest_staged(Ino ino, Users users) {
   }
   if (!recipe) return std::move(recipe).error();
   if (inode.staging != generation || inode.staging_writes != writes ||
-      (users == Users::kNone && inode.writers != 0)) {
+      (users == Users::kNone && inode.writers != 0 && !frozen_)) {
     if (inode.staging != 0 && inode.writers == 0) staged_.push_back(ino);
     return {};
   }

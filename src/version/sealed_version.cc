@@ -53,6 +53,10 @@ Result<std::shared_ptr<const format::Recipe>> recipe_of(catalog::ObjectReader& o
   return objects.recipe(entry.recipe_id, entry.size);
 }
 
+namespace {
+Error deleted() { return {ErrorCode::kStale, "the version was deleted", ESTALE}; }
+}  // namespace
+
 SealedFile::SealedFile(std::shared_ptr<SealedVersion> version,
                        std::shared_ptr<OpenFiles> open_files,
                        std::shared_ptr<const format::Recipe> recipe,
@@ -67,19 +71,26 @@ SealedFile::~SealedFile() {
   if (open_files_) open_files_->leave();
 }
 
+// A read that meets the deletion half-way fails with what it met; that is the deletion all the
+// same.
 Result<std::size_t> SealedFile::read(std::uint64_t offset, std::span<std::byte> out) {
-  return handle_->read(offset, out);
+  auto got = cut_off() ? Result<std::size_t>(deleted()) : handle_->read(offset, out);
+  if (!got && cut_off()) return deleted();
+  return got;
 }
 
 std::optional<std::size_t> SealedFile::try_read(std::uint64_t offset, std::span<std::byte> out) {
+  if (cut_off()) return std::nullopt;
   return handle_->try_read(offset, out);
 }
 
 SharedBytes SealedFile::lend(std::uint64_t offset, std::size_t bytes_max) {
+  if (cut_off()) return {};
   return handle_->lend(offset, bytes_max);
 }
 
 SharedBytes SealedFile::try_lend(std::uint64_t offset, std::size_t bytes) {
+  if (cut_off()) return {};
   return handle_->try_lend(offset, bytes);
 }
 

@@ -18,12 +18,18 @@ namespace varve::version {
 /// Counts the open files of a sealed version, whoever has them. Thread-safe.
 class OpenFiles {
  public:
-  /// False once the version is being deleted.
+  /// Returns false once the version is being deleted.
   [[nodiscard]] bool enter();
   void leave() { --count_; }
-  /// From now on enter() refuses; false, without effect, while files are open.
+  [[nodiscard]] bool any() const { return count_ > 0; }
+  /// Makes enter() refuse from now on. Returns false, without effect, while files are open.
   [[nodiscard]] bool close();
-  void reopen() { count_ = 0; }
+  /// Makes enter() refuse from now on, and every read of a file that is open already.
+  void cut_off() { count_ += kClosed; }
+  /// Takes back a close() or a cut_off().
+  void reopen() { count_ -= kClosed; }
+  /// Returns true between cut_off() (or close()) and reopen().
+  [[nodiscard]] bool closed() const { return count_ < 0; }
 
  private:
   static constexpr std::int64_t kClosed = INT64_MIN / 2;
@@ -97,6 +103,9 @@ class SealedFile final : public FileReader {
   [[nodiscard]] std::uint64_t size() const override { return size_; }
 
  private:
+  /// Returns true once the version was deleted in spite of the open file.
+  [[nodiscard]] bool cut_off() const { return open_files_ && open_files_->closed(); }
+
   const std::shared_ptr<SealedVersion> version_;
   const std::shared_ptr<OpenFiles> open_files_;
   const std::shared_ptr<const format::Recipe> recipe_;

@@ -293,7 +293,8 @@ std::vector<std::string> reply_seeds() {
   control::Reply reply;
   reply.stats.emplace();
   control::Reply forecast;
-  forecast.forecast = DeletionForecast{{VersionNumber{3}}, 4096, 1, 2, 3};
+  forecast.forecast = DeletionForecast{
+      {VersionNumber{3}}, {{VersionNumber{4}, "locked"}}, 4096, 1, 2, 3, 4, "open"};
   return {control::encode(reply), control::encode(forecast)};
 }
 

@@ -68,13 +68,17 @@ TEST(ControlProtocol, DeleteRequestRoundTrips) {
   request.operation = Operation::kDelete;
   request.removal = {.series = "caf\xc3\xa9",
                      .versions = {VersionNumber{3}, VersionNumber{0xffffffff}},
-                     .forecast_only = true};
+                     .forecast_only = true,
+                     .options = {.skip_held = true, .force = false, .force_clock = true}};
   const auto decoded = decode_request(encode(request));
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->operation, Operation::kDelete);
   EXPECT_EQ(decoded->removal.series, request.removal.series);
   EXPECT_EQ(decoded->removal.versions, request.removal.versions);
   EXPECT_TRUE(decoded->removal.forecast_only);
+  EXPECT_TRUE(decoded->removal.options.skip_held);
+  EXPECT_FALSE(decoded->removal.options.force);
+  EXPECT_TRUE(decoded->removal.options.force_clock);
 }
 
 TEST(ControlProtocol, LockAndArrangeRequestsRoundTrip) {
@@ -117,16 +121,24 @@ TEST(ControlProtocol, ArrangeSettingsRoundTripOrAreAbsent) {
 TEST(ControlProtocol, ForecastProgressAndReportRoundTrip) {
   Reply reply;
   reply.forecast = DeletionForecast{.versions = {VersionNumber{1}, VersionNumber{9}},
+                                    .held = {{VersionNumber{4}, "caf\xc3\xa9 is locked"}},
                                     .freed_bytes = 1ULL << 50,
                                     .dead_bytes = 2,
                                     .chunks = 3,
-                                    .chunk_bytes = 4};
+                                    .chunk_bytes = 4,
+                                    .waiting_bytes = 5,
+                                    .waiting_for = "open"};
   reply.progress = ArrangeProgress{.bytes_written = 5, .bytes_read = 6, .steps = 7};
   reply.arranged = ArrangeReport{.done = *reply.progress, .finished = true};
   const auto decoded = decode_reply(encode(reply));
   ASSERT_TRUE(decoded);
   ASSERT_TRUE(decoded->forecast && decoded->progress && decoded->arranged);
   EXPECT_EQ(decoded->forecast->versions, reply.forecast->versions);
+  ASSERT_EQ(decoded->forecast->held.size(), 1U);
+  EXPECT_EQ(decoded->forecast->held[0].number, VersionNumber{4});
+  EXPECT_EQ(decoded->forecast->held[0].reason, "caf\xc3\xa9 is locked");
+  EXPECT_EQ(decoded->forecast->waiting_bytes, 5U);
+  EXPECT_EQ(decoded->forecast->waiting_for, "open");
   EXPECT_EQ(decoded->forecast->freed_bytes, 1ULL << 50);
   EXPECT_EQ(decoded->forecast->dead_bytes, 2U);
   EXPECT_EQ(decoded->forecast->chunks, 3U);

@@ -36,17 +36,23 @@ class Prune : public testing::Test {
     ::setenv("TZ", "UTC", 1);
     ::tzset();
   }
-  void add(std::int64_t sealed_at, VersionState state = VersionState::kSealed) {
+  void add(std::int64_t sealed_at, VersionState state = VersionState::kSealed,
+           std::uint64_t entries = 1) {
     VersionInfo info;
     info.number = static_cast<VersionNumber>(versions_.size() + 1);
     info.state = state;
     info.sealed_at = {sealed_at, 0};
+    info.entries = entries;
     versions_.push_back(info);
+  }
+  void add_empty(std::int64_t sealed_at) { add(sealed_at, VersionState::kSealed, 0); }
+  std::vector<PruneDecision> decide(const KeepRules& rules) {
+    return decide_prune(versions_, locked_, rules, {now_, 0});
   }
   /// The numbers that are kept, newest first.
   std::string kept(const KeepRules& rules) {
     std::string text;
-    for (const auto& decision : decide_prune(versions_, locked_, rules)) {
+    for (const auto& decision : decide(rules)) {
       EXPECT_EQ(decision.keep, !decision.reasons.empty());
       if (!decision.keep) continue;
       text += std::to_string(static_cast<std::uint32_t>(decision.version.number)) + " ";
@@ -55,6 +61,7 @@ class Prune : public testing::Test {
   }
   std::vector<VersionInfo> versions_;
   std::vector<VersionNumber> locked_;
+  std::int64_t now_ = kStart + 1000 * kDay;
 };
 
 TEST_F(Prune, NoRuleKeepsNothing) {
@@ -82,11 +89,11 @@ TEST_F(Prune, APeriodKeepsItsNewestAndEmptyPeriodsDoNotCount) {
 }
 
 TEST_F(Prune, WeeksBeginOnMondayAlsoAcrossTheYear) {
+  add(kStart - 4 * kDay);  // Sunday before.
   add(kStart - 3 * kDay);  // Monday 2025-12-29, week 1 of 2026.
   add(kStart);             // Thursday of the same week.
-  add(kStart - 4 * kDay);  // Sunday before.
-  EXPECT_EQ(kept(keep({{&KeepRules::weekly, 5}})), "2 3 ");
-  EXPECT_EQ(kept(keep({{&KeepRules::yearly, 5}})), "2 1 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::weekly, 5}})), "3 1 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::yearly, 5}})), "3 2 ");
 }
 
 TEST_F(Prune, WithinCountsFromTheNewest) {
@@ -115,6 +122,70 @@ TEST_F(Prune, TheLaterSealedIsNewerWhereTimesAreEqual) {
   add(kStart);
   add(kStart);
   EXPECT_EQ(kept(keep({{&KeepRules::daily, 1}})), "2 ");
+}
+
+TEST_F(Prune, NewestGoesByNumberWhereAClockWasSetBack) {
+  add(kStart + 10 * kDay);
+  add(kStart);
+  EXPECT_EQ(kept(keep({{&KeepRules::last, 1}})), "2 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::daily, 1}})), "2 ");
+  EXPECT_EQ(kept(keep_within(kDay)), "2 1 ");
+}
+
+TEST_F(Prune, VersionsOfTheFutureStayAndPushNoneOut) {
+  add(kStart);
+  add(kStart + kDay);
+  add(kStart + 4000 * kDay);
+  now_ = kStart + 2 * kDay;
+  EXPECT_EQ(kept(keep({{&KeepRules::last, 1}})), "3 2 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::daily, 2}})), "3 2 1 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::yearly, 1}})), "3 2 ");
+  EXPECT_EQ(kept(keep_within(kDay)), "3 2 1 ");
+  const auto decisions = decide(keep({{&KeepRules::last, 1}}));
+  EXPECT_TRUE(decisions.front().future);
+  EXPECT_EQ(decisions.front().reasons, std::vector<std::string>{"future"});
+}
+
+TEST_F(Prune, AVersionOfTheFutureCountsOnceItsTimeHasCome) {
+  add(kStart);
+  add(kStart + kDay);
+  now_ = kStart + kDay;
+  EXPECT_EQ(kept(keep({{&KeepRules::last, 1}})), "2 ");
+}
+
+TEST_F(Prune, EmptyVersionsPushNoneOut) {
+  add(kStart);
+  add(kStart + kDay);
+  for (int i = 1; i <= 5; ++i) add_empty(kStart + kDay + i * kHour);
+  add_empty(kStart + 40 * kDay);
+  EXPECT_EQ(kept(keep({{&KeepRules::last, 2}})), "2 1 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::daily, 2}})), "2 1 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::monthly, 1}})), "2 ");
+  EXPECT_EQ(kept(keep_within(kDay)), "8 7 6 5 4 3 2 1 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::daily, 3}})), "8 2 1 ");
+  EXPECT_EQ(kept(keep({{&KeepRules::last, 3}})), "8 2 1 ");
+}
+
+TEST_F(Prune, EmptyVersionsAloneSatisfyRules) {
+  add_empty(kStart);
+  add_empty(kStart + kDay);
+  EXPECT_EQ(kept(keep({{&KeepRules::last, 1}})), "2 ");
+  EXPECT_EQ(kept(keep_within(0)), "2 ");
+}
+
+TEST_F(Prune, DeletingAllButTheFutureAndEmptyVersionsIsRefused) {
+  add(kStart);
+  add_empty(kStart + kHour);
+  add(kStart + 4000 * kDay);
+  now_ = kStart + kDay;
+  auto decisions = decide(keep({{&KeepRules::last, 1}}));
+  EXPECT_TRUE(check_prune(decisions));  // Version 1 stays.
+  decisions = decide({});
+  EXPECT_FALSE(check_prune(decisions));
+  locked_ = {VersionNumber{1}};
+  EXPECT_TRUE(check_prune(decide({})));
+  locked_ = {VersionNumber{2}};
+  EXPECT_FALSE(check_prune(decide({})));
 }
 
 }  // namespace

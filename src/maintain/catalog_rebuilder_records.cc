@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making a catalog again: the clock's record, and locks.
+#include <fmt/format.h>
+
+#include "catalog/clock_record.h"
+#include "catalog/layout_records.h"
+#include "maintain/catalog_rebuilder.h"
+#include "meta/schema.h"
+
+namespace varve::maintain {
+
+// The labels of each series have the mark as it was when they were written: the highest counts.
+Result<void> CatalogRebuilder::merge_clock(meta::WriteTxn& txn, std::string_view value) {
+  const auto record = catalog::decode_clock_record(value);
+  if (!record) return {};
+  const auto known = txn.get(meta::catalog::kSettings, catalog::kClockSetting);
+  VARVE_TRY(known);
+  if (*known) {
+    VARVE_TRY_ASSIGN(const auto other, catalog::decode_clock_record(**known));
+    if (other.mark_seconds >= record->mark_seconds) return {};
+  }
+  return catalog::put_clock_record(txn, {record->mark_seconds, 0});
+}
+
+// A lock goes only with its version, or if its record is damaged; the user has to know of both.
+void CatalogRebuilder::report_lost_lock(VersionNumber number, const Version& version) {
+  if (!version.retention) return;
+  const auto retention = catalog::decode_retention(*version.retention);
+  if (!retention) {
+    problem(name_of(number) + ": if it was locked, the lock is lost; lock it again");
+  } else if (retention->locked_until != Timestamp{}) {
+    problem(fmt::format("{}: it was locked until {} seconds after 1970; the lock is lost",
+                        name_of(number), retention->locked_until.seconds));
+  }
+}
+
+}  // namespace varve::maintain

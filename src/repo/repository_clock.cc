@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a wrong clock must not do: put seals in the wrong order, or end locks.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/log.h"
+#include "catalog/clock_record.h"
+#include "catalog/layout_records.h"
+#include "repo/repository_impl.h"
+
+namespace varve::repo {
+
+// Sets record.sealed_at. Seal times ascend with the versions' numbers, whatever the clock does
+// (O32).
+Result<catalog::ClockRecord> RepositoryImpl::choose_seal_time(catalog::VersionRecord& record,
+                                                              std::string& warning) {
+  const Timestamp now = clock_.now();
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto before, catalog::find_clock_record(txn, now));
+  VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, record.series));
+  record.sealed_at = catalog::seal_time(versions, before.mark_seconds, now);
+  if (record.sealed_at != now) {
+    warning = fmt::format(
+        "the clock is {} seconds behind the version that was sealed before {}; that time counts "
+        "as the time of this seal",
+        record.sealed_at.seconds - now.seconds, record.name);
+  }
+  const bool ahead = std::any_of(versions.begin(), versions.end(), [&](const auto& version) {
+    return version.state == VersionState::kSealed && version.sealed_at > record.sealed_at;
+  });
+  if (ahead && warning.empty()) {
+    warning = fmt::format(
+        "a version before {} has a time in the future: the clock was ahead when it was sealed; "
+        "retention rules leave it out",
+        record.name);
+  }
+  if (!warning.empty()) base::log(base::LogLevel::kWarning, warning);
+  return catalog::observe(before, now);
+}
+
+// O32: a clock that has jumped ahead does not end locks.
+Result<std::optional<Error>> RepositoryImpl::lock_of(const meta::Txn& txn,
+                                                     const catalog::VersionRecord& record,
+                                                     bool force_clock) {
+  const Timestamp now = clock_.now();
+  VARVE_TRY_ASSIGN(const auto retention,
+                   catalog::find_retention(txn, record.series, record.number));
+  if (retention.locked_until > now) {
+    return std::optional(Error(ErrorCode::kNotPermitted,
+                               fmt::format("{} is locked for {} seconds more", record.name,
+                                           retention.locked_until.seconds - now.seconds),
+                               EPERM));
+  }
+  if (retention.locked_until == Timestamp{} || force_clock) return std::optional<Error>();
+  VARVE_TRY_ASSIGN(const bool jumped, catalog::has_clock_jumped(txn, now));
+  if (!jumped) return std::optional<Error>();
+  return std::optional(Error(
+      ErrorCode::kNotPermitted,
+      record.name +
+          " is locked: its lock has ended only if the clock is right, which is more than a day "
+          "ahead of the repository's last seal or of the highest time that it has seen; seal a "
+          "version, or check the clock and give --force-clock",
+      EPERM));
+}
+
+}  // namespace varve::repo

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a deletion may take from an open version: docs/ORDERING.md O33.
+#include "base/log.h"
+#include "catalog/layout_records.h"
+#include "repo/repository_impl.h"
+#include "version/open_references.h"
+
+namespace varve::repo {
+
+layout::OpenHold RepositoryImpl::open_hold(SeriesState& memory, SeriesId series,
+                                           const base::IdRuns* dying) {
+  const auto look = [&]() -> Result<layout::OpenHold> {
+    std::optional<catalog::VersionRecord> open;
+    Ino base_end = 0;
+    {
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+      VARVE_TRY_ASSIGN(auto records, catalog::list_versions(txn, series));
+      for (auto& record : records) {
+        if (record.state == VersionState::kOpen && !record.unfinished) open = std::move(record);
+      }
+      if (!open) return layout::OpenHold{};
+      if (open->base != VersionNumber{}) {
+        VARVE_TRY_ASSIGN(const auto base, catalog::find_version(txn, series, open->base));
+        if (!base) return Error(ErrorCode::kCorrupt, "the base of an open version is missing", EIO);
+        base_end = base->entries + 2;
+      }
+    }
+    if (memory.open) {
+      VARVE_TRY_ASSIGN(auto chunks, memory.open->references([&] {
+        if (dying != nullptr) memory.index->retire(*dying);
+      }));
+      return layout::OpenHold{open->number, std::move(chunks)};
+    }
+    VARVE_TRY(check_staging(*open));
+    VARVE_TRY_ASSIGN(auto chunks, version::stored_references(
+                                      *files_, staging_directory(series, open->number), base_end));
+    return layout::OpenHold{open->number, std::move(chunks)};
+  };
+  auto hold = look();
+  const bool retired = dying != nullptr && memory.index;
+  if (!hold) {
+    base::log(base::LogLevel::kWarning,
+              "what the open version refers to cannot be told, so nothing that it may refer to is "
+              "freed: " +
+                  hold.error().message());
+    if (retired) memory.index->restore(*dying);
+    return {};
+  }
+  // What it refers to stays, and may be found again.
+  if (retired) memory.index->restore(dying->intersect(hold->chunks));
+  return *std::move(hold);
+}
+
+Result<RepositoryImpl::OpenChunks> RepositoryImpl::open_record_after(
+    const meta::Txn& txn, SeriesId series, const layout::DeletionPlan& plan) {
+  OpenChunks after;
+  VARVE_TRY_ASSIGN(const auto versions, layout::live_versions(txn, series));
+  for (const auto& version : versions) {
+    if (version.sealed) continue;
+    VARVE_TRY_ASSIGN(const auto before, layout::protected_chunks(txn, series, version));
+    auto rest = before.subtract(plan.dead);
+    if (rest.size() != before.size()) after.emplace(version.number, std::move(rest));
+  }
+  return after;
+}
+
+}  // namespace varve::repo

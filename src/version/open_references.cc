@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "version/open_references.h"
+
+#include <cerrno>
+#include <utility>
+
+#include "base/coding.h"
+#include "meta/page_check.h"
+#include "meta/schema.h"
+#include "version/open_version.h"
+
+namespace varve::version {
+
+namespace {
+// Sorted and merged now and then, so that memory follows the result, not the number of files.
+constexpr std::size_t kRunsGathered = 1U << 18;
+}  // namespace
+
+void add_references(const format::Recipe& recipe, std::vector<base::IdRun>& runs) {
+  for (const auto& run : recipe.runs) {
+    if (!run.is_hole()) runs.push_back({run.first, run.count});
+  }
+}
+
+void add_references(const OpenInode& inode, std::vector<base::IdRun>& runs) {
+  if (inode.recipe) add_references(*inode.recipe, runs);
+  if (!inode.staged) return;
+  for (std::uint64_t at = 0; at < inode.staged->size();) {
+    const auto range = inode.staged->at(at);
+    // The whole recipe: cutting may look at the chunks before and after the range.
+    if (range.source == StagedContent::Source::kRecipe) {
+      add_references(range.recipe->recipe(), runs);
+    }
+    at = range.end;
+  }
+}
+
+Result<base::IdRuns> overlay_references(const meta::Txn& overlay, Ino base_end) {
+  base::IdRuns found;
+  std::vector<base::IdRun> runs;
+  const auto visit = [&](std::string_view key, std::string_view value) -> Result<bool> {
+    if (value.empty()) return true;  // A file of the base that was removed.
+    if (key.size() != 8) return Error(ErrorCode::kCorrupt, "an overlay has a bad key", EIO);
+    VARVE_TRY_ASSIGN(const auto inode, decode_open_inode(base::load_be64(key), value, base_end));
+    add_references(*inode, runs);
+    if (runs.size() > kRunsGathered) {
+      found = found.unite(base::IdRuns::from(std::exchange(runs, {})));
+    }
+    return true;
+  };
+  VARVE_TRY(meta::for_each_prefix(overlay, meta::overlay::kInodes, "", visit));
+  return found.unite(base::IdRuns::from(std::move(runs)));
+}
+
+Result<base::IdRuns> stored_references(io::FileSystem& files, const std::string& staging_directory,
+                                       Ino base_end) {
+  const auto directory = staging_directory + "/overlay";
+  VARVE_TRY_ASSIGN(const bool present, files.exists(directory));
+  if (!present) return base::IdRuns();
+  VARVE_TRY(meta::check_pages(files, directory, meta::overlay::kTables));
+  meta::EnvOptions options;
+  options.tables = meta::overlay::kTables;
+  options.read_only = true;
+  options.must_exist = true;
+  VARVE_TRY_ASSIGN(const auto env, meta::Env::open(files, directory, options));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(env));
+  return overlay_references(txn, base_end);
+}
+
+// New references come from the index (find), from recipes (covers) and from inodes. With
+// references_mutex_ held alone nobody is between the second and an inode. Batches that asked the
+// index before `retire` are in their recipes once the pipeline has passed them.
+Result<base::IdRuns> OpenVersion::references(const std::function<void()>& retire) {
+  std::vector<base::IdRun> runs;
+  std::optional<meta::ReadTxn> overlay;
+  {
+    const std::unique_lock alone(references_mutex_);
+    retire();
+    // An error (a full disk) leaves batches that have asked for nothing yet.
+    static_cast<void>(pipeline_.drain());
+    const std::lock_guard lock(mutex_);
+    clone_source_.reset();
+    clone_recipe_.reset();
+    VARVE_TRY(tree_.for_each_in_memory([&](OpenInode& inode) -> Result<void> {
+      add_references(inode, runs);
+      if (!inode.stream) return {};
+      VARVE_TRY_ASSIGN(const auto content, pipeline_.snapshot(inode.stream));
+      add_references(content.recipe, runs);
+      return {};
+    }));
+    // What is not in memory is in this snapshot: a checkpoint keeps what it writes until then.
+    if (overlay_) {
+      VARVE_TRY_ASSIGN(auto txn, meta::ReadTxn::begin(*overlay_));
+      overlay.emplace(std::move(txn));
+    }
+  }
+  if (!overlay) return base::IdRuns::from(std::move(runs));
+  VARVE_TRY_ASSIGN(const auto stored,
+                   overlay_references(*overlay, parts_.base ? parts_.base->end() : 0));
+  return stored.unite(base::IdRuns::from(std::move(runs)));
+}
+
+}  // namespace varve::version
