@@ -44,7 +44,7 @@ NodeId unpack(std::uint64_t node_id) {
 std::uint32_t generation_of(const SeriesInfo& series) {
   const std::uint64_t made = static_cast<std::uint64_t>(series.created_at.seconds) * 1'000'000'000 +
                              series.created_at.nanoseconds;
-  return static_cast<std::uint32_t>(mix(made ^ static_cast<std::uint64_t>(series.id))) | 1;
+  return static_cast<std::uint32_t>(mix(mix(made) + static_cast<std::uint64_t>(series.id))) | 1;
 }
 
 std::uint64_t st_ino_of_series(SeriesId series) { return version_bits(series, 0) | 2; }
