@@ -120,26 +120,22 @@ rm -rf "$v"
 unmount_repo
 
 # store on a full disk, and again.
+fallocate -l 40M "$work/disk/ballast"
 mkdir "$work/tree"
-for n in $(seq 1 170); do piece "$n" "$work/tree/$n"; done
+for n in $(seq 1 110); do piece "$n" "$work/tree/$n"; done
 expect_status 1 "$VARVE" store "$repo" s/stored "$work/tree"
 message_says 'full'
 message_says 'continues'
-mount_repo -o ro
-unmount_repo
 expect_status 1 "$VARVE" store "$repo" s/stored "$work/tree"
 mount_repo
 kept=$(find "$mnt/s/stored" -type f | wc -l)
-[ "$kept" -gt 100 ] || fail "store kept $kept files only"
+[ "$kept" -gt 50 ] || fail "store kept $kept files only"
 (cd "$mnt/s/stored" && for f in *; do cmp "$f" "$work/tree/$f"; done)
 ok "store keeps $kept whole files when the disk is full, also when it is run again"
 unmount_repo
-for n in $(seq 100 170); do rm "$work/tree/$n"; done
-mount_repo
-for n in $(seq 100 170); do rm -f "$mnt/s/stored/$n"; done
-unmount_repo
-"$VARVE" store "$repo" s/stored "$work/tree"
-"$VARVE" restore -q "$repo" s/stored "$work/restored" 2>/dev/null || "$VARVE" -q restore "$repo" s/stored "$work/restored"
+rm "$work/disk/ballast"
+"$VARVE" store "$repo" s/stored "$work/tree" >/dev/null
+"$VARVE" -q restore "$repo" s/stored "$work/restored"
 diff -r "$work/tree" "$work/restored"
 ok "store goes on with what it had stored"
 "$VARVE" check --read-data "$repo"
