@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "io/posix_file_system.h"
 #include "meta/page_check.h"
 #include "meta/probe.h"
 #include "meta/schema.h"

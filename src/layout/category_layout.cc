@@ -8,6 +8,7 @@
 
 #include "catalog/location_table.h"
 #include "meta/schema.h"
+#include "store/repository_names.h"
 
 namespace varve::layout {
 
@@ -76,7 +77,10 @@ Result<void> CategoryLayout::recover_files() {
           std::string(options_.series_directory).append("/" + folder + "/" + name);
       const auto it = known.find(std::string(folder).append("/" + name));
       if (it == known.end()) {
-        VARVE_TRY(files_.remove(path));
+        // A name of another form is somebody else's file.
+        const auto kind =
+            folder == "active" ? store::FolderKind::kActive : store::FolderKind::kVolumes;
+        if (store::known_name(kind, name)) VARVE_TRY(files_.remove(path));
         continue;
       }
       VARVE_TRY_ASSIGN(const auto length, files_.tree_bytes(path));

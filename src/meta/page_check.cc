@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meta/page_check.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -10,6 +10,7 @@
 
 #include "base/coding.h"
 #include "format/container.h"
+#include "store/repository_names.h"
 
 namespace varve::parity {
 
@@ -86,7 +87,8 @@ Result<GroupListing> list_groups(io::FileSystem& files, const std::string& serie
   if (!present) return listing;
   VARVE_TRY_ASSIGN(const auto names, files.list(folder));
   for (const auto& name : names) {
-    if (name.ends_with(kTemporarySuffix)) listing.leftovers.push_back(name);
+    const bool is_ours = store::known_name(store::FolderKind::kParity, name).has_value();
+    if (is_ours && name.ends_with(kTemporarySuffix)) listing.leftovers.push_back(name);
     const auto number = number_of(name);
     if (!number) continue;
     listing.next_number = std::max(listing.next_number, *number + 1);

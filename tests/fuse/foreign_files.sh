@@ -34,10 +34,9 @@ all_there() { [ "$(notes)" = "$planted" ] || fail "$1: $(diff <(echo "$planted")
 
 mount_repo
 all_there "the opening"
-[ ! -e "$repo/staging/00000001-00000063/files/../../../catalog/none" ]
-mv -T "$mnt/s/open" "$mnt/s/three"
+cp "$work/tree/file" "$mnt/s/open/"
+"$VARVE" seal "$mnt/s/open"
 all_there "a seal"
-rmdir "$mnt/s/one" 2>/dev/null || true
 unmount_repo
 "$VARVE" -q rm "$repo" s/one
 "$VARVE" -q prune --keep-last 1 "$repo"

@@ -7,6 +7,7 @@ limit_s=300
 
 other=4001
 as_other() { setpriv --reuid=$other --regid=$other --clear-groups "$@"; }
+exec_as_other() { exec setpriv --reuid=$other --regid=$other --clear-groups "$@"; }
 chmod 755 "$work"
 as_other test -x "$VARVE" || { cp "$VARVE" "$work/varve" && chmod 755 "$work/varve"; VARVE=$work/varve; }
 
@@ -69,7 +70,7 @@ rm "$repo"/catalog/lock.mdb
 "$VARVE" -q restore "$repo" s/one "$work/restored"
 same_tree "$work/tree" "$work/restored"
 [ ! -e "$repo/catalog/lock.mdb" ] || fail "root made lock.mdb in another user's repository"
-as_other flock "$repo/lock" sleep 20 &
+exec_as_other flock -o "$repo/lock" sleep 20 &
 holder=$!
 wait_until "the writer's lock is held" sh -c "! flock -n '$repo/lock' true"
 expect_status 11 "$VARVE" ls "$repo"
@@ -133,7 +134,7 @@ PYTHON
 for name in "staging" "catalog" "series $series/active"; do
   fresh
   for folder in $name; do as_other ln -s "$victim" "$repo/$folder.x"; done
-  as_other /usr/bin/python3 "$work/swap.py" "$repo" $name &
+  exec_as_other /usr/bin/python3 "$work/swap.py" "$repo" $name &
   swapper=$!
   for _ in 1 2; do use_as_root; done
   kill $swapper

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "../repo/temp_repository.h"
+#include "io/posix_file_system.h"
 #include "meta/page_format.h"
 #include "meta/probe.h"
 
