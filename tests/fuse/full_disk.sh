@@ -46,7 +46,7 @@ unmount_repo
 
 # Full again, and the daemon is stopped while it is: nothing may be lost by that either.
 available=$(df --output=avail -B1M "$work/disk" | tail -1)
-fallocate -l $((available - 12))M "$work/disk/ballast"
+fallocate -l $((available - 14))M "$work/disk/ballast"
 mount_repo
 mkdir "$mnt/s/three.partial"
 for n in 1 2 3; do head -c 9000000 /dev/urandom >"$mnt/s/three.partial/$n" || true; done 2>/dev/null

@@ -5,7 +5,7 @@ limit_s=60
 . "$(dirname "$0")/lib.sh"
 
 "$VARVE" init "$repo"
-mount_repo
+mount_repo -o autoseal=0
 python3 "$here/misuse.py" "$mnt"
 
 rm -rf "$mnt/s/one" 2>"$work/rm" && fail "rm -rf of a sealed version succeeded"
