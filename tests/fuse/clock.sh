@@ -107,7 +107,6 @@ varve -q repair --yes "$repo" >"$work/repaired" 2>&1 || [ $? -eq 3 ] || fail "$(
 grep -q 'A lock comes back only' "$work/repaired" || fail "$(cat "$work/repaired")"
 expect_status 1 varve rm "$repo" s/v4
 [[ $message == *"is locked for"* ]] || fail "$message"
-varve -q check "$repo"
 ok "a lock outlives the loss of the catalog and the labels: the manifest has it"
 
 # ---- The same by a daemon. ----
