@@ -42,16 +42,22 @@ Result<DeletionForecast> UpkeepAccess::forecast(const SeriesInfo& series,
                                                 const std::vector<VersionNumber>& numbers,
                                                 const DeletionOptions& options) {
   if (!daemon_) return repository_->forecast_deletion(series.id, numbers, options);
-  return daemon_->remove(
-      {.series = series.name, .versions = numbers, .forecast_only = true, .discard = false, .options = options});
+  return daemon_->remove({.series = series.name,
+                          .versions = numbers,
+                          .forecast_only = true,
+                          .discard = false,
+                          .options = options});
 }
 
 Result<DeletionForecast> UpkeepAccess::remove(const SeriesInfo& series,
                                               const std::vector<VersionNumber>& numbers,
                                               const DeletionOptions& options) {
   if (!daemon_) return repository_->delete_versions(series.id, numbers, options);
-  return daemon_->remove(
-      {.series = series.name, .versions = numbers, .forecast_only = false, .discard = false, .options = options});
+  return daemon_->remove({.series = series.name,
+                          .versions = numbers,
+                          .forecast_only = false,
+                          .discard = false,
+                          .options = options});
 }
 
 Result<void> UpkeepAccess::discard(const SeriesInfo& series, VersionNumber number) {

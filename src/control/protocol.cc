@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "control/error_names.h"
 #include "control/identity_json.h"
 #include "control/json_fields.h"
 
@@ -27,30 +28,6 @@ constexpr std::array<std::pair<Operation, std::string_view>, 11> kOperations = {
     {Operation::kArrange, "arrange"},
     {Operation::kArrangeSettings, "arrange_settings"},
     {Operation::kSync, "sync"},
-}};
-
-constexpr std::array<std::pair<ErrorCode, std::string_view>, 21> kCodes = {{
-    {ErrorCode::kIo, "io"},
-    {ErrorCode::kCorrupt, "corrupt"},
-    {ErrorCode::kNotFound, "not_found"},
-    {ErrorCode::kExists, "exists"},
-    {ErrorCode::kInvalid, "invalid"},
-    {ErrorCode::kBusy, "busy"},
-    {ErrorCode::kReadOnly, "read_only"},
-    {ErrorCode::kNoSpace, "no_space"},
-    {ErrorCode::kNotPermitted, "not_permitted"},
-    {ErrorCode::kNotEmpty, "not_empty"},
-    {ErrorCode::kNotDirectory, "not_directory"},
-    {ErrorCode::kIsDirectory, "is_directory"},
-    {ErrorCode::kNameTooLong, "name_too_long"},
-    {ErrorCode::kOtherVersion, "other_version"},
-    {ErrorCode::kLocked, "locked"},
-    {ErrorCode::kNoRepository, "no_repository"},
-    {ErrorCode::kUnsupported, "unsupported"},
-    {ErrorCode::kTooLarge, "too_large"},
-    {ErrorCode::kStale, "stale"},
-    {ErrorCode::kNoAttribute, "no_attribute"},
-    {ErrorCode::kInterrupted, "interrupted"},
 }};
 
 template <typename Table, typename Value>

@@ -137,19 +137,24 @@ Result<std::string> mount_point_of(const std::string& path) {
                              path, points));
   }
   return mounts.front().mount_point;
+}
 
 /// The daemon cannot refuse umount(2) and its last error reaches nobody, so it is asked before.
-Result<void> make_durable(const std::string& repository) {
-  auto client = Client::connect(repository);
-  // A read-only mount takes no requests. Other users' daemons decide for themselves.
-  if (!client) return {};
+Result<void> make_durable(const MountedThere& there) {
+  auto client = Client::connect(there.repository);
+  if (!client) {
+    // A read-only mount takes no requests, and another user's daemon answers only its user.
+    const ErrorCode code = client.error().code();
+    if (code != ErrorCode::kBusy) return {};
+    return std::move(client).error().with_context("not unmounted; --force does not ask the daemon");
+  }
+  // A read-only mount beside the daemon that writes.
+  if (client->identity().mount_device != there.mount.device) return {};
   auto synced = client->sync();
   // An older daemon does not know the request.
   if (synced || synced.error().code() == ErrorCode::kInvalid) return {};
   return std::move(synced).error().with_context(
       "not unmounted, since open versions would lose data; free some space, or use --force");
-}
-
 }
 
 }  // namespace
@@ -168,7 +173,7 @@ Result<UnmountOutcome> unmount(const std::string& path, UnmountMode mode) {
     return outcome;
   }
   VARVE_TRY_ASSIGN(const base::UniqueFd process, open_process(found->process));
-  if (mode == UnmountMode::kSafe) VARVE_TRY(make_durable(found->repository));
+  if (mode == UnmountMode::kSafe) VARVE_TRY(make_durable(*found));
   VARVE_TRY(detach(outcome.mount_point, false));
   VARVE_TRY(wait_for_end(process, static_cast<pid_t>(found->process)));
   return outcome;

@@ -105,9 +105,9 @@ Result<void> open_and_serve(const std::string& repository_path, const std::strin
   block_ending_signals();
   auto how = options.open;
   how.trust_owner = how.trust_owner || base::is_listed_path("VARVE_TRUST", repository_path);
-  VARVE_TRY_ASSIGN(const auto repository,
-                   control::open_when_unlocked(
-                       repository_path, [&] { return Repository::open(repository_path, how); }));
+  VARVE_TRY_ASSIGN(const auto repository, control::open_when_unlocked(repository_path, [&] {
+                     return Repository::open(repository_path, how);
+                   }));
   return serve_mount(*repository, directory, options, ready);
 } catch (const std::system_error& error) {
   return no_thread(error);

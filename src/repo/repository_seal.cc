@@ -8,6 +8,7 @@
 #include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
+#include "catalog/names.h"
 #include "meta/schema.h"
 #include "repo/repository_impl.h"
 #include "repo/version_info.h"
@@ -45,7 +46,7 @@ Result<SealOutcome> RepositoryImpl::seal(SeriesId series, VersionNumber number,
     outcome = seal_locked(*memory, std::move(record), new_name, mode, writers, &replaced);
   }
   if (*outcome && replaced) {
-    const auto deleted = delete_versions(series, {*replaced});
+    const auto deleted = delete_versions(series, {*replaced}, {});
     if (!deleted) {
       base::log(base::LogLevel::kWarning,
                 (*outcome)->info.name + " was sealed, but the version that it replaces stays, as " +

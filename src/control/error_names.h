@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names of error codes in replies.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "varve/result.h"
+
+namespace varve::control {
+
+inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 21> kCodes = {{
+    {ErrorCode::kIo, "io"},
+    {ErrorCode::kCorrupt, "corrupt"},
+    {ErrorCode::kNotFound, "not_found"},
+    {ErrorCode::kExists, "exists"},
+    {ErrorCode::kInvalid, "invalid"},
+    {ErrorCode::kBusy, "busy"},
+    {ErrorCode::kReadOnly, "read_only"},
+    {ErrorCode::kNoSpace, "no_space"},
+    {ErrorCode::kNotPermitted, "not_permitted"},
+    {ErrorCode::kNotEmpty, "not_empty"},
+    {ErrorCode::kNotDirectory, "not_directory"},
+    {ErrorCode::kIsDirectory, "is_directory"},
+    {ErrorCode::kNameTooLong, "name_too_long"},
+    {ErrorCode::kOtherVersion, "other_version"},
+    {ErrorCode::kLocked, "locked"},
+    {ErrorCode::kNoRepository, "no_repository"},
+    {ErrorCode::kUnsupported, "unsupported"},
+    {ErrorCode::kTooLarge, "too_large"},
+    {ErrorCode::kStale, "stale"},
+    {ErrorCode::kNoAttribute, "no_attribute"},
+    {ErrorCode::kInterrupted, "interrupted"},
+}};
+
+}  // namespace varve::control
