@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the pipeline does on the threads of its pool: fingerprints, then places for the chunks.
+#include <cerrno>
 #include <utility>
 
 #include "format/fingerprinter.h"
@@ -31,13 +32,13 @@ void IngestPipeline::commit_ready() {
   std::unique_lock lock(commit_mutex_);
   if (committing_ || error_) return;
   committing_ = true;
-  while (!ready_.empty() && ready_.begin()->first == committed_) {
+  while (!ready_.empty() && ready_.begin()->first == committed_ && !error_) {
     const BatchPtr batch = ready_.begin()->second;
     lock.unlock();
     auto done = commit_batch(*batch);
     lock.lock();
     if (!done) {
-      error_ = std::move(done).error();
+      if (!error_) error_ = std::move(done).error();
       break;
     }
     in_flight_bytes_ -= batch->buffer.capacity;
@@ -88,6 +89,13 @@ Result<void> IngestPipeline::commit_batch(Batch& batch) {
     piece.stream.reset();
   }
   return outcome;
+}
+
+void IngestPipeline::give_up() {
+  std::unique_lock lock(commit_mutex_);
+  error_ = Error(ErrorCode::kReadOnly, "the version was sealed or dropped", EROFS);
+  progress_.notify_all();
+  progress_.wait(lock, [&] { return !committing_; });
 }
 
 Result<void> IngestPipeline::resume() {

@@ -115,6 +115,9 @@ class IngestPipeline {
 
   /// Waits until everything appended before the call, apart from tails, has its place.
   [[nodiscard]] Result<void> drain();
+  /// Ends committing for good: when it returns, no chunk is placed or looked up any more, and every
+  /// call that needs that fails with kReadOnly.
+  void give_up();
   /// The error that stopped committing, if one did. Does not wait.
   [[nodiscard]] Result<void> status();
   /// Bytes that were appended and have no place yet, tails among them. Takes no lock.

@@ -212,6 +212,8 @@ void OpenVersion::stop() {
   }
   wake_.notify_all();
   if (background_.joinable()) background_.join();
+  // A handle may keep this object while the next version places its chunks.
+  pipeline_.give_up();
 }
 
 VersionInfo OpenVersion::info() const {

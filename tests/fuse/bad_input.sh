@@ -85,7 +85,7 @@ all_commands_refuse 1 'catalog' "$work/copy"
 [ ! -e "$work/copy/catalog/data.mdb" ] || fail "a new catalog was made over the lost one"
 ok "a missing catalog is named, and not replaced by a new one"
 
-expect_status 1 "$VARVE" mount "$repo" "$work/absent"
+expect_status 1 "$VARVE" mount "$repo" "$work/tree/file/absent"
 message_says 'absent'
 expect_status 1 "$VARVE" mount "$repo" "$work/tree/file"
 message_says 'directory'

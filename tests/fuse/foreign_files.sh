@@ -12,6 +12,7 @@ for version in one two; do
 done
 mount_repo
 mkdir "$mnt/s/open"
+echo first >"$mnt/s/open/first"
 unmount_repo
 mkdir -p "$repo/staging/00000001-00000063/files" "$repo/catalog.new"
 

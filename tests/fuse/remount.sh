@@ -26,7 +26,7 @@ has rw && has nosuid && has nodev || fail "$(grep "$mnt" /proc/self/mountinfo)"
 has noexec && fail "noexec stayed"
 touch "$mnt/s/v.partial/more"
 expect_status 1 "$work/sbin/mount.fuse.varve" "$repo" "$work" -o remount,ro
-message_says 'no repository'
+message_says 'not inside a Varve mount'
 rm "$mnt/s/v.partial/file" "$mnt/s/v.partial/more"
 ok "remount changes ro, rw and the like, and keeps what is not named"
 

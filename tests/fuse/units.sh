@@ -47,13 +47,13 @@ within varve "$VARVE" mount -o allow_other "$repo" "$mnt"
 mkdir -p "$mnt/s/one"
 cp -a "$here" "$mnt/s/one/"
 "$VARVE" seal "$mnt/s/one" >/dev/null
-mkdir "$mnt/s/two" && "$VARVE" seal "$mnt/s/two" >/dev/null
+mkdir "$mnt/s/two" && echo two >"$mnt/s/two/file" && "$VARVE" seal "$mnt/s/two" >/dev/null
 within varve-prune "$VARVE" prune --keep-last 1 "$repo" >/dev/null
 [ ! -e "$mnt/s/one" ]
 within varve-scrub "$VARVE" scrub "$repo" >/dev/null
 within varve "$VARVE" umount "$mnt"
-mkdir "$work/empty"
-"$VARVE" -q store "$repo" s/three "$work/empty"
+mkdir "$work/tree" && echo three >"$work/tree/file"
+"$VARVE" -q store "$repo" s/three "$work/tree"
 within varve-prune "$VARVE" prune --keep-last 1 "$repo" >/dev/null
 within varve-scrub "$VARVE" scrub "$repo" >/dev/null
 ok "mount, prune, scrub and umount work with the units' capabilities and no new privileges"
