@@ -45,8 +45,8 @@ all_there "rm and prune"
 "$VARVE" -q arrange --parity 5 "$repo"
 all_there "arranging"
 "$VARVE" -q repair --yes --rebuild-catalog "$repo"
-# The old catalog has another name now, and so have the files in it.
-planted=$(sed 's,^catalog/,catalog.damaged-1/,' <<<"$planted" | sort)
+# The catalogs have other names now, and so have the files in them.
+planted=$(sed "s,^catalog/,catalog.damaged-1/,; s,^catalog.new/,catalog/," <<<"$planted" | sort)
 all_there "a new catalog"
 for version in $("$VARVE" ls "$repo" | grep -o 's/[a-z]*'); do "$VARVE" -q rm "$repo" "$version"; done
 mount_repo
