@@ -19,6 +19,8 @@ for i in $(seq 200); do echo "$i" >"$work/small.$i"; done
 cp "$work/old" "$work"/small.* "$mnt/a/old.partial/"
 mv -T "$mnt/a/old.partial" "$mnt/a/old"
 mkdir "$mnt/a/new.partial" "$mnt/b/new.partial"
+# The first change makes an open version's files, which a stalled disk would not take.
+echo first | tee "$mnt/a/new.partial/first" >"$mnt/b/new.partial/first"
 head -c 200M /dev/urandom >"$work/big"
 echo 3 >/proc/sys/vm/drop_caches
 
@@ -66,6 +68,7 @@ done
 ok "the writers go on when the disk does"
 
 mkdir "$mnt/b/last.partial"
+echo first >"$mnt/b/last.partial/first"
 head -c 200M /dev/urandom >"$work/big"
 touch "$stalled"
 cp "$work/big" "$mnt/b/last.partial/big" &
