@@ -73,6 +73,13 @@ Result<SealOutcome> RepositoryImpl::seal_locked(SeriesState& memory, catalog::Ve
     if (base.name == name) old = std::move(base);
   }
   if (old) {
+    // The lock may have come after the reopening.
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(auto locked, lock_of(txn, *old, false));
+    if (locked) {
+      return std::move(*locked).with_context("the seal would replace " + name +
+                                             "; give it another name with --as");
+    }
     old->name = replaced_name(name, old->number);
     VARVE_TRY(check_new_name(record.series, old->name));
   } else if (name != record.name) {

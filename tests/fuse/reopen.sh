@@ -61,7 +61,11 @@ unmount_repo
 "$VARVE" -q reopen "$repo" s/one
 "$VARVE" seal "$repo" s/one.partial two >/dev/null
 [ "$(names)" = "zero:sealed one:sealed two:sealed" ] || fail "$(names)"
+"$VARVE" -q reopen "$repo" s/two
 "$VARVE" lock --for 1d "$repo" s/two >/dev/null
+expect_status 1 "$VARVE" seal "$repo" s/two.partial
+message_says 'locked'
+"$VARVE" rm "$repo" s/two.partial >/dev/null
 expect_status 1 "$VARVE" reopen "$repo" s/two
 message_says 'locked'
 "$VARVE" check --read-data "$repo" >/dev/null
