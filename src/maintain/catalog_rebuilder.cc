@@ -123,7 +123,11 @@ Result<RebuildReport> CatalogRebuilder::run() {
   std::sort(names.begin(), names.end());
   for (const auto& name : names) {
     const auto series = series_of_folder(name);
-    if (series) VARVE_TRY(rebuild_series(*series));
+    if (!series) continue;
+    // A user's file may have such a name.
+    const auto inside = files_.list(path_ + "/series/" + name);
+    if (!inside && inside.error().code() == ErrorCode::kNotDirectory) continue;
+    VARVE_TRY(rebuild_series(*series));
   }
   return std::move(report_);
 }

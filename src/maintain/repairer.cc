@@ -39,7 +39,10 @@ Result<std::vector<SeriesId>> list_folders(io::FileSystem& files, const std::str
   VARVE_TRY_ASSIGN(const auto names, files.list(path + "/series"));
   for (const auto& name : names) {
     const auto series = series_of_folder(name);
-    if (series) all.push_back(*series);
+    if (!series) continue;
+    const auto inside = files.list(path + "/series/" + name);  // A user's file may be called so.
+    const bool is_file = !inside && inside.error().code() == ErrorCode::kNotDirectory;
+    if (!is_file) all.push_back(*series);
   }
   std::sort(all.begin(), all.end());
   return all;
