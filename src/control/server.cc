@@ -245,14 +245,15 @@ void Server::receive(Connection& connection) {
 
 /// Starts with the next request if it is whole.
 void Server::serve_received(Connection& connection) {
-  while (connection.state == State::kIdle && !connection.worker.joinable()) {
+  // A worker that runs has `state` for itself.
+  while (!connection.worker.joinable() && connection.state == State::kIdle) {
     const std::size_t end = connection.received.find('\n');
     if (end == std::string::npos) break;
     const std::string line = connection.received.substr(0, end);
     connection.received.erase(0, end + 1);
     serve(connection, line);
   }
-  if (connection.received.size() > kLineBytesMax) {
+  if (!connection.worker.joinable() && connection.received.size() > kLineBytesMax) {
     refuse(connection.socket.get(), ErrorCode::kTooLarge, "the request is too long");
     connection.state = State::kBroken;
   }
