@@ -104,7 +104,7 @@ Result<bool> remove(const Options& options, const Context& context, bool& any) {
     changed.push_back(removal.series);
   }
   if (!access.by_daemon() && !options.dry_run) owed.run(access.repository(), changed);
-  any = !changed.empty();
+  any = any || !changed.empty();
   VARVE_TRY(access.close());
   return !held;
 }
