@@ -33,8 +33,8 @@ EOF
 run_job() {  # NAME OPTIONS…
   local name=$1
   shift
-  fio --name="$name" --directory="$v" --size="${mib}m" --verify=crc32c --verify_fatal=1 \
-    --randseed=7 --end_fsync=1 --fallocate=none --output="$work/fio-$name" "$@" ||
+  fio --name="$name" --directory="$v" --aux-path="$work" --size="${mib}m" --verify=crc32c \
+    --verify_fatal=1 --randseed=7 --end_fsync=1 --fallocate=none --output="$work/fio-$name" "$@" ||
     fail "fio $name: $(grep -iE 'err|verify' "$work/fio-$name" | head -5)"
 }
 
