@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/open_versions.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/version_path.h"
@@ -36,12 +37,13 @@ struct Listed {
 };
 
 /// Prints the versions of one series.
-Result<void> list_series(Repository& repository, const SeriesInfo& series, const Options& options,
+Result<void> list_series(Repository& repository, OpenVersions& open_versions,
+                         const SeriesInfo& series, const Options& options,
                          std::vector<std::vector<std::string>>& rows) {
   VARVE_TRY_ASSIGN(auto versions, repository.versions(series.id));
   std::erase_if(versions,
                 [](const VersionInfo& version) { return version.state == VersionState::kOpen; });
-  VARVE_TRY_ASSIGN(const auto open, repository.open_versions(series.id));
+  VARVE_TRY_ASSIGN(const auto open, open_versions.of(series));
   versions.insert(versions.end(), open.begin(), open.end());
   if (versions.empty() && !options.json) rows.push_back({name_text(series.name) + "/"});
   if (versions.empty() && options.json) {
@@ -163,12 +165,13 @@ Result<void> list(const Options& options) {
   const VersionPath path = parse_version_path(options.path);
   if (!path.version.empty()) return list_files(*repository, path, options);
   VARVE_TRY_ASSIGN(const auto all_series, repository->series());
+  OpenVersions open_versions(*repository);
   std::vector<std::vector<std::string>> rows;
   bool found = path.series.empty();
   for (const SeriesInfo& series : all_series) {
     if (!path.series.empty() && series.name != path.series) continue;
     found = true;
-    VARVE_TRY(list_series(*repository, series, options, rows));
+    VARVE_TRY(list_series(*repository, open_versions, series, options, rows));
   }
   if (!found) {
     return Error(ErrorCode::kNotFound, "there is no series \"" + path.series + "\"");

@@ -41,9 +41,10 @@ struct Removal {
 
 Result<std::vector<Removal>> resolve(Repository& repository,
                                      const std::vector<VersionPath>& places) {
+  OpenVersions open_versions(repository);
   std::vector<Removal> removals;
   for (const VersionPath& place : places) {
-    VARVE_TRY_ASSIGN(VersionInfo version, find_any_version(repository, place));
+    VARVE_TRY_ASSIGN(VersionInfo version, find_any_version(repository, open_versions, place));
     auto removal = std::ranges::find(removals, version.series,
                                      [](const Removal& other) { return other.series.id; });
     if (removal == removals.end()) {

@@ -32,7 +32,9 @@ Result<Report> look(const Options& options) {
   if (!named.rest.empty()) return Error(ErrorCode::kInvalid, "too many arguments; see --help");
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
   Report report;
-  VARVE_TRY_ASSIGN(report.version, find_any_version(*repository, named.places.front()));
+  OpenVersions open_versions(*repository);
+  VARVE_TRY_ASSIGN(report.version,
+                   find_any_version(*repository, open_versions, named.places.front()));
   const SeriesId series = report.version.series;
   VARVE_TRY_ASSIGN(const auto usages, repository->version_usage(series));
   const auto usage = std::ranges::find(usages, report.version.number, &VersionUsage::number);

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +11,7 @@
 
 #include "cli/arrange_policy.h"
 #include "cli/command.h"
+#include "cli/open_versions.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/stats_export.h"
@@ -33,11 +36,12 @@ struct Figures {
 
 Result<Figures> collect(Repository& repository) {
   Figures figures;
+  OpenVersions open_versions(repository);
   VARVE_TRY_ASSIGN(auto all_series, repository.series());
   for (SeriesInfo& series : all_series) {
     SeriesFigures& one = figures.series.emplace_back();
     VARVE_TRY_ASSIGN(one.versions, repository.versions(series.id));
-    VARVE_TRY_ASSIGN(one.open, repository.open_versions(series.id));
+    VARVE_TRY_ASSIGN(one.open, open_versions.of(series));
     VARVE_TRY_ASSIGN(one.debt, repository.arranging_debt(series.id));
     one.series = std::move(series);
     figures.debt.active_bytes += one.debt.active_bytes;
@@ -60,7 +64,10 @@ double dedup_ratio(const RepositoryStats& totals) {
 std::vector<VersionInfo> all_versions(const Figures& figures) {
   std::vector<VersionInfo> all;
   for (const SeriesFigures& series : figures.series) {
-    all.insert(all.end(), series.versions.begin(), series.versions.end());
+    std::ranges::copy_if(series.versions, std::back_inserter(all), [](const VersionInfo& version) {
+      return version.state == VersionState::kSealed;
+    });
+    all.insert(all.end(), series.open.begin(), series.open.end());
   }
   return all;
 }

@@ -118,9 +118,10 @@ Result<VersionInfo> find_whole_version(Repository& repository, const VersionPath
   return find_version(repository, checked);
 }
 
-Result<VersionInfo> find_any_version(Repository& repository, const VersionPath& place) {
+Result<VersionInfo> find_any_version(Repository& repository, OpenVersions& open_versions,
+                                     const VersionPath& place) {
   if (const auto series = repository.find_series(place.series); series && place.path.empty()) {
-    VARVE_TRY_ASSIGN(const auto open, repository.open_versions(series->id));
+    VARVE_TRY_ASSIGN(const auto open, open_versions.of(*series));
     for (const VersionInfo& version : open) {
       if (version.name == place.version) return version;
     }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/open_versions.h"
 #include "cli/version_path.h"
 #include "control/mounted_path.h"
 #include "varve/repository.h"
@@ -44,8 +45,9 @@ struct PlaceCount {
 /// The one version that is named, sealed or not. kInvalid for anything else than SERIES/VERSION.
 [[nodiscard]] Result<VersionInfo> find_whole_version(Repository& repository,
                                                      const VersionPath& place);
-/// The same; of an open version, also with its entries and bytes.
+/// Returns the version as find_whole_version() does; an open one with its present sizes.
 [[nodiscard]] Result<VersionInfo> find_any_version(Repository& repository,
+                                                   OpenVersions& open_versions,
                                                    const VersionPath& place);
 
 }  // namespace varve::cli

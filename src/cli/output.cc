@@ -235,13 +235,17 @@ nlohmann::json version_json(const VersionInfo& version) {
   const bool sealed = version.state == VersionState::kSealed;
   nlohmann::json object{{"state", sealed ? "sealed" : "open"},
                         {"opened_at", iso_time(version.opened_at)},
-                        {"entries", version.entries},
-                        {"logical_bytes", version.logical_bytes},
-                        {"unique_bytes", version.unique_bytes}};
+                        {"entries", version.entries}};
   put_name(object, "series", version.series_name);
   put_name(object, "name", version.name);
-  if (!sealed) object["stored_bytes"] = version.stored_bytes;
-  if (sealed) object["sealed_at"] = iso_time(version.sealed_at);
+  if (sealed) {
+    object["logical_bytes"] = version.logical_bytes;
+    object["unique_bytes"] = version.unique_bytes;
+    object["sealed_at"] = iso_time(version.sealed_at);
+  } else {
+    // The other sizes are known when the version is sealed.
+    object["stored_bytes"] = version.stored_bytes;
+  }
   return object;
 }
 

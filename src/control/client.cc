@@ -148,6 +148,14 @@ Result<RepositoryStats> Client::stats() {
   return *reply.stats;
 }
 
+Result<std::vector<VersionInfo>> Client::open_versions(const std::string& series) {
+  Request asked = request_for(Operation::kOpenVersions);
+  asked.series = series;
+  VARVE_TRY_ASSIGN(Reply reply, ask(asked));
+  if (!reply.versions) return lacks("versions");
+  return *std::move(reply.versions);
+}
+
 Result<DeletionForecast> Client::remove(const DeleteRequest& request) {
   Request asked = request_for(Operation::kDelete);
   asked.removal = request;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "control/patience.h"
@@ -47,6 +48,8 @@ class Client {
   [[nodiscard]] Result<VersionInfo> open(const OpenRequest& request);
   [[nodiscard]] Result<VersionInfo> clone(const OpenRequest& request);
   [[nodiscard]] Result<RepositoryStats> stats();
+  /// Returns the open versions of the series of that name, with their present sizes.
+  [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(const std::string& series);
   [[nodiscard]] Result<DeletionForecast> remove(const DeleteRequest& request);
   [[nodiscard]] Result<void> lock(const LockRequest& request);
   /// Waits until it is done, or (kInterrupted) `stop` becomes readable: the daemon stops once

@@ -10,13 +10,14 @@
 #include "control/error_names.h"
 #include "control/identity_json.h"
 #include "control/json_fields.h"
+#include "control/version_json.h"
 
 namespace varve::control {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::array<std::pair<Operation, std::string_view>, 11> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 12> kOperations = {{
     {Operation::kHello, "hello"},
     {Operation::kPing, "ping"},
     {Operation::kSeal, "seal"},
@@ -28,62 +29,13 @@ constexpr std::array<std::pair<Operation, std::string_view>, 11> kOperations = {
     {Operation::kArrange, "arrange"},
     {Operation::kArrangeSettings, "arrange_settings"},
     {Operation::kSync, "sync"},
+    {Operation::kOpenVersions, "open_versions"},
 }};
 
 template <typename Table, typename Value>
 std::string_view name_in(const Table& table, Value value) {
   const auto place = std::ranges::find(table, value, &Table::value_type::first);
   return place == table.end() ? std::string_view("?") : place->second;
-}
-
-Json to_json(const Timestamp& time) {
-  return {{"seconds", time.seconds}, {"nanoseconds", time.nanoseconds}};
-}
-
-Timestamp time_from(const Json& object, const char* name, bool& ok) {
-  if (!object.is_object() || !object.contains(name)) {
-    ok = false;
-    return {};
-  }
-  Fields fields(object.at(name));
-  Timestamp time;
-  time.seconds = fields.integer("seconds");
-  time.nanoseconds = static_cast<std::uint32_t>(fields.count("nanoseconds"));
-  ok = ok && fields.ok();
-  return time;
-}
-
-Json to_json(const VersionInfo& info) {
-  return {{"series_id", static_cast<std::uint32_t>(info.series)},
-          {"number", static_cast<std::uint32_t>(info.number)},
-          {"series", text_to_json(info.series_name)},
-          {"name", text_to_json(info.name)},
-          {"sealed", info.state == VersionState::kSealed},
-          {"opened_at", to_json(info.opened_at)},
-          {"sealed_at", to_json(info.sealed_at)},
-          {"entries", info.entries},
-          {"logical_bytes", info.logical_bytes},
-          {"unique_bytes", info.unique_bytes},
-          {"stored_bytes", info.stored_bytes}};
-}
-
-std::optional<VersionInfo> version_from(const Json& object) {
-  Fields fields(object);
-  VersionInfo info;
-  info.series = static_cast<SeriesId>(fields.count("series_id"));
-  info.number = static_cast<VersionNumber>(fields.count("number"));
-  info.series_name = fields.text("series");
-  info.name = fields.text("name");
-  info.state = fields.flag("sealed") ? VersionState::kSealed : VersionState::kOpen;
-  info.entries = fields.count("entries");
-  info.logical_bytes = fields.count("logical_bytes");
-  info.unique_bytes = fields.count("unique_bytes");
-  info.stored_bytes = fields.count("stored_bytes");
-  bool ok = fields.ok();
-  info.opened_at = time_from(object, "opened_at", ok);
-  info.sealed_at = time_from(object, "sealed_at", ok);
-  if (!ok) return std::nullopt;
-  return info;
 }
 
 /// The members of RepositoryStats by their names in JSON, for both directions.
@@ -130,6 +82,17 @@ constexpr std::array<std::pair<ArrangePolicyKind, std::string_view>, 3> kPolicie
     {ArrangePolicyKind::kBatched, "batched"},
     {ArrangePolicyKind::kTiered, "tiered"},
 }};
+
+std::optional<std::vector<VersionInfo>> versions_from(const Json& list) {
+  if (!list.is_array()) return std::nullopt;
+  std::vector<VersionInfo> all;
+  for (const Json& object : list) {
+    auto version = version_from_json(object);
+    if (!version) return std::nullopt;
+    all.push_back(*std::move(version));
+  }
+  return all;
+}
 
 /// A structure of numbers, by the table of its members.
 template <typename Table, typename Structure>
@@ -235,12 +198,13 @@ void encode_upkeep(const Request& request, Json& line) {
   if (request.operation == Operation::kLock) {
     line["series"] = text_to_json(request.lock.series);
     line["versions"] = to_json({request.lock.version});
-    line["until"] = to_json(request.lock.until);
+    line["until"] = time_to_json(request.lock.until);
   }
   if (request.operation == Operation::kArrange) {
     line["series"] = text_to_json(request.arrange.series);
     line["bytes_per_second"] = request.arrange.bytes_per_second;
   }
+  if (request.operation == Operation::kOpenVersions) line["series"] = text_to_json(request.series);
   if (request.operation == Operation::kArrangeSettings && request.settings) {
     line["settings"] = to_json(*request.settings);
   }
@@ -265,14 +229,18 @@ bool decode_upkeep(const Json& object, Request& request) {
   if (request.operation == Operation::kLock) {
     request.lock.series = fields.text("series");
     const auto numbers = version_numbers_from(object);
-    request.lock.until = time_from(object, "until", ok);
-    ok = ok && numbers && numbers->size() == 1;
-    if (ok) request.lock.version = numbers->front();
+    const auto until = time_from_json(object, "until");
+    ok = until && numbers && numbers->size() == 1;
+    if (ok) {
+      request.lock.version = numbers->front();
+      request.lock.until = *until;
+    }
   }
   if (request.operation == Operation::kArrange) {
     request.arrange.series = fields.text("series");
     request.arrange.bytes_per_second = fields.count("bytes_per_second");
   }
+  if (request.operation == Operation::kOpenVersions) request.series = fields.text("series");
   if (request.operation == Operation::kArrangeSettings && fields.has("settings")) {
     request.settings = settings_from(object.at("settings"));
     ok = request.settings.has_value();
@@ -359,10 +327,16 @@ std::string encode(const Reply& reply) {
   }
   if (reply.working) line["working"] = true;
   if (reply.identity) line["identity"] = identity_to_json(*reply.identity);
-  if (reply.version) line["version"] = to_json(*reply.version);
-  if (reply.next) line["next"] = to_json(*reply.next);
+  if (reply.version) line["version"] = version_to_json(*reply.version);
+  if (reply.next) line["next"] = version_to_json(*reply.next);
   if (!reply.warning.empty()) line["warning"] = text_to_json(reply.warning);
   if (reply.stats) line["stats"] = numbers_to_json(kStats, *reply.stats);
+  if (reply.versions) {
+    line["versions"] = Json::array();
+    for (const VersionInfo& version : *reply.versions) {
+      line["versions"].push_back(version_to_json(version));
+    }
+  }
   encode_upkeep(reply, line);
   return line.dump();
 }
@@ -419,12 +393,16 @@ Result<Reply> decode_reply(std::string_view line) {
     if (!reply.identity) return not_understood("reply");
   }
   if (fields.has("version")) {
-    reply.version = version_from(object.at("version"));
+    reply.version = version_from_json(object.at("version"));
     if (!reply.version) return not_understood("reply");
   }
   if (fields.has("next")) {
-    reply.next = version_from(object.at("next"));
+    reply.next = version_from_json(object.at("next"));
     if (!reply.next) return not_understood("reply");
+  }
+  if (fields.has("versions")) {
+    reply.versions = versions_from(object.at("versions"));
+    if (!reply.versions) return not_understood("reply");
   }
   if (fields.has("warning")) reply.warning = fields.text("warning");
   if (fields.has("stats")) {

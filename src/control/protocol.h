@@ -27,7 +27,8 @@ enum class Operation {
   kLock,
   kArrange,
   kArrangeSettings,
-  kSync  ///< Make all open versions durable; the reply has no members of its own.
+  kSync,  ///< Make all open versions durable; the reply has no members of its own.
+  kOpenVersions
 };
 
 struct SealRequest {
@@ -84,6 +85,7 @@ struct Request {
   DeleteRequest removal{};
   LockRequest lock{};
   ArrangeRequest arrange{};
+  std::string series;                         ///< Series name of a kOpenVersions request.
   std::optional<ArrangeSettings> settings{};  ///< Of kArrangeSettings: to be stored first.
 };
 
@@ -91,13 +93,14 @@ struct Request {
 /// number that have only `working`, and for kArrange others that have only `progress`.
 struct Reply {
   std::optional<Error> error;
-  bool working = false;                      ///< The operation goes on; there is more to come.
-  std::optional<Identity> identity{};        ///< Of kHello.
-  std::optional<VersionInfo> version;        ///< Of kSeal, kOpen and kClone.
-  std::optional<VersionInfo> next;           ///< Of kSeal, if one goes on.
-  std::string warning;                       ///< Of kSeal; usually empty.
-  std::optional<RepositoryStats> stats;      ///< Of kStats.
-  std::optional<DeletionForecast> forecast;  ///< Of kDelete.
+  bool working = false;                ///< The operation goes on; there is more to come.
+  std::optional<Identity> identity{};  ///< Of kHello.
+  std::optional<VersionInfo> version;  ///< Of kSeal, kOpen and kClone.
+  std::optional<VersionInfo> next;     ///< Of kSeal, if one goes on.
+  std::string warning;                 ///< Of kSeal; usually empty.
+  std::optional<std::vector<VersionInfo>> versions;  ///< Reply to kOpenVersions.
+  std::optional<RepositoryStats> stats;              ///< Of kStats.
+  std::optional<DeletionForecast> forecast;          ///< Of kDelete.
   std::optional<ArrangeProgress> progress;
   std::optional<ArrangeReport> arranged;    ///< Of kArrange, at its end.
   std::optional<ArrangeSettings> settings;  ///< Of kArrangeSettings: those that are in force.

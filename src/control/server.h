@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "control/protocol.h"
@@ -30,6 +31,8 @@ struct Handlers {
   std::function<Result<VersionInfo>(const OpenRequest&)> open;
   std::function<Result<VersionInfo>(const OpenRequest&)> clone;
   std::function<Result<RepositoryStats>()> stats;
+  /// Returns the open versions of the series of that name, with their present sizes.
+  std::function<Result<std::vector<VersionInfo>>(const std::string& series)> open_versions;
   std::function<Result<void>()> sync;
   std::function<Result<DeletionForecast>(const DeleteRequest&)> remove;
   std::function<Result<void>(const LockRequest&)> lock;

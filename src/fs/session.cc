@@ -281,6 +281,10 @@ Result<std::unique_ptr<control::Server>> start_control(Repository& repository, F
   };
   handlers.stats = [&] { return repository.stats(); };
   handlers.sync = [&] { return repository.sync(); };
+  handlers.open_versions = [&](const std::string& name) -> Result<std::vector<VersionInfo>> {
+    VARVE_TRY_ASSIGN(const SeriesInfo series, repository.find_series(name));
+    return repository.open_versions(series.id);
+  };
   add_upkeep(repository, front_end, handlers);
   return control::Server::start(repository.path(), std::move(handlers));
 }

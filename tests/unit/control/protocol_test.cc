@@ -63,6 +63,30 @@ TEST(ControlProtocol, VersionAndStatsRoundTrip) {
   EXPECT_EQ(decoded->stats->staging_bytes, 12U);
 }
 
+TEST(ControlProtocol, OpenVersionsRoundTripOrAreNone) {
+  Request request;
+  request.operation = Operation::kOpenVersions;
+  request.series = "caf\xc3\xa9";
+  const auto asked = decode_request(encode(request));
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->operation, Operation::kOpenVersions);
+  EXPECT_EQ(asked->series, request.series);
+  Reply reply;
+  reply.versions.emplace();
+  const auto none = decode_reply(encode(reply));
+  ASSERT_TRUE(none && none->versions);
+  EXPECT_TRUE(none->versions->empty());
+  VersionInfo& mon = reply.versions->emplace_back();
+  mon.name = "mon";
+  mon.entries = 6;
+  const auto one = decode_reply(encode(reply));
+  ASSERT_TRUE(one && one->versions);
+  ASSERT_EQ(one->versions->size(), 1U);
+  EXPECT_EQ(one->versions->front().name, "mon");
+  EXPECT_EQ(one->versions->front().entries, 6U);
+  EXPECT_FALSE(decode_reply(R"({"ok":true,"versions":[{"name":"mon"}]})"));
+}
+
 TEST(ControlProtocol, DeleteRequestRoundTrips) {
   Request request;
   request.operation = Operation::kDelete;
