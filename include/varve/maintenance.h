@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking after a repository: checking that everything stored can be given back.
+// Maintenance of a repository: check, scrub, restore, export and store.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace varve {
 
-/// A container, in the order in which they are read: by series, file and offset.
+/// The position of a container in check order: series, then file, then offset.
 struct CheckPosition {
   SeriesId series{};
-  std::uint32_t segment = 0;  ///< As the catalog numbers files.
+  std::uint32_t segment = 0;  ///< The file's number in the catalog.
   std::uint64_t offset = 0;
   auto operator<=>(const CheckPosition&) const = default;
 };
@@ -25,39 +25,39 @@ struct CheckPosition {
 struct CheckOptions {
   bool read_data = true;       ///< Read every frame and verify its checksum.
   bool verify_chunks = false;  ///< Also compare every chunk's SHA-256.
-  /// Of how many of a hundred containers the data is read; others are chosen each time.
+  /// Percentage of containers to read the data of. Each call draws them at random.
   unsigned percent = 100;
-  std::uint64_t bytes_per_second = 0;  ///< At most; 0: no bound.
-  std::stop_token stop;                ///< What was checked until then is in the report.
-  /// The data of containers up to this one was read before, and is not read again.
+  std::uint64_t bytes_per_second = 0;  ///< Read limit; 0 = no limit.
+  std::stop_token stop;                ///< Ends the check early; the report covers the part done.
+  /// Skips the data of all containers up to and including this one.
   std::optional<CheckPosition> after;
 };
 
 struct CheckProgress {
   std::uint64_t bytes_done = 0;
   std::uint64_t bytes_total = 0;
-  CheckPosition reached;  ///< Of the last container.
+  CheckPosition reached;  ///< Position of the last container checked.
 };
 
-/// One thing that is wrong. `where` names the file of the repository, `affected` the files
-/// of versions (SERIES/VERSION/path) that the damage touches.
+/// One damaged place. `where` names the repository's file. `affected` lists the files of versions
+/// (SERIES/VERSION/path) that the damage touches.
 struct Damage {
   std::string where;
   std::string what;
   std::vector<std::string> affected;
 };
 
-/// Something in the repository's folder that is no part of the repository, and does no harm.
+/// A harmless thing in the repository's folder that does not belong to the repository.
 struct CheckNote {
   std::string where;
   std::string what;
 };
 
-/// Files are segments and volumes that no open version writes.
+/// Parity coverage of the files: the segments and volumes that no open version writes.
 struct ParityCoverage {
-  std::uint32_t percent = 0;  ///< That is wanted; 0: none.
+  std::uint32_t percent = 0;  ///< Configured parity; 0 = none.
   std::uint64_t files = 0;
-  std::uint64_t files_protected = 0;  ///< That a parity file covers as they are.
+  std::uint64_t files_protected = 0;  ///< Files whose present content a parity file covers.
 };
 
 struct CheckReport {
@@ -66,59 +66,62 @@ struct CheckReport {
   std::uint64_t chunks = 0;
   std::uint64_t bytes_read = 0;
   std::vector<Damage> damages;
-  std::vector<CheckNote> notes;  ///< Files that Varve does not know, and bytes behind files' ends.
+  std::vector<CheckNote> notes;  ///< Unknown files, and bytes past the ends of files.
   ParityCoverage parity;
-  bool finished = true;  ///< False if it was stopped.
+  bool finished = true;  ///< False if the caller stopped the check.
 };
 
-/// Checks a repository beside any writer. An error is returned only where checking itself
-/// was impossible; damage is a result, in the report.
+/// Checks a repository. Works beside a writer. The report lists damage; the call itself fails only
+/// if it could not check.
 [[nodiscard]] Result<CheckReport> check_repository(
     Repository& repository, const CheckOptions& options,
     const std::function<void(const CheckProgress&)>& progress);
 
 struct ScrubOptions {
-  std::uint64_t bytes_per_second = 0;  ///< At most; 0: no bound.
+  std::uint64_t bytes_per_second = 0;  ///< Read limit; 0 = no limit.
   std::stop_token stop;
-  bool anew = false;  ///< Begin at the start.
+  bool anew = false;  ///< Begin at the start instead of resuming.
 };
 
 struct ScrubReport {
-  CheckReport check;  ///< Of this run; finished if it came to the end.
+  CheckReport check;  ///< The result of this run. `finished` if the run reached the end.
   bool resumed = false;
-  std::uint64_t damages_before = 0;  ///< Found by earlier runs of the same pass.
+  std::uint64_t damages_before = 0;  ///< Damages found by earlier runs of the same pass.
 };
 
-/// Checks everything, every chunk's SHA-256 included, from where the last run stopped; when it
-/// comes to the end, the next one begins at the start. Needs to write one file in the
-/// repository's folder, beside any writer. What is stored is not changed.
+/// Checks everything, including the SHA-256 of every chunk, from where the last run stopped. After
+/// a run that reaches the end, the next run begins at the start. Works beside a writer. Writes its
+/// position to one file in the repository's folder and changes no stored data.
 [[nodiscard]] Result<ScrubReport> scrub_repository(
     Repository& repository, const ScrubOptions& options,
     const std::function<void(const CheckProgress&)>& progress);
 
-/// What a restore does, or would do, to one entry of the target.
+/// A change that a restore makes, or would make, to one entry of the target.
 enum class RestoreChange : char {
   kAdded = '+',
-  kChanged = 'M',   ///< Its content, or what it is.
+  kChanged = 'M',   ///< Content or file type.
   kMetadata = 'm',  ///< Only owner, mode, times or extended attributes.
   kRemoved = '-',
 };
 
-/// How restore_version() puts a version's tree below a directory; see `varve restore`.
+/// Options of restore_version(); see `varve restore`.
 struct RestoreOptions {
-  /// Parts of the version. None: all of it. One: the directory's content, or the file. Several:
-  /// each under its path in the version.
+  /// Parts of the version to restore:
+  /// - none: all of it;
+  /// - one: the directory's content, or the file, directly into the target;
+  /// - several: each one under its path in the version.
   std::vector<std::string> paths;
-  bool sparse = true;            ///< Holes stay holes.
-  bool delete_others = false;    ///< Remove what the version does not have.
+  bool sparse = true;            ///< Keep holes as holes.
+  bool delete_others = false;    ///< Remove target entries that the version does not have.
   bool dry_run = false;          ///< Change nothing.
-  bool compare_content = false;  ///< Read files of the same size and time too.
-  bool scatter = false;          ///< Read in the order of the disk: for spinning disks.
-  std::size_t scatter_pieces = std::size_t{1} << 19;  ///< Read in one pass, at 48 bytes each.
-  std::uint32_t writers = 0;  ///< Threads that make files; 0 = by the number of cores.
-  /// After so many bytes what was restored is synced and noted in the log.
+  bool compare_content = false;  ///< Also read files whose size and time are equal.
+  bool scatter = false;          ///< Read in disk order; for spinning disks.
+  /// Pieces read in one pass, 48 bytes of memory each.
+  std::size_t scatter_pieces = std::size_t{1} << 19;
+  std::uint32_t writers = 0;  ///< Threads that create files; 0 = by number of cores.
+  /// Bytes after which the restore syncs its files and records them in the log.
   std::uint64_t segment_bytes = 1ULL << 30;
-  /// Told of each change, from the calling thread; may be empty.
+  /// Called with each change, from the calling thread. May be empty.
   std::function<void(RestoreChange change, const std::string& path)> changed;
 };
 
@@ -129,33 +132,32 @@ struct TransferProgress {
 };
 
 struct TransferReport {
-  std::uint64_t entries = 0;    ///< Made, or there already.
-  std::uint64_t unchanged = 0;  ///< Of these, files whose content was there already.
+  std::uint64_t entries = 0;    ///< Entries created or already present.
+  std::uint64_t unchanged = 0;  ///< Of `entries`: files whose content was already present.
   std::uint64_t removed = 0;
   std::uint64_t bytes = 0;
   bool resumed = false;  ///< An interrupted restore was continued.
-  /// Files that could not be read or given all their metadata, with the reason.
+  /// Files that could not be read, or not given all their metadata, each with the reason.
   std::vector<std::string> problems;
 };
 
-/// `progress` is called after each file and each piece of data; it may be empty, and stops the
-/// transfer with kInterrupted by returning false.
-///
-/// Restores into a new or existing directory; what differs is replaced, never in part: a file
-/// that stands there is kept until the new one is whole. Interrupted, it leaves a log in the
-/// directory, by which the same call goes on. kBusy if another restore uses the directory.
+/// Restores a version into a new or existing directory. Replaces what differs. Replaces a file only
+/// once its new content is complete. An interrupted restore leaves a log in the directory; the same
+/// call then continues from it. Calls `progress` after each file and each piece of data. `progress`
+/// may be empty; it stops the restore by returning false.
+/// Errors: kBusy if another restore uses the directory; kInterrupted if `progress` returned false.
 [[nodiscard]] Result<TransferReport> restore_version(
     VersionReader& version, const std::string& directory, const RestoreOptions& options,
     const std::function<bool(const TransferProgress&)>& progress);
 
-/// Writes a version's tree, or parts of it as RestoreOptions::paths names them, as an archive that
-/// tar(1) understands, to a descriptor that may be a pipe. Sockets and what cannot be read are
-/// problems.
+/// Writes a version's tree as an archive that tar(1) can read. `fd` may be a pipe. `paths` selects
+/// parts as in RestoreOptions::paths. The report lists sockets and unreadable files as problems.
+/// Calls `progress` as restore_version() does.
 [[nodiscard]] Result<TransferReport> write_tar(
     VersionReader& version, int fd, const std::vector<std::string>& paths,
     const std::function<bool(const TransferProgress&)>& progress);
 
-/// A directory by its identity, as stat(2) tells it.
+/// A directory's identity, as stat(2) returns it.
 struct DirectoryIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -163,13 +165,14 @@ struct DirectoryIdentity {
 };
 
 struct StoreOptions {
-  /// Directories that are stored without their entries, such as the repository itself.
+  /// Directories stored without their entries, such as the repository itself.
   std::vector<DirectoryIdentity> without_entries;
-  /// Called for each of them that the tree has, with its path below the source. May be empty.
+  /// Called with the path below the source of each such directory in the tree. May be empty.
   std::function<void(const std::string& path)> left_out;
 };
 
-/// Stores the tree below `directory` in an open version without FUSE; see `varve store`.
+/// Stores the tree below `directory` in an open version, without FUSE; see `varve store`. Calls
+/// `progress` as restore_version() does.
 [[nodiscard]] Result<TransferReport> store_tree(
     VersionWriter& version, const std::string& directory,
     const std::function<bool(const TransferProgress&)>& progress, const StoreOptions& options = {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a version in a series that may have to be created for it.
+// Opens a version in a series, creating the series if needed.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace varve {
 
-/// Finds the series, or creates it, and returns what `open` makes of it. If `open` fails, a series
-/// that was created for it is removed again.
+/// Finds or creates the series, passes it to `open`, and returns the result of `open`. If `open`
+/// fails, removes the series again if this call created it.
 [[nodiscard]] Result<VersionInfo> open_in_series(
     Repository& repository, std::string_view name,
     const std::function<Result<VersionInfo>(const SeriesInfo&)>& open);

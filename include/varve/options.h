@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of a repository: what is fixed at init and what is chosen at open.
+// Options of a repository: those fixed at init, and those chosen at each open.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace varve {
 
 enum class Codec : std::uint8_t { kNone = 0, kZstd = 1 };
 
-/// Fixed when the repository is made; stands in the superblock.
+/// Parameters fixed when the repository is created. The superblock stores them.
 struct RepositoryParameters {
   std::string chunker = "gear16";  ///< Chunker id.
   std::uint32_t chunk_bytes_min = 2048;
@@ -20,26 +20,26 @@ struct RepositoryParameters {
   int zstd_level = 1;  ///< 1 to 19; only for kZstd.
 };
 
-/// Chosen each time a repository is opened.
+/// Options chosen each time a process opens the repository.
 struct OpenOptions {
   bool read_only = false;
   std::uint64_t cache_bytes = 64ULL << 20;  ///< Memory budget of the restore engine.
   std::string engine = "alacc";             ///< Restore engine.
-  std::uint32_t ingest_threads = 0;         ///< Fingerprint workers; 0 = one a core, at most 8.
+  std::uint32_t ingest_threads = 0;         ///< Fingerprint workers; 0 = one per core, at most 8.
   std::uint32_t checkpoint_interval_ms = 4000;
-  /// Opening or cloning a version seals the open one of the series if nothing was written to it for
-  /// so many seconds; nullopt: never.
+  /// Idle time in seconds after which opening or cloning a version may seal the series' open
+  /// version. nullopt: it never seals the open version.
   std::optional<std::uint32_t> autoseal_s = 60;
   /// Arrange in the background after each seal, at idle priority.
   bool arrange = true;
-  /// Most bytes a second that background arranging reads and writes; 0 = no limit.
+  /// Limit on the bytes per second that background arranging reads and writes; 0 = no limit.
   std::uint64_t arrange_bytes_per_second = 64ULL << 20;
-  /// Check all pages of the catalog first, for damage that would end this process. Those of a
-  /// small catalog always are.
+  /// Check all pages of a large catalog at open, for damage that would end this process. Varve
+  /// always checks those of a small catalog.
   bool probe_catalog = false;
-  /// Use the repository though another user than the caller or root owns it, or part of it, or
-  /// others may write to it. They can then alter what is stored; links that they put into the
-  /// folder are refused all the same.
+  /// Use a repository even if another user than the caller or root owns a part of it, or if others
+  /// may write to it. Those users can then alter the stored data. Varve still refuses links that
+  /// they put into the folder.
   bool trust_owner = false;
 };
 

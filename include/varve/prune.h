@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which versions a retention rule keeps.
+// Retention rules: deciding which versions to keep.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,24 @@
 
 namespace varve {
 
-/// A version is kept if any rule keeps it. Periods are those of the local time zone; weeks
-/// begin on Monday (ISO 8601). Rules go by Varve's own seal time and by the versions' numbers,
-/// never by names. "Newest" means the highest number.
+/// Rules for keeping versions. A version is kept if any rule keeps it. Periods are in the local
+/// time zone; weeks begin on Monday (ISO 8601). Rules use Varve's own seal times and the version
+/// numbers, never names. "Newest" means the highest number. Periods without a version do not count.
 ///
 /// Two kinds of versions cannot push others out:
 /// - A version of the future (sealed after `now`, while the clock was ahead) counts for no rule. It
-///   is kept for its own sake until its time has come.
-/// - An empty version (no entry below its root) satisfies a rule only where no version with
-///   entries does.
+///   is kept until its seal time has passed.
+/// - An empty version (no entry below its root) satisfies a rule only if no version with entries
+///   does.
 struct KeepRules {
-  std::uint32_t last = 0;     ///< So many newest versions.
-  std::uint32_t hourly = 0;   ///< The newest version of each of the last so many hours,
-  std::uint32_t daily = 0;    ///< days,
-  std::uint32_t weekly = 0;   ///< weeks,
-  std::uint32_t monthly = 0;  ///< months
-  std::uint32_t yearly = 0;   ///< and years that have one.
-  /// All that were sealed so many seconds or less before the newest one with entries: a machine
-  /// that was off for a year keeps as much as one that was not.
+  std::uint32_t last = 0;     ///< Number of newest versions to keep.
+  std::uint32_t hourly = 0;   ///< Number of hours to keep the newest version of.
+  std::uint32_t daily = 0;    ///< The same for days.
+  std::uint32_t weekly = 0;   ///< The same for weeks.
+  std::uint32_t monthly = 0;  ///< The same for months.
+  std::uint32_t yearly = 0;   ///< The same for years.
+  /// Keeps all versions sealed at most so many seconds before the newest version with entries. A
+  /// machine that was off for a year therefore keeps as many as one that was on.
   std::optional<std::uint64_t> within_seconds;
 
   [[nodiscard]] bool any() const;
@@ -43,14 +43,15 @@ struct PruneDecision {
   std::vector<std::string> reasons;
 };
 
-/// Decides on the sealed ones of `versions`. Returns them by descending number. Keeps those of
-/// `locked`, whose locks have not ended, whatever the rules say. `now`: the present time.
+/// Decides which of the sealed versions in `versions` to keep. Keeps the versions in `locked`
+/// (those whose lock has not ended) regardless of the rules. Returns one decision for each version,
+/// by descending number. `now` is the present time.
 [[nodiscard]] std::vector<PruneDecision> decide_prune(const std::vector<VersionInfo>& versions,
                                                       const std::vector<VersionNumber>& locked,
                                                       const KeepRules& rules, const Timestamp& now);
 
-/// Returns kInvalid if the decisions delete versions and keep no others than versions of the
-/// future and empty ones.
+/// Returns kInvalid if the decisions delete versions but keep only empty versions and versions of
+/// the future.
 [[nodiscard]] Result<void> check_prune(const std::vector<PruneDecision>& decisions);
 
 }  // namespace varve

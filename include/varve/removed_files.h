@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of an open version that were removed while its user may still need them.
+// Keeps removed files of an open version while their users still need them.
 #pragma once
 
 #include "varve/version_writer.h"
 
 namespace varve {
 
-/// For a caller whose own users may hold a file without opening it, as the kernel does for a
-/// program's current directory. A VersionWriter of a Repository is one. Thread-safe.
+/// Keeps removed files for a caller whose users hold files without opening them, as the kernel does
+/// for a program's current directory. Every VersionWriter of a Repository implements this
+/// interface. Thread-safe.
 class RemovedFiles {
  public:
   virtual ~RemovedFiles() = default;
-  /// From now on, a file or directory that loses its last name stays until forget(): get() tells
-  /// of it with nlink 0, and a directory has no entries.
+  /// Keeps each file or directory that loses its last name from now on, until forget(). For such an
+  /// inode, get() returns nlink 0, and a directory has no entries.
   virtual void keep_removed() = 0;
-  /// Ends that for one inode. Does not wait. Leaves an inode with a name alone.
+  /// Stops keeping one inode. Does not wait. Has no effect on an inode that has a name.
   virtual void forget(Ino ino) = 0;
 };
 

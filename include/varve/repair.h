@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mending a damaged repository: what is to be done is worked out first, and done on request.
+// Repairs a damaged repository. plan() finds the steps; execute() carries them out.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +14,29 @@
 namespace varve {
 
 struct RepairOptions {
-  /// Read all data and mend it, too; else the superblock and the catalog only.
+  /// Also read and repair all data; otherwise only the superblock and the catalog.
   bool read_data = true;
-  /// A folder with copies of damaged files, whatever their names; "" for none.
+  /// A folder with copies of damaged files, under any names; "" = none.
   std::string from;
-  /// Make the catalog anew even if nothing seems to be wrong with it.
+  /// Rebuild the catalog even if it seems to be sound.
   bool rebuild_catalog = false;
-  /// Take the catalog as it is: it was just made anew.
+  /// Skip the check of the catalog, because it was just rebuilt.
   bool trust_catalog = false;
   /// As in OpenOptions.
   bool trust_owner = false;
 };
 
-/// Something that is wrong, and what repairing does about it.
+/// One defect, and the step that repairs it.
 struct RepairStep {
   enum class Kind : std::uint8_t {
-    kSuperblock,   ///< varve.repo comes back from a copy.
-    kCatalog,      ///< The catalog is made anew.
-    kManifest,     ///< A manifest, or labels, are written anew when the repository is opened next.
-    kOpenVersion,  ///< An open version is dropped: its staging is gone or damaged.
-    kParity,       ///< A damaged container comes back from parity, or damaged parity goes.
-    kHead,         ///< A container's head is corrected in place.
-    kRehome,       ///< Chunks are stored anew from the same content found elsewhere.
-    kQuarantine,   ///< Chunks are lost: reading them fails, and new data is stored without them.
+    kSuperblock,   ///< Restore varve.repo from a copy.
+    kCatalog,      ///< Rebuild the catalog.
+    kManifest,     ///< Rewrite a manifest, or labels, at the next open of the repository.
+    kOpenVersion,  ///< Drop an open version whose staging is missing or damaged.
+    kParity,       ///< Restore a damaged container from parity, or remove damaged parity.
+    kHead,         ///< Correct a container's head in place.
+    kRehome,       ///< Store chunks again from the same content found elsewhere.
+    kQuarantine,  ///< Mark chunks as lost: reading them fails, and new data is stored without them.
   };
   Kind kind = Kind::kCatalog;
   std::string where;
@@ -44,32 +44,34 @@ struct RepairStep {
 };
 
 struct RepairReport {
-  std::uint64_t versions = 0;             ///< Sealed ones in a catalog that was made anew.
-  std::uint64_t containers_restored = 0;  ///< By parity.
+  std::uint64_t versions = 0;             ///< Sealed versions in a rebuilt catalog.
+  std::uint64_t containers_restored = 0;  ///< Containers restored from parity.
   std::uint64_t chunks_rehomed = 0;
   std::uint64_t chunks_quarantined = 0;
   std::uint64_t bytes_read = 0;
-  /// What could not be brought back as it was.
+  /// Things that could not be restored to their former state.
   std::vector<std::string> problems;
-  /// Where the catalog was moved to that another one replaces; "" if there was none.
+  /// New path of the catalog that was replaced; "" if there was none.
   std::string old_catalog;
 };
 
-/// Plans and repairs. Holds the repository's lock from planning on, unless it is only to look.
+/// Plans and executes a repair. Holds the repository's lock from plan() on, except with
+/// `look_only`.
 class Repair {
  public:
   virtual ~Repair() = default;
 
-  /// kLocked if a process writes to the repository; kNoRepository where there is nothing that a
-  /// repository leaves. `look_only`: execute() is not going to be called.
+  /// Finds the repair steps. With `look_only`, the caller must not call execute().
+  /// Errors: kLocked if a process writes to the repository; kNoRepository if the folder has no
+  /// trace of a repository.
   [[nodiscard]] static Result<std::unique_ptr<Repair>> plan(
       const std::string& path, const RepairOptions& options, bool look_only,
       const std::function<void(const CheckProgress&)>& progress);
 
-  /// In the order in which they are to be done; none if nothing is wrong. What is wrong with the
-  /// data can only be told with a sound catalog: where that is made anew, plan again afterwards.
+  /// Returns the steps in the order of execution; empty if nothing is wrong. Checking the data
+  /// needs a sound catalog: if a step rebuilds the catalog, plan again afterwards.
   [[nodiscard]] virtual const std::vector<RepairStep>& steps() const = 0;
-  /// A crash in between leaves a repository that can be repaired again.
+  /// Executes the steps. After a crash during execution, the repository can be repaired again.
   [[nodiscard]] virtual Result<RepairReport> execute(
       const std::function<void(const CheckProgress&)>& progress) = 0;
 };

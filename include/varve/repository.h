@@ -26,7 +26,7 @@ struct RepositoryStats {
   std::uint64_t versions_open = 0;
   std::uint64_t logical_bytes = 0;    ///< Sum over the sealed versions.
   std::uint64_t unique_bytes = 0;     ///< Raw bytes of all stored chunks.
-  std::uint64_t frame_bytes = 0;      ///< The same as stored, after compression.
+  std::uint64_t frame_bytes = 0;      ///< Stored bytes of the same chunks, after compression.
   std::uint64_t container_bytes = 0;  ///< Frames with headers, tables and padding.
   std::uint64_t containers = 0;
   std::uint64_t chunks = 0;
@@ -36,7 +36,7 @@ struct RepositoryStats {
   std::uint64_t parity_bytes = 0;   ///< Parity files.
 };
 
-/// What statfs(2) says of the disk below the repository.
+/// The result of statfs(2) for the disk below the repository.
 struct SpaceInfo {
   std::uint64_t block_bytes = 0;
   std::uint64_t blocks = 0;
@@ -46,48 +46,49 @@ struct SpaceInfo {
   std::uint64_t files_free = 0;
 };
 
-/// What sealing did, for a mounted file system that has to translate inode numbers.
+/// The result of a seal. A mounted file system needs it to translate inode numbers.
 struct SealOutcome {
   VersionInfo info;
   RankTable rank_of;  ///< The sealed entries' ranks.
-  /// A sentence for the user about a clock that is behind the versions before; usually empty.
+  /// A sentence for the user if the clock is behind earlier versions; usually empty.
   std::string warning;
-  /// The version that goes on from here, if the seal was to keep one open.
+  /// The open version that continues the sealed one; only with SealMode::kKeep.
   std::optional<VersionInfo> next;
 };
 
-/// What a seal leaves behind.
+/// Whether a seal leaves an open version beside the sealed one.
 enum class SealMode : std::uint8_t {
-  kEnd,   ///< The sealed version.
-  kKeep,  ///< Beside it, an open version of the old name that starts as a clone of it.
+  kEnd,   ///< Only the sealed version.
+  kKeep,  ///< Also an open version with the old name, which starts as a clone of the sealed one.
 };
 
-/// What a seal does about files of the version that are open for writing.
+/// How a seal treats files of the version that are open for writing.
 enum class SealWriters : std::uint8_t {
   kRefuse,  ///< The seal fails with kBusy.
-  kCutOff,  ///< The version gets what they wrote so far; their next write fails with kReadOnly.
+  kCutOff,  ///< The seal includes the bytes written so far; later writes fail with kReadOnly.
 };
 
-/// An opened repository. Thread-safe. At most one process has it open for writing; any
-/// number may read beside it.
+/// An opened repository. Thread-safe. At most one process can open it for writing; any number of
+/// processes can read beside it.
 class Repository {
  public:
-  /// Makes a repository in `path`, which must be empty or absent, with the folders above it.
+  /// Creates a repository in `path`, with the folders above it. `path` must be empty or absent.
   /// `trust_owner` as in OpenOptions.
   [[nodiscard]] static Result<void> create(const std::string& path,
                                            const RepositoryParameters& parameters,
                                            bool trust_owner = false);
-  /// kNoRepository, kUnsupported, kCorrupt or kLocked (another writer) say why it failed.
+  /// Opens a repository.
+  /// Errors: kNoRepository, kUnsupported, kCorrupt; kLocked if another process writes to it.
   [[nodiscard]] static Result<std::unique_ptr<Repository>> open(const std::string& path,
                                                                 const OpenOptions& options);
   virtual ~Repository() = default;
 
-  /// Ends background work and makes open versions durable. Call it before destruction to
-  /// learn of errors.
+  /// Stops background work and makes open versions durable. Call it before destruction to learn of
+  /// errors.
   [[nodiscard]] virtual Result<void> close() = 0;
 
-  /// Makes all open versions durable. An error names each version for which that failed, and what
-  /// a crash would lose of it.
+  /// Makes all open versions durable. The error message names each version for which that failed,
+  /// and the data that a crash would lose.
   [[nodiscard]] virtual Result<void> sync() = 0;
 
   [[nodiscard]] virtual const std::string& path() const = 0;
@@ -97,80 +98,84 @@ class Repository {
   [[nodiscard]] virtual Result<std::vector<SeriesInfo>> series() = 0;
   [[nodiscard]] virtual Result<SeriesInfo> find_series(std::string_view name) = 0;
   [[nodiscard]] virtual Result<SeriesInfo> create_series(std::string_view name) = 0;
-  /// Only an empty series goes (kNotEmpty).
+  /// Removes an empty series.
+  /// Errors: kNotEmpty if it has versions.
   [[nodiscard]] virtual Result<void> remove_series(std::string_view name) = 0;
 
-  /// Sealed and open versions in ascending number. A read-only repository shows only the
-  /// sealed ones. The sizes of open ones are 0: see open_versions().
+  /// Returns sealed and open versions in ascending number. A read-only repository returns only
+  /// sealed versions. The sizes of open versions are 0; open_versions() returns them.
   [[nodiscard]] virtual Result<std::vector<VersionInfo>> versions(SeriesId series) = 0;
-  /// The open version, if there is one, also of a read-only repository: with the entries and bytes
-  /// that it had at the last checkpoint.
+  /// Returns the open version, if there is one. A read-only repository returns it too, with the
+  /// entries and bytes of the last checkpoint.
   [[nodiscard]] virtual Result<std::vector<VersionInfo>> open_versions(SeriesId series) = 0;
-  /// By name, or the newest sealed one for "latest".
+  /// Returns the version with this name, or the newest sealed version for "latest".
   [[nodiscard]] virtual Result<VersionInfo> find_version(SeriesId series,
                                                          std::string_view name) = 0;
 
-  /// The open version that open_version() and clone_version() would seal first, or nullopt if the
-  /// series has none. kBusy if it must not be sealed by that: it is partial or empty, has files
-  /// open for writing, or was written to within OpenOptions::autoseal_s.
+  /// Returns the open version that open_version() and clone_version() would seal first, or nullopt
+  /// if the series has none.
+  /// Errors: kBusy if they must not seal it: it is partial or empty, has files open for writing,
+  /// was written to within OpenOptions::autoseal_s, or autoseal_s is nullopt.
   [[nodiscard]] virtual Result<std::optional<VersionInfo>> version_to_end(SeriesId series) = 0;
-  /// Opens a new version, after sealing the one that version_to_end() tells. kBusy as there;
-  /// kExists if the name is taken or reserved.
+  /// Seals the version that version_to_end() returns, then opens a new version.
+  /// Errors: kBusy as for version_to_end(); kExists if the name is taken or reserved.
   [[nodiscard]] virtual Result<VersionInfo> open_version(SeriesId series, std::string_view name,
                                                          const NewFile& root) = 0;
-  /// The series' open version, or kNotFound.
+  /// Returns the series' open version, or kNotFound.
   [[nodiscard]] virtual Result<std::shared_ptr<VersionWriter>> writer(SeriesId series) = 0;
   [[nodiscard]] virtual Result<std::shared_ptr<VersionReader>> reader(SeriesId series,
                                                                       VersionNumber number) = 0;
 
-  /// Seals an open version under `new_name` ("" keeps its name, without ".partial").
-  /// When it returns, the version is on disk. kBusy while files are open for writing, unless
-  /// `writers` says to cut them off.
+  /// Seals an open version under `new_name`; "" keeps its name, without ".partial". The version is
+  /// on disk when the call returns.
+  /// Errors: kBusy while files are open for writing, unless `writers` is kCutOff.
   [[nodiscard]] virtual Result<SealOutcome> seal(SeriesId series, VersionNumber number,
                                                  std::string_view new_name,
                                                  SealMode mode = SealMode::kEnd,
                                                  SealWriters writers = SealWriters::kRefuse) = 0;
-  /// Opens a new version, as open_version() does, whose tree is that of a sealed version of
-  /// the series. From the newest one this takes no longer for a larger tree; from an older one
-  /// it visits every file, and stores anew what the newest does not have.
+  /// Opens a new version, as open_version() does, with the tree of a sealed version of the series.
+  /// The time to clone the newest version does not depend on the size of its tree. Cloning an older
+  /// version visits every file, and stores again the data that the newest version lacks.
   [[nodiscard]] virtual Result<VersionInfo> clone_version(SeriesId series, VersionNumber source,
                                                           std::string_view name) = 0;
-  /// Gives a sealed version, or an open one of the same kind, another name.
+  /// Renames a sealed version, or an open one. A rename cannot add or drop the suffix ".partial".
   [[nodiscard]] virtual Result<void> rename_version(SeriesId series, VersionNumber number,
                                                     std::string_view new_name) = 0;
-  /// Drops an open version (kNotEmpty unless its tree is empty or `force`).
+  /// Drops an open version.
+  /// Errors: kNotEmpty unless its tree is empty or `force` is set.
   [[nodiscard]] virtual Result<void> abandon_version(SeriesId series, VersionNumber number,
                                                      bool force) = 0;
 
   // ---- Retention and arranging; see varve/retention.h. ----
 
-  /// What delete_versions() of the same set would do. kNotFound if one of them is not there,
-  /// kInvalid if one is open (abandon_version() drops those).
+  /// Returns the effect that delete_versions() would have on the same set.
+  /// Errors: kNotFound if a version does not exist; kInvalid if one is open (abandon_version()
+  /// drops open versions).
   [[nodiscard]] virtual Result<DeletionForecast> forecast_deletion(
       SeriesId series, const std::vector<VersionNumber>& numbers,
       const DeletionOptions& options = {}) = 0;
-  /// Deletes sealed versions in one step: all of them or none, or with DeletionOptions::skip_held
-  /// all that nothing holds. Copies no chunk data. The space is back when the call returns. Works
-  /// on a full disk.
+  /// Deletes sealed versions in one step: all or none, or, with DeletionOptions::skip_held, all
+  /// that are not held. Copies no chunk data. The space is free when the call returns. Works on a
+  /// full disk.
   /// Errors: those of forecast_deletion(); kNotPermitted before the end of a lock; kBusy while a
   /// version has open files, or an open version is based on it.
   [[nodiscard]] virtual Result<DeletionForecast> delete_versions(
       SeriesId series, const std::vector<VersionNumber>& numbers,
       const DeletionOptions& options = {}) = 0;
-  /// Refuses deletion of a sealed version until then. A lock can only be made longer:
-  /// kNotPermitted for an earlier time than it has.
+  /// Locks a sealed version against deletion until `until`. A lock can only be extended.
+  /// Errors: kNotPermitted if the present lock ends later than `until`.
   [[nodiscard]] virtual Result<void> lock_version(SeriesId series, VersionNumber number,
                                                   Timestamp until) = 0;
-  /// Of every sealed version, in ascending number.
+  /// Returns the sizes of every sealed version, in ascending number.
   [[nodiscard]] virtual Result<std::vector<VersionUsage>> version_usage(SeriesId series) = 0;
-  /// By file, then by birth; those of the active set come last.
+  /// Returns the categories by file, then by birth; those of the active set come last.
   [[nodiscard]] virtual Result<std::vector<CategoryInfo>> categories(SeriesId series) = 0;
   [[nodiscard]] virtual Result<ArrangingDebt> arranging_debt(SeriesId series) = 0;
   [[nodiscard]] virtual Result<ArrangeSettings> arrange_settings() = 0;
-  /// kInvalid if a value is out of its range.
+  /// Errors: kInvalid if a value is out of its range.
   [[nodiscard]] virtual Result<void> set_arrange_settings(const ArrangeSettings& settings) = 0;
-  /// Arranges a series until the policy has nothing left to do, it is stopped or the disk is
-  /// full. Runs beside reading and writing. What a crash interrupts is done again.
+  /// Arranges a series until the policy has no work left, the caller stops it, or the disk is full.
+  /// Runs beside reading and writing. After a crash, the next call repeats the interrupted work.
   [[nodiscard]] virtual Result<ArrangeReport> arrange(SeriesId series,
                                                       const ArrangeOptions& options) = 0;
 
@@ -178,7 +183,8 @@ class Repository {
   [[nodiscard]] virtual Result<SpaceInfo> space() = 0;
 };
 
-/// True for a name that only a rename without the suffix seals.
+/// Returns true if the name ends in ".partial". Only a rename that drops the suffix, or `varve
+/// seal`, seals such a version.
 [[nodiscard]] bool is_partial_name(std::string_view name);
 
 }  // namespace varve

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nouns that every room of Varve shares. See docs/GLOSSARY.md.
+// The basic types that all rooms of Varve share. See docs/GLOSSARY.md.
 #pragma once
 
 #include <sys/types.h>
@@ -14,14 +14,14 @@
 
 namespace varve {
 
-/// Number of a series inside one repository; given once, never reused.
+/// Number of a series inside one repository; never reused.
 enum class SeriesId : std::uint32_t {};
 
 /// A version's internal number inside its series: ascending, never reused, from 1.
 enum class VersionNumber : std::uint32_t {};
 
-/// Identifies a chunk for life: the version that first stored it, and its place there.
-/// Ids are dense and ascend in ingest order, so neighbours in a file are neighbours in id.
+/// Permanent identity of a chunk: the version that first stored it, and its ordinal there. Ids are
+/// dense and ascend in ingest order, so neighbours in a file are neighbours in id.
 struct ChunkId {
   std::uint64_t value = 0;
 
@@ -48,37 +48,37 @@ struct Timestamp {
   auto operator<=>(const Timestamp&) const = default;
 };
 
-/// What stat(2) tells of a file, apart from device and inode number.
+/// The attributes that stat(2) returns, except device and inode number.
 struct Attributes {
-  std::uint32_t mode = 0;  ///< Type and permission bits, as st_mode.
+  std::uint32_t mode = 0;  ///< Type and permission bits, as in st_mode.
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::uint32_t nlink = 1;
   std::uint64_t rdev = 0;        ///< Device number of block and character devices.
-  std::uint64_t size = 0;        ///< Bytes; of a symlink the target's length.
-  std::uint64_t data_bytes = 0;  ///< Bytes that are not holes; st_blocks follows from it.
+  std::uint64_t size = 0;        ///< Bytes; for a symlink, the length of its target.
+  std::uint64_t data_bytes = 0;  ///< Bytes outside holes; st_blocks follows from it.
   Timestamp mtime;
   Timestamp ctime;
   Timestamp atime;
 };
 
-/// One extended attribute; names and values are kept as given.
+/// One extended attribute. Name and value are stored unchanged.
 struct Xattr {
   std::string name;
   std::string value;
   bool operator==(const Xattr&) const = default;
 };
 
-/// Sorted by name, names unique.
+/// Extended attributes sorted by name; names are unique.
 using Xattrs = std::vector<Xattr>;
 
 inline constexpr std::size_t kNameBytesMax = 255;
 inline constexpr std::size_t kSymlinkBytesMax = 4095;
 inline constexpr std::size_t kXattrValueBytesMax = 65536;
-/// Sum of all names and values of one file's xattrs that Varve takes.
+/// Limit on the sum of all names and values of one file's extended attributes.
 inline constexpr std::size_t kXattrTotalBytesMax = 262144;
 
-/// A version as the user sees it.
+/// The state of a version.
 enum class VersionState : std::uint8_t { kOpen = 1, kSealed = 2 };
 
 struct VersionInfo {
@@ -90,9 +90,10 @@ struct VersionInfo {
   Timestamp opened_at;
   Timestamp sealed_at;              ///< Zero while open.
   std::uint64_t entries = 0;        ///< Names below the version's root.
-  std::uint64_t logical_bytes = 0;  ///< Sum of file data without holes, links once.
+  std::uint64_t logical_bytes = 0;  ///< Sum of file data without holes; hard links counted once.
   std::uint64_t unique_bytes = 0;   ///< Raw bytes of the chunks born in this version.
-  std::uint64_t stored_bytes = 0;   ///< The same after compression, with container tables.
+  /// Stored size of the same chunks: compressed, with container tables.
+  std::uint64_t stored_bytes = 0;
 };
 
 struct SeriesInfo {
