@@ -20,7 +20,7 @@ Error system_error(const std::string& path, int number) {
   return {code, path + ": " + std::generic_category().message(number), number};
 }
 
-/// The descriptor of this process that a path means. The shell's >(command) is one.
+/// Returns the descriptor of this process that `path` names, such as the shell's >(command).
 std::optional<int> named_descriptor(std::string_view path) {
   constexpr std::string_view kFolder = "/dev/fd/";
   if (path == "-" || path == "/dev/stdout") return STDOUT_FILENO;
@@ -72,7 +72,7 @@ Result<ArchiveFile> ArchiveFile::open(const std::string& path, bool force) {
     constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     fd = base::UniqueFd(::open(path.c_str(), kFlags, 0600));
     if (!fd.valid() && errno == EEXIST && force) {
-      // A new file in its place: nobody has it open, or has another name for it.
+      // A new file replaces the old one: no other process has it open, and it has no other name.
       if (::unlink(path.c_str()) != 0) return system_error(path, errno);
       fd = base::UniqueFd(::open(path.c_str(), kFlags, 0600));
     }
@@ -90,7 +90,7 @@ Result<ArchiveFile> ArchiveFile::open(const std::string& path, bool force) {
 }
 
 Result<void> ArchiveFile::finish() {
-  // Pipes and some devices have no disk below them.
+  // A pipe and some devices have no disk to sync to.
   if (::fsync(fd_.get()) != 0 && errno != EINVAL && errno != EROFS) {
     return system_error(path_, errno);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file that `varve restore --to-tar` writes.
+// The output file of `varve restore --to-tar`.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace varve::cli {
 
-/// An archive that is being written. Unless finish() succeeds, the destructor removes the file
-/// that open() created, so that no part of an archive passes for a whole one.
+/// An archive being written. Unless finish() succeeds, the destructor removes the file that open()
+/// created, so that an incomplete archive cannot be mistaken for a complete one.
 class ArchiveFile {
  public:
   /// Opens what `path` names:
   /// - "-", /dev/stdout and /dev/fd/N: a descriptor that this process already has;
   /// - an existing FIFO or device;
-  /// - anything else: a new file with mode 0600. An existing file is replaced with `force` only.
+  /// - anything else: a new file with mode 0600. `force` replaces an existing file.
   /// Never follows a symbolic link at the end of `path`.
   /// Errors: kExists, kInvalid (a terminal), kIo.
   [[nodiscard]] static Result<ArchiveFile> open(const std::string& path, bool force);
@@ -28,7 +28,7 @@ class ArchiveFile {
   ~ArchiveFile();
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  /// Syncs a file to the disk, and closes it.
+  /// Syncs the file to disk and closes it.
   [[nodiscard]] Result<void> finish();
 
  private:

@@ -72,7 +72,7 @@ void print_report(const SeriesInfo& series, const ArrangeReport& report, const O
                     size_text(report.done.bytes_written, options.exact)));
 }
 
-/// True if all of it is done.
+/// Returns true if all work is done.
 Result<bool> arrange(const Options& options, const Context& context) {
   VARVE_TRY_ASSIGN(const std::uint64_t rate,
                    options.rate.empty() ? Result<std::uint64_t>(0) : parse_bytes(options.rate));

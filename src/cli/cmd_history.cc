@@ -25,7 +25,7 @@ struct Options {
   bool exact = false;
 };
 
-/// A file of a series, whichever version has it.
+/// A path in a series, independent of the version.
 struct FileOfSeries {
   std::string repository;
   std::string series;
@@ -35,10 +35,11 @@ struct FileOfSeries {
 struct Occurrence {
   VersionInfo version;
   SealedEntry entry;
-  const char* change = "new";  ///< Against the version before.
+  const char* change = "new";  ///< Change against the version before.
 };
 
-/// A path in a mount has the version between the series and the rest; SERIES/PATH has not.
+/// Finds the file that the words name. A path in a mount has the version between the series and the
+/// rest; SERIES/PATH has no version.
 Result<FileOfSeries> find_file(const std::vector<std::string>& words) {
   VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(words, {.least = 1, .most = 1}));
   if (!named.rest.empty()) return Error(ErrorCode::kInvalid, "too many arguments; see --help");
@@ -61,7 +62,8 @@ Result<std::vector<Occurrence>> find_occurrences(const Options& options, FileOfS
   VARVE_TRY_ASSIGN(const SeriesInfo series, find_one_series(*repository, file.series));
   VARVE_TRY_ASSIGN(const auto versions, repository->versions(series.id));
   std::vector<Occurrence> occurrences;
-  std::shared_ptr<VersionReader> reader_before;  // Null if the version before did not have it.
+  // Null if the version before did not have the path.
+  std::shared_ptr<VersionReader> reader_before;
   for (const VersionInfo& version : versions) {
     if (version.state != VersionState::kSealed) continue;
     VARVE_TRY_ASSIGN(auto reader, repository->reader(series.id, version.number));

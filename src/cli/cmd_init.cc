@@ -45,7 +45,7 @@ Result<void> parse_compression(std::string_view text, RepositoryParameters& para
   return Error(ErrorCode::kInvalid, "--compression is none, zstd or zstd:LEVEL with LEVEL 1 to 19");
 }
 
-/// Unlike the parameters, these may be changed later: they stand in the catalog.
+/// Stores the settings in the catalog. Unlike the parameters, they can change later.
 Result<void> choose_settings(const std::string& path, const ArrangeSettings& settings) {
   VARVE_TRY_ASSIGN(const auto repository, open_to_write(path));
   VARVE_TRY(repository->set_arrange_settings(settings));
@@ -68,7 +68,7 @@ int run_init(Options options, const Context& context) {
   }
   settings.parity_percent = options.parity.value_or(0);
   parameters.chunker = options.chunker;
-  // The smallest chunk is a quarter of the average, the largest eight times as big.
+  // The smallest chunk is a quarter of the average, the largest eight times the average.
   parameters.chunk_bytes_avg = options.chunk_size == "4K"    ? 4096
                                : options.chunk_size == "16K" ? 16384
                                                              : 8192;

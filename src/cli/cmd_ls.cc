@@ -36,7 +36,7 @@ struct Listed {
   SealedEntry entry;
 };
 
-/// Prints the versions of one series.
+/// Adds the versions of one series to `rows`, or prints them as JSON.
 Result<void> list_series(Repository& repository, OpenVersions& open_versions,
                          const SeriesInfo& series, const Options& options,
                          std::vector<std::vector<std::string>>& rows) {
@@ -187,7 +187,7 @@ bool holds_repository(const std::string& path) {
 int run_ls(Options options) {
   const char* from_environment = std::getenv("VARVE_REPO");
   const bool set = from_environment != nullptr && *from_environment != '\0';
-  // With VARVE_REPO a single argument is a repository only if there is one.
+  // With VARVE_REPO set, a single argument names a repository only if one exists there.
   if (set && options.path.empty() && !holds_repository(options.repository)) {
     options.path = std::exchange(options.repository, from_environment);
   }

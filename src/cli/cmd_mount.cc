@@ -21,10 +21,11 @@ struct Options {
   bool single_thread = false;
 };
 
-// mount(8) and fstab leave this to the administrator; there a missing folder is a mistake.
+// Creates a missing mount point. mount(8) and fstab do not use this function: for them a missing
+// folder is a mistake.
 Result<void> make_mount_point(const Options& options) {
   std::error_code failed;
-  // Nothing is made where nothing will be mounted.
+  // Without a repository, the mount will fail, so no folder is made.
   if (!std::filesystem::is_directory(options.repository, failed)) return {};
   const auto state = std::filesystem::symlink_status(options.directory, failed);
   if (state.type() != std::filesystem::file_type::not_found) return {};

@@ -22,7 +22,7 @@ struct Options {
   bool json = false;
 };
 
-/// What mkdir(1) would give a directory.
+/// Returns a directory with the attributes that mkdir(1) would give it.
 NewFile own_directory() {
   const mode_t mask = ::umask(0);
   ::umask(mask);

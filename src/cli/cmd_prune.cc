@@ -43,7 +43,7 @@ Result<std::vector<VersionNumber>> locked_versions(Repository& repository, Serie
   return locked;
 }
 
-/// Says first if more than half of a series would go.
+/// Warns first if the prune deletes more than half of a series.
 void print_share(const SeriesInfo& series, std::size_t going, std::size_t all,
                  const Options& options) {
   if (going * 2 <= all) return;
@@ -106,7 +106,7 @@ Result<Outcome> prune_series(UpkeepAccess& access, const SeriesInfo& series,
   print_decisions(decisions, options);
   DeletionForecast outcome;
   if (!going.empty()) {
-    // What is about to go stands on the screen before it does.
+    // The list appears on the screen before the deletion starts.
     VARVE_TRY(finish_output());
     const DeletionOptions how{
         .skip_held = true, .force = options.force, .force_clock = options.force_clock};
@@ -119,7 +119,7 @@ Result<Outcome> prune_series(UpkeepAccess& access, const SeriesInfo& series,
   return Outcome{!options.dry_run && !outcome.versions.empty(), !outcome.held.empty()};
 }
 
-/// Returns true if every version went that no rule keeps.
+/// Returns true if every version that no rule keeps was deleted.
 Result<bool> prune(Options options, const Context& context) {
   if (!options.within.empty()) {
     VARVE_TRY_ASSIGN(options.rules.within_seconds, parse_duration(options.within));
@@ -136,7 +136,7 @@ Result<bool> prune(Options options, const Context& context) {
       UpkeepAccess::open(named.repository, options.dry_run ? UpkeepAccess::Purpose::kLook
                                                            : UpkeepAccess::Purpose::kChange));
   VARVE_TRY_ASSIGN(const auto all, find_series(access.repository(), named.places));
-  // One that cannot be pruned, because a file is open there, does not hold up the others.
+  // A series that cannot be pruned, because a file is open there, does not stop the others.
   Result<void> first_failure;
   std::vector<SeriesInfo> changed;
   bool held = false;

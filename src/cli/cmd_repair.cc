@@ -29,8 +29,8 @@ struct Options {
   bool progress = false;
 };
 
-// More than one mended thing can hide: a catalog, then parity, then a head, each with a second
-// look.
+// Each repair can reveal another defect (a catalog, then parity, then a head), and each needs
+// another plan.
 constexpr int kRoundsMax = 8;
 
 const char* kind_name(RepairStep::Kind kind) {
@@ -69,7 +69,7 @@ void print_steps(const std::vector<RepairStep>& steps, bool json) {
   }
 }
 
-// Asked at a terminal, unless it was answered beforehand.
+// Asks for consent at a terminal, unless --yes gave it.
 bool agreed(const Options& options) {
   if (options.yes) return true;
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDERR_FILENO) == 0) return false;
@@ -115,7 +115,7 @@ void print_report(const RepairReport& report, const Options& options, const Cont
 Result<int> repair(const Options& options, const Context& context) {
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("repairing", shown);
-  // Ended anywhere, it leaves what can be repaired again.
+  // The repository can be repaired again after an interruption at any point.
   const SignalWatch signals(progress);
   const auto report_progress = [&](const CheckProgress& done) {
     progress.update(done.bytes_done, done.bytes_total, 0);
@@ -147,7 +147,7 @@ Result<int> repair(const Options& options, const Context& context) {
     progress.clear();
     print_report(report, options, context);
     lost = lost || !report.problems.empty() || report.chunks_quarantined != 0;
-    // What is wrong with the data is only known once these are mended.
+    // These steps must be done before a plan can find all damage to the data.
     again = std::ranges::any_of(planned->steps(), [](const RepairStep& step) {
       return step.kind == RepairStep::Kind::kCatalog || step.kind == RepairStep::Kind::kHead ||
              step.kind == RepairStep::Kind::kParity;
@@ -156,7 +156,7 @@ Result<int> repair(const Options& options, const Context& context) {
     how.rebuild_catalog = false;
   }
   if (options.dry_run) return kExitOk;
-  // Opening it for writing completes the manifests, and shows that it can be.
+  // Opening the repository for writing completes the manifests, and shows that it can be opened.
   VARVE_TRY_ASSIGN(const auto repository, open_to_write(options.repository));
   VARVE_TRY(repository->close());
   return lost ? kExitIncomplete : kExitOk;

@@ -32,10 +32,10 @@ struct Options {
   bool force = false;
 };
 
-/// What the words of the command line name.
+/// The parts of the command line.
 struct Request {
   std::string repository;
-  VersionPath version;  ///< Its path is not used:
+  VersionPath version;  ///< Its path is unused; see `paths`.
   std::vector<std::string> paths;
   std::string directory;
 };
@@ -63,14 +63,14 @@ Result<Request> read_words(const Options& options) {
     }
     if (!place.path.empty()) request.paths.push_back(place.path);
   }
-  // The version as a whole stands beside a part of it.
+  // A place that names the whole version includes all its parts.
   if (request.paths.size() < named.places.size()) request.paths.clear();
   return request;
 }
 
 Result<TransferReport> restore(const Request& request, const Options& options,
                                const Context& context) {
-  // With --scatter, the more files are open, the fewer times the disk is gone through.
+  // With --scatter, more open files mean fewer passes over the disk.
   base::raise_file_limit();
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("restoring", shown);

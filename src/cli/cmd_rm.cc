@@ -27,10 +27,10 @@ struct Options {
   bool exact = false;
 };
 
-/// What goes of one series, in one step.
+/// The versions of one series to remove, in one step.
 struct Removal {
   SeriesInfo series;
-  std::vector<VersionInfo> versions;  ///< Sealed ones.
+  std::vector<VersionInfo> versions;  ///< Sealed versions.
   std::vector<VersionInfo> open;
   [[nodiscard]] std::vector<VersionNumber> numbers() const {
     std::vector<VersionNumber> all;
@@ -66,7 +66,7 @@ Result<std::vector<Removal>> resolve(Repository& repository,
   return removals;
 }
 
-/// Returns true if every version went. Sets `any` if one did.
+/// Returns true if every version was removed. Sets `any` if at least one was.
 Result<bool> remove(const Options& options, const Context& context, bool& any) {
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.least = 1, .purpose = control::Purpose::kChange}));

@@ -21,16 +21,16 @@ constexpr std::uint64_t kWaitSecondsMax = 100ULL * 365 * 24 * 60 * 60;
 struct Options {
   std::string first;   ///< The repository, or a path in a mount.
   std::string second;  ///< The version.
-  std::string name;    ///< Of the sealed version.
-  std::string as;      ///< The same.
-  std::string wait;    ///< Empty: do not wait; else "forever" or a number of seconds.
+  std::string name;    ///< Name of the sealed version.
+  std::string as;      ///< The same, from --as.
+  std::string wait;    ///< "" = do not wait; otherwise "forever" or a number of seconds.
   bool force = false;
   bool keep = false;
   bool no_arrange = false;
   bool json = false;
 };
 
-/// A name has no slash and a version has one, so that either may stand last.
+/// Accepts the name before or after the version: a name has no slash, a version has one.
 Result<void> sort_arguments(Options& options) {
   const bool second_is_name =
       !options.second.empty() && options.second.find('/') == std::string::npos;
@@ -51,7 +51,7 @@ Result<control::SealReply> seal_here(Repository& repository, const VersionPath& 
   VARVE_TRY_ASSIGN(SealOutcome sealed,
                    repository.seal(info.series, info.number, options.name,
                                    options.keep ? SealMode::kKeep : SealMode::kEnd));
-  // The repository has logged the warning, and a command's log is its standard error.
+  // The repository has logged the warning already; a command's log is its standard error.
   return control::SealReply{std::move(sealed.info), std::move(sealed.next), {}};
 }
 
@@ -81,7 +81,7 @@ Result<void> add_waiting(const Options& options, control::SealRequest& request) 
   return {};
 }
 
-/// Where a daemon writes to the repository, it does the work.
+/// Seals the version, through the daemon if one writes to the repository.
 Result<void> seal(const VersionTarget& target, const Options& options, const Context& context) {
   control::SealRequest request;
   request.version = name_of(target.version);

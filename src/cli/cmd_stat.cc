@@ -23,8 +23,8 @@ struct Options {
 
 struct Report {
   VersionInfo version;
-  std::optional<VersionUsage> usage;  ///< Of a sealed version.
-  bool newest = false;                ///< What `latest` names.
+  std::optional<VersionUsage> usage;  ///< Set for a sealed version.
+  bool newest = false;                ///< True for the version that `latest` names.
 };
 
 Result<Report> look(const Options& options) {

@@ -30,7 +30,7 @@ struct Options {
 struct Figures {
   RepositoryStats totals;
   std::vector<SeriesFigures> series;
-  ArrangingDebt debt;  ///< Of all series.
+  ArrangingDebt debt;  ///< Sum over all series.
   ArrangeSettings settings;
 };
 
@@ -55,7 +55,7 @@ Result<Figures> collect(Repository& repository) {
   return figures;
 }
 
-/// How many times the stored data would be as big without deduplication; 0 if it is empty.
+/// Returns the size without deduplication divided by the stored size; 0 if nothing is stored.
 double dedup_ratio(const RepositoryStats& totals) {
   if (totals.unique_bytes == 0) return 0;
   return static_cast<double>(totals.logical_bytes) / static_cast<double>(totals.unique_bytes);

@@ -36,7 +36,7 @@ struct Options {
   bool progress = false;
 };
 
-/// Continues the series' open version if it has this name, else opens it.
+/// Returns the series' open version if it has this name; otherwise opens a new version.
 Result<VersionInfo> open_or_continue(Repository& repository, const VersionPath& path,
                                      const std::string& directory) {
   struct stat status {};
@@ -58,13 +58,13 @@ Result<VersionInfo> open_or_continue(Repository& repository, const VersionPath& 
                           if (!writer && writer.error().code() != ErrorCode::kNotFound) {
                             return std::move(writer).error();
                           }
-                          if (writer) writer->reset();  // A holder keeps it from being sealed.
+                          if (writer) writer->reset();  // A held writer would prevent the seal.
                           return repository.open_version(series.id, path.version, root);
                         });
 }
 
-/// Refuses a source in the repository, and gives what of a source must not be stored: the
-/// repository, which would grow with each file that is stored, and where it is mounted.
+/// Returns the directories whose entries must not be stored: the repository, which would grow with
+/// each stored file, and its mount points. Refuses a source inside the repository.
 Result<std::vector<DirectoryIdentity>> find_own_folders(const std::string& repository,
                                                         const std::string& directory) {
   std::error_code error;
@@ -84,7 +84,7 @@ Result<std::vector<DirectoryIdentity>> find_own_folders(const std::string& repos
     struct stat status {};
     if (::lstat(path.c_str(), &status) == 0) found.push_back({status.st_dev, status.st_ino});
   };
-  add(own);  // Also where a mount with --bind shows it elsewhere.
+  add(own);  // Finds the repository also under a bind mount.
   if (const auto mounts = control::find_mounts_of(own)) {
     for (const auto& mount : *mounts) {
       if (contains(source, mount.mount_point)) add(mount.mount_point);

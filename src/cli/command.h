@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every command of `varve` shares: how it is registered, its exit codes, its messages.
+// The parts that all commands of `varve` share: registration, exit codes, messages.
 //
-// A command lives in its own cmd_NAME.cc and offers add_NAME_command(). That function adds a
-// CLI11 subcommand whose callback only stores the work in Context::run; main() calls it after
-// the whole command line was understood. Its result is the exit code of the process:
+// A command lives in its own cmd_NAME.cc and offers add_NAME_command(). That function adds a CLI11
+// subcommand whose callback only stores the work in Context::run. main() calls Context::run after
+// parsing the whole command line. Its result is the exit code of the process:
 //
 //   void add_mount_command(CLI::App& app, Context& context) {
 //     auto options = std::make_shared<Options>();
@@ -36,35 +36,37 @@ namespace varve::cli {
 /// Exit codes of the process.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitError = 1;
-inline constexpr int kExitIncomplete = 3;     ///< Done, but not for all files.
+/// Done, but not completely: some files or versions are left.
+inline constexpr int kExitIncomplete = 3;
 inline constexpr int kExitNoRepository = 10;  ///< The folder is not a repository.
 inline constexpr int kExitLocked = 11;        ///< Another process writes to it.
 inline constexpr int kExitInterrupted = 130;  ///< The user asked to stop.
 
-/// Options that stand for all commands, and the command that was chosen.
+/// Options common to all commands, and the chosen command.
 struct Context {
   bool quiet = false;        ///< -q: errors only.
-  int verbosity = 0;         ///< Number of -v.
+  int verbosity = 0;         ///< Number of -v options.
   std::function<int()> run;  ///< Set by the chosen command; returns the exit code.
 };
 
 inline constexpr const char* kRepositoryHelp = "Folder of the repository (default: $VARVE_REPO)";
 
-/// The exit code that stands for `error`.
+/// Returns the exit code for `error`.
 [[nodiscard]] int exit_code(const Error& error);
 
-/// Prints "varve: MESSAGE" to stderr, control characters escaped; returns exit_code(error).
+/// Prints "varve: MESSAGE" to stderr, with control characters escaped. Returns exit_code(error).
 int fail(const Error& error);
 
 /// Prints "varve: MESSAGE" to stderr, unless -q was given.
 void note(const Context& context, const std::string& message);
 
-/// Prints each problem as a message of its own, -q or not.
+/// Prints each problem as a separate message, even with -q.
 void report_problems(const std::vector<std::string>& problems);
 
-/// `positionals` are a command's required arguments in order, REPO first. Where the last one
-/// is missing and VARVE_REPO is set, all move one place on and the first becomes VARVE_REPO.
-/// kInvalid if one is still missing.
+/// Fills in VARVE_REPO where a command line leaves out the repository. `positionals` are the
+/// required arguments in order, REPO first. If the last one is missing and VARVE_REPO is set, moves
+/// all one place on and sets the first to VARVE_REPO.
+/// Errors: kInvalid if an argument is still missing.
 [[nodiscard]] Result<void> take_repository(std::initializer_list<std::string*> positionals);
 
 void add_init_command(CLI::App& app, Context& context);

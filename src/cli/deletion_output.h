@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `varve rm` and `varve prune` print.
+// The output of `varve rm` and `varve prune`.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ class App;
 
 namespace varve::cli {
 
-/// --force and --force-clock, as `varve rm` and `varve prune` have them. `more` ends the help of
+/// Adds --force and --force-clock for `varve rm` and `varve prune`. Appends `more` to the help of
 /// --force.
 void add_force_flags(CLI::App& command, bool& force, bool& force_clock,
                      const std::string& more = {});
@@ -23,17 +23,17 @@ struct DeletionFormat {
   bool exact = false;
 };
 
-/// One version that went, or would.
+/// Prints one version that was, or would be, deleted.
 void print_deleted(const VersionInfo& version, const DeletionFormat& format);
 
-/// An open version that was dropped, or would be, with what it had.
+/// Prints an open version that was, or would be, dropped, with its size.
 void print_discarded(const VersionInfo& version, const DeletionFormat& format);
 
-/// What came back, or would, of one series.
+/// Prints the space that the deletion frees, or would free, in one series.
 void print_deletion(const SeriesInfo& series, const DeletionForecast& forecast,
                     const DeletionFormat& format);
 
-/// Reports the versions that the deletion left in place: as JSON lines, or on stderr.
+/// Reports the versions that the deletion left in place, as JSON lines or on stderr.
 void print_held(const SeriesInfo& series, const DeletionForecast& forecast,
                 const DeletionFormat& format);
 

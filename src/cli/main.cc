@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `varve` program: one command a file, see command.h.
+// The `varve` program. Each command has its own file; see command.h.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -68,7 +68,7 @@ int run(int argc, char** argv) {
   Context context;
   CLI::App app("Varve keeps backup versions of directory trees, each chunk of data once.", "varve");
   app.require_subcommand(1);
-  // -v and -q may also stand behind the command.
+  // Accepts -v and -q after the command too.
   app.fallthrough();
   app.set_version_flag("--version", "varve " VARVE_VERSION);
   app.footer(kFooter);
@@ -80,7 +80,7 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) return usage_error(app, error);
-    (void)app.exit(error);  // Prints the help or the version that was asked for.
+    (void)app.exit(error);  // Prints the requested help or version.
     return kExitOk;
   }
   base::set_log_level(log_level(context));
@@ -98,7 +98,7 @@ std::string_view base_name(std::string_view path) {
 
 int main(int argc, char** argv) {
   try {
-    // mount(8) calls us by these names, with arguments of its own order.
+    // mount(8) calls this program by these names, with its own order of arguments.
     const std::string_view name = varve::cli::base_name(argc > 0 ? argv[0] : "varve");
     if (name == "mount.fuse.varve" || name == "mount.varve") {
       return varve::fs::mount_main(argc, argv);

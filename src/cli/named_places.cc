@@ -23,7 +23,7 @@ Error nothing_named() {
   return {ErrorCode::kInvalid, "name the repository, as an argument or in VARVE_REPO"};
 }
 
-/// True if `word` is a path in a mount; then its place is added.
+/// Returns true if `word` is a path in a mount, and then adds its place to `named`.
 Result<bool> take_mounted(const std::string& word, control::Purpose purpose, NamedPlaces& named) {
   const auto mounted = control::find_mounted(word, purpose);
   if (!mounted) {
@@ -35,7 +35,7 @@ Result<bool> take_mounted(const std::string& word, control::Purpose purpose, Nam
   }
   named.repository = mounted->repository;
   const VersionPath place = parse_version_path(mounted->in_repository);
-  // The root of a mount stands for the repository as a whole.
+  // The root of a mount means the whole repository.
   if (!place.series.empty()) named.places.push_back(place);
   return true;
 }
@@ -52,7 +52,7 @@ Result<NamedPlaces> find_places(const std::vector<std::string>& words, const Pla
   };
   const std::string environment = from_environment();
   bool& mounted = named.in_mount;
-  // Asked first whether it is in a mount: below one whose daemon is stopped, any other look hangs.
+  // This check comes first: below a mount whose daemon is stopped, any other access hangs.
   if (!left.empty()) {
     VARVE_TRY_ASSIGN(mounted, take_mounted(left.front(), count.purpose, named));
   }
@@ -63,7 +63,7 @@ Result<NamedPlaces> find_places(const std::vector<std::string>& words, const Pla
   } else if (!environment.empty()) {
     named.repository = environment;
   } else if (left.size() > count.least || (left.size() == 1 && count.least == 0)) {
-    named.repository = next();  // Opening it will tell what is wrong with it.
+    named.repository = next();  // Opening it will report the error.
   } else {
     return nothing_named();
   }

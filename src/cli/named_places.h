@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The repository and the things in it that the words of a command line name.
+// Finds the repository, and the things in it, that the words of a command line name.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,14 @@ inline constexpr const char* kPlacesHelp =
 struct NamedPlaces {
   std::string repository;
   std::vector<VersionPath> places;
-  bool in_mount = false;          ///< They were named by paths in a mount.
-  std::vector<std::string> rest;  ///< Words behind the places.
+  bool in_mount = false;          ///< The words were paths in a mount.
+  std::vector<std::string> rest;  ///< Words after the places.
 };
 
-/// Words come as REPO PLACE…, as PLACE… of the repository in VARVE_REPO, or as paths in a
-/// mount. At least `least` places are needed; words behind the first `most` are the rest.
-/// kInvalid if places lie in two repositories; otherwise as control::find_mounted().
+/// Finds the places that the words name. The words come as REPO PLACE…, as PLACE… of the repository
+/// in VARVE_REPO, or as paths in a mount. At least `least` places are needed; words after the first
+/// `most` places are the rest.
+/// Errors: kInvalid if the places are in two repositories; otherwise as control::find_mounted().
 struct PlaceCount {
   std::size_t least = 0;
   std::size_t most = static_cast<std::size_t>(-1);
@@ -35,14 +36,17 @@ struct PlaceCount {
 [[nodiscard]] Result<NamedPlaces> find_places(const std::vector<std::string>& words,
                                               const PlaceCount& count);
 
-/// The series that are named, all if none is, each once. kInvalid for a version's name.
+/// Returns the named series, each once; all series if no place is named.
+/// Errors: kInvalid if a place names a version.
 [[nodiscard]] Result<std::vector<SeriesInfo>> find_series(Repository& repository,
                                                           const std::vector<VersionPath>& places);
 
-/// kNotFound says which name is unknown.
+/// Returns the series with this name.
+/// Errors: kNotFound, with the unknown name.
 [[nodiscard]] Result<SeriesInfo> find_one_series(Repository& repository, const std::string& name);
 
-/// The one version that is named, sealed or not. kInvalid for anything else than SERIES/VERSION.
+/// Returns the one named version, sealed or open.
+/// Errors: kInvalid unless `place` is SERIES/VERSION.
 [[nodiscard]] Result<VersionInfo> find_whole_version(Repository& repository,
                                                      const VersionPath& place);
 /// Returns the version as find_whole_version() does; an open one with its present sizes.

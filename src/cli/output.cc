@@ -14,7 +14,7 @@
 namespace varve::cli {
 namespace {
 
-/// Length of the UTF-8 character at the start of `text`, 0 if there is none (RFC 3629).
+/// Returns the length of the UTF-8 character at the start of `text`, 0 if there is none (RFC 3629).
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -27,7 +27,7 @@ std::size_t utf8_length(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
-  // Overlong forms, surrogates and numbers past U+10FFFF.
+  // Reject overlong forms, surrogates and numbers past U+10FFFF.
   if (first == 0xe0 && byte(1) < 0xa0) return 0;
   if (first == 0xed && byte(1) > 0x9f) return 0;
   if (first == 0xf0 && byte(1) < 0x90) return 0;
@@ -35,7 +35,8 @@ std::size_t utf8_length(std::string_view text) {
   return length;
 }
 
-/// C0, DEL, C1, and the marks that reorder text (bidirectional overrides and isolates).
+/// Returns true for C0, DEL, C1, and marks that reorder text (bidirectional overrides and
+/// isolates).
 bool is_control(std::string_view character) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
   if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7f;
@@ -114,7 +115,7 @@ std::string size_text(std::uint64_t bytes, bool exact) {
   static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double value = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
-  // 1023.95 would be written as 1024.0.
+  // 1023.95 would round to 1024.0.
   while (value >= 1023.95 && unit + 1 < std::size(kUnits)) {
     value /= 1024;
     ++unit;
@@ -223,7 +224,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows, std::string
       if (i > 0) out += "  ";
       if (right) out += padding;
       out += row[i];
-      // No blanks at a line's end: they would look like a part of the name.
+      // Trailing blanks would look like a part of the name.
       if (!right && i + 1 < row.size()) out += padding;
     }
     out += "\n";

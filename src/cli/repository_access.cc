@@ -25,7 +25,8 @@ Result<std::unique_ptr<Repository>> open_to_write(const std::string& path) {
   base::raise_file_limit();
   OpenOptions options;
   options.trust_owner = is_trusted(path);
-  options.arrange = false;  // A command does what it is for and ends.
+  // The process ends after the command, so nothing arranges in the background.
+  options.arrange = false;
   return control::open_when_unlocked(path, [&] { return Repository::open(path, options); });
 }
 

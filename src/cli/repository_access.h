@@ -11,22 +11,24 @@
 
 namespace varve::cli {
 
-/// Whether VARVE_TRUST, a list of paths with colons between them, has this repository.
+/// Returns whether VARVE_TRUST, a list of paths separated by colons, contains this repository.
 [[nodiscard]] bool is_trusted(const std::string& path);
 
-/// For commands that only look: works beside a process that writes.
+/// Opens a repository for reading. Works beside a process that writes.
 [[nodiscard]] Result<std::unique_ptr<Repository>> open_to_read(const std::string& path,
                                                                bool probe_catalog = false);
-/// Waits for a daemon that is ending. kLocked where another process writes, a daemon perhaps.
+/// Opens a repository for writing. Waits for a daemon that is ending.
+/// Errors: kLocked if another process writes, for example a daemon.
 [[nodiscard]] Result<std::unique_ptr<Repository>> open_to_write(const std::string& path);
 
-/// How a command writes to a repository: one of the two is set.
+/// How a command writes to a repository. Exactly one member is set.
 struct WriteAccess {
-  std::unique_ptr<Repository> repository;  ///< Its own.
-  std::optional<control::Client> daemon;   ///< Or the daemon that has it mounted.
+  std::unique_ptr<Repository> repository;  ///< The command's own repository.
+  std::optional<control::Client> daemon;   ///< The daemon that has it mounted.
 };
 
-/// kLocked where a process writes that takes no requests, such as another command.
+/// Opens a repository for writing, or connects to the daemon that writes to it.
+/// Errors: kLocked if the writing process takes no requests, such as another command.
 [[nodiscard]] Result<WriteAccess> open_or_reach(const std::string& path);
 
 }  // namespace varve::cli

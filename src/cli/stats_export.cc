@@ -11,7 +11,7 @@
 namespace varve::cli {
 namespace {
 
-/// As the exposition format asks: \ " and newlines escaped, and valid UTF-8.
+/// Returns a label's value as the format requires: valid UTF-8, with \ " and newlines escaped.
 std::string label(std::string_view value) {
   const std::string plain = is_utf8(value) ? std::string(value) : printable(value);
   std::string text;
@@ -43,7 +43,7 @@ const VersionInfo* newest_sealed(const SeriesFigures& figures) {
 struct SeriesGauge {
   const char* name;
   const char* help;
-  /// Of a series with a sealed version, its newest.
+  /// Returns the value for a series with a sealed version. `newest` is its newest one.
   std::function<std::string(const SeriesFigures&, const VersionInfo& newest)> value;
 };
 

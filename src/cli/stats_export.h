@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures of a repository in the text format of Prometheus.
+// Statistics of a repository in the text format of Prometheus.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct SeriesFigures {
   std::vector<VersionInfo> open;
 };
 
-/// Of a repository as a whole, and of each series the newest sealed version and the open one.
-/// `repository` is the value of a label.
+/// Returns the figures of the repository, and of each series' newest sealed version and open
+/// version. `repository` is the value of a label.
 [[nodiscard]] std::string prometheus_text(std::string_view repository,
                                           const RepositoryStats& totals,
                                           const std::vector<SeriesFigures>& series);

@@ -15,12 +15,12 @@ StopRequest::StopRequest() : event_(::eventfd(0, EFD_CLOEXEC)) {}
 void StopRequest::stop() {
   source_.request_stop();
   const std::uint64_t one = 1;
-  // An eventfd's first write cannot fail.
+  // The first write to an eventfd cannot fail.
   (void)!::write(event_.get(), &one, sizeof one);
 }
 
-// One process may have the catalog open only once, so what is there to look at is the
-// repository that is written to, unless a daemon does the writing.
+// A process can open the catalog only once. A command that writes therefore also reads through its
+// writing repository, unless a daemon does the writing.
 Result<UpkeepAccess> UpkeepAccess::open(const std::string& path, Purpose purpose) {
   UpkeepAccess access;
   if (purpose == Purpose::kLook) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How commands delete, lock and arrange: by themselves, or by the daemon that has the
+// Lets commands delete, lock and arrange: by themselves, or through the daemon that has the
 // repository mounted.
 #pragma once
 
@@ -18,15 +18,15 @@
 
 namespace varve::cli {
 
-/// What ends an arranging from another thread, wherever it is carried out.
+/// A request from another thread to stop arranging, here or in a daemon.
 class StopRequest {
  public:
   StopRequest();
-  /// May be called from any thread, more than once.
+  /// Requests the stop. Thread-safe; may be called more than once.
   void stop();
   [[nodiscard]] bool stopped() const { return source_.stop_requested(); }
   [[nodiscard]] std::stop_token token() const { return source_.get_token(); }
-  /// Readable once it was stopped.
+  /// Returns a descriptor that is readable after stop().
   [[nodiscard]] int descriptor() const { return event_.get(); }
 
  private:
@@ -34,16 +34,17 @@ class StopRequest {
   base::UniqueFd event_;
 };
 
-/// Not thread-safe.
+/// A repository to maintain, directly or through its daemon. Not thread-safe.
 class UpkeepAccess {
  public:
   enum class Purpose { kLook, kChange };
-  /// kLocked if it is to be changed and another process holds it that takes no requests.
+  /// Opens the repository.
+  /// Errors: kLocked with kChange if the process that writes takes no requests.
   [[nodiscard]] static Result<UpkeepAccess> open(const std::string& path, Purpose purpose);
 
-  /// To look at. Where a daemon writes, it shows sealed versions only.
+  /// Returns the repository for reading. If a daemon writes, it shows only sealed versions.
   [[nodiscard]] Repository& repository() { return *repository_; }
-  /// A daemon makes the changes, and arranges after them by itself.
+  /// Returns true if a daemon makes the changes. It then arranges after them by itself.
   [[nodiscard]] bool by_daemon() const { return daemon_.has_value(); }
 
   [[nodiscard]] Result<DeletionForecast> forecast(const SeriesInfo& series,
@@ -52,16 +53,17 @@ class UpkeepAccess {
   [[nodiscard]] Result<DeletionForecast> remove(const SeriesInfo& series,
                                                 const std::vector<VersionNumber>& numbers,
                                                 const DeletionOptions& options);
-  /// Drops an open version. kBusy while files are open for writing.
+  /// Drops an open version.
+  /// Errors: kBusy while files are open for writing.
   [[nodiscard]] Result<void> discard(const SeriesInfo& series, VersionNumber number);
   [[nodiscard]] Result<void> lock(const SeriesInfo& series, VersionNumber number, Timestamp until);
   [[nodiscard]] Result<void> set_arrange_settings(const ArrangeSettings& settings);
-  /// kInterrupted, or a report that is not finished, if it was stopped.
+  /// Arranges a series. After a stop, returns kInterrupted or an unfinished report.
   [[nodiscard]] Result<ArrangeReport> arrange(
       const SeriesInfo& series, std::uint64_t bytes_per_second, const StopRequest& stop,
       const std::function<void(const ArrangeProgress&)>& progress);
 
-  /// Call it at the end, to learn of errors.
+  /// Closes the repository. Call it at the end to learn of errors.
   [[nodiscard]] Result<void> close();
 
  private:

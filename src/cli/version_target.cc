@@ -20,7 +20,8 @@ Result<VersionTarget> from_environment(const std::string& version, Error otherwi
   return target;
 }
 
-/// A path in a mount that cannot be believed is no name for something else.
+/// Finds the version in VARVE_REPO, but only if the path is outside any Varve mount: a path in an
+/// untrusted mount must not name something else.
 Result<VersionTarget> without_mount(const std::string& version, const Error& why) {
   if (why.code() != ErrorCode::kNotFound) return why;
   return from_environment(version, why);

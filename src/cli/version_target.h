@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A version together with its repository, as a command line names them.
+// Finds the version and repository that a command line names.
 #pragma once
 
 #include <string>
@@ -14,18 +14,21 @@ struct VersionTarget {
   VersionPath version;
 };
 
-/// REPO and SERIES/VERSION; or, with `second` empty, a version's path in a mount, or
-/// SERIES/VERSION of the repository in VARVE_REPO. The version is going to be changed, so its
-/// path must be in a mount that the repository's daemon confirms.
-/// Errors: kInvalid where neither fits; otherwise as control::find_mounted().
+/// Finds an existing version. Accepts three forms:
+/// - REPO and SERIES/VERSION;
+/// - `second` empty: a version's path in a mount;
+/// - `second` empty: SERIES/VERSION of the repository in VARVE_REPO.
+/// The command will change the version, so the mount of a path must be confirmed by the
+/// repository's daemon.
+/// Errors: kInvalid if no form fits; otherwise as control::find_mounted().
 [[nodiscard]] Result<VersionTarget> find_target(const std::string& first,
                                                 const std::string& second);
 
-/// The same for a version that is to be made: of a path, the directory must exist.
+/// Finds a version to be created, likewise. For a path, the directory above it must exist.
 [[nodiscard]] Result<VersionTarget> find_new_target(const std::string& first,
                                                     const std::string& second);
 
-/// "SERIES/VERSION".
+/// Returns "SERIES/VERSION".
 [[nodiscard]] std::string name_of(const VersionPath& path);
 
 }  // namespace varve::cli
