@@ -12,7 +12,8 @@
 namespace varve::control {
 namespace {
 
-/// Another process can hold a name only to be in the way; a few more leave room beside it.
+/// Number of abstract names to try. Another process can take a name to block the daemon; spare
+/// names defeat that.
 constexpr int kAbstractNames = 4;
 
 Error system_error(const std::string& what, int errno_value) {

@@ -33,13 +33,14 @@ Result<void> Client::connect() {
   VARVE_TRY_ASSIGN(Connected connected, connect_to(repository_, patience_.silence));
   socket_ = std::move(connected.socket);
   process_ = connected.process;
-  // A daemon that refuses the connection has closed it already, and says why.
+  // A daemon that refuses the connection sends its reason and disconnects without reading this
+  // request.
   const auto sent =
       send_line(socket_.get(), encode(request_for(Operation::kHello)), patience_.silence);
   if (!sent && sent.error().errno_value() == ETIMEDOUT) return silent();
   const auto reply = receive(-1);
   if (!reply && reply.error().code() == ErrorCode::kInvalid) {
-    // Protocol 1 did not know the request.
+    // A daemon of protocol 1 does not know the request.
     return daemon_refused(1, process_);
   }
   if (!reply) return reply.error();
@@ -48,7 +49,7 @@ Result<void> Client::connect() {
   if (identity_.protocol != kProtocol) return daemon_refused(identity_.protocol, process_);
   const struct stat& folder = connected.repository.status;
   if (identity_.device != folder.st_dev || identity_.inode != folder.st_ino) {
-    // A socket or a link from elsewhere was put in this one's place.
+    // Another repository's socket, or a link to it, has replaced this repository's socket.
     return Error(ErrorCode::kNotPermitted,
                  fmt::format("{}: the daemon that answers there (process {}) has another "
                              "repository, {}",
@@ -58,7 +59,7 @@ Result<void> Client::connect() {
   return {};
 }
 
-/// The daemon drops a connection that is idle for long.
+/// Sends a request. Connects again first if the daemon has dropped the idle connection.
 Result<void> Client::send(const Request& request) {
   pollfd closed = {.fd = socket_.get(), .events = POLLRDHUP, .revents = 0};
   if (::poll(&closed, 1, 0) > 0) VARVE_TRY(connect());
@@ -85,7 +86,7 @@ Result<Reply> Client::receive(int stop) {
   }
 }
 
-/// The next line, whatever it says.
+/// Receives the next line, of any kind.
 Result<std::string> Client::receive_sign_of_life(int stop) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kLook{250};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command's end of the control socket.
+// The command's end of the control socket.
 #pragma once
 
 #include <sys/types.h>
@@ -18,31 +18,32 @@
 
 namespace varve::control {
 
-/// How long a command waits for a daemon. One that works on a request says so every few seconds,
-/// so only a daemon that is stopped or hangs is silent.
+/// Time limits for waiting for a daemon. A working daemon reports every few seconds, so only a
+/// stopped or hanging daemon is silent.
 struct ClientPatience {
   std::chrono::milliseconds silence = kSilenceMax;
   std::chrono::milliseconds stopped = kStoppedMax;
 };
 
-/// Talks to the daemon that holds a repository. Not thread-safe. Errors of the daemon come
-/// back as it met them; kBusy with ETIMEDOUT says that it does not answer, and what to do.
+/// A connection to the daemon that holds a repository. Not thread-safe.
+/// Errors: those that the daemon met, unchanged; kBusy with ETIMEDOUT and advice if the daemon does
+/// not answer.
 class Client {
  public:
-  /// Connects, and makes sure that the daemon is of this protocol, has this repository, and is of
-  /// the caller, the repository's owner or root.
-  /// Errors: kNotFound if no daemon has the repository mounted for writing; kUnsupported for one
-  /// of another protocol; kNotPermitted.
+  /// Connects to the daemon. Verifies that it speaks this protocol, holds this repository, and runs
+  /// as the caller, the repository's owner or root.
+  /// Errors: kNotFound if no daemon has the repository mounted for writing; kUnsupported if the
+  /// daemon speaks another protocol; kNotPermitted if another check fails.
   [[nodiscard]] static Result<Client> connect(const std::string& repository,
                                               const ClientPatience& patience = {});
 
-  /// Who answers, as it said when it was connected to.
+  /// Returns the identity that the daemon reported on connecting.
   [[nodiscard]] const Identity& identity() const { return identity_; }
-  /// Process of the daemon, as the kernel says.
+  /// Returns the daemon's process id, as the kernel reports it.
   [[nodiscard]] pid_t process() const { return process_; }
 
   [[nodiscard]] Result<void> ping();
-  /// Makes all open versions durable. An error names those for which that failed.
+  /// Makes all open versions durable. The error message names those for which that failed.
   [[nodiscard]] Result<void> sync();
   [[nodiscard]] Result<SealReply> seal(const SealRequest& request);
   [[nodiscard]] Result<VersionInfo> open(const OpenRequest& request);
@@ -52,12 +53,13 @@ class Client {
   [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(const std::string& series);
   [[nodiscard]] Result<DeletionForecast> remove(const DeleteRequest& request);
   [[nodiscard]] Result<void> lock(const LockRequest& request);
-  /// Waits until it is done, or (kInterrupted) `stop` becomes readable: the daemon stops once
-  /// this Client is gone. `progress` is called now and then.
+  /// Arranges a series and waits for the report. Calls `progress` now and then.
+  /// Errors: kInterrupted once `stop` (a descriptor) is readable. The daemon stops arranging once
+  /// this Client is destroyed.
   [[nodiscard]] Result<ArrangeReport> arrange(
       const ArrangeRequest& request, int stop,
       const std::function<void(const ArrangeProgress&)>& progress);
-  /// Stores `settings` if there are any; returns those in force.
+  /// Stores `settings`, if given. Returns the current settings.
   [[nodiscard]] Result<ArrangeSettings> arrange_settings(
       const std::optional<ArrangeSettings>& settings);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protocol's number, and how a daemon says which one it is.
+// The protocol number, and the identity that a daemon reports.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace varve::control {
 
-/// Raised by a change after which an older command or daemon would misunderstand the other.
-/// Protocol 1 had neither this number nor kHello.
+/// Number of the protocol. It grows with each change that older commands or daemons would
+/// misunderstand. Protocol 1 had neither this number nor kHello.
 inline constexpr std::uint32_t kProtocol = 2;
 
-/// Answer to kHello: which daemon this is. Every later protocol keeps the request and this
-/// answer, so that each side can name the other's protocol.
+/// A daemon's answer to kHello. Every later protocol keeps this request and answer, so that each
+/// side can name the other's protocol.
 struct Identity {
   std::uint32_t protocol = 0;  ///< Protocol of the daemon.
   std::int64_t process = 0;    ///< Process id of the daemon.
@@ -30,8 +30,8 @@ struct Identity {
 /// Returns the daemon's error for a request of another protocol (kUnsupported).
 [[nodiscard]] Error protocol_refused(std::uint32_t protocol_of_command);
 
-/// Returns the command's error for a daemon of another protocol (kUnsupported); 1 stands for a
-/// daemon that names none.
+/// Returns the command's error for a daemon of another protocol (kUnsupported). Pass 1 for a daemon
+/// that reports no protocol.
 [[nodiscard]] Error daemon_refused(std::uint32_t protocol_of_daemon, std::int64_t process);
 
 }  // namespace varve::control

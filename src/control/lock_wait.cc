@@ -8,7 +8,7 @@ namespace varve::control {
 bool holder_may_be_ending(const std::string& repository) {
   const auto client = Client::connect(repository);
   if (client) return client->identity().mount_device == 0;
-  // kIo: it ended while it was asked.
+  // kIo: the daemon ended during the request.
   return client.error().code() == ErrorCode::kNotFound || client.error().code() == ErrorCode::kIo;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// umount(8) returns before the daemon has written everything and given the repository's lock
-// back. A process that wants the lock then waits for it.
+// Waits for the repository's lock after an unmount: umount(8) returns before the daemon has written
+// everything and released the lock.
 #pragma once
 
 #include <chrono>
@@ -14,12 +14,12 @@ namespace varve::control {
 inline constexpr std::chrono::seconds kEndingMax{10};
 inline constexpr std::chrono::milliseconds kEndingPause{50};
 
-/// Returns whether the holder of the repository's lock may give it back soon: no daemon answers
-/// there, or one that has no mount. False for a daemon that serves a mount.
+/// Returns true if the holder of the repository's lock may release it soon: no daemon answers, or
+/// one without a mount. Returns false for a daemon that serves a mount.
 [[nodiscard]] bool holder_may_be_ending(const std::string& repository);
 
-/// Calls `open`, and again while it fails with kLocked and the holder may be ending, for at most
-/// kEndingMax. Returns its last result.
+/// Calls `open`. Repeats the call while it fails with kLocked and the holder may be ending, for at
+/// most kEndingMax. Returns the last result.
 template <typename Open>
 [[nodiscard]] auto open_when_unlocked(const std::string& repository, const Open& open)
     -> decltype(open()) {

@@ -14,7 +14,8 @@ namespace {
 
 bool is_octal(char c) { return c >= '0' && c <= '7'; }
 
-/// The kernel writes space, tab, newline and backslash as three octal digits.
+/// Replaces octal escapes; the kernel writes space, tab, newline and backslash as three octal
+/// digits.
 std::string unescape(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -47,7 +48,7 @@ std::optional<std::uint64_t> number_from(std::string_view text) {
   return value;
 }
 
-/// MAJOR:MINOR.
+/// Parses MAJOR:MINOR.
 std::optional<dev_t> device_from(std::string_view text) {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const auto major_number = number_from(text.substr(0, colon));
@@ -56,7 +57,7 @@ std::optional<dev_t> device_from(std::string_view text) {
   return makedev(static_cast<unsigned>(*major_number), static_cast<unsigned>(*minor_number));
 }
 
-/// The kernel's own user_id= among the options of a FUSE file system.
+/// Returns the user_id= that the kernel adds to the options of a FUSE file system.
 std::optional<uid_t> user_from(std::string_view options) {
   constexpr std::string_view kName = "user_id=";
   while (!options.empty()) {
@@ -70,7 +71,7 @@ std::optional<uid_t> user_from(std::string_view options) {
   return std::nullopt;
 }
 
-/// True if `path` is `directory` or lies below it.
+/// Returns true if `path` is `directory` or is below it.
 bool lies_in(std::string_view path, std::string_view directory) {
   if (directory == "/") return true;
   return path.starts_with(directory) &&

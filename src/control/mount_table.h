@@ -14,14 +14,14 @@
 
 namespace varve::control {
 
-/// Type of a Varve mount, unless it was made with another subtype=.
+/// Type of a Varve mount, unless it was mounted with another subtype=.
 inline constexpr std::string_view kFileSystemType = "fuse.varve";
 
 /// One line of /proc/self/mountinfo.
 struct MountEntry {
   std::int64_t id = 0;
   dev_t device = 0;        ///< Device number of the file system, as st_dev.
-  std::string root = "/";  ///< Directory of the file system that is seen at the mount point.
+  std::string root = "/";  ///< Directory of the file system visible at the mount point.
   std::string mount_point;
   std::string type;
   std::string source;
@@ -31,19 +31,19 @@ struct MountEntry {
   [[nodiscard]] bool is_fuse() const { return type == "fuse" || type.starts_with("fuse."); }
 };
 
-/// Lines that do not follow proc(5) are left out.
+/// Parses a mount table. Skips lines that do not follow proc(5).
 [[nodiscard]] std::vector<MountEntry> parse_mount_table(std::string_view text);
 
-/// The same for this process. Empty if /proc is not mounted.
+/// Returns the mount table of this process. Empty if /proc is not mounted.
 [[nodiscard]] std::vector<MountEntry> read_mount_table();
 
-/// Returns the mount that `path` (absolute, without symbolic links) is in by its name; of mounts
-/// on top of each other the last one. Null if there is none. Lifetime: that of `table`.
+/// Returns the mount that contains `path` (absolute, without symbolic links) by name. Of mounts on
+/// top of each other, returns the last. Null if there is none. Lifetime: that of `table`.
 [[nodiscard]] const MountEntry* find_by_path(const std::vector<MountEntry>& table,
                                              std::string_view path);
 
-/// Returns `path`, which the mount contains, from the root of the mounted file system on,
-/// without a slash in front. "" is that root.
+/// Returns `path` relative to the root of the mounted file system, without a leading slash. "" is
+/// that root. `mount` must contain `path`.
 [[nodiscard]] std::string path_in_file_system(const MountEntry& mount, std::string_view path);
 
 }  // namespace varve::control

@@ -24,7 +24,7 @@
 namespace varve::control {
 namespace {
 
-/// Where a path leads, as the kernel says.
+/// The target of a path, as the kernel resolves it.
 struct Place {
   std::int64_t mount_id = -1;
   std::string path;  ///< Absolute, without symbolic links.
@@ -61,7 +61,8 @@ Error not_in_a_mount(std::string_view path) {
   return {ErrorCode::kNotFound, fmt::format("{} is not inside a Varve mount", path)};
 }
 
-/// Nothing is asked of a file system that another user serves: it may answer anything, or never.
+/// Rejects mounts of other users before any access: such a file system may answer anything, or
+/// never.
 Result<void> check_user(const MountEntry& mount, std::string_view path) {
   if (!mount.is_fuse()) return not_in_a_mount(path);
   if (mount.user && (*mount.user == 0 || *mount.user == ::geteuid())) return {};
@@ -100,8 +101,8 @@ bool is_dead(const Attribute& answer) {
 
 bool is_silent(const Error& error) { return error.errno_value() == ETIMEDOUT; }
 
-/// The daemon that says that it has `mount`, if there is one at `repository`'s own socket.
-/// Errors: only that the daemon does not answer.
+/// Returns the identity of the daemon at `repository`'s own socket, if that daemon owns `mount`.
+/// Errors: only those of a daemon that does not answer.
 Result<std::optional<Identity>> confirm(const MountEntry& mount, const std::string& repository) {
   if (!repository.starts_with('/')) return std::optional<Identity>();
   const auto client = Client::connect(repository);
@@ -122,14 +123,14 @@ struct Found {
   std::string path;  ///< Absolute, inside the mount.
 };
 
-/// The mount of `path`, of a user who is believed. Its file system may be any of FUSE.
+/// Finds the mount of `path` and checks its user. The file system may be any FUSE file system.
 Result<Found> find_entry(const std::string& path) {
   const auto table = read_mount_table();
   const std::string by_name = absolute_by_name(path);
   const MountEntry* named = find_by_path(table, by_name);
   if (named != nullptr && named->is_fuse()) {
     VARVE_TRY(check_user(*named, path));
-    // A stopped daemon is better recognised by its socket than by a look at the path that hangs.
+    // Asking the socket detects a stopped daemon; access to the path would hang.
     VARVE_TRY(confirm(*named, named->source));
   }
   const auto place =
@@ -144,7 +145,7 @@ Result<Found> find_entry(const std::string& path) {
       if (entry.id == (*place)->mount_id) found.mount = entry;
     }
   } else if (named != nullptr) {
-    // Nothing there, or the daemon is dead, so that nothing can be looked at any more.
+    // The path does not exist, or the daemon is dead and the kernel cannot resolve the path.
     found.path = by_name;
     found.mount = *named;
   }
@@ -160,7 +161,7 @@ Error dead_daemon(const MountEntry& mount) {
           ENOTCONN};
 }
 
-/// The repository that a mount claims to show.
+/// Returns the repository that a mount claims to show.
 Result<std::string> claimed_repository(const MountEntry& mount, const std::string& path) {
   VARVE_TRY_ASSIGN(Attribute claimed, attribute(mount, "user.varve.repository"));
   if (is_dead(claimed)) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which repository a path inside a mount belongs to. What a mount says of itself is a claim:
-// any user can mount a FUSE file system that calls itself Varve and names another repository.
-// Believed are the mount table's device number and user, which the kernel fills in, and the
-// daemon behind the repository's own socket, which says what device number its mount has.
+// Finds the repository to which a path inside a mount belongs. The mount's own attributes are only
+// a claim: any user can mount a FUSE file system that calls itself Varve and names another
+// repository. Varve trusts two sources: the device number and user in the mount table, which the
+// kernel fills in, and the daemon behind the repository's own socket, which reports the device
+// number of its mount.
 #pragma once
 
 #include <string>
@@ -13,35 +14,37 @@
 
 namespace varve::control {
 
-/// What a command is going to do with what a path names.
+/// The use that a command makes of the place that a path names.
 enum class Purpose {
   kLook,
-  kChange,  ///< Only paths are taken whose mount the repository's daemon has confirmed.
+  kChange,  ///< Accepts a path only if the repository's daemon confirms its mount.
 };
 
 /// A path inside a Varve mount.
 struct MountedPath {
   MountEntry mount;
-  std::string repository;     ///< Absolute path of the repository.
-  std::string in_repository;  ///< SERIES/VERSION/…, also where the mount shows a part; "" for all.
+  std::string repository;  ///< Absolute path of the repository.
+  /// SERIES/VERSION/…, even if the mount shows only a part; "" for all.
+  std::string in_repository;
 };
 
-/// Finds the mount of `path`. Symbolic links are followed, so `latest` is replaced by the
-/// version's name. Waits a bounded time for a daemon that is stopped.
-/// Errors: kNotFound if `path` is not in a Varve mount; kNotPermitted for a mount of another user
-/// than the caller and root, and for kChange a mount that the repository's daemon does not own;
-/// kStale if the daemon is dead; kBusy if it does not answer.
+/// Finds the mount of `path`. Follows symbolic links, so the result has the version's name instead
+/// of `latest`. Waits only a bounded time for a stopped daemon.
+/// Errors: kNotFound if `path` is not in a Varve mount; kNotPermitted if the mount belongs to
+/// another user than the caller and root, or, with kChange, if the repository's daemon does not own
+/// the mount; kStale if the daemon is dead; kBusy if it does not answer.
 [[nodiscard]] Result<MountedPath> find_mounted(const std::string& path, Purpose purpose);
 
-/// What is mounted on a directory.
+/// A Varve mount on a directory.
 struct MountedThere {
   MountEntry mount;
-  std::string repository;    ///< As the mount says.
+  std::string repository;    ///< As the mount claims.
   std::int64_t process = 0;  ///< Process of the daemon, 0 if unknown.
-  bool dead = false;         ///< The daemon has ended; the mount is left over.
+  bool dead = false;         ///< The daemon has ended; only the mount remains.
 };
 
-/// Finds the Varve mount whose mount point `directory` is.
+/// Finds the Varve mount with the mount point `directory`.
+/// Errors: kInvalid if `directory` is not a mount point; otherwise as find_mounted().
 /// Errors: as find_mounted().
 [[nodiscard]] Result<MountedThere> find_mounted_on(const std::string& directory);
 

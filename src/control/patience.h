@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds on waiting for a daemon that may be stopped, or for a mount whose daemon is.
+// Time limits for a daemon that may be stopped, and for a mount of such a daemon.
 #pragma once
 
 #include <sys/types.h>
@@ -12,23 +12,23 @@
 
 namespace varve::control {
 
-/// Without a sign of life for so long, a daemon is taken for one that hangs.
+/// A daemon that has sent nothing for this long counts as hanging.
 inline constexpr std::chrono::milliseconds kSilenceMax{20'000};
-/// A process that is stopped for so long is not waited for.
+/// The caller gives up on a process that has been stopped for this long.
 inline constexpr std::chrono::milliseconds kStoppedMax{2'000};
 
-/// True if a signal or a debugger has stopped the process.
+/// Returns true if a signal or a debugger has stopped the process.
 [[nodiscard]] bool is_stopped(pid_t process);
 
-/// Returns what a user can do about a daemon that does not answer.
+/// Returns advice for the user about a daemon that does not answer.
 [[nodiscard]] std::string advice_for_silence(pid_t process);
 
-/// Runs `task` on another thread, and returns false if it has not ended after `patience`. It then
-/// goes on by itself, so it must own everything that it uses, and must not throw.
+/// Runs `task` on another thread. Returns false if it has not ended after `patience`. The task then
+/// continues, so it must own everything that it uses. It must not throw.
 [[nodiscard]] bool ends_within(std::chrono::milliseconds patience, std::function<void()> task);
 
 /// Calls `ask`, which may wait for a file system that never answers. Returns nothing after
-/// `patience`; `ask` must own what it uses.
+/// `patience`. `ask` must own everything that it uses.
 template <typename T>
 [[nodiscard]] std::optional<T> answer_within(std::chrono::milliseconds patience,
                                              std::function<T()> ask) {

@@ -38,7 +38,7 @@ std::string_view name_in(const Table& table, Value value) {
   return place == table.end() ? std::string_view("?") : place->second;
 }
 
-/// The members of RepositoryStats by their names in JSON, for both directions.
+/// The members of RepositoryStats and their JSON names, for both directions.
 constexpr std::array<std::pair<const char*, std::uint64_t RepositoryStats::*>, 13> kStats = {{
     {"series", &RepositoryStats::series},
     {"versions_sealed", &RepositoryStats::versions_sealed},
@@ -94,7 +94,7 @@ std::optional<std::vector<VersionInfo>> versions_from(const Json& list) {
   return all;
 }
 
-/// A structure of numbers, by the table of its members.
+/// Converts a structure of numbers to JSON, by the table of its members.
 template <typename Table, typename Structure>
 Json numbers_to_json(const Table& table, const Structure& values) {
   Json object = Json::object();
@@ -210,7 +210,7 @@ void encode_upkeep(const Request& request, Json& line) {
   }
 }
 
-/// False if a member is missing or of a wrong type.
+/// Returns false if a member is missing or has the wrong type.
 bool decode_upkeep(const Json& object, Request& request) {
   Fields fields(object);
   bool ok = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command and the daemon that holds the repository say to each other: one JSON object
-// a line, first the request, then the reply. Both name the protocol that they speak.
+// The messages between a command and the daemon that holds the repository. Each message is one JSON
+// object on a line. The command sends a request, the daemon sends a reply. Both name their
+// protocol.
 #pragma once
 
 #include <cstdint>
@@ -34,28 +35,31 @@ enum class Operation {
 struct SealRequest {
   std::string version;   ///< SERIES/VERSION.
   std::string new_name;  ///< "" keeps the name, without ".partial".
-  bool wait = false;     ///< Wait until no program writes to it any more.
+  bool wait = false;     ///< Wait until no program writes to the version.
   /// With `wait`: the longest time to wait, in seconds; 0 for no limit.
   std::uint64_t wait_seconds = 0;
-  bool force = false;  ///< Seal although files are open for writing; with `wait`, after the wait.
+  bool force = false;  ///< Seal despite files open for writing; with `wait`, after the wait.
   bool keep = false;   ///< Leave a clone open under the old name.
 };
 
-/// Of a version that starts empty: `source` is "". Of a clone: that of the root is not used.
+/// A request for an empty version (`source` is "") or a clone. For a clone, the daemon ignores
+/// mode, uid and gid of the root.
 struct OpenRequest {
-  std::string version;  ///< SERIES/VERSION to be made; the series too, if it starts empty.
-  std::string source;   ///< SERIES/VERSION, or SERIES/latest.
+  /// SERIES/VERSION to create. For an empty version, also creates the series if needed.
+  std::string version;
+  std::string source;  ///< SERIES/VERSION, or SERIES/latest.
   std::uint32_t mode = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
 };
 
-/// Versions go by number: a name may have changed hands since the command looked it up.
+/// A deletion. It names versions by number, because another version may have taken a name since the
+/// command looked it up.
 struct DeleteRequest {
   std::string series;
   std::vector<VersionNumber> versions;
   bool forecast_only = false;  ///< Delete nothing.
-  bool discard = false;        ///< The versions are open ones, to be dropped.
+  bool discard = false;        ///< Drop open versions instead.
   DeletionOptions options{};
 };
 
@@ -67,49 +71,52 @@ struct LockRequest {
 
 struct ArrangeRequest {
   std::string series;
-  std::uint64_t bytes_per_second = 0;  ///< As ArrangeOptions::bytes_per_second.
+  std::uint64_t bytes_per_second = 0;  ///< See ArrangeOptions::bytes_per_second.
 };
 
-/// What a seal gave: the sealed version, and the one that goes on.
+/// The result of a seal: the sealed version and, with SealRequest::keep, the open version that
+/// continues it.
 struct SealReply {
   VersionInfo sealed;
   std::optional<VersionInfo> next;
-  std::string warning;  ///< As SealOutcome::warning.
+  std::string warning;  ///< See SealOutcome::warning.
 };
 
 struct Request {
   Operation operation = Operation::kPing;
-  std::uint32_t protocol = kProtocol;  ///< 1 if the request names none.
+  std::uint32_t protocol = kProtocol;  ///< 1 if the request has no protocol number.
   SealRequest seal;                    ///< Only for kSeal.
   OpenRequest open;                    ///< Only for kOpen and kClone.
   DeleteRequest removal{};
   LockRequest lock{};
   ArrangeRequest arrange{};
-  std::string series;                         ///< Series name of a kOpenVersions request.
-  std::optional<ArrangeSettings> settings{};  ///< Of kArrangeSettings: to be stored first.
+  std::string series;  ///< Only for kOpenVersions: the name of the series.
+  /// Only for kArrangeSettings: settings to store first.
+  std::optional<ArrangeSettings> settings{};
 };
 
-/// Either an error, or what the operation gives. Before the last reply to a request come any
-/// number that have only `working`, and for kArrange others that have only `progress`.
+/// An error, or the result of the operation. The daemon may send interim replies before the last
+/// one: replies with only `working` and, for kArrange, replies with only `progress`.
 struct Reply {
   std::optional<Error> error;
-  bool working = false;                ///< The operation goes on; there is more to come.
-  std::optional<Identity> identity{};  ///< Of kHello.
-  std::optional<VersionInfo> version;  ///< Of kSeal, kOpen and kClone.
-  std::optional<VersionInfo> next;     ///< Of kSeal, if one goes on.
-  std::string warning;                 ///< Of kSeal; usually empty.
-  std::optional<std::vector<VersionInfo>> versions;  ///< Reply to kOpenVersions.
-  std::optional<RepositoryStats> stats;              ///< Of kStats.
-  std::optional<DeletionForecast> forecast;          ///< Of kDelete.
+  bool working = false;                ///< The operation continues; another reply follows.
+  std::optional<Identity> identity{};  ///< Only for kHello.
+  std::optional<VersionInfo> version;  ///< Only for kSeal, kOpen and kClone.
+  std::optional<VersionInfo> next;     ///< Only for kSeal with `keep`.
+  std::string warning;                 ///< Only for kSeal; usually empty.
+  std::optional<std::vector<VersionInfo>> versions;  ///< Only for kOpenVersions.
+  std::optional<RepositoryStats> stats;              ///< Only for kStats.
+  std::optional<DeletionForecast> forecast;          ///< Only for kDelete.
   std::optional<ArrangeProgress> progress;
-  std::optional<ArrangeReport> arranged;    ///< Of kArrange, at its end.
-  std::optional<ArrangeSettings> settings;  ///< Of kArrangeSettings: those that are in force.
+  std::optional<ArrangeReport> arranged;    ///< Only for the last reply to kArrange.
+  std::optional<ArrangeSettings> settings;  ///< Only for kArrangeSettings: the current settings.
 };
 
 [[nodiscard]] std::string encode(const Request& request);
 [[nodiscard]] std::string encode(const Reply& reply);
-/// kInvalid for what is no request (or reply) of this protocol, kUnsupported for a request of
-/// another protocol that is not kHello. A reply's error is a value.
+/// Decodes a request or a reply. An error inside a reply is part of the value.
+/// Errors: kInvalid if the line is not a request (or reply) of this protocol; kUnsupported for a
+/// request of another protocol, except kHello.
 [[nodiscard]] Result<Request> decode_request(std::string_view line);
 [[nodiscard]] Result<Reply> decode_reply(std::string_view line);
 

@@ -23,7 +23,7 @@
 namespace varve::control {
 namespace {
 
-/// After accept(2) failed, the listener is left alone for so long.
+/// Time for which the loop does not accept connections after accept(2) failed.
 constexpr std::chrono::milliseconds kAcceptPause{200};
 
 bool readable_or_closed(int fd, short events, std::chrono::milliseconds patience = {}) {
@@ -33,13 +33,13 @@ bool readable_or_closed(int fd, short events, std::chrono::milliseconds patience
 
 void signal_event(const base::UniqueFd& event) {
   const std::uint64_t one = 1;
-  // Fails only where it is readable already.
+  // The write fails only if the event is already readable.
   (void)!::write(event.get(), &one, sizeof one);
 }
 
 base::UniqueFd new_reserve() { return base::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
-/// The client is not waited for, and the connection is closed after it.
+/// Sends an error without waiting for the client. The caller then closes the connection.
 void refuse(int socket, ErrorCode code, std::string message) {
   Reply reply;
   reply.error = Error(code, std::move(message));
@@ -109,7 +109,7 @@ void Server::loop() {
   }
 }
 
-/// Waits for the next event and does what it asks for.
+/// Waits for the next event and handles it.
 void Server::turn() {
   Clock::time_point now = Clock::now();
   const bool accepting = now >= accept_again_;
@@ -124,7 +124,7 @@ void Server::turn() {
     idle.push_back(&connection);
   }
   if (::poll(waits.data(), waits.size(), wait_time(now)) < 0 && errno != EINTR) {
-    // Out of memory; nothing else is possible here. It must not spin.
+    // poll(2) is out of memory. The pause keeps the loop from spinning.
     (void)readable_or_closed(stop_.get(), POLLIN, kAcceptPause);
     return;
   }
@@ -146,7 +146,7 @@ void Server::turn() {
   if (waits[2].revents != 0) accept_clients();
 }
 
-/// Milliseconds until something is due without an event.
+/// Returns the milliseconds until the next timed action.
 int Server::wait_time(Clock::time_point now) const {
   Clock::time_point due = now + std::chrono::hours(1);
   if (accept_again_ > now) due = std::min(due, accept_again_);
@@ -160,7 +160,7 @@ int Server::wait_time(Clock::time_point now) const {
 
 void Server::accept_clients() {
   if (!reserve_.valid()) reserve_ = new_reserve();
-  // As many as can wait in the listener's queue, so that connections get their turn, too.
+  // At most the length of the listener's queue, so that existing connections get their turn too.
   for (int i = 0; i < 64; ++i) {
     base::UniqueFd socket(
         ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -199,8 +199,8 @@ void Server::admit(base::UniqueFd socket) {
   connection.deadline = Clock::now() + limits_.first_request;
 }
 
-/// The reserve makes room for one client at a time, which learns why it is not served. Else each
-/// would wait in the queue.
+/// Accepts and refuses waiting clients one at a time, with the reserve descriptor. Each client
+/// learns the reason; otherwise it would wait in the queue.
 void Server::refuse_for_descriptors() {
   for (int i = 0; i < 64; ++i) {
     reserve_.reset();
@@ -243,9 +243,9 @@ void Server::receive(Connection& connection) {
   serve_received(connection);
 }
 
-/// Starts with the next request if it is whole.
+/// Serves each complete request in the buffer.
 void Server::serve_received(Connection& connection) {
-  // A worker that runs has `state` for itself.
+  // Only the worker may use `state` while it runs.
   while (!connection.worker.joinable() && connection.state == State::kIdle) {
     const std::size_t end = connection.received.find('\n');
     if (end == std::string::npos) break;
@@ -259,10 +259,10 @@ void Server::serve_received(Connection& connection) {
   }
 }
 
-/// Answers at once what needs no work.
+/// Answers simple requests at once; starts a worker for others.
 void Server::serve(Connection& connection, const std::string& line) {
   connection.deadline = Clock::now() + limits_.idle;
-  // A command that has given up is not carried out behind its back.
+  // If the command has closed the connection, its request must not run.
   if (readable_or_closed(connection.socket.get(), POLLRDHUP)) {
     connection.state = State::kBroken;
     return;
@@ -297,7 +297,7 @@ void Server::start_worker(Connection& connection, Request request) {
   }
 }
 
-/// The worker's thread.
+/// Runs on the worker's thread.
 void Server::work(Connection& connection, const Request& request) {
   base::name_this_thread("varve-request");
   State state = State::kBroken;
@@ -324,13 +324,13 @@ void Server::send_heartbeats(Clock::time_point now) {
   for (Connection& connection : connections_) {
     if (!connection.worker.joinable() || now < connection.next_heartbeat) continue;
     connection.next_heartbeat = now + limits_.heartbeat;
-    // Held by a worker that is sending: that is sign enough.
+    // A worker that is sending holds the lock, and its data is a sign of life too.
     const std::unique_lock lock(connection.sending, std::try_to_lock);
     if (!lock.owns_lock() || connection.state != State::kWorking) continue;
     Reply reply;
     reply.working = true;
     const auto sent = send_line_now(connection.socket.get(), encode(reply));
-    // Half a line cannot be taken back; the worker sees that its client is gone.
+    // A partly sent line breaks the protocol. The worker finds the connection shut down.
     if (!sent && sent.error().code() != ErrorCode::kBusy) {
       ::shutdown(connection.socket.get(), SHUT_RDWR);
     }

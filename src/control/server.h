@@ -21,12 +21,12 @@
 
 namespace varve::control {
 
-/// What the daemon does for each request. Called from threads of the Server, several at once.
+/// The daemon's functions for the requests. Threads of the Server call them, several at once.
 struct Handlers {
-  /// Fills in what the daemon knows of itself. Must not wait. May be unset.
+  /// Fills in the mount's part of the identity. Must not wait. May be unset.
   std::function<void(Identity&)> identify{};
-  /// While it waits for writers it asks `cancelled` now and then, and gives up on true: the
-  /// daemon is ending, or the command that asked is gone.
+  /// Seals a version. While it waits for writers, it calls `cancelled` now and then. It gives up on
+  /// true: the daemon is ending, or the command has disconnected.
   std::function<Result<SealReply>(const SealRequest&, const std::function<bool()>& cancelled)> seal;
   std::function<Result<VersionInfo>(const OpenRequest&)> open;
   std::function<Result<VersionInfo>(const OpenRequest&)> clone;
@@ -36,34 +36,36 @@ struct Handlers {
   std::function<Result<void>()> sync;
   std::function<Result<DeletionForecast>(const DeleteRequest&)> remove;
   std::function<Result<void>(const LockRequest&)> lock;
-  /// Asks `cancelled` often, and stops on true. `progress` may be called from its thread.
+  /// Arranges a series. Calls `cancelled` often, and stops on true. May call `progress` from its
+  /// own thread.
   std::function<Result<ArrangeReport>(const ArrangeRequest&, const std::function<bool()>& cancelled,
                                       const std::function<void(const ArrangeProgress&)>& progress)>
       arrange;
-  /// Stores the settings that it is given, and returns those in force.
+  /// Stores the given settings, if any. Returns the current settings.
   std::function<Result<ArrangeSettings>(const std::optional<ArrangeSettings>&)> settings;
 };
 
-/// Bounds on what clients can take of the daemon.
+/// Limits on the resources that clients can use.
 struct ServerLimits {
   std::size_t connections_max = 32;
-  std::chrono::milliseconds first_request{10'000};  ///< Until a first request is whole.
-  std::chrono::milliseconds idle{60'000};           ///< Until a further request is whole.
-  std::chrono::milliseconds write{10'000};          ///< Until a client takes an answer.
-  std::chrono::milliseconds heartbeat{2'000};       ///< Between the signs of a long operation.
+  std::chrono::milliseconds first_request{10'000};  ///< Limit for a complete first request.
+  std::chrono::milliseconds idle{60'000};           ///< Limit for each further complete request.
+  std::chrono::milliseconds write{10'000};          ///< Limit for a client to take an answer.
+  /// Interval between the heartbeats of a long operation.
+  std::chrono::milliseconds heartbeat{2'000};
 };
 
 /// Answers requests on the repository's control socket until it is destroyed. One thread accepts
-/// connections, receives requests and says for long operations that they go on; each request that
-/// is more than a question has a thread while the daemon works on it. Only the daemon's user and
-/// root are answered. Clients that send or read nothing are disconnected.
+/// connections, receives requests and sends heartbeats during long operations. Each request other
+/// than kHello and kPing runs on a worker thread. Only the daemon's user and root get answers. The
+/// server disconnects clients that send or read nothing.
 class Server {
  public:
-  /// The caller must hold the repository's lock.
+  /// Starts the server. The caller must hold the repository's lock.
   [[nodiscard]] static Result<std::unique_ptr<Server>> start(const std::string& repository,
                                                              Handlers handlers,
                                                              const ServerLimits& limits = {});
-  /// Asks waiting handlers to stop, waits for them and removes the socket. Waits for no client.
+  /// Asks running handlers to stop, waits for them and removes the socket. Waits for no client.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -73,11 +75,11 @@ class Server {
   enum class State : std::uint8_t { kIdle, kWorking, kAnswered, kBroken };
   struct Connection {
     base::UniqueFd socket;
-    std::string received;  // What follows the last request.
+    std::string received;  // Bytes after the last request.
     Clock::time_point deadline;
     Clock::time_point next_heartbeat;
     std::thread worker;
-    std::mutex sending;  // Taken last. Guards what is sent while a worker runs, and `state`.
+    std::mutex sending;  // Taken last. Guards `state`, and sending while a worker runs.
     State state = State::kIdle;
   };
 
@@ -97,7 +99,7 @@ class Server {
   void work(Connection& connection, const Request& request);
   void send_heartbeats(Clock::time_point now);
   [[nodiscard]] Reply answer(const Request& request, Connection& connection);
-  /// Deleting, locking and arranging.
+  /// Answers requests to delete, lock, sync and arrange.
   [[nodiscard]] Reply answer_upkeep(const Request& request, Connection& connection);
   [[nodiscard]] Reply hello() const;
   [[nodiscard]] bool abandoned(int socket) const;
@@ -108,8 +110,9 @@ class Server {
   base::UniqueFd stop_;     // An eventfd that is readable once the server stops.
   base::UniqueFd nudge_;    // An eventfd that is readable when a worker has answered.
   base::UniqueFd reserve_;  // Closed to accept and refuse a client when descriptors run out.
-  Clock::time_point accept_again_{};   // Accepting failed; not before this time.
-  std::list<Connection> connections_;  // The loop's; a worker touches its own connection only.
+  // Time before which the loop does not accept; set after a failure.
+  Clock::time_point accept_again_{};
+  std::list<Connection> connections_;  // Owned by the loop; a worker uses only its own connection.
   std::thread loop_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the control server does for each request.
+// The control server's answers to requests.
 #include <sys/socket.h>
 
 #include <chrono>
@@ -83,8 +83,8 @@ Reply Server::answer_upkeep(const Request& request, Connection& connection) {
         so_far.progress = done;
         const std::lock_guard lock(connection.sending);
         const auto sent = send_line_now(connection.socket.get(), encode(so_far));
-        // What a client does not read it need not know; half a line ends the connection, and a
-        // client that is gone is noticed as `cancelled`.
+        // A client that reads too slowly may miss progress reports. A partly sent line ends the
+        // connection. `cancelled` detects that a client has disconnected.
         if (!sent && sent.error().code() != ErrorCode::kBusy) {
           ::shutdown(connection.socket.get(), SHUT_RDWR);
         }

@@ -32,8 +32,8 @@ struct Address {
   socklen_t bytes = 0;
 };
 
-/// A socket's address holds 107 bytes of path, and repositories may be deeper; so the path goes
-/// through an open descriptor of the folder.
+/// Returns the address of a file in a folder. A socket address holds 107 bytes of path, and
+/// repositories may be deeper, so the path goes through an open descriptor of the folder.
 Address address_in(int folder, std::string_view name) {
   Address address;
   address.value.sun_family = AF_UNIX;
@@ -57,7 +57,7 @@ base::UniqueFd new_socket() {
 }
 
 Result<void> listen_on(int socket, const Address& address) {
-  // On Linux the file gets the mode of the unbound socket, so no other user can be first.
+  // On Linux the file gets the mode of the unbound socket, so no other user can connect first.
   if (::fchmod(socket, 0600) != 0 ||
       ::bind(socket, reinterpret_cast<const sockaddr*>(&address.value), address.bytes) != 0 ||
       ::listen(socket, kBacklog) != 0) {
@@ -66,7 +66,7 @@ Result<void> listen_on(int socket, const Address& address) {
   return {};
 }
 
-/// Milliseconds for poll(2) until `deadline`, -1 for none.
+/// Returns the milliseconds until `deadline` for poll(2), -1 for no deadline.
 int poll_time(const std::optional<Clock::time_point>& deadline) {
   if (!deadline) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now());
@@ -78,7 +78,8 @@ std::optional<Clock::time_point> deadline_after(std::chrono::milliseconds patien
   return Clock::now() + patience;
 }
 
-/// True if `socket` is ready, false when time is over; kInterrupted once `wake` is readable.
+/// Returns true once `socket` is ready, false after `deadline`; kInterrupted once `wake` is
+/// readable.
 Result<bool> wait_for(int socket, short events, const std::optional<Clock::time_point>& deadline,
                       int wake) {
   for (;;) {
@@ -92,12 +93,13 @@ Result<bool> wait_for(int socket, short events, const std::optional<Clock::time_
   }
 }
 
-/// The other end of a socket. kNotFound if nothing listens at `address`.
+/// Connects to an address.
+/// Errors: kNotFound if no process listens at `address`.
 Result<Connected> connect_at(const Address& address, std::chrono::milliseconds patience) {
   Connected connected;
   connected.socket = new_socket();
   if (!connected.socket.valid()) return system_error("socket", errno);
-  // connect(2) waits as long as the queue of a daemon that does not accept is full.
+  // connect(2) blocks while the queue of a daemon that does not accept is full.
   const timeval limit{.tv_sec = std::max<time_t>(1, patience.count() / 1000), .tv_usec = 0};
   ::setsockopt(connected.socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   if (::connect(connected.socket.get(), reinterpret_cast<const sockaddr*>(&address.value),
@@ -266,7 +268,7 @@ Result<std::string> receive_line(int socket, std::chrono::milliseconds patience,
     VARVE_TRY_ASSIGN(const bool ready, wait_for(socket, POLLIN, deadline, wake));
     if (!ready) return Error(ErrorCode::kBusy, "the other end does not answer", ETIMEDOUT);
     char buffer[4096];
-    // Looked at first, so that the next line stays in the socket.
+    // Look at the data first, so that bytes after the newline stay in the socket.
     ssize_t got = ::recv(socket, buffer, sizeof buffer, MSG_PEEK);
     const bool any = got > 0;
     const void* end = any ? std::memchr(buffer, '\n', static_cast<std::size_t>(got)) : nullptr;

@@ -17,12 +17,11 @@ namespace varve::control {
 inline constexpr std::string_view kSocketName = "control.sock";
 inline constexpr std::size_t kLineBytesMax = 1 << 20;
 
-/// A listening socket. Its file goes with it. Not thread-safe.
+/// A listening socket. The destructor removes its file. Not thread-safe.
 class Listener {
  public:
-  /// Listens on REPO/control.sock (mode 0600) or, if that cannot be made, on another address of
-  /// address.h. Replaces the file of a daemon that died, so the caller must hold the
-  /// repository's lock.
+  /// Listens on REPO/control.sock (mode 0600), or on another address of address.h if that fails.
+  /// Replaces the socket file of a dead daemon, so the caller must hold the repository's lock.
   [[nodiscard]] static Result<Listener> open(const std::string& repository);
   Listener(Listener&&) noexcept = default;
   Listener& operator=(Listener&&) = delete;
@@ -31,9 +30,9 @@ class Listener {
   ~Listener();
 
   [[nodiscard]] int get() const { return socket_.get(); }
-  /// The folder of the repository.
+  /// Returns the folder of the repository.
   [[nodiscard]] const Folder& repository() const { return repository_; }
-  /// Where it listens, for messages.
+  /// Returns the socket's address, for messages.
   [[nodiscard]] const std::string& place() const { return place_; }
 
  private:
@@ -42,8 +41,8 @@ class Listener {
   [[nodiscard]] Result<void> listen_at_abstract_name();
   Folder repository_;
   base::UniqueFd socket_;
-  base::UniqueFd folder_;  // Of the socket's file; unset if that is in the repository.
-  std::string name_;       // Of the socket's file; "" if it has none.
+  base::UniqueFd folder_;  // Folder of the socket's file; unset if it is the repository.
+  std::string name_;       // Name of the socket's file; "" if it has none.
   std::string place_;
 };
 
@@ -55,29 +54,30 @@ struct Connected {
   Folder repository;
 };
 
-/// Errors: kNotFound if no process listens; kNotPermitted if the one that does is of another
-/// user; kBusy if it has not accepted for `patience`.
+/// Connects to the daemon of a repository.
+/// Errors: kNotFound if no process listens; kNotPermitted if the listening process belongs to
+/// another user; kBusy if it has not accepted within `patience`.
 [[nodiscard]] Result<Connected> connect_to(const std::string& repository,
                                            std::chrono::milliseconds patience);
 
-/// Sends `line` and a newline. Waits at most `patience` (no limit if negative) while the other
-/// end does not read, and not at all once `wake` (a descriptor, -1 for none) is readable.
-/// Errors: kBusy when time is over.
+/// Sends `line` and a newline. Waits at most `patience` (negative = no limit) for the other end to
+/// read. `wake` is a descriptor; -1 = none.
+/// Errors: kBusy after `patience`; kInterrupted once `wake` is readable.
 [[nodiscard]] Result<void> send_line(int socket, std::string_view line,
                                      std::chrono::milliseconds patience, int wake = -1);
 
-/// As send_line(), but waits for nothing. After a kIo error a part may have been sent, so the
-/// connection is of no more use; after kBusy nothing was.
+/// As send_line(), but never waits. After kBusy, nothing was sent. After kIo, a part may have been
+/// sent, and the connection is unusable.
 [[nodiscard]] Result<void> send_line_now(int socket, std::string_view line);
 
-/// Receives up to a newline, which is dropped.
-/// Errors: kInterrupted if `wake` becomes readable; kNotFound if the other end closed without a
-/// line; kTooLarge over kLineBytesMax; kBusy if the line is not whole after `patience`.
+/// Receives a line and drops its newline.
+/// Errors: kInterrupted once `wake` is readable; kNotFound if the other end closed without a line;
+/// kTooLarge over kLineBytesMax; kBusy if no complete line arrives within `patience`.
 [[nodiscard]] Result<std::string> receive_line(int socket, std::chrono::milliseconds patience,
                                                int wake = -1);
 
-/// Returns whether bytes (or the end) can be received within `patience`.
-/// Errors: kInterrupted if `wake` becomes readable.
+/// Returns true if bytes (or the end) can be received within `patience`.
+/// Errors: kInterrupted once `wake` is readable.
 [[nodiscard]] Result<bool> wait_to_receive(int socket, std::chrono::milliseconds patience,
                                            int wake = -1);
 

@@ -28,8 +28,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The kernel drops the last reference of a file some time after the last close(2), and so may a
-/// program that looks at every new mount.
+/// Time to wait while the mount is busy. The kernel drops the last reference to a file some time
+/// after the last close(2). A program that inspects each new mount may also hold it briefly.
 constexpr std::chrono::milliseconds kBusyPatience{1'500};
 constexpr std::chrono::milliseconds kBusyPause{50};
 
@@ -41,7 +41,7 @@ Error busy(const std::string& mount_point) {
           EBUSY};
 }
 
-/// Runs fusermount3, which may unmount what its caller mounted.
+/// Runs fusermount3, which can unmount the caller's own mounts.
 Result<void> run_fusermount(const std::string& mount_point, bool lazy) {
   const char* arguments[] = {"fusermount3",       "-u",   lazy ? "-z" : "-q", "--",
                              mount_point.c_str(), nullptr};
@@ -62,7 +62,7 @@ Result<void> run_fusermount(const std::string& mount_point, bool lazy) {
   }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  // fusermount3 does not tell why it failed but in words; in use is the usual reason.
+  // fusermount3 reports the reason only as text; the usual one is that the mount is in use.
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return busy(mount_point);
   return {};
 }
@@ -74,7 +74,7 @@ Result<void> detach_once(const std::string& mount_point, bool lazy) {
   return Error(ErrorCode::kIo, fmt::format("{}: {}", mount_point, std::strerror(errno)), errno);
 }
 
-/// Waits for the last users to go, but not for long.
+/// Unmounts. Waits up to kBusyPatience for the last users to leave.
 Result<void> detach(const std::string& mount_point, bool lazy) {
   const Clock::time_point deadline = Clock::now() + kBusyPatience;
   for (;;) {
@@ -86,7 +86,7 @@ Result<void> detach(const std::string& mount_point, bool lazy) {
   }
 }
 
-/// Unset if the process has ended already.
+/// Returns an unset descriptor if the process has already ended.
 Result<base::UniqueFd> open_process(std::int64_t process) {
   if (process <= 0) return base::UniqueFd();
   base::UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(process), 0)));
@@ -97,7 +97,7 @@ Result<base::UniqueFd> open_process(std::int64_t process) {
   return fd;
 }
 
-/// However long it writes, but not for a daemon that is stopped.
+/// Waits while the daemon writes, without a limit. Gives up on a stopped daemon.
 Result<void> wait_for_end(const base::UniqueFd& fd, pid_t process) {
   constexpr int kLook_ms = 250;
   if (!fd.valid()) return {};
@@ -122,7 +122,7 @@ bool is_repository(const std::string& path) {
   return ::stat((path + "/varve.repo").c_str(), &values) == 0 && S_ISREG(values.st_mode);
 }
 
-/// The one mount point of the repository that `path` is.
+/// Returns the only mount point of the repository `path`.
 Result<std::string> mount_point_of(const std::string& path) {
   VARVE_TRY_ASSIGN(const auto mounts, find_mounts_of(path));
   if (mounts.empty()) {
@@ -139,7 +139,8 @@ Result<std::string> mount_point_of(const std::string& path) {
   return mounts.front().mount_point;
 }
 
-/// The daemon cannot refuse umount(2) and its last error reaches nobody, so it is asked before.
+/// Asks the daemon to make open versions durable before umount(2): it cannot refuse umount(2), and
+/// no command sees its last error.
 Result<void> make_durable(const MountedThere& there) {
   auto client = Client::connect(there.repository);
   if (!client) {
@@ -148,7 +149,7 @@ Result<void> make_durable(const MountedThere& there) {
     if (code != ErrorCode::kBusy) return {};
     return std::move(client).error().with_context("not unmounted; --force does not ask the daemon");
   }
-  // A read-only mount beside the daemon that writes.
+  // This is a read-only mount, and another daemon writes.
   if (client->identity().mount_device != there.mount.device) return {};
   auto synced = client->sync();
   // An older daemon does not know the request.

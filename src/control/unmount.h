@@ -10,19 +10,19 @@ namespace varve::control {
 
 struct UnmountOutcome {
   std::string mount_point;
-  bool daemon_was_dead = false;  ///< Only the dead mount point was cleaned up.
+  bool daemon_was_dead = false;  ///< Only a dead mount point was removed.
 };
 
 enum class UnmountMode : std::uint8_t {
-  kSafe,   ///< Stays mounted if the daemon cannot make all open versions durable.
-  kForce,  ///< Unmounts nevertheless: what is not on disk is lost.
+  kSafe,   ///< Keeps the mount if the daemon cannot make all open versions durable.
+  kForce,  ///< Unmounts even so; data not yet on disk is lost.
 };
 
-/// Unmounts the Varve file system whose mount point, or whose repository, `path` is, and waits
-/// until its daemon has written everything and ended.
-/// Errors: kBusy if a program uses it, or the daemon is stopped; kInvalid if `path` is neither;
-/// kNotPermitted for a mount that another ordinary user made. With kSafe also the error that keeps
-/// open versions from being made durable; it names them.
+/// Unmounts the Varve file system at the mount point or of the repository `path`. Waits until its
+/// daemon has written everything and ended.
+/// Errors: kBusy if a program uses the mount, or the daemon is stopped; kInvalid if `path` is
+/// neither a mount point nor a mounted repository; kNotPermitted if another ordinary user made the
+/// mount. With kSafe, also the error of making open versions durable, which names them.
 [[nodiscard]] Result<UnmountOutcome> unmount(const std::string& path,
                                              UnmountMode mode = UnmountMode::kSafe);
 
