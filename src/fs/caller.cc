@@ -36,7 +36,7 @@ bool is_administrator(fuse_req_t req) {
     if (!line.starts_with(kKey)) continue;
     const auto capabilities = std::strtoull(line.c_str() + kKey.size(), nullptr, 16);
     const bool has = ((capabilities >> CAP_SYS_ADMIN) & 1) != 0;
-    // Root of a user namespace has all capabilities there, under another user id here.
+    // Root of a user namespace has all capabilities there, but another uid here.
     return has && caller->uid == 0;
   }
   return caller->uid == 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who sent a request.
+// Rights of the process that sent a request.
 #pragma once
 
 #define FUSE_USE_VERSION 312
@@ -9,12 +9,13 @@
 
 namespace varve::fs {
 
-/// True for root and for members of the group: they keep the set-group-ID bit of its files
-/// where others lose it. Asks /proc for the caller's further groups if it has to.
+/// Returns true for root and for members of the group. These callers keep the set-group-ID bit of
+/// the group's files where others lose it. Reads the caller's supplementary groups from /proc if
+/// necessary.
 [[nodiscard]] bool is_root_or_in_group(fuse_req_t req, std::uint32_t gid);
 
-/// True if the caller has the capability CAP_SYS_ADMIN, by /proc. Where that does not tell, root
-/// has it.
+/// Returns true if the caller has the capability CAP_SYS_ADMIN according to /proc. Without that
+/// information, returns true for root.
 [[nodiscard]] bool is_administrator(fuse_req_t req);
 
 }  // namespace varve::fs

@@ -88,8 +88,8 @@ void FrontEnd::init(fuse_conn_info* connection) {
       ~(FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_SPLICE_READ |
         FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_HANDLE_KILLPRIV |
         FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_CACHE_SYMLINKS);
-  // Names come with their attributes always. Left to choose, the kernel asks for bare names after
-  // the first page of a directory, and then looks up each for whoever wants more than names.
+  // Directory replies always include attributes. With READDIRPLUS_AUTO, the kernel asks only for
+  // names after the first page of a directory, and then looks up each name that needs attributes.
   connection->want &= ~FUSE_CAP_READDIRPLUS_AUTO;
   if (show_.permissions_checked) {
     connection->want |= connection->capable & (FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK);
@@ -97,13 +97,13 @@ void FrontEnd::init(fuse_conn_info* connection) {
   connection->want |= connection->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_READDIRPLUS |
                                              FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_EXPORT_SUPPORT);
   opens_nothing_ = repository_.read_only() && (connection->capable & FUSE_CAP_NO_OPEN_SUPPORT) != 0;
-  // The kernel takes the mount point's device into use only when this reply has reached it,
-  // so the stat(2) inside waits until then.
+  // The kernel activates the mount point's device only after receiving this reply, so the stat(2)
+  // inside tune_read_ahead() blocks until then.
   if (geteuid() == 0) pool_->run([this] { tune_read_ahead(); });
 }
 
-/// Reading ahead 128 KiB, the kernel's default, halves the speed of sequential reads, and the
-/// protocol offers no way to ask for more.
+/// Raises the kernel's read-ahead. Its default of 128 KiB halves the speed of sequential reads, and
+/// the FUSE protocol offers no way to ask for more.
 void FrontEnd::tune_read_ahead() const {
   struct stat root {};
   if (::stat(mount_point_.c_str(), &root) != 0) return;
@@ -268,8 +268,8 @@ fuse_entry_param FrontEnd::entry_of(const Slot& slot, const OpenEntry& entry) co
 
 fuse_entry_param FrontEnd::entry_of(const Slot& slot, const SealedEntry& entry) const {
   fuse_entry_param result{};
-  // A version's root keeps the node id that it had while the version was open, so that a shell
-  // that stands in it does not see its directory replaced. File handles need it in each mount.
+  // A version's root keeps its node id from the time when the version was open, so that a shell in
+  // it keeps its directory. File handles need the same id in each mount.
   const bool open_root = entry.rank == 0;
   result.ino =
       pack({.slot = slot.index(), .open = open_root, .low = open_root ? kRootIno : entry.rank});
@@ -279,9 +279,10 @@ fuse_entry_param FrontEnd::entry_of(const Slot& slot, const SealedEntry& entry) 
   return result;
 }
 
-/// What `latest` points to is read anew each time, so it never is yesterday's version; the rest is
-/// worth remembering, because rsync looks at it several times per file. Beside a read-only mount
-/// another process seals, which cannot tell us.
+/// Returns how long the kernel may cache the attributes of `latest`. The kernel reads its target
+/// each time, so the target is never out of date. The attributes are worth caching, because rsync
+/// reads them several times per file. In a read-only mount the timeout is 0, because another
+/// process seals versions and cannot notify this one.
 double FrontEnd::latest_timeout_s() const { return repository_.read_only() ? 0 : kSeriesTimeoutS; }
 
 double FrontEnd::attribute_timeout_s(const Node& node) const {
@@ -297,8 +298,9 @@ double FrontEnd::attribute_timeout_s(const Node& node) const {
   }
 }
 
-/// A set-group-id directory hands its group on; that is the version's work. The access control
-/// lists and the umask are ours: the kernel leaves them to us with FUSE_CAP_DONT_MASK.
+/// Returns the new file's attributes from the request. The version handles the group of a
+/// set-group-ID directory. Varve applies access control lists and the umask: with
+/// FUSE_CAP_DONT_MASK the kernel leaves them to the daemon.
 Result<NewFile> FrontEnd::new_file(fuse_req_t req, const Node& directory, mode_t mode) const {
   const fuse_ctx* caller = fuse_req_ctx(req);
   NewFile file;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mounted file system: what the kernel asks, answered from a Repository.
+// The mounted file system: answers the kernel's requests from a Repository.
 #pragma once
 
 #define FUSE_USE_VERSION 312
@@ -26,70 +26,72 @@
 
 namespace varve::fs {
 
-/// What a node id means.
+/// The object that a node id names.
 struct Node {
   enum class Kind { kRoot, kSeries, kLatest, kOpen, kSealed, kRemoved };
   Kind kind = Kind::kRoot;
   Slot* slot = nullptr;                   ///< Null for the root.
-  std::shared_ptr<VersionWriter> writer;  ///< Of kOpen,
-  Ino ino = 0;                            ///< with the inode in it.
-  std::shared_ptr<VersionReader> reader;  ///< Of kSealed,
-  Rank rank = 0;                          ///< with the entry in it.
+  std::shared_ptr<VersionWriter> writer;  ///< Version of kOpen.
+  Ino ino = 0;                            ///< Inode in `writer`.
+  std::shared_ptr<VersionReader> reader;  ///< Version of kSealed.
+  Rank rank = 0;                          ///< Entry in `reader`.
 
   [[nodiscard]] bool is_version_root() const {
     return (kind == Kind::kOpen && ino == kRootIno) || (kind == Kind::kSealed && rank == 0);
   }
 };
 
-/// One method for each request of the kernel. Every method replies exactly once, at once or
-/// later from a pool. Any number of threads may call them at once. What is sure to wait for
-/// the disk goes to a pool, but for the reads of a reader who is alone: the loop that hands the
-/// requests over is held up by nothing else than a request that has to wait for once (LoopCrew).
+/// Handles each request of the kernel with one method. Every method replies exactly once, at once
+/// or later from a pool. Thread-safe. Work that always waits for the disk runs in a pool, except
+/// the reads of a single reader. Only a request that waits unexpectedly can therefore delay the
+/// loop, which LoopCrew handles.
 class FrontEnd {
  public:
-  /// `show` says how files are shown. `repository` must live longer.
+  /// `show` selects how files appear. Lifetime: `repository` must outlive the FrontEnd.
   FrontEnd(Repository& repository, const ShowOptions& show);
   ~FrontEnd();
   FrontEnd(const FrontEnd&) = delete;
   FrontEnd& operator=(const FrontEnd&) = delete;
 
-  /// What the mount shows as its root: a series, one version of it, or with "" for both the
-  /// whole repository. kNotFound says which of them is missing. Before attach().
+  /// Sets the root of the mount: a series, one version of it, or, with "" for both, the whole
+  /// repository. Call it before attach().
+  /// Errors: kNotFound, with the missing name.
   [[nodiscard]] Result<void> set_root(const std::string& series, const std::string& version);
-  /// Returns which part of the repository is the mount's root: SERIES, SERIES/VERSION, or "" for
-  /// all.
+  /// Returns the repository path of the mount's root: SERIES, SERIES/VERSION, or "" for all.
   [[nodiscard]] std::string root_path();
-  /// The table for fuse_session_new(), whose user data must be a FrontEnd*.
+  /// Returns the table for fuse_session_new(), whose user data must be a FrontEnd*.
   static const fuse_lowlevel_ops& operations();
-  /// Must be called before the loop starts. `mount_point` is where it is mounted.
+  /// Connects the FrontEnd to a session mounted at `mount_point`. Must be called before the loop
+  /// starts.
   void attach(fuse_session* session, std::string mount_point);
-  /// Runs what is queued, then lets go of all that the repository gave out. After the loop.
+  /// Runs the queued work, then releases all objects of the repository. Call it after the loop.
   void shut_down();
 
-  /// How a command wants a version sealed.
+  /// A command's request to seal a version.
   struct SealWish {
-    std::string new_name;  ///< As for Repository::seal().
+    std::string new_name;  ///< See Repository::seal().
     SealMode mode = SealMode::kEnd;
-    bool wait = false;               ///< Until no file is open for writing.
-    std::uint64_t wait_seconds = 0;  ///< With `wait`: at most so long; 0 for no limit.
-    bool force = false;              ///< Cuts writers off; with `wait`, after the wait.
+    bool wait = false;               ///< Wait until no file is open for writing.
+    std::uint64_t wait_seconds = 0;  ///< With `wait`: time limit; 0 = no limit.
+    bool force = false;              ///< Cut writers off; with `wait`, after the wait.
   };
-  /// Seals and tells the kernel. Where it waits, it gives up on `cancelled`.
+  /// Drops the slots of versions in `before` that the repository no longer has.
   void drop_deleted(SeriesId series, const std::vector<VersionInfo>& before);
+  /// Seals a version and notifies the kernel. Stops waiting once `cancelled` returns true.
   [[nodiscard]] Result<SealOutcome> seal(SeriesId series, VersionNumber number,
                                          const SealWish& wish,
                                          const std::function<bool()>& cancelled);
-  /// Opens a version, after sealing the present one as Repository::open_version() does, and
-  /// tells the kernel. May be called by other threads, as the next one.
+  /// Opens a version, after sealing the present one as Repository::open_version() does. Notifies
+  /// the kernel. Thread-safe, as is clone_version().
   [[nodiscard]] Result<VersionInfo> open_version(const SeriesInfo& series, std::string_view name,
                                                  const NewFile& root);
   [[nodiscard]] Result<VersionInfo> clone_version(const SeriesInfo& series, VersionNumber source,
                                                   std::string_view name);
 
-  /// Drops an open version with all that is in it, and tells the kernel. kBusy while files are open
-  /// for writing.
+  /// Drops an open version with all its files. Notifies the kernel.
+  /// Errors: kBusy while files are open for writing.
   [[nodiscard]] Result<void> discard_version(SeriesId series, VersionNumber number);
-  /// Deletes sealed versions as Repository::delete_versions() does, and tells the kernel.
+  /// Deletes sealed versions as Repository::delete_versions() does. Notifies the kernel.
   [[nodiscard]] Result<DeletionForecast> delete_versions(SeriesId series,
                                                          const std::vector<VersionNumber>& numbers,
                                                          const DeletionOptions& options = {});
@@ -98,7 +100,7 @@ class FrontEnd {
   void init(fuse_conn_info* connection);
   void statfs(fuse_req_t req);
 
-  /// The kernel let go of a node.
+  /// Handles the kernel's release of a node.
   void forget(fuse_ino_t ino);
 
   // Names: front_end_names.cc.
@@ -147,8 +149,8 @@ class FrontEnd {
 
  private:
   [[nodiscard]] Result<Node> resolve(fuse_ino_t ino);
-  /// A file of an open version; else why it may not be changed (kReadOnly in a sealed
-  /// version, kNotPermitted for the root or a series).
+  /// Returns a file of an open version, or the reason why it cannot be changed: kReadOnly in a
+  /// sealed version, kNotPermitted for the root or a series.
   [[nodiscard]] Result<Node> resolve_open(fuse_ino_t ino);
 
   [[nodiscard]] Result<std::shared_ptr<FileHandle>> file_of(fuse_req_t req, fuse_ino_t ino,
@@ -159,7 +161,7 @@ class FrontEnd {
   [[nodiscard]] struct stat stat_of_series(const SeriesInfo& series) const;
   [[nodiscard]] fuse_entry_param entry_of(const Slot& slot, const OpenEntry& entry) const;
   [[nodiscard]] fuse_entry_param entry_of(const Slot& slot, const SealedEntry& entry) const;
-  /// How long the kernel may believe attributes of this node.
+  /// Returns how long the kernel may cache the attributes of this node.
   [[nodiscard]] double attribute_timeout_s(const Node& node) const;
 
   // Series and versions: front_end_versions.cc.
@@ -172,15 +174,15 @@ class FrontEnd {
   [[nodiscard]] Result<fuse_entry_param> make_series(std::string_view name);
   [[nodiscard]] Result<fuse_entry_param> make_version(const SeriesInfo& series,
                                                       std::string_view name, const NewFile& root);
-  /// Seals what Repository::open_version() would seal; returns its name, or "".
+  /// Seals the version that Repository::open_version() would seal. Returns its name, or "".
   [[nodiscard]] Result<std::string> end_present_version(const SeriesInfo& series,
                                                         std::string_view new_name);
   [[nodiscard]] double latest_timeout_s() const;
-  /// Makes the kernel ask again for the attributes of a series' `latest`.
+  /// Makes the kernel read the attributes of a series' `latest` again.
   void forget_latest(SeriesId series);
   [[nodiscard]] Result<DeletionForecast> delete_after_last_close(
       SeriesId series, const std::vector<VersionNumber>& numbers, const DeletionOptions& options);
-  /// Drops what the kernel caches of the open files of deleted versions. For commands only.
+  /// Drops the kernel's cache of open files in deleted versions. Only for commands.
   void forget_contents(SeriesId series, const std::vector<VersionNumber>& numbers);
   void forget_names(SeriesId series, const std::vector<std::string>& names);
   [[nodiscard]] Result<void> remove_version(const SeriesInfo& series, std::string_view name);
@@ -189,7 +191,8 @@ class FrontEnd {
   void set_removed(fuse_req_t req, Slot& slot, const AttributeChange& change);
 
   // File handles: front_end_handles.cc.
-  /// The node that a file handle names, or its parent directory. kStale if there is none.
+  /// Returns the node that a file handle names, or its parent directory.
+  /// Errors: kStale if there is none.
   [[nodiscard]] Result<fuse_entry_param> look_up_handle(fuse_ino_t ino, bool parent);
   [[nodiscard]] Result<void> meet_again(fuse_ino_t ino);
   [[nodiscard]] Result<fuse_entry_param> parent_entry(const Node& node);
@@ -199,14 +202,14 @@ class FrontEnd {
                                              std::string_view new_name,
                                              SealMode mode = SealMode::kEnd,
                                              SealWriters writers = SealWriters::kRefuse);
-  /// As seal_now(), but files that were just closed do not count as being written.
+  /// As seal_now(), but waits briefly for the kernel to report files that were just closed.
   [[nodiscard]] Result<SealOutcome> seal_after_last_close(SeriesId series, VersionNumber number,
                                                           std::string_view new_name);
   [[nodiscard]] Result<void> rename_inside(const Node& from, std::string_view name, const Node& to,
                                            std::string_view new_name, unsigned flags);
   [[nodiscard]] Result<void> allow_rename(const Node& from, const Node& to) const;
 
-  /// Adds one entry to a reply, with the offset behind it; false when it is full.
+  /// Adds one entry and the offset after it to a reply. Returns false if the reply is full.
   using AddEntry = std::function<bool(const std::string&, const fuse_entry_param&, std::uint64_t)>;
   [[nodiscard]] Result<std::uint64_t> parent_st_ino(const Node& node);
   [[nodiscard]] Result<void> take_snapshot(const Node& node, DirHandle& handle);
@@ -224,7 +227,7 @@ class FrontEnd {
   [[nodiscard]] Result<void> set_access_acl(fuse_req_t req, const Node& node, fuse_ino_t ino,
                                             std::string_view value);
   [[nodiscard]] Result<void> keep_acl_in_step(const Node& node, std::uint32_t mode);
-  /// Notes that some file got bits or an attribute that a later write has to take away.
+  /// Records that a file got privilege bits or a capability, which a later write must remove.
   void note_privileges() { privileges_given_.fetch_add(1); }
   [[nodiscard]] Result<void> drop_privileges(fuse_req_t req, fuse_ino_t ino, FileHandle& handle);
   void link_sealed(fuse_req_t req, const Node& target, const Node& directory, const char* name);
@@ -233,7 +236,7 @@ class FrontEnd {
 
   void reply_entry(fuse_req_t req, const Result<fuse_entry_param>& entry, const char* operation);
   void reply_result(fuse_req_t req, const Result<void>& result, const char* operation);
-  /// Runs `work` in `pool`. It must reply to `req`.
+  /// Runs `work` in the pool. It must reply to `req`.
   void later(fuse_req_t req, std::function<void()> work) { later(req, *pool_, std::move(work)); }
   void later(fuse_req_t req, base::ThreadPool& pool, std::function<void()> work);
   void tune_read_ahead() const;
@@ -244,33 +247,34 @@ class FrontEnd {
   fuse_session* session_ = nullptr;
   std::string mount_point_;
   SlotTable slots_;
-  fuse_ino_t root_node_ = kRootNodeId;  ///< What the kernel's FUSE_ROOT_ID stands for.
+  fuse_ino_t root_node_ = kRootNodeId;  ///< The node that the kernel's FUSE_ROOT_ID means.
   HandleTable<FileHandle> files_;
-  /// So many reads of sealed files go to the pool, if they must go to the disk, since several
-  /// were wanted at once lately; without such, the loop serves them itself.
+  /// Number of further reads of sealed files to run in the pool if they need the disk. Set after
+  /// several reads were pending at once. At 0, the loop serves them itself.
   std::atomic<int> reads_to_hand_over_ = 0;
-  /// In a read-only mount the kernel opens no files, which saves two requests a file.
+  /// True in a read-only mount: the kernel then sends no open and release, which saves two requests
+  /// per file.
   std::atomic<bool> opens_nothing_ = false;
   RecentFiles recent_files_;
   HandleTable<DirHandle> directories_;
   BufferPool buffers_;
 
-  // Guards the count of closed writers that seal() waits for; taken with no other lock held.
+  // Guards the count of closed writers, for which seal() waits. Taken with no other lock held.
   std::mutex writers_mutex_;
   std::uint64_t writers_closed_ = 0;
   std::condition_variable writers_left_;
 
-  // Keeps two seals in one series, or a seal and the opening of the next version, from
-  // crossing. Taken before any lock of a slot. Other series go on meanwhile.
+  // Prevents two seals in one series, or a seal and the opening of the next version, from running
+  // at once. Taken before any lock of a slot. Each series has its own mutex.
   [[nodiscard]] std::mutex& versions_mutex(SeriesId series);
   std::mutex versions_mutexes_mutex_;  // Taken last.
   std::map<SeriesId, std::mutex> versions_mutexes_;
 
-  // Counts note_privileges(), so that a write looks at its file's mode once and not each time.
+  // Counts note_privileges(), so that a handle checks its file's mode only after a change.
   std::atomic<std::uint64_t> privileges_given_{1};
 
-  // Last: their threads use all of the above. What sealed versions are asked has threads of its
-  // own, so that it never waits behind those who wait for a writer.
+  // Last, because their threads use all members above. Requests to sealed versions have their own
+  // threads, so that they never wait behind requests that wait for a writer.
   std::unique_ptr<base::ThreadPool> pool_;
   std::unique_ptr<base::ThreadPool> sealed_pool_;
 };

@@ -21,9 +21,9 @@
 namespace varve::fs {
 namespace {
 
-/// Attributes of a version's root, or of the mount's, that Varve answers itself. They are not
-/// listed, else a copy of that directory by cp or rsync would carry them along, and a comparison
-/// would see them. All other files have any attributes of such names.
+/// Prefix of the attributes that Varve itself provides at the root of a version or of the mount.
+/// listxattr(2) hides them, so that cp, rsync and comparisons ignore them. All other files may have
+/// any attributes with this prefix.
 constexpr std::string_view kOwnPrefix = "user.varve.";
 
 constexpr std::string_view kTrustedPrefix = "trusted.";
@@ -43,7 +43,7 @@ std::optional<std::string> own_version_attribute(const VersionInfo& info, std::s
   return std::nullopt;
 }
 
-/// Where the mount's root lies in the repository.
+/// Returns the path of the mount's root in the repository.
 std::string path_of_root(const Node& root) {
   switch (root.kind) {
     case Node::Kind::kSeries:
@@ -67,7 +67,7 @@ void reply_value(fuse_req_t req, std::string_view value, std::size_t room) {
   }
 }
 
-/// A value that is too large is E2BIG for an extended attribute, not EFBIG.
+/// Returns the errno for extended attributes: E2BIG, not EFBIG, for a value that is too large.
 int xattr_errno(const Error& error) {
   if (error.code() != ErrorCode::kTooLarge) return report("xattr", error);
   return error.errno_value() == ENOSPC ? ENOSPC : E2BIG;
@@ -85,7 +85,8 @@ void FrontEnd::getattr(fuse_req_t req, fuse_ino_t ino) {
   fuse_reply_attr(req, &values.value(), attribute_timeout_s(*node));
 }
 
-// A program that stands in a removed version or series may change its attributes, as anywhere.
+// Changes the attributes of a removed version or series, which a program may still have as its
+// current directory.
 void FrontEnd::set_removed(fuse_req_t req, Slot& slot, const AttributeChange& change) {
   auto values = slot.removed();
   if (!values) {
@@ -128,8 +129,9 @@ void FrontEnd::setattr(fuse_req_t req, fuse_ino_t ino, const struct stat& values
     return;
   }
   if (change.size && fuse_req_ctx(req)->uid != 0) {
-    // The kernel asks to clear the bits that make a program run as somebody else. It forgets
-    // the set-group-ID bit without the execute bit, which goes unless a member truncates.
+    // The kernel requests the removal of the bits that run a program as another user. It omits the
+    // set-group-ID bit without group execute permission, which only a group member's truncation
+    // keeps.
     const auto before = node->writer->get(node->ino);
     const std::uint32_t mode = change.mode.value_or(before ? before->attributes.mode & 07777 : 0);
     if (before && (mode & S_ISGID) != 0 && !is_root_or_in_group(req, before->attributes.gid)) {
@@ -200,7 +202,8 @@ void FrontEnd::getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::s
     } else if (ino == kRootNodeId && wanted == "user.varve.root") {
       value = path_of_root(*node);
     } else if (node->is_version_root()) {
-      // Asked anew, since a rename changes the name and a reader keeps what it was opened with.
+      // The repository returns the present name; an opened reader keeps the name from before a
+      // rename.
       value = own_version_attribute(
           node->kind == Node::Kind::kOpen ? node->writer->info() : node->reader->info(), wanted);
     }
@@ -233,11 +236,11 @@ void FrontEnd::listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
   std::optional<bool> is_admin;
   for (const Xattr& xattr : *all) {
     if (xattr.name.starts_with(kTrustedPrefix)) {
-      // As every file system of the kernel: other callers do not see that there are any.
+      // As in the kernel's own file systems, other callers do not see trusted attributes.
       if (!is_admin) is_admin = is_administrator(req);
       if (!*is_admin) continue;
     }
-    // A version of an older Varve may have more names than listxattr(2) can answer. All of them
+    // A version from an older Varve may have more names than listxattr(2) can return. All of them
     // can be read by name, and `varve restore` restores all.
     if (names.size() + xattr.name.size() + 1 > XATTR_LIST_MAX) break;
     names += xattr.name;
@@ -246,7 +249,7 @@ void FrontEnd::listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
   reply_value(req, names, size);
 }
 
-/// The other direction of set_access_acl(): chmod(2) changes the ACL too.
+/// Updates the access ACL after chmod(2), the reverse of set_access_acl().
 Result<void> FrontEnd::keep_acl_in_step(const Node& node, std::uint32_t mode) {
   VARVE_TRY_ASSIGN(const Xattrs all, node.writer->xattrs(node.ino));
   const auto acl = std::ranges::find(all, kAccessAclName, &Xattr::name);
@@ -255,8 +258,8 @@ Result<void> FrontEnd::keep_acl_in_step(const Node& node, std::uint32_t mode) {
                                 XattrMode::kReplace);
 }
 
-/// An access ACL sets the permission bits, and is itself kept only if it says more than they
-/// do: cp -a gives every file an ACL, most of which are the bits in other words.
+/// Sets the permission bits from an access ACL. Stores the ACL itself only if it has more than the
+/// bits: cp -a gives every file an ACL, and most of those only repeat the bits.
 Result<void> FrontEnd::set_access_acl(fuse_req_t req, const Node& node, fuse_ino_t ino,
                                       std::string_view value) {
   const auto acl = summarise_acl(value);
@@ -268,8 +271,8 @@ Result<void> FrontEnd::set_access_acl(fuse_req_t req, const Node& node, fuse_ino
     *change.mode &= ~static_cast<std::uint32_t>(S_ISGID);  // As chmod(2) does.
   }
   VARVE_TRY(node.writer->set_attributes(node.ino, change));
-  // The kernel does not expect an extended attribute to change the mode. Without a range of
-  // bytes this takes no lock that the waiting request holds.
+  // The kernel does not expect an extended attribute to change the mode. Without a byte range, this
+  // notification takes no lock that the waiting request holds.
   fuse_lowlevel_notify_inval_inode(session_, ino, -1, 0);
   if (acl->extended) {
     return node.writer->set_xattr(node.ino, kAccessAclName, value, XattrMode::kAny);
@@ -312,7 +315,7 @@ void FrontEnd::removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
   const auto done = node->writer->remove_xattr(node->ino, name);
   const bool is_acl = std::string_view(name) == kAccessAclName || name == kDefaultAclName;
   if (!done && is_acl && done.error().code() == ErrorCode::kNoAttribute) {
-    fuse_reply_err(req, 0);  // No ACL is what was asked for.
+    fuse_reply_err(req, 0);  // The requested state, no ACL, already exists.
     return;
   }
   fuse_reply_err(req, done ? 0 : xattr_errno(done.error()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listing directories.
+// Lists directories.
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -11,7 +11,7 @@
 namespace varve::fs {
 namespace {
 
-constexpr std::uint64_t kDotEntries = 2;  // "." and "..", in front of all names.
+constexpr std::uint64_t kDotEntries = 2;  // "." and "..", before all names.
 
 /// The reply to one readdir or readdirplus request.
 class DirectoryReply {
@@ -19,8 +19,8 @@ class DirectoryReply {
   DirectoryReply(fuse_req_t req, char* buffer, std::size_t room, bool plus)
       : req_(req), buffer_(buffer), room_(room), plus_(plus) {}
 
-  /// False if the entry does not fit any more. An entry with node id 0 tells only the name,
-  /// the type and st_ino; the kernel looks the rest up when it needs it.
+  /// Adds an entry. Returns false if it does not fit. An entry with node id 0 has only the name,
+  /// type and st_ino; the kernel looks up the rest when needed.
   bool add(const std::string& name, const fuse_entry_param& entry, std::uint64_t offset) {
     char* place = buffer_ + used_;
     const std::size_t left = room_ - used_;
@@ -114,7 +114,7 @@ void FrontEnd::readdir(fuse_req_t req, std::size_t size, off_t offset, const fus
       node->kind == Node::Kind::kRemoved ||
       (!done && node->kind == Node::Kind::kOpen &&
        (done.error().code() == ErrorCode::kStale || done.error().code() == ErrorCode::kNotFound));
-  if (done || was_removed) {  // A directory that was removed while it is open lists nothing.
+  if (done || was_removed) {  // A directory removed while it is open lists nothing.
     fuse_reply_buf(req, reinterpret_cast<const char*>(buffer.data()), reply.used());
   } else {
     fuse_reply_err(req, report("readdir", done.error()));
@@ -136,8 +136,8 @@ Result<std::uint64_t> FrontEnd::parent_st_ino(const Node& node) {
   return st_ino_of_sealed(series, node.slot->number(), parent, 0);
 }
 
-/// An open directory changes while it is read, rm -rf being the hardest case. So the place to go on
-/// from is the last name, not a position, and the handle remembers which offset means which.
+/// Lists a directory that may change between two reads, for example during rm -rf. It continues
+/// after the last name, not at a position. The handle remembers the name of each offset.
 Result<void> FrontEnd::list_open(const Node& node, DirHandle& handle, std::uint64_t after,
                                  const AddEntry& add) {
   const std::string last = handle.rewind_to(after);
@@ -150,8 +150,8 @@ Result<void> FrontEnd::list_open(const Node& node, DirHandle& handle, std::uint6
 
 Result<void> FrontEnd::list_sealed(const Node& node, DirHandle& handle, std::uint64_t after,
                                    const AddEntry& add) {
-  // A directory that was opened before its version was sealed has handed out offsets of the
-  // other kind; it goes on from the name.
+  // A directory opened before its version was sealed has returned offsets of list_open(), so it
+  // continues from the name.
   if (handle.next_offset() > kDotEntries + 1 && after > kDotEntries) {
     const std::string last = handle.rewind_to(after);
     return node.reader->list(
@@ -195,7 +195,8 @@ Result<void> FrontEnd::take_snapshot(const Node& node, DirHandle& handle) {
   return {};
 }
 
-/// The root and the series are small: what stands in them is noted when reading begins.
+/// Lists the root or a series. Their listings are small, so the handle keeps a snapshot from the
+/// first read.
 Result<void> FrontEnd::list_upper(const Node& node, DirHandle& handle, std::uint64_t offset,
                                   const AddEntry& add) {
   if (offset == 0) VARVE_TRY(take_snapshot(node, handle));
@@ -213,7 +214,7 @@ Result<void> FrontEnd::list_upper(const Node& node, DirHandle& handle, std::uint
 void FrontEnd::fsyncdir(fuse_req_t req, fuse_ino_t ino) {
   const auto node = resolve(ino);
   if (!node || node->kind != Node::Kind::kOpen) {
-    // Series, and versions as such, are on disk when the request that made them returns.
+    // Series and versions are on disk when the request that created them returns.
     fuse_reply_err(req, node ? 0 : report("fsync", node.error()));
     return;
   }

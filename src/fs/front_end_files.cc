@@ -23,7 +23,7 @@
 namespace varve::fs {
 namespace {
 
-/// After reads that came side by side, so many are not served by the loop itself.
+/// Number of reads to pass to the pool after the loop has seen concurrent reads.
 constexpr int kReadsToHandOver = 256;
 
 std::optional<AllocateMode> allocate_mode(int mode) {
@@ -43,7 +43,7 @@ std::optional<AllocateMode> allocate_mode(int mode) {
   }
 }
 
-/// What a session lends of a read, from its start on; `held` keeps it.
+/// The parts of a read that a session lends, from its start. `held` owns the bytes.
 struct Lent {
   std::vector<SharedBytes> held;
   std::vector<iovec> parts;
@@ -55,7 +55,7 @@ Lent lend(FileReader& reader, std::size_t size, std::uint64_t offset) {
   while (lent.bytes < size) {
     SharedBytes next = reader.lend(offset + lent.bytes, size - lent.bytes);
     if (next.bytes.empty()) break;
-    // iovec has no const; nothing is written there.
+    // iovec has no const member; nothing writes to these bytes.
     lent.parts.push_back(
         {.iov_base = const_cast<std::byte*>(next.bytes.data()), .iov_len = next.bytes.size()});
     lent.bytes += next.bytes.size();
@@ -67,7 +67,7 @@ Lent lend(FileReader& reader, std::size_t size, std::uint64_t offset) {
 }  // namespace
 
 void FrontEnd::open(fuse_req_t req, fuse_ino_t ino, const fuse_file_info& info) {
-  if (opens_nothing_) {  // Everything is sealed, so there is nothing to ask or to remember.
+  if (opens_nothing_) {  // All versions are sealed, so the daemon needs no per-open state.
     fuse_reply_err(req, ENOSYS);
     return;
   }
@@ -90,7 +90,7 @@ void FrontEnd::open(fuse_req_t req, fuse_ino_t ino, const fuse_file_info& info) 
       fuse_reply_err(req, report("open", reader.error()));
       return;
     }
-    // What the kernel read before the seal may be from before a write that passed its cache by.
+    // Pages cached before the seal may be older than a write that bypassed the kernel's cache.
     opened.keep_cache = unpack(ino).open ? 0 : 1;
     handle = std::make_shared<FileHandle>(*node->slot, std::move(*reader), ino);
   } else if (node->kind == Node::Kind::kOpen) {
@@ -105,7 +105,7 @@ void FrontEnd::open(fuse_req_t req, fuse_ino_t ino, const fuse_file_info& info) 
       fuse_reply_err(req, report("open", file.error()));
       return;
     }
-    // Bytes that are only written skip the page cache; a file that may be mapped cannot.
+    // Files opened only for writing bypass the page cache; files that may be mapped cannot.
     opened.direct_io = access == O_WRONLY;
     handle = std::make_shared<FileHandle>(*node->slot, std::move(*file), for_writing);
   } else {
@@ -117,7 +117,7 @@ void FrontEnd::open(fuse_req_t req, fuse_ino_t ino, const fuse_file_info& info) 
   if (fuse_reply_open(req, &opened) != 0) files_.remove(opened.fh);
 }
 
-/// The file that a request means, opened now if the kernel does not open files.
+/// Returns the file of a request. Opens it now if the kernel does not open files.
 Result<std::shared_ptr<FileHandle>> FrontEnd::file_of(fuse_req_t req, fuse_ino_t ino,
                                                       const fuse_file_info& info) {
   if (info.fh != 0 || !opens_nothing_) {
@@ -171,12 +171,12 @@ void FrontEnd::read(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offs
     later(req, *sealed_pool_,
           [this, req, handle, size, begin] { read_into(req, *handle, size, begin); });
   } else {
-    // Waking another thread takes longer than much of what is read.
+    // Waking another thread takes longer than many of the reads.
     read_into(req, *handle, size, begin);
   }
 }
 
-/// Whether the kernel has another request for us already.
+/// Returns whether the kernel already has another request for the daemon.
 bool FrontEnd::is_asked_again() const {
   pollfd device{fuse_session_fd(session_), POLLIN, 0};
   return ::poll(&device, 1, 0) == 1;
@@ -202,14 +202,14 @@ void FrontEnd::read_into(fuse_req_t req, FileHandle& handle, std::size_t size,
     }
     lent.parts.push_back({.iov_base = buffer->data(), .iov_len = *got});
   }
-  // Asked before the answer, so that a reader who waits for each answer is not seen.
+  // Checked before the answer, so that a single reader, which waits for each answer, does not
+  // count.
   if (reader != nullptr && is_asked_again()) reads_to_hand_over_ = kReadsToHandOver;
   fuse_reply_iov(req, lent.parts.data(), static_cast<int>(lent.parts.size()));
 }
 
-/// Who writes to a file takes the rights from it that it gave to others: the set-user-ID and
-/// set-group-ID bits, unless root writes, and its capabilities. For direct I/O the kernel
-/// leaves that to us.
+/// Clears the file's set-user-ID and set-group-ID bits, unless root writes, and its capabilities.
+/// For direct I/O the kernel leaves this to the daemon.
 Result<void> FrontEnd::drop_privileges(fuse_req_t req, fuse_ino_t ino, FileHandle& handle) {
   const std::uint64_t given = privileges_given_.load();
   if (handle.plain_at() == given) return {};
@@ -299,7 +299,7 @@ void FrontEnd::fsync(fuse_req_t req, const fuse_file_info& info) {
     if (!content) {
       reply_result(req, content.error(), "fsync");
     } else if (content->file == nullptr) {
-      fuse_reply_err(req, 0);  // A sealed version is on disk already.
+      fuse_reply_err(req, 0);  // A sealed version is already on disk.
     } else {
       reply_result(req, content->file->sync(), "fsync");
     }
@@ -337,7 +337,7 @@ void FrontEnd::fallocate(fuse_req_t req, int mode, off_t offset, off_t bytes,
   auto handle = files_.get(info.fh);
   const auto wanted = allocate_mode(mode);
   if (handle == nullptr || !handle->writable() || !wanted) {
-    // Not ENOSYS, after which the kernel would never ask again.
+    // Not ENOSYS: the kernel would never send the request again.
     fuse_reply_err(req, wanted ? EBADF : EOPNOTSUPP);
     return;
   }
@@ -377,7 +377,7 @@ void FrontEnd::copy_file_range(fuse_req_t req, off_t source_offset, const fuse_f
     if (copied) {
       fuse_reply_write(req, *copied);
     } else {
-      // EXDEV and EOPNOTSUPP make the kernel copy the bytes.
+      // On EXDEV and EOPNOTSUPP the kernel copies the bytes.
       fuse_reply_err(req, report("copy_file_range", copied.error()));
     }
   });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // File handles: name_to_handle_at(2), open_by_handle_at(2) and NFS.
 //
-// A handle holds a node id and a generation, and may be older than this mount. The kernel asks
-// for the name "." of a node id that it does not know, and for ".." to connect a directory with
-// the mount's root. The node ids of all but very late versions follow from the series and the
-// version, so that they are the same in every mount (SlotTable).
+// A handle contains a node id and a generation, and may be older than this mount. For a node id
+// that it does not know, the kernel looks up the name "."; to connect a directory with the mount's
+// root, it looks up "..". Node ids follow from the series and the version, except for very late
+// versions. They are therefore the same in every mount (SlotTable).
 #include <algorithm>
 #include <cerrno>
 
@@ -13,8 +13,8 @@
 
 namespace varve::fs {
 
-// Loads the series or version of a node id that this mount has not met. A handle must not lead
-// out of what the mount shows, since an NFS client may forge one.
+// Loads the series or version of a node id that this mount has not seen. Rejects handles that lead
+// outside the mount's root, since an NFS client may forge one.
 Result<void> FrontEnd::meet_again(fuse_ino_t ino) {
   const Error stale(ErrorCode::kStale, "nothing has this file handle");
   const NodeId id = unpack(ino);

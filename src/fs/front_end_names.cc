@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making, finding, moving and removing names.
+// Creates, finds, moves and removes names.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -16,7 +16,7 @@ namespace {
 constexpr unsigned kRenameNoReplace = 1U << 0;
 constexpr unsigned kRenameExchange = 1U << 1;
 
-/// Tells the kernel that there is no such name, and for how long it may remember that.
+/// Tells the kernel that a name does not exist, and for how long it may cache that.
 void reply_absent(fuse_req_t req, double timeout_s) {
   fuse_entry_param absent{};
   absent.entry_timeout = timeout_s;
@@ -26,7 +26,7 @@ void reply_absent(fuse_req_t req, double timeout_s) {
 }  // namespace
 
 void FrontEnd::lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  // The kernel asks for these names only of a node that it knows from a file handle.
+  // The kernel looks up these names only for a node known from a file handle.
   if (const std::string_view wanted = name; wanted == "." || wanted == "..") {
     later(req, [this, req, parent, up = wanted == ".."] {
       reply_entry(req, look_up_handle(parent, up), "lookup");
@@ -50,7 +50,7 @@ void FrontEnd::lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
       reply(look_up_series(name), 0);
       return;
     case Node::Kind::kSeries:
-      // The first look into a version loads it from disk.
+      // The first lookup of a version loads it from disk.
       later(req, [this, reply, series = node->slot->series(), wanted = std::string(name)] {
         reply(look_up_version(series, wanted), 0);
       });
@@ -150,8 +150,8 @@ void FrontEnd::link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const cha
   reply_entry(req, entry ? Result(entry_of(*directory->slot, *entry)) : entry.error(), "link");
 }
 
-/// A file of a sealed version gets a name in an open one as a file of its own, which shares its
-/// chunks. The kernel takes the inode that the reply names, whichever it asked for.
+/// Gives a file of a sealed version a name in an open one. The new file is separate, but shares the
+/// chunks. The kernel accepts the inode in the reply, even if it asked for another.
 void FrontEnd::link_sealed(fuse_req_t req, const Node& target, const Node& directory,
                            const char* name) {
   if (target.kind != Node::Kind::kSealed ||
@@ -209,7 +209,7 @@ Result<void> FrontEnd::allow_rename(const Node& from, const Node& to) const {
   }
   if (repository_.read_only()) return Error(ErrorCode::kReadOnly, "mounted read-only");
   const bool inside = from.kind == Node::Kind::kOpen && to.kind == Node::Kind::kOpen;
-  // Not kOtherVersion: mv(1) would copy the whole version and then delete it.
+  // Not kOtherVersion: mv(1) would then copy the whole version and delete the original.
   const bool in_series = from.kind == Node::Kind::kSeries && from.slot == to.slot;
   if (!inside && !in_series) {
     return Error(ErrorCode::kNotPermitted, "versions stay in their series and files in versions");

@@ -95,8 +95,8 @@ Result<fuse_entry_param> FrontEnd::make_series(std::string_view name) {
   return look_up_series(name);
 }
 
-// The last version is sealed here and not by open_version(), because the kernel may still
-// hold its inode numbers and only the outcome of seal() tells what became of them.
+// Seals the open version here rather than in open_version(): the kernel may still hold its inode
+// numbers, and only the outcome of seal() translates them.
 Result<std::string> FrontEnd::end_present_version(const SeriesInfo& series,
                                                   std::string_view new_name) {
   if (new_name == kLatest || repository_.find_version(series.id, new_name)) {
@@ -152,9 +152,9 @@ Result<VersionInfo> FrontEnd::clone_version(const SeriesInfo& series, VersionNum
   return std::move(*opened);
 }
 
-// Makes the kernel ask again what these names in a series mean. It may not be told while a
-// request holds the directory: so this is for commands only, whose requests do not come
-// through the kernel.
+// Makes the kernel look up these names in a series again. Only for commands, whose requests do not
+// come through the kernel: the kernel must not get this notification while a request holds the
+// directory.
 void FrontEnd::forget_names(SeriesId series, const std::vector<std::string>& names) {
   const Slot* directory = slots_.find(series, VersionNumber{});
   if (directory == nullptr || session_ == nullptr || fuse_session_exited(session_)) return;
@@ -166,7 +166,7 @@ void FrontEnd::forget_names(SeriesId series, const std::vector<std::string>& nam
   }
 }
 
-// Attributes only: this may be told while a request holds the directory.
+// Invalidates only attributes, which is allowed while a request holds the directory.
 void FrontEnd::forget_latest(SeriesId series) {
   const Slot* directory = slots_.find(series, VersionNumber{});
   if (directory == nullptr || session_ == nullptr || fuse_session_exited(session_)) return;
@@ -185,7 +185,7 @@ Result<void> FrontEnd::remove_series(std::string_view name) {
   return {};
 }
 
-// What the kernel still holds of a version that was removed by rmdir(2): its root.
+// Returns the attributes of a version's root for the kernel, which may hold it after rmdir(2).
 std::optional<struct stat> FrontEnd::last_look(const Slot* slot) const {
   if (slot == nullptr) return std::nullopt;
   const Slot::Tree tree = slot->tree();
@@ -252,19 +252,20 @@ Result<DeletionForecast> FrontEnd::delete_versions(SeriesId series,
       const bool went = std::ranges::find(gone, version.number) != gone.end();
       if (went) names.push_back(version.name);
     }
-    // What the kernel still holds of them is answered with ESTALE from now on.
+    // Requests for nodes of these versions get ESTALE from now on.
     for (const VersionNumber number : gone) {
       if (Slot* slot = slots_.find(series, number)) slot->drop();
     }
   }
   if (options.force) forget_contents(series, (*deleted)->versions);
   forget_latest(series);
-  names.emplace_back(kLatest);  // Gone with the last version.
+  names.emplace_back(kLatest);  // `latest` disappears with the last version.
   forget_names(series, names);
   return std::move(*deleted);
 }
 
-// As when a version is sealed: who has just closed the last file may be ahead of the kernel.
+// As for a seal: the kernel may not yet have reported the last close(2) when a program asks for the
+// deletion.
 Result<DeletionForecast> FrontEnd::delete_after_last_close(
     SeriesId series, const std::vector<VersionNumber>& numbers, const DeletionOptions& options) {
   const auto end = std::chrono::steady_clock::now() + kCloseGrace;
@@ -307,8 +308,8 @@ Result<SealOutcome> FrontEnd::seal_now(SeriesId series, VersionNumber number,
   return outcome;
 }
 
-// The kernel tells of a close after close(2) has returned, so a program that renames at once is
-// ahead of its own closing.
+// The kernel reports a close only after close(2) has returned. A program that renames at once may
+// therefore arrive before the report of its own close.
 Result<SealOutcome> FrontEnd::seal_after_last_close(SeriesId series, VersionNumber number,
                                                     std::string_view new_name) {
   const auto end = std::chrono::steady_clock::now() + kCloseGrace;
@@ -349,7 +350,7 @@ Result<void> FrontEnd::rename_version(const SeriesInfo& series, std::string_view
   return {};
 }
 
-// The seal of a reopened version deletes the one that it replaces.
+// The seal of a reopened version deletes the version that it replaces.
 void FrontEnd::drop_deleted(SeriesId series, const std::vector<VersionInfo>& before) {
   const auto after = repository_.versions(series);
   if (!after) return;

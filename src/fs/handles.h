@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel has open: files and directories, by the number that fi->fh carries.
+// Open files and directories of the kernel, by their number in fi->fh.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@
 
 namespace varve::fs {
 
-/// An open regular file. A file of an open version that is only read may live through the
-/// sealing: then its reader takes over. Thread-safe.
+/// An open regular file. If its version is sealed while the file is open only for reading, a reader
+/// of the sealed version replaces the open file. Thread-safe.
 class FileHandle {
  public:
   FileHandle(Slot& slot, std::shared_ptr<OpenFile> file, bool writable)
@@ -28,14 +28,14 @@ class FileHandle {
 
   [[nodiscard]] bool writable() const { return writable_; }
   [[nodiscard]] const Slot& slot() const { return slot_; }
-  /// The kernel's number of a file of a sealed version; 0 of any other.
+  /// Returns the node id of a file of a sealed version; 0 for any other file.
   [[nodiscard]] std::uint64_t node_id() const { return node_id_; }
 
-  /// When the file was last seen without anything that a write takes away, as a count of the
-  /// front end; 0 at first.
+  /// Returns the front end's privilege count when the file was last seen without privileges that a
+  /// write removes; 0 at first.
   [[nodiscard]] std::uint64_t plain_at() const { return plain_at_; }
   void set_plain_at(std::uint64_t count) { plain_at_ = count; }
-  /// One of the two is set. kStale if the version was sealed and the file had no name then.
+  /// The content's source. Exactly one member is set.
   struct Content {
     std::shared_ptr<OpenFile> file;
     std::shared_ptr<FileReader> reader;
@@ -52,24 +52,24 @@ class FileHandle {
   std::shared_ptr<FileReader> reader_;
 };
 
-/// An open directory with what it has to remember between two readdir calls. Not thread-safe:
-/// `mutex` must be held while it is used.
+/// An open directory, with its state between two readdir calls. Not thread-safe: hold `mutex` while
+/// using it.
 ///
-/// Offsets: 1 and 2 stand behind "." and ".."; offset 2 + n stands behind the n-th name that
-/// was listed. A name stays a valid place to go on from after it was removed.
+/// Offsets: 1 and 2 follow "." and ".."; offset 2 + n follows the n-th listed name. Reading can
+/// continue from a name that was removed.
 class DirHandle {
  public:
   explicit DirHandle(std::uint64_t node_id) : node_id_(node_id) {}
   [[nodiscard]] std::uint64_t node_id() const { return node_id_; }
 
-  /// Forgets the names behind `offset`; returns the one at it, "" at the start. An offset
-  /// that was never given out means the end of what was listed.
+  /// Drops the names after `offset`. Returns the name at it, "" at the start. An unknown offset
+  /// means the end of the names listed so far.
   std::string rewind_to(std::uint64_t offset);
-  /// Returns the offset that stands behind `name`.
+  /// Appends a name. Returns the offset after it.
   std::uint64_t remember(std::string_view name);
   [[nodiscard]] std::uint64_t next_offset() const { return ends_.size() + 3; }
 
-  /// The names of a series or of the root, as they were when reading began.
+  /// An entry of a series or of the root, as it was when reading began.
   struct Name {
     std::string name;
     std::uint64_t st_ino;
@@ -81,11 +81,11 @@ class DirHandle {
 
  private:
   const std::uint64_t node_id_;
-  std::string names_;                // All names, one after the other,
-  std::vector<std::uint64_t> ends_;  // and where each ends.
+  std::string names_;                // All names, one after the other.
+  std::vector<std::uint64_t> ends_;  // End of each name in `names_`.
 };
 
-/// Handles by number. Thread-safe.
+/// A table of handles by number. Thread-safe.
 template <typename Handle>
 class HandleTable {
  public:
@@ -99,7 +99,7 @@ class HandleTable {
     const auto place = handles_.find(number);
     return place == handles_.end() ? nullptr : place->second;
   }
-  /// Null if there was none.
+  /// Returns null if there was none.
   std::shared_ptr<Handle> remove(std::uint64_t number) {
     const std::lock_guard lock(mutex_);
     auto node = handles_.extract(number);

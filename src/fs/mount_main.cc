@@ -38,7 +38,7 @@ Result<std::string> absolute_path(const std::string& path) {
   return Error(ErrorCode::kIo, fmt::format("{}: {}", path, std::strerror(errno)), errno);
 }
 
-/// Nothing if the directory is no mount point of Varve.
+/// Returns success if no Varve file system is mounted on the directory.
 Result<void> check_not_mounted(const std::string& directory) {
   const auto there = control::find_mounted_on(directory);
   if (!there) {
@@ -58,9 +58,10 @@ Result<void> check_not_mounted(const std::string& directory) {
                            directory, there->repository, directory));
 }
 
-/// The mount point as an absolute path, if something can be mounted there.
+/// Returns the mount point as an absolute path, after checking that it can be mounted on.
 Result<std::string> check_mount_point(const std::string& directory) {
-  // Asked first: where a daemon is stopped or dead, stat(2) waits or says little.
+  // This check comes first: on a mount whose daemon is stopped, stat(2) hangs; if it is dead, the
+  // error of stat(2) says little.
   VARVE_TRY(check_not_mounted(directory));
   struct stat values {};
   if (::stat(directory.c_str(), &values) != 0) {
@@ -97,11 +98,11 @@ Error no_thread(const std::system_error& error) {
           error.code().value()};
 }
 
-/// What the daemon does, from its first to its last line. LMDB and threads do not survive a
-/// fork, so the repository is opened here and not in the calling process.
+/// Runs the daemon. LMDB and threads do not survive a fork, so the repository is opened here and
+/// not in the calling process.
 Result<void> open_and_serve(const std::string& repository_path, const std::string& directory,
                             const MountOptions& options, const std::function<void()>& ready) try {
-  base::raise_file_limit();  // Every series has several files open.
+  base::raise_file_limit();  // Every series keeps several files open.
   block_ending_signals();
   auto how = options.open;
   how.trust_owner = how.trust_owner || base::is_listed_path("VARVE_TRUST", repository_path);
@@ -118,7 +119,7 @@ Result<void> open_and_serve(const std::string& repository_path, const std::strin
 Result<void> mount(const std::string& repository, const std::string& directory,
                    const MountOptions& options) {
   VARVE_TRY(check_mount_options(options));
-  // The daemon leaves the current directory, and the mount table shows the path to everybody.
+  // The daemon changes its current directory, and the mount table shows the path to all users.
   auto repository_path = absolute_path(repository);
   if (!repository_path) {
     return Error(ErrorCode::kNoRepository, fmt::format("{}; `varve init` makes a repository",
@@ -147,7 +148,7 @@ int mount_main(int argc, char** argv) {
   bool fake = false;
   std::string lists;
   int option = 0;
-  // mount(8) puts the options after the names; getopt of glibc finds them there.
+  // mount(8) puts the options after the names; getopt(3) of glibc finds them there.
   while ((option = ::getopt(argc, argv, "sfnvN:t:o:h")) != -1) {
     switch (option) {
       case 's':

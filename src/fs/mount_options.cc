@@ -11,7 +11,7 @@
 namespace varve::fs {
 namespace {
 
-/// Options for mount(8), systemd or the kernel's own bookkeeping; they ask nothing of Varve.
+/// Options for mount(8), systemd or the kernel. Varve ignores them.
 constexpr std::array<std::string_view, 23> kSwallowed = {
     "defaults",   "auto",        "noauto",   "nofail",  "_netdev",    "user",
     "nouser",     "users",       "owner",    "group",   "async",      "relatime",
@@ -95,7 +95,7 @@ Result<void> parse_valued(std::string_view name, std::string_view value, bool sl
 }
 
 Result<void> parse_flag(std::string_view name, bool sloppy, MountOptions& options) {
-  // Of an option and its contrary the last one holds, as with mount(8).
+  // As with mount(8), the last of an option and its opposite wins.
   if (name == "ro" || name == "rw") {
     options.open.read_only = name == "ro";
   } else if (name == "allow_other") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that name files: node ids between the kernel and one mount, and st_ino for users.
+// Numbers of files: node ids between the kernel and one mount, and st_ino for users.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace varve::fs {
 
-/// What the kernel calls a file while the mount lives. A node id is made of the slot of the
-/// series or version, plus one, in bits 63..34, the flag of an open version's inode in bit
-/// 33, and the rank, inode number or (in a series) one of the numbers below in bits 32..0.
+/// A file's identity between the kernel and the mount. A packed node id has the slot of the series
+/// or version, plus one, in bits 63..34. Bit 33 marks an inode of an open version. Bits 32..0 hold
+/// the rank, the inode number or, in a series, one of the numbers below.
 struct NodeId {
   std::uint32_t slot = 0;
   bool open = false;
@@ -31,15 +31,16 @@ inline constexpr std::uint64_t kLowMax = (1ULL << 33) - 1;
 [[nodiscard]] NodeId unpack(std::uint64_t node_id);
 
 inline constexpr std::uint64_t kRootStIno = 1;
-/// Never 0, and the same in every mount.
+/// Returns the generation of a series' nodes. Never 0, and the same in every mount.
 [[nodiscard]] std::uint32_t generation_of(const SeriesInfo& series);
 [[nodiscard]] std::uint64_t st_ino_of_series(SeriesId series);
 [[nodiscard]] std::uint64_t st_ino_of_latest(SeriesId series);
-/// The same in every mount, before and after other versions are deleted. All names of a
-/// hard-linked file (link_group != 0) have one.
+/// Returns the st_ino of a sealed entry. It is the same in every mount, before and after other
+/// versions are deleted. All names of a hard-linked file (link_group != 0) share one.
 [[nodiscard]] std::uint64_t st_ino_of_sealed(SeriesId series, VersionNumber number, Rank rank,
                                              std::uint64_t link_group);
-/// The same in every mount until the version is sealed.
+/// Returns the st_ino of an open version's file. It is the same in every mount until the version is
+/// sealed.
 [[nodiscard]] std::uint64_t st_ino_of_open(SeriesId series, VersionNumber number, Ino ino);
 
 }  // namespace varve::fs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C functions that libfuse calls: each hands its request to the FrontEnd. Nothing may be
-// thrown through libfuse's C frames, so a stray exception becomes EIO here.
+// The C functions that libfuse calls. Each passes its request to the FrontEnd. An exception must
+// not pass through libfuse's C frames, so a stray exception becomes EIO here.
 #include <fmt/core.h>
 
 #include <cerrno>

@@ -40,8 +40,8 @@ sigset_t ending_signals() {
   return set;
 }
 
-/// Ends the loop when an ending signal comes. A thread that sleeps in read(2) on /dev/fuse
-/// returns from it only when a signal interrupts that very thread.
+/// Ends the loop on an ending signal. A thread that sleeps in read(2) on /dev/fuse returns only
+/// when a signal interrupts that thread.
 class SignalWatch {
  public:
   SignalWatch(fuse_session* session, LoopCrew& crew) : session_(session), crew_(crew) {
@@ -68,7 +68,8 @@ class SignalWatch {
     int signal = 0;
     ::sigwait(&set, &signal);
     fuse_session_exit(session_);
-    // Sent until the loop has ended, since the first may come just before it goes to sleep.
+    // Repeats the signal until the loop has ended: the first may come just before the thread
+    // sleeps.
     while (!loop_ended_) {
       crew_.interrupt(SIGUSR1);
       const timespec pause{.tv_sec = 0, .tv_nsec = 20'000'000};
@@ -82,8 +83,8 @@ class SignalWatch {
   std::thread thread_;
 };
 
-/// Where it shall stay awake, the session's descriptor becomes one that never blocks, and the
-/// thread sleeps in poll(2). Else it sleeps in read(2), which is a system call less.
+/// Makes the receiver of requests. With `spin`, the session's descriptor becomes non-blocking and
+/// the thread sleeps in poll(2). Otherwise it sleeps in read(2), which saves a system call.
 EagerReceiver make_receiver(fuse_session* session, std::chrono::microseconds spin) {
   const int fd = fuse_session_fd(session);
   const int flags = spin.count() > 0 ? ::fcntl(fd, F_GETFL) : -1;
@@ -162,7 +163,7 @@ Result<VersionInfo> clone_by_name(Repository& repository, FrontEnd& front_end,
   if (info.state != VersionState::kSealed) {
     return Error(ErrorCode::kInvalid, fmt::format("{} is not sealed yet", request.source));
   }
-  // A version that is its own source is reopened.
+  // A clone of a version onto itself reopens it.
   const bool reopens = request.version == request.source;
   return front_end.clone_version(series, info.number, reopens ? info.name : target.version);
 }
@@ -189,8 +190,8 @@ Result<DeletionForecast> remove_by_number(Repository& repository, FrontEnd& fron
   return front_end.delete_versions(series.id, request.versions, request.options);
 }
 
-/// Arranging may rest for long to keep to its rate, so another thread looks whether anybody
-/// still waits for it.
+/// Arranges a series. Arranging may sleep for long to keep to its rate, so another thread checks
+/// whether the command still waits.
 Result<ArrangeReport> arrange_by_name(Repository& repository,
                                       const control::ArrangeRequest& request,
                                       const std::function<bool()>& cancelled,
@@ -235,11 +236,11 @@ void add_upkeep(Repository& repository, FrontEnd& front_end, control::Handlers& 
   };
 }
 
-/// Tells commands which mount this daemon has.
+/// Reports this daemon's mount to commands.
 class MountIdentity {
  public:
-  /// The mount on `directory` that was just made. The mount table says more than stat(2), which
-  /// would ask this daemon before it answers.
+  /// Records the new mount on `directory`. Reads the mount table, because stat(2) would first send
+  /// a request to this daemon.
   void mounted_on(const std::string& directory) {
     dev_t device = 0;
     for (const control::MountEntry& entry : control::read_mount_table()) {
@@ -251,7 +252,7 @@ class MountIdentity {
   void describe(control::Identity& identity) const {
     const dev_t device = device_;
     if (device == 0) return;
-    // Unmounted, the daemon still has to write; the device number may be another mount's soon.
+    // After an unmount, the daemon still has to write, and another mount may get the device number.
     for (const control::MountEntry& entry : control::read_mount_table()) {
       if (entry.device == device) identity.mount_device = device;
     }
@@ -309,7 +310,7 @@ Result<SessionPtr> new_session(const Repository& repository, FrontEnd& front_end
   return session;
 }
 
-/// Leaves no dead mount behind, whatever goes wrong.
+/// Unmounts on every exit path, so that no dead mount remains.
 class MountGuard {
  public:
   explicit MountGuard(fuse_session* session) : session_(session) {}
@@ -361,8 +362,8 @@ Result<void> serve_mount(Repository& repository, const std::string& directory,
     crew.run();
     signals.loop_ended();
     fuse_session_exit(session.get());
-    // Commands that wait are told to go first; then what is queued in the pool is answered,
-    // while there still is a kernel to answer to.
+    // First stop waiting commands. Then answer the requests queued in the pool, while the kernel
+    // can still receive the answers.
     control.reset();
     front_end.shut_down();
     fuse_session_unmount(session.get());

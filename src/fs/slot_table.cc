@@ -4,7 +4,7 @@
 namespace varve::fs {
 namespace {
 
-// An index has 30 bits: 0, 13 of the series and 16 of the version, or 1 and a counter.
+// An index has 30 bits: 0, 13 of the series and 16 of the version; or 1 and a counter.
 constexpr unsigned kVersionBits = 16;
 constexpr std::uint32_t kSeriesEnd = 1U << 13;
 constexpr std::uint32_t kVersionEnd = 1U << kVersionBits;
@@ -26,7 +26,7 @@ Slot::Tree Slot::tree() const {
 
 void Slot::set_writer(std::shared_ptr<VersionWriter> writer) {
   const std::lock_guard lock(mutex_);
-  if (tree_.reader != nullptr) return;  // Sealed meanwhile: that is for ever.
+  if (tree_.reader != nullptr) return;  // The version was sealed in the meantime, which is final.
   removed_.reset();
   tree_.writer = std::move(writer);
 }

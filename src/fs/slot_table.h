@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The series and versions that a mount has met. A slot lives as long as the mount, so that
-// a node id is translated without counting the kernel's references to it. Its index follows from
-// the series and the version where these numbers fit into it: such node ids are the same in all
-// mounts, which file handles need.
+// The series and versions that the kernel has seen in this mount. A slot lives as long as the
+// mount, so a node id can be translated without counting the kernel's references. The index of a
+// slot follows from the series and the version if their numbers fit. Such node ids are the same in
+// all mounts, as file handles require.
 #pragma once
 
 #include <sys/stat.h>
@@ -38,10 +38,11 @@ class Slot {
   [[nodiscard]] const SeriesInfo& series() const { return series_; }
   [[nodiscard]] VersionNumber number() const { return number_; }
   [[nodiscard]] bool is_series() const { return number_ == VersionNumber{}; }
-  /// Tells file handles of this series from those of another repository with the same numbers.
+  /// Returns a number that distinguishes file handles of this series from those of another
+  /// repository with the same numbers.
   [[nodiscard]] std::uint32_t generation() const { return generation_; }
 
-  /// What stands behind a version: one of the two is set. Both are null once it is gone.
+  /// The tree of a version. One member is set; both are null after the version is deleted.
   struct Tree {
     std::shared_ptr<VersionWriter> writer;
     std::shared_ptr<VersionReader> reader;
@@ -50,16 +51,16 @@ class Slot {
 
   void set_writer(std::shared_ptr<VersionWriter> writer);
   void set_reader(std::shared_ptr<VersionReader> reader);
-  /// The open version became `reader`; inode numbers that the kernel still holds are
-  /// translated by `outcome` from now on.
+  /// Replaces the open version by `reader`. `outcome` translates inode numbers that the kernel
+  /// still holds.
   void seal(const SealOutcome& outcome, std::shared_ptr<VersionReader> reader);
   void drop();
-  /// The series, or the root directory of the version, was removed. A program may still stand in
-  /// it: `last` is what stat(2) tells from then on.
+  /// Marks the series, or the root directory of the version, as removed. A program may still have
+  /// it as its current directory: `last` holds the attributes for stat(2).
   void remove(const struct stat& last);
   [[nodiscard]] std::optional<struct stat> removed() const;
 
-  /// The rank that an inode of the open version became, if it was sealed in this mount.
+  /// Returns the rank that an inode of the open version got, if it was sealed in this mount.
   [[nodiscard]] std::optional<Rank> rank_of(Ino ino) const;
 
  private:
@@ -73,19 +74,20 @@ class Slot {
   RankTable rank_of_;
 };
 
-/// Thread-safe; slots never move.
+/// The slots of a mount. Slots never move. Thread-safe.
 class SlotTable {
  public:
   Slot& series(const SeriesInfo& series);
   Slot& version(const SeriesInfo& series, VersionNumber number);
-  /// What has this index in every mount; nullopt for an index that was given out as it came.
+  /// Returns the series and version that have this index in every mount; nullopt for an index from
+  /// the counter.
   [[nodiscard]] static std::optional<std::pair<SeriesId, VersionNumber>> place_of(
       std::uint32_t index);
-  /// Null if no such slot was given out.
+  /// Returns null if there is no such slot.
   [[nodiscard]] Slot* find(std::uint32_t index);
-  /// Null if the version was not met yet.
+  /// Returns null if this mount has not seen the version.
   [[nodiscard]] Slot* find(SeriesId series, VersionNumber number);
-  /// Lets go of all versions, before the repository is closed.
+  /// Releases all versions, before the repository is closed.
   void drop_all();
 
  private:
@@ -93,7 +95,7 @@ class SlotTable {
   std::deque<Slot> slots_;
   std::unordered_map<std::uint32_t, Slot*> by_index_;
   std::map<std::pair<SeriesId, VersionNumber>, Slot*> by_version_;
-  std::uint32_t given_out_ = 0;  ///< Indices without a place.
+  std::uint32_t given_out_ = 0;  ///< Number of indices from the counter.
 };
 
 }  // namespace varve::fs
