@@ -30,15 +30,16 @@ std::optional<VersionNumber> number_in(std::string_view key) {
   return static_cast<VersionNumber>(base::load_be32(key));
 }
 
-// Tells a name from another one that is the same.
+// Appends a number, to make a name differ from an equal one.
 void add_number(std::string& name, std::uint32_t number) {
   const auto suffix = fmt::format(".{}", number);
   if (name.size() + suffix.size() > kNameBytesMax) name = catalog::replacement_name(number);
   name += suffix;
 }
 
-// A set of chunks has no more runs than there are chunks. Where containers are lost it may seem too
-// large: then the chunks are collected from the tree.
+// Returns bounds for the records of a manifest. A set of chunks has at most one run per chunk. If
+// containers are lost, a valid set may exceed the bound; the rebuilder then collects the chunks
+// from the tree.
 ManifestBounds bounds_by(const ContainerScan& scan) {
   constexpr std::size_t kRunBytesMax = 15;
   constexpr std::size_t kAlwaysAllowed = std::size_t{64} << 10;
@@ -57,7 +58,7 @@ class CatalogRebuilder::Batch {
  public:
   explicit Batch(const meta::Env& catalog) : catalog_(catalog) {}
 
-  /// The transaction to put the next `bytes` in.
+  /// Returns the transaction for the next `bytes`.
   Result<meta::WriteTxn*> txn(std::size_t bytes) {
     if (txn_ && bytes_ > kBatchBytesMax) VARVE_TRY(commit());
     if (!txn_) {
@@ -124,7 +125,7 @@ Result<RebuildReport> CatalogRebuilder::run() {
   for (const auto& name : names) {
     const auto series = series_of_folder(name);
     if (!series) continue;
-    // A user's file may have such a name.
+    // A user's file may have the name of a series' folder.
     const auto inside = files_.list(path_ + "/series/" + name);
     if (!inside && inside.error().code() == ErrorCode::kNotDirectory) continue;
     VARVE_TRY(rebuild_series(*series));
@@ -157,7 +158,8 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   if (!owner_) {
     const auto directory = series_directory(series);
     VARVE_TRY_ASSIGN(const bool any, files_.exists(directory + "/" + kManifestFolder));
-    if (!any) return {};  // Made by a crash, or removed before one: nothing was ever sealed.
+    // A crash left this folder. Its series was new or already removed.
+    if (!any) return {};
     owner_.emplace();
     owner_->id = series;
     owner_->name = fmt::format("recovered-{}", static_cast<std::uint32_t>(series));
@@ -234,7 +236,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
         VARVE_TRY_ASSIGN(owner_, catalog::decode_series(series, value));
       }
       if (number_in(key) != file.number) return {};
-      // What the labels say of a version that they know as sealed is newer.
+      // The labels' record of a sealed version is newer than the manifest's.
       const bool labelled =
           version.labelled && version.record && version.record->state == VersionState::kSealed;
       if (what == ManifestRecord::kVersion && !labelled) {
@@ -243,7 +245,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
                          files_.exists(fmt::format("{}/staging/{:08x}-{:08x}", path_,
                                                    static_cast<std::uint32_t>(series),
                                                    static_cast<std::uint32_t>(file.number))));
-        // An attempt to seal it that did not get as far as the commit.
+        // With staging present, the manifest is from a seal that did not reach its commit.
         if (!going_on) version.record = std::move(record);
       } else if (what == ManifestRecord::kRetention && !labelled) {
         version.retention = value;
@@ -279,7 +281,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
   return {};
 }
 
-// Who lives is what the labels say; beside them, what was sealed after they were last written.
+// Keeps the versions that the labels list, and those sealed after the labels were last written.
 Result<void> CatalogRebuilder::choose_versions(SeriesId series) {
   for (auto it = versions_.begin(); it != versions_.end();) {
     auto& [number, version] = *it;
@@ -376,7 +378,7 @@ Result<void> CatalogRebuilder::put_locations(SeriesId series, const ContainerSca
   std::map<std::uint32_t, std::uint64_t> live_of;
   Batch batch(catalog_);
   for (const auto& place : places) {
-    // A run is kept as a whole: what of it nothing refers to is dropped when it is arranged.
+    // Keeps a whole run; arranging later drops the chunks that no version refers to.
     const auto run = base::IdRuns::from({{place.first, place.count}});
     if (whole_ && !open_.contains(place.first.birth()) && run.intersect(wanted).size() == 0) {
       continue;

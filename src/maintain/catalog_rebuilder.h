@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a catalog anew, from manifests, labels and the heads of containers.
+// Rebuilds a catalog from manifests, labels and the heads of containers.
 #pragma once
 
 #include <cstdint>
@@ -23,40 +23,41 @@ namespace varve::maintain {
 
 struct RebuildReport {
   std::uint64_t series = 0;
-  std::uint64_t versions = 0;  ///< Sealed ones that are back.
+  std::uint64_t versions = 0;  ///< Restored sealed versions.
   std::uint64_t containers = 0;
   std::uint64_t bytes_read = 0;
-  /// What could not be brought back, or not as it was.
+  /// Things that could not be restored, or not to their former state.
   std::vector<std::string> problems;
 };
 
-/// One use, one thread. Reads the repository's files and writes into an empty environment; the
-/// repository itself is not changed.
+/// Reads the repository's files and fills an empty catalog. Does not change the repository. For one
+/// use by one thread.
 class CatalogRebuilder {
  public:
-  /// `catalog`: a new environment with the catalog's tables. Everything must outlive the rebuilder.
+  /// `catalog`: a new environment with the catalog's tables. Lifetime: all arguments must outlive
+  /// the rebuilder.
   CatalogRebuilder(io::FileSystem& files, std::string repository_path, const meta::Env& catalog,
                    std::function<void(std::uint64_t bytes)> progress);
 
-  /// When it returns, the catalog is complete and on disk.
+  /// Rebuilds the catalog. It is complete and on disk when the call returns.
   [[nodiscard]] Result<RebuildReport> run();
 
-  /// The labels that mirror the new catalog: write them before it is put in place. `superblock`:
-  /// the text of varve.repo.
+  /// Returns the labels that match the new catalog. The caller must write them before it moves the
+  /// new catalog into place. `superblock`: the text of varve.repo.
   [[nodiscard]] Result<std::vector<std::pair<SeriesId, std::string>>> labels(
       const std::string& superblock) const;
 
  private:
-  /// What is gathered of a version before it is put.
+  /// The records collected for a version before they are stored.
   struct Version {
     std::optional<catalog::VersionRecord> record;
     std::optional<std::string> retention;
     std::optional<std::string> chunks;
     std::optional<std::string> links;
-    bool damaged = false;   ///< Its manifest is, or is missing.
-    bool labelled = false;  ///< Alive, as the labels have it.
+    bool damaged = false;   ///< Its manifest is damaged or missing.
+    bool labelled = false;  ///< The labels list it.
   };
-  /// Commits by itself what becomes too much for one transaction.
+  /// Splits writes into several transactions, so that none becomes too large.
   class Batch;
 
   [[nodiscard]] Result<void> rebuild_series(SeriesId series);
@@ -70,7 +71,7 @@ class CatalogRebuilder {
   [[nodiscard]] Result<void> put_files(SeriesId series, const ContainerScan& scan,
                                        const std::map<std::uint32_t, std::uint64_t>& live_of);
   [[nodiscard]] Result<void> drop_unreachable(SeriesId series);
-  /// Tells the user of a record whose name had to be replaced.
+  /// Reports a record whose name had to be replaced to the user.
   template <typename Record>
   void tell_replaced_name(const Record& record);
   void problem(std::string what) { report_.problems.push_back(std::move(what)); }
@@ -85,12 +86,12 @@ class CatalogRebuilder {
   std::vector<SeriesId> done_;
   std::set<std::string> series_names_;
 
-  // Of the series at hand.
+  // State of the present series.
   std::optional<catalog::SeriesRecord> owner_;
   bool labelled_ = false;
-  bool whole_ = true;  ///< Nothing is damaged, so what nothing refers to is not needed.
+  bool whole_ = true;  ///< False if anything is damaged. If true, unreferenced data is not needed.
   std::map<VersionNumber, Version> versions_;
-  std::map<VersionNumber, base::IdRuns> chunks_of_;  ///< Of the versions that are put.
+  std::map<VersionNumber, base::IdRuns> chunks_of_;  ///< Chunks of the stored versions.
   std::set<VersionNumber> open_;
 };
 

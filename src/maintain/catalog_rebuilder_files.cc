@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records of files and containers of a catalog that is rebuilt, and the objects that go.
+// Rebuilds the records of files and containers, and drops unreachable objects.
 #include <algorithm>
 #include <utility>
 
@@ -13,7 +13,8 @@
 
 namespace varve::maintain {
 
-// What a file is for follows from what it holds and from who still uses that.
+// Stores the records of files. The role of a file follows from its chunks and from the versions
+// that use them.
 Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& scan,
                                          const std::map<std::uint32_t, std::uint64_t>& live_of) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
@@ -56,7 +57,8 @@ Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& s
       record.live_bytes += container.live_bytes;
       ++record.containers;
     }
-    // All that it holds lies elsewhere, or is not needed: it goes when the series is next used.
+    // Unused: its chunks are stored elsewhere or not needed. The next use of the series removes the
+    // file.
     if (record.live_bytes == 0) continue;
     for (const auto& container : containers) {
       VARVE_TRY(catalog::put_container(txn, series, container));
@@ -74,7 +76,7 @@ Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& s
     }
     record.version = user != VersionNumber{} ? user : file.last_birth;
     if (store::is_volume(segment)) {
-      // As if the window had been opened now: an open version refers to it.
+      // Assumes that the window was opened just now, so an open version refers to it.
       const bool in_window =
           !open_.empty() && (open_user || (user != VersionNumber{} && user >= window));
       record.role = in_window ? catalog::SegmentRole::kNew : catalog::SegmentRole::kVolume;
@@ -89,7 +91,8 @@ Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& s
   return txn.commit();
 }
 
-// Manifests of deleted versions hold more than what others took over from them.
+// Drops the objects that no version uses. Manifests of deleted versions contain objects besides
+// those that later versions use.
 Result<void> CatalogRebuilder::drop_unreachable(SeriesId series) {
   catalog::ObjectReader objects(catalog_, series);
   catalog::ObjectSet live;

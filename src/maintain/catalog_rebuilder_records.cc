@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making a catalog again: the clock's record, and locks.
+// Rebuilds the clock's record, and reports lost locks.
 #include <fmt/format.h>
 
 #include "catalog/clock_record.h"
@@ -9,7 +9,7 @@
 
 namespace varve::maintain {
 
-// The labels of each series have the mark as it was when they were written: the highest counts.
+// Stores the highest clock mark. Each series' labels have the mark from the time they were written.
 Result<void> CatalogRebuilder::merge_clock(meta::WriteTxn& txn, std::string_view value) {
   const auto record = catalog::decode_clock_record(value);
   if (!record) return {};
@@ -22,7 +22,7 @@ Result<void> CatalogRebuilder::merge_clock(meta::WriteTxn& txn, std::string_view
   return catalog::put_clock_record(txn, {record->mark_seconds, 0});
 }
 
-// A lock goes only with its version, or if its record is damaged; the user has to know of both.
+// Reports a lost lock. A lock is lost only with its version, or if its record is damaged.
 void CatalogRebuilder::report_lost_lock(VersionNumber number, const Version& version) {
   if (!version.retention) return;
   const auto retention = catalog::decode_retention(*version.retention);

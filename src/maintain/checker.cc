@@ -53,8 +53,8 @@ void Checker::check_name(const std::string& of, const std::string& fault,
 }
 
 Result<CheckReport> Checker::run() {
-  // What a writer refuses (meta/page_check.h), even if all can be read. Where somebody commits all
-  // the time, it cannot be told now.
+  // Finds pages that a writer would refuse (meta/page_check.h), even if all are readable. kBusy
+  // means that a writer commits too often for this check.
   const auto pages = meta::check_pages(catalog_, meta::catalog::kTables);
   if (!pages && pages.error().code() != ErrorCode::kBusy) {
     damage(path_ + "/catalog", pages.error().message(), {});
@@ -104,7 +104,7 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
                              static_cast<std::uint32_t>(series.id)),
                  version.name_fault, version.name);
     }
-    // Reading everything finds files that are too short, too, and says whom that touches.
+    // With read_data, reading finds short files too, and names the affected files.
     VARVE_TRY(check_layout(txn, files_, series_directory(series.id), series.id, !options_.read_data,
                            [&](const std::string& path, std::string what) {
                              damage(path.empty() ? path_ + "/catalog"
@@ -112,7 +112,7 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
                                     std::move(what), {});
                            }));
   }
-  // What is arranged or deleted meanwhile is looked at where it is then.
+  // Each round checks containers that were arranged or deleted meanwhile, at their new places.
   constexpr int kRoundsMax = 16;
   for (int round = 0; round < kRoundsMax; ++round) {
     VARVE_TRY_ASSIGN(const bool again, check_containers(series));
@@ -125,7 +125,7 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
     VARVE_TRY(check_parity(series.id));
   }
   if (report_.finished) VARVE_TRY(check_chunks(series, versions));
-  // Where the check was stopped, for the names of the files that damage touches.
+  // Also runs after a stop, to name the files that the damage touches.
   TreeChecker trees(catalog_, series, path_ + "/catalog", damaged_, report_);
   for (const auto& version : versions) {
     if (version.state == VersionState::kSealed) trees.check(version);
@@ -133,7 +133,7 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
   return {};
 }
 
-// Whether all that the versions refer to is stored.
+// Checks that all chunks that the versions refer to are stored.
 Result<void> Checker::check_chunks(const catalog::SeriesRecord& series,
                                    const std::vector<catalog::VersionRecord>& versions) {
   const auto present = base::IdRuns::from(present_);
@@ -154,8 +154,8 @@ Result<void> Checker::check_chunks(const catalog::SeriesRecord& series,
   return {};
 }
 
-// Those that were not checked yet, in the order of the disk. True if some were gone when their
-// turn came.
+// Checks the containers that are not yet checked, in disk order. Returns true if some were replaced
+// during the check.
 Result<bool> Checker::check_containers(const catalog::SeriesRecord& series) {
   store::SegmentReader reader(files_, series_directory(series.id));
   std::vector<store::ContainerRecord> containers;
@@ -250,14 +250,14 @@ void Checker::check_container(
   }
   const auto in_use = base::IdRuns::from(std::move(ids));
   for (const auto& fault : verdict.faults) {
-    // What nobody locates here was stored anew, or is in no version: it goes when it is arranged.
+    // Chunks without a location here are stored elsewhere or unused; arranging will drop them.
     const auto touched = base::IdRuns::from(fault.chunks).intersect(in_use);
     if (!fault.chunks.empty() && touched.size() == 0) continue;
     damage(reader.describe(record), fault.what, touched.runs());
   }
 }
 
-// Labels and manifests stand for the catalog when that is lost, so they are read to their end.
+// Reads labels and manifests completely, because they replace the catalog when it is lost.
 void Checker::check_manifests(const catalog::SeriesRecord& series,
                               const std::vector<catalog::VersionRecord>& versions) {
   const auto directory = series_directory(series.id);
@@ -269,7 +269,7 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
     damage(directory + "/" + kManifestFolder, present.error().message(), {});
     return;
   }
-  // An earlier release wrote neither.
+  // An earlier release wrote neither labels nor manifests.
   const auto labels = read_labels(files_, directory, series.id);
   const bool none = !labels && labels.error().code() == ErrorCode::kNotFound && present->empty();
   if (!labels && !none) {
@@ -327,7 +327,7 @@ Result<void> Checker::check_parity(SeriesId series) {
              derived(faults ? *faults : faults.error().message()), {});
     }
     report_.bytes_read += group.bytes;
-    if (!keep_pace(group.bytes)) break;  // Parity is no reason to call the check unfinished.
+    if (!keep_pace(group.bytes)) break;  // Unread parity does not make the check unfinished.
   }
   return {};
 }
@@ -353,7 +353,7 @@ void Checker::check_index(const catalog::SeriesRecord& series,
   const auto next = static_cast<VersionNumber>(static_cast<std::uint32_t>(newest->number) + 1);
   const auto loaded =
       index::NeighbourIndex::load(files_, directory, series.id, newest->number, next);
-  // After newer versions were deleted there is none until the next seal.
+  // After the deletion of newer versions, the index is missing until the next seal.
   const bool was_newest = series.next_number == static_cast<std::uint32_t>(next);
   if (!loaded && loaded.error().code() == ErrorCode::kNotFound && !was_newest) return;
   if (!loaded) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checking that everything stored can be given back.
+// Checks that everything stored can be restored.
 #pragma once
 
 #include <functional>
@@ -20,14 +20,14 @@
 
 namespace varve::maintain {
 
-/// One use; its threads are its own. Reads beside any writer: it looks at what the catalog held
-/// when it came to a series.
+/// Checks a repository. For one use; owns its threads. Works beside a writer: it checks the state
+/// of the catalog at the time it reaches a series.
 class Checker {
  public:
   Checker(const meta::Env& catalog, io::FileSystem& files, std::string repository_path,
           const CheckOptions& options, std::function<void(const CheckProgress&)> progress);
 
-  /// An error only where the catalog itself cannot be read at all.
+  /// Runs the check. Fails only if the catalog cannot be read at all.
   [[nodiscard]] Result<CheckReport> run();
 
  private:
@@ -41,15 +41,16 @@ class Checker {
                        const std::vector<catalog::VersionRecord>& versions);
   [[nodiscard]] Result<void> check_chunks(const catalog::SeriesRecord& series,
                                           const std::vector<catalog::VersionRecord>& versions);
-  /// Reports the name of a series or version if it had to be replaced.
+  /// Reports a damaged name of a series or version that had to be replaced.
   void check_name(const std::string& of, const std::string& fault, const std::string& replacement);
-  /// Notes what is in the repository's folder without being a part of the repository.
+  /// Adds notes on things in the repository's folder that do not belong to the repository.
   void note_strays();
   void check_index(const catalog::SeriesRecord& series,
                    const std::vector<catalog::VersionRecord>& versions);
-  /// What of the series parity covers; where data is read, parity is, too.
+  /// Counts the files that parity covers. With read_data, checks the parity data too.
   [[nodiscard]] Result<void> check_parity(SeriesId series);
-  /// Waits as long as reading so many bytes may take. False if the check is to stop.
+  /// Waits as long as the rate limit requires for these bytes. Returns false if the check must
+  /// stop.
   [[nodiscard]] bool keep_pace(std::uint64_t bytes) const;
   void damage(std::string where, std::string what, std::vector<base::IdRun> ids);
   [[nodiscard]] std::string series_directory(SeriesId series) const;
@@ -59,14 +60,15 @@ class Checker {
   const std::string path_;
   const CheckOptions options_;
   const std::function<void(const CheckProgress&)> progress_;
-  const std::uint64_t choice_;  // Of the containers whose data is read, where not all are.
+  // Random seed for the choice of containers with CheckOptions::percent.
+  const std::uint64_t choice_;
   CheckReport report_;
   CheckProgress done_;
 
-  // Of the series being checked.
+  // State of the present series.
   std::vector<DamagedChunks> damaged_;
-  std::set<std::uint32_t> checked_;   // Containers.
-  std::vector<base::IdRun> present_;  // Chunks that containers really hold where they should.
+  std::set<std::uint32_t> checked_;   // Numbers of the checked containers.
+  std::vector<base::IdRun> present_;  // Chunks found in containers at their recorded places.
 };
 
 }  // namespace varve::maintain

@@ -77,7 +77,7 @@ Result<void> DataMender::note(const store::ContainerRecord& record, const Contai
     VARVE_TRY_ASSIGN(const auto fix, find_head_fix(files_, directory_, series_, record));
     if (fix) {
       faulty.fixes.push_back(*fix);
-      return {};  // What its data is like can be told afterwards.
+      return {};  // A later plan checks the data, once the head is readable.
     }
     for (const auto& run : here) faulty.unknown += run.count;
     unknown_.insert(unknown_.end(), here.begin(), here.end());
@@ -124,7 +124,7 @@ Result<void> DataMender::search_containers() {
       const auto& chunk = head->chunks[i];
       const auto wanted = missing_.find(chunk.fingerprint);
       if (wanted == missing_.end() || wanted->second != chunk.raw_bytes) continue;
-      // Its own damaged copy, or another one.
+      // The source may be the damaged copy itself, so its content is verified.
       Lost lost{chunk.id, chunk.fingerprint, chunk.raw_bytes};
       const Source source{"", 0, record.number, i};
       sources_.emplace(chunk.fingerprint, source);
@@ -148,7 +148,7 @@ void DataMender::search_file(const std::string& path, const RepositoryParameters
   if (!size) return;
   format::Fingerprinter fingerprinter;
   std::vector<std::byte> bytes(std::size_t{parameters.chunk_bytes_max} * 16);
-  // Holes are not stored: what lies between two of them is cut for itself.
+  // Files store no holes, so each range between two holes is chunked separately.
   for (std::uint64_t at = 0; at < *size && !missing_.empty();) {
     const auto data = (*file)->seek_data(at);
     if (!data) return;
@@ -169,7 +169,7 @@ void DataMender::search_file(const std::string& path, const RepositoryParameters
         if (missing_.contains(print)) found(print, {path, at + used, 0, 0});
         used += chunk.size();
       }
-      if (used == 0) return;  // It became shorter.
+      if (used == 0) return;  // The file became shorter.
       at += used;
     }
   }
@@ -278,7 +278,8 @@ Result<void> DataMender::store_anew(const RepositoryParameters& parameters, Repa
   how.codec = parameters.codec;
   how.zstd_level = parameters.zstd_level;
   std::vector<store::WrittenContainer> written;
-  std::map<std::uint32_t, std::vector<base::IdRun>> moved;  // By the container that they leave.
+  // Chunks to move, by their present container.
+  std::map<std::uint32_t, std::vector<base::IdRun>> moved;
   {
     std::map<ChunkId, std::pair<const Lost*, std::uint32_t>> ordered;
     for (const auto& [container, faulty] : faulty_) {
@@ -291,7 +292,7 @@ Result<void> DataMender::store_anew(const RepositoryParameters& parameters, Repa
       if (!sources_.contains(entry.first->fingerprint)) continue;
       const auto content = content_of(*entry.first);
       if (!content) {
-        sources_.erase(entry.first->fingerprint);  // It changed since it was found.
+        sources_.erase(entry.first->fingerprint);  // The content changed after the search.
         continue;
       }
       VARVE_TRY(writer.append(id, entry.first->fingerprint, *content));
@@ -303,7 +304,7 @@ Result<void> DataMender::store_anew(const RepositoryParameters& parameters, Repa
   return move(*layout, written, moved);
 }
 
-// The chunks leave the containers where they are damaged, in the commit that locates them anew.
+// Moves chunks out of the damaged containers, in the commit that sets their new locations.
 Result<void> DataMender::move(layout::CategoryLayout& layout,
                               const std::vector<store::WrittenContainer>& written,
                               const std::map<std::uint32_t, std::vector<base::IdRun>>& moved) {

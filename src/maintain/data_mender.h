@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Damaged chunks of one series: found, stored anew where the same content is at hand, or set apart.
+// Repairs the damaged chunks of one series: stores them again from equal content, or quarantines
+// them.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +23,11 @@
 
 namespace varve::maintain {
 
-/// Made for one series. Nothing else may change the series meanwhile. Memory: 100 bytes or so a
-/// damaged chunk, and a container.
+/// Finds and repairs the damaged chunks of one series. Nothing else may change the series
+/// meanwhile. Memory: about 100 bytes per damaged chunk, and a container.
 class DataMender {
  public:
-  /// `outside` has the files that search_file() is given.
+  /// `outside` opens the files for search_file().
   DataMender(const meta::Env& catalog, io::FileSystem& files, io::FileSystem& outside,
              std::string series_directory, SeriesId series)
       : catalog_(catalog),
@@ -35,28 +36,29 @@ class DataMender {
         directory_(std::move(series_directory)),
         series_(series) {}
 
-  /// Reads all data. `pass` gets the bytes read.
+  /// Reads all data and finds the damage. Calls `pass` with the bytes read.
   [[nodiscard]] Result<void> look(const std::function<void(std::uint64_t)>& pass);
-  /// Looks for the lost content in the series' other containers.
+  /// Searches the series' other containers for the lost content.
   [[nodiscard]] Result<void> search_containers();
-  /// Looks for it in a file, cut as the repository's files are. Files that cannot be read are
-  /// passed over.
+  /// Searches a file for the lost content, chunked with the repository's parameters. Skips files
+  /// that cannot be read.
   void search_file(const std::string& path, const RepositoryParameters& parameters);
 
-  /// Containers in which look() found anything wrong, used or not.
+  /// Returns the containers in which look() found any damage, used or not.
   [[nodiscard]] const std::vector<store::ContainerRecord>& damaged() const { return damaged_; }
   [[nodiscard]] bool all_found() const { return missing_.empty(); }
-  /// What execute() would do.
+  /// Returns the steps that execute() would carry out.
   [[nodiscard]] std::vector<RepairStep> steps() const;
-  /// `catalog` must be open for writing. Files first, then one commit (docs/ORDERING.md O15).
+  /// Repairs the damage. `catalog` must be open for writing. Writes files first, then makes one
+  /// commit (docs/ORDERING.md O15).
   [[nodiscard]] Result<void> execute(const RepositoryParameters& parameters, RepairReport& report);
 
  private:
-  /// Where a chunk's content was found.
+  /// The place where a chunk's content was found.
   struct Source {
     std::string path;
     std::uint64_t offset = 0;
-    std::uint32_t container = 0;  ///< If the path is empty.
+    std::uint32_t container = 0;  ///< Container number, if `path` is empty.
     std::uint32_t index = 0;
   };
   struct Lost {
@@ -66,9 +68,10 @@ class DataMender {
   };
   struct Faulty {
     store::ContainerRecord record;
-    std::vector<Lost> lost;  ///< Located there, and damaged; empty if the head is.
+    /// Damaged chunks located in this container; empty if its head is damaged.
+    std::vector<Lost> lost;
     std::vector<HeadFix> fixes;
-    std::uint64_t unknown = 0;  ///< Chunks of a head that cannot be read.
+    std::uint64_t unknown = 0;  ///< Chunks lost because the head cannot be read.
   };
   [[nodiscard]] Result<void> note(const store::ContainerRecord& record,
                                   const ContainerVerdict& verdict,
@@ -88,11 +91,11 @@ class DataMender {
   const std::string directory_;
   const SeriesId series_;
   std::vector<store::ContainerRecord> damaged_;
-  std::map<std::uint32_t, Faulty> faulty_;        // By container.
-  std::map<Fingerprint, Source> sources_;         // Of what was lost and found.
-  std::map<Fingerprint, std::uint32_t> missing_;  // What is still looked for: its raw bytes.
-  std::vector<base::IdRun> unknown_;              // Lost, and nobody knows their fingerprint.
-  base::IdRuns recorded_;                         // The quarantine as it is.
+  std::map<std::uint32_t, Faulty> faulty_;        // By container number.
+  std::map<Fingerprint, Source> sources_;         // Sources of the lost content found so far.
+  std::map<Fingerprint, std::uint32_t> missing_;  // Raw bytes of the chunks still missing.
+  std::vector<base::IdRun> unknown_;              // Lost chunks with unknown fingerprints.
+  base::IdRuns recorded_;                         // The quarantine in the catalog.
 };
 
 }  // namespace varve::maintain

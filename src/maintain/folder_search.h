@@ -9,8 +9,8 @@
 
 namespace varve::maintain {
 
-/// Has `mender` search the regular files below `folder` until it has found all. Follows no links;
-/// skips what cannot be read.
+/// Calls search_file() for the regular files below `folder` until all content is found. Follows no
+/// links and skips unreadable files.
 [[nodiscard]] Result<void> search_folder(const std::string& folder,
                                          const RepositoryParameters& parameters,
                                          DataMender& mender);

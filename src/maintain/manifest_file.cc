@@ -35,7 +35,7 @@ format::ManifestHeader identity(format::ManifestKind kind, SeriesId series, Vers
   return header;
 }
 
-// Adds the record that a version has in a table, if it has one.
+// Adds a version's record in a table, if it has one.
 Result<void> add_of_version(const meta::Txn& txn, meta::TableIndex table, ManifestRecord what,
                             SeriesId series, VersionNumber number,
                             format::ManifestEncoder& encoder) {
@@ -108,7 +108,7 @@ Result<std::unique_ptr<ManifestWriter>> ManifestWriter::begin(io::FileSystem& fi
   }
   const auto path = manifest_path(series_directory, number) + std::string(kTemporarySuffix);
   VARVE_TRY_ASSIGN(writer->file_, files.open(path, io::OpenMode::kReadWrite));
-  VARVE_TRY(writer->file_->truncate(0));  // A crash may have left a longer one.
+  VARVE_TRY(writer->file_->truncate(0));  // A crash may have left a longer file.
   return writer;
 }
 
@@ -132,7 +132,7 @@ Result<void> ManifestWriter::add_table(const meta::Txn& txn, meta::TableIndex ta
   VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, table));
   auto at = cursor.seek(meta::object_key(series_, first));
   while (true) {
-    // A value that does not match its checksum stops the cursor; what follows it stays out.
+    // A value with a wrong checksum stops the cursor; the values after it are left out.
     if (!at && tolerant) {
       base::log(base::LogLevel::kWarning, "manifest: " + at.error().message());
       return {};
@@ -191,7 +191,7 @@ Result<std::string> encode_labels(const meta::Txn& txn, SeriesId series,
   auto wanted = identity(format::ManifestKind::kLabels, series, VersionNumber{});
   wanted.stamp = txn.id();
   std::string body;
-  // Not compressed: they are small, and their length must be the same in all releases of zstd.
+  // Not compressed: labels are small, and their length must not depend on the release of zstd.
   format::ManifestEncoder encoder(wanted, Codec::kNone,
                                   [&](std::string_view bytes) -> Result<void> {
                                     body += bytes;
@@ -201,7 +201,7 @@ Result<std::string> encode_labels(const meta::Txn& txn, SeriesId series,
   VARVE_TRY(add_series(txn, series, encoder));
   VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series));
   for (const auto& version : versions) {
-    // One that is not finished is dropped after a crash.
+    // An unfinished version is dropped after a crash.
     if (version.unfinished || without.contains(version.number)) continue;
     const auto add = [&](meta::TableIndex table, ManifestRecord what) {
       return add_of_version(txn, table, what, series, version.number, encoder);
@@ -219,7 +219,7 @@ Result<std::string> encode_labels(const meta::Txn& txn, SeriesId series,
     }
   }
   const auto add_setting = [&](std::string_view key, std::string_view value) -> Result<bool> {
-    // How fast the disk is can be measured again, and changes without anybody's doing.
+    // Varve can measure the disk's speed again, and the value changes without any user action.
     if (key == catalog::kDiskSetting) return true;
     if (key == catalog::kClockSetting && clock != nullptr) {
       if (clock->empty()) return true;
@@ -284,7 +284,7 @@ Result<bool> is_staging_lost(io::FileSystem& files, const std::string& repositor
   if (record.state != VersionState::kOpen || record.unfinished) return false;
   VARVE_TRY_ASSIGN(const bool present, files.exists(overlay_directory(repository_path, record)));
   if (present) return false;
-  // Without a chunk of its own it may never have been worked on.
+  // A version without chunks of its own may never have had staging.
   bool stored = false;
   VARVE_TRY(catalog::for_each_location(txn, record.series, ChunkId::make(record.number, 0),
                                        [&](const catalog::LocationRecord& at) -> Result<bool> {

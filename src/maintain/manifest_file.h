@@ -24,10 +24,10 @@ namespace varve::maintain {
 
 inline constexpr const char* kManifestFolder = "manifests";
 inline constexpr const char* kLabelsName = "labels";
-/// Name, in `settings`, of the random bytes that tell a catalog from one made anew.
+/// Key in `settings` of the random bytes that distinguish a catalog from a rebuilt one.
 inline constexpr const char* kCatalogIdSetting = "catalog_id";
 
-/// The series that a folder below series/ belongs to; nullopt for another name.
+/// Returns the series of a folder below series/; nullopt for any other name.
 [[nodiscard]] std::optional<SeriesId> series_of_folder(std::string_view name);
 
 [[nodiscard]] std::string manifest_path(const std::string& series_directory, VersionNumber number);
@@ -36,27 +36,28 @@ struct ManifestFile {
   VersionNumber number{};
   std::uint64_t bytes = 0;
 };
-/// In ascending number; none if there is no folder. What else is in the folder is left out.
+/// Returns the manifests in ascending number; none if the folder is missing. Ignores other files.
 [[nodiscard]] Result<std::vector<ManifestFile>> list_manifests(io::FileSystem& files,
                                                                const std::string& series_directory);
 
-/// Writes one manifest, beside its place first. Dropped before commit(), it leaves nothing that
-/// a reader takes for a manifest. Not thread-safe; memory: a block.
+/// Writes one manifest to a temporary file beside its final path. If destroyed before commit(),
+/// leaves no file that a reader accepts as a manifest. Not thread-safe. Memory: one block.
 class ManifestWriter {
  public:
-  /// `files` must outlive the writer.
+  /// Starts a manifest. Lifetime: `files` must outlive the writer.
   [[nodiscard]] static Result<std::unique_ptr<ManifestWriter>> begin(
       io::FileSystem& files, const std::string& series_directory, SeriesId series,
       VersionNumber number);
   ~ManifestWriter();
 
-  /// The objects that the version was the first to store: those with an ordinal below `count`.
-  /// `tolerant`: leave out what is damaged, instead of failing.
+  /// Adds the objects that the version stored first: those with an ordinal below `count`. With
+  /// `tolerant`, leaves out damaged objects instead of failing.
   [[nodiscard]] Result<void> add_objects(const meta::Txn& txn, std::uint64_t count, bool tolerant);
-  /// What was added so far is on disk when it returns, so that commit() is quick.
+  /// Syncs the data added so far, so that commit() is fast.
   [[nodiscard]] Result<void> sync();
-  /// Adds the records of the version and its series; `txn` may be the one that puts them. The
-  /// file is synced, in its place, and the folder synced when it returns.
+  /// Adds the records of the version and its series. `txn` may be the transaction that writes these
+  /// records. When the call returns, the file is synced and in its final place, and the folder is
+  /// synced.
   [[nodiscard]] Result<void> commit(const meta::Txn& txn);
 
  private:
@@ -77,83 +78,89 @@ class ManifestWriter {
   format::ManifestEncoder encoder_;
 };
 
-/// Returns a series' labels as they are in the catalog that `txn` sees, without some versions; the
-/// whole file. The same catalog gives the same bytes, but for the stamp in the header. `clock`, if
-/// given, replaces the catalog's record of the clock; empty for none. `open_chunks`, if given,
-/// replaces the chunks of the open versions that it has.
+/// Returns the labels file of a series as `txn` sees the catalog, except the versions in `without`.
+/// The same catalog gives the same bytes, except for the stamp in the header.
+/// - `clock`, if given, replaces the catalog's record of the clock; "" omits it.
+/// - `open_chunks`, if given, replaces the chunks of the open versions that it contains.
 [[nodiscard]] Result<std::string> encode_labels(
     const meta::Txn& txn, SeriesId series, const std::string& superblock,
     const std::set<VersionNumber>& without, const std::string* clock = nullptr,
     const std::map<VersionNumber, base::IdRuns>* open_chunks = nullptr);
 [[nodiscard]] Result<void> write_labels(io::FileSystem& files, const std::string& series_directory,
                                         const std::string& labels);
-/// Whether two images of labels say the same, whatever their stamps.
+/// Returns true if two labels files are equal apart from their stamps.
 [[nodiscard]] bool same_labels(std::string_view a, std::string_view b);
 
-/// What a manifest or labels file gives.
+/// The result of reading a manifest or labels file.
 struct ManifestRead {
   format::ManifestHeader header;
-  std::uint32_t damaged_blocks = 0;  ///< And records without bounds: what they held is missing.
+  /// Damaged blocks, and records that break their bounds. Their content is missing.
+  std::uint32_t damaged_blocks = 0;
 };
 using ManifestVisit = std::function<Result<void>(format::ManifestRecord what, std::string_view key,
                                                  std::string_view value)>;
-/// The most bytes that some records' values may have. A larger value is damage.
+/// Limits on the value sizes of some records. A larger value is damage.
 struct ManifestBounds {
   std::size_t chunk_set_bytes = std::size_t{1} << 30;
   std::size_t link_bytes = std::size_t{1} << 30;
   bool small_records_only = false;  ///< Do not visit other records of more than a block.
 };
-/// Calls `visit` for every record that can be read. Damaged blocks, and records that break their
-/// bounds, are left out and counted; kCorrupt if the header is damaged, kNotFound without a file.
-/// Memory: the largest record, of at most 1 GiB.
+/// Calls `visit` for every readable record. Skips and counts damaged blocks, and records that break
+/// their bounds. Memory: the largest record, at most 1 GiB.
+/// Errors: kCorrupt if the header is damaged; kNotFound without a file.
 [[nodiscard]] Result<ManifestRead> read_manifest(io::FileSystem& files, const std::string& path,
                                                  const ManifestVisit& visit,
                                                  const ManifestBounds& bounds = {});
 
-/// What is wrong with the manifest of a version; "" if nothing is. Errors: as read_manifest().
+/// Returns the defect of a version's manifest; "" if it is sound.
+/// Errors: as read_manifest().
 [[nodiscard]] Result<std::string> fault_of_manifest(io::FileSystem& files, const std::string& path,
                                                     SeriesId series, VersionNumber number);
 
-/// A labels file, whole or not at all.
+/// A complete labels file.
 struct Labels {
   std::string image;  ///< The file's bytes.
   format::ManifestHeader header;
   std::string catalog_id;
-  std::string series;  ///< The catalog's value.
+  std::string series;  ///< The series record, as encoded in the catalog.
   std::string superblock;
   struct Record {
     format::ManifestRecord what;
     std::string key;
     std::string value;
   };
-  std::vector<Record> records;  ///< The others.
+  std::vector<Record> records;  ///< All other records.
 
   /// Returns the value of a setting among the records; empty if there is none.
   [[nodiscard]] std::string setting(std::string_view name) const;
 };
-/// kNotFound without a file; kCorrupt if anything in it is damaged, or it is another series'.
+/// Reads a labels file.
+/// Errors: kNotFound without a file; kCorrupt if any part is damaged, or it belongs to another
+/// series.
 [[nodiscard]] Result<Labels> read_labels(io::FileSystem& files, const std::string& series_directory,
                                          SeriesId series);
 
-/// What a newer Varve wrote is not damaged, and must not be mended or written anew: passes that
-/// error on, and no other.
+/// Passes on kUnsupported and ignores other errors. A file of a newer Varve is not damaged and must
+/// not be repaired or rewritten.
 template <typename T>
 [[nodiscard]] Result<void> refuse_unsupported(const Result<T>& read) {
   if (!read && read.error().code() == ErrorCode::kUnsupported) return read.error();
   return {};
 }
 
-/// Whether labels of a series say that they mirror a later state of this catalog, or another
-/// catalog. Labels that cannot be read say nothing; kUnsupported for those of a newer format.
+/// Returns true if labels of a series mirror another catalog, or a later state of this catalog.
+/// Ignores unreadable labels.
+/// Errors: kUnsupported for labels of a newer format.
 [[nodiscard]] Result<bool> is_older_catalog(io::FileSystem& files,
                                             const std::string& repository_path,
                                             const meta::Txn& txn);
 
-/// Where an open version's overlay is, or would be.
+/// Returns the folder of an open version's overlay, which may not exist.
 [[nodiscard]] std::string overlay_directory(const std::string& repository_path,
                                             const catalog::VersionRecord& record);
 
-/// Whether an open version stored chunks, and the overlay that knows its files is gone.
+/// Returns true if an open version stored chunks but its overlay, which lists its files, is
+/// missing.
 [[nodiscard]] Result<bool> is_staging_lost(io::FileSystem& files,
                                            const std::string& repository_path, const meta::Txn& txn,
                                            const catalog::VersionRecord& record);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading manifests and labels, block by block; manifest_file.cc writes them.
+// Reads manifests and labels block by block; manifest_file.cc writes them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using format::ManifestRecord;
 namespace {
 
 constexpr std::size_t kRecordBytesMax = std::size_t{1} << 30;
-// A record of a version has its root, with extended attributes; the others have less.
+// A version's record contains its root with extended attributes; the other records are smaller.
 constexpr std::size_t kSmallRecordBytesMax = std::size_t{2} << 20;
 constexpr std::size_t kLabelsBytesMax = std::size_t{1} << 28;
 
@@ -26,7 +26,7 @@ Error damaged(const std::string& path, const std::string& what) {
   return {ErrorCode::kCorrupt, path + ": " + what, EIO};
 }
 
-// The most bytes that the value of such a record may have.
+// Returns the size limit of a record's value.
 std::size_t bytes_max(ManifestRecord what, const ManifestBounds& bounds) {
   switch (what) {
     case ManifestRecord::kNode:
@@ -37,15 +37,15 @@ std::size_t bytes_max(ManifestRecord what, const ManifestBounds& bounds) {
       return bounds.chunk_set_bytes;
     case ManifestRecord::kVersionLinks:
       return bounds.link_bytes;
-    case ManifestRecord::kSetting:  // The quarantine is a set of chunks, too.
+    case ManifestRecord::kSetting:  // The quarantine is a set of chunks too.
       return bounds.chunk_set_bytes;
     default:
       return kSmallRecordBytesMax;
   }
 }
 
-/// Puts pieces together to records. What grows beyond its bound is given up at once, and so is a
-/// recipe as soon as it is malformed: compressed, both take next to no room in the file.
+/// Joins pieces into records. Drops a record as soon as it exceeds its bound, and a recipe as soon
+/// as it is malformed: compressed, such records need almost no space in the file but much memory.
 class RecordAssembler {
  public:
   RecordAssembler(const ManifestVisit& visit, const ManifestBounds& bounds)
@@ -63,11 +63,11 @@ class RecordAssembler {
       recipe_.reset();
       if (what_ == ManifestRecord::kRecipe) {
         recipe_.emplace(format::kAnyFileBytes, format::RecipeDecoder::Keep::kNothing);
-        decoded_ = 1;  // The byte that says what it is.
+        decoded_ = 1;  // Skips the byte with the object's type.
       }
       going_ = !bounds_.small_records_only || bytes_max(what_, bounds_) == kSmallRecordBytesMax;
     }
-    // What it goes on with may stand in a block that is damaged.
+    // The start of this record may be in a damaged block.
     if (!going_) return {};
     if (piece.what != what_ || piece.key != key_ ||
         value_.size() + piece.value.size() > bytes_max(what_, bounds_)) {
@@ -86,9 +86,9 @@ class RecordAssembler {
     gap();
     return visited;
   }
-  /// Records that were given up.
+  /// Returns the number of dropped records.
   [[nodiscard]] std::uint32_t faults() const { return faults_; }
-  /// A block is missing here.
+  /// Records that a block is missing here.
   void gap() {
     going_ = false;
     std::string().swap(value_);
@@ -103,8 +103,8 @@ class RecordAssembler {
 
   const ManifestVisit& visit_;
   const ManifestBounds& bounds_;
-  std::optional<format::RecipeDecoder> recipe_;  // Of what value_ begins with.
-  std::size_t decoded_ = 0;                      // Bytes of value_.
+  std::optional<format::RecipeDecoder> recipe_;  // Decoder of the start of `value_`.
+  std::size_t decoded_ = 0;                      // Bytes of `value_` already decoded.
   bool going_ = false;
   std::uint32_t faults_ = 0;
   ManifestRecord what_ = ManifestRecord::kSeries;
@@ -131,11 +131,11 @@ Result<ManifestRead> read_manifest(io::FileSystem& files, const std::string& pat
     VARVE_TRY_ASSIGN(const auto head_got, file->read_at(offset, bytes));
     const auto block = format::decode_manifest_block_head(std::span(bytes).first(head_got));
     offset += format::kManifestBlockHeadBytes;
-    // Labels are not compressed, so their size bounds what they take in memory.
+    // Labels are not compressed, so their file size bounds their memory use.
     const bool strange =
         block && header->kind == format::ManifestKind::kLabels && block->codec != Codec::kNone;
     if (!block || strange || block->stored_bytes > size || offset > size - block->stored_bytes) {
-      // Where the next block starts is not known any more.
+      // The start of the next block is unknown.
       read.damaged_blocks += header->blocks - i + records.faults();
       return read;
     }

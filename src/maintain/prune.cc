@@ -13,12 +13,13 @@ namespace {
 
 struct Period {
   std::string_view name;
-  const char* format;  // Of strftime(3): equal for two times of one period.
+  const char* format;  // Format for strftime(3). Two times of one period give equal text.
   std::uint32_t KeepRules::*count;
 };
 
 constexpr std::array<Period, 5> kPeriods = {{
-    {"hourly", "%Y-%m-%d %H:00 %z", &KeepRules::hourly},  // The zone: clocks go back in autumn.
+    // The zone distinguishes the repeated hour when clocks go back in autumn.
+    {"hourly", "%Y-%m-%d %H:00 %z", &KeepRules::hourly},
     {"daily", "%Y-%m-%d", &KeepRules::daily},
     {"weekly", "%G-W%V", &KeepRules::weekly},
     {"monthly", "%Y-%m", &KeepRules::monthly},
@@ -48,7 +49,7 @@ void keep(PruneDecision& decision, std::string reason) {
   decision.reasons.push_back(std::move(reason));
 }
 
-// Versions that count for the rules, newest first: with entries, and after them the empty ones.
+// Versions that the rules apply to, newest first: those with entries, then the empty ones.
 struct Candidates {
   std::vector<PruneDecision*> filled;
   std::vector<PruneDecision*> empty;
@@ -64,8 +65,8 @@ void keep_last(const Candidates& candidates, std::uint32_t count) {
   }
 }
 
-// The reference is never an empty version if there is another: empty ones of today must not make
-// all that was backed up look old.
+// Keeps versions by age relative to the newest one. An empty version is the reference only if all
+// are empty: otherwise, empty versions of today could make every real backup look old.
 void keep_within(const Candidates& candidates, std::uint64_t seconds) {
   const auto& references = candidates.filled.empty() ? candidates.empty : candidates.filled;
   if (references.empty()) return;
@@ -104,7 +105,7 @@ std::vector<PruneDecision> decide_prune(const std::vector<VersionInfo>& versions
     if (version.state != VersionState::kSealed) continue;
     decisions.push_back({version, false, version.sealed_at > now, {}});
   }
-  // Numbers are given in the order of sealing; times are what the clock said.
+  // Sort by number, the order of sealing. Seal times depend on the clock.
   std::ranges::sort(decisions, [](const PruneDecision& a, const PruneDecision& b) {
     return a.version.number > b.version.number;
   });

@@ -31,7 +31,7 @@ std::string series_directory(const std::string& path, SeriesId series) {
   return fmt::format("{}/series/{:08x}", path, static_cast<std::uint32_t>(series));
 }
 
-// The series that have a folder, ascending.
+// Returns the series that have a folder, ascending.
 Result<std::vector<SeriesId>> list_folders(io::FileSystem& files, const std::string& path) {
   std::vector<SeriesId> all;
   VARVE_TRY_ASSIGN(const bool present, files.exists(path + "/series"));
@@ -40,7 +40,7 @@ Result<std::vector<SeriesId>> list_folders(io::FileSystem& files, const std::str
   for (const auto& name : names) {
     const auto series = series_of_folder(name);
     if (!series) continue;
-    const auto inside = files.list(path + "/series/" + name);  // A user's file may be called so.
+    const auto inside = files.list(path + "/series/" + name);  // May be a user's file.
     const bool is_file = !inside && inside.error().code() == ErrorCode::kNotDirectory;
     if (!is_file) all.push_back(*series);
   }
@@ -80,7 +80,7 @@ Result<std::unique_ptr<Repair>> Repairer::plan(const std::string& path,
   if (!look_only) VARVE_TRY(repairer->lock());
   VARVE_TRY(repairer->look_at_catalog());
   if (repairer->catalog_lost_) {
-    // Even if no data is to be read: a writer gives back what the new catalog does not name.
+    // Needed even without read_data: a writer frees the files that the new catalog does not list.
     VARVE_TRY(repairer->look_at_parity(progress));
     return std::unique_ptr<Repair>(std::move(repairer));
   }
@@ -111,14 +111,14 @@ Result<void> Repairer::look_at_superblock() {
     parameters_ = superblock->parameters;
     return {};
   }
-  // Of a newer format, it must be left to a newer program.
+  // Only a newer program may repair a newer format.
   if (superblock.error().code() == ErrorCode::kUnsupported) return std::move(superblock).error();
   VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
   for (const auto series : folders) {
     const auto labels = read_labels(*files_, series_directory(path_, series), series);
     const auto copy = labels ? format::decode_superblock(labels->superblock)
                              : Result<format::Superblock>(labels.error());
-    // A copy in another series may be from before the repository was given its newer format.
+    // A readable copy in another series may be older than the upgrade to the newer format.
     if (!copy && copy.error().code() == ErrorCode::kUnsupported) return copy.error();
     if (!copy || superblock_lost_) continue;
     superblock_ = labels->superblock;
@@ -140,7 +140,7 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   VARVE_TRY_ASSIGN(const bool present, files_->exists(catalog_path + "/data.mdb"));
   if (!present) return std::optional<std::string>("it is missing");
   auto options = catalog_options(path_, true);
-  if (lock_) options.writer_lock.clear();  // This process holds it.
+  if (lock_) options.writer_lock.clear();  // This process holds the lock.
   const auto files = meta::EnvFiles::open(*files_, catalog_path, options);
   if (!files) {
     const bool damaged =
@@ -148,8 +148,8 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
     if (!damaged) return files.error();
     return std::optional(files.error().message());
   }
-  // Pages that LMDB can read, but not write to, are a fault, too; without the lock, somebody may
-  // be writing, and faults_in() looks at them.
+  // Pages that LMDB can read but not write to are a fault too. Without the lock, a writer may be
+  // active; faults_in() then checks the pages.
   const auto probed =
       lock_ ? meta::check_pages(*files, options.tables) : meta::probe_environment(*files, options);
   if (!probed) return std::optional(probed.error().message());
@@ -193,7 +193,7 @@ Result<void> Repairer::look_at_catalog() {
   return {};
 }
 
-// Those that a sound catalog can give again: they are removed, and written at the next opening.
+// Plans the removal of damaged manifests. The next opening writes them again from the catalog.
 Result<void> Repairer::look_at_manifests() {
   VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
   for (const auto series : folders) {
@@ -212,7 +212,7 @@ Result<void> Repairer::look_at_manifests() {
       drop(path);
       any = true;
     }
-    // Without labels, the opening looks for objects of deleted versions, too.
+    // Without labels, the next opening also looks for objects of deleted versions.
     const auto labels = read_labels(*files_, directory, series);
     VARVE_TRY(refuse_unsupported(labels));
     const bool damaged = !labels && labels.error().code() != ErrorCode::kNotFound;
@@ -252,19 +252,19 @@ std::optional<std::string> Repairer::damage_of_overlay(const catalog::VersionRec
   if (record.state != VersionState::kOpen || record.unfinished) return std::nullopt;
   const auto overlay = overlay_directory(path_, record);
   if (const auto present = files_->exists(overlay); !present || !*present) return std::nullopt;
-  // Without the lock somebody may be committing to it, but hardly each time.
+  // Without the lock, a writer may commit meanwhile, but hardly at each try.
   constexpr int kTriesUnlocked = 3;
   std::optional<std::string> damage;
   for (int tries = lock_ ? 1 : kTriesUnlocked; tries > 0; --tries) {
     const auto checked = meta::check_pages(*files_, overlay, meta::overlay::kTables);
-    // What the disk cannot read now may be read another time.
+    // A read error may be temporary, so only corruption counts.
     if (checked || checked.error().code() != ErrorCode::kCorrupt) return std::nullopt;
     damage = checked.error().message();
   }
   return damage;
 }
 
-// Their chunks go when the series is next written to, as after a crash.
+// The next write to the series frees their chunks, as after a crash.
 Result<void> Repairer::drop_open_versions(RepairReport& report) {
   if (lost_versions_.empty()) return {};
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*catalog_));
@@ -332,8 +332,8 @@ Result<void> Repairer::look_at_series(SeriesId series, CheckProgress& done,
   const auto directory = series_directory(path_, series);
   auto mender = std::make_unique<DataMender>(*catalog_, *files_, *outside_, directory, series);
   VARVE_TRY(mender->look(pass));
-  // Parity first: what it brings back is where it was, and as it was. The rest can be told
-  // afterwards.
+  // Parity comes first, because it restores data in its old place and state. A later plan checks
+  // the rest.
   auto parity = std::make_unique<ParityMender>(*files_, directory, series);
   VARVE_TRY(parity->look(mender->damaged(), pass));
   const bool restores = parity->restores();
@@ -383,10 +383,10 @@ Result<RepairReport> Repairer::execute(const Progress& progress) {
   return report;
 }
 
-// docs/ORDERING.md O27.
+// Follows docs/ORDERING.md O27.
 Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& report) {
   const auto fresh = path_ + kNewCatalog;
-  // Of an attempt that was interrupted.
+  // Left over from an interrupted attempt.
   VARVE_TRY(store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment));
   VARVE_TRY(files_->make_directory(fresh));
   CheckProgress done;
@@ -406,8 +406,8 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     report.versions = built.versions;
     report.bytes_read += built.bytes_read;
     report.problems = std::move(built.problems);
-    // What no manifest has stays lost however often it is looked for: the catalog that lacks
-    // exactly that is kept, with its labels.
+    // Data that no manifest has stays lost. If the new catalog has the same faults, keep the old
+    // one with its labels.
     const auto faults = faults_in(env);
     if (!options_.rebuild_catalog && !faults_.empty() && faults && *faults == faults_) {
       report.versions = 0;
@@ -432,7 +432,7 @@ Result<std::string> Repairer::put_old_catalog_away() {
   VARVE_TRY_ASSIGN(const bool any, files_->exists(catalog_path + "/data.mdb"));
   if (!any) {
     VARVE_TRY(store::remove_folder(*files_, catalog_path, store::FolderKind::kEnvironment));
-    // A file that is not Varve's keeps the folder, under another name.
+    // A file that is not Varve's keeps the folder, which then gets another name.
     VARVE_TRY_ASSIGN(const bool kept, files_->exists(catalog_path));
     if (!kept) return std::string();
   }

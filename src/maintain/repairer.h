@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds out what a repository's superblock and catalog lack, and brings them back.
+// Finds and repairs damage to a repository's superblock, catalog and data.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@
 
 namespace varve::maintain {
 
-/// One use, one thread.
+/// Plans and executes one repair. For one use by one thread.
 class Repairer final : public Repair {
  public:
   using Progress = std::function<void(const CheckProgress&)>;
@@ -38,20 +38,22 @@ class Repairer final : public Repair {
            std::unique_ptr<io::FileSystem> files);
   [[nodiscard]] Result<void> lock();
   [[nodiscard]] Result<void> look_at_superblock();
-  /// What LMDB must not see in the overlay of an open version, if it has one.
+  /// Returns the damage for which LMDB must not open an open version's overlay; nullopt if there is
+  /// none.
   [[nodiscard]] std::optional<std::string> damage_of_overlay(
       const catalog::VersionRecord& record) const;
   [[nodiscard]] Result<void> look_at_catalog();
-  /// Why the catalog cannot be used as it is; nullopt if it can.
+  /// Returns the reason why the catalog cannot be used; nullopt if it can.
   [[nodiscard]] Result<std::optional<std::string>> fault_of_catalog();
-  /// What is wrong with a catalog that can be read, with the files that this touches.
+  /// Returns the faults of a readable catalog, with the files that they affect.
   [[nodiscard]] Result<std::vector<std::string>> faults_in(const meta::Env& catalog);
   [[nodiscard]] Result<void> look_at_manifests();
   [[nodiscard]] Result<void> look_at_open_versions();
   [[nodiscard]] Result<void> drop_open_versions(RepairReport& report);
   [[nodiscard]] Result<void> open_catalog();
   [[nodiscard]] Result<void> look_at_data(const Progress& progress);
-  /// Where the catalog is lost: what parity brings back, so that the new one has it.
+  /// Plans the repair from parity before a catalog is rebuilt, so that the new catalog includes the
+  /// repaired data.
   [[nodiscard]] Result<void> look_at_parity(const Progress& progress);
   [[nodiscard]] Result<void> restore_from_parity(const Progress& progress, RepairReport& report);
   [[nodiscard]] Result<void> look_at_series(SeriesId series, CheckProgress& done,
@@ -64,18 +66,18 @@ class Repairer final : public Repair {
   const std::string path_;
   const RepairOptions options_;
   std::unique_ptr<io::FileSystem> files_;
-  std::unique_ptr<io::FileSystem> outside_;  // Of the folder to copy from.
+  std::unique_ptr<io::FileSystem> outside_;  // File system of RepairOptions::from.
   std::unique_ptr<io::FileLock> lock_;
   std::vector<RepairStep> steps_;
-  std::string superblock_;  // The text, from wherever it was found.
+  std::string superblock_;  // The text of varve.repo or of a copy.
   bool superblock_lost_ = false;
   bool catalog_lost_ = false;
-  std::vector<std::string> faults_;                    // Of a catalog that can be read.
-  std::vector<std::string> manifests_;                 // Damaged ones, to be removed.
-  std::vector<catalog::VersionRecord> lost_versions_;  // Open ones.
+  std::vector<std::string> faults_;                    // Faults of a readable catalog.
+  std::vector<std::string> manifests_;                 // Damaged manifests and labels to remove.
+  std::vector<catalog::VersionRecord> lost_versions_;  // Open versions to drop.
   RepositoryParameters parameters_;
-  std::optional<meta::Env> catalog_;                                       // Where it is sound.
-  std::vector<std::pair<SeriesId, std::unique_ptr<DataMender>>> menders_;  // Use the catalog.
+  std::optional<meta::Env> catalog_;  // Set if the catalog is sound.
+  std::vector<std::pair<SeriesId, std::unique_ptr<DataMender>>> menders_;  // They use `catalog_`.
   std::vector<std::unique_ptr<ParityMender>> parity_menders_;
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kUnknownNamed = 1000;
 
-// Whether the catalog still says of the file what it said.
+// Returns true if the catalog's record of the file is unchanged.
 Result<bool> is_unchanged(const meta::Env& catalog, SeriesId series, const parity::DataFile& file) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
   VARVE_TRY_ASSIGN(const auto now, catalog::find_segment(txn, series, file.segment));
@@ -39,7 +39,8 @@ Result<void> note_long_segments(const meta::Env& catalog, io::FileSystem& files,
         fmt::format("{}/series/{:08x}/{}", repository_path, static_cast<std::uint32_t>(series),
                     store::segment_path(file.segment));
     const auto length = files.tree_bytes(path);
-    if (!length || *length <= file.bytes) continue;  // Too short is damage: layout_checker.h.
+    // A short file is damage, which layout_checker.h finds.
+    if (!length || *length <= file.bytes) continue;
     VARVE_TRY_ASSIGN(const bool unchanged, is_unchanged(catalog, series, file));
     if (!unchanged) continue;
     note(path, fmt::format("{} bytes follow the last container; they are never read",
@@ -48,7 +49,8 @@ Result<void> note_long_segments(const meta::Env& catalog, io::FileSystem& files,
   return {};
 }
 
-// A commit makes the file longer beforehand, by whole pages without content: those are no strays.
+// Notes bytes after the catalog's last page, unless a commit has extended the file by whole pages
+// of zeros.
 Result<void> note_long_catalog(const meta::Env& catalog, io::FileSystem& files,
                                const std::string& path, const StrayNote& note) {
   const auto used = meta::used_bytes(catalog);
@@ -81,7 +83,7 @@ void note_unknown_files(io::FileSystem& files, const std::string& repository_pat
     const auto [folder, kind] = std::move(waiting.back());
     waiting.pop_back();
     auto names = files.list(folder);
-    if (!names) continue;  // What is missing, or cannot be read, is reported elsewhere.
+    if (!names) continue;  // Other checks report missing and unreadable folders.
     std::ranges::sort(*names, std::greater<>());
     for (const auto& name : *names) {
       const auto known = store::known_name(kind, name);
@@ -101,7 +103,7 @@ void note_unknown_files(io::FileSystem& files, const std::string& repository_pat
 
 void note_trailing_bytes(const meta::Env& catalog, io::FileSystem& files,
                          const std::string& repository_path, const StrayNote& note) {
-  // Notes are extras: what cannot be read here was reported before.
+  // Other checks have reported unreadable files, so errors are ignored here.
   static_cast<void>(note_long_catalog(catalog, files, repository_path + "/catalog/data.mdb", note));
   const auto txn = meta::ReadTxn::begin(catalog);
   if (!txn) return;

@@ -14,8 +14,8 @@ namespace varve::maintain {
 
 namespace {
 
-constexpr std::size_t kAffectedNamed = 1000;  // Of one damage; the rest is left out.
-// A walk for names ends after so many pages: a forged tree may have damage in each of 2^32 places.
+constexpr std::size_t kAffectedNamed = 1000;  // Files listed for one damage; others are left out.
+// Limit on the pages in a walk for names: a forged tree may have damage in 2^32 places.
 constexpr std::size_t kPagesWalked = std::size_t{1} << 22;
 
 bool is_type(const format::DirEntry& entry, std::uint32_t type) {
@@ -32,7 +32,7 @@ base::IdRuns chunks_of(const format::Recipe& recipe) {
 
 }  // namespace
 
-// An entry, or a page that cannot be read (without an entry).
+// An entry, or an unreadable page (with a null entry).
 struct TreeChecker::Place {
   const format::DirEntry* entry = nullptr;
   format::NodeId page{};
@@ -81,7 +81,8 @@ bool TreeChecker::is_damaged(const format::DirEntry& entry) {
   return false;
 }
 
-// Children have lower ids than what refers to them, so ascending order has them first.
+// Finds the facts of all pages below a root. Children have lower ids than their parents, so
+// ascending order visits them first.
 void TreeChecker::learn(format::NodeId root) {
   if (facts_.contains(root.value)) return;
   std::unordered_set<std::uint64_t> seen{root.value};
@@ -131,7 +132,7 @@ TreeChecker::PageFacts TreeChecker::facts_of(format::NodeId id) {
 
 void TreeChecker::add_child(format::NodeId id, std::uint64_t span, PageFacts& facts) {
   const auto below = facts_.find(id.value);
-  if (below == facts_.end()) return;  // Cannot be: it has a lower id.
+  if (below == facts_.end()) return;  // Impossible: children have lower ids.
   facts.linked += below->second.linked;
   facts.touched = facts.touched || below->second.touched;
   facts.broken = facts.broken || below->second.broken;
@@ -146,7 +147,8 @@ void TreeChecker::walk(const catalog::VersionRecord& version,
     format::NodeId id{};
     std::size_t index = 0;
     Rank next_rank = 0;
-    std::size_t path_bytes = 0;  // Of the directory; whole paths would take too much.
+    // Path length of the directory; whole paths would need too much memory.
+    std::size_t path_bytes = 0;
   };
   std::string path = series_.name + "/" + version.name;
   std::vector<Frame> stack;
@@ -221,7 +223,8 @@ void TreeChecker::name_affected(const catalog::VersionRecord& version) {
   });
 }
 
-// A clone would join or part files by a wrong record.
+// Compares the record of hard links with the tree. With a wrong record, a clone would join or
+// separate files.
 void TreeChecker::check_links(const catalog::VersionRecord& version) {
   const auto stored = [&]() -> Result<std::optional<catalog::LinkTable>> {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
@@ -244,7 +247,7 @@ void TreeChecker::check_links(const catalog::VersionRecord& version) {
       }
       return true;
     });
-    // Beyond the bound of the walk, the count has to do.
+    // If the walk reached its limit, only the counts are compared.
     fits = found.size() != names.size() || catalog::LinkTable::from(std::move(found)) == **stored;
   }
   if (fits) return;

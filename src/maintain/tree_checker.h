@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the trees of sealed versions can be read, and which files damage touches.
+// Checks that the trees of sealed versions can be read, and names the files that damage affects.
 #pragma once
 
 #include <cstdint>
@@ -18,46 +18,47 @@
 
 namespace varve::maintain {
 
-/// Chunks that a damage in the report is about.
+/// The chunks of one damage in the report.
 struct DamagedChunks {
   std::size_t report_index = 0;
   base::IdRuns ids;
 };
 
-/// Checks the versions of one series. Each page and recipe is read once, in however many versions
-/// and places it is: the time does not depend on what a tree says that it holds. Memory: 40 bytes
-/// or so a page. Not thread-safe.
+/// Checks the versions of one series. Reads each page and recipe once, however many versions and
+/// places contain it. The time therefore does not depend on the sizes that a tree claims. Memory:
+/// about 40 bytes per page. Not thread-safe.
 class TreeChecker {
  public:
-  /// `damaged` must be complete, and outlive the checker, as `report` must.
+  /// `damaged` must be complete. Lifetime: `damaged` and `report` must outlive the checker.
   TreeChecker(const meta::Env& catalog, const catalog::SeriesRecord& series,
               std::string catalog_path, const std::vector<DamagedChunks>& damaged,
               CheckReport& report);
 
-  /// Adds to the report what is wrong with the version's tree and record of hard links, and names
-  /// the version's files that damaged chunks and pages touch: each by all its names, up to a bound.
+  /// Adds the defects of the version's tree and record of hard links to the report. Lists the
+  /// version's files that damaged chunks and pages affect, each by all its names, up to a bound.
   void check(const catalog::VersionRecord& version);
 
  private:
-  /// What was found out about a page and everything below it.
+  /// The facts about a page and everything below it.
   struct PageFacts {
-    std::uint64_t span = 0;    ///< As format::span_of_page.
+    std::uint64_t span = 0;    ///< See format::span_of_page.
     std::uint64_t linked = 0;  ///< Names with a link group.
-    bool touched = false;      ///< A file below, or a page, is damaged.
-    bool broken = false;       ///< A page is damaged: it, or one below.
+    bool touched = false;      ///< True if a page, or a file below it, is damaged.
+    bool broken = false;       ///< True if this page or one below is damaged.
   };
   struct Place;
   using Visit = std::function<bool(const Place& place)>;
 
-  /// Finds the facts of all pages below `root` that are not known yet.
+  /// Finds the facts of all pages below `root` that are not yet known.
   void learn(format::NodeId root);
   [[nodiscard]] PageFacts facts_of(format::NodeId id);
-  /// Adds to `facts` what is known of a page that accounts for `span` entries as its parent has it.
+  /// Adds the facts of a child page to `facts`. `span`: its number of entries according to its
+  /// parent.
   void add_child(format::NodeId id, std::uint64_t span, PageFacts& facts);
   [[nodiscard]] bool is_damaged(const format::DirEntry& entry);
-  /// The damages that the file's content has; remembers recipes that cannot be read.
+  /// Lists the file under each damage of its content. Remembers unreadable recipes.
   void name_damages(const format::DirEntry& entry, const std::string& path);
-  /// Walks the parts of a version that `wanted` asks for, until `visit` returns false.
+  /// Walks the parts of a version that `wanted` selects, until `visit` returns false.
   void walk(const catalog::VersionRecord& version,
             const std::function<bool(const PageFacts&)>& wanted, const Visit& visit);
   void name_affected(const catalog::VersionRecord& version);
@@ -73,9 +74,10 @@ class TreeChecker {
   catalog::ObjectReader objects_;
   base::IdRuns all_damaged_;
   std::unordered_map<std::uint64_t, PageFacts> facts_;
-  std::unordered_map<std::uint64_t, std::size_t> broken_pages_;    // Their place in the report.
-  std::unordered_map<std::uint64_t, std::size_t> broken_recipes_;  // The same.
-  std::unordered_set<std::uint64_t> recipes_;  // Sound, and touched by no damage.
+  std::unordered_map<std::uint64_t, std::size_t> broken_pages_;  // Index in the report, by page.
+  // Index in the report, by recipe.
+  std::unordered_map<std::uint64_t, std::size_t> broken_recipes_;
+  std::unordered_set<std::uint64_t> recipes_;  // Recipes that are sound and have no damaged chunks.
 };
 
 }  // namespace varve::maintain
