@@ -30,10 +30,11 @@ namespace varve {
 
 namespace {
 
-// The folders above it are made as mkdir(1) makes them, the repository for its owner only.
+// Makes the repository's folder, for its owner only, and the folders above it with the modes of
+// mkdir(1).
 Result<void> make_folder(const std::string& path) {
   auto normal = std::filesystem::path(path).lexically_normal();
-  if (!normal.has_filename()) normal = normal.parent_path();  // Of "a/b/".
+  if (!normal.has_filename()) normal = normal.parent_path();  // Drops the trailing slash of "a/b/".
   const auto parent = normal.parent_path();
   std::error_code failed;
   if (!parent.empty()) std::filesystem::create_directories(parent, failed);
@@ -74,7 +75,7 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
     return Error(ErrorCode::kIo, "no random numbers for the repository's id", EIO);
   }
   superblock.repository_id = fmt::format("{:02x}", fmt::join(id, ""));
-  // Last: a folder without it is no repository.
+  // Written last: a folder without this file is not a repository.
   return files->write_file_atomically(path, "varve.repo",
                                       base::as_bytes(format::encode_superblock(superblock)));
 }
@@ -93,7 +94,7 @@ Result<VersionInfo> open_in_series(
   if (!series) return std::move(series).error();
   auto opened = open(*series);
   if (!opened && missing) {
-    // kNotEmpty: the version is there in spite of the error, or another caller opened one.
+    // kNotEmpty: the version exists despite the error, or another caller opened one.
     const auto removed = repository.remove_series(name);
     if (!removed && removed.error().code() != ErrorCode::kNotEmpty) {
       base::log(base::LogLevel::kWarning, removed.error().message());

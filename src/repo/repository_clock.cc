@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wrong clock must not do: put seals in the wrong order, or end locks.
+// Prevents a wrong clock from changing the order of seals and from ending locks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +12,7 @@
 
 namespace varve::repo {
 
-// Sets record.sealed_at. Seal times ascend with the versions' numbers, whatever the clock does
-// (O32).
+// Sets record.sealed_at. Seal times ascend with the version numbers, even if the clock jumps (O32).
 Result<catalog::ClockRecord> RepositoryImpl::choose_seal_time(catalog::VersionRecord& record,
                                                               std::string& warning) {
   const Timestamp now = clock_.now();
@@ -40,7 +39,8 @@ Result<catalog::ClockRecord> RepositoryImpl::choose_seal_time(catalog::VersionRe
   return catalog::observe(before, now);
 }
 
-// O32: a clock that has jumped ahead does not end locks.
+// Returns the lock of a version, as an error. A clock that has jumped ahead does not end locks
+// (O32).
 Result<std::optional<Error>> RepositoryImpl::lock_of(const meta::Txn& txn,
                                                      const catalog::VersionRecord& record,
                                                      bool force_clock) {

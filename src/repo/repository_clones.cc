@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Versions that start as a sealed one. From the newest: an overlay over its tree. From an
-// older one: a copy, entry by entry, because what is stored is shared with the neighbour only.
+// Opens versions that start with a sealed version's tree. A clone of the newest version is an
+// overlay over its tree. A clone of an older one is a copy, entry by entry, because stored objects
+// are shared only between neighbouring versions.
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -18,8 +19,8 @@ namespace {
 
 constexpr std::size_t kEntriesListed = 1024;
 
-// Copies a sealed tree into an open version that is empty. The path to the present directory
-// is in memory, with up to kEntriesListed names of each.
+// Copies a sealed tree into an empty open version. Keeps in memory the path to the present
+// directory, with up to kEntriesListed entries of each directory on it.
 class TreeCopier {
  public:
   TreeCopier(VersionReader& source, VersionWriter& target) : source_(source), target_(target) {}
@@ -74,7 +75,7 @@ class TreeCopier {
         });
   }
 
-  // Last, since every name that is made changes the directory's time.
+  // Sets a directory's metadata last, because each new name changes the directory's time.
   Result<void> finish(const Level& level) {
     VARVE_TRY_ASSIGN(const auto xattrs, source_.xattrs(level.directory.rank));
     for (const auto& xattr : xattrs) {
@@ -106,7 +107,7 @@ Error not_newest(const std::string& name) {
 
 }  // namespace
 
-// The seal deletes the version that it replaces, so a lock is refused before any work is done.
+// Refuses a lock before any work is done, because the seal deletes the version that it replaces.
 Result<void> RepositoryImpl::check_may_reopen(const catalog::VersionRecord& record) {
   VARVE_TRY_ASSIGN(const auto newest, newest_sealed(record.series));
   if (newest && newest->number != record.number) return not_newest(record.name);
@@ -184,8 +185,9 @@ Result<VersionInfo> RepositoryImpl::copy_version(SeriesState& memory,
   return std::move(copied).error();
 }
 
-// Nobody has seen the version, so there are no handles on it. Failing here leaves an unfinished
-// record, which the next use of the series or the next opening drops.
+// Drops a version whose copy failed. No caller has seen the version, so there are no handles on it.
+// A failure here leaves an unfinished record, which the next use of the series or the next opening
+// drops.
 Result<void> RepositoryImpl::drop_unfinished(SeriesState& memory,
                                              const catalog::VersionRecord& record) {
   if (memory.open) memory.open->stop();
@@ -198,7 +200,7 @@ Result<void> RepositoryImpl::drop_unfinished(SeriesState& memory,
   return memory.layout->on_delete(record.number);
 }
 
-// What a version that started as a clone is laid over.
+// Returns the base of a version that started as a clone; null for any other version.
 Result<std::shared_ptr<const version::CloneBase>> RepositoryImpl::load_base(
     SeriesState& memory, const catalog::VersionRecord& record) {
   if (record.base == VersionNumber{}) return std::shared_ptr<const version::CloneBase>();

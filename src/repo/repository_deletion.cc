@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deleting versions: one plan, which the forecast prints and the deletion carries out.
+// Deletes versions. The forecast and the deletion use the same plan.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::vector<VersionNumber> numbers_of(const std::vector<catalog::VersionRecord>&
 
 }  // namespace
 
-// In ascending number, each once.
+// Returns the records in ascending number, each once.
 Result<std::vector<catalog::VersionRecord>> RepositoryImpl::records_to_delete(
     SeriesId series, const std::vector<VersionNumber>& numbers) {
   auto wanted = numbers;
@@ -186,14 +186,15 @@ Result<DeletionForecast> RepositoryImpl::delete_versions(SeriesId series,
   return deleted;
 }
 
-// docs/ORDERING.md O16: one commit stops naming everything that goes, then the space is freed.
+// Follows docs/ORDERING.md O16: one commit removes all references to the deleted data, then the
+// space is freed.
 Result<DeletionForecast> RepositoryImpl::delete_locked(
     SeriesState& memory, const std::vector<catalog::VersionRecord>& gone) {
   if (gone.empty()) return DeletionForecast{};
   const SeriesId series = gone.front().series;
   const Exclusive exclusive(*memory.layout, Exclusive::For::kDeleting);
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  // O33: first nobody finds what dies, then it is seen what is referred to already.
+  // O33: first hide the dying chunks from the index, then find those already referred to.
   VARVE_TRY_ASSIGN(const auto dying, layout::dying_chunks(txn, series, numbers_of(gone)));
   const auto hold = open_hold(memory, series, &dying);
   VARVE_TRY_ASSIGN(const auto plan,
@@ -203,7 +204,7 @@ Result<DeletionForecast> RepositoryImpl::delete_locked(
   VARVE_TRY_ASSIGN(const auto outcome, forecast(plan, gone, snapshot));
   VARVE_TRY_ASSIGN(const auto manifests, dead_manifests(series, gone, open));
 
-  // Damage in a tree costs the catalog some space, no more: what may still be in use is kept.
+  // Damage in a tree only costs space in the catalog: objects that may be in use are kept.
   catalog::ObjectSet dead;
   catalog::ObjectSet live;
   VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series));
@@ -229,7 +230,7 @@ Result<DeletionForecast> RepositoryImpl::delete_locked(
     if (freed) freed = std::move(removed);
   }
   drop_manifests(series, manifests);
-  // The versions are gone; what could not be freed is, when the repository is opened next.
+  // The versions are deleted. The next opening frees the rest.
   if (!freed) base::log(base::LogLevel::kWarning, "deleting: " + freed.error().message());
   space_.keep_reserve();
   return outcome;
@@ -291,7 +292,7 @@ Result<void> RepositoryImpl::abandon_version(SeriesId series, VersionNumber numb
   if (!empty && !force) {
     return Error(ErrorCode::kNotEmpty, record.name + " is not empty", ENOTEMPTY);
   }
-  // Its contents need no place any more.
+  // The deleted contents need no more disk space.
   VARVE_TRY(memory->open->freeze_to_drop());
   auto erased = with_reserve([&]() -> Result<void> {
     VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
@@ -312,7 +313,7 @@ Result<void> RepositoryImpl::abandon_version(SeriesId series, VersionNumber numb
 Result<void> RepositoryImpl::with_reserve(const std::function<Result<void>()>& work) {
   auto done = work();
   if (done || done.error().code() != ErrorCode::kNoSpace) return done;
-  // Something else filled the disk: the reserve is kept for this.
+  // Another program filled the disk. The reserve exists for this case.
   if (space_.give_up_reserve()) done = work();
   return done;
 }

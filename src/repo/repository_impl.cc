@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening and closing, series, and what is read; versions are in repository_versions.cc.
+// Opens and closes the repository; handles series and reading. repository_versions.cc handles
+// versions.
 #include "repo/repository_impl.h"
 
 #include <fmt/format.h>
@@ -23,7 +24,7 @@ namespace varve::repo {
 
 namespace {
 constexpr std::size_t kSuperblockBytesMax = 64U << 10;
-// A catalog up to this size is probed at each opening: that takes a fraction of a second
+// Largest catalog that is probed at each opening. Probing it takes a fraction of a second
 // (bench-catalog-probe).
 constexpr std::uint64_t kProbedBytesMax = 256U << 20;
 
@@ -137,8 +138,8 @@ Result<void> RepositoryImpl::start() {
   fingerprint_pool_ = std::make_unique<base::ThreadPool>(threads, "varve-hash");
 
   VARVE_TRY(check_catalog_age());
-  // Staging folders of versions that are not open any more were left by a crash, as were
-  // versions that were still being copied from an older one.
+  // A crash leaves staging folders of versions that are no longer open, and unfinished copies of
+  // older versions.
   std::vector<std::string> wanted;
   std::vector<catalog::VersionRecord> unfinished;
   {
@@ -160,7 +161,7 @@ Result<void> RepositoryImpl::start() {
     for (const auto& record : unfinished) {
       VARVE_TRY(catalog::erase_version(txn, record.series, record.number));
     }
-    VARVE_TRY(txn.commit());  // Their chunks go with drop_leftovers().
+    VARVE_TRY(txn.commit());  // drop_leftovers() frees their chunks.
   }
   VARVE_TRY(files_->make_durable_directory(path_ + "/staging"));
   VARVE_TRY(remove_leftover_staging(wanted));

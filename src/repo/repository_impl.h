@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only place that builds objects: wires the rooms of one repository together.
+// Connects the rooms of one repository. No other place builds their objects.
 #pragma once
 
 #include <condition_variable>
@@ -36,7 +36,7 @@
 
 namespace varve::repo {
 
-/// Thread-safe. Lock order: a series' mutex, then mutex_.
+/// Implements Repository. Thread-safe. Lock order: a series' mutex, then mutex_.
 class RepositoryImpl final : public Repository {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Repository>> open(const std::string& path,
@@ -95,10 +95,10 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] io::FileSystem& files() { return *files_; }
 
  private:
-  /// What is in memory of one series. Stays until the repository is closed.
+  /// In-memory state of one series. It stays until the repository is closed.
   struct SeriesState {
-    std::mutex mutex;         // Opening, sealing and abandoning versions: one at a time.
-    std::mutex parity_mutex;  // Held by who makes parity; innermost.
+    std::mutex mutex;         // Serialises opening, sealing and abandoning versions.
+    std::mutex parity_mutex;  // Held while parity is made; innermost.
     std::unique_ptr<layout::CategoryLayout> layout;
     std::unique_ptr<catalog::ObjectReader> objects;
     std::shared_ptr<version::OpenVersion> open;
@@ -115,7 +115,7 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<SeriesState*> state(SeriesId series);
   [[nodiscard]] std::string series_directory(SeriesId series) const;
   [[nodiscard]] std::string staging_directory(SeriesId series, VersionNumber number) const;
-  /// Removes the staging folder of a version that is not open any more.
+  /// Removes the staging folder of a version that is no longer open.
   [[nodiscard]] Result<void> remove_staging(const catalog::VersionRecord& record);
   [[nodiscard]] Result<void> remove_leftover_staging(const std::vector<std::string>& wanted);
   [[nodiscard]] Result<void> check_writable() const;
@@ -125,16 +125,17 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> check_new_name(SeriesId series, std::string_view name);
   [[nodiscard]] Result<std::optional<catalog::VersionRecord>> newest_sealed(SeriesId series);
 
-  // With the series' mutex held:
+  // The caller must hold the series' mutex:
   [[nodiscard]] Result<void> drop_leftovers(SeriesState& state,
                                             const catalog::VersionRecord& record);
   [[nodiscard]] Result<void> resume(SeriesState& state, const catalog::VersionRecord& record);
-  /// kBusy if the open version must not be sealed for another one to be opened.
+  /// Returns kBusy if the open version must not be sealed to open another one.
   [[nodiscard]] Result<void> check_may_end(SeriesState& state,
                                            const catalog::VersionRecord& record);
-  /// Makes room for another open version: seals the present one, or kBusy.
+  /// Seals the present open version, to allow another one.
+  /// Errors: kBusy if it must not be sealed.
   [[nodiscard]] Result<void> end_present_version(SeriesState& state, SeriesId series);
-  /// Commits the record of a new open version, after giving it its number.
+  /// Sets the number of a new open version and commits its record.
   [[nodiscard]] Result<VersionInfo> put_new_version(catalog::VersionRecord& record);
   [[nodiscard]] Result<std::shared_ptr<const version::CloneBase>> load_base(
       SeriesState& state, const catalog::VersionRecord& record);
@@ -143,44 +144,49 @@ class RepositoryImpl final : public Repository {
                                                  std::string_view name);
   [[nodiscard]] Result<void> drop_unfinished(SeriesState& state,
                                              const catalog::VersionRecord& record);
-  /// kCorrupt if what an open version held is gone: it must not be taken for an empty one.
+  /// Returns kCorrupt if an open version's staging is missing: it must not count as an empty
+  /// version.
   [[nodiscard]] Result<void> check_staging(const catalog::VersionRecord& record);
   [[nodiscard]] Result<std::shared_ptr<index::NeighbourIndex>> load_index(
       SeriesState& state, const catalog::VersionRecord& record);
   [[nodiscard]] Result<void> add_to_index(SeriesState& state, index::NeighbourIndex& index,
                                           SeriesId series, const base::IdRuns& ids);
   [[nodiscard]] Result<void> check_may_reopen(const catalog::VersionRecord& record);
-  /// `replaced` is set if the seal took the name of another version, which is to be deleted.
+  /// Seals a version. Sets `replaced` if the seal took the name of another version, which the
+  /// caller must then delete.
   [[nodiscard]] Result<SealOutcome> seal_locked(SeriesState& state, catalog::VersionRecord record,
                                                 std::string_view new_name, SealMode mode,
                                                 SealWriters writers = SealWriters::kRefuse,
                                                 std::optional<VersionNumber>* replaced = nullptr);
-  /// `next`: the version that goes on, or null; it gets its number here. `replaced`: a record that
-  /// gets another name with this commit, or null.
+  /// Commits a seal. `next`: the open version that continues, or null; gets its number here.
+  /// `replaced`: a record that gets another name in this commit, or null.
   [[nodiscard]] Result<void> commit_seal(SeriesState& state, catalog::VersionRecord& record,
                                          catalog::VersionRecord* next,
                                          const catalog::VersionRecord* replaced,
                                          SealOutcome& outcome);
-  /// The chunks that an open version may refer to beside its own; recorded at the first call.
+  /// Returns the chunks that an open version may refer to besides its own. The first call records
+  /// them.
   [[nodiscard]] Result<base::IdRuns> open_window(const catalog::VersionRecord& record);
-  /// Before the sealing commit: the index of the next version's window. True for a side version.
+  /// Saves the index of the next version's window, before the seal's commit. Returns true for a
+  /// side version.
   [[nodiscard]] Result<bool> save_window(SeriesState& state, const catalog::VersionRecord& record,
                                          const base::IdRuns& chunks);
   [[nodiscard]] std::shared_ptr<version::OpenFiles> open_files(SeriesState& state,
                                                                VersionNumber number);
 
-  // Deletion; the series' mutex is held. repository_deletion.cc.
+  // Deletion, in repository_deletion.cc. The caller must hold the series' mutex.
   [[nodiscard]] Result<std::vector<catalog::VersionRecord>> records_to_delete(
       SeriesId series, const std::vector<VersionNumber>& numbers);
   /// Returns the lock that keeps a version from being deleted, as an error; nullopt without one.
   [[nodiscard]] Result<std::optional<Error>> lock_of(const meta::Txn& txn,
                                                      const catalog::VersionRecord& record,
                                                      bool force_clock);
-  /// Returns why a version must not be deleted: its lock, or an open version that is based on it.
+  /// Returns the reason why a version must not be deleted: its lock, or an open version based on
+  /// it.
   [[nodiscard]] Result<std::optional<Error>> holder_of(const catalog::VersionRecord& record,
                                                        const DeletionOptions& options);
-  /// Removes held versions from `gone` and returns them; fails at the first one unless
-  /// `options.skip_held`. Asks `has_files` for each version that nothing else holds.
+  /// Removes held versions from `gone` and returns them. Without `options.skip_held`, fails at the
+  /// first one. Calls `has_files` for each version that nothing else holds.
   [[nodiscard]] Result<std::vector<HeldVersion>> leave_out_held(
       std::vector<catalog::VersionRecord>& gone, const DeletionOptions& options,
       const std::function<bool(const catalog::VersionRecord&)>& has_files);
@@ -189,62 +195,63 @@ class RepositoryImpl final : public Repository {
                                                   std::optional<VersionNumber>& snapshot);
   [[nodiscard]] Result<DeletionForecast> delete_locked(
       SeriesState& state, const std::vector<catalog::VersionRecord>& gone);
-  /// What open versions may refer to, by their numbers.
+  /// Chunks that open versions may refer to, by version number.
   using OpenChunks = std::map<VersionNumber, base::IdRuns>;
   [[nodiscard]] Result<void> commit_deletion(const layout::DeletionPlan& plan,
                                              const std::vector<catalog::VersionRecord>& gone,
                                              const catalog::ObjectSet& objects,
                                              const OpenChunks& open);
-  /// Returns what the series' open version refers to. With `dying`, the open version cannot refer
-  /// to more of these chunks from now on. Where it cannot be told, all that it may refer to stays.
+  /// Returns the chunks that the series' open version refers to. With `dying`, prevents new
+  /// references to these chunks from now on. If the references are unknown, all chunks that the
+  /// open version may refer to stay.
   [[nodiscard]] layout::OpenHold open_hold(SeriesState& state, SeriesId series,
                                            const base::IdRuns* dying);
-  /// Returns the open version's record without the chunks that die; nothing if it stays as it is.
+  /// Returns the open version's record without the dead chunks; nothing if it does not change.
   [[nodiscard]] Result<OpenChunks> open_record_after(const meta::Txn& txn, SeriesId series,
                                                      const layout::DeletionPlan& plan);
-  /// Runs `work`; if the disk is full, gives the reserve up and runs it again.
+  /// Runs `work`. If the disk is full, releases the reserve and runs it again.
   [[nodiscard]] Result<void> with_reserve(const std::function<Result<void>()>& work);
 
   // Manifests and labels, docs/ORDERING.md O23 to O26. repository_manifests.cc.
   struct DeadManifests {
     std::vector<VersionNumber> numbers;
-    std::uint64_t bytes = 0;  ///< Of their files, and of what the labels become shorter.
+    std::uint64_t bytes = 0;  ///< Size of the files, plus the decrease in the labels' size.
   };
   [[nodiscard]] Result<void> check_catalog_age();
   [[nodiscard]] Result<void> complete_manifests();
   [[nodiscard]] Result<void> complete_manifests_of(SeriesId series);
-  /// With the version's objects, of which there are `objects`; its records are still to be added.
+  /// Starts a manifest and adds `objects` objects of the version. The caller must add the records.
   [[nodiscard]] Result<std::unique_ptr<maintain::ManifestWriter>> begin_manifest(
       const catalog::VersionRecord& record, std::uint64_t objects);
-  /// Writes the manifest of a sealed version again after its lock has changed (O32).
+  /// Writes the manifest of a sealed version again after a change to its lock (O32).
   void rewrite_manifest(const catalog::VersionRecord& record);
-  /// What goes with the versions `gone`, and what is not needed any more without them.
+  /// Returns the manifests that are unused without the versions `gone`.
   [[nodiscard]] Result<DeadManifests> dead_manifests(
       SeriesId series, const std::vector<catalog::VersionRecord>& gone,
       const OpenChunks& open = {});
-  /// After the commit that made them dead.
+  /// Removes dead manifests. Call it after the commit that made them dead.
   void drop_manifests(SeriesId series, const DeadManifests& dead);
-  /// After each commit that changes what the labels say.
+  /// Writes the labels. Call it after each commit that changes their content.
   void sync_labels(SeriesId series);
   void sync_all_labels();
   [[nodiscard]] std::unique_ptr<catalog::ObjectReader> objects_of(SeriesId series);
 
   // Arranging. repository_arrange.cc.
   void arrange_soon(SeriesId series);
-  /// At the opening: an earlier process may have been stopped, or have left it to others.
+  /// Arranges after the opening, because an earlier process may have stopped or skipped the work.
   void arrange_what_is_owed();
   void arrange_in_background(const ArrangeOptions& options);
-  /// Who works in the background gives way to who writes.
+  /// Whether arranging gives way to writers.
   enum class Pace { kAtOnce, kBackground };
   [[nodiscard]] Result<bool> arrange_series(SeriesId series, const ArrangeOptions& options,
                                             Pace pace, ArrangeProgress& done);
-  /// Once a series is arranged: makes the parity that it lacks, and removes what it does not need.
-  /// What stands in the way (a full disk, damage) is logged. False if it was stopped.
+  /// Makes missing parity of an arranged series and removes unused parity. Logs a full disk or
+  /// damage. Returns false if stopped.
   [[nodiscard]] Result<bool> protect_series(SeriesId series, const ArrangeOptions& options,
                                             ArrangeProgress& done);
   void stop_arranging();
 
-  /// Returns the clock's record to commit with the seal.
+  /// Chooses the seal time. Returns the clock's record to commit with the seal.
   [[nodiscard]] Result<catalog::ClockRecord> choose_seal_time(catalog::VersionRecord& record,
                                                               std::string& warning);
   [[nodiscard]] Result<void> measure_version(catalog::VersionRecord& record);
@@ -265,16 +272,16 @@ class RepositoryImpl final : public Repository {
   std::unique_ptr<restore::ReadService> read_service_;
   std::unique_ptr<DiskCosts> disk_costs_;
 
-  std::mutex arrange_mutex_;  // Guards what follows, up to the thread; innermost.
+  std::mutex arrange_mutex_;  // Guards the members up to arranger_; innermost.
   std::condition_variable_any arrange_wake_;
   std::set<SeriesId> to_arrange_;
   std::jthread arranger_;
 
-  std::mutex labels_mutex_;  // Held by who writes labels; innermost.
+  std::mutex labels_mutex_;  // Held while labels are written; innermost.
 
   std::mutex mutex_;
   std::map<SeriesId, std::unique_ptr<SeriesState>> states_;
-  std::uint32_t next_series_ = 1;  // States of removed series stay, so ids are not reused.
+  std::uint32_t next_series_ = 1;  // Ids are not reused, because the states of removed series stay.
 };
 
 }  // namespace varve::repo

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The neighbour index of an open version: from the parent's snapshot, or from containers.
+// Loads the neighbour index of an open version from its parent's snapshot, or rebuilds it from
+// containers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,13 +37,13 @@ Result<std::shared_ptr<index::NeighbourIndex>> RepositoryImpl::load_index(
                                          }));
     VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, record.series));
     own = base::IdRuns::from(std::move(runs)).subtract(lost);
-    window = window.subtract(lost);  // What is stored again is stored anew.
+    window = window.subtract(lost);  // Lost content must be stored again if it comes back.
   }
   std::shared_ptr<index::NeighbourIndex> index;
   if (parent) {
     auto loaded = index::NeighbourIndex::load(*files_, series_directory(record.series),
                                               record.series, *parent, record.number);
-    // The snapshot is of the window as it was at the last seal; a deletion may have changed it.
+    // The snapshot has the window of the last seal; a deletion may have changed the window since.
     if (loaded && window.subtract((*loaded)->base()).size() == 0) {
       index = std::move(*loaded);
       const auto gone = index->base().subtract(window);
@@ -61,8 +62,8 @@ Result<std::shared_ptr<index::NeighbourIndex>> RepositoryImpl::load_index(
   return index;
 }
 
-// What the version may refer to. Recorded before it refers to anything, so that neither arranging
-// nor a deletion takes it away.
+// Returns the chunks that the version may refer to. Records them before the first reference, so
+// that neither arranging nor a deletion removes them.
 Result<base::IdRuns> RepositoryImpl::open_window(const catalog::VersionRecord& record) {
   const layout::LiveVersion version{record.number, false, false};
   {
@@ -74,13 +75,14 @@ Result<base::IdRuns> RepositoryImpl::open_window(const catalog::VersionRecord& r
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY(layout::open_window(txn, record.series, record.number));
   VARVE_TRY(txn.commit());
-  sync_labels(record.series);  // They say it too, and a deletion's forecast counts their bytes.
+  // The labels contain the window too, and a deletion's forecast counts their bytes.
+  sync_labels(record.series);
   VARVE_TRY_ASSIGN(const auto now, meta::ReadTxn::begin(catalog_));
   return layout::protected_chunks(now, record.series, version);
 }
 
-// Reads fingerprints from the heads of containers. Damage only costs space: what cannot be
-// read is not found again.
+// Adds the fingerprints in the heads of containers. Damage only costs space: chunks with an
+// unreadable head are not found again.
 Result<void> RepositoryImpl::add_to_index(SeriesState& memory, index::NeighbourIndex& index,
                                           SeriesId series, const base::IdRuns& ids) {
   for (const auto& run : ids.runs()) {
@@ -90,7 +92,7 @@ Result<void> RepositoryImpl::add_to_index(SeriesState& memory, index::NeighbourI
       auto head = where ? memory.layout->head(where->container)
                         : Result<std::shared_ptr<const format::ContainerHead>>(where.error());
       if (where && !head && head.error().code() == ErrorCode::kStale) {
-        where = memory.layout->locate(id);  // It was moved in between.
+        where = memory.layout->locate(id);  // The chunk was moved meanwhile.
         if (where) head = memory.layout->head(where->container);
       }
       if (!where) {

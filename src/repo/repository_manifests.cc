@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests and labels: kept in step with the catalog, so that it can be made again from them.
+// Keeps manifests and labels up to date with the catalog, so that it can be rebuilt from them.
 #include <fmt/format.h>
 #include <openssl/rand.h>
 
@@ -36,8 +36,9 @@ bool is_sealed(const std::vector<catalog::VersionRecord>& records, VersionNumber
   });
 }
 
-// The first sealed version after `number` that is not among those that go, or null. Objects are
-// shared with the version before only: if this one refers to none of `number`'s, no later one does.
+// Returns the first sealed version after `number` that is not being deleted, or null. A version
+// shares objects only with the version before it. If this one refers to none of `number`'s objects,
+// no later one does.
 const catalog::VersionRecord* next_user(const std::vector<catalog::VersionRecord>& records,
                                         const std::vector<catalog::VersionRecord>& gone,
                                         VersionNumber number) {
@@ -50,7 +51,7 @@ const catalog::VersionRecord* next_user(const std::vector<catalog::VersionRecord
   return nullptr;
 }
 
-// Births of objects in a table, ascending.
+// Collects the births of objects in a table, ascending.
 Result<void> collect_births(const meta::Txn& txn, meta::TableIndex table, SeriesId series,
                             std::set<VersionNumber>& births) {
   VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, table));
@@ -77,8 +78,8 @@ Result<std::unique_ptr<maintain::ManifestWriter>> RepositoryImpl::begin_manifest
   return manifest;
 }
 
-// The commit stands, so failing here fails nothing: the next change, or the next opening, tries
-// again, and until then a rebuilt catalog would be that much older.
+// Writes the labels. The commit is already done, so a failure is only logged. The next change or
+// opening tries again. Until then, a rebuilt catalog would lack this change.
 void RepositoryImpl::sync_labels(SeriesId series) {
   const auto write = [&]() -> Result<void> {
     const std::lock_guard lock(labels_mutex_);
@@ -102,8 +103,8 @@ void RepositoryImpl::sync_all_labels() {
   for (const auto& info : *all) sync_labels(info.id);
 }
 
-// Refuses to write with a catalog that somebody put back from a copy: what it does not know would
-// be taken for the leftovers of a crash, and removed.
+// Refuses to write with a catalog restored from a copy: Varve would mistake data newer than the
+// catalog for leftovers of a crash, and remove it.
 Result<void> RepositoryImpl::check_catalog_age() {
   std::string id;
   {
@@ -125,8 +126,8 @@ Result<void> RepositoryImpl::check_catalog_age() {
   return txn.commit();
 }
 
-// The labels have the lock already. The manifest keeps it where both the catalog and the labels are
-// lost. A failure leaves the manifest as it was.
+// Writes a manifest again after a change to the lock. The labels already have the lock; the
+// manifest keeps it if both the catalog and the labels are lost. A failure leaves the old manifest.
 void RepositoryImpl::rewrite_manifest(const catalog::VersionRecord& record) {
   const auto write = [&]() -> Result<void> {
     VARVE_TRY_ASSIGN(auto manifest, begin_manifest(record, kAllObjects));
@@ -142,12 +143,14 @@ void RepositoryImpl::rewrite_manifest(const catalog::VersionRecord& record) {
   }
 }
 
-// At the opening: what an earlier release, or a crash, did not write, and what it left.
+// Writes the manifests that an earlier release or a crash left out, and removes unused ones. Called
+// at the opening.
 Result<void> RepositoryImpl::complete_manifests() {
   VARVE_TRY_ASSIGN(const auto all, series());
   for (const auto& info : all) {
     auto done = complete_manifests_of(info.id);
-    // Without them the repository works as ever; on a full disk, say, deletions must.
+    // A failure is only logged: the repository works without manifests, and deletions must work on
+    // a full disk.
     if (!done) base::log(base::LogLevel::kWarning, "manifests: " + done.error().message());
   }
   return {};
@@ -170,7 +173,7 @@ Result<void> RepositoryImpl::complete_manifests_of(SeriesId series) {
       if (record.state == VersionState::kSealed) wanted.insert(record.number);
     }
     if (!labels) {
-      // Maybe no manifest was ever written: versions that are deleted left objects to others.
+      // Possibly no manifest was ever written; then deleted versions may have left shared objects.
       std::set<VersionNumber> births;
       VARVE_TRY(collect_births(txn, meta::catalog::kNodes, series, births));
       VARVE_TRY(collect_births(txn, meta::catalog::kRecipes, series, births));
@@ -187,7 +190,8 @@ Result<void> RepositoryImpl::complete_manifests_of(SeriesId series) {
       VARVE_TRY(manifest->add_objects(txn, kAllObjects, true));
       VARVE_TRY(manifest->commit(txn));
     }
-    // A seal in another series moves the clock's record. These labels follow at their next change.
+    // A seal in another series changes the clock's record. These labels get it at their next
+    // change.
     std::string clock;
     if (labels) clock = labels->setting(catalog::kClockSetting);
     VARVE_TRY_ASSIGN(
@@ -204,7 +208,7 @@ std::unique_ptr<catalog::ObjectReader> RepositoryImpl::objects_of(SeriesId serie
   return std::make_unique<catalog::ObjectReader>(catalog_, series);
 }
 
-// A manifest stays while a version refers to an object in it. Where that cannot be told, it does.
+// Finds unused manifests. A manifest stays while a version refers to an object in it, or may do so.
 Result<RepositoryImpl::DeadManifests> RepositoryImpl::dead_manifests(
     SeriesId series, const std::vector<catalog::VersionRecord>& gone, const OpenChunks& open) {
   DeadManifests dead;
@@ -243,7 +247,7 @@ void RepositoryImpl::drop_manifests(SeriesId series, const DeadManifests& dead) 
       base::log(base::LogLevel::kWarning, removed.error().message());
     }
   }
-  sync_labels(series);  // Last: labels that fit the catalog say that nothing is left to remove.
+  sync_labels(series);  // Last: labels that match the catalog mean that nothing is left to remove.
 }
 
 Result<void> RepositoryImpl::check_staging(const catalog::VersionRecord& record) {

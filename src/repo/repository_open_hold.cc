@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a deletion may take from an open version: docs/ORDERING.md O33.
+// Finds the chunks that a deletion may take from an open version: docs/ORDERING.md O33.
 #include "base/log.h"
 #include "catalog/layout_records.h"
 #include "repo/repository_impl.h"
@@ -46,7 +46,7 @@ layout::OpenHold RepositoryImpl::open_hold(SeriesState& memory, SeriesId series,
     if (retired) memory.index->restore(*dying);
     return {};
   }
-  // What it refers to stays, and may be found again.
+  // Chunks with references stay, and the index may find them again.
   if (retired) memory.index->restore(dying->intersect(hold->chunks));
   return *std::move(hold);
 }

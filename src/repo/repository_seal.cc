@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sealing: one catalog commit turns an open version into a sealed one.
+// Seals versions: one catalog commit turns an open version into a sealed one.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kPartialSuffix = ".partial";
 
-// What a version is called between the seal that takes its name and its deletion.
+// Returns the name of a version between the seal that takes its name and its deletion.
 std::string replaced_name(const std::string& name, VersionNumber number) {
   const std::string suffix = fmt::format(".replaced-{}", static_cast<std::uint32_t>(number));
   return name.substr(0, kNameBytesMax - suffix.size()) + suffix;
@@ -73,7 +73,7 @@ Result<SealOutcome> RepositoryImpl::seal_locked(SeriesState& memory, catalog::Ve
     if (base.name == name) old = std::move(base);
   }
   if (old) {
-    // The lock may have come after the reopening.
+    // The version may have been locked after the reopening.
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(auto locked, lock_of(txn, *old, false));
     if (locked) {
@@ -113,11 +113,11 @@ Result<SealOutcome> RepositoryImpl::seal_locked(SeriesState& memory, catalog::Ve
   if (old) {
     *replaced = old->number;
     const std::lock_guard readers(mutex_);
-    memory.readers.erase(old->number);  // The next reader() learns the new name.
+    memory.readers.erase(old->number);  // The next reader() gets the new name.
   }
   space_.keep_reserve();
   if (next) {
-    // The commit stands, so failing here is no failure to seal; the next use tries again.
+    // The commit is done, so a failure here does not fail the seal; the next use tries again.
     const auto resumed = resume(memory, *next);
     if (!resumed) base::log(base::LogLevel::kWarning, resumed.error().message());
   }
@@ -125,7 +125,8 @@ Result<SealOutcome> RepositoryImpl::seal_locked(SeriesState& memory, catalog::Ve
   return outcome;
 }
 
-// docs/ORDERING.md O3 and O4: objects, chunks and the index snapshot first, then one commit.
+// Follows docs/ORDERING.md O3 and O4: objects, chunks and the index snapshot first, then one
+// commit.
 Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRecord& record,
                                          catalog::VersionRecord* next,
                                          const catalog::VersionRecord* replaced,
@@ -179,7 +180,7 @@ Result<void> RepositoryImpl::commit_seal(SeriesState& memory, catalog::VersionRe
   return {};
 }
 
-// What the version brought: the chunks born in it, and the containers that hold them.
+// Measures the version's own data: the chunks born in it, and the containers that hold them.
 Result<void> RepositoryImpl::measure_version(catalog::VersionRecord& record) {
   record.unique_bytes = 0;
   record.stored_bytes = 0;
@@ -199,8 +200,8 @@ Result<void> RepositoryImpl::measure_version(catalog::VersionRecord& record) {
       });
 }
 
-// After the commit: what is left of the open version goes. Failing here loses nothing, and
-// the next opening of the repository cleans up.
+// Removes the remains of the open version after the commit. A failure loses nothing; the next
+// opening of the repository cleans up.
 void RepositoryImpl::end_open_version(SeriesState& memory, const catalog::VersionRecord& record) {
   memory.open->stop();
   memory.open.reset();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What versions and categories take, and the window of the neighbour index.
+// Measures versions and categories, and saves the window of the neighbour index.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -25,7 +25,7 @@ Result<bool> RepositoryImpl::save_window(SeriesState& memory, const catalog::Ver
     if (side) {
       is_side = *side;
     } else {
-      // Damaged records of older versions must not keep this one from being sealed.
+      // Damaged records of older versions must not prevent this seal.
       base::log(base::LogLevel::kError, side.error().message());
     }
     VARVE_TRY_ASSIGN(window, layout::window_after(txn, record.series, chunks, is_side));

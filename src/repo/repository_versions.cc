@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Versions of a repository: opening, renaming, reading.
+// Opens, renames and reads versions.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -25,7 +25,8 @@ namespace varve::repo {
 
 namespace {
 
-constexpr std::uint64_t kNewVersionBytes = 256U << 10;  // Its records and an empty overlay.
+// Room for its records and an empty overlay.
+constexpr std::uint64_t kNewVersionBytes = 256U << 10;
 
 Error no_version() { return {ErrorCode::kNotFound, "no such version", ENOENT}; }
 Error version_busy(const std::string& name, const std::string& why) {
@@ -102,8 +103,8 @@ Result<std::optional<catalog::VersionRecord>> RepositoryImpl::newest_sealed(Seri
   return newest;
 }
 
-// A copy that was made one level too high makes one directory after the other: it must not seal
-// them. So only what looks finished is sealed by the next one.
+// Allows only a finished version to be sealed for the next one. A copy one level too high makes one
+// version after the other in a series; it must not seal them.
 Result<void> RepositoryImpl::check_may_end(SeriesState& memory,
                                            const catalog::VersionRecord& record) {
   if (is_partial_name(record.name)) return version_busy(record.name, "partial");
@@ -155,7 +156,7 @@ Result<std::vector<VersionInfo>> RepositoryImpl::open_versions(SeriesId series) 
   return all;
 }
 
-// Another process may be writing the version. What cannot be read is left at 0: this is only shown.
+// Measures an open version for display. Another process may be writing it. Unreadable sizes stay 0.
 Result<void> RepositoryImpl::measure_open(catalog::VersionRecord& record) {
   if (const auto measured = measure_version(record); !measured) {
     base::log(base::LogLevel::kDebug, measured.error().message());
@@ -233,9 +234,9 @@ Result<VersionInfo> RepositoryImpl::open_version(SeriesId series, std::string_vi
   return info;
 }
 
-// A crash can come between the commit that abandons a version and the one that frees its
-// chunks. What was born after the newest sealed version, before this one, is of abandoned
-// versions, or of deleted ones of which this one may refer to something.
+// Frees the chunks of abandoned versions. A crash can come between the commit that abandons a
+// version and the one that frees its chunks. Chunks born after the newest sealed version and before
+// this one belong to abandoned versions, or to deleted versions whose chunks this one may use.
 Result<void> RepositoryImpl::drop_leftovers(SeriesState& memory,
                                             const catalog::VersionRecord& record) {
   auto before = ChunkId::make(record.number, 0);
@@ -261,7 +262,7 @@ Result<void> RepositoryImpl::drop_leftovers(SeriesState& memory,
   }
 }
 
-// Brings an open version into memory, if it is not there.
+// Loads an open version into memory, unless it is loaded.
 Result<void> RepositoryImpl::resume(SeriesState& memory, const catalog::VersionRecord& record) {
   if (memory.open) return {};
   VARVE_TRY_ASSIGN(const auto owner, series_record(record.series));
@@ -359,7 +360,7 @@ Result<void> RepositoryImpl::rename_version(SeriesId series, VersionNumber numbe
   sync_labels(series);
   if (memory->open && record.state == VersionState::kOpen) memory->open->rename_to(record.name);
   const std::lock_guard readers(mutex_);
-  memory->readers.erase(number);  // The next reader() learns the new name.
+  memory->readers.erase(number);  // The next reader() gets the new name.
   return {};
 }
 
