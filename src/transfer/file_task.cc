@@ -86,7 +86,7 @@ void FileTask::fail(const Error& error) {
 
 void FileTask::finish(const UnreadableData& lost) {
   lost_ = lost;
-  // The last piece and the end are one task: a small file is made by one thread in one go.
+  // One task writes the last piece and ends the file, so one thread makes a small file in one go.
   const std::size_t bytes = held_ ? held_->data.bytes.size() : 0;
   crew_.run(bytes, [self = shared_from_this(), piece = std::exchange(held_, std::nullopt)] {
     if (piece) self->write(*piece);
@@ -130,7 +130,7 @@ void FileTask::release() {
   end(completed ? kMade : kFailed);
 }
 
-/// Metadata, and then the final name. The last one who holds the file calls it.
+/// Sets the metadata, then gives the file its final name. The last holder of the file calls it.
 Result<void> FileTask::complete() {
   const std::lock_guard lock(mutex_);
   if (!error_) {
@@ -150,7 +150,7 @@ Result<void> FileTask::complete() {
     shared_.problems.add(plan_.path, damage());
   }
   shared_.finish(FileRef::opened(fd_.get()), plan_.entry, plan_.path, plan_.inherits);
-  // Its time is not that of the version then, so that the next restore tries it again.
+  // The time then differs from the version's, so that the next restore tries the file again.
   if (lost_.ranges > 0) (void)::futimens(fd_.get(), nullptr);
   // Network filesystems report failed writes here.
   if (::close(fd_.release()) != 0) return system_error("close", errno);

@@ -22,21 +22,22 @@
 
 namespace varve::transfer {
 
-/// What the threads of one restore share. Thread-safe.
+/// The state that the threads of one restore share. Thread-safe.
 struct RestoreShared {
   explicit RestoreShared(VersionReader& its_version) : version(its_version) {}
 
   VersionReader& version;
   ProblemList problems;
-  std::atomic<std::uint64_t> entries = 0;  ///< Made or kept.
+  std::atomic<std::uint64_t> entries = 0;  ///< Entries made or kept.
 
-  /// Ends the whole restore; the first error stays.
+  /// Ends the whole restore. The first error is kept.
   void fail(const Error& error);
-  /// One entry's error: a problem, or the end of all.
+  /// Reports an entry's error as a problem, or ends the restore.
   void add_error(const std::string& path, const Error& error);
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_relaxed); }
   [[nodiscard]] Result<void> outcome();
-  /// Sets the metadata of an entry. `clean`: it may have attributes that it shall not have.
+  /// Sets the metadata of an entry. `clean`: also removes extended attributes that the entry must
+  /// not have.
   void finish(const FileRef& file, const SealedEntry& entry, const std::string& path,
               bool clean = false);
 
@@ -46,8 +47,8 @@ struct RestoreShared {
   std::optional<Error> error_;
 };
 
-/// Runs `finish` when nobody holds it any more: a directory's metadata comes after all that is
-/// made in it.
+/// Runs `finish` once its last holder has released it, so that a directory gets its metadata after
+/// all its entries.
 struct DirectoryEnd {
   DirectoryEnd() = default;
   DirectoryEnd(const DirectoryEnd&) = delete;
@@ -58,22 +59,22 @@ struct DirectoryEnd {
   std::function<void()> finish;
 };
 
-/// A regular file that is to be made.
+/// A regular file to be made.
 struct FilePlan {
   SharedFd directory;
   std::shared_ptr<DirectoryEnd> end;
   std::string name;
-  std::string temporary;  ///< Its name until it is whole; "" = it is made under its own.
-  std::string path;       ///< For messages.
+  /// Name of the file until it is complete; "" = it is made under its final name.
+  std::string temporary;
+  std::string path;  ///< For messages.
   SealedEntry entry;
-  bool replaces = false;            ///< Something stands under the name.
-  bool inherits = false;            ///< The directory may have a default ACL, which stays.
-  std::uint64_t resume_offset = 0;  ///< The temporary file is there, and good up to here.
+  bool replaces = false;  ///< The target has an entry of this name.
+  bool inherits = false;  ///< The directory may have a default ACL, which the restore keeps.
+  std::uint64_t resume_offset = 0;  ///< Bytes of an existing temporary file that are correct.
 };
 
-/// Makes one file, piece by piece in any order, on the crew's threads. A file that does not become
-/// whole is removed again, and what stood under its name is kept. The sink's calls and finish() are
-/// for one thread.
+/// Makes one file on the crew's threads, from pieces in any order. Removes an incomplete file again
+/// and keeps the old entry of its name. One thread must make all calls of the sink and finish().
 class FileTask final : public FileSink, public std::enable_shared_from_this<FileTask> {
  public:
   FileTask(FilePlan plan, RestoreShared& shared, WriterCrew& crew);
@@ -82,19 +83,20 @@ class FileTask final : public FileSink, public std::enable_shared_from_this<File
   [[nodiscard]] Result<void> put(ByteRange range, SharedBytes data) override;
   [[nodiscard]] Result<void> skip(ByteRange range) override;
 
-  /// Has the last piece written, which otherwise waits for the next call.
+  /// Submits the last piece, which otherwise waits for the next call.
   void release_held();
-  /// The file cannot be made; in the place of finish().
+  /// Ends the file with an error. Call it instead of finish().
   void fail(const Error& error);
-  /// All pieces were given. `lost` are the ranges that could not be read.
+  /// Ends the file after its last piece. `lost` are the ranges that could not be read.
   void finish(const UnreadableData& lost);
-  /// The restore ends; what is on the disk of the temporary file is wanted by the next one.
+  /// Keeps an incomplete temporary file for the next restore.
   void keep_partial() { keep_partial_ = true; }
-  /// Waits until the file is made, or is known not to be.
+  /// Waits until the file is made or has failed. Returns true if it is made.
   [[nodiscard]] bool wait();
-  /// What of the content could not be read; "" if nothing. Only after wait() returned true.
+  /// Returns a description of the unreadable content; "" if all was read. Only after wait()
+  /// returned true.
   [[nodiscard]] std::string damage() const;
-  /// It is not yet known whether the file is made.
+  /// Returns true while the file is neither made nor failed.
   [[nodiscard]] bool is_pending() const { return state_ == kPending; }
 
  private:
@@ -113,23 +115,23 @@ class FileTask final : public FileSink, public std::enable_shared_from_this<File
   const FilePlan plan_;
   RestoreShared& shared_;
   WriterCrew& crew_;
-  std::optional<Piece> held_;  // Submitted with the next one, or with the end.
+  std::optional<Piece> held_;  // Submitted with the next piece, or at the end.
   UnreadableData lost_;
   std::atomic<bool> keep_partial_ = false;
-  std::atomic<int> pending_ = 1;  // Pieces not yet written, and one for the reader.
+  std::atomic<int> pending_ = 1;  // Pieces not yet written, plus one for the reader.
   std::atomic<int> state_ = kPending;
 
-  // Held while a piece is written: the kernel lets only one in at a time, and others would spin.
+  // Held while a piece is written: the kernel admits one writer at a time, and others would spin.
   std::mutex writing_;
-  std::mutex mutex_;  // Guards what follows. Neither is taken under the other.
+  std::mutex mutex_;  // Guards the members below. Neither mutex is taken under the other.
   base::UniqueFd fd_;
   bool opened_ = false;
-  bool made_ = false;  // There is a file of ours under the (temporary) name.
+  bool made_ = false;  // True if this task made a file under the (temporary) name.
   std::uint64_t written_end_ = 0;
   std::optional<Error> error_;
 };
 
-/// Passes a large file's pieces on, and tells how far they came.
+/// Passes on a large file's pieces, and reports the end of the submitted ones.
 class LargeFileSink final : public FileSink {
  public:
   using Reached = std::function<Result<void>(std::uint64_t offset)>;
@@ -138,7 +140,7 @@ class LargeFileSink final : public FileSink {
 
   [[nodiscard]] Result<void> put(ByteRange range, SharedBytes data) override {
     VARVE_TRY(task_.put(range, std::move(data)));
-    // The task still holds this piece back, and all before it is written.
+    // The task holds back this piece, but has submitted all pieces before it.
     return reached_(std::exchange(end_, range.end));
   }
   [[nodiscard]] Result<void> skip(ByteRange range) override { return task_.skip(range); }
@@ -146,7 +148,7 @@ class LargeFileSink final : public FileSink {
  private:
   FileTask& task_;
   const Reached reached_;
-  std::uint64_t end_;  // Of what was given.
+  std::uint64_t end_;  // End of the pieces passed on.
 };
 
 }  // namespace varve::transfer

@@ -19,7 +19,7 @@ void SparseRegions::add(ByteRange range) {
   while (regions_.size() > regions_max_) join_near();
 }
 
-// Doubles the length of the shortest hole that is kept.
+// Doubles the minimum length of a hole, and joins regions with shorter holes between them.
 void SparseRegions::join_near() {
   hole_bytes_min_ = std::max(hole_bytes_min_ * 2, kBlockBytes);
   std::size_t kept = 0;
@@ -37,7 +37,7 @@ std::optional<std::vector<ByteRange>> SparseRegions::take() && {
   if (regions_.size() == 1 && regions_[0].begin == 0 && regions_[0].end == file_bytes_) {
     return std::nullopt;
   }
-  // GNU tar wants to be told of the end too.
+  // GNU tar needs the end of the file as a region too.
   if (regions_.empty() || regions_.back().end != file_bytes_) {
     regions_.push_back({file_bytes_, file_bytes_});
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// store_tree(): files below a directory go into an open version.
+// store_tree(): stores the files below a directory in an open version.
 //
-// The tree is walked in the order in which a sealed version is read: depth first, names in
-// byte order. So neighbours in the tree become neighbours in the store. It may change while
-// it is walked: every file is opened by name in an open directory, without following symlinks,
-// and what was found there counts, not what an earlier look said.
+// The importer walks the tree in the order in which a sealed version is read: depth first, names in
+// byte order. Neighbours in the tree therefore become neighbours in the store. The tree may change
+// during the walk: the importer opens each file by name in an open directory, without following
+// symlinks, and uses the attributes of the opened file, not those of an earlier look.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,7 +38,7 @@ using base::UniqueFd;
 
 constexpr std::size_t kWriteBytes = 1U << 20;
 constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-/// The attributes of a version's root that have such names are Varve's own.
+/// Varve itself provides attributes with this prefix at a version's root.
 constexpr std::string_view kOwnXattrPrefix = "user.varve.";
 
 struct Frame {
@@ -49,7 +49,7 @@ struct Frame {
   std::size_t path_bytes = 0;
 };
 
-/// A hard-linked file that was stored under its first name.
+/// A hard-linked file already stored under its first name.
 struct StoredLink {
   Ino ino = 0;
   std::uint64_t names_left = 0;
@@ -81,8 +81,8 @@ class TreeImporter {
   [[nodiscard]] Result<void> finish(const FileRef& file, Ino ino, const struct stat& status);
   void remember_link(const struct stat& status, Ino ino);
   [[nodiscard]] bool advance(std::uint64_t bytes);
-  /// Passes on what the version answered, and remembers if its repository is broken: then
-  /// there is no next file to go on with.
+  /// Returns the version's answer. Records if the repository is broken: then the importer does not
+  /// continue with the next file.
   template <typename T>
   [[nodiscard]] Result<T> checked(Result<T> answer) {
     if (!answer &&
@@ -105,7 +105,7 @@ class TreeImporter {
   TransferReport report_;
   DirectoryStack directories_;
   std::vector<Frame> frames_;  // One for each directory of the stack.
-  std::string path_;           // Of the entry being stored, for messages.
+  std::string path_;           // Path of the entry being stored, for messages.
   std::map<std::pair<dev_t, ino_t>, StoredLink> links_;
 };
 
@@ -161,7 +161,7 @@ Result<void> TreeImporter::store_entry(const std::string& name) {
   return S_ISREG(status.st_mode) ? store_file(name) : store_other(name, status);
 }
 
-/// True if the file is in the version already and `name` was linked to it.
+/// Links `name` to the file if the version already has it. Returns false if it does not.
 Result<bool> TreeImporter::store_link(const struct stat& status, const std::string& name) {
   const auto found = links_.find({status.st_dev, status.st_ino});
   if (found == links_.end()) return false;
@@ -196,7 +196,7 @@ Result<void> TreeImporter::enter_directory(UniqueFd fd, Ino ino) {
   return {};
 }
 
-/// A directory's own metadata comes last, as making files in it changes its mtime.
+/// Sets a directory's metadata last, because new files in it change its mtime.
 Result<void> TreeImporter::leave_directory() {
   VARVE_TRY_ASSIGN(const SharedFd fd, directories_.pop());
   const Frame frame = std::move(frames_.back());
@@ -227,7 +227,7 @@ Result<void> TreeImporter::store_directory(const std::string& name) {
   return enter_directory(std::move(fd), ino);
 }
 
-/// Makes `name`, in the place of what an earlier, interrupted run left there.
+/// Creates `name`. Replaces an entry that an interrupted run left there.
 Result<OpenEntry> TreeImporter::make(const std::string& name, const struct stat& status,
                                      std::string symlink_target) {
   NewFile file;
@@ -247,7 +247,8 @@ Result<OpenEntry> TreeImporter::make(const std::string& name, const struct stat&
   return checked(version_.create(directory, name, file));
 }
 
-/// What an earlier run stored under the name is dropped only if the disk has room for the new file.
+/// Checks that the disk has room for the new file, before an earlier run's file of that name is
+/// dropped.
 Result<void> TreeImporter::ask_for_room(const std::string& name, const struct stat& status) {
   const auto present = checked(version_.lookup(frames_.back().ino, name));
   if (!present || !S_ISREG(present->attributes.mode) || status.st_size == 0) return {};
@@ -257,8 +258,8 @@ Result<void> TreeImporter::ask_for_room(const std::string& name, const struct st
 }
 
 Result<void> TreeImporter::store_file(const std::string& name) {
-  // O_NONBLOCK: a FIFO that took the file's place must not make us wait. O_NOATIME is the
-  // owner's and root's only.
+  // O_NONBLOCK: a FIFO that has replaced the file must not block the importer. Only the owner and
+  // root may use O_NOATIME.
   constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
   UniqueFd fd(::openat(directories_.top(), name.c_str(), kFlags | O_NOATIME));
   if (!fd.valid() && errno == EPERM) {
@@ -275,7 +276,7 @@ Result<void> TreeImporter::store_file(const std::string& name) {
   auto stored = store_data(fd.get(), status, made.ino);
   if (stored) stored = finish(FileRef::opened(fd.get()), made.ino, status);
   if (!stored) {
-    // Half a file would pass for a whole one.
+    // An incomplete file could be mistaken for a complete one.
     VARVE_TRY(checked(version_.unlink(frames_.back().ino, name)));
     return std::move(stored).error().with_context("not stored");
   }
@@ -283,7 +284,7 @@ Result<void> TreeImporter::store_file(const std::string& name) {
   return {};
 }
 
-/// Never reads past the size that was seen first, so a file that grows ends too.
+/// Stores a file's data. Never reads past the size seen first, so a growing file ends too.
 Result<void> TreeImporter::store_data(int fd, const struct stat& status, Ino ino) {
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size == 0) return {};
@@ -305,7 +306,7 @@ Result<void> TreeImporter::store_data(int fd, const struct stat& status, Ino ino
     if (offset >= end) break;
     const std::uint64_t wanted = end;
     VARVE_TRY(store_range(fd, *file, offset, end));
-    if (end < wanted) size_now = end;  // The file was cut meanwhile.
+    if (end < wanted) size_now = end;  // The file was truncated meanwhile.
     offset = end;
   }
   VARVE_TRY(checked(file->flush()));
@@ -317,7 +318,7 @@ Result<void> TreeImporter::store_data(int fd, const struct stat& status, Ino ino
   return {};
 }
 
-/// Stores [begin, end); sets `end` to where the file ends, if that is before.
+/// Stores [begin, end). If the file ends earlier, sets `end` to its end.
 Result<void> TreeImporter::store_range(int fd, OpenFile& file, std::uint64_t begin,
                                        std::uint64_t& end) {
   while (begin < end) {
@@ -339,7 +340,7 @@ Result<void> TreeImporter::store_range(int fd, OpenFile& file, std::uint64_t beg
   return {};
 }
 
-/// Symlinks, devices, FIFOs and sockets.
+/// Stores symlinks, devices, FIFOs and sockets.
 Result<void> TreeImporter::store_other(const std::string& name, const struct stat& status) {
   std::string target;
   if (S_ISLNK(status.st_mode)) {
@@ -354,8 +355,8 @@ Result<void> TreeImporter::store_other(const std::string& name, const struct sta
   return {};
 }
 
-/// Extended attributes and the rest of the metadata; they come after the data, which a write
-/// would change the mtime of and take the setuid bit from.
+/// Sets extended attributes and the other metadata. This must follow the data, because a write
+/// changes the mtime and clears the setuid bit.
 Result<void> TreeImporter::finish(const FileRef& file, Ino ino, const struct stat& status) {
   const std::string& path = path_.empty() ? "." : path_;
   auto xattrs = read_xattrs(file);

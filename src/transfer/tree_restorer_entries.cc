@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Single entries of a restore: what stands in the target is compared, kept or replaced.
+// Restores single entries: compares, keeps or replaces the entries of the target.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -18,7 +18,7 @@ namespace {
 
 using base::UniqueFd;
 
-// The clock of a file's ctime is coarser than that of the log.
+// Slack for the clock of a file's ctime, which is coarser than that of the log.
 constexpr std::int64_t kClockSlackSeconds = 2;
 
 bool same_time(const struct stat& status, const Timestamp& time) {
@@ -61,8 +61,8 @@ Result<void> TreeRestorer::make_entry(const std::string& name, const SealedEntry
   return {};
 }
 
-/// Several names of one file of the target may only be kept for as many of one file of the
-/// version: what happened to one would happen to all.
+/// Returns whether hard links of one target file may be kept. They may only belong to one file of
+/// the version, because a change to one name changes all.
 bool TreeRestorer::may_share_inode(const SealedEntry& entry, const struct stat& status) {
   if (status.st_nlink <= 1) return true;
   if (entry.link_group == 0) return false;
@@ -78,8 +78,8 @@ Result<bool> TreeRestorer::is_content_same(FileReader& source, const std::string
     return false;
   }
   const bool same = same_time(status, wanted.mtime);
-  // What an interrupted restore made after the last but one point is read again: the power
-  // may have failed.
+  // A file that an interrupted restore made after the last but one point is compared again: after a
+  // power failure its data may be missing.
   const bool suspect = log_->resumes() && entry.rank >= log_->verified().rank &&
                        status.st_ctim.tv_sec >= log_->started_at() - kClockSlackSeconds;
   if (!options_.compare_content && !(same && suspect)) return same;
@@ -104,7 +104,7 @@ bool TreeRestorer::keep(const std::string& name, const SealedEntry& entry,
                     (is_link || ((status.st_mode ^ wanted.mode) & 07777) == 0) &&
                     same_time(status, wanted.mtime) && xattrs && has && *xattrs == *has;
   if (!same) {
-    // Other names of the file may lie outside the target.
+    // Other names of the file may be outside the target.
     if (status.st_nlink > 1) return false;
     tell(RestoreChange::kMetadata, path_);
     if (!options_.dry_run) {
@@ -166,7 +166,7 @@ Result<void> TreeRestorer::write_file(FileReader& source, const std::string& nam
   }
   const std::uint64_t begin = plan.resume_offset;
   const auto task = std::make_shared<FileTask>(std::move(plan), shared_, crew_);
-  // Holes that shall be written cannot wait for a place of theirs on the disk.
+  // With holes written as zeros, a file cannot wait for its place in disk order.
   if (scatter_ && (options_.sparse || entry.attributes.data_bytes == entry.attributes.size)) {
     if (entry.link_group != 0) last_task_ = task;
     return scatter_->add(task, source, entry.rank);
@@ -187,8 +187,8 @@ Result<void> TreeRestorer::write_file(FileReader& source, const std::string& nam
   return {};
 }
 
-/// How much of an interrupted file is there, after its last segment was compared with what it
-/// must be. Without any, nothing is left under the temporary name.
+/// Returns how much of an interrupted file can be kept, after comparing its last segment with the
+/// version. If nothing can be kept, removes the temporary file.
 Result<std::uint64_t> TreeRestorer::resume_offset(FileReader& source, const SealedEntry& entry,
                                                   const std::string& temporary) {
   const RestorePoint& last = log_->last();
@@ -285,7 +285,7 @@ bool TreeRestorer::defer_link(const std::string& name, const SealedEntry& entry)
   return true;
 }
 
-/// Makes the link as if the walk were still in its directory.
+/// Makes a link after the walk has left its directory, as if it were still there.
 Result<void> TreeRestorer::make_late_link(const LateLink& link) {
   const base::UniqueFd* fd = link.directory_fd.get();
   UniqueFd copy(::fcntl(fd->get(), F_DUPFD_CLOEXEC, 0));
@@ -309,7 +309,7 @@ Result<void> TreeRestorer::make_late_link(const LateLink& link) {
   return made;
 }
 
-/// False if this is the first of the file's names that could be restored.
+/// Links `name` to the file's first restored name. Returns false if there is none yet.
 Result<bool> TreeRestorer::link_to_first(const std::string& name, const SealedEntry& entry) {
   const auto found = first_names_.find(entry.link_group);
   if (found == first_names_.end()) return false;
@@ -318,7 +318,7 @@ Result<bool> TreeRestorer::link_to_first(const std::string& name, const SealedEn
     first_names_.erase(found);
     return false;
   }
-  // Damage is told of each of the file's names.
+  // Report damage for each of the file's names.
   if (const auto damage = first.task ? first.task->damage() : ""; !damage.empty()) {
     shared_.problems.add(path_, damage);
   }
@@ -345,7 +345,7 @@ Result<bool> TreeRestorer::link_to_first(const std::string& name, const SealedEn
                                           present && !S_ISDIR(present->st_mode))
                               : Result<void>(directory.error());
       if (!linked) {
-        // Some filesystems take fewer links, or none: then the name becomes a file of its own.
+        // Some file systems allow fewer links, or none; the name then becomes a separate file.
         shared_.problems.add(path_, "stands alone instead of as a hard link: " +
                                         errno_text(linked.error().errno_value()));
         return false;
@@ -376,8 +376,8 @@ Result<void> TreeRestorer::link_from(int directory_fd, const std::string& first,
   return {};
 }
 
-/// Opened name by name: the path may be longer than a system call takes, and nothing in it
-/// may be a symlink.
+/// Opens a directory of the target, one name of its path at a time: the whole path may be too long
+/// for a system call, and no part of it may be a symlink.
 Result<UniqueFd> TreeRestorer::open_place(const PlacePtr& place) {
   std::vector<const Place*> way;
   for (const Place* at = place.get(); at != nullptr; at = at->parent.get()) way.push_back(at);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// write_tar(): a sealed tree becomes an archive, in one pass and in the order of the tree.
+// write_tar(): writes a sealed tree as an archive, in one pass and in tree order.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -21,13 +21,13 @@ namespace {
 
 constexpr std::size_t kDepthMax = 16384;
 
-/// Puts the data of one file into the archive: exactly the bytes that the headers promise.
-/// Bytes that could not be read become zeros.
+/// Writes the data of one file to the archive: exactly the bytes that the headers announce.
+/// Replaces unreadable bytes by zeros.
 class TarSink final : public FileSink {
  public:
   explicit TarSink(TarWriter& tar) : tar_(tar) {}
 
-  /// Begins a file. The archive holds these regions of it, one after the other.
+  /// Begins a file. The archive stores these regions of it, one after the other.
   void start(std::vector<ByteRange> regions) {
     regions_ = std::move(regions);
     region_ = 0;
@@ -43,7 +43,7 @@ class TarSink final : public FileSink {
     return {};
   }
   [[nodiscard]] Result<void> skip(ByteRange range) override { return fill_to(range.end); }
-  /// Writes zeros for what is left of the regions before `offset`.
+  /// Writes zeros for the unwritten regions before `offset`.
   [[nodiscard]] Result<void> fill_to(std::uint64_t offset) {
     while (region_ < regions_.size() && at_ < offset) {
       const std::uint64_t end = std::min(offset, regions_[region_].end);
@@ -54,7 +54,7 @@ class TarSink final : public FileSink {
   }
 
  private:
-  // The next byte to write is the one at `offset`, or the first of the next region.
+  // Moves to the byte at `offset`, or to the start of the next region.
   void advance_to(std::uint64_t offset) {
     at_ = std::max(at_, offset);
     while (region_ < regions_.size() && at_ >= regions_[region_].end) {
@@ -63,15 +63,15 @@ class TarSink final : public FileSink {
   }
 
   TarWriter& tar_;
-  std::vector<ByteRange> regions_;  // Ascending, and apart from each other.
+  std::vector<ByteRange> regions_;  // Ascending and separate.
   std::size_t region_ = 0;
   std::uint64_t at_ = 0;
 };
 
-/// The regions of a file that an archive holds; nullopt where all of it is data, or the answers
-/// make no sense. GNU tar reads each region from the next block of the archive on, without a
-/// place to say where in a block one ends. So each begins and ends at a block of the file; only
-/// the last one may end with the file instead.
+/// Returns the regions of a file that an archive stores; nullopt if the whole file is data, or the
+/// reader's answers are inconsistent. GNU tar reads each region from the next block of the archive,
+/// and has no field for an end inside a block. Each region therefore begins and ends at a block of
+/// the file; only the last one may end with the file instead.
 std::optional<std::vector<ByteRange>> data_regions(FileReader& file) {
   SparseRegions regions(file.size());
   for (std::uint64_t at = 0; at < file.size();) {
@@ -187,7 +187,7 @@ Result<void> TarExport::walk() {
   return {};
 }
 
-/// Only what ends the archive is an error.
+/// Adds an entry. Returns an error only if the archive cannot continue.
 Result<void> TarExport::add(const SealedEntry& entry) {
   TarEntry out;
   out.path = path_;
