@@ -45,7 +45,7 @@ struct DeletionForecast {
   /// Raw bytes of chunks that only the deleted versions and the series' open version use. They are
   /// freed when the open version is sealed without them, or dropped.
   std::uint64_t waiting_bytes = 0;
-  std::string waiting_for;  ///< Name of the open version; empty if nothing waits.
+  std::string waiting_for;  ///< Name of that open version; empty if `waiting_bytes` is 0.
 };
 
 /// The sizes of one sealed version, in bytes.

@@ -87,7 +87,7 @@ void print_decisions(const std::vector<PruneDecision>& decisions, const Options&
 
 struct Outcome {
   bool changed = false;  ///< Versions were deleted.
-  bool held = false;     ///< Versions stay although no rule keeps them.
+  bool held = false;     ///< Versions were held although no rule keeps them.
 };
 
 Result<Outcome> prune_series(UpkeepAccess& access, const SeriesInfo& series,

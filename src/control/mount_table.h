@@ -25,7 +25,7 @@ struct MountEntry {
   std::string mount_point;
   std::string type;
   std::string source;
-  std::optional<uid_t> user;  ///< User who made a FUSE mount. No mount option can forge it.
+  std::optional<uid_t> user;  ///< User that made a FUSE mount. No mount option can forge it.
   bool operator==(const MountEntry&) const = default;
 
   [[nodiscard]] bool is_fuse() const { return type == "fuse" || type.starts_with("fuse."); }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the repository to which a path inside a mount belongs. The mount's own attributes are only
 // a claim: any user can mount a FUSE file system that calls itself Varve and names another
-// repository. Varve trusts two sources: the device number and user in the mount table, which the
-// kernel fills in, and the daemon behind the repository's own socket, which reports the device
-// number of its mount.
+// repository. Varve trusts the device number and user in the mount table, which come from the
+// kernel. It also trusts the daemon at the repository's own socket, which reports the device number
+// of its mount.
 #pragma once
 
 #include <string>

@@ -71,7 +71,7 @@ class CatalogRebuilder {
   [[nodiscard]] Result<void> put_files(SeriesId series, const ContainerScan& scan,
                                        const std::map<std::uint32_t, std::uint64_t>& live_of);
   [[nodiscard]] Result<void> drop_unreachable(SeriesId series);
-  /// Reports a record whose name had to be replaced to the user.
+  /// Tells the user that a record's name had to be replaced.
   template <typename Record>
   void tell_replaced_name(const Record& record);
   void problem(std::string what) { report_.problems.push_back(std::move(what)); }

@@ -24,9 +24,9 @@ struct DamagedChunks {
   base::IdRuns ids;
 };
 
-/// Checks the versions of one series. Reads each page and recipe once, however many versions and
-/// places contain it. The time therefore does not depend on the sizes that a tree claims. Memory:
-/// about 40 bytes per page. Not thread-safe.
+/// Checks the versions of one series. Reads each page and recipe once, even if several
+/// versions or places contain it. The time therefore does not depend on the sizes that a tree
+/// claims. Memory: about 40 bytes per page. Not thread-safe.
 class TreeChecker {
  public:
   /// `damaged` must be complete. Lifetime: `damaged` and `report` must outlive the checker.

@@ -3,8 +3,8 @@
 //
 // The importer walks the tree in the order in which a sealed version is read: depth first, names in
 // byte order. Neighbours in the tree therefore become neighbours in the store. The tree may change
-// during the walk: the importer opens each file by name in an open directory, without following
-// symlinks, and uses the attributes of the opened file, not those of an earlier look.
+// during the walk. The importer opens each file by name in an open directory, without following
+// symlinks. It uses the attributes of the opened file, not those of an earlier look.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
