@@ -11,7 +11,7 @@ namespace varve::base {
 namespace {
 std::uint64_t end_of(const IdRun& run) { return run.first.value + run.count; }
 
-// Appends [first, end), joined to the last run where they touch inside one birth.
+// Appends [first, end). Joins it to the last run if the two touch or overlap inside one birth.
 void append(std::vector<IdRun>& runs, std::uint64_t first, std::uint64_t end) {
   if (first >= end) return;
   if (!runs.empty() && end_of(runs.back()) >= first &&
@@ -106,7 +106,7 @@ Result<IdRuns> IdRuns::decode(std::string_view bytes) {
     const std::uint64_t gap = r.varint();
     const std::uint64_t count = r.varint();
     const std::uint64_t first = at + gap;
-    // What goes to the very last id is followed by nothing.
+    // `at` is 0 after a run that ends at the very last id: no run may follow it.
     if (!r.ok() || first < at || (i != 0 && at == 0) || count == 0 || count > 0xffffffffU ||
         (first & 0xffffffffU) + count > 0x100000000U) {
       return damaged;
