@@ -16,14 +16,16 @@ std::int64_t rounded_up(const Timestamp& time) {
   return time.seconds + (time.nanoseconds != 0 ? 1 : 0);
 }
 
-// Without overflow, whatever a forged record says.
+// Returns whether `seconds` is more than a day after `reference`. Does not overflow, even for a
+// forged record.
 bool is_a_day_after(std::int64_t seconds, std::int64_t reference) {
   if (seconds <= reference) return false;
   return static_cast<std::uint64_t>(seconds) - static_cast<std::uint64_t>(reference) >
          static_cast<std::uint64_t>(kClockJumpSeconds);
 }
 
-// Over all series: one that is backed up rarely shares the clock of the others.
+// Returns the time of the newest seal of all series. All series share one clock, so a series that
+// is rarely backed up relies on the seals of the others.
 Result<Timestamp> newest_seal(const meta::Txn& txn, const std::optional<Timestamp>& at_most) {
   Timestamp newest;
   VARVE_TRY_ASSIGN(const auto all, list_series(txn));
@@ -63,7 +65,8 @@ Result<ClockRecord> find_clock_record(const meta::Txn& txn, const Timestamp& now
 Result<void> put_clock_record(meta::WriteTxn& txn, const ClockRecord& record) {
   std::string out;
   base::ByteWriter w(out);
-  // Of a fixed length: labels hold it, and a deletion's forecast counts their bytes.
+  // The length is fixed: labels hold the record, and a deletion's forecast counts the bytes of the
+  // labels.
   w.u64(static_cast<std::uint64_t>(record.mark_seconds));
   w.u64(static_cast<std::uint64_t>(record.ahead_since_seconds));
   return txn.put(meta::catalog::kSettings, kClockSetting, out);

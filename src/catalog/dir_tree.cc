@@ -14,8 +14,8 @@ bool is_directory(const format::DirEntry& entry) { return (entry.mode & S_IFMT) 
 
 std::uint64_t span_of(const format::DirEntry& entry) { return 1 + entry.subtree_entries; }
 
-// A directory of 2^32 entries has less than ten levels of pages, even with names that were chosen
-// to end many pages.
+// A directory of 2^32 entries has fewer than ten levels of pages, even with names chosen to end
+// many pages.
 constexpr std::size_t kInnerPagesMax = 64;
 
 Result<void> check_level(std::size_t level) {
@@ -194,7 +194,7 @@ Result<void> DirCursor::seek(std::string_view after) {
   VARVE_TRY_ASSIGN(auto page, objects_.page(page_));
   stack_.push_back({std::move(page), 0, directory_ + 1});
   while (const auto* inner = std::get_if<format::InnerPage>(stack_.back().page.get())) {
-    // The last page that starts at or before the name may hold what comes after it.
+    // The last page that starts at or before the name may hold the names after it.
     Frame& top = stack_.back();
     const auto& refs = inner->refs;
     while (top.index + 1 < refs.size() && refs[top.index + 1].first_name <= after) {

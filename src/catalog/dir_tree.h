@@ -17,7 +17,8 @@
 
 namespace varve::catalog {
 
-/// An entry with its place. Valid as long as `page` is held (the root has none).
+/// An entry with its place in the tree.
+/// Lifetime: valid as long as `page` is held. The root has no page.
 struct TreeEntry {
   std::shared_ptr<const format::DirPage> page;
   const format::DirEntry* entry = nullptr;
@@ -25,30 +26,31 @@ struct TreeEntry {
   Rank parent = 0;
 };
 
-/// Yields entries in tree order (depth first, names ascending), never more than the root says:
-/// kCorrupt if a page accounts for another number. Not thread-safe.
+/// Yields entries in tree order (depth first, names ascending), never more than the root says. Not
+/// thread-safe.
+/// Errors: kCorrupt if a page accounts for a different number of entries than its reference says.
 class TreeWalker {
  public:
   TreeWalker(ObjectReader& objects, const format::DirEntry& root);
 
-  /// The next next() gives the entry of this rank. 0 is the root.
+  /// Positions the walk: the next next() returns the entry of this rank. Rank 0 is the root.
   [[nodiscard]] Result<void> seek(Rank rank);
   [[nodiscard]] Result<std::optional<TreeEntry>> next();
 
  private:
   struct Frame {
     format::NodeId id{};
-    std::shared_ptr<const format::DirPage> page;  // Only of the topmost kPagesHeld.
+    std::shared_ptr<const format::DirPage> page;  // Held only in the topmost kPagesHeld frames.
     std::size_t index = 0;
     Rank next_rank = 0;
     Rank directory = 0;
-    std::size_t level = 0;  // Of pages above it in its directory.
+    std::size_t level = 0;  // Number of pages above this one in its directory.
   };
   [[nodiscard]] Result<void> push(format::NodeId id, std::uint64_t span, Rank next_rank,
                                   Rank directory, std::size_t level);
   [[nodiscard]] Result<void> hold_top();
 
-  static constexpr std::size_t kDepthMax = 65536;  // Of a hostile tree.
+  static constexpr std::size_t kDepthMax = 65536;  // Bounds the depth of a hostile tree.
   static constexpr std::size_t kPagesHeld = 64;    // Bounds the memory of a walk.
   ObjectReader& objects_;
   const format::DirEntry& root_;
@@ -56,17 +58,18 @@ class TreeWalker {
   bool at_root_ = true;
 };
 
-/// Thread-safe. The reader and the root must outlive it.
+/// Finds the entries of a sealed tree. Thread-safe.
+/// Lifetime: the reader and the root must outlive it.
 class DirTree {
  public:
   DirTree(ObjectReader& objects, const format::DirEntry& root) : objects_(objects), root_(root) {}
 
-  /// kNotFound if the version has no such rank.
+  /// Returns the entry of this rank. Errors: kNotFound if the version has no such rank.
   [[nodiscard]] Result<TreeEntry> get(Rank rank) const;
-  /// kNotFound, or kNotDirectory.
+  /// Returns the entry called `name` in `directory`. Errors: kNotFound, kNotDirectory.
   [[nodiscard]] Result<TreeEntry> lookup(const TreeEntry& directory, std::string_view name) const;
-  /// The entries of one directory with a rank > `after`, in name order, until `visit`
-  /// returns false.
+  /// Calls `visit` with the entries of one directory that have a rank > `after`, in name order,
+  /// until `visit` returns false.
   [[nodiscard]] Result<void> list(const TreeEntry& directory, Rank after,
                                   const std::function<bool(const TreeEntry&)>& visit) const;
 
@@ -75,7 +78,7 @@ class DirTree {
   const format::DirEntry& root_;
 };
 
-/// Yields the entries of one directory in name order, without what is below them. Not
+/// Yields the entries of one directory in name order and does not descend into subdirectories. Not
 /// thread-safe.
 class DirCursor {
  public:
@@ -83,8 +86,8 @@ class DirCursor {
   DirCursor(ObjectReader& objects, format::NodeId page, Rank directory)
       : objects_(objects), page_(page), directory_(directory) {}
 
-  /// The next next() gives the first entry whose name is > `after`, or the first of all for "".
-  /// Must be called once before next().
+  /// Positions the cursor: the next next() returns the first entry whose name is > `after`, or the
+  /// first of all for "". The caller must call it once before next().
   [[nodiscard]] Result<void> seek(std::string_view after);
   [[nodiscard]] Result<std::optional<TreeEntry>> next();
 
@@ -100,11 +103,10 @@ class DirCursor {
   std::vector<Frame> stack_;
 };
 
-/// Number of names in the directory of this top page.
+/// Returns the number of names in the directory with this top page.
 [[nodiscard]] Result<std::uint64_t> count_names(ObjectReader& objects, format::NodeId page);
 
-/// Builds one directory's pages from entries in name order. Pages that `previous` has are
-/// taken from there.
+/// Builds one directory's pages from entries in name order. Reuses the equal pages of `previous`.
 class DirBuilder {
  public:
   DirBuilder(ObjectWriter& objects, const PreviousObjects& previous)
@@ -121,7 +123,8 @@ class DirBuilder {
 
  private:
   [[nodiscard]] Result<void> close_leaf();
-  /// Puts a reference on `level` (1 = above the leaves), closing pages where names say so.
+  /// Adds a reference to `level` (1 = above the leaves). Closes a page where the name or the size
+  /// requires it.
   [[nodiscard]] Result<void> add_ref(std::size_t level, format::PageRef ref);
   [[nodiscard]] Result<void> close_inner(std::size_t level);
 

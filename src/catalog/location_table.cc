@@ -31,7 +31,7 @@ Result<LocationRecord> LocationRecord::decode(ChunkId first, std::string_view by
   const std::uint64_t raw = r.varint();
   const std::uint64_t container = r.varint();
   const std::uint64_t index = r.varint();
-  // Each for itself first, so that no sum overflows.
+  // Bounds each value first, so that no sum overflows.
   constexpr std::uint64_t kChunksMax = 1ULL << 17;  // No container holds more.
   if (!r.done() || count == 0 || count > kChunksMax || index > kChunksMax - count ||
       first.ordinal() + count > 0x100000000ULL || raw > (1ULL << 40) || container > 0xffffffffU) {

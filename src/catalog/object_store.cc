@@ -25,7 +25,7 @@ namespace {
 constexpr int kZstdLevel = 3;
 constexpr std::size_t kCompressFrom = 128;
 constexpr std::uint64_t kObjectBytesMax = 1ULL << 30;
-// A writer's frames have windows of at most 2 MiB.
+// The writer makes frames with windows of at most 2 MiB.
 constexpr int kWindowLogMax = 23;
 constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
 
@@ -57,7 +57,7 @@ struct ObjectRecord {
   std::string_view payload;
 };
 
-// nullopt if the lengths contradict each other.
+// Splits a record into its fields. Returns nullopt if the lengths contradict each other.
 std::optional<ObjectRecord> parse_record(std::string_view record) {
   base::ByteReader r(record);
   ObjectRecord object;
@@ -75,8 +75,8 @@ std::optional<ObjectRecord> parse_record(std::string_view record) {
   return fits ? std::optional(object) : std::nullopt;
 }
 
-// Passes an object's raw bytes on in pieces, then verifies their number and checksum. Stops when
-// `take` returns false. Takes little memory, whatever the record says.
+// Passes an object's raw bytes to `take` in pieces, then verifies their number and checksum. Stops
+// when `take` returns false. Bounds its memory even for a forged record.
 bool for_each_piece(const ObjectRecord& object,
                     const std::function<bool(std::string_view piece, bool last)>& take) {
   if (object.codec == Codec::kNone) {
@@ -101,7 +101,7 @@ bool for_each_piece(const ObjectRecord& object,
     const bool last = state == 0;
     done += out.pos;
     if (ZSTD_isError(state) != 0U || done > object.raw_bytes) return false;
-    if (!last && out.pos < out.size && in.pos == in.size) return false;  // It is cut off.
+    if (!last && out.pos < out.size && in.pos == in.size) return false;  // The frame is truncated.
     const std::string_view got(piece.data(), out.pos);
     checksum.add(base::as_bytes(got));
     if (!take(got, last)) return false;
@@ -136,7 +136,8 @@ bool decode_recipe_record(std::string_view record, format::RecipeDecoder& decode
   return for_each_piece(*object, take);
 }
 
-// Calls `visit(table, id, span)` for what a page refers to; `span` as format::span_of_page of it.
+// Calls `visit(table, id, span)` for each object that a page refers to. `span` is
+// format::span_of_page of a referenced page, and 0 for a recipe.
 template <typename Visit>
 void for_each_reference(const format::DirPage& page, Visit&& visit) {
   if (const auto* leaf = std::get_if<format::LeafPage>(&page)) {
@@ -302,7 +303,7 @@ Result<format::NodeId> ObjectWriter::put(meta::TableIndex table, const std::stri
   const auto [first, last] = previous.by_checksum_.equal_range({table, checksum});
   for (auto it = first; it != last; ++it) {
     const auto stored = reader_.raw(table, it->second, raw.size());
-    if (stored && *stored == raw) return it->second;  // A damaged one is stored anew.
+    if (stored && *stored == raw) return it->second;  // A damaged object is stored again.
   }
   const auto id = format::NodeId::make(birth_, next_++);
   pending_.push_back({table, id, encode_with(raw, checksum)});

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Directory pages and long recipes: immutable objects, shared between neighbouring versions.
 //
-// An object that the parent version has at the same place is not stored again, so an
-// unchanged directory costs nothing. As with chunks, only the neighbour is asked: each object
-// lives for an interval of versions. Keys ascend with the order of storing, which keeps a
-// version's objects together and the catalog's pages full.
+// The writer does not store an object again that the parent version has at the same place, so an
+// unchanged directory takes no space. As with chunks, the writer compares only with the
+// neighbouring version: each object lives for an interval of versions. Keys ascend in the order of
+// storing, which keeps a version's objects together and the catalog's pages full.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,12 @@
 
 namespace varve::catalog {
 
-/// The most raw bytes that an object of this table may have.
+/// Returns the maximum raw size, in bytes, of an object of this table.
 [[nodiscard]] std::size_t object_bytes_max(meta::TableIndex table);
 
-/// An object's record of its raw bytes (docs/FORMAT.md §7), and back, verified. Takes no memory for
-/// more than `bytes_max` raw bytes: kCorrupt beyond.
+/// Encode and decode an object's record of its raw bytes (docs/FORMAT.md §7). decode_object()
+/// verifies the raw bytes and allocates at most `bytes_max` for them.
+/// Errors: kCorrupt if the record is damaged or has more than `bytes_max` raw bytes.
 [[nodiscard]] std::string encode_object(std::string_view raw);
 [[nodiscard]] Result<std::string> decode_object(format::NodeId id, std::string_view record,
                                                 std::size_t bytes_max);
@@ -40,21 +41,26 @@ class ObjectReader {
  public:
   ObjectReader(const meta::Env& catalog, SeriesId series) : catalog_(catalog), series_(series) {}
 
-  /// kCorrupt if the object is missing or damaged, or refers to an object that is not older.
+  /// Returns a decoded page.
+  /// Errors: kCorrupt if the object is missing or damaged, or refers to an object that is not
+  /// older.
   [[nodiscard]] Result<std::shared_ptr<const format::DirPage>> page(format::NodeId id);
-  /// The same, and kCorrupt if the page does not account for exactly `span` entries (as
-  /// format::span_of_page). Walks use it at each step down, so no tree has more entries than its
-  /// root says, however often it refers to the same page.
+  /// Returns a decoded page that accounts for exactly `span` entries (as format::span_of_page).
+  /// Walks use it at each step down, so no tree has more entries than its root says, however often
+  /// it refers to the same page.
+  /// Errors: as above, and kCorrupt for another number of entries.
   [[nodiscard]] Result<std::shared_ptr<const format::DirPage>> page(format::NodeId id,
                                                                     std::uint64_t span);
-  /// The recipe of a file of `file_bytes` bytes. kCorrupt also if it has another size.
+  /// Returns the recipe of a file of `file_bytes` bytes.
+  /// Errors: kCorrupt if it is missing or damaged, or has another size.
   [[nodiscard]] Result<std::shared_ptr<const format::Recipe>> recipe(format::NodeId id,
                                                                      std::uint64_t file_bytes);
 
-  /// An object's raw bytes, verified; kCorrupt above `bytes_max`.
+  /// Returns an object's raw bytes, verified.
+  /// Errors: kCorrupt if it is missing or damaged, or has more than `bytes_max` raw bytes.
   [[nodiscard]] Result<std::string> raw(meta::TableIndex table, format::NodeId id,
                                         std::size_t bytes_max);
-  /// XXH3-64 of the raw bytes, from the record.
+  /// Returns the XXH3-64 of the raw bytes, as the record holds it.
   [[nodiscard]] Result<std::uint64_t> checksum(meta::TableIndex table, format::NodeId id);
 
  private:
@@ -67,7 +73,7 @@ class ObjectReader {
   [[nodiscard]] Result<CachedPage> find_page(format::NodeId id);
 
   static constexpr std::size_t kPagesCached = 2048;
-  static constexpr std::size_t kMemoryMax = std::size_t{64} << 20;  // Of the cached pages.
+  static constexpr std::size_t kMemoryMax = std::size_t{64} << 20;  // Bytes of the cached pages.
   const meta::Env& catalog_;
   const SeriesId series_;
   std::mutex mutex_;
@@ -81,7 +87,7 @@ class ObjectReader {
 class PreviousObjects {
  public:
   PreviousObjects() = default;
-  /// `root`: the directory's top page.
+  /// Collects the objects of the directory whose top page is `root`.
   [[nodiscard]] static Result<PreviousObjects> collect(ObjectReader& objects, format::NodeId root);
 
  private:
@@ -89,19 +95,20 @@ class PreviousObjects {
   std::multimap<std::pair<meta::TableIndex, std::uint64_t>, format::NodeId> by_checksum_;
 };
 
-/// Stores a version's objects in batches: each flush is one transaction. Objects that a
-/// failed seal leaves are unreachable, and overwritten by the next attempt. Not thread-safe.
+/// Stores a version's objects in batches: each flush is one transaction. Objects that a failed seal
+/// leaves are unreachable; the next attempt overwrites them. Not thread-safe.
 class ObjectWriter {
  public:
   ObjectWriter(const meta::Env& catalog, ObjectReader& reader, SeriesId series, VersionNumber birth)
       : catalog_(catalog), reader_(reader), series_(series), birth_(birth) {}
 
-  /// Children must have been put before.
+  /// Returns the id of the page: of an equal page in `previous`, or of the newly stored one. The
+  /// caller must put the children before.
   [[nodiscard]] Result<format::NodeId> put_page(const format::DirPage& page,
                                                 const PreviousObjects& previous);
   [[nodiscard]] Result<format::NodeId> put_recipe(const format::Recipe& recipe,
                                                   const PreviousObjects& previous);
-  /// Stores what is batched.
+  /// Stores the batched objects.
   [[nodiscard]] Result<void> flush();
 
   [[nodiscard]] std::uint64_t new_objects() const { return next_; }

@@ -13,7 +13,7 @@ namespace varve::catalog {
 
 namespace {
 
-// How a version's state is written: the two that everybody sees, and two kinds of open.
+// Stored form of a version's state: the two public states, and further kinds of open.
 enum class StoredState : std::uint8_t {
   kOpen = 1,
   kSealed = 2,
@@ -36,7 +36,7 @@ Error damaged(const char* what) {
 using base::get_time;
 using base::put_time;
 
-// Gives the record another name if the one it holds is not allowed, and remembers why.
+// Replaces the record's name if it is not allowed, and stores the reason in `name_fault`.
 template <typename Record>
 void validate_name(Record& record, std::uint32_t number, const Result<void>& allowed) {
   if (allowed) return;
@@ -44,7 +44,7 @@ void validate_name(Record& record, std::uint32_t number, const Result<void>& all
   record.name = replacement_name(number);
 }
 
-// Makes every name unique: of records with the same name, the first keeps it.
+// Makes every name unique. Of several records with the same name, the first keeps it.
 template <typename Record, typename Number>
 void part_names(std::vector<Record>& records, Number number_of) {
   std::set<std::string_view> names;

@@ -20,8 +20,8 @@ struct SeriesRecord {
   SeriesId id{};
   std::string name;
   Timestamp created_at;
-  std::uint32_t next_number = 1;  ///< Of the next version.
-  /// Why `name` is not the stored one but a replacement (catalog/names.h); "" if it is.
+  std::uint32_t next_number = 1;  ///< Number of the next version.
+  /// Reason why `name` replaces the stored name (catalog/names.h); "" if `name` is the stored one.
   std::string name_fault;
 };
 
@@ -38,31 +38,34 @@ struct VersionRecord {
   std::uint64_t unique_bytes = 0;
   std::uint64_t stored_bytes = 0;
   format::DirEntry root;
-  /// The sealed version whose tree an open one started as; none (0) if it started empty. Its
-  /// objects are read until the open one is sealed: it must not be deleted before.
+  /// The sealed version whose tree this open version started as; none (0) if it started empty. The
+  /// open version reads the base's objects until it is sealed, so the base must not be deleted
+  /// before.
   VersionNumber base{};
-  /// Only of an open version with a base: the seal takes the base's name and then deletes the base.
+  /// True only for an open version with a base: the seal takes the base's name and then deletes the
+  /// base.
   bool replaces = false;
-  /// Open and still being filled, by copying an older version. Nobody sees it, and where it
-  /// is found after a crash it is dropped.
+  /// True while a copy of an older version still fills this open version. No user sees it, and
+  /// recovery after a crash drops it.
   bool unfinished = false;
-  /// Why `name` is not the stored one but a replacement (catalog/names.h); "" if it is.
+  /// Reason why `name` replaces the stored name (catalog/names.h); "" if `name` is the stored one.
   std::string name_fault;
 };
 
-/// The values of `series` and `versions` in the catalog (docs/FORMAT.md §7). A name that is not
-/// allowed is replaced, and does not make the record unreadable.
+/// Decode the values of `series` and `versions` in the catalog (docs/FORMAT.md §7). A name that is
+/// not allowed is replaced and does not make the record unreadable.
 [[nodiscard]] Result<SeriesRecord> decode_series(SeriesId id, std::string_view bytes);
 [[nodiscard]] Result<VersionRecord> decode_version(SeriesId series, VersionNumber number,
                                                    std::string_view bytes);
 
-/// All series, in ascending id. Of several with the same name, the first keeps it.
+/// Returns all series, in ascending id. Of several with the same name, the first keeps it.
 [[nodiscard]] Result<std::vector<SeriesRecord>> list_series(const meta::Txn& txn);
 [[nodiscard]] Result<std::optional<SeriesRecord>> find_series(const meta::Txn& txn, SeriesId id);
 [[nodiscard]] Result<void> put_series(meta::WriteTxn& txn, const SeriesRecord& record);
 [[nodiscard]] Result<void> erase_series(meta::WriteTxn& txn, SeriesId id);
 
-/// In ascending number. Of several with the same name, the first keeps it.
+/// Returns the versions of a series, in ascending number. Of several with the same name, the first
+/// keeps it.
 [[nodiscard]] Result<std::vector<VersionRecord>> list_versions(const meta::Txn& txn,
                                                                SeriesId series);
 [[nodiscard]] Result<std::optional<VersionRecord>> find_version(const meta::Txn& txn,
@@ -72,14 +75,15 @@ struct VersionRecord {
 [[nodiscard]] Result<void> erase_version(meta::WriteTxn& txn, SeriesId series,
                                          VersionNumber number);
 
-/// The chunks that a sealed version refers to.
+/// Returns the chunks that a sealed version refers to.
 [[nodiscard]] Result<base::IdRuns> version_chunks(const meta::Txn& txn, SeriesId series,
                                                   VersionNumber number);
 [[nodiscard]] Result<void> put_version_chunks(meta::WriteTxn& txn, SeriesId series,
                                               VersionNumber number, const base::IdRuns& chunks);
 
-/// The names of a sealed version's hard-linked files; nullopt if they were not recorded (by an
-/// earlier release), kCorrupt if they are damaged: both can be collected from the tree.
+/// Returns the names of a sealed version's hard-linked files, or nullopt if an earlier release did
+/// not record them. The caller can collect missing or damaged ones from the tree.
+/// Errors: kCorrupt if they are damaged.
 [[nodiscard]] Result<std::optional<LinkTable>> version_links(const meta::Txn& txn, SeriesId series,
                                                              VersionNumber number);
 [[nodiscard]] Result<void> put_version_links(meta::WriteTxn& txn, SeriesId series,
