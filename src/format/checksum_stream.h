@@ -8,13 +8,13 @@
 
 namespace varve::format {
 
-/// checksum64() (format/container.h) of bytes that come piece by piece. Not thread-safe.
+/// Computes checksum64() (format/container.h) of bytes that arrive in pieces. Not thread-safe.
 class ChecksumStream {
  public:
   ChecksumStream();
   ~ChecksumStream();
   void add(std::span<const std::byte> bytes);
-  /// The checksum of all bytes so far.
+  /// Returns the checksum of all bytes so far.
   [[nodiscard]] std::uint64_t sum() const;
 
  private:

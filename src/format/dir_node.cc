@@ -21,10 +21,10 @@ using base::ByteWriter;
 // The fewest bytes that an entry and a reference take.
 constexpr std::size_t kEntryBytesMin = 5;
 constexpr std::size_t kRefBytesMin = 2 + 1 + 1 + 2;
-// On average this many entries stand between two boundaries; a power of two.
+// Average number of entries between two boundaries; a power of two.
 constexpr std::uint64_t kBoundarySpacing = 32;
 
-// Room for so many entries is taken at once.
+// Number of entries for which the decoder reserves memory at once.
 constexpr std::uint64_t kEntriesReserved = 1024;
 
 std::size_t memory_of(const DirEntry& entry) {
@@ -41,13 +41,13 @@ Error damaged(const char* what) {
   return {ErrorCode::kCorrupt, std::string("directory node: ") + what};
 }
 
-// Strict, so that a name stands once.
+// The order is strict, so a name occurs only once.
 bool follows(std::string_view name, std::string_view previous) {
   return is_entry_name(name) && name > previous;
 }
 
-// What a page demands beyond an entry on its own: names of other files lead to the same one
-// only by its group.
+// Checks the rule that only a page has: a file with several names has a link group, because the
+// names lead to the same file only through the group.
 bool is_linked_well(const DirEntry& entry) {
   if (entry.nlink == 0) return false;
   return S_ISDIR(entry.mode) ? entry.link_group == 0 : (entry.nlink > 1) == (entry.link_group != 0);

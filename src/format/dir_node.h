@@ -22,8 +22,8 @@
 
 namespace varve::format {
 
-/// Names a stored page or recipe inside its series: the version that first stored it in the
-/// upper half, its place there in the lower. 0 is no object.
+/// Id of a stored page or recipe inside its series. The upper half is the version that first stored
+/// the object, the lower half the object's place in that version. 0 is no object.
 struct NodeId {
   std::uint64_t value = 0;
   static constexpr NodeId make(VersionNumber birth, std::uint32_t ordinal) {
@@ -41,7 +41,8 @@ struct DirEntry {
   std::uint64_t rdev = 0;
   Timestamp mtime;
   std::uint32_t nlink = 1;
-  std::uint64_t link_group = 0;  ///< Non-zero if nlink > 1 and not a directory; below 2^62.
+  /// Id of the hard links; non-zero if nlink > 1 and not a directory; below 2^62.
+  std::uint64_t link_group = 0;
   Xattrs xattrs;
   std::string symlink_target;
   // Regular files: the size, and the recipe itself if short, else its id.
@@ -52,7 +53,7 @@ struct DirEntry {
   // Directories: the root page and the number of entries below, at any depth.
   NodeId child{};
   std::uint64_t subtree_entries = 0;
-  std::uint32_t subdirectories = 0;  ///< Immediate ones; st_nlink is 2 more.
+  std::uint32_t subdirectories = 0;  ///< Number of immediate subdirectories; st_nlink is 2 more.
   bool operator==(const DirEntry&) const = default;
 };
 
@@ -60,8 +61,8 @@ struct DirEntry {
 struct PageRef {
   std::string first_name;
   NodeId page{};
-  std::uint32_t entries = 0;          ///< Of this directory, in all leaves below the page.
-  std::uint64_t subtree_entries = 0;  ///< The same and everything below them.
+  std::uint32_t entries = 0;          ///< Entries of this directory in all leaves below the page.
+  std::uint64_t subtree_entries = 0;  ///< Those entries and everything below them.
   bool operator==(const PageRef&) const = default;
 };
 
@@ -75,35 +76,36 @@ struct InnerPage {
 };
 using DirPage = std::variant<LeafPage, InnerPage>;
 
-/// Most bytes that a decoded page may have had; a larger one is refused before it is read.
+/// Maximum encoded size of a page, in bytes; the decoder refuses a larger one before it reads it.
 inline constexpr std::size_t kDirPageBytesMax = 1U << 20;
-/// Most memory that a decoded page of several entries or references may take. The writer ends a
-/// page at 64 KiB, which takes less than half of this.
+/// Maximum memory, in bytes, of a decoded page with several entries or references. The writer ends
+/// a page at 64 KiB, which takes less than half of this.
 inline constexpr std::size_t kDirPageMemoryMax = 1U << 20;
-/// A recipe with more runs than this is stored on its own.
+/// Maximum number of runs of a recipe inside an entry. A longer recipe is an object of its own.
 inline constexpr std::size_t kInlineRecipeRunsMax = 8;
 
 [[nodiscard]] std::string encode_dir_page(const DirPage& page);
-/// Checks order, names ('/', NUL, "." and ".." are refused), types and bounds, and that all entries
-/// below the page fit one version.
+/// Decodes a page. Checks its order, types and bounds, its names (refuses '/', NUL, "." and ".."),
+/// and that all entries below the page fit one version. Errors: kCorrupt.
 [[nodiscard]] Result<DirPage> decode_dir_page(std::string_view bytes);
 
-/// The number of entries that a page accounts for: those in its leaves, and everything below them.
+/// Returns the number of entries that a page accounts for: those in its leaves, and everything
+/// below them.
 [[nodiscard]] std::uint64_t span_of_page(const DirPage& page);
-/// The memory that a decoded page takes, about.
+/// Returns the approximate memory of a decoded page, in bytes.
 [[nodiscard]] std::size_t memory_of_page(const DirPage& page);
 
-/// One entry on its own, as version records and open versions' inodes keep it. The name may
-/// be empty.
+/// Encode and decode one entry on its own, the form in version records and in open versions'
+/// inodes. The name may be empty.
 [[nodiscard]] std::string encode_dir_entry(const DirEntry& entry);
 [[nodiscard]] Result<DirEntry> decode_dir_entry(std::string_view bytes);
 
-/// A recipe stored on its own.
+/// Encode and decode a recipe that is an object of its own.
 [[nodiscard]] std::string encode_recipe_object(const Recipe& recipe);
 [[nodiscard]] Result<Recipe> decode_recipe_object(std::string_view bytes);
 
-/// Whether a page of `level` (0 = leaf) ends before the entry called `name`: a pure function
-/// of the name, so that an insertion moves only the boundaries next to it.
+/// Returns whether a page of `level` (0 = leaf) ends before the entry called `name`. It is a pure
+/// function of the name, so an insertion moves only the boundaries next to it.
 [[nodiscard]] bool is_page_boundary(std::string_view name, unsigned level);
 
 }  // namespace varve::format

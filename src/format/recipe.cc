@@ -12,12 +12,13 @@ namespace varve::format {
 
 namespace {
 
-// As off_t: no file is longer.
+// The maximum of off_t: no file is longer.
 constexpr std::uint64_t kFileBytesMax = kAnyFileBytes;
 
 // The most bytes that a run takes: two varints of 10 bytes, and a count of 5.
 constexpr std::size_t kRunBytesMax = 25;
-// Memory for so many runs is taken at once; for more, as they come.
+// Number of runs for which the decoder reserves memory at once. For more, memory grows as they
+// arrive.
 constexpr std::uint64_t kRunsReserved = std::uint64_t{8} << 20;
 
 // A hole has a length; a chunk has at least one byte, fits a frame, and its run stays inside
@@ -29,7 +30,7 @@ bool is_possible(const RecipeRun& run) {
          run.first.ordinal() + std::uint64_t{run.count} <= 1ULL << 32;
 }
 
-// Whether a writer would have made one run of the two.
+// Returns whether a writer would have joined the two runs.
 bool joins(const RecipeRun& last, const RecipeRun& next) {
   if (last.is_hole() || next.is_hole()) return last.is_hole() && next.is_hole();
   return last.first.plus(last.count) == next.first && last.first.birth() == next.first.birth() &&

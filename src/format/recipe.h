@@ -13,7 +13,7 @@
 
 namespace varve::format {
 
-/// `count` chunks from `first`, `bytes` long together; a hole if count is 0.
+/// A run of `count` chunks from `first`, together `bytes` long; a hole if count is 0.
 struct RecipeRun {
   ChunkId first;
   std::uint32_t count = 0;
@@ -25,7 +25,7 @@ struct RecipeRun {
 struct Recipe {
   std::vector<RecipeRun> runs;
 
-  /// The file's size, and its part that is not hole.
+  /// Return the file's size, and its size without holes, in bytes.
   [[nodiscard]] std::uint64_t bytes() const;
   [[nodiscard]] std::uint64_t data_bytes() const;
   /// Adds a chunk at the end; joins it to the last run where the ids follow each other.
@@ -35,11 +35,11 @@ struct Recipe {
   bool operator==(const Recipe&) const = default;
 };
 
-/// Appends the recipe's bytes to `out`. Ids are coded relative to `base`, which is then set
-/// to the id after the last run: recipes that follow each other cost few bytes.
+/// Appends the encoded recipe to `out`. Encodes ids relative to `base` and then sets `base` to the
+/// id after the last run, so consecutive recipes take few bytes.
 void encode_recipe(const Recipe& recipe, ChunkId& base, std::string& out);
-/// Reads what encode_recipe wrote. The reader fails on malformed input (check its ok()), and on
-/// runs or holes that a writer would have joined.
+/// Decodes a recipe that encode_recipe() wrote. Fails the reader (check its ok()) on malformed
+/// input, and on runs or holes that a writer would have joined.
 [[nodiscard]] Recipe decode_recipe(base::ByteReader& reader, ChunkId& base);
 
 }  // namespace varve::format

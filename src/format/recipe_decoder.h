@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding of recipes that stand on their own, piece by piece, in bounded memory.
+// The decoder of recipes that are objects of their own. It works piece by piece, in bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@
 
 namespace varve::format {
 
-/// A file size that is not known. No file is longer: off_t cannot say more.
+/// The value for an unknown file size. No file is longer: it is the maximum of off_t.
 inline constexpr std::uint64_t kAnyFileBytes = std::numeric_limits<std::int64_t>::max();
 
-/// The most runs that a recipe of a file of this size may have. Any writer's recipe stays far
-/// below: chunks of the smallest size take 256 bytes each. Small files may alternate between single
-/// bytes and holes.
+/// Returns the maximum number of runs in a recipe of a file of this size. The recipe of any writer
+/// has far fewer: chunks of the smallest size take 256 bytes each. Small files may alternate
+/// between single bytes and holes.
 constexpr std::uint64_t recipe_runs_max(std::uint64_t file_bytes) {
   return (std::uint64_t{4} << 20) + file_bytes / 256;
 }
 
-/// Decodes a recipe piece by piece. Memory grows with the runs that were read, never with a number
-/// that the input only claims. One use, not thread-safe.
+/// Decodes one recipe piece by piece. Memory grows with the runs that were read, never with a
+/// number that the input only claims. Not thread-safe.
 class RecipeDecoder {
  public:
   enum class Keep : std::uint8_t { kRuns, kNothing };
@@ -37,18 +37,18 @@ class RecipeDecoder {
   /// caller passes the rest again, in front of the next piece. `last`: no piece follows. Returns
   /// nullopt if the bytes are malformed.
   [[nodiscard]] std::optional<std::size_t> take(std::span<const std::byte> bytes, bool last);
-  /// True if all runs were read.
+  /// Returns whether all runs were read.
   [[nodiscard]] bool done() const { return count_known_ && left_ == 0; }
-  /// Sum of the runs' bytes.
+  /// Returns the sum of the runs' bytes.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  /// The runs; call it once, when done().
+  /// Returns the runs. The caller calls it once, when done().
   [[nodiscard]] Recipe finish() { return std::move(recipe_); }
 
  private:
   const std::uint64_t file_bytes_;
   const Keep keep_;
   bool count_known_ = false;
-  std::uint64_t left_ = 0;  // Runs that follow.
+  std::uint64_t left_ = 0;  // Number of runs that follow.
   std::uint64_t bytes_ = 0;
   std::optional<RecipeRun> last_;
   ChunkId base_;
