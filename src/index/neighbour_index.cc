@@ -38,7 +38,7 @@ NeighbourIndex::NeighbourIndex(base::IdRuns base, VersionNumber own)
 }
 
 std::size_t NeighbourIndex::home(const std::byte* tag) const {
-  // Order-preserving, so that a sorted snapshot fills the table front to back.
+  // The mapping preserves order, so a sorted snapshot fills the table front to back.
   const auto prefix = __builtin_bswap64(base::load_le<std::uint64_t>(tag));
   return static_cast<std::size_t>((static_cast<Wide>(prefix) * slots_.size()) >> 64);
 }
@@ -64,7 +64,7 @@ std::uint32_t NeighbourIndex::covers(ChunkId first, std::uint32_t count) const {
   if (first.birth() == own_) return count;
   const auto rank = base_.rank(first);
   if (!rank) return 0;
-  // Positions and ids go on side by side exactly as long as no id is missing.
+  // Ranks and ids ascend in step exactly as long as no id is missing.
   const auto side_by_side = [&](std::uint32_t n) {
     return base_.rank(first.plus(n - 1)) == *rank + n - 1;
   };
@@ -112,8 +112,8 @@ void NeighbourIndex::insert(const Fingerprint& fingerprint, ChunkId id) {
     VARVE_ASSERT(found.has_value());
     rank = *found;
   }
-  // Beyond 2^32 - 1 chunks (32 TiB at 8 KiB) new ones are simply not found again: that
-  // costs space, never data.
+  // Beyond 2^32 - 1 chunks (32 TiB at 8 KiB) the index does not find new ones again. That costs
+  // space, never data.
   if (rank >= kEmpty) return;
   slot.rank = static_cast<std::uint32_t>(rank);
   if ((used_ + 1) * 4 > slots_.size() * 3) grow();

@@ -2,9 +2,9 @@
 // The neighbour index: the chunks of the previous version and of the one being written
 // (MFDedup's neighbour-duplicate-focus index, FAST'21 §3.1).
 //
-// 24 bytes a chunk: 20 bytes of its SHA-256 and its rank, from which the id follows. A match
-// of 160 bits counts as equality, as it does in every store that names by SHA-1-sized hashes;
-// SHA-256 keeps it free of SHA-1's known collisions.
+// Each chunk takes 24 bytes: 20 bytes of its SHA-256, and its rank, from which the index derives
+// the id. A match of 160 bits counts as equality, as in every store that identifies chunks by
+// SHA-1-sized hashes. SHA-256 avoids SHA-1's known collisions.
 #pragma once
 
 #include <array>
@@ -24,17 +24,17 @@ namespace varve::index {
 
 /// An open-addressed table, ordered by fingerprint, at most 3/4 full.
 ///
-/// Ranks below base.size() are positions in `base`, the previous version's chunks; those
-/// above are ordinals of the version being written.
+/// Ranks below base.size() are positions in `base`, the previous version's chunks. Higher ranks are
+/// ordinals of the version being written.
 class NeighbourIndex final : public FingerprintIndex {
  public:
-  /// An empty index over `base` for the version `own`; insert() fills it. Room is made for a
-  /// million chunks at most before there are so many: what a damaged catalog says there are may
-  /// be more than any memory holds.
+  /// Creates an empty index over `base` for the version `own`; insert() fills it. At first it has
+  /// room for a million chunks at most, because a damaged catalog may claim more chunks than memory
+  /// holds.
   NeighbourIndex(base::IdRuns base, VersionNumber own);
 
-  /// Reads the snapshot that save() wrote for version `number`. kNotFound or kCorrupt: build
-  /// the index from containers instead.
+  /// Reads the snapshot that save() wrote for version `number`.
+  /// Errors: kNotFound or kCorrupt; the caller then builds the index from containers.
   [[nodiscard]] static Result<std::unique_ptr<NeighbourIndex>> load(io::FileSystem& files,
                                                                     const std::string& directory,
                                                                     SeriesId series,
@@ -51,12 +51,12 @@ class NeighbourIndex final : public FingerprintIndex {
   void insert(const Fingerprint& fingerprint, ChunkId id) override;
   [[nodiscard]] std::size_t size() const override { return used_; }
   [[nodiscard]] std::uint32_t covers(ChunkId first, std::uint32_t count) const override;
-  /// From now on find() and covers() do not know these chunks of the neighbours. A find() that runs
-  /// meanwhile may still return one. Call it from one thread at a time.
+  /// Hides these chunks of the neighbours from find() and covers(). A find() that runs meanwhile
+  /// may still return one. The caller must call it from one thread at a time.
   void retire(const base::IdRuns& ids);
-  /// Takes back retire() for some of its chunks.
+  /// Reverts retire() for these chunks.
   void restore(const base::IdRuns& ids);
-  /// What the index is over, besides the chunks of the version being written.
+  /// Returns the chunks that the index covers besides those of the version being written.
   [[nodiscard]] const base::IdRuns& base() const { return base_; }
 
  private:
@@ -85,7 +85,7 @@ class NeighbourIndex final : public FingerprintIndex {
   VersionNumber own_;
   std::vector<Slot> slots_;
   std::atomic<const base::IdRuns*> retired_{nullptr};
-  // Every set that was ever in retired_: a lookup may still use an older one.
+  // Every set that retired_ ever pointed to: a lookup may still use an older one.
   std::vector<std::unique_ptr<const base::IdRuns>> retired_sets_;
   std::size_t used_ = 0;
 };
