@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pipeline does on the threads of its pool: fingerprints, then places for the chunks.
+// The pipeline's work on the threads of its pool: fingerprints, then places for the chunks.
 #include <cerrno>
 #include <utility>
 

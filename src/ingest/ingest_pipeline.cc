@@ -64,7 +64,8 @@ Result<void> IngestPipeline::append(const StreamPtr& stream, std::span<const std
     if (stream->used_ >= kBatchBytes) VARVE_TRY(cut(stream, false));
   }
   list_idle(stream);
-  // What was taken stays taken: an error here is told by the next call, which takes nothing.
+  // The stream keeps the bytes it took: the next call reports an error from here, and takes
+  // nothing.
   static_cast<void>(trim_idle(stream));
   return {};
 }
@@ -175,7 +176,7 @@ Result<Content> IngestPipeline::snapshot(const StreamPtr& stream) {
 
 std::optional<format::Recipe> IngestPipeline::take_finished(const StreamPtr& stream) {
   const std::lock_guard lock(input_mutex_);
-  // Not finished where finish() could not read back what was spilled.
+  // The stream is not finished if finish() could not read the spilled tail back.
   if (!stream->finished_) return std::nullopt;
   const std::lock_guard commit(commit_mutex_);
   if (stream->pieces_in_flight_ != 0) return std::nullopt;
@@ -254,8 +255,8 @@ Result<void> IngestPipeline::load_spilled(IngestStream& stream) {
   return {};
 }
 
-// Cuts the longest idle streams, and spills their tails, until the bound holds. A tail that
-// cannot be spilled stays in memory: its bytes were taken, and must not be lost.
+// Cuts the streams that are idle the longest and spills their tails until the bound holds. A tail
+// that cannot be spilled stays in memory: append() accepted its bytes, so they must not be lost.
 Result<void> IngestPipeline::trim_idle(const StreamPtr& keep) {
   while (idle_bytes_ > kIdleBytesMax && idle_.front() != keep) {
     const StreamPtr stream = idle_.front();
@@ -279,7 +280,7 @@ Result<void> IngestPipeline::trim_idle(const StreamPtr& keep) {
   return {};
 }
 
-// Cuts what can be cut (or everything) and sends it on; the rest stays as the tail.
+// Cuts all whole chunks (with `all`, everything) and submits them. The rest stays as the tail.
 Result<void> IngestPipeline::cut(const StreamPtr& stream, bool all) {
   std::vector<Piece> pieces;
   std::size_t at = 0;
@@ -301,7 +302,7 @@ Result<void> IngestPipeline::cut(const StreamPtr& stream, bool all) {
     give_back(std::exchange(stream->buffer_, {}));
     return {};
   }
-  // The buffer goes with the batch; the tail is copied to a new one.
+  // The batch takes the buffer; the tail is copied to a new one.
   submit_shared();
   const std::size_t rest = stream->used_ - at;
   auto batch = std::make_shared<Batch>();
@@ -338,7 +339,7 @@ void IngestPipeline::share(std::span<const std::byte> data, const std::vector<Pi
   if (shared_->used >= kSharedBytes || shared_->pieces.size() >= kSharedPieces) submit_shared();
 }
 
-// In the shared batch, since what the stream submits on its own submits that one first.
+// Uses the shared batch: before the stream submits a batch of its own, it submits the shared one.
 void IngestPipeline::share_ready(const StreamPtr& stream, const format::RecipeRun& run) {
   count_in_flight(stream, 1);
   if (!shared_) shared_ = std::make_shared<Batch>();

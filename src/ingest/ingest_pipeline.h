@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// From bytes to recipes: chunk -> fingerprint -> look up -> place.
+// The pipeline from bytes to recipes: chunk -> fingerprint -> look up -> place.
 //
-// The writing thread copies bytes into buffers and cuts them; a pool computes SHA-256 of
-// whole batches in parallel; batches are then committed in the order of their submission, so
-// that ids follow the order of writing.
+// The writing thread copies bytes into buffers and cuts them. A pool computes the SHA-256 of whole
+// batches in parallel. The pipeline then commits the batches in the order of their submission, so
+// ids follow the order of writing.
 //
-// Memory is bounded whatever the number and size of files: batches in flight by
-// kInFlightBytesMax, buffers of streams that wait for more bytes by kIdleBytesMax (the
-// longest idle one is cut, then its tail goes to the spill file).
+// Memory is bounded for any number and size of files. kInFlightBytesMax bounds the batches in
+// flight. kIdleBytesMax bounds the buffers of streams that wait for more bytes: above it, the
+// pipeline cuts the stream that is idle the longest, and then moves its tail to the spill file.
 #pragma once
 
 #include <atomic>
@@ -41,8 +41,9 @@ struct Content {
 
 class IngestPipeline;
 
-/// One file being written from front to back. Made by IngestPipeline::start(), used through
-/// it, and kept alive by it while work is in flight.
+/// One file being written from front to back. IngestPipeline::start() creates it, and callers use
+/// it through the pipeline.
+/// Lifetime: the pipeline keeps it alive while work is in flight.
 class IngestStream {
  public:
   IngestStream() = default;
@@ -68,7 +69,8 @@ class IngestStream {
   std::uint64_t pieces_in_flight_ = 0;
 };
 
-/// Thread-safe. Lock order: input_mutex_, then commit_mutex_.
+/// Turns the bytes of files into stored chunks and recipes. Thread-safe. Lock order: input_mutex_,
+/// then commit_mutex_.
 class IngestPipeline {
  public:
   static constexpr std::size_t kBatchBytes = 1U << 20;
@@ -77,59 +79,59 @@ class IngestPipeline {
 
   using StreamPtr = std::shared_ptr<IngestStream>;
 
-  /// Everything must outlive the pipeline. `fingerprint_pool` must not run tasks that wait
-  /// for the pipeline.
+  /// Lifetime: every argument must outlive the pipeline. `fingerprint_pool` must not run tasks that
+  /// wait for the pipeline.
   IngestPipeline(const Chunker& chunker, index::FingerprintIndex& index, layout::Layout& layout,
                  base::ThreadPool& fingerprint_pool, TailSpill& spill);
   IngestPipeline(const IngestPipeline&) = delete;
   IngestPipeline& operator=(const IngestPipeline&) = delete;
-  /// Waits for what is in flight.
+  /// Waits for the work in flight.
   ~IngestPipeline();
 
-  /// A stream that goes on after `content`.
+  /// Returns a stream that continues after `content`.
   [[nodiscard]] StreamPtr start(Content content);
   /// Takes all of `data`, or fails and takes nothing. May wait for memory or the disk.
   [[nodiscard]] Result<void> append(const StreamPtr& stream, std::span<const std::byte> data);
-  /// A hole of `bytes`; a chunk ends before it.
+  /// Appends a hole of `bytes` bytes. A chunk ends before it.
   [[nodiscard]] Result<void> append_hole(const StreamPtr& stream, std::uint64_t bytes);
-  /// Bytes whose boundaries are known: chunks of these lengths, one after the other. Only
-  /// between chunks: the stream must not hold uncut bytes. As append() otherwise; at most
-  /// kBatchBytes.
+  /// Appends at most kBatchBytes whose boundaries are known: chunks of these lengths, one after the
+  /// other. The stream must not hold uncut bytes. Otherwise it behaves like append().
   [[nodiscard]] Result<void> append_cut(const StreamPtr& stream, std::span<const std::byte> data,
                                         std::span<const std::uint32_t> lengths);
-  /// Chunks that are stored already. Only between chunks.
+  /// Appends chunks that are stored already. The stream must not hold uncut bytes.
   [[nodiscard]] Result<void> append_chunks(const StreamPtr& stream, const format::RecipeRun& run);
-  /// No more bytes follow: the rest is cut. Does not wait.
+  /// Ends the stream and cuts the rest of it. Does not wait until the rest has its place.
   [[nodiscard]] Result<void> finish(const StreamPtr& stream);
 
-  /// Forgets what is not cut yet; the stream must not be used any more.
+  /// Drops the uncut bytes of a stream. The caller must not use the stream any more.
   void discard(const StreamPtr& stream);
 
-  /// Waits until everything appended before has its place; the stream goes on. The tail is
-  /// what is not cut yet.
+  /// Waits until everything appended before has its place, and returns the content. The tail holds
+  /// the bytes that are not cut yet. The stream stays usable.
   [[nodiscard]] Result<Content> settle(const StreamPtr& stream);
-  /// What has its place now, without waiting; the tail only if nothing is in flight.
+  /// Returns the content that has its place now, without waiting. It has a tail only if nothing is
+  /// in flight.
   [[nodiscard]] Result<Content> snapshot(const StreamPtr& stream);
-  /// The recipe of a finished stream, once all of it has its place; nullopt before.
+  /// Returns the recipe of a finished stream once all of it has its place; nullopt before.
   [[nodiscard]] std::optional<format::Recipe> take_finished(const StreamPtr& stream);
 
   /// Waits until everything appended before the call, apart from tails, has its place.
   [[nodiscard]] Result<void> drain();
-  /// Ends committing for good: when it returns, no chunk is placed or looked up any more, and every
+  /// Ends committing for good. After it returns, the pipeline places and looks up no chunk. Every
   /// call that needs that fails with kReadOnly.
   void give_up();
-  /// The error that stopped committing, if one did. Does not wait.
+  /// Returns the error that stopped committing, if there is one. Does not wait.
   [[nodiscard]] Result<void> status();
-  /// Bytes that were appended and have no place yet, tails among them. Takes no lock.
+  /// Returns the number of appended bytes that have no place yet, tails included. Takes no lock.
   [[nodiscard]] std::uint64_t held_bytes() const { return held_; }
-  /// Chunks that were placed since the start. Takes no lock.
+  /// Returns the number of chunks placed since the start. Takes no lock.
   [[nodiscard]] std::uint64_t placed_chunks() const { return placed_chunks_; }
 
  private:
   struct Piece {
     std::uint32_t offset = 0;
     std::uint32_t bytes = 0;
-    format::RecipeRun ready;  // If it has bytes: a hole or stored chunks, and nothing to store.
+    format::RecipeRun ready;  // A hole or stored chunks, if it has bytes: nothing to store.
     StreamPtr stream;
     [[nodiscard]] bool is_ready() const { return ready.bytes != 0; }
   };
@@ -142,11 +144,11 @@ class IngestPipeline {
   };
   using BatchPtr = std::shared_ptr<Batch>;
 
-  // With input_mutex_ held:
+  // The caller holds input_mutex_:
   void reserve(IngestStream& stream, std::size_t bytes);
   [[nodiscard]] Result<void> cut(const StreamPtr& stream, bool all);
   [[nodiscard]] Result<void> load_spilled(IngestStream& stream);
-  /// The error of spilling, where that keeps the bound from holding.
+  /// Returns the error of spilling that keeps the bound from holding.
   Result<void> trim_idle(const StreamPtr& keep);
   void list_idle(const StreamPtr& stream);
   void unlist_idle(IngestStream& stream);
@@ -161,7 +163,7 @@ class IngestPipeline {
   void fingerprint(const BatchPtr& batch, std::uint64_t ticket);
   void commit_ready();
   [[nodiscard]] Result<void> commit_batch(Batch& batch);
-  /// If committing stopped on an error, tries again. Returns the error that stays.
+  /// Tries again if committing stopped for lack of space. Returns the error that stays.
   [[nodiscard]] Result<void> resume();
   [[nodiscard]] Result<void> wait_for_ticket(std::uint64_t ticket);
 
@@ -183,14 +185,14 @@ class IngestPipeline {
   std::mutex commit_mutex_;
   std::condition_variable progress_;
   std::map<std::uint64_t, BatchPtr> ready_;
-  std::uint64_t committed_ = 0;  // Tickets below are done.
+  std::uint64_t committed_ = 0;  // Tickets below this one are done.
   std::size_t in_flight_bytes_ = 0;
   std::size_t tasks_ = 0;
   bool committing_ = false;
   std::optional<Error> error_;
 
   std::mutex buffers_mutex_;
-  std::vector<IngestStream::Buffer> buffers_;  // Full-sized ones, for reuse.
+  std::vector<IngestStream::Buffer> buffers_;  // Full-sized buffers, for reuse.
 };
 
 }  // namespace varve::ingest
