@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kFolderFlags = O_PATH | O_DIRECTORY | O_CLOEXEC;
 
-// The C library has no wrapper for it.
+// The C library has no wrapper for openat2().
 int open_beneath(int folder, const char* path) {
   open_how how{};
   how.flags = kFolderFlags;
@@ -69,7 +69,7 @@ Result<std::unique_ptr<DirectoryRoot>> DirectoryRoot::open(const std::string& pa
   return root;
 }
 
-// The part of `path` below the root: "" for the root itself, else "a/b/c".
+// Returns the part of `path` below the root: "" for the root itself, else "a/b/c".
 Result<std::string> DirectoryRoot::below(const std::string& path) const {
   const Error outside(ErrorCode::kInvalid, path + " is outside of " + name_, EINVAL);
   std::string_view rest = path;
@@ -129,15 +129,15 @@ Result<base::UniqueFd> DirectoryRoot::walk(const std::string& relative) const {
 int DirectoryRoot::open_folder(const std::string& relative) const {
   if (!by_hand_) {
     const int fd = open_beneath(root_.get(), relative.c_str());
-    // An older kernel, or a sandbox that does not know the call.
+    // The kernel is older, or a sandbox does not know the call.
     if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return fd;
     by_hand_ = true;
   }
   return open_by_hand(relative);
 }
 
-// As openat2() does it, a part at a time. Each step starts from a descriptor, so exchanging a
-// folder that was passed already leads nowhere.
+// Does the work of openat2(), one part of the path at a time. Each step starts from a descriptor,
+// so exchanging a folder that the walk has passed has no effect.
 int DirectoryRoot::open_by_hand(const std::string& relative) const {
   base::UniqueFd at(::openat(root_.get(), ".", kFolderFlags));
   for (std::size_t begin = 0; at.valid() && begin <= relative.size();) {

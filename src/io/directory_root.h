@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resolves paths below one directory, whatever others do to the folders meanwhile.
+// Resolves paths below one directory, safely even while other processes change its folders.
 #pragma once
 
 #include <sys/stat.h>
@@ -14,23 +14,23 @@
 
 namespace varve::io {
 
-/// A folder and a name in it: what the system calls ending in "at" take.
+/// A folder and a name in it: arguments for the system calls whose names end in "at".
 struct FolderEntry {
-  base::UniqueFd owned;  ///< Keeps `folder` open, unless that is the root's.
+  base::UniqueFd owned;  ///< Owner of `folder`; empty if that is the root's.
   int folder = -1;
   std::string name;
 };
 
-/// Thread-safe.
+/// Turns paths into folders and names in them. Thread-safe.
 class DirectoryRoot {
  public:
-  /// Takes paths as the operating system does, and follows links in folders.
+  /// Accepts paths as the operating system does, and follows links in folders.
   DirectoryRoot() = default;
-  /// Takes paths below `path` only: see open_root().
+  /// Accepts only paths below `path`: see open_root().
   [[nodiscard]] static Result<std::unique_ptr<DirectoryRoot>> open(const std::string& path,
                                                                    const RootOptions& options);
 
-  /// The error of an open that failed: what links and mounts mean, or error_from_errno().
+  /// Returns the error of a failed open: advice for links and mounts, otherwise error_from_errno().
   [[nodiscard]] static Error refused(int errno_value, const std::string& path);
 
   [[nodiscard]] bool restricted() const { return root_.valid(); }
@@ -39,7 +39,8 @@ class DirectoryRoot {
   /// Opens a directory with O_PATH.
   [[nodiscard]] Result<base::UniqueFd> directory(const std::string& path) const;
   /// Checks a file that was opened through entry(): see open_root().
-  /// Errors: kCorrupt for anything but a regular file, kNotPermitted for the owner.
+  /// Errors: kCorrupt for anything but a regular file, and for mounts and hard links; kNotPermitted
+  /// for the owner or the permissions.
   [[nodiscard]] Result<void> check_file(int fd, const std::string& path, bool for_writing) const;
 
  private:

@@ -42,7 +42,7 @@ ErrorCode code_from_errno(int errno_value) {
   }
 }
 
-// What the user can do about it, where there is something.
+// Returns advice to the user, or "" if there is none.
 const char* advice(int errno_value) {
   switch (errno_value) {
     case ENOSPC:
@@ -96,7 +96,7 @@ Result<std::string> FileSystem::read_file(const std::string& path, std::size_t b
 
 Result<void> FileSystem::make_durable_directory(const std::string& path) {
   VARVE_TRY(make_directory(path));
-  // Also if it was there: whoever made it may have crashed before this.
+  // Syncs an existing directory too: the process that made it may have crashed before its sync.
   const auto slash = path.rfind('/');
   if (slash == std::string::npos) return sync_directory(".");
   return sync_directory(slash == 0 ? "/" : path.substr(0, slash));
@@ -109,13 +109,13 @@ Result<void> FileSystem::write_file_atomically(const std::string& directory,
   const std::string temporary = path + ".tmp";
   const auto write = [&]() -> Result<void> {
     VARVE_TRY_ASSIGN(auto file, open(temporary, OpenMode::kReadWrite));
-    // A crash may have left an older, longer one.
+    // A crash may have left an older, longer file.
     VARVE_TRY(file->truncate(0));
     VARVE_TRY(file->write_at(0, data));
     return file->sync();
   };
   if (auto written = write(); !written) {
-    // The first error is the one to tell; a leftover is overwritten by the next attempt.
+    // Reports the first error. The next attempt overwrites a leftover.
     static_cast<void>(remove(temporary));
     return written;
   }

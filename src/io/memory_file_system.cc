@@ -69,7 +69,8 @@ class Content {
     return size_;
   }
 
-  // The first offset from `offset` on that is (not) in a written page; nothing past the end.
+  // Returns the first offset from `offset` on that is (not) in a written page. Errors: kNotFound if
+  // there is none.
   Result<std::uint64_t> seek(std::uint64_t offset, bool data) const {
     const std::shared_lock lock(mutex_);
     const Error none(ErrorCode::kNotFound, "nothing from that offset on", ENXIO);
@@ -147,7 +148,7 @@ class MemoryFile final : public File {
   const OpenMode mode_;
 };
 
-// Locks outlive neither the table nor each other: both share it.
+// The file system and its locks share the table, so a lock may outlive the file system.
 struct LockTable {
   std::mutex mutex;
   std::set<std::string> held;
@@ -169,7 +170,7 @@ class MemoryLock final : public FileLock {
   const std::string key_;
 };
 
-// Without empty and "." parts; the root is "".
+// Returns `path` without empty and "." parts; the root is "".
 std::string normal(std::string_view path) {
   std::string out;
   while (!path.empty()) {
@@ -333,7 +334,7 @@ class MemoryFileSystem final : public FileSystem {
   }
 
  private:
-  // 0, or the errno of making `key` in its directory.
+  // Returns 0, or the errno of creating `key` in its directory.
   [[nodiscard]] int check_parent(const std::string& key) const {
     const auto parent = nodes_.find(parent_of(key));
     if (parent == nodes_.end()) return ENOENT;
@@ -358,7 +359,8 @@ class MemoryFileSystem final : public FileSystem {
   }
 
   std::mutex mutex_;
-  // By normal path; a directory has no content. Taken before no other lock but contents'.
+  // Nodes by normal path; a directory has no content. Under mutex_, only locks of contents are
+  // taken.
   std::map<std::string, std::shared_ptr<Content>> nodes_{{std::string(), nullptr}};
   const std::shared_ptr<LockTable> locks_ = std::make_shared<LockTable>();
 };

@@ -17,7 +17,7 @@ namespace varve::io {
 
 namespace {
 
-// More is not fetched ahead in one go.
+// Maximum number of bytes that one call fetches ahead.
 constexpr std::uint64_t kWillReadBytesMax = 64U << 20;
 
 bool is_aligned(std::uint64_t n) { return n % kDirectAlignment == 0; }
@@ -39,7 +39,8 @@ class PosixFile final : public File {
       if (n < 0 && errno == EINVAL && !std::exchange(buffered, true) && leave_direct()) continue;
       if (n < 0) return failed(errno, "cannot read ");
       done += static_cast<std::size_t>(n);
-      // A direct read goes on only at an aligned place; it stops elsewhere at the end alone.
+      // A direct read continues only at an aligned place; elsewhere it stops only at the end of the
+      // file.
       if (n == 0 || (direct_ && !is_aligned(done))) break;
     }
     return done;
@@ -87,8 +88,8 @@ class PosixFile final : public File {
   Result<std::uint64_t> seek_hole(std::uint64_t offset) override { return seek(offset, SEEK_HOLE); }
 
   void will_read(std::uint64_t offset, std::uint64_t bytes) override {
-    // The kernel takes no more of one advice than a request or its read-ahead may have (mm/
-    // readahead.c, force_page_cache_ra), which is 512 KiB or more on most disks.
+    // For one advice, the kernel fetches no more than a request or its read-ahead may have
+    // (force_page_cache_ra in mm/readahead.c). That is 512 KiB or more on most disks.
     constexpr std::uint64_t kStepBytes = 512U << 10;
     bytes = std::min(bytes, kWillReadBytesMax);
     for (std::uint64_t at = 0; at < bytes; at += kStepBytes) {
@@ -121,16 +122,17 @@ class PosixFile final : public File {
     return failed(errno, "cannot seek in ");
   }
 
-  // Some file systems take O_DIRECT, and then refuse every access, or want other alignments. The
-  // access that was refused is tried again through the page cache; so are those of other threads.
+  // Some file systems accept O_DIRECT and then refuse every access, or want other alignments. Turns
+  // O_DIRECT off: the refused access, and those of other threads, are tried again through the page
+  // cache.
   bool leave_direct() {
     if (!direct_) return false;
     const int flags = ::fcntl(fd_.get(), F_GETFL);
     return flags >= 0 && ::fcntl(fd_.get(), F_SETFL, flags & ~O_DIRECT) == 0;
   }
 
-  // Checked here, where buffered fall-backs would take anything, so that a caller's mistake
-  // shows on every file system.
+  // Checks the alignment here, because a buffered fall-back would accept anything. A caller's
+  // mistake thus shows on every file system.
   Result<void> check_alignment(std::uint64_t offset, std::span<const std::byte> memory) const {
     if (direct_ && !(is_aligned(offset) && is_aligned(memory.size()) &&
                      is_aligned(reinterpret_cast<std::uintptr_t>(memory.data())))) {

@@ -9,9 +9,10 @@
 
 namespace varve::io {
 
-/// A file of the kernel's. `direct`: it was opened for direct access, or would have been where the
-/// file system has none; the alignment of every access is checked. Where the file system takes
-/// O_DIRECT and then refuses the access with EINVAL, the page cache does the work from then on.
+/// Returns a file of the kernel. `direct`: the file was opened for direct access, or would have
+/// been if the file system had it; the file then checks the alignment of every access. If the file
+/// system accepts O_DIRECT and then refuses an access with EINVAL, the file uses the page cache
+/// from then on.
 [[nodiscard]] std::unique_ptr<File> make_posix_file(base::UniqueFd fd, std::string path,
                                                     bool direct);
 

@@ -22,7 +22,7 @@ namespace varve::io {
 
 namespace {
 
-// A backup holds what only its owner may read.
+// A backup holds data that only its owner may read.
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
 
@@ -31,10 +31,10 @@ class PosixLock final : public FileLock {
   explicit PosixLock(base::UniqueFd fd) : fd_(std::move(fd)) {}
 
  private:
-  const base::UniqueFd fd_;  // Closing it gives the lock back.
+  const base::UniqueFd fd_;  // Closing it releases the lock.
 };
 
-// Nothing is written through a link: a repository from elsewhere could lead to another's files.
+// Writes follow no link: a repository from elsewhere could lead to another's files.
 int flags_of(OpenMode mode) {
   switch (mode) {
     case OpenMode::kRead:
@@ -56,8 +56,8 @@ struct CloseDirectory {
   void operator()(DIR* directory) const { ::closedir(directory); }
 };
 
-// A file system without statfs(2) says that it has no blocks at all, which is not the same as a
-// full one: its space is taken to be as large as may be.
+// A file system without statfs(2) reports no blocks at all, which is not the same as a full one.
+// Its space counts as practically unlimited.
 SpaceInfo space_of(const struct statvfs& st) {
   SpaceInfo info;
   info.block_bytes = st.f_frsize;
@@ -80,7 +80,7 @@ class PosixFileSystem final : public FileSystem {
 
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override {
     VARVE_TRY_ASSIGN(auto fd, descriptor(path, mode));
-    // Advice: where it is not taken, the reads are slower, and that is all.
+    // This is advice: without it, the reads are slower, and that is all.
     if (mode == OpenMode::kReadPlanned) ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_RANDOM);
     const bool direct = (flags_of(mode) & O_DIRECT) != 0;
     return make_posix_file(std::move(fd), path, direct);
@@ -89,7 +89,7 @@ class PosixFileSystem final : public FileSystem {
   Result<base::UniqueFd> descriptor(const std::string& path, OpenMode mode) override {
     const int flags = flags_of(mode);
     auto opened = open_regular(path, flags);
-    // Some file systems have no direct access; then the page cache does the work.
+    // Some file systems have no direct access; they use the page cache.
     if (!opened && (flags & O_DIRECT) != 0 && opened.error().errno_value() == EINVAL) {
       opened = open_regular(path, flags & ~O_DIRECT);
     }
@@ -112,7 +112,7 @@ class PosixFileSystem final : public FileSystem {
   Result<void> remove(const std::string& path) override {
     VARVE_TRY_ASSIGN(const auto at, root_->entry(path));
     if (::unlinkat(at.folder, at.name.c_str(), 0) == 0) return {};
-    // POSIX lets unlink of a directory say EPERM; Linux says EISDIR.
+    // POSIX lets unlink of a directory fail with EPERM; Linux fails with EISDIR.
     if (errno == EISDIR || errno == EPERM) {
       const int unlink_errno = errno;
       if (::unlinkat(at.folder, at.name.c_str(), AT_REMOVEDIR) == 0) return {};
@@ -180,7 +180,7 @@ class PosixFileSystem final : public FileSystem {
     std::uint64_t sum = 0;
     for (const auto& name : names) {
       auto bytes = tree_bytes(path + "/" + name);
-      // It may be removed while we look.
+      // The file may be removed during the walk.
       if (!bytes && bytes.error().code() == ErrorCode::kNotFound) continue;
       VARVE_TRY_ASSIGN(const std::uint64_t part, std::move(bytes));
       sum += part;
@@ -224,8 +224,8 @@ class PosixFileSystem final : public FileSystem {
     return fd;
   }
 
-  // What stands in a file's place may be a pipe, whose opening would wait for the other end, a
-  // device, or a socket (ENXIO).
+  // Instead of a file there may be a pipe, whose opening would wait for the other end, a device, or
+  // a socket (ENXIO).
   Result<base::UniqueFd> open_regular(const std::string& path, int flags) {
     VARVE_TRY_ASSIGN(const auto at, root_->entry(path));
     if (root_->restricted()) flags |= O_NOFOLLOW;
@@ -242,7 +242,7 @@ class PosixFileSystem final : public FileSystem {
     }
     const bool for_writing = (flags & O_ACCMODE) != O_RDONLY;
     VARVE_TRY(root_->check_file(fd.get(), path, for_writing));
-    // Of regular files all that can be set is this; each call waits again.
+    // Clears O_NONBLOCK: each call waits again. A regular file has no other flags that can be set.
     if (::fcntl(fd.get(), F_SETFL, flags & (O_DIRECT | O_APPEND)) != 0) {
       return error_from_errno(errno, "cannot open " + path);
     }
