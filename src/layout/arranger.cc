@@ -18,7 +18,8 @@ constexpr int kStaleMax = 8;
 using catalog::SegmentRecord;
 using catalog::SegmentRole;
 
-// What is located in the files of the active set, without the chunks of the open version.
+// Returns the chunks that are located in these files. Callers pass files of the active set, without
+// those of the open version.
 Result<base::IdRuns> active_chunks(const meta::Txn& txn, SeriesId series,
                                    const std::set<std::uint32_t>& segments) {
   std::set<std::uint32_t> containers;
@@ -101,14 +102,14 @@ Result<bool> Arranger::run() {
     }
     auto more = work_off(view);
     if (!more) {
-      // The catalog changed between looking and committing: look again, a few times.
+      // The catalog changed between the view and the commit: look again, a few times.
       if (more.error().code() != ErrorCode::kStale || ++stale > kStaleMax) {
         return std::move(more).error();
       }
       continue;
     }
     if (!*more) return true;
-    // A job that changes nothing would be found again and again.
+    // The policy would choose a job that changes nothing again and again.
     if (!stopped() && before.bytes_written == done_.bytes_written &&
         before.bytes_freed == done_.bytes_freed && damaged_before == damaged_.size()) {
       return true;
@@ -117,7 +118,7 @@ Result<bool> Arranger::run() {
   return false;
 }
 
-// False if there was nothing to do.
+// Returns false if there was nothing to do.
 Result<bool> Arranger::work_off(const ArrangeView& view) {
   VARVE_TRY(label_base(view.state));
   if (view.unused.size() != 0) VARVE_TRY(drop_unused(view.unused));
@@ -126,7 +127,7 @@ Result<bool> Arranger::work_off(const ArrangeView& view) {
       MoveStep kind;
       kind.role = SegmentRole::kVolume;
       kind.version = death;
-      kind.segment_bytes_max = ~std::uint64_t{0};  // One file a step.
+      kind.segment_bytes_max = ~std::uint64_t{0};  // One file per step.
       VARVE_TRY_ASSIGN(const bool all, move(chunks.runs(), kind));
       if (!all) break;
     }
@@ -138,7 +139,8 @@ Result<bool> Arranger::work_off(const ArrangeView& view) {
   return true;
 }
 
-// Chunks that the version that stored them did without in the end, and what a crash left.
+// Frees chunks that no version uses in the end, not even the one that stored them, and chunks that
+// a crash left.
 Result<void> Arranger::drop_unused(const base::IdRuns& unused) {
   auto& layout = *parts_.layout;
   const SeriesId series = layout.options().series;
@@ -154,7 +156,8 @@ Result<void> Arranger::drop_unused(const base::IdRuns& unused) {
   return layout.free(plan.ledger.cuts());
 }
 
-// The first version's files are the base without having been merged.
+// A new series has no base. Its files with the most bytes, the first version's, become the base
+// without a merge.
 Result<void> Arranger::label_base(const ActiveState& state) {
   const bool has_base =
       std::any_of(state.files.begin(), state.files.end(),
@@ -203,7 +206,7 @@ Result<bool> Arranger::rewrite(const RewriteJob& job, const ActiveState& state) 
 Result<bool> Arranger::move(const std::vector<base::IdRun>& chunks, MoveStep kind) {
   auto& layout = *parts_.layout;
   std::size_t at = 0;
-  std::uint32_t skip = 0;  // Chunks of chunks[at] that are done.
+  std::uint32_t skip = 0;  // Number of chunks of chunks[at] that are done.
   while (at < chunks.size()) {
     if (stopped()) return false;
     kind.chunks.clear();

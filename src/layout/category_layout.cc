@@ -54,8 +54,8 @@ Result<void> CategoryLayout::load_counters() {
   return {};
 }
 
-// Containers beyond the catalog's knowledge were never referred to: a crash left them. A file
-// that a container's record names is kept whatever the files' own records say.
+// A crash left the containers that the catalog does not know; nothing ever referred to them. A file
+// that a container's record names is kept, even if the files' own records disagree.
 Result<void> CategoryLayout::recover_files() {
   std::map<std::uint32_t, std::uint64_t> bytes_of;
   {
@@ -77,7 +77,7 @@ Result<void> CategoryLayout::recover_files() {
           std::string(options_.series_directory).append("/" + folder + "/" + name);
       const auto it = known.find(std::string(folder).append("/" + name));
       if (it == known.end()) {
-        // A name of another form is somebody else's file.
+        // Varve did not make a file whose name has another form.
         const auto kind =
             folder == "active" ? store::FolderKind::kActive : store::FolderKind::kVolumes;
         if (store::known_name(kind, name)) VARVE_TRY(files_.remove(path));
@@ -108,7 +108,8 @@ void CategoryLayout::start_writer() {
 Result<void> CategoryLayout::begin_version(VersionNumber number) {
   {
     const std::lock_guard alone(writer_mutex_);
-    // Every version begins files of its own: they go with it if nothing else comes to use them.
+    // Every version begins its own files. They are deleted with it unless other versions use them
+    // too.
     if (writer_ && writer_version_ != number) {
       VARVE_TRY(writer_->flush());
       writer_.reset();
@@ -123,8 +124,8 @@ Result<void> CategoryLayout::begin_version(VersionNumber number) {
                    catalog::find_last_location_before(txn, options_.series, after));
   if (last && last->first.birth() == number) next = last->first.ordinal() + last->count;
   const std::lock_guard lock(mutex_);
-  // Where an earlier attempt to open the version failed, chunks that it placed may still be
-  // on their way: their ids must not be given again.
+  // If an earlier attempt to open the version failed, chunks that it placed may still be on their
+  // way: their ids must not be used again.
   next_ordinal_ = number == number_ ? std::max(next, next_ordinal_) : next;
   number_ = number;
   placed_raw_ = 0;
@@ -138,7 +139,8 @@ Result<ChunkId> CategoryLayout::place(const Fingerprint& fingerprint,
     return Error(ErrorCode::kInvalid, "no version is begun", EINVAL);
   }
   if (!writer_) {
-    // Not before a version has a chunk to write: the writer has a thread and large buffers.
+    // The writer has a thread and large buffers, so it starts only when a version has a chunk to
+    // write.
     use.unlock();
     {
       const std::lock_guard alone(writer_mutex_);
@@ -156,8 +158,8 @@ Result<ChunkId> CategoryLayout::place(const Fingerprint& fingerprint,
                    EFBIG);
     }
   }
-  // Only the ingest pipeline's committing thread places, one chunk at a time, so nobody
-  // takes the ordinal in between; on_written() needs mutex_ free while append() waits.
+  // Only the ingest pipeline's committing thread calls place(), one chunk at a time, so no other
+  // thread takes the ordinal in between. on_written() needs mutex_ free while append() waits.
   const auto bytes = static_cast<std::int64_t>(raw.size());
   unwritten_ += bytes;
   if (auto taken = writer_->append(id, fingerprint, raw); !taken) {
@@ -230,8 +232,8 @@ Result<void> CategoryLayout::on_seal(VersionNumber /*number*/, const base::IdRun
   return sync();
 }
 
-// What an abandoned version stored lies in files of its own; nobody else refers to it. The
-// records go first, then the space (O7).
+// An abandoned version stored its chunks in its own files; nothing else refers to them. The records
+// are deleted first, then the space is freed (O7).
 Result<void> CategoryLayout::on_delete(VersionNumber number) {
   const Exclusive exclusive(*this, Exclusive::For::kDeleting);
   const std::lock_guard one(sync_mutex_);
@@ -313,8 +315,8 @@ Result<store::ContainerRecord> CategoryLayout::record(std::uint32_t container) {
   return *found;
 }
 
-// Arranging and deleting commit first and free then, so whoever finds no file, or less than he
-// looked for, sees in the catalog whether that is why.
+// Arranging and deleting commit first and then free space. A reader that finds no file, or fewer
+// bytes than it expected, sees in the catalog whether that is the cause.
 Error CategoryLayout::explain(const store::ContainerRecord& was, Error error) {
   const auto now = record(was.number);
   if (!now && now.error().code() == ErrorCode::kStale) return now.error();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lineage profile's layout of one series: new chunks are appended to segments of the active
-// set; arranging moves them to volumes when they fall out of use (MFDedup, FAST'21 §3).
+// The lineage profile's layout of one series. New chunks are appended to segments of the active
+// set. The arranger moves them to volumes when they fall out of use (MFDedup, FAST'21 §3).
 #pragma once
 
 #include <algorithm>
@@ -28,17 +28,19 @@ namespace varve::layout {
 
 struct CategoryLayoutOptions {
   SeriesId series{};
-  std::string series_directory;  ///< REPO/series/ID; made if it is missing and not read-only.
+  std::string series_directory;  ///< REPO/series/ID; created if missing, unless read-only.
   bool read_only = false;
   Codec codec = Codec::kNone;
   int zstd_level = 1;
 };
 
-/// Thread-safe. Lock order: arrange_mutex_, sync_mutex_, writer_mutex_, mutex_.
+/// The layout of one series with an active set and volumes. Thread-safe. Lock order:
+/// arrange_mutex_, sync_mutex_, writer_mutex_, mutex_.
 class CategoryLayout final : public Layout {
  public:
-  /// Held by who moves or deletes stored chunks: one at a time. Readers and the writer of an open
-  /// version need none. A deletion asks an arranger to make way, which takes a step at most.
+  /// The lock for moving or deleting stored chunks: one holder at a time. Readers and the writer of
+  /// an open version need no lock. A deletion asks the arranger to make way, which takes one step
+  /// at most.
   class Exclusive {
    public:
     enum class For { kArranging, kDeleting };
@@ -50,7 +52,9 @@ class CategoryLayout final : public Layout {
     std::unique_lock<std::mutex> lock_;
   };
 
-  /// `compressors` may be null if read-only. Everything must outlive the layout.
+  /// Opens the layout. Unless read-only, creates missing folders and removes the files and bytes
+  /// that a crash left. `compressors` may be null if read-only.
+  /// Lifetime: `catalog`, `files` and `compressors` must outlive the layout.
   [[nodiscard]] static Result<std::unique_ptr<CategoryLayout>> open(
       const meta::Env& catalog, io::FileSystem& files, base::ThreadPool* compressors,
       const CategoryLayoutOptions& options);
@@ -81,10 +85,10 @@ class CategoryLayout final : public Layout {
   void will_read_data(std::uint32_t container, std::uint32_t offset, std::size_t bytes) override;
   [[nodiscard]] Result<std::uint64_t> place_of(std::uint32_t container) override;
 
-  /// Where a container lies, for messages.
+  /// Returns the place of a container, for messages.
   [[nodiscard]] std::string describe(std::uint32_t container);
 
-  // ---- For the parts of this room that move and delete chunks. ----
+  // ---- For the parts of src/layout that move and delete chunks. ----
 
   [[nodiscard]] const CategoryLayoutOptions& options() const { return options_; }
   [[nodiscard]] const meta::Env& catalog() const { return catalog_; }
@@ -92,9 +96,9 @@ class CategoryLayout final : public Layout {
   [[nodiscard]] base::ThreadPool* compressors() { return compressors_; }
   [[nodiscard]] store::SegmentReader& segment_reader() { return reader_; }
   [[nodiscard]] store::NumberSource& numbers() { return numbers_; }
-  /// The counters to commit together with whatever took numbers.
+  /// Returns the counters. A caller that took numbers commits them together with its records.
   [[nodiscard]] catalog::CounterRecord counters() const;
-  /// True while a deletion waits for arranging to end.
+  /// Returns whether a deletion waits for the arranger to make way.
   [[nodiscard]] bool make_way() const { return deletions_waiting_ != 0; }
   /// Frees files that no committed record names any more.
   [[nodiscard]] Result<void> free(const std::vector<FileCut>& cuts);
@@ -103,17 +107,17 @@ class CategoryLayout final : public Layout {
   CategoryLayout(const meta::Env& catalog, io::FileSystem& files, base::ThreadPool* compressors,
                  CategoryLayoutOptions options);
   [[nodiscard]] Result<void> load_counters();
-  /// Removes and cuts what a crash left (docs/ORDERING.md O6).
+  /// Removes files and cuts off bytes that a crash left (docs/ORDERING.md O6).
   [[nodiscard]] Result<void> recover_files();
-  /// With writer_mutex_ held alone.
+  /// Starts the writer. The caller holds writer_mutex_ alone.
   void start_writer();
-  /// The error of reading a container, or kStale if it is not there any more.
+  /// Returns the error of reading a container, or kStale if the container is not there any more.
   [[nodiscard]] Error explain(const store::ContainerRecord& was, Error error);
   void on_written(store::WrittenContainer written);
   [[nodiscard]] Result<store::ContainerRecord> record(std::uint32_t container);
 
-  /// Memory of the heads that are kept: those of about 1.5 GiB of chunks of the usual size, so
-  /// that random reads of an image do not read a head each time.
+  /// Maximum memory of the cached heads, in bytes. These are the heads of about 1.5 GiB of chunks
+  /// of the usual size, so random reads of an image do not read a head each time.
   static constexpr std::size_t kHeadBytesCached = 12U << 20;
 
   const meta::Env& catalog_;
@@ -132,7 +136,7 @@ class CategoryLayout final : public Layout {
   VersionNumber number_{};
   std::uint32_t next_ordinal_ = 0;
   std::uint64_t placed_raw_ = 0;
-  // Written, but not yet in the catalog.
+  // Records of containers and chunks that are written but not yet in the catalog.
   std::map<std::uint64_t, LocationRun> new_locations_;
   std::unordered_map<std::uint32_t, store::ContainerRecord> new_containers_;
 
@@ -142,7 +146,7 @@ class CategoryLayout final : public Layout {
   std::size_t head_bytes_ = 0;
   std::unordered_map<std::uint32_t, Heads::iterator> head_of_;
 
-  // Held shared by who uses the writer, alone by who replaces it.
+  // Held shared to use the writer, held alone to replace it.
   mutable std::shared_mutex writer_mutex_;
   VersionNumber writer_version_{};
   std::unique_ptr<store::ContainerWriter> writer_;  // Last: its thread calls on_written().

@@ -15,7 +15,7 @@ namespace {
 
 using catalog::LocationRecord;
 
-/// Where dead chunks lie, with what is left of their location runs.
+/// Finds the chunks that die in a deletion, and the rest of their location runs.
 class DeathCollector {
  public:
   DeathCollector(CategoryLayout& layout, const meta::Txn& txn, std::vector<LiveVersion> versions,
@@ -36,7 +36,7 @@ class DeathCollector {
     VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn_, series_));
     for (const auto& segment : segments) {
       role_of_[segment.segment] = segment.role;
-      // What an earlier deletion made dead is not there any more.
+      // An earlier deletion has already removed the categories that it made dead.
       const auto last = newest_at_most(left_, segment.version);
       if (segment.active() || last == newest_at_most(versions_, segment.version)) continue;
       VARVE_TRY(find_dead_categories(segment, last));
@@ -65,7 +65,7 @@ class DeathCollector {
     }
     plan.dead = dead;
     for (const auto& record : archived_records_) VARVE_TRY(plan.remove(record, {}));
-    // Of a volume, categories go as a whole or not at all.
+    // In a volume, a category is deleted as a whole or not at all.
     const auto in_active_set = [this](std::uint32_t container) -> Result<bool> {
       VARVE_TRY_ASSIGN(const auto role, holder_of(container));
       return role != catalog::SegmentRole::kVolume;
@@ -74,7 +74,7 @@ class DeathCollector {
   }
 
  private:
-  // Cat(i,j) is dead if no version from i to j is left: if the newest left up to j is below i.
+  // Cat(i,j) is dead if no version from i to j is left: if the newest one left up to j is below i.
   Result<void> find_dead_categories(const catalog::SegmentRecord& volume, VersionNumber last) {
     std::uint32_t seen = 0;
     return catalog::for_each_container_from(
@@ -127,8 +127,8 @@ class DeathCollector {
   std::vector<LocationRecord> archived_records_;
 };
 
-// What is left of a run of which only `kept` stays; nullopt where the chunks' lengths, which
-// stand in the container, cannot be read.
+// Returns the parts of a location run that stay if only `kept` stays. Returns nullopt if the
+// container's table, which holds the chunks' lengths, cannot be read.
 std::optional<std::vector<LocationRecord>> rest_of(CategoryLayout& layout,
                                                    const LocationRecord& record,
                                                    const base::IdRuns& kept) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deleting versions without copying a byte of chunk data: what goes, worked out once for both
-// the forecast and the deed.
+// Deletes versions without copying a byte of chunk data. One plan serves both the forecast and the
+// deletion.
 #pragma once
 
 #include <cstdint>
@@ -19,39 +19,41 @@ namespace varve::layout {
 struct DeletionPlan {
   SegmentLedger ledger;
   std::uint64_t chunks = 0;
-  std::uint64_t chunk_bytes = 0;  ///< Raw.
-  base::IdRuns dead;              ///< Of the active set: no version left refers to these chunks.
-  base::IdRuns waiting;           ///< Only the open version refers to these.
+  std::uint64_t chunk_bytes = 0;  ///< Raw size of the deleted chunks.
+  base::IdRuns dead;              ///< Chunks of the active set that no version left refers to.
+  base::IdRuns waiting;           ///< Chunks that only the open version refers to.
 
   [[nodiscard]] Result<void> remove(const catalog::LocationRecord& record,
                                     const std::vector<catalog::LocationRecord>& rest);
 };
 
-/// Removes the chunks' locations, where `wanted` says so of the container's record (always, if it
-/// is empty). Where a part of a location run goes and the container's table cannot be read, the
+/// Removes the chunks' locations in the containers that `wanted` accepts (in all, if it is empty).
+/// A location run can be removed in part only if the container's table can be read. Otherwise the
 /// run stays, and takes space until it is arranged.
 [[nodiscard]] Result<void> remove_chunks(
     CategoryLayout& layout, const meta::Txn& txn, const base::IdRuns& chunks,
     const std::function<Result<bool>(std::uint32_t container)>& wanted, DeletionPlan& plan);
 
-/// The chunks that two or more versions of the series refer to.
+/// Returns the chunks that two or more versions of the series refer to.
 [[nodiscard]] Result<base::IdRuns> shared_chunks(const meta::Txn& txn, SeriesId series,
                                                  const OpenHold& hold = {});
 
-/// The chunks that a version of `gone` refers to and no other sealed one: what dies with them, but
-/// for what the open version holds.
+/// Returns the chunks that a version of `gone` refers to and no other sealed one. They die with
+/// those versions, except for chunks that the open version holds.
 [[nodiscard]] Result<base::IdRuns> dying_chunks(const meta::Txn& txn, SeriesId series,
                                                 const std::vector<VersionNumber>& gone);
 
-/// Works out what of the series' chunks goes with the versions `gone`. `txn` must outlive the
-/// plan. `hold`: what the open version refers to; without it, all that it may refer to stays. In
-/// volumes it is the categories whose versions are all gone, which stand at the end of their file;
-/// in the active set it is what no other version refers to. kCorrupt if a chunk in such a category
-/// is referred to all the same: then nothing may be deleted.
+/// Plans the deletion of the versions `gone`. In volumes, the plan removes the categories whose
+/// versions are all gone; these are at the end of their file. In the active set, it removes the
+/// chunks that no other version refers to. `hold` has the chunks that the open version refers to;
+/// without it, all chunks that the open version may refer to stay.
 ///
-/// `shared`, if given, are the series' shared_chunks(); `gone` is one version then. So what each of
-/// many versions alone would give back is found without comparing each with all others; only the
-/// search for that damage is left out.
+/// `shared`, if given, is the series' shared_chunks(); `gone` is one version then. A caller thus
+/// learns how much each of many versions alone would free, without comparing each with all others.
+/// The plan then leaves out the check for kCorrupt.
+/// Errors: kCorrupt if a version refers to a chunk in a category to be removed; then nothing may be
+/// deleted.
+/// Lifetime: `txn` must outlive the plan.
 [[nodiscard]] Result<DeletionPlan> plan_deletion(CategoryLayout& layout, const meta::Txn& txn,
                                                  const std::vector<VersionNumber>& gone,
                                                  const OpenHold& hold = {},

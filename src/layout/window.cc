@@ -107,7 +107,7 @@ Result<bool> is_side_version(const meta::Txn& txn, SeriesId series, const base::
     if (!version.side) main = &version;
   }
   if (main == nullptr) return false;
-  // Of two sets, does what they share make up half of the second?
+  // Returns whether `shared` makes up at least half of the bytes of `of`.
   const auto covers = [&](const base::IdRuns& shared, const base::IdRuns& of) -> Result<bool> {
     VARVE_TRY_ASSIGN(const auto part, estimate_bytes(txn, series, shared));
     VARVE_TRY_ASSIGN(const auto whole, estimate_bytes(txn, series, of));
