@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kDataName = "/data.mdb";
 constexpr const char* kLockName = "/lock.mdb";
 
-// Others must not be able to exchange a folder that is made in it.
+// Returns whether other users cannot exchange a folder that is made in `folder`.
 bool is_safe(const char* folder) {
   struct stat status {};
   if (::stat(folder, &status) != 0 || !S_ISDIR(status.st_mode)) return false;
@@ -84,7 +84,7 @@ Result<EnvFiles> EnvFiles::open(io::FileSystem& files, const std::string& direct
   if (lock) {
     open->lock = std::move(*lock);
   } else {
-    // On read-only media nobody writes beside us, so no table of readers is needed.
+    // Read-only media have no writer, so LMDB needs no reader table.
     const int reason = lock.error().errno_value();
     if (!options.read_only || (reason != EROFS && reason != EACCES)) {
       return std::move(lock).error();

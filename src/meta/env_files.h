@@ -12,25 +12,25 @@ namespace varve::meta {
 
 struct EnvOptions;
 
-/// The open files of an environment. LMDB opens by name and follows links, so the files are opened
-/// and checked here first; the page check, the probe and LMDB then use these descriptors. What
-/// others put in the place of the names meanwhile has no effect.
+/// The open files of an environment. LMDB opens by name and follows links, so EnvFiles opens and
+/// checks the files first. The page check, the probe and LMDB then use these descriptors. A process
+/// that replaces the names meanwhile has no effect.
 ///
-/// LMDB locks lock.mdb for the process: closing any descriptor of it in this process gives that
-/// lock back. So an Env keeps its EnvFiles. Copies share the descriptors.
+/// LMDB locks lock.mdb for the process: closing any descriptor of it in this process releases that
+/// lock. So an Env keeps its EnvFiles. Copies share the descriptors.
 class EnvFiles {
  public:
-  /// Opens DIRECTORY/data.mdb and lock.mdb, which are made if they are missing unless the
-  /// environment is only read, or must exist. A reader that does not own data.mdb never opens
-  /// lock.mdb: it shares options.writer_lock as long as the files are open.
+  /// Opens DIRECTORY/data.mdb and lock.mdb. Creates a missing data.mdb unless the environment is
+  /// only read, or must exist. A reader that does not own data.mdb never opens lock.mdb: it shares
+  /// options.writer_lock as long as the files are open.
   /// Errors: kLocked for such a reader while a writer holds that lock; kCorrupt if data.mdb is cut
-  /// short or another kind of file is in its place.
+  /// short or another kind of file is in its place; kIo if data.mdb is missing.
   [[nodiscard]] static Result<EnvFiles> open(io::FileSystem& files, const std::string& directory,
                                              const EnvOptions& options);
 
   [[nodiscard]] const std::string& directory() const { return open_->directory; }
   [[nodiscard]] int data() const { return open_->data.get(); }
-  /// -1 if LMDB is to work without it.
+  /// Returns the descriptor of lock.mdb, or -1 if LMDB is to work without it.
   [[nodiscard]] int lock() const { return open_->lock.get(); }
 
  private:
@@ -44,8 +44,9 @@ class EnvFiles {
   std::shared_ptr<const Open> open_;
 };
 
-/// A folder that only this user can enter, with names for the two files as LMDB wants them:
-/// symbolic links to /proc/self/fd. Removed with the object.
+/// A folder that only this user can enter. It has the two names that LMDB expects, as symbolic
+/// links to /proc/self/fd.
+/// Lifetime: the destructor removes the folder.
 class EnvNames {
  public:
   [[nodiscard]] static Result<EnvNames> make(const EnvFiles& files);
@@ -55,7 +56,7 @@ class EnvNames {
   EnvNames& operator=(const EnvNames&) = delete;
   ~EnvNames();
 
-  /// To be given to mdb_env_open().
+  /// Returns the folder to pass to mdb_env_open().
   [[nodiscard]] const std::string& folder() const { return folder_; }
 
  private:

@@ -58,7 +58,7 @@ Result<std::string_view> verified(std::string_view key, std::string_view stored)
 struct FileLength {
   int fd = -1;
   std::uint64_t page_bytes = 0;
-  std::uint64_t pages = 0;  // That the newest commit knows.
+  std::uint64_t pages = 0;  // Number of pages in the newest commit.
   std::uint64_t bytes = 0;
 };
 
@@ -77,17 +77,17 @@ Result<FileLength> file_length(MDB_env* env) {
   return length;
 }
 
-// LMDB maps its file and would die of SIGBUS where pages are missing; and it takes an empty
-// file for a new environment. Pages that a transaction gave back before it committed are
-// never written, so that a sound file could be short, too: that is why commit() makes the
-// file long enough first (with a hole). Whatever is shorter has been truncated.
+// LMDB maps its file and would die of SIGBUS where pages are missing. It also takes an empty file
+// for a new environment. LMDB never writes pages that a transaction gave back before it committed,
+// so a sound file could be short, too. That is why commit() makes the file long enough first (with
+// a hole). A shorter file has been truncated.
 Result<void> check_length(MDB_env* env, const std::string& directory) {
   VARVE_TRY_ASSIGN(const auto length, file_length(env));
   if (length.bytes < length.pages * length.page_bytes) return truncated(directory);
   return {};
 }
 
-// What LMDB has opened is the file that was checked.
+// Checks that LMDB has opened the same file that was checked before.
 Result<void> check_identity(MDB_env* env, const EnvFiles& files) {
   int fd = -1;
   struct stat opened {};
@@ -199,7 +199,7 @@ Result<WriteTxn> WriteTxn::begin(const Env& env) {
   const int rc = mdb_txn_begin(env.raw(), nullptr, 0, &txn);
   if (rc != 0) return error_from_lmdb(rc, "begin writing");
   WriteTxn begun(env, txn);
-  // What the last commit made too long is cut here, where no other writer can be.
+  // Cuts a file that the last commit made too long: no other writer can be active here.
   VARVE_TRY_ASSIGN(const auto length, file_length(env.raw()));
   const auto used = length.pages * length.page_bytes;
   if (length.bytes > used && ftruncate(length.fd, static_cast<off_t>(used)) != 0) {
@@ -211,7 +211,7 @@ Result<WriteTxn> WriteTxn::begin(const Env& env) {
 Result<void> WriteTxn::put(TableIndex table, std::string_view key, std::string_view value) {
   MDB_val k = to_val(key);
   MDB_val v{value.size() + kChecksumBytes, nullptr};
-  const auto sum = checksum(key, value);  // Before the put: `value` may lie in the map.
+  const auto sum = checksum(key, value);  // Computed before the put: `value` may be in the map.
   const std::string copy(value);
   pages_touched_ += 8 + 2 * (value.size() >> 12);
   const int rc = mdb_put(txn_, env_->table(table), &k, &v, MDB_RESERVE);

@@ -24,22 +24,22 @@ using TableIndex = std::size_t;
 struct EnvOptions {
   std::span<const char* const> tables;
   bool read_only = false;
-  /// Refuse an absent or empty environment, instead of making a new one.
+  /// True to refuse an absent or empty environment instead of creating one.
   bool must_exist = false;
-  /// The file that a writer of the environment holds locked: see EnvFiles.
+  /// Path of the file that a writer of the environment keeps locked: see EnvFiles.
   std::string writer_lock;
-  /// Address space for the map; the file grows only as it is filled.
+  /// Address space for the map, in bytes; the file grows only when data fills it.
   std::size_t map_bytes = std::size_t{256} << 30;
 };
 
 /// An open environment. Thread-safe. Commits are synchronous (no NOSYNC, no WRITEMAP).
 class Env {
  public:
-  /// Missing tables are made unless read-only.
+  /// Opens an environment. Creates missing tables unless read-only.
   [[nodiscard]] static Result<Env> open(EnvFiles files, const EnvOptions& options);
   [[nodiscard]] static Result<Env> open(io::FileSystem& files, const std::string& directory,
                                         const EnvOptions& options);
-  /// Of an existing folder that nobody else can change, such as a test's.
+  /// Opens an environment in an existing folder that no other user can change, such as a test's.
   [[nodiscard]] static Result<Env> open(const std::string& directory, const EnvOptions& options);
   Env(Env&& other) noexcept;
   Env& operator=(Env&&) = delete;
@@ -57,14 +57,14 @@ class Env {
   std::vector<MDB_dbi> tables_;
 };
 
-/// How much of an environment's file its newest commit uses.
+/// The part of an environment's file that its newest commit uses.
 struct UsedBytes {
-  std::uint64_t bytes = 0;  ///< Whole pages. The file may be longer.
+  std::uint64_t bytes = 0;  ///< Size of the used pages. The file may be longer.
   std::uint64_t page_bytes = 0;
 };
 [[nodiscard]] UsedBytes used_bytes(const Env& env);
 
-/// The error for a data.mdb that is shorter than its pages.
+/// Returns the error for a data.mdb that is shorter than its pages.
 [[nodiscard]] Error truncated(const std::string& directory);
 
 struct KeyValue {
@@ -72,18 +72,20 @@ struct KeyValue {
   std::string_view value;
 };
 
-/// What both kinds of transaction can read. Views die with the transaction, and in a
-/// WriteTxn with the next change.
+/// The reads that both kinds of transaction have.
+/// Lifetime: views die with the transaction, and in a WriteTxn with the next change.
 class Txn {
  public:
   Txn(const Txn&) = delete;
   Txn& operator=(const Txn&) = delete;
   Txn& operator=(Txn&&) = delete;
 
-  /// nullopt if the key is absent; kCorrupt if the value's checksum is wrong.
+  /// Returns the value of a key, or nullopt if the key is absent. Errors: kCorrupt if the value's
+  /// checksum is wrong.
   [[nodiscard]] Result<std::optional<std::string_view>> get(TableIndex table,
                                                             std::string_view key) const;
-  /// Ascends with each commit to the environment; of a ReadTxn, the last one that it sees.
+  /// Returns a number that ascends with each commit to the environment. In a ReadTxn, it is the
+  /// number of the last commit that the transaction sees.
   [[nodiscard]] std::uint64_t id() const { return mdb_txn_id(txn_); }
   [[nodiscard]] MDB_txn* raw() const { return txn_; }
   [[nodiscard]] const Env& env() const { return *env_; }
@@ -96,7 +98,8 @@ class Txn {
   MDB_txn* txn_;
 };
 
-/// A snapshot. May move between threads, but is used by one at a time.
+/// A read transaction, which sees a snapshot. It may move between threads, but one thread uses it
+/// at a time.
 class ReadTxn final : public Txn {
  public:
   [[nodiscard]] static Result<ReadTxn> begin(const Env& env);
@@ -106,22 +109,22 @@ class ReadTxn final : public Txn {
   using Txn::Txn;
 };
 
-/// Aborts unless committed. Begin, use and commit in one thread; begin() waits for the
-/// other writer.
+/// A write transaction. Aborts unless committed. One thread begins, uses and commits it; begin()
+/// waits for the other writer.
 class WriteTxn final : public Txn {
  public:
   [[nodiscard]] static Result<WriteTxn> begin(const Env& env);
   WriteTxn(WriteTxn&&) noexcept = default;
 
   [[nodiscard]] Result<void> put(TableIndex table, std::string_view key, std::string_view value);
-  /// No error if the key is absent.
+  /// Removes a key. An absent key is no error.
   [[nodiscard]] Result<void> erase(TableIndex table, std::string_view key);
-  /// When it returns without error, the changes are on disk.
+  /// Commits the changes. When it returns without error, they are on disk.
   [[nodiscard]] Result<void> commit();
 
  private:
   using Txn::Txn;
-  std::uint64_t pages_touched_ = 32;  // An upper bound of the pages that commit() may add.
+  std::uint64_t pages_touched_ = 32;  // Upper bound of the pages that commit() may add.
 };
 
 /// Walks a table in key order.
@@ -134,9 +137,9 @@ class Cursor {
   Cursor& operator=(const Cursor&) = delete;
   ~Cursor();
 
-  /// The first entry whose key is >= `key`; nullopt past the end.
+  /// Returns the first entry whose key is >= `key`; nullopt past the end.
   [[nodiscard]] Result<std::optional<KeyValue>> seek(std::string_view key);
-  /// The last entry whose key is <= `key`.
+  /// Returns the last entry whose key is <= `key`; nullopt if there is none.
   [[nodiscard]] Result<std::optional<KeyValue>> seek_at_or_before(std::string_view key);
   [[nodiscard]] Result<std::optional<KeyValue>> next();
 

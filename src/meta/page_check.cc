@@ -22,24 +22,25 @@ namespace varve::meta {
 
 namespace {
 
-// A TiB of pages: four times what Varve's environments may have. Bounds the memory of a check.
+// 1 TiB of pages: four times what Varve's environments may have. Bounds the memory of a check.
 constexpr PageNumber kPagesMax = PageNumber{1} << 28;
 constexpr std::size_t kTablesMax = 128;
-constexpr std::size_t kPieceBytes = std::size_t{256} << 10;  // Of a long value.
+constexpr std::size_t kPieceBytes = std::size_t{256} << 10;  // Part of a long value per read.
 
 struct Node {
   std::string_view key;
   std::uint16_t flags = 0;
   PageNumber child = 0;
   std::uint32_t value_bytes = 0;
-  const std::byte* value = nullptr;  // In the page; the number of another one, or the value.
+  // In the page: the value, or the number of the value's first page.
+  const std::byte* value = nullptr;
 };
 
 enum class Kind { kFree, kMain, kTable };
 
 struct Bounds {
-  std::optional<std::string_view> from;   // The least key that may be below a page,
-  std::optional<std::string_view> until;  // and what all keys there are less than.
+  std::optional<std::string_view> from;   // Least key that may be below a page.
+  std::optional<std::string_view> until;  // Key that all keys below the page are less than.
 };
 
 template <typename Int>
@@ -55,11 +56,11 @@ class PageCheck {
  public:
   PageCheck(int fd, std::span<const char* const> tables) : fd_(fd), tables_(tables) {}
 
-  /// False if the file does not have the commit any more.
+  /// Returns false if the file does not have the commit any more.
   Result<bool> run(std::optional<std::uint64_t> commit) {
     VARVE_TRY_ASSIGN(const auto found, read_metas(commit));
     if (!found) return false;
-    // The pages are read in the order of keys: the disk fetches what it can before.
+    // The check reads the pages in the order of keys; the advice lets the disk fetch pages before.
     const auto bytes = static_cast<off_t>((found->last_page + 1) * page_bytes_);
     static_cast<void>(::posix_fadvise(fd_, 0, bytes, POSIX_FADV_WILLNEED));
     used_.assign(found->last_page + 1, false);
@@ -127,10 +128,11 @@ class PageCheck {
     page_bytes_ = first.free.page_bytes;
     VARVE_TRY_ASSIGN(auto second, read_meta(1));
     if (commit) {
-      // Another process may be committing: each counts alone, and what is torn is read again.
+      // Another process may be committing: each meta page counts alone, and a torn one is read
+      // again.
       if (first.commit != *commit && second.commit != *commit) return std::optional<Meta>();
     } else if (first.commit != 0 || second.commit != 0) {
-      // They are written in turn.
+      // LMDB writes the two meta pages in turn.
       if (first.commit % 2 != 0 || second.commit % 2 != 1 ||
           std::max(first.commit, second.commit) - std::min(first.commit, second.commit) != 1) {
         return wrong(first.commit % 2 == 0 ? 1 : 0, "it is not of the commit before or after");
@@ -147,7 +149,7 @@ class PageCheck {
     return std::optional(meta);
   }
 
-  // Each page is used once. `by` is where its number stands.
+  // Marks pages as used, each of them once. `by` is the page that holds their number.
   Result<void> claim(PageNumber by, PageNumber first, std::uint64_t count) {
     if (first > used_.size() || count > used_.size() - first) {
       return wrong(by, "it refers to a page beyond the last one");
@@ -203,7 +205,7 @@ class PageCheck {
     return {};
   }
 
-  // The nodes are as LMDB lays them out: they fill the page from `upper` on.
+  // Reads the nodes of a page. As LMDB lays them out, they fill the page from `upper` on.
   Result<void> read_nodes(PageNumber number, bool is_leaf, Level& level) {
     const auto* page = level.page.data();
     const std::uint16_t flags = is_leaf ? kLeaf : kBranch;
@@ -234,7 +236,7 @@ class PageCheck {
     return {};
   }
 
-  // Returns the bytes that it takes in its page.
+  // Returns the number of bytes that the node takes in its page.
   Result<std::size_t> read_node(PageNumber number, bool is_leaf, bool is_first, std::size_t at,
                                 Level& level) {
     const auto* start = level.page.data() + at;
@@ -242,7 +244,7 @@ class PageCheck {
     const auto flags = load<std::uint16_t>(start + 4);
     const std::size_t key_bytes = load<std::uint16_t>(start + 6);
     std::size_t bytes = kNodeHeader + key_bytes;
-    // The first key of a branch page stands for all that is less than the second one.
+    // The first key of a branch page represents all keys that are less than the second one.
     if (key_bytes > kKeyBytesMax || (key_bytes == 0 && (is_leaf || !is_first))) {
       return wrong(number, "the length of a key");
     }
@@ -343,8 +345,8 @@ class PageCheck {
     return {};
   }
 
-  // The next part of a list of free pages: their number, then they, descending. `bytes` is the
-  // length of the whole list with its first part, and 0 later.
+  // Checks the next part of a list of free pages: their count, then their numbers, descending.
+  // `bytes` is the length of the whole list with its first part, and 0 later.
   Result<void> check_free(PageNumber by, std::span<const std::byte> part, std::uint64_t bytes) {
     if (bytes != 0) {
       free_left_ = load<std::uint64_t>(part.data());
@@ -361,7 +363,8 @@ class PageCheck {
     return {};
   }
 
-  // A writer makes a table that is missing. It would be that of a damaged name, without entries.
+  // A writer creates a missing table. If a table's name is damaged, it would create that one
+  // without entries.
   Result<void> check_names() const {
     std::size_t known = 0;
     for (const auto& [name, table] : found_) {
@@ -379,11 +382,12 @@ class PageCheck {
   std::uint64_t newest_ = 0;
   std::vector<bool> used_;
   std::array<Level, kDepthMax + 1> levels_;
-  std::vector<std::uint16_t> starts_;  // Bytes of the node that starts at twice this index.
+  // Number of bytes of the node that starts at twice this index.
+  std::vector<std::uint16_t> starts_;
   std::vector<std::byte> piece_;
   std::vector<std::pair<std::string, Database>> found_;  // Tables, in the order of their names.
-  std::uint64_t free_left_ = 0;                          // Of the list that is being read:
-  PageNumber free_before_ = 0;                           // pages to come, and the last one.
+  std::uint64_t free_left_ = 0;  // Pages to come in the current list of free pages.
+  PageNumber free_before_ = 0;   // The last page read from that list.
 };
 
 }  // namespace
@@ -415,7 +419,7 @@ Result<void> check_pages(const Env& env, std::span<const char* const> tables) {
   mdb_env_get_fd(env.raw(), &fd);
   constexpr int kRoundsMax = 100;
   for (int round = 0; round < kRoundsMax; ++round) {
-    // While it is open, none of its pages is used anew.
+    // While the transaction is open, LMDB uses none of its pages again.
     VARVE_TRY_ASSIGN(const auto txn, ReadTxn::begin(env));
     const auto checked = PageCheck(fd, tables).run(txn.id());
     if (!checked) return checked.error();

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// LMDB trusts the pages of its file: a wrong one can end the process that reads or writes it.
-// This reads the file without LMDB, each length bounded before it is used, and tells whether
-// everything holds that LMDB 0.9 takes for granted. Whatever is true of a file that it accepts:
+// Checks the pages of an LMDB file. LMDB trusts them: a wrong page can end the process that reads
+// or writes it. The check reads the file without LMDB, bounds each length before it uses it, and
+// verifies everything that LMDB 0.9 takes for granted. In a file that the check accepts:
 //
-// - both meta pages are there, of neighbouring commits; the newer one names the roots;
+// - both meta pages are present, of neighbouring commits; the newer one names the roots;
 // - each page is used once: by one tree, or by the list of free pages, below the last page;
 // - the trees are as deep as their records say; the counts of pages and entries are right;
-// - a page has its own number and the flags of its place, none of those that live in memory only;
+// - a page has its own number and the flags of its place, without flags that exist only in memory;
 // - its nodes fill its upper part without gap or overlap and are of a size that LMDB makes;
 // - keys ascend, within a page and between the keys of the pages above it;
-// - long values lie in as many pages as they need; lists of free pages descend.
+// - long values take as many pages as they need; lists of free pages descend.
 //
-// Values are read, for errors of the disk, but not judged: each has a checksum (meta/lmdb.h).
+// The check reads values to find errors of the disk. It does not judge them: each has a checksum
+// (meta/lmdb.h).
 #pragma once
 
 #include <span>
@@ -22,18 +23,20 @@
 
 namespace varve::meta {
 
-/// Of the open environment files, to which nobody writes meanwhile. `tables` as in EnvOptions:
-/// one of them may be missing, but not where there is one of another name. kCorrupt with what is
-/// wrong of which page, or if the file is missing; kIo where the disk cannot read one. Reads each
-/// used page once.
+/// Checks the pages of the open environment files, to which no process writes meanwhile. `tables`
+/// as in EnvOptions: one of them may be missing, but not if there is a table of another name. Reads
+/// each used page once.
+/// Errors: kCorrupt with the fault and its page, or if the file is missing; kIo where the disk
+/// cannot read a page.
 [[nodiscard]] Result<void> check_pages(const EnvFiles& files, std::span<const char* const> tables);
-/// Opens DIRECTORY/data.mdb for it, and nothing else.
+/// Opens DIRECTORY/data.mdb, and nothing else, and checks it in the same way.
 [[nodiscard]] Result<void> check_pages(io::FileSystem& files, const std::string& directory,
                                        std::span<const char* const> tables);
 [[nodiscard]] Result<void> check_pages(const std::string& directory,
                                        std::span<const char* const> tables);
 
-/// The same, of what is committed in an open environment; others may write to it meanwhile.
+/// Checks the committed pages of an open environment in the same way. Other processes may write to
+/// it meanwhile. Errors: also kBusy if it changes faster than the check reads.
 [[nodiscard]] Result<void> check_pages(const Env& env, std::span<const char* const> tables);
 
 }  // namespace varve::meta

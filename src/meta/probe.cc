@@ -31,7 +31,7 @@ int read_everything(const EnvFiles& files, const EnvOptions& options) {
   EnvOptions reading = options;
   reading.read_only = true;
   auto env = Env::open(files, reading);
-  if (!env) return kSurvived;  // Whoever opens it gets the same error.
+  if (!env) return kSurvived;  // The caller's own open() gets the same error.
   auto txn = ReadTxn::begin(*env);
   if (!txn) return kSurvived;
   volatile std::uint8_t sink = 0;
@@ -55,11 +55,11 @@ int read_everything(const EnvFiles& files, const EnvOptions& options) {
   return kSurvived;
 }
 
-// The kernel reports a signal that ends a process in its log, where it looks like a defect of
-// Varve, unless the process handles it.
+// The kernel logs a signal that ends a process unless the process handles it. The log would look
+// like a defect of Varve.
 void end_quietly(std::span<std::byte> stack) {
   stack_t alternate{};
-  alternate.ss_sp = stack.data();  // LMDB may have used up the other.
+  alternate.ss_sp = stack.data();  // LMDB may have used up the other stack.
   alternate.ss_size = stack.size();
   ::sigaltstack(&alternate, nullptr);
   struct sigaction action {};

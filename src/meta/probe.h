@@ -6,17 +6,19 @@
 
 namespace varve::meta {
 
-/// LMDB keeps no checksums of its pages and can die on damaged ones. So they are checked before it
-/// sees them (meta/page_check.h). To write, all must be right. To read only, a child process tries
-/// what was found damaged: it reads the whole environment, and what that survives is good enough.
-/// kCorrupt otherwise. Damage that LMDB or a record's checksum reports is left to those who read
-/// the record.
+/// Checks the pages of an environment before LMDB reads them (meta/page_check.h), because LMDB
+/// keeps no checksums of its pages and can die on damaged ones. For writing, all pages must be
+/// right. For reading only, a child process tries the damaged environment: it reads all of it, and
+/// if it survives, that is good enough. Readers of a record see the damage that LMDB or the
+/// record's checksum reports.
+/// Errors: kCorrupt if the environment cannot be used.
 ///
-/// Costs one pass over the file's used pages, and two more if they are damaged.
+/// Takes one pass over the file's used pages, and two more if they are damaged.
 [[nodiscard]] Result<void> probe_environment(const EnvFiles& files, const EnvOptions& options);
 
-/// Whether a child process could read the whole environment with LMDB: about 1 ms a MiB. A crash of
-/// the child leaves no message in the kernel's log; a warning in Varve's says what happened.
+/// Returns whether a child process could read the whole environment with LMDB, which takes about 1
+/// ms per MiB. A crash of the child leaves no message in the kernel's log; Varve logs a warning
+/// about it.
 [[nodiscard]] Result<bool> survives_reading(const EnvFiles& files, const EnvOptions& options);
 
 }  // namespace varve::meta
