@@ -35,7 +35,7 @@ Result<std::vector<std::byte>> read_exactly(io::File& file, std::uint64_t offset
 /// One of the two copies of a head.
 enum class Copy : std::uint8_t { kFirst, kLast };
 
-// With the header's offset; the other parts follow, or stand before.
+// A header and the offset of the members: they follow the first copy, and precede the last one.
 struct FoundHeader {
   format::ParityHeader header;
   std::uint64_t members_at = 0;
