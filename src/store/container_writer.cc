@@ -13,19 +13,19 @@ namespace varve::store {
 
 namespace {
 constexpr std::size_t kHeadBufferBytes = 1U << 20;
-// So that a frame of tiny chunks leaves room for its own head: 144 KiB.
+// Leaves room in a container for the head of a frame of tiny chunks: 144 KiB.
 constexpr std::size_t kFrameChunksMax = 4096;
 constexpr std::size_t kBytesPerWake = 1U << 20;
-constexpr std::size_t kSpareBytes = 8U << 20;  // Of frames' buffers, kept for reuse.
-// A frame is the least that is read. What is not compressed gains nothing by large frames, and
-// a read of a few chunks at random costs the less the smaller they are.
+constexpr std::size_t kSpareBytes = 8U << 20;  // Bytes of frames' buffers that are kept for reuse.
+// A frame is the smallest unit of reading. Uncompressed data gains nothing from large frames, and
+// random reads of a few chunks are cheaper with small ones.
 constexpr std::size_t kPlainFrameBytes = 32U << 10;
-// A container of very compressible data is written before it is full, so that the raw
-// frames that wait for it in memory stay bounded; and well before so much waits that append()
-// waits too, since nothing else would then write it.
+// The writer writes a container of very compressible data before it is full, which bounds the raw
+// frames that wait for it in memory. It does so well before append() has to wait, since nothing
+// else would then write the container.
 constexpr std::size_t kContainerRawBytesMax = 16U << 20;
 std::size_t container_raw_bytes_max(const ContainerWriterOptions& options) {
-  if (!options.readable) return kContainerRawBytesMax;  // What is packed does not wait.
+  if (!options.readable) return kContainerRawBytesMax;  // Packed frames do not wait.
   return std::min(kContainerRawBytesMax, options.waiting_bytes_max / 4 * 3);
 }
 
@@ -56,7 +56,7 @@ ContainerWriter::~ContainerWriter() {
   }
   work_ready_.notify_all();
   thread_.join();
-  // After an error frames may still be with the compressors, which refer to this writer.
+  // After an error, the compressors may still hold frames, and these refer to this writer.
   std::unique_lock lock(mutex_);
   work_ready_.wait(lock, [&] {
     return std::all_of(unwritten_.begin(), unwritten_.end(),
@@ -101,7 +101,7 @@ void ContainerWriter::close_frame(std::unique_lock<std::mutex>& lock) {
   ++frames_closed_;
   unwritten_.push_back(frame);
   if (options_.codec == Codec::kNone) {
-    // Nothing to compress; the writer's thread is woken for several frames at once.
+    // Nothing to compress: wakes the writer's thread for several frames at once.
     frame->encoded_done = true;
     if (unwritten_.size() - packed_ >= kBytesPerWake / frame_bytes_) work_ready_.notify_all();
     return;
@@ -231,7 +231,7 @@ void ContainerWriter::work() {
       continue;
     }
     if (packed_ < unwritten_.size()) {
-      // Stopping while compressors still work: they hold a reference to this writer.
+      // The writer stops while compressors still work: they hold a reference to it.
       work_ready_.wait(lock, frame_ready);
       continue;
     }
@@ -279,7 +279,7 @@ void ContainerWriter::pack(Frame& frame) {
   frame.encoded.stored = {};
 }
 
-// With mutex_ held. Nothing to do if it was done before.
+// The caller holds mutex_. A second call does nothing.
 void ContainerWriter::release_raw(Frame& frame) {
   if (frame.raw.empty()) return;
   waiting_bytes_ -= frame.raw.size();
@@ -287,8 +287,8 @@ void ContainerWriter::release_raw(Frame& frame) {
   frame.raw = {};
 }
 
-// Tries until it works. Returns with an unwritten container only when stopping in the
-// error state: then what was never synced is lost, as after a crash.
+// Tries until it works. Returns with an unwritten container only when stopping in the error state:
+// data that was never synced is then lost, as after a crash.
 void ContainerWriter::write_container(std::unique_lock<std::mutex>& lock) {
   while (true) {
     lock.unlock();
@@ -314,8 +314,8 @@ void ContainerWriter::write_container(std::unique_lock<std::mutex>& lock) {
 }
 
 Result<void> ContainerWriter::check_reserve() {
-  // Room is kept for the catalog, so that syncing, sealing and deleting still work when the
-  // disk is full: 1 % of it, from 8 to 256 MiB.
+  // Keeps room for the catalog, so that syncing, sealing and deleting still work when the disk is
+  // full: 1 % of the disk, from 8 to 256 MiB.
   VARVE_TRY_ASSIGN(const SpaceInfo space, files_.space(options_.directory));
   const std::uint64_t total = space.blocks * space.block_bytes;
   const std::uint64_t available = space.blocks_available * space.block_bytes;
@@ -342,7 +342,7 @@ Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
                                           options_.volume ? io::OpenMode::kReadWrite
                                                           : io::OpenMode::kWriteDirect));
   VARVE_TRY_ASSIGN(const auto left_over, file->size());
-  if (left_over != 0) VARVE_TRY(file->truncate(0));  // A crash left a file that nobody knows.
+  if (left_over != 0) VARVE_TRY(file->truncate(0));  // A crash left the file; no record names it.
   file_ = std::move(file);
   return {};
 }

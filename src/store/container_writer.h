@@ -30,60 +30,61 @@ namespace varve::store {
 
 struct ContainerWriterOptions {
   SeriesId series{};
-  std::string directory;            ///< Of the files; must exist.
+  std::string directory;            ///< Folder of the files; must exist.
   NumberSource* numbers = nullptr;  ///< Outlives the writer.
-  /// Write volumes: compact containers, through the page cache.
+  /// True to write volumes: compact containers, through the page cache.
   bool volume = false;
-  /// A file gets no further container that would make it longer; 0 = by segment_bytes_for(). A
-  /// file has at least one container.
+  /// Maximum length, in bytes, of a file with more than one container; 0 = by segment_bytes_for().
+  /// A file has at least one container.
   std::uint64_t segment_bytes_max = 0;
   Codec codec = Codec::kNone;
   int zstd_level = 1;
-  /// Raw bytes that may wait in memory before append() waits for the disk; at least 4 MiB where
-  /// nothing is compressed.
+  /// Raw bytes that may wait in memory before append() waits for the disk; at least 4 MiB without
+  /// compression.
   std::size_t waiting_bytes_max = 32U << 20;
-  /// What is appended was admitted by a SpaceGuard, so it is written into the reserve too.
+  /// True if a SpaceGuard admitted the appended data: the writer then uses the reserve, too.
   bool admitted = false;
-  /// Keep raw bytes until they are written, for read_unwritten(). Without, they wait only until
-  /// they are in the container being built, which then holds the only copy.
+  /// True to keep raw bytes until they are written, for read_unwritten(). Otherwise raw bytes wait
+  /// only until they are in the container being built, which then holds the only copy.
   bool readable = true;
 };
 
 /// A container that was written, but maybe not yet synced.
 struct WrittenContainer {
   ContainerRecord record;
-  std::vector<base::IdRun> ids;              ///< In the order of the chunk table.
-  std::vector<std::uint64_t> run_raw_bytes;  ///< Of each of `ids`.
+  std::vector<base::IdRun> ids;              ///< Runs in the order of the chunk table.
+  std::vector<std::uint64_t> run_raw_bytes;  ///< Raw size of each of `ids`.
 };
 
-/// Thread-safe.
+/// Writes chunks into containers and segments. Thread-safe.
 ///
-/// A full disk does not lose what was taken: the container waits in memory, append()
-/// answers kNoSpace, and each further call tries again. Other write errors stay.
+/// A full disk does not lose accepted chunks: the container waits in memory, append() returns
+/// kNoSpace, and each further call tries again. Other write errors stay.
 class ContainerWriter {
  public:
-  /// `on_written` runs on the writer's thread before the container's chunks cease to be
-  /// readable by read_unwritten(). `files` and `compressors` must outlive the writer.
+  /// Starts the writer's thread. It calls `on_written` before the container's chunks cease to be
+  /// readable by read_unwritten().
+  /// Lifetime: `files` and `compressors` must outlive the writer.
   ContainerWriter(io::FileSystem& files, base::ThreadPool& compressors,
                   ContainerWriterOptions options, std::function<void(WrittenContainer)> on_written);
   ContainerWriter(const ContainerWriter&) = delete;
   ContainerWriter& operator=(const ContainerWriter&) = delete;
   ~ContainerWriter();
 
-  /// Ids must ascend for read_unwritten() to find them. `raw` is copied.
+  /// Appends a chunk and copies `raw`. Ids must ascend for read_unwritten() to find them.
   [[nodiscard]] Result<void> append(ChunkId id, const Fingerprint& fingerprint,
                                     std::span<const std::byte> raw);
 
-  /// The chunk's raw bytes, if it is still in memory. The writer must be readable.
+  /// Returns the chunk's raw bytes if it is still in memory. The writer must be readable.
   [[nodiscard]] std::optional<std::vector<std::byte>> read_unwritten(ChunkId id);
 
-  /// Everything that was appended before is in the segment files, not synced.
+  /// Waits until everything that was appended before is in the segment files. Does not sync them.
   [[nodiscard]] Result<void> flush();
-  /// flush(), and the segment files are on disk.
+  /// Does the work of flush(), and waits until the segment files are on disk.
   [[nodiscard]] Result<void> sync();
 
   [[nodiscard]] std::uint64_t stored_bytes() const;
-  /// The numbers of the files that it has begun.
+  /// Returns the numbers of the files that the writer has begun.
   [[nodiscard]] std::vector<std::uint32_t> segments() const;
 
  private:
@@ -106,7 +107,7 @@ class ContainerWriter {
   [[nodiscard]] Result<void> write_container_once();
   [[nodiscard]] Result<void> check_reserve();
   [[nodiscard]] Result<void> open_segment(std::uint64_t container_bytes);
-  /// In the error state: asks for another attempt and returns its outcome.
+  /// Asks for another attempt, in the error state, and returns its outcome.
   [[nodiscard]] Result<void> retry(std::unique_lock<std::mutex>& lock);
 
   io::FileSystem& files_;
@@ -115,13 +116,13 @@ class ContainerWriter {
   const std::function<void(WrittenContainer)> on_written_;
   const std::size_t frame_bytes_;  // A frame gets no further chunk that would make it longer.
 
-  mutable std::mutex mutex_;  // Guards what follows, up to the next comment.
+  mutable std::mutex mutex_;  // Guards the members up to sync_mutex_.
   std::condition_variable work_ready_;
   std::condition_variable progress_;
   FramePtr open_frame_;
   std::deque<FramePtr> unwritten_;  // Closed frames, ascending; front ones may be packed.
   std::vector<std::vector<std::byte>> spare_;
-  std::size_t packed_ = 0;  // How many of them are in the container being built.
+  std::size_t packed_ = 0;  // Number of front frames in the container being built.
   std::size_t waiting_bytes_ = 0;
   std::uint64_t frames_closed_ = 0;
   std::uint64_t frames_written_ = 0;
@@ -132,7 +133,7 @@ class ContainerWriter {
   bool stopping_ = false;
   std::uint64_t stored_bytes_ = 0;
   std::vector<std::uint32_t> segments_;
-  std::map<std::uint32_t, std::uint64_t> unsynced_;  // Segment -> where it ended.
+  std::map<std::uint32_t, std::uint64_t> unsynced_;  // End of each segment, by its number.
 
   std::mutex sync_mutex_;             // One sync at a time; taken before mutex_.
   std::set<std::uint32_t> doubtful_;  // Segments whose sync failed. Guarded by sync_mutex_.

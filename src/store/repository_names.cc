@@ -19,7 +19,7 @@ bool is_number(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// As "{:x}" writes a number of 64 bits.
+// Returns whether `text` is a 64-bit number as "{:x}" writes it.
 bool is_hex(std::string_view text) {
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   return !text.empty() && text.size() <= 16 && std::ranges::all_of(text, is_digit) &&
@@ -30,7 +30,7 @@ std::string_view without(std::string_view name, std::string_view suffix) {
   return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : name;
 }
 
-// NNNNNNNN with this suffix.
+// Returns the number of a name of the form NNNNNNNN with this suffix.
 std::optional<std::uint32_t> numbered(std::string_view name, std::string_view suffix) {
   if (!name.ends_with(suffix)) return std::nullopt;
   return base::parse_hex32(without(name, suffix));
@@ -74,7 +74,7 @@ bool is_staged_file(std::string_view name) {
          is_hex(name.substr(dash + 1));
 }
 
-// Segments and volumes leave the highest bit of a number out.
+// Names of segments and volumes omit the highest bit of the number.
 bool is_segment(std::string_view name, std::string_view suffix) {
   const auto number = numbered(name, suffix);
   return number && *number < (1U << 31);
@@ -146,7 +146,7 @@ Result<void> check_folders(io::FileSystem& files, const std::string& repository)
 Result<void> remove_folder(io::FileSystem& files, const std::string& path, FolderKind kind) {
   auto names = files.list(path);
   if (!names) {
-    // Something else in its place is not ours.
+    // An entry that is no folder is not Varve's.
     const auto code = names.error().code();
     if (code == ErrorCode::kNotFound || code == ErrorCode::kNotDirectory) return {};
     return std::move(names).error();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names that Varve gives to the files and folders of a repository. Any other name belongs to
-// somebody else: Varve neither reads, changes nor removes it.
+// The names that Varve gives to the files and folders of a repository. Any other name is not
+// Varve's: Varve neither reads, changes nor removes such a file.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace varve::store {
 
-/// A folder of a repository, by what it holds.
+/// The kinds of folders in a repository.
 enum class FolderKind : std::uint8_t {
   kRepository,   ///< The top: varve.repo, lock, catalog/, series/, …
   kEnvironment,  ///< LMDB's files: catalog/, and overlay/ of an open version.
@@ -29,14 +29,14 @@ enum class FolderKind : std::uint8_t {
   kStagedFiles,  ///< files/ of an open version.
 };
 
-/// What a name of the exact form that Varve gives stands for.
+/// The meaning of a name that has the exact form of Varve's names.
 struct KnownName {
   /// The kind of folder; nullopt for a file.
   std::optional<FolderKind> folder;
 };
 
-/// Returns what `name` stands for in a folder of this kind, or nullopt if Varve never gives it.
-/// Whether the catalog still needs the file is another question.
+/// Returns the meaning of `name` in a folder of this kind, or nullopt if Varve never uses such a
+/// name. A known name does not say whether the catalog still needs the file.
 [[nodiscard]] std::optional<KnownName> known_name(FolderKind folder, std::string_view name);
 
 /// An open version's folder in staging/: SERIES-NUMBER.
@@ -47,16 +47,16 @@ struct StagingName {
 [[nodiscard]] std::string staging_name(SeriesId series, VersionNumber number);
 [[nodiscard]] std::optional<StagingName> parse_staging_name(std::string_view name);
 
-/// The version of a snapshot of the neighbour index: index-NNNNNNNN.snap.
+/// Returns the version of a snapshot of the neighbour index, from its name index-NNNNNNNN.snap.
 [[nodiscard]] std::optional<VersionNumber> parse_snapshot_name(std::string_view name);
 
-/// Looks at the folders of a repository that every use of it goes through, so that links, mounts
-/// and folders of others are refused at once (io::open_root()). A missing folder is no error.
+/// Looks at the folders of a repository that every use of it needs. The file system thus refuses
+/// links, mounts and other users' folders at once (io::open_root()). A missing folder is no error.
 [[nodiscard]] Result<void> check_folders(io::FileSystem& files, const std::string& repository);
 
 /// Removes the files and folders with known names from `path`, then the folder itself. Keeps
 /// unknown names and the folders that hold them; that is no error. A missing folder is no error.
-/// Errors: what the file system answers when a known name cannot be removed.
+/// Errors: those of the file system when a known name cannot be removed.
 [[nodiscard]] Result<void> remove_folder(io::FileSystem& files, const std::string& path,
                                          FolderKind kind);
 

@@ -14,9 +14,10 @@ constexpr const char* kReserveName = "/reserve";
 constexpr std::uint64_t kReserveBytesMin = 8ULL << 20;
 constexpr std::uint64_t kReserveBytesMax = 256ULL << 20;
 constexpr std::uint64_t kReserveStepBytes = 4ULL << 20;
-// The reserve is made only where the disk has so many times its size free.
+// The guard makes the reserve only if the disk has this many times its size free.
 constexpr std::uint64_t kSpareFactor = 6;
-// Chunk tables, heads and padding: at most this part of the data, and tables grow with it.
+// Chunk tables, heads and padding take at most 1/8 of the data's size; the tables grow with the
+// data.
 constexpr std::uint64_t kOverheadDivisor = 8;
 constexpr std::int64_t kBudgetBytesMax = 64LL << 20;
 constexpr std::int64_t kTightBytes = 64LL << 20;
@@ -50,7 +51,7 @@ Result<void> SpaceGuard::admit(std::uint64_t bytes) {
       static_cast<std::int64_t>(std::min<std::uint64_t>(bytes, std::uint64_t{1} << 62));
   if (budget_.fetch_sub(wanted, std::memory_order_relaxed) >= wanted) return {};
   const std::lock_guard lock(mutex_);
-  // What the disk cannot tell (f_blocks is 0 on some network file systems) refuses nothing.
+  // An unknown amount of free space refuses nothing (f_blocks is 0 on some network file systems).
   const auto space = files_.space(directory_);
   if (!space || space->blocks == 0) {
     budget_ = kBudgetBytesMax;
