@@ -12,7 +12,7 @@ namespace varve::version {
 
 namespace {
 
-// Recipes of up to this many chunks are looked for in memory before the disk is asked.
+// A read searches memory before the disk for recipes of up to this many chunks.
 constexpr std::uint64_t kMemoryChunksMax = 64;
 
 class NoFuture final : public restore::FutureFiles {
@@ -71,8 +71,8 @@ Result<std::uint64_t> OpenRecipe::seek(std::uint64_t offset, SeekFor wanted) {
   return seek_in_recipe(recipe(), bytes_, offset, wanted, place.run, offset - place.run_offset);
 }
 
-// Containers are written in the order of their chunks' ids, so the newest chunk's location
-// tells of all of them. To flush where it is not needed would make many small containers.
+// Containers are written in the order of their chunks' ids, so if the newest chunk has a location,
+// all have one. A flush that is not needed would make many small containers.
 Result<void> ContentReader::locate_all(const format::Recipe& recipe) {
   ChunkId newest;
   for (const auto& run : recipe.runs) {
@@ -100,7 +100,8 @@ Result<std::shared_ptr<restore::ReadHandle>> ContentReader::open(
   return std::shared_ptr<restore::ReadHandle>(std::move(handle));
 }
 
-// Containers are written in the order of their chunks' ids: what waits is the end of the run.
+// Containers are written in the order of their chunks' ids: the unwritten chunks are the end of the
+// run.
 Result<void> ContentReader::read_run_apart(const format::RecipeRun& run, std::uint64_t offset,
                                            std::span<std::byte> out) {
   auto written = std::make_shared<format::Recipe>();
@@ -127,7 +128,7 @@ Result<void> ContentReader::read_run_apart(const format::RecipeRun& run, std::ui
   return {};
 }
 
-// For a full disk: chunks in memory and chunks on disk, each from where it is.
+// Reads each chunk from where it is, in memory or on disk. For a full disk.
 Result<std::size_t> ContentReader::read_apart(const format::Recipe& recipe, std::uint64_t offset,
                                               std::span<std::byte> out) {
   std::uint64_t at = 0;
@@ -158,7 +159,7 @@ Result<std::size_t> ContentReader::read(OpenRecipe& recipe, std::uint64_t offset
   }
   if (handle) return handle->read(offset, out);
   if (const auto got = read_from_memory(recipe.recipe(), offset, out)) return *got;
-  // What was taken can be read also while the disk is full.
+  // Accepted data stays readable while the disk is full.
   if (auto located = locate_all(recipe.recipe()); !located) {
     auto got = read_apart(recipe.recipe(), offset, out);
     if (!got) return std::move(located).error();

@@ -19,7 +19,7 @@
 
 namespace varve::version {
 
-/// A recipe with what makes reading it in any order quick. Thread-safe.
+/// A recipe with the indexes for fast reads in any order. Thread-safe.
 class OpenRecipe {
  public:
   explicit OpenRecipe(std::shared_ptr<const format::Recipe> recipe);
@@ -28,7 +28,7 @@ class OpenRecipe {
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] std::uint64_t data_bytes() const { return data_bytes_; }
   [[nodiscard]] restore::FilePosition find(std::uint64_t offset) { return index_.find(offset); }
-  /// As seek_in_recipe().
+  /// Returns an offset as seek_in_recipe() does.
   [[nodiscard]] Result<std::uint64_t> seek(std::uint64_t offset, SeekFor wanted);
 
  private:
@@ -42,42 +42,42 @@ class OpenRecipe {
   std::shared_ptr<restore::ReadHandle> handle_;
 };
 
-/// One chunk of a recipe, by its place there.
+/// The position of one chunk in a recipe.
 struct RecipeChunk {
-  std::size_t run = 0;       ///< The recipe's run,
-  std::uint32_t index = 0;   ///< the chunk in it,
-  std::uint64_t offset = 0;  ///< the offset of its first byte in the file,
-  std::uint32_t bytes = 0;   ///< and its length.
+  std::size_t run = 0;       ///< Number of the recipe's run.
+  std::uint32_t index = 0;   ///< Number of the chunk in the run.
+  std::uint64_t offset = 0;  ///< Offset of the chunk's first byte in the file.
+  std::uint32_t bytes = 0;   ///< Length of the chunk.
 };
 
-/// Thread-safe.
+/// Reads recipes whose newest chunks may still be in memory. Thread-safe.
 class ContentReader {
  public:
-  /// Both must outlive the reader.
+  /// Lifetime: `layout` and `service` must outlive the reader.
   ContentReader(layout::Layout& layout, restore::ReadService& service, std::uint64_t version_key)
       : layout_(layout), service_(service), version_key_(version_key) {}
 
-  /// Fills `out` from `offset`; fewer bytes only at the recipe's end.
+  /// Fills `out` from `offset`. Returns fewer bytes only at the recipe's end.
   [[nodiscard]] Result<std::size_t> read(const std::shared_ptr<const format::Recipe>& recipe,
                                          std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<std::size_t> read(OpenRecipe& recipe, std::uint64_t offset,
                                          std::span<std::byte> out);
-  /// The chunk that holds the byte at `offset`, which must be below the recipe's end and not
-  /// in a hole.
+  /// Returns the chunk that holds the byte at `offset`, which must be below the recipe's end and
+  /// not in a hole.
   [[nodiscard]] Result<RecipeChunk> chunk_at(OpenRecipe& recipe, std::uint64_t offset);
 
-  /// The raw bytes of one chunk.
+  /// Returns the raw bytes of one chunk.
   [[nodiscard]] Result<std::vector<std::byte>> chunk(ChunkId id);
 
   /// Keeps the chunks that end at or before `bytes`; returns the bytes between the last kept
   /// chunk and `bytes`.
   [[nodiscard]] Result<std::vector<std::byte>> cut(format::Recipe& recipe, std::uint64_t bytes);
-  /// Cuts the hole that ends the recipe at `bytes`, or removes it where it begins later. Returns
+  /// Cuts the hole that ends the recipe at `bytes`, or removes the hole if it begins later. Returns
   /// bytes as take_last_chunk() does.
   [[nodiscard]] Result<std::vector<std::byte>> cut_last_hole(format::Recipe& recipe,
                                                              std::uint64_t bytes);
-  /// Takes the last chunk off the recipe (if it is no hole) and returns its bytes: what
-  /// follows must be cut as if the file had not ended there.
+  /// Takes the last chunk off the recipe (if it is no hole) and returns its bytes. The caller must
+  /// cut the bytes that follow as if the file had not ended there.
   [[nodiscard]] Result<std::vector<std::byte>> take_last_chunk(format::Recipe& recipe);
 
  private:
@@ -97,8 +97,8 @@ class ContentReader {
   layout::Layout& layout_;
   restore::ReadService& service_;
   const std::uint64_t version_key_;
-  // Sessions of the service know files by this number, so no two may have the same; and the
-  // distance keeps them from being taken for neighbours in tree order.
+  // The service's sessions identify files by this number, so no two may have the same. The distance
+  // keeps the sessions from taking them for neighbours in tree order.
   static constexpr std::uint64_t kOrdinalDistance = std::uint64_t{1} << 20;
   std::atomic<std::uint64_t> last_ordinal_{0};
 };

@@ -45,7 +45,7 @@ Attributes OpenInode::attributes() const {
 
 namespace {
 
-// `recipe` is null where the base's own is referred to.
+// `recipe` is null if the record refers to the base's own recipe.
 std::string encode(const OpenInode& inode, const format::Recipe* recipe) {
   std::string out;
   base::ByteWriter w(out);
@@ -70,7 +70,7 @@ std::string encode(const OpenInode& inode, const format::Recipe* recipe) {
   ChunkId id_base;
   format::encode_recipe(recipe != nullptr ? *recipe : format::Recipe(), id_base, out);
   if (recipe != nullptr && inode.base_page == format::NodeId{}) return out;
-  // What only a file of the base has.
+  // Fields that only a file of the base has.
   w.varint(inode.base_page.value);
   w.varint(recipe == nullptr ? inode.recipe_id.value : 0);
   if (recipe != nullptr) return out;
@@ -83,7 +83,7 @@ std::string encode(const OpenInode& inode, const format::Recipe* recipe) {
 
 namespace {
 
-// Only files have content, and only directories have pages.
+// Checks that only files have content, and only directories have pages.
 bool has_content_of_type(const OpenInode& inode) {
   if (!format::is_entry_mode(inode.mode)) return false;
   if (inode.recipe_id != format::NodeId{} || inode.staged) return inode.is_regular();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One file of an open version, as it is in memory and in the overlay.
+// One file of an open version, in memory and in the overlay.
 #pragma once
 
 #include <sys/stat.h>
@@ -21,64 +21,67 @@
 
 namespace varve::version {
 
-/// Guarded by its OpenVersion's mutex.
+/// One file of an open version. Guarded by its OpenVersion's mutex.
 ///
-/// A regular file's content is in one of three states: at rest (`recipe`), streaming
-/// (`stream`, which took over the recipe), or staged (`staged`: ranges of recipes and of a
-/// file of the staging folder).
+/// A regular file's content is in one of three states: at rest (`recipe`), streaming (`stream`,
+/// which took over the recipe), or staged (`staged`: ranges of recipes and of a file of the staging
+/// folder).
 struct OpenInode {
   Ino ino = 0;
   std::uint32_t mode = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::uint32_t nlink = 1;  ///< Names; of a directory always 1.
+  std::uint32_t nlink = 1;  ///< Number of names; of a directory always 1.
   std::uint64_t rdev = 0;
   Timestamp mtime;
   Timestamp ctime;
   Timestamp atime;
   Xattrs xattrs;
   std::string symlink_target;
-  Ino parent = 0;              ///< Of a directory.
-  std::uint64_t children = 0;  ///< Names in a directory.
+  Ino parent = 0;              ///< Parent of a directory.
+  std::uint64_t children = 0;  ///< Number of names in a directory.
   std::uint32_t subdirectories = 0;
-  std::uint64_t size = 0;        ///< Of a regular file.
-  std::uint64_t hole_bytes = 0;  ///< Unless staged.
-  /// Null only in a file of the base whose long recipe was not needed yet:
-  /// OpenVersion::load_recipe() brings it from `recipe_id`, which means nothing otherwise.
+  std::uint64_t size = 0;        ///< Size of a regular file.
+  std::uint64_t hole_bytes = 0;  ///< Size of its holes, unless staged.
+  /// Recipe of the content. Null only in a file of the base whose long recipe was not needed yet:
+  /// OpenVersion::load_recipe() reads it from `recipe_id`, which means nothing otherwise.
   std::shared_ptr<const format::Recipe> recipe;
   format::NodeId recipe_id{};
-  format::NodeId base_page{};             ///< Of a directory of the base: its top page there.
+  format::NodeId base_page{};             ///< Top page of a directory of the base.
   std::uint64_t staging = 0;              ///< Generation of the staging file; 0 if not staged.
-  std::unique_ptr<StagedContent> staged;  ///< Set if and only if staged.
+  std::unique_ptr<StagedContent> staged;  ///< Content; set if and only if staged.
 
-  // Only in memory.
+  // Members that exist only in memory.
   ingest::IngestPipeline::StreamPtr stream;
   bool stream_finished = false;
-  bool ends_in_hole = false;               ///< What the stream was given last is a hole.
-  std::shared_ptr<io::File> staging_file;  ///< Opened when it is first needed.
-  /// The disk failed to keep what the staging file was given; a later sync would not say so again.
+  bool ends_in_hole = false;               ///< True if the stream's last input is a hole.
+  std::shared_ptr<io::File> staging_file;  ///< Staging file, opened when first needed.
+  /// True if the disk failed to keep data of the staging file; a later sync would not report it
+  /// again.
   bool staging_lost = false;
-  std::uint64_t staged_counted = 0;  ///< Of `staged`, in OpenVersion's sum.
-  std::uint64_t staging_writes = 0;  ///< Changes to `staged`, to notice new ones.
-  bool consolidating = false;        ///< Being cut while it is open: its content must not change.
+  std::uint64_t staged_counted = 0;  ///< Bytes of `staged` in OpenVersion's sum.
+  std::uint64_t staging_writes = 0;  ///< Number of changes to `staged`, to notice new ones.
+  bool consolidating = false;  ///< True while it is cut though open: its content must not change.
   std::uint64_t consolidate_at = 0;  ///< Staged bytes that ask for that; 0 for the usual number.
   std::uint32_t handles = 0;
   std::uint32_t writers = 0;
   bool dirty = false;
   bool flushing = false;
-  bool held = false;  ///< Without a name, but the caller has not forgotten it.
+  bool held = false;  ///< True without a name while the caller has not forgotten it.
 
   [[nodiscard]] bool is_directory() const { return (mode & S_IFMT) == S_IFDIR; }
   [[nodiscard]] bool is_regular() const { return (mode & S_IFMT) == S_IFREG; }
   [[nodiscard]] Attributes attributes() const;
 };
 
-/// The overlay's record of an inode, with the recipe that is durable with it.
+/// Returns the overlay's record of an inode, with the recipe that is durable with it.
 [[nodiscard]] std::string encode_open_inode(const OpenInode& inode, const format::Recipe& recipe);
-/// The same of an inode at rest, whose recipe may still be in the catalog.
+/// Returns the record of an inode at rest, whose recipe may still be in the catalog.
 [[nodiscard]] std::string encode_open_inode(const OpenInode& inode);
-/// `base_end`: the first number that is not of a file of the base; 0 without one. kCorrupt on
-/// malformed bytes, and on what refers to a base but is not of it.
+/// Decodes an overlay's record. `base_end`: the first number that is not of a file of the base; 0
+/// without a base.
+/// Errors: kCorrupt on malformed bytes, and if the record refers to a base but the inode is not of
+/// it.
 [[nodiscard]] Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view bytes,
                                                                    Ino base_end);
 

@@ -12,7 +12,8 @@
 namespace varve::version {
 
 namespace {
-// Sorted and merged now and then, so that memory follows the result, not the number of files.
+// Runs are sorted and merged at this number, so that memory follows the result, not the number of
+// files.
 constexpr std::size_t kRunsGathered = 1U << 18;
 }  // namespace
 
@@ -67,16 +68,16 @@ Result<base::IdRuns> stored_references(io::FileSystem& files, const std::string&
   return overlay_references(txn, base_end);
 }
 
-// New references come from the index (find), from recipes (covers) and from inodes. With
-// references_mutex_ held alone nobody is between the second and an inode. Batches that asked the
-// index before `retire` are in their recipes once the pipeline has passed them.
+// New references come from the index (find), from recipes (covers) and from inodes. While this
+// thread alone holds references_mutex_, no other thread is between covers() and an inode. Batches
+// that asked the index before `retire` are in their recipes once the pipeline has passed them.
 Result<base::IdRuns> OpenVersion::references(const std::function<void()>& retire) {
   std::vector<base::IdRun> runs;
   std::optional<meta::ReadTxn> overlay;
   {
     const std::unique_lock alone(references_mutex_);
     retire();
-    // An error (a full disk) leaves batches that have asked for nothing yet.
+    // An error (a full disk) leaves batches that have not asked for anything yet.
     static_cast<void>(pipeline_.drain());
     const std::lock_guard lock(mutex_);
     clone_source_.reset();
@@ -88,7 +89,8 @@ Result<base::IdRuns> OpenVersion::references(const std::function<void()>& retire
       add_references(content.recipe, runs);
       return {};
     }));
-    // What is not in memory is in this snapshot: a checkpoint keeps what it writes until then.
+    // This snapshot holds everything that is not in memory: a checkpoint keeps its changes in
+    // memory until they are written.
     if (overlay_) {
       VARVE_TRY_ASSIGN(auto txn, meta::ReadTxn::begin(*overlay_));
       overlay.emplace(std::move(txn));

@@ -15,10 +15,10 @@ constexpr std::string_view kNextInoKey = "next_ino";
 constexpr std::string_view kFormatKey = "format";
 constexpr std::string_view kEntriesKey = "entries";
 constexpr std::string_view kChangedKey = "changed_at";
-// To be raised with every change of what overlays and staging files hold.
+// Must be raised with every change to the contents of overlays and staging files.
 constexpr std::uint64_t kOverlayFormat = 1;
 constexpr std::size_t kParentBytes = 8;
-constexpr Ino kInosEnd = Ino{1} << 62;  // What nobody comes to by counting.
+constexpr Ino kInosEnd = Ino{1} << 62;  // Counting never reaches it.
 
 Ino ino_of(std::string_view value) {
   return value.size() == sizeof(Ino) ? base::load_be64(value) : 0;
@@ -31,7 +31,7 @@ Result<void> OpenTree::load() {
     return {};
   }
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*overlay_));
-  // Without one it is new, or of the first format.
+  // An overlay without a format is new, or of the first format.
   VARVE_TRY_ASSIGN(const auto format, txn.get(meta::overlay::kState, kFormatKey));
   if (format && *format != base::be64(kOverlayFormat)) {
     return Error(ErrorCode::kUnsupported,
@@ -50,7 +50,8 @@ Result<void> OpenTree::load() {
   return {};
 }
 
-// An overlay of an earlier release has no summary: then its names are counted.
+// Loads the number of names. An overlay of an earlier release has no summary: its names are
+// counted.
 Result<void> OpenTree::load_summary(const meta::Txn& txn) {
   entries_ = base_ != nullptr ? base_->end() - 2 : 0;
   VARVE_TRY_ASSIGN(const auto entries, txn.get(meta::overlay::kState, kEntriesKey));
@@ -129,8 +130,8 @@ Result<std::optional<Ino>> OpenTree::find_in_base(Ino directory, std::string_vie
   return std::optional(remember(*found));
 }
 
-// The names of one directory that were given or taken since the version was opened: those in
-// memory before those in the overlay.
+// The names of one directory that were set or cleared since the version was opened. Names in memory
+// take precedence over those in the overlay.
 class OpenTree::Names {
  public:
   /// `txn` is null if there is no overlay.
@@ -161,7 +162,7 @@ class OpenTree::Names {
       ++changed_;
     } else {
       found = {std::string(stored_->key.substr(kParentBytes)), ino_of(stored_->value)};
-      // A key without a name is passed over, below.
+      // list() skips a key without a name.
       if (!found.name.empty() && !format::is_entry_name(found.name)) {
         return Error(ErrorCode::kCorrupt, "an open version has a name that is not allowed", EIO);
       }
@@ -173,7 +174,7 @@ class OpenTree::Names {
  private:
   Names(const OpenTree& tree, Ino directory) : tree_(tree), prefix_(meta::ino_key(directory)) {}
   const OpenTree& tree_;
-  std::optional<meta::Cursor> cursor_;  // Set where stored_ is.
+  std::optional<meta::Cursor> cursor_;  // Set if there is an overlay.
   std::string prefix_;
   std::optional<meta::KeyValue> stored_;
   // Visiting may add to the changes, which does not move a std::map's iterators.
@@ -213,7 +214,7 @@ Result<void> OpenTree::list(
       VARVE_TRY_ASSIGN(own, names.next());
     }
     if (found.ino == 0 || found.name.empty() || (!after.empty() && found.name <= after)) continue;
-    evict();  // The visitor brings every inode of the directory into memory.
+    evict();  // The visitor loads every inode of the directory into memory.
     VARVE_TRY_ASSIGN(const bool more, visit(found.name, found.ino));
     if (!more) return {};
   }
@@ -264,7 +265,7 @@ void OpenTree::evict() {
                       !inode.stream && !inode.staging_file;
     it = idle ? inodes_.erase(it) : std::next(it);
   }
-  // Where most are in use, the next attempt waits until it can be worth its walk.
+  // If most inodes are in use, the next attempt waits until its walk can be worth it.
   evict_at_ = std::max(kInodesCached, inodes_.size() + kInodesCached / 4);
 }
 
@@ -298,8 +299,8 @@ Result<OpenTree::Changes> OpenTree::take_changes(
   return changes;
 }
 
-// A name that the base has is not gone by being absent here: a record with inode number 0
-// takes it away. Where the base cannot be read, such a record is the safe choice.
+// An absent record does not remove a name of the base: a record with inode number 0 does. If the
+// base cannot be read, such a record is the safe choice.
 Result<void> OpenTree::commit_names(meta::WriteTxn& txn, const Changes& changes) const {
   for (const auto& name : changes.names) {
     bool stored = name.ino != 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names and inodes of an open version: an LMDB environment (the overlay), with what
-// changed since the last checkpoint in memory before it, and behind it the sealed tree that the
-// version started as, if it is a clone.
+// The names and inodes of an open version, in three layers. Memory holds the changes since the last
+// checkpoint. Behind it are an LMDB environment (the overlay) and, if the version is a clone, the
+// sealed tree that it started as.
 #pragma once
 
 #include <cstdint>
@@ -23,31 +23,32 @@
 
 namespace varve::version {
 
-/// Not thread-safe: guarded by OpenVersion's mutex, apart from commit().
+/// The tree of an open version. Not thread-safe: guarded by OpenVersion's mutex, apart from
+/// commit().
 ///
-/// Memory: at most kInodesCached clean inodes; changed ones wait for the next checkpoint,
-/// which the owner runs once changed() exceeds kChangedMax.
+/// Memory: at most kInodesCached clean inodes. Changed ones wait for the next checkpoint, which the
+/// owner runs once changed() exceeds kChangedMax.
 class OpenTree {
  public:
   static constexpr std::size_t kInodesCached = 32768;
   static constexpr std::size_t kChangedMax = 65536;
 
-  /// `base` may be null. It must outlive the tree.
+  /// `base` may be null. Lifetime: it must outlive the tree.
   explicit OpenTree(const CloneBase* base = nullptr)
       : base_(base), next_ino_(base != nullptr ? base->end() : kRootIno + 1) {}
-  /// From now on the tree has an overlay, which must outlive it. Before, there is nothing but the
-  /// base and what is in memory, and commit() must not be called.
+  /// Gives the tree an overlay, which must outlive it. Before, the tree has only the base and the
+  /// inodes in memory, and commit() must not be called.
   void attach(const meta::Env& overlay) { overlay_ = &overlay; }
-  /// Reads the counters. Call once before anything else. kCorrupt if a number could be given a
-  /// second time.
+  /// Reads the counters. The caller must call it once before anything else.
+  /// Errors: kCorrupt if a number could be given a second time.
   [[nodiscard]] Result<void> load();
 
-  /// kNotFound if there is no such inode. The pointer is valid until the next call that may
-  /// evict: evict(), erase(), list().
+  /// Returns an inode. Errors: kNotFound if there is no such inode.
+  /// Lifetime: the pointer is valid until the next call that may evict: evict(), erase(), list().
   [[nodiscard]] Result<OpenInode*> get(Ino ino);
   [[nodiscard]] Result<std::optional<Ino>> find(Ino directory, std::string_view name);
-  /// Names > `after` in byte order until `visit` returns false. Evicts between the visits, so
-  /// that a large directory does not stay in memory.
+  /// Calls `visit` for the names > `after` in byte order until it returns false. Evicts between the
+  /// calls, so that a large directory does not stay in memory.
   [[nodiscard]] Result<void> list(
       Ino directory, std::string_view after,
       const std::function<Result<bool>(std::string_view name, Ino ino)>& visit);
@@ -57,34 +58,34 @@ class OpenTree {
       const std::function<Result<void>(OpenInode&)>& visit);
 
   [[nodiscard]] OpenInode* add(std::unique_ptr<OpenInode> inode);
-  /// Adds an inode of which the next checkpoint records nothing, unless it is touched before.
+  /// Adds an inode that the next checkpoint does not record, unless it is touched before.
   void add_clean(std::unique_ptr<OpenInode> inode) { inodes_[inode->ino] = std::move(inode); }
   [[nodiscard]] Ino next_ino() { return next_ino_++; }
-  /// How many inodes were ever made in this version.
+  /// Returns the number of inodes that were ever made in this version.
   [[nodiscard]] std::uint64_t made() const {
     return next_ino_ - (base_ != nullptr ? base_->end() : kRootIno + 1);
   }
-  /// `more` names were made, or taken away.
+  /// Adds `more` to the number of names; it is negative for removed names.
   void count_entries(std::int64_t more) { entries_ += static_cast<std::uint64_t>(more); }
   [[nodiscard]] std::uint64_t entries() const { return entries_; }
   void set_changed_at(Timestamp time) { changed_at_ = time; }
-  /// When the changes of the last checkpoint that had any were taken.
+  /// Returns the time at which the changes of the last checkpoint that had any were taken.
   [[nodiscard]] Timestamp changed_at() const { return changed_at_; }
-  /// The number of names that the last checkpoint recorded; nullopt if that cannot be told.
+  /// Returns the number of names that the last checkpoint recorded; nullopt if it is unknown.
   [[nodiscard]] static std::optional<std::uint64_t> stored_entries(const meta::Env& overlay);
   [[nodiscard]] std::size_t changed_inodes() const { return dirty_.size(); }
   void set_name(Ino directory, std::string_view name, Ino ino);
   void clear_name(Ino directory, std::string_view name);
   void touch(OpenInode& inode);
-  /// The inode has no name and no handle any more.
+  /// Removes an inode that has no name and no handle any more.
   void erase(Ino ino);
-  /// The record goes, the inode in memory stays for its handles.
+  /// Removes the inode's record. The inode in memory stays for its handles.
   void erase_record(OpenInode& inode);
 
   [[nodiscard]] std::size_t changed() const { return dirty_.size() + names_.size(); }
   void evict();
 
-  /// What a checkpoint writes.
+  /// The changes that a checkpoint writes.
   struct Changes {
     struct Name {
       std::string key;
@@ -100,16 +101,16 @@ class OpenTree {
     std::vector<Record> records;
     Ino next_ino = 0;
     std::uint64_t entries = 0;
-    Timestamp changed_at;  // Given by the caller.
+    Timestamp changed_at;  // Set by the caller.
   };
-  /// Takes the changes. `encode` gives an inode's record and tail.
+  /// Takes the changes. `encode` returns an inode's record and tail.
   [[nodiscard]] Result<Changes> take_changes(
       const std::function<Result<Changes::Record>(OpenInode&)>& encode);
-  /// One durable transaction. Needs no lock.
+  /// Writes the changes in one durable transaction. Needs no lock.
   [[nodiscard]] Result<void> commit(const Changes& changes) const;
-  /// After commit(): the changes are in the overlay.
+  /// Drops the changes from memory after commit(): they are in the overlay.
   void settle(const Changes& changes);
-  /// After a failed commit(): they are to be taken again.
+  /// Marks the changes again after a failed commit(), for the next checkpoint.
   void restore(const Changes& changes);
 
   /// Calls `visit(ino, tail)` for the tails that the last checkpoint before a crash left.
@@ -129,7 +130,8 @@ class OpenTree {
 
   [[nodiscard]] Ino base_end() const { return base_ != nullptr ? base_->end() : 0; }
   [[nodiscard]] bool in_base(Ino ino) const { return ino < base_end(); }
-  /// The inode of a name of the base, which get() is often asked for next.
+  /// Remembers the inode of a name of the base, because get() is often asked for it next. Returns
+  /// its number.
   Ino remember(const catalog::TreeEntry& found);
   [[nodiscard]] Result<void> load_summary(const meta::Txn& txn);
   [[nodiscard]] Result<std::optional<Ino>> find_in_base(Ino directory, std::string_view name);
@@ -139,7 +141,7 @@ class OpenTree {
   const CloneBase* const base_;
   std::unordered_map<Ino, std::unique_ptr<OpenInode>> inodes_;
   std::unordered_map<Ino, bool> dirty_;  // True: the record is to be removed.
-  std::unordered_set<Ino> removing_;     // Being removed by the checkpoint under way.
+  std::unordered_set<Ino> removing_;     // Inodes that the current checkpoint removes.
   std::map<std::string, NameChange, std::less<>> names_;
   std::uint64_t sequence_ = 0;
   std::size_t evict_at_ = kInodesCached;

@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t kOverlayMapBytes = std::size_t{64} << 30;
 constexpr std::size_t kSmallMapBytes = std::size_t{4} << 30;
 constexpr std::size_t kSpillSlotBytes = 128U << 10;
-constexpr std::uint64_t kRecordBytes = 1024;  // Of a usual inode and its name, with LMDB's slack.
-constexpr std::uint64_t kGenerationsEnd = std::uint64_t{1} << 62;  // None comes there by counting.
+constexpr std::uint64_t kRecordBytes = 1024;  // A usual inode and its name, with LMDB's slack.
+constexpr std::uint64_t kGenerationsEnd = std::uint64_t{1} << 62;  // Counting never reaches it.
 
 Error damaged(const char* what) {
   return {ErrorCode::kCorrupt, std::string("the open version's overlay: ") + what, EIO};
@@ -50,7 +50,7 @@ Result<std::shared_ptr<OpenVersion>> OpenVersion::open(const OpenVersionParts& p
   return version;
 }
 
-// With mutex_ held, or before anything else can use the version.
+// The caller holds mutex_, or nothing else can use the version yet.
 Result<void> OpenVersion::open_overlay() {
   const std::string directory = parts_.staging_directory + "/overlay";
   meta::EnvOptions options;
@@ -81,7 +81,7 @@ Result<void> OpenVersion::open_overlay() {
 Result<void> OpenVersion::make_overlay() {
   auto& files = *parts_.files;
   const std::string directory = parts_.staging_directory + "/overlay";
-  // LMDB writes its first pages one by one: an environment appears under its name as a whole.
+  // LMDB writes its first pages one by one; the rename makes the environment appear as a whole.
   const std::string fresh = directory + ".new";
   VARVE_TRY(files.make_durable_directory(parts_.staging_directory));
   VARVE_TRY(files.make_directory(files_directory_));
@@ -115,8 +115,8 @@ void OpenVersion::start_background() {
   });
 }
 
-// Goes on where the last checkpoint was: makes the root if there is none, cuts the tails
-// that were open, and queues what is staged.
+// Continues from the last checkpoint: creates the root if there is none, cuts the tails that were
+// open, and queues the staged files.
 Result<void> OpenVersion::recover(const NewFile& root) {
   VARVE_TRY(tree_.load());
   const Timestamp now = parts_.clock->now();
@@ -150,7 +150,7 @@ Result<void> OpenVersion::recover(const NewFile& root) {
   }
   auto done = checkpoint(Extent::kAll);
   if (done || done.error().code() != ErrorCode::kNoSpace) return done;
-  // What the overlay has stays there, so the version can be read and dropped on a full disk.
+  // The overlay keeps its contents, so the version can be read and dropped on a full disk.
   base::log(base::LogLevel::kWarning, "open version: " + done.error().message());
   return {};
 }
@@ -186,7 +186,7 @@ Result<void> OpenVersion::recover_staged() {
     const std::uint64_t generation =
         dash == std::string::npos ? 0 : std::strtoull(name.c_str() + dash + 1, nullptr, 16);
     const auto path = files_directory_ + "/" + name;
-    // Other names stay: the folder could have been forged to be another one.
+    // Files with other names stay: the folder could have been forged to be another one.
     if (generation >= kGenerationsEnd || staging_path(ino, generation) != path) continue;
     staging_generation_ = std::max(staging_generation_, generation);
     auto inode = tree_.get(ino);
@@ -232,7 +232,7 @@ Result<bool> OpenVersion::is_empty() {
   return root->children == 0;
 }
 
-// What is not in a checkpoint yet was changed since the last one.
+// Changes that are not in a checkpoint yet count as made now: they were made since the last one.
 Timestamp OpenVersion::changed_at() const {
   const std::lock_guard lock(mutex_);
   return tree_.changed() != 0 ? parts_.clock->now() : tree_.changed_at();
@@ -245,7 +245,8 @@ std::uint64_t OpenVersion::entries() const {
 
 std::optional<std::uint64_t> OpenVersion::entries_in(io::FileSystem& files,
                                                      const std::string& directory) {
-  constexpr std::uint64_t kCheckedBytesMax = 64U << 20;  // LMDB trusts its pages.
+  // LMDB trusts its pages, so they are checked.
+  constexpr std::uint64_t kCheckedBytesMax = 64U << 20;
   const std::string overlay = directory + "/overlay";
   const auto bytes = files.tree_bytes(overlay + "/data.mdb");
   if (!bytes || *bytes > kCheckedBytesMax) return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making an open version durable, and the work that goes on behind it.
+// Makes an open version durable, and does its work in the background.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,9 +18,10 @@ constexpr std::uint64_t kTailBytesMax = 128U << 10;
 constexpr std::size_t kChangedMaxTight = 2048;
 }  // namespace
 
-// The record holds what has its place by now: of a file being written, the part before the
-// chunks in flight, with the uncut rest beside it where nothing is in flight. For fsync(2)
-// the file is waited for: another file's bytes may have pushed its chunks on their way.
+// The record holds the content that has its place by now. For a file being written, this is the
+// part before the chunks in flight, with the uncut rest beside it if nothing is in flight. For
+// fsync(2), the checkpoint waits for the file: another file's bytes may have pushed its chunks on
+// their way.
 Result<OpenTree::Changes::Record> OpenVersion::encode(OpenInode& inode, Extent extent) {
   OpenTree::Changes::Record record;
   record.ino = inode.ino;
@@ -42,13 +43,13 @@ Result<OpenTree::Changes::Record> OpenVersion::encode(OpenInode& inode, Extent e
 Result<void> OpenVersion::checkpoint(Extent extent) {
   auto done = checkpoint_once(extent);
   if (done || done.error().code() != ErrorCode::kNoSpace || parts_.space == nullptr) return done;
-  // Something else filled the disk: the reserve is kept for this.
+  // Another program filled the disk: the reserve is kept for this.
   if (parts_.space->give_up_reserve()) done = checkpoint_once(extent);
   return done;
 }
 
-// Room for the directory nodes and the manifest of what was made here, and for the index of the
-// next version's window.
+// Estimates the space for the directory nodes and the manifest of the inodes made here, and for the
+// index of the next version's window.
 void OpenVersion::estimate_sealing() {
   const std::uint64_t made = tree_.made();
   const std::uint64_t placed = pipeline_.placed_chunks();
@@ -57,8 +58,8 @@ void OpenVersion::estimate_sealing() {
                        : kSealedEntryBytes * made + kIndexEntryBytes * (placed + index_entries_);
 }
 
-// A recovered tail is in the overlay until its chunks are stored, so there is no hurry; but a seal
-// needs it cut.
+// The overlay holds a recovered tail until its chunks are stored, so there is no hurry to cut it;
+// but a seal needs it cut.
 Result<void> OpenVersion::finish_tails(Urgency urgency) {
   while (!waiting_tails_.empty()) {
     const auto found = tree_.get(waiting_tails_.back());
@@ -81,7 +82,7 @@ Result<void> OpenVersion::checkpoint_once(Extent extent) {
   VARVE_TRY(pipeline_.drain());
   OpenTree::Changes changes;
   std::vector<std::string> obsolete;
-  std::vector<std::pair<Ino, std::uint64_t>> to_sync;  // With the generation.
+  std::vector<std::pair<Ino, std::uint64_t>> to_sync;  // With the generations.
   std::uint64_t record_bytes = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -92,7 +93,7 @@ Result<void> OpenVersion::checkpoint_once(Extent extent) {
       auto inode = tree_.get(ino);
       if (!inode) continue;
       const auto& stream = (*inode)->stream;
-      // Again, in case what was spilled could not be read back at the first time.
+      // Finishes it again, in case the spilled tail could not be read back the first time.
       if (stream && (*inode)->stream_finished) VARVE_TRY(pipeline_.finish(stream));
       absorb(**inode);
       if (stream) still_finishing.push_back(ino);
@@ -134,13 +135,13 @@ Result<void> OpenVersion::checkpoint_once(Extent extent) {
   return {};
 }
 
-// Once the kernel has failed to write a page back it forgets the page, and the next sync
-// succeeds. So a failure is remembered as long as the file has that content.
+// Once the kernel has failed to write a page back, it forgets the page, and the next sync succeeds.
+// So the inode remembers a failure as long as the file has that content.
 Result<void> OpenVersion::sync_staging(Ino ino, std::uint64_t generation) {
   {
     const std::lock_guard lock(mutex_);
     const auto inode = tree_.get(ino);
-    // Cut in the meantime: the record that is to be committed names the file nevertheless.
+    // The file may be cut in the meantime: the record to be committed names it nevertheless.
     if (inode && (*inode)->staging == generation) VARVE_TRY(check_staging(**inode));
   }
   VARVE_TRY_ASSIGN(const auto file,
@@ -162,11 +163,11 @@ Result<void> OpenVersion::check_staging(const OpenInode& inode) {
                EIO);
 }
 
-// Keeps the memory for changes bounded.
+// Bounds the memory for changes.
 Result<void> OpenVersion::relieve() {
   {
     const std::lock_guard lock(mutex_);
-    // On a disk that is nearly full, what a checkpoint writes must stay small.
+    // On a disk that is nearly full, a checkpoint must stay small.
     const bool tight = parts_.space != nullptr && parts_.space->is_tight();
     if (tree_.changed() < (tight ? kChangedMaxTight : OpenTree::kChangedMax)) {
       tree_.evict();
@@ -209,7 +210,7 @@ void OpenVersion::background() {
   }
 }
 
-// Their content cannot change any more: check_writable() refuses.
+// The content of these files cannot change any more: check_writable() refuses.
 Result<void> OpenVersion::end_writing() {
   return tree_.for_each_in_memory([&](OpenInode& inode) -> Result<void> {
     if (inode.writers == 0) return {};

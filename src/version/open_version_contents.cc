@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in the files of an open version: streams, staging and reading.
+// The contents of an open version's files: streams, staging and reading.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ Result<void> OpenVersion::start_stream(OpenInode& inode) {
   } else {
     content.recipe = *inode.recipe;
   }
-  // The last chunk ended where the file did; what follows may move its boundary.
+  // The last chunk ended where the file did; the bytes that follow may move its boundary.
   if (content.tail.empty()) {
     VARVE_TRY_ASSIGN(content.tail, reader_.take_last_chunk(content.recipe));
   }
@@ -66,7 +66,7 @@ void OpenVersion::run_stream(OpenInode& inode, ingest::Content content) {
   inode.stream_finished = false;
 }
 
-// Appends fewer zeros than a block has.
+// Grows the file to `end` with zeros, fewer than a block has.
 Result<void> OpenVersion::append_zeros(OpenInode& inode, std::uint64_t end) {
   static constexpr std::array<std::byte, kHoleBlockBytes> kZeros{};
   if (end == inode.size) return {};
@@ -76,7 +76,7 @@ Result<void> OpenVersion::append_zeros(OpenInode& inode, std::uint64_t end) {
   return {};
 }
 
-// Grows the file to `bytes`: by zeros to the end of a block with data, then by a hole.
+// Grows the file to `bytes`: with zeros to the end of a block with data, then with a hole.
 Result<void> OpenVersion::grow_stream(OpenInode& inode, std::uint64_t bytes) {
   if (!inode.ends_in_hole) {
     VARVE_TRY(append_zeros(inode, std::min(bytes, block_end(inode.size))));
@@ -89,7 +89,7 @@ Result<void> OpenVersion::grow_stream(OpenInode& inode, std::uint64_t bytes) {
   return {};
 }
 
-// Grows the file to `offset`, where data follows. So the block of that offset must not begin
+// Grows the file to `offset`, where data follows. The block of that offset must therefore not begin
 // with a hole.
 Result<void> OpenVersion::grow_to_data(OpenInode& inode, std::uint64_t offset) {
   const std::uint64_t begin = block_begin(offset);
@@ -125,7 +125,7 @@ void OpenVersion::absorb(OpenInode& inode) {
   rest(inode, std::move(*recipe));
 }
 
-// The content is the recipe's from now on.
+// Makes the recipe the inode's content.
 void OpenVersion::rest(OpenInode& inode, format::Recipe recipe) {
   inode.recipe = std::make_shared<const format::Recipe>(std::move(recipe));
   inode.hole_bytes = inode.recipe->bytes() - inode.recipe->data_bytes();
@@ -139,7 +139,7 @@ Result<ingest::Content> OpenVersion::settle(OpenInode& inode) {
   pipeline_.discard(inode.stream);
   inode.stream.reset();
   inode.stream_finished = false;
-  // Kept in case the caller fails: what is cut is at rest; the tail goes on in a stream.
+  // Kept in case the caller fails: the cut part is at rest; the tail goes on in a stream.
   inode.recipe = std::make_shared<const format::Recipe>(content.recipe);
   if (!content.tail.empty()) inode.stream = pipeline_.start(content);
   return content;
@@ -163,7 +163,7 @@ void OpenVersion::drop_contents(OpenInode& inode) {
   inode.hole_bytes = 0;
 }
 
-// What a staging file has takes its space a second time when it is cut.
+// The bytes of a staging file take their space a second time when they are cut.
 void OpenVersion::count_staged(OpenInode& inode) {
   const std::uint64_t bytes = inode.staged ? inode.staged->file_bytes() : 0;
   staged_bytes_ += bytes - inode.staged_counted;
@@ -200,7 +200,7 @@ Result<void> OpenVersion::truncate(OpenInode& inode, std::uint64_t bytes) {
   if (bytes == inode.size) return {};
   auto done = resize(inode, bytes);
   if (inode.writers != 0) return done;
-  // Nobody will close it: bring it to rest now, also after a failure half-way.
+  // No handle will close the file: bring it to rest now, also after a failure half-way.
   if (inode.staging != 0) staged_.push_back(inode.ino);
   auto finished = finish_stream(inode);
   return done ? finished : done;
@@ -261,11 +261,11 @@ void OpenVersion::release(Ino ino, bool writer) {
   if (wake) wake_.notify_all();
 }
 
-// A file that nobody writes has a recipe at the latest when its chunks have their place.
+// A file without a writer has a recipe at the latest when its chunks have their place.
 Result<void> OpenVersion::come_to_rest(OpenInode& inode) {
   if (inode.stream) {
     VARVE_TRY(finish_stream(inode));
-    // Another file's chunks may be what a full disk has no place for.
+    // A full disk may lack a place only for another file's chunks.
     const auto drained = pipeline_.drain();
     absorb(inode);
     if (inode.stream && !drained) return drained;
@@ -274,7 +274,7 @@ Result<void> OpenVersion::come_to_rest(OpenInode& inode) {
   return load_recipe(inode);
 }
 
-// A tail that waits for the disk to have room can be read meanwhile.
+// Reads content whose tail may still wait for room on the disk.
 Result<std::size_t> OpenVersion::read_content(const ingest::Content& content, std::uint64_t offset,
                                               std::span<std::byte> out) {
   const std::uint64_t cut = content.recipe.bytes();
@@ -292,8 +292,8 @@ Result<std::size_t> OpenVersion::read_content(const ingest::Content& content, st
   return out.size();
 }
 
-// The disk's page cache may give a part of a write that is under way. So what was read while the
-// file was written is read again, at last with the lock, which keeps writers out.
+// The disk's page cache may return a part of a write that is under way. So read() repeats a read
+// during which the file was written, the last time with the lock, which keeps writers out.
 Result<std::size_t> OpenVersion::read(Ino ino, std::uint64_t offset, std::span<std::byte> out) {
   for (int attempt = 1;; ++attempt) {
     std::unique_lock lock(mutex_);

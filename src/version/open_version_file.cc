@@ -22,7 +22,7 @@ Result<void> OpenVersionFile::write(std::uint64_t offset, std::span<const std::b
   return {};
 }
 
-// Only with the lock held, which it may give up for a while.
+// The caller holds the lock; the function may release it for a while.
 Result<OpenInode*> OpenVersionFile::writable(std::unique_lock<std::mutex>& lock) {
   if (!writer_) return Error(ErrorCode::kInvalid, "not open for writing", EBADF);
   VARVE_TRY(version_->check_writable());

@@ -45,7 +45,7 @@ Result<OpenInode*> OpenVersion::child(Ino parent_ino, std::string_view name) {
   VARVE_TRY_ASSIGN(const auto ino, tree_.find(parent_ino, name));
   if (!ino) return Error(ErrorCode::kNotFound, "no such file", ENOENT);
   VARVE_TRY_ASSIGN(auto* inode, tree_.get(*ino));
-  // So a directory is never its own child, nor has two names: who removes it relies on that.
+  // So a directory is never its own child, nor has two names; removing directories relies on that.
   const bool placed = inode->parent == parent_ino && *ino != kRootIno && *ino != parent_ino;
   if (inode->is_directory() && !placed) {
     return Error(ErrorCode::kCorrupt, "the open version's overlay: a directory is elsewhere", EIO);
@@ -211,7 +211,7 @@ Result<OpenEntry> OpenVersion::clone(VersionReader& source, Rank rank, Ino paren
   return made;
 }
 
-// Takes the name off. A file without names goes once no handle is open and no caller holds it.
+// Removes the name. A file without names is dropped once no handle is open and no caller holds it.
 Result<void> OpenVersion::drop_name(OpenInode& dir, std::string_view name, OpenInode& inode) {
   const bool is_directory = inode.is_directory();
   tree_.clear_name(dir.ino, name);
@@ -244,7 +244,7 @@ void OpenVersion::keep_removed() {
   keeps_removed_ = true;
 }
 
-// Called for every inode that the kernel evicts, so it only makes a note of those removed.
+// Called for every inode that the kernel evicts, so it only notes the removed ones.
 void OpenVersion::forget(Ino ino) {
   const std::lock_guard lock(held_mutex_);
   if (held_.erase(ino) != 0) forgotten_.push_back(ino);
@@ -293,10 +293,10 @@ Result<void> OpenVersion::remove_directory(Ino parent_ino, std::string_view name
   return relieve();
 }
 
-// A directory must not be moved below itself.
+// Fails if the move would put a directory below itself.
 Result<void> OpenVersion::check_ancestry(Ino moved, Ino into) {
-  // Parents that a damaged overlay has in a circle come back to one that was kept (R. Brent, "An
-  // improved Monte Carlo factorization algorithm", 1980).
+  // In a damaged overlay, parents may form a circle; the walk then comes back to one that was kept
+  // (R. Brent, "An improved Monte Carlo factorization algorithm", 1980).
   Ino kept = 0;
   std::uint64_t steps = 0;
   for (Ino at = into; at != kRootIno; ++steps) {

@@ -11,7 +11,7 @@
 namespace varve::version {
 
 namespace {
-// More than this of a file is cut while it is still open, so that the staging folder and the
+// Above these limits, a file is cut while it is still open, so that the staging folder and the
 // ranges in memory stay bounded.
 constexpr std::uint64_t kStagedBytesMax = std::uint64_t{512} << 20;
 constexpr std::size_t kRangesMax = 16384;
@@ -24,8 +24,8 @@ Result<void> OpenVersion::open_staging(OpenInode& inode) {
   return {};
 }
 
-// From now on writes in any order land in a file of the staging folder. What is cut already
-// stays where it is.
+// Starts staging: from now on, writes in any order go to a file of the staging folder. The part
+// that is cut already stays where it is.
 Result<void> OpenVersion::stage(OpenInode& inode) {
   if (inode.staging != 0) return open_staging(inode);
   VARVE_TRY_ASSIGN(const auto content, settle(inode));
@@ -90,7 +90,7 @@ Result<std::uint64_t> OpenVersion::clone_range(OpenInode& inode, std::uint64_t o
     return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB", EFBIG);
   }
   if (offset == 0 && inode.size <= bytes && source_offset == 0 && bytes == source->bytes()) {
-    drop_contents(inode);  // All of it: the recipe itself.
+    drop_contents(inode);  // The whole file: takes the recipe itself.
     inode.size = bytes;
     rest(inode, source->recipe());
   } else {
@@ -104,7 +104,7 @@ Result<std::uint64_t> OpenVersion::clone_range(OpenInode& inode, std::uint64_t o
   return bytes;
 }
 
-// A file that is being written gives none: its bytes are copied instead.
+// Fails for a file that is being written: the caller copies its bytes instead.
 Result<std::shared_ptr<OpenRecipe>> OpenVersion::recipe_at_rest(Ino ino) {
   VARVE_TRY_ASSIGN(auto* inode, tree_.get(ino));
   if (inode->staging != 0 || (inode->stream && inode->writers != 0)) {
@@ -160,9 +160,9 @@ Result<format::Recipe> OpenVersion::cut(const StagedContent& content, io::File* 
   return std::move(*recipe);
 }
 
-// The recipe itself if this version may refer to all of its chunks, which are those of its
-// neighbour; else one with copies of the others (MFDedup, FAST'21 section 3.1: a chunk is
-// shared by adjacent versions only).
+// Returns the recipe itself if this version may refer to all of its chunks, which are those of its
+// neighbour. Otherwise returns a recipe with copies of the other chunks (MFDedup, FAST'21 section
+// 3.1: a chunk is shared by adjacent versions only).
 Result<std::shared_ptr<const format::Recipe>> OpenVersion::reachable(
     const std::shared_ptr<const format::Recipe>& recipe) {
   const bool all = std::ranges::all_of(recipe->runs, [&](const format::RecipeRun& run) {
@@ -189,7 +189,7 @@ Result<std::shared_ptr<OpenRecipe>> OpenVersion::clonable(
   return open;
 }
 
-// If somebody changed the file in the meantime it is left for the next time.
+// If the file changed in the meantime, it stays staged for the next time.
 Result<void> OpenVersion::ingest_staged(Ino ino, Users users) {
   const std::shared_lock references(references_mutex_);
   StagedContent content;
@@ -199,7 +199,7 @@ Result<void> OpenVersion::ingest_staged(Ino ino, Users users) {
   {
     std::unique_lock lock(mutex_);
     auto inode = tree_.get(ino);
-    // A seal that cut writers off waits for the one that is being consolidated.
+    // A seal that cut writers off waits for the file that is being consolidated.
     while (inode && (*inode)->consolidating && frozen_) {
       consolidated_.wait(lock);
       inode = tree_.get(ino);
@@ -256,8 +256,8 @@ Result<void> OpenVersion::ingest_all_staged() {
   }
 }
 
-// Its writers wait meanwhile, those of other files do not. A failure costs only space in the
-// staging folder, and is met again at the close: the next attempt comes much later.
+// Writers of this file wait meanwhile; writers of other files do not. A failure costs only space in
+// the staging folder, and closing the file tries again. The next attempt here comes much later.
 void OpenVersion::consolidate(Ino ino) {
   auto done = ingest_staged(ino, Users::kAny);
   if (done) return;

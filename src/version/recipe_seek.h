@@ -14,9 +14,9 @@ namespace varve::version {
 
 enum class SeekFor : std::uint8_t { kData, kHole };
 
-/// A hole has at least one whole block of this size, as on ext4: programs such as rsync -S leave
-/// out single bytes. A block that holds any data is data, with zeros where nothing was written.
-/// The last block of a file may be shorter.
+/// Size of a hole's block, in bytes. A hole has at least one whole block, as on ext4, because
+/// programs such as rsync -S leave out single bytes. A block that holds any data is data, with
+/// zeros where nothing was written. The last block of a file may be shorter.
 constexpr std::uint64_t kHoleBlockBytes = 4096;
 
 [[nodiscard]] constexpr std::uint64_t block_begin(std::uint64_t offset) {
@@ -26,8 +26,8 @@ constexpr std::uint64_t kHoleBlockBytes = 4096;
   return block_begin(offset + kHoleBlockBytes - 1);
 }
 
-/// lseek(2) with SEEK_DATA or SEEK_HOLE by whole blocks, in a file of `size` bytes, from
-/// `seek(offset, wanted)`, which does the same by single bytes.
+/// Returns the offset of lseek(2) with SEEK_DATA or SEEK_HOLE by whole blocks, in a file of `size`
+/// bytes. Calls `seek(offset, wanted)`, which does the same by single bytes.
 template <typename Seek>
 [[nodiscard]] Result<std::uint64_t> seek_by_blocks(std::uint64_t size, std::uint64_t offset,
                                                    SeekFor wanted, Seek seek) {
@@ -44,16 +44,17 @@ template <typename Seek>
     auto data = seek(block, SeekFor::kData);
     if (!data && data.error().code() != ErrorCode::kNotFound) return std::move(data).error();
     if (!data || *data >= block + kHoleBlockBytes) {
-      // The bytes from `hole` to `block` are in a block with data, unless they are none.
+      // The bytes from `hole` to `block`, if any, are in a block with data.
       return std::max(offset, block);
     }
     at = *data;
   }
 }
 
-/// lseek(2) with SEEK_DATA or SEEK_HOLE by single bytes, in a file of `size` bytes; the file's
-/// end counts as a hole. kNotFound (ENXIO) where there is none. A caller that knows a run at or
-/// before `offset`, and where in the file it begins, spares the walk to it.
+/// Returns the offset of lseek(2) with SEEK_DATA or SEEK_HOLE by single bytes, in a file of `size`
+/// bytes; the file's end counts as a hole. A caller that knows a run at or before `offset`, and
+/// where in the file it begins, saves the walk to it.
+/// Errors: kNotFound (ENXIO) where there is none.
 [[nodiscard]] inline Result<std::uint64_t> seek_in_recipe(const format::Recipe& recipe,
                                                           std::uint64_t size, std::uint64_t offset,
                                                           SeekFor wanted, std::size_t run = 0,
@@ -71,7 +72,7 @@ template <typename Seek>
   return Error(ErrorCode::kNotFound, "past the end of the file", ENXIO);
 }
 
-/// The same by whole blocks. Recipes of older versions of Varve have holes of single bytes.
+/// Does the same by whole blocks. Recipes of older versions of Varve have holes of single bytes.
 [[nodiscard]] inline Result<std::uint64_t> seek_blocks_in_recipe(const format::Recipe& recipe,
                                                                  std::uint64_t size,
                                                                  std::uint64_t offset,

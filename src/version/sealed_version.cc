@@ -71,8 +71,7 @@ SealedFile::~SealedFile() {
   if (open_files_) open_files_->leave();
 }
 
-// A read that meets the deletion half-way fails with what it met; that is the deletion all the
-// same.
+// A read that the deletion interrupts may fail with another error; the cause is still the deletion.
 Result<std::size_t> SealedFile::read(std::uint64_t offset, std::span<std::byte> out) {
   auto got = cut_off() ? Result<std::size_t>(deleted()) : handle_->read(offset, out);
   if (!got && cut_off()) return deleted();
@@ -117,7 +116,7 @@ SealedEntry SealedVersion::entry_of(const catalog::TreeEntry& found) const {
   a.gid = e.gid;
   a.rdev = e.rdev;
   a.mtime = a.atime = e.mtime;
-  a.ctime = info_.sealed_at;  // The last change of all: docs/ARCHITECTURE.md.
+  a.ctime = info_.sealed_at;  // The seal is the last change: docs/ARCHITECTURE.md.
   a.nlink = is_type(e, S_IFDIR) ? 2 + e.subdirectories : e.nlink;
   if (is_type(e, S_IFREG)) {
     a.size = e.size;

@@ -15,18 +15,18 @@
 
 namespace varve::version {
 
-/// Counts the open files of a sealed version, whoever has them. Thread-safe.
+/// Counts the open files of a sealed version in all its readers. Thread-safe.
 class OpenFiles {
  public:
-  /// Returns false once the version is being deleted.
+  /// Counts one more open file. Returns false once the version is being deleted.
   [[nodiscard]] bool enter();
   void leave() { --count_; }
   [[nodiscard]] bool any() const { return count_ > 0; }
   /// Makes enter() refuse from now on. Returns false, without effect, while files are open.
   [[nodiscard]] bool close();
-  /// Makes enter() refuse from now on, and every read of a file that is open already.
+  /// Makes enter() refuse from now on, and every read of a file that is already open.
   void cut_off() { count_ += kClosed; }
-  /// Takes back a close() or a cut_off().
+  /// Reverts a close() or a cut_off().
   void reopen() { count_ -= kClosed; }
   /// Returns true between cut_off() (or close()) and reopen().
   [[nodiscard]] bool closed() const { return count_ < 0; }
@@ -36,15 +36,15 @@ class OpenFiles {
   std::atomic<std::int64_t> count_{0};
 };
 
-/// What a sealed version reads through; all must outlive it.
+/// The parts that a sealed version reads through. Lifetime: all must outlive it.
 struct SealedVersionParts {
   catalog::ObjectReader* objects = nullptr;
   layout::ChunkSource* source = nullptr;
   restore::ReadService* read_service = nullptr;
-  std::shared_ptr<OpenFiles> open_files;  ///< Null: they are not counted.
+  std::shared_ptr<OpenFiles> open_files;  ///< Null: open files are not counted.
 };
 
-/// Thread-safe.
+/// Reads a sealed version. Thread-safe.
 class SealedVersion final : public VersionReader,
                             public std::enable_shared_from_this<SealedVersion> {
  public:
@@ -63,7 +63,7 @@ class SealedVersion final : public VersionReader,
                                          const PieceVisitor& visit) override;
   void read_pieces(std::span<const StoredPiece> pieces, const PieceTaker& take) override;
 
-  /// An entry as it is stored, with a regular file's recipe (else null).
+  /// A stored entry, with a regular file's recipe (else null).
   struct Stored {
     format::DirEntry entry;
     std::shared_ptr<const format::Recipe> recipe;
@@ -82,7 +82,8 @@ class SealedVersion final : public VersionReader,
 /// A regular file of a sealed version. Thread-safe; keeps the version alive.
 class SealedFile final : public FileReader {
  public:
-  /// `open_files` (null: not counted) has been entered, and is left at the end.
+  /// The caller has entered `open_files`, and the destructor leaves it. Null: the file is not
+  /// counted.
   SealedFile(std::shared_ptr<SealedVersion> version, std::shared_ptr<OpenFiles> open_files,
              std::shared_ptr<const format::Recipe> recipe,
              std::unique_ptr<restore::ReadHandle> handle);
@@ -113,7 +114,7 @@ class SealedFile final : public FileReader {
   const std::unique_ptr<restore::ReadHandle> handle_;
 };
 
-/// The recipe of a regular file's entry.
+/// Returns the recipe of a regular file's entry.
 [[nodiscard]] Result<std::shared_ptr<const format::Recipe>> recipe_of(
     catalog::ObjectReader& objects, const format::DirEntry& entry);
 

@@ -25,8 +25,8 @@ Error damaged(const char* what) {
   return {ErrorCode::kCorrupt, std::string("the open version's overlay: ") + what, EIO};
 }
 
-// A path's hash follows from its parent's and its name: the same path gives the same link
-// group in each version, so that unchanged directories stay the same node.
+// Returns a path's hash from its parent's hash and its name. The same path gives the same link
+// group in each version, so unchanged directories stay the same node.
 std::uint64_t hash_below(std::uint64_t parent, std::string_view name) {
   std::string bytes = base::be64(parent);
   bytes.append(name);
@@ -37,7 +37,7 @@ std::uint64_t hash_below(std::uint64_t parent, std::string_view name) {
 
 struct Sealer::Level {
   std::unique_ptr<OpenInode> inode;
-  std::string name;  // Of this directory in its parent.
+  std::string name;  // Name of this directory in its parent.
   std::uint64_t path_hash = 0;
   format::NodeId previous_page;
   catalog::PreviousObjects previous;
@@ -46,7 +46,7 @@ struct Sealer::Level {
   std::vector<std::pair<std::string, Ino>> names;
   std::size_t next_name = 0;
   bool more = true;
-  // What the directory held in the base.
+  // Names that the directory held in the base.
   std::optional<catalog::DirCursor> base_names;
   std::optional<catalog::TreeEntry> base_name;
 
@@ -142,8 +142,8 @@ Result<void> Sealer::enter(Ino ino, std::string_view name, std::uint64_t path_ha
   const auto base_page = level->inode->base_page;
   level->previous_page = base_page != format::NodeId{} ? base_page : previous_of(name);
   if (level->previous_page != format::NodeId{}) {
-    // Damage in the parent version must not keep this one from being sealed: it then
-    // shares nothing here.
+    // Damage in the parent version must not keep this one from being sealed: this directory then
+    // shares nothing.
     auto previous = catalog::PreviousObjects::collect(stored_, level->previous_page);
     if (previous) level->previous = std::move(*previous);
   }
@@ -230,7 +230,7 @@ Result<format::DirEntry> Sealer::entry_of(const OpenInode& inode, std::string_vi
   entry.size = inode.size;
   entry.data_bytes = inode.size - inode.hole_bytes;
   if (!inode.recipe) {
-    entry.recipe_id = inode.recipe_id;  // The base's own.
+    entry.recipe_id = inode.recipe_id;  // The base's own recipe.
   } else if (inode.recipe->runs.size() <= format::kInlineRecipeRunsMax) {
     entry.recipe = *inode.recipe;
   } else {
@@ -293,7 +293,7 @@ Result<void> Sealer::add(Ino ino, std::string_view name) {
   const std::uint64_t path_hash = hash_below(path_.back()->path_hash, name);
   VARVE_TRY_ASSIGN(const auto inode, load(ino));
   if (inode->is_directory()) {
-    // Else a directory could lie below itself, without end.
+    // Otherwise a directory could be below itself, without end.
     if (!first_name) return damaged("a directory has two names");
     return enter(ino, name, path_hash);
   }
@@ -311,7 +311,7 @@ Result<void> Sealer::add(Ino ino, std::string_view name) {
   return path_.back()->builder.add(std::move(entry));
 }
 
-// Damage below does not keep the version from being sealed: it has what the base has.
+// Damage below does not keep the version from being sealed: it then shares the base's damage.
 Result<void> Sealer::take(const catalog::TreeEntry& found) {
   const std::uint64_t count = 1 + found.entry->subtree_entries;
   VARVE_TRY_ASSIGN(const auto rank, take_ranks(count));
@@ -351,7 +351,7 @@ Result<void> Sealer::count_below(const catalog::TreeEntry& found, std::uint32_t 
       return Error(ErrorCode::kCorrupt, "a directory has another number of entries than it says");
     }
     auto counted = count_one(*at->entry);
-    if (!counted) outcome = std::move(counted);  // The files after it are counted all the same.
+    if (!counted) outcome = std::move(counted);  // The files after it are still counted.
   }
 }
 

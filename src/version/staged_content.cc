@@ -11,7 +11,7 @@ namespace varve::version {
 namespace {
 
 constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();
-constexpr std::uint64_t kOfFile = 0;  // Else the number of a recipe, from 1.
+constexpr std::uint64_t kOfFile = 0;  // The staging file; recipes have numbers from 1.
 
 }  // namespace
 
@@ -21,8 +21,8 @@ StagedContent::StagedContent(std::shared_ptr<OpenRecipe> recipe) {
 }
 
 std::uint64_t StagedContent::data_bytes_max() const {
-  std::uint64_t in_blocks = 0;  // Of blocks that an extent touches.
-  std::uint64_t by_source = 0;  // Data of the sources, at most a block more on each side.
+  std::uint64_t in_blocks = 0;  // Bytes of the blocks that an extent touches.
+  std::uint64_t by_source = 0;  // Data of the sources, with at most a block more on each side.
   std::uint64_t done = 0;
   const OpenRecipe* counted = nullptr;
   for (const auto& [begin, extent] : extents_) {
@@ -39,7 +39,7 @@ std::uint64_t StagedContent::data_bytes_max() const {
   return std::min({in_blocks, by_source, size_});
 }
 
-// Takes [begin, end) out of every extent.
+// Removes [begin, end) from every extent.
 void StagedContent::clear(std::uint64_t begin, std::uint64_t end) {
   if (begin >= end) return;
   auto at = extents_.lower_bound(begin);
@@ -63,7 +63,7 @@ void StagedContent::clear(std::uint64_t begin, std::uint64_t end) {
   }
 }
 
-// The place must be clear. Joins what goes on from its neighbours.
+// Adds an extent. Its place must be clear. Joins it with neighbours that continue it.
 void StagedContent::put(std::uint64_t begin, Extent extent) {
   if (extent.recipe == nullptr) file_bytes_ += extent.end - begin;
   const auto goes_on = [](const Extent& a, std::uint64_t a_begin, const Extent& b,
