@@ -50,8 +50,8 @@ struct PruneDecision {
                                                       const std::vector<VersionNumber>& locked,
                                                       const KeepRules& rules, const Timestamp& now);
 
-/// Returns kInvalid if the decisions delete versions but keep only empty versions and versions of
-/// the future.
+/// Returns kInvalid if the decisions delete a version with entries but keep only empty versions and
+/// versions of the future.
 [[nodiscard]] Result<void> check_prune(const std::vector<PruneDecision>& decisions);
 
 }  // namespace varve

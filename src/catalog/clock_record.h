@@ -41,7 +41,7 @@ inline constexpr std::string_view kClockSetting = "clock";
 /// Returns `record` updated with one more clock reading, `now`.
 [[nodiscard]] ClockRecord observe(ClockRecord record, const Timestamp& now);
 
-/// Returns observe() of the stored record and stores that, if it differs.
+/// Stores observe() of the stored record and returns it.
 [[nodiscard]] Result<ClockRecord> observe_clock(meta::WriteTxn& txn, const Timestamp& now);
 
 /// Returns whether the clock is more than a day ahead of the mark or of the newest seal of the

@@ -14,8 +14,8 @@ namespace varve::fs {
 /// necessary.
 [[nodiscard]] bool is_root_or_in_group(fuse_req_t req, std::uint32_t gid);
 
-/// Returns true if the caller has the capability CAP_SYS_ADMIN according to /proc. Without that
-/// information, returns true for root.
+/// Returns true if the caller is root with the capability CAP_SYS_ADMIN according to /proc. Without
+/// that information, returns true for root.
 [[nodiscard]] bool is_administrator(fuse_req_t req);
 
 }  // namespace varve::fs

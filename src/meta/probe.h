@@ -11,7 +11,7 @@ namespace varve::meta {
 /// right. For reading only, a child process tries the damaged environment: it reads all of it, and
 /// if it survives, that is good enough. Readers of a record see the damage that LMDB or the
 /// record's checksum reports.
-/// Errors: kCorrupt if the environment cannot be used.
+/// Errors: kCorrupt if the environment cannot be used, kIo if it cannot be read.
 ///
 /// Takes one pass over the file's used pages, and two more if they are damaged.
 [[nodiscard]] Result<void> probe_environment(const EnvFiles& files, const EnvOptions& options);

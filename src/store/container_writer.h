@@ -58,8 +58,8 @@ struct WrittenContainer {
 
 /// Writes chunks into containers and segments. Thread-safe.
 ///
-/// A full disk does not lose accepted chunks: the container waits in memory, append() returns
-/// kNoSpace, and each further call tries again. Other write errors stay.
+/// A write error (a full disk, say) does not lose accepted chunks: the container waits in memory,
+/// append() returns the error, and each further call tries again.
 class ContainerWriter {
  public:
   /// Starts the writer's thread. It calls `on_written` before the container's chunks cease to be

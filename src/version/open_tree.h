@@ -43,7 +43,7 @@ class OpenTree {
   /// Errors: kCorrupt if a number could be given a second time.
   [[nodiscard]] Result<void> load();
 
-  /// Returns an inode. Errors: kNotFound if there is no such inode.
+  /// Returns an inode. Errors: kStale if there is no such inode.
   /// Lifetime: the pointer is valid until the next call that may evict: evict(), erase(), list().
   [[nodiscard]] Result<OpenInode*> get(Ino ino);
   [[nodiscard]] Result<std::optional<Ino>> find(Ino directory, std::string_view name);

@@ -37,7 +37,7 @@ inline constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 62;
 struct OpenVersionParts {
   const base::Clock* clock = nullptr;
   io::FileSystem* files = nullptr;
-  std::string staging_directory;  ///< REPO/staging/SERIES: holds overlay/ and files/.
+  std::string staging_directory;  ///< REPO/staging/SERIES-NUMBER: holds overlay/ and files/.
   const ingest::Chunker* chunker = nullptr;
   std::shared_ptr<index::FingerprintIndex> index;
   layout::Layout* layout = nullptr;
