@@ -35,12 +35,15 @@ refused() {  # WORD COMMAND…: with status 1, and nothing is deleted
   message_says "$word"
   has_all || fail "it did something: varve $*"
 }
+all_refused() {  # WORD MOUNT: every command that takes a path
+  refused "$1" rm "$2/s/one"
+  refused "$1" lock --for 1d "$2/s/one"
+  refused "$1" prune --keep-last 1 "$2/s"
+  refused "$1" seal "$2/s/one"
+}
 for how in alone mounted; do
   [ $how = alone ] || mount_repo
-  refused "user $user" rm "$work/theirs/s/one"
-  refused "user $user" lock --for 1d "$work/theirs/s/one"
-  refused "user $user" prune --keep-last 1 "$work/theirs/s"
-  refused "user $user" seal "$work/theirs/s/one"
+  all_refused "user $user" "$work/theirs"
   refused "user $user" stat "$work/theirs/s/one"
   refused "user $user" umount "$work/theirs"
   [ $how = alone ] || unmount_repo
@@ -54,10 +57,7 @@ forge "$work/ours" "$repo" 0 0
 wait_until "the forged mount appears" in_mount_table "$work/ours"
 for how in alone mounted; do
   [ $how = alone ] || mount_repo
-  refused "does not know the mount" rm "$work/ours/s/one"
-  refused "does not know the mount" lock --for 1d "$work/ours/s/one"
-  refused "does not know the mount" prune --keep-last 1 "$work/ours/s"
-  refused "does not know the mount" seal "$work/ours/s/one"
+  all_refused "does not know the mount" "$work/ours"
   [ $how = alone ] || unmount_repo
 done
 umount "$work/ours"

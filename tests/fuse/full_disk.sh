@@ -5,11 +5,7 @@
 limit_s=100
 . "$(dirname "$0")/lib.sh"
 
-truncate -s 260M "$work/image"
-mkfs.ext4 -q -m 0 "$work/image"
-mkdir "$work/disk"
-mount -o loop "$work/image" "$work/disk" 2>/dev/null || skip "no loop device here"
-repo=$work/disk/repo
+repo_on_disk 260
 mkdir "$work/one" "$work/two"
 for n in 1 2 3 4; do head -c 8000000 /dev/urandom >"$work/one/$n"; done
 for n in 1 2 3 4 5 6 7 8 9; do head -c 9000000 /dev/urandom >"$work/two/$n"; done

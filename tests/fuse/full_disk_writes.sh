@@ -5,11 +5,7 @@
 limit_s=280
 . "$(dirname "$0")/lib.sh"
 
-truncate -s 160M "$work/image"
-mkfs.ext4 -q -m 0 "$work/image"
-mkdir "$work/disk"
-mount -o loop "$work/image" "$work/disk" 2>/dev/null || skip "no loop device here"
-repo=$work/disk/repo
+repo_on_disk 160
 v=$mnt/s/v.partial
 "$VARVE" init --compression none "$repo"
 fallocate -l 40M "$work/disk/ballast"

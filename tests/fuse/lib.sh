@@ -185,3 +185,12 @@ stat_of() {  # REPOSITORY KEY: one of the totals of `varve stats --json`
 import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$2"
 }
+
+# A file system of its own for the repository, which is then $repo.
+repo_on_disk() {  # MIB
+  truncate -s "$1M" "$work/image"
+  mkfs.ext4 -q -m 0 "$work/image"
+  mkdir "$work/disk"
+  mount -o loop "$work/image" "$work/disk" 2>/dev/null || skip "no loop device here"
+  repo=$work/disk/repo
+}

@@ -10,10 +10,11 @@ usage: sparse.py make DIR            files for rsync -S, without a whole block o
 """
 
 import ctypes
-import errno
 import os
 import random
 import sys
+
+from data_ranges import data_ranges
 
 BLOCK = 4096
 KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 16
@@ -48,17 +49,7 @@ def make(directory):
 
 
 def data_map(fd):
-    ranges, at, size = [], 0, os.fstat(fd).st_size
-    while at < size:
-        try:
-            start = os.lseek(fd, at, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:
-                break
-            raise
-        at = os.lseek(fd, start, os.SEEK_HOLE)
-        ranges.append((start, at))
-    return ranges
+    return list(data_ranges(fd))
 
 
 def contents(fd, ranges):

@@ -10,31 +10,22 @@ names in the tree that share one inode.
 """
 
 import argparse
-import errno
 import hashlib
 import os
 import stat
 import sys
 
+from data_ranges import data_ranges
+
 
 def data_map(fd, size):
     """Ranges of data as (start, end), at a granularity of 4096."""
-    ranges, at = [], 0
-    while at < size:
-        try:
-            start = os.lseek(fd, at, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:
-                break
-            raise
-        end = os.lseek(fd, start, os.SEEK_HOLE)
-        if end <= start:
-            raise RuntimeError(f"SEEK_HOLE went from {start} to {end}")
+    ranges = []
+    for start, end in data_ranges(fd):
         start, end = start & ~4095, min(-(-end // 4096) * 4096, size)
         if ranges and ranges[-1][1] >= start:
             start = ranges.pop()[0]
         ranges.append((start, end))
-        at = end
     return ranges
 
 

@@ -113,6 +113,13 @@ class OpenDeletion : public testing::Test {
     for (const auto& damage : report.damages) ADD_FAILURE() << damage.where << ": " << damage.what;
   }
   /// What the open version holds now, as far as it can be read: all of it.
+  void expect_all_after_seal() {
+    must(repository_->seal(series_, *open_, ""));
+    sealed_[*open_] = files_;
+    open_.reset();
+    expect_all();
+    expect_no_damage();
+  }
   void adopt_open_files() {
     const auto writer = must(repository_->writer(series_));
     files_.clear();
@@ -255,11 +262,7 @@ TEST_F(OpenDeletion, AnEmptyOpenVersionKeepsNothing) {
   files_["a"] = noise(300000, 100);
   write_file(*must(repository_->writer(series_)), kRootIno, "a", files_["a"]);
   expect_all();
-  must(repository_->seal(series_, *open_, ""));
-  sealed_[*open_] = files_;
-  open_.reset();
-  expect_all();
-  expect_no_damage();
+  expect_all_after_seal();
 }
 
 TEST_F(OpenDeletion, NobodyHasItInMemoryAndItKeepsNothing) {
@@ -335,11 +338,7 @@ TEST_F(OpenDeletion, WritingGoesOnMeanwhile) {
   done = true;
   writing.join();
   expect_all();
-  must(repository_->seal(series_, *open_, ""));
-  sealed_[*open_] = files_;
-  open_.reset();
-  expect_all();
-  expect_no_damage();
+  expect_all_after_seal();
 }
 
 TEST_F(OpenDeletion, ReadersOfADeletedVersionGetAnErrorAndNoOtherBytes) {
