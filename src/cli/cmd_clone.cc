@@ -57,10 +57,7 @@ Result<VersionInfo> clone_here(Repository& repository, const Clone& clone) {
 Result<VersionInfo> make_clone(const Clone& clone) {
   VARVE_TRY_ASSIGN(WriteAccess access, open_or_reach(clone.repository));
   if (access.repository) {
-    auto made = clone_here(*access.repository, clone);
-    auto closed = access.repository->close();
-    if (made && !closed) return std::move(closed).error();
-    return made;
+    return close_after(*access.repository, clone_here(*access.repository, clone));
   }
   control::OpenRequest request;
   request.version = name_of(clone.target);

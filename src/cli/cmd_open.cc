@@ -17,8 +17,7 @@ namespace varve::cli {
 namespace {
 
 struct Options {
-  std::string first;   ///< The repository, or a path in a mount.
-  std::string second;  ///< The version.
+  TargetWords words;
   bool json = false;
 };
 
@@ -42,10 +41,7 @@ Result<VersionInfo> open_here(Repository& repository, const VersionPath& version
 Result<VersionInfo> open(const VersionTarget& target) {
   VARVE_TRY_ASSIGN(WriteAccess access, open_or_reach(target.repository));
   if (access.repository) {
-    auto opened = open_here(*access.repository, target.version);
-    auto closed = access.repository->close();
-    if (opened && !closed) return std::move(closed).error();
-    return opened;
+    return close_after(*access.repository, open_here(*access.repository, target.version));
   }
   const NewFile root = own_directory();
   control::OpenRequest request;
@@ -57,7 +53,7 @@ Result<VersionInfo> open(const VersionTarget& target) {
 }
 
 int run_open(const Options& options, const Context& context) {
-  const auto target = find_new_target(options.first, options.second);
+  const auto target = find_new_target(options.words.first, options.words.second);
   if (!target) return fail(target.error());
   const auto opened = open(*target);
   if (!opened) return fail(opened.error());
@@ -74,11 +70,8 @@ int run_open(const Options& options, const Context& context) {
 void add_open_command(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   auto* command = app.add_subcommand("open", "Open a new, empty version, as mkdir in a mount does");
-  command->add_option("REPO", options->first,
-                      "Folder of the repository (default: $VARVE_REPO), or the new version's path "
-                      "in a mount, and then no VERSION");
-  command->add_option("VERSION", options->second,
-                      "SERIES/VERSION; a series that is missing is made");
+  add_target_words(*command, options->words, "the new version",
+                   "SERIES/VERSION; a series that is missing is made");
   command->add_flag("--json", options->json, "Print the version as JSON");
   command->callback([options, &context] {
     context.run = [options, &context] { return run_open(*options, context); };

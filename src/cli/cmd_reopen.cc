@@ -13,30 +13,27 @@ namespace varve::cli {
 namespace {
 
 struct Options {
-  std::string first;   ///< The repository, or a path in a mount.
-  std::string second;  ///< The version.
+  TargetWords words;
   bool json = false;
 };
 
+Result<VersionInfo> reopen_here(Repository& repository, const VersionPath& version) {
+  VARVE_TRY_ASSIGN(const VersionInfo sealed, find_version(repository, version));
+  return repository.clone_version(sealed.series, sealed.number, sealed.name);
+}
+
 Result<VersionInfo> reopen(const VersionTarget& target) {
   VARVE_TRY_ASSIGN(WriteAccess access, open_or_reach(target.repository));
-  if (!access.repository) {
-    control::OpenRequest request;
-    request.version = request.source = name_of(target.version);
-    return access.daemon->clone(request);
+  if (access.repository) {
+    return close_after(*access.repository, reopen_here(*access.repository, target.version));
   }
-  const auto make = [&]() -> Result<VersionInfo> {
-    VARVE_TRY_ASSIGN(const VersionInfo sealed, find_version(*access.repository, target.version));
-    return access.repository->clone_version(sealed.series, sealed.number, sealed.name);
-  };
-  auto made = make();
-  auto closed = access.repository->close();
-  if (made && !closed) return std::move(closed).error();
-  return made;
+  control::OpenRequest request;
+  request.version = request.source = name_of(target.version);
+  return access.daemon->clone(request);
 }
 
 int run_reopen(const Options& options, const Context& context) {
-  const auto target = find_target(options.first, options.second);
+  const auto target = find_target(options.words.first, options.words.second);
   if (!target) return fail(target.error());
   const auto made = reopen(*target);
   if (!made) return fail(made.error());
@@ -55,11 +52,8 @@ void add_reopen_command(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   auto* command = app.add_subcommand(
       "reopen", "Go on with the newest sealed version: the next seal takes its place and its name");
-  command->add_option("REPO", options->first,
-                      "Folder of the repository (default: $VARVE_REPO), or the version's path in a "
-                      "mount, and then no VERSION");
-  command->add_option("VERSION", options->second,
-                      "SERIES/VERSION, sealed, the newest of its series");
+  add_target_words(*command, options->words, "the version",
+                   "SERIES/VERSION, sealed, the newest of its series");
   command->add_flag("--json", options->json, "Print the open version as JSON");
   command->callback([options, &context] {
     context.run = [options, &context] { return run_reopen(*options, context); };

@@ -18,30 +18,33 @@ void add_force_flags(CLI::App& command, bool& force, bool& force_clock, const st
                    "Believe the clock where it has jumped to the end of a lock");
 }
 
-void print_deleted(const VersionInfo& version, const DeletionFormat& format) {
+namespace {
+
+void print_action(const VersionInfo& version, const char* action, const std::string& more,
+                  const DeletionFormat& format) {
   if (format.json) {
     auto object = version_json(version);
     object["type"] = "version";
-    object["action"] = format.dry_run ? "would delete" : "deleted";
+    object["action"] = action;
     print_json(object);
     return;
   }
-  print(fmt::format("{} {}, sealed {}\n", format.dry_run ? "would delete" : "deleted",
-                    name_text(version.series_name + "/" + version.name),
-                    time_text(version.sealed_at)));
+  print(fmt::format("{} {}, {}\n", action, name_text(version.series_name + "/" + version.name),
+                    more));
+}
+
+}  // namespace
+
+void print_deleted(const VersionInfo& version, const DeletionFormat& format) {
+  print_action(version, format.dry_run ? "would delete" : "deleted",
+               "sealed " + time_text(version.sealed_at), format);
 }
 
 void print_discarded(const VersionInfo& version, const DeletionFormat& format) {
-  if (format.json) {
-    auto object = version_json(version);
-    object["type"] = "version";
-    object["action"] = format.dry_run ? "would discard" : "discarded";
-    print_json(object);
-    return;
-  }
-  print(fmt::format("{} {}, {}, {} stored\n", format.dry_run ? "would discard" : "discarded",
-                    name_text(version.series_name + "/" + version.name), open_text(version),
-                    exact_size_text(version.stored_bytes, format.exact)));
+  print_action(version, format.dry_run ? "would discard" : "discarded",
+               fmt::format("{}, {} stored", open_text(version),
+                           exact_size_text(version.stored_bytes, format.exact)),
+               format);
 }
 
 void print_deletion(const SeriesInfo& series, const DeletionForecast& forecast,

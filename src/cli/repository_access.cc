@@ -47,4 +47,10 @@ Result<WriteAccess> open_or_reach(const std::string& path) {
   return access;
 }
 
+Result<VersionInfo> close_after(Repository& repository, Result<VersionInfo> made) {
+  auto closed = repository.close();
+  if (made && !closed) return std::move(closed).error();
+  return made;
+}
+
 }  // namespace varve::cli

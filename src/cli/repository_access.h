@@ -31,4 +31,7 @@ struct WriteAccess {
 /// Errors: kLocked if the writing process takes no requests, such as another command.
 [[nodiscard]] Result<WriteAccess> open_or_reach(const std::string& path);
 
+/// Closes the repository and passes on `made`, or the error of the closing if `made` is none.
+[[nodiscard]] Result<VersionInfo> close_after(Repository& repository, Result<VersionInfo> made);
+
 }  // namespace varve::cli

@@ -41,6 +41,14 @@ Error nothing_named() {
 
 }  // namespace
 
+void add_target_words(CLI::App& command, TargetWords& words, const std::string& what,
+                      const std::string& version_help) {
+  command.add_option("REPO", words.first,
+                     "Folder of the repository (default: $VARVE_REPO), or " + what +
+                         "'s path in a mount, and then no VERSION");
+  command.add_option("VERSION", words.second, version_help);
+}
+
 Result<VersionTarget> find_target(const std::string& first, const std::string& second) {
   if (!second.empty()) return from_both(first, second);
   if (first.empty()) return nothing_named();

@@ -2,6 +2,7 @@
 // Finds the version and repository that a command line names.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 
 #include "cli/version_path.h"
@@ -13,6 +14,16 @@ struct VersionTarget {
   std::string repository;
   VersionPath version;
 };
+
+/// The words of a command line that name a version.
+struct TargetWords {
+  std::string first;   ///< The repository, or a path in a mount.
+  std::string second;  ///< The version.
+};
+
+/// Adds the arguments REPO and VERSION to a command. `what` is the subject of REPO's help.
+void add_target_words(CLI::App& command, TargetWords& words, const std::string& what,
+                      const std::string& version_help);
 
 /// Finds an existing version. Accepts three forms:
 /// - REPO and SERIES/VERSION;
