@@ -57,6 +57,23 @@ void print_share(const SeriesInfo& series, std::size_t going, std::size_t all,
                     name_text(series.name), going, all));
 }
 
+/// Warns about versions that the rules neither count nor delete because of their times.
+void print_future(const SeriesInfo& series, const std::vector<PruneDecision>& decisions,
+                  const Options& options) {
+  const auto count = std::ranges::count(decisions, true, &PruneDecision::future);
+  if (count == 0) return;
+  if (options.json) {
+    nlohmann::json object{{"type", "future"}, {"versions", count}};
+    put_name(object, "series", series.name);
+    print_json(object);
+    return;
+  }
+  print(
+      fmt::format("{}: the seal times of {} versions are still to come: check the clock; until "
+                  "then no rule counts or deletes them, but `varve rm` does\n",
+                  name_text(series.name), count));
+}
+
 std::string joined(const std::vector<std::string>& reasons) {
   std::string text;
   for (const std::string& reason : reasons) text += (text.empty() ? "" : ", ") + reason;
@@ -102,6 +119,7 @@ Result<Outcome> prune_series(UpkeepAccess& access, const SeriesInfo& series,
     if (!decision.keep) going.push_back(decision.version.number);
   }
   print_share(series, going.size(), decisions.size(), options);
+  print_future(series, decisions, options);
   if (!options.force) VARVE_TRY(check_prune(decisions));
   print_decisions(decisions, options);
   DeletionForecast outcome;
