@@ -92,6 +92,8 @@ class Repository {
   [[nodiscard]] virtual Result<void> sync() = 0;
 
   [[nodiscard]] virtual const std::string& path() const = 0;
+  /// Returns where the repository's folder is now: it may have been moved since it was opened.
+  [[nodiscard]] virtual std::string present_path() = 0;
   [[nodiscard]] virtual bool read_only() const = 0;
   [[nodiscard]] virtual const RepositoryParameters& parameters() const = 0;
 

@@ -25,6 +25,7 @@ namespace {
 
 /// Time for which the loop does not accept connections after accept(2) failed.
 constexpr std::chrono::milliseconds kAcceptPause{200};
+constexpr std::chrono::seconds kLookPause{10};
 
 bool readable_or_closed(int fd, short events, std::chrono::milliseconds patience = {}) {
   pollfd wait = {.fd = fd, .events = events, .revents = 0};
@@ -112,6 +113,10 @@ void Server::loop() {
 /// Waits for the next event and handles it.
 void Server::turn() {
   Clock::time_point now = Clock::now();
+  if (now >= look_again_) {
+    look_again_ = now + kLookPause;
+    if (handlers_.look_around) handlers_.look_around();
+  }
   const bool accepting = now >= accept_again_;
   std::vector<pollfd> waits{
       {.fd = stop_.get(), .events = POLLIN, .revents = 0},
@@ -148,7 +153,7 @@ void Server::turn() {
 
 /// Returns the milliseconds until the next timed action.
 int Server::wait_time(Clock::time_point now) const {
-  Clock::time_point due = now + std::chrono::hours(1);
+  Clock::time_point due = look_again_;
   if (accept_again_ > now) due = std::min(due, accept_again_);
   for (const Connection& connection : connections_) {
     due = std::min(due,

@@ -25,6 +25,8 @@ namespace varve::control {
 struct Handlers {
   /// Fills in the mount's part of the identity. Must not wait. May be unset.
   std::function<void(Identity&)> identify{};
+  /// Called every ten seconds. Must not wait. May be unset.
+  std::function<void()> look_around{};
   /// Seals a version. While it waits for writers, it calls `cancelled` now and then. It gives up on
   /// true: the daemon is ending, or the command has disconnected.
   std::function<Result<SealReply>(const SealRequest&, const std::function<bool()>& cancelled)> seal;
@@ -111,6 +113,7 @@ class Server {
   base::UniqueFd nudge_;    // An eventfd that is readable when a worker has answered.
   base::UniqueFd reserve_;  // Closed to accept and refuse a client when descriptors run out.
   // Time before which the loop does not accept; set after a failure.
+  Clock::time_point look_again_{};  // The time of the next look_around.
   Clock::time_point accept_again_{};
   std::list<Connection> connections_;  // Owned by the loop; a worker uses only its own connection.
   std::thread loop_;

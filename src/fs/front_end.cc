@@ -46,8 +46,8 @@ Result<void> FrontEnd::set_root(const std::string& series, const std::string& ve
   auto found = repository_.find_series(series);
   if (!found) {
     if (found.error().code() != ErrorCode::kNotFound) return std::move(found).error();
-    return Error(ErrorCode::kNotFound,
-                 fmt::format("there is no series \"{}\" in {}", series, repository_.path()));
+    return Error(ErrorCode::kNotFound, fmt::format("there is no series \"{}\" in {}", series,
+                                                   repository_.present_path()));
   }
   if (version.empty()) {
     root_node_ =
@@ -57,12 +57,12 @@ Result<void> FrontEnd::set_root(const std::string& series, const std::string& ve
   auto info = repository_.find_version(found->id, version);
   if (!info) {
     if (info.error().code() != ErrorCode::kNotFound) return std::move(info).error();
-    return Error(
-        ErrorCode::kNotFound,
-        version == "latest"
-            ? fmt::format("series \"{}\" has no sealed version", series)
-            : fmt::format("there is no version \"{}/{}\" in {}{}", series, version,
-                          repository_.path(), repository_.read_only() ? " that is sealed" : ""));
+    return Error(ErrorCode::kNotFound,
+                 version == "latest"
+                     ? fmt::format("series \"{}\" has no sealed version", series)
+                     : fmt::format("there is no version \"{}/{}\" in {}{}", series, version,
+                                   repository_.present_path(),
+                                   repository_.read_only() ? " that is sealed" : ""));
   }
   VARVE_TRY_ASSIGN(const fuse_entry_param root, version_entry(*found, *info));
   root_node_ = root.ino;

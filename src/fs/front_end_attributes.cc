@@ -194,7 +194,7 @@ void FrontEnd::getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::s
   if (is_own(wanted)) {
     std::optional<std::string> value;
     if (ino == kRootNodeId && wanted == "user.varve.repository") {
-      value = repository_.path();
+      value = repository_.present_path();
     } else if (ino == kRootNodeId && wanted == "user.varve.pid") {
       value = std::to_string(getpid());
     } else if (ino == kRootNodeId && wanted == "user.varve.access") {

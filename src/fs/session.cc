@@ -267,10 +267,11 @@ Result<std::unique_ptr<control::Server>> start_control(Repository& repository, F
   if (repository.read_only()) return std::unique_ptr<control::Server>();
   control::Handlers handlers;
   handlers.identify = [&](control::Identity& identity) {
-    identity.repository = repository.path();
+    identity.repository = repository.present_path();
     mount.describe(identity);
     if (identity.mount_device != 0) identity.mount_root = front_end.root_path();
   };
+  handlers.look_around = [&] { (void)repository.present_path(); };
   handlers.seal = [&](const control::SealRequest& request, const std::function<bool()>& cancelled) {
     return seal_by_name(repository, front_end, request, cancelled);
   };

@@ -5,10 +5,13 @@
 #include <fmt/format.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "io/file_system.h"
@@ -36,6 +39,20 @@ bool examine(int fd, struct statx& status) {
 }
 
 }  // namespace
+
+std::optional<std::string> DirectoryRoot::present_path() const {
+  if (!restricted()) return std::nullopt;
+  std::error_code error;
+  const auto link = fmt::format("/proc/self/fd/{}", root_.get());
+  auto path = std::filesystem::read_symlink(link, error).string();
+  // The link of a removed folder names another path, which may be some other folder's.
+  struct stat status {};
+  if (error || ::stat(path.c_str(), &status) != 0) return std::nullopt;
+  const bool same =
+      status.st_ino == root_status_.stx_ino &&
+      status.st_dev == makedev(root_status_.stx_dev_major, root_status_.stx_dev_minor);
+  return same ? std::optional(std::move(path)) : std::nullopt;
+}
 
 Error DirectoryRoot::refused(int errno_value, const std::string& path) {
   switch (errno_value) {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/unique_fd.h"
@@ -34,6 +35,8 @@ class DirectoryRoot {
   [[nodiscard]] static Error refused(int errno_value, const std::string& path);
 
   [[nodiscard]] bool restricted() const { return root_.valid(); }
+  /// Returns the present path of the root. Returns nullopt without a root, or if it was removed.
+  [[nodiscard]] std::optional<std::string> present_path() const;
   /// Resolves all of `path` but its last part.
   [[nodiscard]] Result<FolderEntry> entry(const std::string& path) const;
   /// Opens a directory with O_PATH.

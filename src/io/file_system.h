@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -94,6 +95,9 @@ class FileSystem {
   /// Opens a file with the checks of open(), for a library that reads and writes by itself.
   /// Errors: kUnsupported where the kernel does not hold the files.
   [[nodiscard]] virtual Result<base::UniqueFd> descriptor(const std::string& path, OpenMode mode);
+  /// Returns the present path of the folder that open_root() opened, which may have been moved.
+  /// Returns nullopt where the path is unknown, or the folder was removed.
+  [[nodiscard]] virtual std::optional<std::string> root_path() { return std::nullopt; }
 
   /// Reads a whole small file. Errors: kTooLarge if it has more than `bytes_max` bytes.
   [[nodiscard]] Result<std::string> read_file(const std::string& path, std::size_t bytes_max);

@@ -96,6 +96,8 @@ class PosixFileSystem final : public FileSystem {
     return opened;
   }
 
+  std::optional<std::string> root_path() override { return root_->present_path(); }
+
   Result<void> make_directory(const std::string& path) override {
     VARVE_TRY_ASSIGN(const auto at, root_->entry(path));
     if (::mkdirat(at.folder, at.name.c_str(), kDirectoryMode) == 0) return {};

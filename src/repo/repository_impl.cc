@@ -294,6 +294,29 @@ Result<catalog::SeriesRecord> RepositoryImpl::series_record(SeriesId id) {
   return std::move(*record);
 }
 
+std::string RepositoryImpl::present_path() {
+  auto now = files_->root_path();
+  const std::lock_guard lock(mutex_);
+  if (!now) return seen_path_.empty() ? path_ : seen_path_;
+  if (!seen_path_.empty() && seen_path_ != *now) {
+    base::log(base::LogLevel::kWarning,
+              fmt::format("the repository was moved from {} to {}; commands must name the new path",
+                          seen_path_, *now));
+  }
+  seen_path_ = *now;
+  return *std::move(now);
+}
+
+namespace {
+
+/// Returns true if a file that is not Varve's has the name of a series' folder.
+bool is_file_in_place(io::FileSystem& files, const std::string& folder) {
+  const auto names = files.list(folder);
+  return !names && names.error().errno_value() == ENOTDIR;
+}
+
+}  // namespace
+
 Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
   VARVE_TRY(check_writable());
   VARVE_TRY(catalog::check_series_name(name));
@@ -308,6 +331,7 @@ Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
   {
     const std::lock_guard lock(mutex_);
     id = std::max(id, next_series_);
+    while (is_file_in_place(*files_, series_directory(static_cast<SeriesId>(id)))) ++id;
     next_series_ = id + 1;
   }
   record.id = static_cast<SeriesId>(id);

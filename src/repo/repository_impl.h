@@ -46,6 +46,7 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> close() override;
   [[nodiscard]] Result<void> sync() override;
   [[nodiscard]] const std::string& path() const override { return path_; }
+  [[nodiscard]] std::string present_path() override;
   [[nodiscard]] bool read_only() const override { return options_.read_only; }
   [[nodiscard]] const RepositoryParameters& parameters() const override {
     return superblock_.parameters;
@@ -281,6 +282,7 @@ class RepositoryImpl final : public Repository {
 
   std::mutex mutex_;
   std::map<SeriesId, std::unique_ptr<SeriesState>> states_;
+  std::string seen_path_;          // present_path() as it was last logged; empty at first.
   std::uint32_t next_series_ = 1;  // Ids are not reused, because the states of removed series stay.
 };
 
