@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 #include <vector>
 
@@ -83,7 +84,10 @@ void note_unknown_files(io::FileSystem& files, const std::string& repository_pat
     const auto [folder, kind] = std::move(waiting.back());
     waiting.pop_back();
     auto names = files.list(folder);
-    if (!names) continue;  // Other checks report missing and unreadable folders.
+    if (!names && names.error().errno_value() == ENOTDIR && ++unknown <= kUnknownNamed) {
+      note(folder, "unknown: a file under the name of a folder; Varve leaves it alone");
+    }
+    if (!names) continue;  // Other checks report missing or unreadable folders.
     std::ranges::sort(*names, std::greater<>());
     for (const auto& name : *names) {
       const auto known = store::known_name(kind, name);
