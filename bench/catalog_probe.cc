@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What looking for damage in a catalog costs at its opening: checking its pages, against reading
-// all of it with LMDB in a child process, as is done where they are damaged.
+// Measures the cost of searching a catalog for damage at its opening. Compares checking its pages
+// with reading all of it with LMDB in a child process, as Varve does if pages are damaged.
 //
 //   bench-catalog-probe REPOSITORY/catalog [ROUNDS]
 #include <fmt/format.h>
@@ -62,7 +62,7 @@ int main(int count, char** arguments) {
     });
     const auto open = milliseconds(
         [&] { good = good && varve::meta::Env::open(directory, options).has_value(); });
-    if (round < 0) continue;  // The first one fills the page cache.
+    if (round < 0) continue;  // The first round fills the page cache.
     checking.push_back(check);
     reading.push_back(read);
     opening.push_back(open);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does parity cost, and how fast does it bring data back? usage: bench-parity DIR [MIB]
+// Measures the cost of parity, and the speed of restoring from it. usage: bench-parity DIR [MIB]
 //
-// Makes files of random bytes in DIR, and for several percentages their parity; then damages a
-// part of the files, as large as the parity allows, and restores it. All of it reads the disk past
-// the page cache, as plain reading of the same files does, to which the ratios are.
+// Makes files of random bytes in DIR, and for several percentages their parity. Then damages a
+// part of the files, as large as the parity allows, and restores it. Every step bypasses the page
+// cache. The ratios compare with plain reading of the same files, which bypasses it too.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -84,7 +84,7 @@ double read_all(io::FileSystem& files, const std::string& directory,
   return timer.seconds();
 }
 
-// Zeros as much of the first file as the parity of its group brings back. The bytes.
+// Zeros as much of the first file as its group's parity can restore. Returns the zeroed bytes.
 std::uint64_t damage(io::FileSystem& files, const std::string& directory, const Group& group) {
   const auto shape = group.head.shape();
   const auto bytes =
