@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Nobody seals an empty or a half version by accident, and open versions can be seen and removed.
+# Users cannot seal an empty or unfinished version by accident, and they can see and remove open
+# versions.
 limit_s=60
 . "$(dirname "$0")/lib.sh"
 

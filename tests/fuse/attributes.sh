@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Extended attributes: which names belong to users, how many names fit, who sees trusted.*.
+# Extended attributes: the names that belong to users, the number that fits, the callers that see
+# trusted.*.
 limit_s=60
 . "$(dirname "$0")/lib.sh"
 
@@ -10,7 +11,7 @@ for name in file dir dir/file .; do
   setfattr -n user.varve.state -v mine "$work/tree/$name"
   setfattr -n user.varve.note -v "of $name" "$work/tree/$name"
 done
-kept() {  # DIR: the attributes of all files below it are those of the source
+kept() {  # DIR: checks that all files below it have the attributes of the source
   local name
   for name in file dir dir/file; do
     [ "$(getfattr --only-values -n user.varve.state "$1/$name" 2>/dev/null)" = mine ] ||
@@ -34,7 +35,7 @@ mount_repo -o allow_other
 kept "$mnt/s/stored"
 [ "$(state_of "$mnt/s/stored")" = sealed ] || fail "a stored attribute passes for the state"
 mkdir "$mnt/s/copied.partial"
-cp -a "$work/tree/." "$mnt/s/copied.partial/" 2>/dev/null || true  # The root's are refused.
+cp -a "$work/tree/." "$mnt/s/copied.partial/" 2>/dev/null || true  # The mount refuses the root's.
 kept "$mnt/s/copied.partial"
 rsync -rlptX --delete "$work/tree/dir" "$work/tree/file" "$mnt/s/copied.partial/"
 kept "$mnt/s/copied.partial"
@@ -62,7 +63,7 @@ except OSError as error:
     assert error.errno == errno.ENOSPC, error
 listed = sum(len(each) + 1 for each in names)
 assert 65536 - 256 < listed <= 65536, listed
-os.setxattr(path, "user." + "x" * (65536 - listed - 6), b"")  # To the last byte.
+os.setxattr(path, "user." + "x" * (65536 - listed - 6), b"")  # Fills the limit exactly.
 assert len(os.listxattr(path)) == len(names) + 1
 try:
     os.setxattr(path, "user.y", b"")

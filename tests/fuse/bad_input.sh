@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What is not a repository, not a mount point, not free: a clear message and exit code.
+# A folder that is no repository, no mount point or in use gives a clear message and exit code.
 limit_s=60
 . "$(dirname "$0")/lib.sh"
 
-# Changes one line of the superblock of $work/copy and puts the checksum right.
+# Changes one line of the superblock of $work/copy and corrects the checksum.
 edit_superblock() {  # SED-EXPRESSION
   sed -i "$1" "$work/copy/varve.repo"
   python3 - "$work/copy/varve.repo" <<'PYTHON'

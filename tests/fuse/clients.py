@@ -8,7 +8,7 @@ import time
 
 
 def connect(path):
-    # The path may be longer than an address holds.
+    # The path may be longer than a socket address allows.
     os.chdir(os.path.dirname(path))
     client = socket.socket(socket.AF_UNIX)
     client.connect(os.path.basename(path))
@@ -44,7 +44,7 @@ def ask(path, _):
     try:
         client.sendall(b'{"op":"ping","protocol":2}\n')
     except BrokenPipeError:
-        pass  # Refused already; the reason is there to be read.
+        pass  # The daemon has refused already; the reason can be read.
     print(client.recv(65536).decode())
 
 

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Clients that hold connections, do not read or are strangers take nothing from the daemon and do
-# not keep it from ending; a daemon that is stopped or short of descriptors or threads is named by
-# the commands that meet it.
+# Clients that hold connections, do not read or belong to other users take nothing from the daemon
+# and do not keep it from ending. If a daemon is stopped, or short of descriptors or threads, the
+# commands that meet it name it.
 . "$(dirname "$0")/lib.sh"
 
 user=65534
 chmod 711 "$work"
 socket=$repo/control.sock
-misbehave() {  # HOW COUNT: in the background; sets $client
+misbehave() {  # HOW COUNT: runs clients in the background; sets $client
   python3 "$here/clients.py" "$socket" "$@" >"$work/client.out" 2>/dev/null &
   client=$!
   wait_until "the clients connect" grep -q holding "$work/client.out"
 }
 threads() { awk '/^Threads/ { print $2 }' "/proc/$daemon/status"; }
 cpu_ticks() { sed 's/.*) //' "/proc/$daemon/stat" | awk '{ print $12 + $13 }'; }
-seal_new() {  # NAME: a version is made and sealed by path
+seal_new() {  # NAME: makes a version and seals it by path
   mkdir "$mnt/s/$1" && "$VARVE" seal "$mnt/s/$1" >/dev/null
 }
 
@@ -39,12 +39,12 @@ kill $client
 ok "umount ends the daemon while clients do not read their answers"
 
 mount_as_job
-# The next few connections take the descriptors that are left.
+# The next few connections use up the remaining descriptors.
 last=$(ls "/proc/$daemon/fd" | awk '$1 < 60' | sort -n | tail -1)
 prlimit --pid "$daemon" --nofile="$((last + 2)):"
 misbehave silent 40
 ticks=$(cpu_ticks)
-sleep 1  # The time in which it would spin.
+sleep 1  # A defective daemon would spin in this time.
 ticks=$(($(cpu_ticks) - ticks))
 [ $ticks -lt 30 ] || fail "the daemon took $ticks ticks of a second"
 expect_status 1 "$VARVE" seal "$repo" s/none
@@ -73,7 +73,7 @@ ok "another user is not answered, whatever the socket's mode"
 unmount_repo
 wait $daemon
 
-# What TasksMax= of a unit is: a limit of a control group.
+# TasksMax= of a unit sets the same limit of a control group.
 group=$(for pids in /sys/fs/cgroup/pids /sys/fs/cgroup; do
   [ ! -e "$pids/cgroup.procs" ] || { echo "$pids/varve-test-$$" && break; }
 done)
@@ -97,7 +97,7 @@ mkdir "$mnt/s/four"
 cat "$group/pids.current" >"$group/pids.max"
 expect_status 1 timeout 60 "$VARVE" seal "$repo" s/four
 message_says "TasksMax"
-# What needs a thread fails, and the daemon lives.
+# Requests that need a thread fail, and the daemon keeps running.
 timeout 60 mkdir -p "$mnt/t/one" 2>/dev/null || true
 timeout 60 cp "$VARVE" "$mnt/s/four/" 2>/dev/null || true
 kill -0 "$daemon" || fail "the daemon has ended"

@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A clock that is wrong: it neither puts versions in another order, nor makes prune delete what is
-# real, nor ends locks. The clock of every command and daemon is shifted by a preloaded library.
+# A wrong clock neither changes the order of versions, nor makes prune delete real backups, nor ends
+# locks. A preloaded library shifts the clock of every command and daemon.
 . "$(dirname "$0")/lib.sh"
 : "${VARVE_SHIFTED_CLOCK:?is the path of the library that shifts the clock}"
 under_sanitizer && skip "the library cannot come before a sanitizer's"
 
 day=86400
 export VARVE_TEST_CLOCK=$work/clock
-clock() { echo "$1" >"$VARVE_TEST_CLOCK"; }  # SECONDS from the right time
+clock() { echo "$1" >"$VARVE_TEST_CLOCK"; }  # SECONDS: the offset from the right time
 clock 0
 varve() { LD_PRELOAD=$VARVE_SHIFTED_CLOCK "$VARVE" "$@"; }
 
-add() {  # SERIES/NAME: a version with content of its own, on disk when it returns
+add() {  # SERIES/NAME: adds a version with its own content, on disk when it returns
   date +%N%s >"$work/tree/file"
   varve -q store "$repo" "$1" "$work/tree"
 }
@@ -110,7 +110,7 @@ expect_status 1 varve rm "$repo" s/v4
 [[ $message == *"is locked for"* ]] || fail "$message"
 ok "a lock outlives the loss of the catalog and the labels: the manifest has it"
 
-# ---- The same by a daemon. ----
+# ---- The same with a daemon. ----
 
 LD_PRELOAD=$VARVE_SHIFTED_CLOCK mount_repo
 clock $((100 * day))

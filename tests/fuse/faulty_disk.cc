@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into a program, makes of what is below $DISK_BELOW a disk with faults:
-//   DISK_STALLS_WHILE=FILE   what writes or syncs waits as long as FILE exists
-//   DISK_KILLS_AT=N          the N-th call that changes the disk ends the program, unmade;
-//   DISK_KILLS_ONCE=FILE     … counted from when FILE exists, if this is set
-//   DISK_CALLS_IN=FILE       the calls are counted there, a byte each
+// Preloaded into a program, gives the files below $DISK_BELOW a faulty disk:
+//   DISK_STALLS_WHILE=FILE   writes and syncs wait as long as FILE exists
+//   DISK_KILLS_AT=N          the N-th call that changes the disk ends the program instead
+//   DISK_KILLS_ONCE=FILE     … counted from the time when FILE exists, if this is set
+//   DISK_CALLS_IN=FILE       each call appends one byte to FILE
 //   DISK_IGNORES_SYNCS=1     a sync returns at once and does nothing
-// Reading goes on.
+// Reads always work.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -42,7 +42,7 @@ Function real(const char* name) {
 
 bool ignores_syncs() { return std::getenv("DISK_IGNORES_SYNCS") != nullptr; }
 
-// Before every change: the place where the program may end.
+// Runs before every change, and may end the program.
 void count_change() {
   static std::atomic<long> changes{0};
   const char* once = std::getenv("DISK_KILLS_ONCE");
@@ -72,14 +72,14 @@ void before_change(const char* path) {
   if (begins(path)) count_change();
 }
 
-// Of a name in this folder.
+// Runs before a change of a name in `folder`.
 void before_change_in(int folder) {
   if (std::getenv("DISK_BELOW") != nullptr && is_below(folder)) count_change();
 }
 
 }  // namespace
 
-// Under the names that libraries call them by, whatever size off_t has here.
+// The names that libraries call, for both sizes of off_t.
 int faulty_open(const char* path, int flags, mode_t mode) __asm__("open");
 int faulty_open64(const char* path, int flags, mode_t mode) __asm__("open64");
 int faulty_openat(int folder, const char* path, int flags, mode_t mode) __asm__("openat");

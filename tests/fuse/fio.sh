@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# fio writes in random order by several engines and block sizes and verifies what it reads: at
-# once, from another mount, and as a sealed version.
+# fio writes in random order by several engines and block sizes, and verifies the bytes that it
+# reads: at once, from another mount, and as a sealed version.
 #
 # VARVE_FIO_MIB (12) is the size of each file.
 limit_s=400
@@ -14,7 +14,8 @@ mount_repo
 v=$mnt/s/v.partial
 mkdir "$mnt/s" "$v"
 
-# NAME: its options. One job writes 4 times what is in the file, so blocks are overwritten.
+# Prints the name and the options of each job. One job writes 4 times the size of the file, so it
+# overwrites blocks.
 jobs_of() {
   cat <<'EOF'
 psync-4k --ioengine=psync --rw=randwrite --bs=4k
@@ -48,7 +49,7 @@ unmount_repo
 mount_repo
 (cd "$v" && sha256sum --quiet -c "$work/sums")
 while read -r name options; do
-  # Mixed reads and writes, and a part of the file, cannot be followed without writing again.
+  # fio cannot replay mixed reads and writes, or a part of the file, without writing again.
   case $options in *randrw* | *io_size*) continue ;; esac
   # shellcheck disable=SC2086
   run_job "$name" $options --verify_only=1

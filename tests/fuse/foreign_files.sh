@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A user's own files in the folders of a repository survive whatever Varve removes there.
+# A user's own files in the folders of a repository survive every removal by Varve.
 . "$(dirname "$0")/lib.sh"
 
 mkdir "$work/tree"
@@ -16,7 +16,7 @@ echo first >"$mnt/s/open/first"
 unmount_repo
 mkdir -p "$repo/staging/00000001-00000063/files" "$repo/catalog.new"
 
-# In each folder: a file, a folder with a file, and names that are nearly Varve's.
+# Each folder gets a file, a folder with a file, and names that are nearly Varve's.
 plant_notes() {
   local folder
   while read -r folder; do
@@ -45,7 +45,7 @@ all_there "rm and prune"
 "$VARVE" -q arrange --parity 5 "$repo"
 all_there "arranging"
 "$VARVE" -q repair --yes --rebuild-catalog "$repo"
-# The catalogs have other names now, and so have the files in them.
+# The catalogs have new names now, and so do the files in them.
 planted=$(sed "s,^catalog/,catalog.damaged-1/,; s,^catalog.new/,catalog/," <<<"$planted" | sort)
 all_there "a new catalog"
 for version in $("$VARVE" ls "$repo" | grep -o 's/[a-z]*'); do "$VARVE" -q rm "$repo" "$version"; done

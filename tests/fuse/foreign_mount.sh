@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A path names the version that it shows and no other: not through a mount that another user made
-# or that only claims to be Varve's, not through a mount of a part, and whatever the mount table
-# calls the mount.
+# A path names the version that it shows and no other. This holds for a mount that another user made
+# or that only claims to be Varve's, for a mount of a part, and for any name in the mount table.
 . "$(dirname "$0")/lib.sh"
 
 chmod 711 "$work"
@@ -23,12 +22,12 @@ done
 unmount_repo
 has_all
 
-# A mount of an ordinary user, who does not let others in, that names root's repository.
+# An ordinary user's mount without access for others, which names root's repository.
 mkdir "$work/theirs"
 chown $user "$work/theirs"
 forge "$work/theirs" "$repo" 1 $user
 wait_until "the forged mount appears" in_mount_table "$work/theirs"
-refused() {  # WORD COMMAND…: with status 1, and nothing is deleted
+refused() {  # WORD COMMAND…: fails with status 1 and deletes nothing
   local word=$1
   shift
   expect_status 1 timeout 60 "$VARVE" "$@"
@@ -51,7 +50,7 @@ done
 umount "$work/theirs"
 ok "a mount that another user made is not believed, and nothing behind its claim is touched"
 
-# One of root's own, such as a program makes that a user gave to root.
+# A mount of root's own, such as root makes by running a user's program.
 mkdir "$work/ours"
 forge "$work/ours" "$repo" 0 0
 wait_until "the forged mount appears" in_mount_table "$work/ours"
@@ -69,7 +68,7 @@ refused "read-only" rm "$mnt/s/one"
 unmount_repo
 ok "a read-only mount names versions to look at, not to delete"
 
-# x/y, which is not what bound/x/y is.
+# x/y and bound/x/y name different versions.
 mount_repo
 mkdir -p "$mnt/x/y" "$mnt/s/x.partial/y"
 echo y >"$mnt/x/y/file"

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forges records of a repository, with right checksums, as somebody could who owns its folder:
+// Forges records of a repository, with right checksums, as the owner of its folder could:
 //
 //   forge REPO name NUMBER NAME     the name of a version of series 1 (NAME may hold anything)
 //   forge REPO series NAME          the name of series 1
-//   forge REPO dag LEVELS           version 2 becomes a tree of shared directories that says
-//   nothing
-//                                   of its true size
+//   forge REPO dag LEVELS           version 2 is a tree of shared directories with wrong counts
 //   forge REPO deep LEVELS          the same, with right counts
-//   forge REPO recipe               files of version 2 with recipes that are small only as they are
-//   stored forge REPO manifest             the manifest of version 2 holds a set of chunks of that
-//   kind forge REPO page                 the root of version 2 is such a directory page
+//   forge REPO recipe               version 2 has a recipe that is small only while compressed
+//   forge REPO manifest             the manifest of version 2 has such a set of chunks
+//   forge REPO page                 the root of version 2 is such a directory page
 #include <sys/stat.h>
 
 #include <cstdio>
@@ -72,7 +70,7 @@ void rename_series(meta::WriteTxn& txn, const std::string& name) {
   must(catalog::put_series(txn, *record));
 }
 
-// Each level is one page with two directories, which are the same page of the level below.
+// Makes each level of one page with two directories, which both are the page of the level below.
 void share_directories(meta::WriteTxn& txn, unsigned levels, bool right_counts) {
   constexpr std::uint32_t kFirst = 1000;
   format::DirEntry file;
@@ -102,7 +100,7 @@ void share_directories(meta::WriteTxn& txn, unsigned levels, bool right_counts) 
   must(catalog::put_version(txn, record));
 }
 
-// A version with one file called "large", whose recipe is `raw`.
+// Writes a version with one file called "large", whose recipe is `raw`.
 void put_recipe(meta::WriteTxn& txn, const std::string& raw, std::uint64_t size,
                 std::uint64_t data) {
   must(txn.put(meta::catalog::kRecipes, meta::object_key(kSeries, node(2000).value),
@@ -120,7 +118,7 @@ void put_recipe(meta::WriteTxn& txn, const std::string& raw, std::uint64_t size,
   must(catalog::put_version(txn, record));
 }
 
-// Holes of one byte that a writer would have joined: two bytes each before compression.
+// Writes a recipe of one-byte holes, which a writer would join: two bytes each before compression.
 void forge_recipe(meta::WriteTxn& txn) {
   constexpr std::uint64_t kRuns = std::uint64_t{60} << 20;
   std::string raw(1, '\3');
@@ -129,7 +127,7 @@ void forge_recipe(meta::WriteTxn& txn) {
   put_recipe(txn, raw, kRuns, 0);
 }
 
-// Thousands of directories in one page, which a writer would have ended at 64 KiB.
+// Writes one page with thousands of directories, which a writer would end at 64 KiB.
 void forge_page(meta::WriteTxn& txn) {
   format::LeafPage page;
   for (int i = 0; i < 60'000; ++i) {
@@ -168,7 +166,7 @@ void forge_manifest(const meta::Env& env, const std::string& repository) {
   const auto series = must(txn.get(meta::catalog::kSeries, meta::series_key(kSeries)));
   must(encoder.add(format::ManifestRecord::kSeries, "", *series));
   add(meta::catalog::kVersions, format::ManifestRecord::kVersion);
-  // Every second chunk: nothing that a writer would have joined.
+  // Every second chunk, so that a writer would join none of the runs.
   constexpr std::uint64_t kRuns = std::uint64_t{24} << 20;
   std::string chunks;
   base::ByteWriter(chunks).varint(kRuns);

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A repository whose records were forged, with right checksums: names that lead elsewhere, trees
-# without end, records that are small only as they are stored. Every command ends, in bounded memory,
-# and says what is wrong; the other versions go on working. Also files that are not Varve's.
+# A repository with forged records and right checksums: names that lead elsewhere, endless trees,
+# records that are small only while compressed. Every command ends, in bounded memory, and names the
+# damage; the other versions keep working. Also tests files that are not Varve's.
 . "$(dirname "$0")/lib.sh"
 : "${VARVE_FORGE:?is the path of the forging program}"
 
@@ -15,14 +15,15 @@ echo more >"$work/two/d/more"
 "$VARVE" -q store "$work/sound" s/v1 "$work/one"
 "$VARVE" -q store "$work/sound" s/v2 "$work/two"
 
-# Another copy of the sound repository, and what was forged in it.
+# Makes a new copy of the sound repository, and forges a record in it.
 forge() {
   rm -rf "$repo"
   cp -a "$work/sound" "$repo"
   "$VARVE_FORGE" "$repo" "$@"
 }
 
-# The exit code of a command, which must end in time and in little memory; its output in $work/out.
+# Prints the exit code of a command, which must end in time and in little memory. Its output goes to
+# $work/out.
 code_of() {
   local code=0
   "$here/measured.py" "$memory_mib" 20 "$@" >"$work/out" 2>&1 || code=$?
@@ -140,7 +141,7 @@ grep -q '^note: .*data.mdb: .* bytes follow' "$work/out" || fail "the catalog's 
 "$VARVE" check --json "$repo" | grep -c '"type":"note"' | grep -qx 8 || fail "notes in JSON"
 ok "check notes unknown files and trailing bytes, and exits with 0"
 
-# One file with three names, and a wrong byte in what is stored of it.
+# One file with three names, and a wrong byte in its stored data.
 mkdir -p "$work/linked/d"
 head -c 300000 /dev/urandom >"$work/linked/a"
 ln "$work/linked/a" "$work/linked/d/b"

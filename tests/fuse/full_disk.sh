@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The disk is full in the middle of a copy: ENOSPC, nothing sealed suffers, and when there is
-# space again the same partial goes on.
+# The disk fills up in the middle of a copy: the copy gets ENOSPC, and no sealed version is damaged.
+# When there is space again, the same partial version continues.
 limit_s=100
 . "$(dirname "$0")/lib.sh"
 
@@ -40,7 +40,7 @@ diff -r "$work/two" "$mnt/s/two"
 ok "after space was freed the partial goes on, and is sealed"
 unmount_repo
 
-# Full again, and the daemon is stopped while it is: nothing may be lost by that either.
+# The disk is full again, and the daemon is stopped meanwhile: this must lose nothing either.
 available=$(df --output=avail -B1M "$work/disk" | tail -1)
 fallocate -l $((available - 14))M "$work/disk/ballast"
 mount_repo

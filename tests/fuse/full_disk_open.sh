@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A disk of 160 MiB that is full while a version is open: nothing that was accepted is lost, and
-# the version can be looked at, sealed and removed.
+# A disk of 160 MiB fills up while a version is open: no accepted data is lost, and users can read,
+# seal and remove the version.
 limit_s=120
 . "$(dirname "$0")/lib.sh"
 
@@ -13,8 +13,8 @@ mkdir "$mnt/s"
 
 piece() { dd if="$work/random" of="$2" bs=1000000 skip="$1" count=1 status=none; }  # N FILE
 
-# Files of 1 MB and some small ones until the disk is full. $work/whole lists those that were
-# closed without an error, with their sums; the file that met the error is removed.
+# Writes files of 1 MB and some small ones until the disk is full. $work/whole lists the files that
+# were closed without an error, with their sums. The file that met the error is removed.
 fill() {  # DIRECTORY NAMES…
   local dir=$1 n
   shift
@@ -88,7 +88,7 @@ rm "$work/disk/ballast"
 "$VARVE" rm "$repo" s/one >/dev/null
 unmount_repo
 
-# Without a reserve, and with more changes than the disk takes, they are not lost in silence.
+# Without a reserve, and with more changes than fit on the disk, no change is lost silently.
 mount_repo
 mkdir "$v"
 rm -f "$repo/reserve"
@@ -115,7 +115,7 @@ fi
 rm -rf "$v"
 unmount_repo
 
-# store on a full disk, and again.
+# store on a full disk, and store again with space.
 fallocate -l 40M "$work/disk/ballast"
 mkdir "$work/tree"
 for n in $(seq 1 110); do piece "$n" "$work/tree/$n"; done

@@ -61,7 +61,7 @@ def make(mount, out):
         os.link(f"{top}/dir/deeper/file3", f"{top}/second name")
         if version == "v.partial":
             os.rename(top, f"{series}/sealed")
-    drop_caches()  # The kernel knows the sealed files by the numbers that they had before.
+    drop_caches()  # The kernel still has the numbers from before the seal.
     handles = {}
     for version in "sealed", "open.partial":
         for directory, _, names in os.walk(f"{series}/{version}"):
@@ -87,7 +87,7 @@ def use(mount, handles, prefix="s"):
                 fd = open_handle(mount_fd, handle)
             except OSError as error:
                 raise SystemExit(f"{path}: {error}") from error
-            # Found by its handle alone first, then by its name: one file.
+            # A lookup by handle and a lookup by name afterwards must find the same file.
             status = os.fstat(fd)
             if path.rpartition("/")[2].startswith("file"):
                 number = path.rpartition("file")[2]

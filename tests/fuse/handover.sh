@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# umount(8) returns before the daemon has ended, and the kernel gives files back late: neither makes
+# umount(8) returns before the daemon has ended, and the kernel releases files late. Neither makes
 # the next command fail.
 limit_s=120
 . "$(dirname "$0")/lib.sh"

@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# One reader or writer does not hold up maintenance, and an open version does not keep the space of
+# One reader or writer does not block maintenance, and an open version does not keep the space of
 # deleted ones.
 . "$(dirname "$0")/lib.sh"
 
-of_deletion() {  # FIELD of the deletion line of JSON on stdin
+of_deletion() {  # FIELD: prints it from the deletion line of JSON on stdin
   python3 -c '
 import json, sys
 lines = [json.loads(line) for line in sys.stdin]
 print(*[line.get(sys.argv[1], 0) for line in lines if line["type"] == "deletion"])' "$1"
 }
 series_bytes() { find "$repo/series" -type f -printf '%s\n' | awk '{ n += $1 } END { print n + 0 }'; }
-add_version() {  # NAME: 3 MB of its own
+add_version() {  # NAME: adds a version with 3 MB of its own
   mkdir "$mnt/s/$1"
   head -c 3000000 /dev/urandom >"$mnt/s/$1/file"
   sha256sum <"$mnt/s/$1/file" >"$work/$1.sum"
@@ -23,7 +23,7 @@ whole() {  # NAME…
     [ "$(sha256sum <"$mnt/s/$name/file")" = "$(cat "$work/$name.sum")" ] || fail "$name differs"
   done
 }
-delete() {  # NAME…: the forecast, the outcome and the disk agree; sets freed and waiting
+delete() {  # NAME…: checks that forecast, outcome and disk agree; sets freed and waiting
   local before forecast
   before=$(series_bytes)
   forecast=$("$VARVE" rm -n --json "$repo" "${@/#/s/}" | of_deletion freed_bytes)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Root uses a repository whose folder another user owns, and in which that user has planted links,
-# pipes and folders of others. Nothing outside of it may change, with or without the opt-in.
+# Root uses a repository whose folder another user owns. That user has planted links, pipes and
+# other users' folders in it. Nothing outside of it may change, with or without the opt-in.
 limit_s=300
 . "$(dirname "$0")/lib.sh"
 
@@ -11,7 +11,7 @@ exec_as_other() { exec setpriv --reuid=$other --regid=$other --clear-groups "$@"
 chmod 755 "$work"
 as_other test -x "$VARVE" || { cp "$VARVE" "$work/varve" && chmod 755 "$work/varve"; VARVE=$work/varve; }
 
-# Has what a command would remove, write to or make, were it led here.
+# The victim folder has every name that a misled command would remove, write to or make.
 victim=$work/victim
 mkdir -m 700 "$victim"
 mkdir "$victim/00000001" "$victim/00000001-00000001" "$victim/00000001-00000001/overlay"
@@ -38,7 +38,7 @@ for version in one two; do as_other "$VARVE" -q store "$pristine" s/$version "$w
 [ "$(stat -c %a "$pristine")" = 700 ] || fail "init made a folder of mode $(stat -c %a "$pristine")"
 fresh() { rm -rf "$repo"; cp -a "$pristine" "$repo"; }
 
-# Each of root's commands; what they answer is theirs, but they must end.
+# Runs each of root's commands. Any answer is allowed, but the command must end.
 use_as_root() {
   local words
   for words in "ls REPO" "stats REPO" "check --quick REPO" "check REPO" "scrub REPO" \
@@ -108,7 +108,7 @@ for trap in folder:staging folder:series folder:$series folder:$series/active \
   plant "$trap"
   use_as_root
   victim_is_unchanged "$trap"
-  # Else the link in it would keep the count of the next comparison.
+  # Otherwise the link in it would change the link count in the next comparison.
   rm -rf "$repo"
 done
 ok "planted links, hard links and pipes lead root's commands nowhere"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What an open version costs before something is written to it: 5,000 series with one each, in one
-# daemon. On a tmpfs, since the test is about memory and not about syncs.
+# Measures the cost of an open version before the first write: 5,000 series with one each, in one
+# daemon. Uses a tmpfs, since the test is about memory and not about syncs.
 limit_s=120
 . "$(dirname "$0")/lib.sh"
 under_sanitizer && skip "sanitizers take memory of their own"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What must be refused, and by which errno.
+# Operations that the mount must refuse, and their errno.
 limit_s=60
 . "$(dirname "$0")/lib.sh"
 

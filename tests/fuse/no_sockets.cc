@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into the daemon: no Unix socket can be made in a repository, as on exFAT, CIFS and some
-// FUSE file systems. With VARVE_ABSTRACT_ONLY in the environment none can be made elsewhere either.
+// Preloaded into the daemon, refuses Unix sockets in a repository, as exFAT, CIFS and some FUSE
+// file systems do. With VARVE_ABSTRACT_ONLY in the environment, refuses them elsewhere too.
 #include <dlfcn.h>
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A repository on a file system that has no Unix sockets: the daemon listens elsewhere, commands find
-# it there, and believe nobody else who does.
+# A repository on a file system without Unix sockets: the daemon listens elsewhere, and commands
+# find it there. They believe no other user's process that listens there.
 . "$(dirname "$0")/lib.sh"
 
 : "${VARVE_NO_SOCKETS:?is the path of the library that fails bind(2)}"
@@ -43,7 +43,7 @@ export VARVE_ABSTRACT_ONLY=1
 all_commands_work
 ok "and with an abstract socket"
 
-# Another user takes the name first, and answers.
+# Another user's process takes the name first, and answers.
 name=$(printf 'varve/0/%x-%x.sock/0' $(stat -c '%d %i' "$repo"))
 setpriv --reuid=$user --regid=$user --clear-groups env PATH=/usr/bin:/bin python3 -c '
 import socket, sys
@@ -66,7 +66,7 @@ message_says "not mounted"
 kill $squatter
 ok "what another user says at the daemon's address is not believed"
 
-# A user's own repository, which root may look after.
+# A user's own repository, which root may maintain.
 unset VARVE_ABSTRACT_ONLY
 as_user() { setpriv --reuid=$user --regid=$user --clear-groups env PATH=/usr/bin:/bin "$@"; }
 if ! as_user python3 -c 'open("/dev/fuse", "r+b", 0)' 2>/dev/null; then

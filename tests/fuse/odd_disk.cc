@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into a program, makes of the disk one as some FUSE and network file systems are:
-//   DISK_REFUSES_DIRECT=1   O_DIRECT is taken at the open, and reads and writes answer EINVAL
-//   DISK_HAS_NO_STATFS=1    statvfs says that there are no blocks at all
+// Preloaded into a program, gives it a disk like some FUSE and network file systems:
+//   DISK_REFUSES_DIRECT=1   open accepts O_DIRECT, and reads and writes answer EINVAL
+//   DISK_HAS_NO_STATFS=1    statvfs reports no blocks at all
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/statvfs.h>
@@ -34,7 +34,7 @@ void forget(struct statvfs* values) {
 
 }  // namespace
 
-// Under the names that libraries call them by, whatever size off_t has here.
+// The names that libraries call, for both sizes of off_t.
 ssize_t odd_pread(int fd, void* data, size_t bytes, off64_t at) __asm__("pread");
 ssize_t odd_pread64(int fd, void* data, size_t bytes, off64_t at) __asm__("pread64");
 ssize_t odd_pwrite(int fd, const void* data, size_t bytes, off64_t at) __asm__("pwrite");

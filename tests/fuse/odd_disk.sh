@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A disk that takes O_DIRECT but refuses to read or write so, and one that does not tell its space.
+# One disk accepts O_DIRECT at the open but refuses direct reads and writes; another does not report
+# its space.
 . "$(dirname "$0")/lib.sh"
 
 : "${VARVE_ODD_DISK:?is the path of the library that makes the disk odd}"
@@ -10,7 +11,7 @@ head -c 6000000 /dev/urandom >"$work/tree/file"
 seq 100000 >"$work/tree/numbers"
 
 odd() { env LD_PRELOAD="$VARVE_ODD_DISK" "$@"; }
-goes_round() {  # on an odd disk: stored, checked, read and restored
+goes_round() {  # stores, checks, reads and restores on an odd disk
   rm -rf "$repo" "$work/restored"
   "$@" "$VARVE" -q init --parity 5 "$repo"
   "$@" "$VARVE" -q store "$repo" s/one "$work/tree"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A catalog that LMDB crashes on is refused, and the kernel's log does not tell of a crash: only a
-# child process tries it, and Varve says so.
+# Varve refuses a catalog that crashes LMDB. Only a child process tries it, the kernel's log shows
+# no crash, and Varve says that a child process tried it.
 . "$(dirname "$0")/lib.sh"
 
 ! under_sanitizer || skip "the sanitizer handles the signals"
@@ -11,7 +11,7 @@ for i in $(seq 200); do echo "$i" >"$work/tree/$i"; done
 "$VARVE" -q init "$repo"
 for version in 1 2 3; do "$VARVE" -q store "$repo" s/$version "$work/tree"; done
 data=$repo/catalog/data.mdb
-# To LMDB these entries have several values each, for which it has made no cursor.
+# With this flag LMDB expects several values per entry, for which it has made no cursor.
 python3 - "$data" <<'PYTHON'
 import struct, sys
 image = bytearray(open(sys.argv[1], "rb").read())

@@ -6,7 +6,7 @@ limit_s=60
 
 "$VARVE" init "$repo" >/dev/null
 mkdir "$work/sbin" && ln -s "$VARVE" "$work/sbin/mount.fuse.varve"
-# As mount(8) calls it, which knows helpers in /sbin only.
+# Calls the helper like mount(8), which finds helpers in /sbin only.
 remount() { "$work/sbin/mount.fuse.varve" "$repo" "$mnt" -o "remount,$1"; }
 has() { awk -v at="$mnt" '$5 == at { print $6 }' /proc/self/mountinfo | tr , '\n' | grep -qx "$1"; }
 
@@ -30,7 +30,7 @@ message_says 'not inside a Varve mount'
 rm "$mnt/s/v.partial/file" "$mnt/s/v.partial/more"
 ok "remount changes ro, rw and the like, and keeps what is not named"
 
-# In a mount namespace of its own, so that the machine's /sbin stays as it is.
+# A mount namespace of its own keeps the machine's /sbin unchanged.
 mkdir "$work/upper" "$work/index"
 as_helper() {
   # shellcheck disable=SC2016

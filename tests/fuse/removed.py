@@ -143,7 +143,7 @@ def versions(mount):
     for fd, ino in fds:
         use_removed(fd, ino, xattrs=False)
         os.close(fd)
-    os.mkdir(f"{mount}/gone")  # Another one.
+    os.mkdir(f"{mount}/gone")  # Another directory of the same name.
     os.mkdir(f"{mount}/gone/v.partial")
     assert os.stat(f"{mount}/gone/v.partial").st_nlink == 2
     os.rmdir(f"{mount}/gone/v.partial")

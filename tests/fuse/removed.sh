@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What was removed, or renamed over, is still there for programs that have it open or stand in it.
+# Removed or replaced files and directories still exist for programs that have them open or use them
+# as their working directory.
 limit_s=60
 . "$(dirname "$0")/lib.sh"
 
@@ -13,7 +14,7 @@ python3 "$here/removed.py" "$mnt/s/v.partial"
 python3 "$here/removed.py" --version "$mnt"
 ok "removed versions and series are told as removed directories"
 
-# rsync's own test: --link-dest to a directory that is missing, through rrsync.
+# A test from rsync's own suite: --link-dest to a missing directory, through rrsync.
 if [ -x /usr/bin/rrsync ] && which rsync >/dev/null; then
   mkdir "$work/source" && echo content >"$work/source/file"
   printf '#!/bin/sh\nshift\nSSH_ORIGINAL_COMMAND="$*" exec /usr/bin/rrsync "%s"\n' \
@@ -26,7 +27,7 @@ if [ -x /usr/bin/rrsync ] && which rsync >/dev/null; then
   ok "rrsync with --link-dest to a missing directory works"
 fi
 
-# Kept for the kernel only as long as it asks: afterwards they must not count as files.
+# The daemon keeps them only as long as the kernel asks; afterwards they must not count as files.
 for i in $(seq 500); do mkdir "$mnt/s/v.partial/d$i" && rmdir "$mnt/s/v.partial/d$i"; done
 "$VARVE" -q seal "$mnt/s/v.partial" >/dev/null
 unmount_repo

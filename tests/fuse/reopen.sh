@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A sealed version is reopened: the next seal takes its place and its name, at every moment one
-# version has the name, and nothing is lost if the work is discarded or the daemon is killed.
+# Reopening a sealed version: the next seal replaces it and takes its name. At every moment one
+# version has the name. Discarding the work or killing the daemon loses nothing.
 limit_s=60
 . "$(dirname "$0")/lib.sh"
 

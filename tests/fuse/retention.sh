@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Deleting, pruning, locking and arranging, with a mount and without: what is forecast is what
-# comes back, to the byte, and what stays is as it was.
+# Deleting, pruning, locking and arranging, with and without a mount. The freed bytes equal the
+# forecast exactly, and the remaining versions do not change.
 limit_s=400
 . "$(dirname "$0")/lib.sh"
 
 series_bytes() { find "$repo/series" -type f -printf '%s\n' | awk '{ n += $1 } END { print n + 0 }'; }
 
-# FIELD of the deletion line of JSON on stdin.
+# Prints FIELD of the deletion line of JSON on stdin.
 of_deletion() {
   python3 -c '
 import json, sys
@@ -25,13 +25,13 @@ add_version() {  # N
 }
 
 present=()
-without() {  # NAME…: takes them from the list of what must be there
+without() {  # NAME…: removes them from the list of expected versions
   local name left=()
   for name in "${present[@]}"; do [[ " $* " == *" $name "* ]] || left+=("$name"); done
   present=("${left[@]}")
 }
 
-# Exactly the versions that must be there are, and each is what was stored.
+# Checks that exactly the expected versions exist, each with its stored content.
 all_present() {
   local name want
   want=$(printf 's/%s\n' "${present[@]}")
@@ -48,7 +48,7 @@ all_present() {
   "$VARVE" -q check "$repo"
 }
 
-# Deletes versions; the forecast, what the command tells and what the disk says must agree.
+# Deletes versions, and checks that the forecast, the command's report and the disk agree.
 delete() {  # NAME…; sets freed
   local before forecast after
   before=$(series_bytes)
@@ -205,7 +205,7 @@ unmount_repo
 "$VARVE" stats --prometheus "$repo" | grep -q '^varve_versions{.*series="s"} 3$' || fail "metrics"
 "$VARVE" check --read-data "$repo"
 
-# A disk without a free byte: what writing reserves and does not take, the next round takes.
+# Fills the disk to the last byte: each round takes the space that writing reserved but did not use.
 fill_disk() {
   for _ in 1 2 3 4; do
     cat /dev/zero >>"$work/disk/ballast" 2>/dev/null || true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded, it adds as many seconds to the wall clock as the file $VARVE_TEST_CLOCK says. The
-// file is read again at each call, so that a test can shift the clock of a daemon that runs.
+// Preloaded into a program, adds the seconds in the file $VARVE_TEST_CLOCK to the wall clock. Reads
+// the file at each call, so that a test can shift the clock of a running daemon.
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>

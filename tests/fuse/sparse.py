@@ -42,7 +42,7 @@ def make(directory):
     for at in range(2048, 290_000, 3 * BLOCK):
         data[at:at + BLOCK] = bytes(BLOCK)
     open(f"{directory}/zeros across blocks", "wb").write(data)
-    data = bytearray(whole)  # Nearly a block of them.
+    data = bytearray(whole)  # Nearly a block of zeros.
     for at in range(BLOCK, 290_000, 2 * BLOCK):
         data[at + 1:at + BLOCK] = bytes(BLOCK - 1)
     open(f"{directory}/nearly blocks", "wb").write(data)

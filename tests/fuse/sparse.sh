@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Holes have whole blocks, as on ext4, however they are made; and tar gives files with holes back.
+# Holes of any origin have whole blocks, as on ext4; tar stores and extracts files with holes.
 . "$(dirname "$0")/lib.sh"
 which rsync bsdtar >/dev/null || skip "rsync and bsdtar are not installed"
 

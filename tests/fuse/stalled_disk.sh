@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A disk that takes no more writes stalls those who write, and nobody else: sealed versions are
-# read, and directories are listed, while writers wait. When it goes on, nothing is lost.
+# A disk that stops accepting writes stalls only the writers. While they wait, other programs can
+# read sealed versions and list directories. When the disk works again, nothing is lost.
 limit_s=500
 . "$(dirname "$0")/lib.sh"
 
@@ -19,14 +19,14 @@ for i in $(seq 200); do echo "$i" >"$work/small.$i"; done
 cp "$work/old" "$work"/small.* "$mnt/a/old.partial/"
 mv -T "$mnt/a/old.partial" "$mnt/a/old"
 mkdir "$mnt/a/new.partial" "$mnt/b/new.partial"
-# The first change makes an open version's files, which a stalled disk would not take.
+# The first change creates an open version's files, which a stalled disk would block.
 echo first | tee "$mnt/a/new.partial/first" >"$mnt/b/new.partial/first"
 head -c 200M /dev/urandom >"$work/big"
 echo 3 >/proc/sys/vm/drop_caches
 
 touch "$stalled"
 writers=()
-# More than the pool that reads has threads: none of them may wait here.
+# More writers than the reading pool has threads: no thread of that pool may wait here.
 for series in a b; do
   cp "$work/big" "$mnt/$series/new.partial/big" &
   writers+=($!)
@@ -35,7 +35,7 @@ for series in a b; do
     writers+=($!)
   done
 done
-# They wait once their processes have stopped to write into the mount.
+# A writer waits once its process no longer writes into the mount.
 chars_written() { awk '/^wchar/ {print $2}' "/proc/$1/io"; }
 last=
 settled() {

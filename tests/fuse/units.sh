@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The systemd units: they are valid, hardened, and what they forbid a service does not need.
+# The systemd units are valid and hardened, and the services work without the forbidden operations.
 . "$(dirname "$0")/lib.sh"
 
 helpers=$here/../../mount-helpers
@@ -28,12 +28,12 @@ else
   echo "skipped: systemd-analyze is missing, so nothing verified the units"
 fi
 
-# A view of its own of the file systems would hide the mount from the rest of the machine.
+# A separate view of the file systems would hide the mount from the rest of the machine.
 ! grep -E '^(Protect(System|Home|Kernel|ControlGroups|Proc)|Private(Tmp|Devices|Mounts)|Read(Write|Only)Paths|Inaccessible|BindPaths|TemporaryFileSystem|RootDirectory)' \
   "$units/varve@varve.service" || fail "varve@.service gets mounts of its own"
 ok "the unit that mounts shares the machine's mounts"
 
-within() {  # UNIT COMMAND…: with the unit's capabilities and limit of tasks
+within() {  # UNIT COMMAND…: runs with the unit's capabilities and limit of tasks
   local unit=$1 capabilities= capability
   shift
   for capability in $(setting "$unit" CapabilityBoundingSet); do
