@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What io::FileSystem promises, held against each implementation.
+// Checks each implementation against the promises of io::FileSystem.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -127,7 +127,7 @@ TEST_P(FileSystemContract, AnnouncingReadsChangesNothing) {
   file->will_read(0, 10);
   file->will_read(5, ~std::uint64_t{0});
   file->will_read(1ULL << 40, 100);
-  static_cast<void>(file->is_cached(0, 10));  // Whatever it says.
+  static_cast<void>(file->is_cached(0, 10));  // Either answer is right.
   EXPECT_FALSE(file->is_cached(1ULL << 40, 100));
   std::vector<std::byte> out(4);
   EXPECT_EQ(*file->read_at(6, out), 4U);

@@ -21,12 +21,13 @@
 namespace varve::test {
 namespace {
 
-// What the functions below share with the recorder: the C library's names leave no other way.
+// The state that the functions below share with the recorder. It is global, since those functions
+// have the names and signatures of the C library.
 struct State {
   std::mutex mutex;
   bool on = false;
-  std::string root;             // With a slash at its end.
-  std::vector<DiskCall> calls;  // Of all that are recorded, failed ones included.
+  std::string root;             // The recorded folder, with a slash at its end.
+  std::vector<DiskCall> calls;  // All recorded calls, failed ones included.
   std::map<ino_t, std::uint32_t> files;
   std::set<int> durable;  // Descriptors whose writes are on disk when they return.
   std::uint32_t next_file = 1;
@@ -60,7 +61,7 @@ std::string path_at(int directory, const char* path) {
   return path_of(directory) + "/" + path;
 }
 
-// The part below the root, if it is there.
+// Returns the part of `path` below the root, or nothing if the path is outside of it.
 std::optional<std::string> below(const std::string& path) {
   const auto& root = state().root;
   if (path.compare(0, root.size(), root) == 0) return path.substr(root.size());
@@ -74,7 +75,7 @@ std::uint32_t file_number(const struct stat& st) {
   return at->second;
 }
 
-// Whether the next call is to fail.
+// Returns whether the test wants the next call to fail, and sets errno if so.
 bool fails() {
   auto& s = state();
   const std::uint64_t call = s.calls.size();
@@ -84,7 +85,7 @@ bool fails() {
   return true;
 }
 
-// Records a call that was made, or that was not to be; nothing of it happened if it failed.
+// Records a call. If it did not happen, records it as a call without effect. Preserves errno.
 void record(DiskCall call, bool happened) {
   const int error = errno;
   if (!happened) call.kind = CallKind::kNothing;
@@ -92,7 +93,7 @@ void record(DiskCall call, bool happened) {
   errno = error;
 }
 
-// What a call on a descriptor changes: nothing that is watched if there is no path.
+// Returns the record of a call on a descriptor, or nothing if the recorder does not watch its path.
 std::optional<DiskCall> change_of(int fd) {
   if (!state().on) return std::nullopt;
   const auto path = below(path_of(fd));
@@ -119,7 +120,7 @@ int on_name(CallKind kind, const std::string& path, const std::string& to, const
   return result;
 }
 
-// `call` takes the flags to open with.
+// Opens `path` by `call`, which takes the flags, and records the call.
 template <typename Call>
 int on_open(const std::string& path, int flags, const Call& call) {
   auto& s = state();
@@ -178,7 +179,8 @@ int on_truncate(int fd, off64_t bytes, const Call& call) {
   return result;
 }
 
-// Nothing in this program waits for the disk: what is on disk is a matter of the record.
+// Records a sync instead of making it. This program never waits for the disk: the record alone says
+// which bytes are durable.
 int on_sync(int fd) {
   const std::lock_guard lock(state().mutex);
   auto change = change_of(fd);
@@ -186,7 +188,7 @@ int on_sync(int fd) {
   change->kind = change->file == 0 ? CallKind::kSyncDirectory : CallKind::kSync;
   const bool failed = fails();
   if (failed) {
-    // As Linux does: what could not be written is dropped, and the next sync says all is well.
+    // Behave like Linux: drop the bytes that could not be written; the next sync succeeds.
     if (change->file != 0) change->kind = CallKind::kFailedSync;
     record(std::move(*change), change->file != 0);
     return -1;
@@ -251,7 +253,7 @@ std::vector<DiskCall> DiskRecorder::take() {
 
 }  // namespace varve::test
 
-// Under the names that libraries call them by, whatever size off_t has here.
+// The names that libraries call, for both sizes of off_t.
 using varve::test::CallKind;
 using varve::test::next_of;
 using varve::test::path_at;

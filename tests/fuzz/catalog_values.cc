@@ -22,11 +22,11 @@ namespace {
 
 constexpr SeriesId kSeries{1};
 constexpr VersionNumber kVersion{2};
-constexpr std::uint64_t kFileBytes = std::uint64_t{1} << 30;  // Of the file with the recipe.
-// One input is tried as each of them.
+constexpr std::uint64_t kFileBytes = std::uint64_t{1} << 30;  // Size of the file with the recipe.
+// The settings; the target tries each input as each of them.
 const std::string kSettingNames[] = {"arrange", "disk", "quarantine" + base::be32(1)};
 
-// A catalog in a folder that goes with the program.
+// A catalog in a folder that the program removes when it ends.
 class TemporaryCatalog {
  public:
   TemporaryCatalog() {
@@ -104,7 +104,7 @@ void read(const meta::WriteTxn& txn, meta::TableIndex table) {
   }
 }
 
-// Objects are read through the environment, so they have to be committed.
+// Reads an object through the environment, so the object must be committed.
 void read_object(meta::TableIndex table) {
   catalog::ObjectReader objects(environment(), fuzz::kSeries);
   if (table == meta::catalog::kNodes) {

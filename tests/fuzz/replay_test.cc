@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs every target over its seeds, over the inputs that are kept in corpus/NAME/, and over
-// mutations of both, from a fixed seed. VARVE_TEST_MUTATIONS sets their number for each target;
-// VARVE_TEST_KEEP=FILE keeps the input that is being run. No input may take more than 256 MiB of
-// memory. Inputs in corpus/large/NAME/ take long, and are run as they are.
+// Runs every target over its seeds, over the inputs in corpus/NAME/, and over mutations of both,
+// from a fixed seed. VARVE_TEST_MUTATIONS sets the number of mutations for each target;
+// VARVE_TEST_KEEP=FILE keeps the current input. No input may take more than 256 MiB of
+// memory. Inputs in corpus/large/NAME/ take long, and are run without mutations.
 #include <gtest/gtest.h>
 
 #include <malloc.h>
@@ -44,7 +44,7 @@ void give_back(void* memory) {
 }
 }  // namespace
 
-// Sanitizers have operators of their own.
+// Count allocations. Not built with sanitizers, which have operators of their own.
 void* operator new(std::size_t bytes) { return counted(std::malloc(bytes)); }
 void* operator new[](std::size_t bytes) { return counted(std::malloc(bytes)); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
@@ -64,7 +64,7 @@ namespace {
 
 constexpr std::size_t kMemoryMax = std::size_t{256} << 20;
 
-// Runs the target, and returns how much memory it took at most.
+// Runs the target, and returns the peak of its memory.
 std::size_t memory_of(const Target& target, const std::string& input) {
 #if VARVE_MEMORY_COUNTED
   const std::size_t before = g_bytes_used;
@@ -99,7 +99,7 @@ std::string mutated(std::string bytes, const std::vector<std::string>& others,
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   for (auto changes = below(4) + 1; changes > 0; --changes) {
     if (bytes.empty()) bytes.push_back('\0');
-    // Most of what matters stands near the start.
+    // Most of the important bytes are near the start.
     const auto at =
         below(2) == 0 ? below(bytes.size()) : below(std::min<std::size_t>(bytes.size(), 256));
     switch (below(6)) {
@@ -147,7 +147,7 @@ TEST_P(Fuzz, NoInputBreaksTheDecoder) {
   if (const char* text = std::getenv("VARVE_TEST_MUTATIONS")) count = std::stoull(text);
   count /= target.cost;
   std::mt19937_64 random(GetParam() + 1);
-  const char* keep = std::getenv("VARVE_TEST_KEEP");  // A file for what ended the program.
+  const char* keep = std::getenv("VARVE_TEST_KEEP");  // File with the current input.
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto input = mutated(inputs[random() % inputs.size()], inputs, random);
     if (keep != nullptr) std::ofstream(keep, std::ios::binary) << input;

@@ -29,7 +29,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// Decode, encode, decode, encode: the two encodings must agree.
+// Decodes, encodes, decodes and encodes: the two encodings must agree.
 template <typename Decode, typename Encode>
 void settles(std::string_view input, const Decode& decode, const Encode& encode) {
   auto first = decode(input);
@@ -95,7 +95,7 @@ std::vector<std::string> container_seeds() {
   return seeds;
 }
 
-// The first head of a parity file; its three checksums are made right.
+// The first head of a parity file, after correcting its three checksums.
 void parity_head(Bytes input) {
   std::string bytes(text_of(input));
   const auto header = sum_parity(bytes);
@@ -253,7 +253,7 @@ std::vector<std::string> open_inode_seeds() {
     inode.size = one.size;
     seeds.push_back(version::encode_open_inode(inode));
   }
-  // A file that is written out of order: parts of its staging file, of a recipe, and holes.
+  // A file written out of order: parts of its staging file, of a recipe, and holes.
   version::OpenInode staged;
   staged.ino = 5;
   staged.mode = S_IFREG | 0644;
