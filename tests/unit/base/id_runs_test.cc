@@ -29,7 +29,7 @@ Model model_of(const IdRuns& set) {
   return model;
 }
 
-// Runs over two births, crowded enough that they overlap and touch.
+// Returns runs over two births, dense enough to overlap and touch.
 std::vector<IdRun> random_runs(std::mt19937& random) {
   std::vector<IdRun> runs(random() % 12);
   const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); };
@@ -52,7 +52,7 @@ void expect_canonical(const IdRuns& set) {
     const auto& before = set.runs()[i - 1];
     const auto end = before.first.value + before.count;
     ASSERT_LE(end, set.runs()[i].first.value);
-    // Touching runs are one run, unless a birth ends between them.
+    // Adjacent runs are one run, unless a birth ends between them.
     if (end == set.runs()[i].first.value) {
       ASSERT_EQ(set.runs()[i].first.ordinal(), 0U);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sealed trees against plain lists, and what an unchanged or changed directory costs.
+// Compares sealed trees with plain lists, and checks the cost of unchanged and changed directories.
 #include "catalog/dir_tree.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ class DirTreeTest : public testing::Test {
     return must(meta::Env::open(directory_.path(), options));
   }
 
-  // `before`: the directory's entry in the version before, or null.
+  // Stores `item`. `before` is the directory's entry in the previous version, or null.
   format::DirEntry build(ObjectReader& reader, ObjectWriter& objects, const Item& item,
                          const format::DirEntry* before) {
     format::DirEntry entry;
@@ -131,7 +131,7 @@ class DirTreeTest : public testing::Test {
       }
     }
     EXPECT_FALSE(must(walker.next()));
-    // From anywhere, by rank and by name.
+    // Lookups at random entries, by rank and by name.
     std::mt19937_64 random(1);
     for (int i = 0; i < 300; ++i) {
       const Rank rank = random() % wanted.size();
@@ -160,7 +160,7 @@ class DirTreeTest : public testing::Test {
     EXPECT_FALSE(must(walker.next()));
   }
 
-  // The whole listing, and its rest after a random place.
+  // Checks the whole listing, and its rest after a random place.
   static void expect_list(const DirTree& tree, const TreeEntry& directory, const Flat& at,
                           std::uint64_t any) {
     std::vector<std::string> names;
@@ -287,7 +287,7 @@ TEST_F(DirTreeTest, ChangeDeepDownStoresOnlyThePathToIt) {
   const auto changed = store(root, &first.root);
   EXPECT_LE(changed.new_objects, 6U);
   EXPECT_GE(changed.new_objects, 2U);
-  // As it was again: only the neighbour is asked, so the path is stored once more.
+  // The old state again: the writer compares only with the neighbour, so it stores the path again.
   root.children[150].children[20].size -= 1;
   EXPECT_LE(store(root, &changed.root).new_objects, 6U);
   EXPECT_EQ(store(root, &first.root).new_objects, 0U);
@@ -356,7 +356,7 @@ TEST_F(DirTreeTest, PageThatRefersToAYoungerOneIsCorrupt) {
   EXPECT_EQ(varve::test::code_of(reader.page(id)), ErrorCode::kCorrupt);
 }
 
-// A directory that is twice in each directory above it: 40 pages, 2^40 files.
+// A directory that occurs twice in each directory above it: 40 pages, 2^40 files.
 TEST_F(DirTreeTest, SharedDirectoriesEndWhereCountsContradict) {
   ObjectReader reader(catalog_, kSeries);
   ObjectWriter objects(catalog_, reader, kSeries, VersionNumber{1});
@@ -399,7 +399,7 @@ TEST_F(DirTreeTest, SharedDirectoriesEndWhereCountsContradict) {
 }
 
 TEST_F(DirTreeTest, WalkComesBackToPagesFarAbove) {
-  // Deeper than the pages that a walk holds, with files behind each directory.
+  // A tree deeper than the pages that a walk holds, with files after each directory.
   Item deep;
   deep.directory = true;
   deep.children.push_back({"z", 1, false, {}});

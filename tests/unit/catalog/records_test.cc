@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The catalog's records: round trips, bounds, and finding the run that holds a chunk.
+// The catalog's records: round trips, bounds, and the search for the run that holds a chunk.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -36,7 +36,7 @@ class RecordsTest : public testing::Test {
     must(put(txn));
     must(txn.commit());
   }
-  // Every shorter value and every longer one is refused.
+  // Checks that reading refuses every shorter value and every longer one.
   template <typename Read>
   void expect_damage_found(meta::TableIndex table, const std::string& key, Read&& read) {
     std::string value;
@@ -192,7 +192,7 @@ TEST_F(RecordsTest, LocationIsFoundByAnyOfItsChunks) {
       {at(1, 0), 10, 1000, 0, 0}, {at(1, 10), 5, 500, 1, 3}, {at(2, 7), 1, 99, 0xffffffff, 100}};
   commit([&](meta::WriteTxn& txn) -> Result<void> {
     for (const auto& record : records) VARVE_TRY(put_location(txn, kSeries, record));
-    // Of the neighbours, which must not be taken for ours.
+    // Locations of the neighbouring series, which the search must not return.
     VARVE_TRY(put_location(txn, SeriesId{1}, {at(9, 0), 1000, 1, 1, 1}));
     return put_location(txn, SeriesId{3}, {at(0, 0), 1000, 1, 1, 1});
   });

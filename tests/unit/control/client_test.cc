@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients and daemons that do not behave, or are of another version.
+// Clients and daemons that misbehave, or have another version.
 #include "control/client.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ class ControlClient : public testing::Test {
     auto connected = connect_to(folder_, kPatience);
     return connected ? std::move(connected->socket) : base::UniqueFd();
   }
-  /// The next error that the daemon sends, as one of protocol 1 reads it.
+  /// Returns the next error that the daemon sends, decoded as a client of protocol 1 does.
   static std::string error_on(const base::UniqueFd& socket) {
     const auto line = receive_line(socket.get(), kPatience);
     if (!line) return line.error().message();
@@ -67,7 +67,7 @@ TEST_F(ControlClient, ClientsThatAreSilentOrSlowAreDisconnected) {
   bool open = true;
   while (open && Clock::now() - begin < kPatience) {
     open = ::send(slow.get(), "{", 1, MSG_NOSIGNAL) == 1;
-    std::this_thread::sleep_for(10ms);  // The pace of this client.
+    std::this_thread::sleep_for(10ms);  // The interval of this client.
   }
   EXPECT_FALSE(open);
   EXPECT_TRUE(closes(silent));

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPatience{20'000};
 
-/// A folder whose path is longer than a socket address holds.
+/// A server in a folder whose path is longer than a socket address allows.
 class ControlServer : public testing::Test {
  protected:
   ControlServer() {
@@ -185,7 +185,7 @@ TEST_F(ControlServer, SocketIsTheOwnersOnlyAndGoesWithTheServer) {
 
 TEST_F(ControlServer, ReplacesTheSocketOfADeadDaemon) {
   {
-    // Its file stays, as after kill -9.
+    // The socket's file stays, as after kill -9.
     const base::UniqueFd left_over(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const std::filesystem::path before = std::filesystem::current_path();
     std::filesystem::current_path(folder_);

@@ -17,7 +17,7 @@
 namespace varve::format {
 namespace {
 
-// An entry of a page as its bytes: flags, shared name bytes, name, and what follows.
+// Returns the bytes of a page's entry: flags, shared name bytes, name, and the rest.
 std::string entry_bytes(unsigned char flags, unsigned char shared, std::string_view name,
                         std::string_view rest) {
   std::string out;
@@ -38,7 +38,7 @@ std::string page_bytes(const std::vector<std::string>& entries) {
   return out;
 }
 
-// A FIFO's mode, the same owner, whole seconds: after the name come mode and time.
+// Flags of a FIFO with the same owner and whole seconds: the name is followed by mode and time.
 constexpr unsigned char kFifoFlags = 0x06;
 const std::string kFifoRest("\x80\x20\x00", 3);
 
@@ -121,7 +121,7 @@ TEST(LeafPage, LargestXattrsAndSymlinkRoundTrip) {
 }
 
 TEST(LeafPage, LongXattrsAreNotWrittenAsRepeated) {
-  // A repetition costs the reader memory, so only short ones are taken.
+  // A repetition costs the reader memory, so the reader accepts only short ones.
   for (const std::size_t bytes : {100U, 10000U}) {
     LeafPage page;
     for (const char* name : {"a", "b", "c"}) {
@@ -163,7 +163,7 @@ TEST(DirPage, FlippedBytesNeverBreakTheReader) {
     for (std::size_t at = 0; at < bytes.size(); ++at) {
       for (unsigned bit = 0; bit < 8; ++bit) {
         bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
-        // What is still accepted must be something that can be written.
+        // An accepted page must survive encoding and decoding.
         const auto back = decode_dir_page(bytes);
         if (back) {
           const auto again = decode_dir_page(encode_dir_page(*back));

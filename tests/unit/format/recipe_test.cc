@@ -20,7 +20,7 @@ ChunkId id(std::uint32_t birth, std::uint32_t ordinal) {
   return ChunkId::make(VersionNumber{birth}, ordinal);
 }
 
-// A recipe that decodes, or nothing.
+// Returns the decoded recipe, or nothing if it does not decode.
 std::optional<Recipe> decoded(std::string_view bytes) {
   base::ByteReader reader(bytes);
   ChunkId base;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of fingerprints: finding, growing, and its snapshot.
+// The table of fingerprints: lookups, growth, and the snapshot.
 #include "index/neighbour_index.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ Fingerprint fingerprint(std::uint64_t seed) {
   return out;
 }
 
-// Fingerprints that all want the table's last slot.
+// Returns fingerprints that all map to the table's last slot.
 Fingerprint high(std::uint8_t last) {
   Fingerprint out;
   out.fill(std::byte{0xff});
@@ -35,7 +35,7 @@ Fingerprint high(std::uint8_t last) {
 }
 
 base::IdRuns old_chunks(std::uint32_t count) {
-  // With a gap, as after a version that used only some.
+  // A gap, as after a version that used only some of the chunks.
   return base::IdRuns::from({{ChunkId::make(VersionNumber{1}, 7), count / 2},
                              {ChunkId::make(kOld, 0), count - count / 2}});
 }
@@ -94,7 +94,7 @@ TEST_F(NeighbourIndexTest, EntriesPastTheEndGoOnAtTheStart) {
     index.insert(high(static_cast<std::uint8_t>(i)), ChunkId::make(kNew, i));
   }
   Fingerprint low{};
-  index.insert(low, ChunkId::make(kNew, 200));  // Its place is taken by then.
+  index.insert(low, ChunkId::make(kNew, 200));  // Its slot is already occupied.
   for (std::uint32_t i = 0; i < 200; ++i) {
     ASSERT_EQ(index.find(high(static_cast<std::uint8_t>(i))), ChunkId::make(kNew, i));
   }
@@ -105,7 +105,7 @@ TEST_F(NeighbourIndexTest, EntriesPastTheEndGoOnAtTheStart) {
 TEST_F(NeighbourIndexTest, SnapshotKeepsTheLiveEntriesUnderTheirIds) {
   NeighbourIndex index(old_chunks(1000), kOld);
   for (std::uint32_t i = 0; i < 1000; ++i) index.insert(fingerprint(i), old_chunks(1000).select(i));
-  // Every third one is dropped.
+  // Drops every third chunk.
   std::vector<base::IdRun> kept;
   for (std::uint32_t i = 0; i < 1000; ++i) {
     if (i % 3 != 0) kept.push_back({old_chunks(1000).select(i), 1});
@@ -163,7 +163,7 @@ TEST_F(NeighbourIndexTest, SnapshotWithMoreEntriesThanChunksIsCorrupt) {
   old_chunks(2).encode(runs);
   std::string out;
   base::ByteWriter w(out);
-  constexpr std::uint64_t kEntries = 3000;  // More than the table of two chunks has slots.
+  constexpr std::uint64_t kEntries = 3000;  // More than the slots of a table for two chunks.
   w.u32(0x58495656);
   w.u32(1);
   w.u32(static_cast<std::uint32_t>(kSeries));

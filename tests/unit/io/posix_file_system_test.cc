@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only the kernel's file system does; the rest is in tests/contract.
+// Behaviour of the kernel's file system alone; the rest is in tests/contract.
 #include "io/posix_file_system.h"
 
 #include <fcntl.h>
@@ -76,7 +76,7 @@ TEST_F(PosixFileSystem, DescriptorsDoNotPassToOtherPrograms) {
 }
 
 TEST_F(PosixFileSystem, DirectAccessFallsBackWhereItIsRefused) {
-  // procfs takes no O_DIRECT; its files can still be read.
+  // procfs refuses O_DIRECT; reading its files must still work.
   if (::open("/proc/version", O_RDONLY | O_DIRECT) >= 0 || errno != EINVAL) {
     GTEST_SKIP() << "this kernel's procfs takes O_DIRECT";
   }
@@ -101,7 +101,7 @@ TEST_F(PosixFileSystem, WhatIsNoRegularFileIsRefusedAtOnce) {
 
 TEST_F(PosixFileSystem, FailedAtomicWriteLeavesTheOldFile) {
   ASSERT_TRUE(fs_->write_file_atomically(root_, "f", base::as_bytes("old")).has_value());
-  // A directory stands where the new contents would be written.
+  // A directory has the name of the temporary file for the new contents.
   ASSERT_TRUE(fs_->make_directory(root_ + "/f.tmp").has_value());
   EXPECT_FALSE(fs_->write_file_atomically(root_, "f", base::as_bytes("new")).has_value());
   EXPECT_EQ(*fs_->read_file(root_ + "/f", 10), "old");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file system below one directory refuses, with and without openat2(2).
+// The paths that a file system below one directory refuses, with and without openat2(2).
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ TEST_P(RootedFileSystem, FilesThatAreLinksAreRefused) {
   }
   EXPECT_EQ(errno_of(files_->lock(root_ + "/f")), ELOOP);
   EXPECT_EQ(*files_->tree_bytes(root_ + "/f"), 0U);
-  // The link goes, not what it names.
+  // Removes the link, not its target.
   EXPECT_TRUE(files_->remove(root_ + "/f").has_value());
   EXPECT_EQ(*plain_->list(victim_), std::vector<std::string>{"f"});
 }

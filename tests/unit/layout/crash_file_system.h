@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files in memory that can break in the middle of anything, and then show what a disk would
-// still have: synced bytes under synced names, and whatever was removed or cut without a sync.
+// Files in memory that can fail at any change, and then show the content that a disk would still
+// have: synced bytes under synced names. Files and bytes that were removed or cut without a later
+// sync are still there.
 #pragma once
 
 #include <cerrno>
@@ -23,7 +24,7 @@ class CrashFileSystem final : public io::FileSystem {
     state_->files = io::make_memory_file_system();
   }
 
-  /// The n-th change from now on fails (1 = the next), and so do all after it; 0 = none.
+  /// Makes the n-th change from now on fail (1 = the next), and all after it; 0 = none.
   void break_after(std::uint64_t changes) {
     const std::lock_guard lock(state_->mutex);
     state_->left = changes;
@@ -33,13 +34,13 @@ class CrashFileSystem final : public io::FileSystem {
     const std::lock_guard lock(state_->mutex);
     return state_->broken;
   }
-  /// Changes since the last call.
+  /// Returns the number of changes since the last call.
   std::uint64_t take_changes() {
     const std::lock_guard lock(state_->mutex);
     return std::exchange(state_->changes, 0);
   }
 
-  /// As after a power cut. No file may be open.
+  /// Restores the state that a power cut would leave. No file may be open.
   void crash() {
     const std::lock_guard lock(state_->mutex);
     auto after = io::make_memory_file_system();
@@ -115,7 +116,7 @@ class CrashFileSystem final : public io::FileSystem {
     mutable std::mutex mutex;
     std::unique_ptr<io::FileSystem> files;
     std::set<std::string> directories;
-    std::set<std::string> names;                // That a directory's sync made durable.
+    std::set<std::string> names;                // Names that a directory's sync made durable.
     std::map<std::string, std::string> synced;  // Bytes that a file's sync made durable.
     std::uint64_t left = 0;
     std::uint64_t changes = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checking a repository: each kind of damage is found, and the files that it touches.
+// Checks that the checker finds each kind of damage, and the files that it touches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -253,7 +253,7 @@ TEST_P(CheckerTest, ScrubGoesOnWhereItWasStopped) {
   std::stop_source source;
   ScrubOptions options;
   options.stop = source.get_token();
-  options.bytes_per_second = 1U << 30;  // So that one container is read at a time.
+  options.bytes_per_second = 1U << 30;  // Makes the scrub read one container at a time.
   const auto first = must(scrub_repository(*repository_, options,
                                            [&](const CheckProgress&) { source.request_stop(); }));
   EXPECT_FALSE(first.check.finished);

@@ -49,7 +49,7 @@ class Prune : public testing::Test {
   std::vector<PruneDecision> decide(const KeepRules& rules) {
     return decide_prune(versions_, locked_, rules, {now_, 0});
   }
-  /// The numbers that are kept, newest first.
+  /// Returns the numbers of the kept versions, newest first.
   std::string kept(const KeepRules& rules) {
     std::string text;
     for (const auto& decision : decide(rules)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an environment's files are opened where others could exchange them.
+// Opening an environment's files in a folder where other users could exchange them.
 #include "meta/env_files.h"
 
 #include <gtest/gtest.h>

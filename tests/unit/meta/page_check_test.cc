@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What LMDB writes is accepted, whatever was done with it; and each thing that it takes for granted
-// is missed when it does not hold. VARVE_TEST_COMMITS sets the number of commits of one history.
+// The check accepts every file that LMDB writes, and refuses a file that breaks any of LMDB's
+// assumptions. VARVE_TEST_COMMITS sets the number of commits of one history.
 #include "meta/page_check.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class PageCheckTest : public testing::Test {
   Env open() { return must(Env::open(directory_.path(), options())); }
   [[nodiscard]] Result<void> check() const { return check_pages(directory_.path(), kTables); }
 
-  // Trees of two levels, long values, and free pages of several commits.
+  // Writes trees of two levels, long values, and free pages of several commits.
   void fill() {
     const auto env = open();
     std::mt19937_64 random(5);
@@ -74,7 +74,7 @@ class PageCheckTest : public testing::Test {
     std::memcpy(&value, image_.data() + offset, sizeof value);
     return value;
   }
-  // The file with other bytes in one place is refused, and this is why.
+  // Checks that the file with `value` at `offset` is refused for the reason `why`.
   template <typename T>
   void refused(std::size_t offset, T value, const std::string& why) {
     ASSERT_LE(offset + sizeof value, image_.size());
@@ -94,7 +94,7 @@ class PageCheckTest : public testing::Test {
   [[nodiscard]] std::size_t node(std::size_t page, std::size_t index) const {
     return page + at<std::uint16_t>(page + kPageHeader + 2 * index);
   }
-  // Where the record of table "a" is.
+  // Returns the offset of the record of table "a".
   [[nodiscard]] std::size_t table_record() const {
     return node(main_record().root * kPage, 0) + kNodeHeader + 1;
   }
@@ -107,7 +107,7 @@ class PageCheckTest : public testing::Test {
 TEST_F(PageCheckTest, AcceptsWhatWasNeverWrittenTo) {
   static_cast<void>(open());
   must(check());
-  // Without tables.
+  // A file without tables.
   std::filesystem::remove(path());
   EnvOptions none;
   none.map_bytes = std::size_t{1} << 20;
@@ -122,7 +122,7 @@ TEST_F(PageCheckTest, AcceptsAnyHistoryOfCommits) {
   std::uint64_t keys = 50;
   std::size_t bytes_max = 100;
   std::optional<Env> env(open());
-  std::optional<ReadTxn> snapshot;  // Keeps pages from being used anew.
+  std::optional<ReadTxn> snapshot;  // Keeps LMDB from reusing pages.
   for (std::uint64_t commit = 0; commit < commits; ++commit) {
     if (random() % 20 == 0) {
       keys = std::uint64_t{1} << (random() % 14);
@@ -139,7 +139,7 @@ TEST_F(PageCheckTest, AcceptsAnyHistoryOfCommits) {
     const auto table = random() % kTables.size();
     const auto erased_percent = random() % 100;
     for (auto i = random() % 200 + 1; i > 0; --i) {
-      // Lengths of keys differ a lot, as those of names do.
+      // The lengths of keys differ widely, like those of names.
       auto key = base::be64(random() % keys);
       key.append(static_cast<std::size_t>(key.back() % 4 == 0 ? key.back() & 0x7f : 0), 'n');
       if (random() % 100 < erased_percent) {
@@ -148,7 +148,7 @@ TEST_F(PageCheckTest, AcceptsAnyHistoryOfCommits) {
         must(txn.put(table, key, noise(random() % bytes_max, random())));
       }
     }
-    if (random() % 10 == 0) continue;  // Aborted.
+    if (random() % 10 == 0) continue;  // Aborts the transaction.
     must(txn.commit());
     const auto checked = random() % 2 == 0 ? check() : check_pages(*env, kTables);
     ASSERT_TRUE(checked) << "after commit " << commit << ": " << checked.error().message();
@@ -208,7 +208,7 @@ TEST_F(PageCheckTest, MissesWhatPagesMustHold) {
   const auto leaf = low * kPage;
   for (const auto page : {root, leaf}) {
     refused(page, std::uint64_t{low + 1}, "another page's number");
-    // Dirty: LMDB would write to the mapped file, and die.
+    // Sets the dirty flag: LMDB would write to the mapped file, and crash.
     refused(page + kFlagsAt, static_cast<std::uint16_t>(at<std::uint16_t>(page + kFlagsAt) | 0x10),
             "its flags");
     const auto lower = at<std::uint16_t>(page + kLowerAt);
@@ -246,7 +246,7 @@ TEST_F(PageCheckTest, MissesWhatLongValuesMustHold) {
     const auto page = i * kPage;
     const auto count = at<std::uint32_t>(page + kValuePagesAt);
     if (at<std::uint64_t>(page) != i || at<std::uint16_t>(page + kFlagsAt) != kLongValue) continue;
-    // Of a page that is free now, nothing matters.
+    // The content of a free page does not matter.
     put(page, std::string(8, '\xff').data(), 8);
     const bool is_free = check().has_value();
     put(page, image_.data() + page, 8);
@@ -301,7 +301,7 @@ TEST_F(PageCheckTest, ShortFilesAndOtherThingsAreRefused) {
   EXPECT_EQ(code_of(Env::open(directory_.path(), options(true))), ErrorCode::kCorrupt);
 }
 
-// What no reader needs keeps writers out only.
+// Damage that no reader meets keeps only writers out.
 TEST_F(PageCheckTest, FreePagesMatterToWritersOnly) {
   fill();
   const auto page = at<Database>(newest_meta() + offsetof(Meta, free)).root * kPage;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deleting versions while the series has an open one: what it may refer to but does not comes
-// back, and what it refers to stays, whatever the order of writing, cloning, sealing and crashing.
+// Deleting versions while the series has an open one. The deletion frees chunks that the open
+// version may refer to but does not, and keeps those that it refers to. This holds for any order of
+// writing, cloning, sealing and crashing.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ namespace {
 using Files = std::map<std::string, std::string>;
 
 constexpr std::size_t kPieceBytes = 20000;
-constexpr std::uint64_t kPieces = 60;  // So few that versions have much in common.
+constexpr std::uint64_t kPieces = 60;  // So few pieces that versions share many of them.
 
 class OpenDeletion : public testing::Test {
  protected:
@@ -59,7 +60,7 @@ class OpenDeletion : public testing::Test {
     }
     return sum;
   }
-  /// Waits until all files of the open version are cut and on disk.
+  /// Waits until all files of the open version are cut into chunks and on disk.
   void bring_to_rest() {
     const auto writer = must(repository_->writer(series_));
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -72,11 +73,11 @@ class OpenDeletion : public testing::Test {
       }
     }
   }
-  /// Deletes what nothing holds. The forecast, the outcome and the disk must agree.
+  /// Deletes the versions that are not held. The forecast, the outcome and the disk must agree.
   DeletionForecast remove(const std::vector<VersionNumber>& numbers) {
     DeletionOptions options;
     options.skip_held = true;
-    // Else a file may be cut in between, or a container be on its way to the disk.
+    // Otherwise the writer may cut a file in between, or have a container on its way to the disk.
     const bool at_rest = !open_ || in_nobodys_memory_ || pick(2) == 0;
     if (open_ && at_rest && !in_nobodys_memory_) bring_to_rest();
     const auto before = series_bytes();
@@ -112,7 +113,6 @@ class OpenDeletion : public testing::Test {
     const auto report = must(check_repository(*repository_, options, {}));
     for (const auto& damage : report.damages) ADD_FAILURE() << damage.where << ": " << damage.what;
   }
-  /// What the open version holds now, as far as it can be read: all of it.
   void expect_all_after_seal() {
     must(repository_->seal(series_, *open_, ""));
     sealed_[*open_] = files_;
@@ -120,6 +120,7 @@ class OpenDeletion : public testing::Test {
     expect_all();
     expect_no_damage();
   }
+  /// Sets `files_` to the present content of the open version, all of which must be readable.
   void adopt_open_files() {
     const auto writer = must(repository_->writer(series_));
     files_.clear();
@@ -141,12 +142,12 @@ class OpenDeletion : public testing::Test {
   std::mt19937_64 random_{1};
   std::map<VersionNumber, Files> sealed_;
   std::optional<VersionNumber> open_;
-  Files files_;  // Of the open version.
+  Files files_;  // The content of the open version.
   int crashes_ = 0;
   bool in_nobodys_memory_ = false;
 };
 
-// One change of the open version.
+// Makes one change of the open version.
 void OpenDeletion::write_some() {
   const auto writer = must(repository_->writer(series_));
   const std::string name = "f" + std::to_string(pick(6));
@@ -258,7 +259,7 @@ TEST_F(OpenDeletion, AnEmptyOpenVersionKeepsNothing) {
   const auto outcome = remove({first});
   EXPECT_GT(outcome.freed_bytes, 290000U);
   EXPECT_EQ(outcome.waiting_bytes, 0U);
-  // What went must be stored again, not referred to.
+  // The writer must store the deleted chunks again, not refer to them.
   files_["a"] = noise(300000, 100);
   write_file(*must(repository_->writer(series_)), kRootIno, "a", files_["a"]);
   expect_all();
@@ -311,7 +312,7 @@ TEST_F(OpenDeletion, WhatTheOpenVersionTookOverWaitsAndIsNamed) {
   expect_no_damage();
 }
 
-// The writer stores again and again what the versions had that are being deleted.
+// The writer repeatedly stores the content of the versions that are being deleted.
 TEST_F(OpenDeletion, WritingGoesOnMeanwhile) {
   for (std::uint64_t i = 0; i < 12; ++i) {
     store("v" + std::to_string(i), {{"a", noise(100000, i % 3)}, {"b", noise(100000, 100 + i)}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Versions of a repository: names and states, what is stored once, what is given back.
+// Versions of a repository: names and states, deduplicated storage, freed space.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -132,7 +132,7 @@ TEST_F(RepositoryTest, VersionWithFewerFilesLeavesTheOlderOneWhole) {
   EXPECT_EQ(read(last, "f1"), contents[1]);
   EXPECT_EQ(must(repository_->reader(series_, fourth))->info().entries, 1U);
   EXPECT_EQ(must(repository_->reader(series_, fifth))->info().entries, 1U);
-  // What is looked for are the chunks of the window: what four versions did without is stored
+  // The lookup covers the chunks of the window: chunks that four versions did without are stored
   // again.
   EXPECT_EQ(must(repository_->find_version(series_, "v3")).unique_bytes, 0U);
   EXPECT_EQ(must(repository_->find_version(series_, "v6")).unique_bytes, 0U);
@@ -171,7 +171,7 @@ TEST_F(RepositoryTest, VersionNamesFollowTheirRules) {
   const auto second = open("naive");
   EXPECT_EQ(must(repository_->find_version(series_, "latest")).number, first);
   EXPECT_EQ(code_of(repository_->seal(series_, second, "daily.0")), ErrorCode::kExists);
-  EXPECT_EQ(writer()->info().number, second);  // It goes on as before.
+  EXPECT_EQ(writer()->info().number, second);  // The open version continues unchanged.
   seal(second);
   EXPECT_EQ(must(repository_->find_version(series_, "latest")).number, second);
   restart();
@@ -249,7 +249,7 @@ TEST_F(RepositoryTest, AbandonedVersionGivesItsSpaceBack) {
   const auto gone = open("v2.partial");
   const auto ino = write_file(*writer(), kRootIno, "f", noise(3000000, 2));
   must(writer()->sync());
-  EXPECT_EQ(read_open(*writer(), ino), noise(3000000, 2));  // Container heads are known now.
+  EXPECT_EQ(read_open(*writer(), ino), noise(3000000, 2));  // The container heads are cached now.
   EXPECT_GT(must(repository_->stats()).container_bytes, before.container_bytes);
   EXPECT_EQ(code_of(repository_->abandon_version(series_, gone, false)), ErrorCode::kNotEmpty);
   must(repository_->abandon_version(series_, gone, true));
@@ -290,7 +290,7 @@ TEST_F(RepositoryTest, StagedFileBeingCutHoldsTheSealUp) {
     const auto ino = write_file(*writer(), kRootIno, "f", bytes);
     {
       const auto file = must(writer()->open(ino, true));
-      must(file->write(5, base::as_bytes("changed")));  // Not at the end: goes to staging.
+      must(file->write(5, base::as_bytes("changed")));  // Not at the end, so it goes to staging.
     }
     bytes.replace(5, 7, "changed");
     seal(number);
@@ -337,7 +337,7 @@ TEST_F(RepositoryTest, ReadOnlyUseBesideTheWriterSeesSealedVersions) {
   EXPECT_EQ(code_of(beside->open_version(series_, "x", folder())), ErrorCode::kReadOnly);
   EXPECT_EQ(code_of(beside->writer(series_)), ErrorCode::kReadOnly);
   EXPECT_EQ(code_of(beside->rename_version(series_, first, "x")), ErrorCode::kReadOnly);
-  // What is sealed later is seen without opening again.
+  // Versions that are sealed later are visible without opening again.
   const auto number = writer()->info().number;
   write_file(*writer(), kRootIno, "f", "later");
   seal(number);

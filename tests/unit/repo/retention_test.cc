@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deleting versions, what they take, and arranging while they are read.
+// Deleting versions, their sizes, and arranging while they are read.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ class RetentionTest : public testing::Test {
 
   static std::string name_of(std::size_t file) { return "f" + std::to_string(file); }
 
-  // Version `round` has a new second half in two of its files.
+  // Stores version `round`, which has a new second half in two of its files.
   VersionNumber store(std::uint64_t round) {
     const auto number =
         must(repository_->open_version(series_, "v" + std::to_string(round), folder())).number;
@@ -61,7 +61,7 @@ class RetentionTest : public testing::Test {
     }
     return sum;
   }
-  /// Without the labels, which stay as long as the series and tell of locks.
+  /// Returns the size without the labels, which exist as long as the series and contain the locks.
   std::uint64_t version_bytes() const {
     return series_bytes() - std::filesystem::file_size(path_ + "/series/00000001/labels");
   }
@@ -188,12 +188,12 @@ TEST_F(RetentionTest, DeletionIsRefusedWithoutDoingAnything) {
     EXPECT_EQ(read_all(*file, kFileBytes), contents_[numbers[1]][0]);
   }
   must(repository_->lock_version(series_, numbers[2], {4000000000, 0}));
-  before = version_bytes();  // The manifest has the lock.
+  before = version_bytes();  // The manifest contains the lock.
   EXPECT_EQ(refused({numbers[2]}), ErrorCode::kNotPermitted);
   EXPECT_EQ(repository_->lock_version(series_, numbers[2], {3000000000, 0}).error().code(),
             ErrorCode::kNotPermitted);
   must(repository_->lock_version(series_, numbers[1], {1000000000, 0}));
-  remove({numbers[0], numbers[1]});  // That lock has ended; and open files are counted no more.
+  remove({numbers[0], numbers[1]});  // The lock has ended; open files no longer count.
   const auto open = must(repository_->open_version(series_, "w", folder())).number;
   EXPECT_EQ(code_of(repository_->delete_versions(series_, {open})), ErrorCode::kInvalid);
 }
@@ -287,7 +287,7 @@ TEST_F(RetentionTest, AnotherProcessReadsWhileChunksMove) {
       }
       if (round == 0) same = same && ::write(ready[1], "x", 1) == 1;
     }
-    repository.reset();  // Its threads are joined: else they are reported.
+    repository.reset();  // Joins its threads, which sanitizers report otherwise.
     ::_exit(same ? 0 : 1);
   }
   char byte = 0;
@@ -324,7 +324,7 @@ TEST_F(RetentionTest, SealsAreArrangedInTheBackground) {
   expect_no_damage();
 }
 
-// How long it takes at least follows from the rate, however busy the machine is.
+// The rate alone determines the minimum time, so a busy machine does not matter.
 TEST_F(RetentionTest, ArrangingKeepsToItsRate) {
   store_many(6);
   ArrangeOptions options;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Repositories in folders that go with the test, and short ways to use them.
+// Repositories in folders that are removed after the test, and helpers to use them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class TempDirectory {
   std::string path_;
 };
 
-/// The value; an error ends the test.
+/// Returns the value; an error ends the test.
 template <typename T>
 T must(Result<T> result) {
   if (!result) throw std::runtime_error(result.error().message());
@@ -46,14 +46,14 @@ inline void must(Result<void> result) {
   if (!result) throw std::runtime_error(result.error().message());
 }
 
-/// The error's code; a success ends the test.
+/// Returns the error's code; a success ends the test.
 template <typename T>
 ErrorCode code_of(const Result<T>& result) {
   if (result) throw std::runtime_error("an error was expected");
   return result.error().code();
 }
 
-/// Bytes that do not repeat and do not compress.
+/// Returns bytes that do not repeat and do not compress.
 inline std::string noise(std::size_t bytes, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::string out(bytes, '\0');
@@ -70,7 +70,8 @@ inline RepositoryParameters small_chunks(Codec codec) {
   return parameters;
 }
 
-/// Background checkpoints would only come after an hour, and nothing is arranged: tests say when.
+/// Returns options without background work: the first checkpoint comes after an hour, and nothing
+/// is arranged. Tests decide when.
 inline OpenOptions quiet_options() {
   OpenOptions options;
   options.checkpoint_interval_ms = 3600 * 1000;
@@ -107,7 +108,7 @@ inline Ino write_file(VersionWriter& version, Ino parent, std::string_view name,
   return entry.ino;
 }
 
-/// What `read` gives of a file with `size` bytes, asked for one byte more.
+/// Reads a file of `size` bytes with one `read` for one byte more, and returns the bytes.
 template <typename File>
 std::string read_all(File& file, std::uint64_t size) {
   std::string out(size + 1, '\0');
@@ -138,7 +139,7 @@ inline std::string read_sealed(VersionReader& version, std::string_view path) {
   return read_all(*file, must(version.get(rank)).attributes.size);
 }
 
-/// The repository as a crash at this moment would leave it.
+/// Returns a copy of the repository in the state that a crash at this moment would leave.
 inline void copy_crashed(const std::string& from, const std::string& to) {
   std::filesystem::remove_all(to);
   std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file system whose disk fills up, or fails, when the test says so.
+// A file system whose disk fills up, or fails, at the test's request.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 namespace varve::test {
 
 struct Faults {
-  std::atomic<bool> disk_full{false};    ///< write_at() fails, space() says zero.
+  std::atomic<bool> disk_full{false};    ///< write_at() fails, space() returns zero.
   std::atomic<bool> reads_fail{false};   ///< read_at() fails with kIo.
   std::atomic<bool> writes_fail{false};  ///< write_at() fails with kIo.
   std::atomic<int> writes{0};
@@ -32,7 +32,7 @@ class FaultyFile final : public io::File {
   }
   Result<void> write_at(std::uint64_t offset, std::span<const std::byte> data) override {
     if (faults_.disk_full) {
-      // As a real disk does: a part of it may get there.
+      // Like a real disk: a part of the bytes may be written.
       const auto part = data.first(data.size() / 8192 * 4096);
       VARVE_TRY(file_->write_at(offset, part));
       return Error(ErrorCode::kNoSpace, "the test's disk is full", ENOSPC);
@@ -95,7 +95,7 @@ class FaultyFileSystem final : public io::FileSystem {
   }
 
   Faults faults;
-  std::optional<SpaceInfo> told_space;  ///< What space() answers, if set.
+  std::optional<SpaceInfo> told_space;  ///< The answer of space(), if set.
 
  private:
   const std::unique_ptr<io::FileSystem> below_;

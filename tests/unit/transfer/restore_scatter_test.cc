@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restoring in the order of the disk: the same trees as in any other order.
+// Restoring in the order of the disk gives the same trees as any other order.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -30,7 +30,7 @@ std::string some_bytes(std::mt19937_64& random, std::size_t size) {
   return bytes;
 }
 
-/// Directories of files of all sizes; some have names in other directories too.
+/// Makes directories with files of all sizes; some files have names in other directories too.
 FakeNodePtr make_tree(unsigned seed, int directories, int files) {
   std::mt19937_64 random(seed);
   auto root = make_directory();
@@ -50,7 +50,7 @@ FakeNodePtr make_tree(unsigned seed, int directories, int files) {
   return root;
 }
 
-/// Few open files make small batches, for as long as it lives.
+/// Limits the open files, and so the size of batches, during its lifetime.
 class FewDescriptors {
  public:
   explicit FewDescriptors(rlim_t count) {

@@ -27,7 +27,7 @@ void set_xattr(const std::string& path, const char* name, std::string_view value
   ASSERT_EQ(::lsetxattr(path.c_str(), name, value.data(), value.size(), 0), 0) << path << name;
 }
 
-/// Every type of file with every kind of metadata that the tester's rights allow.
+/// Makes every type of file with every kind of metadata that the tester's rights allow.
 void make_rich_tree(const std::string& top) {
   using namespace std::string_literals;
   fs::create_directories(top + "/dir/empty");
@@ -148,7 +148,7 @@ TEST(StoreTree, HolesAreNotWritten) {
   const auto stored = store_tree(writer, place / "in", {});
   ASSERT_TRUE(stored) << stored.error().message();
   EXPECT_EQ(writer.root()->child("f")->attributes.size, 64U << 20);
-  // The filesystem's smallest data range is its block.
+  // The smallest data range of the file system is one block.
   EXPECT_LE(stored->bytes, 65536U);
 }
 

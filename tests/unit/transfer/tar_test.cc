@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Archives of sparse files, given to the programs that people unpack them with.
+// Archives of sparse files, unpacked by the common programs.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -71,7 +71,7 @@ TEST_P(TarOfSparseFiles, GivesTheSameBytes) {
     for (const auto& [begin, end] : file.data) node->written[begin] = end;
     root->children.emplace_back(file.name, node);
   }
-  // What comes after a sparse file must be found, too.
+  // The entry after a sparse file must be found, too.
   root->children.emplace_back("z last", make_file("the last file"));
   std::ranges::sort(root->children, {}, [](const auto& child) { return child.first; });
   FakeReader version(root);

@@ -30,7 +30,7 @@ class CloneTest : public testing::Test {
   Ino make_directory(Ino parent, const std::string& name) {
     return must(version_->create(parent, name, folder())).ino;
   }
-  // Directories of some pages, a long recipe and a file with names in two of them.
+  // Makes directories of some pages, a long recipe and a file with names in two of them.
   void make_tree() {
     const Ino a = make_directory(kRootIno, "a");
     const Ino deep = make_directory(make_directory(a, "b"), "c");
@@ -44,7 +44,7 @@ class CloneTest : public testing::Test {
     must(version_->link(hard, z, "linked"));
     must(version_->link(hard, kRootIno, "m"));
   }
-  // Blocks, then the same ones in another order: that makes a recipe of many runs.
+  // Returns blocks, then the same ones in another order, which makes a recipe of many runs.
   static std::string long_content() {
     std::string out;
     for (std::uint64_t i = 0; i < 40; ++i) out += noise(20000, 1000 + (i < 12 ? i : i * 5 % 12));
@@ -85,7 +85,7 @@ class CloneTest : public testing::Test {
     const auto report = must(check_repository(*repository_, options, {}));
     for (const auto& damage : report.damages) ADD_FAILURE() << damage.where << ": " << damage.what;
   }
-  // Runs `look` on the catalog while nobody else has it open.
+  // Runs `look` on the catalog while no other code has it open.
   template <typename Look>
   void with_catalog(Look&& look) {
     version_.reset();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Versions that start as a sealed one: what they share with it, and what a crash leaves.
+// Versions that start as a sealed one: the data that they share with it, and crashes.
 #include <sys/stat.h>
 
 #include <filesystem>

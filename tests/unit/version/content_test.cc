@@ -37,7 +37,7 @@ class Contents : public testing::Test {
     repository_ = reopen(path_);
     version_ = must(repository_->writer(series_));
   }
-  // Where data is, as begin and end; what lies between are holes, which must have whole blocks.
+  // Returns the data ranges as begin and end. Between them are holes, which must have whole blocks.
   using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
   template <typename File>
   static Ranges data_of(File& from, const std::string& model) {
@@ -78,8 +78,8 @@ class Contents : public testing::Test {
   std::shared_ptr<VersionWriter> version_;
 };
 
-// The version before it holds the same bytes, written front to back: were a boundary anywhere
-// else, the chunks around it would be stored again.
+// The previous version holds the same bytes, written front to back. A boundary in another place
+// would make the writer store the chunks around it again.
 TEST_F(Contents, RandomOrderGivesTheBoundariesOfTheWholeFile) {
   std::mt19937_64 random(7);
   const auto below = [&](std::uint64_t n) { return random() % n; };
@@ -290,13 +290,13 @@ TEST_F(Contents, NamesOfOneFileBecomeNamesOfOneClone) {
   EXPECT_EQ(b.attributes.nlink, 2U);
 }
 
-// Chunks that the window no longer has must be stored again: an interval has no gap.
+// The writer must store chunks again that the window no longer has: an interval has no gap.
 TEST_F(Contents, ACloneFromAnOlderVersionKeepsItsBytes) {
   const auto clone = [&](VersionReader& from, const std::string& name) {
     must(version_->clone(from, find(from, name), kRootIno, name));
   };
   ArrangeSettings settings;
-  settings.window = 2;  // So that two versions without it are enough.
+  settings.window = 2;  // Two versions without a chunk are enough.
   must(repository_->set_arrange_settings(settings));
   start("one");
   const auto bytes = noise(200000, 3);
@@ -332,7 +332,7 @@ TEST_F(Contents, RangesOfFilesAreShared) {
   std::string model = noise(1000, 6);
   {
     const auto file = must(version_->open(ino, true));
-    // In two calls that meet inside a chunk, as a copy of a large file comes.
+    // Two calls that meet inside a chunk, as in a copy of a large file.
     EXPECT_EQ(must(file->clone_range(*sealed, 0, 1000, 150001)), 150001U);
     EXPECT_EQ(must(file->clone_range(*sealed, 150001, 151001, 1 << 30)), 249999U);
     model += source;
@@ -368,7 +368,7 @@ TEST_F(Contents, AFileWithoutNamesIsReadAfterItsLastWriterLeft) {
   EXPECT_TRUE(read_all(*reader, bytes.size()) == bytes);
 }
 
-// A file system of the disk gives readers parts of a write that is under way.
+// A disk's file system may give readers parts of an unfinished write; an open version must not.
 TEST_F(Contents, AReadGivesAllOfAWriteOrNothing) {
   constexpr std::size_t kBlocks = 4;
   constexpr std::size_t kBytes = 30000;

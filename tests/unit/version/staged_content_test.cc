@@ -19,7 +19,7 @@ std::shared_ptr<OpenRecipe> recipe_of(std::uint64_t bytes) {
   return std::make_shared<OpenRecipe>(recipe);
 }
 
-// One letter a byte: what the ranges say of it.
+// Returns one letter per byte for the source that the ranges name.
 std::string shape(const StagedContent& content) {
   std::string out;
   while (out.size() < content.size()) {
@@ -125,7 +125,7 @@ TEST(StagedContent, RandomChangesFollowAModelAndSurviveCoding) {
   for (int round = 0; round < 20; ++round) {
     const auto recipe = recipe_of(500);
     StagedContent content(recipe);
-    // Per byte: 0 a hole, 1 of the file, else 2 + its offset in the recipe.
+    // Per byte: 0 for a hole, 1 for the file, otherwise 2 + its offset in the recipe.
     std::vector<std::uint64_t> model;
     for (std::uint64_t i = 0; i < 500; ++i) model.push_back(2 + i);
     for (int step = 0; step < 400; ++step) {
