@@ -107,7 +107,7 @@ void print_report(const RepairReport& report, const Options& options, const Cont
     print(fmt::format("{} containers were restored from parity\n", report.containers_restored));
   }
   if (report.chunks_rehomed + report.chunks_quarantined != 0) {
-    print(fmt::format("{} chunks were stored anew, {} are in quarantine\n", report.chunks_rehomed,
+    print(fmt::format("{} chunks were stored again, {} are in quarantine\n", report.chunks_rehomed,
                       report.chunks_quarantined));
   }
 }
@@ -182,7 +182,7 @@ void add_repair_command(CLI::App& app, Context& context) {
   command->add_flag("--catalog-only", options->catalog_only,
                     "Look at the superblock and the catalog, read no data");
   command->add_flag("--rebuild-catalog", options->how.rebuild_catalog,
-                    "Make the catalog anew even if it seems sound");
+                    "Rebuild the catalog even if it seems sound");
   command->add_flag("-n,--dry-run", options->dry_run, "Change nothing, tell what would be done");
   command->add_flag("--yes", options->yes, "Do it without asking");
   command->add_flag("--json", options->json, "Results as JSON lines");

@@ -329,7 +329,7 @@ Result<void> ChunkMover::commit() {
     if (!source.gives) continue;
     VARVE_TRY_ASSIGN(const auto now, catalog::find_location(txn, series, source.record.first));
     if (!now || now->encode() != source.record.encode() || now->first != source.record.first) {
-      return Error(ErrorCode::kStale, "a chunk was moved by somebody else", ESTALE);
+      return Error(ErrorCode::kStale, "another thread moved the chunk", ESTALE);
     }
     VARVE_TRY(ledger.remove(source.record, source.rest));
   }

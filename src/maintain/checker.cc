@@ -262,7 +262,7 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
                               const std::vector<catalog::VersionRecord>& versions) {
   const auto directory = series_directory(series.id);
   const auto derived = [](const std::string& what) {
-    return what + " (the catalog is not touched: the next opening for writing makes it anew)";
+    return what + " (the catalog is not touched: the next opening for writing rebuilds it)";
   };
   const auto present = list_manifests(files_, directory);
   if (!present) {
@@ -306,7 +306,7 @@ Result<void> Checker::check_parity(SeriesId series) {
     VARVE_TRY_ASSIGN(present, maintain::settled_files(txn, series));
   }
   const auto derived = [](const std::string& what) {
-    return what + " (derived data: `varve repair` removes it, and arranging makes it anew)";
+    return what + " (derived data: `varve repair` removes it, and arranging makes a new one)";
   };
   const auto listing = parity::list_groups(files_, directory, series);
   if (!listing) {
@@ -358,7 +358,7 @@ void Checker::check_index(const catalog::SeriesRecord& series,
   if (!loaded && loaded.error().code() == ErrorCode::kNotFound && !was_newest) return;
   if (!loaded) {
     damage(directory + "/" + index::NeighbourIndex::snapshot_name(newest->number),
-           loaded.error().message() + " (derived data: the next backup makes it anew)", {});
+           loaded.error().message() + " (derived data: the next backup rebuilds it)", {});
   }
 }
 

@@ -200,7 +200,7 @@ std::vector<RepairStep> DataMender::steps() const {
     if (rehomed != 0) {
       steps.push_back(
           {RepairStep::Kind::kRehome, where,
-           fmt::format("{} of {} damaged chunks are stored anew", rehomed, faulty.lost.size())});
+           fmt::format("{} of {} damaged chunks are stored again", rehomed, faulty.lost.size())});
     }
   }
   const auto lost = quarantine();

@@ -217,7 +217,7 @@ std::vector<RepairStep> ParityMender::steps() const {
   }
   for (const auto& [number, what] : damaged_groups_) {
     steps.push_back({RepairStep::Kind::kParity, parity::group_path(directory_, number),
-                     what + "; it is removed, and arranging makes it anew"});
+                     what + "; it is removed, and arranging makes a new one"});
   }
   return steps;
 }

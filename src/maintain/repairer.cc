@@ -125,7 +125,7 @@ Result<void> Repairer::look_at_superblock() {
     parameters_ = copy->parameters;
     superblock_lost_ = true;
     step(RepairStep::Kind::kSuperblock, path_ + "/varve.repo",
-         superblock.error().message() + "; it is written anew from " +
+         superblock.error().message() + "; it is written again from " +
              series_directory(path_, series) + "/" + kLabelsName);
   }
   if (superblock_lost_) return {};
@@ -185,7 +185,7 @@ Result<void> Repairer::look_at_catalog() {
   if (!options_.trust_catalog) {
     VARVE_TRY_ASSIGN(fault, fault_of_catalog());
   }
-  if (!fault && options_.rebuild_catalog) fault = "it is to be made anew";
+  if (!fault && options_.rebuild_catalog) fault = "it is to be rebuilt";
   if (!fault) return {};
   catalog_lost_ = true;
   step(RepairStep::Kind::kCatalog, path_ + "/catalog",
@@ -199,7 +199,8 @@ Result<void> Repairer::look_at_manifests() {
   for (const auto series : folders) {
     const auto directory = series_directory(path_, series);
     const auto drop = [&](const std::string& path) {
-      step(RepairStep::Kind::kManifest, path, "it is damaged; it is written anew from the catalog");
+      step(RepairStep::Kind::kManifest, path,
+           "it is damaged; it is written again from the catalog");
       manifests_.push_back(path);
     };
     VARVE_TRY_ASSIGN(const auto present, list_manifests(*files_, directory));

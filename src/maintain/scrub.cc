@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kStateName = "scrub";
 constexpr std::size_t kStateBytesMax = 4096;
 constexpr std::chrono::seconds kSaveEvery(30);
-constexpr const char* kFirstLine = "# Where `varve scrub` stopped; without it, it begins anew.\n";
+constexpr const char* kFirstLine = "# Where `varve scrub` stopped; without it, it starts again.\n";
 
 }  // namespace
 

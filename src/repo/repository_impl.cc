@@ -28,8 +28,14 @@ constexpr std::size_t kSuperblockBytesMax = 64U << 10;
 // (bench-catalog-probe).
 constexpr std::uint64_t kProbedBytesMax = 256U << 20;
 
+/// Returns true if a file that is not Varve's has the name of a series' folder.
+bool is_file_in_place(io::FileSystem& files, const std::string& folder) {
+  const auto names = files.list(folder);
+  return !names && names.error().errno_value() == ENOTDIR;
+}
+
 Error advised(const Error& of_catalog) {
-  return {of_catalog.code(), of_catalog.message() + "; run `varve repair`, which makes it anew",
+  return {of_catalog.code(), of_catalog.message() + "; run `varve repair`, which rebuilds it",
           of_catalog.errno_value()};
 }
 
@@ -89,7 +95,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(path + "/catalog/data.mdb"));
   if (!has_catalog) {
     return Error(ErrorCode::kCorrupt,
-                 path + "/catalog is missing: run `varve repair`, which makes it anew", ENOENT);
+                 path + "/catalog is missing: run `varve repair`, which rebuilds it", ENOENT);
   }
   meta::EnvOptions env;
   env.tables = meta::catalog::kTables;
@@ -306,16 +312,6 @@ std::string RepositoryImpl::present_path() {
   seen_path_ = *now;
   return *std::move(now);
 }
-
-namespace {
-
-/// Returns true if a file that is not Varve's has the name of a series' folder.
-bool is_file_in_place(io::FileSystem& files, const std::string& folder) {
-  const auto names = files.list(folder);
-  return !names && names.error().errno_value() == ENOTDIR;
-}
-
-}  // namespace
 
 Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
   VARVE_TRY(check_writable());

@@ -26,7 +26,7 @@ Error older_catalog(const std::string& path) {
   return {ErrorCode::kCorrupt,
           path +
               "/catalog is older than the rest of the repository: put the right one back, or "
-              "run `varve repair`, which makes it anew from the manifests",
+              "run `varve repair`, which rebuilds it from the manifests",
           EIO};
 }
 

@@ -158,7 +158,7 @@ Result<void> OpenVersion::check_staging(const OpenInode& inode) {
   if (!inode.staging_lost) return {};
   return Error(ErrorCode::kIo,
                fmt::format("the disk failed while it took what was written to the file with inode "
-                           "number {}; write that file anew, or remove it",
+                           "number {}; write that file again, or remove it",
                            inode.ino),
                EIO);
 }

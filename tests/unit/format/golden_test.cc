@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images of every structure of format 1, as they were first written. Never write them anew
+// Images of every structure of format 1, as they were first written. Never regenerate them
 // for a change of the format: raise the format's number and add images beside these.
 // With VARVE_WRITE_GOLDEN=1 in the environment missing images are made.
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making a lost catalog anew: every sealed version comes back as it was, under its name.
+// Rebuilding a lost catalog: every sealed version comes back as it was, under its name.
 #include <gtest/gtest.h>
 
 #include <chrono>
