@@ -66,11 +66,11 @@ cmp "$work/tree/file" "$work/restored/file"
 [ "$(cat "$repo/series/00000000")" = mine ] || fail "the file is gone"
 ok "a file that is called like a series' folder is passed over by a repair"
 
-used=$(find "$repo/series" -maxdepth 1 -name '0*' -printf '%f\n' | sort | tail -1)
+used=$(find "$repo/series" -maxdepth 1 -name '0???????' -printf '%f\n' | sort | tail -1)
 stray=$(printf '%08x' $((16#$used + 1)))
 echo mine >"$repo/series/$stray"
 "$VARVE" -q store "$repo" u/one "$work/tree"
-"$VARVE" -q check "$repo" >"$work/notes" 2>&1
+"$VARVE" check "$repo" >"$work/notes"
 grep -q "note: .*series/$stray: unknown" "$work/notes" || fail "check does not name it: $(cat "$work/notes")"
 [ "$(cat "$repo/series/$stray")" = mine ] || fail "the file is gone"
 rm -rf "$work/restored"
