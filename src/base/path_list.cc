@@ -2,16 +2,24 @@
 #include "base/path_list.h"
 
 #include <cstdlib>
-#include <memory>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 namespace varve::base {
 
 namespace {
 
+/// Resolves the links of the part that exists. Returns "" on an error.
 std::string resolved(const std::string& path) {
-  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
-  return real == nullptr ? std::string() : std::string(real.get());
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(path, error);
+  if (error) return {};
+  auto real = std::filesystem::weakly_canonical(absolute, error);
+  if (error) return {};
+  // "a/" and "a" are one folder.
+  if (!real.has_filename()) real = real.parent_path();
+  return real.string();
 }
 
 }  // namespace

@@ -195,7 +195,7 @@ Result<void> DirectoryRoot::check_owner(const struct statx& status, const std::s
   const std::string advice = fmt::format(
       "; run the command as the repository's owner, or, if you trust all who can write to it, set "
       "VARVE_TRUST={} (mount option: trust_owner)",
-      name_);
+      present_path().value_or(name_));
   if (status.stx_uid != 0 && status.stx_uid != ::geteuid()) {
     return Error(ErrorCode::kNotPermitted,
                  fmt::format("{} belongs to user {}, neither to you nor to root{}", path,
@@ -204,7 +204,8 @@ Result<void> DirectoryRoot::check_owner(const struct statx& status, const std::s
   }
   if ((status.stx_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return Error(ErrorCode::kNotPermitted,
-                 fmt::format("{} is writable by others: take that right away with `chmod go-w`{}",
+                 fmt::format("{} is writable by others: take that right away with `chmod go-w` (on "
+                             "exFAT, FAT or CIFS, mount with umask=077 or dir_mode=0700){}",
                              path, advice),
                  EPERM);
   }
