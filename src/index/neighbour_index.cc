@@ -85,9 +85,11 @@ std::uint32_t NeighbourIndex::covers(ChunkId first, std::uint32_t count) const {
   return static_cast<std::uint32_t>(gone.runs().front().first.value - first.value);
 }
 
-void NeighbourIndex::retire(const base::IdRuns& ids) {
+base::IdRuns NeighbourIndex::retire(const base::IdRuns& ids) {
   const base::IdRuns* const before = retired_.load(std::memory_order_relaxed);
+  auto hidden = before != nullptr ? ids.subtract(*before) : ids;
   set_retired(before != nullptr ? before->unite(ids) : ids);
+  return hidden;
 }
 
 void NeighbourIndex::restore(const base::IdRuns& ids) {

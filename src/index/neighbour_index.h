@@ -52,8 +52,9 @@ class NeighbourIndex final : public FingerprintIndex {
   [[nodiscard]] std::size_t size() const override { return used_; }
   [[nodiscard]] std::uint32_t covers(ChunkId first, std::uint32_t count) const override;
   /// Hides these chunks of the neighbours from find() and covers(). A find() that runs meanwhile
-  /// may still return one. The caller must call it from one thread at a time.
-  void retire(const base::IdRuns& ids);
+  /// may still return one. The caller must call it from one thread at a time. Returns those of the
+  /// chunks that were not hidden before.
+  base::IdRuns retire(const base::IdRuns& ids);
   /// Reverts retire() for these chunks.
   void restore(const base::IdRuns& ids);
   /// Returns the chunks that the index covers besides those of the version being written.

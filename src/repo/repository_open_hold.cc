@@ -9,6 +9,8 @@ namespace varve::repo {
 
 layout::OpenHold RepositoryImpl::open_hold(SeriesState& memory, SeriesId series,
                                            const base::IdRuns* dying) {
+  base::IdRuns
+      retired;  // Chunks that this deletion hid from the index, and none that were hidden before.
   const auto look = [&]() -> Result<layout::OpenHold> {
     std::optional<catalog::VersionRecord> open;
     Ino base_end = 0;
@@ -27,7 +29,7 @@ layout::OpenHold RepositoryImpl::open_hold(SeriesState& memory, SeriesId series,
     }
     if (memory.open) {
       VARVE_TRY_ASSIGN(auto chunks, memory.open->references([&] {
-        if (dying != nullptr) memory.index->retire(*dying);
+        if (dying != nullptr) retired = memory.index->retire(*dying);
       }));
       return layout::OpenHold{open->number, std::move(chunks)};
     }
@@ -37,17 +39,16 @@ layout::OpenHold RepositoryImpl::open_hold(SeriesState& memory, SeriesId series,
     return layout::OpenHold{open->number, std::move(chunks)};
   };
   auto hold = look();
-  const bool retired = dying != nullptr && memory.index;
   if (!hold) {
     base::log(base::LogLevel::kWarning,
               "what the open version refers to cannot be told, so nothing that it may refer to is "
               "freed: " +
                   hold.error().message());
-    if (retired) memory.index->restore(*dying);
+    if (memory.index) memory.index->restore(retired);
     return {};
   }
   // Chunks with references stay, and the index may find them again.
-  if (retired) memory.index->restore(dying->intersect(hold->chunks));
+  if (memory.index) memory.index->restore(retired.intersect(hold->chunks));
   return *std::move(hold);
 }
 

@@ -74,7 +74,9 @@ TEST_F(NeighbourIndexTest, RetiredChunksAreNotFoundUntilTheyAreStoredAgainOrRest
   for (std::uint32_t i = 0; i < 100; ++i) index.insert(fingerprint(i), old.select(i));
   const ChunkId first = old.runs().front().first;
   EXPECT_EQ(index.covers(first, 50), 50U);
-  index.retire(base::IdRuns::from({{first.plus(10), 5}, {first.plus(20), 1}}));
+  const auto gone = base::IdRuns::from({{first.plus(10), 5}, {first.plus(20), 1}});
+  EXPECT_EQ(index.retire(gone), gone);
+  EXPECT_EQ(index.retire(gone), base::IdRuns()) << "they were hidden before";
   EXPECT_EQ(index.covers(first, 50), 10U);
   EXPECT_EQ(index.covers(first.plus(12), 3), 0U);
   EXPECT_EQ(index.covers(first.plus(15), 35), 5U);

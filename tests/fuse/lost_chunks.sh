@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Chunks whose bytes are gone: new data must not refer to them, and a file that needs them must not
+# keep the others of an open version from being durable.
+limit_s=120
+. "$(dirname "$0")/lib.sh"
+
+# Flips a byte in each 2 KiB of the containers' data, but not in their heads.
+damage() {  # SEGMENT
+  python3 - "$1" <<'PYTHON'
+import os, sys
+size = os.path.getsize(sys.argv[1])
+with open(sys.argv[1], "r+b") as file:
+    for at in range(200_000, size - 200_000, 2048):
+        file.seek(at)
+        byte = file.read(1)
+        file.seek(at)
+        file.write(bytes([byte[0] ^ 255]))
+PYTHON
+}
+
+head -c 1000000 /dev/urandom >"$work/data"
+mkdir "$work/tree" && cp "$work/data" "$work/tree/file"
+"$VARVE" init --compression none "$repo" 2>/dev/null
+"$VARVE" -q store "$repo" s/mon "$work/tree"
+mount_repo
+mkdir "$mnt/s/tue"
+cp "$work/data" "$mnt/s/tue/copy"
+sync "$mnt/s/tue/copy"
+unmount_repo
+segment=$(find "$repo/series" -name '*.seg' -size +100k | head -1)
+damage "$segment"
+"$VARVE" -q repair --yes "$repo" >"$work/repaired" 2>&1 || true
+mount_repo
+if cat "$mnt/s/tue/copy" >/dev/null 2>&1; then fail "nothing was damaged"; fi
+"$VARVE" -q rm "$repo" s/mon
+cp "$work/data" "$mnt/s/tue/again"
+"$VARVE" -q seal "$mnt/s/tue"
+cmp "$work/data" "$mnt/s/tue/again" || fail "new data refers to lost chunks"
+unmount_repo
+"$VARVE" -q restore "$repo" s/tue "$work/restored" 2>/dev/null || true
+cmp "$work/data" "$work/restored/again"
+ok "after a deletion, too, lost content is stored again when it comes back"
+
+rm -rf "$repo"
+"$VARVE" init --compression none "$repo" 2>/dev/null
+"$VARVE" -q store "$repo" s/mon "$work/tree"
+mount_as_job
+"$VARVE" -q clone "$repo" s/mon s/tue
+segment=$(find "$repo/series" -name '*.seg' -size +100k | head -1)
+damage "$segment"
+# A chunk is read again where the file is changed inside it.
+printf 'change' | dd of="$mnt/s/tue/file" bs=1 seek=500001 conv=notrunc status=none 2>/dev/null || true
+echo whole >"$mnt/s/tue/other"
+for _ in $(seq 12); do sleep 1; done
+kill_daemon
+mount_repo
+[ "$(cat "$mnt/s/tue/other")" = whole ] || fail "another file was not durable after 12 seconds"
+ok "a file that cannot be cut does not keep the checkpoint from the others"
+unmount_repo
