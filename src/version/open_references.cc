@@ -75,6 +75,8 @@ Result<base::IdRuns> OpenVersion::references(const std::function<void()>& retire
   std::vector<base::IdRun> runs;
   std::optional<meta::ReadTxn> overlay;
   {
+    // A checkpoint under way holds records of inodes that may change or go before it commits them.
+    const std::lock_guard at_rest(checkpoint_mutex_);
     const std::unique_lock alone(references_mutex_);
     retire();
     // An error (a full disk) leaves batches that have not asked for anything yet.
@@ -89,8 +91,7 @@ Result<base::IdRuns> OpenVersion::references(const std::function<void()>& retire
       add_references(content.recipe, runs);
       return {};
     }));
-    // This snapshot holds everything that is not in memory: a checkpoint keeps its changes in
-    // memory until they are written.
+    // This snapshot holds everything that is not in memory, because no checkpoint is under way.
     if (overlay_) {
       VARVE_TRY_ASSIGN(auto txn, meta::ReadTxn::begin(*overlay_));
       overlay.emplace(std::move(txn));
