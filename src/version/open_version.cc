@@ -250,13 +250,13 @@ std::optional<std::uint64_t> OpenVersion::entries_in(io::FileSystem& files,
   const std::string overlay = directory + "/overlay";
   const auto bytes = files.tree_bytes(overlay + "/data.mdb");
   if (!bytes || *bytes > kCheckedBytesMax) return std::nullopt;
-  if (!meta::check_pages(overlay, meta::overlay::kTables)) return std::nullopt;
+  if (!meta::check_pages(files, overlay, meta::overlay::kTables)) return std::nullopt;
   meta::EnvOptions options;
   options.tables = meta::overlay::kTables;
   options.map_bytes = kOverlayMapBytes;
   options.read_only = true;
   options.must_exist = true;
-  const auto env = meta::Env::open(overlay, options);
+  const auto env = meta::Env::open(files, overlay, options);
   if (!env) return std::nullopt;
   return OpenTree::stored_entries(*env);
 }

@@ -144,6 +144,27 @@ for name in "staging" "catalog" "series $series/active"; do
 done
 ok "folders that are exchanged for links meanwhile lead nowhere"
 
+# The overlay of an open version, which `ls` measures.
+repo=$work/overlay
+"$VARVE" -q init "$repo"
+mount_repo
+mkdir -p "$mnt/s/open" && echo text >"$mnt/s/open/file"
+unmount_repo
+overlay=$(find "$repo/staging" -name overlay)
+for name in lock.mdb data.mdb; do
+  for link in "ln" "ln -s"; do
+    cp "$overlay/data.mdb" "$victim/$name"
+    before=$(state_of_victim)
+    mv "$overlay/$name" "$work/kept"
+    $link "$victim/$name" "$overlay/$name"
+    "$VARVE" ls "$repo" >>"$work/log" 2>&1 || true
+    victim_is_unchanged "$link $name of an overlay"
+    rm -f "$overlay/$name"
+    mv "$work/kept" "$overlay/$name"
+  done
+done
+ok "ls reads an overlay through the repository's own folder only"
+
 unset VARVE_TRUST
 mkdir -m 777 "$work/open"
 expect_status 1 "$VARVE" init "$work/open"
