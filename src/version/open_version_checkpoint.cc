@@ -197,7 +197,11 @@ void OpenVersion::background() {
     if (stopping_) return;
     lock.unlock();
     auto done = ingest_all_staged();
-    if (done && std::chrono::steady_clock::now() >= next) done = checkpoint_in_turn();
+    if (std::chrono::steady_clock::now() >= next) {
+      // A file that cannot be cut must not keep the others from being durable.
+      auto written = checkpoint_in_turn();
+      if (done) done = std::move(written);
+    }
     if (!done) {
       base::log(base::LogLevel::kError, "open version: " + done.error().message());
       next = std::chrono::steady_clock::now() + interval;

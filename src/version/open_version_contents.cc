@@ -301,8 +301,9 @@ Result<std::size_t> OpenVersion::read(Ino ino, std::uint64_t offset, std::span<s
     if (offset >= inode->size) return std::size_t{0};
     const auto part = out.first(std::min<std::uint64_t>(out.size(), inode->size - offset));
     absorb(*inode);
-    // A file that is read while it is written will be so again: staging serves both.
-    if (inode->stream && inode->writers != 0) VARVE_TRY(stage(*inode));
+    // A file that is read while it is written will be so again: staging serves both. A version that
+    // is being sealed takes no more staged files.
+    if (inode->stream && inode->writers != 0 && !frozen_) VARVE_TRY(stage(*inode));
     if (inode->stream && !inode->stream_finished) {
       VARVE_TRY_ASSIGN(const auto content, pipeline_.snapshot(inode->stream));
       if (content.bytes() == inode->size) {
@@ -341,7 +342,7 @@ Result<std::uint64_t> OpenVersion::seek(Ino ino, std::uint64_t offset, bool data
     return Error(ErrorCode::kNotFound, "past the end of the file", ENXIO);
   }
   absorb(*inode);
-  if (inode->stream && inode->writers != 0) VARVE_TRY(stage(*inode));
+  if (inode->stream && inode->writers != 0 && !frozen_) VARVE_TRY(stage(*inode));
   if (inode->staging != 0) return inode->staged->seek(offset, wanted);
   VARVE_TRY(come_to_rest(*inode));
   return seek_blocks_in_recipe(*inode->recipe, inode->size, offset, wanted);

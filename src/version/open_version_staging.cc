@@ -239,20 +239,23 @@ Result<void> OpenVersion::ingest_staged(Ino ino, Users users) {
 
 Result<void> OpenVersion::ingest_all_staged() {
   const std::lock_guard one(ingest_mutex_);
+  Result<void> first_failure;
+  std::vector<Ino> failed;
   while (true) {
     Ino ino = 0;
     {
       const std::lock_guard lock(mutex_);
-      if (staged_.empty() || stopping_) return {};
+      if (staged_.empty() || stopping_) {
+        staged_.insert(staged_.end(), failed.begin(), failed.end());
+        return first_failure;
+      }
       ino = staged_.front();
       staged_.pop_front();
     }
     auto done = ingest_staged(ino, Users::kNone);
-    if (!done) {
-      const std::lock_guard lock(mutex_);
-      staged_.push_back(ino);
-      return done;
-    }
+    if (done) continue;
+    failed.push_back(ino);
+    if (first_failure) first_failure = std::move(done);
   }
 }
 
