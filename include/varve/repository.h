@@ -114,11 +114,15 @@ class Repository {
   [[nodiscard]] virtual Result<VersionInfo> find_version(SeriesId series,
                                                          std::string_view name) = 0;
 
-  /// Returns the open version that open_version() and clone_version() would seal first, or nullopt
-  /// if the series has none.
+  /// Returns the open version that open_version() and clone_version() would seal before they open
+  /// `name`, or nullopt if the series has none. `source`: the version that clone_version() would
+  /// clone; VersionNumber{} for open_version().
   /// Errors: kBusy if they must not seal it: it is partial or empty, has files open for writing,
-  /// was written to within OpenOptions::autoseal_s, or autoseal_s is nullopt.
-  [[nodiscard]] virtual Result<std::optional<VersionInfo>> version_to_end(SeriesId series) = 0;
+  /// was written to within OpenOptions::autoseal_s, or autoseal_s is nullopt. Errors with which
+  /// they would fail after the seal: of the name, of a version that cannot be reopened, kNoSpace.
+  [[nodiscard]] virtual Result<std::optional<VersionInfo>> version_to_end(SeriesId series,
+                                                                          std::string_view name,
+                                                                          VersionNumber source) = 0;
   /// Seals the version that version_to_end() returns, then opens a new version.
   /// Errors: kBusy as for version_to_end(); kExists if the name is taken or reserved.
   [[nodiscard]] virtual Result<VersionInfo> open_version(SeriesId series, std::string_view name,

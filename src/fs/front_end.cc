@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -190,13 +191,17 @@ Result<Node> FrontEnd::resolve_open(fuse_ino_t ino) {
   }
 }
 
-void FrontEnd::forget(fuse_ino_t ino) {
+void FrontEnd::forget(fuse_ino_t ino) noexcept {
   if (ino == kRootNodeId) return;
   const NodeId id = unpack(ino);
   const Slot* slot = id.open ? slots_.find(id.slot) : nullptr;
   if (slot == nullptr) return;
-  const auto writer = slot->tree().writer;
-  if (auto* const removed = dynamic_cast<RemovedFiles*>(writer.get())) removed->forget(id.low);
+  try {
+    const auto writer = slot->tree().writer;
+    if (auto* const removed = dynamic_cast<RemovedFiles*>(writer.get())) removed->forget(id.low);
+  } catch (const std::exception&) {
+    // Out of memory: the removed file stays until the version is sealed or closed.
+  }
 }
 
 struct stat FrontEnd::stat_of_series(const SeriesInfo& series) const {

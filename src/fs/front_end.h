@@ -101,7 +101,7 @@ class FrontEnd {
   void statfs(fuse_req_t req);
 
   /// Handles the kernel's release of a node.
-  void forget(fuse_ino_t ino);
+  void forget(fuse_ino_t ino) noexcept;
 
   // Names: front_end_names.cc.
   void lookup(fuse_req_t req, fuse_ino_t parent, const char* name);
@@ -176,7 +176,8 @@ class FrontEnd {
                                                       std::string_view name, const NewFile& root);
   /// Seals the version that Repository::open_version() would seal. Returns its name, or "".
   [[nodiscard]] Result<std::string> end_present_version(const SeriesInfo& series,
-                                                        std::string_view new_name);
+                                                        std::string_view new_name,
+                                                        VersionNumber source);
   [[nodiscard]] double latest_timeout_s() const;
   /// Makes the kernel read the attributes of a series' `latest` again.
   void forget_latest(SeriesId series);

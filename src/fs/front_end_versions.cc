@@ -98,11 +98,9 @@ Result<fuse_entry_param> FrontEnd::make_series(std::string_view name) {
 // Seals the open version here rather than in open_version(): the kernel may still hold its inode
 // numbers, and only the outcome of seal() translates them.
 Result<std::string> FrontEnd::end_present_version(const SeriesInfo& series,
-                                                  std::string_view new_name) {
-  if (new_name == kLatest || repository_.find_version(series.id, new_name)) {
-    return Error(ErrorCode::kExists, "a version of this name exists");
-  }
-  const auto open = repository_.version_to_end(series.id);
+                                                  std::string_view new_name, VersionNumber source) {
+  const auto open = repository_.version_to_end(series.id, new_name, source);
+  if (!open && open.error().code() != ErrorCode::kBusy) return open.error();
   if (!open) {
     base::log(base::LogLevel::kWarning, fmt::format("{}/{} is not opened: {}", series.name,
                                                     new_name, open.error().message()));
@@ -118,7 +116,7 @@ Result<std::string> FrontEnd::end_present_version(const SeriesInfo& series,
 Result<fuse_entry_param> FrontEnd::make_version(const SeriesInfo& series, std::string_view name,
                                                 const NewFile& root) {
   const std::lock_guard lock(versions_mutex(series.id));
-  VARVE_TRY(end_present_version(series, name));
+  VARVE_TRY(end_present_version(series, name, VersionNumber{}));
   VARVE_TRY_ASSIGN(const VersionInfo info, repository_.open_version(series.id, name, root));
   return version_entry(series, info);
 }
@@ -129,7 +127,7 @@ Result<VersionInfo> FrontEnd::open_version(const SeriesInfo& series, std::string
   std::optional<Result<VersionInfo>> opened;
   {
     const std::lock_guard lock(versions_mutex(series.id));
-    VARVE_TRY_ASSIGN(sealed, end_present_version(series, name));
+    VARVE_TRY_ASSIGN(sealed, end_present_version(series, name, VersionNumber{}));
     opened = repository_.open_version(series.id, name, root);
   }
   forget_names(series.id, {sealed, std::string(name)});
@@ -142,10 +140,7 @@ Result<VersionInfo> FrontEnd::clone_version(const SeriesInfo& series, VersionNum
   std::optional<Result<VersionInfo>> opened;
   {
     const std::lock_guard lock(versions_mutex(series.id));
-    const auto same = repository_.find_version(series.id, name);
-    const bool reopens = same && same->number == source;
-    const std::string new_name = reopens ? std::string(name) + ".partial" : std::string(name);
-    VARVE_TRY_ASSIGN(sealed, end_present_version(series, new_name));
+    VARVE_TRY_ASSIGN(sealed, end_present_version(series, name, source));
     opened = repository_.clone_version(series.id, source, name);
   }
   forget_names(series.id, {sealed, *opened ? (*opened)->name : std::string(name)});

@@ -112,9 +112,31 @@ Result<void> RepositoryImpl::check_may_reopen(const catalog::VersionRecord& reco
   VARVE_TRY_ASSIGN(const auto newest, newest_sealed(record.series));
   if (newest && newest->number != record.number) return not_newest(record.name);
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto others, catalog::list_versions(txn, record.series));
+  for (const auto& other : others) {
+    if (other.state != VersionState::kOpen || other.unfinished) continue;
+    // Its seal would make it the newest version.
+    return Error(
+        ErrorCode::kBusy,
+        other.name + " is open in this series: seal or remove it before you reopen " + record.name,
+        EBUSY);
+  }
   VARVE_TRY_ASSIGN(auto locked, lock_of(txn, record, false));
   if (locked) return *std::move(locked);
   return {};
+}
+
+Result<std::string> RepositoryImpl::name_of_clone(SeriesId series, VersionNumber source,
+                                                  std::string_view name) {
+  VARVE_TRY_ASSIGN(const auto from, version_record(series, source));
+  if (from.state != VersionState::kSealed) {
+    return Error(ErrorCode::kInvalid, from.name + " is not sealed yet", EINVAL);
+  }
+  const bool reopens = name == from.name;
+  std::string own_name = reopens ? from.name + ".partial" : std::string(name);
+  VARVE_TRY(check_may_open(series, own_name));
+  if (reopens) VARVE_TRY(check_may_reopen(from));
+  return own_name;
 }
 
 Result<VersionInfo> RepositoryImpl::clone_version(SeriesId series, VersionNumber source,
@@ -122,18 +144,12 @@ Result<VersionInfo> RepositoryImpl::clone_version(SeriesId series, VersionNumber
   VARVE_TRY(check_writable());
   VARVE_TRY_ASSIGN(auto* memory, state(series));
   const std::lock_guard lock(memory->mutex);
+  VARVE_TRY_ASSIGN(const auto own_name, name_of_clone(series, source, name));
   VARVE_TRY_ASSIGN(const auto from, version_record(series, source));
-  if (from.state != VersionState::kSealed) {
-    return Error(ErrorCode::kInvalid, from.name + " is not sealed yet", EINVAL);
-  }
   const bool reopens = name == from.name;
-  const std::string own_name = reopens ? from.name + ".partial" : std::string(name);
-  VARVE_TRY(check_new_name(series, own_name));
-  if (reopens) VARVE_TRY(check_may_reopen(from));
   VARVE_TRY(end_present_version(*memory, series));
   VARVE_TRY_ASSIGN(const auto newest, newest_sealed(series));
   if (newest && newest->number != source) {
-    if (reopens) return not_newest(from.name);
     return copy_version(*memory, from, own_name);
   }
   catalog::VersionRecord record;

@@ -58,7 +58,9 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<std::vector<VersionInfo>> versions(SeriesId series) override;
   [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(SeriesId series) override;
   [[nodiscard]] Result<VersionInfo> find_version(SeriesId series, std::string_view name) override;
-  [[nodiscard]] Result<std::optional<VersionInfo>> version_to_end(SeriesId series) override;
+  [[nodiscard]] Result<std::optional<VersionInfo>> version_to_end(SeriesId series,
+                                                                  std::string_view name,
+                                                                  VersionNumber source) override;
   [[nodiscard]] Result<VersionInfo> open_version(SeriesId series, std::string_view name,
                                                  const NewFile& root) override;
   [[nodiscard]] Result<std::shared_ptr<VersionWriter>> writer(SeriesId series) override;
@@ -124,6 +126,7 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<catalog::VersionRecord> version_record(SeriesId series,
                                                               VersionNumber number);
   [[nodiscard]] Result<void> check_new_name(SeriesId series, std::string_view name);
+  [[nodiscard]] Result<void> check_may_open(SeriesId series, std::string_view name);
   [[nodiscard]] Result<std::optional<catalog::VersionRecord>> newest_sealed(SeriesId series);
 
   // The caller must hold the series' mutex:
@@ -153,6 +156,11 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> add_to_index(SeriesState& state, index::NeighbourIndex& index,
                                           SeriesId series, const base::IdRuns& ids);
   [[nodiscard]] Result<void> check_may_reopen(const catalog::VersionRecord& record);
+  /// Returns the name that the clone of a sealed version gets: while a version is reopened, its
+  /// name with ".partial". Errors: those with which clone_version() would fail after it has sealed
+  /// another version.
+  [[nodiscard]] Result<std::string> name_of_clone(SeriesId series, VersionNumber source,
+                                                  std::string_view name);
   /// Seals a version. Sets `replaced` if the seal took the name of another version, which the
   /// caller must then delete.
   [[nodiscard]] Result<SealOutcome> seal_locked(SeriesState& state, catalog::VersionRecord record,

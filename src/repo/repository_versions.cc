@@ -103,6 +103,12 @@ Result<std::optional<catalog::VersionRecord>> RepositoryImpl::newest_sealed(Seri
   return newest;
 }
 
+// Finds the errors with which open_version() would fail after it has sealed another version.
+Result<void> RepositoryImpl::check_may_open(SeriesId series, std::string_view name) {
+  VARVE_TRY(check_new_name(series, name));
+  return space_.admit(kNewVersionBytes);
+}
+
 // Allows only a finished version to be sealed for the next one. A copy one level too high makes one
 // version after the other in a series; it must not seal them.
 Result<void> RepositoryImpl::check_may_end(SeriesState& memory,
@@ -123,10 +129,17 @@ Result<void> RepositoryImpl::check_may_end(SeriesState& memory,
   return {};
 }
 
-Result<std::optional<VersionInfo>> RepositoryImpl::version_to_end(SeriesId series) {
+Result<std::optional<VersionInfo>> RepositoryImpl::version_to_end(SeriesId series,
+                                                                  std::string_view name,
+                                                                  VersionNumber source) {
   VARVE_TRY(check_writable());
   VARVE_TRY_ASSIGN(auto* memory, state(series));
   const std::lock_guard lock(memory->mutex);
+  if (source != VersionNumber{}) {
+    VARVE_TRY(name_of_clone(series, source, name));
+  } else {
+    VARVE_TRY(check_may_open(series, name));
+  }
   std::vector<catalog::VersionRecord> records;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
@@ -162,7 +175,9 @@ Result<void> RepositoryImpl::measure_open(catalog::VersionRecord& record) {
     base::log(base::LogLevel::kDebug, measured.error().message());
   }
   VARVE_TRY_ASSIGN(auto* memory, state(record.series));
-  const std::lock_guard lock(memory->mutex);
+  // A seal or a deletion may hold the mutex for long. Only its holder may open the overlay.
+  const std::unique_lock lock(memory->mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return {};
   if (memory->open && memory->open->info().number == record.number) {
     record.entries = memory->open->entries();
     return {};
@@ -220,7 +235,7 @@ Result<VersionInfo> RepositoryImpl::open_version(SeriesId series, std::string_vi
   VARVE_TRY(check_writable());
   VARVE_TRY_ASSIGN(auto* memory, state(series));
   const std::lock_guard lock(memory->mutex);
-  VARVE_TRY(check_new_name(series, name));
+  VARVE_TRY(check_may_open(series, name));
   VARVE_TRY(end_present_version(*memory, series));
   catalog::VersionRecord record;
   record.series = series;

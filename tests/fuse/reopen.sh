@@ -70,3 +70,18 @@ expect_status 1 "$VARVE" reopen "$repo" s/two
 message_says 'locked'
 "$VARVE" check --read-data "$repo" >/dev/null
 ok "without a mount; sealed under a new name it replaces nothing; a locked version is refused"
+
+mount_repo -o autoseal=0
+newest=$(readlink "$mnt/s/latest")
+mkdir "$mnt/s/next"
+echo text >"$mnt/s/next/file"
+expect_status 1 "$VARVE" reopen "$mnt/s/$newest"
+message_says 'next is open in this series'
+long=$(printf '%0300d' 0)
+if mkdir "$mnt/s/$long" 2>/dev/null; then fail "a name of 300 bytes"; fi
+expect_status 1 "$VARVE" clone "$repo" s/latest "s/$long"
+"$VARVE" ls "$repo" s | grep -q 'next (open' || fail "a command that fails sealed it: $("$VARVE" ls "$repo" s)"
+unmount_repo
+expect_status 1 "$VARVE" reopen "$repo" "s/$newest"
+message_says 'next is open in this series'
+ok "a reopen, mkdir or clone that must fail seals nothing before"

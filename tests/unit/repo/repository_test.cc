@@ -196,10 +196,11 @@ TEST_F(RepositoryTest, NextVersionSealsANaiveOneUnlessItIsWritten) {
 TEST_F(RepositoryTest, NextVersionDoesNotSealAnEmptyOne) {
   const auto first = open("one");
   EXPECT_EQ(code_of(repository_->open_version(series_, "two", folder())), ErrorCode::kBusy);
-  EXPECT_EQ(code_of(repository_->version_to_end(series_)), ErrorCode::kBusy);
+  EXPECT_EQ(code_of(repository_->version_to_end(series_, "two", VersionNumber{})),
+            ErrorCode::kBusy);
   EXPECT_EQ(must(repository_->find_version(series_, "one")).state, VersionState::kOpen);
   must(repository_->abandon_version(series_, first, false));
-  EXPECT_FALSE(must(repository_->version_to_end(series_)).has_value());
+  EXPECT_FALSE(must(repository_->version_to_end(series_, "two", VersionNumber{})).has_value());
 }
 
 TEST_F(RepositoryTest, NextVersionDoesNotSealOneThatWasJustWritten) {
