@@ -144,7 +144,7 @@ Result<ChunkId> CategoryLayout::place(const Fingerprint& fingerprint,
     use.unlock();
     {
       const std::lock_guard alone(writer_mutex_);
-      if (!writer_) start_writer();
+      if (!writer_ && writer_version_ != VersionNumber{}) start_writer();
     }
     use.lock();
     if (!writer_) return Error(ErrorCode::kInvalid, "the version was given up", EINVAL);

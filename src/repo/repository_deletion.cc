@@ -305,9 +305,11 @@ Result<void> RepositoryImpl::abandon_version(SeriesId series, VersionNumber numb
   }
   sync_labels(series);
   end_open_version(*memory, record);
-  auto freed = with_reserve([&] { return memory->layout->on_delete(number); });
+  const auto freed = with_reserve([&] { return memory->layout->on_delete(number); });
   space_.keep_reserve();
-  return freed;
+  // The version is gone. The next version of the series frees the rest.
+  if (!freed) base::log(base::LogLevel::kWarning, "discarding: " + freed.error().message());
+  return {};
 }
 
 Result<void> RepositoryImpl::with_reserve(const std::function<Result<void>()>& work) {

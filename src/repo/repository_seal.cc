@@ -89,7 +89,7 @@ Result<SealOutcome> RepositoryImpl::seal_locked(SeriesState& memory, catalog::Ve
                  record.name + " is the name of the version that goes on; give another one",
                  EEXIST);
   }
-  VARVE_TRY(memory.open->freeze(writers));
+  VARVE_TRY(with_reserve([&] { return memory.open->freeze(writers); }));
   if (mode == SealMode::kKeep) {
     next.emplace();
     next->series = record.series;
