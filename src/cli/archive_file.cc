@@ -7,6 +7,9 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -18,6 +21,10 @@ namespace {
 Error system_error(const std::string& path, int number) {
   const auto code = number == ENOSPC ? ErrorCode::kNoSpace : ErrorCode::kIo;
   return {code, path + ": " + std::generic_category().message(number), number};
+}
+
+Error already_exists(const std::string& path) {
+  return {ErrorCode::kExists, path + " exists; --force replaces it", EEXIST};
 }
 
 /// Returns the descriptor of this process that `path` names, such as the shell's >(command).
@@ -46,43 +53,41 @@ Result<base::UniqueFd> open_special(const std::string& path) {
 
 }  // namespace
 
-ArchiveFile::ArchiveFile(std::string path, base::UniqueFd fd, bool created)
-    : path_(std::move(path)), fd_(std::move(fd)), remove_(created) {}
+ArchiveFile::ArchiveFile(std::string path, std::string temporary, base::UniqueFd fd, bool force)
+    : path_(std::move(path)), temporary_(std::move(temporary)), fd_(std::move(fd)), force_(force) {}
 
 ArchiveFile::ArchiveFile(ArchiveFile&& other) noexcept
-    : path_(other.path_), fd_(std::move(other.fd_)), remove_(std::exchange(other.remove_, false)) {}
+    : path_(other.path_),
+      temporary_(std::exchange(other.temporary_, {})),
+      fd_(std::move(other.fd_)),
+      force_(other.force_) {}
 
 ArchiveFile::~ArchiveFile() {
-  if (remove_) ::unlink(path_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 Result<ArchiveFile> ArchiveFile::open(const std::string& path, bool force) {
   base::UniqueFd fd;
-  bool created = false;
+  std::string temporary;
   struct stat status {};
-  if (const auto own = named_descriptor(path)) {
+  const auto own = named_descriptor(path);
+  const bool exists = !own && ::lstat(path.c_str(), &status) == 0;
+  if (own) {
     fd = base::UniqueFd(::fcntl(*own, F_DUPFD_CLOEXEC, 3));
     if (!fd.valid()) return system_error(path, errno);
-  } else if (::lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    if (S_ISLNK(status.st_mode)) {
-      return Error(ErrorCode::kExists, path + " is a symbolic link; name the file itself", ELOOP);
-    }
+  } else if (exists && S_ISLNK(status.st_mode)) {
+    return Error(ErrorCode::kExists, path + " is a symbolic link; name the file itself", ELOOP);
+  } else if (exists && !S_ISREG(status.st_mode)) {
     VARVE_TRY_ASSIGN(fd, open_special(path));
+  } else if (exists && !force) {
+    return already_exists(path);
   } else {
-    constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-    fd = base::UniqueFd(::open(path.c_str(), kFlags, 0600));
-    if (!fd.valid() && errno == EEXIST && force) {
-      // A new file replaces the old one: no other process has it open, and it has no other name.
-      if (::unlink(path.c_str()) != 0) return system_error(path, errno);
-      fd = base::UniqueFd(::open(path.c_str(), kFlags, 0600));
-    }
-    if (!fd.valid() && errno == EEXIST) {
-      return Error(ErrorCode::kExists, path + " exists; --force replaces it", EEXIST);
-    }
+    // mkostemp() makes a new file of mode 0600.
+    temporary = path + ".XXXXXX";
+    fd = base::UniqueFd(::mkostemp(temporary.data(), O_CLOEXEC));
     if (!fd.valid()) return system_error(path, errno);
-    created = true;
   }
-  ArchiveFile archive(path, std::move(fd), created);
+  ArchiveFile archive(path, std::move(temporary), std::move(fd), force);
   if (::isatty(archive.fd()) == 1) {
     return Error(ErrorCode::kInvalid, "an archive is not written to a terminal");
   }
@@ -95,7 +100,27 @@ Result<void> ArchiveFile::finish() {
     return system_error(path_, errno);
   }
   if (::close(fd_.release()) != 0) return system_error(path_, errno);
-  remove_ = false;
+  return temporary_.empty() ? Result<void>() : rename();
+}
+
+Result<void> ArchiveFile::rename() {
+  const unsigned flags = force_ ? 0 : RENAME_NOREPLACE;
+  int done = ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), flags);
+  if (done != 0 && errno == EINVAL) {
+    // Some file systems cannot refuse to replace a file.
+    struct stat status {};
+    if (::lstat(path_.c_str(), &status) == 0) return already_exists(path_);
+    done = ::rename(temporary_.c_str(), path_.c_str());
+  }
+  if (done != 0 && errno == EEXIST) return already_exists(path_);
+  if (done != 0) return system_error(path_, errno);
+  temporary_.clear();
+  auto folder = std::filesystem::path(path_).parent_path();
+  if (folder.empty()) folder = ".";
+  const base::UniqueFd parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (parent.valid() && ::fsync(parent.get()) != 0 && errno != EINVAL && errno != EROFS) {
+    return system_error(folder.string(), errno);
+  }
   return {};
 }
 

@@ -9,8 +9,9 @@
 
 namespace varve::cli {
 
-/// An archive being written. Unless finish() succeeds, the destructor removes the file that open()
-/// created, so that an incomplete archive cannot be mistaken for a complete one.
+/// An archive being written. A new file gets its name in finish(), so that an incomplete archive
+/// cannot be mistaken for a complete one, and a file that it replaces stays until then. Unless
+/// finish() succeeds, the destructor removes the new file.
 class ArchiveFile {
  public:
   /// Opens what `path` names:
@@ -28,15 +29,18 @@ class ArchiveFile {
   ~ArchiveFile();
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  /// Syncs the file to disk and closes it.
+  /// Syncs the file to disk, closes it and gives it its name.
+  /// Errors: kExists if another program has made a file of this name and `force` was not given.
   [[nodiscard]] Result<void> finish();
 
  private:
-  ArchiveFile(std::string path, base::UniqueFd fd, bool created);
+  ArchiveFile(std::string path, std::string temporary, base::UniqueFd fd, bool force);
+  [[nodiscard]] Result<void> rename();
 
   const std::string path_;
+  std::string temporary_;  // The new file's path until finish(); empty without a new file.
   base::UniqueFd fd_;
-  bool remove_ = false;
+  const bool force_;
 };
 
 }  // namespace varve::cli

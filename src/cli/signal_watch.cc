@@ -18,7 +18,13 @@ namespace varve::cli {
 SignalWatch::SignalWatch(Actions actions) : actions_(std::move(actions)) {
   sigset_t mask;
   ::sigemptyset(&mask);
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) ::sigaddset(&mask, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+    // A signal that the caller ignores (nohup, a background job) would arrive once it is blocked.
+    struct sigaction present {};
+    const bool ignored =
+        ::sigaction(signal, nullptr, &present) == 0 && present.sa_handler == SIG_IGN;
+    if (!ignored) ::sigaddset(&mask, signal);
+  }
   signals_ = base::UniqueFd(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
   quit_ = base::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   // Without descriptors the signals keep their default effect, which ends the process.

@@ -10,13 +10,13 @@
 
 namespace varve::cli {
 
-/// Takes SIGINT, SIGTERM and SIGUSR1 from the whole process while it lives, without a signal
-/// handler: a thread waits for them. Make it before any other thread starts, so that they
-/// inherit the mask.
+/// Takes SIGINT, SIGTERM, SIGHUP and SIGUSR1, unless they are ignored, from the whole process while
+/// it lives, without a signal handler: a thread waits for them. Make it before any other thread
+/// starts, so that they inherit the mask.
 class SignalWatch {
  public:
   struct Actions {
-    std::function<void()> stop;    ///< SIGINT or SIGTERM. At the second one the process ends.
+    std::function<void()> stop;    ///< SIGINT, SIGTERM, SIGHUP. At the second one the process ends.
     std::function<void()> report;  ///< SIGUSR1.
   };
 

@@ -73,5 +73,9 @@ ok "an archive is a new file of mode 0600, never through a link; pipes are writt
 mkdir "$work/full" && mount -t tmpfs -o size=256k none "$work/full"
 expect_status 1 "$VARVE" -q restore --to-tar "$work/full/tar" "$repo" s/plain
 [ ! -e "$work/full/tar" ] || fail "a part of an archive stayed"
+echo old >"$work/full/tar"
+expect_status 1 "$VARVE" -q restore --to-tar "$work/full/tar" --force "$repo" s/plain
+[ "$(cat "$work/full/tar")" = old ] || fail "the old archive is gone"
+[ "$(ls "$work/full")" = tar ] || fail "a part of an archive stayed: $(ls "$work/full")"
 expect_status 1 "$VARVE" -q restore --to-tar /dev/full "$repo" s/plain
-ok "what could not be written as a whole is removed"
+ok "what could not be written as a whole is removed, and replaces nothing"
