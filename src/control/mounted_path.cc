@@ -165,7 +165,10 @@ Error dead_daemon(const MountEntry& mount) {
 Result<std::string> claimed_repository(const MountEntry& mount, const std::string& path) {
   VARVE_TRY_ASSIGN(Attribute claimed, attribute(mount, "user.varve.repository"));
   if (is_dead(claimed)) {
-    return mount.type == kFileSystemType ? dead_daemon(mount) : not_in_a_mount(path);
+    // The option subtype= gives Varve's mounts other types, but their source is the repository.
+    const bool ours = mount.type == kFileSystemType ||
+                      ::access((mount.source + "/varve.repo").c_str(), F_OK) == 0;
+    return ours ? dead_daemon(mount) : not_in_a_mount(path);
   }
   if (claimed.error != 0 || !claimed.value.starts_with('/')) return not_in_a_mount(path);
   return std::move(claimed.value);
@@ -237,6 +240,8 @@ Result<MountedThere> find_mounted_on(const std::string& directory) {
     there.process = daemon->process;
     return there;
   }
+  VARVE_TRY_ASSIGN(const Attribute access, attribute(there.mount, "user.varve.access"));
+  there.read_only = access.error == 0 && access.value == "ro";
   VARVE_TRY_ASSIGN(const Attribute process, attribute(there.mount, "user.varve.pid"));
   std::from_chars(process.value.data(), process.value.data() + process.value.size(), there.process);
   return there;

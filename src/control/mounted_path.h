@@ -41,11 +41,11 @@ struct MountedThere {
   std::string repository;    ///< As the mount claims.
   std::int64_t process = 0;  ///< Process of the daemon, 0 if unknown.
   bool dead = false;         ///< The daemon has ended; only the mount remains.
+  bool read_only = false;    ///< The daemon has opened the repository only to read it.
 };
 
 /// Finds the Varve mount with the mount point `directory`.
 /// Errors: kInvalid if `directory` is not a mount point; otherwise as find_mounted().
-/// Errors: as find_mounted().
 [[nodiscard]] Result<MountedThere> find_mounted_on(const std::string& directory);
 
 /// Returns the mount points of a repository that the caller may unmount.

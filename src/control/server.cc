@@ -225,8 +225,9 @@ void Server::collect_answered() {
   for (Connection& connection : connections_) {
     if (!connection.worker.joinable()) continue;
     {
-      const std::lock_guard lock(connection.sending);
-      if (connection.state == State::kWorking) continue;
+      // A worker that holds the lock is sending, and nudges again afterwards.
+      const std::unique_lock lock(connection.sending, std::try_to_lock);
+      if (!lock.owns_lock() || connection.state == State::kWorking) continue;
     }
     connection.worker.join();
     if (connection.state == State::kBroken) continue;
@@ -313,15 +314,17 @@ void Server::work(Connection& connection, const Request& request) {
     base::log(base::LogLevel::kError, fmt::format("unexpected exception: {}", stray.what()));
     text = R"({"ok":false,"code":"io","message":"unexpected error in the daemon; see its log"})";
   }
-  const std::lock_guard lock(connection.sending);
-  try {
-    if (send_line(connection.socket.get(), text, limits_.write, stop_.get())) {
-      state = State::kAnswered;
+  {
+    const std::lock_guard lock(connection.sending);
+    try {
+      if (send_line(connection.socket.get(), text, limits_.write, stop_.get())) {
+        state = State::kAnswered;
+      }
+    } catch (const std::exception& stray) {
+      base::log(base::LogLevel::kError, fmt::format("unexpected exception: {}", stray.what()));
     }
-  } catch (const std::exception& stray) {
-    base::log(base::LogLevel::kError, fmt::format("unexpected exception: {}", stray.what()));
+    connection.state = state;
   }
-  connection.state = state;
   signal_event(nudge_);
 }
 

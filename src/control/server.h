@@ -112,8 +112,8 @@ class Server {
   base::UniqueFd stop_;     // An eventfd that is readable once the server stops.
   base::UniqueFd nudge_;    // An eventfd that is readable when a worker has answered.
   base::UniqueFd reserve_;  // Closed to accept and refuse a client when descriptors run out.
-  // Time before which the loop does not accept; set after a failure.
   Clock::time_point look_again_{};  // The time of the next look_around.
+  // Time before which the loop does not accept; set after a failure.
   Clock::time_point accept_again_{};
   std::list<Connection> connections_;  // Owned by the loop; a worker uses only its own connection.
   std::thread loop_;

@@ -142,12 +142,14 @@ Result<std::string> mount_point_of(const std::string& path) {
 /// Asks the daemon to make open versions durable before umount(2): it cannot refuse umount(2), and
 /// no command sees its last error.
 Result<void> make_durable(const MountedThere& there) {
+  if (there.read_only) return {};
   auto client = Client::connect(there.repository);
   if (!client) {
-    // A read-only mount takes no requests, and another user's daemon answers only its user.
     const ErrorCode code = client.error().code();
-    if (code != ErrorCode::kBusy) return {};
-    return std::move(client).error().with_context("not unmounted; --force does not ask the daemon");
+    if (code == ErrorCode::kNotFound || code == ErrorCode::kNoRepository) return {};
+    return std::move(client).error().with_context(
+        "not unmounted, since the daemon could not be asked to make open versions durable; --force "
+        "does not ask it");
   }
   // This is a read-only mount, and another daemon writes.
   if (client->identity().mount_device != there.mount.device) return {};
