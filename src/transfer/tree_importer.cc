@@ -37,6 +37,7 @@ namespace {
 using base::UniqueFd;
 
 constexpr std::size_t kWriteBytes = 1U << 20;
+constexpr std::uint64_t kRoomAskedMax = 64U << 20;
 constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 /// Varve itself provides attributes with this prefix at a version's root.
 constexpr std::string_view kOwnXattrPrefix = "user.varve.";
@@ -247,14 +248,15 @@ Result<OpenEntry> TreeImporter::make(const std::string& name, const struct stat&
   return checked(version_.create(directory, name, file));
 }
 
-/// Checks that the disk has room for the new file, before an earlier run's file of that name is
-/// dropped.
+/// Checks that the disk has room for new data, before an earlier run's file of that name is
+/// dropped. How much of the file is new is not known yet: most of a large file may be stored
+/// already.
 Result<void> TreeImporter::ask_for_room(const std::string& name, const struct stat& status) {
   const auto present = checked(version_.lookup(frames_.back().ino, name));
   if (!present || !S_ISREG(present->attributes.mode) || status.st_size == 0) return {};
   VARVE_TRY_ASSIGN(const auto file, checked(version_.open(present->ino, true)));
-  return checked(
-      file->allocate(0, static_cast<std::uint64_t>(status.st_size), AllocateMode::kKeepSize));
+  const auto bytes = std::min(static_cast<std::uint64_t>(status.st_size), kRoomAskedMax);
+  return checked(file->allocate(0, bytes, AllocateMode::kKeepSize));
 }
 
 Result<void> TreeImporter::store_file(const std::string& name) {
