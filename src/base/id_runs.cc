@@ -2,6 +2,7 @@
 #include "base/id_runs.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/assert.h"
 #include "base/coding.h"
@@ -49,6 +50,13 @@ std::optional<std::uint64_t> IdRuns::rank(ChunkId id) const {
   const auto i = static_cast<std::size_t>(after - runs_.begin()) - 1;
   if (id.value >= end_of(runs_[i])) return std::nullopt;
   return before_[i] + (id.value - runs_[i].first.value);
+}
+
+bool IdRuns::overlaps(const IdRun& run) const {
+  const auto after = std::upper_bound(
+      runs_.begin(), runs_.end(), end_of(run) - 1,
+      [](std::uint64_t last, const IdRun& other) { return last < other.first.value; });
+  return after != runs_.begin() && end_of(*std::prev(after)) > run.first.value;
 }
 
 ChunkId IdRuns::select(std::uint64_t rank) const {

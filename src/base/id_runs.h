@@ -33,6 +33,8 @@ class IdRuns {
   [[nodiscard]] const std::vector<IdRun>& runs() const { return runs_; }
   [[nodiscard]] std::uint64_t size() const { return before_.empty() ? 0 : total_; }
   [[nodiscard]] bool contains(ChunkId id) const { return rank(id).has_value(); }
+  /// Returns true if an id of `run`, which must not be empty, is in the set.
+  [[nodiscard]] bool overlaps(const IdRun& run) const;
   /// Position of `id` in ascending order, if it is in the set.
   [[nodiscard]] std::optional<std::uint64_t> rank(ChunkId id) const;
   /// The id at position `rank`, which must be below size().

@@ -247,18 +247,30 @@ Result<ObjectReader::CachedPage> ObjectReader::find_page(format::NodeId id) {
   return found;
 }
 
-Result<std::shared_ptr<const format::Recipe>> ObjectReader::recipe(format::NodeId id,
-                                                                   std::uint64_t file_bytes) {
+Result<void> ObjectReader::decode_recipe(format::NodeId id, std::uint64_t file_bytes,
+                                         format::RecipeDecoder& decoder) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto value,
                    txn.get(meta::catalog::kRecipes, meta::object_key(series_, id.value)));
   if (!value) return damaged(id, "is missing");
-  format::RecipeDecoder decoder(file_bytes);
   if (!decode_recipe_record(*value, decoder)) return damaged(id, "is no recipe, or is damaged");
   if (file_bytes != format::kAnyFileBytes && decoder.bytes() != file_bytes) {
     return damaged(id, "does not fit its file's size");
   }
+  return {};
+}
+
+Result<std::shared_ptr<const format::Recipe>> ObjectReader::recipe(format::NodeId id,
+                                                                   std::uint64_t file_bytes) {
+  format::RecipeDecoder decoder(file_bytes);
+  VARVE_TRY(decode_recipe(id, file_bytes, decoder));
   return std::make_shared<const format::Recipe>(decoder.finish());
+}
+
+Result<void> ObjectReader::for_each_run(format::NodeId id, std::uint64_t file_bytes,
+                                        const format::RecipeDecoder::Visitor& visit) {
+  format::RecipeDecoder decoder(file_bytes, visit);
+  return decode_recipe(id, file_bytes, decoder);
 }
 
 Result<PreviousObjects> PreviousObjects::collect(ObjectReader& objects, format::NodeId root) {

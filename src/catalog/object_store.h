@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "format/dir_node.h"
+#include "format/recipe_decoder.h"
 #include "meta/lmdb.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -55,6 +56,10 @@ class ObjectReader {
   /// Errors: kCorrupt if it is missing or damaged, or has another size.
   [[nodiscard]] Result<std::shared_ptr<const format::Recipe>> recipe(format::NodeId id,
                                                                      std::uint64_t file_bytes);
+  /// Passes the runs of the same recipe to `visit`, in memory that does not grow with their number.
+  /// Errors: as recipe(), perhaps after some runs were passed.
+  [[nodiscard]] Result<void> for_each_run(format::NodeId id, std::uint64_t file_bytes,
+                                          const format::RecipeDecoder::Visitor& visit);
 
   /// Returns an object's raw bytes, verified.
   /// Errors: kCorrupt if it is missing or damaged, or has more than `bytes_max` raw bytes.
@@ -71,6 +76,8 @@ class ObjectReader {
     std::size_t memory = 0;
   };
   [[nodiscard]] Result<CachedPage> find_page(format::NodeId id);
+  [[nodiscard]] Result<void> decode_recipe(format::NodeId id, std::uint64_t file_bytes,
+                                           format::RecipeDecoder& decoder);
 
   static constexpr std::size_t kPagesCached = 2048;
   static constexpr std::size_t kMemoryMax = std::size_t{64} << 20;  // Bytes of the cached pages.

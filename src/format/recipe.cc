@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/assert.h"
 #include "format/container.h"
@@ -133,8 +134,10 @@ Recipe decode_recipe(base::ByteReader& reader, ChunkId& base) {
   return recipe;
 }
 
-RecipeDecoder::RecipeDecoder(std::uint64_t file_bytes, Keep keep)
-    : file_bytes_(std::min(file_bytes, kFileBytesMax)), keep_(keep) {}
+RecipeDecoder::RecipeDecoder(std::uint64_t file_bytes) : RecipeDecoder(file_bytes, nullptr) {}
+
+RecipeDecoder::RecipeDecoder(std::uint64_t file_bytes, Visitor visit)
+    : file_bytes_(std::min(file_bytes, kFileBytesMax)), visit_(std::move(visit)) {}
 
 std::optional<std::size_t> RecipeDecoder::take(std::span<const std::byte> bytes, bool last) {
   base::ByteReader r(bytes);
@@ -143,13 +146,17 @@ std::optional<std::size_t> RecipeDecoder::take(std::span<const std::byte> bytes,
       left_ = r.varint();
       count_known_ = true;
       if (!r.ok() || left_ > recipe_runs_max(file_bytes_)) return std::nullopt;
-      if (keep_ == Keep::kRuns) recipe_.runs.reserve(std::min(left_, kRunsReserved));
+      if (!visit_) recipe_.runs.reserve(std::min(left_, kRunsReserved));
       continue;
     }
     last_ = get_run(r, last_ ? &*last_ : nullptr, base_, bytes_, file_bytes_);
     if (!last_) return std::nullopt;
     --left_;
-    if (keep_ == Keep::kRuns) recipe_.runs.push_back(*last_);
+    if (visit_) {
+      visit_(*last_);
+    } else {
+      recipe_.runs.push_back(*last_);
+    }
   }
   if (last && (!r.done() || !done())) return std::nullopt;
   return bytes.size() - r.left();

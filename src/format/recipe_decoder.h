@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -27,11 +28,14 @@ constexpr std::uint64_t recipe_runs_max(std::uint64_t file_bytes) {
 /// number that the input only claims. Not thread-safe.
 class RecipeDecoder {
  public:
-  enum class Keep : std::uint8_t { kRuns, kNothing };
+  /// Receives the runs in their order, before the rest of the recipe is verified.
+  using Visitor = std::function<void(const RecipeRun&)>;
 
   /// `file_bytes`: the size of the file, if it is known; its recipe must not describe more bytes,
-  /// nor have more runs than recipe_runs_max(). `keep`: kNothing only verifies.
-  explicit RecipeDecoder(std::uint64_t file_bytes, Keep keep = Keep::kRuns);
+  /// nor have more runs than recipe_runs_max().
+  explicit RecipeDecoder(std::uint64_t file_bytes);
+  /// Passes the runs to `visit` and keeps none: finish() is empty.
+  RecipeDecoder(std::uint64_t file_bytes, Visitor visit);
 
   /// Decodes whole runs from the start of `bytes` and returns the number of bytes that it used; the
   /// caller passes the rest again, in front of the next piece. `last`: no piece follows. Returns
@@ -46,7 +50,7 @@ class RecipeDecoder {
 
  private:
   const std::uint64_t file_bytes_;
-  const Keep keep_;
+  const Visitor visit_;
   bool count_known_ = false;
   std::uint64_t left_ = 0;  // Number of runs that follow.
   std::uint64_t bytes_ = 0;

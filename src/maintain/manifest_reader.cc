@@ -62,7 +62,7 @@ class RecordAssembler {
       value_.clear();
       recipe_.reset();
       if (what_ == ManifestRecord::kRecipe) {
-        recipe_.emplace(format::kAnyFileBytes, format::RecipeDecoder::Keep::kNothing);
+        recipe_.emplace(format::kAnyFileBytes, [](const format::RecipeRun&) {});
         decoded_ = 1;  // Skips the byte with the object's type.
       }
       going_ = !bounds_.small_records_only || bytes_max(what_, bounds_) == kSmallRecordBytesMax;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "catalog/link_table.h"
 
@@ -22,12 +23,8 @@ bool is_type(const format::DirEntry& entry, std::uint32_t type) {
   return (entry.mode & S_IFMT) == type;
 }
 
-base::IdRuns chunks_of(const format::Recipe& recipe) {
-  std::vector<base::IdRun> runs;
-  for (const auto& run : recipe.runs) {
-    if (!run.is_hole()) runs.push_back({run.first, run.count});
-  }
-  return base::IdRuns::from(std::move(runs));
+bool overlaps(const base::IdRuns& ids, const format::RecipeRun& run) {
+  return !run.is_hole() && ids.overlaps({run.first, run.count});
 }
 
 }  // namespace
@@ -67,18 +64,23 @@ void TreeChecker::affect(std::size_t report_index, std::string name) {
 }
 
 bool TreeChecker::is_damaged(const format::DirEntry& entry) {
-  if (entry.recipe) return chunks_of(*entry.recipe).intersect(all_damaged_).size() != 0;
+  bool damaged = false;
+  const auto look = [&](const format::RecipeRun& run) {
+    damaged = damaged || overlaps(all_damaged_, run);
+  };
+  if (entry.recipe) {
+    std::ranges::for_each(entry.recipe->runs, look);
+    return damaged;
+  }
   const auto id = entry.recipe_id;
   if (broken_recipes_.contains(id.value)) return true;
   if (recipes_.contains(id.value)) return false;
-  const auto recipe = objects_.recipe(id, entry.size);
-  if (!recipe) {
-    broken_recipes_[id.value] = damage(recipe.error().message());
+  if (const auto looked = objects_.for_each_run(id, entry.size, look); !looked) {
+    broken_recipes_[id.value] = damage(looked.error().message());
     return true;
   }
-  if (chunks_of(**recipe).intersect(all_damaged_).size() != 0) return true;
-  recipes_.insert(id.value);
-  return false;
+  if (!damaged) recipes_.insert(id.value);
+  return damaged;
 }
 
 // Finds the facts of all pages below a root. Children have lower ids than their parents, so
@@ -192,21 +194,26 @@ void TreeChecker::walk(const catalog::VersionRecord& version,
 }
 
 void TreeChecker::name_damages(const format::DirEntry& entry, const std::string& path) {
-  std::shared_ptr<const format::Recipe> stored;
-  if (!entry.recipe) {
+  std::vector<bool> is_hit(damaged_.size());
+  const auto look = [&](const format::RecipeRun& run) {
+    if (!overlaps(all_damaged_, run)) return;
+    for (std::size_t i = 0; i < damaged_.size(); ++i) {
+      is_hit[i] = is_hit[i] || overlaps(damaged_[i].ids, run);
+    }
+  };
+  if (entry.recipe) {
+    std::ranges::for_each(entry.recipe->runs, look);
+  } else {
     if (const auto broken = broken_recipes_.find(entry.recipe_id.value);
         broken != broken_recipes_.end()) {
       affect(broken->second, path);
       return;
     }
     if (recipes_.contains(entry.recipe_id.value)) return;
-    const auto loaded = objects_.recipe(entry.recipe_id, entry.size);
-    if (!loaded) return;
-    stored = *loaded;
+    if (!objects_.for_each_run(entry.recipe_id, entry.size, look)) return;
   }
-  const auto ids = chunks_of(entry.recipe ? *entry.recipe : *stored);
-  for (const auto& one : damaged_) {
-    if (one.ids.intersect(ids).size() != 0) affect(one.report_index, path);
+  for (std::size_t i = 0; i < damaged_.size(); ++i) {
+    if (is_hit[i]) affect(damaged_[i].report_index, path);
   }
 }
 

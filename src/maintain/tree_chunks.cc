@@ -23,10 +23,8 @@ base::IdRuns tree_chunks(const meta::Env& catalog, SeriesId series, const format
   const auto add_page = [&](format::NodeId id) {
     if (seen.insert(id.value).second) waiting.push_back(id);
   };
-  const auto add_recipe = [&](const format::Recipe& recipe) {
-    for (const auto& run : recipe.runs) {
-      if (!run.is_hole()) runs.push_back({run.first, run.count});
-    }
+  const auto add_run = [&](const format::RecipeRun& run) {
+    if (!run.is_hole()) runs.push_back({run.first, run.count});
     if (runs.size() < compact_at) return;
     runs = base::IdRuns::from(std::move(runs)).runs();
     compact_at = std::max(compact_at, 2 * runs.size());
@@ -47,10 +45,8 @@ base::IdRuns tree_chunks(const meta::Env& catalog, SeriesId series, const format
       if (type == S_IFDIR) add_page(entry.child);
       if (type != S_IFREG) continue;
       if (entry.recipe) {
-        add_recipe(*entry.recipe);
-      } else if (const auto recipe = objects.recipe(entry.recipe_id, entry.size); recipe) {
-        add_recipe(**recipe);
-      } else {
+        for (const auto& run : entry.recipe->runs) add_run(run);
+      } else if (!objects.for_each_run(entry.recipe_id, entry.size, add_run)) {
         whole = false;
       }
     }

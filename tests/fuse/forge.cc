@@ -6,6 +6,7 @@
 //   forge REPO dag LEVELS           version 2 is a tree of shared directories with wrong counts
 //   forge REPO deep LEVELS          the same, with right counts
 //   forge REPO recipe               version 2 has a recipe that is small only while compressed
+//   forge REPO huge                 version 2 has a file of 25 GiB, one chunk 100 Mi times
 //   forge REPO manifest             the manifest of version 2 has such a set of chunks
 //   forge REPO page                 the root of version 2 is such a directory page
 #include <sys/stat.h>
@@ -127,6 +128,20 @@ void forge_recipe(meta::WriteTxn& txn) {
   put_recipe(txn, raw, kRuns, 0);
 }
 
+// Writes a recipe that a writer of a file of zeros could have made: one chunk, again and again.
+void forge_huge(meta::WriteTxn& txn) {
+  constexpr std::uint64_t kRuns = std::uint64_t{100} << 20;
+  std::string raw(1, '\3');
+  base::ByteWriter writer(raw);
+  writer.varint(kRuns);
+  for (std::uint64_t i = 0; i < kRuns; ++i) {
+    writer.varint(1);
+    writer.svarint(i == 0 ? static_cast<std::int64_t>(node(0).value) : -1);
+    writer.varint(256);
+  }
+  put_recipe(txn, raw, kRuns * 256, kRuns * 256);
+}
+
 // Writes one page with thousands of directories, which a writer would end at 64 KiB.
 void forge_page(meta::WriteTxn& txn) {
   format::LeafPage page;
@@ -196,6 +211,8 @@ int forge(const std::string& repository, std::string_view what, const std::strin
     share_directories(txn, static_cast<unsigned>(std::stoul(first)), what == "deep");
   } else if (what == "recipe") {
     forge_recipe(txn);
+  } else if (what == "huge") {
+    forge_huge(txn);
   } else if (what == "page") {
     forge_page(txn);
   } else {

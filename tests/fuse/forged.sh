@@ -118,6 +118,11 @@ forge page
 first_is_readable
 ok "a recipe and a page that are large only in memory are refused before they are"
 
+forge huge
+code_of "$VARVE" check --quick "$repo" >/dev/null
+first_is_readable
+ok "a check of a file that is one chunk again and again takes no memory for each time"
+
 forge manifest
 rm -rf "$repo/catalog"
 code_of "$VARVE" repair --yes "$repo" >/dev/null
