@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of a control socket that do not behave: clients.py SOCKET silent|greedy|ask [COUNT]"""
+"""Clients of a control socket that do not behave: clients.py SOCKET silent|greedy|ask|later [COUNT]"""
 import os
 import socket
 import sys
@@ -48,6 +48,20 @@ def ask(path, _):
     print(client.recv(65536).decode())
 
 
-{"silent": silent, "greedy": greedy, "ask": ask}[sys.argv[2]](
+def later(path, _):
+    """Listens at PATH, and answers as a daemon of a later protocol does."""
+    os.chdir(os.path.dirname(path))
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(os.path.basename(path))
+    listener.listen(8)
+    print("holding", flush=True)
+    while True:
+        client, _ = listener.accept()
+        client.recv(65536)
+        client.sendall(b'{"ok":true,"identity":{"protocol":99}}\n')
+        client.close()
+
+
+{"silent": silent, "greedy": greedy, "ask": ask, "later": later}[sys.argv[2]](
     os.path.realpath(os.path.dirname(sys.argv[1])) + "/" + os.path.basename(sys.argv[1]),
     int(sys.argv[3]) if len(sys.argv) > 3 else 1)

@@ -70,6 +70,21 @@ setpriv --reuid=$user --regid=$user --clear-groups env PATH=/usr/bin:/bin \
   python3 "$here/clients.py" "$socket" ask >"$work/answer"
 grep -q "not_permitted.*not user $user" "$work/answer" || fail "$(cat "$work/answer")"
 ok "another user is not answered, whatever the socket's mode"
+
+mkdir "$mnt/s/written"
+echo text >"$mnt/s/written/file"
+mv "$socket" "$work/kept"
+python3 "$here/clients.py" "$socket" later >"$work/later" &
+later=$!
+wait_until "it listens" grep -q holding "$work/later"
+expect_status 1 "$VARVE" umount "$mnt"
+message_says 'could not be asked'
+mountpoint -q "$mnt" || fail "it was unmounted"
+kill $later
+rm "$socket"
+mv "$work/kept" "$socket"
+rm -r "$mnt/s/written"
+ok "umount refuses where it cannot ask the daemon to write first"
 unmount_repo
 wait $daemon
 
