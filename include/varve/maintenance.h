@@ -133,7 +133,7 @@ struct TransferProgress {
 
 struct TransferReport {
   std::uint64_t entries = 0;    ///< Entries created or already present.
-  std::uint64_t unchanged = 0;  ///< Of `entries`: files whose content was already present.
+  std::uint64_t unchanged = 0;  ///< Entries that are files whose content was already present.
   std::uint64_t removed = 0;
   std::uint64_t bytes = 0;
   bool resumed = false;  ///< An interrupted restore was continued.

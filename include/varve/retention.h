@@ -83,8 +83,8 @@ struct CategoryInfo {
 /// The work left for the arranging policy. Sizes in raw bytes.
 struct ArrangingDebt {
   std::uint64_t active_bytes = 0;     ///< In the segments of the active set, including dead bytes.
-  std::uint64_t dead_bytes = 0;       ///< Of these, deleted chunks and chunks copied elsewhere.
-  std::uint64_t departing_bytes = 0;  ///< Of these, chunks still to be moved to their volume.
+  std::uint64_t dead_bytes = 0;       ///< Deleted and copied chunks in `active_bytes`.
+  std::uint64_t departing_bytes = 0;  ///< Chunks in `active_bytes` still to be moved to a volume.
   std::uint64_t runs = 0;             ///< Sequences of segments written one after the other.
   std::uint64_t volume_bytes = 0;     ///< In the archived categories.
 };
