@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/named_places.h"
 #include "cli/open_versions.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
@@ -178,10 +178,6 @@ Result<void> list(const Options& options) {
   }
   print(table(rows, "llrrr"));
   return {};
-}
-
-bool holds_repository(const std::string& path) {
-  return ::access((path + "/varve.repo").c_str(), F_OK) == 0;
 }
 
 int run_ls(Options options) {

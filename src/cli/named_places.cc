@@ -10,10 +10,6 @@
 namespace varve::cli {
 namespace {
 
-bool holds_repository(const std::string& path) {
-  return ::access((path + "/varve.repo").c_str(), F_OK) == 0;
-}
-
 std::string from_environment() {
   const char* repository = std::getenv("VARVE_REPO");
   return repository == nullptr ? std::string() : std::string(repository);
@@ -41,6 +37,10 @@ Result<bool> take_mounted(const std::string& word, control::Purpose purpose, Nam
 }
 
 }  // namespace
+
+bool holds_repository(const std::string& path) {
+  return ::access((path + "/varve.repo").c_str(), F_OK) == 0;
+}
 
 Result<NamedPlaces> find_places(const std::vector<std::string>& words, const PlaceCount& count) {
   NamedPlaces named;

@@ -166,8 +166,7 @@ Result<std::string> claimed_repository(const MountEntry& mount, const std::strin
   VARVE_TRY_ASSIGN(Attribute claimed, attribute(mount, "user.varve.repository"));
   if (is_dead(claimed)) {
     // The option subtype= gives Varve's mounts other types, but their source is the repository.
-    const bool ours = mount.type == kFileSystemType ||
-                      ::access((mount.source + "/varve.repo").c_str(), F_OK) == 0;
+    const bool ours = mount.type == kFileSystemType || is_repository(mount.source);
     return ours ? dead_daemon(mount) : not_in_a_mount(path);
   }
   if (claimed.error != 0 || !claimed.value.starts_with('/')) return not_in_a_mount(path);
@@ -175,6 +174,11 @@ Result<std::string> claimed_repository(const MountEntry& mount, const std::strin
 }
 
 }  // namespace
+
+bool is_repository(const std::string& path) {
+  struct stat values {};
+  return ::stat((path + "/varve.repo").c_str(), &values) == 0 && S_ISREG(values.st_mode);
+}
 
 Result<MountedPath> find_mounted(const std::string& path, Purpose purpose) {
   VARVE_TRY_ASSIGN(Found found, find_entry(path));

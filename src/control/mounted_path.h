@@ -44,6 +44,9 @@ struct MountedThere {
   bool read_only = false;    ///< The daemon has opened the repository only to read it.
 };
 
+/// Returns true if `path` is a folder with the superblock of a repository.
+[[nodiscard]] bool is_repository(const std::string& path);
+
 /// Finds the Varve mount with the mount point `directory`.
 /// Errors: kInvalid if `directory` is not a mount point; otherwise as find_mounted().
 [[nodiscard]] Result<MountedThere> find_mounted_on(const std::string& directory);

@@ -117,11 +117,6 @@ Result<void> wait_for_end(const base::UniqueFd& fd, pid_t process) {
   return {};
 }
 
-bool is_repository(const std::string& path) {
-  struct stat values {};
-  return ::stat((path + "/varve.repo").c_str(), &values) == 0 && S_ISREG(values.st_mode);
-}
-
 /// Returns the only mount point of the repository `path`.
 Result<std::string> mount_point_of(const std::string& path) {
   VARVE_TRY_ASSIGN(const auto mounts, find_mounts_of(path));

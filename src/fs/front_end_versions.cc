@@ -100,10 +100,11 @@ Result<fuse_entry_param> FrontEnd::make_series(std::string_view name) {
 Result<std::string> FrontEnd::end_present_version(const SeriesInfo& series,
                                                   std::string_view new_name, VersionNumber source) {
   const auto open = repository_.version_to_end(series.id, new_name, source);
-  if (!open && open.error().code() != ErrorCode::kBusy) return open.error();
   if (!open) {
-    base::log(base::LogLevel::kWarning, fmt::format("{}/{} is not opened: {}", series.name,
-                                                    new_name, open.error().message()));
+    if (open.error().code() == ErrorCode::kBusy) {
+      base::log(base::LogLevel::kWarning, fmt::format("{}/{} is not opened: {}", series.name,
+                                                      new_name, open.error().message()));
+    }
     return open.error();
   }
   if (!*open) return std::string();

@@ -126,17 +126,19 @@ Result<void> RepositoryImpl::check_may_reopen(const catalog::VersionRecord& reco
   return {};
 }
 
-Result<std::string> RepositoryImpl::name_of_clone(SeriesId series, VersionNumber source,
-                                                  std::string_view name) {
-  VARVE_TRY_ASSIGN(const auto from, version_record(series, source));
-  if (from.state != VersionState::kSealed) {
-    return Error(ErrorCode::kInvalid, from.name + " is not sealed yet", EINVAL);
+Result<RepositoryImpl::CloneSource> RepositoryImpl::clone_source(SeriesId series,
+                                                                 VersionNumber source,
+                                                                 std::string_view name) {
+  CloneSource found;
+  VARVE_TRY_ASSIGN(found.record, version_record(series, source));
+  if (found.record.state != VersionState::kSealed) {
+    return Error(ErrorCode::kInvalid, found.record.name + " is not sealed yet", EINVAL);
   }
-  const bool reopens = name == from.name;
-  std::string own_name = reopens ? from.name + ".partial" : std::string(name);
-  VARVE_TRY(check_may_open(series, own_name));
-  if (reopens) VARVE_TRY(check_may_reopen(from));
-  return own_name;
+  found.reopens = name == found.record.name;
+  found.own_name = found.reopens ? found.record.name + ".partial" : std::string(name);
+  VARVE_TRY(check_may_open(series, found.own_name));
+  if (found.reopens) VARVE_TRY(check_may_reopen(found.record));
+  return found;
 }
 
 Result<VersionInfo> RepositoryImpl::clone_version(SeriesId series, VersionNumber source,
@@ -144,9 +146,8 @@ Result<VersionInfo> RepositoryImpl::clone_version(SeriesId series, VersionNumber
   VARVE_TRY(check_writable());
   VARVE_TRY_ASSIGN(auto* memory, state(series));
   const std::lock_guard lock(memory->mutex);
-  VARVE_TRY_ASSIGN(const auto own_name, name_of_clone(series, source, name));
-  VARVE_TRY_ASSIGN(const auto from, version_record(series, source));
-  const bool reopens = name == from.name;
+  VARVE_TRY_ASSIGN(const auto found, clone_source(series, source, name));
+  const auto& [from, reopens, own_name] = found;
   VARVE_TRY(end_present_version(*memory, series));
   VARVE_TRY_ASSIGN(const auto newest, newest_sealed(series));
   if (newest && newest->number != source) {

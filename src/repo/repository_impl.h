@@ -156,11 +156,15 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> add_to_index(SeriesState& state, index::NeighbourIndex& index,
                                           SeriesId series, const base::IdRuns& ids);
   [[nodiscard]] Result<void> check_may_reopen(const catalog::VersionRecord& record);
-  /// Returns the name that the clone of a sealed version gets: while a version is reopened, its
-  /// name with ".partial". Errors: those with which clone_version() would fail after it has sealed
-  /// another version.
-  [[nodiscard]] Result<std::string> name_of_clone(SeriesId series, VersionNumber source,
-                                                  std::string_view name);
+  /// A sealed version to be cloned, and its clone's name.
+  struct CloneSource {
+    catalog::VersionRecord record;
+    bool reopens = false;  ///< The clone is to take the source's place.
+    std::string own_name;  ///< While a version is reopened, its name with ".partial".
+  };
+  /// Errors: those with which clone_version() would fail after it has sealed another version.
+  [[nodiscard]] Result<CloneSource> clone_source(SeriesId series, VersionNumber source,
+                                                 std::string_view name);
   /// Seals a version. Sets `replaced` if the seal took the name of another version, which the
   /// caller must then delete.
   [[nodiscard]] Result<SealOutcome> seal_locked(SeriesState& state, catalog::VersionRecord record,

@@ -136,7 +136,7 @@ Result<std::optional<VersionInfo>> RepositoryImpl::version_to_end(SeriesId serie
   VARVE_TRY_ASSIGN(auto* memory, state(series));
   const std::lock_guard lock(memory->mutex);
   if (source != VersionNumber{}) {
-    VARVE_TRY(name_of_clone(series, source, name));
+    VARVE_TRY(clone_source(series, source, name));
   } else {
     VARVE_TRY(check_may_open(series, name));
   }
