@@ -21,7 +21,7 @@
 #include "base/aligned_buffer.h"
 #include "io/posix_file_system.h"
 #include "parity/group_restorer.h"
-#include "parity/keeper.h"
+#include "parity/upkeep.h"
 #include "store/segment_files.h"
 
 namespace varve::parity {
@@ -86,12 +86,12 @@ double read_all(io::FileSystem& files, const std::string& directory,
 
 // Zeros as much of the first file as its group's parity can restore. Returns the zeroed bytes.
 std::uint64_t damage(io::FileSystem& files, const std::string& directory, const Group& group) {
-  const auto shape = group.head.shape();
+  const auto shape = group.index.shape();
   const auto bytes =
       std::min<std::uint64_t>(std::uint64_t{shape.parity_total()} * format::kParityBlockBytes,
-                              group.head.members.front().bytes);
+                              group.index.members.front().bytes);
   const auto file =
-      need(files.open(directory + "/" + store::segment_path(group.head.members.front().segment),
+      need(files.open(directory + "/" + store::segment_path(group.index.members.front().segment),
                       io::OpenMode::kReadWrite));
   need(file->write_at(0, std::vector<std::byte>(bytes)));
   need(file->sync());
@@ -104,7 +104,7 @@ double restore(io::FileSystem& files, const std::string& directory, const Group&
   const auto restorer = need(GroupRestorer::open(files, directory, group));
   restorer->scan([](std::uint64_t) {});
   std::set<std::uint32_t> wanted;
-  for (std::uint32_t i = 0; i < group.head.blocks; ++i) {
+  for (std::uint32_t i = 0; i < group.index.blocks; ++i) {
     if (restorer->is_bad(i)) wanted.insert(i);
   }
   const auto restored = restorer->restore(wanted);
@@ -113,7 +113,7 @@ double restore(io::FileSystem& files, const std::string& directory, const Group&
     std::exit(1);
   }
   const auto file =
-      need(files.open(directory + "/" + store::segment_path(group.head.members.front().segment),
+      need(files.open(directory + "/" + store::segment_path(group.index.members.front().segment),
                       io::OpenMode::kReadWrite));
   for (const auto& [block, bytes] : restored) {
     need(file->write_at(std::uint64_t{block} * format::kParityBlockBytes, bytes));
@@ -139,7 +139,7 @@ void measure(const std::string& directory, std::size_t bytes) {
     const auto groups = need(list_groups(*files, directory, kSeries)).groups;
     const auto& group = groups.front();
     std::uint64_t group_bytes = 0;
-    for (const auto& member : group.head.members) group_bytes += member.bytes;
+    for (const auto& member : group.index.members) group_bytes += member.bytes;
     const auto damaged = damage(*files, directory, group);
     const double restoring = restore(*files, directory, group, damaged);
     fmt::print("{:3}  {:7.2f} %  {:10.0f}  {:10.0f}  {:10.2f}  {:12.1f}  {:11.0f}\n", percent,

@@ -67,9 +67,9 @@ void measure(const char* name, const Run& run) {
   const auto exact = source.distinct_bytes();
   fmt::print(
       "  files {:.4f} of exact deduplication: {:.4f} + stored again {:.2f} % + dead {:.2f} % + "
-      "heads and padding {:.2f} %\n",
+      "headers and padding {:.2f} %\n",
       ratio(space.files, exact), 1.0, 100 * (ratio(space.live, exact) - 1),
-      100 * ratio(space.dead, exact), 100 * ratio(space.heads, exact));
+      100 * ratio(space.dead, exact), 100 * ratio(space.headers, exact));
   fmt::print("  dead and departing at most {:.1f} % of the active set\n", 100 * dead);
   fmt::print("  newest   RA {:.3f} on average and at most {:.3f}, in the series' second half\n",
              read_sum / static_cast<double>(run.versions - run.versions / 2), read_max);

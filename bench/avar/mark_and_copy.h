@@ -25,7 +25,7 @@ namespace varve::bench {
 
 class MarkAndCopy {
  public:
-  /// The directory is made anew, and removed at the end.
+  /// The directory is made again, and removed at the end.
   explicit MarkAndCopy(std::string directory) : directory_(std::move(directory)) {
     std::filesystem::remove_all(directory_);
     std::filesystem::create_directories(directory_);

@@ -249,7 +249,7 @@ Space StoredSeries::space() {
     space.live += segment.live_bytes;
     space.dead += segment.raw_bytes - segment.live_bytes;
   }
-  space.heads = space.files - space.live - space.dead;
+  space.headers = space.files - space.live - space.dead;
   return space;
 }
 
@@ -274,11 +274,11 @@ void StoredSeries::read_scattered(std::size_t version, Reads& reads) {
     for (const auto id : streams_[version]) {
       const auto at = must(catalog::find_location(txn, kSeries, id));
       const auto& record = containers.at(at->container);
-      const auto head = must(layout_->head(at->container));
+      const auto header = must(layout_->header(at->container));
       const auto index = at->index + static_cast<std::uint32_t>(id.value - at->first.value);
-      const auto& chunk = head->chunks[index];
-      const std::uint64_t offset =
-          record.offset + record.head_bytes + head->frames[chunk.frame].offset + chunk.frame_offset;
+      const auto& chunk = header->chunks[index];
+      const std::uint64_t offset = record.offset + record.header_bytes +
+                                   header->frames[chunk.frame].offset + chunk.frame_offset;
       if (wanted[record.segment].emplace(offset, chunk.raw_bytes).second) {
         useful += chunk.raw_bytes;
       }
@@ -304,7 +304,7 @@ void StoredSeries::read_scattered(std::size_t version, Reads& reads) {
 
 void StoredSeries::read_in_order(std::size_t version, Reads& reads) {
   close();
-  open();  // No head is in memory.
+  open();  // No header is in memory.
   restore::MemoryMeter meter;
   restore::SliceReader reader;
   restore::BufferPool areas(1, &meter);

@@ -42,16 +42,16 @@ inline void must(Result<void> result) {
 struct Reads {
   double amplification = 0;  ///< Every needed byte once, in any order, with gaps under 1 MiB.
   std::size_t extents = 0;   ///< So many reads that takes.
-  double in_order = 0;       ///< What the restore engine reads with 64 MiB, heads included.
+  double in_order = 0;       ///< What the restore engine reads with 64 MiB, headers included.
   std::size_t requests = 0;  ///< Of the engine.
 };
 
 /// Where the bytes of the files are. The parts add up to `files`.
 struct Space {
   std::uint64_t files = 0;
-  std::uint64_t live = 0;   ///< Raw bytes of the chunks that are located.
-  std::uint64_t dead = 0;   ///< Chunks that are gone, or were copied elsewhere.
-  std::uint64_t heads = 0;  ///< Heads and padding of containers.
+  std::uint64_t live = 0;     ///< Raw bytes of the chunks that are located.
+  std::uint64_t dead = 0;     ///< Chunks that are gone, or were copied elsewhere.
+  std::uint64_t headers = 0;  ///< Headers and padding of containers.
 };
 
 struct Deletion {
@@ -63,7 +63,7 @@ struct Deletion {
 /// Nothing is compressed, so that bytes compare with those of an exact index.
 class StoredSeries {
  public:
-  /// The directory is made anew, and removed at the end.
+  /// The directory is made again, and removed at the end.
   StoredSeries(std::string directory, const ArrangeSettings& settings);
   ~StoredSeries();
   StoredSeries(const StoredSeries&) = delete;

@@ -191,7 +191,7 @@ bool read_file(const fs::path& path, Buffer& out) {
   return true;
 }
 
-/// Opens the file itself anew, so that its owner, mode and links stay.
+/// Opens the file itself again, so that its owner, mode and links stay.
 bool rewrite_file(const fs::path& path, const Buffer& data) {
   const base::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
   return fd.get() >= 0 && write_all(fd.get(), data);

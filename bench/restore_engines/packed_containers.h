@@ -25,9 +25,9 @@ class PackedContainers final : public layout::ChunkSource {
     format::ChunkEntry chunk;
     chunk.id = id;
     chunk.raw_bytes = static_cast<std::uint32_t>(raw.size());
-    places_[id.value] = {static_cast<std::uint32_t>(heads_.size()),
-                         static_cast<std::uint32_t>(head_.chunks.size())};
-    head_.chunks.push_back(chunk);
+    places_[id.value] = {static_cast<std::uint32_t>(headers_.size()),
+                         static_cast<std::uint32_t>(header_.chunks.size())};
+    header_.chunks.push_back(chunk);
     data_.insert(data_.end(), raw.begin(), raw.end());
     frame_bytes_ += raw.size();
     ++frame_chunks_;
@@ -35,12 +35,12 @@ class PackedContainers final : public layout::ChunkSource {
   /// What comes next goes to a new container.
   void end_container() {
     end_frame();
-    if (head_.chunks.empty()) return;
-    head_.number = static_cast<std::uint32_t>(heads_.size());
-    static_cast<void>(format::encode_container_head(head_));
-    heads_.push_back(std::make_shared<const format::ContainerHead>(std::move(head_)));
+    if (header_.chunks.empty()) return;
+    header_.number = static_cast<std::uint32_t>(headers_.size());
+    static_cast<void>(format::encode_container_header(header_));
+    headers_.push_back(std::make_shared<const format::ContainerHeader>(std::move(header_)));
     datas_.push_back(std::move(data_));
-    head_ = {};
+    header_ = {};
     data_ = {};
   }
 
@@ -48,7 +48,7 @@ class PackedContainers final : public layout::ChunkSource {
     const auto found = places_.find(id.value);
     if (found == places_.end()) return Error(ErrorCode::kCorrupt, "no such chunk");
     const auto [container, index] = found->second;
-    const auto& chunks = heads_[container]->chunks;
+    const auto& chunks = headers_[container]->chunks;
     layout::LocationRun run{id, 0, 0, container, index};
     for (std::uint32_t i = index; i < chunks.size() && chunks[i].id == id.plus(run.count); ++i) {
       ++run.count;
@@ -56,8 +56,8 @@ class PackedContainers final : public layout::ChunkSource {
     }
     return run;
   }
-  Result<std::shared_ptr<const format::ContainerHead>> head(std::uint32_t container) override {
-    return heads_.at(container);
+  Result<std::shared_ptr<const format::ContainerHeader>> header(std::uint32_t container) override {
+    return headers_.at(container);
   }
   Result<void> read_data(std::uint32_t container, std::uint32_t offset,
                          std::span<std::byte> out) override {
@@ -67,7 +67,7 @@ class PackedContainers final : public layout::ChunkSource {
   Result<std::uint64_t> place_of(std::uint32_t container) override { return container; }
 
  private:
-  // The head takes the rest of 4 MiB.
+  // The header takes the rest of 4 MiB.
   static constexpr std::size_t kContainerDataBytes = (4U << 20) - (64U << 10);
 
   void end_frame() {
@@ -77,16 +77,16 @@ class PackedContainers final : public layout::ChunkSource {
     frame.raw_bytes = static_cast<std::uint32_t>(frame_bytes_);
     frame.stored_bytes = frame.raw_bytes;
     frame.checksum = format::checksum64(std::span(data_).last(frame_bytes_));
-    head_.frames.push_back(frame);
+    header_.frames.push_back(frame);
     frame_bytes_ = 0;
     frame_chunks_ = 0;
   }
 
-  format::ContainerHead head_;
+  format::ContainerHeader header_;
   std::vector<std::byte> data_;
   std::size_t frame_bytes_ = 0;
   std::uint32_t frame_chunks_ = 0;
-  std::vector<std::shared_ptr<const format::ContainerHead>> heads_;
+  std::vector<std::shared_ptr<const format::ContainerHeader>> headers_;
   std::vector<std::vector<std::byte>> datas_;
   std::unordered_map<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>> places_;
 };

@@ -39,8 +39,8 @@ class CountingSource final : public layout::ChunkSource {
   explicit CountingSource(layout::ChunkSource& source) : source_(source) {}
 
   Result<layout::LocationRun> locate(ChunkId id) override { return source_.locate(id); }
-  Result<std::shared_ptr<const format::ContainerHead>> head(std::uint32_t container) override {
-    return source_.head(container);
+  Result<std::shared_ptr<const format::ContainerHeader>> header(std::uint32_t container) override {
+    return source_.header(container);
   }
   Result<void> read_data(std::uint32_t container, std::uint32_t offset,
                          std::span<std::byte> out) override {

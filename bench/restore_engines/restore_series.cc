@@ -5,7 +5,7 @@
 //
 // Reads every file of the newest, a middle and the oldest version (or of all) in tree order,
 // without holes, with nothing of the repository in the page cache but its catalog. "Read" is what
-// the kernel counts as read from disk for this process: frames, container heads, and whatever was
+// the kernel counts as read from disk for this process: frames, container headers, and whatever was
 // read beside them. "Factor" is restored MiB per 4 MiB read. Files below REPO must lie on a disk,
 // not in memory.
 #include <fcntl.h>

@@ -80,7 +80,7 @@ struct CheckReport {
 struct ScrubOptions {
   std::uint64_t bytes_per_second = 0;  ///< Read limit; 0 = no limit.
   std::stop_token stop;
-  bool anew = false;  ///< Begin at the start instead of resuming.
+  bool restart = false;  ///< Begin at the start instead of resuming.
 };
 
 struct ScrubReport {

@@ -34,7 +34,7 @@ struct RepairStep {
     kManifest,     ///< Rewrite a manifest, or labels, at the next open of the repository.
     kOpenVersion,  ///< Drop an open version whose staging is missing or damaged.
     kParity,       ///< Restore a damaged container from parity, or remove damaged parity.
-    kHead,         ///< Correct a container's head in place.
+    kHeader,       ///< Correct a container's header in place.
     kRehome,       ///< Store chunks again from the same content found elsewhere.
     kQuarantine,  ///< Mark chunks as lost: reading them fails, and new data is stored without them.
   };
@@ -56,16 +56,16 @@ struct RepairReport {
 };
 
 /// Plans and executes a repair. Holds the repository's lock from plan() on, except with
-/// `look_only`.
+/// `scan_only`.
 class Repair {
  public:
   virtual ~Repair() = default;
 
-  /// Finds the repair steps. With `look_only`, the caller must not call execute().
+  /// Finds the repair steps. With `scan_only`, the caller must not call execute().
   /// Errors: kLocked if a process writes to the repository; kNoRepository if the folder has no
   /// trace of a repository.
   [[nodiscard]] static Result<std::unique_ptr<Repair>> plan(
-      const std::string& path, const RepairOptions& options, bool look_only,
+      const std::string& path, const RepairOptions& options, bool scan_only,
       const std::function<void(const CheckProgress&)>& progress);
 
   /// Returns the steps in the order of execution; empty if nothing is wrong. Checking the data

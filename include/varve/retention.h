@@ -72,9 +72,10 @@ struct VersionUsage {
 /// set: the chunks of one birth.
 struct CategoryInfo {
   VersionNumber birth{};
-  VersionNumber death{};    ///< 0 in the active set, whose chunks are still in use.
-  std::string file;         ///< Path below the series' folder; empty in the active set.
-  std::uint64_t bytes = 0;  ///< Stored bytes with heads and padding; an estimate in the active set.
+  VersionNumber death{};  ///< 0 in the active set, whose chunks are still in use.
+  std::string file;       ///< Path below the series' folder; empty in the active set.
+  std::uint64_t bytes =
+      0;  ///< Stored bytes with headers and padding; an estimate in the active set.
   std::uint64_t chunk_bytes = 0;  ///< Raw bytes.
   std::uint64_t chunks = 0;
   bool live = true;  ///< True if a version from `birth` to `death` exists.

@@ -63,9 +63,9 @@ std::span<const std::byte> ByteReader::bytes(std::size_t n) {
     fail();
     return {};
   }
-  const auto head = bytes_.first(n);
+  const auto first = bytes_.first(n);
   bytes_ = bytes_.subspan(n);
-  return head;
+  return first;
 }
 
 std::string_view ByteReader::sized_text(std::size_t max) {

@@ -20,7 +20,7 @@ namespace {
 Result<ScrubReport> scrub(const PartOptions& options, const Context& context) {
   using Clock = std::chrono::steady_clock;
   ScrubOptions how;
-  how.anew = options.anew;
+  how.restart = options.restart;
   if (!options.rate.empty()) {
     VARVE_TRY_ASSIGN(how.bytes_per_second, parse_bytes(options.rate));
   }

@@ -12,7 +12,7 @@ struct PartOptions {
   std::string repository;  ///< As it was given; may be empty.
   std::string rate;        ///< Bytes a second, with a unit; empty: no bound.
   std::string time;        ///< After which to stop; empty: at the end.
-  bool anew = false;       ///< Begin at the start.
+  bool restart = false;    ///< Begin at the start.
   bool json = false;
   bool progress = false;
 };

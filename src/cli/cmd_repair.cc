@@ -29,7 +29,7 @@ struct Options {
   bool progress = false;
 };
 
-// Each repair can reveal another defect (a catalog, then parity, then a head), and each needs
+// Each repair can reveal another defect (a catalog, then parity, then a header), and each needs
 // another plan.
 constexpr int kRoundsMax = 8;
 
@@ -45,8 +45,8 @@ const char* kind_name(RepairStep::Kind kind) {
       return "open_version";
     case RepairStep::Kind::kParity:
       return "parity";
-    case RepairStep::Kind::kHead:
-      return "head";
+    case RepairStep::Kind::kHeader:
+      return "header";
     case RepairStep::Kind::kRehome:
       return "rehome";
     case RepairStep::Kind::kQuarantine:
@@ -149,7 +149,7 @@ Result<int> repair(const Options& options, const Context& context) {
     lost = lost || !report.problems.empty() || report.chunks_quarantined != 0;
     // These steps must be done before a plan can find all damage to the data.
     again = std::ranges::any_of(planned->steps(), [](const RepairStep& step) {
-      return step.kind == RepairStep::Kind::kCatalog || step.kind == RepairStep::Kind::kHead ||
+      return step.kind == RepairStep::Kind::kCatalog || step.kind == RepairStep::Kind::kHeader ||
              step.kind == RepairStep::Kind::kParity;
     });
     how.trust_catalog = true;
@@ -174,8 +174,8 @@ int run_repair(Options options, const Context& context) {
 
 void add_repair_command(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command =
-      app.add_subcommand("repair", "Mend a damaged repository; lists first what it is going to do");
+  auto* command = app.add_subcommand(
+      "repair", "Repair a damaged repository; lists first what it is going to do");
   command->add_option("REPO", options->repository, kRepositoryHelp);
   command->add_option("--from", options->how.from,
                       "A folder with files whose content may replace what is damaged");

@@ -14,7 +14,8 @@ void add_scrub_command(CLI::App& app, Context& context) {
   command->add_option("REPO", options->repository, kRepositoryHelp);
   command->add_option("--rate", options->rate, "Bytes a second to read at most, such as 50M");
   command->add_option("--for", options->time, "Stop after this time, such as 6h");
-  command->add_flag("--anew", options->anew, "Begin at the start, wherever the last run stopped");
+  command->add_flag("--restart,--anew", options->restart,
+                    "Begin at the start, wherever the last run stopped");
   command->add_flag("--json", options->json, "Results as JSON lines");
   command->add_flag("--progress", options->progress, "Show progress even if not on a terminal");
   command->callback([options, &context] {

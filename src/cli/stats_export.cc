@@ -22,7 +22,7 @@ std::string label(std::string_view value) {
   return text;
 }
 
-void add_head(std::string& text, std::string_view name, std::string_view help) {
+void add_header(std::string& text, std::string_view name, std::string_view help) {
   text += fmt::format("# HELP {} {}\n# TYPE {} gauge\n", name, help, name);
 }
 
@@ -93,7 +93,7 @@ std::string prometheus_text(std::string_view repository, const RepositoryStats& 
   std::string text;
   const std::string name = label(repository);
   const auto add_total = [&](std::string_view gauge, std::string_view help, std::uint64_t value) {
-    add_head(text, gauge, help);
+    add_header(text, gauge, help);
     text += fmt::format("{}{{repository=\"{}\"}} {}\n", gauge, name, value);
   };
   add_total("varve_repository_logical_bytes", "File data of all sealed versions.",
@@ -109,7 +109,7 @@ std::string prometheus_text(std::string_view repository, const RepositoryStats& 
   add_total("varve_repository_parity_bytes", "Bytes of parity files.", totals.parity_bytes);
   const auto add_open = [&](std::string_view gauge, std::string_view help,
                             const std::function<std::uint64_t(const VersionInfo&)>& value) {
-    add_head(text, gauge, help);
+    add_header(text, gauge, help);
     for (const SeriesFigures& figures : series) {
       for (const VersionInfo& version : figures.open) {
         text += fmt::format("{}{{repository=\"{}\",series=\"{}\",version=\"{}\"}} {}\n", gauge,
@@ -124,7 +124,7 @@ std::string prometheus_text(std::string_view repository, const RepositoryStats& 
   add_open("varve_open_version_entries", "Names in the open version.",
            [](const VersionInfo& version) { return version.entries; });
   for (const SeriesGauge& gauge : series_gauges()) {
-    add_head(text, gauge.name, gauge.help);
+    add_header(text, gauge.name, gauge.help);
     for (const SeriesFigures& figures : series) {
       const VersionInfo* newest = newest_sealed(figures);
       if (newest == nullptr) continue;

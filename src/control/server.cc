@@ -25,7 +25,7 @@ namespace {
 
 /// Time for which the loop does not accept connections after accept(2) failed.
 constexpr std::chrono::milliseconds kAcceptPause{200};
-constexpr std::chrono::seconds kLookPause{10};
+constexpr std::chrono::seconds kScanPause{10};
 
 bool readable_or_closed(int fd, short events, std::chrono::milliseconds patience = {}) {
   pollfd wait = {.fd = fd, .events = events, .revents = 0};
@@ -113,9 +113,9 @@ void Server::loop() {
 /// Waits for the next event and handles it.
 void Server::turn() {
   Clock::time_point now = Clock::now();
-  if (now >= look_again_) {
-    look_again_ = now + kLookPause;
-    if (handlers_.look_around) handlers_.look_around();
+  if (now >= next_scan_) {
+    next_scan_ = now + kScanPause;
+    if (handlers_.check_surroundings) handlers_.check_surroundings();
   }
   const bool accepting = now >= accept_again_;
   std::vector<pollfd> waits{
@@ -153,7 +153,7 @@ void Server::turn() {
 
 /// Returns the milliseconds until the next timed action.
 int Server::wait_time(Clock::time_point now) const {
-  Clock::time_point due = look_again_;
+  Clock::time_point due = next_scan_;
   if (accept_again_ > now) due = std::min(due, accept_again_);
   for (const Connection& connection : connections_) {
     due = std::min(due,

@@ -26,7 +26,7 @@ struct Handlers {
   /// Fills in the mount's part of the identity. Must not wait. May be unset.
   std::function<void(Identity&)> identify{};
   /// Called every ten seconds. Must not wait. May be unset.
-  std::function<void()> look_around{};
+  std::function<void()> check_surroundings{};
   /// Seals a version. While it waits for writers, it calls `cancelled` now and then. It gives up on
   /// true: the daemon is ending, or the command has disconnected.
   std::function<Result<SealReply>(const SealRequest&, const std::function<bool()>& cancelled)> seal;
@@ -109,10 +109,10 @@ class Server {
   const Handlers handlers_;
   const ServerLimits limits_;
   Listener listener_;
-  base::UniqueFd stop_;     // An eventfd that is readable once the server stops.
-  base::UniqueFd nudge_;    // An eventfd that is readable when a worker has answered.
-  base::UniqueFd reserve_;  // Closed to accept and refuse a client when descriptors run out.
-  Clock::time_point look_again_{};  // The time of the next look_around.
+  base::UniqueFd stop_;            // An eventfd that is readable once the server stops.
+  base::UniqueFd nudge_;           // An eventfd that is readable when a worker has answered.
+  base::UniqueFd reserve_;         // Closed to accept and refuse a client when descriptors run out.
+  Clock::time_point next_scan_{};  // The time of the next check_surroundings.
   // Time before which the loop does not accept; set after a failure.
   Clock::time_point accept_again_{};
   std::list<Connection> connections_;  // Owned by the loop; a worker uses only its own connection.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The container: Varve's unit of storage, at most 4 MiB, self-describing. docs/FORMAT.md §3.
 //
-//   head   = header (128 bytes) | frame directory | chunk table, zero-padded to 4096
+//   header   = fixed header (128 bytes) | frame directory | chunk table, zero-padded to 4096
 //   data   = the frames' stored bytes, one after the other, zero-padded to 4096
 //
 // A compact container has no padding: volumes hold many small ones.
@@ -22,7 +22,7 @@ namespace varve::format {
 
 inline constexpr std::size_t kContainerBytesMax = 4U << 20;
 inline constexpr std::size_t kContainerAlignment = 4096;
-inline constexpr std::size_t kContainerHeaderBytes = 128;
+inline constexpr std::size_t kContainerFixedHeaderBytes = 128;
 inline constexpr std::size_t kFrameRawBytesMax = 128U << 10;
 inline constexpr std::uint32_t kContainerMagic = 0x56525643;  // "CVRV" in file order
 
@@ -54,11 +54,11 @@ struct ChunkEntry {
 };
 
 /// Everything about a container but its data.
-struct ContainerHead {
+struct ContainerHeader {
   SeriesId series{};
   std::uint32_t number = 0;  ///< Unique inside the series.
   bool compact = false;      ///< Without padding, so at any offset.
-  std::uint32_t head_bytes =
+  std::uint32_t header_bytes =
       0;  ///< Where the data starts; multiple of 4096 unless compact. Derived.
   std::uint32_t data_bytes = 0;  ///< Sum of the frames' stored bytes, without padding. Derived.
   std::uint64_t raw_bytes = 0;   ///< Derived.
@@ -67,27 +67,27 @@ struct ContainerHead {
 
   /// Bytes on disk with both paddings.
   [[nodiscard]] std::uint32_t stored_bytes() const {
-    return head_bytes + static_cast<std::uint32_t>(padded_bytes(data_bytes, compact));
+    return header_bytes + static_cast<std::uint32_t>(padded_bytes(data_bytes, compact));
   }
-  bool operator==(const ContainerHead&) const = default;
+  bool operator==(const ContainerHeader&) const = default;
 };
 
-/// Bytes that a head of so many frames, chunks and id runs takes, padding included.
-[[nodiscard]] std::size_t container_head_bytes(std::size_t frames, std::size_t chunks,
-                                               std::size_t id_runs, bool compact = false);
+/// Bytes that a header of so many frames, chunks and id runs takes, padding included.
+[[nodiscard]] std::size_t container_header_bytes(std::size_t frames, std::size_t chunks,
+                                                 std::size_t id_runs, bool compact = false);
 
-/// Encodes a head; the derived members are computed, and written back into `head`.
-/// The result's size is head.head_bytes.
-[[nodiscard]] std::string encode_container_head(ContainerHead& head);
+/// Encodes a header; the derived members are computed, and written back into `header`.
+/// The result's size is header.header_bytes.
+[[nodiscard]] std::string encode_container_header(ContainerHeader& header);
 
-/// Bytes that the head at `start` takes, from its first kContainerHeaderBytes bytes.
-/// kCorrupt if the header's checksum, magic or bounds are wrong; kUnsupported for a newer
+/// Bytes that the header at `start` takes, from its first kContainerFixedHeaderBytes bytes.
+/// kCorrupt if the fixed header's checksum, magic or bounds are wrong; kUnsupported for a newer
 /// format or unknown feature flags.
-[[nodiscard]] Result<std::uint32_t> container_head_length(std::span<const std::byte> start);
+[[nodiscard]] Result<std::uint32_t> container_header_length(std::span<const std::byte> start);
 
-/// Decodes a whole head; verifies every checksum and bound. Never allocates more than the
+/// Decodes a whole header; verifies every checksum and bound. Never allocates more than the
 /// input's size allows.
-[[nodiscard]] Result<ContainerHead> decode_container_head(std::span<const std::byte> head);
+[[nodiscard]] Result<ContainerHeader> decode_container_header(std::span<const std::byte> header);
 
 /// XXH3-64, seed 0.
 [[nodiscard]] std::uint64_t checksum64(std::span<const std::byte> bytes);

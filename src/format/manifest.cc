@@ -71,7 +71,7 @@ Result<ManifestHeader> decode_manifest_header(std::span<const std::byte> bytes) 
   const bool labels = header.kind == ManifestKind::kLabels;
   if (kind < 1 || kind > 2 || labels != (header.number == VersionNumber{}) ||
       (!labels && header.stamp != 0) || r.u64() != 0 || blocks > 0xffffffffU ||
-      header.stored_bytes / kManifestBlockHeadBytes < blocks) {
+      header.stored_bytes / kManifestBlockHeaderBytes < blocks) {
     return damaged("the header contradicts itself");
   }
   return header;
@@ -132,8 +132,8 @@ Result<ManifestHeader> ManifestEncoder::finish() {
   return header_;
 }
 
-Result<FrameEntry> decode_manifest_block_head(std::span<const std::byte> head) {
-  base::ByteReader r(head);
+Result<FrameEntry> decode_manifest_block_header(std::span<const std::byte> header) {
+  base::ByteReader r(header);
   FrameEntry block;
   block.stored_bytes = r.u32();
   block.raw_bytes = r.u32();

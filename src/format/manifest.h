@@ -3,7 +3,7 @@
 // can be made again. The labels of a series, in the same form, hold what changes later.
 // docs/FORMAT.md §9.
 //
-//   header (64 bytes) | blocks: block head (20 bytes), stored bytes | ...
+//   header (64 bytes) | blocks: block header (20 bytes), stored bytes | ...
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace varve::format {
 
 inline constexpr std::uint32_t kManifestMagic = 0x4e4d5656;  // "VVMN" in file order
 inline constexpr std::size_t kManifestHeaderBytes = 64;
-inline constexpr std::size_t kManifestBlockHeadBytes = 20;
+inline constexpr std::size_t kManifestBlockHeaderBytes = 20;
 /// Of a block, before compression.
 inline constexpr std::size_t kManifestBlockRawMax = kFrameRawBytesMax;
 
@@ -49,7 +49,7 @@ struct ManifestHeader {
   SeriesId series{};
   VersionNumber number{};          ///< 0 in labels.
   std::uint32_t blocks = 0;        ///< How many follow.
-  std::uint64_t stored_bytes = 0;  ///< Of all blocks, with their heads: the rest of the file.
+  std::uint64_t stored_bytes = 0;  ///< Of all blocks, with their headers: the rest of the file.
   std::uint64_t records = 0;       ///< Pieces, where a value takes several.
   /// In labels: number of the catalog's transaction that they mirror. Else 0.
   std::uint64_t stamp = 0;
@@ -94,7 +94,7 @@ class ManifestEncoder {
 };
 
 /// A block's entry: FrameEntry says where and how it is stored; the chunk counts are not used.
-[[nodiscard]] Result<FrameEntry> decode_manifest_block_head(std::span<const std::byte> head);
+[[nodiscard]] Result<FrameEntry> decode_manifest_block_header(std::span<const std::byte> header);
 
 /// Calls `visit` for each piece of a block's raw bytes. kCorrupt if they are not records.
 [[nodiscard]] Result<void> for_each_manifest_piece(

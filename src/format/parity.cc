@@ -45,16 +45,16 @@ std::size_t ParityHeader::sum_bytes() const {
 }
 
 std::uint64_t ParityHeader::file_bytes() const {
-  return 2 * std::uint64_t{head_bytes()} +
+  return 2 * std::uint64_t{index_bytes()} +
          std::uint64_t{ParityShape::of(blocks, percent).parity_total()} * kParityBlockBytes;
 }
 
-EncodedParityHead encode_parity_head(ParityHead& head, const ParitySums& sums) {
-  EncodedParityHead encoded;
-  head.blocks = 0;
+EncodedParityIndex encode_parity_index(ParityIndex& index, const ParitySums& sums) {
+  EncodedParityIndex encoded;
+  index.blocks = 0;
   base::ByteWriter members(encoded.members);
-  for (const auto& member : head.members) {
-    head.blocks += member.blocks();
+  for (const auto& member : index.members) {
+    index.blocks += member.blocks();
     members.u32(member.segment);
     members.u64(member.bytes);
   }
@@ -64,10 +64,10 @@ EncodedParityHead encode_parity_head(ParityHead& head, const ParitySums& sums) {
   base::ByteWriter header(encoded.header);
   header.u32(kParityMagic);
   header.u16(kFormat);
-  header.u16(static_cast<std::uint16_t>(head.percent));
-  header.u32(static_cast<std::uint32_t>(head.series));
-  header.u32(static_cast<std::uint32_t>(head.members.size()));
-  header.u32(head.blocks);
+  header.u16(static_cast<std::uint16_t>(index.percent));
+  header.u32(static_cast<std::uint32_t>(index.series));
+  header.u32(static_cast<std::uint32_t>(index.members.size()));
+  header.u32(index.blocks);
   header.u32(0);
   header.u64(checksum64(base::as_bytes(encoded.members)));
   header.u64(checksum64(base::as_bytes(encoded.sums)));
@@ -107,16 +107,16 @@ Result<ParityHeader> decode_parity_header(std::span<const std::byte> bytes) {
   return decoded;
 }
 
-Result<ParityHead> decode_parity_members(const ParityHeader& header,
-                                         std::span<const std::byte> bytes) {
+Result<ParityIndex> decode_parity_members(const ParityHeader& header,
+                                          std::span<const std::byte> bytes) {
   if (bytes.size() != header.member_bytes()) return damaged("it is cut off");
   if (checksum64(bytes) != header.members_checksum) {
     return damaged("the checksum of its members is wrong");
   }
-  ParityHead head;
-  head.series = header.series;
-  head.percent = header.percent;
-  head.blocks = header.blocks;
+  ParityIndex index;
+  index.series = header.series;
+  index.percent = header.percent;
+  index.blocks = header.blocks;
   base::ByteReader r(bytes);
   std::uint64_t blocks = 0;
   for (std::uint32_t i = 0; i < header.members; ++i) {
@@ -127,10 +127,10 @@ Result<ParityHead> decode_parity_members(const ParityHeader& header,
       return damaged("a member's length is impossible");
     }
     blocks += member.blocks();
-    head.members.push_back(member);
+    index.members.push_back(member);
   }
   if (blocks != header.blocks) return damaged("its members have another number of blocks");
-  return head;
+  return index;
 }
 
 Result<ParitySums> decode_parity_sums(const ParityHeader& header,

@@ -50,13 +50,13 @@ struct ParityMember {
 };
 
 /// What a group protects.
-struct ParityHead {
+struct ParityIndex {
   SeriesId series{};
   std::uint32_t percent = 0;          ///< 1 to kParityPercentMax.
   std::uint32_t blocks = 0;           ///< Of all members. Derived.
   std::vector<ParityMember> members;  ///< In the order of their blocks; at least one.
   [[nodiscard]] ParityShape shape() const { return ParityShape::of(blocks, percent); }
-  bool operator==(const ParityHead&) const = default;
+  bool operator==(const ParityIndex&) const = default;
 };
 
 /// Checksums, by which damaged blocks are known.
@@ -66,14 +66,14 @@ struct ParitySums {
   bool operator==(const ParitySums&) const = default;
 };
 
-/// The parts of a head; "header, members, sums" begins a file, "members, sums, header" ends it.
-struct EncodedParityHead {
+/// The parts of an index; "header, members, sums" begins a file, "members, sums, header" ends it.
+struct EncodedParityIndex {
   std::string header;
   std::string members;
   std::string sums;
 };
-/// Computes head.blocks.
-[[nodiscard]] EncodedParityHead encode_parity_head(ParityHead& head, const ParitySums& sums);
+/// Computes index.blocks.
+[[nodiscard]] EncodedParityIndex encode_parity_index(ParityIndex& index, const ParitySums& sums);
 
 /// What a header says of the parts that follow.
 struct ParityHeader {
@@ -86,7 +86,7 @@ struct ParityHeader {
   [[nodiscard]] std::size_t member_bytes() const;
   [[nodiscard]] std::size_t sum_bytes() const;
   /// Where the parity blocks begin.
-  [[nodiscard]] std::size_t head_bytes() const {
+  [[nodiscard]] std::size_t index_bytes() const {
     return kParityHeaderBytes + member_bytes() + sum_bytes();
   }
   [[nodiscard]] std::uint64_t file_bytes() const;
@@ -94,8 +94,8 @@ struct ParityHeader {
 /// kCorrupt, or kUnsupported for a newer format. `bytes` may be longer than the header.
 [[nodiscard]] Result<ParityHeader> decode_parity_header(std::span<const std::byte> bytes);
 /// kCorrupt if the checksum or a bound is wrong. Of exactly member_bytes() and sum_bytes().
-[[nodiscard]] Result<ParityHead> decode_parity_members(const ParityHeader& header,
-                                                       std::span<const std::byte> bytes);
+[[nodiscard]] Result<ParityIndex> decode_parity_members(const ParityHeader& header,
+                                                        std::span<const std::byte> bytes);
 [[nodiscard]] Result<ParitySums> decode_parity_sums(const ParityHeader& header,
                                                     std::span<const std::byte> bytes);
 

@@ -9,7 +9,7 @@
 
 namespace varve::fs {
 
-/// Buffers for read replies, kept so that their pages are not mapped anew for each request.
+/// Buffers for read replies, kept so that their pages are not mapped again for each request.
 /// As many exist as requests are answered at once; few are kept beyond that. Thread-safe.
 class BufferPool {
  public:

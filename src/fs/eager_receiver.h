@@ -20,7 +20,7 @@ class EagerReceiver {
  public:
   using Clock = std::chrono::steady_clock;
   struct Calls {
-    /// As LoopCrew::Calls::receive, but -EAGAIN at once where there is no request.
+    /// As LoopPool::Calls::receive, but -EAGAIN at once where there is no request.
     std::function<int(fuse_buf* buffer)> try_receive;
     /// Sleeps until there is one; false after a signal.
     std::function<bool()> wait;
@@ -30,7 +30,7 @@ class EagerReceiver {
   /// Asks for at most `longest`; zero: always sleeps.
   EagerReceiver(Calls calls, std::chrono::microseconds longest);
 
-  /// As LoopCrew::Calls::receive.
+  /// As LoopPool::Calls::receive.
   [[nodiscard]] int receive(fuse_buf* buffer);
 
  private:

@@ -44,7 +44,7 @@ struct Node {
 /// Handles each request of the kernel with one method. Every method replies exactly once, at once
 /// or later from a pool. Thread-safe. Work that always waits for the disk runs in a pool, except
 /// the reads of a single reader. Only a request that waits unexpectedly can therefore delay the
-/// loop, which LoopCrew handles.
+/// loop, which LoopPool handles.
 class FrontEnd {
  public:
   /// `show` selects how files appear. Lifetime: `repository` must outlive the FrontEnd.

@@ -25,7 +25,7 @@
 #include "control/server.h"
 #include "fs/eager_receiver.h"
 #include "fs/front_end.h"
-#include "fs/loop_crew.h"
+#include "fs/loop_pool.h"
 #include "varve/new_series.h"
 
 namespace varve::fs {
@@ -44,7 +44,7 @@ sigset_t ending_signals() {
 /// when a signal interrupts that thread.
 class SignalWatch {
  public:
-  SignalWatch(fuse_session* session, LoopCrew& crew) : session_(session), crew_(crew) {
+  SignalWatch(fuse_session* session, LoopPool& pool) : session_(session), pool_(pool) {
     // An empty handler, without SA_RESTART, so that read(2) returns EINTR.
     struct sigaction interrupt {};
     interrupt.sa_handler = [](int) {};
@@ -71,14 +71,14 @@ class SignalWatch {
     // Repeats the signal until the loop has ended: the first may come just before the thread
     // sleeps.
     while (!loop_ended_) {
-      crew_.interrupt(SIGUSR1);
+      pool_.interrupt(SIGUSR1);
       const timespec pause{.tv_sec = 0, .tv_nsec = 20'000'000};
       ::nanosleep(&pause, nullptr);
     }
   }
 
   fuse_session* session_;
-  LoopCrew& crew_;
+  LoopPool& pool_;
   std::atomic<bool> loop_ended_ = false;
   std::thread thread_;
 };
@@ -100,7 +100,7 @@ EagerReceiver make_receiver(fuse_session* session, std::chrono::microseconds spi
       never_blocks ? spin : std::chrono::microseconds(0));
 }
 
-LoopCrew::Calls calls_of(fuse_session* session, EagerReceiver& receiver) {
+LoopPool::Calls calls_of(fuse_session* session, EagerReceiver& receiver) {
   return {.receive = [&receiver](fuse_buf* buffer) { return receiver.receive(buffer); },
           .process =
               [session](const fuse_buf& request) { fuse_session_process_buf(session, &request); },
@@ -271,7 +271,7 @@ Result<std::unique_ptr<control::Server>> start_control(Repository& repository, F
     mount.describe(identity);
     if (identity.mount_device != 0) identity.mount_root = front_end.root_path();
   };
-  handlers.look_around = [&] { (void)repository.present_path(); };
+  handlers.check_surroundings = [&] { (void)repository.present_path(); };
   handlers.seal = [&](const control::SealRequest& request, const std::function<bool()>& cancelled) {
     return seal_by_name(repository, front_end, request, cancelled);
   };
@@ -357,10 +357,10 @@ Result<void> serve_mount(Repository& repository, const std::string& directory,
   front_end.attach(session.get(), directory);
   {
     EagerReceiver receiver = make_receiver(session.get(), options.spin);
-    LoopCrew crew(calls_of(session.get(), receiver), {});
-    SignalWatch signals(session.get(), crew);
+    LoopPool pool(calls_of(session.get(), receiver), {});
+    SignalWatch signals(session.get(), pool);
     ready();
-    crew.run();
+    pool.run();
     signals.loop_ended();
     fuse_session_exit(session.get());
     // First stop waiting commands. Then answer the requests queued in the pool, while the kernel

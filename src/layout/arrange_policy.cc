@@ -41,7 +41,7 @@ std::optional<RewriteJob> rewrite_all(const ActiveState& state, ChunkOrder order
 }
 
 // MFDedup, FAST'21 §3.3: each arranging splits every active category by whether the newest
-// version still has its chunks, and writes both parts anew.
+// version still has its chunks, and writes both parts again.
 class OriginalPolicy final : public ArrangePolicy {
  public:
   bool wants_departure(const ActiveState&) const override { return true; }
@@ -68,7 +68,7 @@ class BatchedPolicy final : public ArrangePolicy {
 };
 
 // Departing chunks are copied out at once. New runs are merged by levels, which bounds how many
-// runs a reader has to follow; the files with the largest dead share are written anew, within
+// runs a reader has to follow; the files with the largest dead share are written again, within
 // their run, when the dead share of the whole exceeds its bound.
 class TieredPolicy final : public ArrangePolicy {
  public:
@@ -114,7 +114,7 @@ class TieredPolicy final : public ArrangePolicy {
       total -= file.raw_bytes - file.live_bytes;
       dead -= file.raw_bytes - file.live_bytes;
     }
-    // One run at a time, the one with most victims first: the state is looked at anew after it.
+    // One run at a time, the one with most victims first: the state is looked at again after it.
     const auto largest = std::max_element(
         victims.begin(), victims.end(),
         [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });

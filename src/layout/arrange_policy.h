@@ -27,7 +27,7 @@ enum class ChunkOrder : std::uint8_t {
   kBirth,   ///< By chunk id.
 };
 
-/// To write the live chunks of files anew as (a part of) one run.
+/// To write the live chunks of files again as (a part of) one run.
 struct RewriteJob {
   std::vector<std::uint32_t> segments;
   catalog::SegmentRole role = catalog::SegmentRole::kBase;

@@ -324,34 +324,35 @@ Error CategoryLayout::explain(const store::ContainerRecord& was, Error error) {
 }
 
 namespace {
-std::size_t memory_of(const format::ContainerHead& head) {
-  return sizeof head + head.frames.capacity() * sizeof(format::FrameEntry) +
-         head.chunks.capacity() * sizeof(format::ChunkEntry);
+std::size_t memory_of(const format::ContainerHeader& header) {
+  return sizeof header + header.frames.capacity() * sizeof(format::FrameEntry) +
+         header.chunks.capacity() * sizeof(format::ChunkEntry);
 }
 }  // namespace
 
-Result<std::shared_ptr<const format::ContainerHead>> CategoryLayout::head(std::uint32_t container) {
+Result<std::shared_ptr<const format::ContainerHeader>> CategoryLayout::header(
+    std::uint32_t container) {
   {
-    const std::lock_guard lock(heads_mutex_);
-    const auto it = head_of_.find(container);
-    if (it != head_of_.end()) {
-      heads_.splice(heads_.begin(), heads_, it->second);
+    const std::lock_guard lock(headers_mutex_);
+    const auto it = header_of_.find(container);
+    if (it != header_of_.end()) {
+      headers_.splice(headers_.begin(), headers_, it->second);
       return it->second->second;
     }
   }
   VARVE_TRY_ASSIGN(const auto where, record(container));
-  auto decoded = reader_.read_head(options_.series, where);
+  auto decoded = reader_.read_header(options_.series, where);
   if (!decoded) return explain(where, std::move(decoded).error());
-  auto shared = std::make_shared<const format::ContainerHead>(std::move(*decoded));
-  const std::lock_guard lock(heads_mutex_);
-  if (!head_of_.contains(container)) {
-    heads_.emplace_front(container, shared);
-    head_of_[container] = heads_.begin();
-    head_bytes_ += memory_of(*shared);
-    while (head_bytes_ > kHeadBytesCached && heads_.size() > 1) {
-      head_bytes_ -= memory_of(*heads_.back().second);
-      head_of_.erase(heads_.back().first);
-      heads_.pop_back();
+  auto shared = std::make_shared<const format::ContainerHeader>(std::move(*decoded));
+  const std::lock_guard lock(headers_mutex_);
+  if (!header_of_.contains(container)) {
+    headers_.emplace_front(container, shared);
+    header_of_[container] = headers_.begin();
+    header_bytes_ += memory_of(*shared);
+    while (header_bytes_ > kHeaderBytesCached && headers_.size() > 1) {
+      header_bytes_ -= memory_of(*headers_.back().second);
+      header_of_.erase(headers_.back().first);
+      headers_.pop_back();
     }
   }
   return shared;
@@ -375,8 +376,8 @@ Result<std::span<const std::byte>> CategoryLayout::read_once(std::uint32_t conta
   return read;
 }
 
-void CategoryLayout::will_read_head(std::uint32_t container) {
-  if (const auto where = record(container)) reader_.will_read_head(*where);
+void CategoryLayout::will_read_header(std::uint32_t container) {
+  if (const auto where = record(container)) reader_.will_read_header(*where);
 }
 
 void CategoryLayout::will_read_data(std::uint32_t container, std::uint32_t offset,

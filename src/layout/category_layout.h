@@ -73,7 +73,7 @@ class CategoryLayout final : public Layout {
   }
 
   [[nodiscard]] Result<LocationRun> locate(ChunkId id) override;
-  [[nodiscard]] Result<std::shared_ptr<const format::ContainerHead>> head(
+  [[nodiscard]] Result<std::shared_ptr<const format::ContainerHeader>> header(
       std::uint32_t container) override;
   [[nodiscard]] Result<void> read_data(std::uint32_t container, std::uint32_t offset,
                                        std::span<std::byte> out) override;
@@ -81,7 +81,7 @@ class CategoryLayout final : public Layout {
                                                              std::uint32_t offset,
                                                              std::size_t bytes,
                                                              std::span<std::byte> room) override;
-  void will_read_head(std::uint32_t container) override;
+  void will_read_header(std::uint32_t container) override;
   void will_read_data(std::uint32_t container, std::uint32_t offset, std::size_t bytes) override;
   [[nodiscard]] Result<std::uint64_t> place_of(std::uint32_t container) override;
 
@@ -116,9 +116,9 @@ class CategoryLayout final : public Layout {
   void on_written(store::WrittenContainer written);
   [[nodiscard]] Result<store::ContainerRecord> record(std::uint32_t container);
 
-  /// Maximum memory of the cached heads, in bytes. These are the heads of about 1.5 GiB of chunks
-  /// of the usual size, so random reads of an image do not read a head each time.
-  static constexpr std::size_t kHeadBytesCached = 12U << 20;
+  /// Maximum memory of the cached headers, in bytes. These are the headers of about 1.5 GiB of
+  /// chunks of the usual size, so random reads of an image do not read a header each time.
+  static constexpr std::size_t kHeaderBytesCached = 12U << 20;
 
   const meta::Env& catalog_;
   io::FileSystem& files_;
@@ -140,11 +140,12 @@ class CategoryLayout final : public Layout {
   std::map<std::uint64_t, LocationRun> new_locations_;
   std::unordered_map<std::uint32_t, store::ContainerRecord> new_containers_;
 
-  std::mutex heads_mutex_;
-  using Heads = std::list<std::pair<std::uint32_t, std::shared_ptr<const format::ContainerHead>>>;
-  Heads heads_;  // Most recently used first.
-  std::size_t head_bytes_ = 0;
-  std::unordered_map<std::uint32_t, Heads::iterator> head_of_;
+  std::mutex headers_mutex_;
+  using Headers =
+      std::list<std::pair<std::uint32_t, std::shared_ptr<const format::ContainerHeader>>>;
+  Headers headers_;  // Most recently used first.
+  std::size_t header_bytes_ = 0;
+  std::unordered_map<std::uint32_t, Headers::iterator> header_of_;
 
   // Held shared to use the writer, held alone to replace it.
   mutable std::shared_mutex writer_mutex_;

@@ -158,10 +158,10 @@ Result<void> ChunkMover::read_batch(Pieces batch) {
 
 Result<void> ChunkMover::read_container(const store::ContainerRecord& record, Pieces pieces) {
   auto& reader = layout_.segment_reader();
-  const auto head = reader.read_head(layout_.options().series, record);
-  outcome_.bytes_read += record.head_bytes;
-  if (!head) {
-    base::log(base::LogLevel::kError, "arranging: " + head.error().message());
+  const auto header = reader.read_header(layout_.options().series, record);
+  outcome_.bytes_read += record.header_bytes;
+  if (!header) {
+    base::log(base::LogLevel::kError, "arranging: " + header.error().message());
     for (const auto& piece : pieces) {
       outcome_.damaged.push_back({piece.record.first.plus(piece.skip), piece.count});
       note_done(sources_.at(piece.record.first), piece.count);
@@ -172,41 +172,41 @@ Result<void> ChunkMover::read_container(const store::ContainerRecord& record, Pi
     const auto& at = piece.record;
     const std::uint64_t end = std::uint64_t{at.index} + at.count;
     std::uint64_t raw = 0;
-    for (std::uint64_t i = at.index; i < std::min<std::uint64_t>(end, head->chunks.size()); ++i) {
-      raw += head->chunks[i].raw_bytes;
+    for (std::uint64_t i = at.index; i < std::min<std::uint64_t>(end, header->chunks.size()); ++i) {
+      raw += header->chunks[i].raw_bytes;
     }
-    if (end > head->chunks.size() || head->chunks[at.index].id != at.first ||
-        head->chunks[end - 1].id != at.first.plus(at.count - 1) || raw != at.raw_bytes) {
+    if (end > header->chunks.size() || header->chunks[at.index].id != at.first ||
+        header->chunks[end - 1].id != at.first.plus(at.count - 1) || raw != at.raw_bytes) {
       return Error(ErrorCode::kCorrupt,
                    "a location does not fit " + reader.describe(record) + "; run `varve check`",
                    EIO);
     }
   }
-  read_frames(record, *head, pieces);
-  note_read(*head, pieces);
+  read_frames(record, *header, pieces);
+  note_read(*header, pieces);
   return {};
 }
 
 // Reads the frames that hold wanted chunks, neighbours together, and copies the chunks out.
 void ChunkMover::read_frames(const store::ContainerRecord& record,
-                             const format::ContainerHead& head, Pieces pieces) {
+                             const format::ContainerHeader& header, Pieces pieces) {
   std::map<std::uint32_t, std::size_t> position_of;  // Index in the chunk table -> in the batch.
   std::set<std::uint32_t> frames;
   for (const auto& piece : pieces) {
     for (std::uint32_t i = 0; i < piece.count; ++i) {
       const std::uint32_t index = piece.record.index + piece.skip + i;
       position_of[index] = piece.position - position_ + i;
-      frames.insert(head.chunks[index].frame);
+      frames.insert(header.chunks[index].frame);
     }
   }
   std::vector<std::byte> stored;
   std::vector<std::byte> raw;
   for (auto it = frames.begin(); it != frames.end();) {
-    const std::uint64_t from = head.frames[*it].offset;
+    const std::uint64_t from = header.frames[*it].offset;
     auto end = it;
     std::uint64_t to = from;
     while (end != frames.end()) {
-      const auto& frame = head.frames[*end];
+      const auto& frame = header.frames[*end];
       const std::uint64_t frame_end = std::uint64_t{frame.offset} + frame.stored_bytes;
       if (end != it && (frame.offset > to + kGapBytesMax || frame_end - from > kReadBytesMax)) {
         break;
@@ -219,7 +219,7 @@ void ChunkMover::read_frames(const store::ContainerRecord& record,
         layout_.segment_reader().read_data(record, static_cast<std::uint32_t>(from), stored);
     outcome_.bytes_read += stored.size();
     for (; it != end; ++it) {
-      const auto& frame = head.frames[*it];
+      const auto& frame = header.frames[*it];
       raw.resize(frame.raw_bytes);
       auto decoded = read;
       if (decoded) {
@@ -230,7 +230,7 @@ void ChunkMover::read_frames(const store::ContainerRecord& record,
       for (std::uint32_t i = 0; i < frame.chunk_count; ++i) {
         const auto wanted = position_of.find(frame.first_chunk + i);
         if (wanted == position_of.end()) continue;
-        const auto& entry = head.chunks[frame.first_chunk + i];
+        const auto& entry = header.chunks[frame.first_chunk + i];
         if (!decoded) {
           outcome_.damaged.push_back({entry.id, 1});
           continue;
@@ -249,7 +249,7 @@ void ChunkMover::read_frames(const store::ContainerRecord& record,
 }
 
 // Which chunks of their records the pieces take away.
-void ChunkMover::note_read(const format::ContainerHead& head, Pieces pieces) {
+void ChunkMover::note_read(const format::ContainerHeader& header, Pieces pieces) {
   for (const auto& piece : pieces) {
     auto& source = sources_.at(piece.record.first);
     const auto& at = source.record;
@@ -257,7 +257,7 @@ void ChunkMover::note_read(const format::ContainerHead& head, Pieces pieces) {
       source.moves.resize(at.count);
       source.raw_bytes.reserve(at.count);
       for (std::uint32_t i = 0; i < at.count; ++i) {
-        source.raw_bytes.push_back(head.chunks[at.index + i].raw_bytes);
+        source.raw_bytes.push_back(header.chunks[at.index + i].raw_bytes);
       }
     }
     for (std::uint32_t i = 0; i < piece.count; ++i) {

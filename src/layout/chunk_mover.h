@@ -79,10 +79,10 @@ class ChunkMover {
   [[nodiscard]] Result<void> copy_batches(store::ContainerWriter& writer);
   [[nodiscard]] Result<void> read_batch(Pieces batch);
   [[nodiscard]] Result<void> read_container(const store::ContainerRecord& record, Pieces pieces);
-  void read_frames(const store::ContainerRecord& record, const format::ContainerHead& head,
+  void read_frames(const store::ContainerRecord& record, const format::ContainerHeader& header,
                    Pieces pieces);
   void reserve(std::size_t bytes);
-  void note_read(const format::ContainerHead& head, Pieces pieces);
+  void note_read(const format::ContainerHeader& header, Pieces pieces);
   static void note_done(Source& source, std::uint32_t chunks);
   [[nodiscard]] Result<void> write_batch(store::ContainerWriter& writer);
   [[nodiscard]] Result<void> check_death(const meta::Txn& txn) const;

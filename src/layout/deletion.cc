@@ -134,8 +134,8 @@ std::optional<std::vector<LocationRecord>> rest_of(CategoryLayout& layout,
                                                    const base::IdRuns& kept) {
   std::vector<LocationRecord> rest;
   if (kept.size() == 0) return rest;
-  const auto head = layout.head(record.container);
-  if (!head || record.index + std::size_t{record.count} > (*head)->chunks.size()) {
+  const auto header = layout.header(record.container);
+  if (!header || record.index + std::size_t{record.count} > (*header)->chunks.size()) {
     base::log(base::LogLevel::kWarning, "deleting: a container's table cannot be read");
     return std::nullopt;
   }
@@ -143,7 +143,7 @@ std::optional<std::vector<LocationRecord>> rest_of(CategoryLayout& layout,
     const auto skip = static_cast<std::uint32_t>(run.first.value - record.first.value);
     LocationRecord part{run.first, run.count, 0, record.container, record.index + skip};
     for (std::uint32_t i = 0; i < run.count; ++i) {
-      part.raw_bytes += (*head)->chunks[part.index + i].raw_bytes;
+      part.raw_bytes += (*header)->chunks[part.index + i].raw_bytes;
     }
     rest.push_back(part);
   }

@@ -40,14 +40,14 @@ class ChunkSource {
   /// stored.
   [[nodiscard]] virtual Result<LocationRun> locate(ChunkId id) = 0;
 
-  /// Returns a container's verified head. Caches recently used ones.
+  /// Returns a container's verified header. Caches recently used ones.
   /// Errors: kStale if the container is gone since the caller located its chunks. They are
   /// elsewhere now, so the caller locates them again.
-  [[nodiscard]] virtual Result<std::shared_ptr<const format::ContainerHead>> head(
+  [[nodiscard]] virtual Result<std::shared_ptr<const format::ContainerHeader>> header(
       std::uint32_t container) = 0;
 
   /// Fills `out` with stored bytes from `offset` of the container's data. Does not verify them, as
-  /// format::decode_frame() does that, and does not cache them. Errors: kStale as for head().
+  /// format::decode_frame() does that, and does not cache them. Errors: kStale as for header().
   [[nodiscard]] virtual Result<void> read_data(std::uint32_t container, std::uint32_t offset,
                                                std::span<std::byte> out) = 0;
 
@@ -61,8 +61,8 @@ class ChunkSource {
     return std::span<const std::byte>(room.first(bytes));
   }
 
-  /// Announces that the container's head will be read soon. Advice only.
-  virtual void will_read_head(std::uint32_t /*container*/) {}
+  /// Announces that the container's header will be read soon. Advice only.
+  virtual void will_read_header(std::uint32_t /*container*/) {}
   /// Announces the same for some data. The caller then best reads it with read_data(), because
   /// read_once() may bypass the announced bytes.
   virtual void will_read_data(std::uint32_t /*container*/, std::uint32_t /*offset*/,
@@ -70,14 +70,14 @@ class ChunkSource {
 
   /// Returns the place of a container, a number that ascends from file to file, and in each with
   /// the offset. Neighbours that are smaller than a block may share one place. Errors: kStale as
-  /// for head().
+  /// for header().
   [[nodiscard]] virtual Result<std::uint64_t> place_of(std::uint32_t container) = 0;
 };
 
 /// Size of the placed chunks, in bytes.
 struct PlacedBytes {
   std::uint64_t raw = 0;
-  std::uint64_t stored = 0;  ///< Size of the containers written so far, with heads and padding.
+  std::uint64_t stored = 0;  ///< Size of the containers written so far, with headers and padding.
 };
 
 /// The layout of one series. Thread-safe.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rebuilds a catalog from manifests, labels and the heads of containers.
+// Rebuilds a catalog from manifests, labels and the headers of containers.
 #pragma once
 
 #include <cstdint>

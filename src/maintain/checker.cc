@@ -66,8 +66,8 @@ Result<CheckReport> Checker::run() {
     for (const auto& series : all) {
       VARVE_TRY(catalog::for_each_container(
           txn, series.id, [&](const store::ContainerRecord& record) -> Result<bool> {
-            const bool head_only = job_of(series.id, record).level == VerifyLevel::kHead;
-            done_.bytes_total += record.head_bytes + (head_only ? 0 : record.data_bytes);
+            const bool header_only = job_of(series.id, record).level == VerifyLevel::kHeader;
+            done_.bytes_total += record.header_bytes + (header_only ? 0 : record.data_bytes);
             return true;
           }));
     }
@@ -214,11 +214,11 @@ Result<bool> Checker::check_containers(const catalog::SeriesRecord& series) {
 VerifyJob Checker::job_of(SeriesId series, const store::ContainerRecord& record) const {
   const CheckPosition here{series, record.segment, record.offset};
   const bool before = options_.after && here <= *options_.after;
-  if (!options_.read_data || before) return {record, VerifyLevel::kHead};
+  if (!options_.read_data || before) return {record, VerifyLevel::kHeader};
   if (options_.percent < 100) {
     const std::string name = base::be64(choice_) + base::be32(record.number);
     const auto draw = format::checksum64(base::as_bytes(name)) % 100;
-    if (draw >= options_.percent) return {record, VerifyLevel::kHead};
+    if (draw >= options_.percent) return {record, VerifyLevel::kHeader};
   }
   return {record, options_.verify_chunks ? VerifyLevel::kChunks : VerifyLevel::kFrames};
 }
@@ -231,18 +231,18 @@ void Checker::check_container(
   const auto [first, last] = runs_of.equal_range(record.number);
   std::vector<base::IdRun> ids;
   for (auto it = first; it != last; ++it) ids.push_back({it->second.first, it->second.count});
-  if (!verdict.head) {
+  if (!verdict.header) {
     damage(reader.describe(record), verdict.error->message(), ids);
     present_.insert(present_.end(), ids.begin(), ids.end());
     return;
   }
-  const auto& head = *verdict.head;
-  report_.chunks += head.chunks.size();
+  const auto& header = *verdict.header;
+  report_.chunks += header.chunks.size();
   for (auto it = first; it != last; ++it) {
     const auto& run = it->second;
     const std::uint64_t end = std::uint64_t{run.index} + run.count;
-    if (end > head.chunks.size() || head.chunks[run.index].id != run.first ||
-        head.chunks[end - 1].id != run.first.plus(run.count - 1)) {
+    if (end > header.chunks.size() || header.chunks[run.index].id != run.first ||
+        header.chunks[end - 1].id != run.first.plus(run.count - 1)) {
       damage(path_ + "/catalog", "a location does not fit " + reader.describe(record),
              {{run.first, run.count}});
     }
@@ -333,11 +333,11 @@ Result<void> Checker::check_parity(SeriesId series) {
 }
 
 bool Checker::keep_pace(std::uint64_t bytes) const {
-  constexpr std::chrono::milliseconds kLookEvery(50);
+  constexpr std::chrono::milliseconds kCheckEvery(50);
   if (options_.bytes_per_second == 0) return !options_.stop.stop_requested();
   auto wait = std::chrono::milliseconds(bytes * 1000 / options_.bytes_per_second);
-  for (; wait.count() > 0 && !options_.stop.stop_requested(); wait -= kLookEvery) {
-    std::this_thread::sleep_for(std::min(wait, kLookEvery));
+  for (; wait.count() > 0 && !options_.stop.stop_requested(); wait -= kCheckEvery) {
+    std::this_thread::sleep_for(std::min(wait, kCheckEvery));
   }
   return !options_.stop.stop_requested();
 }

@@ -13,16 +13,16 @@ namespace varve::maintain {
 
 namespace {
 
-// Where the next head is looked for, read at once.
+// Where the next header is looked for, read at once.
 constexpr std::size_t kSearchBytes = 1U << 20;
 
-std::vector<catalog::LocationRecord> runs_of(const format::ContainerHead& head) {
+std::vector<catalog::LocationRecord> runs_of(const format::ContainerHeader& header) {
   std::vector<catalog::LocationRecord> runs;
-  for (std::uint32_t i = 0; i < head.chunks.size(); ++i) {
-    const auto& chunk = head.chunks[i];
+  for (std::uint32_t i = 0; i < header.chunks.size(); ++i) {
+    const auto& chunk = header.chunks[i];
     const bool joins = !runs.empty() && runs.back().first.birth() == chunk.id.birth() &&
                        runs.back().first.plus(runs.back().count) == chunk.id;
-    if (!joins) runs.push_back({chunk.id, 0, 0, head.number, i});
+    if (!joins) runs.push_back({chunk.id, 0, 0, header.number, i});
     ++runs.back().count;
     runs.back().raw_bytes += chunk.raw_bytes;
   }
@@ -61,24 +61,24 @@ class FileScan {
     const auto none = [this](const char* what) {
       return Error(ErrorCode::kCorrupt, path_ + ": " + what);
     };
-    std::vector<std::byte> bytes(format::kContainerHeaderBytes);
+    std::vector<std::byte> bytes(format::kContainerFixedHeaderBytes);
     VARVE_TRY_ASSIGN(const auto got, file_.read_at(offset, bytes));
     if (got != bytes.size()) return none("the file ends");
-    auto measured = format::container_head_length(bytes);
+    auto measured = format::container_header_length(bytes);
     if (!measured) return std::move(measured).error().with_context(path_);
     const auto length = *measured;
     bytes.resize(length);
-    VARVE_TRY_ASSIGN(const auto head_got, file_.read_at(offset, bytes));
-    if (head_got != bytes.size()) return none("the file ends inside a head");
+    VARVE_TRY_ASSIGN(const auto header_got, file_.read_at(offset, bytes));
+    if (header_got != bytes.size()) return none("the file ends inside a header");
     scan_.bytes_read += length;
-    VARVE_TRY_ASSIGN(const auto head, format::decode_container_head(bytes));
+    VARVE_TRY_ASSIGN(const auto header, format::decode_container_header(bytes));
     const bool compact = store::is_volume(segment_);
-    if (head.series != series_ || head.chunks.empty() || head.compact != compact) {
+    if (header.series != series_ || header.chunks.empty() || header.compact != compact) {
       return none("a container of something else");
     }
     FoundContainer found;
-    found.record = store::ContainerRecord::of(head, segment_, offset);
-    found.runs = runs_of(head);
+    found.record = store::ContainerRecord::of(header, segment_, offset);
+    found.runs = runs_of(header);
     return found;
   }
 
@@ -94,7 +94,7 @@ class FileScan {
     return offset == size_;
   }
 
-  // Where the scan goes on after a place without a valid head; the file's end if nowhere.
+  // Where the scan goes on after a place without a valid header; the file's end if nowhere.
   Result<std::uint64_t> resume_after(std::uint64_t damaged) {
     const std::uint64_t step = store::is_volume(segment_) ? 1 : format::kContainerAlignment;
     const std::uint32_t magic = format::kContainerMagic;
@@ -103,12 +103,12 @@ class FileScan {
       bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kSearchBytes, size_ - at)));
       VARVE_TRY_ASSIGN(const auto got, file_.read_at(at, bytes));
       scan_.bytes_read += got;
-      if (got < format::kContainerHeaderBytes) break;
-      const std::size_t last = got - format::kContainerHeaderBytes;
+      if (got < format::kContainerFixedHeaderBytes) break;
+      const std::size_t last = got - format::kContainerFixedHeaderBytes;
       for (std::size_t i = 0; i <= last; i += step) {
         if (std::memcmp(bytes.data() + i, &magic, sizeof magic) != 0) continue;
-        const auto header = std::span(bytes).subspan(i, format::kContainerHeaderBytes);
-        if (format::container_head_length(header) && leads_to_the_end(at + i)) return at + i;
+        const auto header = std::span(bytes).subspan(i, format::kContainerFixedHeaderBytes);
+        if (format::container_header_length(header) && leads_to_the_end(at + i)) return at + i;
       }
       at += (last / step + 1) * step;
     }

@@ -36,7 +36,7 @@ struct ContainerScan {
   std::uint32_t next_segment = 0;  ///< Above the number of every file, without the volume's bit.
 };
 
-/// Reads the heads of all containers. Where a head is damaged, a later one is only believed if
+/// Reads the headers of all containers. Where a header is damaged, a later one is only believed if
 /// from there one container follows another up to the file's end: what lies in a container may
 /// itself be the image of one. kUnsupported for a container of a newer format. `progress` gets the
 /// bytes of files that were passed.

@@ -12,21 +12,21 @@ namespace varve::maintain {
 
 namespace {
 
-std::vector<base::IdRun> chunks_of(const format::ContainerHead& head,
+std::vector<base::IdRun> chunks_of(const format::ContainerHeader& header,
                                    const format::FrameEntry& frame) {
   std::vector<base::IdRun> ids;
   for (std::uint32_t i = 0; i < frame.chunk_count; ++i) {
-    ids.push_back({head.chunks[frame.first_chunk + i].id, 1});
+    ids.push_back({header.chunks[frame.first_chunk + i].id, 1});
   }
   return ids;
 }
 
-void verify_chunks(const format::ContainerHead& head, const format::FrameEntry& frame,
+void verify_chunks(const format::ContainerHeader& header, const format::FrameEntry& frame,
                    std::span<const std::byte> raw, format::Fingerprinter& fingerprinter,
                    ContainerVerdict& verdict) {
   ContainerVerdict::Fault fault;
   for (std::uint32_t i = 0; i < frame.chunk_count; ++i) {
-    const auto& chunk = head.chunks[frame.first_chunk + i];
+    const auto& chunk = header.chunks[frame.first_chunk + i];
     const auto bytes = raw.subspan(chunk.frame_offset, chunk.raw_bytes);
     if (fingerprinter.fingerprint(bytes) == chunk.fingerprint) continue;
     fault.chunks.push_back({chunk.id, 1});
@@ -49,21 +49,21 @@ ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
                                   const store::ContainerRecord& record, VerifyLevel level,
                                   VerifyMemory& memory) {
   ContainerVerdict verdict;
-  verdict.bytes_read = record.head_bytes;
-  auto read = reader.read_head(series, record);
+  verdict.bytes_read = record.header_bytes;
+  auto read = reader.read_header(series, record);
   if (!read) {
     verdict.error = std::move(read).error();
     return verdict;
   }
-  verdict.head = std::move(*read);
-  if (level == VerifyLevel::kHead) return verdict;
-  const auto& head = *verdict.head;
+  verdict.header = std::move(*read);
+  if (level == VerifyLevel::kHeader) return verdict;
+  const auto& header = *verdict.header;
   // At once, if that works: where a file is cut short, what comes before the cut can be read.
   const std::size_t room = io::direct_room(record.data_bytes);
   if (!memory.stored || memory.stored->size() < room) memory.stored.emplace(room);
   const auto whole = reader.read_direct(record, 0, record.data_bytes, memory.stored->span());
   format::Fingerprinter fingerprinter;
-  for (const auto& frame : head.frames) {
+  for (const auto& frame : header.frames) {
     memory.raw.resize(std::max<std::size_t>(memory.raw.size(), frame.raw_bytes));
     const auto raw = std::span(memory.raw).first(frame.raw_bytes);
     const auto stored =
@@ -75,9 +75,9 @@ ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
     if (!decoded) {
       verdict.faults.push_back(
           {fmt::format("frame at data offset {}: {}", frame.offset, decoded.error().message()),
-           chunks_of(head, frame)});
+           chunks_of(header, frame)});
     } else if (level == VerifyLevel::kChunks) {
-      verify_chunks(head, frame, raw, fingerprinter, verdict);
+      verify_chunks(header, frame, raw, fingerprinter, verdict);
     }
   }
   if (auto padding = reader.verify_padding(record); !padding) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a container and compares every byte of it with what its head says.
+// Reads a container and compares every byte of it with what its header says.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace varve::maintain {
 
 enum class VerifyLevel : std::uint8_t {
-  kHead,    ///< The head only.
+  kHeader,  ///< The header only.
   kFrames,  ///< Also the checksum of every frame, and the padding.
   kChunks,  ///< Also the SHA-256 of every chunk.
 };
@@ -26,7 +26,7 @@ enum class VerifyLevel : std::uint8_t {
 /// What is wrong with a container.
 struct ContainerVerdict {
   /// nullopt if it cannot be read: then `error` says why, and nothing in it can.
-  std::optional<format::ContainerHead> head;
+  std::optional<format::ContainerHeader> header;
   std::optional<Error> error;
   struct Fault {
     std::string what;
@@ -42,7 +42,7 @@ struct VerifyMemory {
   std::vector<std::byte> raw;
 };
 
-/// Reads the data as the disk has it, past the page cache, from which head and padding may come.
+/// Reads the data as the disk has it, past the page cache, from which header and padding may come.
 /// Thread-safe as the reader is, with memory of its own for each thread. A container that is moved
 /// away meanwhile looks damaged: ask the catalog afterwards.
 [[nodiscard]] ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,

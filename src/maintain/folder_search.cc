@@ -7,15 +7,15 @@
 namespace varve::maintain {
 
 Result<void> search_folder(const std::string& folder, const RepositoryParameters& parameters,
-                           DataMender& mender) {
+                           DataRepairer& repairer) {
   namespace fs = std::filesystem;
   constexpr auto kHow = fs::directory_options::skip_permission_denied;
   std::error_code error;
   for (fs::recursive_directory_iterator at(folder, kHow, error), end;
-       !error && at != end && !mender.all_found(); at.increment(error)) {
+       !error && at != end && !repairer.all_found(); at.increment(error)) {
     std::error_code ignored;
     if (!at->is_symlink(ignored) && at->is_regular_file(ignored)) {
-      mender.search_file(at->path().string(), parameters);
+      repairer.search_file(at->path().string(), parameters);
     }
   }
   if (error) return Error(ErrorCode::kIo, folder + ": " + error.message(), error.value());

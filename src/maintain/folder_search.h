@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "maintain/data_mender.h"
+#include "maintain/data_repairer.h"
 #include "varve/repository.h"
 #include "varve/result.h"
 
@@ -13,6 +13,6 @@ namespace varve::maintain {
 /// links and skips unreadable files.
 [[nodiscard]] Result<void> search_folder(const std::string& folder,
                                          const RepositoryParameters& parameters,
-                                         DataMender& mender);
+                                         DataRepairer& repairer);
 
 }  // namespace varve::maintain

@@ -127,10 +127,10 @@ Result<ManifestRead> read_manifest(io::FileSystem& files, const std::string& pat
   std::uint64_t offset = format::kManifestHeaderBytes;
   std::vector<std::byte> raw;
   for (std::uint32_t i = 0; i < header->blocks; ++i) {
-    bytes.resize(format::kManifestBlockHeadBytes);
-    VARVE_TRY_ASSIGN(const auto head_got, file->read_at(offset, bytes));
-    const auto block = format::decode_manifest_block_head(std::span(bytes).first(head_got));
-    offset += format::kManifestBlockHeadBytes;
+    bytes.resize(format::kManifestBlockHeaderBytes);
+    VARVE_TRY_ASSIGN(const auto header_got, file->read_at(offset, bytes));
+    const auto block = format::decode_manifest_block_header(std::span(bytes).first(header_got));
+    offset += format::kManifestBlockHeaderBytes;
     // Labels are not compressed, so their file size bounds their memory use.
     const bool strange =
         block && header->kind == format::ManifestKind::kLabels && block->codec != Codec::kNone;

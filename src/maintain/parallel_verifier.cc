@@ -21,9 +21,9 @@ constexpr unsigned kThreadsPerCore = 2;     // While one waits for the disk, ano
 constexpr std::size_t kAheadPerThread = 4;  // Verdicts that wait for their turn.
 
 /// Hands jobs to threads and their verdicts back in order.
-class Crew {
+class Pool {
  public:
-  Crew(store::SegmentReader& reader, SeriesId series, const std::vector<VerifyJob>& jobs,
+  Pool(store::SegmentReader& reader, SeriesId series, const std::vector<VerifyJob>& jobs,
        unsigned threads)
       : reader_(reader), series_(series), jobs_(jobs), ahead_(threads * kAheadPerThread) {
     for (unsigned i = 0; i < threads; ++i) {
@@ -33,9 +33,9 @@ class Crew {
       });
     }
   }
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
-  ~Crew() {
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  ~Pool() {
     {
       const std::lock_guard lock(mutex_);
       next_ = jobs_.size();
@@ -94,14 +94,14 @@ bool verify_containers(store::SegmentReader& reader, SeriesId series,
   if (jobs.empty()) return true;
   const unsigned wanted = std::max(std::thread::hardware_concurrency(), 1U) * kThreadsPerCore;
   const unsigned threads = pace.threads != 0 ? pace.threads : std::min(wanted, kThreadsMax);
-  Crew crew(reader, series, jobs, pace.bytes_per_second != 0 ? 1 : threads);
+  Pool pool(reader, series, jobs, pace.bytes_per_second != 0 ? 1 : threads);
   const auto begin = std::chrono::steady_clock::now();
   double passed = 0;
   std::mutex mutex;
   std::condition_variable_any stopped;
   for (const auto& job : jobs) {
     if (pace.stop.stop_requested()) return false;
-    auto verdict = crew.take();
+    auto verdict = pool.take();
     passed += static_cast<double>(verdict.bytes_read);
     handle(job, std::move(verdict));
     if (pace.bytes_per_second == 0) continue;

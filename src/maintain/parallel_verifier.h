@@ -15,7 +15,7 @@ namespace varve::maintain {
 
 struct VerifyJob {
   store::ContainerRecord record;
-  VerifyLevel level = VerifyLevel::kHead;
+  VerifyLevel level = VerifyLevel::kHeader;
 };
 
 struct VerifyPace {

@@ -74,7 +74,7 @@ void take(const Shared& from, const base::IdRuns& wanted, const LocationRecord& 
       const auto skip = static_cast<std::uint32_t>(fresh.first.value - run.first.value);
       LocationRecord record{fresh.first, fresh.count, 0, run.container, run.index + skip};
       for (std::uint32_t i = 0; i < fresh.count; ++i) {
-        record.raw_bytes += from.verdict.head->chunks[record.index + i].raw_bytes;
+        record.raw_bytes += from.verdict.header->chunks[record.index + i].raw_bytes;
       }
       out.push_back(record);
     }
@@ -98,7 +98,7 @@ std::vector<LocationRecord> choose_places(io::FileSystem& files,
     Shared one;
     one.found = &found;
     one.verdict = verify_container(reader, series, found.record, VerifyLevel::kChunks);
-    if (!one.verdict.head) continue;
+    if (!one.verdict.header) continue;
     std::vector<base::IdRun> bad;
     for (const auto& fault : one.verdict.faults) {
       bad.insert(bad.end(), fault.chunks.begin(), fault.chunks.end());

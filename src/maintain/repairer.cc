@@ -71,23 +71,23 @@ void Repairer::step(RepairStep::Kind kind, std::string where, std::string what) 
 }
 
 Result<std::unique_ptr<Repair>> Repairer::plan(const std::string& path,
-                                               const RepairOptions& options, bool look_only,
+                                               const RepairOptions& options, bool scan_only,
                                                const Progress& progress) {
   VARVE_TRY_ASSIGN(auto files, io::open_root(path, {.trust_owner = options.trust_owner}));
   VARVE_TRY(store::check_folders(*files, path));
   std::unique_ptr<Repairer> repairer(new Repairer(path, options, std::move(files)));
-  VARVE_TRY(repairer->look_at_superblock());
-  if (!look_only) VARVE_TRY(repairer->lock());
-  VARVE_TRY(repairer->look_at_catalog());
+  VARVE_TRY(repairer->scan_superblock());
+  if (!scan_only) VARVE_TRY(repairer->lock());
+  VARVE_TRY(repairer->scan_catalog());
   if (repairer->catalog_lost_) {
     // Needed even without read_data: a writer frees the files that the new catalog does not list.
-    VARVE_TRY(repairer->look_at_parity(progress));
+    VARVE_TRY(repairer->scan_parity(progress));
     return std::unique_ptr<Repair>(std::move(repairer));
   }
   VARVE_TRY(repairer->open_catalog());
-  VARVE_TRY(repairer->look_at_open_versions());
-  VARVE_TRY(repairer->look_at_manifests());
-  if (options.read_data) VARVE_TRY(repairer->look_at_data(progress));
+  VARVE_TRY(repairer->scan_open_versions());
+  VARVE_TRY(repairer->scan_manifests());
+  if (options.read_data) VARVE_TRY(repairer->scan_data(progress));
   return std::unique_ptr<Repair>(std::move(repairer));
 }
 
@@ -102,7 +102,7 @@ Result<void> Repairer::lock() {
                path_ + " is in use by another process: unmount it, then repair it", EBUSY);
 }
 
-Result<void> Repairer::look_at_superblock() {
+Result<void> Repairer::scan_superblock() {
   auto text = files_->read_file(path_ + "/varve.repo", kSuperblockBytesMax);
   auto superblock =
       text ? format::decode_superblock(*text) : Result<format::Superblock>(std::move(text).error());
@@ -180,7 +180,7 @@ Result<std::vector<std::string>> Repairer::faults_in(const meta::Env& catalog) {
   return faults;
 }
 
-Result<void> Repairer::look_at_catalog() {
+Result<void> Repairer::scan_catalog() {
   std::optional<std::string> fault;
   if (!options_.trust_catalog) {
     VARVE_TRY_ASSIGN(fault, fault_of_catalog());
@@ -194,7 +194,7 @@ Result<void> Repairer::look_at_catalog() {
 }
 
 // Plans the removal of damaged manifests. The next opening writes them again from the catalog.
-Result<void> Repairer::look_at_manifests() {
+Result<void> Repairer::scan_manifests() {
   VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
   for (const auto series : folders) {
     const auto directory = series_directory(path_, series);
@@ -230,7 +230,7 @@ Result<void> Repairer::open_catalog() {
   return {};
 }
 
-Result<void> Repairer::look_at_open_versions() {
+Result<void> Repairer::scan_open_versions() {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
   VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
   for (const auto& series : all) {
@@ -276,7 +276,7 @@ Result<void> Repairer::drop_open_versions(RepairReport& report) {
   return txn.commit();
 }
 
-Result<void> Repairer::look_at_data(const Progress& progress) {
+Result<void> Repairer::scan_data(const Progress& progress) {
   std::vector<catalog::SeriesRecord> all;
   CheckProgress done;
   {
@@ -285,29 +285,30 @@ Result<void> Repairer::look_at_data(const Progress& progress) {
     for (const auto& series : all) {
       VARVE_TRY(catalog::for_each_container(
           txn, series.id, [&](const store::ContainerRecord& record) -> Result<bool> {
-            done.bytes_total += record.head_bytes + record.data_bytes;
+            done.bytes_total += record.header_bytes + record.data_bytes;
             return true;
           }));
     }
   }
-  for (const auto& series : all) VARVE_TRY(look_at_series(series.id, done, progress));
+  for (const auto& series : all) VARVE_TRY(scan_series(series.id, done, progress));
   return {};
 }
 
-Result<void> Repairer::look_at_parity(const Progress& progress) {
+Result<void> Repairer::scan_parity(const Progress& progress) {
   CheckProgress done;
   std::vector<RepairStep> first;
   VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
   for (const auto series : folders) {
-    auto parity = std::make_unique<ParityMender>(*files_, series_directory(path_, series), series);
-    VARVE_TRY(parity->look_without_catalog([&](std::uint64_t bytes) {
+    auto parity =
+        std::make_unique<ParityRepairer>(*files_, series_directory(path_, series), series);
+    VARVE_TRY(parity->scan_without_catalog([&](std::uint64_t bytes) {
       done.bytes_done += bytes;
       if (progress) progress(done);
     }));
     const auto steps = parity->steps();
     if (steps.empty()) continue;
     first.insert(first.end(), steps.begin(), steps.end());
-    parity_menders_.push_back(std::move(parity));
+    parity_repairers_.push_back(std::move(parity));
   }
   steps_.insert(steps_.begin(), first.begin(), first.end());
   return {};
@@ -315,8 +316,8 @@ Result<void> Repairer::look_at_parity(const Progress& progress) {
 
 Result<void> Repairer::restore_from_parity(const Progress& progress, RepairReport& report) {
   CheckProgress done;
-  for (const auto& mender : parity_menders_) {
-    VARVE_TRY(mender->execute(report, [&](std::uint64_t bytes) {
+  for (const auto& repairer : parity_repairers_) {
+    VARVE_TRY(repairer->execute(report, [&](std::uint64_t bytes) {
       done.bytes_done += bytes;
       if (progress) progress(done);
     }));
@@ -324,40 +325,39 @@ Result<void> Repairer::restore_from_parity(const Progress& progress, RepairRepor
   return {};
 }
 
-Result<void> Repairer::look_at_series(SeriesId series, CheckProgress& done,
-                                      const Progress& progress) {
+Result<void> Repairer::scan_series(SeriesId series, CheckProgress& done, const Progress& progress) {
   const auto pass = [&](std::uint64_t bytes) {
     done.bytes_done += bytes;
     if (progress) progress(done);
   };
   const auto directory = series_directory(path_, series);
-  auto mender = std::make_unique<DataMender>(*catalog_, *files_, *outside_, directory, series);
-  VARVE_TRY(mender->look(pass));
+  auto repairer = std::make_unique<DataRepairer>(*catalog_, *files_, *outside_, directory, series);
+  VARVE_TRY(repairer->scan(pass));
   // Parity comes first, because it restores data in its old place and state. A later plan checks
   // the rest.
-  auto parity = std::make_unique<ParityMender>(*files_, directory, series);
-  VARVE_TRY(parity->look(mender->damaged(), pass));
+  auto parity = std::make_unique<ParityRepairer>(*files_, directory, series);
+  VARVE_TRY(parity->scan(repairer->damaged(), pass));
   const bool restores = parity->restores();
-  if (!restores) VARVE_TRY(parity->look_at_parity());
+  if (!restores) VARVE_TRY(parity->scan_parity());
   auto steps = parity->steps();
-  if (!steps.empty()) parity_menders_.push_back(std::move(parity));
+  if (!steps.empty()) parity_repairers_.push_back(std::move(parity));
   steps_.insert(steps_.end(), steps.begin(), steps.end());
   if (restores) return {};
 
-  VARVE_TRY(mender->search_containers());
-  if (!options_.from.empty() && !mender->all_found()) {
-    VARVE_TRY(search_folder(options_.from, parameters_, *mender));
+  VARVE_TRY(repairer->search_containers());
+  if (!options_.from.empty() && !repairer->all_found()) {
+    VARVE_TRY(search_folder(options_.from, parameters_, *repairer));
   }
-  steps = mender->steps();
+  steps = repairer->steps();
   if (steps.empty()) return {};
   steps_.insert(steps_.end(), steps.begin(), steps.end());
-  menders_.emplace_back(series, std::move(mender));
+  repairers_.emplace_back(series, std::move(repairer));
   return {};
 }
 
-Result<void> Repairer::mend_data(RepairReport& report) {
-  for (const auto& [series, mender] : menders_) {
-    VARVE_TRY(mender->execute(parameters_, report));
+Result<void> Repairer::repair_data(RepairReport& report) {
+  for (const auto& [series, repairer] : repairers_) {
+    VARVE_TRY(repairer->execute(parameters_, report));
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
     VARVE_TRY_ASSIGN(const auto labels, encode_labels(txn, series, superblock_, {}));
     VARVE_TRY(write_labels(*files_, series_directory(path_, series), labels));
@@ -375,7 +375,7 @@ Result<RepairReport> Repairer::execute(const Progress& progress) {
     VARVE_TRY(rebuild_catalog(progress, report));
   } else {
     VARVE_TRY(drop_open_versions(report));
-    VARVE_TRY(mend_data(report));
+    VARVE_TRY(repair_data(report));
     for (const auto& path : manifests_) {
       const auto removed = files_->remove(path);
       if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed.error();

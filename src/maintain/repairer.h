@@ -12,8 +12,8 @@
 #include "catalog/series_catalog.h"
 #include "format/superblock.h"
 #include "io/file_system.h"
-#include "maintain/data_mender.h"
-#include "maintain/parity_mender.h"
+#include "maintain/data_repairer.h"
+#include "maintain/parity_repairer.h"
 #include "meta/lmdb.h"
 #include "varve/repair.h"
 #include "varve/result.h"
@@ -27,7 +27,7 @@ class Repairer final : public Repair {
 
   [[nodiscard]] static Result<std::unique_ptr<Repair>> plan(const std::string& path,
                                                             const RepairOptions& options,
-                                                            bool look_only,
+                                                            bool scan_only,
                                                             const Progress& progress);
 
   [[nodiscard]] const std::vector<RepairStep>& steps() const override { return steps_; }
@@ -37,28 +37,28 @@ class Repairer final : public Repair {
   Repairer(const std::string& path, const RepairOptions& options,
            std::unique_ptr<io::FileSystem> files);
   [[nodiscard]] Result<void> lock();
-  [[nodiscard]] Result<void> look_at_superblock();
+  [[nodiscard]] Result<void> scan_superblock();
   /// Returns the damage for which LMDB must not open an open version's overlay; nullopt if there is
   /// none.
   [[nodiscard]] std::optional<std::string> damage_of_overlay(
       const catalog::VersionRecord& record) const;
-  [[nodiscard]] Result<void> look_at_catalog();
+  [[nodiscard]] Result<void> scan_catalog();
   /// Returns the reason why the catalog cannot be used; nullopt if it can.
   [[nodiscard]] Result<std::optional<std::string>> fault_of_catalog();
   /// Returns the faults of a readable catalog, with the files that they affect.
   [[nodiscard]] Result<std::vector<std::string>> faults_in(const meta::Env& catalog);
-  [[nodiscard]] Result<void> look_at_manifests();
-  [[nodiscard]] Result<void> look_at_open_versions();
+  [[nodiscard]] Result<void> scan_manifests();
+  [[nodiscard]] Result<void> scan_open_versions();
   [[nodiscard]] Result<void> drop_open_versions(RepairReport& report);
   [[nodiscard]] Result<void> open_catalog();
-  [[nodiscard]] Result<void> look_at_data(const Progress& progress);
+  [[nodiscard]] Result<void> scan_data(const Progress& progress);
   /// Plans the repair from parity before a catalog is rebuilt, so that the new catalog includes the
   /// repaired data.
-  [[nodiscard]] Result<void> look_at_parity(const Progress& progress);
+  [[nodiscard]] Result<void> scan_parity(const Progress& progress);
   [[nodiscard]] Result<void> restore_from_parity(const Progress& progress, RepairReport& report);
-  [[nodiscard]] Result<void> look_at_series(SeriesId series, CheckProgress& done,
-                                            const Progress& progress);
-  [[nodiscard]] Result<void> mend_data(RepairReport& report);
+  [[nodiscard]] Result<void> scan_series(SeriesId series, CheckProgress& done,
+                                         const Progress& progress);
+  [[nodiscard]] Result<void> repair_data(RepairReport& report);
   [[nodiscard]] Result<void> rebuild_catalog(const Progress& progress, RepairReport& report);
   [[nodiscard]] Result<std::string> put_old_catalog_away();
   void step(RepairStep::Kind kind, std::string where, std::string what);
@@ -77,8 +77,9 @@ class Repairer final : public Repair {
   std::vector<catalog::VersionRecord> lost_versions_;  // Open versions to drop.
   RepositoryParameters parameters_;
   std::optional<meta::Env> catalog_;  // Set if the catalog is sound.
-  std::vector<std::pair<SeriesId, std::unique_ptr<DataMender>>> menders_;  // They use `catalog_`.
-  std::vector<std::unique_ptr<ParityMender>> parity_menders_;
+  std::vector<std::pair<SeriesId, std::unique_ptr<DataRepairer>>>
+      repairers_;  // They use `catalog_`.
+  std::vector<std::unique_ptr<ParityRepairer>> parity_repairers_;
 };
 
 }  // namespace varve::maintain

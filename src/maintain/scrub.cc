@@ -59,7 +59,7 @@ Result<ScrubReport> scrub(const meta::Env& catalog, io::FileSystem& files,
   ScrubReport report;
   const auto path = repository_path + "/" + kStateName;
   const auto text = files.read_file(path, kStateBytesMax);
-  ScrubState state = text && !options.anew ? decode_scrub_state(*text) : ScrubState();
+  ScrubState state = text && !options.restart ? decode_scrub_state(*text) : ScrubState();
   report.resumed = state.reached.has_value();
   report.damages_before = state.damages;
   const auto save = [&](const ScrubState& now) {

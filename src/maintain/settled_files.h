@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "meta/lmdb.h"
-#include "parity/keeper.h"
+#include "parity/upkeep.h"
 #include "varve/result.h"
 #include "varve/types.h"
 

@@ -65,17 +65,17 @@ void TreeChecker::affect(std::size_t report_index, std::string name) {
 
 bool TreeChecker::is_damaged(const format::DirEntry& entry) {
   bool damaged = false;
-  const auto look = [&](const format::RecipeRun& run) {
+  const auto scan = [&](const format::RecipeRun& run) {
     damaged = damaged || overlaps(all_damaged_, run);
   };
   if (entry.recipe) {
-    std::ranges::for_each(entry.recipe->runs, look);
+    std::ranges::for_each(entry.recipe->runs, scan);
     return damaged;
   }
   const auto id = entry.recipe_id;
   if (broken_recipes_.contains(id.value)) return true;
   if (recipes_.contains(id.value)) return false;
-  if (const auto looked = objects_.for_each_run(id, entry.size, look); !looked) {
+  if (const auto looked = objects_.for_each_run(id, entry.size, scan); !looked) {
     broken_recipes_[id.value] = damage(looked.error().message());
     return true;
   }
@@ -195,14 +195,14 @@ void TreeChecker::walk(const catalog::VersionRecord& version,
 
 void TreeChecker::name_damages(const format::DirEntry& entry, const std::string& path) {
   std::vector<bool> is_hit(damaged_.size());
-  const auto look = [&](const format::RecipeRun& run) {
+  const auto scan = [&](const format::RecipeRun& run) {
     if (!overlaps(all_damaged_, run)) return;
     for (std::size_t i = 0; i < damaged_.size(); ++i) {
       is_hit[i] = is_hit[i] || overlaps(damaged_[i].ids, run);
     }
   };
   if (entry.recipe) {
-    std::ranges::for_each(entry.recipe->runs, look);
+    std::ranges::for_each(entry.recipe->runs, scan);
   } else {
     if (const auto broken = broken_recipes_.find(entry.recipe_id.value);
         broken != broken_recipes_.end()) {
@@ -210,7 +210,7 @@ void TreeChecker::name_damages(const format::DirEntry& entry, const std::string&
       return;
     }
     if (recipes_.contains(entry.recipe_id.value)) return;
-    if (!objects_.for_each_run(entry.recipe_id, entry.size, look)) return;
+    if (!objects_.for_each_run(entry.recipe_id, entry.size, scan)) return;
   }
   for (std::size_t i = 0; i < damaged_.size(); ++i) {
     if (is_hit[i]) affect(damaged_[i].report_index, path);

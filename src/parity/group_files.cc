@@ -32,7 +32,7 @@ Result<std::vector<std::byte>> read_exactly(io::File& file, std::uint64_t offset
   return out;
 }
 
-/// One of the two copies of a head.
+/// One of the two copies of an index.
 enum class Copy : std::uint8_t { kFirst, kLast };
 
 // A header and the offset of the members: they follow the first copy, and precede the last one.
@@ -54,11 +54,11 @@ Result<FoundHeader> read_header(io::File& file, Copy copy) {
     return Error(ErrorCode::kCorrupt, "parity file: it has another length", EIO);
   }
   found.members_at =
-      copy == Copy::kFirst ? format::kParityHeaderBytes : size - found.header.head_bytes();
+      copy == Copy::kFirst ? format::kParityHeaderBytes : size - found.header.index_bytes();
   return found;
 }
 
-Result<format::ParityHead> read_head(io::File& file, Copy copy) {
+Result<format::ParityIndex> read_index(io::File& file, Copy copy) {
   VARVE_TRY_ASSIGN(const auto found, read_header(file, copy));
   VARVE_TRY_ASSIGN(const auto bytes,
                    read_exactly(file, found.members_at, found.header.member_bytes()));
@@ -94,24 +94,25 @@ Result<GroupListing> list_groups(io::FileSystem& files, const std::string& serie
     listing.next_number = std::max(listing.next_number, *number + 1);
     const auto file = files.open(folder + "/" + name, io::OpenMode::kRead);
     if (!file && file.error().code() == ErrorCode::kNotFound) continue;  // Removed meanwhile.
-    auto head = file ? read_head(**file, Copy::kFirst) : Result<format::ParityHead>(file.error());
-    if (!head && file) {
-      auto other = read_head(**file, Copy::kLast);
-      if (other) head = std::move(other);
+    auto index =
+        file ? read_index(**file, Copy::kFirst) : Result<format::ParityIndex>(file.error());
+    if (!index && file) {
+      auto other = read_index(**file, Copy::kLast);
+      if (other) index = std::move(other);
     }
-    if (head && head->series != series) {
-      head = Error(ErrorCode::kCorrupt, "this is the parity of another series", EIO);
+    if (index && index->series != series) {
+      index = Error(ErrorCode::kCorrupt, "this is the parity of another series", EIO);
     }
-    if (!head) {
-      if (head.error().code() == ErrorCode::kUnsupported) continue;
+    if (!index) {
+      if (index.error().code() == ErrorCode::kUnsupported) continue;
       const bool damaged =
-          head.error().code() == ErrorCode::kCorrupt || head.error().errno_value() == EIO;
-      if (!damaged) return std::move(head).error();
-      listing.damaged.emplace_back(*number, head.error());
+          index.error().code() == ErrorCode::kCorrupt || index.error().errno_value() == EIO;
+      if (!damaged) return std::move(index).error();
+      listing.damaged.emplace_back(*number, index.error());
       continue;
     }
     VARVE_TRY_ASSIGN(const auto bytes, (*file)->size());
-    listing.groups.push_back({*number, std::move(*head), bytes});
+    listing.groups.push_back({*number, std::move(*index), bytes});
   }
   return listing;
 }
@@ -130,18 +131,18 @@ Result<std::string> faults_of_group(io::FileSystem& files, const std::string& se
   VARVE_TRY_ASSIGN(const auto file,
                    files.open(group_path(series_directory, group.number), io::OpenMode::kRead));
   for (const auto copy : {Copy::kFirst, Copy::kLast}) {
-    const auto head = read_head(*file, copy);
-    if (!head) return head.error().message();
+    const auto index = read_index(*file, copy);
+    if (!index) return index.error().message();
     const auto sums = read_sums(*file, copy);
     if (!sums) return sums.error().message();
-    if (!(*head == group.head)) return std::string("its two heads differ");
+    if (!(*index == group.index)) return std::string("its two indexes differ");
   }
   VARVE_TRY_ASSIGN(const auto sums, read_sums(*file, Copy::kFirst));
   VARVE_TRY_ASSIGN(const auto header, read_header(*file, Copy::kFirst));
   std::vector<std::byte> block(format::kParityBlockBytes);
   std::uint32_t bad = 0;
   for (std::size_t i = 0; i < sums.parity.size(); ++i) {
-    const auto got = file->read_at(header.header.head_bytes() + i * block.size(), block);
+    const auto got = file->read_at(header.header.index_bytes() + i * block.size(), block);
     const bool whole = got && *got == block.size();
     if (!whole || format::checksum64(block) != sums.parity[i]) ++bad;
   }

@@ -20,13 +20,13 @@ inline constexpr const char* kGroupFolder = "parity";
 
 struct Group {
   std::uint32_t number = 0;  ///< Of its file.
-  format::ParityHead head;
+  format::ParityIndex index;
   std::uint64_t bytes = 0;  ///< Of its file.
 };
 
 struct GroupListing {
   std::vector<Group> groups;  ///< In ascending number.
-  /// Files that cannot be used: both copies of the head are damaged.
+  /// Files that cannot be used: both copies of the index are damaged.
   std::vector<std::pair<std::uint32_t, Error>> damaged;
   std::vector<std::string> leftovers;  ///< Names of files that were not finished.
   std::uint32_t next_number = 1;       ///< Above that of every file.
@@ -45,7 +45,7 @@ struct GroupListing {
                                                    const std::string& series_directory,
                                                    const Group& group);
 
-/// What is wrong with a parity file: of either head, and of parity blocks. Empty if nothing is.
+/// What is wrong with a parity file: of either index, and of parity blocks. Empty if nothing is.
 /// kNotFound if it is gone. Reads all of it.
 [[nodiscard]] Result<std::string> faults_of_group(io::FileSystem& files,
                                                   const std::string& series_directory,

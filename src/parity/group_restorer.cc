@@ -18,8 +18,8 @@ Result<std::unique_ptr<GroupRestorer>> GroupRestorer::open(io::FileSystem& files
                                                            const std::string& series_directory,
                                                            Group group) {
   VARVE_TRY_ASSIGN(auto sums, load_sums(files, series_directory, group));
-  if (sums.data.size() != group.head.blocks ||
-      sums.parity.size() != group.head.shape().parity_total()) {
+  if (sums.data.size() != group.index.blocks ||
+      sums.parity.size() != group.index.shape().parity_total()) {
     return Error(ErrorCode::kCorrupt, "parity file: it changed while it was read", EIO);
   }
   VARVE_TRY_ASSIGN(auto file,
@@ -31,10 +31,10 @@ Result<std::unique_ptr<GroupRestorer>> GroupRestorer::open(io::FileSystem& files
 GroupRestorer::GroupRestorer(io::FileSystem& files, const std::string& series_directory,
                              Group group, format::ParitySums sums, std::unique_ptr<io::File> file)
     : group_(std::move(group)),
-      shape_(group_.head.shape()),
+      shape_(group_.index.shape()),
       sums_(std::move(sums)),
       file_(std::move(file)),
-      reader_(files, series_directory, group_.head.members),
+      reader_(files, series_directory, group_.index.members),
       code_(shape_.data_blocks, shape_.parity_blocks),
       buffer_((std::size_t{shape_.data_blocks} + shape_.parity_blocks) * kParityBlockBytes) {}
 
@@ -59,7 +59,7 @@ std::pair<std::uint32_t, std::uint32_t> GroupRestorer::blocks_of(std::size_t mem
                                                                  std::uint64_t offset,
                                                                  std::uint64_t end) const {
   const auto begin = reader_.begin_of(member);
-  const auto bytes = std::min(end, group_.head.members[member].bytes);
+  const auto bytes = std::min(end, group_.index.members[member].bytes);
   if (offset >= bytes) return {begin, begin};
   return {begin + static_cast<std::uint32_t>(offset / kParityBlockBytes),
           begin + static_cast<std::uint32_t>((bytes - 1) / kParityBlockBytes) + 1};

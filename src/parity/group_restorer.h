@@ -32,7 +32,7 @@ class GroupRestorer {
   /// gets bytes read.
   void scan(const std::function<void(std::uint64_t)>& pass);
 
-  [[nodiscard]] const format::ParityHead& head() const { return group_.head; }
+  [[nodiscard]] const format::ParityIndex& index() const { return group_.index; }
   /// Valid after scan().
   [[nodiscard]] bool is_bad(std::uint32_t block) const { return bad_[block]; }
   /// The blocks of a member's bytes from `offset` to before `end`, as numbers of the group.

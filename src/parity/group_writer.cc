@@ -26,9 +26,9 @@ constexpr std::size_t kBatchBytes = 8U << 20;
 class GroupEncoder {
  public:
   GroupEncoder(io::FileSystem& files, const std::string& series_directory,
-               const format::ParityHead& head)
-      : shape_(head.shape()),
-        reader_(files, series_directory, head.members),
+               const format::ParityIndex& index)
+      : shape_(index.shape()),
+        reader_(files, series_directory, index.members),
         code_(shape_.data_blocks, shape_.parity_blocks),
         parity_(std::size_t{shape_.parity_total()} * kParityBlockBytes) {}
 
@@ -91,12 +91,12 @@ class GroupEncoder {
 };
 
 // Members that are not what they were. A block that a cut has shortened since is not compared.
-std::vector<std::uint32_t> changed_members(const format::ParityHead& head,
+std::vector<std::uint32_t> changed_members(const format::ParityIndex& index,
                                            const std::vector<std::uint64_t>& sums,
                                            const KnownSums& known) {
   std::vector<std::uint32_t> changed;
   std::size_t begin = 0;
-  for (const auto& member : head.members) {
+  for (const auto& member : index.members) {
     const auto before = known.find(member.segment);
     if (before != known.end()) {
       const auto count = std::min<std::size_t>(before->second.size(), member.blocks());
@@ -111,8 +111,8 @@ std::vector<std::uint32_t> changed_members(const format::ParityHead& head,
 }
 
 Result<std::uint64_t> write_file(io::FileSystem& files, const std::string& path,
-                                 format::ParityHead& head, const GroupEncoder& encoder) {
-  const auto parts = format::encode_parity_head(head, encoder.sums());
+                                 format::ParityIndex& index, const GroupEncoder& encoder) {
+  const auto parts = format::encode_parity_index(index, encoder.sums());
   const auto tables = parts.members + parts.sums;
   VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kCreateNew));
   std::uint64_t at = 0;
@@ -128,25 +128,25 @@ Result<std::uint64_t> write_file(io::FileSystem& files, const std::string& path,
 }  // namespace
 
 Result<GroupOutcome> write_group(io::FileSystem& files, const std::string& series_directory,
-                                 std::uint32_t number, format::ParityHead head,
+                                 std::uint32_t number, format::ParityIndex index,
                                  const KnownSums& known,
                                  const std::function<bool(std::uint64_t)>& pass) {
   GroupOutcome outcome;
-  head.blocks = 0;
-  for (const auto& member : head.members) head.blocks += member.blocks();
-  GroupEncoder encoder(files, series_directory, head);
+  index.blocks = 0;
+  for (const auto& member : index.members) index.blocks += member.blocks();
+  GroupEncoder encoder(files, series_directory, index);
   const bool whole = encoder.run([&](std::uint64_t bytes) {
     outcome.bytes_read += bytes;
     return pass(bytes);
   });
-  for (const auto i : encoder.unread()) outcome.damaged.push_back(head.members[i].segment);
+  for (const auto i : encoder.unread()) outcome.damaged.push_back(index.members[i].segment);
   if (!whole) return outcome;
-  outcome.damaged = changed_members(head, encoder.sums().data, known);
+  outcome.damaged = changed_members(index, encoder.sums().data, known);
   if (!outcome.damaged.empty()) return outcome;
   const auto path = group_path(series_directory, number);
   const auto temporary = path + ".tmp";
   const auto write = [&]() -> Result<void> {
-    VARVE_TRY_ASSIGN(outcome.bytes_written, write_file(files, temporary, head, encoder));
+    VARVE_TRY_ASSIGN(outcome.bytes_written, write_file(files, temporary, index, encoder));
     VARVE_TRY(files.rename(temporary, path));
     return files.sync_directory(series_directory + "/" + kGroupFolder);
   };

@@ -25,12 +25,12 @@ struct GroupOutcome {
   std::vector<std::uint32_t> damaged;
 };
 
-/// Computes the parity of head.members and writes it to group_path(number): beside, synced,
+/// Computes the parity of index.members and writes it to group_path(number): beside, synced,
 /// renamed; the folder must exist. `pass` gets bytes read, and ends it by returning false. Takes
 /// memory for the parity, and 8 MiB.
 [[nodiscard]] Result<GroupOutcome> write_group(io::FileSystem& files,
                                                const std::string& series_directory,
-                                               std::uint32_t number, format::ParityHead head,
+                                               std::uint32_t number, format::ParityIndex index,
                                                const KnownSums& known,
                                                const std::function<bool(std::uint64_t)>& pass);
 

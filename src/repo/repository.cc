@@ -117,9 +117,9 @@ Result<ScrubReport> scrub_repository(Repository& repository, const ScrubOptions&
 }
 
 Result<std::unique_ptr<Repair>> Repair::plan(
-    const std::string& path, const RepairOptions& options, bool look_only,
+    const std::string& path, const RepairOptions& options, bool scan_only,
     const std::function<void(const CheckProgress&)>& progress) {
-  return maintain::Repairer::plan(path, options, look_only, progress);
+  return maintain::Repairer::plan(path, options, scan_only, progress);
 }
 
 }  // namespace varve

@@ -13,7 +13,7 @@
 #include "catalog/layout_records.h"
 #include "layout/arranger.h"
 #include "maintain/settled_files.h"
-#include "parity/keeper.h"
+#include "parity/upkeep.h"
 #include "repo/repository_impl.h"
 
 namespace varve::repo {
@@ -21,7 +21,7 @@ namespace varve::repo {
 namespace {
 
 constexpr auto kRetryAfter = std::chrono::seconds(60);  // On a full disk.
-constexpr auto kLookEvery = std::chrono::milliseconds(50);
+constexpr auto kCheckEvery = std::chrono::milliseconds(50);
 constexpr int kNice = 10;
 constexpr int kParityRoundsMax = 4;
 
@@ -61,7 +61,7 @@ class Throttle {
   using Clock = std::chrono::steady_clock;
   void wait_until(Clock::time_point due) const {
     while (Clock::now() < due && !stop_()) {
-      std::this_thread::sleep_for(std::min<Clock::duration>(due - Clock::now(), kLookEvery));
+      std::this_thread::sleep_for(std::min<Clock::duration>(due - Clock::now(), kCheckEvery));
     }
   }
 
@@ -152,7 +152,7 @@ Result<bool> RepositoryImpl::protect_series(SeriesId series, const ArrangeOption
                                             ArrangeProgress& done) {
   VARVE_TRY_ASSIGN(auto* memory, state(series));
   const std::lock_guard alone(memory->parity_mutex);
-  const auto look = [&]() -> Result<std::vector<parity::DataFile>> {
+  const auto scan = [&]() -> Result<std::vector<parity::DataFile>> {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     return maintain::settled_files(txn, series);
   };
@@ -167,7 +167,7 @@ Result<bool> RepositoryImpl::protect_series(SeriesId series, const ArrangeOption
   };
   const auto directory = series_directory(series);
   for (int round = 1;; ++round) {
-    VARVE_TRY_ASSIGN(const auto present, look());
+    VARVE_TRY_ASSIGN(const auto present, scan());
     const auto kept = parity::keep_parity(*files_, directory, series, present, how);
     if (!kept) {
       base::log(base::LogLevel::kWarning, "parity: " + kept.error().message());
@@ -177,7 +177,7 @@ Result<bool> RepositoryImpl::protect_series(SeriesId series, const ArrangeOption
     done.bytes_written += kept->bytes_written;
     if (!kept->finished) return false;
     // Files that were cut or removed meanwhile look damaged.
-    VARVE_TRY_ASSIGN(const auto now, look());
+    VARVE_TRY_ASSIGN(const auto now, scan());
     if (kept->damaged.empty() || now == present || round == kParityRoundsMax) {
       for (const auto segment : kept->damaged) {
         base::log(base::LogLevel::kWarning,
@@ -245,7 +245,7 @@ void RepositoryImpl::arrange_in_background(const ArrangeOptions& options) {
     std::unique_lock lock(arrange_mutex_);
     // Made way for a deletion, or out of space.
     arrange_wake_.wait_for(lock, options.stop,
-                           full ? std::chrono::milliseconds(kRetryAfter) : kLookEvery,
+                           full ? std::chrono::milliseconds(kRetryAfter) : kCheckEvery,
                            [this, full] { return full && !to_arrange_.empty(); });
     to_arrange_.insert(series);
   }

@@ -81,19 +81,19 @@ Result<base::IdRuns> RepositoryImpl::open_window(const catalog::VersionRecord& r
   return layout::protected_chunks(now, record.series, version);
 }
 
-// Adds the fingerprints in the heads of containers. Damage only costs space: chunks with an
-// unreadable head are not found again.
+// Adds the fingerprints in the headers of containers. Damage only costs space: chunks with an
+// unreadable header are not found again.
 Result<void> RepositoryImpl::add_to_index(SeriesState& memory, index::NeighbourIndex& index,
                                           SeriesId series, const base::IdRuns& ids) {
   for (const auto& run : ids.runs()) {
     for (std::uint64_t i = 0; i < run.count;) {
       const ChunkId id = run.first.plus(i);
       auto where = memory.layout->locate(id);
-      auto head = where ? memory.layout->head(where->container)
-                        : Result<std::shared_ptr<const format::ContainerHead>>(where.error());
-      if (where && !head && head.error().code() == ErrorCode::kStale) {
+      auto header = where ? memory.layout->header(where->container)
+                          : Result<std::shared_ptr<const format::ContainerHeader>>(where.error());
+      if (where && !header && header.error().code() == ErrorCode::kStale) {
         where = memory.layout->locate(id);  // The chunk was moved meanwhile.
-        if (where) head = memory.layout->head(where->container);
+        if (where) header = memory.layout->header(where->container);
       }
       if (!where) {
         base::log(base::LogLevel::kError, where.error().message());
@@ -102,16 +102,16 @@ Result<void> RepositoryImpl::add_to_index(SeriesState& memory, index::NeighbourI
       const std::uint64_t skip = id.value - where->first.value;
       const std::uint64_t count = std::min<std::uint64_t>(where->count - skip, run.count - i);
       i += count;
-      if (!head) {
+      if (!header) {
         base::log(base::LogLevel::kError,
                   fmt::format("series {}: {}", static_cast<std::uint32_t>(series),
-                              head.error().message()));
+                              header.error().message()));
         continue;
       }
       for (std::uint64_t j = 0; j < count; ++j) {
         const std::uint64_t at = where->index + skip + j;
-        if (at >= (*head)->chunks.size()) break;
-        const auto& chunk = (*head)->chunks[at];
+        if (at >= (*header)->chunks.size()) break;
+        const auto& chunk = (*header)->chunks[at];
         if (!index.find(chunk.fingerprint)) index.insert(chunk.fingerprint, id.plus(j));
       }
     }

@@ -11,7 +11,7 @@ layout::OpenHold RepositoryImpl::open_hold(SeriesState& memory, SeriesId series,
                                            const base::IdRuns* dying) {
   base::IdRuns
       retired;  // Chunks that this deletion hid from the index, and none that were hidden before.
-  const auto look = [&]() -> Result<layout::OpenHold> {
+  const auto scan = [&]() -> Result<layout::OpenHold> {
     std::optional<catalog::VersionRecord> open;
     Ino base_end = 0;
     {
@@ -38,7 +38,7 @@ layout::OpenHold RepositoryImpl::open_hold(SeriesState& memory, SeriesId series,
                                       *files_, staging_directory(series, open->number), base_end));
     return layout::OpenHold{open->number, std::move(chunks)};
   };
-  auto hold = look();
+  auto hold = scan();
   if (!hold) {
     base::log(base::LogLevel::kWarning,
               "what the open version refers to cannot be told, so nothing that it may refer to is "

@@ -7,11 +7,12 @@
 namespace varve::restore {
 namespace {
 
-bool is_same(const AheadReads::Planned& planned, const format::ContainerHead& head, Slice slice) {
-  // The head may have been read anew since. Of what changed in it, the checksums tell.
-  return planned.head->number == head.number && planned.slice.first == slice.first &&
+bool is_same(const AheadReads::Planned& planned, const format::ContainerHeader& header,
+             Slice slice) {
+  // The header may have been read again since. Of what changed in it, the checksums tell.
+  return planned.header->number == header.number && planned.slice.first == slice.first &&
          planned.slice.last == slice.last &&
-         slice_bytes(*planned.head, slice) == slice_bytes(head, slice);
+         slice_bytes(*planned.header, slice) == slice_bytes(header, slice);
 }
 
 }  // namespace
@@ -103,7 +104,7 @@ void AheadReads::read(const std::shared_ptr<State>& state, std::size_t number) {
   ++state->reading;
   lock.unlock();
   auto got =
-      state->reader->read_once(*state->source, *slot.planned.head, slot.planned.slice, slot.room);
+      state->reader->read_once(*state->source, *slot.planned.header, slot.planned.slice, slot.room);
   lock.lock();
   // Why it could not be read, reading it again will tell.
   slot.bytes = got ? *got : std::span<const std::byte>();
@@ -122,12 +123,12 @@ void AheadReads::release_if_done(Slot& slot) {
   slot.bytes = {};
 }
 
-AheadReads::Lease AheadReads::take(const format::ContainerHead& head, Slice slice) {
+AheadReads::Lease AheadReads::take(const format::ContainerHeader& header, Slice slice) {
   if (!state_) return {};
   std::unique_lock lock(state_->mutex);
   for (std::size_t i = 0; i < state_->slots.size(); ++i) {
     Slot& slot = state_->slots[i];
-    if (!slot.is_wanted || !is_same(slot.planned, head, slice)) continue;
+    if (!slot.is_wanted || !is_same(slot.planned, header, slice)) continue;
     slot.is_wanted = false;
     if (slot.state == SlotState::kQueued) return {};  // Reading it oneself is quicker.
     slot.is_lent = true;

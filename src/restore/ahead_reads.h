@@ -26,7 +26,7 @@ namespace varve::restore {
 class AheadReads {
  public:
   struct Planned {
-    std::shared_ptr<const format::ContainerHead> head;
+    std::shared_ptr<const format::ContainerHeader> header;
     Slice slice;
   };
 
@@ -50,7 +50,7 @@ class AheadReads {
   void finish_area();
 
   /// The slice if it was read, after waiting for a read under way; empty if not. Thread-safe.
-  [[nodiscard]] Lease take(const format::ContainerHead& head, Slice slice);
+  [[nodiscard]] Lease take(const format::ContainerHeader& header, Slice slice);
 
   [[nodiscard]] std::size_t bytes() const;
 

@@ -127,25 +127,25 @@ void ContainerCache::on_ahead(ChunkId id, std::uint64_t position) {
   uses_[located_->container].push_back(position);
 }
 
-void ContainerCache::offer_frame(const format::ContainerHead& head, std::uint32_t frame,
+void ContainerCache::offer_frame(const format::ContainerHeader& header, std::uint32_t frame,
                                  std::span<const std::byte> raw) {
-  auto known = containers_.find(head.number);
+  auto known = containers_.find(header.number);
   if (known == containers_.end()) {
-    if (head.raw_bytes > bytes_max_) return;
+    if (header.raw_bytes > bytes_max_) return;
     // Room for the whole container at once, so that its frames do not evict each other.
-    evict(head.raw_bytes);
+    evict(header.raw_bytes);
     Container container;
-    container.number = head.number;
-    container.frames.resize(head.frames.size());
-    container.size = head.raw_bytes;
-    container.chunks.reserve(head.chunks.size());
-    for (const format::ChunkEntry& chunk : head.chunks) {
+    container.number = header.number;
+    container.frames.resize(header.frames.size());
+    container.size = header.raw_bytes;
+    container.chunks.reserve(header.chunks.size());
+    for (const format::ChunkEntry& chunk : header.chunks) {
       container.chunks.push_back({chunk.id, chunk.frame, chunk.frame_offset, chunk.raw_bytes});
     }
     order_.push_front(std::move(container));
-    bytes_ += head.raw_bytes;
-    meter_->add(head.raw_bytes);
-    known = containers_.emplace(head.number, order_.begin()).first;
+    bytes_ += header.raw_bytes;
+    meter_->add(header.raw_bytes);
+    known = containers_.emplace(header.number, order_.begin()).first;
   }
   auto& bytes = known->second->frames.at(frame);
   if (bytes) return;

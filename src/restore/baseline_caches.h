@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "layout/layout.h"
-#include "restore/chunk_keeper.h"
 #include "restore/memory_meter.h"
+#include "restore/restore_cache.h"
 
 namespace varve::restore {
 
 /// Every chunk of what was read; the one used longest ago goes first.
-class LruChunkCache final : public ChunkKeeper {
+class LruChunkCache final : public RestoreCache {
  public:
   explicit LruChunkCache(MemoryMeter* meter) : meter_(meter) {}
   LruChunkCache(const LruChunkCache&) = delete;
@@ -55,7 +55,7 @@ class LruChunkCache final : public ChunkKeeper {
 /// Whole containers. The one used longest ago goes first; or, if it is given a source to find
 /// out what the window needs, the one whose next use is farthest (Belady), containers that the
 /// window does not need before all others.
-class ContainerCache final : public ChunkKeeper {
+class ContainerCache final : public RestoreCache {
  public:
   /// `source` is nullptr for least recent use; otherwise it outlives the cache.
   ContainerCache(MemoryMeter* meter, layout::ChunkSource* source)
@@ -71,7 +71,7 @@ class ContainerCache final : public ChunkKeeper {
   void on_used(ChunkId /*id*/, std::uint64_t /*next_use*/) override {}
   void on_ahead(ChunkId id, std::uint64_t position) override;
   [[nodiscard]] bool keeps_containers() const override { return true; }
-  void offer_frame(const format::ContainerHead& head, std::uint32_t frame,
+  void offer_frame(const format::ContainerHeader& header, std::uint32_t frame,
                    std::span<const std::byte> raw) override;
 
   void on_begin(std::uint64_t position) override;

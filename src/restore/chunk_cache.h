@@ -9,8 +9,8 @@
 #include <span>
 #include <unordered_map>
 
-#include "restore/chunk_keeper.h"
 #include "restore/memory_meter.h"
+#include "restore/restore_cache.h"
 
 namespace varve::restore {
 
@@ -18,7 +18,7 @@ namespace varve::restore {
 /// so made, chunks that were used and that the window does not need (P-chunks), by their last
 /// use. When memory is short, the P-chunk that was used longest ago goes first, then the
 /// F-chunk that is needed last. ALACC, FAST'18 §4.
-class ChunkCache final : public ChunkKeeper {
+class ChunkCache final : public RestoreCache {
  public:
   /// What a chunk takes beside its bytes.
   static constexpr std::size_t kChunkOverheadBytes = 128;

@@ -7,28 +7,29 @@
 
 namespace varve::restore {
 namespace {
-constexpr std::size_t kRecentHeads = 16;
+constexpr std::size_t kRecentHeaders = 16;
 }  // namespace
 
-Result<void> verify_place(const format::ContainerHead& head, std::uint32_t index, ChunkId id) {
-  if (index < head.chunks.size() && head.chunks[index].id == id) return {};
+Result<void> verify_place(const format::ContainerHeader& header, std::uint32_t index, ChunkId id) {
+  if (index < header.chunks.size() && header.chunks[index].id == id) return {};
   return Error(ErrorCode::kCorrupt,
-               fmt::format("container {} does not hold chunk {}/{} at place {}", head.number,
+               fmt::format("container {} does not hold chunk {}/{} at place {}", header.number,
                            static_cast<std::uint32_t>(id.birth()), id.ordinal(), index));
 }
 
 void ChunkResolver::forget() {
   run_.reset();
-  head_.reset();
+  header_.reset();
   recent_.clear();
   oldest_ = 0;
 }
 
-Result<std::shared_ptr<const format::ContainerHead>> ChunkResolver::head(std::uint32_t container) {
+Result<std::shared_ptr<const format::ContainerHeader>> ChunkResolver::header(
+    std::uint32_t container) {
   for (const auto& known : recent_) {
     if (known->number == container) return known;
   }
-  auto result = source_->head(container);
+  auto result = source_->header(container);
   if (!result) {
     return std::move(result).error().with_context(fmt::format("container {}", container));
   }
@@ -36,11 +37,11 @@ Result<std::shared_ptr<const format::ContainerHead>> ChunkResolver::head(std::ui
     return Error(ErrorCode::kCorrupt, fmt::format("container {} says that it is container {}",
                                                   container, (*result)->number));
   }
-  if (recent_.size() < kRecentHeads) {
+  if (recent_.size() < kRecentHeaders) {
     recent_.push_back(*result);
   } else {
     recent_[oldest_] = *result;
-    oldest_ = (oldest_ + 1) % kRecentHeads;
+    oldest_ = (oldest_ + 1) % kRecentHeaders;
   }
   return result;
 }
@@ -49,12 +50,12 @@ Result<ChunkPlace> ChunkResolver::resolve(ChunkId id) {
   if (!run_ || id < run_->first || id.value - run_->first.value >= run_->count) {
     run_.reset();
     VARVE_TRY_ASSIGN(const auto run, source_->locate(id));
-    VARVE_TRY_ASSIGN(head_, head(run.container));
+    VARVE_TRY_ASSIGN(header_, header(run.container));
     run_ = run;
   }
   const auto index = run_->index + static_cast<std::uint32_t>(id.value - run_->first.value);
-  VARVE_TRY(verify_place(*head_, index, id));
-  return ChunkPlace{head_.get(), index};
+  VARVE_TRY(verify_place(*header_, index, id));
+  return ChunkPlace{header_.get(), index};
 }
 
 }  // namespace varve::restore

@@ -12,9 +12,9 @@
 
 namespace varve::restore {
 
-/// Where one chunk lies. `head` is the container's and is valid until the next call.
+/// Where one chunk lies. `header` is the container's and is valid until the next call.
 struct ChunkPlace {
-  const format::ContainerHead* head = nullptr;
+  const format::ContainerHeader* header = nullptr;
   std::uint32_t index = 0;
 };
 
@@ -26,7 +26,8 @@ class ChunkResolver {
 
   /// kCorrupt if the id is not stored or the container's table says otherwise.
   [[nodiscard]] Result<ChunkPlace> resolve(ChunkId id);
-  [[nodiscard]] Result<std::shared_ptr<const format::ContainerHead>> head(std::uint32_t container);
+  [[nodiscard]] Result<std::shared_ptr<const format::ContainerHeader>> header(
+      std::uint32_t container);
 
   /// Forgets locations, since chunks may move between two areas.
   void forget();
@@ -34,14 +35,14 @@ class ChunkResolver {
  private:
   layout::ChunkSource* const source_;
   std::optional<layout::LocationRun> run_;
-  std::shared_ptr<const format::ContainerHead> head_;  // Of run_'s container.
-  // A few more heads, for streams that alternate between containers; a ring.
-  std::vector<std::shared_ptr<const format::ContainerHead>> recent_;
+  std::shared_ptr<const format::ContainerHeader> header_;  // Of run_'s container.
+  // A few more headers, for streams that alternate between containers; a ring.
+  std::vector<std::shared_ptr<const format::ContainerHeader>> recent_;
   std::size_t oldest_ = 0;
 };
 
-/// Errors unless the chunk table of `head` has `id` at `index`.
-[[nodiscard]] Result<void> verify_place(const format::ContainerHead& head, std::uint32_t index,
+/// Errors unless the chunk table of `header` has `id` at `index`.
+[[nodiscard]] Result<void> verify_place(const format::ContainerHeader& header, std::uint32_t index,
                                         ChunkId id);
 
 }  // namespace varve::restore

@@ -61,18 +61,18 @@ void ForwardArea::mark_bad(std::uint64_t at, std::uint32_t container) {
   }
 }
 
-std::span<std::byte> ForwardArea::in_place(const format::ContainerHead& head,
+std::span<std::byte> ForwardArea::in_place(const format::ContainerHeader& header,
                                            std::uint32_t frame) const {
-  const format::FrameEntry& entry = head.frames[frame];
-  const std::uint64_t first = window_->first_use(head.chunks[entry.first_chunk].id);
+  const format::FrameEntry& entry = header.frames[frame];
+  const std::uint64_t first = window_->first_use(header.chunks[entry.first_chunk].id);
   if (first >= end() || end() - first < entry.chunk_count) return {};
   const std::uint32_t area_number = slot(first).area;
   for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
-    const format::ChunkEntry& chunk = head.chunks[entry.first_chunk + i];
+    const format::ChunkEntry& chunk = header.chunks[entry.first_chunk + i];
     // Other chunks' slots may be filled by another thread just now: look at their ids only.
     if (window_->id(first + i) != chunk.id) return {};
     const Slot& at = slot(first + i);
-    if (at.container != head.number) return {};
+    if (at.container != header.number) return {};
     if (at.state != SlotState::kEmpty || at.area != area_number || at.bytes != chunk.raw_bytes) {
       return {};
     }

@@ -78,7 +78,7 @@ class ForwardArea {
 
   /// Where a frame can be decoded to as it stands, because its chunks are to stand there one
   /// after the other; empty if it cannot.
-  [[nodiscard]] std::span<std::byte> in_place(const format::ContainerHead& head,
+  [[nodiscard]] std::span<std::byte> in_place(const format::ContainerHeader& header,
                                               std::uint32_t frame) const;
 
  private:

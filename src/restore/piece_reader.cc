@@ -55,10 +55,10 @@ void PieceReader::read(std::span<const StoredPiece> pieces, const VersionReader:
 
 bool PieceReader::read_container(std::span<const StoredPiece> pieces,
                                  const VersionReader::PieceTaker& take) {
-  const auto head = source_.head(pieces.front().container);
+  const auto header = source_.header(pieces.front().container);
   parts_.clear();
   for (const StoredPiece& piece : pieces) {
-    if (head && add_parts(**head, piece)) continue;
+    if (header && add_parts(**header, piece)) continue;
     if (!take(piece, piece.offset, piece.bytes, nullptr)) return false;
   }
   std::ranges::sort(parts_, {}, [](const Part& part) {
@@ -67,10 +67,10 @@ bool PieceReader::read_container(std::span<const StoredPiece> pieces,
   const ReadCosts costs = reader_.costs();
   for (Parts rest = parts_; !rest.empty();) {
     // As far as one request reaches, and without a gap that would be better skipped.
-    const auto& frames = (*head)->frames;
+    const auto& frames = (*header)->frames;
     std::size_t n = 1;
     while (n < rest.size() &&
-           slice_bytes(**head, {rest[0].frame, rest[n].frame}) <= costs.request_bytes_max &&
+           slice_bytes(**header, {rest[0].frame, rest[n].frame}) <= costs.request_bytes_max &&
            (rest[n].frame == rest[n - 1].frame ||
             frames[rest[n].frame].offset - frame_end(frames[rest[n - 1].frame]) <=
                 costs.gap_bytes_max)) {
@@ -78,21 +78,21 @@ bool PieceReader::read_container(std::span<const StoredPiece> pieces,
     }
     // One frame can be longer than a request should be, but not be divided.
     while (n < rest.size() && rest[n].frame == rest[n - 1].frame) ++n;
-    if (!read_slice(**head, rest.first(n), take)) return false;
+    if (!read_slice(**header, rest.first(n), take)) return false;
     rest = rest.subspan(n);
   }
   return true;
 }
 
 /// False, without effect, if the container does not hold what the piece says.
-bool PieceReader::add_parts(const format::ContainerHead& head, const StoredPiece& piece) {
+bool PieceReader::add_parts(const format::ContainerHeader& header, const StoredPiece& piece) {
   const std::size_t end = std::size_t{piece.index} + piece.count;
-  if (end > head.chunks.size()) return false;
+  if (end > header.chunks.size()) return false;
   const std::size_t before = parts_.size();
   std::uint64_t bytes = 0;
   for (std::uint32_t i = piece.index; i < end; ++i) {
-    const format::ChunkEntry& chunk = head.chunks[i];
-    if (!verify_place(head, i, piece.first.plus(i - piece.index))) {
+    const format::ChunkEntry& chunk = header.chunks[i];
+    if (!verify_place(header, i, piece.first.plus(i - piece.index))) {
       parts_.resize(before);
       return false;
     }
@@ -110,37 +110,37 @@ bool PieceReader::add_parts(const format::ContainerHead& head, const StoredPiece
   return false;
 }
 
-bool PieceReader::read_slice(const format::ContainerHead& head, Parts parts,
+bool PieceReader::read_slice(const format::ContainerHeader& header, Parts parts,
                              const VersionReader::PieceTaker& take) {
   const Slice slice{parts.front().frame, parts.back().frame};
-  stored_.resize(slice_bytes(head, slice));
-  const bool has_read = reader_.read(source_, head, slice, stored_).has_value();
+  stored_.resize(slice_bytes(header, slice));
+  const bool has_read = reader_.read(source_, header, slice, stored_).has_value();
   while (!parts.empty()) {
     std::size_t n = 1;
     while (n < parts.size() && parts[n].frame == parts[0].frame) ++n;
     const Parts of_frame = parts.first(n);
     parts = parts.subspan(n);
     if (has_read) {
-      if (!read_frame(head, slice, stored_, of_frame, take)) return false;
+      if (!read_frame(header, slice, stored_, of_frame, take)) return false;
       continue;
     }
     // Not all of it need be bad.
     const Slice alone{of_frame[0].frame, of_frame[0].frame};
-    std::vector<std::byte> stored(slice_bytes(head, alone));
-    if (!reader_.read(source_, head, alone, stored)) stored.clear();
-    if (!read_frame(head, alone, stored, of_frame, take)) return false;
+    std::vector<std::byte> stored(slice_bytes(header, alone));
+    if (!reader_.read(source_, header, alone, stored)) stored.clear();
+    if (!read_frame(header, alone, stored, of_frame, take)) return false;
   }
   return true;
 }
 
 /// Gives away the parts of one frame; unread if `stored` is empty or damaged.
-bool PieceReader::read_frame(const format::ContainerHead& head, Slice slice,
+bool PieceReader::read_frame(const format::ContainerHeader& header, Slice slice,
                              std::span<const std::byte> stored, Parts parts,
                              const VersionReader::PieceTaker& take) {
   const std::uint32_t frame = parts[0].frame;
-  raw_.resize(head.frames[frame].raw_bytes);
+  raw_.resize(header.frames[frame].raw_bytes);
   const bool sound =
-      !stored.empty() && decode_slice_frame(head, slice, frame, stored, raw_).has_value();
+      !stored.empty() && decode_slice_frame(header, slice, frame, stored, raw_).has_value();
   return std::ranges::all_of(parts, [&](const Part& part) {
     return take(*part.piece, part.offset, part.bytes,
                 sound ? raw_.data() + part.frame_offset : nullptr);

@@ -16,7 +16,7 @@
 
 namespace varve::restore {
 
-/// As VersionReader::locate_data(). Heads of containers are only read where a run goes on in
+/// As VersionReader::locate_data(). Headers of containers are only read where a run goes on in
 /// another container.
 [[nodiscard]] Result<void> locate_pieces(layout::ChunkSource& source, const format::Recipe& recipe,
                                          std::uint64_t offset,
@@ -44,10 +44,10 @@ class PieceReader {
 
   [[nodiscard]] bool read_container(std::span<const StoredPiece> pieces,
                                     const VersionReader::PieceTaker& take);
-  [[nodiscard]] bool add_parts(const format::ContainerHead& head, const StoredPiece& piece);
-  [[nodiscard]] bool read_slice(const format::ContainerHead& head, Parts parts,
+  [[nodiscard]] bool add_parts(const format::ContainerHeader& header, const StoredPiece& piece);
+  [[nodiscard]] bool read_slice(const format::ContainerHeader& header, Parts parts,
                                 const VersionReader::PieceTaker& take);
-  [[nodiscard]] bool read_frame(const format::ContainerHead& head, Slice slice,
+  [[nodiscard]] bool read_frame(const format::ContainerHeader& header, Slice slice,
                                 std::span<const std::byte> stored, Parts parts,
                                 const VersionReader::PieceTaker& take);
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kOnceBytesMin = 32U << 10;
 
 FrameKey key_of(const RandomReader::Part& part, std::uint32_t frame) {
-  return {part.what.version_key, part.head->number, frame, part.head->frames[frame].checksum};
+  return {part.what.version_key, part.header->number, frame, part.header->frames[frame].checksum};
 }
 
 }  // namespace
@@ -27,11 +27,11 @@ Result<void> RandomReader::plan(RandomRead what, std::span<std::byte> out,
                      what.locator->find(*what.source, *what.run, what.run_number, what.run_offset));
     const std::uint64_t left = found.offset + found.bytes - what.run_offset;
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(left, out.size()));
-    auto head = what.source->head(found.container);
-    if (!head) {
-      return std::move(head).error().with_context(fmt::format("container {}", found.container));
+    auto header = what.source->header(found.container);
+    if (!header) {
+      return std::move(header).error().with_context(fmt::format("container {}", found.container));
     }
-    Part part{what, std::move(*head), {}};
+    Part part{what, std::move(*header), {}};
     VARVE_TRY(plan_part(found, out.first(n), part));
     parts.push_back(std::move(part));
     what.run_offset += n;
@@ -56,42 +56,42 @@ bool RandomReader::announce(const Part& part) {
       part.pieces, [&](const Piece& piece) { return !frames_.find(key_of(part, piece.frame)); });
   if (first == part.pieces.end()) return false;
   const Slice slice{first->frame, part.pieces.back().frame};
-  part.what.source->will_read_data(part.head->number, part.head->frames[slice.first].offset,
-                                   slice_bytes(*part.head, slice));
+  part.what.source->will_read_data(part.header->number, part.header->frames[slice.first].offset,
+                                   slice_bytes(*part.header, slice));
   return true;
 }
 
 /// What is wanted of each frame. `out` is no longer than what was found.
 Result<void> RandomReader::plan_part(const RunPart& found, std::span<std::byte> out, Part& part) {
-  const format::ContainerHead& head = *part.head;
+  const format::ContainerHeader& header = *part.header;
   const RandomRead& what = part.what;
   const std::uint32_t end = found.index + found.count;
   const auto too_short = [&] {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("container {} holds less than it should", found.container));
   };
-  if (end > head.chunks.size()) return too_short();
+  if (end > header.chunks.size()) return too_short();
 
   std::uint64_t offset = found.offset;
   std::uint32_t chunk = found.index;
-  while (chunk < end && offset + head.chunks[chunk].raw_bytes <= what.run_offset) {
-    offset += head.chunks[chunk++].raw_bytes;
+  while (chunk < end && offset + header.chunks[chunk].raw_bytes <= what.run_offset) {
+    offset += header.chunks[chunk++].raw_bytes;
   }
   std::size_t done = 0;
   std::size_t within = what.run_offset - offset;  // In the chunk.
   while (done < out.size()) {
     if (chunk >= end) return too_short();
-    const format::ChunkEntry& entry = head.chunks[chunk];
-    const format::FrameEntry& frame = head.frames[entry.frame];
+    const format::ChunkEntry& entry = header.chunks[chunk];
+    const format::FrameEntry& frame = header.frames[entry.frame];
     const std::uint32_t stop = std::min(frame.first_chunk + frame.chunk_count, end);
     for (std::uint32_t i = chunk; i < stop; ++i) {
-      VARVE_TRY(verify_place(head, i, what.run->first.plus(found.chunk + (i - found.index))));
+      VARVE_TRY(verify_place(header, i, what.run->first.plus(found.chunk + (i - found.index))));
     }
     Piece piece;
     piece.frame = entry.frame;
     piece.frame_offset = entry.frame_offset + within;
     piece.part_begin = entry.frame_offset;
-    piece.part_end = head.chunks[stop - 1].frame_offset + head.chunks[stop - 1].raw_bytes;
+    piece.part_end = header.chunks[stop - 1].frame_offset + header.chunks[stop - 1].raw_bytes;
     piece.out = out.subspan(done, std::min(out.size() - done, piece.part_end - piece.frame_offset));
     piece.data_offset = what.data_offset + done;
     part.pieces.push_back(piece);
@@ -106,21 +106,21 @@ Result<void> RandomReader::plan_part(const RunPart& found, std::span<std::byte> 
 Result<std::span<const std::byte>> RandomReader::fetch(const Part& part, Slice slice,
                                                        std::size_t wanted, bool is_announced,
                                                        std::span<std::byte> room) {
-  const format::ContainerHead& head = *part.head;
+  const format::ContainerHeader& header = *part.header;
   std::size_t raw_bytes = 0;
   for (std::uint32_t frame = slice.first; frame <= slice.last; ++frame) {
-    raw_bytes += head.frames[frame].raw_bytes;
+    raw_bytes += header.frames[frame].raw_bytes;
   }
   if (!is_announced && wanted >= kOnceBytesMin && wanted * 2 >= raw_bytes) {
-    return reader_->read_once(*part.what.source, head, slice, room);
+    return reader_->read_once(*part.what.source, header, slice, room);
   }
-  const auto stored = room.first(slice_bytes(head, slice));
-  VARVE_TRY(reader_->read(*part.what.source, head, slice, stored));
+  const auto stored = room.first(slice_bytes(header, slice));
+  VARVE_TRY(reader_->read(*part.what.source, header, slice, stored));
   return std::span<const std::byte>(stored);
 }
 
 Result<void> RandomReader::read_part(const Part& part, bool is_announced, FileFrame& last) {
-  const format::ContainerHead& head = *part.head;
+  const format::ContainerHeader& header = *part.header;
   const auto& pieces = part.pieces;
   const auto deliver = [&](const Piece& piece, std::shared_ptr<const Frame> frame) {
     std::memcpy(piece.out.data(), frame->bytes().data() + piece.frame_offset, piece.out.size());
@@ -138,25 +138,25 @@ Result<void> RandomReader::read_part(const Part& part, bool is_announced, FileFr
     Slice slice{pieces[i].frame, pieces[i].frame};
     std::size_t j = i + 1;
     while (j < pieces.size() &&
-           slice_bytes(head, {slice.first, pieces[j].frame}) <= kSliceBytesMax) {
+           slice_bytes(header, {slice.first, pieces[j].frame}) <= kSliceBytesMax) {
       slice.last = pieces[j++].frame;
     }
     std::size_t wanted = 0;
     for (std::size_t k = i; k < j; ++k) wanted += pieces[k].out.size();
-    const std::size_t bytes = slice_bytes(head, slice);
+    const std::size_t bytes = slice_bytes(header, slice);
     const std::size_t room = layout::room_for(bytes);
     const Buffer buffer = slices_->acquire(room);
     VARVE_TRY_ASSIGN(const auto stored,
                      fetch(part, slice, wanted, is_announced, buffer.first(room)));
     for (; i < j; ++i) {
       const Piece& piece = pieces[i];
-      const std::size_t raw_bytes = head.frames[piece.frame].raw_bytes;
+      const std::size_t raw_bytes = header.frames[piece.frame].raw_bytes;
       if (piece.out.size() == raw_bytes) {
-        VARVE_TRY(decode_slice_frame(head, slice, piece.frame, stored, piece.out));
+        VARVE_TRY(decode_slice_frame(header, slice, piece.frame, stored, piece.out));
         continue;  // All of it is delivered: it will hardly be asked for again.
       }
       auto frame = std::make_shared<Frame>(raw_bytes, frame_buffers_);
-      VARVE_TRY(decode_slice_frame(head, slice, piece.frame, stored, frame->bytes()));
+      VARVE_TRY(decode_slice_frame(header, slice, piece.frame, stored, frame->bytes()));
       frames_.insert(key_of(part, piece.frame), frame);
       deliver(piece, std::move(frame));
     }

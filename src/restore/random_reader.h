@@ -55,11 +55,12 @@ class RandomReader {
   /// What of a read stands in one container.
   struct Part {
     RandomRead what;
-    std::shared_ptr<const format::ContainerHead> head;
+    std::shared_ptr<const format::ContainerHeader> header;
     std::vector<Piece> pieces;
   };
 
-  /// Adds what it takes to fill `out` from the run, which must hold so much. Waits for heads only.
+  /// Adds what it takes to fill `out` from the run, which must hold so much. Waits for headers
+  /// only.
   [[nodiscard]] Result<void> plan(RandomRead what, std::span<std::byte> out,
                                   std::vector<Part>& parts);
   /// Reads what was planned. The kernel is told of all containers but the first before that is

@@ -10,7 +10,7 @@
 
 namespace varve::restore {
 
-/// Tells the source which containers the window comes to next, so that their heads are in memory
+/// Tells the source which containers the window comes to next, so that their headers are in memory
 /// when the engine plans what to read of them: one after the other, and nothing else is read then.
 /// What is needed of their data AheadReads fetches. Used by one thread at a time.
 class ReadAnnouncer {

@@ -22,8 +22,8 @@ ReadCosts costs_of_disk(double request_seconds, double bytes_per_second) {
   return costs;
 }
 
-std::vector<Slice> plan_slices(const format::ContainerHead& head, std::span<const FrameNeed> needs,
-                               const ReadCosts& costs) {
+std::vector<Slice> plan_slices(const format::ContainerHeader& header,
+                               std::span<const FrameNeed> needs, const ReadCosts& costs) {
   std::vector<Slice> slices;
   Slice slice;
   bool is_open = false;
@@ -36,8 +36,8 @@ std::vector<Slice> plan_slices(const format::ContainerHead& head, std::span<cons
   for (std::uint32_t frame = 0; frame < needs.size(); ++frame) {
     if (needs[frame] == FrameNeed::kNone) continue;
     if (is_open) {
-      const std::size_t gap = head.frames[frame].offset - frame_end(head.frames[slice.last]);
-      const std::size_t bytes = slice_bytes(head, {slice.first, frame});
+      const std::size_t gap = header.frames[frame].offset - frame_end(header.frames[slice.last]);
+      const std::size_t bytes = slice_bytes(header, {slice.first, frame});
       if (gap > costs.gap_bytes_max || bytes > costs.request_bytes_max) close();
     }
     if (!is_open) slice.first = frame;

@@ -39,8 +39,8 @@ struct Slice {
 [[nodiscard]] inline std::uint32_t frame_end(const format::FrameEntry& frame) {
   return frame.offset + frame.stored_bytes;
 }
-[[nodiscard]] inline std::size_t slice_bytes(const format::ContainerHead& head, Slice slice) {
-  return frame_end(head.frames[slice.last]) - head.frames[slice.first].offset;
+[[nodiscard]] inline std::size_t slice_bytes(const format::ContainerHeader& header, Slice slice) {
+  return frame_end(header.frames[slice.last]) - header.frames[slice.first].offset;
 }
 
 /// What the window says about a frame.
@@ -52,7 +52,7 @@ enum class FrameNeed : std::uint8_t {
 
 /// The requests that fetch every kNow frame, and the kLater frames that it pays to fetch with
 /// them; ascending and disjoint. `needs` has one entry for each frame of the container.
-[[nodiscard]] std::vector<Slice> plan_slices(const format::ContainerHead& head,
+[[nodiscard]] std::vector<Slice> plan_slices(const format::ContainerHeader& header,
                                              std::span<const FrameNeed> needs,
                                              const ReadCosts& costs);
 

@@ -11,16 +11,17 @@ namespace {
 constexpr std::uint64_t kReorderBytes = 1U << 20;
 // A chunk moves at most once a version, so all are found at the second attempt but for rare luck.
 constexpr unsigned kMovesMax = 4;
-// Smaller files have their heads in memory after a few reads anyhow.
-constexpr std::uint64_t kHeadsFileBytesMin = 32U << 20;
+// Smaller files have their headers in memory after a few reads anyhow.
+constexpr std::uint64_t kHeadersFileBytesMin = 32U << 20;
 }  // namespace
 
 FileHandle::FileHandle(const ReadContext& context, ReadableFile file)
     : context_(context),
       file_(std::move(file)),
       index_(file_.content.recipe),
-      heads_(index_.file_bytes() < kHeadsFileBytesMin ? nullptr
-                                                      : std::make_shared<HeadAnnouncer>(file_)) {}
+      headers_(index_.file_bytes() < kHeadersFileBytesMin
+                   ? nullptr
+                   : std::make_shared<HeaderAnnouncer>(file_)) {}
 
 void FileHandle::Stretch::advance(const format::Recipe& recipe, std::size_t bytes) {
   out = out.subspan(bytes);
@@ -216,10 +217,10 @@ Result<void> FileHandle::try_random(Stretch stretch, FileFrame& last) {
 }
 
 Result<void> FileHandle::read_random(const Stretch& stretch) {
-  if (heads_) heads_->on_read(*context_.prefetchers);
+  if (headers_) headers_->on_read(*context_.prefetchers);
   FileFrame last;
   auto read = try_random(stretch, last);
-  // Chunks may move while they are read: then they are looked for anew.
+  // Chunks may move while they are read: then they are looked for again.
   for (unsigned i = 0; i < kMovesMax && !read && read.error().code() == ErrorCode::kStale; ++i) {
     read = try_random(stretch, last);
   }
@@ -273,11 +274,11 @@ bool FileHandle::was_read_whole() {
 Result<StreamStart> FileHandle::locate_start(const FilePosition& at) {
   const format::RecipeRun& run = index_.recipe().runs[at.run];
   VARVE_TRY_ASSIGN(const auto part, locator_.find(*file_.source, run, at.run, at.run_offset));
-  VARVE_TRY_ASSIGN(const auto head, file_.source->head(part.container));
+  VARVE_TRY_ASSIGN(const auto header, file_.source->header(part.container));
   std::uint32_t chunk = 0;
   std::uint64_t offset = part.offset;
-  while (chunk < part.count && part.index + chunk < head->chunks.size()) {
-    const std::uint32_t bytes = head->chunks[part.index + chunk].raw_bytes;
+  while (chunk < part.count && part.index + chunk < header->chunks.size()) {
+    const std::uint32_t bytes = header->chunks[part.index + chunk].raw_bytes;
     if (offset + bytes > at.run_offset) break;
     offset += bytes;
     ++chunk;

@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-#include "restore/head_announcer.h"
+#include "restore/header_announcer.h"
 #include "restore/random_reader.h"
 #include "restore/read_service.h"
 #include "restore/recipe_index.h"
@@ -74,7 +74,7 @@ class FileHandle final : public ReadHandle {
   RecipeIndex index_;
   RunLocator locator_;
 
-  const std::shared_ptr<HeadAnnouncer> heads_;  // nullptr for a file of a few containers.
+  const std::shared_ptr<HeaderAnnouncer> headers_;  // nullptr for a file of a few containers.
 
   std::mutex mutex_;  // Guards what follows; innermost, never held during I/O.
   FileFrame last_frame_;

@@ -45,11 +45,11 @@ Result<Located> locate_part(layout::ChunkSource& source, const format::RecipeRun
 }
 
 Result<std::uint64_t> measure(layout::ChunkSource& source, const RunPart& part) {
-  auto head = source.head(part.container);
-  if (!head) {
-    return std::move(head).error().with_context(fmt::format("container {}", part.container));
+  auto header = source.header(part.container);
+  if (!header) {
+    return std::move(header).error().with_context(fmt::format("container {}", part.container));
   }
-  const auto& chunks = (*head)->chunks;
+  const auto& chunks = (*header)->chunks;
   if (part.index + std::size_t{part.count} > chunks.size()) {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("container {} holds fewer chunks than it should", part.container));
@@ -104,7 +104,7 @@ Result<RunPart> RunLocator::find(layout::ChunkSource& source, const format::Reci
     part.offset = at.offset;
     const std::uint64_t left = run.bytes - at.offset;
     if (part.chunk + part.count == run.count) {
-      part.bytes = left;  // The last part: its container's head need not be read.
+      part.bytes = left;  // The last part: its container's header need not be read.
     } else if (located.whole) {
       part.bytes = located.raw_bytes;
     } else if (auto measured = measure(source, part); measured) {

@@ -28,7 +28,7 @@ struct RunPart {
 class RunLocator {
  public:
   /// The part that holds byte `offset` (below run.bytes) of the run with number `run_number`
-  /// in its recipe. Containers that are passed over need no undamaged head.
+  /// in its recipe. Containers that are passed over need no undamaged header.
   [[nodiscard]] Result<RunPart> find(layout::ChunkSource& source, const format::RecipeRun& run,
                                      std::size_t run_number, std::uint64_t offset);
 

@@ -9,11 +9,11 @@ namespace varve::restore {
 
 namespace {
 
-Error explain(Error error, const format::ContainerHead& head, Slice slice) {
+Error explain(Error error, const format::ContainerHeader& header, Slice slice) {
   return std::move(error).with_context(
       slice.first == slice.last
-          ? fmt::format("container {}, frame {}", head.number, slice.first)
-          : fmt::format("container {}, frames {} to {}", head.number, slice.first, slice.last));
+          ? fmt::format("container {}, frame {}", header.number, slice.first)
+          : fmt::format("container {}, frames {} to {}", header.number, slice.first, slice.last));
 }
 
 }  // namespace
@@ -23,32 +23,33 @@ void SliceReader::count(std::size_t bytes) {
   bytes_.fetch_add(bytes);
 }
 
-Result<void> SliceReader::read(layout::ChunkSource& source, const format::ContainerHead& head,
+Result<void> SliceReader::read(layout::ChunkSource& source, const format::ContainerHeader& header,
                                Slice slice, std::span<std::byte> out) {
   count(out.size());
-  auto result = source.read_data(head.number, head.frames[slice.first].offset, out);
-  if (!result) return explain(std::move(result).error(), head, slice);
+  auto result = source.read_data(header.number, header.frames[slice.first].offset, out);
+  if (!result) return explain(std::move(result).error(), header, slice);
   return {};
 }
 
 Result<std::span<const std::byte>> SliceReader::read_once(layout::ChunkSource& source,
-                                                          const format::ContainerHead& head,
+                                                          const format::ContainerHeader& header,
                                                           Slice slice, std::span<std::byte> room) {
-  const std::size_t bytes = slice_bytes(head, slice);
+  const std::size_t bytes = slice_bytes(header, slice);
   count(bytes);
-  auto result = source.read_once(head.number, head.frames[slice.first].offset, bytes, room);
-  if (!result) return explain(std::move(result).error(), head, slice);
+  auto result = source.read_once(header.number, header.frames[slice.first].offset, bytes, room);
+  if (!result) return explain(std::move(result).error(), header, slice);
   return result;
 }
 
-Result<void> decode_slice_frame(const format::ContainerHead& head, Slice slice, std::uint32_t frame,
-                                std::span<const std::byte> stored, std::span<std::byte> out) {
-  const format::FrameEntry& entry = head.frames[frame];
-  const std::size_t at = entry.offset - head.frames[slice.first].offset;
+Result<void> decode_slice_frame(const format::ContainerHeader& header, Slice slice,
+                                std::uint32_t frame, std::span<const std::byte> stored,
+                                std::span<std::byte> out) {
+  const format::FrameEntry& entry = header.frames[frame];
+  const std::size_t at = entry.offset - header.frames[slice.first].offset;
   auto result = format::decode_frame(entry, stored.subspan(at, entry.stored_bytes), out);
   if (result) return {};
   return std::move(result).error().with_context(
-      fmt::format("container {}, frame {}", head.number, frame));
+      fmt::format("container {}, frame {}", header.number, frame));
 }
 
 }  // namespace varve::restore

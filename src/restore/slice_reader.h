@@ -17,11 +17,12 @@ namespace varve::restore {
 class SliceReader {
  public:
   /// Fills `out`, whose size is slice_bytes().
-  [[nodiscard]] Result<void> read(layout::ChunkSource& source, const format::ContainerHead& head,
-                                  Slice slice, std::span<std::byte> out);
+  [[nodiscard]] Result<void> read(layout::ChunkSource& source,
+                                  const format::ContainerHeader& header, Slice slice,
+                                  std::span<std::byte> out);
   /// The same for bytes that are hardly asked for again; as ChunkSource::read_once().
   [[nodiscard]] Result<std::span<const std::byte>> read_once(layout::ChunkSource& source,
-                                                             const format::ContainerHead& head,
+                                                             const format::ContainerHeader& header,
                                                              Slice slice,
                                                              std::span<std::byte> room);
 
@@ -48,7 +49,7 @@ class SliceReader {
 
 /// Verifies and decodes one frame out of the bytes of a slice. Errors name the container
 /// and the frame.
-[[nodiscard]] Result<void> decode_slice_frame(const format::ContainerHead& head, Slice slice,
+[[nodiscard]] Result<void> decode_slice_frame(const format::ContainerHeader& header, Slice slice,
                                               std::uint32_t frame,
                                               std::span<const std::byte> stored,
                                               std::span<std::byte> out);

@@ -18,7 +18,7 @@ constexpr std::size_t kWindowBytesPerChunk = 56;
 constexpr std::size_t kWindowMemoryShare = 16;
 // Length of the window, in multiples of the memory. Longer ones gained nothing.
 constexpr std::size_t kWindowFactor = 6;
-// Slots, plans and the heads at hand while one area is assembled.
+// Slots, plans and the headers at hand while one area is assembled.
 constexpr std::size_t kPlanBytes = 512U << 10;
 // Requests under way at once take this share of the memory, if there are workers for so many.
 constexpr std::size_t kLaneMemoryShare = 16;
@@ -80,17 +80,17 @@ WindowEngine::WindowEngine(const EngineKind& kind, const EngineContext& context,
       tables_bytes_(table_bytes(kind, memory)),
       memory_(memory) {
   context_.meter->add(tables_bytes_);
-  keeper_ = make_keeper();
-  cache_ = dynamic_cast<ChunkCache*>(keeper_.get());
+  cache_ = make_cache();
+  chunk_cache_ = dynamic_cast<ChunkCache*>(cache_.get());
   if (kind_.forward == EngineKind::Forward::kAdaptive) rules_.emplace(kind_.rules);
 }
 
 WindowEngine::~WindowEngine() { context_.meter->remove(tables_bytes_); }
 
-std::unique_ptr<ChunkKeeper> WindowEngine::make_keeper() const {
+std::unique_ptr<RestoreCache> WindowEngine::make_cache() const {
   switch (kind_.keep) {
     case EngineKind::Keep::kNothing:
-      return std::make_unique<NoKeeper>();
+      return std::make_unique<NoCache>();
     case EngineKind::Keep::kFuture:
     case EngineKind::Keep::kFutureAndPast:
       return std::make_unique<ChunkCache>(context_.meter,
@@ -114,7 +114,7 @@ std::uint64_t WindowEngine::covered(std::uint64_t next_use) const {
   return next_use < window_.near_end() ? next_use : kNever;
 }
 
-/// What forward assembly, beyond the next area, and the keeper have together.
+/// What forward assembly, beyond the next area, and the cache have together.
 std::size_t WindowEngine::free_bytes() const {
   const std::size_t taken = memory_.areas + tables_bytes_ + lanes_.bytes() + ahead_.bytes();
   return memory_.total > taken ? memory_.total - taken : 0;
@@ -156,14 +156,14 @@ void WindowEngine::resize(std::size_t area_bytes) {
   std::size_t held = 0;
   for (std::size_t i = 1; i < areas.size(); ++i) held += areas[i].bytes->capacity();
   held = std::max(held, (sizes_.forward - 1) * area_bytes);
-  keeper_->set_bytes_max(free > held ? free - held : 0);
+  cache_->set_bytes_max(free > held ? free - held : 0);
 }
 
 void WindowEngine::look_ahead() {
   // However little memory there is, one area can be planned.
   window_.fill(std::max<std::uint64_t>(kWindowFactor * memory_.total, area_bytes_));
   const std::uint64_t bytes = rules_ ? std::uint64_t{sizes_.window} * area_bytes_ : kNever;
-  window_.extend_near(bytes, [this](std::uint64_t at) { keeper_->on_ahead(chunks().id(at), at); });
+  window_.extend_near(bytes, [this](std::uint64_t at) { cache_->on_ahead(chunks().id(at), at); });
 }
 
 /// Takes areas back until `areas` are left. What was filled in there is kept as far as there
@@ -175,7 +175,7 @@ void WindowEngine::retreat(std::size_t areas) {
       const ForwardArea::Slot& slot = forward_.slot(at);
       const bool is_filled = slot.state == ForwardArea::SlotState::kFromDisk ||
                              slot.state == ForwardArea::SlotState::kFromCache;
-      if (is_filled) keeper_->offer(chunks().id(at), forward_.bytes(slot), at, true);
+      if (is_filled) cache_->offer(chunks().id(at), forward_.bytes(slot), at, true);
     }
     forward_.pop_back();
   }
@@ -184,7 +184,7 @@ void WindowEngine::retreat(std::size_t areas) {
 Result<void> WindowEngine::skip_to(std::uint64_t position) {
   retreat(0);
   return window_.skip_to(position, [this](std::uint64_t at) {
-    keeper_->on_used(chunks().id(at), covered(chunks().next_use(at)));
+    cache_->on_used(chunks().id(at), covered(chunks().next_use(at)));
   });
 }
 
@@ -203,7 +203,7 @@ Result<bool> WindowEngine::enter_area(std::size_t bytes_max) {
       if (entering_.empty()) return place.error();
       break;  // The chunks before it can still be delivered.
     }
-    const format::ChunkEntry& entry = place->head->chunks[place->index];
+    const format::ChunkEntry& entry = place->header->chunks[place->index];
     const StreamRun& run = window_.run(area.end);
     const std::uint64_t run_bytes = area.end.bytes + entry.raw_bytes;
     const bool is_last = area.end.chunk + 1 == run.count;
@@ -216,7 +216,7 @@ Result<bool> WindowEngine::enter_area(std::size_t bytes_max) {
     ForwardArea::Slot slot;
     slot.offset = size;
     slot.bytes = entry.raw_bytes;
-    slot.container = place->head->number;
+    slot.container = place->header->number;
     slot.index = place->index;
     slot.frame = entry.frame;
     entering_.push_back(slot);
@@ -228,20 +228,20 @@ Result<bool> WindowEngine::enter_area(std::size_t bytes_max) {
   area.bytes = std::make_shared<AssemblyArea>(context_.areas->acquire(bytes_max),
                                               window_.stream_position(area.begin), size);
   forward_.push(std::move(area), entering_);
-  fill_from_keeper();
+  fill_from_cache();
   return true;
 }
 
 /// Eager fill: every place in the area that has entered where a kept chunk belongs is filled
 /// now, before what is read can evict it.
-void WindowEngine::fill_from_keeper() {
+void WindowEngine::fill_from_cache() {
   const auto& area = forward_.areas().back();
   for (std::uint64_t at = area.begin.at; at != area.end.at; ++at) {
     if (forward_.slot(at).state != ForwardArea::SlotState::kEmpty) continue;
-    const auto raw = keeper_->find(use_of(at));
+    const auto raw = cache_->find(use_of(at));
     if (raw.empty()) continue;
     const auto placed = forward_.place(at, std::nullopt, raw, ForwardArea::SlotState::kFromCache);
-    keeper_->on_used(chunks().id(at), covered(placed.next_use));
+    cache_->on_used(chunks().id(at), covered(placed.next_use));
   }
 }
 
@@ -267,7 +267,7 @@ std::shared_ptr<AssemblyArea> WindowEngine::leave_area() {
   ForwardArea::Area area = forward_.pop_front();
   area.bytes->finish();
   window_.leave(area.end);
-  keeper_->on_begin(area.end.at);
+  cache_->on_begin(area.end.at);
   return std::move(area.bytes);
 }
 
@@ -279,7 +279,7 @@ void WindowEngine::adapt(const StreamWindow::Cursor& end) {
   report.memory = units_;
   report.containers_read = containers_read_;
   const ChunkCache::Counters counters =
-      cache_ != nullptr ? cache_->counters() : ChunkCache::Counters{};
+      chunk_cache_ != nullptr ? chunk_cache_->counters() : ChunkCache::Counters{};
   report.future_bytes = counters.future_bytes;
   report.past_bytes = counters.past_bytes;
   if (rules_) {

@@ -48,7 +48,7 @@ struct EngineKind {
 /// A cycle assembles the first of the areas: chunks that are kept were filled in when their
 /// area entered (so that nothing evicts them before); what is missing is planned into requests,
 /// container by container, which the lanes fetch, verify and decode; each chunk then goes to
-/// all places in the areas that need it, and is offered to the keeper.
+/// all places in the areas that need it, and is offered to the cache.
 class WindowEngine final : public RestoreEngine {
  public:
   WindowEngine(const EngineKind& kind, const EngineContext& context, const EngineMemory& memory);
@@ -65,12 +65,12 @@ class WindowEngine final : public RestoreEngine {
  private:
   // A slice to be fetched.
   struct Job {
-    std::shared_ptr<const format::ContainerHead> head;
+    std::shared_ptr<const format::ContainerHeader> header;
     Slice slice;
     std::shared_ptr<const std::vector<FrameNeed>> needs;
   };
 
-  [[nodiscard]] std::unique_ptr<ChunkKeeper> make_keeper() const;
+  [[nodiscard]] std::unique_ptr<RestoreCache> make_cache() const;
   [[nodiscard]] const LookAheadWindow& chunks() const { return window_.chunks(); }
   [[nodiscard]] ChunkUse use_of(std::uint64_t at) const;
   /// The next use, unless it is beyond what the window covers now.
@@ -85,7 +85,7 @@ class WindowEngine final : public RestoreEngine {
   // Areas.
   void enter_areas(std::size_t bytes_max);
   [[nodiscard]] Result<bool> enter_area(std::size_t bytes_max);
-  void fill_from_keeper();
+  void fill_from_cache();
   void retreat(std::size_t areas);
   [[nodiscard]] std::shared_ptr<AssemblyArea> leave_area();
 
@@ -97,18 +97,18 @@ class WindowEngine final : public RestoreEngine {
   template <typename Plan>
   void for_each_container(std::vector<std::uint64_t>& missing, const Plan& plan);
   void plan_container(std::span<const std::uint64_t> missing);
-  void mark_later(const format::ContainerHead& head, std::vector<FrameNeed>& needs);
-  [[nodiscard]] bool is_wanted(const format::ContainerHead& head, std::uint32_t frame);
-  [[nodiscard]] Result<std::span<const std::byte>> fetch(const format::ContainerHead& head,
+  void mark_later(const format::ContainerHeader& header, std::vector<FrameNeed>& needs);
+  [[nodiscard]] bool is_wanted(const format::ContainerHeader& header, std::uint32_t frame);
+  [[nodiscard]] Result<std::span<const std::byte>> fetch(const format::ContainerHeader& header,
                                                          Slice slice, std::span<std::byte> room);
   void read_job(const Job& job, ReadLane& lane);
   enum class IfBad : std::uint8_t { kStop, kMark };
   [[nodiscard]] bool place_slice(const Job& job, std::span<const std::byte> stored, ReadLane& lane,
                                  IfBad if_bad);
-  void place_frame(const format::ContainerHead& head, std::uint32_t frame,
+  void place_frame(const format::ContainerHeader& header, std::uint32_t frame,
                    std::span<const std::byte> raw);
-  void mark_frame_bad(const format::ContainerHead& head, std::uint32_t frame);
-  [[nodiscard]] bool is_used(const format::ContainerHead& head, std::uint32_t frame) const;
+  void mark_frame_bad(const format::ContainerHeader& header, std::uint32_t frame);
+  [[nodiscard]] bool is_used(const format::ContainerHeader& header, std::uint32_t frame) const;
   void locate_again();
 
   const EngineKind kind_;
@@ -136,11 +136,11 @@ class WindowEngine final : public RestoreEngine {
   std::uint64_t future_added_before_ = 0;
   std::uint64_t cycles_ = 0;
 
-  // Guards the keeper and `stale_` while the lanes work. Innermost but for the meter.
-  std::mutex keeper_mutex_;
-  std::unique_ptr<ChunkKeeper> keeper_;
-  ChunkCache* cache_ = nullptr;       // The keeper, if it is one.
-  std::vector<std::uint32_t> stale_;  // Containers that went away before they were read.
+  // Guards the cache and `stale_` while the lanes work. Innermost but for the meter.
+  std::mutex cache_mutex_;
+  std::unique_ptr<RestoreCache> cache_;
+  ChunkCache* chunk_cache_ = nullptr;  // The cache, if it is one.
+  std::vector<std::uint32_t> stale_;   // Containers that went away before they were read.
 };
 
 }  // namespace varve::restore

@@ -62,7 +62,7 @@ void WindowEngine::for_each_container(std::vector<std::uint64_t>& missing, const
 }
 
 void WindowEngine::plan_reads() {
-  room_ = keeper_->room();
+  room_ = cache_->room();
   for_each_container(missing_, [this](const auto& missing) { plan_container(missing); });
 }
 
@@ -75,21 +75,21 @@ void WindowEngine::plan_ahead() {
   auto job = jobs_.begin();  // In the order of containers, too.
   for_each_container(missing, [&](const std::span<const std::uint64_t> places) {
     const std::uint32_t container = forward_.slot(places.front()).container;
-    while (job != jobs_.end() && job->head->number < container) ++job;
-    const bool is_read_now = job != jobs_.end() && job->head->number == container;
-    const auto head = resolver_.head(container);
-    if (!head) return;
-    std::vector<FrameNeed> needs((*head)->frames.size(), FrameNeed::kNone);
+    while (job != jobs_.end() && job->header->number < container) ++job;
+    const bool is_read_now = job != jobs_.end() && job->header->number == container;
+    const auto header = resolver_.header(container);
+    if (!header) return;
+    std::vector<FrameNeed> needs((*header)->frames.size(), FrameNeed::kNone);
     for (const std::uint64_t at : places) {
       const std::uint32_t frame = forward_.slot(at).frame;
       if (is_read_now && (*job->needs)[frame] != FrameNeed::kNone) continue;
-      if (verify_place(**head, forward_.slot(at).index, chunks().id(at))) {
+      if (verify_place(**header, forward_.slot(at).index, chunks().id(at))) {
         needs[frame] = FrameNeed::kNow;
       }
     }
-    mark_later(**head, needs);
-    for (const Slice& slice : plan_slices(**head, needs, context_.reader->costs())) {
-      planned.push_back({*head, slice});
+    mark_later(**header, needs);
+    for (const Slice& slice : plan_slices(**header, needs, context_.reader->costs())) {
+      planned.push_back({*header, slice});
     }
   });
   ahead_.plan(std::move(planned));
@@ -97,22 +97,22 @@ void WindowEngine::plan_ahead() {
 
 /// Plans the requests for one container, of which the first area misses chunks.
 void WindowEngine::plan_container(std::span<const std::uint64_t> missing) {
-  const auto head = resolver_.head(forward_.slot(missing.front()).container);
-  if (!head) {
-    if (head.error().code() == ErrorCode::kStale) {
+  const auto header = resolver_.header(forward_.slot(missing.front()).container);
+  if (!header) {
+    if (header.error().code() == ErrorCode::kStale) {
       stale_.push_back(forward_.slot(missing.front()).container);
     } else {
       for (const std::uint64_t at : missing) forward_.mark_bad(at, forward_.slot(at).container);
     }
     return;
   }
-  const bool is_whole = context_.whole_containers || keeper_->keeps_containers();
-  std::vector<FrameNeed> needs((*head)->frames.size(),
+  const bool is_whole = context_.whole_containers || cache_->keeps_containers();
+  std::vector<FrameNeed> needs((*header)->frames.size(),
                                is_whole ? FrameNeed::kNow : FrameNeed::kNone);
   bool has_any = false;
   for (const std::uint64_t at : missing) {
     const ForwardArea::Slot& slot = forward_.slot(at);
-    if (!verify_place(**head, slot.index, chunks().id(at))) {
+    if (!verify_place(**header, slot.index, chunks().id(at))) {
       forward_.mark_bad(at, forward_.slot(at).container);
       continue;
     }
@@ -121,23 +121,24 @@ void WindowEngine::plan_container(std::span<const std::uint64_t> missing) {
   }
   if (!has_any) return;
   ++containers_read_;
-  if (!is_whole) mark_later(**head, needs);
-  const auto slices = plan_slices(**head, needs, context_.reader->costs());
+  if (!is_whole) mark_later(**header, needs);
+  const auto slices = plan_slices(**header, needs, context_.reader->costs());
   const auto shared = std::make_shared<const std::vector<FrameNeed>>(std::move(needs));
-  for (const Slice& slice : slices) jobs_.push_back({*head, slice, shared});
+  for (const Slice& slice : slices) jobs_.push_back({*header, slice, shared});
 }
 
 /// Marks the frames that the window needs later, as far as they are near enough to what is
 /// needed now to come with it.
-void WindowEngine::mark_later(const format::ContainerHead& head, std::vector<FrameNeed>& needs) {
+void WindowEngine::mark_later(const format::ContainerHeader& header,
+                              std::vector<FrameNeed>& needs) {
   const std::uint32_t gap_max = context_.reader->costs().gap_bytes_max;
   const auto count = static_cast<std::uint32_t>(needs.size());
   bool is_near = false;
   std::uint32_t reached = 0;  // End of the last frame that is needed.
   for (std::uint32_t frame = 0; frame < count; ++frame) {
-    const format::FrameEntry& entry = head.frames[frame];
+    const format::FrameEntry& entry = header.frames[frame];
     is_near = is_near && entry.offset - reached <= gap_max;
-    if (needs[frame] == FrameNeed::kNone && is_near && is_wanted(head, frame)) {
+    if (needs[frame] == FrameNeed::kNone && is_near && is_wanted(header, frame)) {
       needs[frame] = FrameNeed::kLater;
     }
     if (needs[frame] == FrameNeed::kNone) continue;
@@ -146,9 +147,9 @@ void WindowEngine::mark_later(const format::ContainerHead& head, std::vector<Fra
   }
   is_near = false;
   for (std::uint32_t frame = count; frame-- > 0;) {
-    const format::FrameEntry& entry = head.frames[frame];
+    const format::FrameEntry& entry = header.frames[frame];
     is_near = is_near && reached - frame_end(entry) <= gap_max;
-    if (needs[frame] == FrameNeed::kNone && is_near && is_wanted(head, frame)) {
+    if (needs[frame] == FrameNeed::kNone && is_near && is_wanted(header, frame)) {
       needs[frame] = FrameNeed::kLater;
     }
     if (needs[frame] == FrameNeed::kNone) continue;
@@ -157,19 +158,19 @@ void WindowEngine::mark_later(const format::ContainerHead& head, std::vector<Fra
   }
 }
 
-/// Whether there is a place for a chunk of the frame: in the areas, or in the keeper's room.
-bool WindowEngine::is_wanted(const format::ContainerHead& head, std::uint32_t frame) {
-  const format::FrameEntry& entry = head.frames[frame];
+/// Whether there is a place for a chunk of the frame: in the areas, or in the cache's room.
+bool WindowEngine::is_wanted(const format::ContainerHeader& header, std::uint32_t frame) {
+  const format::FrameEntry& entry = header.frames[frame];
   std::size_t bytes = 0;
   bool fills_slot = false;
   for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
-    const format::ChunkEntry& chunk = head.chunks[entry.first_chunk + i];
+    const format::ChunkEntry& chunk = header.chunks[entry.first_chunk + i];
     std::uint64_t use = chunks().first_use(chunk.id);
     if (use == kNever) continue;
-    fills_slot |= forward_.has_empty(use, head.number);
+    fills_slot |= forward_.has_empty(use, header.number);
     while (use < forward_.end()) use = chunks().next_use(use);
     if (covered(use) == kNever) continue;
-    if (keeper_->contains({chunk.id, head.number, entry.first_chunk + i})) continue;
+    if (cache_->contains({chunk.id, header.number, entry.first_chunk + i})) continue;
     bytes += chunk.raw_bytes + ChunkCache::kChunkOverheadBytes;
   }
   const bool has_room = bytes > 0 && bytes <= room_;
@@ -177,34 +178,34 @@ bool WindowEngine::is_wanted(const format::ContainerHead& head, std::uint32_t fr
   return fills_slot || has_room;
 }
 
-bool WindowEngine::is_used(const format::ContainerHead& head, std::uint32_t frame) const {
-  const format::FrameEntry& entry = head.frames[frame];
+bool WindowEngine::is_used(const format::ContainerHeader& header, std::uint32_t frame) const {
+  const format::FrameEntry& entry = header.frames[frame];
   for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
-    if (chunks().first_use(head.chunks[entry.first_chunk + i].id) != kNever) return true;
+    if (chunks().first_use(header.chunks[entry.first_chunk + i].id) != kNever) return true;
   }
   return false;
 }
 
 /// All but short slices are read past the page cache: they are verified and copied to their areas,
 /// and a copy there would cost as much again.
-Result<std::span<const std::byte>> WindowEngine::fetch(const format::ContainerHead& head,
+Result<std::span<const std::byte>> WindowEngine::fetch(const format::ContainerHeader& header,
                                                        Slice slice, std::span<std::byte> room) {
-  const std::size_t bytes = slice_bytes(head, slice);
+  const std::size_t bytes = slice_bytes(header, slice);
   if (bytes >= kDirectSliceBytes) {
-    return context_.reader->read_once(*context_.source, head, slice, room);
+    return context_.reader->read_once(*context_.source, header, slice, room);
   }
-  VARVE_TRY(context_.reader->read(*context_.source, head, slice, room.first(bytes)));
+  VARVE_TRY(context_.reader->read(*context_.source, header, slice, room.first(bytes)));
   return std::span<const std::byte>(room.first(bytes));
 }
 
 /// Fetches a slice and gives out its chunks. Called by several threads.
 void WindowEngine::read_job(const Job& job, ReadLane& lane) {
-  const format::ContainerHead& head = *job.head;
+  const format::ContainerHeader& header = *job.header;
   {
-    const auto lease = ahead_.take(head, job.slice);
+    const auto lease = ahead_.take(header, job.slice);
     if (!lease.bytes().empty() && place_slice(job, lease.bytes(), lane, IfBad::kStop)) return;
   }
-  const std::size_t bytes = slice_bytes(head, job.slice);
+  const std::size_t bytes = slice_bytes(header, job.slice);
   auto room = lane.stored;
   if (layout::room_for(bytes) > room.size()) {
     if (layout::room_for(bytes) > lane.larger.capacity()) {
@@ -212,15 +213,15 @@ void WindowEngine::read_job(const Job& job, ReadLane& lane) {
     }
     room = lane.larger.first(lane.larger.capacity());
   }
-  const auto read = fetch(head, job.slice, room);
+  const auto read = fetch(header, job.slice, room);
   if (read) {
     static_cast<void>(place_slice(job, *read, lane, IfBad::kMark));
   } else if (read.error().code() == ErrorCode::kStale) {
-    const std::lock_guard lock(keeper_mutex_);
-    stale_.push_back(head.number);
+    const std::lock_guard lock(cache_mutex_);
+    stale_.push_back(header.number);
   } else {
     for (std::uint32_t frame = job.slice.first; frame <= job.slice.last; ++frame) {
-      if ((*job.needs)[frame] != FrameNeed::kNone) mark_frame_bad(head, frame);
+      if ((*job.needs)[frame] != FrameNeed::kNone) mark_frame_bad(header, frame);
     }
   }
 }
@@ -228,55 +229,55 @@ void WindowEngine::read_job(const Job& job, ReadLane& lane) {
 /// Decodes the frames of a slice that are needed. False if one is bad.
 bool WindowEngine::place_slice(const Job& job, std::span<const std::byte> stored, ReadLane& lane,
                                IfBad if_bad) {
-  const format::ContainerHead& head = *job.head;
+  const format::ContainerHeader& header = *job.header;
   bool is_good = true;
   for (std::uint32_t frame = job.slice.first; frame <= job.slice.last; ++frame) {
     if ((*job.needs)[frame] == FrameNeed::kNone) continue;
-    if (context_.whole_containers && !keeper_->keeps_containers() && !is_used(head, frame)) {
+    if (context_.whole_containers && !cache_->keeps_containers() && !is_used(header, frame)) {
       continue;
     }
-    const format::FrameEntry& entry = head.frames[frame];
+    const format::FrameEntry& entry = header.frames[frame];
     // A frame that is needed as it stands is decoded where it belongs.
-    auto raw = forward_.in_place(head, frame);
+    auto raw = forward_.in_place(header, frame);
     if (raw.empty() && entry.raw_bytes <= lane.frame.size()) {
       raw = lane.frame.first(entry.raw_bytes);
     }
-    if (!raw.empty() && decode_slice_frame(head, job.slice, frame, stored, raw)) {
-      place_frame(head, frame, raw);
+    if (!raw.empty() && decode_slice_frame(header, job.slice, frame, stored, raw)) {
+      place_frame(header, frame, raw);
       continue;
     }
     is_good = false;
     if (if_bad == IfBad::kStop) break;
-    mark_frame_bad(head, frame);
+    mark_frame_bad(header, frame);
   }
   return is_good;
 }
 
-/// Copies each chunk of a decoded frame to where it belongs, and offers it to the keeper.
-void WindowEngine::place_frame(const format::ContainerHead& head, std::uint32_t frame,
+/// Copies each chunk of a decoded frame to where it belongs, and offers it to the cache.
+void WindowEngine::place_frame(const format::ContainerHeader& header, std::uint32_t frame,
                                std::span<const std::byte> raw) {
-  const format::FrameEntry& entry = head.frames[frame];
-  const bool keeps_all = keeper_->keeps_containers();
-  const bool keeps_used = keeper_->keeps_used();
+  const format::FrameEntry& entry = header.frames[frame];
+  const bool keeps_all = cache_->keeps_containers();
+  const bool keeps_used = cache_->keeps_used();
   for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
-    const format::ChunkEntry& chunk = head.chunks[entry.first_chunk + i];
+    const format::ChunkEntry& chunk = header.chunks[entry.first_chunk + i];
     const auto bytes = raw.subspan(chunk.frame_offset, chunk.raw_bytes);
-    const auto placed = forward_.place(chunks().first_use(chunk.id), head.number, bytes,
+    const auto placed = forward_.place(chunks().first_use(chunk.id), header.number, bytes,
                                        ForwardArea::SlotState::kFromDisk);
     const std::uint64_t next = covered(placed.next_use);
     if (next == kNever && !keeps_all && !(placed.is_used && keeps_used)) continue;
-    const std::lock_guard lock(keeper_mutex_);
-    keeper_->offer(chunk.id, bytes, next, placed.is_used);
+    const std::lock_guard lock(cache_mutex_);
+    cache_->offer(chunk.id, bytes, next, placed.is_used);
   }
   if (!keeps_all) return;
-  const std::lock_guard lock(keeper_mutex_);
-  keeper_->offer_frame(head, frame, raw);
+  const std::lock_guard lock(cache_mutex_);
+  cache_->offer_frame(header, frame, raw);
 }
 
-void WindowEngine::mark_frame_bad(const format::ContainerHead& head, std::uint32_t frame) {
-  const format::FrameEntry& entry = head.frames[frame];
+void WindowEngine::mark_frame_bad(const format::ContainerHeader& header, std::uint32_t frame) {
+  const format::FrameEntry& entry = header.frames[frame];
   for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
-    forward_.mark_bad(chunks().first_use(head.chunks[entry.first_chunk + i].id), head.number);
+    forward_.mark_bad(chunks().first_use(header.chunks[entry.first_chunk + i].id), header.number);
   }
 }
 
@@ -294,8 +295,8 @@ void WindowEngine::locate_again() {
         forward_.mark_bad(at, forward_.slot(at).container);
       continue;
     }
-    const format::ChunkEntry& entry = place->head->chunks[place->index];
-    slot.container = place->head->number;
+    const format::ChunkEntry& entry = place->header->chunks[place->index];
+    slot.container = place->header->number;
     slot.index = place->index;
     slot.frame = entry.frame;
     if (entry.raw_bytes != slot.bytes) forward_.mark_bad(at, forward_.slot(at).container);

@@ -13,23 +13,23 @@ namespace {
 
 // The length of the container that `bytes` start with, all of it verified.
 Result<std::uint32_t> verified_length(std::span<const std::byte> bytes) {
-  if (bytes.size() < format::kContainerHeaderBytes) {
+  if (bytes.size() < format::kContainerFixedHeaderBytes) {
     return Error(ErrorCode::kCorrupt, "a container is cut off", EIO);
   }
-  VARVE_TRY_ASSIGN(const auto head_bytes,
-                   format::container_head_length(bytes.first(format::kContainerHeaderBytes)));
-  if (head_bytes > bytes.size()) return Error(ErrorCode::kCorrupt, "a container is cut off", EIO);
-  VARVE_TRY_ASSIGN(const auto head, format::decode_container_head(bytes.first(head_bytes)));
-  if (head.stored_bytes() > bytes.size()) {
+  VARVE_TRY_ASSIGN(const auto header_bytes, format::container_header_length(
+                                                bytes.first(format::kContainerFixedHeaderBytes)));
+  if (header_bytes > bytes.size()) return Error(ErrorCode::kCorrupt, "a container is cut off", EIO);
+  VARVE_TRY_ASSIGN(const auto header, format::decode_container_header(bytes.first(header_bytes)));
+  if (header.stored_bytes() > bytes.size()) {
     return Error(ErrorCode::kCorrupt, "a container is cut off", EIO);
   }
   std::vector<std::byte> raw;
-  for (const auto& frame : head.frames) {
+  for (const auto& frame : header.frames) {
     raw.resize(frame.raw_bytes);
     VARVE_TRY(format::decode_frame(
-        frame, bytes.subspan(head.head_bytes + frame.offset, frame.stored_bytes), raw));
+        frame, bytes.subspan(header.header_bytes + frame.offset, frame.stored_bytes), raw));
   }
-  return head.stored_bytes();
+  return header.stored_bytes();
 }
 
 }  // namespace

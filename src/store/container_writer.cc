@@ -12,8 +12,8 @@
 namespace varve::store {
 
 namespace {
-constexpr std::size_t kHeadBufferBytes = 1U << 20;
-// Leaves room in a container for the head of a frame of tiny chunks: 144 KiB.
+constexpr std::size_t kHeaderBufferBytes = 1U << 20;
+// Leaves room in a container for the header of a frame of tiny chunks: 144 KiB.
 constexpr std::size_t kFrameChunksMax = 4096;
 constexpr std::size_t kBytesPerWake = 1U << 20;
 constexpr std::size_t kSpareBytes = 8U << 20;  // Bytes of frames' buffers that are kept for reuse.
@@ -40,9 +40,9 @@ ContainerWriter::ContainerWriter(io::FileSystem& files, base::ThreadPool& compre
       on_written_(std::move(on_written)),
       frame_bytes_(options_.codec == Codec::kNone ? kPlainFrameBytes : format::kFrameRawBytesMax),
       data_(format::kContainerBytesMax),
-      head_buffer_(kHeadBufferBytes) {
-  head_.series = options_.series;
-  head_.compact = options_.volume;
+      header_buffer_(kHeaderBufferBytes) {
+  header_.series = options_.series;
+  header_.compact = options_.volume;
   thread_ = std::thread([this] {
     base::name_this_thread("varve-container");
     work();
@@ -205,20 +205,20 @@ void ContainerWriter::work() {
       return packed_ < unwritten_.size() && unwritten_[packed_]->encoded_done;
     };
     const auto flush_due = [&] {
-      return !head_.frames.empty() && frames_written_ + packed_ >= flush_to_ &&
+      return !header_.frames.empty() && frames_written_ + packed_ >= flush_to_ &&
              frames_written_ < flush_to_;
     };
     work_ready_.wait(lock, [&] { return frame_ready() || flush_due() || stopping_; });
     if (flush_due()) {
       write_container(lock);
-      if (!head_.frames.empty()) return;  // Stopped in the error state.
+      if (!header_.frames.empty()) return;  // Stopped in the error state.
       continue;
     }
     if (frame_ready()) {
       const FramePtr frame = unwritten_[packed_];
       if (!fits(*frame)) {
         write_container(lock);
-        if (!head_.frames.empty()) return;  // Stopped in the error state.
+        if (!header_.frames.empty()) return;  // Stopped in the error state.
       }
       lock.unlock();
       pack(*frame);
@@ -240,20 +240,21 @@ void ContainerWriter::work() {
 }
 
 bool ContainerWriter::fits(const Frame& frame) const {
-  if (head_.frames.empty()) return true;
+  if (header_.frames.empty()) return true;
   if (packed_raw_ + frame.raw.size() > container_raw_bytes_max(options_)) return false;
   const std::size_t stored =
       frame.encoded.codec == Codec::kNone ? frame.raw.size() : frame.encoded.stored.size();
   std::size_t runs = id_runs_;
-  ChunkId expected = head_.chunks.back().id.plus(1);
+  ChunkId expected = header_.chunks.back().id.plus(1);
   for (const auto& chunk : frame.chunks) {
     runs += chunk.id == expected ? 0 : 1;
     expected = chunk.id.plus(1);
   }
-  const std::size_t head = format::container_head_bytes(
-      head_.frames.size() + 1, head_.chunks.size() + frame.chunks.size(), runs, head_.compact);
-  return head <= kHeadBufferBytes &&
-         head + format::padded_bytes(data_used_ + stored, head_.compact) <=
+  const std::size_t header = format::container_header_bytes(
+      header_.frames.size() + 1, header_.chunks.size() + frame.chunks.size(), runs,
+      header_.compact);
+  return header <= kHeaderBufferBytes &&
+         header + format::padded_bytes(data_used_ + stored, header_.compact) <=
              format::kContainerBytesMax;
 }
 
@@ -269,11 +270,11 @@ void ContainerWriter::pack(Frame& frame) {
   entry.raw_bytes = static_cast<std::uint32_t>(frame.raw.size());
   entry.codec = frame.encoded.codec;
   entry.checksum = format::checksum64(stored);
-  head_.frames.push_back(entry);
+  header_.frames.push_back(entry);
   for (const auto& chunk : frame.chunks) {
-    const bool follows = !head_.chunks.empty() && head_.chunks.back().id.plus(1) == chunk.id;
+    const bool follows = !header_.chunks.empty() && header_.chunks.back().id.plus(1) == chunk.id;
     id_runs_ += follows ? 0 : 1;
-    head_.chunks.push_back(chunk);
+    header_.chunks.push_back(chunk);
   }
   packed_raw_ += frame.raw.size();
   frame.encoded.stored = {};
@@ -349,21 +350,21 @@ Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
 
 Result<void> ContainerWriter::write_container_once() {
   if (!options_.admitted) VARVE_TRY(check_reserve());
-  head_.number = options_.numbers->next_container.fetch_add(1);
-  const std::string encoded = format::encode_container_head(head_);
-  VARVE_ASSERT(encoded.size() <= head_buffer_.size());
-  std::memcpy(head_buffer_.data(), encoded.data(), encoded.size());
-  const std::size_t data_padded = format::padded_bytes(data_used_, head_.compact);
+  header_.number = options_.numbers->next_container.fetch_add(1);
+  const std::string encoded = format::encode_container_header(header_);
+  VARVE_ASSERT(encoded.size() <= header_buffer_.size());
+  std::memcpy(header_buffer_.data(), encoded.data(), encoded.size());
+  const std::size_t data_padded = format::padded_bytes(data_used_, header_.compact);
   std::memset(data_.data() + data_used_, 0, data_padded - data_used_);
   VARVE_TRY(open_segment(encoded.size() + data_padded));
   VARVE_TRY(file_->write_at(segment_offset_ + encoded.size(), data_.span().first(data_padded)));
-  VARVE_TRY(file_->write_at(segment_offset_, head_buffer_.span().first(encoded.size())));
+  VARVE_TRY(file_->write_at(segment_offset_, header_buffer_.span().first(encoded.size())));
 
   WrittenContainer written;
   auto& record = written.record;
-  record = ContainerRecord::of(head_, segment_, segment_offset_);
+  record = ContainerRecord::of(header_, segment_, segment_offset_);
   record.live_bytes = record.raw_bytes;
-  for (const auto& chunk : head_.chunks) {
+  for (const auto& chunk : header_.chunks) {
     auto& ids = written.ids;
     if (ids.empty() || ids.back().first.plus(ids.back().count) != chunk.id) {
       ids.push_back({chunk.id, 0});
@@ -378,8 +379,8 @@ Result<void> ContainerWriter::write_container_once() {
     unsynced_[segment_] = record.end();
   }
   segment_offset_ += encoded.size() + data_padded;
-  head_.frames.clear();
-  head_.chunks.clear();
+  header_.frames.clear();
+  header_.chunks.clear();
   id_runs_ = 0;
   data_used_ = 0;
   packed_raw_ = 0;

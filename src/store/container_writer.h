@@ -139,12 +139,12 @@ class ContainerWriter {
   std::set<std::uint32_t> doubtful_;  // Segments whose sync failed. Guarded by sync_mutex_.
 
   // Only the writer's thread touches these.
-  format::ContainerHead head_;
+  format::ContainerHeader header_;
   std::size_t id_runs_ = 0;
   std::size_t data_used_ = 0;
   std::size_t packed_raw_ = 0;
   base::AlignedBuffer data_;
-  base::AlignedBuffer head_buffer_;
+  base::AlignedBuffer header_buffer_;
   std::uint32_t segment_ = 0;
   std::uint64_t segment_offset_ = 0;
   std::unique_ptr<io::File> file_;

@@ -20,23 +20,23 @@ std::uint64_t segment_bytes_for(std::uint64_t run_bytes) {
   return std::clamp(run_bytes / kSegmentsOfARun, kSegmentBytesMin, kSegmentBytesMax);
 }
 
-ContainerRecord ContainerRecord::of(const format::ContainerHead& head, std::uint32_t segment,
+ContainerRecord ContainerRecord::of(const format::ContainerHeader& header, std::uint32_t segment,
                                     std::uint64_t offset) {
   ContainerRecord record;
-  record.number = head.number;
+  record.number = header.number;
   record.segment = segment;
   record.offset = offset;
-  record.head_bytes = head.head_bytes;
-  record.data_bytes = head.data_bytes;
-  record.chunks = static_cast<std::uint32_t>(head.chunks.size());
-  record.raw_bytes = head.raw_bytes;
-  record.compact = head.compact;
-  if (!head.chunks.empty()) record.birth = head.chunks.front().id.birth();
+  record.header_bytes = header.header_bytes;
+  record.data_bytes = header.data_bytes;
+  record.chunks = static_cast<std::uint32_t>(header.chunks.size());
+  record.raw_bytes = header.raw_bytes;
+  record.compact = header.compact;
+  if (!header.chunks.empty()) record.birth = header.chunks.front().id.birth();
   return record;
 }
 
 std::uint64_t ContainerRecord::end() const {
-  return offset + head_bytes + format::padded_bytes(data_bytes, compact);
+  return offset + header_bytes + format::padded_bytes(data_bytes, compact);
 }
 
 std::string ContainerRecord::encode() const {
@@ -46,7 +46,7 @@ std::string ContainerRecord::encode() const {
   w.varint(segment);
   w.u8(compact ? 1 : 0);
   w.varint(offset / unit);
-  w.varint(head_bytes / unit);
+  w.varint(header_bytes / unit);
   w.varint(data_bytes);
   w.varint(chunks);
   w.varint(raw_bytes);
@@ -60,16 +60,16 @@ Result<ContainerRecord> ContainerRecord::decode(std::uint32_t number, std::strin
   const std::uint64_t segment = r.varint();
   const std::uint8_t flags = r.u8();
   const std::uint64_t offset = r.varint();
-  const std::uint64_t head = r.varint();
+  const std::uint64_t header = r.varint();
   const std::uint64_t data = r.varint();
   const std::uint64_t chunks = r.varint();
   const std::uint64_t raw = r.varint();
   const std::uint64_t live = r.varint();
   const std::uint64_t birth = r.varint();
   const std::uint64_t unit = flags == 0 ? format::kContainerAlignment : 1;
-  if (!r.done() || segment > 0xffffffffU || flags > 1 || offset > (1ULL << 40) || head == 0 ||
-      head > format::kContainerBytesMax / unit || data > format::kContainerBytesMax ||
-      head * unit + data > format::kContainerBytesMax || chunks > format::kContainerBytesMax ||
+  if (!r.done() || segment > 0xffffffffU || flags > 1 || offset > (1ULL << 40) || header == 0 ||
+      header > format::kContainerBytesMax / unit || data > format::kContainerBytesMax ||
+      header * unit + data > format::kContainerBytesMax || chunks > format::kContainerBytesMax ||
       raw > (1ULL << 40) || live > raw || birth > 0xffffffffU) {
     return Error(ErrorCode::kCorrupt, fmt::format("catalog: container {} has a bad record", number),
                  EIO);
@@ -79,7 +79,7 @@ Result<ContainerRecord> ContainerRecord::decode(std::uint32_t number, std::strin
   record.segment = static_cast<std::uint32_t>(segment);
   record.compact = flags == 1;
   record.offset = offset * unit;
-  record.head_bytes = static_cast<std::uint32_t>(head * unit);
+  record.header_bytes = static_cast<std::uint32_t>(header * unit);
   record.data_bytes = static_cast<std::uint32_t>(data);
   record.chunks = static_cast<std::uint32_t>(chunks);
   record.raw_bytes = raw;
@@ -131,21 +131,22 @@ void SegmentReader::forget(std::uint32_t segment) {
   ++forgotten_;
 }
 
-Result<format::ContainerHead> SegmentReader::read_head(SeriesId series,
-                                                       const ContainerRecord& record) {
-  std::vector<std::byte> bytes(record.head_bytes);
+Result<format::ContainerHeader> SegmentReader::read_header(SeriesId series,
+                                                           const ContainerRecord& record) {
+  std::vector<std::byte> bytes(record.header_bytes);
   VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
   VARVE_TRY_ASSIGN(const std::size_t got, segment->read_at(record.offset, bytes));
   if (got != bytes.size()) {
-    return Error(ErrorCode::kCorrupt, describe(record) + ": the file ends inside the head", EIO);
+    return Error(ErrorCode::kCorrupt, describe(record) + ": the file ends inside the header", EIO);
   }
-  auto head = format::decode_container_head(bytes);
-  if (!head) return std::move(head).error().with_context(describe(record));
-  if (head->series != series || head->number != record.number || head->compact != record.compact ||
-      head->head_bytes != record.head_bytes || head->data_bytes != record.data_bytes) {
+  auto header = format::decode_container_header(bytes);
+  if (!header) return std::move(header).error().with_context(describe(record));
+  if (header->series != series || header->number != record.number ||
+      header->compact != record.compact || header->header_bytes != record.header_bytes ||
+      header->data_bytes != record.data_bytes) {
     return Error(ErrorCode::kCorrupt, describe(record) + ": another container stands here", EIO);
   }
-  return head;
+  return header;
 }
 
 Result<void> SegmentReader::read_data(const ContainerRecord& record, std::uint32_t offset,
@@ -153,7 +154,7 @@ Result<void> SegmentReader::read_data(const ContainerRecord& record, std::uint32
   VARVE_TRY(check_range(record, offset, out.size()));
   VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
   VARVE_TRY_ASSIGN(const std::size_t got,
-                   segment->read_at(record.offset + record.head_bytes + offset, out));
+                   segment->read_at(record.offset + record.header_bytes + offset, out));
   if (got != out.size()) return ends_early(record);
   return {};
 }
@@ -162,7 +163,7 @@ Result<std::span<const std::byte>> SegmentReader::read_once(const ContainerRecor
                                                             std::uint32_t offset, std::size_t bytes,
                                                             std::span<std::byte> room) {
   VARVE_TRY_ASSIGN(const auto cached, file(record.segment));
-  if (!cached->is_cached(record.offset + record.head_bytes + offset, bytes)) {
+  if (!cached->is_cached(record.offset + record.header_bytes + offset, bytes)) {
     return read_direct(record, offset, bytes, room);
   }
   VARVE_TRY(read_data(record, offset, room.first(bytes)));
@@ -177,7 +178,7 @@ Result<std::span<const std::byte>> SegmentReader::read_direct(const ContainerRec
   VARVE_ASSERT(room.size() >= io::direct_room(bytes));
   VARVE_TRY_ASSIGN(const auto direct,
                    file(record.segment, open_direct_, io::OpenMode::kReadDirect));
-  const std::uint64_t begin = record.offset + record.head_bytes + offset;
+  const std::uint64_t begin = record.offset + record.header_bytes + offset;
   const std::size_t before = begin % io::kDirectAlignment;  // That is read as well.
   const std::size_t blocks =
       (before + bytes + io::kDirectAlignment - 1) / io::kDirectAlignment * io::kDirectAlignment;
@@ -198,10 +199,10 @@ Error SegmentReader::ends_early(const ContainerRecord& record) const {
   return Error(ErrorCode::kCorrupt, describe(record) + ": the file ends inside the data", EIO);
 }
 
-void SegmentReader::will_read_head(const ContainerRecord& record) {
+void SegmentReader::will_read_header(const ContainerRecord& record) {
   // What is wrong with the file, reading it will tell.
   if (const auto from = file(record.segment)) {
-    (*from)->will_read(record.offset, record.head_bytes);
+    (*from)->will_read(record.offset, record.header_bytes);
   }
 }
 
@@ -209,17 +210,18 @@ void SegmentReader::will_read_data(const ContainerRecord& record, std::uint32_t 
                                    std::size_t bytes) {
   if (!check_range(record, offset, bytes)) return;
   if (const auto from = file(record.segment)) {
-    (*from)->will_read(record.offset + record.head_bytes + offset, bytes);
+    (*from)->will_read(record.offset + record.header_bytes + offset, bytes);
   }
 }
 
 Result<void> SegmentReader::verify_padding(const ContainerRecord& record) {
-  std::vector<std::byte> bytes(record.end() - record.offset - record.head_bytes -
+  std::vector<std::byte> bytes(record.end() - record.offset - record.header_bytes -
                                record.data_bytes);
   if (bytes.empty()) return {};
   VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
-  VARVE_TRY_ASSIGN(const std::size_t got,
-                   segment->read_at(record.offset + record.head_bytes + record.data_bytes, bytes));
+  VARVE_TRY_ASSIGN(
+      const std::size_t got,
+      segment->read_at(record.offset + record.header_bytes + record.data_bytes, bytes));
   const bool zero =
       std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
   if (got != bytes.size() || !zero) {

@@ -41,17 +41,17 @@ struct ContainerRecord {
   std::uint32_t number = 0;
   std::uint32_t segment = 0;
   std::uint64_t offset = 0;
-  std::uint32_t head_bytes = 0;
+  std::uint32_t header_bytes = 0;
   std::uint32_t data_bytes = 0;
   std::uint32_t chunks = 0;
   std::uint64_t raw_bytes = 0;
   std::uint64_t live_bytes = 0;  ///< Raw bytes of the chunks that are located here.
-  bool compact = false;          ///< As in format::ContainerHead.
+  bool compact = false;          ///< As in format::ContainerHeader.
   VersionNumber birth{};         ///< Of its first chunk; in a volume, of all.
 
-  /// Of the container with this head, of which nothing counts as live yet.
-  [[nodiscard]] static ContainerRecord of(const format::ContainerHead& head, std::uint32_t segment,
-                                          std::uint64_t offset);
+  /// Of the container with this header, of which nothing counts as live yet.
+  [[nodiscard]] static ContainerRecord of(const format::ContainerHeader& header,
+                                          std::uint32_t segment, std::uint64_t offset);
   [[nodiscard]] std::uint64_t end() const;
   [[nodiscard]] std::string encode() const;
   /// kCorrupt unless every length and offset is possible.
@@ -70,10 +70,10 @@ class SegmentReader {
   SegmentReader(io::FileSystem& files, std::string directory)
       : files_(files), directory_(std::move(directory)) {}
 
-  /// Reads and verifies a container's head. kCorrupt if it is damaged or not the container
+  /// Reads and verifies a container's header. kCorrupt if it is damaged or not the container
   /// that the record describes.
-  [[nodiscard]] Result<format::ContainerHead> read_head(SeriesId series,
-                                                        const ContainerRecord& record);
+  [[nodiscard]] Result<format::ContainerHeader> read_header(SeriesId series,
+                                                            const ContainerRecord& record);
   /// Stored bytes from `offset` of the container's data; not verified.
   [[nodiscard]] Result<void> read_data(const ContainerRecord& record, std::uint32_t offset,
                                        std::span<std::byte> out);
@@ -89,8 +89,8 @@ class SegmentReader {
                                                                std::uint32_t offset,
                                                                std::size_t bytes,
                                                                std::span<std::byte> room);
-  /// The container's head, or so much of its data, will be read soon.
-  void will_read_head(const ContainerRecord& record);
+  /// The container's header, or so much of its data, will be read soon.
+  void will_read_header(const ContainerRecord& record);
   void will_read_data(const ContainerRecord& record, std::uint32_t offset, std::size_t bytes);
   /// kCorrupt if the zeros that pad the container are missing or not zero.
   [[nodiscard]] Result<void> verify_padding(const ContainerRecord& record);

@@ -16,7 +16,7 @@ constexpr std::uint64_t kReserveBytesMax = 256ULL << 20;
 constexpr std::uint64_t kReserveStepBytes = 4ULL << 20;
 // The guard makes the reserve only if the disk has this many times its size free.
 constexpr std::uint64_t kSpareFactor = 6;
-// Chunk tables, heads and padding take at most 1/8 of the data's size; the tables grow with the
+// Chunk tables, headers and padding take at most 1/8 of the data's size; the tables grow with the
 // data.
 constexpr std::uint64_t kOverheadDivisor = 8;
 constexpr std::int64_t kBudgetBytesMax = 64LL << 20;

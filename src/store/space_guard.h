@@ -43,7 +43,7 @@ class SpaceGuard {
   /// Errors: kNoSpace if the disk might not take them beside the data that was admitted before.
   [[nodiscard]] Result<void> admit(std::uint64_t bytes);
   /// Makes the next admit() look at the disk again, because other programs fill it, too.
-  void look_again() { budget_ = 0; }
+  void scan_again() { budget_ = 0; }
   /// Returns whether little more will be admitted; changes should then not stay in memory for long.
   [[nodiscard]] bool is_tight() const { return tight_; }
 

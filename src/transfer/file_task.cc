@@ -43,8 +43,8 @@ void RestoreShared::finish(const FileRef& file, const SealedEntry& entry, const 
   apply_metadata(file, entry.attributes, xattrs ? *xattrs : Xattrs(), path, problems);
 }
 
-FileTask::FileTask(FilePlan plan, RestoreShared& shared, WriterCrew& crew)
-    : plan_(std::move(plan)), shared_(shared), crew_(crew), written_end_(plan_.resume_offset) {
+FileTask::FileTask(FilePlan plan, RestoreShared& shared, WriterPool& pool)
+    : plan_(std::move(plan)), shared_(shared), pool_(pool), written_end_(plan_.resume_offset) {
   made_ = plan_.resume_offset > 0;
 }
 
@@ -66,7 +66,7 @@ Result<void> FileTask::skip(ByteRange) { return {}; }
 void FileTask::submit(Piece piece) {
   pending_.fetch_add(1);
   const std::size_t bytes = piece.data.bytes.size();
-  crew_.run(bytes, [self = shared_from_this(), piece = std::move(piece)] {
+  pool_.run(bytes, [self = shared_from_this(), piece = std::move(piece)] {
     self->write(piece);
     self->release();
   });
@@ -88,7 +88,7 @@ void FileTask::finish(const UnreadableData& lost) {
   lost_ = lost;
   // One task writes the last piece and ends the file, so one thread makes a small file in one go.
   const std::size_t bytes = held_ ? held_->data.bytes.size() : 0;
-  crew_.run(bytes, [self = shared_from_this(), piece = std::exchange(held_, std::nullopt)] {
+  pool_.run(bytes, [self = shared_from_this(), piece = std::exchange(held_, std::nullopt)] {
     if (piece) self->write(*piece);
     self->release();
   });
@@ -172,7 +172,7 @@ void FileTask::end(State state) {
 }
 
 bool FileTask::wait() {
-  crew_.flush();
+  pool_.flush();
   state_.wait(kPending);
   return state_ == kMade;
 }

@@ -17,7 +17,7 @@
 #include "transfer/file_restorer.h"
 #include "transfer/file_sink.h"
 #include "transfer/problem_list.h"
-#include "transfer/writer_crew.h"
+#include "transfer/writer_pool.h"
 #include "varve/version_reader.h"
 
 namespace varve::transfer {
@@ -73,11 +73,11 @@ struct FilePlan {
   std::uint64_t resume_offset = 0;  ///< Bytes of an existing temporary file that are correct.
 };
 
-/// Makes one file on the crew's threads, from pieces in any order. Removes an incomplete file again
+/// Makes one file on the pool's threads, from pieces in any order. Removes an incomplete file again
 /// and keeps the old entry of its name. One thread must make all calls of the sink and finish().
 class FileTask final : public FileSink, public std::enable_shared_from_this<FileTask> {
  public:
-  FileTask(FilePlan plan, RestoreShared& shared, WriterCrew& crew);
+  FileTask(FilePlan plan, RestoreShared& shared, WriterPool& pool);
   ~FileTask() override;
 
   [[nodiscard]] Result<void> put(ByteRange range, SharedBytes data) override;
@@ -114,7 +114,7 @@ class FileTask final : public FileSink, public std::enable_shared_from_this<File
 
   const FilePlan plan_;
   RestoreShared& shared_;
-  WriterCrew& crew_;
+  WriterPool& pool_;
   std::optional<Piece> held_;  // Submitted with the next piece, or at the end.
   UnreadableData lost_;
   std::atomic<bool> keep_partial_ = false;

@@ -88,11 +88,11 @@ void RestoreLog::read() {
   if (take_line(rest) != kMagic) return;
   stale_ = true;
   if (take_line(rest) != identity_) return;
-  const auto head = take_line(rest);
-  if (!head || head->size() <= kTokenDigits) return;
-  token_ = head->substr(0, kTokenDigits);
+  const auto first_line = take_line(rest);
+  if (!first_line || first_line->size() <= kTokenDigits) return;
+  token_ = first_line->substr(0, kTokenDigits);
   if (token_.find_first_not_of("0123456789abcdef") != std::string::npos) return;
-  std::string_view started = head->substr(kTokenDigits);
+  std::string_view started = first_line->substr(kTokenDigits);
   if (!take_number(started, started_at_)) return;
   while (const auto line = take_line(rest)) {
     std::string_view numbers = *line;
@@ -132,9 +132,10 @@ Result<void> RestoreLog::start() {
     return system_error("cannot make the restore log " + name_, errno);
   }
   started_at_ = status.st_ctim.tv_sec;
-  const std::string head =
+  const std::string header =
       line_of(kMagic) + line_of(identity_) + line_of(fmt::format("{} {}", token_, started_at_));
-  VARVE_TRY(write_all(fd_.get(), std::as_bytes(std::span(head.data(), head.size())), std::nullopt));
+  VARVE_TRY(
+      write_all(fd_.get(), std::as_bytes(std::span(header.data(), header.size())), std::nullopt));
   if (::fsync(fd_.get()) != 0 || ::fsync(directory_fd_) != 0) {
     return system_error("sync of the restore log", errno);
   }

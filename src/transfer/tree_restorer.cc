@@ -50,7 +50,7 @@ TreeRestorer::TreeRestorer(VersionReader& version, const RestoreOptions& options
       selection_(options.paths.size() > 1 ? options.paths : std::vector<std::string>()),
       data_(options.sparse, [this](std::uint64_t bytes) { return advance(bytes); }),
       shared_(version),
-      crew_(writers(options)),
+      pool_(writers(options)),
       syncer_(1, "varve-sync") {
   if (options.scatter) {
     scatter_.emplace(
@@ -90,7 +90,7 @@ Result<TransferReport> TreeRestorer::run(const std::string& directory) {
   // What could not go on is not removed where the log knows of it.
   if (large_ && large_offset_ > 0) large_->keep_partial();
   large_.reset();
-  crew_.drain();
+  pool_.drain();
   VARVE_TRY(shared_.outcome());
   VARVE_TRY(walked);
   VARVE_TRY(finish_run(top));
@@ -243,7 +243,7 @@ Result<void> TreeRestorer::restore_entry(const std::string& name, const SealedEn
 /// Reads the files that wait for it, and makes the links to them.
 Result<void> TreeRestorer::run_scatter() {
   VARVE_TRY(scatter_->run());
-  crew_.drain();  // Whether a file can be linked to is known when it is made.
+  pool_.drain();  // Whether a file can be linked to is known when it is made.
   if (shared_.failed()) return shared_.outcome();
   for (const LateLink& link : std::exchange(late_links_, {})) {
     auto made = make_late_link(link);
@@ -335,7 +335,7 @@ Result<void> TreeRestorer::add_point(const RestorePoint& point) {
   if (options_.dry_run || syncing_) return {};
   since_point_ = 0;
   VARVE_TRY(log_->start());
-  crew_.drain();
+  pool_.drain();
   if (shared_.failed()) return {};
   syncing_ = true;
   if (large_ && point.rank == large_rank_) large_offset_ = point.offset;

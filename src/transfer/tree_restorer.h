@@ -23,7 +23,7 @@
 #include "transfer/path_selection.h"
 #include "transfer/restore_log.h"
 #include "transfer/scatter_pass.h"
-#include "transfer/writer_crew.h"
+#include "transfer/writer_pool.h"
 #include "varve/maintenance.h"
 #include "varve/version_reader.h"
 
@@ -32,7 +32,7 @@ namespace varve::transfer {
 /// Restores one version. The repository is not trusted, nor is the target: names are checked,
 /// everything is made by its name in an open directory, and no symlink is followed. One thread
 /// walks the tree and reads files strictly in its order, so that the read sessions stream, or, if
-/// so asked, in batches in the order of the disk; the crew makes them.
+/// so asked, in batches in the order of the disk; the pool makes them.
 class TreeRestorer {
  public:
   using OnProgress = std::function<bool(const TransferProgress&)>;
@@ -161,7 +161,7 @@ class TreeRestorer {
   std::unordered_map<std::uint64_t, FirstName> first_names_;
   // Which hard-linked file of the version an inode of the target, with several names, is kept as.
   std::unordered_map<ino_t, std::uint64_t> kept_inodes_;
-  WriterCrew crew_;  // Its destructor waits; declared last but one.
+  WriterPool pool_;  // Its destructor waits; declared last but one.
   std::atomic<bool> syncing_ = false;
   base::ThreadPool syncer_;
 };

@@ -165,7 +165,7 @@ Result<void> TreeRestorer::write_file(FileReader& source, const std::string& nam
     VARVE_TRY_ASSIGN(plan.resume_offset, resume_offset(source, entry, plan.temporary));
   }
   const std::uint64_t begin = plan.resume_offset;
-  const auto task = std::make_shared<FileTask>(std::move(plan), shared_, crew_);
+  const auto task = std::make_shared<FileTask>(std::move(plan), shared_, pool_);
   // With holes written as zeros, a file cannot wait for its place in disk order.
   if (scatter_ && (options_.sparse || entry.attributes.data_bytes == entry.attributes.size)) {
     if (entry.link_group != 0) last_task_ = task;

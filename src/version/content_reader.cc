@@ -178,15 +178,15 @@ Result<RecipeChunk> ContentReader::chunk_at(OpenRecipe& recipe, std::uint64_t of
   VARVE_TRY(locate_all({{run}}));
   VARVE_TRY_ASSIGN(const auto part,
                    recipe.locator_.find(layout_, run, place.run, place.run_offset));
-  VARVE_TRY_ASSIGN(const auto head, layout_.head(part.container));
+  VARVE_TRY_ASSIGN(const auto header, layout_.header(part.container));
   RecipeChunk chunk;
   chunk.run = place.run;
   chunk.offset = offset - place.run_offset + part.offset;
   for (std::uint32_t i = 0; i < part.count; ++i) {
     const std::size_t at = part.index + std::size_t{i};
     chunk.index = part.chunk + i;
-    if (at >= head->chunks.size() || head->chunks[at].id != run.first.plus(chunk.index)) break;
-    chunk.bytes = head->chunks[at].raw_bytes;
+    if (at >= header->chunks.size() || header->chunks[at].id != run.first.plus(chunk.index)) break;
+    chunk.bytes = header->chunks[at].raw_bytes;
     if (offset < chunk.offset + chunk.bytes) return chunk;
     chunk.offset += chunk.bytes;
   }
@@ -209,12 +209,12 @@ Result<std::uint32_t> ContentReader::chunk_bytes(ChunkId id) {
     return static_cast<std::uint32_t>(bytes->size());
   }
   VARVE_TRY_ASSIGN(const auto where, layout_.locate(id));
-  VARVE_TRY_ASSIGN(const auto head, layout_.head(where.container));
+  VARVE_TRY_ASSIGN(const auto header, layout_.header(where.container));
   const std::uint64_t index = where.index + (id.value - where.first.value);
-  if (index >= head->chunks.size() || head->chunks[index].id != id) {
+  if (index >= header->chunks.size() || header->chunks[index].id != id) {
     return Error(ErrorCode::kCorrupt, "a container does not hold the chunk that it should", EIO);
   }
-  return head->chunks[index].raw_bytes;
+  return header->chunks[index].raw_bytes;
 }
 
 Result<std::vector<std::byte>> ContentReader::cut(format::Recipe& recipe, std::uint64_t bytes) {

@@ -273,7 +273,7 @@ Result<void> OpenVersion::admit(std::uint64_t bytes) {
 Result<void> OpenVersion::has_room(std::uint64_t bytes) const {
   if (parts_.space == nullptr) return {};
   const auto admitted = parts_.space->admit(bytes);
-  parts_.space->look_again();
+  parts_.space->scan_again();
   return admitted;
 }
 

@@ -178,7 +178,7 @@ Result<void> OpenVersion::relieve() {
 }
 
 Result<void> OpenVersion::checkpoint_in_turn() {
-  if (parts_.space != nullptr) parts_.space->look_again();
+  if (parts_.space != nullptr) parts_.space->scan_again();
   {
     const std::lock_guard lock(mutex_);
     VARVE_TRY(finish_tails(Urgency::kIfAdmitted));

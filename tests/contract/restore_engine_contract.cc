@@ -224,8 +224,8 @@ TEST_P(RestoreEngineContract, DamageIsMarkedAndAllElseIsGood) {
   std::uint64_t offset = 0;
   std::set<ChunkId> damaged;
   for (const auto& [container, frame] : {std::pair(0U, 7U), std::pair(1U, 0U)}) {
-    const auto head = *world.source.head(container);
-    for (const format::ChunkEntry& chunk : head->chunks) {
+    const auto header = *world.source.header(container);
+    for (const format::ChunkEntry& chunk : header->chunks) {
       if (chunk.frame == frame) damaged.insert(chunk.id);
     }
   }
@@ -233,8 +233,8 @@ TEST_P(RestoreEngineContract, DamageIsMarkedAndAllElseIsGood) {
     for (std::uint32_t i = 0; i < part.count; ++i) {
       const ChunkId id = part.first.plus(i);
       const auto location = *world.source.locate(id);
-      const auto head = *world.source.head(location.container);
-      const auto& chunk = head->chunks[location.index + (id.value - location.first.value)];
+      const auto header = *world.source.header(location.container);
+      const auto& chunk = header->chunks[location.index + (id.value - location.first.value)];
       if (damaged.contains(id)) bad += chunk.raw_bytes;
       offset += chunk.raw_bytes;
     }

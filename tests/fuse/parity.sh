@@ -131,9 +131,9 @@ expect_status 0 "$VARVE" repair --yes "$repo"
 [ ! -e "$group" ] || fail "the damaged parity file is still there"
 all_protected && fail "what has lost its parity counts as protected"
 "$VARVE" -q arrange "$repo"
-all_protected || fail "parity was not made anew"
+all_protected || fail "parity was not made again"
 "$VARVE" -q check --read-data "$repo"
-ok "a damaged parity file is named, removed and made anew"
+ok "a damaged parity file is named, removed and made again"
 
 cp -a "$repo" "$work/kept"
 read -r length at file <<<"${found[0]}"
@@ -151,7 +151,7 @@ ok "damage beyond the parity is told, and changes nothing else"
 
 # ---- Killed while parity is made ----
 
-share() {  # PERCENT KILLED_AT: makes all parity anew
+share() {  # PERCENT KILLED_AT: makes all parity again
   touch "$work/armed"
   env LD_PRELOAD="$VARVE_FAULTY_DISK" DISK_BELOW="$repo" DISK_KILLS_AT="$2" \
     DISK_KILLS_ONCE="$work/armed" DISK_CALLS_IN="$work/calls" \

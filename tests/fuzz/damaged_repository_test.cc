@@ -173,7 +173,7 @@ void forge_a_value(const std::string& folder, std::span<const char* const> table
   must(txn.commit());
 }
 
-// A file's head, or all of it, with right checksums where it has some.
+// A file's header, or all of it, with right checksums where it has some.
 void forge_a_file(const std::string& repository, Random& random) {
   auto files = files_below(repository);
   std::erase_if(files, [](const auto& name) { return name.ends_with("data.mdb"); });

@@ -115,7 +115,7 @@ void change(std::string& bytes, Bytes how) {
   const auto kind = base::load_le<std::uint8_t>(how.data() + 1);
   const std::size_t offset = base::load_le<std::uint16_t>(how.data() + 2);
   const auto value = base::load_le<std::uint64_t>(how.data() + 4);
-  // In the parts that LMDB trusts, most of the time: a page's head, what its nodes start with.
+  // In the parts that LMDB trusts, most of the time: a page's header, what its nodes start with.
   std::size_t at = page + offset % kPage;
   if ((kind & 0x30) == 0x10) at = page + offset % 40;
   if ((kind & 0x30) == 0x20) {

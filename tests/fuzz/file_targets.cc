@@ -129,18 +129,18 @@ void volume(Bytes input) {
 }
 std::vector<std::string> volume_seeds() {
   // Small, so that many can be tried.
-  format::ContainerHead head;
-  head.series = kSeries;
-  head.chunks = {format::chunk(ChunkId::make(kVersion, 10), 300),
-                 format::chunk(ChunkId::make(kVersion, 11), 40)};
+  format::ContainerHeader header;
+  header.series = kSeries;
+  header.chunks = {format::chunk(ChunkId::make(kVersion, 10), 300),
+                   format::chunk(ChunkId::make(kVersion, 11), 40)};
   format::FrameEntry frame;
   frame.chunk_count = 2;
   frame.stored_bytes = frame.raw_bytes = 340;
-  head.frames = {frame};
+  header.frames = {frame};
   const auto container = [&](std::uint32_t number, bool compact) {
-    head.number = number;
-    head.compact = compact;
-    return format::encode_container_head(head) +
+    header.number = number;
+    header.compact = compact;
+    return format::encode_container_header(header) +
            std::string(format::padded_bytes(frame.stored_bytes, compact), 'x');
   };
   const auto damaged = [](std::string bytes) {
@@ -186,8 +186,8 @@ void restore_log(Bytes input) {
           "a log that was opened says the same again");
 }
 std::vector<std::string> restore_log_seeds() {
-  const std::string head = "varve restore log 1\nidentity\n0123456789abcdef 1700000000\n";
-  return {head + "5 4096\n9 0\n", head + "18446744073709551615 1\n7",
+  const std::string header = "varve restore log 1\nidentity\n0123456789abcdef 1700000000\n";
+  return {header + "5 4096\n9 0\n", header + "18446744073709551615 1\n7",
           "varve restore log 1\nother\n"};
 }
 

@@ -25,9 +25,9 @@ void sum_manifest(std::string& bytes) {
   constexpr std::size_t kSummed = format::kManifestHeaderBytes - sizeof(std::uint64_t);
   put64(bytes, kSummed, sum(bytes, 0, kSummed));
   for (std::size_t at = format::kManifestHeaderBytes;
-       bytes.size() - at >= format::kManifestBlockHeadBytes;) {
+       bytes.size() - at >= format::kManifestBlockHeaderBytes;) {
     const auto stored = load<std::uint32_t>(bytes, at);
-    const std::size_t data = at + format::kManifestBlockHeadBytes;
+    const std::size_t data = at + format::kManifestBlockHeaderBytes;
     if (stored > bytes.size() - data) return;
     put64(bytes, at + 12, sum(bytes, data, data + stored));
     at = data + stored;
@@ -35,14 +35,15 @@ void sum_manifest(std::string& bytes) {
 }
 
 void sum_containers(std::string& bytes) {
-  for (std::size_t at = 0; bytes.size() - at >= format::kContainerHeaderBytes;) {
-    const std::size_t head_bytes = load<std::uint32_t>(bytes, at + 32);
+  for (std::size_t at = 0; bytes.size() - at >= format::kContainerFixedHeaderBytes;) {
+    const std::size_t header_bytes = load<std::uint32_t>(bytes, at + 32);
     const std::size_t data_bytes = load<std::uint32_t>(bytes, at + 36);
     const bool compact = (load<std::uint32_t>(bytes, at + 8) & 1) != 0;
-    if (head_bytes < format::kContainerHeaderBytes || head_bytes > bytes.size() - at) return;
-    put64(bytes, at + 48, sum(bytes, at + format::kContainerHeaderBytes, at + head_bytes));
+    if (header_bytes < format::kContainerFixedHeaderBytes || header_bytes > bytes.size() - at)
+      return;
+    put64(bytes, at + 48, sum(bytes, at + format::kContainerFixedHeaderBytes, at + header_bytes));
     put64(bytes, at + 120, sum(bytes, at, at + 120));
-    const auto all = head_bytes + format::padded_bytes(data_bytes, compact);
+    const auto all = header_bytes + format::padded_bytes(data_bytes, compact);
     if (all > bytes.size() - at) return;
     at += all;
   }
@@ -59,10 +60,10 @@ std::optional<format::ParityHeader> sum_parity(std::string& bytes) {
   if (bytes.size() < kHeader) return std::nullopt;
   put64(bytes, 56, sum(bytes, 0, 56));
   auto header = format::decode_parity_header(base::as_bytes(bytes));
-  if (!header || header->head_bytes() > bytes.size()) return std::nullopt;
+  if (!header || header->index_bytes() > bytes.size()) return std::nullopt;
   const auto sums_at = kHeader + header->member_bytes();
   header->members_checksum = sum(bytes, kHeader, sums_at);
-  header->sums_checksum = sum(bytes, sums_at, header->head_bytes());
+  header->sums_checksum = sum(bytes, sums_at, header->index_bytes());
   put64(bytes, 24, header->members_checksum);
   put64(bytes, 32, header->sums_checksum);
   put64(bytes, 56, sum(bytes, 0, 56));

@@ -13,13 +13,13 @@ namespace varve::fuzz {
 /// Of a manifest or labels: of the header, and of all blocks as far as they can be told.
 void sum_manifest(std::string& bytes);
 
-/// Of a segment or volume: of each head that follows the one before.
+/// Of a segment or volume: of each header that follows the one before.
 void sum_containers(std::string& bytes);
 
 /// Of the superblock, or of the file `scrub`: the line that ends it.
 void sum_text(std::string& bytes);
 
-/// Of the first head of a parity file; nullopt if it is none.
+/// Of the first header of a parity file; nullopt if it is none.
 std::optional<format::ParityHeader> sum_parity(std::string& bytes);
 
 /// Of an index snapshot.

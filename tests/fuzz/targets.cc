@@ -57,67 +57,69 @@ std::vector<std::string> superblock_seeds() {
 
 void container(Bytes input) {
   std::string bytes(text_of(input));
-  if (bytes.size() < format::kContainerHeaderBytes) return;
-  std::uint32_t head_bytes = 0;
-  std::memcpy(&head_bytes, bytes.data() + 32, sizeof head_bytes);
-  if (head_bytes >= format::kContainerHeaderBytes && head_bytes <= bytes.size()) {
-    put64(bytes, 48, sum(bytes, format::kContainerHeaderBytes, head_bytes));
+  if (bytes.size() < format::kContainerFixedHeaderBytes) return;
+  std::uint32_t header_bytes = 0;
+  std::memcpy(&header_bytes, bytes.data() + 32, sizeof header_bytes);
+  if (header_bytes >= format::kContainerFixedHeaderBytes && header_bytes <= bytes.size()) {
+    put64(bytes, 48, sum(bytes, format::kContainerFixedHeaderBytes, header_bytes));
   }
   put64(bytes, 120, sum(bytes, 0, 120));
   const auto span = base::as_bytes(bytes);
-  const auto length = format::container_head_length(span.first(format::kContainerHeaderBytes));
+  const auto length =
+      format::container_header_length(span.first(format::kContainerFixedHeaderBytes));
   if (!length || *length > bytes.size()) return;
-  const auto head = format::decode_container_head(span.first(*length));
-  if (!head) return;
-  auto copy = *head;
-  require(format::encode_container_head(copy) == bytes.substr(0, *length),
-          "a head that is accepted has one encoding");
-  for (auto frame : head->frames) {
-    if (head->head_bytes + std::size_t{frame.offset} + frame.stored_bytes > bytes.size()) break;
-    const auto stored = span.subspan(head->head_bytes + frame.offset, frame.stored_bytes);
+  const auto header = format::decode_container_header(span.first(*length));
+  if (!header) return;
+  auto copy = *header;
+  require(format::encode_container_header(copy) == bytes.substr(0, *length),
+          "a header that is accepted has one encoding");
+  for (auto frame : header->frames) {
+    if (header->header_bytes + std::size_t{frame.offset} + frame.stored_bytes > bytes.size()) break;
+    const auto stored = span.subspan(header->header_bytes + frame.offset, frame.stored_bytes);
     frame.checksum = format::checksum64(stored);
     std::vector<std::byte> raw(frame.raw_bytes);
     static_cast<void>(format::decode_frame(frame, stored, raw));
   }
 }
 std::vector<std::string> container_seeds() {
-  auto head = format::sample_head();
+  auto header = format::sample_header();
   const auto text = format::compressible_text(10100);
   const auto packed = format::compress_frame(base::as_bytes(text), Codec::kZstd, 1);
-  head.frames[1].stored_bytes = static_cast<std::uint32_t>(packed.stored.size());
+  header.frames[1].stored_bytes = static_cast<std::uint32_t>(packed.stored.size());
   std::vector<std::string> seeds;
   for (const bool compact : {false, true}) {
-    head.compact = compact;
+    header.compact = compact;
     seeds.push_back(
-        format::encode_container_head(head) + std::string(68536, 'x') +
+        format::encode_container_header(header) + std::string(68536, 'x') +
         std::string(reinterpret_cast<const char*>(packed.stored.data()), packed.stored.size()));
   }
   return seeds;
 }
 
-// The first head of a parity file, after correcting its three checksums.
-void parity_head(Bytes input) {
+// The first index of a parity file, after correcting its three checksums.
+void parity_index(Bytes input) {
   std::string bytes(text_of(input));
   const auto header = sum_parity(bytes);
   if (!header) return;
   constexpr auto kHeader = format::kParityHeaderBytes;
   const auto sums_at = kHeader + header->member_bytes();
   const auto span = base::as_bytes(bytes);
-  auto head = format::decode_parity_members(*header, span.subspan(kHeader, header->member_bytes()));
+  auto index =
+      format::decode_parity_members(*header, span.subspan(kHeader, header->member_bytes()));
   const auto sums = format::decode_parity_sums(*header, span.subspan(sums_at, header->sum_bytes()));
-  if (!head || !sums) return;
-  const auto again = format::encode_parity_head(*head, *sums);
-  require(again.header + again.members + again.sums == bytes.substr(0, header->head_bytes()),
-          "a parity file's head that is accepted has one encoding");
+  if (!index || !sums) return;
+  const auto again = format::encode_parity_index(*index, *sums);
+  require(again.header + again.members + again.sums == bytes.substr(0, header->index_bytes()),
+          "a parity file's index that is accepted has one encoding");
 }
-std::vector<std::string> parity_head_seeds() {
-  format::ParityHead head;
-  head.percent = 5;
-  head.members = {{1, 100'000}, {2, 1}};
+std::vector<std::string> parity_index_seeds() {
+  format::ParityIndex index;
+  index.percent = 5;
+  index.members = {{1, 100'000}, {2, 1}};
   format::ParitySums sums;
   sums.data.resize(8);
   sums.parity.resize(1);
-  const auto parts = format::encode_parity_head(head, sums);
+  const auto parts = format::encode_parity_index(index, sums);
   return {parts.header + parts.members + parts.sums};
 }
 
@@ -301,7 +303,7 @@ std::vector<std::string> reply_seeds() {
 constexpr Target kTargets[] = {
     {"superblock", superblock, superblock_seeds},
     {"container", container, container_seeds},
-    {"parity_head", parity_head, parity_head_seeds},
+    {"parity_index", parity_index, parity_index_seeds},
     {"frame", frame, frame_seeds},
     {"index_snapshot", index_snapshot, index_snapshot_seeds},
     {"manifest", manifest, manifest_seeds},

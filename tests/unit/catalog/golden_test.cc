@@ -73,7 +73,7 @@ void put_samples(meta::WriteTxn& txn) {
   container.number = 70;
   container.segment = 5 | store::kVolumeBit;
   container.offset = 12345;
-  container.head_bytes = 777;
+  container.header_bytes = 777;
   container.data_bytes = 100000;
   container.chunks = 13;
   container.raw_bytes = 120000;
@@ -84,7 +84,7 @@ void put_samples(meta::WriteTxn& txn) {
   container.number = 71;
   container.segment = 6;
   container.offset = 3 * 4096;
-  container.head_bytes = 4096;
+  container.header_bytes = 4096;
   container.compact = false;
   must(put_container(txn, kOne, container));
   must(put_location(txn, kOne, {ChunkId::make(kNumber, 40), 13, 120000, 70, 2}));

@@ -247,7 +247,7 @@ TEST_F(RecordsTest, ImpossibleLocationIsCorrupt) {
 
 TEST_F(RecordsTest, ContainersAreFoundAndVisitedInOrder) {
   store::ContainerRecord record;
-  record.head_bytes = 4096;
+  record.header_bytes = 4096;
   record.data_bytes = 100;
   record.chunks = 1;
   for (const std::uint32_t number : {300U, 2U, 0U}) {

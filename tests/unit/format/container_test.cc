@@ -14,11 +14,13 @@ namespace {
 
 using base::as_bytes;
 
-std::string encoded(ContainerHead head = sample_head()) { return encode_container_head(head); }
+std::string encoded(ContainerHeader header = sample_header()) {
+  return encode_container_header(header);
+}
 
 ErrorCode code_of(const std::string& bytes) {
-  const auto head = decode_container_head(as_bytes(bytes));
-  return head ? ErrorCode::kInterrupted : head.error().code();
+  const auto header = decode_container_header(as_bytes(bytes));
+  return header ? ErrorCode::kInterrupted : header.error().code();
 }
 
 void put64(std::string& bytes, std::size_t at, std::uint64_t v) {
@@ -28,7 +30,7 @@ void put32(std::string& bytes, std::size_t at, std::uint32_t v) {
   base::store_le(reinterpret_cast<std::byte*>(bytes.data() + at), v);
 }
 
-// Makes both checksums right again, as somebody who forges a head would.
+// Makes both checksums right again, as somebody who forges a header would.
 void seal(std::string& bytes) {
   put64(bytes, 48, checksum64(as_bytes(std::string_view(bytes).substr(128))));
   put64(bytes, 120, checksum64(as_bytes(std::string_view(bytes).substr(0, 120))));
@@ -41,68 +43,68 @@ ErrorCode code_of_forged(const std::function<void(std::string&)>& change) {
   return code_of(bytes);
 }
 
-// Places of the sample's tables in its head.
+// Places of the sample's tables in its header.
 constexpr std::size_t kFrames = 128;
 constexpr std::size_t kIdRuns = kFrames + 2 * 24;
 constexpr std::size_t kChunks = kIdRuns + 3 * 12;
 constexpr std::size_t kPadding = kChunks + 5 * 35;
 
-TEST(ContainerHead, RoundTrips) {
-  ContainerHead head = sample_head();
-  const std::string bytes = encode_container_head(head);
-  const auto back = decode_container_head(as_bytes(bytes));
+TEST(ContainerHeader, RoundTrips) {
+  ContainerHeader header = sample_header();
+  const std::string bytes = encode_container_header(header);
+  const auto back = decode_container_header(as_bytes(bytes));
   ASSERT_TRUE(back.has_value()) << back.error().message();
-  EXPECT_EQ(*back, head);
+  EXPECT_EQ(*back, header);
 }
 
-TEST(ContainerHead, EncodingFillsInTheDerivedMembers) {
-  ContainerHead head = sample_head();
-  const std::string bytes = encode_container_head(head);
-  EXPECT_EQ(head.head_bytes, bytes.size());
-  EXPECT_EQ(head.head_bytes, container_head_bytes(2, 5, 3));
-  EXPECT_EQ(head.data_bytes, 68536U + 5000U);
-  EXPECT_EQ(head.raw_bytes, 68536U + 10100U);
-  EXPECT_EQ(head.stored_bytes(), 4096U + 18 * 4096U);
-  EXPECT_EQ(head.frames[1].first_chunk, 2U);
-  EXPECT_EQ(head.frames[1].offset, 68536U);
-  EXPECT_EQ(head.chunks[1].frame_offset, 3000U);
-  EXPECT_EQ(head.chunks[3].frame, 1U);
-  EXPECT_EQ(head.chunks[4].frame_offset, 10000U);
+TEST(ContainerHeader, EncodingFillsInTheDerivedMembers) {
+  ContainerHeader header = sample_header();
+  const std::string bytes = encode_container_header(header);
+  EXPECT_EQ(header.header_bytes, bytes.size());
+  EXPECT_EQ(header.header_bytes, container_header_bytes(2, 5, 3));
+  EXPECT_EQ(header.data_bytes, 68536U + 5000U);
+  EXPECT_EQ(header.raw_bytes, 68536U + 10100U);
+  EXPECT_EQ(header.stored_bytes(), 4096U + 18 * 4096U);
+  EXPECT_EQ(header.frames[1].first_chunk, 2U);
+  EXPECT_EQ(header.frames[1].offset, 68536U);
+  EXPECT_EQ(header.chunks[1].frame_offset, 3000U);
+  EXPECT_EQ(header.chunks[3].frame, 1U);
+  EXPECT_EQ(header.chunks[4].frame_offset, 10000U);
 }
 
-TEST(ContainerHead, WithoutChunksRoundTrips) {
-  ContainerHead head;
-  const std::string bytes = encode_container_head(head);
+TEST(ContainerHeader, WithoutChunksRoundTrips) {
+  ContainerHeader header;
+  const std::string bytes = encode_container_header(header);
   EXPECT_EQ(bytes.size(), kContainerAlignment);
-  const auto back = decode_container_head(as_bytes(bytes));
+  const auto back = decode_container_header(as_bytes(bytes));
   ASSERT_TRUE(back.has_value());
-  EXPECT_EQ(*back, head);
+  EXPECT_EQ(*back, header);
 }
 
-TEST(ContainerHead, ManyScatteredChunksRoundTrip) {
-  ContainerHead head;
+TEST(ContainerHeader, ManyScatteredChunksRoundTrip) {
+  ContainerHeader header;
   for (std::uint32_t f = 0; f < 300; ++f) {
     FrameEntry frame;
     frame.chunk_count = 10;
     frame.raw_bytes = frame.stored_bytes = 10 * 1000;
-    head.frames.push_back(frame);
+    header.frames.push_back(frame);
   }
   // Descending, so that every chunk is a run of its own.
-  for (std::uint32_t i = 0; i < 3000; ++i) head.chunks.push_back(chunk(ChunkId{9000 - i}, 1000));
-  const std::string bytes = encode_container_head(head);
-  EXPECT_EQ(bytes.size(), container_head_bytes(300, 3000, 3000));
-  const auto back = decode_container_head(as_bytes(bytes));
+  for (std::uint32_t i = 0; i < 3000; ++i) header.chunks.push_back(chunk(ChunkId{9000 - i}, 1000));
+  const std::string bytes = encode_container_header(header);
+  EXPECT_EQ(bytes.size(), container_header_bytes(300, 3000, 3000));
+  const auto back = decode_container_header(as_bytes(bytes));
   ASSERT_TRUE(back.has_value()) << back.error().message();
-  EXPECT_EQ(*back, head);
+  EXPECT_EQ(*back, header);
 }
 
-TEST(ContainerHead, BytesAfterItAreLeftAlone) {
+TEST(ContainerHeader, BytesAfterItAreLeftAlone) {
   const std::string bytes = encoded();
-  EXPECT_EQ(*container_head_length(as_bytes(bytes).first(128)), bytes.size());
-  EXPECT_TRUE(decode_container_head(as_bytes(bytes + "data")).has_value());
+  EXPECT_EQ(*container_header_length(as_bytes(bytes).first(128)), bytes.size());
+  EXPECT_TRUE(decode_container_header(as_bytes(bytes + "data")).has_value());
 }
 
-TEST(ContainerHead, EveryFlippedBitReturnsCorrupt) {
+TEST(ContainerHeader, EveryFlippedBitReturnsCorrupt) {
   std::string bytes = encoded();
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     for (unsigned bit = 0; bit < 8; ++bit) {
@@ -113,31 +115,31 @@ TEST(ContainerHead, EveryFlippedBitReturnsCorrupt) {
   }
 }
 
-TEST(ContainerHead, EveryTruncationReturnsCorrupt) {
+TEST(ContainerHeader, EveryTruncationReturnsCorrupt) {
   const std::string bytes = encoded();
   for (std::size_t n = 0; n < bytes.size(); ++n) {
     ASSERT_EQ(code_of(bytes.substr(0, n)), ErrorCode::kCorrupt) << n;
   }
 }
 
-TEST(ContainerHead, LengthNeedsTheHeaderOnly) {
+TEST(ContainerHeader, LengthNeedsTheHeaderOnly) {
   const std::string bytes = encoded();
   for (std::size_t n = 0; n < 128; ++n) {
-    EXPECT_FALSE(container_head_length(as_bytes(bytes).first(n)).has_value());
+    EXPECT_FALSE(container_header_length(as_bytes(bytes).first(n)).has_value());
   }
-  EXPECT_TRUE(container_head_length(as_bytes(bytes).first(128)).has_value());
+  EXPECT_TRUE(container_header_length(as_bytes(bytes).first(128)).has_value());
 }
 
-TEST(ContainerHead, NewerFormatReturnsUnsupported) {
+TEST(ContainerHeader, NewerFormatReturnsUnsupported) {
   EXPECT_EQ(code_of_forged([](auto& b) { b[4] = 2; }), ErrorCode::kUnsupported);
 }
 
-TEST(ContainerHead, UnknownFeatureReturnsUnsupported) {
+TEST(ContainerHeader, UnknownFeatureReturnsUnsupported) {
   EXPECT_EQ(code_of_forged([](auto& b) { b[8] = 2; }), ErrorCode::kUnsupported);
   EXPECT_EQ(code_of_forged([](auto& b) { b[11] = '\x80'; }), ErrorCode::kUnsupported);
 }
 
-TEST(ContainerHead, ReservedBytesMustBeZero) {
+TEST(ContainerHeader, ReservedBytesMustBeZero) {
   EXPECT_EQ(code_of_forged([](auto& b) { b[6] = 1; }), ErrorCode::kCorrupt);
   EXPECT_EQ(code_of_forged([](auto& b) { b[56] = 1; }), ErrorCode::kCorrupt);
   EXPECT_EQ(code_of_forged([](auto& b) { b[119] = 1; }), ErrorCode::kCorrupt);
@@ -146,7 +148,7 @@ TEST(ContainerHead, ReservedBytesMustBeZero) {
   EXPECT_EQ(code_of_forged([](auto& b) { b[4095] = 1; }), ErrorCode::kCorrupt);
 }
 
-TEST(ContainerHead, ForgedCountsReturnCorrupt) {
+TEST(ContainerHeader, ForgedCountsReturnCorrupt) {
   for (const std::size_t field : {20, 24, 28, 32, 36, 40}) {
     for (const std::uint32_t value : {0U, 1U, 4U, 6U, 100000U, 0x7fffffffU, 0xffffffffU}) {
       EXPECT_EQ(code_of_forged([&](auto& b) { put32(b, field, value); }), ErrorCode::kCorrupt)
@@ -155,7 +157,7 @@ TEST(ContainerHead, ForgedCountsReturnCorrupt) {
   }
 }
 
-TEST(ContainerHead, ForgedFrameReturnsCorrupt) {
+TEST(ContainerHeader, ForgedFrameReturnsCorrupt) {
   for (const std::size_t field : {0, 4, 8}) {
     for (const std::uint32_t value : {0U, 1U, 200000U, 0xffffffffU}) {
       EXPECT_EQ(code_of_forged([&](auto& b) { put32(b, kFrames + field, value); }),
@@ -168,7 +170,7 @@ TEST(ContainerHead, ForgedFrameReturnsCorrupt) {
   EXPECT_EQ(code_of_forged([](auto& b) { b[kFrames + 12] = 1; }), ErrorCode::kCorrupt);
 }
 
-TEST(ContainerHead, ForgedIdRunReturnsCorrupt) {
+TEST(ContainerHeader, ForgedIdRunReturnsCorrupt) {
   EXPECT_EQ(code_of_forged([](auto& b) { put32(b, kIdRuns + 8, 0); }), ErrorCode::kCorrupt);
   EXPECT_EQ(code_of_forged([](auto& b) { put32(b, kIdRuns + 8, 0xffffffff); }),
             ErrorCode::kCorrupt);
@@ -176,32 +178,32 @@ TEST(ContainerHead, ForgedIdRunReturnsCorrupt) {
   EXPECT_EQ(code_of_forged([](auto& b) { put32(b, kIdRuns, 0xffffffff); }), ErrorCode::kCorrupt);
 }
 
-TEST(ContainerHead, IdThatStandsTwiceReturnsCorrupt) {
+TEST(ContainerHeader, IdThatStandsTwiceReturnsCorrupt) {
   // The third run, of one chunk, onto the second one's first.
   EXPECT_EQ(code_of_forged(
                 [](auto& b) { put64(b, kIdRuns + 24, ChunkId::make(VersionNumber{6}, 0).value); }),
             ErrorCode::kCorrupt);
 }
 
-TEST(ContainerHead, ChunkWithoutBytesReturnsCorrupt) {
+TEST(ContainerHeader, ChunkWithoutBytesReturnsCorrupt) {
   EXPECT_EQ(code_of_forged([](auto& b) { b.replace(kChunks + 32, 3, 3, '\0'); }),
             ErrorCode::kCorrupt);
 }
 
-TEST(ContainerHead, ChunkOverItsFrameReturnsCorrupt) {
+TEST(ContainerHeader, ChunkOverItsFrameReturnsCorrupt) {
   EXPECT_EQ(code_of_forged([](auto& b) { b[kChunks + 34] = '\xff'; }), ErrorCode::kCorrupt);
   EXPECT_EQ(code_of_forged([](auto& b) { ++b[kChunks + 32]; }), ErrorCode::kCorrupt);
 }
 
-TEST(ContainerHead, ForgerWhoChangesNothingIsBelieved) {
-  // Shows that the forged heads above are refused for what was changed.
+TEST(ContainerHeader, ForgerWhoChangesNothingIsBelieved) {
+  // Shows that the forged headers above are refused for what was changed.
   EXPECT_EQ(code_of_forged([](auto&) {}), ErrorCode::kInterrupted);
 }
 
-TEST(ContainerHeadDeathTest, FrameThatItsChunksDoNotFillIsAProgrammersError) {
-  ContainerHead head = sample_head();
-  head.chunks[0].raw_bytes = 1;
-  EXPECT_DEATH(static_cast<void>(encode_container_head(head)), "place_chunks");
+TEST(ContainerHeaderDeathTest, FrameThatItsChunksDoNotFillIsAProgrammersError) {
+  ContainerHeader header = sample_header();
+  header.chunks[0].raw_bytes = 1;
+  EXPECT_DEATH(static_cast<void>(encode_container_header(header)), "place_chunks");
 }
 
 }  // namespace

@@ -47,17 +47,17 @@ void pad(std::string& bytes) {
 struct SampleContainer {
   std::string plain = "chunk one|chunk two is longer";
   std::string packed = compressible_text(3000);
-  ContainerHead head;
+  ContainerHeader header;
   std::string bytes;
 
   SampleContainer() {
     const auto packed_frame = compress_frame(as_bytes(packed), Codec::kZstd, 1);
     const std::string stored(base::as_text(packed_frame.stored));
-    head.series = SeriesId{2};
-    head.number = 9;
-    head.chunks = {chunk(ChunkId::make(VersionNumber{1}, 0), 10),
-                   chunk(ChunkId::make(VersionNumber{1}, 1), 19),
-                   chunk(ChunkId::make(VersionNumber{4}, 7), 3000)};
+    header.series = SeriesId{2};
+    header.number = 9;
+    header.chunks = {chunk(ChunkId::make(VersionNumber{1}, 0), 10),
+                     chunk(ChunkId::make(VersionNumber{1}, 1), 19),
+                     chunk(ChunkId::make(VersionNumber{4}, 7), 3000)};
     FrameEntry first;
     first.chunk_count = 2;
     first.raw_bytes = first.stored_bytes = static_cast<std::uint32_t>(plain.size());
@@ -68,36 +68,36 @@ struct SampleContainer {
     second.stored_bytes = static_cast<std::uint32_t>(stored.size());
     second.codec = packed_frame.codec;
     second.checksum = checksum64(as_bytes(stored));
-    head.frames = {first, second};
-    bytes = encode_container_head(head) + plain + stored;
+    header.frames = {first, second};
+    bytes = encode_container_header(header) + plain + stored;
     pad(bytes);
   }
 };
 
-std::string raw_bytes(const ContainerHead& head, const std::string& bytes, std::size_t frame) {
-  const FrameEntry& entry = head.frames[frame];
+std::string raw_bytes(const ContainerHeader& header, const std::string& bytes, std::size_t frame) {
+  const FrameEntry& entry = header.frames[frame];
   std::string raw(entry.raw_bytes, '\0');
   const auto decoded = decode_frame(
-      entry, as_bytes(bytes).subspan(head.head_bytes + entry.offset, entry.stored_bytes),
+      entry, as_bytes(bytes).subspan(header.header_bytes + entry.offset, entry.stored_bytes),
       std::as_writable_bytes(std::span(raw.data(), raw.size())));
   EXPECT_TRUE(decoded.has_value()) << (decoded ? "" : decoded.error().message());
   return raw;
 }
 
-TEST(Golden, ContainerIsReadAndItsHeadWrittenAlike) {
+TEST(Golden, ContainerIsReadAndItsHeaderWrittenAlike) {
   const SampleContainer sample;
   const std::string bytes = golden("container-1.bin", sample.bytes);
-  const auto head = decode_container_head(as_bytes(bytes));
-  ASSERT_TRUE(head.has_value()) << head.error().message();
-  EXPECT_EQ(head->stored_bytes(), bytes.size());
-  EXPECT_EQ(head->series, SeriesId{2});
-  EXPECT_EQ(head->number, 9U);
-  EXPECT_EQ(head->chunks, sample.head.chunks);
-  EXPECT_EQ(raw_bytes(*head, bytes, 0), sample.plain);
-  EXPECT_EQ(raw_bytes(*head, bytes, 1), sample.packed);
+  const auto header = decode_container_header(as_bytes(bytes));
+  ASSERT_TRUE(header.has_value()) << header.error().message();
+  EXPECT_EQ(header->stored_bytes(), bytes.size());
+  EXPECT_EQ(header->series, SeriesId{2});
+  EXPECT_EQ(header->number, 9U);
+  EXPECT_EQ(header->chunks, sample.header.chunks);
+  EXPECT_EQ(raw_bytes(*header, bytes, 0), sample.plain);
+  EXPECT_EQ(raw_bytes(*header, bytes, 1), sample.packed);
   // The compressed bytes themselves are zstd's affair and may differ between its releases.
-  ContainerHead again = *head;
-  EXPECT_EQ(encode_container_head(again), bytes.substr(0, head->head_bytes));
+  ContainerHeader again = *header;
+  EXPECT_EQ(encode_container_header(again), bytes.substr(0, header->header_bytes));
 }
 
 TEST(Golden, SuperblockIsReadAndWrittenAlike) {

@@ -49,16 +49,17 @@ Records decoded(std::string_view file, std::string& error) {
   }
   std::size_t at = kManifestHeaderBytes;
   for (std::uint32_t i = 0; i < header->blocks; ++i) {
-    const auto head = decode_manifest_block_head(as_bytes(file).subspan(std::min(at, file.size())));
-    at += kManifestBlockHeadBytes;
-    if (!head || at > file.size() || head->stored_bytes > file.size() - at) {
-      error = "a block's head";
+    const auto of_block =
+        decode_manifest_block_header(as_bytes(file).subspan(std::min(at, file.size())));
+    at += kManifestBlockHeaderBytes;
+    if (!of_block || at > file.size() || of_block->stored_bytes > file.size() - at) {
+      error = "a block's header";
       return {};
     }
-    std::vector<std::byte> raw(head->raw_bytes);
+    std::vector<std::byte> raw(of_block->raw_bytes);
     const auto block =
-        decode_frame(*head, as_bytes(file).subspan(at, head->stored_bytes), std::span(raw));
-    at += head->stored_bytes;
+        decode_frame(*of_block, as_bytes(file).subspan(at, of_block->stored_bytes), std::span(raw));
+    at += of_block->stored_bytes;
     if (!block) {
       error = block.error().message();
       return {};
@@ -148,7 +149,7 @@ TEST(Manifest, HeadersThatContradictThemselvesAreRefused) {
   EXPECT_FALSE(refused(header));
   header.blocks = 2;
   header.stored_bytes = 39;
-  EXPECT_TRUE(refused(header));  // blocks have heads,
+  EXPECT_TRUE(refused(header));  // blocks have headers,
   header = identity();
   header.stamp = 1;
   EXPECT_TRUE(refused(header));  // and only labels have a stamp.
@@ -162,7 +163,7 @@ TEST(Manifest, BlocksWithImpossibleLengthsAreRefused) {
     w.u32(raw);
     w.u32(codec);
     w.u64(0);
-    return !decode_manifest_block_head(as_bytes(bytes));
+    return !decode_manifest_block_header(as_bytes(bytes));
   };
   EXPECT_FALSE(refused(100, 200, 1));
   EXPECT_FALSE(refused(200, 200, 0));

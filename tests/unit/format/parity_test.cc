@@ -11,18 +11,18 @@
 namespace varve::format {
 namespace {
 
-ParityHead sample_head() {
-  ParityHead head;
-  head.series = SeriesId{3};
-  head.percent = 5;
-  head.members = {{7, 1}, {0x80000009U, 40'000}, {10, 800 * kParityBlockBytes}};
-  return head;
+ParityIndex sample_index() {
+  ParityIndex index;
+  index.series = SeriesId{3};
+  index.percent = 5;
+  index.members = {{7, 1}, {0x80000009U, 40'000}, {10, 800 * kParityBlockBytes}};
+  return index;
 }
 
-ParitySums sums_for(const ParityHead& head) {
+ParitySums sums_for(const ParityIndex& index) {
   ParitySums sums;
-  for (std::uint32_t i = 0; i < head.blocks; ++i) sums.data.push_back(i * 77);
-  for (std::uint32_t i = 0; i < head.shape().parity_total(); ++i) sums.parity.push_back(~i);
+  for (std::uint32_t i = 0; i < index.blocks; ++i) sums.data.push_back(i * 77);
+  for (std::uint32_t i = 0; i < index.shape().parity_total(); ++i) sums.parity.push_back(~i);
   return sums;
 }
 
@@ -35,34 +35,34 @@ Result<ParityHeader> with(std::string header, std::size_t at, Int value) {
   return decode_parity_header(base::as_bytes(header));
 }
 
-TEST(Parity, AHeadComesBack) {
-  auto head = sample_head();
-  head.blocks = 804;
-  const auto sums = sums_for(head);
-  head.blocks = 0;
-  const auto parts = encode_parity_head(head, sums);
-  EXPECT_EQ(head.blocks, 804U);
-  EXPECT_EQ(head.shape().codewords, 5U);
-  EXPECT_EQ(head.shape().data_blocks, 161U);
-  EXPECT_EQ(head.shape().parity_blocks, 9U);
+TEST(Parity, AIndexComesBack) {
+  auto index = sample_index();
+  index.blocks = 804;
+  const auto sums = sums_for(index);
+  index.blocks = 0;
+  const auto parts = encode_parity_index(index, sums);
+  EXPECT_EQ(index.blocks, 804U);
+  EXPECT_EQ(index.shape().codewords, 5U);
+  EXPECT_EQ(index.shape().data_blocks, 161U);
+  EXPECT_EQ(index.shape().parity_blocks, 9U);
   const auto header = decode_parity_header(base::as_bytes(parts.header));
   ASSERT_TRUE(header);
-  EXPECT_EQ(header->head_bytes(), parts.header.size() + parts.members.size() + parts.sums.size());
-  EXPECT_EQ(header->file_bytes(), 2 * header->head_bytes() + 45 * kParityBlockBytes);
+  EXPECT_EQ(header->index_bytes(), parts.header.size() + parts.members.size() + parts.sums.size());
+  EXPECT_EQ(header->file_bytes(), 2 * header->index_bytes() + 45 * kParityBlockBytes);
   const auto members = decode_parity_members(*header, base::as_bytes(parts.members));
   ASSERT_TRUE(members);
-  EXPECT_EQ(*members, head);
+  EXPECT_EQ(*members, index);
   const auto decoded = decode_parity_sums(*header, base::as_bytes(parts.sums));
   ASSERT_TRUE(decoded);
   EXPECT_EQ(*decoded, sums);
 }
 
 TEST(Parity, EveryFlippedBitIsFound) {
-  auto head = sample_head();
-  head.members.pop_back();
-  head.blocks = 4;
-  const auto sums = sums_for(head);
-  const auto parts = encode_parity_head(head, sums);
+  auto index = sample_index();
+  index.members.pop_back();
+  index.blocks = 4;
+  const auto sums = sums_for(index);
+  const auto parts = encode_parity_index(index, sums);
   const auto right = decode_parity_header(base::as_bytes(parts.header));
   ASSERT_TRUE(right);
   for (std::size_t bit = 0; bit < parts.header.size() * 8; ++bit) {
@@ -83,8 +83,8 @@ TEST(Parity, EveryFlippedBitIsFound) {
 }
 
 TEST(Parity, AnImpossibleHeaderIsRefusedBeforeAnythingIsAllocated) {
-  auto head = sample_head();
-  const auto header = encode_parity_head(head, {}).header;
+  auto index = sample_index();
+  const auto header = encode_parity_index(index, {}).header;
   ASSERT_TRUE(with<std::uint16_t>(header, 6, 25));
   for (const unsigned percent : {0U, 26U, 100U, 0xffffU}) {
     EXPECT_FALSE(with(header, 6, static_cast<std::uint16_t>(percent))) << percent;
@@ -104,8 +104,8 @@ TEST(Parity, AnImpossibleHeaderIsRefusedBeforeAnythingIsAllocated) {
 }
 
 TEST(Parity, MembersMustHaveTheBlocksOfTheHeader) {
-  auto head = sample_head();
-  auto parts = encode_parity_head(head, {});
+  auto index = sample_index();
+  auto parts = encode_parity_index(index, {});
   for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{40'000 + kParityBlockBytes},
                                     ~std::uint64_t{0}, std::uint64_t{1} << 40}) {
     auto members = parts.members;

@@ -34,15 +34,15 @@ inline ChunkEntry chunk(ChunkId id, std::uint32_t raw_bytes) {
 }
 
 /// Two frames, five chunks, three runs of ids over two births.
-inline ContainerHead sample_head() {
-  ContainerHead head;
-  head.series = SeriesId{3};
-  head.number = 77;
+inline ContainerHeader sample_header() {
+  ContainerHeader header;
+  header.series = SeriesId{3};
+  header.number = 77;
   const auto id = [](std::uint32_t birth, std::uint32_t ordinal) {
     return ChunkId::make(VersionNumber{birth}, ordinal);
   };
-  head.chunks = {chunk(id(5, 100), 3000), chunk(id(5, 101), 65536), chunk(id(6, 0), 1),
-                 chunk(id(6, 1), 9999), chunk(id(6, 9), 100)};
+  header.chunks = {chunk(id(5, 100), 3000), chunk(id(5, 101), 65536), chunk(id(6, 0), 1),
+                   chunk(id(6, 1), 9999), chunk(id(6, 9), 100)};
   FrameEntry plain;
   plain.chunk_count = 2;
   plain.stored_bytes = plain.raw_bytes = 68536;
@@ -53,8 +53,8 @@ inline ContainerHead sample_head() {
   packed.raw_bytes = 10100;
   packed.codec = Codec::kZstd;
   packed.checksum = 0x99aabbccddeeff00;
-  head.frames = {plain, packed};
-  return head;
+  header.frames = {plain, packed};
+  return header;
 }
 
 inline NodeId sample_node(unsigned char seed) {

@@ -45,7 +45,7 @@ class MemoryLayout final : public layout::Layout {
   }
 
   Result<layout::LocationRun> locate(ChunkId /*id*/) override { return unused(); }
-  Result<std::shared_ptr<const format::ContainerHead>> head(std::uint32_t /*c*/) override {
+  Result<std::shared_ptr<const format::ContainerHeader>> header(std::uint32_t /*c*/) override {
     return unused();
   }
   Result<void> read_data(std::uint32_t /*c*/, std::uint32_t /*o*/,

@@ -60,10 +60,10 @@ class CategoryLayoutTest : public testing::Test {
     const auto where = must(layout_->locate(id));
     EXPECT_GE(id.value, where.first.value);
     EXPECT_LT(id.value - where.first.value, where.count);
-    const auto head = must(layout_->head(where.container));
-    const auto& entry = head->chunks.at(where.index + (id.value - where.first.value));
+    const auto header = must(layout_->header(where.container));
+    const auto& entry = header->chunks.at(where.index + (id.value - where.first.value));
     EXPECT_EQ(entry.id, id);
-    const auto& frame = head->frames.at(entry.frame);
+    const auto& frame = header->frames.at(entry.frame);
     std::vector<std::byte> stored(frame.stored_bytes);
     std::vector<std::byte> raw(frame.raw_bytes);
     must(layout_->read_data(where.container, frame.offset, stored));
@@ -136,7 +136,7 @@ TEST_F(CategoryLayoutTest, DeletedVersionGivesItsSpaceToTheNext) {
   must(layout_->begin_version(kSecond));
   auto gone = place(5000, 2000);
   must(layout_->sync());
-  expect_chunks(gone, 5000);  // Heads and files are kept at hand now.
+  expect_chunks(gone, 5000);  // Headers and files are kept at hand now.
   const auto more = place(8000, 100);
   EXPECT_GT(must(files_->tree_bytes("/r/1")), before);
   must(layout_->on_delete(kSecond));
@@ -206,7 +206,7 @@ TEST_F(CategoryLayoutTest, FilesThatTheCatalogDoesNotKnowAreRemovedAtTheStart) {
 }
 
 TEST_F(CategoryLayoutTest, ContainerThatIsNotThereIsStale) {
-  EXPECT_EQ(code_of(layout_->head(77)), ErrorCode::kStale);
+  EXPECT_EQ(code_of(layout_->header(77)), ErrorCode::kStale);
   std::vector<std::byte> out(1);
   EXPECT_EQ(code_of(layout_->read_data(77, 0, out)), ErrorCode::kStale);
   EXPECT_EQ(layout_->describe(77), "container 77");

@@ -268,12 +268,12 @@ void History::check_reading() {
     const auto at = place_of.find(id);
     ASSERT_NE(at, place_of.end()) << "chunk " << id << " is lost";
     const auto [container, index] = at->second;
-    const auto head = must(layout_->head(container));
-    const auto& chunk = head->chunks.at(index);
+    const auto header = must(layout_->header(container));
+    const auto& chunk = header->chunks.at(index);
     ASSERT_EQ(chunk.id.value, id);
     auto& raw = frames[{container, chunk.frame}];
     if (raw.empty()) {
-      const auto& frame = head->frames[chunk.frame];
+      const auto& frame = header->frames[chunk.frame];
       std::vector<std::byte> stored(frame.stored_bytes);
       raw.resize(frame.raw_bytes);
       must(layout_->read_data(container, frame.offset, stored));

@@ -250,7 +250,7 @@ TEST(ParentGuard, SecondSmallVersionInARowThatIsAlikeCounts) {
   EXPECT_FALSE(store({full.begin() + 205, full.begin() + 262})) << "small and alike";
 }
 
-// A head is deleted before the next version: what left the active set is in use again.
+// A header is deleted before the next version: what left the active set is in use again.
 TEST(Deletion, NewestVersionIsSplicedOutWithoutMovingAnything) {
   History history(9);
   ArrangeSettings settings;
@@ -303,7 +303,7 @@ TEST(Deletion, OpenVersionKeepsWhatItMayReferTo) {
 // What cannot be read is not moved, and what is not moved is not lost: once the damage is gone,
 // everything is there.
 TEST(Arranging, DamagedChunksStayWhereTheyAre) {
-  for (const bool in_head : {false, true}) {
+  for (const bool in_header : {false, true}) {
     History history(31);
     ArrangeSettings settings;
     settings.policy = ArrangePolicyKind::kOriginal;
@@ -344,7 +344,8 @@ TEST(Arranging, DamagedChunksStayWhereTheyAre) {
       auto file = must(history.files.open(kFolder + "/" + store::segment_path(damaged.segment),
                                           io::OpenMode::kReadWrite));
       std::array<std::byte, 1> byte{};
-      const auto at = damaged.offset + (in_head ? damaged.head_bytes / 2 : damaged.head_bytes);
+      const auto at =
+          damaged.offset + (in_header ? damaged.header_bytes / 2 : damaged.header_bytes);
       must(file->read_at(at, byte));
       byte[0] ^= std::byte{1};
       must(file->write_at(at, byte));

@@ -85,25 +85,26 @@ TEST_P(CheckerTest, WholeRepositoryHasNoDamage) {
 
 TEST_P(CheckerTest, EachRegionOfASegmentIsCovered) {
   const auto image = read_bytes(segment_);
-  const auto head_bytes = must(
-      format::container_head_length(base::as_bytes(image).first(format::kContainerHeaderBytes)));
-  const auto head = must(format::decode_container_head(base::as_bytes(image).first(head_bytes)));
-  ASSERT_GE(head.frames.size(), 4U);
+  const auto header_bytes = must(format::container_header_length(
+      base::as_bytes(image).first(format::kContainerFixedHeaderBytes)));
+  const auto header =
+      must(format::decode_container_header(base::as_bytes(image).first(header_bytes)));
+  ASSERT_GE(header.frames.size(), 4U);
   struct Place {
     std::uint64_t offset;
     std::set<std::string> affected;
   };
-  const auto& last = head.frames.back();
+  const auto& last = header.frames.back();
   std::vector<Place> places = {
-      {0, kAll},                                  // Magic number.
-      {format::kContainerHeaderBytes - 1, kAll},  // Header.
-      {format::kContainerHeaderBytes + 5, kAll},  // Tables.
-      {head_bytes - 1, kAll},                     // Padding of the head.
-      {head_bytes, {"s/v1/a", "s/v2/a"}},         // First frame.
-      {head_bytes + last.offset + last.stored_bytes - 1, {"s/v1/d/b", "s/v2/d/b"}},
+      {0, kAll},                                       // Magic number.
+      {format::kContainerFixedHeaderBytes - 1, kAll},  // Header.
+      {format::kContainerFixedHeaderBytes + 5, kAll},  // Tables.
+      {header_bytes - 1, kAll},                        // Padding of the header.
+      {header_bytes, {"s/v1/a", "s/v2/a"}},            // First frame.
+      {header_bytes + last.offset + last.stored_bytes - 1, {"s/v1/d/b", "s/v2/d/b"}},
   };
-  if (head.data_bytes % format::kContainerAlignment != 0) {
-    places.push_back({head_bytes + head.data_bytes, {}});  // Padding of the data.
+  if (header.data_bytes % format::kContainerAlignment != 0) {
+    places.push_back({header_bytes + header.data_bytes, {}});  // Padding of the data.
   }
   for (const auto& place : places) {
     flip(segment_, place.offset);

@@ -265,14 +265,14 @@ TEST_P(RepairTest, DamagedChunksComeFromACopy) {
   expect_whole({"v1", "v2", "v3", "v4"});
 }
 
-TEST_P(RepairTest, OneWrongByteOfAHeadIsCorrected) {
+TEST_P(RepairTest, OneWrongByteOfAHeaderIsCorrected) {
   const auto segment = in_series("active/00000002.seg");
   for (const std::uint64_t offset : {0U, 17U, 50U, 121U, 128U, 300U, 4000U}) {
     repository_.reset();
     flip(segment, offset);
     repair();
     ASSERT_EQ(steps_.size(), 1U) << offset;
-    EXPECT_EQ(steps_[0].kind, RepairStep::Kind::kHead);
+    EXPECT_EQ(steps_[0].kind, RepairStep::Kind::kHeader);
     repair();
     EXPECT_TRUE(steps_.empty());
   }

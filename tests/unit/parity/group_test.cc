@@ -20,7 +20,7 @@ std::map<std::uint32_t, std::vector<std::byte>> restored(io::FileSystem& files,
   EXPECT_TRUE(restorer);
   (*restorer)->scan([](std::uint64_t) {});
   std::set<std::uint32_t> wanted;
-  for (std::uint32_t i = 0; i < group.head.blocks; ++i) {
+  for (std::uint32_t i = 0; i < group.index.blocks; ++i) {
     if ((*restorer)->is_bad(i)) wanted.insert(i);
   }
   return (*restorer)->restore(wanted);
@@ -31,7 +31,7 @@ TEST_F(GroupTest, DamagedBlocksOfSeveralFilesComeBack) {
                                       add(3, 4096)};
   ASSERT_EQ(keep(present, 10).groups_made, 1U);
   const auto group = groups().front();
-  const auto shape = group.head.shape();
+  const auto shape = group.index.shape();
   ASSERT_EQ(shape.blocks, 40U + 19 + 1);
   ASSERT_EQ(shape.parity_blocks, 6U);
   // Six blocks: one lies in two parts of the group, one holds a file's last bytes.
@@ -62,15 +62,15 @@ TEST_F(GroupTest, OneBlockTooManyRestoresNone) {
   EXPECT_TRUE(restored(*files, groups().front()).empty());
 }
 
-TEST_F(GroupTest, DamagedParityBlocksAndAHeadCountAsLost) {
+TEST_F(GroupTest, DamagedParityBlocksAndAIndexCountAsLost) {
   const std::vector<DataFile> present{add(1, 60 * kParityBlockBytes)};
   keep(present, 10);
   const auto group = groups().front();
   const auto path = group_path("s", group.number);
   ASSERT_EQ(*faults_of_group(*files, "s", group), "");
-  const auto head_bytes = (group.bytes - 6 * kParityBlockBytes) / 2;
-  flip(path, head_bytes + 5);                          // The first parity block.
-  flip(path, head_bytes + 3 * kParityBlockBytes + 5);  // The fourth.
+  const auto index_bytes = (group.bytes - 6 * kParityBlockBytes) / 2;
+  flip(path, index_bytes + 5);                          // The first parity block.
+  flip(path, index_bytes + 3 * kParityBlockBytes + 5);  // The fourth.
   EXPECT_EQ(*faults_of_group(*files, "s", group), "2 of 6 parity blocks are damaged");
   flip(path, 8);  // The first header.
   ASSERT_EQ(groups().size(), 1U);
@@ -88,7 +88,7 @@ TEST_F(GroupTest, AMissingFileAndACutOneComeBackWithinTheParity) {
                                       add(3, 60'000)};
   keep(present, 10);
   const auto group = groups().front();
-  ASSERT_EQ(group.head.shape().parity_blocks, 10U);
+  ASSERT_EQ(group.index.shape().parity_blocks, 10U);
   ASSERT_TRUE(files->remove(path_of(2)));
   const auto cut = files->open(path_of(3), io::OpenMode::kReadWrite);
   ASSERT_TRUE((*cut)->truncate(20'000));

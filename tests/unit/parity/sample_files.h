@@ -13,7 +13,7 @@
 #include "base/coding.h"
 #include "io/memory_file_system.h"
 #include "parity/group_files.h"
-#include "parity/keeper.h"
+#include "parity/upkeep.h"
 #include "store/segment_files.h"
 
 namespace varve::parity {

@@ -250,7 +250,7 @@ TEST_F(RepositoryTest, AbandonedVersionGivesItsSpaceBack) {
   const auto gone = open("v2.partial");
   const auto ino = write_file(*writer(), kRootIno, "f", noise(3000000, 2));
   must(writer()->sync());
-  EXPECT_EQ(read_open(*writer(), ino), noise(3000000, 2));  // The container heads are cached now.
+  EXPECT_EQ(read_open(*writer(), ino), noise(3000000, 2));  // The container headers are cached now.
   EXPECT_GT(must(repository_->stats()).container_bytes, before.container_bytes);
   EXPECT_EQ(code_of(repository_->abandon_version(series_, gone, false)), ErrorCode::kNotEmpty);
   must(repository_->abandon_version(series_, gone, true));

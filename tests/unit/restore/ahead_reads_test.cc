@@ -26,7 +26,7 @@ class AheadReadsTest : public ::testing::Test {
       source_.place(ChunkId::make(VersionNumber{1}, i), chunk);
     }
     source_.end_container();
-    head_ = *source_.head(0);
+    header_ = *source_.header(0);
   }
 
   AheadReads make(std::size_t slots, base::ThreadPool* workers) {
@@ -35,12 +35,12 @@ class AheadReadsTest : public ::testing::Test {
   static Slice slice(std::uint32_t frame) { return {frame, frame}; }
   std::vector<AheadReads::Planned> frames(std::uint32_t begin, std::uint32_t end) {
     std::vector<AheadReads::Planned> planned;
-    for (; begin < end; ++begin) planned.push_back({head_, slice(begin)});
+    for (; begin < end; ++begin) planned.push_back({header_, slice(begin)});
     return planned;
   }
   void expect_stored(std::span<const std::byte> bytes, std::uint32_t frame) {
-    Bytes wanted(slice_bytes(*head_, slice(frame)));
-    ASSERT_TRUE(source_.read_data(0, head_->frames[frame].offset, wanted));
+    Bytes wanted(slice_bytes(*header_, slice(frame)));
+    ASSERT_TRUE(source_.read_data(0, header_->frames[frame].offset, wanted));
     EXPECT_TRUE(std::ranges::equal(bytes, wanted)) << frame;
   }
   /// Waits for all that the workers were given so far.
@@ -64,7 +64,7 @@ class AheadReadsTest : public ::testing::Test {
   SliceReader reader_;
   BufferPool buffers_{0, &meter_};
   FakeSource source_;
-  std::shared_ptr<const format::ContainerHead> head_;
+  std::shared_ptr<const format::ContainerHeader> header_;
 };
 
 TEST_F(AheadReadsTest, WhatWasPlannedIsThereOnceAndNothingElse) {
@@ -74,12 +74,12 @@ TEST_F(AheadReadsTest, WhatWasPlannedIsThereOnceAndNothingElse) {
   wait_for(workers);
   EXPECT_EQ(reader_.requests(), 3U);
   for (std::uint32_t frame = 2; frame < 5; ++frame) {
-    const auto lease = ahead.take(*head_, slice(frame));
+    const auto lease = ahead.take(*header_, slice(frame));
     expect_stored(lease.bytes(), frame);
   }
-  EXPECT_TRUE(ahead.take(*head_, slice(2)).bytes().empty());
-  EXPECT_TRUE(ahead.take(*head_, slice(5)).bytes().empty());
-  EXPECT_TRUE(ahead.take(*head_, {2, 3}).bytes().empty());
+  EXPECT_TRUE(ahead.take(*header_, slice(2)).bytes().empty());
+  EXPECT_TRUE(ahead.take(*header_, slice(5)).bytes().empty());
+  EXPECT_TRUE(ahead.take(*header_, {2, 3}).bytes().empty());
   EXPECT_EQ(reader_.requests(), 3U);
 }
 
@@ -90,14 +90,14 @@ TEST_F(AheadReadsTest, SlotsThatAreGivenBackAreUsedForTheRest) {
   wait_for(workers);
   EXPECT_EQ(reader_.requests(), 2U);
   {
-    const auto lease = ahead.take(*head_, slice(0));
+    const auto lease = ahead.take(*header_, slice(0));
     wait_for(workers);
     EXPECT_EQ(reader_.requests(), 2U);  // Both slots hold something that somebody needs.
     expect_stored(lease.bytes(), 0);
   }
   for (std::uint32_t frame = 1; frame < 6; ++frame) {
     wait_for(workers);
-    expect_stored(ahead.take(*head_, slice(frame)).bytes(), frame);
+    expect_stored(ahead.take(*header_, slice(frame)).bytes(), frame);
   }
   EXPECT_EQ(reader_.requests(), 6U);
 }
@@ -110,15 +110,15 @@ TEST_F(AheadReadsTest, WhatIsNotTakenGoesWithItsArea) {
   ahead.plan(frames(2, 4));
   wait_for(workers);
   EXPECT_EQ(reader_.requests(), 2U);
-  expect_stored(ahead.take(*head_, slice(1)).bytes(), 1);
+  expect_stored(ahead.take(*header_, slice(1)).bytes(), 1);
   wait_for(workers);
   EXPECT_EQ(reader_.requests(), 3U);
   ahead.finish_area();
   wait_for(workers);
   EXPECT_EQ(reader_.requests(), 4U);
-  EXPECT_TRUE(ahead.take(*head_, slice(0)).bytes().empty());
-  expect_stored(ahead.take(*head_, slice(2)).bytes(), 2);
-  expect_stored(ahead.take(*head_, slice(3)).bytes(), 3);
+  EXPECT_TRUE(ahead.take(*header_, slice(0)).bytes().empty());
+  expect_stored(ahead.take(*header_, slice(2)).bytes(), 2);
+  expect_stored(ahead.take(*header_, slice(3)).bytes(), 3);
 }
 
 TEST_F(AheadReadsTest, WhatNobodyHasBegunToReadIsLeftToTheCaller) {
@@ -128,7 +128,7 @@ TEST_F(AheadReadsTest, WhatNobodyHasBegunToReadIsLeftToTheCaller) {
   workers.run([&] { const std::lock_guard lock(mutex); });
   auto ahead = make(2, &workers);
   ahead.plan(frames(0, 1));
-  EXPECT_TRUE(ahead.take(*head_, slice(0)).bytes().empty());
+  EXPECT_TRUE(ahead.take(*header_, slice(0)).bytes().empty());
   busy.unlock();
   wait_for(workers);
   EXPECT_EQ(reader_.requests(), 0U);
@@ -141,8 +141,8 @@ TEST_F(AheadReadsTest, FailedReadsAreNotThere) {
   ahead.plan(frames(0, 2));
   wait_for(workers);
   EXPECT_EQ(reader_.requests(), 2U);
-  EXPECT_TRUE(ahead.take(*head_, slice(0)).bytes().empty());
-  EXPECT_TRUE(ahead.take(*head_, slice(1)).bytes().empty());
+  EXPECT_TRUE(ahead.take(*header_, slice(0)).bytes().empty());
+  EXPECT_TRUE(ahead.take(*header_, slice(1)).bytes().empty());
 }
 
 TEST_F(AheadReadsTest, WhatIsUnderWayIsWaitedForAndMayEndTheReads) {
@@ -168,7 +168,7 @@ TEST_F(AheadReadsTest, WhatIsUnderWayIsWaitedForAndMayEndTheReads) {
     may_go_on = true;
     changed.notify_all();
   });
-  EXPECT_EQ(ahead->take(*head_, slice(0)).bytes().size(), slice_bytes(*head_, slice(0)));
+  EXPECT_EQ(ahead->take(*header_, slice(0)).bytes().size(), slice_bytes(*header_, slice(0)));
   other.join();
   ahead.reset();
   EXPECT_EQ(meter_.held(), 0U);
@@ -179,7 +179,7 @@ TEST_F(AheadReadsTest, WithoutWorkersThereIsNone) {
   EXPECT_FALSE(ahead.is_usable());
   ahead.plan(frames(0, 1));
   ahead.finish_area();
-  EXPECT_TRUE(ahead.take(*head_, slice(0)).bytes().empty());
+  EXPECT_TRUE(ahead.take(*header_, slice(0)).bytes().empty());
   EXPECT_EQ(ahead.bytes(), 0U);
 }
 

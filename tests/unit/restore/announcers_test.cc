@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fake_source.h"
-#include "restore/head_announcer.h"
+#include "restore/header_announcer.h"
 #include "restore/read_announcer.h"
 
 namespace varve::restore {
@@ -25,7 +25,7 @@ TEST(ReadAnnouncer, TellsEachContainerOnceAndAsFarAsAsked) {
     window.push(chunk_id(1, i));
   }
   source.end_container();
-  const auto in_first = static_cast<std::uint32_t>((*source.head(0))->chunks.size());
+  const auto in_first = static_cast<std::uint32_t>((*source.header(0))->chunks.size());
   ASSERT_GT(source.containers(), 3U);
   ReadAnnouncer announcer(&source, nullptr);
   announcer.announce(window, 10, in_first + 1);
@@ -81,10 +81,10 @@ TEST(ReadAnnouncer, WorkersDoWhatWasAskedForBeforeTheyEnd) {
   EXPECT_EQ(source.announced, (Announcements{0}));
 }
 
-class HeadAnnouncerTest : public testing::Test {
+class HeaderAnnouncerTest : public testing::Test {
  protected:
   // One chunk a container.
-  HeadAnnouncerTest() : recipe_(std::make_shared<format::Recipe>()) {
+  HeaderAnnouncerTest() : recipe_(std::make_shared<format::Recipe>()) {
     for (std::uint32_t i = 0; i < kContainers; ++i) {
       source_.place(chunk_id(1, i), Bytes(100, std::byte{1}));
       source_.end_container();
@@ -98,7 +98,7 @@ class HeadAnnouncerTest : public testing::Test {
     ReadableFile file;
     file.content.recipe = recipe_;
     file.source = &source_;
-    const auto announcer = std::make_shared<HeadAnnouncer>(file);
+    const auto announcer = std::make_shared<HeaderAnnouncer>(file);
     for (std::uint32_t i = 0; i < reads; ++i) {
       // Its end waits for what was begun.
       base::ThreadPool workers(1, "test");
@@ -107,41 +107,41 @@ class HeadAnnouncerTest : public testing::Test {
     return source_.announced.size();
   }
 
-  static constexpr std::uint32_t kContainers = HeadAnnouncer::kHeadsPerRead * 2 + 3;
+  static constexpr std::uint32_t kContainers = HeaderAnnouncer::kHeadersPerRead * 2 + 3;
   FakeSource source_;
   std::shared_ptr<format::Recipe> recipe_;
 };
 
-TEST_F(HeadAnnouncerTest, FewReadsAnnounceNothing) {
-  EXPECT_EQ(announced_after(HeadAnnouncer::kReadsMin), 0U);
+TEST_F(HeaderAnnouncerTest, FewReadsAnnounceNothing) {
+  EXPECT_EQ(announced_after(HeaderAnnouncer::kReadsMin), 0U);
 }
 
-TEST_F(HeadAnnouncerTest, EachFurtherReadAnnouncesSomeHeads) {
-  EXPECT_EQ(announced_after(HeadAnnouncer::kReadsMin + 1), HeadAnnouncer::kHeadsPerRead);
+TEST_F(HeaderAnnouncerTest, EachFurtherReadAnnouncesSomeHeaders) {
+  EXPECT_EQ(announced_after(HeaderAnnouncer::kReadsMin + 1), HeaderAnnouncer::kHeadersPerRead);
 }
 
-TEST_F(HeadAnnouncerTest, EveryHeadIsAnnouncedOnceInTheOrderOfTheFile) {
-  EXPECT_EQ(announced_after(HeadAnnouncer::kReadsMin + 20), kContainers);
+TEST_F(HeaderAnnouncerTest, EveryHeaderIsAnnouncedOnceInTheOrderOfTheFile) {
+  EXPECT_EQ(announced_after(HeaderAnnouncer::kReadsMin + 20), kContainers);
   for (std::uint32_t i = 0; i < kContainers; ++i) {
     EXPECT_EQ(source_.announced[i], i);
   }
 }
 
-TEST_F(HeadAnnouncerTest, AContainerThatTheFileComesBackToIsAnnouncedOnce) {
+TEST_F(HeaderAnnouncerTest, AContainerThatTheFileComesBackToIsAnnouncedOnce) {
   recipe_ = std::make_shared<format::Recipe>();
   for (const std::uint32_t i : {5U, 3U, 5U, 3U, 5U, 4U}) {
     recipe_->append_chunk(chunk_id(1, i), 100);
     recipe_->append_hole(1);
   }
-  EXPECT_EQ(announced_after(HeadAnnouncer::kReadsMin + 20), 3U);
+  EXPECT_EQ(announced_after(HeaderAnnouncer::kReadsMin + 20), 3U);
 }
 
-TEST_F(HeadAnnouncerTest, AChunkThatIsNotStoredEndsIt) {
+TEST_F(HeaderAnnouncerTest, AChunkThatIsNotStoredEndsIt) {
   recipe_ = std::make_shared<format::Recipe>();
   recipe_->append_chunk(chunk_id(1, 0), 100);
   recipe_->append_chunk(chunk_id(9, 9), 100);
   recipe_->append_chunk(chunk_id(1, 1), 100);
-  EXPECT_EQ(announced_after(HeadAnnouncer::kReadsMin + 20), 1U);
+  EXPECT_EQ(announced_after(HeaderAnnouncer::kReadsMin + 20), 1U);
 }
 
 class RandomReadTest : public testing::Test {

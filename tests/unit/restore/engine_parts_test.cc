@@ -131,15 +131,15 @@ TEST(AlaccRules, WindowGrowsWhileFChunksAreFewAndStaysInItsBounds) {
 }
 
 // Frames of 100 stored bytes each.
-format::ContainerHead frames_of_hundred(std::uint32_t count) {
-  format::ContainerHead head;
+format::ContainerHeader frames_of_hundred(std::uint32_t count) {
+  format::ContainerHeader header;
   for (std::uint32_t i = 0; i < count; ++i) {
     format::FrameEntry frame;
     frame.offset = 100 * i;
     frame.stored_bytes = 100;
-    head.frames.push_back(frame);
+    header.frames.push_back(frame);
   }
-  return head;
+  return header;
 }
 
 std::vector<std::pair<std::uint32_t, std::uint32_t>> planned(const std::string& needs,
@@ -150,9 +150,9 @@ std::vector<std::pair<std::uint32_t, std::uint32_t>> planned(const std::string& 
                      : need == 'l' ? FrameNeed::kLater
                                    : FrameNeed::kNone);
   }
-  const auto head = frames_of_hundred(static_cast<std::uint32_t>(needs.size()));
+  const auto header = frames_of_hundred(static_cast<std::uint32_t>(needs.size()));
   std::vector<std::pair<std::uint32_t, std::uint32_t>> slices;
-  for (const Slice& slice : plan_slices(head, frames, costs)) {
+  for (const Slice& slice : plan_slices(header, frames, costs)) {
     slices.emplace_back(slice.first, slice.last);
   }
   return slices;
@@ -295,7 +295,7 @@ TEST(ContainerCache, GivesUpTheContainerThatIsNeededLast) {
   ContainerCache ahead(&meter, &world.source);
   ContainerCache recent(&meter, nullptr);
   const auto first_of = [&world](std::uint32_t container) {
-    return (*world.source.head(container))->chunks.front().id;
+    return (*world.source.header(container))->chunks.front().id;
   };
   // The window needs 0, 1, 2, 0, 1.
   std::uint64_t at = 0;
@@ -308,9 +308,9 @@ TEST(ContainerCache, GivesUpTheContainerThatIsNeededLast) {
   for (ContainerCache* cache : {&ahead, &recent}) {
     cache->set_bytes_max(9 * kMiB);
     for (const std::uint32_t container : {0U, 1U, 2U}) {
-      const auto head = *world.source.head(container);
-      Bytes raw(head->frames[0].raw_bytes, static_cast<std::byte>(container));
-      cache->offer_frame(*head, 0, raw);
+      const auto header = *world.source.header(container);
+      Bytes raw(header->frames[0].raw_bytes, static_cast<std::byte>(container));
+      cache->offer_frame(*header, 0, raw);
     }
   }
   EXPECT_TRUE(ahead.contains({first_of(0), 0, 0}));

@@ -45,24 +45,24 @@ class FakeSource final : public layout::ChunkSource {
   void end_container() {
     end_frame();
     if (chunks_.empty()) return;
-    format::ContainerHead head;
-    head.number = static_cast<std::uint32_t>(heads_.size());
-    head.chunks = std::move(chunks_);
-    head.frames = std::move(frames_);
-    static_cast<void>(format::encode_container_head(head));
-    for (std::uint32_t i = 0; i < head.chunks.size(); ++i) {
-      const format::ChunkEntry& chunk = head.chunks[i];
+    format::ContainerHeader header;
+    header.number = static_cast<std::uint32_t>(headers_.size());
+    header.chunks = std::move(chunks_);
+    header.frames = std::move(frames_);
+    static_cast<void>(format::encode_container_header(header));
+    for (std::uint32_t i = 0; i < header.chunks.size(); ++i) {
+      const format::ChunkEntry& chunk = header.chunks[i];
       auto last = locations_.empty() || i == 0 ? locations_.end() : locations_.find(run_first_);
       if (last != locations_.end() && last->second.first.plus(last->second.count) == chunk.id) {
         ++last->second.count;
         last->second.raw_bytes += chunk.raw_bytes;
       } else {
         run_first_ = chunk.id;
-        locations_[chunk.id] = {chunk.id, 1, chunk.raw_bytes, head.number, i};
+        locations_[chunk.id] = {chunk.id, 1, chunk.raw_bytes, header.number, i};
       }
     }
     stored_total_ += data_.size();
-    heads_.push_back(std::make_shared<const format::ContainerHead>(std::move(head)));
+    headers_.push_back(std::make_shared<const format::ContainerHeader>(std::move(header)));
     datas_.push_back(std::move(data_));
     chunks_.clear();
     frames_.clear();
@@ -78,10 +78,11 @@ class FakeSource final : public layout::ChunkSource {
     }
     return it->second;
   }
-  Result<std::shared_ptr<const format::ContainerHead>> head(std::uint32_t container) override {
-    if (damaged_heads_.contains(container)) return Error(ErrorCode::kCorrupt, "head is damaged");
+  Result<std::shared_ptr<const format::ContainerHeader>> header(std::uint32_t container) override {
+    if (damaged_headers_.contains(container))
+      return Error(ErrorCode::kCorrupt, "header is damaged");
     if (gone_.contains(container)) return Error(ErrorCode::kStale, "the container is gone");
-    return heads_.at(container);
+    return headers_.at(container);
   }
   Result<void> read_data(std::uint32_t container, std::uint32_t offset,
                          std::span<std::byte> out) override {
@@ -100,7 +101,7 @@ class FakeSource final : public layout::ChunkSource {
   /// The containers lie on the disk in the opposite order of their numbers.
   Result<std::uint64_t> place_of(std::uint32_t container) override { return 1'000'000 - container; }
 
-  void will_read_head(std::uint32_t container) override {
+  void will_read_header(std::uint32_t container) override {
     const std::lock_guard lock(mutex_);
     announced.push_back(container);
   }
@@ -124,17 +125,17 @@ class FakeSource final : public layout::ChunkSource {
   std::set<std::uint32_t> wrong_once;
 
   void flip_byte(std::uint32_t container, std::uint32_t frame) {
-    datas_.at(container).at(heads_.at(container)->frames.at(frame).offset) ^= std::byte{0x40};
+    datas_.at(container).at(headers_.at(container)->frames.at(frame).offset) ^= std::byte{0x40};
   }
-  void damage_head(std::uint32_t container) { damaged_heads_.insert(container); }
+  void damage_header(std::uint32_t container) { damaged_headers_.insert(container); }
   /// Stores a container's chunks under another number, and forgets the old one.
   void move_container(std::uint32_t container) {
-    format::ContainerHead head = *heads_.at(container);
-    head.number = static_cast<std::uint32_t>(heads_.size());
+    format::ContainerHeader header = *headers_.at(container);
+    header.number = static_cast<std::uint32_t>(headers_.size());
     for (auto& [id, run] : locations_) {
-      if (run.container == container) run.container = head.number;
+      if (run.container == container) run.container = header.number;
     }
-    heads_.push_back(std::make_shared<const format::ContainerHead>(std::move(head)));
+    headers_.push_back(std::make_shared<const format::ContainerHeader>(std::move(header)));
     datas_.push_back(datas_.at(container));
     gone_.insert(container);
   }
@@ -142,7 +143,7 @@ class FakeSource final : public layout::ChunkSource {
   /// Called at the start of every read_data().
   std::function<void(std::uint32_t container)> before_read;
 
-  [[nodiscard]] std::size_t containers() const { return heads_.size(); }
+  [[nodiscard]] std::size_t containers() const { return headers_.size(); }
   [[nodiscard]] std::uint64_t stored_bytes() const { return stored_total_; }
 
  private:
@@ -172,9 +173,9 @@ class FakeSource final : public layout::ChunkSource {
   std::uint32_t frame_chunks_ = 0;
   ChunkId run_first_;
   std::map<ChunkId, layout::LocationRun> locations_;
-  std::vector<std::shared_ptr<const format::ContainerHead>> heads_;
+  std::vector<std::shared_ptr<const format::ContainerHeader>> headers_;
   std::vector<Bytes> datas_;
-  std::set<std::uint32_t> damaged_heads_;
+  std::set<std::uint32_t> damaged_headers_;
   std::set<std::uint32_t> gone_;
   std::uint64_t stored_total_ = 0;
 };

@@ -110,9 +110,9 @@ TEST(Lending, EndsAtHolesAndAtDamage) {
   world.append_hole(file, 3 * kMiB);
   world.append_new(file, 8 * kMiB);
   world.finish();
-  const auto head = *world.source.head(1);
-  std::size_t bad = (*world.source.head(0))->raw_bytes;
-  for (std::uint32_t f = 0; f < 5; ++f) bad += head->frames[f].raw_bytes;
+  const auto header = *world.source.header(1);
+  std::size_t bad = (*world.source.header(0))->raw_bytes;
+  for (std::uint32_t f = 0; f < 5; ++f) bad += header->frames[f].raw_bytes;
   world.source.flip_byte(1, 5);
   const auto service = make_service();
   const auto handle = open_file(*service, world, 0);
@@ -126,7 +126,7 @@ TEST(Lending, EndsAtHolesAndAtDamage) {
     if (lent.bytes.empty() && at == bad) {
       met_damage = true;
       EXPECT_FALSE(handle->read(at, std::span(buffer).first(1)));
-      at += head->frames[5].raw_bytes;
+      at += header->frames[5].raw_bytes;
       continue;
     }
     ASSERT_EQ(lent.bytes.empty(), is_hole) << at;

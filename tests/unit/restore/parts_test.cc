@@ -12,7 +12,7 @@
 namespace varve::restore {
 namespace {
 
-constexpr std::uint64_t kNever = ChunkKeeper::kNever;
+constexpr std::uint64_t kNever = RestoreCache::kNever;
 constexpr std::size_t kChunkCost = 100 + ChunkCache::kChunkOverheadBytes;
 
 void offer(ChunkCache& cache, std::uint64_t id, std::uint64_t next_use) {
@@ -173,16 +173,16 @@ class RunLocatorTest : public testing::Test {
     ASSERT_EQ(file.recipe->runs.size(), 1U);
     ASSERT_EQ(world_.source.containers(), 3U);
     run_ = file.recipe->runs[0];
-    const auto head = *world_.source.head(0);
-    for (std::uint32_t i = 0; i < 100; ++i) run_.bytes -= head->chunks[i].raw_bytes;
+    const auto header = *world_.source.header(0);
+    for (std::uint32_t i = 0; i < 100; ++i) run_.bytes -= header->chunks[i].raw_bytes;
     run_.first = run_.first.plus(100);
     run_.count -= 100 + 50;
-    const auto tail = *world_.source.head(2);
+    const auto tail = *world_.source.header(2);
     for (std::size_t i = tail->chunks.size() - 50; i < tail->chunks.size(); ++i) {
       run_.bytes -= tail->chunks[i].raw_bytes;
     }
-    second_ = (*world_.source.head(0))->raw_bytes;
-    for (std::uint32_t i = 0; i < 100; ++i) second_ -= head->chunks[i].raw_bytes;
+    second_ = (*world_.source.header(0))->raw_bytes;
+    for (std::uint32_t i = 0; i < 100; ++i) second_ -= header->chunks[i].raw_bytes;
   }
   World world_{3};
   format::RecipeRun run_;
@@ -206,8 +206,8 @@ TEST_F(RunLocatorTest, FindsThePartOfAByte) {
   EXPECT_EQ(last->offset + last->bytes, run_.bytes);
 }
 
-TEST_F(RunLocatorTest, DamagedHeadOfFirstContainerIsMeasuredByTheRest) {
-  world_.source.damage_head(0);
+TEST_F(RunLocatorTest, DamagedHeaderOfFirstContainerIsMeasuredByTheRest) {
+  world_.source.damage_header(0);
   const auto second = locator_.find(world_.source, run_, 0, second_);
   ASSERT_TRUE(second.has_value());
   EXPECT_EQ(second->container, 1U);

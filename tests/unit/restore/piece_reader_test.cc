@@ -80,7 +80,7 @@ TEST_P(PieceReaderTest, ReadsEachContainerOnceInTheOrderOfTheDisk) {
   std::uint64_t end = 0;
   for (const FakeSource::Read& read : reads) {
     const std::uint64_t at = *world.source.place_of(read.container);
-    ASSERT_GE(at, place) << "the head goes back";
+    ASSERT_GE(at, place) << "the header goes back";
     if (at > place) end = 0;
     place = at;
     ASSERT_GE(read.offset, end) << "something is read twice";
@@ -95,7 +95,7 @@ TEST(PieceReader, WhatIsDamagedIsTakenWithoutDataAndNothingElse) {
   World world(12);
   fill_random(world, 50);
   world.source.flip_byte(0, 3);
-  world.source.damage_head(1);
+  world.source.damage_header(1);
   const auto pieces = locate_all(world);
   Assembly assembly(world);
   PieceReader(world.source).read(pieces, [&](const auto&... what) {
@@ -103,12 +103,12 @@ TEST(PieceReader, WhatIsDamagedIsTakenWithoutDataAndNothingElse) {
   });
   std::uint64_t in_frame = 0;
   std::uint64_t in_container = 0;
-  const auto head = *world.source.head(0);
+  const auto header = *world.source.header(0);
   for (const StoredPiece& piece : pieces) {
     if (piece.container == 1) in_container += piece.bytes;
     if (piece.container != 0) continue;
     for (std::uint32_t i = 0; i < piece.count; ++i) {
-      const auto& chunk = head->chunks[piece.index + i];
+      const auto& chunk = header->chunks[piece.index + i];
       if (chunk.frame == 3) in_frame += chunk.raw_bytes;
     }
   }

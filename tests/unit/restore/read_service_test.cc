@@ -201,9 +201,9 @@ TEST(ReadService, ReaderThatJumpsAwayGetsANewSessionWhenItReadsOn) {
 TEST(ReadService, GiantHoleCostsNeitherTimeNorReads) {
   World world(12);
   World::File& file = world.add_file();
-  const ChunkId head = world.new_chunk(5000);
+  const ChunkId header = world.new_chunk(5000);
   const ChunkId tail = world.new_chunk(6000);
-  file.recipe->append_chunk(head, 5000);
+  file.recipe->append_chunk(header, 5000);
   file.recipe->append_hole(1ULL << 40);
   file.recipe->append_chunk(tail, 6000);
   world.append_new(world.add_file(), 4 * kMiB);
@@ -329,13 +329,13 @@ TEST(ReadService, DamagedFrameFailsOnlyTheReadsThatTouchIt) {
   world.append_new(world.add_file(), 12 * kMiB);
   world.finish();
   std::size_t begin = 0;
-  const auto head0 = *world.source.head(0);
-  const auto head1 = *world.source.head(1);
-  begin = head0->raw_bytes;
-  for (std::uint32_t f = 0; f < 5; ++f) begin += head1->frames[f].raw_bytes;
+  const auto header0 = *world.source.header(0);
+  const auto header1 = *world.source.header(1);
+  begin = header0->raw_bytes;
+  for (std::uint32_t f = 0; f < 5; ++f) begin += header1->frames[f].raw_bytes;
   world.source.flip_byte(1, 5);
   const auto service = make_service();
-  expect_bad_range(*service, world, 0, begin, begin + head1->frames[5].raw_bytes,
+  expect_bad_range(*service, world, 0, begin, begin + header1->frames[5].raw_bytes,
                    "container 1, frame 5");
 }
 
@@ -350,13 +350,13 @@ TEST(ReadService, WhatWasReadWrongOnceIsReadAgain) {
   EXPECT_TRUE(world.source.wrong_once.empty());
 }
 
-TEST(ReadService, DamagedHeadFailsOnlyTheReadsOfItsContainer) {
+TEST(ReadService, DamagedHeaderFailsOnlyTheReadsOfItsContainer) {
   World world(17);
   world.append_new(world.add_file(), 15 * kMiB);
   world.finish();
-  const std::size_t begin = (*world.source.head(0))->raw_bytes;
-  const std::size_t end = begin + (*world.source.head(1))->raw_bytes;
-  world.source.damage_head(1);
+  const std::size_t begin = (*world.source.header(0))->raw_bytes;
+  const std::size_t end = begin + (*world.source.header(1))->raw_bytes;
+  world.source.damage_header(1);
   const auto service = make_service();
   expect_bad_range(*service, world, 0, begin, end, "container 1");
 }

@@ -75,9 +75,9 @@ class ContainerWriterTest : public testing::Test {
       const auto decoded = ContainerRecord::decode(record.number, record.encode());
       ASSERT_TRUE(decoded);
       EXPECT_EQ(decoded->end(), record.end());
-      const auto head = reader.read_head(kSeries, record);
-      ASSERT_TRUE(head) << head.error().message();
-      EXPECT_EQ(head->chunks.size(), record.chunks);
+      const auto header = reader.read_header(kSeries, record);
+      ASSERT_TRUE(header) << header.error().message();
+      EXPECT_EQ(header->chunks.size(), record.chunks);
       EXPECT_TRUE(reader.verify_padding(record));
       EXPECT_LE(record.end() - record.offset, format::kContainerBytesMax);
       std::uint64_t listed = 0;
@@ -86,13 +86,13 @@ class ContainerWriterTest : public testing::Test {
       std::uint64_t raw_bytes = 0;
       for (const auto bytes : written.run_raw_bytes) raw_bytes += bytes;
       EXPECT_EQ(raw_bytes, record.raw_bytes);
-      for (const auto& frame : head->frames) {
+      for (const auto& frame : header->frames) {
         std::vector<std::byte> stored(frame.stored_bytes);
         std::vector<std::byte> raw(frame.raw_bytes);
         ASSERT_TRUE(reader.read_data(record, frame.offset, stored));
         ASSERT_TRUE(format::decode_frame(frame, stored, raw));
         for (std::uint32_t i = 0; i < frame.chunk_count; ++i) {
-          const auto& chunk = head->chunks[frame.first_chunk + i];
+          const auto& chunk = header->chunks[frame.first_chunk + i];
           const auto bytes = std::span(raw).subspan(chunk.frame_offset, chunk.raw_bytes);
           EXPECT_TRUE(
               found.emplace(chunk.id.ordinal(), std::vector(bytes.begin(), bytes.end())).second)
@@ -143,7 +143,7 @@ TEST_F(ContainerWriterTest, FramesAreLargeOnlyWhereTheyAreCompressed) {
     ASSERT_TRUE(writer_->flush());
     std::size_t frames = 0, bytes = 0;
     for (const auto& one : written_) {
-      frames += SegmentReader(files_, "/s").read_head(kSeries, one.record)->frames.size();
+      frames += SegmentReader(files_, "/s").read_header(kSeries, one.record)->frames.size();
       bytes += one.record.raw_bytes;
     }
     EXPECT_GE(bytes / frames, least);
@@ -151,8 +151,8 @@ TEST_F(ContainerWriterTest, FramesAreLargeOnlyWhereTheyAreCompressed) {
   }
 }
 
-// Their heads are longer than their data.
-TEST_F(ContainerWriterTest, TinyChunksFillContainersThatTheirHeadsFitIn) {
+// Their headers are longer than their data.
+TEST_F(ContainerWriterTest, TinyChunksFillContainersThatTheirHeadersFitIn) {
   for (const auto codec : {Codec::kNone, Codec::kZstd}) {
     options_.codec = codec;
     const std::string series = codec == Codec::kNone ? "/a" : "/z";
@@ -173,8 +173,8 @@ TEST_F(ContainerWriterTest, TinyChunksFillContainersThatTheirHeadsFitIn) {
     std::uint32_t chunks = 0;
     for (const auto& written : written_) {
       EXPECT_LE(written.record.end() - written.record.offset, format::kContainerBytesMax);
-      const auto head = reader.read_head(kSeries, written.record);
-      ASSERT_TRUE(head) << head.error().message();
+      const auto header = reader.read_header(kSeries, written.record);
+      ASSERT_TRUE(header) << header.error().message();
       chunks += written.record.chunks;
     }
     EXPECT_EQ(chunks, kChunks);
@@ -356,8 +356,8 @@ TEST_F(ContainerWriterTest, VolumesHoldContainersWithoutPadding) {
   ASSERT_LE(first.raw_bytes, 32U << 10);
   EXPECT_TRUE(first.compact);
   EXPECT_TRUE(is_volume(first.segment));
-  EXPECT_EQ(first.end() - first.offset, first.head_bytes + first.data_bytes);
-  EXPECT_EQ(first.head_bytes, 128 + 24 * 1 + 12 * 1 + 35 * 3);
+  EXPECT_EQ(first.end() - first.offset, first.header_bytes + first.data_bytes);
+  EXPECT_EQ(first.header_bytes, 128 + 24 * 1 + 12 * 1 + 35 * 3);
   EXPECT_EQ(written_[1].record.offset, first.end());
   EXPECT_EQ(*files_.tree_bytes("/s"), written_[1].record.end());
   expect_on_disk(20);
@@ -387,7 +387,7 @@ TEST(ContainerRecord, ImpossibleValuesAreCorrupt) {
   ContainerRecord record;
   record.segment = 1;
   record.offset = 8192;
-  record.head_bytes = 4096;
+  record.header_bytes = 4096;
   record.data_bytes = 5000;
   record.chunks = 3;
   record.raw_bytes = 9000;
@@ -403,7 +403,7 @@ TEST(ContainerRecord, ImpossibleValuesAreCorrupt) {
   EXPECT_TRUE(rejected(record.encode() + "x"));
   EXPECT_TRUE(rejected(record.encode().substr(1)));
   auto bad = record;
-  bad.head_bytes = 0;
+  bad.header_bytes = 0;
   EXPECT_TRUE(rejected(bad.encode()));
   bad = record;
   bad.data_bytes = format::kContainerBytesMax;
@@ -417,7 +417,7 @@ TEST(ContainerRecord, ImpossibleValuesAreCorrupt) {
   auto compact = record;
   compact.compact = true;
   compact.offset = 8191;
-  compact.head_bytes = 129;
+  compact.header_bytes = 129;
   const auto decoded = ContainerRecord::decode(1, compact.encode());
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->end(), 8191U + 129 + 5000);
@@ -431,15 +431,15 @@ TEST_F(ContainerWriterTest, AnotherContainerInItsPlaceIsCorrupt) {
   ASSERT_TRUE(writer_->flush());
   SegmentReader reader(files_, "/s");
   auto record = written_[0].record;
-  ASSERT_TRUE(reader.read_head(kSeries, record));
-  EXPECT_EQ(reader.read_head(SeriesId{4}, record).error().code(), ErrorCode::kCorrupt);
+  ASSERT_TRUE(reader.read_header(kSeries, record));
+  EXPECT_EQ(reader.read_header(SeriesId{4}, record).error().code(), ErrorCode::kCorrupt);
   ++record.number;
-  EXPECT_EQ(reader.read_head(kSeries, record).error().code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(reader.read_header(kSeries, record).error().code(), ErrorCode::kCorrupt);
   --record.number;
   record.offset = 1 << 20;
-  EXPECT_EQ(reader.read_head(kSeries, record).error().code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(reader.read_header(kSeries, record).error().code(), ErrorCode::kCorrupt);
   record.segment = 9;
-  EXPECT_EQ(reader.read_head(kSeries, record).error().code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(reader.read_header(kSeries, record).error().code(), ErrorCode::kCorrupt);
   record = written_[0].record;
   std::vector<std::byte> out(100);
   EXPECT_EQ(reader.read_data(record, record.data_bytes - 99, out).error().code(),

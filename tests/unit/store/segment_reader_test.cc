@@ -27,7 +27,7 @@ class SegmentReaderTest : public testing::TestWithParam<bool> {
     record_.segment = GetParam() ? kVolumeBit | 1U : 1U;
     record_.compact = GetParam();
     record_.offset = GetParam() ? 12'345 : 8192;
-    record_.head_bytes = GetParam() ? 777 : 4096;
+    record_.header_bytes = GetParam() ? 777 : 4096;
     record_.data_bytes = kDataBytes;
     std::mt19937 random(1);
     data_.resize(kDataBytes);
@@ -41,7 +41,7 @@ class SegmentReaderTest : public testing::TestWithParam<bool> {
         files_->open(directory_ + "/" + segment_path(record_.segment), io::OpenMode::kReadWrite);
     ASSERT_TRUE(file);
     ASSERT_TRUE((*file)->truncate(0));
-    const std::vector<std::byte> before(record_.offset + record_.head_bytes, std::byte{0xee});
+    const std::vector<std::byte> before(record_.offset + record_.header_bytes, std::byte{0xee});
     ASSERT_TRUE((*file)->write_at(0, before));
     ASSERT_TRUE((*file)->write_at(before.size(), std::span(data_).first(bytes)));
     ASSERT_TRUE((*file)->sync());

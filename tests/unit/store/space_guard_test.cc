@@ -35,7 +35,7 @@ class SpaceGuardTest : public testing::Test {
     space.blocks = 160;
     space.blocks_available = space.blocks_free = available_mib;
     files_.told_space = space;
-    if (guard_) guard_->look_again();
+    if (guard_) guard_->scan_again();
   }
   bool admits(std::uint64_t mib) { return guard_->admit(mib * kMiB).has_value(); }
 

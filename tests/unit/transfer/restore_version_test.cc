@@ -85,14 +85,14 @@ TEST(RestoreVersion, InterruptedFileIsContinuedWhereItsLogEnds) {
   FakeReader version(root);
   // A point is left out while another is still on its way to the disk: so the first one is waited
   // for after a third of the file, and the second after two.
-  constexpr std::ptrdiff_t kLogHeadLines = 3;
+  constexpr std::ptrdiff_t kLogHeaderLines = 3;
   const auto wait_for_points = [&](std::uint64_t bytes_done) {
     const auto points = static_cast<std::ptrdiff_t>(bytes_done / (kSize / 3));
     for (int tries = 0; tries < 2000; ++tries) {
       const auto log = fs::exists(place / "out/.varve-restore.log")
                            ? read_file(place / "out/.varve-restore.log")
                            : std::string();
-      if (points == 0 || std::ranges::count(log, '\n') >= kLogHeadLines + points) return;
+      if (points == 0 || std::ranges::count(log, '\n') >= kLogHeaderLines + points) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   };

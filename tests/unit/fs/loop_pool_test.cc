@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fs/loop_crew.h"
+#include "fs/loop_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 namespace varve::fs {
 namespace {
 
-/// Requests are short texts in the order of push(); "" ends the crew.
+/// Requests are short texts in the order of push(); "" ends the pool.
 class Source {
  public:
   void push(std::string request) {
@@ -51,12 +51,12 @@ std::string text_of(const fuse_buf& request) {
   return {static_cast<const char*>(request.mem), request.size};
 }
 
-TEST(LoopCrew, QuickRequestsAreAllAnsweredByOneThread) {
+TEST(LoopPool, QuickRequestsAreAllAnsweredByOneThread) {
   Source source;
   std::set<std::thread::id> threads;
   std::string answered;
   // With this patience even a slow machine passes no lead on.
-  LoopCrew crew({.receive = [&](fuse_buf* buffer) { return source.receive(buffer); },
+  LoopPool pool({.receive = [&](fuse_buf* buffer) { return source.receive(buffer); },
                  .process =
                      [&](const fuse_buf& request) {
                        threads.insert(std::this_thread::get_id());
@@ -65,20 +65,20 @@ TEST(LoopCrew, QuickRequestsAreAllAnsweredByOneThread) {
                  .ended = [] { return false; }},
                 {.patience = std::chrono::minutes(1), .threads_max = 4});
   for (const char* request : {"a", "b", "c", ""}) source.push(request);
-  crew.run();
+  pool.run();
   EXPECT_EQ(answered, "abc");
   EXPECT_EQ(threads, std::set{std::this_thread::get_id()});
 }
 
 /// Requests that begin with 'w' wait until they are let go.
-struct WaitingCrew {
-  explicit WaitingCrew(std::size_t threads_max)
-      : crew({.receive = [this](fuse_buf* buffer) { return source.receive(buffer); },
+struct WaitingPool {
+  explicit WaitingPool(std::size_t threads_max)
+      : pool({.receive = [this](fuse_buf* buffer) { return source.receive(buffer); },
               .process = [this](const fuse_buf& request) { process(text_of(request)); },
               .ended = [this] { return ended.load(); }},
              {.patience = std::chrono::milliseconds(1), .threads_max = threads_max}),
-        runner([this] { crew.run(); }) {}
-  ~WaitingCrew() {
+        runner([this] { pool.run(); }) {}
+  ~WaitingPool() {
     let_go.set_value();
     source.push("");
     runner.join();
@@ -102,12 +102,12 @@ struct WaitingCrew {
   std::mutex mutex;
   std::condition_variable changed;
   std::set<std::string> answered;
-  LoopCrew crew;
+  LoopPool pool;
   std::thread runner;
 };
 
-TEST(LoopCrew, RequestsThatWaitHoldUpNoOther) {
-  WaitingCrew waiting(8);
+TEST(LoopPool, RequestsThatWaitHoldUpNoOther) {
+  WaitingPool waiting(8);
   for (int i = 0; i < 7; ++i) {
     waiting.source.push("w" + std::to_string(i));
     waiting.source.push("quick" + std::to_string(i));
@@ -116,16 +116,16 @@ TEST(LoopCrew, RequestsThatWaitHoldUpNoOther) {
   EXPECT_EQ(waiting.answered.size(), 7U);
 }
 
-TEST(LoopCrew, AtItsLimitTheCrewGoesOnWhenOneIsDone) {
-  WaitingCrew waiting(2);
+TEST(LoopPool, AtItsLimitThePoolGoesOnWhenOneIsDone) {
+  WaitingPool waiting(2);
   for (const char* request : {"w1", "w2", "quick"}) waiting.source.push(request);
   waiting.let_go.set_value();
   for (const char* request : {"w1", "w2", "quick"}) EXPECT_TRUE(waiting.is_answered(request));
   waiting.let_go = {};
 }
 
-TEST(LoopCrew, InterruptedReceiveEndsACrewThatIsToEnd) {
-  WaitingCrew waiting(4);
+TEST(LoopPool, InterruptedReceiveEndsAPoolThatIsToEnd) {
+  WaitingPool waiting(4);
   waiting.source.push("quick");
   EXPECT_TRUE(waiting.is_answered("quick"));
   waiting.ended = true;
@@ -134,7 +134,7 @@ TEST(LoopCrew, InterruptedReceiveEndsACrewThatIsToEnd) {
   waiting.runner = std::thread([] {});
 }
 
-TEST(LoopCrew, SignalReachesTheThreadThatReceives) {
+TEST(LoopPool, SignalReachesTheThreadThatReceives) {
   static std::atomic<pthread_t> interrupted;
   struct sigaction note {};
   note.sa_handler = [](int) { interrupted = ::pthread_self(); };
@@ -142,8 +142,8 @@ TEST(LoopCrew, SignalReachesTheThreadThatReceives) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   std::atomic<bool> ended = false;
-  // As in a mount: the crew sleeps in read(2).
-  LoopCrew crew({.receive =
+  // As in a mount: the pool sleeps in read(2).
+  LoopPool pool({.receive =
                      [&](fuse_buf*) {
                        char byte = 0;
                        return ::read(ends[0], &byte, 1) < 0 ? -errno : 0;
@@ -153,13 +153,13 @@ TEST(LoopCrew, SignalReachesTheThreadThatReceives) {
                 {});
   std::atomic<bool> done = false;
   std::thread runner([&] {
-    crew.run();
+    pool.run();
     done = true;
   });
   const pthread_t leader = runner.native_handle();
   ended = true;
   while (!done) {
-    crew.interrupt(SIGUSR1);
+    pool.interrupt(SIGUSR1);
     std::this_thread::yield();
   }
   runner.join();

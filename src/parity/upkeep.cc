@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parity/keeper.h"
+#include "parity/upkeep.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -32,10 +32,11 @@ Present by_number(const std::vector<DataFile>& files) {
 }
 
 bool fits(const Group& group, const Present& present) {
-  return std::all_of(group.head.members.begin(), group.head.members.end(), [&](const auto& member) {
-    const auto file = present.find(member.segment);
-    return file != present.end() && file->second.bytes == member.bytes;
-  });
+  return std::all_of(group.index.members.begin(), group.index.members.end(),
+                     [&](const auto& member) {
+                       const auto file = present.find(member.segment);
+                       return file != present.end() && file->second.bytes == member.bytes;
+                     });
 }
 
 std::uint64_t bytes_of(const std::vector<format::ParityMember>& members) {
@@ -45,13 +46,13 @@ std::uint64_t bytes_of(const std::vector<format::ParityMember>& members) {
 }
 
 bool any_present(const Group& group, const Present& present) {
-  return std::any_of(group.head.members.begin(), group.head.members.end(),
+  return std::any_of(group.index.members.begin(), group.index.members.end(),
                      [&](const auto& member) { return present.contains(member.segment); });
 }
 
 bool holds_exactly(const Group& group, const std::vector<DataFile>& files) {
   std::set<std::uint32_t> members;
-  for (const auto& member : group.head.members) members.insert(member.segment);
+  for (const auto& member : group.index.members) members.insert(member.segment);
   return members.size() == files.size() &&
          std::all_of(files.begin(), files.end(),
                      [&](const DataFile& file) { return members.contains(file.segment); });
@@ -88,7 +89,7 @@ std::size_t count_protected(const std::vector<DataFile>& present,
   std::set<std::uint32_t> covered;
   for (const auto& group : groups) {
     if (!fits(group, files)) continue;
-    for (const auto& member : group.head.members) covered.insert(member.segment);
+    for (const auto& member : group.index.members) covered.insert(member.segment);
   }
   return covered.size();
 }
@@ -100,7 +101,7 @@ GroupPlan plan_groups(const std::vector<DataFile>& present, const std::vector<Gr
   std::set<std::uint32_t> covered;
   std::vector<const Group*> small[2];  // Of the active set, of the volumes.
   const auto cover = [&](const Group& group) {
-    for (const auto& member : group.head.members) covered.insert(member.segment);
+    for (const auto& member : group.index.members) covered.insert(member.segment);
   };
   // The newest first: an interrupted pass may have left an older one of the same files.
   for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
@@ -108,7 +109,7 @@ GroupPlan plan_groups(const std::vector<DataFile>& present, const std::vector<Gr
       plan.remove.push_back(group->number);
       continue;
     }
-    const auto& members = group->head.members;
+    const auto& members = group->index.members;
     const bool doubled = std::any_of(members.begin(), members.end(), [&](const auto& member) {
       return covered.contains(member.segment);
     });
@@ -117,7 +118,7 @@ GroupPlan plan_groups(const std::vector<DataFile>& present, const std::vector<Gr
     const bool alike = std::all_of(members.begin(), members.end(), [&](const auto& member) {
       return files.contains(member.segment) && files.at(member.segment).archived == archived;
     });
-    if (group->head.percent != percent || doubled || !alike || !fits(*group, files)) {
+    if (group->index.percent != percent || doubled || !alike || !fits(*group, files)) {
       plan.replaced.push_back(group->number);
     } else if (bytes_of(members) >= full_group_bytes(percent)) {
       cover(*group);
@@ -144,10 +145,10 @@ GroupPlan plan_groups(const std::vector<DataFile>& present, const std::vector<Gr
 namespace {
 
 /// One pass over a series.
-class Keeper {
+class ParityUpkeep {
  public:
-  Keeper(io::FileSystem& files, const std::string& series_directory, SeriesId series,
-         const std::vector<DataFile>& present, const KeepOptions& options)
+  ParityUpkeep(io::FileSystem& files, const std::string& series_directory, SeriesId series,
+               const std::vector<DataFile>& present, const KeepOptions& options)
       : files_(files),
         directory_(series_directory),
         series_(series),
@@ -206,22 +207,22 @@ class Keeper {
   /// The members that are damaged.
   [[nodiscard]] Result<std::vector<std::uint32_t>> make(
       const std::vector<format::ParityMember>& members) {
-    format::ParityHead head;
-    head.series = series_;
-    head.percent = options_.percent;
-    head.members = members;
+    format::ParityIndex index;
+    index.series = series_;
+    index.percent = options_.percent;
+    index.members = members;
     VARVE_TRY(check_space(members));
     VARVE_TRY_ASSIGN(const auto known, known_sums(members));
     VARVE_TRY_ASSIGN(
         auto outcome,
-        write_group(files_, directory_, next_number_, head, known, [this](std::uint64_t bytes) {
+        write_group(files_, directory_, next_number_, index, known, [this](std::uint64_t bytes) {
           stopped_ = stopped_ || (options_.pass && !options_.pass(bytes));
           return !stopped_;
         }));
     report_.bytes_read += outcome.bytes_read;
     if (outcome.written) {
-      for (const auto& member : members) head.blocks += member.blocks();
-      listing_.groups.push_back({next_number_, std::move(head), outcome.bytes_written});
+      for (const auto& member : members) index.blocks += member.blocks();
+      listing_.groups.push_back({next_number_, std::move(index), outcome.bytes_written});
       ++next_number_;
       ++report_.groups_made;
       report_.bytes_written += outcome.bytes_written;
@@ -243,7 +244,7 @@ class Keeper {
     for (const auto& member : members) wanted[member.segment] = member.bytes;
     KnownSums known;
     for (const auto& group : listing_.groups) {
-      const auto& old = group.head.members;
+      const auto& old = group.index.members;
       const bool any = std::any_of(old.begin(), old.end(), [&](const auto& member) {
         return wanted.contains(member.segment) && !known.contains(member.segment);
       });
@@ -277,7 +278,7 @@ class Keeper {
   [[nodiscard]] bool is_needed(std::uint32_t number) const {
     for (const auto& group : listing_.groups) {
       if (group.number != number) continue;
-      const auto& members = group.head.members;
+      const auto& members = group.index.members;
       return std::any_of(members.begin(), members.end(), [&](const auto& member) {
         return std::find(report_.damaged.begin(), report_.damaged.end(), member.segment) !=
                report_.damaged.end();
@@ -302,7 +303,7 @@ class Keeper {
 Result<KeepReport> keep_parity(io::FileSystem& files, const std::string& series_directory,
                                SeriesId series, const std::vector<DataFile>& present,
                                const KeepOptions& options) {
-  return Keeper(files, series_directory, series, present, options).run();
+  return ParityUpkeep(files, series_directory, series, present, options).run();
 }
 
 }  // namespace varve::parity

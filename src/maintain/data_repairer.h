@@ -14,7 +14,7 @@
 #include "io/file_system.h"
 #include "layout/category_layout.h"
 #include "maintain/container_verifier.h"
-#include "maintain/head_fixer.h"
+#include "maintain/header_fixer.h"
 #include "meta/lmdb.h"
 #include "store/segment_files.h"
 #include "varve/options.h"
@@ -25,11 +25,11 @@ namespace varve::maintain {
 
 /// Finds and repairs the damaged chunks of one series. Nothing else may change the series
 /// meanwhile. Memory: about 100 bytes per damaged chunk, and a container.
-class DataMender {
+class DataRepairer {
  public:
   /// `outside` opens the files for search_file().
-  DataMender(const meta::Env& catalog, io::FileSystem& files, io::FileSystem& outside,
-             std::string series_directory, SeriesId series)
+  DataRepairer(const meta::Env& catalog, io::FileSystem& files, io::FileSystem& outside,
+               std::string series_directory, SeriesId series)
       : catalog_(catalog),
         files_(files),
         outside_(outside),
@@ -37,14 +37,14 @@ class DataMender {
         series_(series) {}
 
   /// Reads all data and finds the damage. Calls `pass` with the bytes read.
-  [[nodiscard]] Result<void> look(const std::function<void(std::uint64_t)>& pass);
+  [[nodiscard]] Result<void> scan(const std::function<void(std::uint64_t)>& pass);
   /// Searches the series' other containers for the lost content.
   [[nodiscard]] Result<void> search_containers();
   /// Searches a file for the lost content, chunked with the repository's parameters. Skips files
   /// that cannot be read.
   void search_file(const std::string& path, const RepositoryParameters& parameters);
 
-  /// Returns the containers in which look() found any damage, used or not.
+  /// Returns the containers in which scan() found any damage, used or not.
   [[nodiscard]] const std::vector<store::ContainerRecord>& damaged() const { return damaged_; }
   [[nodiscard]] bool all_found() const { return missing_.empty(); }
   /// Returns the steps that execute() would carry out.
@@ -68,10 +68,10 @@ class DataMender {
   };
   struct Faulty {
     store::ContainerRecord record;
-    /// Damaged chunks located in this container; empty if its head is damaged.
+    /// Damaged chunks located in this container; empty if its header is damaged.
     std::vector<Lost> lost;
-    std::vector<HeadFix> fixes;
-    std::uint64_t unknown = 0;  ///< Chunks lost because the head cannot be read.
+    std::vector<HeaderFix> fixes;
+    std::uint64_t unknown = 0;  ///< Chunks lost because the header cannot be read.
   };
   [[nodiscard]] Result<void> note(const store::ContainerRecord& record,
                                   const ContainerVerdict& verdict,
@@ -79,8 +79,8 @@ class DataMender {
   void found(const Fingerprint& fingerprint, const Source& source);
   [[nodiscard]] base::IdRuns quarantine() const;
   [[nodiscard]] Result<std::vector<std::byte>> content_of(const Lost& lost);
-  [[nodiscard]] Result<void> store_anew(const RepositoryParameters& parameters,
-                                        RepairReport& report);
+  [[nodiscard]] Result<void> store_again(const RepositoryParameters& parameters,
+                                         RepairReport& report);
   [[nodiscard]] Result<void> move(layout::CategoryLayout& layout,
                                   const std::vector<store::WrittenContainer>& written,
                                   const std::map<std::uint32_t, std::vector<base::IdRun>>& moved);

@@ -21,11 +21,11 @@ struct ChunkUse {
 /// What an engine keeps of the decoded bytes that it has read: the part in which engines
 /// differ most. Next uses are positions in the look-ahead window, behind what is being
 /// assembled. Not synchronised.
-class ChunkKeeper {
+class RestoreCache {
  public:
   static constexpr std::uint64_t kNever = LookAheadWindow::kNever;
 
-  virtual ~ChunkKeeper() = default;
+  virtual ~RestoreCache() = default;
 
   /// Evicts until `bytes_max` is kept from now on.
   virtual void set_bytes_max(std::size_t bytes_max) = 0;
@@ -50,12 +50,12 @@ class ChunkKeeper {
   virtual void offer(ChunkId /*id*/, std::span<const std::byte> /*raw*/, std::uint64_t /*next_use*/,
                      bool /*is_used*/) {}
   /// A whole frame that was read; only if keeps_containers().
-  virtual void offer_frame(const format::ContainerHead& /*head*/, std::uint32_t /*frame*/,
+  virtual void offer_frame(const format::ContainerHeader& /*header*/, std::uint32_t /*frame*/,
                            std::span<const std::byte> /*raw*/) {}
 };
 
 /// Keeps nothing: forward assembly alone.
-class NoKeeper final : public ChunkKeeper {
+class NoCache final : public RestoreCache {
  public:
   void set_bytes_max(std::size_t /*bytes_max*/) override {}
   [[nodiscard]] std::size_t room() const override { return 0; }

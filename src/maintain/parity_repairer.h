@@ -20,26 +20,26 @@ namespace varve::maintain {
 
 /// One use, one thread. Nothing else may change the series meanwhile. Takes as much memory as the
 /// parity of a group, and a few containers.
-class ParityMender {
+class ParityRepairer {
  public:
   using Pass = std::function<void(std::uint64_t bytes)>;
 
-  ParityMender(io::FileSystem& files, std::string series_directory, SeriesId series)
+  ParityRepairer(io::FileSystem& files, std::string series_directory, SeriesId series)
       : files_(files), directory_(std::move(series_directory)), series_(series) {}
 
   /// Finds out which of the damaged containers parity brings back: it restores them in memory and
   /// compares all of it with their own checksums, every chunk's SHA-256 included. Reads the groups
   /// that have them.
-  [[nodiscard]] Result<void> look(const std::vector<store::ContainerRecord>& damaged,
+  [[nodiscard]] Result<void> scan(const std::vector<store::ContainerRecord>& damaged,
                                   const Pass& pass);
   /// The same where there is no catalog to name containers: of all files that are there, by the
   /// checksums that the groups have of their blocks. What a file lacks at its end may have been cut
   /// on purpose, and is not restored.
-  [[nodiscard]] Result<void> look_without_catalog(const Pass& pass);
+  [[nodiscard]] Result<void> scan_without_catalog(const Pass& pass);
   /// Reads all parity files, and notes the damaged ones.
-  [[nodiscard]] Result<void> look_at_parity();
+  [[nodiscard]] Result<void> scan_parity();
 
-  /// True if look() found something to restore.
+  /// True if scan() found something to restore.
   [[nodiscard]] bool restores() const { return !restorable_.empty(); }
   [[nodiscard]] std::vector<RepairStep> steps() const;
   /// Restores again, and writes the blocks over the damaged ones (docs/ORDERING.md O31). Then
@@ -65,15 +65,15 @@ class ParityMender {
                                      const std::vector<store::ContainerRecord>& records,
                                      const Pass& pass, const Found& found);
   using Blocks = std::map<std::uint32_t, std::vector<std::byte>>;
-  /// The containers of a member that blocks in `restored` belong to, found by their heads from the
-  /// file's start on; up to where one cannot be read.
+  /// The containers of a member that blocks in `restored` belong to, found by their headers from
+  /// the file's start on; up to where one cannot be read.
   void name_containers(const parity::GroupRestorer& restorer, std::size_t member,
                        const Blocks& restored, std::vector<store::ContainerRecord>& found) const;
   /// Bytes of a member's file, with restored blocks in their places.
-  [[nodiscard]] std::vector<std::byte> mended_bytes(const parity::GroupRestorer& restorer,
-                                                    std::size_t member, const Blocks& restored,
-                                                    std::uint64_t offset,
-                                                    std::uint64_t bytes) const;
+  [[nodiscard]] std::vector<std::byte> repaired_bytes(const parity::GroupRestorer& restorer,
+                                                      std::size_t member, const Blocks& restored,
+                                                      std::uint64_t offset,
+                                                      std::uint64_t bytes) const;
   [[nodiscard]] std::vector<std::byte> read_leniently(std::uint32_t segment, std::uint64_t offset,
                                                       std::uint64_t bytes) const;
   [[nodiscard]] Result<bool> is_whole(const store::ContainerRecord& record,

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "restore/head_announcer.h"
+#include "restore/header_announcer.h"
 
 #include <algorithm>
 
 namespace varve::restore {
 
-void HeadAnnouncer::on_read(base::ThreadPool& workers) {
+void HeaderAnnouncer::on_read(base::ThreadPool& workers) {
   if (ended_.load() || reads_.fetch_add(1) < kReadsMin || busy_.exchange(true)) return;
   workers.run([self = shared_from_this()] { self->announce(); });
 }
 
-void HeadAnnouncer::announce() {
-  const std::uint64_t wanted = std::uint64_t{reads_.load() - kReadsMin} * kHeadsPerRead;
+void HeaderAnnouncer::announce() {
+  const std::uint64_t wanted = std::uint64_t{reads_.load() - kReadsMin} * kHeadersPerRead;
   while (!ended_ && announced_.size() < wanted) {
-    if (announced_.size() == kHeadsMax || !announce_next()) ended_ = true;
+    if (announced_.size() == kHeadersMax || !announce_next()) ended_ = true;
   }
   busy_ = false;
 }
 
 /// False at the file's end. What is wrong with a location, reading it will tell.
-bool HeadAnnouncer::announce_next() {
+bool HeaderAnnouncer::announce_next() {
   const auto& runs = file_.content.recipe->runs;
   while (run_ < runs.size()) {
     const format::RecipeRun& run = runs[run_];
@@ -36,7 +36,7 @@ bool HeadAnnouncer::announce_next() {
     chunk_ += static_cast<std::uint32_t>(
         std::min<std::uint64_t>(location->count - skip, run.count - chunk_));
     if (!announced_.insert(location->container).second) continue;
-    file_.source->will_read_head(location->container);
+    file_.source->will_read_header(location->container);
     return true;
   }
   return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "maintain/data_mender.h"
+#include "maintain/data_repairer.h"
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ namespace varve::maintain {
 
 using catalog::LocationRecord;
 
-Result<void> DataMender::look(const std::function<void(std::uint64_t)>& pass) {
+Result<void> DataRepairer::scan(const std::function<void(std::uint64_t)>& pass) {
   std::vector<VerifyJob> jobs;
   std::map<std::uint32_t, std::vector<LocationRecord>> located;
   std::vector<base::IdRun> present;
@@ -59,25 +59,26 @@ Result<void> DataMender::look(const std::function<void(std::uint64_t)>& pass) {
   Result<void> noted;
   static_cast<void>(verify_containers(
       reader, series_, jobs, {}, [&](const VerifyJob& job, const ContainerVerdict& verdict) {
-        if (!verdict.head || !verdict.faults.empty()) damaged_.push_back(job.record);
+        if (!verdict.header || !verdict.faults.empty()) damaged_.push_back(job.record);
         if (noted) noted = note(job.record, verdict, located[job.record.number]);
         pass(verdict.bytes_read);
       }));
   return noted;
 }
 
-Result<void> DataMender::note(const store::ContainerRecord& record, const ContainerVerdict& verdict,
-                              const std::vector<LocationRecord>& located) {
+Result<void> DataRepairer::note(const store::ContainerRecord& record,
+                                const ContainerVerdict& verdict,
+                                const std::vector<LocationRecord>& located) {
   std::vector<base::IdRun> here;
   for (const auto& at : located) here.push_back({at.first, at.count});
-  if (!verdict.head) {
+  if (!verdict.header) {
     if (verdict.error->code() == ErrorCode::kUnsupported) return *verdict.error;
     auto& faulty = faulty_[record.number];
     faulty.record = record;
-    VARVE_TRY_ASSIGN(const auto fix, find_head_fix(files_, directory_, series_, record));
+    VARVE_TRY_ASSIGN(const auto fix, find_header_fix(files_, directory_, series_, record));
     if (fix) {
       faulty.fixes.push_back(*fix);
-      return {};  // A later plan checks the data, once the head is readable.
+      return {};  // A later plan checks the data, once the header is readable.
     }
     for (const auto& run : here) faulty.unknown += run.count;
     unknown_.insert(unknown_.end(), here.begin(), here.end());
@@ -90,7 +91,7 @@ Result<void> DataMender::note(const store::ContainerRecord& record, const Contai
       for (std::uint32_t i = 0; i < run.count; ++i) bad.insert(run.first.plus(i));
     }
   }
-  for (const auto& chunk : verdict.head->chunks) {
+  for (const auto& chunk : verdict.header->chunks) {
     if (!bad.contains(chunk.id) || !in_use.contains(chunk.id)) continue;
     auto& faulty = faulty_[record.number];
     faulty.record = record;
@@ -100,12 +101,12 @@ Result<void> DataMender::note(const store::ContainerRecord& record, const Contai
   return {};
 }
 
-void DataMender::found(const Fingerprint& fingerprint, const Source& source) {
+void DataRepairer::found(const Fingerprint& fingerprint, const Source& source) {
   sources_.emplace(fingerprint, source);
   missing_.erase(fingerprint);
 }
 
-Result<void> DataMender::search_containers() {
+Result<void> DataRepairer::search_containers() {
   if (missing_.empty()) return {};
   store::SegmentReader reader(files_, directory_);
   std::vector<store::ContainerRecord> records;
@@ -118,10 +119,10 @@ Result<void> DataMender::search_containers() {
         }));
   }
   for (const auto& record : records) {
-    const auto head = reader.read_head(series_, record);
-    if (!head) continue;
-    for (std::uint32_t i = 0; i < head->chunks.size() && !missing_.empty(); ++i) {
-      const auto& chunk = head->chunks[i];
+    const auto header = reader.read_header(series_, record);
+    if (!header) continue;
+    for (std::uint32_t i = 0; i < header->chunks.size() && !missing_.empty(); ++i) {
+      const auto& chunk = header->chunks[i];
       const auto wanted = missing_.find(chunk.fingerprint);
       if (wanted == missing_.end() || wanted->second != chunk.raw_bytes) continue;
       // The source may be the damaged copy itself, so its content is verified.
@@ -138,7 +139,7 @@ Result<void> DataMender::search_containers() {
   return {};
 }
 
-void DataMender::search_file(const std::string& path, const RepositoryParameters& parameters) {
+void DataRepairer::search_file(const std::string& path, const RepositoryParameters& parameters) {
   const auto chunker = ingest::make_chunker(
       parameters.chunker,
       {parameters.chunk_bytes_min, parameters.chunk_bytes_avg, parameters.chunk_bytes_max});
@@ -175,7 +176,7 @@ void DataMender::search_file(const std::string& path, const RepositoryParameters
   }
 }
 
-base::IdRuns DataMender::quarantine() const {
+base::IdRuns DataRepairer::quarantine() const {
   auto runs = unknown_;
   for (const auto& [container, faulty] : faulty_) {
     for (const auto& lost : faulty.lost) {
@@ -185,13 +186,13 @@ base::IdRuns DataMender::quarantine() const {
   return base::IdRuns::from(std::move(runs));
 }
 
-std::vector<RepairStep> DataMender::steps() const {
+std::vector<RepairStep> DataRepairer::steps() const {
   std::vector<RepairStep> steps;
   for (const auto& [container, faulty] : faulty_) {
     const auto where = fmt::format("{}/{} container {}", directory_,
                                    store::segment_path(faulty.record.segment), container);
     for (const auto& fix : faulty.fixes) {
-      steps.push_back({RepairStep::Kind::kHead, where,
+      steps.push_back({RepairStep::Kind::kHeader, where,
                        fmt::format("the byte at offset {} is corrected", fix.offset)});
     }
     const auto rehomed =
@@ -213,7 +214,7 @@ std::vector<RepairStep> DataMender::steps() const {
   return steps;
 }
 
-Result<std::vector<std::byte>> DataMender::content_of(const Lost& lost) {
+Result<std::vector<std::byte>> DataRepairer::content_of(const Lost& lost) {
   const auto& source = sources_.at(lost.fingerprint);
   std::vector<std::byte> bytes(lost.raw_bytes);
   if (!source.path.empty()) {
@@ -225,10 +226,11 @@ Result<std::vector<std::byte>> DataMender::content_of(const Lost& lost) {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, series_, source.container));
     if (!record) return Error(ErrorCode::kStale, "a container is gone", EIO);
-    VARVE_TRY_ASSIGN(const auto head, reader.read_head(series_, *record));
-    if (source.index >= head.chunks.size()) return Error(ErrorCode::kStale, "a chunk is gone", EIO);
-    const auto& chunk = head.chunks[source.index];
-    const auto& frame = head.frames[chunk.frame];
+    VARVE_TRY_ASSIGN(const auto header, reader.read_header(series_, *record));
+    if (source.index >= header.chunks.size())
+      return Error(ErrorCode::kStale, "a chunk is gone", EIO);
+    const auto& chunk = header.chunks[source.index];
+    const auto& frame = header.frames[chunk.frame];
     std::vector<std::byte> stored(frame.stored_bytes);
     std::vector<std::byte> raw(frame.raw_bytes);
     VARVE_TRY(reader.read_data(*record, frame.offset, stored));
@@ -243,7 +245,7 @@ Result<std::vector<std::byte>> DataMender::content_of(const Lost& lost) {
   return bytes;
 }
 
-Result<void> DataMender::execute(const RepositoryParameters& parameters, RepairReport& report) {
+Result<void> DataRepairer::execute(const RepositoryParameters& parameters, RepairReport& report) {
   for (const auto& [container, faulty] : faulty_) {
     for (const auto& fix : faulty.fixes) {
       VARVE_TRY_ASSIGN(const auto file,
@@ -253,7 +255,7 @@ Result<void> DataMender::execute(const RepositoryParameters& parameters, RepairR
       VARVE_TRY(file->sync());
     }
   }
-  if (!sources_.empty()) VARVE_TRY(store_anew(parameters, report));
+  if (!sources_.empty()) VARVE_TRY(store_again(parameters, report));
   const auto lost = quarantine();
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY(catalog::put_quarantine(txn, series_, lost));
@@ -262,7 +264,8 @@ Result<void> DataMender::execute(const RepositoryParameters& parameters, RepairR
   return {};
 }
 
-Result<void> DataMender::store_anew(const RepositoryParameters& parameters, RepairReport& report) {
+Result<void> DataRepairer::store_again(const RepositoryParameters& parameters,
+                                       RepairReport& report) {
   base::ThreadPool compressors(2, "varve-compress");
   layout::CategoryLayoutOptions options;
   options.series = series_;
@@ -305,15 +308,15 @@ Result<void> DataMender::store_anew(const RepositoryParameters& parameters, Repa
 }
 
 // Moves chunks out of the damaged containers, in the commit that sets their new locations.
-Result<void> DataMender::move(layout::CategoryLayout& layout,
-                              const std::vector<store::WrittenContainer>& written,
-                              const std::map<std::uint32_t, std::vector<base::IdRun>>& moved) {
+Result<void> DataRepairer::move(layout::CategoryLayout& layout,
+                                const std::vector<store::WrittenContainer>& written,
+                                const std::map<std::uint32_t, std::vector<base::IdRun>>& moved) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   layout::SegmentLedger ledger(txn, series_);
   store::SegmentReader reader(files_, directory_);
   for (const auto& [container, runs] : moved) {
     const auto ids = base::IdRuns::from(runs);
-    VARVE_TRY_ASSIGN(const auto head, reader.read_head(series_, faulty_.at(container).record));
+    VARVE_TRY_ASSIGN(const auto header, reader.read_header(series_, faulty_.at(container).record));
     std::vector<LocationRecord> leaving;
     VARVE_TRY(catalog::for_each_location_of(txn, series_, ids,
                                             [&](const LocationRecord& at) -> Result<bool> {
@@ -323,14 +326,14 @@ Result<void> DataMender::move(layout::CategoryLayout& layout,
     for (const auto& at : leaving) {
       std::vector<LocationRecord> rest;
       const auto kept = base::IdRuns::from({{at.first, at.count}}).subtract(ids);
-      if (at.index + std::uint64_t{at.count} > head.chunks.size()) {
+      if (at.index + std::uint64_t{at.count} > header.chunks.size()) {
         return Error(ErrorCode::kCorrupt, "a location does not fit its container", EIO);
       }
       for (const auto& run : kept.runs()) {
         const auto skip = static_cast<std::uint32_t>(run.first.value - at.first.value);
         rest.push_back({run.first, run.count, 0, at.container, at.index + skip});
         for (std::uint32_t i = 0; i < run.count; ++i) {
-          rest.back().raw_bytes += head.chunks[rest.back().index + i].raw_bytes;
+          rest.back().raw_bytes += header.chunks[rest.back().index + i].raw_bytes;
         }
       }
       VARVE_TRY(ledger.remove(at, rest));

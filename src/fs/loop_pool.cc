@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fs/loop_crew.h"
+#include "fs/loop_pool.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -32,11 +32,11 @@ bool is_busy(std::uint64_t turn) { return (turn & 1) != 0; }
 
 }  // namespace
 
-LoopCrew::LoopCrew(Calls calls, const Limits& limits) : calls_(std::move(calls)), limits_(limits) {}
+LoopPool::LoopPool(Calls calls, const Limits& limits) : calls_(std::move(calls)), limits_(limits) {}
 
-LoopCrew::~LoopCrew() = default;
+LoopPool::~LoopPool() = default;
 
-void LoopCrew::run() {
+void LoopPool::run() {
   watchdog_ = std::thread([this] {
     base::name_this_thread("varve-watch");
     watch();
@@ -48,7 +48,7 @@ void LoopCrew::run() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void LoopCrew::work(fuse_buf& buffer) {
+void LoopPool::work(fuse_buf& buffer) {
   while (take_lead(buffer)) {
     if (lead(buffer)) continue;
     end();
@@ -57,8 +57,8 @@ void LoopCrew::work(fuse_buf& buffer) {
   std::free(buffer.mem);
 }
 
-/// Waits until nobody leads; false when the crew ends.
-bool LoopCrew::take_lead(fuse_buf& buffer) {
+/// Waits until nobody leads; false when the pool ends.
+bool LoopPool::take_lead(fuse_buf& buffer) {
   std::unique_lock lock(mutex_);
   if (followers_ >= kWarmFollowers) {
     std::free(buffer.mem);
@@ -75,7 +75,7 @@ bool LoopCrew::take_lead(fuse_buf& buffer) {
 }
 
 /// True when the lead was lost, false when there is nothing left to do.
-bool LoopCrew::lead(fuse_buf& buffer) {
+bool LoopPool::lead(fuse_buf& buffer) {
   while (!calls_.ended()) {
     const int got = calls_.receive(&buffer);
     if (got == -EINTR) continue;
@@ -92,21 +92,21 @@ bool LoopCrew::lead(fuse_buf& buffer) {
   return false;
 }
 
-void LoopCrew::end() {
+void LoopPool::end() {
   const std::lock_guard lock(mutex_);
   ended_ = true;
   lead_is_free_.notify_all();
   watchdog_wakes_.notify_one();
 }
 
-void LoopCrew::interrupt(int signal) {
+void LoopPool::interrupt(int signal) {
   const std::lock_guard lock(mutex_);
   // A thread at work is left alone: the signal could cut short what it waits for.
   if (ended_ || nobody_leads_ || is_busy(turn_.load())) return;
   ::pthread_kill(leader_, signal);
 }
 
-void LoopCrew::watch() {
+void LoopPool::watch() {
   std::unique_lock lock(mutex_);
   std::uint64_t seen = 0;
   unsigned quiet_looks = 0;
@@ -132,7 +132,7 @@ void LoopCrew::watch() {
 }
 
 /// mutex_ is held. Whether the leader's thread sleeps; proc(5), /proc/pid/task/tid/stat.
-bool LoopCrew::leader_waits() const {
+bool LoopPool::leader_waits() const {
   const std::string path = fmt::format("/proc/self/task/{}/stat", leader_tid_);
   const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::array<char, 256> text{};
@@ -144,7 +144,7 @@ bool LoopCrew::leader_waits() const {
 }
 
 /// mutex_ is held.
-void LoopCrew::pass_lead(std::uint64_t turn) {
+void LoopPool::pass_lead(std::uint64_t turn) {
   const bool may_grow = threads_.size() + 1 < limits_.threads_max;
   if (followers_ == 0 && !may_grow) return;
   if (!turn_.compare_exchange_strong(turn, turn + 1)) return;  // Done at the last moment.
@@ -157,7 +157,7 @@ void LoopCrew::pass_lead(std::uint64_t turn) {
 }
 
 /// mutex_ is held. If there can be no more threads, the late one leads again when it is done.
-void LoopCrew::add_thread() {
+void LoopPool::add_thread() {
   try {
     threads_.emplace_back([this] {
       base::name_this_thread("varve-loop");

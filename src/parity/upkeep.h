@@ -36,7 +36,7 @@ struct GroupPlan {
   std::vector<std::uint32_t> replaced;
 };
 
-/// Full groups whose members are as they were stay. All other files are grouped anew as soon as
+/// Full groups whose members are as they were stay. All other files are grouped again as soon as
 /// there is anything new, so that there is at most one group that is not full for each of the
 /// active set and the volumes. `percent` 0: there is to be no parity.
 [[nodiscard]] GroupPlan plan_groups(const std::vector<DataFile>& present,

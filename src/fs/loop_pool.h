@@ -28,14 +28,14 @@ namespace varve::fs {
 ///
 /// A watchdog sees to that. It looks every `patience` while requests come, and sleeps when none
 /// have come for a while; a leader that finds it asleep wakes it.
-class LoopCrew {
+class LoopPool {
  public:
   struct Calls {
-    /// > 0: `buffer` holds a request; -EINTR: again; anything else ends the crew. Makes
+    /// > 0: `buffer` holds a request; -EINTR: again; anything else ends the pool. Makes
     /// buffer->mem if it is null, which is freed with free(3).
     std::function<int(fuse_buf* buffer)> receive;
     std::function<void(const fuse_buf& request)> process;
-    /// True once the crew is to end; asked before each receive().
+    /// True once the pool is to end; asked before each receive().
     std::function<bool()> ended;
   };
   struct Limits {
@@ -43,12 +43,12 @@ class LoopCrew {
     std::size_t threads_max = 32;
   };
 
-  LoopCrew(Calls calls, const Limits& limits);
-  LoopCrew(const LoopCrew&) = delete;
-  LoopCrew& operator=(const LoopCrew&) = delete;
-  ~LoopCrew();
+  LoopPool(Calls calls, const Limits& limits);
+  LoopPool(const LoopPool&) = delete;
+  LoopPool& operator=(const LoopPool&) = delete;
+  ~LoopPool();
 
-  /// Leads in the calling thread, then follows as any other. Returns when the crew has ended
+  /// Leads in the calling thread, then follows as any other. Returns when the pool has ended
   /// and every request that was received is processed. Once only.
   void run();
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/writer_crew.h"
+#include "transfer/writer_pool.h"
 
 #include <memory>
 #include <utility>
 
 namespace varve::transfer {
 
-void WriterCrew::run(std::size_t bytes, Task task) {
+void WriterPool::run(std::size_t bytes, Task task) {
   batch_.push_back(std::move(task));
   batch_bytes_ += bytes;
   if (batch_.size() >= kBatchTasks || batch_bytes_ >= kBatchBytes) flush();
 }
 
-void WriterCrew::flush() {
+void WriterPool::flush() {
   if (batch_.empty()) return;
   const std::size_t bytes = std::exchange(batch_bytes_, 0);
   auto batch = std::make_shared<std::vector<Task>>(std::exchange(batch_, {}));
@@ -37,7 +37,7 @@ void WriterCrew::flush() {
   });
 }
 
-void WriterCrew::drain() {
+void WriterPool::drain() {
   flush();
   std::unique_lock lock(mutex_);
   less_.wait(lock, [&] { return tasks_ == 0; });

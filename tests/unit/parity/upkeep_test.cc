@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parity/keeper.h"
+#include "parity/upkeep.h"
 
 #include <gtest/gtest.h>
 
@@ -10,16 +10,16 @@
 namespace varve::parity {
 namespace {
 
-using KeeperTest = SampleFiles;
+using ParityUpkeep = SampleFiles;
 constexpr std::uint32_t kVolume = store::kVolumeBit;
 
 std::vector<std::uint32_t> members_of(const Group& group) {
   std::vector<std::uint32_t> all;
-  for (const auto& member : group.head.members) all.push_back(member.segment);
+  for (const auto& member : group.index.members) all.push_back(member.segment);
   return all;
 }
 
-TEST_F(KeeperTest, WhatIsNewIsGroupedWithWhatIsNotFullAndOldGroupsGo) {
+TEST_F(ParityUpkeep, WhatIsNewIsGroupedWithWhatIsNotFullAndOldGroupsGo) {
   std::vector<DataFile> present{add(1, 100'000), add(2, 100'000), add(kVolume + 3, 5000)};
   EXPECT_EQ(keep(present, 5).groups_made, 2U);  // Of the active set, and of the volumes.
   EXPECT_EQ(count_protected(present, groups()), 3U);
@@ -38,7 +38,7 @@ TEST_F(KeeperTest, WhatIsNewIsGroupedWithWhatIsNotFullAndOldGroupsGo) {
   EXPECT_TRUE(*files->exists(group_path("s", before.back().number)));  // The volumes'.
 }
 
-TEST_F(KeeperTest, AFullGroupStaysUntilAMemberIsCutOrGoes) {
+TEST_F(ParityUpkeep, AFullGroupStaysUntilAMemberIsCutOrGoes) {
   // 33 MiB are full at 25 %.
   const std::size_t big = full_group_bytes(25) / 2 + 4096;
   std::vector<DataFile> present{add(1, big), add(2, big), add(3, 9000)};
@@ -56,22 +56,22 @@ TEST_F(KeeperTest, AFullGroupStaysUntilAMemberIsCutOrGoes) {
   EXPECT_EQ(members_of(groups().front()), (std::vector<std::uint32_t>{2, 3, 4}));
 }
 
-TEST_F(KeeperTest, ParityGoesWithItsFilesAndWhenItIsTurnedOff) {
+TEST_F(ParityUpkeep, ParityGoesWithItsFilesAndWhenItIsTurnedOff) {
   std::vector<DataFile> present{add(1, 100'000), add(kVolume + 2, 100'000)};
   keep(present, 5);
   present.pop_back();
   EXPECT_EQ(keep(present, 5).groups_made, 0U);
   EXPECT_EQ(groups().size(), 1U);
-  const auto other = keep(present, 8);  // Another share: made anew.
+  const auto other = keep(present, 8);  // Another share: made again.
   EXPECT_EQ(other.groups_made, 1U);
   ASSERT_EQ(groups().size(), 1U);
-  EXPECT_EQ(groups().front().head.percent, 8U);
+  EXPECT_EQ(groups().front().index.percent, 8U);
   keep(present, 0);
   EXPECT_TRUE(groups().empty());
 }
 
 // Parity that were made of damaged bytes would take them for the truth.
-TEST_F(KeeperTest, TheParityOfADamagedFileIsKeptAsItIs) {
+TEST_F(ParityUpkeep, TheParityOfADamagedFileIsKeptAsItIs) {
   std::vector<DataFile> present{add(1, 100'000), add(2, 100'000)};
   keep(present, 5);
   const auto before = groups().front().number;
@@ -82,13 +82,13 @@ TEST_F(KeeperTest, TheParityOfADamagedFileIsKeptAsItIs) {
   ASSERT_EQ(groups().size(), 2U);
   EXPECT_EQ(groups().front().number, before);
   EXPECT_EQ(members_of(groups().back()), (std::vector<std::uint32_t>{1, 3}));
-  flip(path_of(2), 50'000);  // Mended.
+  flip(path_of(2), 50'000);  // Repaired.
   EXPECT_TRUE(keep(present, 5).damaged.empty());
   ASSERT_EQ(groups().size(), 1U);
   EXPECT_EQ(members_of(groups().front()), (std::vector<std::uint32_t>{1, 2, 3}));
 }
 
-TEST_F(KeeperTest, ACutIsNoDamage) {
+TEST_F(ParityUpkeep, ACutIsNoDamage) {
   std::vector<DataFile> present{add(1, 100'000), add(2, 100'000)};
   keep(present, 5);
   const auto cut = files->open(path_of(2), io::OpenMode::kReadWrite);
@@ -101,7 +101,7 @@ TEST_F(KeeperTest, ACutIsNoDamage) {
   EXPECT_EQ(count_protected(present, groups()), 2U);
 }
 
-TEST_F(KeeperTest, StoppedItLeavesWholeGroupsAndNothingElse) {
+TEST_F(ParityUpkeep, StoppedItLeavesWholeGroupsAndNothingElse) {
   std::vector<DataFile> present{add(1, 100'000)};
   keep(present, 5);
   present.push_back(add(2, 3U << 20));
@@ -119,7 +119,7 @@ TEST_F(KeeperTest, StoppedItLeavesWholeGroupsAndNothingElse) {
   EXPECT_EQ(files->list("s/parity")->size(), 1U);
 }
 
-TEST_F(KeeperTest, AFullDiskAndOneThatFailsLeaveTheOlderParity) {
+TEST_F(ParityUpkeep, AFullDiskAndOneThatFailsLeaveTheOlderParity) {
   std::vector<DataFile> present{add(1, 100'000)};
   keep(present, 5);
   present.push_back(add(2, 100'000));
@@ -139,7 +139,7 @@ TEST_F(KeeperTest, AFullDiskAndOneThatFailsLeaveTheOlderParity) {
   EXPECT_EQ(count_protected(present, groups()), 2U);
 }
 
-TEST_F(KeeperTest, AFileThatIsGoneOrTooShortIsLeftOut) {
+TEST_F(ParityUpkeep, AFileThatIsGoneOrTooShortIsLeftOut) {
   std::vector<DataFile> present{add(1, 100'000), {2, 4096, false, 1}, add(3, 70'000)};
   present[2].bytes += 4096;
   const auto report = keep(present, 5);

@@ -12,19 +12,20 @@
 
 namespace varve::restore {
 
-/// Has the heads of a large file's containers read before random reads come to them. A random read
-/// of a container that was not met before waits for the disk twice, first for the head, which says
-/// where in the container the data is; and an image of 1 GiB has 300 of them. So many heads follow
-/// each random read that a file which is read now and then costs little. Thread-safe.
-class HeadAnnouncer : public std::enable_shared_from_this<HeadAnnouncer> {
+/// Has the headers of a large file's containers read before random reads come to them. A random
+/// read of a container that was not met before waits for the disk twice, first for the header,
+/// which says where in the container the data is; and an image of 1 GiB has 300 of them. So many
+/// headers follow each random read that a file which is read now and then costs little.
+/// Thread-safe.
+class HeaderAnnouncer : public std::enable_shared_from_this<HeaderAnnouncer> {
  public:
   /// From so many random reads on.
   static constexpr std::uint32_t kReadsMin = 4;
-  static constexpr std::uint32_t kHeadsPerRead = 32;
-  /// A file of more containers has too many heads for a few reads to meet one again.
-  static constexpr std::uint32_t kHeadsMax = 8192;
+  static constexpr std::uint32_t kHeadersPerRead = 32;
+  /// A file of more containers has too many headers for a few reads to meet one again.
+  static constexpr std::uint32_t kHeadersMax = 8192;
 
-  explicit HeadAnnouncer(ReadableFile file) : file_(std::move(file)) {}
+  explicit HeaderAnnouncer(ReadableFile file) : file_(std::move(file)) {}
 
   /// The file was read at random once more. What is due is done in `workers`.
   void on_read(base::ThreadPool& workers);

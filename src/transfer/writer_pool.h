@@ -13,15 +13,15 @@ namespace varve::transfer {
 
 /// Threads that make files while the next ones are read. What waits is bounded by its bytes
 /// and by its number. run() and drain() are for one thread.
-class WriterCrew {
+class WriterPool {
  public:
   using Task = std::function<void()>;
   static constexpr std::size_t kWaitingBytesMax = 16U << 20;
   static constexpr std::size_t kWaitingTasksMax = 512;
 
-  explicit WriterCrew(std::size_t threads) : threads_(threads, "varve-writer") {}
+  explicit WriterPool(std::size_t threads) : threads_(threads, "varve-writer") {}
   /// Runs what waits.
-  ~WriterCrew() { drain(); }
+  ~WriterPool() { drain(); }
 
   /// Runs the task soon, in any order with others; waits while too much is queued. `bytes` is
   /// the memory that the task holds.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "maintain/parity_mender.h"
+#include "maintain/parity_repairer.h"
 
 #include <fmt/format.h>
 
@@ -18,10 +18,10 @@ namespace {
 using format::kParityBlockBytes;
 
 // The member that has all of the container.
-std::optional<std::size_t> member_with(const format::ParityHead& head,
+std::optional<std::size_t> member_with(const format::ParityIndex& index,
                                        const store::ContainerRecord& record) {
-  for (std::size_t i = 0; i < head.members.size(); ++i) {
-    const auto& member = head.members[i];
+  for (std::size_t i = 0; i < index.members.size(); ++i) {
+    const auto& member = index.members[i];
     if (member.segment == record.segment && record.end() <= member.bytes) return i;
   }
   return std::nullopt;
@@ -29,8 +29,8 @@ std::optional<std::size_t> member_with(const format::ParityHead& head,
 
 }  // namespace
 
-Result<void> ParityMender::look(const std::vector<store::ContainerRecord>& damaged,
-                                const Pass& pass) {
+Result<void> ParityRepairer::scan(const std::vector<store::ContainerRecord>& damaged,
+                                  const Pass& pass) {
   if (damaged.empty()) return {};
   VARVE_TRY_ASSIGN(listing_, parity::list_groups(files_, directory_, series_));
   auto left = damaged;
@@ -51,7 +51,7 @@ Result<void> ParityMender::look(const std::vector<store::ContainerRecord>& damag
   return {};
 }
 
-Result<void> ParityMender::look_without_catalog(const Pass& pass) {
+Result<void> ParityRepairer::scan_without_catalog(const Pass& pass) {
   VARVE_TRY_ASSIGN(const auto listing, parity::list_groups(files_, directory_, series_));
   std::vector<store::ContainerRecord> damaged;
   for (const auto& group : listing.groups) {
@@ -60,46 +60,48 @@ Result<void> ParityMender::look_without_catalog(const Pass& pass) {
     auto& restorer = **opened;
     restorer.scan(pass);
     std::set<std::uint32_t> wanted;
-    for (std::uint32_t block = 0; block < group.head.blocks; ++block) {
+    for (std::uint32_t block = 0; block < group.index.blocks; ++block) {
       if (restorer.is_bad(block)) wanted.insert(block);
     }
     if (wanted.empty()) continue;
     const auto restored = restorer.restore(wanted);
-    for (std::size_t i = 0; i < group.head.members.size(); ++i) {
+    for (std::size_t i = 0; i < group.index.members.size(); ++i) {
       name_containers(restorer, i, restored, damaged);
     }
   }
-  return look(damaged, pass);
+  return scan(damaged, pass);
 }
 
-void ParityMender::name_containers(const parity::GroupRestorer& restorer, std::size_t member,
-                                   const Blocks& restored,
-                                   std::vector<store::ContainerRecord>& found) const {
-  const auto& file = restorer.head().members[member];
+void ParityRepairer::name_containers(const parity::GroupRestorer& restorer, std::size_t member,
+                                     const Blocks& restored,
+                                     std::vector<store::ContainerRecord>& found) const {
+  const auto& file = restorer.index().members[member];
   const auto opened =
       files_.open(directory_ + "/" + store::segment_path(file.segment), io::OpenMode::kRead);
   if (!opened) return;
   const auto size = (*opened)->size();
   const auto end = size ? std::min(*size, file.bytes) : 0;
-  for (std::uint64_t at = 0; at + format::kContainerHeaderBytes <= end;) {
-    const auto start = mended_bytes(restorer, member, restored, at, format::kContainerHeaderBytes);
-    const auto length = format::container_head_length(start);
+  for (std::uint64_t at = 0; at + format::kContainerFixedHeaderBytes <= end;) {
+    const auto start =
+        repaired_bytes(restorer, member, restored, at, format::kContainerFixedHeaderBytes);
+    const auto length = format::container_header_length(start);
     if (!length || at + *length > end) return;
-    const auto head =
-        format::decode_container_head(mended_bytes(restorer, member, restored, at, *length));
-    if (!head || head->series != series_ || at + head->stored_bytes() > end) return;
-    const auto record = store::ContainerRecord::of(*head, file.segment, at);
-    at += head->stored_bytes();
+    const auto header =
+        format::decode_container_header(repaired_bytes(restorer, member, restored, at, *length));
+    if (!header || header->series != series_ || at + header->stored_bytes() > end) return;
+    const auto record = store::ContainerRecord::of(*header, file.segment, at);
+    at += header->stored_bytes();
     const auto [first, last] = restorer.blocks_of(member, record.offset, at);
     const auto touched = restored.lower_bound(first);
     if (touched != restored.end() && touched->first < last) found.push_back(record);
   }
 }
 
-std::vector<std::byte> ParityMender::mended_bytes(const parity::GroupRestorer& restorer,
-                                                  std::size_t member, const Blocks& restored,
-                                                  std::uint64_t offset, std::uint64_t bytes) const {
-  auto out = read_leniently(restorer.head().members[member].segment, offset, bytes);
+std::vector<std::byte> ParityRepairer::repaired_bytes(const parity::GroupRestorer& restorer,
+                                                      std::size_t member, const Blocks& restored,
+                                                      std::uint64_t offset,
+                                                      std::uint64_t bytes) const {
+  auto out = read_leniently(restorer.index().members[member].segment, offset, bytes);
   const auto [first, last] = restorer.blocks_of(member, offset, offset + bytes);
   const auto begin_of_file = restorer.blocks_of(member, 0, 1).first;
   for (auto block = restored.lower_bound(first); block != restored.end() && block->first < last;
@@ -113,7 +115,7 @@ std::vector<std::byte> ParityMender::mended_bytes(const parity::GroupRestorer& r
   return out;
 }
 
-Result<void> ParityMender::look_at_parity() {
+Result<void> ParityRepairer::scan_parity() {
   VARVE_TRY_ASSIGN(listing_, parity::list_groups(files_, directory_, series_));
   for (const auto& [number, error] : listing_.damaged) {
     damaged_groups_.emplace_back(number, error.message());
@@ -125,11 +127,11 @@ Result<void> ParityMender::look_at_parity() {
   return {};
 }
 
-Result<void> ParityMender::restore(const parity::Group& group,
-                                   const std::vector<store::ContainerRecord>& records,
-                                   const Pass& pass, const Found& found) {
+Result<void> ParityRepairer::restore(const parity::Group& group,
+                                     const std::vector<store::ContainerRecord>& records,
+                                     const Pass& pass, const Found& found) {
   const bool any = std::any_of(records.begin(), records.end(), [&](const auto& record) {
-    return member_with(group.head, record).has_value();
+    return member_with(group.index, record).has_value();
   });
   if (!any) return {};
   const auto opened = parity::GroupRestorer::open(files_, directory_, group);
@@ -139,7 +141,7 @@ Result<void> ParityMender::restore(const parity::Group& group,
   std::set<std::uint32_t> wanted;
   const auto blocks_of = [&](const store::ContainerRecord& record) {
     std::vector<std::uint32_t> bad;
-    const auto member = member_with(group.head, record);
+    const auto member = member_with(group.index, record);
     if (!member) return bad;
     const auto [begin, end] = restorer.blocks_of(*member, record.offset, record.end());
     for (auto block = begin; block < end; ++block) {
@@ -157,10 +159,10 @@ Result<void> ParityMender::restore(const parity::Group& group,
                                  [&](std::uint32_t block) { return restored.contains(block); });
     // Where nothing is bad, parity was made of the damage.
     if (bad.empty() || !all) continue;
-    const auto member = *member_with(group.head, record);
+    const auto member = *member_with(group.index, record);
     Image image;
     image.bytes =
-        mended_bytes(restorer, member, restored, record.offset, record.end() - record.offset);
+        repaired_bytes(restorer, member, restored, record.offset, record.end() - record.offset);
     const auto first = restorer.blocks_of(member, 0, 1).first;
     for (const auto block : bad) {
       const auto at = std::uint64_t{block - first} * kParityBlockBytes;
@@ -175,8 +177,8 @@ Result<void> ParityMender::restore(const parity::Group& group,
 }
 
 // What cannot be read is zeros: it belongs to bad blocks.
-std::vector<std::byte> ParityMender::read_leniently(std::uint32_t segment, std::uint64_t offset,
-                                                    std::uint64_t bytes) const {
+std::vector<std::byte> ParityRepairer::read_leniently(std::uint32_t segment, std::uint64_t offset,
+                                                      std::uint64_t bytes) const {
   std::vector<std::byte> out(bytes);
   const auto file =
       files_.open(directory_ + "/" + store::segment_path(segment), io::OpenMode::kRead);
@@ -192,8 +194,8 @@ std::vector<std::byte> ParityMender::read_leniently(std::uint32_t segment, std::
 }
 
 // By those who know how: the container is put in a file of its own, in memory.
-Result<bool> ParityMender::is_whole(const store::ContainerRecord& record,
-                                    const Image& image) const {
+Result<bool> ParityRepairer::is_whole(const store::ContainerRecord& record,
+                                      const Image& image) const {
   const auto memory = io::make_memory_file_system();
   const auto path = store::segment_path(record.segment);
   VARVE_TRY(memory->make_directory("image"));
@@ -204,10 +206,10 @@ Result<bool> ParityMender::is_whole(const store::ContainerRecord& record,
   alone.offset = 0;
   store::SegmentReader reader(*memory, "image");
   const auto verdict = verify_container(reader, series_, alone, VerifyLevel::kChunks);
-  return verdict.head.has_value() && verdict.faults.empty();
+  return verdict.header.has_value() && verdict.faults.empty();
 }
 
-std::vector<RepairStep> ParityMender::steps() const {
+std::vector<RepairStep> ParityRepairer::steps() const {
   std::vector<RepairStep> steps;
   for (const auto& one : restorable_) {
     steps.push_back({RepairStep::Kind::kParity,
@@ -222,7 +224,7 @@ std::vector<RepairStep> ParityMender::steps() const {
   return steps;
 }
 
-Result<void> ParityMender::execute(RepairReport& report, const Pass& pass) {
+Result<void> ParityRepairer::execute(RepairReport& report, const Pass& pass) {
   for (const auto& group : listing_.groups) {
     std::vector<store::ContainerRecord> records;
     for (const auto& one : restorable_) {
@@ -243,7 +245,7 @@ Result<void> ParityMender::execute(RepairReport& report, const Pass& pass) {
 }
 
 // In place: what is overwritten is damaged, so a crash leaves no less than there was.
-Result<void> ParityMender::write(const store::ContainerRecord& record, const Image& image) const {
+Result<void> ParityRepairer::write(const store::ContainerRecord& record, const Image& image) const {
   const auto path = directory_ + "/" + store::segment_path(record.segment);
   const auto folder = path.substr(0, path.rfind('/'));
   VARVE_TRY(files_.make_durable_directory(folder));

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "maintain/header_fixer.h"
+
+#include <vector>
+
+#include "base/coding.h"
+#include "format/container.h"
+
+namespace varve::maintain {
+
+namespace {
+
+constexpr std::size_t kHeaderSumAt = 120;  // docs/FORMAT.md §3.
+constexpr std::size_t kTableSumAt = 48;
+constexpr unsigned kValues = 256;
+
+// Changes single bytes of `part` until `right` says so; nullopt, and `part` as it was, if it never
+// does.
+template <typename Right>
+std::optional<std::size_t> try_bytes(std::span<std::byte> part, Right&& right) {
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const std::byte was = part[i];
+    for (unsigned value = 0; value < kValues; ++value) {
+      part[i] = static_cast<std::byte>(value);
+      if (part[i] != was && right()) return i;
+    }
+    part[i] = was;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<std::optional<HeaderFix>> find_header_fix(io::FileSystem& files,
+                                                 const std::string& series_directory,
+                                                 SeriesId series,
+                                                 const store::ContainerRecord& record) {
+  const auto none = std::optional<HeaderFix>();
+  const auto file =
+      files.open(series_directory + "/" + store::segment_path(record.segment), io::OpenMode::kRead);
+  if (!file) return none;
+  std::vector<std::byte> whole(record.header_bytes);
+  VARVE_TRY_ASSIGN(const auto got, (*file)->read_at(record.offset, whole));
+  if (got != whole.size() || whole.size() < format::kContainerFixedHeaderBytes) return none;
+  const auto bytes = std::span(whole);
+  const auto fixed_part = bytes.first(format::kContainerFixedHeaderBytes);
+  const auto table = bytes.subspan(format::kContainerFixedHeaderBytes);
+  const auto sum_at = [&](std::size_t at) { return base::load_le<std::uint64_t>(&whole[at]); };
+  std::optional<std::size_t> fixed;
+  if (format::checksum64(fixed_part.first(kHeaderSumAt)) != sum_at(kHeaderSumAt)) {
+    fixed = try_bytes(fixed_part, [&] {
+      return format::checksum64(fixed_part.first(kHeaderSumAt)) == sum_at(kHeaderSumAt);
+    });
+  } else if (format::checksum64(table) != sum_at(kTableSumAt)) {
+    fixed = try_bytes(table, [&] { return format::checksum64(table) == sum_at(kTableSumAt); });
+    if (fixed) *fixed += format::kContainerFixedHeaderBytes;
+  }
+  if (!fixed) return none;
+  const auto decoded = format::decode_container_header(bytes);
+  if (!decoded || decoded->series != series || decoded->number != record.number ||
+      decoded->header_bytes != record.header_bytes || decoded->data_bytes != record.data_bytes) {
+    return none;
+  }
+  return std::optional(HeaderFix{record.offset + *fixed, whole[*fixed]});
+}
+
+}  // namespace varve::maintain
