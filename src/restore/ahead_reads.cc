@@ -9,7 +9,8 @@ namespace {
 
 bool is_same(const AheadReads::Planned& planned, const format::ContainerHeader& header,
              Slice slice) {
-  // The header may have been read again since. Of what changed in it, the checksums tell.
+  // The header may have been read again in the meantime. If its content changed, the checksums of
+  // the frames do not match.
   return planned.header->number == header.number && planned.slice.first == slice.first &&
          planned.slice.last == slice.last &&
          slice_bytes(*planned.header, slice) == slice_bytes(header, slice);
@@ -23,11 +24,11 @@ struct AheadReads::State {
   base::ThreadPool* workers = nullptr;
   Buffer memory;
 
-  std::mutex mutex;  // Nothing but the workers' queue is locked under it.
+  std::mutex mutex;  // Taken before the workers' queue lock; no other lock is taken under it.
   std::condition_variable changed;
   std::vector<Slot> slots;
-  std::deque<Planned> planned;  // For which there was no slot.
-  std::uint64_t area = 0;       // That `planned` is for.
+  std::deque<Planned> planned;  // Slices that wait for a free slot.
+  std::uint64_t area = 0;       // Number of the area that `planned` is for.
   std::size_t reading = 0;
   bool is_closed = false;
 };
@@ -77,7 +78,7 @@ void AheadReads::finish_area() {
   start(state_, lock);
 }
 
-/// Gives what is planned to the workers, as far as there are slots.
+/// Queues planned slices on the workers until no slot is free.
 void AheadReads::start(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>&) {
   for (std::size_t i = 0; i < state->slots.size() && !state->planned.empty(); ++i) {
     Slot& slot = state->slots[i];
@@ -95,7 +96,7 @@ void AheadReads::read(const std::shared_ptr<State>& state, std::size_t number) {
   Slot& slot = state->slots[number];
   std::unique_lock lock(state->mutex);
   if (state->is_closed || !slot.is_wanted) {
-    // Whoever needed it did not wait for it.
+    // take() found the slice still queued, and its caller reads it directly.
     slot.state = SlotState::kFree;
     if (!state->is_closed) start(state, lock);
     return;
@@ -106,7 +107,7 @@ void AheadReads::read(const std::shared_ptr<State>& state, std::size_t number) {
   auto got =
       state->reader->read_once(*state->source, *slot.planned.header, slot.planned.slice, slot.room);
   lock.lock();
-  // Why it could not be read, reading it again will tell.
+  // On a failure, the caller of take() reads the slice again and gets the error.
   slot.bytes = got ? *got : std::span<const std::byte>();
   slot.state = SlotState::kRead;
   --state->reading;
@@ -115,7 +116,8 @@ void AheadReads::read(const std::shared_ptr<State>& state, std::size_t number) {
   state->changed.notify_all();
 }
 
-/// A slot that waits for a worker becomes free when the worker comes.
+/// Frees a slot that was read and that nobody wants or holds. A queued slot becomes free when its
+/// worker task runs.
 void AheadReads::release_if_done(Slot& slot) {
   if (slot.state != SlotState::kRead || slot.is_wanted || slot.is_lent) return;
   slot.state = SlotState::kFree;
@@ -130,7 +132,7 @@ AheadReads::Lease AheadReads::take(const format::ContainerHeader& header, Slice 
     Slot& slot = state_->slots[i];
     if (!slot.is_wanted || !is_same(slot.planned, header, slice)) continue;
     slot.is_wanted = false;
-    if (slot.state == SlotState::kQueued) return {};  // Reading it oneself is quicker.
+    if (slot.state == SlotState::kQueued) return {};  // Reading directly is quicker.
     slot.is_lent = true;
     state_->changed.wait(lock, [&slot] { return slot.state == SlotState::kRead; });
     return {state_, i, slot.bytes};

@@ -18,11 +18,11 @@
 
 namespace varve::restore {
 
-/// Slices of the next area, which workers read while the area before it is put together and handed
-/// over: else the disk would have nothing to do then. What comes here is not verified; who takes it
-/// does that, and reads again what is wrong.
+/// Reads the slices of the next area in advance, while the engine assembles the present area and
+/// the reader consumes it. Otherwise the disk would be idle during that time. The bytes are not
+/// verified: the caller of take() verifies them and reads a bad slice again.
 ///
-/// Everything but take() is for one thread.
+/// take() is thread-safe; one thread makes all other calls.
 class AheadReads {
  public:
   struct Planned {
@@ -30,26 +30,30 @@ class AheadReads {
     Slice slice;
   };
 
-  /// Bytes of a slice, as long as it lives.
+  /// The bytes of a slice.
+  /// Lifetime: the bytes are valid as long as the lease exists.
   class Lease;
 
-  /// `slots` slices of at most `slice_bytes` are held at a time; none without workers. What it gets
-  /// outlives it.
+  /// Holds up to `slots` slices of at most `slice_bytes` each. Reads nothing if `workers` is
+  /// nullptr.
+  /// Lifetime: all arguments must outlive this object.
   AheadReads(SliceReader* reader, layout::ChunkSource* source, BufferPool* buffers,
              base::ThreadPool* workers, std::size_t slots, std::size_t slice_bytes);
   AheadReads(const AheadReads&) = delete;
   AheadReads& operator=(const AheadReads&) = delete;
-  /// Waits for reads under way, which are few and short.
+  /// Waits until the present reads end. These are few and short.
   ~AheadReads();
 
   [[nodiscard]] bool is_usable() const { return state_ != nullptr; }
-  /// What the area after the one that is assembled now needs, in the order in which it will be
-  /// taken. Reads begin as soon as there is a free slot and a free worker.
+  /// Sets the slices that the next area needs, in the order of the take() calls. A read begins as
+  /// soon as a slot and a worker are free.
   void plan(std::vector<Planned> next);
-  /// The area before that is assembled: what was read for it and not taken is of no use.
+  /// Releases the slices that were read for the present area and were not taken. The engine calls
+  /// it when that area is assembled.
   void finish_area();
 
-  /// The slice if it was read, after waiting for a read under way; empty if not. Thread-safe.
+  /// Returns the slice if it was read, or an empty lease. Waits if a worker is reading the slice
+  /// now. Thread-safe.
   [[nodiscard]] Lease take(const format::ContainerHeader& header, Slice slice);
 
   [[nodiscard]] std::size_t bytes() const;
@@ -63,9 +67,9 @@ class AheadReads {
     SlotState state = SlotState::kFree;
     bool is_wanted = false;
     bool is_lent = false;
-    std::span<const std::byte> bytes;  // Of the slice; empty if it could not be read.
+    std::span<const std::byte> bytes;  // The slice as read; empty if the read failed.
   };
-  // Outlives this, since a worker may come late.
+  // Shared with the workers, because a queued task may start after this object is destroyed.
   struct State;
   static void start(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock);
   static void read(const std::shared_ptr<State>& state, std::size_t slot);

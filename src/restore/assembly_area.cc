@@ -17,7 +17,7 @@ void AssemblyArea::finish() {
 std::size_t AssemblyArea::good_bytes(std::uint64_t position) const {
   if (position < position_ || position >= end()) return 0;
   const auto offset = static_cast<std::size_t>(position - position_);
-  // Ranges are whole chunks, so they are disjoint: their ends ascend as well.
+  // The ranges are whole chunks and thus disjoint, so their ends ascend as well.
   const auto next = std::upper_bound(bad_.begin(), bad_.end(), offset,
                                      [](std::size_t at, const Range& r) { return at < r.end; });
   if (next == bad_.end()) return size_ - offset;

@@ -11,8 +11,9 @@
 
 namespace varve::restore {
 
-/// A stretch of the output stream, put together from chunks in whatever order they were
-/// read. One thread fills it; after that it is immutable and may be shared.
+/// A contiguous part of the output stream, assembled from chunks in the order in which they are
+/// read. One thread creates it and calls finish(). After that it is immutable, and threads may
+/// share it.
 class AssemblyArea {
  public:
   AssemblyArea(Buffer buffer, std::uint64_t position, std::size_t size)
@@ -23,12 +24,13 @@ class AssemblyArea {
   [[nodiscard]] std::size_t capacity() const { return buffer_.capacity(); }
   [[nodiscard]] std::byte* at(std::size_t offset) const { return buffer_.data() + offset; }
 
-  /// The bytes at `offset` could not be read; nobody gets them from here.
+  /// Marks bytes that could not be read. good_bytes() excludes them.
   void mark_bad(std::size_t offset, std::size_t bytes);
-  /// Sorts what mark_bad() collected. Called once, when the area is filled.
+  /// Sorts the ranges that mark_bad() collected. The engine calls it once, when the area is filled.
   void finish();
 
-  /// Number of bytes from stream position `position` on that are here and good.
+  /// Returns the number of good bytes from stream position `position` up to a bad byte or the end
+  /// of the area.
   [[nodiscard]] std::size_t good_bytes(std::uint64_t position) const;
   [[nodiscard]] const std::byte* bytes_at(std::uint64_t position) const {
     return buffer_.data() + (position - position_);

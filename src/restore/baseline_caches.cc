@@ -51,14 +51,14 @@ void ContainerCache::set_bytes_max(std::size_t bytes_max) {
   evict(0);
 }
 
-/// Where the container's first stretch begins that is not yet assembled.
+/// Returns the position of the container's first stretch that is not assembled yet.
 std::uint64_t ContainerCache::next_use(std::uint32_t container) const {
   const auto it = uses_.find(container);
   return it == uses_.end() ? kNever : it->second.front();
 }
 
 void ContainerCache::on_begin(std::uint64_t position) {
-  // A stretch is over when the next one has begun.
+  // A stretch ends where the next one begins.
   while (sequence_.size() > 1 && sequence_[1].position <= position) {
     const auto it = uses_.find(sequence_.front().container);
     it->second.pop_front();
@@ -118,7 +118,7 @@ void ContainerCache::on_ahead(ChunkId id, std::uint64_t position) {
   if (source_ == nullptr) return;
   if (!located_ || id < located_->first || id.value - located_->first.value >= located_->count) {
     auto located = source_->locate(id);
-    // Who needs the chunk will say what is wrong with it.
+    // The engine reports the error when it reads the chunk.
     if (!located) return located_.reset();
     located_ = *located;
   }
@@ -132,7 +132,7 @@ void ContainerCache::offer_frame(const format::ContainerHeader& header, std::uin
   auto known = containers_.find(header.number);
   if (known == containers_.end()) {
     if (header.raw_bytes > bytes_max_) return;
-    // Room for the whole container at once, so that its frames do not evict each other.
+    // Makes room for the whole container at once, so that its frames do not evict each other.
     evict(header.raw_bytes);
     Container container;
     container.number = header.number;

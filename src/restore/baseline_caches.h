@@ -18,7 +18,7 @@
 
 namespace varve::restore {
 
-/// Every chunk of what was read; the one used longest ago goes first.
+/// Keeps every chunk that was read. Evicts the least recently used chunk first.
 class LruChunkCache final : public RestoreCache {
  public:
   explicit LruChunkCache(MemoryMeter* meter) : meter_(meter) {}
@@ -48,16 +48,16 @@ class LruChunkCache final : public RestoreCache {
   MemoryMeter* const meter_;
   std::size_t bytes_max_ = 0;
   std::size_t bytes_ = 0;
-  std::list<Chunk> order_;  // The last used first.
+  std::list<Chunk> order_;  // Most recently used first.
   std::unordered_map<std::uint64_t, std::list<Chunk>::iterator> chunks_;
 };
 
-/// Whole containers. The one used longest ago goes first; or, if it is given a source to find
-/// out what the window needs, the one whose next use is farthest (Belady), containers that the
-/// window does not need before all others.
+/// Keeps whole containers. Without a source, evicts the least recently used one first. With a
+/// source, it locates the chunks of the window and evicts the container whose next use is farthest
+/// (Belady). Containers that the window does not need go first of all.
 class ContainerCache final : public RestoreCache {
  public:
-  /// `source` is nullptr for least recent use; otherwise it outlives the cache.
+  /// `source` is nullptr for eviction by last use; otherwise it must outlive the cache.
   ContainerCache(MemoryMeter* meter, layout::ChunkSource* source)
       : meter_(meter), source_(source) {}
   ContainerCache(const ContainerCache&) = delete;
@@ -86,7 +86,7 @@ class ContainerCache final : public RestoreCache {
   struct Container {
     std::uint32_t number = 0;
     std::vector<Place> chunks;
-    std::vector<std::unique_ptr<std::byte[]>> frames;  // nullptr for those that are missing.
+    std::vector<std::unique_ptr<std::byte[]>> frames;  // nullptr for a missing frame.
     std::size_t size = 0;
   };
   using Order = std::list<Container>;
@@ -101,15 +101,15 @@ class ContainerCache final : public RestoreCache {
   layout::ChunkSource* const source_;
   std::size_t bytes_max_ = 0;
   std::size_t bytes_ = 0;
-  Order order_;  // The last used first.
+  Order order_;  // Most recently used first.
   std::unordered_map<std::uint32_t, Order::iterator> containers_;
 
   struct Stretch {
-    std::uint64_t position = 0;  // Of its first chunk.
+    std::uint64_t position = 0;  // Position of its first chunk.
     std::uint32_t container = 0;
   };
-  // The stretches of the window that lie in one container each, and where those of each
-  // container begin.
+  // The stretches of the window that are in one container each, and the positions where the
+  // stretches of each container begin.
   std::deque<Stretch> sequence_;
   std::unordered_map<std::uint32_t, std::deque<std::uint64_t>> uses_;
   std::optional<layout::LocationRun> located_;

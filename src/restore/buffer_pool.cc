@@ -47,7 +47,7 @@ Buffer BufferPool::acquire(std::size_t capacity) {
       }
     }
     for (auto it = spares_.begin(); it != spares_.end(); ++it) {
-      // A buffer far larger than asked for would break the caller's budget.
+      // A buffer far larger than requested would exceed the caller's memory budget.
       if (it->size() < capacity || it->size() > capacity + capacity / 2) continue;
       base::AlignedBuffer spare = std::move(*it);
       spares_.erase(it);
@@ -64,14 +64,14 @@ void BufferPool::give_back(std::span<std::byte> slot) {
 }
 
 void BufferPool::give_back(base::AlignedBuffer bytes) {
-  std::optional<base::AlignedBuffer> dropped;  // Unmapped without the lock.
+  std::optional<base::AlignedBuffer> dropped;  // Unmapped after the lock is released.
   const std::lock_guard lock(mutex_);
   if (spares_max_ == 0) {
     meter_->remove(bytes.size());
     return;
   }
   if (spares_.size() == spares_max_) {
-    // The oldest spare is the likeliest to have a size that nobody asks for any more.
+    // The oldest spare is the most likely to have a size that is no longer requested.
     meter_->remove(spares_.front().size());
     dropped = std::move(spares_.front());
     spares_.erase(spares_.begin());

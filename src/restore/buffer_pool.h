@@ -15,13 +15,14 @@ namespace varve::restore {
 
 class BufferPool;
 
-/// Uninitialised memory on loan from a pool, aligned for direct access; goes back when destroyed.
+/// Uninitialised memory from a pool, aligned for direct access. The destructor returns it to the
+/// pool.
 class Buffer {
  public:
   Buffer() = default;
   Buffer(base::AlignedBuffer own, BufferPool* pool)
       : own_(std::move(own)), memory_(own_->span()), pool_(pool) {}
-  /// One of the pool's slots.
+  /// Wraps one of the pool's slots.
   Buffer(std::span<std::byte> slot, BufferPool* pool) : memory_(slot), pool_(pool) {}
   Buffer(Buffer&& other) noexcept
       : own_(std::exchange(other.own_, {})),
@@ -44,20 +45,22 @@ class Buffer {
   BufferPool* pool_ = nullptr;
 };
 
-/// Lends large buffers and keeps a few returned ones: fresh memory costs a page fault for
-/// every 4 KiB, which is as dear as the copy into it. Thread-safe. Outlives its buffers.
+/// Lends large buffers and keeps a few returned ones for reuse. Fresh memory costs a page fault for
+/// every 4 KiB, as much as copying into it. Thread-safe.
+/// Lifetime: the pool must outlive its buffers.
 class BufferPool {
  public:
-  /// With `slot_bytes`, a multiple of layout::kRoomAlignment, buffers of at most that size come
-  /// from the slots of one huge page, as long as there are any: direct access to it is a request
-  /// of one piece, where other memory makes a piece of every 4 KiB. It is taken at the first need.
+  /// `slot_bytes`: 0, or a multiple of layout::kRoomAlignment. Buffers of at most that size then
+  /// come from the slots of one huge page while any is free. The kernel handles direct access to a
+  /// huge page as one piece, and to other memory as one piece for every 4 KiB. The pool allocates
+  /// the huge page at the first need.
   BufferPool(std::size_t spares_max, MemoryMeter* meter, std::size_t slot_bytes = 0)
       : spares_max_(spares_max), meter_(meter), slot_bytes_(slot_bytes) {}
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
   ~BufferPool();
 
-  static constexpr std::size_t kSlotsBytes = 2U << 20;  ///< Of all slots.
+  static constexpr std::size_t kSlotsBytes = 2U << 20;  ///< Size of all slots together.
 
   [[nodiscard]] Buffer acquire(std::size_t capacity);
 
@@ -69,7 +72,7 @@ class BufferPool {
   const std::size_t spares_max_;
   MemoryMeter* const meter_;
   const std::size_t slot_bytes_;
-  std::mutex mutex_;  // Innermost: nothing else is locked under it.
+  std::mutex mutex_;  // Innermost: no other lock is taken under it.
   std::vector<base::AlignedBuffer> spares_;
   std::optional<base::AlignedBuffer> slots_;
   std::vector<std::span<std::byte>> free_slots_;

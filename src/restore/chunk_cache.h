@@ -14,20 +14,21 @@
 
 namespace varve::restore {
 
-/// Chunks that the look-ahead window needs again, by their next use (F-chunks), and, if it is
-/// so made, chunks that were used and that the window does not need (P-chunks), by their last
-/// use. When memory is short, the P-chunk that was used longest ago goes first, then the
-/// F-chunk that is needed last. ALACC, FAST'18 §4.
+/// Keeps the chunks that the look-ahead window needs again (F-chunks), ordered by next use. If
+/// constructed so, it also keeps chunks that were used and that the window does not need
+/// (P-chunks), ordered by last use. When memory is short, it evicts the least recently used P-chunk
+/// first, then the F-chunk with the farthest next use. Source: ALACC, FAST'18 §4.
 class ChunkCache final : public RestoreCache {
  public:
-  /// What a chunk takes beside its bytes.
+  /// Memory of a chunk beside its bytes.
   static constexpr std::size_t kChunkOverheadBytes = 128;
 
   struct Counters {
     std::uint64_t future_bytes = 0;        ///< Held.
     std::uint64_t past_bytes = 0;          ///< Held.
     std::size_t past_chunks = 0;           ///< Held.
-    std::uint64_t future_added_bytes = 0;  ///< That became F-chunks, since the start.
+    std::uint64_t future_added_bytes = 0;  ///< Bytes of all chunks that became F-chunks since the
+                                           ///< start.
   };
 
   ChunkCache(MemoryMeter* meter, bool keeps_past) : meter_(meter), keeps_past_(keeps_past) {}
@@ -48,7 +49,7 @@ class ChunkCache final : public RestoreCache {
              bool is_used) override;
 
   [[nodiscard]] const Counters& counters() const { return counters_; }
-  /// With the overheads.
+  /// Returns the memory in use, with the overhead of each chunk.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
@@ -56,7 +57,7 @@ class ChunkCache final : public RestoreCache {
     std::unique_ptr<std::byte[]> bytes;
     std::size_t size = 0;
     std::uint64_t next_use = kNever;          // kNever for a P-chunk.
-    std::list<std::uint64_t>::iterator past;  // Of a P-chunk.
+    std::list<std::uint64_t>::iterator past;  // Place in `past_`; valid only for a P-chunk.
   };
   using Map = std::unordered_map<std::uint64_t, Chunk>;
 
@@ -70,9 +71,9 @@ class ChunkCache final : public RestoreCache {
   std::size_t bytes_max_ = 0;
   std::size_t bytes_ = 0;
   Counters counters_;
-  Map chunks_;                                     // By id.
+  Map chunks_;                                     // The chunks by id.
   std::map<std::uint64_t, std::uint64_t> future_;  // Next use → id.
-  std::list<std::uint64_t> past_;                  // Ids, the last used first.
+  std::list<std::uint64_t> past_;                  // Ids, most recently used first.
 };
 
 }  // namespace varve::restore

@@ -12,36 +12,38 @@
 
 namespace varve::restore {
 
-/// Where one chunk lies. `header` is the container's and is valid until the next call.
+/// The place of one chunk. `header` belongs to its container and is valid until the next call.
 struct ChunkPlace {
   const format::ContainerHeader* header = nullptr;
   std::uint32_t index = 0;
 };
 
-/// Finds chunks one after the other; neighbours cost neither a lookup nor a lock.
-/// Not synchronised.
+/// Finds the containers of chunks for the engine, one chunk after the other. A neighbour of the
+/// last chunk costs neither a lookup nor a lock. Not thread-safe.
 class ChunkResolver {
  public:
   explicit ChunkResolver(layout::ChunkSource* source) : source_(source) {}
 
-  /// kCorrupt if the id is not stored or the container's table says otherwise.
+  /// Returns the place of a chunk.
+  /// Errors: kCorrupt if the id is not stored or the container's table disagrees.
   [[nodiscard]] Result<ChunkPlace> resolve(ChunkId id);
   [[nodiscard]] Result<std::shared_ptr<const format::ContainerHeader>> header(
       std::uint32_t container);
 
-  /// Forgets locations, since chunks may move between two areas.
+  /// Forgets all locations. The engine calls it before each area, because chunks may have moved.
   void forget();
 
  private:
   layout::ChunkSource* const source_;
   std::optional<layout::LocationRun> run_;
-  std::shared_ptr<const format::ContainerHeader> header_;  // Of run_'s container.
-  // A few more headers, for streams that alternate between containers; a ring.
+  std::shared_ptr<const format::ContainerHeader> header_;  // Header of run_'s container.
+  // A ring with the headers of a few more containers, for streams that alternate between
+  // containers.
   std::vector<std::shared_ptr<const format::ContainerHeader>> recent_;
   std::size_t oldest_ = 0;
 };
 
-/// Errors unless the chunk table of `header` has `id` at `index`.
+/// Checks that the chunk table of `header` has `id` at `index`. Errors: kCorrupt.
 [[nodiscard]] Result<void> verify_place(const format::ContainerHeader& header, std::uint32_t index,
                                         ChunkId id);
 

@@ -13,52 +13,53 @@
 
 namespace varve::restore {
 
-/// A file of the stream.
+/// The place of a file in the stream.
 struct StreamFile {
   std::uint64_t ordinal = 0;
-  std::uint64_t number = 0;    ///< Counts the files of the stream.
+  std::uint64_t number = 0;    ///< Number of the file among those of the stream.
   std::uint64_t position = 0;  ///< Stream position of its first data byte.
-  std::uint64_t bytes = 0;     ///< Of data.
+  std::uint64_t bytes = 0;     ///< Length of its data, without holes.
 };
 
-/// Where a stream starts inside a file: at a chunk's first byte.
+/// A start of a stream inside a file, at a chunk's first byte.
 struct StreamStart {
   FileContent content;
   std::size_t run_number = 0;
-  format::RecipeRun run;          ///< What is left of that run.
-  std::uint64_t data_offset = 0;  ///< Of run.first, in the file's data.
+  format::RecipeRun run;          ///< The rest of the run from the start on.
+  std::uint64_t data_offset = 0;  ///< Offset of run.first in the file's data.
 };
 
-/// The files of a version as one stream, and which file lies where in it. Files without
-/// data are left out. next() and look_ahead() are for one thread at a time; find() and
-/// forget_before() may be called beside them.
+/// Joins the data of a version's files into one stream and records the place of each file in it.
+/// Leaves out files without data. One thread at a time may call next() and look_ahead(). Other
+/// threads may call find() and forget_before() at the same time.
 class FileStream final : public RunStream {
  public:
-  /// Without `start`, the stream begins with the first of the future files.
+  /// Creates a stream from `start` on. Without `start`, the stream begins with the first of the
+  /// future files.
   FileStream(std::optional<StreamStart> start, std::unique_ptr<FutureFiles> future);
 
   [[nodiscard]] Result<std::optional<StreamRun>> next() override;
 
-  /// Sees to it that find() knows at least `files` files, or all that start within `bytes`,
-  /// after the stream position.
+  /// Extends the known files until find() knows at least `files` files after the stream position,
+  /// or all files that start within `bytes` after it.
   void look_ahead(std::uint64_t position, std::size_t files, std::uint64_t bytes);
 
   [[nodiscard]] std::optional<StreamFile> find(std::uint64_t ordinal) const;
-  /// Files that end at or before the stream position are not asked for any more.
+  /// Forgets the files that end at or before the stream position.
   void forget_before(std::uint64_t position);
 
  private:
-  // Takes one more file from the future; false at the end.
+  // Takes one more of the future files. Returns false at the end.
   bool pull();
   void add(FileContent content, std::uint64_t position);
 
   std::unique_ptr<FutureFiles> future_;
   std::optional<Error> error_;
-  std::deque<FileContent> pending_;  // Files whose runs have not all been given out.
-  std::size_t run_number_ = 0;       // In pending_.front().
+  std::deque<FileContent> pending_;  // Files with runs that next() has not returned yet.
+  std::size_t run_number_ = 0;       // Number of the next run in pending_.front().
   std::optional<format::RecipeRun> first_run_;
   std::uint64_t run_position_ = 0;
-  std::uint64_t end_ = 0;  // Stream position after the last file that is known.
+  std::uint64_t end_ = 0;  // Stream position after the last known file.
   std::uint64_t files_ = 0;
 
   mutable std::mutex mutex_;  // Guards known_; innermost, never held during I/O.

@@ -39,7 +39,7 @@ ForwardArea::Placed ForwardArea::place(std::uint64_t at, std::optional<std::uint
     const auto target = bytes(empty);
     empty.state = target.size() == raw.size() ? state : SlotState::kBad;
     if (empty.state == SlotState::kBad) continue;
-    // A frame that was decoded in place is its own first slot.
+    // The bytes of a frame decoded in place are already in their first slot.
     if (target.data() != raw.data()) std::memcpy(target.data(), raw.data(), raw.size());
   }
   placed.next_use = at;
@@ -69,7 +69,8 @@ std::span<std::byte> ForwardArea::in_place(const format::ContainerHeader& header
   const std::uint32_t area_number = slot(first).area;
   for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
     const format::ChunkEntry& chunk = header.chunks[entry.first_chunk + i];
-    // Other chunks' slots may be filled by another thread just now: look at their ids only.
+    // Another thread may be filling the slots of other chunks, so this compares the ids before it
+    // reads a slot.
     if (window_->id(first + i) != chunk.id) return {};
     const Slot& at = slot(first + i);
     if (at.container != header.number) return {};

@@ -15,11 +15,13 @@
 
 namespace varve::restore {
 
-/// The forward assembly area: one or more areas of the output under assembly, in order, with
-/// a slot for each of their chunks. A chunk that was read goes to all of its slots at once.
-/// place(), mark_bad() and in_place() may be called by several threads for frames of their own: a
-/// slot belongs to the container that it names, and copies of its chunk elsewhere, which arranging
-/// leaves, do not touch it. All else by one.
+/// The forward assembly area: the next areas of the output in order, with a slot for each of their
+/// chunks. The engine enters areas at the back and delivers them at the front. A chunk that was
+/// read fills all of its slots at once.
+///
+/// Several threads may call place(), mark_bad() and in_place() if each handles its own frames. A
+/// slot belongs to the container that it names, so a copy of its chunk in another container does
+/// not touch it. (Arranging leaves such copies.) One thread makes all other calls.
 class ForwardArea {
  public:
   enum class SlotState : std::uint8_t {
@@ -29,10 +31,10 @@ class ForwardArea {
     kBad,
   };
   struct Slot {
-    std::uint32_t offset = 0;  ///< In its area.
+    std::uint32_t offset = 0;  ///< Offset in its area.
     std::uint32_t bytes = 0;
     std::uint32_t container = 0;
-    std::uint32_t index = 0;  ///< In the container's chunk table.
+    std::uint32_t index = 0;  ///< Index in the container's chunk table.
     std::uint32_t frame = 0;
     std::uint32_t area = 0;  ///< Number of its area since the start.
     SlotState state = SlotState::kEmpty;
@@ -43,15 +45,16 @@ class ForwardArea {
     StreamWindow::Cursor end;
   };
   struct Placed {
-    std::uint64_t next_use = LookAheadWindow::kNever;  ///< Behind the areas.
-    bool is_used = false;                              ///< It has slots.
+    std::uint64_t next_use = LookAheadWindow::kNever;  ///< First use after the areas.
+    bool is_used = false;                              ///< True if the chunk has slots in the
+                                                       ///< areas.
   };
 
   explicit ForwardArea(const LookAheadWindow* window) : window_(window) {}
 
   [[nodiscard]] const std::deque<Area>& areas() const { return areas_; }
   [[nodiscard]] bool empty() const { return areas_.empty(); }
-  /// Positions in the window; only valid if !empty().
+  /// Return positions in the window. Valid only if !empty().
   [[nodiscard]] std::uint64_t begin() const { return areas_.front().begin.at; }
   [[nodiscard]] std::uint64_t end() const { return areas_.back().end.at; }
   [[nodiscard]] Slot& slot(std::uint64_t at) { return slots_[at - begin()]; }
@@ -60,24 +63,24 @@ class ForwardArea {
     return {area(slot).bytes->at(slot.offset), slot.bytes};
   }
 
-  /// Adds an area with its slots, whose `area` is filled in.
+  /// Adds an area at the back, with its slots. Sets the `area` of each slot.
   void push(Area area, std::vector<Slot>& slots);
   [[nodiscard]] Area pop_front();
-  /// Takes the last area back; its slots are lost.
+  /// Removes the last area with its slots.
   void pop_back();
 
-  /// Fills the empty slots of a chunk, the first of which is `at` or later, that are to be read
-  /// from `container`; nullopt: all, before anything is read. Bytes of another length than its
-  /// slots' make them bad.
+  /// Fills the empty slots of a chunk from position `at` on, which is a use of the chunk.
+  /// `container` selects the slots that are to be read from it; nullopt selects all. Marks a slot
+  /// bad if its length is not that of `raw`.
   Placed place(std::uint64_t at, std::optional<std::uint32_t> container,
                std::span<const std::byte> raw, SlotState state);
-  /// Whether the chunk has empty slots that are to be read from the container.
+  /// Returns whether the chunk has empty slots that are to be read from the container.
   [[nodiscard]] bool has_empty(std::uint64_t at, std::uint32_t container) const;
-  /// Makes the chunk's empty slots bad that are to be read from the container.
+  /// Marks the chunk's empty slots that are to be read from the container as bad.
   void mark_bad(std::uint64_t at, std::uint32_t container);
 
-  /// Where a frame can be decoded to as it stands, because its chunks are to stand there one
-  /// after the other; empty if it cannot.
+  /// Returns the part of an area that the whole frame can be decoded into, because its chunks
+  /// follow each other there in the same order. Empty if there is none.
   [[nodiscard]] std::span<std::byte> in_place(const format::ContainerHeader& header,
                                               std::uint32_t frame) const;
 
@@ -87,7 +90,7 @@ class ForwardArea {
   const LookAheadWindow* const window_;
   std::deque<Area> areas_;
   std::deque<Slot> slots_;
-  std::uint32_t number_ = 0;  // Of the first area.
+  std::uint32_t number_ = 0;  // Number of the first area.
 };
 
 }  // namespace varve::restore

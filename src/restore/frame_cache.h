@@ -14,12 +14,12 @@
 
 namespace varve::restore {
 
-/// The raw bytes of one frame; immutable once it is filled.
+/// The raw bytes of one frame. Immutable once filled.
 class Frame {
  public:
-  /// Of `size` bytes; the pool must outlive it.
+  /// Allocates `size` bytes. The pool must outlive the frame.
   Frame(std::size_t size, BufferPool* pool)
-      // Two sizes only, so that spare buffers fit.
+      // Uses only two sizes, so that spare buffers fit.
       : buffer_(pool->acquire(size <= kSmallBytes ? kSmallBytes
                                                   : std::max(size, format::kFrameRawBytesMax))),
         size_(size) {}
@@ -32,7 +32,8 @@ class Frame {
   std::size_t size_;
 };
 
-/// Names a frame for ever: the checksum tells apart what once had the same place.
+/// Permanent name of a frame. The checksum distinguishes frames that had the same place at
+/// different times.
 struct FrameKey {
   std::uint64_t version_key = 0;
   std::uint32_t container = 0;
@@ -41,12 +42,12 @@ struct FrameKey {
   bool operator==(const FrameKey&) const = default;
 };
 
-/// The frames that random reads decoded last. Thread-safe.
+/// Keeps the frames that random reads decoded last. Thread-safe.
 class FrameCache {
  public:
   static constexpr std::size_t kFramesMax = 16;
 
-  /// nullptr if it is not here.
+  /// Returns the frame, or nullptr if the cache does not have it.
   [[nodiscard]] std::shared_ptr<const Frame> find(const FrameKey& key);
   void insert(const FrameKey& key, std::shared_ptr<const Frame> frame);
 

@@ -18,7 +18,8 @@ void HeaderAnnouncer::announce() {
   busy_ = false;
 }
 
-/// False at the file's end. What is wrong with a location, reading it will tell.
+/// Announces the next container. Returns false at the end of the file, or if a location cannot be
+/// found. The read of that chunk reports the error.
 bool HeaderAnnouncer::announce_next() {
   const auto& runs = file_.content.recipe->runs;
   while (run_ < runs.size()) {

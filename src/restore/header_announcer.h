@@ -12,37 +12,36 @@
 
 namespace varve::restore {
 
-/// Has the headers of a large file's containers read before random reads come to them. A random
-/// read of a container that was not met before waits for the disk twice, first for the header,
-/// which says where in the container the data is; and an image of 1 GiB has 300 of them. So many
-/// headers follow each random read that a file which is read now and then costs little.
-/// Thread-safe.
+/// Reads the headers of a large file's containers in advance of random reads. Otherwise the first
+/// random read of a container waits for the disk twice: for the header, which locates the data, and
+/// for the data. An image of 1 GiB has 300 containers. Each random read triggers only so many
+/// headers that an occasional reader costs little. Thread-safe.
 class HeaderAnnouncer : public std::enable_shared_from_this<HeaderAnnouncer> {
  public:
-  /// From so many random reads on.
+  /// Number of random reads after which announcing begins.
   static constexpr std::uint32_t kReadsMin = 4;
   static constexpr std::uint32_t kHeadersPerRead = 32;
-  /// A file of more containers has too many headers for a few reads to meet one again.
+  /// Limit on containers: in a larger file, few reads meet the same header again.
   static constexpr std::uint32_t kHeadersMax = 8192;
 
   explicit HeaderAnnouncer(ReadableFile file) : file_(std::move(file)) {}
 
-  /// The file was read at random once more. What is due is done in `workers`.
+  /// Counts one more random read of the file, and announces the headers that are due on `workers`.
   void on_read(base::ThreadPool& workers);
 
  private:
   void announce();
   [[nodiscard]] bool announce_next();
 
-  const ReadableFile file_;  // With what keeps its version.
+  const ReadableFile file_;  // Also keeps its version from being deleted.
   std::atomic<std::uint32_t> reads_ = 0;
   std::atomic<bool> busy_ = false;
   std::atomic<bool> ended_ = false;
 
-  // For the one worker that is busy.
+  // Used only by the one busy worker.
   std::size_t run_ = 0;
-  std::uint32_t chunk_ = 0;                      // Of the run.
-  std::unordered_set<std::uint32_t> announced_;  // Containers.
+  std::uint32_t chunk_ = 0;                      // Next chunk of the run.
+  std::unordered_set<std::uint32_t> announced_;  // Numbers of the announced containers.
 };
 
 }  // namespace varve::restore

@@ -9,16 +9,16 @@
 
 namespace varve::restore {
 
-/// The chunks that will be needed next, in order, each with its next use: one pass over the
-/// recipe, O(1) a chunk. Positions count chunks from the start of the stream. 24 bytes a
-/// chunk, allocated at once. Not synchronised.
+/// The list of the chunks that the reader will need next, in order, each with its next use. Built
+/// in one pass over the recipes, in O(1) per chunk. Positions count chunks from the start of the
+/// stream. Allocates 24 bytes per chunk at construction. Not thread-safe.
 ///
-/// ALACC, FAST'18 §4 keeps such a window; its length here is fixed, which measured better.
+/// Source: ALACC, FAST'18 §4. We differ by a fixed length, which was faster in our measurements.
 class LookAheadWindow {
  public:
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
-  /// `chunks_max` is rounded down to a power of two.
+  /// Rounds `chunks_max` down to a power of two.
   explicit LookAheadWindow(std::size_t chunks_max);
 
   [[nodiscard]] std::uint64_t begin() const { return begin_; }
@@ -35,12 +35,12 @@ class LookAheadWindow {
   void pop();
 
   [[nodiscard]] ChunkId id(std::uint64_t position) const { return entry(position).id; }
-  /// The next position of the same chunk after `position`, or kNever.
+  /// Returns the next position of the same chunk after `position`, or kNever.
   [[nodiscard]] std::uint64_t next_use(std::uint64_t position) const {
     const std::uint32_t next = entry(position).next;
     return next == kNone ? kNever : position_of(next);
   }
-  /// The first position in the window where `id` is needed, or kNever.
+  /// Returns the first position in the window that needs `id`, or kNever.
   [[nodiscard]] std::uint64_t first_use(ChunkId id) const {
     const std::uint32_t slot = table_[find(id)];
     return slot == kNone ? kNever : position_of(slot);
@@ -51,7 +51,7 @@ class LookAheadWindow {
   struct Entry {
     ChunkId id;
     std::uint32_t next = kNone;  // Slot of the next use.
-    std::uint32_t last = kNone;  // Slot of the last use; only kept at the first use.
+    std::uint32_t last = kNone;  // Slot of the last use; valid only at the first use.
   };
 
   [[nodiscard]] const Entry& entry(std::uint64_t position) const {
@@ -63,11 +63,11 @@ class LookAheadWindow {
   [[nodiscard]] std::size_t home(ChunkId id) const {
     return static_cast<std::size_t>((id.value * 0x9E3779B97F4A7C15ULL) >> table_shift_);
   }
-  /// The table cell that holds `id`, or the empty one where it belongs.
+  /// Returns the table cell that holds `id`, or the empty cell for it.
   [[nodiscard]] std::size_t find(ChunkId id) const;
   void erase(std::size_t cell);
 
-  std::vector<Entry> entries_;        // A ring.
+  std::vector<Entry> entries_;        // The window, as a ring.
   std::vector<std::uint32_t> table_;  // id → slot of its first use; linear probing.
   std::uint64_t mask_ = 0;
   unsigned table_shift_ = 0;

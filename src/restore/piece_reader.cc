@@ -66,7 +66,7 @@ bool PieceReader::read_container(std::span<const StoredPiece> pieces,
   });
   const ReadCosts costs = reader_.costs();
   for (Parts rest = parts_; !rest.empty();) {
-    // As far as one request reaches, and without a gap that would be better skipped.
+    // Extends the slice while it fits one request and leaves no gap that is cheaper to skip.
     const auto& frames = (*header)->frames;
     std::size_t n = 1;
     while (n < rest.size() &&
@@ -76,7 +76,7 @@ bool PieceReader::read_container(std::span<const StoredPiece> pieces,
                 costs.gap_bytes_max)) {
       ++n;
     }
-    // One frame can be longer than a request should be, but not be divided.
+    // A single frame may be longer than a request, and cannot be divided.
     while (n < rest.size() && rest[n].frame == rest[n - 1].frame) ++n;
     if (!read_slice(**header, rest.first(n), take)) return false;
     rest = rest.subspan(n);
@@ -84,7 +84,8 @@ bool PieceReader::read_container(std::span<const StoredPiece> pieces,
   return true;
 }
 
-/// False, without effect, if the container does not hold what the piece says.
+/// Adds the parts of a piece. Returns false, without effect, if the container does not hold what
+/// the piece says.
 bool PieceReader::add_parts(const format::ContainerHeader& header, const StoredPiece& piece) {
   const std::size_t end = std::size_t{piece.index} + piece.count;
   if (end > header.chunks.size()) return false;
@@ -96,7 +97,7 @@ bool PieceReader::add_parts(const format::ContainerHeader& header, const StoredP
       parts_.resize(before);
       return false;
     }
-    // Chunks of one frame follow each other there.
+    // The chunks of one frame follow each other in it.
     if (parts_.size() > before && parts_.back().frame == chunk.frame) {
       parts_.back().bytes += chunk.raw_bytes;
     } else {
@@ -124,7 +125,7 @@ bool PieceReader::read_slice(const format::ContainerHeader& header, Parts parts,
       if (!read_frame(header, slice, stored_, of_frame, take)) return false;
       continue;
     }
-    // Not all of it need be bad.
+    // Perhaps only some frames of the slice are bad, so this reads them one by one.
     const Slice alone{of_frame[0].frame, of_frame[0].frame};
     std::vector<std::byte> stored(slice_bytes(header, alone));
     if (!reader_.read(source_, header, alone, stored)) stored.clear();
@@ -133,7 +134,7 @@ bool PieceReader::read_slice(const format::ContainerHeader& header, Parts parts,
   return true;
 }
 
-/// Gives away the parts of one frame; unread if `stored` is empty or damaged.
+/// Passes on the parts of one frame. Passes them on as unread if `stored` is empty or damaged.
 bool PieceReader::read_frame(const format::ContainerHeader& header, Slice slice,
                              std::span<const std::byte> stored, Parts parts,
                              const VersionReader::PieceTaker& take) {

@@ -16,19 +16,19 @@
 
 namespace varve::restore {
 
-/// As VersionReader::locate_data(). Headers of containers are only read where a run goes on in
-/// another container.
+/// Finds the pieces as VersionReader::locate_data(). Reads the header of a container only if a run
+/// continues in another one.
 [[nodiscard]] Result<void> locate_pieces(layout::ChunkSource& source, const format::Recipe& recipe,
                                          std::uint64_t offset,
                                          const VersionReader::PieceVisitor& visit);
 
-/// Reads one sorted batch of pieces: a container at a time, its needed frames in ascending order,
-/// each read and decoded once. Not synchronised.
+/// Reads one sorted batch of pieces, container by container. Reads and decodes each needed frame
+/// once, in ascending order. Not thread-safe.
 class PieceReader {
  public:
   explicit PieceReader(layout::ChunkSource& source) : source_(source) {}
 
-  /// As VersionReader::read_pieces().
+  /// Reads the pieces as VersionReader::read_pieces().
   void read(std::span<const StoredPiece> pieces, const VersionReader::PieceTaker& take);
 
  private:
@@ -38,7 +38,7 @@ class PieceReader {
     std::uint32_t frame_offset = 0;
     std::uint32_t bytes = 0;
     const StoredPiece* piece = nullptr;
-    std::uint64_t offset = 0;  // In the file.
+    std::uint64_t offset = 0;  // Offset in the file.
   };
   using Parts = std::span<const Part>;
 
@@ -53,7 +53,7 @@ class PieceReader {
 
   layout::ChunkSource& source_;
   SliceReader reader_;
-  std::vector<Part> parts_;  // Of the container that is being read.
+  std::vector<Part> parts_;  // Parts in the present container.
   std::vector<std::byte> stored_;
   std::vector<std::byte> raw_;
 };

@@ -11,7 +11,8 @@
 
 namespace varve::restore {
 namespace {
-// Who asks for less may well come back for its neighbours in the page cache.
+// A reader of fewer bytes is likely to read their neighbours next, and finds them in the page
+// cache.
 constexpr std::size_t kOnceBytesMin = 32U << 10;
 
 FrameKey key_of(const RandomReader::Part& part, std::uint32_t frame) {
@@ -50,7 +51,7 @@ Result<void> RandomReader::read(std::span<const Part> parts, FileFrame& last) {
   return {};
 }
 
-/// False if nothing of it has to be read.
+/// Announces the part to the kernel. Returns false if all its frames are in the cache.
 bool RandomReader::announce(const Part& part) {
   const auto first = std::ranges::find_if(
       part.pieces, [&](const Piece& piece) { return !frames_.find(key_of(part, piece.frame)); });
@@ -61,7 +62,7 @@ bool RandomReader::announce(const Part& part) {
   return true;
 }
 
-/// What is wanted of each frame. `out` is no longer than what was found.
+/// Adds the wanted bytes of each frame to `part`. `out` must not be longer than `found`.
 Result<void> RandomReader::plan_part(const RunPart& found, std::span<std::byte> out, Part& part) {
   const format::ContainerHeader& header = *part.header;
   const RandomRead& what = part.what;
@@ -78,7 +79,7 @@ Result<void> RandomReader::plan_part(const RunPart& found, std::span<std::byte> 
     offset += header.chunks[chunk++].raw_bytes;
   }
   std::size_t done = 0;
-  std::size_t within = what.run_offset - offset;  // In the chunk.
+  std::size_t within = what.run_offset - offset;  // Offset in the chunk.
   while (done < out.size()) {
     if (chunk >= end) return too_short();
     const format::ChunkEntry& entry = header.chunks[chunk];
@@ -102,7 +103,8 @@ Result<void> RandomReader::plan_part(const RunPart& found, std::span<std::byte> 
   return {};
 }
 
-/// The slice's stored bytes, somewhere in `room`. Of its raw bytes, `wanted` were asked for.
+/// Returns the slice's stored bytes, somewhere in `room`. `wanted`: number of its raw bytes that
+/// the caller wants.
 Result<std::span<const std::byte>> RandomReader::fetch(const Part& part, Slice slice,
                                                        std::size_t wanted, bool is_announced,
                                                        std::span<std::byte> room) {
@@ -134,7 +136,8 @@ Result<void> RandomReader::read_part(const Part& part, bool is_announced, FileFr
       deliver(pieces[i++], std::move(frame));
       continue;
     }
-    // Neighbours come in one request. They follow each other, since a part has no gaps.
+    // Fetches neighbouring frames in one request. A part has no gaps, so its frames follow each
+    // other.
     Slice slice{pieces[i].frame, pieces[i].frame};
     std::size_t j = i + 1;
     while (j < pieces.size() &&
@@ -153,7 +156,8 @@ Result<void> RandomReader::read_part(const Part& part, bool is_announced, FileFr
       const std::size_t raw_bytes = header.frames[piece.frame].raw_bytes;
       if (piece.out.size() == raw_bytes) {
         VARVE_TRY(decode_slice_frame(header, slice, piece.frame, stored, piece.out));
-        continue;  // All of it is delivered: it will hardly be asked for again.
+        continue;  // The frame is delivered completely and will hardly be wanted again, so the
+                   // cache does not keep it.
       }
       auto frame = std::make_shared<Frame>(raw_bytes, frame_buffers_);
       VARVE_TRY(decode_slice_frame(header, slice, piece.frame, stored, frame->bytes()));

@@ -15,16 +15,16 @@
 
 namespace varve::restore {
 
-/// A decoded frame and what of it belongs to a file: the bytes `begin` to `end` of the
-/// file's data (without holes) start at `frame_offset`.
+/// A decoded frame and its part of a file. Bytes `begin` to `end` of the file's data (without
+/// holes) start at `frame_offset` in the frame.
 struct FileFrame {
-  std::weak_ptr<const Frame> frame;  ///< Weak: many files may be open.
+  std::weak_ptr<const Frame> frame;  ///< Weak, because many files may be open.
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::size_t frame_offset = 0;
 };
 
-/// What is read of a file by random access.
+/// A random read from one run of a file.
 struct RandomRead {
   std::uint64_t version_key = 0;
   layout::ChunkSource* source = nullptr;
@@ -32,12 +32,12 @@ struct RandomRead {
   const format::RecipeRun* run = nullptr;
   std::size_t run_number = 0;
   std::uint64_t run_offset = 0;
-  std::uint64_t data_offset = 0;  ///< Of the same byte, in the file's data.
+  std::uint64_t data_offset = 0;  ///< Offset of the same byte in the file's data.
 };
 
-/// Reads the frames that cover what is asked for, and no others; where most of them is asked for,
-/// past the page cache: filling it costs as much as a fast disk, and whoever asked keeps the bytes.
-/// Thread-safe.
+/// Serves random access: reads only the frames that cover the wanted bytes. Where most bytes of
+/// those frames are wanted, it reads past the page cache, because the copy there would cost as much
+/// as reading from a fast disk. Thread-safe.
 class RandomReader {
  public:
   RandomReader(SliceReader* reader, BufferPool* slices, BufferPool* frames)
@@ -47,25 +47,25 @@ class RandomReader {
   struct Piece {
     std::uint32_t frame = 0;
     std::size_t frame_offset = 0;
-    std::size_t part_begin = 0;  ///< The part's bytes in the frame.
+    std::size_t part_begin = 0;  ///< Begin of the part's bytes in the frame.
     std::size_t part_end = 0;
     std::span<std::byte> out;
     std::uint64_t data_offset = 0;
   };
-  /// What of a read stands in one container.
+  /// The part of a read that is in one container.
   struct Part {
     RandomRead what;
     std::shared_ptr<const format::ContainerHeader> header;
     std::vector<Piece> pieces;
   };
 
-  /// Adds what it takes to fill `out` from the run, which must hold so much. Waits for headers
-  /// only.
+  /// Appends the parts that fill `out` from the run to `parts`. The run must have that many bytes.
+  /// Reads headers only.
   [[nodiscard]] Result<void> plan(RandomRead what, std::span<std::byte> out,
                                   std::vector<Part>& parts);
-  /// Reads what was planned. The kernel is told of all containers but the first before that is
-  /// read: so a read of several waits for the disk about once. Sets `last` to the last frame that
-  /// was decoded or found, if any part of it remains in memory.
+  /// Reads planned parts. Announces all but the first to the kernel before it reads the first, so
+  /// that a read of several containers waits for the disk about once. Sets `last` to the last frame
+  /// that it found in the cache or added to it.
   [[nodiscard]] Result<void> read(std::span<const Part> parts, FileFrame& last);
 
  private:

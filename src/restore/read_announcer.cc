@@ -9,8 +9,8 @@
 namespace varve::restore {
 namespace {
 
-// Chunks that have changed since interrupt the run of their neighbours in a container, which is
-// announced once nevertheless.
+// Changed chunks are in other containers and interrupt the run of their neighbours. This memory
+// lets each container be announced once nevertheless.
 constexpr std::ptrdiff_t kContainersRemembered = 32;
 
 }  // namespace
@@ -22,7 +22,7 @@ void ReadAnnouncer::announce(const LookAheadWindow& chunks, std::uint64_t from,
   while (at < end) {
     const ChunkId first = chunks.id(at);
     const auto location = source_->locate(first);
-    // Whoever reads the chunk will say what is wrong with it.
+    // The read of the chunk reports the error.
     if (!location || first < location->first) break;
     const std::uint64_t skipped = first.value - location->first.value;
     const std::uint64_t left = location->count - std::min<std::uint64_t>(skipped, location->count);

@@ -10,25 +10,28 @@
 
 namespace varve::restore {
 
-/// Tells the source which containers the window comes to next, so that their headers are in memory
-/// when the engine plans what to read of them: one after the other, and nothing else is read then.
-/// What is needed of their data AheadReads fetches. Used by one thread at a time.
+/// Announces the containers that the window reaches next, so that their headers are in memory when
+/// the engine plans its reads. A planner that meets an unread header waits for the disk, and no
+/// other read is under way then. AheadReads fetches the data of these containers. Used by one
+/// thread at a time.
 class ReadAnnouncer {
  public:
-  /// Announcing is left to `workers`, since the kernel finds memory for what it will read within
-  /// the call; they and the source outlive what is under way. Without workers it is done at once.
+  /// Announces on `workers`, because the kernel allocates memory for the bytes within the call; on
+  /// the calling thread if `workers` is nullptr.
+  /// Lifetime: `workers` and the source must outlive the calls under way.
   ReadAnnouncer(layout::ChunkSource* source, base::ThreadPool* workers)
       : source_(source), workers_(workers) {}
 
-  /// Announces the containers of `count` chunks from window position `from` on, as far as they
-  /// are not announced yet.
+  /// Announces the containers of `count` chunks from window position `from` on that are not
+  /// announced yet.
   void announce(const LookAheadWindow& chunks, std::uint64_t from, std::uint64_t count);
 
  private:
   layout::ChunkSource* const source_;
   base::ThreadPool* const workers_;
-  std::uint64_t announced_ = 0;            // Window position up to which all is announced.
-  std::vector<std::uint32_t> containers_;  // Of one call of announce().
+  std::uint64_t announced_ = 0;            // Window position up to which all containers are
+                                           // announced.
+  std::vector<std::uint32_t> containers_;  // Containers of one call of announce().
 };
 
 }  // namespace varve::restore

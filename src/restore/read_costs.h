@@ -10,27 +10,29 @@
 
 namespace varve::restore {
 
-/// Most stored bytes that one request of random access fetches.
+/// Maximum of stored bytes for one request of random access.
 inline constexpr std::size_t kSliceBytesMax = 512U << 10;
 
-/// Slices of an engine from this length on are read past the page cache.
+/// Length from which engines read slices past the page cache.
 inline constexpr std::size_t kDirectSliceBytes = 32U << 10;
 
-/// What a request costs on the repository's disk, in bytes that it could have read meanwhile.
+/// The cost of a request to the repository's disk, as the number of bytes that the disk could read
+/// in the same time.
 struct ReadCosts {
-  /// Needed frames this close to each other are fetched together: reading through the gap
-  /// takes no longer than a second request.
+  /// Largest gap between needed frames that one request reads through. A second request would take
+  /// longer.
   std::uint32_t gap_bytes_max = 64U << 10;
-  /// Most stored bytes that one request fetches.
+  /// Maximum of stored bytes for one request.
   std::uint32_t request_bytes_max = kSliceBytesMax;
   bool operator==(const ReadCosts&) const = default;
 };
 
-/// The costs on a disk that answers a small request after `request_seconds` and reads
-/// `bytes_per_second` in one go. Clamped to what the read path can work with.
+/// Returns the costs for a disk that answers a small request after `request_seconds` and reads
+/// `bytes_per_second` sequentially. Clamps them to the limits of the read path.
 [[nodiscard]] ReadCosts costs_of_disk(double request_seconds, double bytes_per_second);
 
-/// Stored bytes of the frames `first` to `last` (inclusive) of a container.
+/// The stored bytes of the frames `first` to `last` (inclusive) of a container. One request fetches
+/// a slice.
 struct Slice {
   std::uint32_t first = 0;
   std::uint32_t last = 0;
@@ -43,15 +45,16 @@ struct Slice {
   return frame_end(header.frames[slice.last]) - header.frames[slice.first].offset;
 }
 
-/// What the window says about a frame.
+/// The window's need for a frame.
 enum class FrameNeed : std::uint8_t {
   kNone,
-  kLater,  ///< There is a place for it, so it comes along where that saves a request.
+  kLater,  ///< Needed later, and memory has room for it. Fetched now only if that saves a request.
   kNow,
 };
 
-/// The requests that fetch every kNow frame, and the kLater frames that it pays to fetch with
-/// them; ascending and disjoint. `needs` has one entry for each frame of the container.
+/// Returns the requests that fetch every kNow frame, and those kLater frames that are cheap to
+/// fetch with them. The slices are ascending and disjoint. `needs` has one entry for each frame of
+/// the container.
 [[nodiscard]] std::vector<Slice> plan_slices(const format::ContainerHeader& header,
                                              std::span<const FrameNeed> needs,
                                              const ReadCosts& costs);

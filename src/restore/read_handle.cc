@@ -7,11 +7,11 @@
 
 namespace varve::restore {
 namespace {
-// The kernel's readahead may let requests overtake each other by so much.
+// Distance by which requests of the kernel's readahead may overtake each other.
 constexpr std::uint64_t kReorderBytes = 1U << 20;
-// A chunk moves at most once a version, so all are found at the second attempt but for rare luck.
+// A chunk moves at most once per version, so the second attempt nearly always finds all chunks.
 constexpr unsigned kMovesMax = 4;
-// Smaller files have their headers in memory after a few reads anyhow.
+// A smaller file has its headers in memory after a few reads anyway.
 constexpr std::uint64_t kHeadersFileBytesMin = 32U << 20;
 }  // namespace
 
@@ -94,7 +94,7 @@ std::optional<std::size_t> FileHandle::try_read(std::uint64_t offset, std::span<
     return true;
   });
   if (!done) return std::nullopt;
-  // A session that might be due is left to a read that may wait.
+  // Starting a session may wait, so it is left to a later read().
   static_cast<void>(note_read(offset, out.size()));
   context_.bytes_delivered->fetch_add(out.size());
   return out.size();
@@ -136,7 +136,7 @@ void FileHandle::note_from_session() {
   from_session_ = true;
 }
 
-/// At most `bytes_max`, if there is no hole before.
+/// Returns the number of bytes from `at` to the next hole, at most `bytes_max`.
 std::uint64_t FileHandle::bytes_to_hole(const FilePosition& at, std::uint64_t bytes_max) const {
   const auto& runs = index_.recipe().runs;
   std::uint64_t bytes = 0;
@@ -158,7 +158,8 @@ SharedBytes FileHandle::lend_from_session(std::uint64_t offset, std::uint64_t da
   return {std::move(taken->area), lent};
 }
 
-/// Only from a session that is there: what else is to be done, the read() that follows does.
+/// Lends only from an existing session. Otherwise returns nothing, and the caller falls back to
+/// read().
 SharedBytes FileHandle::lend(std::uint64_t offset, std::size_t bytes_max) {
   if (offset >= index_.file_bytes()) return {};
   const FilePosition at = index_.find(offset);
@@ -199,7 +200,7 @@ RandomRead FileHandle::random_read(const FilePosition& at) {
           at.run_offset,     at.data_offset};
 }
 
-/// The bytes of the stretch that stand in its first run.
+/// Returns the bytes of the stretch that belong to its first run.
 std::span<std::byte> FileHandle::first_run(const Stretch& stretch) const {
   const std::uint64_t left = index_.recipe().runs[stretch.at.run].bytes - stretch.at.run_offset;
   return stretch.out.first(
@@ -220,7 +221,7 @@ Result<void> FileHandle::read_random(const Stretch& stretch) {
   if (headers_) headers_->on_read(*context_.prefetchers);
   FileFrame last;
   auto read = try_random(stretch, last);
-  // Chunks may move while they are read: then they are looked for again.
+  // Chunks may move during the read. It then locates them again.
   for (unsigned i = 0; i < kMovesMax && !read && read.error().code() == ErrorCode::kStale; ++i) {
     read = try_random(stretch, last);
   }
@@ -233,7 +234,8 @@ Result<void> FileHandle::read_random(const Stretch& stretch) {
   return {};
 }
 
-/// Follows the order of the reads. Returns where a session should start if it is due.
+/// Tracks the order of the reads. Returns the offset at which a session should start, if one is
+/// due.
 std::optional<std::uint64_t> FileHandle::note_read(std::uint64_t offset, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t end = offset + bytes;
@@ -257,9 +259,9 @@ std::optional<std::uint64_t> FileHandle::note_read(std::uint64_t offset, std::si
   }
   ++streak_;
   streak_end_ = end;
-  // Whoever begins at the start of a file is likelier to read all of it.
+  // A reader that begins at the start of a file is more likely to read all of it.
   if (streak_ < (streak_begin_ == 0 ? 2U : 3U)) return std::nullopt;
-  // Requests that overtake each other leave few gaps; a reader that skips leaves many.
+  // Overtaking requests leave few gaps; a reader that skips leaves many.
   if (streak_bytes_ < (streak_end_ - streak_begin_) / 2) return std::nullopt;
   return last_end;
 }
@@ -270,7 +272,7 @@ bool FileHandle::was_read_whole() {
   return streak_begin_ == 0 && streak_end_ == size && !from_session_;
 }
 
-/// The chunk that holds the first data byte at or after `at`.
+/// Returns the stream start at the chunk that holds the first data byte at or after `at`.
 Result<StreamStart> FileHandle::locate_start(const FilePosition& at) {
   const format::RecipeRun& run = index_.recipe().runs[at.run];
   VARVE_TRY_ASSIGN(const auto part, locator_.find(*file_.source, run, at.run, at.run_offset));
@@ -303,7 +305,7 @@ void FileHandle::start_session(std::uint64_t offset) {
   }
   if (at.run == runs.size()) return;
   auto start = locate_start(at);
-  if (!start) return;  // Random reads will say what is wrong, if anybody reads there.
+  if (!start) return;  // A random read of these bytes reports the error.
   const std::uint64_t position = start->data_offset;
   auto future = file_.future ? file_.future() : nullptr;
   context_.sessions->start(

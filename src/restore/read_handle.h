@@ -18,7 +18,8 @@
 
 namespace varve::restore {
 
-/// What the handles of one service share; outlives them.
+/// The parts of a service that its handles share.
+/// Lifetime: must outlive the handles.
 struct ReadContext {
   SessionManager* sessions = nullptr;
   RandomReader* random = nullptr;
@@ -26,8 +27,8 @@ struct ReadContext {
   std::atomic<std::uint64_t>* bytes_delivered = nullptr;
 };
 
-/// An open file: serves reads from a session where there is one, else frame by frame, and
-/// watches for the order that makes a session worth starting.
+/// An open file. Serves reads from a session if one has the bytes, otherwise frame by frame
+/// (RandomReader). Starts a session when the reads become sequential.
 class FileHandle final : public ReadHandle {
  public:
   FileHandle(const ReadContext& context, ReadableFile file);
@@ -39,14 +40,15 @@ class FileHandle final : public ReadHandle {
   [[nodiscard]] SharedBytes try_lend(std::uint64_t offset, std::size_t bytes) override;
 
  private:
-  // A stretch of data between two holes.
+  // A stretch of data without holes.
   struct Stretch {
     FilePosition at;
     std::span<std::byte> out;
     void advance(const format::Recipe& recipe, std::size_t bytes);
   };
   [[nodiscard]] std::span<std::byte> clip(std::uint64_t offset, std::span<std::byte> out);
-  /// Zeroes the holes in `out` and calls `read_stretch` for the rest, until it says no.
+  /// Zeroes the holes in `out` and calls `read_stretch` for the rest. Stops and returns false when
+  /// `read_stretch` returns false.
   template <typename ReadStretch>
   [[nodiscard]] bool for_each_stretch(std::uint64_t offset, std::span<std::byte> out,
                                       const ReadStretch& read_stretch);
@@ -74,14 +76,14 @@ class FileHandle final : public ReadHandle {
   RecipeIndex index_;
   RunLocator locator_;
 
-  const std::shared_ptr<HeaderAnnouncer> headers_;  // nullptr for a file of a few containers.
+  const std::shared_ptr<HeaderAnnouncer> headers_;  // nullptr for a small file.
 
-  std::mutex mutex_;  // Guards what follows; innermost, never held during I/O.
+  std::mutex mutex_;  // Guards the members below. Innermost; never held during I/O.
   FileFrame last_frame_;
-  unsigned streak_ = 0;  // Number of reads that follow each other.
+  unsigned streak_ = 0;  // Number of consecutive sequential reads.
   std::uint64_t streak_begin_ = 0;
   std::uint64_t streak_end_ = 0;
-  std::uint64_t streak_bytes_ = 0;  // That were read of what lies between.
+  std::uint64_t streak_bytes_ = 0;  // Bytes read between `streak_begin_` and `streak_end_`.
   std::uint64_t last_offset_ = 0;
   bool from_session_ = false;
 };

@@ -16,9 +16,9 @@ constexpr std::size_t kPrefetchThreads = 2;
 constexpr std::size_t kReadThreads = 4;
 constexpr std::size_t kAheadThreads = 3;
 constexpr std::size_t kSpareFrames = 4;
-// Readers give those that were lent to them back several at a time.
+// Readers return several lent areas at a time.
 constexpr std::size_t kSpareAreas = 3;
-// What all sessions share: the frames of random access and what is spare.
+// Memory that all sessions share: the frames of random access and the spare buffers.
 constexpr std::size_t kSharedBytes =
     (FrameCache::kFramesMax + kSpareFrames) * format::kFrameRawBytesMax + BufferPool::kSlotsBytes;
 

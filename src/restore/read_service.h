@@ -19,34 +19,36 @@
 
 namespace varve::restore {
 
-/// A file and its content, as the look-ahead meets it.
+/// A file and its content, as the look-ahead gets it.
 struct FileContent {
-  std::uint64_t ordinal = 0;  ///< Place in tree order; ascends, with gaps (directories).
+  std::uint64_t ordinal = 0;  ///< Place in tree order. Ascends, with gaps for entries without data.
   std::shared_ptr<const format::Recipe> recipe;
 };
 
-/// The files that come next in tree order. Used by one thread at a time.
+/// Yields the files that come next in tree order. Used by one thread at a time.
 class FutureFiles {
  public:
   virtual ~FutureFiles() = default;
-  /// nullopt after the last file of the version. Empty files may be left out.
+  /// Returns the next file, or nullopt after the last one of the version. May leave out empty
+  /// files.
   [[nodiscard]] virtual Result<std::optional<FileContent>> next() = 0;
 };
 
-/// One file to read from. The source must outlive the service's use of it.
+/// A file to read from.
+/// Lifetime: the source must outlive the service's use of it.
 struct ReadableFile {
-  std::uint64_t version_key = 0;  ///< Equal for files of one version, unique per version.
+  std::uint64_t version_key = 0;  ///< Unique key of the version; equal for all its files.
   FileContent content;
   layout::ChunkSource* source = nullptr;
-  /// The files after this one in tree order.
+  /// Returns the files after this one in tree order.
   std::function<std::unique_ptr<FutureFiles>()> future;
 };
 
-/// Per open file; the service keeps its notes on the access pattern here.
+/// An open file. Also tracks the access pattern of its reader.
 class ReadHandle {
  public:
   virtual ~ReadHandle() = default;
-  /// As varve::FileReader. Thread-safe.
+  /// Read as the functions of varve::FileReader. Thread-safe.
   [[nodiscard]] virtual Result<std::size_t> read(std::uint64_t offset,
                                                  std::span<std::byte> out) = 0;
   [[nodiscard]] virtual std::optional<std::size_t> try_read(std::uint64_t offset,
@@ -60,7 +62,7 @@ struct ReadOptions {
   std::string engine = "alacc";
 };
 
-/// Counters since the start, for stats and tests.
+/// Counters since the start, for statistics and tests.
 struct ReadCounters {
   std::uint64_t requests = 0;         ///< Reads of stored data from the source.
   std::uint64_t bytes_read = 0;       ///< Stored bytes read from the source.
@@ -68,17 +70,18 @@ struct ReadCounters {
   std::uint64_t sessions = 0;         ///< Look-ahead sessions started.
 };
 
-/// Thread-safe. Handles must be destroyed before the service.
+/// Opens files for reading. Thread-safe.
+/// Lifetime: handles must be destroyed before the service.
 class ReadService {
  public:
   virtual ~ReadService() = default;
   [[nodiscard]] virtual Result<std::unique_ptr<ReadHandle>> open(ReadableFile file) = 0;
-  /// What requests cost on the disk below, from now on.
+  /// Sets the costs of requests on the repository's disk, from now on.
   virtual void set_costs(const ReadCosts& costs) = 0;
   [[nodiscard]] virtual ReadCounters counters() const = 0;
 };
 
-/// kInvalid for an unknown engine.
+/// Creates a service. Errors: kInvalid for an unknown engine.
 [[nodiscard]] Result<std::unique_ptr<ReadService>> make_read_service(const ReadOptions& options);
 
 }  // namespace varve::restore

@@ -15,10 +15,12 @@ namespace varve::restore {
 
 /// Builds and owns the parts of the read path.
 ///
-/// Memory: the areas, chunk caches and tables of all sessions and the 16 frames of random
-/// access stay within max(cache_bytes, 16 MiB), apart from a slice and a frame (640 KiB) in
-/// the hands of each thread that reads at random, three spare areas, and at most five of each
-/// session that it has left and that are lent (4 MiB each at most).
+/// Memory: at most max(cache_bytes, 16 MiB) for the areas, chunk caches and tables of all sessions
+/// and the 16 frames of random access. In addition:
+/// - a slice and a frame (640 KiB) for each thread that reads at random,
+/// - three spare areas,
+/// - at most five areas per session that are lent and that the session no longer keeps (at most 4
+///   MiB each).
 class ReadServiceImpl final : public ReadService {
  public:
   explicit ReadServiceImpl(const ReadOptions& options);
@@ -35,15 +37,16 @@ class ReadServiceImpl final : public ReadService {
   SliceReader slice_reader_;
   BufferPool areas_;
   BufferPool slices_;
-  BufferPool frames_;  // Of random access.
+  BufferPool frames_;  // Frames of random access.
   RandomReader random_;
   std::atomic<std::uint64_t> bytes_delivered_ = 0;
-  // Outlive the prefetchers, whose assemblies they help with. Two pools, since reads ahead in the
-  // queue of the others would keep them from the area that is waited for.
+  // Both pools help the prefetchers to assemble, so they are declared before them and outlive them.
+  // Reads in advance have their own pool. In the queue of the other pool they would delay the area
+  // that a reader waits for.
   base::ThreadPool ahead_readers_;
   base::ThreadPool readers_;
-  // Its destructor waits for assemblies under way. The manager, which goes first, has
-  // dropped all sessions by then, so that no new ones begin.
+  // The destructor waits for assemblies under way. No new ones begin, because the manager is
+  // destroyed first and drops all sessions.
   base::ThreadPool prefetchers_;
   SessionManager sessions_;
 };

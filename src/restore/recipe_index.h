@@ -11,15 +11,16 @@
 
 namespace varve::restore {
 
-/// A position in a file, by its recipe's runs.
+/// A position in a file, expressed in the runs of its recipe.
 struct FilePosition {
-  std::size_t run = 0;  ///< == runs.size() at the end of the file.
+  std::size_t run = 0;  ///< Number of the run; runs.size() at the end of the file.
   std::uint64_t run_offset = 0;
   std::uint64_t data_offset = 0;  ///< Bytes of data, not of holes, before the position.
 };
 
-/// Finds the run of a byte, in O(log n) even for recipes of a million runs: keeps a place in
-/// every 64. Built when it is first asked. Thread-safe; never waits for I/O.
+/// Finds the run that holds a byte of a file. Marks every 64th run, so that a search takes O(log n)
+/// even in a recipe of a million runs. Builds the marks at the first search. Thread-safe; never
+/// waits for I/O.
 class RecipeIndex {
  public:
   explicit RecipeIndex(std::shared_ptr<const format::Recipe> recipe) : recipe_(std::move(recipe)) {}
@@ -37,7 +38,7 @@ class RecipeIndex {
 
   const std::shared_ptr<const format::Recipe> recipe_;
   std::once_flag built_;
-  std::vector<Mark> marks_;  // Before every 64th run.
+  std::vector<Mark> marks_;  // Positions before every 64th run.
   std::uint64_t file_bytes_ = 0;
 };
 

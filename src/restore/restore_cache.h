@@ -11,50 +11,51 @@
 
 namespace varve::restore {
 
-/// A chunk that is needed, and where it lies.
+/// A needed chunk and its place.
 struct ChunkUse {
   ChunkId id;
   std::uint32_t container = 0;
-  std::uint32_t index = 0;  ///< In the container's chunk table.
+  std::uint32_t index = 0;  ///< Index in the container's chunk table.
 };
 
-/// What an engine keeps of the decoded bytes that it has read: the part in which engines
-/// differ most. Next uses are positions in the look-ahead window, behind what is being
-/// assembled. Not synchronised.
+/// Keeps decoded chunks that an engine has read, for later areas. Engines differ mainly in their
+/// cache. Next uses are positions in the look-ahead window, after the areas under assembly. Not
+/// thread-safe.
 class RestoreCache {
  public:
   static constexpr std::uint64_t kNever = LookAheadWindow::kNever;
 
   virtual ~RestoreCache() = default;
 
-  /// Evicts until `bytes_max` is kept from now on.
+  /// Sets the limit, and evicts until the cache is within it.
   virtual void set_bytes_max(std::size_t bytes_max) = 0;
-  /// Bytes that can be kept without evicting anything.
+  /// Returns the number of bytes that fit without evicting an F-chunk. A cache that does not track
+  /// F-chunks returns its limit.
   [[nodiscard]] virtual std::size_t room() const = 0;
 
-  /// The bytes of a kept chunk, valid until the next call; empty if it is not here.
+  /// Returns the bytes of a chunk, valid until the next call; empty if the cache does not have it.
   [[nodiscard]] virtual std::span<const std::byte> find(const ChunkUse& use) = 0;
   [[nodiscard]] virtual bool contains(const ChunkUse& use) const = 0;
-  /// A chunk that find() gave was used, and is next needed at `next_use`, or kNever.
+  /// Notes that a chunk from find() was used, and that its next use is at `next_use` or kNever.
   virtual void on_used(ChunkId id, std::uint64_t next_use) = 0;
-  /// The window now sees that the chunk is needed at `position`.
+  /// Notes that the window has reached a use of the chunk, at `position`.
   virtual void on_ahead(ChunkId /*id*/, std::uint64_t /*position*/) {}
-  /// Everything before `position` is assembled.
+  /// Notes that everything before `position` is assembled.
   virtual void on_begin(std::uint64_t /*position*/) {}
 
-  /// Whether it wants whole containers, used or not.
+  /// Returns whether the cache wants whole containers, used or not.
   [[nodiscard]] virtual bool keeps_containers() const { return false; }
-  /// Whether it wants chunks that were used and that the window does not need again.
+  /// Returns whether the cache wants chunks that were used and that the window does not need again.
   [[nodiscard]] virtual bool keeps_used() const { return false; }
-  /// A chunk that was read. `is_used`: something was assembled from it at once.
+  /// Offers a chunk that was read. `is_used`: an area uses it already.
   virtual void offer(ChunkId /*id*/, std::span<const std::byte> /*raw*/, std::uint64_t /*next_use*/,
                      bool /*is_used*/) {}
-  /// A whole frame that was read; only if keeps_containers().
+  /// Offers a whole frame that was read. Called only if keeps_containers().
   virtual void offer_frame(const format::ContainerHeader& /*header*/, std::uint32_t /*frame*/,
                            std::span<const std::byte> /*raw*/) {}
 };
 
-/// Keeps nothing: forward assembly alone.
+/// Keeps nothing, for forward assembly alone.
 class NoCache final : public RestoreCache {
  public:
   void set_bytes_max(std::size_t /*bytes_max*/) override {}

@@ -21,74 +21,77 @@
 
 namespace varve::restore {
 
-/// What an engine did to assemble one area, and the sizes it had then.
+/// A report on the assembly of one area, with the sizes at that time.
 struct EngineCycle {
-  std::uint64_t number = 0;  ///< Areas assembled before.
+  std::uint64_t number = 0;  ///< Number of areas assembled before.
   AlaccSizes sizes;
-  std::size_t memory = 0;  ///< Areas that forward assembly and cache have together.
+  std::size_t memory = 0;  ///< Memory of forward assembly and cache together, in areas.
   std::size_t containers_read = 0;
-  std::uint64_t future_bytes = 0;     ///< F-chunks in the cache.
-  std::uint64_t past_bytes = 0;       ///< P-chunks in the cache.
-  AlaccRule rule = AlaccRule::kNone;  ///< That adapted the sizes behind this cycle.
+  std::uint64_t future_bytes = 0;     ///< Bytes of the F-chunks in the cache.
+  std::uint64_t past_bytes = 0;       ///< Bytes of the P-chunks in the cache.
+  AlaccRule rule = AlaccRule::kNone;  ///< Rule that adapted the sizes after this cycle.
 };
 
-/// Is told of every cycle, by the thread that assembles.
+/// Receives a report of every cycle, on the assembling thread.
 class EngineObserver {
  public:
   virtual ~EngineObserver() = default;
   virtual void on_cycle(const EngineCycle& cycle) = 0;
 };
 
-/// What an engine works with; everything outlives it.
+/// The parts that an engine works with.
+/// Lifetime: everything must outlive the engine.
 struct EngineContext {
   layout::ChunkSource* source = nullptr;
   RunStream* stream = nullptr;
   SliceReader* reader = nullptr;
-  BufferPool* areas = nullptr;   ///< Where areas come from.
-  BufferPool* slices = nullptr;  ///< Where buffers for stored bytes come from.
+  BufferPool* areas = nullptr;   ///< Pool of the areas.
+  BufferPool* slices = nullptr;  ///< Pool of the buffers for stored bytes.
   MemoryMeter* meter = nullptr;
   // Any of these may be nullptr.
-  base::ThreadPool* workers = nullptr;        ///< Help to read and to decode.
-  base::ThreadPool* ahead_readers = nullptr;  ///< Read for the next area meanwhile.
+  base::ThreadPool* workers = nullptr;        ///< Threads that help to read and decode.
+  base::ThreadPool* ahead_readers = nullptr;  ///< Threads that read for the next area in advance.
   EngineObserver* observer = nullptr;
-  /// Every request fetches a whole container, as the published engines do: for comparisons.
+  /// True to fetch a whole container with every request, as the published engines do. For
+  /// comparisons.
   bool whole_containers = false;
 };
 
-/// Bytes that one engine may hold.
+/// Limits on the memory of one engine, in bytes.
 struct EngineMemory {
-  std::size_t total = 0;  ///< Its areas, caches and tables together.
-  std::size_t areas = 0;  ///< Of which the areas handed out, and the next one, take so much.
+  std::size_t total = 0;  ///< Areas, caches and tables together.
+  std::size_t areas = 0;  ///< Part of `total` for the areas that it returned and the next one.
 };
 
-/// Assembles the stream, area after area. Engines differ in which chunks they keep, and give
-/// the same bytes. Not synchronised: one call at a time.
+/// Assembles the stream, area by area. Engines differ in the chunks that they cache, and return the
+/// same bytes. Not thread-safe: one call at a time.
 class RestoreEngine {
  public:
   virtual ~RestoreEngine() = default;
 
-  /// Stream position where the next area starts.
+  /// Returns the stream position at which the next area starts.
   [[nodiscard]] virtual std::uint64_t position() const = 0;
 
-  /// From now on. Drops cached chunks over it at once.
+  /// Sets the memory from now on. Evicts cached chunks above the limit at once.
   virtual void set_memory(const EngineMemory& memory) = 0;
 
-  /// Passes over the whole runs before `position`, without reading them.
+  /// Skips the whole runs before `position` without reading them.
   [[nodiscard]] virtual Result<void> skip_to(std::uint64_t position) = 0;
 
-  /// The next area, of whole chunks and at most `bytes_max` (which must hold one). nullptr
-  /// at the end of the stream. Chunks that cannot be read are marked bad in the area; an
-  /// error means that the stream cannot be followed any further.
+  /// Assembles the next area from whole chunks. Returns nullptr at the end of the stream. The area
+  /// has at most `bytes_max` bytes, which must be enough for any chunk. Marks chunks that cannot be
+  /// read as bad in the area. An error means that the engine cannot continue the stream.
   [[nodiscard]] virtual Result<std::shared_ptr<const AssemblyArea>> assemble(
       std::size_t bytes_max) = 0;
 };
 
-/// Whether make_engine() knows the name.
+/// Returns whether make_engine() knows the name.
 [[nodiscard]] bool is_engine_name(std::string_view name);
-/// All names, separated by commas, for messages.
+/// Returns all names, separated by commas, for messages.
 [[nodiscard]] std::string engine_names();
 
-/// kInvalid for an unknown name. `memory` also sizes the tables, once and for all.
+/// Creates an engine. `memory` also determines the size of the tables, which stays.
+/// Errors: kInvalid for an unknown name.
 [[nodiscard]] Result<std::unique_ptr<RestoreEngine>> make_engine(std::string_view name,
                                                                  const EngineContext& context,
                                                                  const EngineMemory& memory);

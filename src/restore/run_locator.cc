@@ -19,10 +19,10 @@ Error length_mismatch(const format::RecipeRun& run) {
                            static_cast<std::uint32_t>(run.first.birth()), run.first.ordinal()));
 }
 
-/// The part of `run` from its chunk `chunk` on; offset and bytes are left to the caller.
+/// The part of `run` that begins at chunk `chunk`. The caller sets offset and bytes.
 struct Located {
   RunPart part;
-  bool whole = false;  // The whole location run, so that its length is known.
+  bool whole = false;  // True if it is a whole location run, whose length is known.
   std::uint64_t raw_bytes = 0;
 };
 
@@ -59,7 +59,7 @@ Result<std::uint64_t> measure(layout::ChunkSource& source, const RunPart& part) 
   return bytes;
 }
 
-/// Length of the run's chunks from `chunk` on.
+/// Returns the length of the run's chunks from `chunk` on.
 Result<std::uint64_t> measure_rest(layout::ChunkSource& source, const format::RecipeRun& run,
                                    std::uint32_t chunk) {
   std::uint64_t bytes = 0;
@@ -104,14 +104,14 @@ Result<RunPart> RunLocator::find(layout::ChunkSource& source, const format::Reci
     part.offset = at.offset;
     const std::uint64_t left = run.bytes - at.offset;
     if (part.chunk + part.count == run.count) {
-      part.bytes = left;  // The last part: its container's header need not be read.
+      part.bytes = left;  // The rest is the last part, so its container's header need not be read.
     } else if (located.whole) {
       part.bytes = located.raw_bytes;
     } else if (auto measured = measure(source, part); measured) {
       part.bytes = *measured;
     } else {
-      // Only the first part can begin inside a location run. If its table is damaged, its
-      // length is what the others leave of the run.
+      // Only the first part can begin inside a location run. If its container's table is damaged,
+      // its length is that of the run minus the other parts.
       const auto rest = measure_rest(source, run, part.chunk + part.count);
       if (!rest || *rest > left) return std::move(measured).error();
       part.bytes = left - *rest;

@@ -12,23 +12,23 @@
 
 namespace varve::restore {
 
-/// The part of a recipe's run that stands in one container.
+/// The part of a recipe's run that is in one container.
 struct RunPart {
-  std::uint32_t chunk = 0;  ///< Place of its first chunk in the run.
+  std::uint32_t chunk = 0;  ///< Index of its first chunk in the run.
   std::uint32_t count = 0;
-  std::uint64_t offset = 0;  ///< Of its first byte in the run.
+  std::uint64_t offset = 0;  ///< Offset of its first byte in the run.
   std::uint64_t bytes = 0;
   std::uint32_t container = 0;
-  std::uint32_t index = 0;  ///< Of its first chunk in the container's table.
+  std::uint32_t index = 0;  ///< Index of its first chunk in the container's table.
 };
 
-/// Finds where a byte of a run lies. Chunk lengths stand in the containers, so the run is
-/// walked container by container; a few places of the run that was walked last are kept.
-/// Thread-safe.
+/// Finds the container that holds a byte of a run. Only containers record the lengths of chunks, so
+/// the locator walks through the run container by container. It remembers some places of the last
+/// run. Thread-safe.
 class RunLocator {
  public:
-  /// The part that holds byte `offset` (below run.bytes) of the run with number `run_number`
-  /// in its recipe. Containers that are passed over need no undamaged header.
+  /// Returns the part that holds byte `offset` (below run.bytes) of run `run_number` of the recipe.
+  /// Containers on the way may have damaged headers.
   [[nodiscard]] Result<RunPart> find(layout::ChunkSource& source, const format::RecipeRun& run,
                                      std::size_t run_number, std::uint64_t offset);
 
@@ -42,7 +42,7 @@ class RunLocator {
 
   std::mutex mutex_;  // Never held during I/O.
   std::size_t marked_run_ = 0;
-  std::vector<Mark> marks_;  // Ascending.
+  std::vector<Mark> marks_;  // Places in the last run, ascending.
 };
 
 }  // namespace varve::restore

@@ -9,25 +9,26 @@ namespace {
 
 constexpr std::size_t kAreaBytesMax = 4U << 20;
 constexpr std::size_t kAreaBytesMin = 512U << 10;
-// The first area is small: it is waited for, and the reader may yet turn away.
+// The first area is small, because the reader waits for it and may still leave.
 constexpr std::size_t kFirstAreaBytes = 1U << 20;
-// Areas that are kept: the one before, the current one, the next.
+// Number of areas kept: the previous, the current and the next one.
 constexpr std::size_t kAreasKept = 3;
-// And one more in the hands of a reader that has not finished copying.
+// The same plus one that a reader has not finished copying.
 constexpr std::size_t kAreasCounted = kAreasKept + 1;
-// That were left, and are lent. They are the reader's, whose buffers they replace.
+// Maximum of lent areas that the session no longer keeps. They count as the reader's memory,
+// because they replace its buffers.
 constexpr std::ptrdiff_t kAreasLentMax = 5;
 
-// A reader belongs to a session up to so many files, or bytes, ahead of what was read.
+// Maximum distance of a reader from the frontier of its session, in files or bytes.
 constexpr std::uint64_t kFilesAhead = 8;
 constexpr std::uint64_t kBytesAhead = 16U << 20;
-// Requests of the kernel's readahead come so far out of order.
+// Distance by which requests of the kernel's readahead may overtake each other.
 constexpr std::uint64_t kReorderBytes = 1U << 20;
-// A gap that is read rather than passed over.
+// Largest gap that is read rather than skipped.
 constexpr std::uint64_t kSkipBytesMin = 1U << 20;
-// Who has read so much without a gap is likely to read on.
+// A reader that has read this much without a gap is likely to continue.
 constexpr std::uint64_t kSteadyBytes = 8U << 20;
-// A session is given up when this much was assembled and hardly any of it was read.
+// A session ends when this much was assembled and hardly any of it was read.
 constexpr std::uint64_t kWasteBytes = 32U << 20;
 
 std::size_t area_bytes_for(std::size_t memory_bytes) {
@@ -118,8 +119,9 @@ bool Session::may_lend() const {
   return std::ranges::count_if(left_, is_held) < kAreasLentMax;
 }
 
-/// The next area is made while one is read. Behind a reader who leaves nothing out, so is the
-/// one after it: else the disk would wait each time until somebody saw that an area is there.
+/// Returns whether to assemble the next area. One area in advance is due for every reader. A second
+/// one is due for a reader that leaves nothing out. Otherwise the disk would be idle from the end
+/// of an assembly until the reader enters the new area.
 bool Session::is_due() const {
   if (assembling_ || ended_ || dropped_) return false;
   if (areas_.empty() || areas_.back()->position() < frontier_) return true;
@@ -140,10 +142,10 @@ void Session::start() {
 void Session::prefetch() {
   Lock lock(mutex_);
   prefetch_queued_ = false;
-  while (is_due()) assemble(lock);  // Unless a reader did it.
+  while (is_due()) assemble(lock);  // A reader may have assembled it already.
 }
 
-/// Assembles one area with the lock released.
+/// Assembles one area. Releases the lock during the assembly.
 void Session::assemble(Lock& lock) {
   assembling_ = true;
   const std::uint64_t skip_to = std::exchange(skip_to_, 0);
@@ -169,7 +171,7 @@ void Session::assemble(Lock& lock) {
   area_bytes_ = std::min(2 * area_bytes_, area_bytes_max_);
   assembled_.notify_all();
   if (!dropped_) {
-    engine_->set_memory(engine_memory());  // The share may have become smaller meanwhile.
+    engine_->set_memory(engine_memory());  // The session's share may have shrunk in the meantime.
     return;
   }
   auto engine = std::move(engine_);
@@ -187,7 +189,7 @@ bool Session::expects(std::uint64_t ordinal, std::uint64_t data_offset) {
   if (const auto area = find_area(position)) return area->good_bytes(position) > 0;
   if (position < next_position_ || ended_) return false;
   if (position <= frontier_ + area_bytes_max_ + kReorderBytes) return true;
-  // Who opens another file before this one is finished is another reader.
+  // A request for another file before the present one is finished comes from another reader.
   if (data_offset > kReorderBytes || !at_file_end_) return false;
   if (file->number > frontier_file_ + kFilesAhead && file->position > frontier_ + kBytesAhead) {
     return false;
@@ -220,7 +222,7 @@ void Session::set_memory(std::size_t bytes) {
   memory_bytes_ = bytes;
   area_bytes_max_ = area_bytes_for(bytes);
   area_bytes_ = std::min(area_bytes_, area_bytes_max_);
-  // After an assembly under way, assemble() does it.
+  // During an assembly, assemble() sets it at its end.
   if (!assembling_ && engine_) engine_->set_memory(engine_memory());
 }
 

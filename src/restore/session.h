@@ -18,21 +18,22 @@
 
 namespace varve::restore {
 
-/// What sessions work with; outlives them.
+/// The parts that sessions work with.
+/// Lifetime: must outlive the sessions.
 struct SessionContext {
-  EngineContext engine;  ///< Without source and stream, which the session fills in.
+  EngineContext engine;  ///< The engine's parts; the session sets `source` and `stream`.
   std::string engine_name;
   base::ThreadPool* prefetchers = nullptr;
 };
 
-/// What somebody does with the bytes of an area.
+/// The caller's use of an area's bytes.
 enum class TakeFor : std::uint8_t {
-  kCopy,          ///< Holds the area for a moment.
-  kLending,       ///< Holds it until it was written somewhere.
-  kLendingWhole,  ///< And takes all that it asks for or nothing.
+  kCopy,          ///< Copies the bytes and holds the area only for that time.
+  kLending,       ///< Holds the area until the bytes are written elsewhere.
+  kLendingWhole,  ///< As kLending, but takes either all requested bytes or none.
 };
 
-/// Bytes of an assembled area, which stays as long as somebody holds it.
+/// Bytes of an assembled area. The area exists as long as a holder has it.
 struct AreaBytes {
   std::shared_ptr<const AssemblyArea> area;
   std::uint64_t position = 0;
@@ -42,9 +43,9 @@ struct AreaBytes {
   }
 };
 
-/// One reader's way through a version in tree order. Keeps the area that is being read, the
-/// next one, which is assembled meanwhile, and the one before, since requests overtake each
-/// other. Thread-safe; its mutex is never held during I/O.
+/// Serves one reader that goes through a version in tree order. Keeps three areas: the one that the
+/// reader is in, the next one, which it assembles in advance, and the previous one, because
+/// requests overtake each other. Thread-safe; never holds its mutex during I/O.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   [[nodiscard]] static Result<std::shared_ptr<Session>> create(
@@ -53,31 +54,31 @@ class Session : public std::enable_shared_from_this<Session> {
 
   [[nodiscard]] std::uint64_t version_key() const { return version_key_; }
 
-  /// At most `bytes` from `data_offset` of a file, if they are assembled. Counts them as
-  /// read, and has the next area assembled when its time has come. Nothing is lent where
-  /// readers hold too many areas that the session has done with.
+  /// Returns at most `bytes` from `data_offset` of a file, if they are assembled. Counts them as
+  /// read, and starts the assembly of the next area if that is due. Lends nothing while readers
+  /// hold too many areas that the session no longer keeps.
   [[nodiscard]] std::optional<AreaBytes> take(std::uint64_t ordinal, std::uint64_t data_offset,
                                               std::size_t bytes, TakeFor purpose);
 
-  /// Whether the reader of these bytes follows this session, which then passes over files
-  /// that were left out.
+  /// Returns whether the reader of these bytes follows this session. If so, the session skips the
+  /// files that the reader left out.
   [[nodiscard]] bool expects(std::uint64_t ordinal, std::uint64_t data_offset);
 
-  /// Assembles, or waits, until take() has these bytes. False if they will not come.
+  /// Assembles, or waits, until take() can return these bytes. Returns false if it never can.
   [[nodiscard]] bool await(std::uint64_t ordinal, std::uint64_t data_offset);
 
-  /// Has the first area assembled in the background.
+  /// Starts the assembly of the first area in the background.
   void start();
   void set_memory(std::size_t bytes);
-  /// Frees what can be freed now; nothing is served any more. Who calls it lets the engine end,
-  /// which may wait for the disk: not under a lock.
+  /// Ends the session and frees its areas. Returns the engine unless it is assembling. The caller
+  /// destroys the engine without a lock, because that may wait for the disk.
   [[nodiscard]] std::unique_ptr<RestoreEngine> drop();
 
-  /// Everything was read, or the session went on without its reader.
+  /// Returns whether everything was read, or the reader used hardly any of the assembled bytes.
   [[nodiscard]] bool is_over() const;
-  /// Somebody assembles: dropping it now would not free its memory.
+  /// Returns whether a thread is assembling. Dropping the session now would not free its memory.
   [[nodiscard]] bool is_busy() const;
-  /// Less than a quarter of what was assembled was read.
+  /// Returns whether less than a quarter of the assembled bytes was read.
   [[nodiscard]] bool was_wasted() const;
 
  private:
@@ -98,26 +99,28 @@ class Session : public std::enable_shared_from_this<Session> {
   const SessionContext context_;
   const std::uint64_t version_key_;
   const std::unique_ptr<FileStream> stream_;
-  std::unique_ptr<RestoreEngine> engine_;  // Belongs to whoever has set assembling_.
+  std::unique_ptr<RestoreEngine> engine_;  // Used by the thread that has set assembling_.
 
-  mutable std::mutex mutex_;  // Taken after the manager's, before the stream's and the pools'.
+  mutable std::mutex mutex_;  // Taken after the manager's mutex, before the stream's and the
+                              // pools'.
   std::condition_variable assembled_;
   std::deque<std::shared_ptr<const AssemblyArea>> areas_;
-  std::vector<std::weak_ptr<const AssemblyArea>> left_;  // That readers held when they were left.
+  std::vector<std::weak_ptr<const AssemblyArea>> left_;  // Areas that readers still held when the
+                                                         // session dropped them.
   bool assembling_ = false;
   bool prefetch_queued_ = false;
-  bool ended_ = false;  // Nothing can be assembled any more.
+  bool ended_ = false;  // True if no further area can be assembled.
   bool dropped_ = false;
-  std::uint64_t next_position_;  // Where the next area, or the one in the making, starts.
+  std::uint64_t next_position_;  // Start of the next area, or of the one under assembly.
   std::uint64_t skip_to_ = 0;
-  std::uint64_t frontier_;      // Everything before it was read or left out.
-  std::uint64_t steady_since_;  // Nothing between here and the frontier was left out.
+  std::uint64_t frontier_;      // Position before which everything was read or left out.
+  std::uint64_t steady_since_;  // Position from which nothing was left out up to the frontier.
   std::uint64_t frontier_file_ = 0;
-  bool at_file_end_ = true;  // The file at the frontier was read to its end.
+  bool at_file_end_ = true;  // True if the file at the frontier was read to its end.
   std::uint64_t bytes_assembled_ = 0;
   std::uint64_t bytes_taken_ = 0;
   std::size_t memory_bytes_;
-  std::size_t area_bytes_;  // Of the next area; grows up to area_bytes_max_.
+  std::size_t area_bytes_;  // Size of the next area; grows up to area_bytes_max_.
   std::size_t area_bytes_max_;
 };
 

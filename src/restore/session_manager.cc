@@ -7,8 +7,8 @@
 namespace varve::restore {
 namespace {
 
-// Reads by others after which a session counts as idle. Without it, one reader more than
-// there are sessions would make all of them start over again and again.
+// Reads of other sessions after which a session counts as idle. Without this limit, one reader too
+// many would make all sessions restart again and again.
 constexpr std::uint64_t kIdleTicks = 32;
 // Ordinals also count directories and symlinks, so neighbours may be a few apart.
 constexpr std::uint64_t kNeighbourDistanceMax = 16;
@@ -31,7 +31,9 @@ std::optional<AreaBytes> SessionManager::take(const void* reader, const Readable
                                               TakeFor purpose) {
   Removed removed;
   const std::lock_guard lock(mutex_);
-  if (purpose == TakeFor::kCopy) ++ticks_;  // Who borrows in vain asks for a copy next.
+  if (purpose == TakeFor::kCopy)
+    ++ticks_;  // A reader that cannot borrow requests a copy next,
+               // which counts.
   for (Member& member : members_) {
     if (member.session->version_key() != file.version_key) continue;
     auto taken = member.session->take(file.content.ordinal, data_offset, bytes, purpose);
@@ -57,7 +59,7 @@ std::shared_ptr<Session> SessionManager::find_expecting(const ReadableFile& file
   return nullptr;
 }
 
-/// Index of the session to give up for a new one; members_.size() if none can be.
+/// Returns the index of the session to end for a new one, or members_.size() if there is none.
 std::size_t SessionManager::free_candidate(const void* reader) const {
   std::size_t best = members_.size();
   for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -73,7 +75,7 @@ std::size_t SessionManager::free_candidate(const void* reader) const {
 void SessionManager::remove(std::size_t index, Removed& removed) {
   const auto session = std::move(members_[index].session);
   members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(index));
-  // Readers that leave early make the next session of the version wait for better signs.
+  // After a wasted session, the next session of the version needs a longer trail.
   unsigned& wanted = patience(session->version_key()).streak_wanted;
   wanted = session->was_wasted() ? std::min(2 * wanted, kStreakWantedMax) : kStreakWantedMin;
   removed.push_back({session, session->drop()});
@@ -98,7 +100,7 @@ bool SessionManager::has_room(const void* reader) {
   return members_.size() + starting_ < sessions_max_ || free_candidate(reader) < members_.size();
 }
 
-/// Reserves a place, for which a session that was left may have to go.
+/// Reserves a place for a session. May remove a session that its reader has left or that is idle.
 bool SessionManager::make_room(const void* reader, Removed& removed) {
   remove_finished(removed);
   const std::size_t candidate = free_candidate(reader);
@@ -119,13 +121,13 @@ std::shared_ptr<Session> SessionManager::start(const ReadableFile& file,
   Removed removed;
   std::unique_lock lock(mutex_);
   if (!make_room(reader, removed)) return nullptr;
-  // By this share the session sizes its tables. They stay when it has to share with more
-  // sessions later, and must not eat up what it has then.
+  // The session sizes its tables by this share. They keep their size when more sessions share the
+  // memory later, and must fit the smaller share, too.
   const std::size_t share =
       std::min(memory_bytes_ / (members_.size() + starting_), 4 * (memory_bytes_ / sessions_max_));
   lock.unlock();
   removed.clear();
-  // The stream looks its first files up, which is I/O.
+  // The stream looks up its first files, which is I/O.
   auto session =
       Session::create(context_, file.version_key, file.source, std::move(stream), position, share);
   lock.lock();
@@ -140,7 +142,7 @@ std::shared_ptr<Session> SessionManager::start(const ReadableFile& file,
   return std::move(*session);
 }
 
-/// Continues the trail that the file lies on, or begins one; returns its length.
+/// Continues the trail that leads to the file, or begins a new one. Returns its length.
 unsigned SessionManager::follow(std::uint64_t version_key, std::uint64_t ordinal) {
   const auto it = std::find_if(trails_.begin(), trails_.end(), [&](const Trail& one) {
     return one.version_key == version_key && ordinal > one.ordinal &&

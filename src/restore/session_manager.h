@@ -14,36 +14,37 @@
 
 namespace varve::restore {
 
-/// All sessions of a repository: shares the memory out among them, finds the one that a
-/// reader follows, and decides when a new one is worth it. Thread-safe; the mutex is never
-/// held during I/O.
+/// Manages all sessions of a repository: divides the memory among them, finds the session that a
+/// reader follows, and decides when to start a new one. Thread-safe; never holds its mutex during
+/// I/O.
 class SessionManager {
  public:
-  /// Memory below which a session is not worth its while, so that its number is bounded.
+  /// Least memory of a useful session. Bounds the number of sessions.
   static constexpr std::size_t kSessionBytesMin = 16U << 20;
 
-  /// `memory_bytes` is for all sessions; there are at most `sessions_max`.
+  /// `memory_bytes`: limit for all sessions together. `sessions_max`: limit on their number.
   SessionManager(SessionContext context, std::size_t memory_bytes, std::size_t sessions_max);
   ~SessionManager();
 
-  /// As Session::take(), from whichever session has the bytes. `reader` only tells readers
-  /// apart.
+  /// Takes bytes as Session::take(), from the session that has them. `reader` only identifies the
+  /// reader.
   [[nodiscard]] std::optional<AreaBytes> take(const void* reader, const ReadableFile& file,
                                               std::uint64_t data_offset, std::size_t bytes,
                                               TakeFor purpose = TakeFor::kCopy);
-  /// The session whose reader will want these bytes, or nullptr.
+  /// Returns the session whose reader is expected to want these bytes, or nullptr.
   [[nodiscard]] std::shared_ptr<Session> find_expecting(const ReadableFile& file,
                                                         std::uint64_t data_offset);
 
-  /// Whether there is memory for one more session; sessions that nobody has read from for
-  /// a while count as free, and so does the one that `reader` has left.
+  /// Returns whether there is memory for one more session. Counts idle sessions as free, and also
+  /// the one that `reader` has left.
   [[nodiscard]] bool has_room(const void* reader);
-  /// Starts a session of this file's version. nullptr if there is no room or it failed.
+  /// Starts a session of this file's version. Returns nullptr if there is no room or the start
+  /// failed.
   std::shared_ptr<Session> start(const ReadableFile& file, std::unique_ptr<FileStream> stream,
                                  std::uint64_t position, const void* reader);
 
-  /// A file was read from its start to its end, without a session. Starts one behind it
-  /// when the last ones were its neighbours.
+  /// Notes that a file was read from start to end without a session. Starts a session after it if
+  /// the files read before were its neighbours.
   void on_whole_file(const ReadableFile& file);
 
   [[nodiscard]] std::uint64_t sessions_started() const { return started_.load(); }
@@ -51,24 +52,25 @@ class SessionManager {
  private:
   struct Member {
     std::shared_ptr<Session> session;
-    std::uint64_t used = 0;        // In ticks: calls of take().
-    const void* reader = nullptr;  // That used it last.
+    std::uint64_t used = 0;        // Time of the last use, in ticks (calls of take()).
+    const void* reader = nullptr;  // Reader that used it last.
   };
-  // Whole files that one reader read in tree order; several readers leave several trails.
+  // A sequence of whole files that one reader read in tree order. Several readers leave several
+  // trails.
   struct Trail {
     std::uint64_t version_key = 0;
-    std::uint64_t ordinal = 0;  // Of the last one.
+    std::uint64_t ordinal = 0;  // Ordinal of the last file.
     unsigned streak = 0;
   };
-  // How long a trail of a version must be for a session.
+  // Length that a trail of a version needs to start a session.
   struct Patience {
     std::uint64_t version_key = 0;
     unsigned streak_wanted = 2;
   };
 
-  // Sessions that were removed, with what they assembled with. Declared before the lock, so that
-  // they end after it: a session may be the last to hold a version, and an engine waits for what it
-  // reads ahead.
+  // A removed session with its engine. Callers declare the list before the lock, so that its
+  // destructor runs after the lock is released. A session may be the last holder of a version, and
+  // an engine waits for its reads.
   struct RemovedSession {
     std::shared_ptr<Session> session;
     std::unique_ptr<RestoreEngine> engine;
@@ -88,10 +90,10 @@ class SessionManager {
   const std::size_t sessions_max_;
   std::atomic<std::uint64_t> started_ = 0;
 
-  std::mutex mutex_;  // Taken before a session's.
+  std::mutex mutex_;  // Taken before a session's mutex.
   std::vector<Member> members_;
-  std::size_t starting_ = 0;   // Sessions in the making, which have room already.
-  std::vector<Trail> trails_;  // The last one used comes last.
+  std::size_t starting_ = 0;   // Sessions that are being created; they have their place already.
+  std::vector<Trail> trails_;  // Least recently used first.
   std::vector<Patience> patience_;
   std::uint64_t ticks_ = 0;
 };

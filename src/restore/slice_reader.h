@@ -13,20 +13,20 @@
 
 namespace varve::restore {
 
-/// Reads slices and decodes their frames, and counts what it reads. Thread-safe.
+/// Reads slices from their containers and counts the bytes. Thread-safe.
 class SliceReader {
  public:
-  /// Fills `out`, whose size is slice_bytes().
+  /// Reads the stored bytes of a slice into `out`, whose size is slice_bytes().
   [[nodiscard]] Result<void> read(layout::ChunkSource& source,
                                   const format::ContainerHeader& header, Slice slice,
                                   std::span<std::byte> out);
-  /// The same for bytes that are hardly asked for again; as ChunkSource::read_once().
+  /// Reads a slice that will hardly be read again. See ChunkSource::read_once().
   [[nodiscard]] Result<std::span<const std::byte>> read_once(layout::ChunkSource& source,
                                                              const format::ContainerHeader& header,
                                                              Slice slice,
                                                              std::span<std::byte> room);
 
-  /// By which engines plan their requests from now on.
+  /// Sets the costs by which engines plan their requests from now on.
   void set_costs(const ReadCosts& costs) {
     gap_bytes_max_.store(costs.gap_bytes_max);
     request_bytes_max_.store(costs.request_bytes_max);
@@ -47,8 +47,8 @@ class SliceReader {
   std::atomic<std::uint32_t> request_bytes_max_ = ReadCosts{}.request_bytes_max;
 };
 
-/// Verifies and decodes one frame out of the bytes of a slice. Errors name the container
-/// and the frame.
+/// Verifies and decodes one frame from the stored bytes of a slice. Error messages name the
+/// container and the frame.
 [[nodiscard]] Result<void> decode_slice_frame(const format::ContainerHeader& header, Slice slice,
                                               std::uint32_t frame,
                                               std::span<const std::byte> stored,

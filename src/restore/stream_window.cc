@@ -40,7 +40,7 @@ void StreamWindow::fill(std::uint64_t bytes_max) {
   }
 }
 
-/// Takes the first chunk out of everything that counts it.
+/// Removes the first chunk and subtracts it from all counters.
 void StreamWindow::pop_chunk() {
   const std::uint64_t bytes = average_chunk(runs_.front());
   if (near_.at == chunks_.begin()) {
@@ -79,8 +79,8 @@ Result<void> StreamWindow::skip_to(std::uint64_t position, const OnLeave& on_lea
       on_leave(front_.at);
       pop_chunk();
     }
-    if (is_whole) continue;  // Its last chunk took it along.
-    // The rest of the run has not come into the window, and need not.
+    if (is_whole) continue;  // pop_chunk() removed the run with its last chunk.
+    // The rest of the run is not in the window yet and never enters it.
     pop_run();
     near_ = front_;
     near_bytes_ = 0;

@@ -12,26 +12,27 @@ namespace varve::restore {
 namespace {
 
 constexpr std::uint64_t kNever = LookAheadWindow::kNever;
-// What a chunk costs at most while it is in the window: 24 bytes there, and 32 in the
-// stream's table of files if each file is one chunk.
+// Maximum memory of a chunk in the window: 24 bytes there, and 32 in the stream's table of files if
+// each file is one chunk.
 constexpr std::size_t kWindowBytesPerChunk = 56;
 constexpr std::size_t kWindowMemoryShare = 16;
-// Length of the window, in multiples of the memory. Longer ones gained nothing.
+// Length of the window, as a multiple of the memory. Longer ones gained nothing.
 constexpr std::size_t kWindowFactor = 6;
-// Slots, plans and the headers at hand while one area is assembled.
+// Memory for slots, plans and headers during the assembly of one area.
 constexpr std::size_t kPlanBytes = 512U << 10;
-// Requests under way at once take this share of the memory, if there are workers for so many.
+// Share of the memory for concurrent requests, if there are enough workers.
 constexpr std::size_t kLaneMemoryShare = 16;
 constexpr std::size_t kLanesMax = 8;
 
-// Those for the next area take more, so that the disk has enough to do while one is put together:
-// with half of it a cold restore of a large file took a tenth longer.
+// Share of the memory for reads in advance. It is larger, to keep the disk busy while an area is
+// assembled. With half of it, a cold restore of a large file took a tenth longer.
 constexpr std::size_t kAheadMemoryShare = 8;
 constexpr std::size_t kSlotsAheadMax = 16;
-// With less memory than so many areas, what is kept is worth more than a second area.
+// With memory for fewer areas than this, the cache gains more from the memory than a second area
+// would.
 constexpr std::size_t kUnitsForTwoAreas = 4;
 
-// Behind the area that is assembled: four containers.
+// Distance of announcements after the present area: four containers.
 constexpr std::uint64_t kBytesAnnounced = 16U << 20;
 
 std::size_t window_chunks(const EngineMemory& memory) {
@@ -114,7 +115,7 @@ std::uint64_t WindowEngine::covered(std::uint64_t next_use) const {
   return next_use < window_.near_end() ? next_use : kNever;
 }
 
-/// What forward assembly, beyond the next area, and the cache have together.
+/// Returns the memory for the cache and for all areas of forward assembly but the first.
 std::size_t WindowEngine::free_bytes() const {
   const std::size_t taken = memory_.areas + tables_bytes_ + lanes_.bytes() + ahead_.bytes();
   return memory_.total > taken ? memory_.total - taken : 0;
@@ -125,7 +126,7 @@ void WindowEngine::set_memory(const EngineMemory& memory) {
   if (area_bytes_ > 0) resize(area_bytes_);
 }
 
-/// Gives each part its size, in areas of `area_bytes`.
+/// Sets the size of each part, in areas of `area_bytes`.
 void WindowEngine::resize(std::size_t area_bytes) {
   const std::size_t free = free_bytes();
   const std::size_t units = 1 + free / area_bytes;
@@ -160,14 +161,14 @@ void WindowEngine::resize(std::size_t area_bytes) {
 }
 
 void WindowEngine::look_ahead() {
-  // However little memory there is, one area can be planned.
+  // The window is at least one area long, with any amount of memory.
   window_.fill(std::max<std::uint64_t>(kWindowFactor * memory_.total, area_bytes_));
   const std::uint64_t bytes = rules_ ? std::uint64_t{sizes_.window} * area_bytes_ : kNever;
   window_.extend_near(bytes, [this](std::uint64_t at) { cache_->on_ahead(chunks().id(at), at); });
 }
 
-/// Takes areas back until `areas` are left. What was filled in there is kept as far as there
-/// is room.
+/// Removes areas from the end until `areas` are left. Offers the chunks that they already hold to
+/// the cache.
 void WindowEngine::retreat(std::size_t areas) {
   while (forward_.areas().size() > areas) {
     const auto& area = forward_.areas().back();
@@ -188,7 +189,8 @@ Result<void> WindowEngine::skip_to(std::uint64_t position) {
   });
 }
 
-/// Plans one more area and fills in what is kept. False at the end of the window.
+/// Adds one more area with its slots, and fills in the cached chunks. Returns false at the end of
+/// the window.
 Result<bool> WindowEngine::enter_area(std::size_t bytes_max) {
   resolver_.forget();  // Chunks may have moved since the last area.
   ForwardArea::Area area;
@@ -201,7 +203,7 @@ Result<bool> WindowEngine::enter_area(std::size_t bytes_max) {
     const auto place = resolver_.resolve(id);
     if (!place) {
       if (entering_.empty()) return place.error();
-      break;  // The chunks before it can still be delivered.
+      break;  // The chunks before this one can still be delivered.
     }
     const format::ChunkEntry& entry = place->header->chunks[place->index];
     const StreamRun& run = window_.run(area.end);
@@ -224,7 +226,7 @@ Result<bool> WindowEngine::enter_area(std::size_t bytes_max) {
     window_.advance(area.end, entry.raw_bytes);
   }
   if (entering_.empty()) return false;
-  // A short last area takes a buffer of full size, so that buffers can be used again.
+  // A short last area takes a buffer of full size, so that the pool can reuse buffers.
   area.bytes = std::make_shared<AssemblyArea>(context_.areas->acquire(bytes_max),
                                               window_.stream_position(area.begin), size);
   forward_.push(std::move(area), entering_);
@@ -232,8 +234,8 @@ Result<bool> WindowEngine::enter_area(std::size_t bytes_max) {
   return true;
 }
 
-/// Eager fill: every place in the area that has entered where a kept chunk belongs is filled
-/// now, before what is read can evict it.
+/// Fills the slots of the last area with cached chunks. Does it at once, before the chunks that are
+/// read next can evict them.
 void WindowEngine::fill_from_cache() {
   const auto& area = forward_.areas().back();
   for (std::uint64_t at = area.begin.at; at != area.end.at; ++at) {
@@ -247,7 +249,7 @@ void WindowEngine::fill_from_cache() {
 
 void WindowEngine::enter_areas(std::size_t bytes_max) {
   enter_error_.reset();
-  // Somebody waits for the very first one.
+  // A reader waits for the very first area, so the engine reads nothing for a second one.
   const std::size_t wanted = cycles_ == 0 && !rules_ ? 1 : sizes_.forward;
   while (forward_.areas().size() < wanted) {
     auto entered = enter_area(bytes_max);
@@ -271,7 +273,7 @@ std::shared_ptr<AssemblyArea> WindowEngine::leave_area() {
   return std::move(area.bytes);
 }
 
-/// Reports the cycle that ends with the first area, and changes the sizes by its rules.
+/// Reports the cycle that ends with the first area, and adapts the sizes by the rules, if any.
 void WindowEngine::adapt(const StreamWindow::Cursor& end) {
   EngineCycle report;
   report.number = cycles_++;
@@ -292,8 +294,9 @@ void WindowEngine::adapt(const StreamWindow::Cursor& end) {
     cycle.past_chunks = counters.past_chunks;
     cycle.future_added_bytes = counters.future_added_bytes - future_added_before_;
     cycle.area_bytes = area_bytes_;
-    // Distances count over the whole window, not over what it covers now: else a short window
-    // would see near duplicates only, let the forward area grow, and become shorter still.
+    // Distances count over the whole window, not only over its near part. Otherwise a short window
+    // would see only near duplicates. The forward area would then grow and make the window even
+    // shorter.
     const std::uint64_t window_chunks = chunks().end() - chunks().begin();
     const std::uint64_t near_chunks = (sizes_.forward + 1) * area_bytes_ * window_chunks /
                                       std::max<std::uint64_t>(window_.bytes(), 1);

@@ -21,34 +21,42 @@
 
 namespace varve::restore {
 
-/// What tells the engines apart.
+/// The properties in which the engines differ.
 struct EngineKind {
   enum class Keep : std::uint8_t {
     kNothing,
-    kFuture,           ///< Chunks by their next use.
-    kFutureAndPast,    ///< And those that were used, by their last use.
-    kChunks,           ///< All chunks that were read, by their last use.
-    kContainers,       ///< By their last use.
-    kContainersAhead,  ///< By their next use.
+    kFuture,           ///< F-chunks, by next use.
+    kFutureAndPast,    ///< F-chunks by next use, and P-chunks by last use.
+    kChunks,           ///< All chunks that were read, by last use.
+    kContainers,       ///< Whole containers, by last use.
+    kContainersAhead,  ///< Whole containers, by next use.
   };
   enum class Forward : std::uint8_t {
     kOneArea,
-    kTwoAreas,  ///< And the next one, which is read already while the first is put together.
+    kTwoAreas,  ///< The present area, and the next one, whose slices are read in advance.
     kAllMemory,
-    kAdaptive,  ///< By AlaccRules, as is what the window covers.
+    kAdaptive,  ///< Adapted by AlaccRules, as is the length of the window.
   };
   Keep keep = Keep::kFuture;
   Forward forward = Forward::kOneArea;
   AlaccRules::Options rules;
 };
 
-/// The engine that all engines are: forward assembly, a look-ahead window, and something that
-/// keeps chunks. Which sizes they have and what is kept is the kind's.
+/// The common implementation of all engines: a look-ahead window, forward assembly and a cache. The
+/// kind determines their sizes and the content of the cache.
 ///
-/// A cycle assembles the first of the areas: chunks that are kept were filled in when their
-/// area entered (so that nothing evicts them before); what is missing is planned into requests,
-/// container by container, which the lanes fetch, verify and decode; each chunk then goes to
-/// all places in the areas that need it, and is offered to the cache.
+/// A call of assemble() is one cycle. It takes these steps:
+/// 1. Window: extends the look-ahead window by the next chunks of the stream (StreamWindow).
+/// 2. Area: enters areas at the end of the forward area (ForwardArea). Finds the container of each
+///    of their chunks, and fills the slots of cached chunks at once, before later reads can evict
+///    them.
+/// 3. Plan: sorts the empty slots of the first area by container, and marks the needed frames of
+///    each container.
+/// 4. Slices: joins neighbouring frames into requests (plan_slices()). The lanes fetch them in
+///    parallel; AheadReads has some of them already, and begins with those of the second area.
+/// 5. Frames: verifies and decodes the needed frames of each slice.
+/// 6. Chunks: copies each chunk to all slots that need it, and offers it to the cache.
+/// 7. Returns the first area. The session lends its bytes to readers.
 class WindowEngine final : public RestoreEngine {
  public:
   WindowEngine(const EngineKind& kind, const EngineContext& context, const EngineMemory& memory);
@@ -63,7 +71,7 @@ class WindowEngine final : public RestoreEngine {
       std::size_t bytes_max) override;
 
  private:
-  // A slice to be fetched.
+  // A slice to fetch.
   struct Job {
     std::shared_ptr<const format::ContainerHeader> header;
     Slice slice;
@@ -73,7 +81,7 @@ class WindowEngine final : public RestoreEngine {
   [[nodiscard]] std::unique_ptr<RestoreCache> make_cache() const;
   [[nodiscard]] const LookAheadWindow& chunks() const { return window_.chunks(); }
   [[nodiscard]] ChunkUse use_of(std::uint64_t at) const;
-  /// The next use, unless it is beyond what the window covers now.
+  /// Returns `next_use`, or kNever if it is after the near end of the window.
   [[nodiscard]] std::uint64_t covered(std::uint64_t next_use) const;
 
   // Sizes.
@@ -119,28 +127,28 @@ class WindowEngine final : public RestoreEngine {
   ReadAnnouncer announcer_;
   ReadLanes lanes_;
   AheadReads ahead_;
-  const std::size_t tables_bytes_;  // Window, files and slots.
+  const std::size_t tables_bytes_;  // Memory of the window, the files and the slots.
   EngineMemory memory_;
 
-  std::size_t area_bytes_ = 0;  // Of an area: the unit of the sizes.
-  std::size_t units_ = 0;       // Areas that forward assembly and cache have together.
+  std::size_t area_bytes_ = 0;  // Size of an area, the unit of the sizes.
+  std::size_t units_ = 0;       // Memory of forward assembly and cache together, in areas.
   AlaccSizes sizes_;
   std::optional<AlaccRules> rules_;
-  std::optional<Error> enter_error_;  // Why no further area could enter.
+  std::optional<Error> enter_error_;  // Reason why no further area could enter.
 
   std::vector<ForwardArea::Slot> entering_;
   std::vector<std::uint64_t> missing_;
   std::vector<Job> jobs_;
-  std::size_t room_ = 0;             // That is left for what is read for later.
-  std::size_t containers_read_ = 0;  // In this cycle.
+  std::size_t room_ = 0;             // Room that the cache still has for chunks needed later.
+  std::size_t containers_read_ = 0;  // Containers read in this cycle.
   std::uint64_t future_added_before_ = 0;
   std::uint64_t cycles_ = 0;
 
-  // Guards the cache and `stale_` while the lanes work. Innermost but for the meter.
+  // Guards the cache and `stale_` while the lanes work. Only the meter is used under it.
   std::mutex cache_mutex_;
   std::unique_ptr<RestoreCache> cache_;
-  ChunkCache* chunk_cache_ = nullptr;  // The cache, if it is one.
-  std::vector<std::uint32_t> stale_;   // Containers that went away before they were read.
+  ChunkCache* chunk_cache_ = nullptr;  // The cache, if it is a ChunkCache.
+  std::vector<std::uint32_t> stale_;   // Containers that were removed before they were read.
 };
 
 }  // namespace varve::restore

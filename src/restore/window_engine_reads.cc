@@ -9,8 +9,8 @@ namespace varve::restore {
 namespace {
 
 constexpr std::uint64_t kNever = LookAheadWindow::kNever;
-// A chunk that is moved again and again while it is read is given up; the reader then fetches
-// it by itself.
+// Attempts to read a chunk that the arranger moves again and again. The engine then marks the chunk
+// bad, and the reader fetches it by random access.
 constexpr int kRoundsMax = 4;
 
 }  // namespace
@@ -41,7 +41,7 @@ void WindowEngine::read_missing() {
   for (const std::uint64_t at : missing_) forward_.mark_bad(at, forward_.slot(at).container);
 }
 
-/// Sorts the places by where their chunks lie, and calls plan(some of them) for each container.
+/// Sorts the positions by the place of their chunks, and calls plan(positions) for each container.
 template <typename Plan>
 void WindowEngine::for_each_container(std::vector<std::uint64_t>& missing, const Plan& plan) {
   const auto before = [this](std::uint64_t a, std::uint64_t b) {
@@ -66,13 +66,13 @@ void WindowEngine::plan_reads() {
   for_each_container(missing_, [this](const auto& missing) { plan_container(missing); });
 }
 
-/// Plans what the area after the first will lack, in the way in which plan_container() will.
+/// Plans the slices of the second area's empty slots, with the same rules as plan_container().
 void WindowEngine::plan_ahead() {
   if (!ahead_.is_usable()) return;
   std::vector<AheadReads::Planned> planned;
   std::vector<std::uint64_t> missing;
   if (forward_.areas().size() > 1) missing = empty_slots(forward_.areas()[1]);
-  auto job = jobs_.begin();  // In the order of containers, too.
+  auto job = jobs_.begin();  // The jobs are also sorted by container.
   for_each_container(missing, [&](const std::span<const std::uint64_t> places) {
     const std::uint32_t container = forward_.slot(places.front()).container;
     while (job != jobs_.end() && job->header->number < container) ++job;
@@ -95,7 +95,7 @@ void WindowEngine::plan_ahead() {
   ahead_.plan(std::move(planned));
 }
 
-/// Plans the requests for one container, of which the first area misses chunks.
+/// Plans the requests to one container for the empty slots of the first area.
 void WindowEngine::plan_container(std::span<const std::uint64_t> missing) {
   const auto header = resolver_.header(forward_.slot(missing.front()).container);
   if (!header) {
@@ -127,14 +127,14 @@ void WindowEngine::plan_container(std::span<const std::uint64_t> missing) {
   for (const Slice& slice : slices) jobs_.push_back({*header, slice, shared});
 }
 
-/// Marks the frames that the window needs later, as far as they are near enough to what is
-/// needed now to come with it.
+/// Marks the frames that the window needs later and that are near enough to a needed frame to be
+/// fetched with it.
 void WindowEngine::mark_later(const format::ContainerHeader& header,
                               std::vector<FrameNeed>& needs) {
   const std::uint32_t gap_max = context_.reader->costs().gap_bytes_max;
   const auto count = static_cast<std::uint32_t>(needs.size());
   bool is_near = false;
-  std::uint32_t reached = 0;  // End of the last frame that is needed.
+  std::uint32_t reached = 0;  // End of the last needed frame.
   for (std::uint32_t frame = 0; frame < count; ++frame) {
     const format::FrameEntry& entry = header.frames[frame];
     is_near = is_near && entry.offset - reached <= gap_max;
@@ -158,7 +158,8 @@ void WindowEngine::mark_later(const format::ContainerHeader& header,
   }
 }
 
-/// Whether there is a place for a chunk of the frame: in the areas, or in the cache's room.
+/// Returns whether a chunk of the frame fits an empty slot, or the frame's later chunks fit the
+/// cache's room.
 bool WindowEngine::is_wanted(const format::ContainerHeader& header, std::uint32_t frame) {
   const format::FrameEntry& entry = header.frames[frame];
   std::size_t bytes = 0;
@@ -186,8 +187,8 @@ bool WindowEngine::is_used(const format::ContainerHeader& header, std::uint32_t 
   return false;
 }
 
-/// All but short slices are read past the page cache: they are verified and copied to their areas,
-/// and a copy there would cost as much again.
+/// Reads a slice; all but short ones past the page cache. The engine verifies the bytes and copies
+/// them to their areas, and another copy in the page cache would cost as much again.
 Result<std::span<const std::byte>> WindowEngine::fetch(const format::ContainerHeader& header,
                                                        Slice slice, std::span<std::byte> room) {
   const std::size_t bytes = slice_bytes(header, slice);
@@ -198,7 +199,7 @@ Result<std::span<const std::byte>> WindowEngine::fetch(const format::ContainerHe
   return std::span<const std::byte>(room.first(bytes));
 }
 
-/// Fetches a slice and gives out its chunks. Called by several threads.
+/// Fetches a slice and places its chunks. Several threads may call it.
 void WindowEngine::read_job(const Job& job, ReadLane& lane) {
   const format::ContainerHeader& header = *job.header;
   {
@@ -226,7 +227,7 @@ void WindowEngine::read_job(const Job& job, ReadLane& lane) {
   }
 }
 
-/// Decodes the frames of a slice that are needed. False if one is bad.
+/// Decodes the needed frames of a slice and places their chunks. Returns false if a frame is bad.
 bool WindowEngine::place_slice(const Job& job, std::span<const std::byte> stored, ReadLane& lane,
                                IfBad if_bad) {
   const format::ContainerHeader& header = *job.header;
@@ -237,7 +238,7 @@ bool WindowEngine::place_slice(const Job& job, std::span<const std::byte> stored
       continue;
     }
     const format::FrameEntry& entry = header.frames[frame];
-    // A frame that is needed as it stands is decoded where it belongs.
+    // A frame that is needed as a whole is decoded directly into its area.
     auto raw = forward_.in_place(header, frame);
     if (raw.empty() && entry.raw_bytes <= lane.frame.size()) {
       raw = lane.frame.first(entry.raw_bytes);
@@ -253,7 +254,7 @@ bool WindowEngine::place_slice(const Job& job, std::span<const std::byte> stored
   return is_good;
 }
 
-/// Copies each chunk of a decoded frame to where it belongs, and offers it to the cache.
+/// Copies each chunk of a decoded frame to its slots, and offers it to the cache.
 void WindowEngine::place_frame(const format::ContainerHeader& header, std::uint32_t frame,
                                std::span<const std::byte> raw) {
   const format::FrameEntry& entry = header.frames[frame];
@@ -281,7 +282,7 @@ void WindowEngine::mark_frame_bad(const format::ContainerHeader& header, std::ui
   }
 }
 
-/// Finds out where the chunks of containers that went away are now.
+/// Finds the present places of the chunks whose containers were removed.
 void WindowEngine::locate_again() {
   resolver_.forget();
   for (std::uint64_t at = forward_.begin(); at != forward_.end(); ++at) {
@@ -290,7 +291,7 @@ void WindowEngine::locate_again() {
     if (std::find(stale_.begin(), stale_.end(), slot.container) == stale_.end()) continue;
     const auto place = resolver_.resolve(chunks().id(at));
     if (!place) {
-      // Moved once more: the next round finds out.
+      // The chunk has moved again. The next round locates it.
       if (place.error().code() != ErrorCode::kStale)
         forward_.mark_bad(at, forward_.slot(at).container);
       continue;
