@@ -26,8 +26,8 @@ struct AlaccCycle {
   std::uint64_t future_bytes = 0;   ///< Bytes of the F-chunks in the cache.
   std::uint64_t past_bytes = 0;     ///< Bytes of the P-chunks in the cache.
   std::size_t past_chunks = 0;
-  std::uint64_t future_added_bytes = 0;  ///< Bytes of the chunks that became F-chunks in this
-                                         ///< cycle.
+  /// Bytes of the chunks that became F-chunks in this cycle.
+  std::uint64_t future_added_bytes = 0;
   std::uint64_t area_bytes = 0;
 };
 

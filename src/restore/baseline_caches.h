@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The caches of the engines that others are compared with.
+// The caches of the baseline engines, with which benchmarks compare the others.
 #pragma once
 
 #include <cstddef>

@@ -24,11 +24,11 @@ class ChunkCache final : public RestoreCache {
   static constexpr std::size_t kChunkOverheadBytes = 128;
 
   struct Counters {
-    std::uint64_t future_bytes = 0;        ///< Held.
-    std::uint64_t past_bytes = 0;          ///< Held.
-    std::size_t past_chunks = 0;           ///< Held.
-    std::uint64_t future_added_bytes = 0;  ///< Bytes of all chunks that became F-chunks since the
-                                           ///< start.
+    std::uint64_t future_bytes = 0;  ///< Held.
+    std::uint64_t past_bytes = 0;    ///< Held.
+    std::size_t past_chunks = 0;     ///< Held.
+    /// Bytes of all chunks that became F-chunks since the start.
+    std::uint64_t future_added_bytes = 0;
   };
 
   ChunkCache(MemoryMeter* meter, bool keeps_past) : meter_(meter), keeps_past_(keeps_past) {}

@@ -46,8 +46,8 @@ class ForwardArea {
   };
   struct Placed {
     std::uint64_t next_use = LookAheadWindow::kNever;  ///< First use after the areas.
-    bool is_used = false;                              ///< True if the chunk has slots in the
-                                                       ///< areas.
+    /// True if the chunk has slots in the areas.
+    bool is_used = false;
   };
 
   explicit ForwardArea(const LookAheadWindow* window) : window_(window) {}

@@ -22,7 +22,7 @@ Result<void> locate_pieces(layout::ChunkSource& source, const format::Recipe& re
     while (!run.is_hole() && at < run.bytes) {
       VARVE_TRY_ASSIGN(const RunPart part, locator.find(source, run, number, at));
       if (part.bytes > UINT32_MAX) {
-        return Error(ErrorCode::kCorrupt, "a container cannot hold so much");
+        return Error(ErrorCode::kCorrupt, "a piece is larger than a container can be");
       }
       if (container != part.container) {
         VARVE_TRY_ASSIGN(place, source.place_of(part.container));

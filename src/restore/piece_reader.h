@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data in the order of the disk instead of that of the files: the original restore of MFDedup
-// (Zou et al., FAST 2021, §3.4), which reads what is stored from front to back.
+// Reads data in the order of the disk instead of that of the files. This is the original restore of
+// MFDedup (Zou et al., FAST 2021, §3.4), which reads the stored data from front to back.
 #pragma once
 
 #include <cstddef>

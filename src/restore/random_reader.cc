@@ -156,8 +156,9 @@ Result<void> RandomReader::read_part(const Part& part, bool is_announced, FileFr
       const std::size_t raw_bytes = header.frames[piece.frame].raw_bytes;
       if (piece.out.size() == raw_bytes) {
         VARVE_TRY(decode_slice_frame(header, slice, piece.frame, stored, piece.out));
-        continue;  // The frame is delivered completely and will hardly be wanted again, so the
-                   // cache does not keep it.
+        // The frame is delivered completely and will hardly be wanted again, so the cache does not
+        // keep it.
+        continue;
       }
       auto frame = std::make_shared<Frame>(raw_bytes, frame_buffers_);
       VARVE_TRY(decode_slice_frame(header, slice, piece.frame, stored, frame->bytes()));

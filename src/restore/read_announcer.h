@@ -29,8 +29,8 @@ class ReadAnnouncer {
  private:
   layout::ChunkSource* const source_;
   base::ThreadPool* const workers_;
-  std::uint64_t announced_ = 0;            // Window position up to which all containers are
-                                           // announced.
+  // Window position up to which all containers are announced.
+  std::uint64_t announced_ = 0;
   std::vector<std::uint32_t> containers_;  // Containers of one call of announce().
 };
 

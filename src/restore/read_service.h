@@ -1,6 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading files of sealed versions in any order, with look-ahead where the order is the
-// tree's. All files of a repository share one memory budget.
+// Reads files of sealed versions in any order, with look-ahead for reads in tree order. All files
+// of a repository share one memory budget.
+//
+// The way of a byte from the disk to the reader:
+// 1. FileHandle takes the read. It uses a Session if one follows the reader; otherwise RandomReader
+//    reads single frames.
+// 2. LookAheadWindow lists the chunks that come next in tree order, each with its next use.
+//    FileStream and StreamWindow feed it from the recipes.
+// 3. WindowEngine plans what the next area needs. ChunkResolver finds the container of each chunk.
+// 4. plan_slices() joins neighbouring frames into slices. One request reads one slice, by ReadLanes
+//    or, in advance, by AheadReads.
+// 5. SliceReader reads the slice and verifies and decodes its frames.
+// 6. ForwardArea copies the chunks of a frame to all their places in the output. RestoreCache keeps
+//    those that the window needs later.
+// 7. AssemblyArea is the finished part of the output. The Session copies its bytes to readers, or
+//    lends them.
 #pragma once
 
 #include <cstddef>

@@ -32,7 +32,8 @@ Result<Located> locate_part(layout::ChunkSource& source, const format::RecipeRun
   VARVE_TRY_ASSIGN(const auto location, source.locate(id));
   const auto skip = static_cast<std::uint32_t>(id.value - location.first.value);
   if (id < location.first || skip >= location.count) {
-    return Error(ErrorCode::kCorrupt, "a chunk was located where it is not");
+    return Error(ErrorCode::kCorrupt,
+                 "a container does not hold a chunk that the catalog locates in it");
   }
   Located located;
   located.part.chunk = chunk;

@@ -101,12 +101,12 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::unique_ptr<FileStream> stream_;
   std::unique_ptr<RestoreEngine> engine_;  // Used by the thread that has set assembling_.
 
-  mutable std::mutex mutex_;  // Taken after the manager's mutex, before the stream's and the
-                              // pools'.
+  // Taken after the manager's mutex, before the stream's and the pools'.
+  mutable std::mutex mutex_;
   std::condition_variable assembled_;
   std::deque<std::shared_ptr<const AssemblyArea>> areas_;
-  std::vector<std::weak_ptr<const AssemblyArea>> left_;  // Areas that readers still held when the
-                                                         // session dropped them.
+  // Areas that readers still held when the session dropped them.
+  std::vector<std::weak_ptr<const AssemblyArea>> left_;
   bool assembling_ = false;
   bool prefetch_queued_ = false;
   bool ended_ = false;  // True if no further area can be assembled.

@@ -31,9 +31,8 @@ std::optional<AreaBytes> SessionManager::take(const void* reader, const Readable
                                               TakeFor purpose) {
   Removed removed;
   const std::lock_guard lock(mutex_);
-  if (purpose == TakeFor::kCopy)
-    ++ticks_;  // A reader that cannot borrow requests a copy next,
-               // which counts.
+  // A reader that cannot borrow requests a copy next, which counts.
+  if (purpose == TakeFor::kCopy) ++ticks_;
   for (Member& member : members_) {
     if (member.session->version_key() != file.version_key) continue;
     auto taken = member.session->take(file.content.ordinal, data_offset, bytes, purpose);

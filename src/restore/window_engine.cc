@@ -60,7 +60,7 @@ std::size_t slots_ahead(const EngineKind& kind, const EngineContext& context,
 
 Error wrong_length(ChunkId id) {
   return Error(ErrorCode::kCorrupt,
-               fmt::format("the length of chunk {}/{} is not what its recipe says",
+               fmt::format("chunk {}/{} has a different length than its recipe says",
                            static_cast<std::uint32_t>(id.birth()), id.ordinal()));
 }
 

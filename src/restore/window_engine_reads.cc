@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reading half of the engine: what to fetch, and what to do with it.
+// The reading half of the engine: plans requests, and places their chunks.
 #include <algorithm>
 #include <utility>
 

@@ -21,7 +21,7 @@ Result<void> DirectoryStack::push(base::UniqueFd directory) {
 }
 
 Result<SharedFd> DirectoryStack::pop() {
-  // The parent is opened before the caller changes the child's mode, which could forbid it.
+  // Opens the parent before the caller changes the child's mode. The new mode may forbid it.
   if (frames_.size() > 1 && first_open_ == frames_.size() - 1) {
     Frame& parent = frames_[frames_.size() - 2];
     base::UniqueFd fd(::openat(top(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -29,7 +29,7 @@ Result<SharedFd> DirectoryStack::pop() {
     struct stat status {};
     if (::fstat(fd.get(), &status) != 0) return system_error("fstat of a directory", errno);
     if (status.st_dev != parent.device || status.st_ino != parent.inode) {
-      return Error(ErrorCode::kStale, "a directory was moved while it was worked on");
+      return Error(ErrorCode::kStale, "a directory was moved during the transfer");
     }
     parent.fd = std::make_shared<const base::UniqueFd>(std::move(fd));
     --first_open_;

@@ -12,24 +12,24 @@
 
 namespace varve::transfer {
 
-/// A descriptor that several threads use; it closes with the last of them.
+/// A descriptor that several threads share. The last holder closes it.
 using SharedFd = std::shared_ptr<const base::UniqueFd>;
 
-/// The directories from a tree's root down to the one being worked on, as descriptors, so
-/// that no path is ever resolved again. At most kOpenMax stay open: in a deeper tree the
-/// upper ones are closed and found again through "..", their identity compared. Not
-/// synchronised.
+/// The open directories from a tree's root down to the current one. Holds descriptors, so that no
+/// path is resolved a second time. At most kOpenMax stay open. In a deeper tree, the stack closes
+/// the upper ones, opens them again through "..", and compares their identity. Not thread-safe.
 class DirectoryStack {
  public:
   static constexpr std::size_t kOpenMax = 128;
 
   [[nodiscard]] Result<void> push(base::UniqueFd directory);
-  /// The deepest directory's descriptor; the stack must not be empty.
+  /// Returns the deepest directory's descriptor. The stack must not be empty.
   [[nodiscard]] int top() const { return frames_.back().fd->get(); }
-  /// The same, for others who may use it longer than it is the top.
+  /// Returns the same descriptor for users that may need it after a pop().
   [[nodiscard]] SharedFd share_top() const { return frames_.back().fd; }
-  /// Leaves the deepest directory and returns its descriptor, with which its last metadata
-  /// may still be set. kStale if its parent was moved meanwhile.
+  /// Leaves the deepest directory and returns its descriptor, so that the caller can still set its
+  /// metadata.
+  /// Errors: kStale if its parent was moved in the meantime.
   [[nodiscard]] Result<SharedFd> pop();
   [[nodiscard]] std::size_t depth() const { return frames_.size(); }
 

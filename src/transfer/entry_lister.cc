@@ -53,9 +53,9 @@ Result<ListedEntry*> EntryLister::next(VersionReader& version, const std::string
     }
     ListedEntry& item = batch_[next_++];
     if (!safe_name(item.name)) {
-      problems.add(path_of(item.name), "left out: a name that no file can have");
+      problems.add(path_of(item.name), "left out: not a valid file name");
     } else if (item.name <= last_name_) {
-      problems.add(path_of(item.name), "left out: the name stands twice, or out of order");
+      problems.add(path_of(item.name), "left out: the name is a duplicate or out of order");
     } else {
       last_name_ = item.name;
       return &item;
@@ -63,8 +63,8 @@ Result<ListedEntry*> EntryLister::next(VersionReader& version, const std::string
   }
 }
 
-/// The next entries, none at the directory's end. They are copied because a visitor must not
-/// call the version.
+/// Fills `batch_` with the next entries; with none at the directory's end. Copies them, because a
+/// visitor must not call the version.
 Result<void> EntryLister::fill(VersionReader& version, const std::string& path,
                                ProblemList& problems) {
   batch_.clear();
@@ -77,7 +77,8 @@ Result<void> EntryLister::fill(VersionReader& version, const std::string& path,
                    });
   if (!listed) {
     if (ends_transfer(listed.error())) return listed;
-    problems.add(path.empty() ? "." : path, "not all entries: " + listed.error().message());
+    problems.add(path.empty() ? "." : path,
+                 "some entries are unreadable: " + listed.error().message());
   }
   listed_ = !listed || batch_.size() < kListBatch;
   if (!batch_.empty()) {

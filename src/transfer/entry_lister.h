@@ -13,10 +13,10 @@
 
 namespace varve::transfer {
 
-/// A name that a file can have.
+/// Returns whether a file can have this name.
 [[nodiscard]] bool safe_name(std::string_view name);
 
-/// The entry at a path of the version, and its last component. No symlink is followed.
+/// Returns the entry at a path of the version, with the path's last component. Follows no symlinks.
 [[nodiscard]] Result<SealedEntry> find_entry(VersionReader& version, const std::string& path,
                                              std::string& last_name);
 
@@ -27,16 +27,16 @@ struct ListedEntry {
   SealedEntry entry;
 };
 
-/// Goes through the entries of one directory that is not trusted: names that no file can have,
-/// that stand twice or out of order are left out, with a problem. Not synchronised.
+/// Yields the entries of one untrusted directory. Leaves out invalid, duplicate and unordered
+/// names, and reports them as problems. Not thread-safe.
 class EntryLister {
  public:
   explicit EntryLister(Rank directory) : directory_(directory) {}
-  /// Gives this one entry, whatever the directory has.
+  /// Creates a lister that yields only this entry.
   explicit EntryLister(ListedEntry only) : listed_(true) { batch_.push_back(std::move(only)); }
 
-  /// The next entry, valid until the next call; nullptr at the end. `path` is the directory's,
-  /// for messages. An error ends the transfer.
+  /// Returns the next entry, valid until the next call; nullptr at the end. `path` is that of the
+  /// directory, for messages. An error ends the transfer.
   [[nodiscard]] Result<ListedEntry*> next(VersionReader& version, const std::string& path,
                                           ProblemList& problems);
 
@@ -48,7 +48,7 @@ class EntryLister {
   std::size_t next_ = 0;
   std::uint64_t after_ = 0;
   std::string last_name_;
-  bool listed_ = false;  // The last batch is in batch_.
+  bool listed_ = false;  // True if batch_ has the last batch.
 };
 
 }  // namespace varve::transfer

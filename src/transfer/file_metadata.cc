@@ -18,8 +18,9 @@
 namespace varve::transfer {
 namespace {
 
-/// There is no setxattrat(2) before Linux 6.13. The directory's link in /proc is followed, the
-/// name in it is not.
+/// Returns a path for calls on extended attributes, because Linux has setxattrat(2) only since
+/// 6.13. The kernel follows the directory's link in /proc, but not a link of that name in the
+/// directory.
 std::string proc_path(const FileRef& file) {
   return "/proc/self/fd/" + std::to_string(file.directory_fd) + "/" + file.name;
 }
@@ -59,7 +60,8 @@ ssize_t get_xattr(const FileRef& file, const std::string& name, char* out, std::
   return ::lgetxattr(proc_path(file).c_str(), name.c_str(), out, size);
 }
 
-/// Calls `fill(buffer, size)` with the size that it asks for; the value may grow meanwhile.
+/// Calls `fill(buffer, size)` with the size that it requests. Repeats if the value grows in
+/// between.
 template <typename Fill>
 Result<std::string> fill_buffer(const Fill& fill) {
   while (true) {
@@ -83,17 +85,17 @@ void apply_metadata(const FileRef& file, const Attributes& attributes, const Xat
   mode_t mode = attributes.mode & 07777;
   if (change_owner(file, attributes.uid, attributes.gid) != 0) {
     problems.add_shared("owner and group not set: " + errno_text(errno), path);
-    // A setuid program must not become one of whoever runs the restore.
+    // Otherwise a setuid program would run as the user of the restore.
     mode &= static_cast<mode_t>(~(S_ISUID | S_ISGID));
   }
-  // After chown, which removes security.capability; before chmod, as setting an ACL may drop
+  // After chown, which removes security.capability; before chmod, because setting an ACL may clear
   // the setgid bit.
   for (const Xattr& xattr : xattrs) {
     if (set_xattr(file, xattr) != 0) {
       problems.add_shared("attribute " + xattr.name + " not set: " + errno_text(errno), path);
     }
   }
-  // A symlink's mode cannot be changed on Linux.
+  // Linux cannot change a symlink's mode.
   if (!S_ISLNK(attributes.mode) && change_mode(file, mode) != 0) {
     problems.add_shared("mode not set: " + errno_text(errno), path);
   }
@@ -109,7 +111,7 @@ void remove_other_xattrs(const FileRef& file, const Xattrs& wanted) {
     if (std::ranges::any_of(wanted, [&](const Xattr& one) { return one.name == xattr.name; })) {
       continue;
     }
-    // What the system keeps, such as a label of SELinux, stays.
+    // Attributes that the system refuses to remove, such as an SELinux label, remain.
     const char* name = xattr.name.c_str();
     if (file.fd >= 0) {
       (void)::fremovexattr(file.fd, name);
@@ -124,7 +126,7 @@ Result<Xattrs> read_xattrs(const FileRef& file) {
       fill_buffer([&](char* out, std::size_t size) { return list_xattrs(file, out, size); });
   if (!names) {
     const int reason = names.error().errno_value();
-    // A mere user may see a file without being allowed to list a special file's attributes.
+    // An ordinary user may not be allowed to list the attributes of a special file.
     if (reason == ENOTSUP || reason == ENOSYS) return Xattrs();
     return std::move(names).error();
   }
@@ -135,7 +137,7 @@ Result<Xattrs> read_xattrs(const FileRef& file) {
     auto value =
         fill_buffer([&](char* out, std::size_t size) { return get_xattr(file, name, out, size); });
     if (!value) {
-      if (value.error().errno_value() == ENODATA) continue;  // Removed meanwhile.
+      if (value.error().errno_value() == ENODATA) continue;  // Removed in the meantime.
       return std::move(value).error();
     }
     xattrs.push_back(Xattr{std::move(name), std::move(*value)});

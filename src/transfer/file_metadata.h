@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owner, mode, times and extended attributes of files in the user's tree.
+// Reads and sets owner, mode, times and extended attributes of files in the user's tree.
 #pragma once
 
 #include <string>
@@ -11,8 +11,9 @@
 
 namespace varve::transfer {
 
-/// A file of the user's tree: by descriptor, or, where it cannot be opened (symlinks, devices,
-/// FIFOs, sockets), by its name in an open directory. A symlink is never followed.
+/// A file of the user's tree. Names it by descriptor or, if it cannot be opened, by its name in an
+/// open directory. (Symlinks, devices, FIFOs and sockets cannot be opened.) Never follows a
+/// symlink.
 struct FileRef {
   int fd = -1;
   int directory_fd = -1;
@@ -24,15 +25,15 @@ struct FileRef {
   }
 };
 
-/// Gives a file that was just made its owner, extended attributes, mode and mtime, in the
-/// order in which none undoes another. What is refused goes to `problems` under `path`.
+/// Sets the owner, extended attributes, mode and mtime of a new file, in an order in which no step
+/// undoes another. Reports what the system refuses to `problems`, under `path`.
 void apply_metadata(const FileRef& file, const Attributes& attributes, const Xattrs& xattrs,
                     const std::string& path, ProblemList& problems);
 
-/// Takes extended attributes away that are not among the wanted ones.
+/// Removes all extended attributes but the wanted ones.
 void remove_other_xattrs(const FileRef& file, const Xattrs& wanted);
 
-/// All extended attributes, sorted by name; empty where the filesystem has none.
+/// Returns all extended attributes, sorted by name; empty if the file system does not support them.
 [[nodiscard]] Result<Xattrs> read_xattrs(const FileRef& file);
 
 }  // namespace varve::transfer

@@ -10,7 +10,7 @@ namespace varve::transfer {
 namespace {
 
 constexpr std::uint64_t kReadBytes = 1ULL << 20;
-// Smaller than any frame, so that a damaged one costs few extra reads.
+// Smaller than most frames, so that a damaged frame costs few extra reads.
 constexpr std::uint64_t kSalvageBytes = 4096;
 
 }  // namespace
@@ -31,7 +31,7 @@ Result<UnreadableData> FileRestorer::copy(FileReader& source, FileSink& sink,
   while (offset < size) {
     std::uint64_t begin = offset;
     std::uint64_t end = size;
-    // Where the answers make no sense, all that is left is read as data and fails by itself.
+    // If the answers are inconsistent, reads the rest as data, which then fails with its own error.
     if (auto data = source.seek_data(offset); data) {
       begin = std::clamp(*data, offset, size);
       if (auto hole = source.seek_hole(begin); hole && *hole > begin) end = std::min(*hole, size);
@@ -90,7 +90,7 @@ Result<void> FileRestorer::salvage(FileReader& source, FileSink& sink, ByteRange
 
 Result<void> FileRestorer::salvage_block(FileReader& source, FileSink& sink, ByteRange block) {
   ByteRange bad = block;
-  // The longest readable beginning, then the longest readable end, by bisection.
+  // Finds the longest readable beginning and the longest readable end by bisection.
   if (try_read(source, {block.begin, block.begin + 1})) {
     std::uint64_t good = block.begin + 1;
     std::uint64_t fails = block.end;
@@ -138,7 +138,7 @@ bool FileRestorer::try_read(FileReader& source, ByteRange range) {
   auto got = source.read(range.begin, out);
   if (got && *got == out.size()) return true;
   if (unreadable_.reason.empty())
-    unreadable_.reason = got ? "it ends too early" : got.error().message();
+    unreadable_.reason = got ? "the data ends too early" : got.error().message();
   return false;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the bytes of a restored file go.
+// The destination of a restored file's bytes.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,23 @@
 
 namespace varve::transfer {
 
-/// A part of a file, [begin, end).
+/// The range [begin, end) of a file.
 struct ByteRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 };
 
-/// Takes a file's data piece by piece, in the order of the file.
+/// Receives a file's data piece by piece, in the order of the file.
 class FileSink {
  public:
   virtual ~FileSink() = default;
-  /// The data of a range, all of it.
+  /// Receives all the data of a range.
   [[nodiscard]] virtual Result<void> put(ByteRange range, SharedBytes data) = 0;
-  /// The range has no data: a hole.
+  /// Receives a hole: a range without data.
   [[nodiscard]] virtual Result<void> skip(ByteRange range) = 0;
 };
 
-/// Writes all of `bytes` at `offset`, or where the descriptor stands.
+/// Writes all of `bytes` at `offset`, or at the descriptor's position if `offset` is nullopt.
 [[nodiscard]] Result<void> write_all(int fd, std::span<const std::byte> bytes,
                                      std::optional<std::uint64_t> offset);
 

@@ -145,7 +145,7 @@ Result<void> FileTask::complete() {
   if (lost_.ranges > 0) {
     if (plan_.replaces) {
       return Error(ErrorCode::kCorrupt,
-                   damage_text(lost_) + "; the file that is there was kept: " + lost_.reason);
+                   damage_text(lost_) + "; kept the existing file: " + lost_.reason);
     }
     shared_.problems.add(plan_.path, damage());
   }

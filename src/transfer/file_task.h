@@ -32,7 +32,7 @@ struct RestoreShared {
 
   /// Ends the whole restore. The first error is kept.
   void fail(const Error& error);
-  /// Reports an entry's error as a problem, or ends the restore.
+  /// Reports an entry's error as a problem, or ends the restore if ends_transfer() says so.
   void add_error(const std::string& path, const Error& error);
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_relaxed); }
   [[nodiscard]] Result<void> outcome();
@@ -89,7 +89,7 @@ class FileTask final : public FileSink, public std::enable_shared_from_this<File
   void fail(const Error& error);
   /// Ends the file after its last piece. `lost` are the ranges that could not be read.
   void finish(const UnreadableData& lost);
-  /// Keeps an incomplete temporary file for the next restore.
+  /// Keeps the temporary file for the next restore if the file remains incomplete.
   void keep_partial() { keep_partial_ = true; }
   /// Waits until the file is made or has failed. Returns true if it is made.
   [[nodiscard]] bool wait();

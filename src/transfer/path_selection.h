@@ -8,8 +8,7 @@
 
 namespace varve::transfer {
 
-/// Which entries of a tree are wanted: those at or below given paths, and the directories on
-/// the way there.
+/// Selects entries of a tree: those at or below given paths, and the directories above these paths.
 class PathSelection {
  public:
   enum class Match {
@@ -18,7 +17,8 @@ class PathSelection {
     kWanted,
   };
 
-  /// Paths from the tree's root, without slashes at the ends. None at all: everything.
+  /// Selects `paths`, relative to the tree's root, without leading or trailing slashes. An empty
+  /// list selects everything.
   explicit PathSelection(const std::vector<std::string>& paths);
   [[nodiscard]] Match match(std::string_view path) const;
 

@@ -20,7 +20,8 @@ void ProblemList::add_shared(const std::string& what, const std::string& path) {
   const std::lock_guard lock(mutex_);
   auto found = shared_.find(what);
   if (found == shared_.end()) {
-    // The text may hold names from the repository, so the number of kinds is bounded too.
+    // The text may contain names from the repository, so the number of different texts is bounded,
+    // too.
     if (shared_.size() >= kMessagesMax) {
       ++dropped_;
       return;

@@ -10,20 +10,20 @@
 
 namespace varve::transfer {
 
-/// What went wrong with single files while the transfer went on. Bounded in memory.
+/// Collects the problems of single files that do not end the transfer. Bounds its memory.
 /// Thread-safe.
 class ProblemList {
  public:
-  /// Over this many the rest is only counted.
+  /// Maximum number of messages. Further ones are only counted.
   static constexpr std::size_t kMessagesMax = 10000;
 
-  /// One file's problem.
+  /// Adds a problem of one file.
   void add(const std::string& path, const std::string& what);
-  /// A problem that many files share, such as a missing privilege: one message with the first
-  /// file's name and the number of files.
+  /// Adds a problem that many files share, such as a missing privilege. It yields one message with
+  /// the first file's name and the number of files.
   void add_shared(const std::string& what, const std::string& path);
 
-  /// All messages, the shared ones last.
+  /// Returns all messages, the shared ones last.
   [[nodiscard]] std::vector<std::string> take();
 
  private:
@@ -31,7 +31,7 @@ class ProblemList {
     std::string first_path;
     std::uint64_t files = 0;
   };
-  std::mutex mutex_;  // Guards the rest; innermost.
+  std::mutex mutex_;  // Guards the members below. Innermost.
   std::vector<std::string> messages_;
   std::uint64_t dropped_ = 0;
   std::map<std::string, Shared> shared_;

@@ -22,10 +22,10 @@ namespace {
 
 constexpr std::string_view kMagic = "varve restore log 1";
 constexpr std::size_t kTokenDigits = 16;
-// A point is added for every segment, of 60 bytes; a longer log is none of ours.
+// Every segment adds a point of 60 bytes. A longer file is not a log of Varve.
 constexpr off_t kLogBytesMax = 64 << 20;
 
-/// Fowler-Noll-Vo 1a with 64 bits: tells torn lines, no more is needed.
+/// Fowler-Noll-Vo 1a with 64 bits. It only has to detect torn lines.
 std::uint64_t checksum(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : text) {
@@ -38,7 +38,7 @@ std::string line_of(std::string_view payload) {
   return fmt::format("{} #{:016x}\n", payload, checksum(payload));
 }
 
-/// Takes the next line; nullopt where it is torn or altered.
+/// Takes the next line. Returns nullopt if it is torn or altered.
 std::optional<std::string_view> take_line(std::string_view& rest) {
   const std::size_t end = rest.find('\n');
   if (end == std::string_view::npos || end < 18) return std::nullopt;
@@ -59,7 +59,7 @@ bool take_number(std::string_view& text, Int& value) {
 
 std::string new_token() {
   std::uint64_t random = 0;
-  // Without random numbers the process id has to do: the name only must not be taken.
+  // The process id is enough without random numbers, because the name only has to be unused.
   if (::getrandom(&random, sizeof random, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof random)) {
     random = static_cast<std::uint64_t>(::getpid());
   }
@@ -100,7 +100,7 @@ void RestoreLog::read() {
     if (!take_number(numbers, point.rank) || !take_number(numbers, point.offset)) break;
     before_last_ = std::exchange(last_, point);
   }
-  // What is torn must not stand before the next line.
+  // Cuts off a torn line, so that the next line follows a complete one.
   if (::ftruncate(fd.get(), static_cast<off_t>(text.size() - rest.size())) != 0) return;
   fd_ = std::move(fd);
   resumes_ = true;
@@ -123,7 +123,8 @@ Result<void> RestoreLog::append(const std::string& payload) {
 
 Result<void> RestoreLog::start() {
   if (started()) return {};
-  (void)::unlinkat(directory_fd_, name_.c_str(), 0);  // Of another restore, or of nothing.
+  // May be the log of another restore, or missing.
+  (void)::unlinkat(directory_fd_, name_.c_str(), 0);
   fd_ = base::UniqueFd(::openat(directory_fd_, name_.c_str(),
                                 O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                                 0600));

@@ -11,45 +11,48 @@
 
 namespace varve::transfer {
 
-/// How far a restore is: all entries before `rank`, and of the file with this rank the bytes
-/// before `offset`.
+/// The progress of a restore: all entries before `rank`, and the bytes before `offset` of the file
+/// with this rank.
 struct RestorePoint {
   Rank rank = 0;
   std::uint64_t offset = 0;
 };
 
-/// The log by which an interrupted restore goes on: a small file in the target directory, in
-/// lines that carry a checksum, so that a torn one is not believed. A point is added only
-/// after all before it is on the disk. Not synchronised; add() may be called by one thread
-/// while others ask what was read at the opening.
+/// The log that lets an interrupted restore continue. It is a small file in the target directory.
+/// Each line has a checksum, so that a reader ignores a torn line. add() writes a point only after
+/// everything before it is on disk. Not thread-safe, except that one thread may call add() while
+/// others call the const functions.
 ///
-/// After the restore record list of ALACC (Cao et al., FAST 2018), with the target's
-/// synchronisation in the place of a write through the page cache.
+/// Source: the restore record list of ALACC (Cao et al., FAST 2018). We differ by a sync of the
+/// target instead of writes past the page cache.
 class RestoreLog {
  public:
-  /// Reads the log `name` in the directory, if there is one of this `identity` (a line that
-  /// names the version and the part of it) and of this user. The descriptor must stay open.
+  /// Reads the log `name` in the directory, if it has this `identity` and belongs to this user.
+  /// `identity`: a line that names the version and the selected part of it. The descriptor must
+  /// stay open.
   RestoreLog(int directory_fd, std::string name, std::string identity);
 
-  /// The log of an interrupted restore of the same thing was found.
+  /// Returns whether the constructor found the log of an interrupted restore with the same
+  /// identity.
   [[nodiscard]] bool resumes() const { return resumes_; }
-  /// The last point, and the one before it: what lies between is read again and compared.
+  /// Return the last point and the one before it. The restore reads the data between the two again
+  /// and compares it.
   [[nodiscard]] const RestorePoint& last() const { return last_; }
   [[nodiscard]] const RestorePoint& verified() const { return before_last_; }
-  /// When the restore began, in seconds by the target's clock.
+  /// Returns the start of the restore, in seconds since 1970 by the target's clock.
   [[nodiscard]] std::int64_t started_at() const { return started_at_; }
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  /// The name that an entry has until it is whole.
+  /// Returns the name of an entry until it is complete.
   [[nodiscard]] std::string temporary_name(Rank rank) const;
   [[nodiscard]] bool is_temporary_name(const std::string& name) const;
 
-  /// Makes the log, on the disk, if it is not there. Before the first temporary name is used.
+  /// Creates the log durably unless it exists. Call it before the first use of a temporary name.
   [[nodiscard]] Result<void> start();
   [[nodiscard]] bool started() const { return fd_.valid(); }
-  /// Syncs the target's file system and then notes the point.
+  /// Syncs the target's file system and then appends the point.
   [[nodiscard]] Result<void> add(const RestorePoint& point);
-  /// The restore is complete.
+  /// Removes the log of a complete restore.
   [[nodiscard]] Result<void> remove();
 
  private:
@@ -59,10 +62,10 @@ class RestoreLog {
   const int directory_fd_;
   const std::string name_;
   const std::string identity_;
-  std::string token_;  // Tells this restore's temporary files from all other files.
+  std::string token_;  // Distinguishes this restore's temporary files from all other files.
   base::UniqueFd fd_;
   bool resumes_ = false;
-  bool stale_ = false;  // There is the log of another restore, which has no use any more.
+  bool stale_ = false;  // True if the file is the obsolete log of another restore.
   RestorePoint last_;
   RestorePoint before_last_;
   std::int64_t started_at_ = 0;

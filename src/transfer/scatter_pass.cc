@@ -11,8 +11,8 @@
 namespace varve::transfer {
 namespace {
 
-/// A file of a batch needs its own descriptor and at most one of a directory, as does a link that
-/// waits for it.
+/// Returns the number of files that the limit on open files allows. A file of a batch needs its own
+/// descriptor and at most one of a directory. So does a link that waits for a file.
 std::size_t files_by_descriptors() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = 1024;
@@ -32,7 +32,7 @@ ScatterPass::ScatterPass(VersionReader& version, FileRestorer& data, FileRestore
 Result<void> ScatterPass::add(std::shared_ptr<FileTask> task, FileReader& source, Rank rank) {
   files_.push_back({std::move(task), rank, 0, false, {}});
   std::size_t first_piece = pieces_.size();
-  std::uint64_t run_until = 0;  // The file's data before it was read by read_batch().
+  std::uint64_t run_until = 0;  // End of the file's data that read_batch() has passed on.
   std::uint64_t located_until = 0;
   while (true) {
     bool has_more = false;
@@ -46,7 +46,7 @@ Result<void> ScatterPass::add(std::shared_ptr<FileTask> task, FileReader& source
       return true;
     });
     if (!located) {
-      // Its places cannot be told: what is left is read as any other restore does it.
+      // The version cannot locate the file's data, so this reads the rest in the ordinary way.
       File file = std::move(files_.back());
       files_.pop_back();
       pieces_.resize(first_piece);
@@ -73,7 +73,8 @@ Result<void> ScatterPass::run() {
   return {};
 }
 
-/// Reads all pieces. Only the last file can have more, and stays.
+/// Reads all pieces and drops their files. Only the last file stays, because it may have more
+/// pieces.
 Result<void> ScatterPass::read_batch() {
   std::ranges::sort(pieces_, lies_before);
   Result<void> outcome;
@@ -101,7 +102,7 @@ Result<void> ScatterPass::take(const StoredPiece& piece, std::uint64_t offset, s
   }
   file.left -= std::min<std::uint64_t>(file.left, bytes);
   if (file.left == 0 && file.is_collected) return complete(file);
-  // The next piece of this file may be far.
+  // The next piece of this file may come much later.
   file.task->release_held();
   return {};
 }

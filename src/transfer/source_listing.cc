@@ -14,7 +14,7 @@
 namespace varve::transfer {
 
 Result<std::vector<std::string>> list_names(int directory_fd) {
-  // A descriptor of its own, as closedir() closes it and reading moves its position.
+  // Opens a second descriptor, because closedir() closes it and reading moves its position.
   const int fd = ::openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return system_error("open", errno);
   DIR* listing = ::fdopendir(fd);

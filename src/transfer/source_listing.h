@@ -8,7 +8,7 @@
 
 namespace varve::transfer {
 
-/// The names in an open directory without "." and "..", in byte order.
+/// Returns the names in an open directory in byte order, without "." and "..".
 [[nodiscard]] Result<std::vector<std::string>> list_names(int directory_fd);
 
 }  // namespace varve::transfer

@@ -37,7 +37,7 @@ std::optional<std::vector<ByteRange>> SparseRegions::take() && {
   if (regions_.size() == 1 && regions_[0].begin == 0 && regions_[0].end == file_bytes_) {
     return std::nullopt;
   }
-  // GNU tar needs the end of the file as a region too.
+  // GNU tar needs the end of the file as a region, too.
   if (regions_.empty() || regions_.back().end != file_bytes_) {
     regions_.push_back({file_bytes_, file_bytes_});
   }

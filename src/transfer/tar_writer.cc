@@ -15,11 +15,11 @@ namespace varve::transfer {
 namespace {
 
 constexpr std::size_t kBlockBytes = 512;
-// GNU tar pads an archive to so much by default.
+// GNU tar pads an archive to this size by default.
 constexpr std::size_t kRecordBytes = 20 * kBlockBytes;
 constexpr std::size_t kBufferBytes = 256U << 10;
 
-// Fields of a header block: offset and length.
+// A field of a header block.
 struct Field {
   std::size_t at;
   std::size_t bytes;
@@ -41,7 +41,7 @@ std::uint64_t padding(std::uint64_t bytes) {
   return (kBlockBytes - bytes % kBlockBytes) % kBlockBytes;
 }
 
-/// The largest number that the octal digits of a field hold.
+/// Returns the largest number that fits the octal digits of a field.
 constexpr std::uint64_t largest(Field field) { return (1ULL << (3 * (field.bytes - 1))) - 1; }
 
 class Header {
@@ -51,14 +51,14 @@ class Header {
   void text(Field field, std::string_view value) {
     std::memcpy(block_.data() + field.at, value.data(), std::min(value.size(), field.bytes));
   }
-  /// False if it does not fit; the field is 0 then.
+  /// Sets a numeric field. Returns false and sets 0 if the value does not fit.
   bool number(Field field, std::uint64_t value) {
     const bool fits = value <= largest(field);
     const std::string digits = fmt::format("{:0{}o}", fits ? value : 0, field.bytes - 1);
     text(field, digits);
     return fits;
   }
-  /// The block with its checksum.
+  /// Returns the block with its checksum.
   [[nodiscard]] const std::string& block() {
     text(kChecksum, "        ");
     unsigned sum = 0;
@@ -71,7 +71,8 @@ class Header {
   std::string block_ = std::string(kBlockBytes, '\0');
 };
 
-/// A record of an extended header tells its own length, in whose digits it counts too.
+/// Appends a record of an extended header. A record starts with its length, which includes the
+/// length's own digits.
 void add_record(std::string& records, std::string_view key, std::string_view value) {
   const std::size_t rest = key.size() + value.size() + 3;  // Blank, '=' and newline.
   std::size_t length = rest;
@@ -105,7 +106,7 @@ std::string time_text(const Timestamp& time) {
   if (time.seconds >= 0 || time.nanoseconds == 0) {
     return fmt::format("{}.{:09}", time.seconds, time.nanoseconds);
   }
-  // Before 1970: the fraction counts away from zero.
+  // Before 1970, the fraction counts away from zero.
   const auto whole = -(time.seconds + 1);
   return fmt::format("-{}.{:09}", whole, 1'000'000'000 - time.nanoseconds);
 }
@@ -119,7 +120,7 @@ void add_xattrs(std::string& records, const TarEntry& entry) {
     };
     if (xattr.name == "system.posix_acl_access" && acl("SCHILY.acl.access")) continue;
     if (xattr.name == "system.posix_acl_default" && acl("SCHILY.acl.default")) continue;
-    // In keys of records '=' ends the key; GNU tar writes it and '%' like this.
+    // '=' ends the key of a record, so GNU tar escapes '=' and '%' in this way.
     std::string key = "SCHILY.xattr.";
     for (const char c : xattr.name) {
       key += c == '=' ? "%3D" : c == '%' ? "%25" : std::string(1, c);
@@ -219,7 +220,7 @@ Result<void> TarWriter::begin(const TarEntry& entry) {
   header.text(kType, std::string_view(&type, 1));
   if (type == '3' || type == '4') {
     const auto device = static_cast<dev_t>(attributes.rdev);
-    // The format has no place for larger numbers than these seven digits.
+    // The format has only seven digits for these numbers.
     header.number(kDeviceMajor, major(device));
     header.number(kDeviceMinor, minor(device));
   }

@@ -20,28 +20,28 @@ struct TarEntry {
   std::string path;
   Attributes attributes;
   Xattrs xattrs;
-  std::string target;  ///< Of a symlink; of a hard link the path of its first name.
+  std::string target;  ///< Target of a symlink; for a hard link, the path of its first name.
   bool is_hard_link = false;
-  /// The ranges of a file with holes that are data.
+  /// The data ranges of a file with holes.
   std::optional<std::vector<ByteRange>> data;
 };
 
-/// Writes an archive in the pax format (POSIX.1-2008, pax, "pax Interchange Format"), with the
-/// extensions of GNU tar and of star for holes (GNU.sparse 1.0), extended attributes
-/// (SCHILY.xattr) and ACLs (SCHILY.acl). Not synchronised.
+/// Writes an archive in the pax format (POSIX.1-2008, pax, "pax Interchange Format"). Uses the
+/// extensions of GNU tar and star for holes (GNU.sparse 1.0), extended attributes (SCHILY.xattr)
+/// and ACLs (SCHILY.acl). Not thread-safe.
 class TarWriter {
  public:
-  /// The descriptor, which may be a pipe, must stay open.
+  /// Writes to `fd`, which may be a pipe and must stay open.
   explicit TarWriter(int fd) : fd_(fd) {}
 
-  /// The headers of an entry, and the map of a sparse file.
+  /// Writes the headers of an entry and, for a sparse file, its map.
   [[nodiscard]] Result<void> begin(const TarEntry& entry);
-  /// The data of the file that was begun: its ranges one after the other.
+  /// Writes data of the current file. The data ranges follow each other.
   [[nodiscard]] Result<void> write(std::span<const std::byte> bytes);
   [[nodiscard]] Result<void> write_zeros(std::uint64_t bytes);
-  /// Fills the last block of the file up.
+  /// Pads the last block of the file.
   [[nodiscard]] Result<void> end();
-  /// The end of the archive.
+  /// Writes the end of the archive.
   [[nodiscard]] Result<void> finish();
 
  private:
@@ -52,7 +52,8 @@ class TarWriter {
   std::uint64_t written_ = 0;
 };
 
-/// The text form of an ACL, from the value of its extended attribute; nullopt if it is none.
+/// Returns the text form of an ACL from the value of its extended attribute; nullopt if the value
+/// is invalid.
 [[nodiscard]] std::optional<std::string> acl_text(std::string_view value);
 
 }  // namespace varve::transfer

@@ -30,7 +30,8 @@ int open_resolved(int directory_fd, const char* name, int flags, std::uint64_t r
   how.resolve = resolve;
   const long fd = ::syscall(SYS_openat2, directory_fd, name, &how, sizeof how);
   if (fd >= 0 || errno != ENOSYS) return static_cast<int>(fd);
-  // Before Linux 5.6. All names here are single components, for which this says the same.
+  // Before Linux 5.6. All names here are single components, for which O_NOFOLLOW has the same
+  // effect.
   return ::openat(directory_fd, name, flags | O_NOFOLLOW);
 }
 
@@ -89,7 +90,8 @@ void remove_entry(int directory_fd, const std::string& name, const std::string& 
   std::string at = path;
   DirectoryStack stack;
   std::vector<Level> levels;
-  // Opens a directory to be emptied; false where the entry is none or cannot be.
+  // Opens a directory to empty it. Returns false if the entry is not a directory or cannot be
+  // opened.
   const auto enter = [&](int fd, const std::string& one, std::size_t path_bytes) {
     struct stat status {};
     if (::fstatat(fd, one.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return false;

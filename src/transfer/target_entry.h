@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in the target of a restore already. All of it by names in open directories, of
-// which the last component is never followed.
+// Examines and removes the existing entries of a restore's target. Names each entry in an open
+// directory, and never follows the last component.
 #pragma once
 
 #include <sys/stat.h>
@@ -15,22 +15,22 @@
 
 namespace varve::transfer {
 
-/// openat2(2) that can neither leave the directory nor pass a symlink. `name` is one
-/// component or several. -1 and errno as openat(2).
+/// Opens a file with openat2(2), without leaving the directory or following a symlink. `name` has
+/// one component or several. Returns -1 and sets errno as openat(2) does.
 [[nodiscard]] int open_beneath(int directory_fd, const char* name, int flags);
 
-/// nullopt if nothing has this name.
+/// Returns the status of an entry, or nullopt if the name does not exist.
 [[nodiscard]] Result<std::optional<struct stat>> stat_entry(int directory_fd,
                                                             const std::string& name);
 
-/// Whether a regular file has the bytes of `source`; false too where either cannot be read.
-/// `advance` is told of pieces read; it returns false to stop (kInterrupted). Compares the
-/// bytes from `begin` up to `end`.
+/// Returns whether a regular file has the same bytes as `source` from `begin` up to `end`. Returns
+/// false also if either cannot be read. Calls `advance` with the length of each piece; it returns
+/// false to stop (kInterrupted).
 [[nodiscard]] Result<bool> same_content(FileReader& source, int fd, std::uint64_t begin,
                                         std::uint64_t end,
                                         const std::function<bool(std::uint64_t)>& advance);
 
-/// Removes an entry with all that is below it. Mount points are left, with a problem.
+/// Removes an entry with everything below it. Keeps mount points and reports them as problems.
 void remove_entry(int directory_fd, const std::string& name, const std::string& path,
                   ProblemList& problems, const std::function<void(const std::string&)>& removed);
 

@@ -7,14 +7,14 @@
 
 namespace varve::transfer {
 
-/// The error for a system call that just failed with `errno_value` on the user's tree.
+/// Returns the error for a system call on the user's tree that failed with `errno_value`.
 [[nodiscard]] Error system_error(const std::string& where, int errno_value);
 
-/// True where going on with the next file makes no sense: the disk is full or broken, the
-/// repository refuses everything.
+/// Returns true if the transfer cannot continue with the next file: the disk is full or broken, or
+/// the repository refuses everything.
 [[nodiscard]] bool ends_transfer(const Error& error);
 
-/// "What the system says" for an errno.
+/// Returns the system's message for an errno.
 [[nodiscard]] std::string errno_text(int errno_value);
 
 }  // namespace varve::transfer

@@ -249,7 +249,7 @@ Result<OpenEntry> TreeImporter::make(const std::string& name, const struct stat&
 }
 
 /// Checks that the disk has room for new data, before an earlier run's file of that name is
-/// dropped. How much of the file is new is not known yet: most of a large file may be stored
+/// dropped. The amount of new data is not known yet, because most of a large file may be stored
 /// already.
 Result<void> TreeImporter::ask_for_room(const std::string& name, const struct stat& status) {
   const auto present = checked(version_.lookup(frames_.back().ino, name));
@@ -271,7 +271,7 @@ Result<void> TreeImporter::store_file(const std::string& name) {
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return system_error("fstat", errno);
   if (!S_ISREG(status.st_mode)) {
-    return Error(ErrorCode::kInvalid, "replaced by another kind of file meanwhile");
+    return Error(ErrorCode::kInvalid, "replaced by another kind of file during the import");
   }
   VARVE_TRY(ask_for_room(name, status));
   VARVE_TRY_ASSIGN(const OpenEntry made, make(name, status, {}));

@@ -24,10 +24,10 @@ namespace {
 
 using base::UniqueFd;
 
-// Deeper than any path that system calls take whole; bounds what a hostile tree can cost.
+// Deeper than any path that a system call accepts. Bounds the cost of a hostile tree.
 constexpr std::size_t kDepthMax = 16384;
 constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-// A restore that is over sooner is begun again rather than continued.
+// An interrupted restore with less data starts again from the beginning.
 constexpr std::uint64_t kBytesWithoutLog = 16U << 20;
 constexpr std::uint64_t kChangesWithoutLog = 1000;
 constexpr std::uint32_t kWritersMax = 8;
@@ -37,7 +37,7 @@ std::size_t writers(const RestoreOptions& options) {
   return std::clamp(std::thread::hardware_concurrency(), 2U, kWritersMax);
 }
 
-/// Default ACLs would stick to all that is made in the directory.
+/// Removes a directory's default ACL, which all new entries would inherit.
 void remove_default_acl(int fd) { (void)::fremovexattr(fd, "system.posix_acl_default"); }
 
 }  // namespace
@@ -78,7 +78,7 @@ Result<TransferReport> TreeRestorer::run(const std::string& directory) {
     if (!frames_.back().absent) VARVE_TRY(prepare_existing(frames_.back()));
   } else {
     frames_.back().lister = EntryLister(ListedEntry{1, name, top});
-    // Ranks below a directory are larger than its own.
+    // The ranks below a directory are larger than its own.
     frames_.back().entry.rank = 0;
   }
   auto walked = walk();
@@ -87,7 +87,7 @@ Result<TransferReport> TreeRestorer::run(const std::string& directory) {
   }
   scatter_.reset();
   late_links_.clear();
-  // What could not go on is not removed where the log knows of it.
+  // Keeps the incomplete file if the log has a point inside it.
   if (large_ && large_offset_ > 0) large_->keep_partial();
   large_.reset();
   pool_.drain();
@@ -100,7 +100,7 @@ Result<TransferReport> TreeRestorer::run(const std::string& directory) {
   return std::move(report_);
 }
 
-/// Opens the target directory, making it if it is absent.
+/// Opens the target directory. Creates it if needed.
 Result<void> TreeRestorer::open_target(const std::string& directory, Frame& root) {
   if (!options_.dry_run) {
     root.fresh = ::mkdir(directory.c_str(), 0700) == 0;
@@ -123,14 +123,14 @@ Result<void> TreeRestorer::open_target(const std::string& directory, Frame& root
   return directories_.push(std::move(fd));
 }
 
-/// The log's name is one that the version does not use.
+/// Opens the log, under a name that the version does not use.
 Result<void> TreeRestorer::open_log(const SealedEntry& top) {
   const VersionInfo& info = version_.info();
   std::string identity =
       fmt::format("series {} version {} sealed {}.{:09} bytes {} part",
                   static_cast<std::uint32_t>(info.series), static_cast<std::uint32_t>(info.number),
                   info.sealed_at.seconds, info.sealed_at.nanoseconds, info.logical_bytes);
-  // Lengths keep two lists of paths apart that are joined to the same text.
+  // The lengths distinguish lists of paths whose joined texts are equal.
   for (const std::string& path : options_.paths) {
     identity += fmt::format(" {}:", path.size());
     for (const char c : path) identity += c == '\n' ? '\0' : c;
@@ -142,10 +142,11 @@ Result<void> TreeRestorer::open_log(const SealedEntry& top) {
   return {};
 }
 
-/// Sees to the names that are there already and that the version does not have.
+/// Prepares an existing directory: removes its default ACL, other entries if so requested, and
+/// left-over temporary files.
 Result<void> TreeRestorer::prepare_existing(const Frame& frame) {
   const int fd = directories_.top();
-  // A directory that only lies on the way keeps what it has.
+  // A directory that is only on the way keeps its ACL.
   if (!options_.dry_run && !frame.keep_metadata) remove_default_acl(fd);
   if (frame.fresh) return {};
   if (options_.delete_others && !frame.keep_metadata) VARVE_TRY(remove_others(frame));
@@ -169,8 +170,8 @@ Result<void> TreeRestorer::remove_others(const Frame& frame) {
                                     });
   const std::string here = path_.empty() ? "." : path_;
   if (!listed) {
-    // A name that could not be read must not be taken for one that is not there.
-    shared_.problems.add(here, "nothing removed, as the version's entries are damaged");
+    // An unreadable name must not count as a missing one.
+    shared_.problems.add(here, "nothing removed, because the version's entries are damaged");
     return {};
   }
   VARVE_TRY_ASSIGN(const auto names, list_names(directories_.top()));
@@ -203,7 +204,7 @@ Result<void> TreeRestorer::walk() {
       continue;
     }
     const ListedEntry item = std::move(*next);
-    // Not before there is more to do: at the end nobody goes on from a point.
+    // Adds a point only if entries remain, because a complete restore needs no point.
     if (due) VARVE_TRY(add_point(*std::exchange(due, std::nullopt)));
     const std::size_t path_bytes = path_.size();
     if (!path_.empty()) path_ += '/';
@@ -216,7 +217,7 @@ Result<void> TreeRestorer::walk() {
         if (scatter_->is_full() || late_links_.size() >= scatter_->files_max()) {
           VARVE_TRY(run_scatter());
         }
-        continue;  // Which files are whole is not told by a point of the log.
+        continue;  // A point of the log cannot describe which files of a batch are complete.
       }
       if (since_point_ >= options_.segment_bytes) due = RestorePoint{item.entry.rank + 1, 0};
     } else {
@@ -226,7 +227,8 @@ Result<void> TreeRestorer::walk() {
   return {};
 }
 
-/// One entry; what concerns it alone becomes a problem, only what ends all is an error.
+/// Restores one entry. Reports its failure as a problem; returns an error only if the restore
+/// cannot continue.
 Result<void> TreeRestorer::restore_entry(const std::string& name, const SealedEntry& entry) {
   if (selection_.match(path_) == PathSelection::Match::kNone) return {};
   auto made = make_entry(name, entry);
@@ -240,10 +242,10 @@ Result<void> TreeRestorer::restore_entry(const std::string& name, const SealedEn
   return {};
 }
 
-/// Reads the files that wait for it, and makes the links to them.
+/// Restores the collected batch of files, then makes the deferred links to them.
 Result<void> TreeRestorer::run_scatter() {
   VARVE_TRY(scatter_->run());
-  pool_.drain();  // Whether a file can be linked to is known when it is made.
+  pool_.drain();  // A link needs the result of its first name's file.
   if (shared_.failed()) return shared_.outcome();
   for (const LateLink& link : std::exchange(late_links_, {})) {
     auto made = make_late_link(link);
@@ -255,7 +257,8 @@ Result<void> TreeRestorer::run_scatter() {
 }
 
 Result<void> TreeRestorer::enter_directory(const std::string& name, const SealedEntry& entry) {
-  // Ranks ascend on every way down a sound tree, so this ends loops in a forged one.
+  // In a valid tree, ranks ascend from each directory to its entries. This check thus ends loops in
+  // a forged tree.
   if (entry.rank <= frames_.back().entry.rank || frames_.size() >= kDepthMax) {
     return Error(ErrorCode::kCorrupt, "left out: directories nested too deeply or in a circle");
   }
@@ -284,7 +287,8 @@ Result<void> TreeRestorer::enter_directory(const std::string& name, const Sealed
   if (!frame.absent) {
     UniqueFd fd(open_beneath(directories_.top(), name.c_str(), kDirectoryFlags));
     if (!fd.valid()) return system_error("open", errno);
-    if (frames_.back().keep_metadata && !is_there) {  // What it inherited must not go on.
+    // Entries in it must not inherit the ACL again.
+    if (frames_.back().keep_metadata && !is_there) {
       remove_default_acl(fd.get());
       frame.inherits = true;
     }
@@ -296,7 +300,8 @@ Result<void> TreeRestorer::enter_directory(const std::string& name, const Sealed
   return {};
 }
 
-/// A directory's metadata comes last: its mode may forbid making files, which change its mtime.
+/// Leaves a directory, and sets its metadata after its last entry is complete. The mode may forbid
+/// new files, and new files change the mtime.
 Result<void> TreeRestorer::leave_directory() {
   Frame& frame = frames_.back();
   if (!frame.absent) {
@@ -329,8 +334,8 @@ Result<void> TreeRestorer::finish_run(const SealedEntry& top) {
   return {};
 }
 
-/// Has the point noted once all before it is on the disk, which another thread waits for. A
-/// point that comes while that still goes on is left out.
+/// Adds a point to the log, in the background: another thread first syncs everything before the
+/// point. Skips the point if the sync of the previous one is still under way.
 Result<void> TreeRestorer::add_point(const RestorePoint& point) {
   if (options_.dry_run || syncing_) return {};
   since_point_ = 0;
@@ -347,7 +352,7 @@ Result<void> TreeRestorer::add_point(const RestorePoint& point) {
   return {};
 }
 
-/// From some size on a restore is worth being continued, so that there has to be a log.
+/// Returns whether the restore is large enough for a log.
 bool TreeRestorer::is_log_due() {
   return ++changes_ > kChangesWithoutLog || done_.bytes_done > kBytesWithoutLog;
 }

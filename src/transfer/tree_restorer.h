@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sealed tree becomes files below a directory.
+// Restores a sealed tree as files below a directory.
 #pragma once
 
 #include <sys/stat.h>
@@ -29,10 +29,12 @@
 
 namespace varve::transfer {
 
-/// Restores one version. The repository is not trusted, nor is the target: names are checked,
-/// everything is made by its name in an open directory, and no symlink is followed. One thread
-/// walks the tree and reads files strictly in its order, so that the read sessions stream, or, if
-/// so asked, in batches in the order of the disk; the pool makes them.
+/// Restores one version. Trusts neither the repository nor the target: it checks names, creates
+/// every entry by its name in an open directory, and follows no symlink.
+///
+/// One thread walks the tree and reads the files, and the pool's threads write them. The walk reads
+/// strictly in tree order, so that the read sessions stream. With ScatterPass it reads batches in
+/// the order of the disk instead.
 class TreeRestorer {
  public:
   using OnProgress = std::function<bool(const TransferProgress&)>;
@@ -41,7 +43,7 @@ class TreeRestorer {
   [[nodiscard]] Result<TransferReport> run(const std::string& directory);
 
  private:
-  // A directory's place below the target; links in it share one object.
+  // A directory's place below the target. All deferred links of a directory share one object.
   struct Place {
     std::shared_ptr<const Place> parent;
     std::string name;
@@ -58,18 +60,18 @@ class TreeRestorer {
     PlacePtr place;
     EntryLister lister;
     std::shared_ptr<DirectoryEnd> end = std::make_shared<DirectoryEnd>();
-    bool fresh = false;          // Made just now: nothing stands in it that is not ours.
-    bool absent = false;         // Only thought of, in a dry run.
-    bool keep_metadata = false;  // It lies on the way to what is wanted, and was there.
-    bool inherits = false;       // It was made with the ACLs of the directory above.
+    bool fresh = false;          // Created by this restore, so it has no entries of others.
+    bool absent = false;         // Does not exist, because this is a dry run.
+    bool keep_metadata = false;  // Existed already and is only on the way to a selected path.
+    bool inherits = false;       // Created with the ACLs of the directory above.
   };
 
-  // The first name of a hard-linked file; the others are linked to it.
+  // The first name of a hard-linked file. The restore links the other names to it.
   struct FirstName {
     PlacePtr directory;
     std::string name;
     std::uint64_t names_left = 0;
-    std::shared_ptr<FileTask> task;  // Null where it stands already.
+    std::shared_ptr<FileTask> task;  // nullptr if the file exists already.
   };
 
   // A name of a hard-linked file whose first name is in a scattered batch that has not run.
@@ -118,19 +120,21 @@ class TreeRestorer {
                                           const Present& present);
   [[nodiscard]] Result<void> make_special(const std::string& name, const SealedEntry& entry,
                                           const Present& present);
-  // Makes something that is no file, under a temporary name where it replaces something.
+  // Creates an entry that is not a regular file. Uses a temporary name if it replaces another
+  // entry.
   [[nodiscard]] Result<void> place(const std::string& name, const SealedEntry& entry,
                                    const Present& present,
                                    const std::function<int(const char*)>& make);
-  // True if the link is made after the batch of its first name.
+  // Defers the link if its first name is in a batch that has not run. Returns whether it did.
   [[nodiscard]] bool defer_link(const std::string& name, const SealedEntry& entry);
   [[nodiscard]] Result<bool> link_to_first(const std::string& name, const SealedEntry& entry);
   [[nodiscard]] Result<bool> is_content_same(FileReader& source, const std::string& name,
                                              const SealedEntry& entry, const struct stat& status);
-  // True if the entry could be kept: its metadata is set where it differs.
+  // Keeps an existing entry and sets its metadata where that differs. Returns false if the entry
+  // cannot be kept.
   [[nodiscard]] bool keep(const std::string& name, const SealedEntry& entry,
                           const struct stat& status);
-  // Makes room for something that is no directory.
+  // Removes a directory that has the name of an entry of another type.
   [[nodiscard]] Result<void> clear_way(const std::string& name, const Present& present);
   [[nodiscard]] Result<void> link_from(int directory_fd, const std::string& first,
                                        const std::string& name, Rank rank, bool replaces);
@@ -142,7 +146,7 @@ class TreeRestorer {
   const OnProgress& progress_;
   PathSelection selection_;
   FileRestorer data_;
-  std::optional<ScatterPass> scatter_;  // If files are read in the order of the disk.
+  std::optional<ScatterPass> scatter_;  // Set if the restore reads files in the order of the disk.
   std::vector<LateLink> late_links_;
   RestoreShared shared_;
   TransferProgress done_;
@@ -150,18 +154,20 @@ class TreeRestorer {
   base::UniqueFd root_;
   std::optional<RestoreLog> log_;
   std::uint64_t since_point_ = 0;    // Bytes read since the last point of the log.
-  std::uint64_t changes_ = 0;        // Since the start.
-  std::shared_ptr<FileTask> large_;  // The file that is being read, if it can be resumed.
+  std::uint64_t changes_ = 0;        // Changes since the start.
+  std::shared_ptr<FileTask> large_;  // The file now being read, if it can be resumed.
   Rank large_rank_ = 0;
-  std::uint64_t large_offset_ = 0;       // What of it was noted in the log.
-  std::shared_ptr<FileTask> last_task_;  // Of the entry being restored, if it has more names.
+  std::uint64_t large_offset_ = 0;       // Offset in it up to which the log has it.
+  std::shared_ptr<FileTask> last_task_;  // Task of the present entry, if that has more names.
   DirectoryStack directories_;
   std::vector<Frame> frames_;
-  std::string path_;  // Of the entry being restored, for messages.
+  std::string path_;  // Path of the present entry, for messages.
   std::unordered_map<std::uint64_t, FirstName> first_names_;
-  // Which hard-linked file of the version an inode of the target, with several names, is kept as.
+  // For each kept inode of the target with several names: the link group of its file in the
+  // version.
   std::unordered_map<ino_t, std::uint64_t> kept_inodes_;
-  WriterPool pool_;  // Its destructor waits; declared last but one.
+  // Declared last but one, because its destructor waits for tasks that use the members above.
+  WriterPool pool_;
   std::atomic<bool> syncing_ = false;
   base::ThreadPool syncer_;
 };

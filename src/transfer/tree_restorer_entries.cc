@@ -126,7 +126,7 @@ Result<void> TreeRestorer::clear_way(const std::string& name, const Present& pre
   if (::unlinkat(directories_.top(), name.c_str(), AT_REMOVEDIR) == 0) return {};
   if (errno != ENOTEMPTY && errno != EEXIST) return system_error("rmdir", errno);
   return Error(ErrorCode::kNotEmpty,
-               "left out: a directory with files in it stands there; --delete removes it");
+               "left out: a directory that is not empty has this name; use --delete to remove it");
 }
 
 Result<void> TreeRestorer::make_file(const std::string& name, const SealedEntry& entry,
@@ -166,7 +166,8 @@ Result<void> TreeRestorer::write_file(FileReader& source, const std::string& nam
   }
   const std::uint64_t begin = plan.resume_offset;
   const auto task = std::make_shared<FileTask>(std::move(plan), shared_, pool_);
-  // With holes written as zeros, a file cannot wait for its place in disk order.
+  // The scattered pass writes no zeros for holes, so a file that needs these is restored in the
+  // ordinary way.
   if (scatter_ && (options_.sparse || entry.attributes.data_bytes == entry.attributes.size)) {
     if (entry.link_group != 0) last_task_ = task;
     return scatter_->add(task, source, entry.rank);
@@ -318,7 +319,7 @@ Result<bool> TreeRestorer::link_to_first(const std::string& name, const SealedEn
     first_names_.erase(found);
     return false;
   }
-  // Report damage for each of the file's names.
+  // Reports damage for each of the file's names.
   if (const auto damage = first.task ? first.task->damage() : ""; !damage.empty()) {
     shared_.problems.add(path_, damage);
   }
@@ -346,7 +347,7 @@ Result<bool> TreeRestorer::link_to_first(const std::string& name, const SealedEn
                               : Result<void>(directory.error());
       if (!linked) {
         // Some file systems allow fewer links, or none; the name then becomes a separate file.
-        shared_.problems.add(path_, "stands alone instead of as a hard link: " +
+        shared_.problems.add(path_, "restored as a separate file, not as a hard link: " +
                                         errno_text(linked.error().errno_value()));
         return false;
       }

@@ -246,7 +246,8 @@ Result<void> TarExport::add_file(TarEntry& out, const SealedEntry& entry) {
   VARVE_TRY_ASSIGN(const UnreadableData lost, data_.copy(**source, sink_));
   VARVE_TRY(sink_.fill_to(out.attributes.size));
   VARVE_TRY(tar_.end());
-  if (lost.ranges > 0) problems_.add(path_, damage_text(lost) + " became zeros: " + lost.reason);
+  if (lost.ranges > 0)
+    problems_.add(path_, damage_text(lost) + " replaced by zeros: " + lost.reason);
   if (entry.link_group != 0 && entry.attributes.nlink > 1) {
     first_names_[entry.link_group] = FirstName{path_, entry.attributes.nlink - 1ULL};
   }

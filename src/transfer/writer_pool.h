@@ -11,8 +11,8 @@
 
 namespace varve::transfer {
 
-/// Threads that make files while the next ones are read. What waits is bounded by its bytes
-/// and by its number. run() and drain() are for one thread.
+/// Threads that write files while the restore reads the next ones. Bounds the bytes and the number
+/// of queued tasks. One thread calls run(), flush() and drain().
 class WriterPool {
  public:
   using Task = std::function<void()>;
@@ -20,19 +20,20 @@ class WriterPool {
   static constexpr std::size_t kWaitingTasksMax = 512;
 
   explicit WriterPool(std::size_t threads) : threads_(threads, "varve-writer") {}
-  /// Runs what waits.
+  /// Runs the queued tasks.
   ~WriterPool() { drain(); }
 
-  /// Runs the task soon, in any order with others; waits while too much is queued. `bytes` is
-  /// the memory that the task holds.
+  /// Queues the task. Tasks run in any order. Waits while too much is queued. `bytes`: the memory
+  /// that the task holds.
   void run(std::size_t bytes, Task task);
-  /// Hands over what is still held back, so that somebody else may wait for it.
+  /// Submits the tasks that are still held back, so that another thread can wait for their results.
   void flush();
-  /// Waits until all is done.
+  /// Waits until all tasks are done.
   void drain();
 
  private:
-  // Small tasks are handed over several at a time: waking a thread costs more than a file.
+  // Number of small tasks submitted together, because waking a thread costs more than writing a
+  // small file.
   static constexpr std::size_t kBatchTasks = 16;
   static constexpr std::size_t kBatchBytes = 256U << 10;
 
@@ -42,7 +43,8 @@ class WriterPool {
   std::condition_variable less_;
   std::size_t bytes_ = 0;
   std::size_t tasks_ = 0;
-  base::ThreadPool threads_;  // Goes first: its threads use what stands above.
+  // Declared last, so that it is destroyed first: its threads use the members above.
+  base::ThreadPool threads_;
 };
 
 }  // namespace varve::transfer
