@@ -97,8 +97,8 @@ std::string CatalogRebuilder::series_directory(SeriesId series) const {
 template <typename Record>
 void CatalogRebuilder::tell_replaced_name(const Record& record) {
   if (record.name_fault.empty()) return;
-  problem(fmt::format("{}: its name was not allowed ({}); this is its name now", record.name,
-                      record.name_fault));
+  problem(fmt::format("{}: the recorded name was not allowed ({}), so it has this name now",
+                      record.name, record.name_fault));
 }
 
 std::string CatalogRebuilder::name_of(VersionNumber number) const {
@@ -169,7 +169,7 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   tell_replaced_name(*owner_);
   while (!series_names_.insert(owner_->name).second) {
     add_number(owner_->name, static_cast<std::uint32_t>(series));
-    problem("the series " + owner_->name + ": another one has its name");
+    problem("the series " + owner_->name + ": another series has the same name");
   }
   VARVE_TRY(put_versions(series));
   VARVE_TRY(put_locations(series, scan));
@@ -300,7 +300,7 @@ Result<void> CatalogRebuilder::choose_versions(SeriesId series) {
                       static_cast<std::uint32_t>(number));
       VARVE_TRY_ASSIGN(const bool present, files_.exists(staging + "/overlay"));
       if (!present) {
-        problem(name_of(number) + " was open, and " + staging + " is missing: it is lost");
+        problem(name_of(number) + " was open and is lost, because " + staging + " is missing");
         it = versions_.erase(it);
         continue;
       }
@@ -314,7 +314,8 @@ Result<void> CatalogRebuilder::choose_versions(SeriesId series) {
       ++it;
       continue;
     }
-    problem(name_of(it->first) + " was open, and the version that it was based on is lost");
+    problem(name_of(it->first) +
+            " was open and is lost, because the version that it was based on is lost");
     open_.erase(it->first);
     it = versions_.erase(it);
   }
@@ -340,7 +341,7 @@ Result<void> CatalogRebuilder::put_versions(SeriesId series) {
     tell_replaced_name(*version.record);
     while (!names.insert(version.record->name).second) {
       add_number(version.record->name, static_cast<std::uint32_t>(number));
-      problem(name_of(number) + ": its name stood twice");
+      problem(name_of(number) + ": another version had the same name");
     }
     VARVE_TRY(catalog::put_version(txn, *version.record));
     if (chunks) VARVE_TRY(catalog::put_version_chunks(txn, series, number, *chunks));
@@ -369,7 +370,7 @@ Result<void> CatalogRebuilder::put_locations(SeriesId series, const ContainerSca
   report_.containers += scan.containers.size();
   for (const auto& range : scan.unread) {
     whole_ = false;
-    problem(fmt::format("{}: {} bytes at offset {} hold no container that can be read", range.path,
+    problem(fmt::format("{}: no readable container in the {} bytes at offset {}", range.path,
                         range.bytes, range.offset));
   }
   const auto places = choose_places(files_, directory, series, scan.containers);

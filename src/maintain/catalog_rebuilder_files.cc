@@ -13,8 +13,8 @@
 
 namespace varve::maintain {
 
-// Stores the records of files. The role of a file follows from its chunks and from the versions
-// that use them.
+// Stores the records of container files. The role of a file follows from its chunks and from the
+// versions that use them.
 Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& scan,
                                          const std::map<std::uint32_t, std::uint64_t>& live_of) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));

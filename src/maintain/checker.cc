@@ -104,7 +104,7 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
                              static_cast<std::uint32_t>(series.id)),
                  version.name_fault, version.name);
     }
-    // With read_data, reading finds short files too, and names the affected files.
+    // With read_data, reading the chunks also finds short files, and names the affected files.
     VARVE_TRY(check_layout(txn, files_, series_directory(series.id), series.id, !options_.read_data,
                            [&](const std::string& path, std::string what) {
                              damage(path.empty() ? path_ + "/catalog"
@@ -112,7 +112,8 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
                                     std::move(what), {});
                            }));
   }
-  // Each round checks containers that were arranged or deleted meanwhile, at their new places.
+  // Each round checks, at their new places, the chunks of containers that were arranged or deleted
+  // in the round before.
   constexpr int kRoundsMax = 16;
   for (int round = 0; round < kRoundsMax; ++round) {
     VARVE_TRY_ASSIGN(const bool again, check_containers(series));
@@ -281,7 +282,8 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
     const auto path = manifest_path(directory, file.number);
     const auto fault = fault_of_manifest(files_, path, series.id, file.number);
     report_.bytes_read += file.bytes;
-    if (!fault && fault.error().code() == ErrorCode::kNotFound) continue;  // Deleted meanwhile.
+    // Deleted in the meantime.
+    if (!fault && fault.error().code() == ErrorCode::kNotFound) continue;
     if (!fault || !fault->empty()) damage(path, fault ? *fault : fault.error().message(), {});
   }
   for (const auto& version : versions) {
@@ -291,7 +293,7 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
     const auto txn = meta::ReadTxn::begin(catalog_);
     const auto now = txn ? catalog::find_version(*txn, series.id, version.number)
                          : Result<std::optional<catalog::VersionRecord>>(txn.error());
-    if (!now || !*now) continue;  // Deleted meanwhile.
+    if (!now || !*now) continue;  // Deleted in the meantime.
     damage(manifest_path(directory, version.number), derived("it is missing"), {});
   }
 }
@@ -321,7 +323,8 @@ Result<void> Checker::check_parity(SeriesId series) {
   if (!options_.read_data) return {};
   for (const auto& group : listing->groups) {
     const auto faults = parity::faults_of_group(files_, directory, group);
-    if (!faults && faults.error().code() == ErrorCode::kNotFound) continue;  // Replaced meanwhile.
+    // Replaced in the meantime.
+    if (!faults && faults.error().code() == ErrorCode::kNotFound) continue;
     if (!faults || !faults->empty()) {
       damage(parity::group_path(directory, group.number),
              derived(faults ? *faults : faults.error().message()), {});

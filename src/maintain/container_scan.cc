@@ -13,7 +13,7 @@ namespace varve::maintain {
 
 namespace {
 
-// Where the next header is looked for, read at once.
+// Size of one read in the search for the next header.
 constexpr std::size_t kSearchBytes = 1U << 20;
 
 std::vector<catalog::LocationRecord> runs_of(const format::ContainerHeader& header) {
@@ -29,7 +29,7 @@ std::vector<catalog::LocationRecord> runs_of(const format::ContainerHeader& head
   return runs;
 }
 
-/// One file, from its start to its end.
+/// Scans one file from start to end.
 class FileScan {
  public:
   FileScan(io::File& file, std::string path, std::uint32_t segment, SeriesId series,
@@ -46,7 +46,7 @@ class FileScan {
         scan_.containers.push_back(std::move(*found));
         continue;
       }
-      // Here one container follows another: what says that it is of a newer format is.
+      // Containers follow each other up to here, so a header of a newer format is a real one.
       if (found.error().code() == ErrorCode::kUnsupported) return std::move(found).error();
       VARVE_TRY_ASSIGN(const auto next, resume_after(at));
       scan_.unread.push_back({path_, at, next - at});
@@ -56,14 +56,15 @@ class FileScan {
   }
 
  private:
-  // The container at `offset`, if there is a whole one.
+  // Returns the container at `offset`. Errors: kCorrupt unless it is complete and belongs to this
+  // file.
   Result<FoundContainer> read(std::uint64_t offset) {
     const auto none = [this](const char* what) {
       return Error(ErrorCode::kCorrupt, path_ + ": " + what);
     };
     std::vector<std::byte> bytes(format::kContainerFixedHeaderBytes);
     VARVE_TRY_ASSIGN(const auto got, file_.read_at(offset, bytes));
-    if (got != bytes.size()) return none("the file ends");
+    if (got != bytes.size()) return none("the file ends before a complete header");
     auto measured = format::container_header_length(bytes);
     if (!measured) return std::move(measured).error().with_context(path_);
     const auto length = *measured;
@@ -74,7 +75,7 @@ class FileScan {
     VARVE_TRY_ASSIGN(const auto header, format::decode_container_header(bytes));
     const bool compact = store::is_volume(segment_);
     if (header.series != series_ || header.chunks.empty() || header.compact != compact) {
-      return none("a container of something else");
+      return none("the container belongs to another series or kind of file");
     }
     FoundContainer found;
     found.record = store::ContainerRecord::of(header, segment_, offset);
@@ -82,10 +83,10 @@ class FileScan {
     return found;
   }
 
-  // Whether containers follow each other from here to the end.
+  // Returns whether containers follow each other from here to the end of the file.
   bool leads_to_the_end(std::uint64_t offset) {
     while (offset < size_) {
-      // A forged file must not make each of its containers be walked from each other one.
+      // Walks from each place only once. Otherwise a forged file could make the scan quadratic.
       if (!walked_.insert(offset).second) return false;
       const auto found = read(offset);
       if (!found) return false;
@@ -94,7 +95,8 @@ class FileScan {
     return offset == size_;
   }
 
-  // Where the scan goes on after a place without a valid header; the file's end if nowhere.
+  // Returns the place at which the scan continues after an invalid header; the file's end if there
+  // is none.
   Result<std::uint64_t> resume_after(std::uint64_t damaged) {
     const std::uint64_t step = store::is_volume(segment_) ? 1 : format::kContainerAlignment;
     const std::uint32_t magic = format::kContainerMagic;
@@ -121,10 +123,10 @@ class FileScan {
   const SeriesId series_;
   ContainerScan& scan_;
   std::uint64_t size_ = 0;
-  std::set<std::uint64_t> walked_;  // From where the end was not reached.
+  std::set<std::uint64_t> walked_;  // Places from which containers do not reach the end.
 };
 
-// The number of a file of containers, with the volume's bit; nullopt for another name.
+// Returns the number of a container file, with the volume's bit; nullopt for any other name.
 std::optional<std::uint32_t> segment_of(const std::string& name, bool volume) {
   auto number = base::parse_hex32(std::string_view(name).substr(0, name.find('.')));
   if (!number || store::is_volume(*number)) return std::nullopt;
@@ -157,7 +159,7 @@ Result<ContainerScan> scan_containers(io::FileSystem& files, const std::string& 
       if (progress) progress(bytes);
     }
   }
-  // A number that stands twice is not believed at its second place.
+  // Rejects the second container with the same number.
   std::set<std::uint32_t> numbers;
   std::erase_if(scan.containers, [&](const FoundContainer& found) {
     const bool again = !numbers.insert(found.record.number).second;

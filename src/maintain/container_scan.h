@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding containers in the files of a series without a catalog.
+// Finds containers in the files of a series without a catalog.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@
 
 namespace varve::maintain {
 
-/// A container that was found, with nothing counted as live in it.
+/// A container found by the scan. Its record counts no chunks as live.
 struct FoundContainer {
   store::ContainerRecord record;
-  std::vector<catalog::LocationRecord> runs;  ///< Of its chunks, in the order of its table.
+  std::vector<catalog::LocationRecord> runs;  ///< Runs of its chunks, in the order of its table.
 };
 
-/// A part of a file in which no container could be found.
+/// A part of a file without a readable container.
 struct UnreadRange {
   std::string path;
   std::uint64_t offset = 0;
@@ -30,16 +30,18 @@ struct UnreadRange {
 };
 
 struct ContainerScan {
-  std::vector<FoundContainer> containers;  ///< By file, then by offset. No number stands twice.
+  std::vector<FoundContainer> containers;  ///< By file, then by offset. Each number occurs once.
   std::vector<UnreadRange> unread;
   std::uint64_t bytes_read = 0;
-  std::uint32_t next_segment = 0;  ///< Above the number of every file, without the volume's bit.
+  /// Greater than the number of every file; without the volume's bit.
+  std::uint32_t next_segment = 0;
 };
 
-/// Reads the headers of all containers. Where a header is damaged, a later one is only believed if
-/// from there one container follows another up to the file's end: what lies in a container may
-/// itself be the image of one. kUnsupported for a container of a newer format. `progress` gets the
-/// bytes of files that were passed.
+/// Reads the headers of all containers. After a damaged header, accepts a later header only if from
+/// there containers follow each other up to the end of the file. Otherwise it may be part of a
+/// container's data, such as an image of a repository. Calls `progress` with the bytes of each
+/// scanned file.
+/// Errors: kUnsupported for a container of a newer format.
 [[nodiscard]] Result<ContainerScan> scan_containers(
     io::FileSystem& files, const std::string& series_directory, SeriesId series,
     const std::function<void(std::uint64_t bytes)>& progress);

@@ -58,7 +58,8 @@ ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
   verdict.header = std::move(*read);
   if (level == VerifyLevel::kHeader) return verdict;
   const auto& header = *verdict.header;
-  // At once, if that works: where a file is cut short, what comes before the cut can be read.
+  // Tries to read all data at once. In a truncated file that fails, and the frames before the cut
+  // are read one by one.
   const std::size_t room = io::direct_room(record.data_bytes);
   if (!memory.stored || memory.stored->size() < room) memory.stored.emplace(room);
   const auto whole = reader.read_direct(record, 0, record.data_bytes, memory.stored->span());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a container and compares every byte of it with what its header says.
+// Reads a container and verifies every byte by its header.
 #pragma once
 
 #include <cstdint>
@@ -18,33 +18,35 @@
 namespace varve::maintain {
 
 enum class VerifyLevel : std::uint8_t {
-  kHeader,  ///< The header only.
-  kFrames,  ///< Also the checksum of every frame, and the padding.
-  kChunks,  ///< Also the SHA-256 of every chunk.
+  kHeader,  ///< Verifies only the header.
+  kFrames,  ///< Also verifies the checksum of every frame, and the padding.
+  kChunks,  ///< Also verifies the SHA-256 of every chunk.
 };
 
-/// What is wrong with a container.
+/// The result of verifying a container.
 struct ContainerVerdict {
-  /// nullopt if it cannot be read: then `error` says why, and nothing in it can.
+  /// nullopt if the header is unreadable, which makes all its chunks unreadable. `error` then has
+  /// the reason.
   std::optional<format::ContainerHeader> header;
   std::optional<Error> error;
   struct Fault {
     std::string what;
-    std::vector<base::IdRun> chunks;  ///< That cannot be read, or are not what was stored.
+    /// Chunks that are unreadable or do not match their fingerprint.
+    std::vector<base::IdRun> chunks;
   };
   std::vector<Fault> faults;
   std::uint64_t bytes_read = 0;
 };
 
-/// Memory for one thread that verifies, of up to a container and a frame.
+/// Buffers of one verifying thread: up to a container and a frame.
 struct VerifyMemory {
   std::optional<base::AlignedBuffer> stored;
   std::vector<std::byte> raw;
 };
 
-/// Reads the data as the disk has it, past the page cache, from which header and padding may come.
-/// Thread-safe as the reader is, with memory of its own for each thread. A container that is moved
-/// away meanwhile looks damaged: ask the catalog afterwards.
+/// Verifies a container. Reads the data from the disk, past the page cache; header and padding may
+/// come from the cache. If the container is moved in the meantime, it looks damaged, so the caller
+/// must check the catalog afterwards. Thread-safe if each thread passes its own memory.
 [[nodiscard]] ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
                                                 const store::ContainerRecord& record,
                                                 VerifyLevel level, VerifyMemory& memory);

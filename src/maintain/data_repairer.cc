@@ -225,10 +225,10 @@ Result<std::vector<std::byte>> DataRepairer::content_of(const Lost& lost) {
     store::SegmentReader reader(files_, directory_);
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, series_, source.container));
-    if (!record) return Error(ErrorCode::kStale, "a container is gone", EIO);
+    if (!record) return Error(ErrorCode::kStale, "a container was removed", EIO);
     VARVE_TRY_ASSIGN(const auto header, reader.read_header(series_, *record));
     if (source.index >= header.chunks.size())
-      return Error(ErrorCode::kStale, "a chunk is gone", EIO);
+      return Error(ErrorCode::kStale, "a chunk was removed", EIO);
     const auto& chunk = header.chunks[source.index];
     const auto& frame = header.frames[chunk.frame];
     std::vector<std::byte> stored(frame.stored_bytes);
@@ -240,7 +240,7 @@ Result<std::vector<std::byte>> DataRepairer::content_of(const Lost& lost) {
   }
   format::Fingerprinter fingerprinter;
   if (bytes.size() != lost.raw_bytes || fingerprinter.fingerprint(bytes) != lost.fingerprint) {
-    return Error(ErrorCode::kCorrupt, "the content is another one", EIO);
+    return Error(ErrorCode::kCorrupt, "the content has changed", EIO);
   }
   return bytes;
 }

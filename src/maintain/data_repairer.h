@@ -23,8 +23,8 @@
 
 namespace varve::maintain {
 
-/// Finds and repairs the damaged chunks of one series. Nothing else may change the series
-/// meanwhile. Memory: about 100 bytes per damaged chunk, and a container.
+/// Finds and repairs the damaged chunks of one series. Nothing else may change the series during
+/// its lifetime. Memory: about 100 bytes per damaged chunk, and a container.
 class DataRepairer {
  public:
   /// `outside` opens the files for search_file().

@@ -13,15 +13,15 @@
 
 namespace varve::maintain {
 
-/// A byte of a file, and what it must be.
+/// A byte of a file with its correct value.
 struct HeaderFix {
-  std::uint64_t offset = 0;  ///< In the file.
+  std::uint64_t offset = 0;  ///< Offset in the file.
   std::byte value{};
 };
 
-/// Tries all values of all bytes of the header, up to a few seconds' work a header: a header's
-/// checksums tell the right one. nullopt if more than one byte is wrong. `series_directory`: where
-/// the container's file is.
+/// Finds a header's single wrong byte: tries all values of all bytes until the header's checksums
+/// match. This takes up to a few seconds. Returns nullopt if more than one byte is wrong.
+/// `series_directory`: folder of the series with the container's file.
 [[nodiscard]] Result<std::optional<HeaderFix>> find_header_fix(
     io::FileSystem& files, const std::string& series_directory, SeriesId series,
     const store::ContainerRecord& record);

@@ -48,7 +48,8 @@ Result<void> check_layout(const meta::Txn& txn, io::FileSystem& files,
         end = std::max(end, at.first.value + at.count);
         const auto holder = holders.find(at.container);
         if (holder == holders.end()) {
-          damage("", name() + fmt::format(" names container {}, which is not there", at.container));
+          damage("",
+                 name() + fmt::format(" names container {}, which does not exist", at.container));
         } else {
           holder->second.located += at.raw_bytes;
         }
@@ -81,7 +82,7 @@ Result<void> check_layout(const meta::Txn& txn, io::FileSystem& files,
       const auto length = files.tree_bytes(series_directory + "/" + path);
       VARVE_TRY_ASSIGN(const auto later, meta::ReadTxn::begin(txn.env()));
       VARVE_TRY_ASSIGN(const auto now, catalog::find_segment(later, series, segment.segment));
-      // It may have been deleted, or cut, since the snapshot.
+      // A writer may have deleted or cut the file since the snapshot.
       if (now && now->bytes == segment.bytes && (!length || *length < segment.bytes)) {
         damage(path, fmt::format("{} has {} bytes instead of {}", path, length ? *length : 0,
                                  segment.bytes));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the records of files, containers and locations agree with each other.
+// Checks that the records of files, containers and locations agree with each other.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,15 @@
 
 namespace varve::maintain {
 
-/// `path`: of the file below the series' folder that it is about, "" if it is the catalog.
+/// Receives one damage. `path`: the affected file below the series' folder; "" for the catalog.
 using LayoutDamage = std::function<void(std::string path, std::string what)>;
 
-/// Calls `damage` for each contradiction: chunks located twice or in containers that are not
-/// there, wrong sums of what lives where, births that descend in a volume, files that are shorter
-/// than their records say. Reads the catalog and,
-/// if asked, the files' lengths only.
+/// Calls `damage` for each contradiction:
+/// - a chunk with two locations, or in a container that does not exist,
+/// - a wrong sum of live bytes,
+/// - descending births in a volume,
+/// - a file that is shorter than its record says.
+/// Reads only the catalog and, if so requested, the lengths of the files.
 [[nodiscard]] Result<void> check_layout(const meta::Txn& txn, io::FileSystem& files,
                                         const std::string& series_directory, SeriesId series,
                                         bool check_lengths, const LayoutDamage& damage);

@@ -35,7 +35,7 @@ format::ManifestHeader identity(format::ManifestKind kind, SeriesId series, Vers
   return header;
 }
 
-// Adds a version's record in a table, if it has one.
+// Adds the version's record in a table, if there is one.
 Result<void> add_of_version(const meta::Txn& txn, meta::TableIndex table, ManifestRecord what,
                             SeriesId series, VersionNumber number,
                             format::ManifestEncoder& encoder) {

@@ -37,7 +37,7 @@ std::size_t bytes_max(ManifestRecord what, const ManifestBounds& bounds) {
       return bounds.chunk_set_bytes;
     case ManifestRecord::kVersionLinks:
       return bounds.link_bytes;
-    case ManifestRecord::kSetting:  // The quarantine is a set of chunks too.
+    case ManifestRecord::kSetting:  // The quarantine is a set of chunks, too.
       return bounds.chunk_set_bytes;
     default:
       return kSmallRecordBytesMax;
@@ -154,7 +154,7 @@ Result<ManifestRead> read_manifest(io::FileSystem& files, const std::string& pat
   }
   read.damaged_blocks += records.faults();
   if (offset != size || header->stored_bytes != size - format::kManifestHeaderBytes) {
-    return damaged(path, "it has another length than its header says");
+    return damaged(path, "its length differs from its header");
   }
   return read;
 }

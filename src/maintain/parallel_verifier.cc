@@ -17,10 +17,10 @@ namespace varve::maintain {
 namespace {
 
 constexpr unsigned kThreadsMax = 16;
-constexpr unsigned kThreadsPerCore = 2;     // While one waits for the disk, another compares.
-constexpr std::size_t kAheadPerThread = 4;  // Verdicts that wait for their turn.
+constexpr unsigned kThreadsPerCore = 2;     // One waits for the disk while the other computes.
+constexpr std::size_t kAheadPerThread = 4;  // Limit on verdicts that wait for earlier ones.
 
-/// Hands jobs to threads and their verdicts back in order.
+/// Distributes jobs to threads and returns their verdicts in order.
 class Pool {
  public:
   Pool(store::SegmentReader& reader, SeriesId series, const std::vector<VerifyJob>& jobs,
@@ -44,7 +44,7 @@ class Pool {
     for (auto& thread : threads_) thread.join();
   }
 
-  /// The verdict on the job whose turn it is.
+  /// Waits for the verdict of the next job and returns it.
   ContainerVerdict take() {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [this] { return verdicts_.contains(taken_); });

@@ -19,14 +19,14 @@ struct VerifyJob {
 };
 
 struct VerifyPace {
-  unsigned threads = 0;                ///< 0: two a processor, at most 16.
-  std::uint64_t bytes_per_second = 0;  ///< 0: no bound.
+  unsigned threads = 0;                ///< Number of threads; 0 for two per processor, at most 16.
+  std::uint64_t bytes_per_second = 0;  ///< Rate limit; 0 for none.
   std::stop_token stop;
 };
 
-/// Calls `handle` from the calling thread, in the order of the jobs. Each thread takes up to 4 MiB
-/// of memory; verdicts wait for their turn, a few a thread. True if all jobs were done, false if
-/// it was stopped.
+/// Verifies containers on several threads. Calls `handle` on the calling thread, in the order of
+/// the jobs. Returns false if it was stopped before all jobs were done.
+/// Memory: up to 4 MiB per thread, and a few waiting verdicts.
 [[nodiscard]] bool verify_containers(
     store::SegmentReader& reader, SeriesId series, const std::vector<VerifyJob>& jobs,
     const VerifyPace& pace,

@@ -17,7 +17,7 @@ namespace {
 
 using format::kParityBlockBytes;
 
-// The member that has all of the container.
+// Returns the member that contains the whole container.
 std::optional<std::size_t> member_with(const format::ParityIndex& index,
                                        const store::ContainerRecord& record) {
   for (std::size_t i = 0; i < index.members.size(); ++i) {
@@ -34,7 +34,7 @@ Result<void> ParityRepairer::scan(const std::vector<store::ContainerRecord>& dam
   if (damaged.empty()) return {};
   VARVE_TRY_ASSIGN(listing_, parity::list_groups(files_, directory_, series_));
   auto left = damaged;
-  // A newer group was made of what an older one still held, or of more.
+  // Newest first: a newer group protects all data that an older one still protects.
   for (auto group = listing_.groups.rbegin(); group != listing_.groups.rend(); ++group) {
     VARVE_TRY(
         restore(*group, left, pass,
@@ -135,7 +135,8 @@ Result<void> ParityRepairer::restore(const parity::Group& group,
   });
   if (!any) return {};
   const auto opened = parity::GroupRestorer::open(files_, directory_, group);
-  if (!opened) return {};  // Damaged itself; another group may have the container.
+  // The parity file itself is damaged. Another group may have the container.
+  if (!opened) return {};
   auto& restorer = **opened;
   restorer.scan(pass);
   std::set<std::uint32_t> wanted;
@@ -157,7 +158,7 @@ Result<void> ParityRepairer::restore(const parity::Group& group,
     const auto bad = blocks_of(record);
     const bool all = std::all_of(bad.begin(), bad.end(),
                                  [&](std::uint32_t block) { return restored.contains(block); });
-    // Where nothing is bad, parity was made of the damage.
+    // If no block is bad, the parity was computed from the damaged data.
     if (bad.empty() || !all) continue;
     const auto member = *member_with(group.index, record);
     Image image;
@@ -176,7 +177,7 @@ Result<void> ParityRepairer::restore(const parity::Group& group,
   return {};
 }
 
-// What cannot be read is zeros: it belongs to bad blocks.
+// Reads bytes and leaves unreadable ones as zeros. Those belong to bad blocks, which are replaced.
 std::vector<std::byte> ParityRepairer::read_leniently(std::uint32_t segment, std::uint64_t offset,
                                                       std::uint64_t bytes) const {
   std::vector<std::byte> out(bytes);
@@ -185,7 +186,7 @@ std::vector<std::byte> ParityRepairer::read_leniently(std::uint32_t segment, std
   if (!file) return out;
   const auto all = std::span(out);
   if (const auto read = (*file)->read_at(offset, all); read) return out;
-  constexpr std::size_t kPiece = 4096;  // What a disk loses at once.
+  constexpr std::size_t kPiece = 4096;  // Usual size of an unreadable place on a disk.
   for (std::size_t at = 0; at < all.size(); at += kPiece) {
     static_cast<void>(
         (*file)->read_at(offset + at, all.subspan(at, std::min(kPiece, all.size() - at))));
@@ -193,7 +194,7 @@ std::vector<std::byte> ParityRepairer::read_leniently(std::uint32_t segment, std
   return out;
 }
 
-// By those who know how: the container is put in a file of its own, in memory.
+// Verifies a restored container with verify_container(), in a file in memory.
 Result<bool> ParityRepairer::is_whole(const store::ContainerRecord& record,
                                       const Image& image) const {
   const auto memory = io::make_memory_file_system();
@@ -244,7 +245,7 @@ Result<void> ParityRepairer::execute(RepairReport& report, const Pass& pass) {
   return {};
 }
 
-// In place: what is overwritten is damaged, so a crash leaves no less than there was.
+// Writes in place. The overwritten bytes are damaged, so a crash loses no good data.
 Result<void> ParityRepairer::write(const store::ContainerRecord& record, const Image& image) const {
   const auto path = directory_ + "/" + store::segment_path(record.segment);
   const auto folder = path.substr(0, path.rfind('/'));

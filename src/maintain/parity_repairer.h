@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Damaged containers of one series, restored where they are from the series' parity.
+// Restores damaged containers of one series in place, from the series' parity.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace varve::maintain {
 
-/// One use, one thread. Nothing else may change the series meanwhile. Takes as much memory as the
-/// parity of a group, and a few containers.
+/// Restores damaged containers of one series from parity. For one use by one thread. Nothing else
+/// may change the series during its lifetime. Memory: the parity of a group, and a few containers.
 class ParityRepairer {
  public:
   using Pass = std::function<void(std::uint64_t bytes)>;
@@ -27,49 +27,48 @@ class ParityRepairer {
   ParityRepairer(io::FileSystem& files, std::string series_directory, SeriesId series)
       : files_(files), directory_(std::move(series_directory)), series_(series) {}
 
-  /// Finds out which of the damaged containers parity brings back: it restores them in memory and
-  /// compares all of it with their own checksums, every chunk's SHA-256 included. Reads the groups
-  /// that have them.
+  /// Finds the damaged containers that parity can restore. Restores each in memory and verifies it
+  /// completely, with the SHA-256 of every chunk. Reads the groups that contain them.
   [[nodiscard]] Result<void> scan(const std::vector<store::ContainerRecord>& damaged,
                                   const Pass& pass);
-  /// The same where there is no catalog to name containers: of all files that are there, by the
-  /// checksums that the groups have of their blocks. What a file lacks at its end may have been cut
-  /// on purpose, and is not restored.
+  /// Finds them without a catalog: compares the blocks of all existing files with the checksums in
+  /// the groups. Does not restore a missing end of a file, because Varve may have cut the file.
   [[nodiscard]] Result<void> scan_without_catalog(const Pass& pass);
-  /// Reads all parity files, and notes the damaged ones.
+  /// Reads all parity files and records the damaged ones.
   [[nodiscard]] Result<void> scan_parity();
 
-  /// True if scan() found something to restore.
+  /// Returns true if a scan found containers to restore.
   [[nodiscard]] bool restores() const { return !restorable_.empty(); }
   [[nodiscard]] std::vector<RepairStep> steps() const;
-  /// Restores again, and writes the blocks over the damaged ones (docs/ORDERING.md O31). Then
-  /// removes damaged parity files.
+  /// Restores the containers a second time, and overwrites their damaged blocks (docs/ORDERING.md
+  /// O31). Then removes damaged parity files.
   [[nodiscard]] Result<void> execute(RepairReport& report, const Pass& pass);
 
  private:
   struct Restorable {
     store::ContainerRecord record;
     std::uint32_t group = 0;
-    std::uint32_t blocks = 0;  ///< That are damaged.
+    std::uint32_t blocks = 0;  ///< Number of its damaged blocks.
   };
-  /// A container as parity makes it.
+  /// A container restored from parity.
   struct Image {
     std::vector<std::byte> bytes;
-    /// What of it is written: offset and length.
+    /// The parts to write, as offset and length.
     std::vector<std::pair<std::size_t, std::size_t>> parts;
   };
   using Found = std::function<Result<void>(const store::ContainerRecord&, const Image&)>;
 
-  /// Restores those of `records` that a group has, and that come out whole.
+  /// Restores the containers of `records` that the group protects. Calls `found` for each that
+  /// verifies.
   [[nodiscard]] Result<void> restore(const parity::Group& group,
                                      const std::vector<store::ContainerRecord>& records,
                                      const Pass& pass, const Found& found);
   using Blocks = std::map<std::uint32_t, std::vector<std::byte>>;
-  /// The containers of a member that blocks in `restored` belong to, found by their headers from
-  /// the file's start on; up to where one cannot be read.
+  /// Appends the containers of a member that have blocks in `restored`. Finds them by their headers
+  /// from the file's start on, up to an unreadable header.
   void name_containers(const parity::GroupRestorer& restorer, std::size_t member,
                        const Blocks& restored, std::vector<store::ContainerRecord>& found) const;
-  /// Bytes of a member's file, with restored blocks in their places.
+  /// Returns bytes of a member's file, with the restored blocks in their places.
   [[nodiscard]] std::vector<std::byte> repaired_bytes(const parity::GroupRestorer& restorer,
                                                       std::size_t member, const Blocks& restored,
                                                       std::uint64_t offset,
@@ -85,7 +84,8 @@ class ParityRepairer {
   const SeriesId series_;
   parity::GroupListing listing_;
   std::vector<Restorable> restorable_;
-  std::vector<std::pair<std::uint32_t, std::string>> damaged_groups_;  // With what is wrong.
+  // Number and defect of each damaged parity file.
+  std::vector<std::pair<std::uint32_t, std::string>> damaged_groups_;
 };
 
 }  // namespace varve::maintain

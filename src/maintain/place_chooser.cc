@@ -16,7 +16,7 @@ using catalog::LocationRecord;
 
 std::uint64_t end_of(const LocationRecord& run) { return run.first.value + run.count; }
 
-// Numbers of the containers that hold a chunk which another one holds, too.
+// Returns the numbers of the containers that share a chunk with another container.
 std::set<std::uint32_t> find_sharing(std::vector<LocationRecord> runs) {
   std::sort(runs.begin(), runs.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -32,10 +32,10 @@ std::set<std::uint32_t> find_sharing(std::vector<LocationRecord> runs) {
   return sharing;
 }
 
-/// Which ids have a place already.
+/// The set of ids that have a place.
 class Placed {
  public:
-  /// The parts of a run that had none; from now on they have.
+  /// Adds a run. Returns the parts of it that were not in the set.
   std::vector<base::IdRun> add(const base::IdRun& run) {
     std::vector<base::IdRun> fresh;
     std::uint64_t at = run.first.value;
@@ -56,10 +56,10 @@ class Placed {
   }
 
  private:
-  std::map<std::uint64_t, std::uint64_t> ends_;  // By start; disjoint.
+  std::map<std::uint64_t, std::uint64_t> ends_;  // Ends of disjoint ranges, by start.
 };
 
-/// A container that shares chunks, as it was read.
+/// A container that shares chunks, with the result of its verification.
 struct Shared {
   const FoundContainer* found = nullptr;
   ContainerVerdict verdict;
@@ -92,7 +92,7 @@ std::vector<LocationRecord> choose_places(io::FileSystem& files,
   std::erase_if(all, [&](const auto& run) { return sharing.contains(run.container); });
 
   store::SegmentReader reader(files, series_directory);
-  std::map<std::uint32_t, Shared, std::greater<>> shared;  // What was written last comes first.
+  std::map<std::uint32_t, Shared, std::greater<>> shared;  // Newest first.
   for (const auto& found : containers) {
     if (!sharing.contains(found.record.number)) continue;
     Shared one;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One place for each chunk, where a crash between copying and removing left several.
+// Chooses one place for each chunk. A crash between copying and removing leaves several.
 #pragma once
 
 #include <vector>
@@ -11,9 +11,9 @@
 
 namespace varve::maintain {
 
-/// Location runs that do not overlap and hold every chunk of the containers once. Of several
-/// places of a chunk one is taken where its bytes match their SHA-256, if there is any; only
-/// containers that share chunks with others are read for that.
+/// Returns location runs that contain every chunk of the containers exactly once. If a chunk has
+/// several places, prefers one where its bytes match their SHA-256. Reads only the containers that
+/// share chunks with others.
 [[nodiscard]] std::vector<catalog::LocationRecord> choose_places(
     io::FileSystem& files, const std::string& series_directory, SeriesId series,
     const std::vector<FoundContainer>& containers);

@@ -148,7 +148,7 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
     if (!damaged) return files.error();
     return std::optional(files.error().message());
   }
-  // Pages that LMDB can read but not write to are a fault too. Without the lock, a writer may be
+  // Pages that LMDB can read but not write to are a fault, too. Without the lock, a writer may be
   // active; faults_in() then checks the pages.
   const auto probed =
       lock_ ? meta::check_pages(*files, options.tables) : meta::probe_environment(*files, options);
@@ -185,11 +185,11 @@ Result<void> Repairer::scan_catalog() {
   if (!options_.trust_catalog) {
     VARVE_TRY_ASSIGN(fault, fault_of_catalog());
   }
-  if (!fault && options_.rebuild_catalog) fault = "it is to be rebuilt";
+  if (!fault && options_.rebuild_catalog) fault = "a rebuild was requested";
   if (!fault) return {};
   catalog_lost_ = true;
   step(RepairStep::Kind::kCatalog, path_ + "/catalog",
-       *fault + "; a catalog is made from manifests and containers");
+       *fault + "; a new catalog is built from manifests and containers");
   return {};
 }
 
@@ -240,7 +240,7 @@ Result<void> Repairer::scan_open_versions() {
       const auto damage = lost ? std::nullopt : damage_of_overlay(record);
       if (!lost && !damage) continue;
       step(RepairStep::Kind::kOpenVersion, path_ + "/staging",
-           series.name + "/" + record.name + " was open, and what it held is gone with its " +
+           series.name + "/" + record.name + " was open, and its content is lost with its " +
                (damage ? "overlay, which is damaged (" + *damage + ")" : "staging folder") +
                "; it is dropped");
       lost_versions_.push_back(record);
@@ -253,7 +253,7 @@ std::optional<std::string> Repairer::damage_of_overlay(const catalog::VersionRec
   if (record.state != VersionState::kOpen || record.unfinished) return std::nullopt;
   const auto overlay = overlay_directory(path_, record);
   if (const auto present = files_->exists(overlay); !present || !*present) return std::nullopt;
-  // Without the lock, a writer may commit meanwhile, but hardly at each try.
+  // Without the lock, a writer may commit during the check, but hardly during each attempt.
   constexpr int kTriesUnlocked = 3;
   std::optional<std::string> damage;
   for (int tries = lock_ ? 1 : kTriesUnlocked; tries > 0; --tries) {
@@ -387,7 +387,7 @@ Result<RepairReport> Repairer::execute(const Progress& progress) {
 // Follows docs/ORDERING.md O27.
 Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& report) {
   const auto fresh = path_ + kNewCatalog;
-  // Left over from an interrupted attempt.
+  // An interrupted attempt may have left this folder.
   VARVE_TRY(store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment));
   VARVE_TRY(files_->make_directory(fresh));
   CheckProgress done;

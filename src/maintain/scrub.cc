@@ -66,7 +66,7 @@ Result<ScrubReport> scrub(const meta::Env& catalog, io::FileSystem& files,
     return files.write_file_atomically(repository_path, kStateName,
                                        base::as_bytes(encode_scrub_state(now)));
   };
-  // At once, so that a run that could not remember anything does not begin.
+  // Saves the state first, so that a run that cannot save its progress fails at once.
   VARVE_TRY(save(state));
   CheckOptions how;
   how.verify_chunks = true;
@@ -86,7 +86,7 @@ Result<ScrubReport> scrub(const meta::Env& catalog, io::FileSystem& files,
   });
   VARVE_TRY_ASSIGN(report.check, checker.run());
   state.damages += report.check.damages.size();
-  if (report.check.finished) state = {};  // The next run begins the next pass.
+  if (report.check.finished) state = {};  // The next run starts a new pass.
   VARVE_TRY(save(state));
   return report;
 }

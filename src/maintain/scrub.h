@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checking all data over and over, a part at a time.
+// Checks all data continuously, a part at a time.
 #pragma once
 
 #include <functional>
@@ -13,15 +13,15 @@
 
 namespace varve::maintain {
 
-/// What a pass through all data has done so far; the file `scrub` in the repository.
+/// The progress of a pass through all data, stored in the file `scrub` of the repository.
 struct ScrubState {
   std::optional<CheckPosition> reached;
-  std::uint64_t damages = 0;  ///< Found in this pass.
+  std::uint64_t damages = 0;  ///< Number of damages found in this pass.
   bool operator==(const ScrubState&) const = default;
 };
 
 [[nodiscard]] std::string encode_scrub_state(const ScrubState& state);
-/// A state that cannot be read is that of a pass that has not begun.
+/// Decodes a state. Returns the start of a pass for malformed text.
 [[nodiscard]] ScrubState decode_scrub_state(const std::string& text);
 
 [[nodiscard]] Result<ScrubReport> scrub(const meta::Env& catalog, io::FileSystem& files,

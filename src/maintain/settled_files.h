@@ -10,8 +10,8 @@
 
 namespace varve::maintain {
 
-/// The segments and volumes of a series that only change by being cut or removed: all but those
-/// that an open version writes. In ascending number.
+/// Returns the segments and volumes of a series that can only be cut or removed: all but those that
+/// an open version writes. In ascending number.
 [[nodiscard]] Result<std::vector<parity::DataFile>> settled_files(const meta::Txn& txn,
                                                                   SeriesId series);
 

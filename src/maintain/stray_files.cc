@@ -67,7 +67,7 @@ Result<void> note_long_catalog(const meta::Env& catalog, io::FileSystem& files,
     bytes.resize(got);
     strange = std::ranges::any_of(bytes, [](std::byte b) { return b != std::byte{0}; });
   }
-  // A writer may have committed meanwhile.
+  // A writer may have committed in the meantime.
   if (!strange || meta::used_bytes(catalog).bytes != used.bytes) return {};
   note(path, fmt::format("{} bytes follow the last page; they are never read", size - used.bytes));
   return {};
@@ -85,7 +85,7 @@ void note_unknown_files(io::FileSystem& files, const std::string& repository_pat
     waiting.pop_back();
     auto names = files.list(folder);
     if (!names && names.error().errno_value() == ENOTDIR && ++unknown <= kUnknownNamed) {
-      note(folder, "unknown: a file under the name of a folder; Varve leaves it alone");
+      note(folder, "unknown: a file that has the name of a folder; Varve leaves it alone");
     }
     if (!names) continue;  // Other checks report missing or unreadable folders.
     std::ranges::sort(*names, std::greater<>());
@@ -95,7 +95,7 @@ void note_unknown_files(io::FileSystem& files, const std::string& repository_pat
       if (known && known->folder) {
         waiting.emplace_back(path, *known->folder);
       } else if (!known && ++unknown <= kUnknownNamed) {
-        note(path, "unknown: Varve did not make it, and leaves it alone");
+        note(path, "unknown: Varve did not create it, and leaves it alone");
       }
     }
   }

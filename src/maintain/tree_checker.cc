@@ -134,7 +134,7 @@ TreeChecker::PageFacts TreeChecker::facts_of(format::NodeId id) {
 
 void TreeChecker::add_child(format::NodeId id, std::uint64_t span, PageFacts& facts) {
   const auto below = facts_.find(id.value);
-  if (below == facts_.end()) return;  // Impossible: children have lower ids.
+  if (below == facts_.end()) return;  // Cannot happen: children have lower ids.
   facts.linked += below->second.linked;
   facts.touched = facts.touched || below->second.touched;
   facts.broken = facts.broken || below->second.broken;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chunks of a tree of which a part may be lost.
+// Collects the chunks of a tree that may have lost parts.
 #pragma once
 
 #include "base/id_runs.h"
@@ -10,8 +10,8 @@
 
 namespace varve::maintain {
 
-/// The chunks that the readable part of a sealed tree refers to. `whole` becomes false if there
-/// is another part.
+/// Returns the chunks that the readable part of a sealed tree refers to. Sets `whole` to false if a
+/// part is unreadable.
 [[nodiscard]] base::IdRuns tree_chunks(const meta::Env& catalog, SeriesId series,
                                        const format::DirEntry& root, bool& whole);
 
