@@ -32,10 +32,11 @@ Result<std::vector<std::byte>> read_exactly(io::File& file, std::uint64_t offset
   return out;
 }
 
-/// One of the two copies of an index.
+/// Selects one of the two copies of an index.
 enum class Copy : std::uint8_t { kFirst, kLast };
 
-// A header and the offset of the members: they follow the first copy, and precede the last one.
+// A header with the offset of the members. The members follow the first copy of the header, and
+// precede the last one.
 struct FoundHeader {
   format::ParityHeader header;
   std::uint64_t members_at = 0;
@@ -51,7 +52,7 @@ Result<FoundHeader> read_header(io::File& file, Copy copy) {
   FoundHeader found;
   VARVE_TRY_ASSIGN(found.header, format::decode_parity_header(bytes));
   if (found.header.file_bytes() != size) {
-    return Error(ErrorCode::kCorrupt, "parity file: it has another length", EIO);
+    return Error(ErrorCode::kCorrupt, "parity file: its length is wrong", EIO);
   }
   found.members_at =
       copy == Copy::kFirst ? format::kParityHeaderBytes : size - found.header.index_bytes();
@@ -93,7 +94,7 @@ Result<GroupListing> list_groups(io::FileSystem& files, const std::string& serie
     if (!number) continue;
     listing.next_number = std::max(listing.next_number, *number + 1);
     const auto file = files.open(folder + "/" + name, io::OpenMode::kRead);
-    if (!file && file.error().code() == ErrorCode::kNotFound) continue;  // Removed meanwhile.
+    if (!file && file.error().code() == ErrorCode::kNotFound) continue;  // Removed in the meantime.
     auto index =
         file ? read_index(**file, Copy::kFirst) : Result<format::ParityIndex>(file.error());
     if (!index && file) {

@@ -11,7 +11,7 @@ namespace varve::parity {
 using format::kParityBlockBytes;
 
 namespace {
-constexpr std::uint32_t kScanBlocks = 64;  // Read at once.
+constexpr std::uint32_t kScanBlocks = 64;  // Blocks per read.
 }  // namespace
 
 Result<std::unique_ptr<GroupRestorer>> GroupRestorer::open(io::FileSystem& files,
@@ -75,7 +75,7 @@ std::map<std::uint32_t, std::vector<std::byte>> GroupRestorer::restore(
     if (!restore_codeword(codeword, lost)) continue;
     for (const auto block : blocks) {
       const auto bytes = slot(block / shape_.codewords);
-      // Of what was not lost, this holds anyway; a wrong result is worse than none.
+      // Blocks that were not lost always match. A wrong restored block is worse than none.
       if (format::checksum64(bytes) != sums_.data[block]) continue;
       restored[block].assign(bytes.begin(), bytes.end());
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings damaged blocks of a group back.
+// Restores damaged blocks of a group.
 #pragma once
 
 #include <cstddef>
@@ -21,34 +21,34 @@
 
 namespace varve::parity {
 
-/// One use, one thread. Changes no file.
+/// Restores damaged blocks of one group in memory. For one use by one thread. Changes no file.
 class GroupRestorer {
  public:
-  /// kCorrupt if the parity file cannot be used.
+  /// Opens the parity file of a group. Errors: kCorrupt if it is unusable.
   [[nodiscard]] static Result<std::unique_ptr<GroupRestorer>> open(
       io::FileSystem& files, const std::string& series_directory, Group group);
 
-  /// Reads all members and finds the blocks that are not what they were, or are not there. `pass`
-  /// gets bytes read.
+  /// Reads all members and finds the blocks that are missing or do not match their checksums. Calls
+  /// `pass` with the bytes read.
   void scan(const std::function<void(std::uint64_t)>& pass);
 
   [[nodiscard]] const format::ParityIndex& index() const { return group_.index; }
-  /// Valid after scan().
+  /// Returns whether a block is damaged. Valid after scan().
   [[nodiscard]] bool is_bad(std::uint32_t block) const { return bad_[block]; }
-  /// The blocks of a member's bytes from `offset` to before `end`, as numbers of the group.
+  /// Returns the group's block numbers [first, last) for the bytes [offset, end) of a member.
   [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> blocks_of(std::size_t member,
                                                                   std::uint64_t offset,
                                                                   std::uint64_t end) const;
 
-  /// The bytes of those of `wanted`, bad ones, that can be restored; each has its checksum. Takes
-  /// memory for them and for one codeword.
+  /// Returns the restored bytes of the damaged blocks `wanted`. Leaves out blocks that cannot be
+  /// restored. Each result matches its checksum. Memory: these blocks and one codeword.
   [[nodiscard]] std::map<std::uint32_t, std::vector<std::byte>> restore(
       const std::set<std::uint32_t>& wanted);
 
  private:
   GroupRestorer(io::FileSystem& files, const std::string& series_directory, Group group,
                 format::ParitySums sums, std::unique_ptr<io::File> file);
-  /// False if too much of the codeword is lost.
+  /// Returns false if too many blocks of the codeword are lost.
   [[nodiscard]] bool restore_codeword(std::uint32_t codeword, std::vector<std::uint32_t>& lost);
   [[nodiscard]] std::span<std::byte> slot(std::size_t i) {
     return buffer_.span().subspan(i * format::kParityBlockBytes, format::kParityBlockBytes);
@@ -57,10 +57,10 @@ class GroupRestorer {
   const Group group_;
   const format::ParityShape shape_;
   const format::ParitySums sums_;
-  const std::unique_ptr<io::File> file_;  ///< The parity file.
+  const std::unique_ptr<io::File> file_;  ///< The group's parity file.
   MemberReader reader_;
   const ReedSolomon code_;
-  base::AlignedBuffer buffer_;  ///< A codeword: its data, then its parity.
+  base::AlignedBuffer buffer_;  ///< One codeword: its data blocks, then its parity blocks.
   std::vector<bool> bad_;
 };
 

@@ -18,11 +18,11 @@ namespace {
 
 using format::kParityBlockBytes;
 
-// Several rows of blocks are read before they are added: a codeword's parity then stays in the
-// processor's cache while its part of each row is.
+// Size of a read. It covers several rows of blocks, which are then added codeword by codeword. The
+// parity of one codeword thus stays in the processor's cache.
 constexpr std::size_t kBatchBytes = 8U << 20;
 
-/// One use: computes the parity of a group in memory.
+/// Computes the parity of a group in memory. For one use.
 class GroupEncoder {
  public:
   GroupEncoder(io::FileSystem& files, const std::string& series_directory,
@@ -32,7 +32,8 @@ class GroupEncoder {
         code_(shape_.data_blocks, shape_.parity_blocks),
         parity_(std::size_t{shape_.parity_total()} * kParityBlockBytes) {}
 
-  /// False if `pass` ended it, or members cannot be read.
+  /// Reads the members and computes their parity. Returns false if `pass` stopped it or a member is
+  /// unreadable.
   [[nodiscard]] bool run(const std::function<bool(std::uint64_t)>& pass) {
     const std::size_t row_bytes = shape_.codewords * kParityBlockBytes;
     const auto rows = static_cast<std::uint32_t>(
@@ -61,7 +62,7 @@ class GroupEncoder {
     return true;
   }
 
-  /// Places in the row of members.
+  /// Returns the indices of the unreadable members.
   [[nodiscard]] const std::set<std::size_t>& unread() const { return unread_; }
   [[nodiscard]] const format::ParitySums& sums() const { return sums_; }
   [[nodiscard]] std::span<const std::byte> parity() const { return parity_; }
@@ -90,7 +91,8 @@ class GroupEncoder {
   std::set<std::size_t> unread_;
 };
 
-// Members that are not what they were. A block that a cut has shortened since is not compared.
+// Returns the members whose bytes have changed. Does not compare a block that a cut has shortened
+// since.
 std::vector<std::uint32_t> changed_members(const format::ParityIndex& index,
                                            const std::vector<std::uint64_t>& sums,
                                            const KnownSums& known) {

@@ -13,21 +13,21 @@
 
 namespace varve::parity {
 
-/// Checksums of a file's blocks, from its start, as an older group has them.
+/// The checksums that older groups have for the first blocks of each file.
 using KnownSums = std::map<std::uint32_t, std::vector<std::uint64_t>>;
 
 struct GroupOutcome {
-  bool written = false;  ///< False if it was stopped, or a member is damaged.
+  bool written = false;  ///< False if `pass` stopped the work or a member is damaged.
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
-  /// Members that cannot be read whole, or whose bytes are not those that their older checksums
-  /// are of: parity of these would make the damage the truth.
+  /// Members that are unreadable in part, or that do not match their older checksums. New parity of
+  /// these would preserve the damage.
   std::vector<std::uint32_t> damaged;
 };
 
-/// Computes the parity of index.members and writes it to group_path(number): beside, synced,
-/// renamed; the folder must exist. `pass` gets bytes read, and ends it by returning false. Takes
-/// memory for the parity, and 8 MiB.
+/// Computes the parity of index.members and writes it to group_path(number), through a temporary
+/// file that it syncs and renames. The folder must exist. Calls `pass` with the bytes read; it
+/// returns false to stop. Memory: the parity and 8 MiB.
 [[nodiscard]] Result<GroupOutcome> write_group(io::FileSystem& files,
                                                const std::string& series_directory,
                                                std::uint32_t number, format::ParityIndex index,

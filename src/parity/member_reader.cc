@@ -30,7 +30,8 @@ Result<std::shared_ptr<io::File>> MemberReader::open(std::size_t member) {
   const auto known = open_.find(member);
   if (known != open_.end()) return known->second;
   if (open_.size() >= kOpenFilesMax) open_.clear();
-  // What is protected was just written, or is not in use: the page cache has better things to hold.
+  // Direct access keeps these bytes out of the page cache. They were just written or are rarely
+  // read.
   VARVE_TRY_ASSIGN(auto file,
                    files_.open(directory_ + "/" + store::segment_path(members_[member].segment),
                                io::OpenMode::kReadDirect));
@@ -39,7 +40,7 @@ Result<std::shared_ptr<io::File>> MemberReader::open(std::size_t member) {
   return shared;
 }
 
-// `out` is a number of blocks, of which the member's last may be a part.
+// Reads whole blocks. The last block of a member may be shorter; this pads it with zeros.
 Result<void> MemberReader::read_part(std::size_t member, std::uint64_t offset,
                                      std::span<std::byte> out) {
   VARVE_TRY_ASSIGN(const auto file, open(member));
@@ -67,7 +68,7 @@ std::optional<Error> MemberReader::read(std::uint32_t first, std::span<std::byte
     auto read = read_part(member, std::uint64_t{skip} * kParityBlockBytes, part);
     if (!read) {
       if (!error) error = std::move(read).error();
-      // One unreadable place does not spoil its neighbours.
+      // Reads block by block, so that one unreadable place does not affect its neighbours.
       for (std::uint32_t i = 0; i < here; ++i) {
         const auto one = read_part(member, (std::uint64_t{skip} + i) * kParityBlockBytes,
                                    part.subspan(i * kParityBlockBytes, kParityBlockBytes));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of a group as one row of blocks.
+// The files of a group as one sequence of blocks.
 #pragma once
 
 #include <cstddef>
@@ -17,22 +17,23 @@
 
 namespace varve::parity {
 
-/// Not thread-safe. Keeps a few files open.
+/// Reads the members of a group as one sequence of blocks. Keeps a few files open. Not thread-safe.
 class MemberReader {
  public:
-  /// `files` and `members` outlive the reader.
+  /// Lifetime: `files` and `members` must outlive the reader.
   MemberReader(io::FileSystem& files, std::string series_directory,
                const std::vector<format::ParityMember>& members);
 
-  /// Fills `out`, memory for whole blocks that is aligned for direct access, from block `first`
-  /// on; what pads a member is zeros. Of a block that cannot be read whole, `bad` gets the place
-  /// in `out`, and its bytes mean nothing. The first error, if there was any.
+  /// Reads blocks into `out`, from block `first` on. Pads the last block of a member with zeros.
+  /// `out` must have room for whole blocks and be aligned for direct access. Appends the index in
+  /// `out` of each unreadable block to `bad`; the bytes of such a block are undefined. Returns the
+  /// first error, if any.
   [[nodiscard]] std::optional<Error> read(std::uint32_t first, std::span<std::byte> out,
                                           std::vector<std::uint32_t>& bad);
 
-  /// The first block of a member.
+  /// Returns the first block of a member.
   [[nodiscard]] std::uint32_t begin_of(std::size_t member) const { return begins_[member]; }
-  /// The member that a block belongs to.
+  /// Returns the member that a block belongs to.
   [[nodiscard]] std::size_t member_of(std::uint32_t block) const;
 
  private:

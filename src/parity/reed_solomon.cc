@@ -11,10 +11,10 @@ namespace varve::parity {
 
 namespace {
 
-constexpr std::size_t kTableBytes = 32;  // ISA-L's, for each coefficient.
+constexpr std::size_t kTableBytes = 32;  // Size of ISA-L's table for one coefficient.
 constexpr std::uint32_t kBlocksMax = 255;
 
-// ISA-L takes neither const nor std::byte.
+// Casts a block for ISA-L, which takes neither const nor std::byte.
 unsigned char* raw(const std::byte* bytes) {
   return const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes));
 }
@@ -34,7 +34,7 @@ ReedSolomon::ReedSolomon(std::uint32_t data_blocks, std::uint32_t parity_blocks)
   VARVE_ASSERT(data_blocks != 0 && parity_blocks != 0 && all <= kBlocksMax);
   std::vector<unsigned char> matrix(std::size_t{all} * data_blocks);
   gf_gen_cauchy1_matrix(matrix.data(), static_cast<int>(all), static_cast<int>(data_blocks));
-  // The rows before give the data blocks themselves.
+  // The rows before these yield the data blocks themselves.
   rows_.assign(matrix.begin() + static_cast<std::ptrdiff_t>(std::size_t{data_blocks} * data_blocks),
                matrix.end());
   tables_ = tables_of(rows_, data_blocks_, parity_blocks_);
@@ -49,8 +49,9 @@ void ReedSolomon::add(std::uint32_t position, const std::byte* block,
                         const_cast<unsigned char*>(tables_.data()), raw(block), out.data());
 }
 
-// A parity block minus what the blocks at hand add to it is a sum of lost blocks only. As many of
-// these sums as blocks are lost, times the inverse of their coefficients, are the blocks.
+// Subtracting the present data blocks from a parity block leaves a linear combination of the lost
+// blocks. With one such sum per lost block, multiplying by the inverse matrix of the coefficients
+// yields the lost blocks.
 bool ReedSolomon::restore(std::span<std::byte* const> data, std::span<const std::uint32_t> lost,
                           std::span<const std::byte* const> parity, std::size_t bytes) const {
   std::vector<std::uint32_t> used;
@@ -81,7 +82,7 @@ bool ReedSolomon::restore(std::span<std::byte* const> data, std::span<const std:
   auto tables = tables_of(coefficients, data_blocks_, count);
   for (std::uint32_t i = 0; i < data_blocks_; ++i) {
     if (std::find(lost.begin(), lost.end(), i) != lost.end()) continue;
-    // Minus is plus in this field.
+    // Subtraction equals addition in this field.
     ec_encode_data_update(static_cast<int>(bytes), static_cast<int>(data_blocks_),
                           static_cast<int>(count), static_cast<int>(i), tables.data(), raw(data[i]),
                           sum_of.data());

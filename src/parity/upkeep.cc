@@ -14,9 +14,9 @@ namespace varve::parity {
 
 namespace {
 
-// Two containers of the longest kind, wherever they begin, and what rounding takes.
+// Parity for two containers of maximum length at any offset, with an allowance for rounding.
 constexpr std::uint64_t kFullParityBytes = 2 * format::kContainerBytesMax + (256U << 10);
-// Parity is not worth the last room of a disk.
+// Space to leave free on the disk: parity must not fill it.
 constexpr std::uint64_t kSpareBytes = 32U << 20;
 constexpr std::uint64_t kFileBytesMax =
     std::uint64_t{format::kParityBlocksMax} / 2 * format::kParityBlockBytes;
@@ -99,11 +99,12 @@ GroupPlan plan_groups(const std::vector<DataFile>& present, const std::vector<Gr
   GroupPlan plan;
   const auto files = by_number(present);
   std::set<std::uint32_t> covered;
-  std::vector<const Group*> small[2];  // Of the active set, of the volumes.
+  // Groups that are not full: of the active set, and of the volumes.
+  std::vector<const Group*> small[2];
   const auto cover = [&](const Group& group) {
     for (const auto& member : group.index.members) covered.insert(member.segment);
   };
-  // The newest first: an interrupted pass may have left an older one of the same files.
+  // Newest first, because an interrupted pass may have left an older group of the same files.
   for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
     if (percent == 0 || !any_present(*group, files)) {
       plan.remove.push_back(group->number);
@@ -144,7 +145,7 @@ GroupPlan plan_groups(const std::vector<DataFile>& present, const std::vector<Gr
 
 namespace {
 
-/// One pass over a series.
+/// Brings the parity of one series up to date.
 class ParityUpkeep {
  public:
   ParityUpkeep(io::FileSystem& files, const std::string& series_directory, SeriesId series,
@@ -163,8 +164,8 @@ class ParityUpkeep {
       VARVE_TRY(remove(group_path(directory_, number)));
     }
     next_number_ = listing_.next_number;
-    // Files that turn out to be damaged are left under their old parity, and the rest is looked at
-    // without them.
+    // A damaged file keeps its old parity. Each further pass plans without the damaged files found
+    // so far.
     while (true) {
       VARVE_TRY_ASSIGN(const bool again, pass());
       if (!again) return std::move(report_);
@@ -178,7 +179,7 @@ class ParityUpkeep {
     return {};
   }
 
-  /// True if damage was found that changes the plan.
+  /// Executes one plan. Returns true if it found damage that changes the plan.
   [[nodiscard]] Result<bool> pass() {
     report_.finished = false;
     const auto plan = plan_groups(present_, listing_.groups, options_.percent);
@@ -204,7 +205,7 @@ class ParityUpkeep {
     return false;
   }
 
-  /// The members that are damaged.
+  /// Writes a new group. Returns its damaged members; with any, it writes no group.
   [[nodiscard]] Result<std::vector<std::uint32_t>> make(
       const std::vector<format::ParityMember>& members) {
     format::ParityIndex index;
@@ -238,7 +239,7 @@ class ParityUpkeep {
     return Error(ErrorCode::kNoSpace, "the disk is too full for parity", ENOSPC);
   }
 
-  // Of the members, what the groups that are there know.
+  // Returns the checksums that existing groups have for the members.
   [[nodiscard]] Result<KnownSums> known_sums(const std::vector<format::ParityMember>& members) {
     std::map<std::uint32_t, std::uint64_t> wanted;
     for (const auto& member : members) wanted[member.segment] = member.bytes;
@@ -250,12 +251,12 @@ class ParityUpkeep {
       });
       if (!any) continue;
       const auto sums = load_sums(files_, directory_, group);
-      if (!sums) continue;  // Damaged: it knows nothing.
+      if (!sums) continue;  // A group with damaged checksums does not count.
       auto at = sums->data.begin();
       for (const auto& member : old) {
         const auto now = wanted.find(member.segment);
         if (now != wanted.end()) {
-          // Of a file that was cut, the whole blocks.
+          // For a cut file, only the whole blocks.
           const auto whole = now->second == member.bytes
                                  ? member.blocks()
                                  : std::min(now->second, member.bytes) / format::kParityBlockBytes;
@@ -274,7 +275,7 @@ class ParityUpkeep {
     });
   }
 
-  // Whoever protects a damaged file stays until that is mended.
+  // Returns whether the group protects a damaged file. It stays until the file is repaired.
   [[nodiscard]] bool is_needed(std::uint32_t number) const {
     for (const auto& group : listing_.groups) {
       if (group.number != number) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the parity of a series in step with its files.
+// Keeps the parity of a series up to date with its files.
 #pragma once
 
 #include <cstdint>
@@ -16,39 +16,42 @@
 
 namespace varve::parity {
 
-/// A segment or a volume that does not change any more but by being cut or removed.
+/// A segment or volume that can only be cut or removed.
 struct DataFile {
-  std::uint32_t segment = 0;  ///< With store::kVolumeBit.
-  std::uint64_t bytes = 0;    ///< That the catalog names.
-  bool archived = false;      ///< Not of the active set.
-  std::uint32_t version = 0;  ///< Files of one are likely to go together.
+  std::uint32_t segment = 0;  ///< File number, with store::kVolumeBit for a volume.
+  std::uint64_t bytes = 0;    ///< Length according to the catalog.
+  bool archived = false;      ///< True for a volume, false for a file of the active set.
+  /// Version of the file. Files of one version are likely to be removed together.
+  std::uint32_t version = 0;
   bool operator==(const DataFile&) const = default;
 };
 
-/// Data from which on a group is full: its parity brings back any two damaged containers.
+/// Returns the amount of data that makes a group full. The parity of a full group can restore any
+/// two damaged containers.
 [[nodiscard]] std::uint64_t full_group_bytes(std::uint32_t percent);
 
 struct GroupPlan {
   std::vector<std::vector<format::ParityMember>> make;
-  /// Groups that nothing needs, whatever is made.
+  /// Groups to remove at once.
   std::vector<std::uint32_t> remove;
-  /// Groups that nothing needs as soon as all of `make` is there.
+  /// Groups to remove after all of `make` is written.
   std::vector<std::uint32_t> replaced;
 };
 
-/// Full groups whose members are as they were stay. All other files are grouped again as soon as
-/// there is anything new, so that there is at most one group that is not full for each of the
-/// active set and the volumes. `percent` 0: there is to be no parity.
+/// Plans the groups. Keeps full groups with unchanged members. Groups all other files again as soon
+/// as any of them is new. Thus the active set and the volumes have at most one group each that is
+/// not full. `percent` 0 means no parity.
 [[nodiscard]] GroupPlan plan_groups(const std::vector<DataFile>& present,
                                     const std::vector<Group>& groups, std::uint32_t percent);
 
-/// How many of the files are in a group that has all of them as they are.
+/// Returns the number of files that belong to a group whose members are all unchanged.
 [[nodiscard]] std::size_t count_protected(const std::vector<DataFile>& present,
                                           const std::vector<Group>& groups);
 
 struct KeepOptions {
-  std::uint32_t percent = 0;  ///< 0: parity that is there is removed.
-  /// Gets bytes read and written, and ends the work by returning false; what is whole stays.
+  /// Size of the parity in per cent of the data; 0 removes existing parity.
+  std::uint32_t percent = 0;
+  /// Called with the bytes read and written. Returns false to stop; complete groups remain.
   std::function<bool(std::uint64_t)> pass;
 };
 
@@ -57,13 +60,14 @@ struct KeepReport {
   std::uint64_t groups_made = 0;
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
-  /// Files that cannot be read whole (they may have been cut or removed meanwhile), or whose bytes
-  /// changed since parity was made of them: that is kept as it is.
+  /// Files that are unreadable in part, or whose bytes have changed since their parity was
+  /// computed. Their old parity stays. (A concurrent cut or removal also makes a file unreadable.)
   std::vector<std::uint32_t> damaged;
 };
 
-/// Makes what is missing, then removes what is not needed any more: a crash in between leaves too
-/// much. One at a time for a series. kNoSpace leaves the older groups.
+/// Writes missing groups, then removes groups that are no longer needed. A crash in between leaves
+/// surplus groups, never too few. One call at a time for a series.
+/// Errors: kNoSpace; the older groups remain.
 [[nodiscard]] Result<KeepReport> keep_parity(io::FileSystem& files,
                                              const std::string& series_directory, SeriesId series,
                                              const std::vector<DataFile>& present,
