@@ -10,8 +10,8 @@ namespace varve::control {
 
 [[nodiscard]] nlohmann::json identity_to_json(const Identity& identity);
 
-/// Returns nothing if a member is missing or has the wrong type. For an identity of another
-/// protocol, reads only the protocol number.
+/// Returns the identity, or nullopt if a member is missing or has the wrong type. For an identity
+/// of another protocol, reads only the protocol number.
 [[nodiscard]] std::optional<Identity> identity_from_json(const nlohmann::json& object);
 
 }  // namespace varve::control

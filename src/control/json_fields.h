@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing members of the JSON objects that go over the control socket.
+// Reads and writes members of the JSON objects of the control socket.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace varve::control {
 
-/// Names are bytes, JSON strings are Unicode. Plain ASCII goes as a string, all else as an
-/// array of byte values, so that every name arrives as it was given.
+/// Converts a name to JSON. Names are bytes, but JSON strings are Unicode. So this encodes plain
+/// ASCII as a string, and any other name as an array of byte values.
 [[nodiscard]] nlohmann::json text_to_json(std::string_view text);
 
-/// Reads members of one object. After a member that is missing or of a wrong type, ok() is
-/// false.
+/// Reads the members of one object. ok() returns false after a member was missing or of a wrong
+/// type.
 class Fields {
  public:
-  /// `object` must live longer.
+  /// Lifetime: `object` must outlive this.
   explicit Fields(const nlohmann::json& object) : object_(object), ok_(object.is_object()) {}
 
   std::string text(const char* name);

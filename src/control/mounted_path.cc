@@ -69,9 +69,9 @@ Result<void> check_user(const MountEntry& mount, std::string_view path) {
   if (mount.type != kFileSystemType) return not_in_a_mount(path);
   return Error(
       ErrorCode::kNotPermitted,
-      fmt::format("{} was mounted by user {}, who can make it say anything; only mounts of "
-                  "your own and of root are believed. Name the repository and the version "
-                  "instead of a path",
+      fmt::format("{} was mounted by user {}, who can forge its content; Varve trusts only your "
+                  "own mounts and those of root. Name the repository and the version instead of "
+                  "a path",
                   mount.mount_point, mount.user ? std::to_string(*mount.user) : "unknown"),
       EPERM);
 }

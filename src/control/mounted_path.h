@@ -38,7 +38,7 @@ struct MountedPath {
 /// A Varve mount on a directory.
 struct MountedThere {
   MountEntry mount;
-  std::string repository;    ///< As the mount claims.
+  std::string repository;    ///< Path of the repository, as the mount claims.
   std::int64_t process = 0;  ///< Process of the daemon, 0 if unknown.
   bool dead = false;         ///< The daemon has ended; only the mount remains.
   bool read_only = false;    ///< The daemon has opened the repository only to read it.

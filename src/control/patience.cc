@@ -37,13 +37,13 @@ std::string advice_for_silence(pid_t process) {
   if (process <= 0) return "the daemon does not answer; see its log";
   if (is_stopped(process)) {
     return fmt::format(
-        "the daemon (process {}) is stopped and does not answer: let it go on with `kill -CONT "
+        "the daemon (process {}) is stopped and does not answer: continue it with `kill -CONT "
         "{}`, then try again",
         process, process);
   }
   return fmt::format(
       "the daemon (process {}) does not answer; see its log and the kernel's. If its disk hangs, "
-      "wait for it; `kill {}` ends the daemon, and what fsync and seal returned for is kept",
+      "wait for it. `kill {}` ends the daemon; data that fsync or seal has made durable is kept",
       process, process);
 }
 

@@ -165,7 +165,7 @@ Result<Listener> Listener::open(const std::string& repository) {
   if (!listener.listen_at_abstract_name()) {
     return Error(in_repository.error())
         .with_context(
-            fmt::format("{}: no control socket can be made there or elsewhere", repository));
+            fmt::format("{}: cannot create a control socket there or elsewhere", repository));
   }
   return listener;
 }
@@ -216,8 +216,8 @@ Result<Connected> connect_to(const std::string& repository, std::chrono::millise
     if (connected) {
       refused = Error(
           ErrorCode::kNotPermitted,
-          fmt::format("{}: process {} of user {} answers in the daemon's place; only the owner of "
-                      "the repository, root and the caller are believed",
+          fmt::format("{}: process {} of user {} answers instead of the daemon; Varve trusts only "
+                      "the owner of the repository, root and the caller",
                       repository, connected->process, connected->user),
           EPERM);
     } else if (connected.error().code() != ErrorCode::kNotFound && !refused) {

@@ -109,7 +109,7 @@ Result<void> wait_for_end(const base::UniqueFd& fd, pid_t process) {
     if (now - seen_running > kStoppedMax) {
       return Error(ErrorCode::kBusy,
                    fmt::format("unmounted, but the daemon (process {}) is stopped and has not "
-                               "written everything: let it go on with `kill -CONT {}`",
+                               "written everything: continue it with `kill -CONT {}`",
                                process, process),
                    ETIMEDOUT);
     }
@@ -143,8 +143,8 @@ Result<void> make_durable(const MountedThere& there) {
     const ErrorCode code = client.error().code();
     if (code == ErrorCode::kNotFound || code == ErrorCode::kNoRepository) return {};
     return std::move(client).error().with_context(
-        "not unmounted, since the daemon could not be asked to make open versions durable; --force "
-        "does not ask it");
+        "not unmounted, because the daemon could not be asked to make open versions durable; use "
+        "--force to unmount without asking it");
   }
   // This is a read-only mount, and another daemon writes.
   if (client->identity().mount_device != there.mount.device) return {};
@@ -152,7 +152,7 @@ Result<void> make_durable(const MountedThere& there) {
   // An older daemon does not know the request.
   if (synced || synced.error().code() == ErrorCode::kInvalid) return {};
   return std::move(synced).error().with_context(
-      "not unmounted, since open versions would lose data; free some space, or use --force");
+      "not unmounted, because open versions would lose data; free some space, or use --force");
 }
 
 }  // namespace

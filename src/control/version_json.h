@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times and versions in the JSON objects that go over the control socket.
+// Encodes times and versions in the JSON objects of the control socket.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@ namespace varve::control {
 
 [[nodiscard]] nlohmann::json version_to_json(const VersionInfo& info);
 
-/// Returns nullopt if a member is missing or of a wrong type.
+/// Returns the version, or nullopt if a member is missing or of a wrong type.
 [[nodiscard]] std::optional<VersionInfo> version_from_json(const nlohmann::json& object);
 
 }  // namespace varve::control
