@@ -13,9 +13,9 @@
 
 namespace varve::base {
 
-/// Memory aligned for direct I/O: to 4096 bytes, and from 2 MiB on to huge pages, which the
-/// kernel pins faster. Not zeroed. From 2 MiB on it is mapped by itself: the C library would keep
-/// such memory in its heap after the first one is freed, in pieces that fit nothing else.
+/// Uninitialised memory, aligned for direct I/O: to 4096 bytes, and from 2 MiB on to huge pages,
+/// which the kernel pins faster. Memory from 2 MiB on has its own mapping. The C library would keep
+/// freed memory of that size in its heap, in pieces that fit no later request.
 class AlignedBuffer {
  public:
   explicit AlignedBuffer(std::size_t bytes) : bytes_(bytes) {
@@ -36,7 +36,7 @@ class AlignedBuffer {
   static constexpr std::size_t kPageBytes = 4096;
   static constexpr std::size_t kHugePageBytes = 2U << 20;
   struct Free {
-    std::size_t mapped;  // Bytes; 0 if it is the heap's.
+    std::size_t mapped;  // Length of the mapping; 0 for memory from the heap.
     void operator()(std::byte* p) const {
       if (mapped == 0) {
         std::free(p);
@@ -50,8 +50,8 @@ class AlignedBuffer {
   static std::size_t round_up(std::size_t bytes, std::size_t unit) {
     return (bytes + unit - 1) / unit * unit;
   }
-  // A mapping begins at any page: take so much that an aligned part is in it, and give back the
-  // rest.
+  // Returns aligned memory. A mapping begins at any page, so this maps enough to contain an aligned
+  // part, and unmaps the rest.
   static Memory map(std::size_t bytes) {
     const std::size_t taken = bytes + kHugePageBytes;
     void* mapping =
@@ -62,7 +62,7 @@ class AlignedBuffer {
     const std::size_t before = round_up(address, kHugePageBytes) - address;
     if (before != 0) ::munmap(begin, before);
     if (before != kHugePageBytes) ::munmap(begin + before + bytes, kHugePageBytes - before);
-    ::madvise(begin + before, bytes, MADV_HUGEPAGE);  // A wish.
+    ::madvise(begin + before, bytes, MADV_HUGEPAGE);  // Only a hint.
     return Memory(begin + before, Free{bytes});
   }
 

@@ -16,7 +16,8 @@ class BoundedQueue {
  public:
   explicit BoundedQueue(std::size_t capacity) : capacity_(capacity) {}
 
-  /// Waits while full. False after close(): the item was not taken.
+  /// Appends an item. Waits while the queue is full. Returns false and drops the item after
+  /// close().
   bool push(T item) {
     std::unique_lock lock(mutex_);
     space_.wait(lock, [&] { return items_.size() < capacity_ || closed_; });
@@ -26,7 +27,8 @@ class BoundedQueue {
     return true;
   }
 
-  /// Waits while empty. nullopt once closed and drained.
+  /// Removes the first item. Waits while the queue is empty. Returns nullopt once it is closed and
+  /// drained.
   std::optional<T> pop() {
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [&] { return !items_.empty() || closed_; });

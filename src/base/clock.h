@@ -5,7 +5,7 @@
 
 namespace varve::base {
 
-/// Where time comes from; tests pass their own. Thread-safe.
+/// A source of the current time. Tests pass their own. Thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Little-endian integers, LEB128 varints and length-prefixed strings, and the numbers in file
-// names. A reader checks every length against what is left; it never reads outside its span.
+// Codecs for little-endian integers, LEB128 varints, length-prefixed strings, and the numbers in
+// file names. A reader checks every length against the remaining bytes and never reads outside its
+// span.
 #pragma once
 
 #include <cstddef>
@@ -30,17 +31,17 @@ template <typename Int>
 inline void store_le(std::byte* p, Int v) {
   std::memcpy(p, &v, sizeof v);
 }
-/// Big-endian, so that keys sort as their numbers do.
+/// Encode and decode big-endian numbers, so that keys sort in the order of their numbers.
 std::string be32(std::uint32_t v);
 std::string be64(std::uint64_t v);
 std::uint32_t load_be32(std::string_view bytes);
 std::uint64_t load_be64(std::string_view bytes);
 
-/// The number that eight lower-case hexadecimal digits say, as in the names of files; nullopt for
-/// any other text.
+/// Returns the value of eight lower-case hexadecimal digits, as in file names; nullopt for any
+/// other text.
 std::optional<std::uint32_t> parse_hex32(std::string_view digits);
 
-/// Zigzag: small numbers of either sign become small unsigned ones.
+/// Zigzag coding: maps numbers close to zero, of either sign, to small unsigned numbers.
 inline std::uint64_t zigzag(std::int64_t v) {
   return (static_cast<std::uint64_t>(v) << 1) ^ static_cast<std::uint64_t>(v >> 63);
 }
@@ -48,7 +49,7 @@ inline std::int64_t unzigzag(std::uint64_t v) {
   return static_cast<std::int64_t>(v >> 1) ^ -static_cast<std::int64_t>(v & 1);
 }
 
-/// Appends to a string that the caller owns.
+/// Appends encoded values to a string that the caller owns.
 class ByteWriter {
  public:
   explicit ByteWriter(std::string& out) : out_(out) {}
@@ -60,7 +61,7 @@ class ByteWriter {
   void svarint(std::int64_t v) { varint(zigzag(v)); }
   void bytes(std::span<const std::byte> b) { raw(b.data(), b.size()); }
   void text(std::string_view s) { out_.append(s); }
-  /// Length as varint, then the bytes.
+  /// Appends the length as a varint, then the bytes.
   void sized_text(std::string_view s) {
     varint(s.size());
     text(s);
@@ -71,8 +72,9 @@ class ByteWriter {
   std::string& out_;
 };
 
-/// Reads in the order of writing. After the first failure every call returns zero or empty,
-/// and ok() is false: check it once at the end, before the values are used.
+/// Reads values in the order in which they were written. After the first failure, every call
+/// returns zero or empty, and ok() returns false. The caller checks ok() once, before it uses the
+/// values.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -85,7 +87,7 @@ class ByteReader {
   std::int64_t svarint() { return unzigzag(varint()); }
   std::span<const std::byte> bytes(std::size_t n);
   std::string_view text(std::size_t n) { return as_text(bytes(n)); }
-  /// A length over `max` is a failure.
+  /// Reads a varint length and that many bytes. Fails if the length exceeds `max`.
   std::string_view sized_text(std::size_t max);
   [[nodiscard]] std::size_t left() const { return bytes_.size(); }
   [[nodiscard]] bool ok() const { return ok_; }

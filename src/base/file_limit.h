@@ -7,10 +7,10 @@
 
 namespace varve::base {
 
-/// Lets the process have as many open files as it may: the usual soft limit of 1024 is for
-/// select(2)'s sake. To be called before there are threads: the kernel's table of descriptors is
-/// made long enough for many then, since each time it grows under several threads the one that
-/// opens a file waits some 10 ms for all processors (synchronize_rcu in expand_files).
+/// Raises the limit on open files to the hard limit. (The usual soft limit of 1024 exists for
+/// select(2).) Also makes the kernel allocate a large table of descriptors. Otherwise each growth
+/// of the table makes the opening thread wait some 10 ms for all processors (synchronize_rcu in
+/// expand_files). The caller must do this before it starts threads.
 inline void raise_file_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

@@ -106,7 +106,7 @@ Result<IdRuns> IdRuns::decode(std::string_view bytes) {
   ByteReader r(bytes);
   const Error damaged(ErrorCode::kCorrupt, "a set of chunk ids is damaged");
   const std::uint64_t n = r.varint();
-  if (n > r.left()) return damaged;  // A run takes two bytes at least.
+  if (n > r.left()) return damaged;  // A run takes at least two bytes.
   IdRuns set;
   set.runs_.reserve(n);
   std::uint64_t at = 0;

@@ -22,22 +22,21 @@ struct IdRun {
   bool operator==(const IdRun&) const = default;
 };
 
-/// An immutable set of chunk ids: ascending, disjoint, merged runs. Not synchronised;
-/// reading from several threads is fine.
+/// An immutable set of chunk ids, as ascending, disjoint, merged runs. Several threads may read it.
 class IdRuns {
  public:
   IdRuns() = default;
-  /// Takes runs in any order, overlapping or not.
+  /// Returns the union of the runs, which may be in any order and overlap.
   static IdRuns from(std::vector<IdRun> runs);
 
   [[nodiscard]] const std::vector<IdRun>& runs() const { return runs_; }
   [[nodiscard]] std::uint64_t size() const { return before_.empty() ? 0 : total_; }
   [[nodiscard]] bool contains(ChunkId id) const { return rank(id).has_value(); }
-  /// Returns true if an id of `run`, which must not be empty, is in the set.
+  /// Returns whether any id of `run` is in the set. `run` must not be empty.
   [[nodiscard]] bool overlaps(const IdRun& run) const;
-  /// Position of `id` in ascending order, if it is in the set.
+  /// Returns the position of `id` in ascending order, or nullopt if it is not in the set.
   [[nodiscard]] std::optional<std::uint64_t> rank(ChunkId id) const;
-  /// The id at position `rank`, which must be below size().
+  /// Returns the id at position `rank`, which must be below size().
   [[nodiscard]] ChunkId select(std::uint64_t rank) const;
 
   [[nodiscard]] IdRuns unite(const IdRuns& other) const;
@@ -45,7 +44,8 @@ class IdRuns {
   [[nodiscard]] IdRuns intersect(const IdRuns& other) const;
   bool operator==(const IdRuns& other) const { return runs_ == other.runs_; }
 
-  /// Varints: number of runs, then per run the gap from the last run's end and the count.
+  /// Encode and decode varints: the number of runs, then for each run the gap from the previous
+  /// run's end and the count.
   void encode(std::string& out) const;
   [[nodiscard]] static Result<IdRuns> decode(std::string_view bytes);
 

@@ -11,7 +11,7 @@
 namespace varve::base {
 
 namespace {
-// The one process-wide setting: where messages go is a property of the process.
+// The only process-wide settings: level and destination of messages belong to the process.
 std::atomic<LogLevel> level_max{LogLevel::kWarning};
 std::atomic<bool> to_syslog{false};
 }  // namespace

@@ -9,9 +9,9 @@ enum class LogLevel { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };
 
 /// Writes one line to stderr, or to syslog(3) after use_syslog(). Thread-safe.
 void log(LogLevel level, std::string_view message);
-/// Lines above this level are dropped; kWarning by default.
+/// Drops lines above this level. The default is kWarning.
 void set_log_level(LogLevel level);
-/// For a daemon that has closed its stderr.
+/// Sends further lines to syslog(3). For a daemon that has closed its stderr.
 void use_syslog();
 
 }  // namespace varve::base

@@ -11,8 +11,8 @@
 
 namespace varve::base {
 
-/// Runs tasks on a fixed number of threads, in the order they were given. The destructor
-/// runs what is queued and joins. Tasks must not throw; one that does is logged.
+/// Starts tasks in the order of run(), on a fixed number of threads. The destructor runs the queued
+/// tasks and joins the threads. Tasks must not throw; the pool logs an exception and continues.
 class ThreadPool {
  public:
   ThreadPool(std::size_t threads, const char* name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a time stands in records: svarint seconds since 1970, varint nanoseconds.
+// The encoding of times in records: svarint seconds since 1970, varint nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ inline void put_time(ByteWriter& writer, const Timestamp& time) {
   writer.varint(time.nanoseconds);
 }
 
-/// The reader fails on a nanosecond of 10^9 or more.
+/// Reads a time. Makes the reader fail for 10^9 nanoseconds or more.
 inline Timestamp get_time(ByteReader& reader) {
   Timestamp time;
   time.seconds = reader.svarint();

@@ -7,8 +7,8 @@
 
 namespace varve::base {
 
-/// Owns a file descriptor. Closing by destruction loses errors: close() explicitly where
-/// data could be lost.
+/// Owns a file descriptor. The destructor ignores errors of close(2). Where such an error could
+/// mean lost data, the caller must close the descriptor itself.
 class UniqueFd {
  public:
   UniqueFd() = default;
