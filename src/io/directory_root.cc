@@ -45,7 +45,7 @@ std::optional<std::string> DirectoryRoot::present_path() const {
   std::error_code error;
   const auto link = fmt::format("/proc/self/fd/{}", root_.get());
   auto path = std::filesystem::read_symlink(link, error).string();
-  // The link of a removed folder names another path, which may be some other folder's.
+  // For a removed folder, the link names another path, which may belong to another folder.
   struct stat status {};
   if (error || ::stat(path.c_str(), &status) != 0) return std::nullopt;
   const bool same =
@@ -193,8 +193,8 @@ Result<void> DirectoryRoot::check_folder(int fd, const std::string& path) const 
 Result<void> DirectoryRoot::check_owner(const struct statx& status, const std::string& path) const {
   if (options_.trust_owner) return {};
   const std::string advice = fmt::format(
-      "; run the command as the repository's owner, or, if you trust all who can write to it, set "
-      "VARVE_TRUST={} (mount option: trust_owner)",
+      "; run the command as the repository's owner. If you trust all users that can write to it, "
+      "set VARVE_TRUST={} (mount option: trust_owner)",
       present_path().value_or(name_));
   if (status.stx_uid != 0 && status.stx_uid != ::geteuid()) {
     return Error(ErrorCode::kNotPermitted,
@@ -203,11 +203,12 @@ Result<void> DirectoryRoot::check_owner(const struct statx& status, const std::s
                  EPERM);
   }
   if ((status.stx_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return Error(ErrorCode::kNotPermitted,
-                 fmt::format("{} is writable by others: take that right away with `chmod go-w` (on "
-                             "exFAT, FAT or CIFS, mount with umask=077 or dir_mode=0700){}",
-                             path, advice),
-                 EPERM);
+    return Error(
+        ErrorCode::kNotPermitted,
+        fmt::format("{} is writable by others: remove that permission with `chmod go-w` (on "
+                    "exFAT, FAT or CIFS, mount with umask=077 or dir_mode=0700){}",
+                    path, advice),
+        EPERM);
   }
   return {};
 }
@@ -216,7 +217,7 @@ Result<void> DirectoryRoot::check_file(int fd, const std::string& path, bool for
   struct statx status {};
   if (!examine(fd, status)) return error_from_errno(errno, "cannot examine " + path);
   if (!S_ISREG(status.stx_mode)) {
-    return Error(ErrorCode::kCorrupt, path + " is no regular file", EIO);
+    return Error(ErrorCode::kCorrupt, path + " is not a regular file", EIO);
   }
   if (!restricted()) return {};
   if (is_mounted_over(status)) return refused(EXDEV, path);

@@ -19,7 +19,7 @@ constexpr std::size_t kStretchesPerRound = 2;
 constexpr std::size_t kRoundsMax = 12;
 constexpr std::size_t kPiecesMin = 8;
 
-/// Reads from `offset`; how long that took. nullopt if it did not come whole.
+/// Reads from `offset` and returns the time in seconds; nullopt if the read was not complete.
 std::optional<double> timed_read(File& file, std::uint64_t offset, std::span<std::byte> out) {
   const auto begin = Clock::now();
   const auto read = file.read_at(offset, out);
@@ -51,7 +51,7 @@ std::optional<DiskSpeed> probe_disk(FileSystem& file_system, const std::vector<P
     if (auto opened = file_system.open(probed.path, OpenMode::kReadDirect); opened) {
       file = std::move(*opened);
     }
-    return file;  // It may have been removed meanwhile.
+    return file;  // The file may have been removed in the meantime.
   };
   for (std::size_t round = 0; !files.empty() && round < kRoundsMax && !is_over(); ++round) {
     std::uint64_t offset = 0;
@@ -61,7 +61,7 @@ std::optional<DiskSpeed> probe_disk(FileSystem& file_system, const std::vector<P
       const auto seconds = timed_read(*file, offset, buffer.span().first(kPieceBytes));
       if (seconds) pieces.push_back(*seconds);
     }
-    // The first stretch of a row pays for getting there; the ones behind it show the speed.
+    // Only the first stretch of a row includes the seek, so the later ones show the rate.
     const auto file = open_any((kStretchesPerRound + 1) * kStretchBytes, offset);
     for (std::size_t i = 0; file && i <= kStretchesPerRound && !is_over(); ++i) {
       const auto seconds = timed_read(*file, offset + i * kStretchBytes, buffer.span());

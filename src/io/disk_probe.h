@@ -12,7 +12,7 @@
 
 namespace varve::io {
 
-/// What a disk takes for a read: so much, whatever its length, and then so many bytes a second.
+/// The speed of a disk: a fixed time per request, and a rate for the bytes.
 struct DiskSpeed {
   double request_seconds = 0;
   double bytes_per_second = 0;
@@ -24,10 +24,9 @@ struct ProbedFile {
   std::uint64_t bytes = 0;
 };
 
-/// Measures the disk below `files` by reading from them past the page cache: pieces of 64 KiB at
-/// random places, and longer stretches in order. Takes about `limit` at most, and less if `stop`
-/// is asked for. nullopt if the files cannot be read so, or too little could be seen; nothing but
-/// the time is lost then.
+/// Measures the disk that holds `files` by reading them past the page cache: pieces of 64 KiB at
+/// random places, and longer stretches in order. Takes about `limit` at most, and ends early on
+/// `stop`. Returns nullopt if the files do not allow such reads, or the time was too short.
 [[nodiscard]] std::optional<DiskSpeed> probe_disk(FileSystem& file_system,
                                                   const std::vector<ProbedFile>& files,
                                                   std::chrono::milliseconds limit,

@@ -72,11 +72,13 @@ Error error_from_errno(int errno_value, const std::string& what) {
 }
 
 Result<std::unique_ptr<FileLock>> FileSystem::lock_shared(const std::string& path) {
-  return Error(ErrorCode::kUnsupported, path + ": no shared locks here", EOPNOTSUPP);
+  return Error(ErrorCode::kUnsupported, path + ": this file system has no shared locks",
+               EOPNOTSUPP);
 }
 
 Result<base::UniqueFd> FileSystem::descriptor(const std::string& path, OpenMode /*mode*/) {
-  return Error(ErrorCode::kUnsupported, path + " is no file of the kernel's", EOPNOTSUPP);
+  return Error(ErrorCode::kUnsupported, path + " is not in a file system of the kernel",
+               EOPNOTSUPP);
 }
 
 Result<std::string> FileSystem::read_file(const std::string& path, std::size_t bytes_max) {
@@ -96,7 +98,7 @@ Result<std::string> FileSystem::read_file(const std::string& path, std::size_t b
 
 Result<void> FileSystem::make_durable_directory(const std::string& path) {
   VARVE_TRY(make_directory(path));
-  // Syncs an existing directory too: the process that made it may have crashed before its sync.
+  // Syncs an existing directory, too: the process that created it may have crashed before the sync.
   const auto slash = path.rfind('/');
   if (slash == std::string::npos) return sync_directory(".");
   return sync_directory(slash == 0 ? "/" : path.substr(0, slash));

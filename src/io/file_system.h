@@ -40,7 +40,7 @@ constexpr std::size_t direct_room(std::size_t bytes) {
 class File {
  public:
   virtual ~File() = default;
-  /// Fills `out`. Returns fewer bytes only where the file ends.
+  /// Fills `out`. Returns fewer bytes only at the end of the file.
   [[nodiscard]] virtual Result<std::size_t> read_at(std::uint64_t offset,
                                                     std::span<std::byte> out) = 0;
   /// Writes all of `data`.
@@ -53,10 +53,9 @@ class File {
   /// Return an offset as lseek(2) with SEEK_DATA and SEEK_HOLE. Errors: kNotFound past the end.
   [[nodiscard]] virtual Result<std::uint64_t> seek_data(std::uint64_t offset) = 0;
   [[nodiscard]] virtual Result<std::uint64_t> seek_hole(std::uint64_t offset) = 0;
-  /// Announces that these bytes will be read soon, so that the disk fetches them meanwhile if it
-  /// can.
+  /// Announces that the caller will read these bytes soon. The kernel may fetch them in advance.
   virtual void will_read(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
-  /// Returns whether the page cache has all of these bytes; false also where the kernel cannot
+  /// Returns whether the page cache has all of these bytes. Returns false also if the kernel cannot
   /// tell.
   [[nodiscard]] virtual bool is_cached(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {
     return false;
@@ -69,7 +68,7 @@ class FileLock {
   virtual ~FileLock() = default;
 };
 
-/// Access to files and directories. Thread-safe. Paths are as the operating system takes them.
+/// Access to files and directories. Thread-safe. Accepts paths as the operating system does.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -93,17 +92,18 @@ class FileSystem {
   /// Errors: kNotFound without a file; kLocked while lock() holds it.
   [[nodiscard]] virtual Result<std::unique_ptr<FileLock>> lock_shared(const std::string& path);
   /// Opens a file with the checks of open(), for a library that reads and writes by itself.
-  /// Errors: kUnsupported where the kernel does not hold the files.
+  /// Errors: kUnsupported if the files are not in a file system of the kernel.
   [[nodiscard]] virtual Result<base::UniqueFd> descriptor(const std::string& path, OpenMode mode);
   /// Returns the present path of the folder that open_root() opened, which may have been moved.
-  /// Returns nullopt where the path is unknown, or the folder was removed.
+  /// Returns nullopt if the path is unknown or the folder was removed.
   [[nodiscard]] virtual std::optional<std::string> root_path() { return std::nullopt; }
 
   /// Reads a whole small file. Errors: kTooLarge if it has more than `bytes_max` bytes.
   [[nodiscard]] Result<std::string> read_file(const std::string& path, std::size_t bytes_max);
   /// Creates a directory as make_directory(), and waits until its name is on disk.
   [[nodiscard]] Result<void> make_durable_directory(const std::string& path);
-  /// Writes a temporary file beside, syncs it, renames it into place and syncs the directory.
+  /// Writes a temporary file in the same directory, syncs it, renames it into place, and syncs the
+  /// directory.
   [[nodiscard]] Result<void> write_file_atomically(const std::string& directory,
                                                    const std::string& name,
                                                    std::span<const std::byte> data);

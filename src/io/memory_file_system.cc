@@ -73,7 +73,8 @@ class Content {
   // there is none.
   Result<std::uint64_t> seek(std::uint64_t offset, bool data) const {
     const std::shared_lock lock(mutex_);
-    const Error none(ErrorCode::kNotFound, "nothing from that offset on", ENXIO);
+    const Error none(ErrorCode::kNotFound,
+                     "the file has neither data nor a hole from that offset on", ENXIO);
     if (offset >= size_) return none;
     auto page = pages_.lower_bound(offset / kPageBytes);
     if (data) {
@@ -138,7 +139,8 @@ class MemoryFile final : public File {
     const bool direct = mode_ == OpenMode::kReadDirect || mode_ == OpenMode::kWriteDirect;
     if (direct && !(is_aligned(offset) && is_aligned(memory.size()) &&
                     is_aligned(reinterpret_cast<std::uintptr_t>(memory.data())))) {
-      return Error(ErrorCode::kInvalid, path_ + ": direct access that is not aligned", EINVAL);
+      return Error(ErrorCode::kInvalid, path_ + ": direct access must be aligned to 4096 bytes",
+                   EINVAL);
     }
     return {};
   }

@@ -39,8 +39,8 @@ class PosixFile final : public File {
       if (n < 0 && errno == EINVAL && !std::exchange(buffered, true) && leave_direct()) continue;
       if (n < 0) return failed(errno, "cannot read ");
       done += static_cast<std::size_t>(n);
-      // A direct read continues only at an aligned place; elsewhere it stops only at the end of the
-      // file.
+      // A direct read can continue only at an aligned place. It stops elsewhere only at the end of
+      // the file.
       if (n == 0 || (direct_ && !is_aligned(done))) break;
     }
     return done;
@@ -58,7 +58,7 @@ class PosixFile final : public File {
       if (n < 0 && errno == EINVAL && !std::exchange(buffered, true) && leave_direct()) continue;
       if (n < 0) return failed(errno, "cannot write ");
       auto step = static_cast<std::size_t>(n);
-      // After a short direct write the torn block is written again.
+      // After a short direct write, the loop writes the torn block again.
       if (direct_) step -= step % kDirectAlignment;
       if (step == 0) return failed(ENOSPC, "cannot write ");
       done += step;
@@ -117,14 +117,14 @@ class PosixFile final : public File {
     const off_t at = ::lseek(fd_.get(), static_cast<off_t>(offset), whence);
     if (at >= 0) return static_cast<std::uint64_t>(at);
     if (errno == ENXIO) {
-      return Error(ErrorCode::kNotFound, path_ + ": nothing from that offset on", ENXIO);
+      return Error(ErrorCode::kNotFound,
+                   path_ + ": the file has neither data nor a hole from that offset on", ENXIO);
     }
     return failed(errno, "cannot seek in ");
   }
 
   // Some file systems accept O_DIRECT and then refuse every access, or want other alignments. Turns
-  // O_DIRECT off: the refused access, and those of other threads, are tried again through the page
-  // cache.
+  // O_DIRECT off, so that this thread and others repeat the refused access through the page cache.
   bool leave_direct() {
     if (!direct_) return false;
     const int flags = ::fcntl(fd_.get(), F_GETFL);
@@ -136,7 +136,8 @@ class PosixFile final : public File {
   Result<void> check_alignment(std::uint64_t offset, std::span<const std::byte> memory) const {
     if (direct_ && !(is_aligned(offset) && is_aligned(memory.size()) &&
                      is_aligned(reinterpret_cast<std::uintptr_t>(memory.data())))) {
-      return Error(ErrorCode::kInvalid, path_ + ": direct access that is not aligned", EINVAL);
+      return Error(ErrorCode::kInvalid, path_ + ": direct access must be aligned to 4096 bytes",
+                   EINVAL);
     }
     return {};
   }

@@ -9,10 +9,10 @@
 
 namespace varve::io {
 
-/// Returns a file of the kernel. `direct`: the file was opened for direct access, or would have
-/// been if the file system had it; the file then checks the alignment of every access. If the file
-/// system accepts O_DIRECT and then refuses an access with EINVAL, the file uses the page cache
-/// from then on.
+/// Returns a file that wraps a descriptor. `direct`: the caller requested direct access, even if
+/// the file system does not support it. The file then checks the alignment of every access. If the
+/// file system accepts O_DIRECT and then refuses an access with EINVAL, the file uses the page
+/// cache from then on.
 [[nodiscard]] std::unique_ptr<File> make_posix_file(base::UniqueFd fd, std::string path,
                                                     bool direct);
 

@@ -34,7 +34,7 @@ class PosixLock final : public FileLock {
   const base::UniqueFd fd_;  // Closing it releases the lock.
 };
 
-// Writes follow no link: a repository from elsewhere could lead to another's files.
+// Writes follow no link, because a forged repository could link to files outside of it.
 int flags_of(OpenMode mode) {
   switch (mode) {
     case OpenMode::kRead:
@@ -80,7 +80,7 @@ class PosixFileSystem final : public FileSystem {
 
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override {
     VARVE_TRY_ASSIGN(auto fd, descriptor(path, mode));
-    // This is advice: without it, the reads are slower, and that is all.
+    // Only advice: a failure makes reads slower and has no other effect.
     if (mode == OpenMode::kReadPlanned) ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_RANDOM);
     const bool direct = (flags_of(mode) & O_DIRECT) != 0;
     return make_posix_file(std::move(fd), path, direct);
@@ -226,8 +226,8 @@ class PosixFileSystem final : public FileSystem {
     return fd;
   }
 
-  // Instead of a file there may be a pipe, whose opening would wait for the other end, a device, or
-  // a socket (ENXIO).
+  // Opens a regular file. O_NONBLOCK keeps open(2) from waiting if the path is a pipe instead. The
+  // path may also be a device or a socket (ENXIO).
   Result<base::UniqueFd> open_regular(const std::string& path, int flags) {
     VARVE_TRY_ASSIGN(const auto at, root_->entry(path));
     if (root_->restricted()) flags |= O_NOFOLLOW;
@@ -236,7 +236,7 @@ class PosixFileSystem final : public FileSystem {
                       kFileMode);
     }));
     if (!fd.valid() && errno == ENXIO) {
-      return Error(ErrorCode::kCorrupt, path + " is no regular file", EIO);
+      return Error(ErrorCode::kCorrupt, path + " is not a regular file", EIO);
     }
     if (!fd.valid()) {
       return root_->restricted() ? DirectoryRoot::refused(errno, path)
