@@ -106,9 +106,10 @@ Result<EnvNames> EnvNames::make(const EnvFiles& files) {
     if (link(files.data(), kDataName) && link(files.lock(), kLockName)) return names;
     return io::error_from_errno(errno, "cannot make links in " + names.folder_);
   }
-  return Error(ErrorCode::kIo,
-               "no folder for temporary names: set TMPDIR to a folder that only you can write to",
-               EACCES);
+  return Error(
+      ErrorCode::kIo,
+      "cannot make a folder for temporary names: set TMPDIR to a folder that only you can write to",
+      EACCES);
 }
 
 EnvNames::~EnvNames() {

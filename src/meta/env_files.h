@@ -14,7 +14,7 @@ struct EnvOptions;
 
 /// The open files of an environment. LMDB opens by name and follows links, so EnvFiles opens and
 /// checks the files first. The page check, the probe and LMDB then use these descriptors. A process
-/// that replaces the names meanwhile has no effect.
+/// that replaces the names afterwards has no effect.
 ///
 /// LMDB locks lock.mdb for the process: closing any descriptor of it in this process releases that
 /// lock. So an Env keeps its EnvFiles. Copies share the descriptors.

@@ -32,7 +32,7 @@ struct Node {
   std::uint16_t flags = 0;
   PageNumber child = 0;
   std::uint32_t value_bytes = 0;
-  // In the page: the value, or the number of the value's first page.
+  // Address in the page of the value, or of the number of the value's first page.
   const std::byte* value = nullptr;
 };
 
@@ -56,7 +56,7 @@ class PageCheck {
  public:
   PageCheck(int fd, std::span<const char* const> tables) : fd_(fd), tables_(tables) {}
 
-  /// Returns false if the file does not have the commit any more.
+  /// Checks all pages. Returns false if the file no longer has the commit.
   Result<bool> run(std::optional<std::uint64_t> commit) {
     VARVE_TRY_ASSIGN(const auto found, read_metas(commit));
     if (!found) return false;
@@ -112,12 +112,12 @@ class PageCheck {
     if (load<PageNumber>(bytes.data()) != page ||
         load<std::uint16_t>(bytes.data() + kFlagsAt) != kMeta || meta.magic != kMagic ||
         meta.version != kFormatVersion) {
-      return wrong(page, "it is no meta page");
+      return wrong(page, "it is not a meta page");
     }
     const std::size_t page_bytes = meta.free.page_bytes;
     if (!std::has_single_bit(page_bytes) || page_bytes < kPageBytesMin ||
         page_bytes > kPageBytesMax || (page != 0 && page_bytes != page_bytes_)) {
-      return wrong(page, "its size of pages");
+      return wrong(page, "its page size is wrong");
     }
     if (meta.free.flags != kIntegerKeys || meta.main.flags != 0) return wrong(page, "its flags");
     return meta;
@@ -135,7 +135,7 @@ class PageCheck {
       // LMDB writes the two meta pages in turn.
       if (first.commit % 2 != 0 || second.commit % 2 != 1 ||
           std::max(first.commit, second.commit) - std::min(first.commit, second.commit) != 1) {
-        return wrong(first.commit % 2 == 0 ? 1 : 0, "it is not of the commit before or after");
+        return wrong(first.commit % 2 == 0 ? 1 : 0, "it does not belong to an adjacent commit");
       }
     }
     const bool is_first = commit ? first.commit == *commit : first.commit > second.commit;
@@ -165,7 +165,7 @@ class PageCheck {
     Tree tree;
     tree.kind = kind;
     tree.depth = said.depth;
-    if (said.depth > kDepthMax) return wrong(said.root, "the depth of its tree");
+    if (said.depth > kDepthMax) return wrong(said.root, "the depth of its tree is wrong");
     if (said.root != kNoPage) {
       if (said.depth == 0) return wrong(said.root, "its tree has no depth");
       VARVE_TRY(check_page(tree, kMetaPages - 1, said.root, 1, {}));
@@ -175,7 +175,8 @@ class PageCheck {
     const auto& found = tree.counts;
     if (found.branch_pages != said.branch_pages || found.leaf_pages != said.leaf_pages ||
         found.value_pages != said.value_pages || found.entries != said.entries) {
-      return wrong(said.root, "its tree has not as many pages or entries as its record says");
+      return wrong(said.root,
+                   "its tree has a different number of pages or entries than its record says");
     }
     return {};
   }
@@ -215,7 +216,7 @@ class PageCheck {
     const std::size_t upper = load<std::uint16_t>(page + kUpperAt);
     if (lower < kPageHeader || lower % 2 != 0 || upper % 2 != 0 || lower > upper ||
         upper > page_bytes_) {
-      return wrong(number, "the bounds of its free space");
+      return wrong(number, "the bounds of its free space are wrong");
     }
     const auto count = (lower - kPageHeader) / 2;
     if (count < (is_leaf ? 1 : 2)) return wrong(number, "it has too few nodes");
@@ -224,7 +225,7 @@ class PageCheck {
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t at = load<std::uint16_t>(page + kPageHeader + 2 * i);
       if (at < upper || at % 2 != 0 || at > page_bytes_ - kNodeHeader || starts_[at / 2] != 0) {
-        return wrong(number, "where a node starts");
+        return wrong(number, "the offset of a node is wrong");
       }
       VARVE_TRY_ASSIGN(const auto bytes, read_node(number, is_leaf, i == 0, at, level));
       starts_[at / 2] = static_cast<std::uint16_t>(bytes + bytes % 2);
@@ -246,7 +247,7 @@ class PageCheck {
     std::size_t bytes = kNodeHeader + key_bytes;
     // The first key of a branch page represents all keys that are less than the second one.
     if (key_bytes > kKeyBytesMax || (key_bytes == 0 && (is_leaf || !is_first))) {
-      return wrong(number, "the length of a key");
+      return wrong(number, "the length of a key is wrong");
     }
     Node node;
     node.key = {reinterpret_cast<const char*>(start) + kNodeHeader, key_bytes};
@@ -257,11 +258,11 @@ class PageCheck {
       node.value = start + bytes;
       const bool elsewhere = (flags & kValueElsewhere) != 0;
       bytes += elsewhere ? sizeof(PageNumber) : low;
-      if (!elsewhere && bytes > long_from) return wrong(number, "the length of a value");
+      if (!elsewhere && bytes > long_from) return wrong(number, "the length of a value is wrong");
     } else {
       node.child = low | (PageNumber{flags} << 32);
     }
-    if (bytes > page_bytes_ - at) return wrong(number, "the length of a node");
+    if (bytes > page_bytes_ - at) return wrong(number, "the length of a node is wrong");
     level.nodes.push_back(node);
     return bytes;
   }
@@ -279,7 +280,7 @@ class PageCheck {
     for (std::size_t i = is_leaf ? 0 : 1; i < nodes.size(); ++i) {
       const auto& key = nodes[i].key;
       if (kind == Kind::kFree && key.size() != sizeof(std::uint64_t)) {
-        return wrong(number, "the length of a commit's number");
+        return wrong(number, "the length of a commit's number is wrong");
       }
       if (before != nullptr && !(is_less(kind, *before, key) || (may_be_equal && *before == key))) {
         return wrong(number, "its keys do not ascend");
@@ -298,20 +299,23 @@ class PageCheck {
     if (tree.kind == Kind::kMain) {
       if (node.flags != kDatabase || node.value_bytes != kDatabaseBytes ||
           found_.size() >= kTablesMax) {
-        return wrong(number, "the record of a table");
+        return wrong(number, "the record of a table is malformed");
       }
       const auto table = load<Database>(node.value);
-      if (table.flags != 0) return wrong(number, "the flags of a table");
+      if (table.flags != 0) return wrong(number, "the flags of a table are wrong");
       found_.emplace_back(node.key, table);
       return {};
     }
-    if ((node.flags & ~kValueElsewhere) != 0) return wrong(number, "the flags of an entry");
+    if ((node.flags & ~kValueElsewhere) != 0)
+      return wrong(number, "the flags of an entry are wrong");
     if (tree.kind == Kind::kFree) {
       const auto commit = load<std::uint64_t>(base::as_bytes(node.key).data());
-      if (commit == 0 || commit > newest_) return wrong(number, "pages freed by a later commit");
+      if (commit == 0 || commit > newest_)
+        return wrong(number, "it lists pages that a later commit freed");
       free_left_ = 0;
       free_before_ = used_.size();
-      if (node.value_bytes < sizeof(PageNumber)) return wrong(number, "a list of free pages");
+      if (node.value_bytes < sizeof(PageNumber))
+        return wrong(number, "a list of free pages is malformed");
     }
     if (elsewhere) {
       VARVE_TRY(check_long_value(tree, number, load<PageNumber>(node.value), node.value_bytes));
@@ -328,7 +332,7 @@ class PageCheck {
     const std::uint64_t pages = load<std::uint32_t>(header.data() + kValuePagesAt);
     if (load<PageNumber>(header.data()) != first ||
         load<std::uint16_t>(header.data() + kFlagsAt) != kLongValue) {
-      return wrong(first, "it is no long value");
+      return wrong(first, "it is not a long value");
     }
     if (pages == 0 || pages * page_bytes_ < kPageHeader + bytes) {
       return wrong(first, "its value has too few pages");
@@ -350,7 +354,8 @@ class PageCheck {
   Result<void> check_free(PageNumber by, std::span<const std::byte> part, std::uint64_t bytes) {
     if (bytes != 0) {
       free_left_ = load<std::uint64_t>(part.data());
-      if (free_left_ > bytes / sizeof(PageNumber) - 1) return wrong(by, "a list of free pages");
+      if (free_left_ > bytes / sizeof(PageNumber) - 1)
+        return wrong(by, "a list of free pages is malformed");
       part = part.subspan(sizeof(PageNumber));
     }
     for (; free_left_ > 0 && part.size() >= sizeof(PageNumber); --free_left_) {

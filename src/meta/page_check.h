@@ -23,20 +23,20 @@
 
 namespace varve::meta {
 
-/// Checks the pages of the open environment files, to which no process writes meanwhile. `tables`
-/// as in EnvOptions: one of them may be missing, but not if there is a table of another name. Reads
-/// each used page once.
-/// Errors: kCorrupt with the fault and its page, or if the file is missing; kIo where the disk
-/// cannot read a page.
+/// Checks the pages of the open environment files. No process may write to them during the check.
+/// `tables`: as in EnvOptions. A table may be missing, but not if the environment has a table of
+/// another name. Reads each used page once.
+/// Errors: kCorrupt with the fault and its page, or if the file is missing; kIo if the disk cannot
+/// read a page.
 [[nodiscard]] Result<void> check_pages(const EnvFiles& files, std::span<const char* const> tables);
-/// Opens DIRECTORY/data.mdb, and nothing else, and checks it in the same way.
+/// Opens only DIRECTORY/data.mdb, and checks it in the same way.
 [[nodiscard]] Result<void> check_pages(io::FileSystem& files, const std::string& directory,
                                        std::span<const char* const> tables);
 [[nodiscard]] Result<void> check_pages(const std::string& directory,
                                        std::span<const char* const> tables);
 
 /// Checks the committed pages of an open environment in the same way. Other processes may write to
-/// it meanwhile. Errors: also kBusy if it changes faster than the check reads.
+/// it during the check. Errors: also kBusy if it changes faster than the check reads.
 [[nodiscard]] Result<void> check_pages(const Env& env, std::span<const char* const> tables);
 
 }  // namespace varve::meta

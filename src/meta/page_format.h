@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file format of LMDB 0.9 on machines of 64 bits, as far as checking it takes.
+// The parts of the file format of LMDB 0.9 on 64-bit machines that the page check needs.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,17 @@ namespace varve::meta {
 
 using PageNumber = std::uint64_t;
 
-/// A page starts with its number (8 bytes), 2 unused bytes, flags (2), and the ends of the two
-/// parts that grow towards each other (2 and 2), or how many pages a long value has (4). Offsets of
-/// nodes follow (2 each), in the order of keys.
+/// Length of a page's header: the page's number (8 bytes), 2 unused bytes, flags (2), and the ends
+/// of the two parts that grow towards each other (2 and 2). For a long value, its number of pages
+/// (4) replaces the two ends. Offsets of the nodes follow (2 each), in the order of keys.
 inline constexpr std::size_t kPageHeader = 16;
 inline constexpr std::size_t kFlagsAt = 10;
 inline constexpr std::size_t kLowerAt = 12;
 inline constexpr std::size_t kUpperAt = 14;
 inline constexpr std::size_t kValuePagesAt = 12;
-/// Length of the value or low part of the child's number (4), flags or its high part (2), length of
-/// the key (2). The key follows, then the value or the number of its first page.
+/// Length of a node's header. In a leaf: length of the value (4), flags (2), length of the key (2).
+/// In a branch, the child's number replaces the first two fields. The key follows, then the value
+/// or the number of its first page.
 inline constexpr std::size_t kNodeHeader = 8;
 inline constexpr std::size_t kDatabaseBytes = 48;
 inline constexpr std::size_t kMetaBytes = 136;
@@ -33,11 +34,11 @@ inline constexpr std::size_t kKeyBytesMax = 511;
 
 enum PageFlag : std::uint16_t { kBranch = 1, kLeaf = 2, kLongValue = 4, kMeta = 8 };
 enum NodeFlag : std::uint16_t { kValueElsewhere = 1, kDatabase = 2 };
-inline constexpr std::uint16_t kIntegerKeys = 8;  ///< Of a database.
+inline constexpr std::uint16_t kIntegerKeys = 8;  ///< Flag of a database.
 
-/// What a meta page or a named entry says of a tree.
+/// The record of a tree in a meta page or a named entry.
 struct Database {
-  std::uint32_t page_bytes;  ///< In the first record of a meta page only.
+  std::uint32_t page_bytes;  ///< Valid only in the first record of a meta page.
   std::uint16_t flags;
   std::uint16_t depth;
   std::uint64_t branch_pages;
@@ -48,7 +49,7 @@ struct Database {
 };
 static_assert(sizeof(Database) == kDatabaseBytes);
 
-/// Of the meta pages 0 and 1, after the page's header.
+/// Content of the meta pages 0 and 1, after the page's header.
 struct Meta {
   std::uint32_t magic;
   std::uint32_t version;

@@ -85,18 +85,19 @@ void end_quietly(std::span<std::byte> stack) {
 
 Result<bool> survives_reading(const EnvFiles& files, const EnvOptions& options) {
   const pid_t child = fork();
-  if (child < 0) return Error(ErrorCode::kIo, "no process to probe the catalog with", errno);
+  if (child < 0) return Error(ErrorCode::kIo, "cannot start a process to probe the catalog", errno);
   if (child == 0) run_child(files, options);
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return Error(ErrorCode::kIo, "lost the process that probes", errno);
+    if (errno != EINTR)
+      return Error(ErrorCode::kIo, "cannot wait for the process that probes the catalog", errno);
   }
   const bool survived = WIFEXITED(status) && WEXITSTATUS(status) == kSurvived;
   if (!survived) {
     base::log(base::LogLevel::kWarning,
               files.directory() +
                   "/data.mdb is damaged so that LMDB cannot read it: a child process "
-                  "that tried it, to find out, has ended");
+                  "that tried it has crashed");
   }
   return survived;
 }

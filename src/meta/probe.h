@@ -8,9 +8,9 @@ namespace varve::meta {
 
 /// Checks the pages of an environment before LMDB reads them (meta/page_check.h), because LMDB
 /// keeps no checksums of its pages and can die on damaged ones. For writing, all pages must be
-/// right. For reading only, a child process tries the damaged environment: it reads all of it, and
-/// if it survives, that is good enough. Readers of a record see the damage that LMDB or the
-/// record's checksum reports.
+/// valid. For reading only, a child process reads the whole damaged environment; the environment is
+/// usable if the child survives. Readers of a damaged record then get the error of LMDB or of the
+/// record's checksum.
 /// Errors: kCorrupt if the environment cannot be used, kIo if it cannot be read.
 ///
 /// Takes one pass over the file's used pages, and two more if they are damaged.

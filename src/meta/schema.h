@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every table of Varve's two LMDB environments, on one page. Numbers in keys are big-endian,
-// so that keys sort as their numbers do; values are written by the coding rules of
-// docs/FORMAT.md. Every value is followed by 4 bytes of checksum (meta/lmdb.h).
+// so that keys sort as their numbers do; docs/FORMAT.md specifies the values. A checksum of 4 bytes
+// follows every value (meta/lmdb.h).
 #pragma once
 
 #include <array>
@@ -35,9 +35,9 @@ inline constexpr std::array<const char*, 12> kTables = {
     "version_chunks", "version_links", "segments", "counters", "retention",  "settings"};
 }  // namespace catalog
 
-/// REPO/staging/SERIES-NUMBER/overlay: the mutable tree of a series' open version. Removed
-/// when the version is sealed. In a version that is based on a sealed one it holds what differs
-/// from there, and stands for what was removed: an inode without bytes, a name with ino 0.
+/// REPO/staging/SERIES-NUMBER/overlay: the mutable tree of a series' open version. The seal removes
+/// it. For a version based on a sealed one, it holds only the differences. A removed inode is a
+/// record without bytes, and a removed name is a record with ino 0.
 namespace overlay {
 enum Table : TableIndex {
   kState = 0,  ///< "next_ino" -> u64; "format" -> u64, missing in the first one

@@ -159,18 +159,18 @@ TEST_F(PageCheckTest, MissesWhatMetaPagesMustSay) {
   fill();
   const auto meta = newest_meta();
   for (const std::size_t page : {std::size_t{0}, kPage}) {
-    refused(page, std::uint64_t{7}, "no meta page");
-    refused(page + kFlagsAt, std::uint16_t{0}, "no meta page");
-    refused(page + kPageHeader, std::uint32_t{0}, "no meta page");
-    refused(page + kPageHeader + offsetof(Meta, version), std::uint32_t{2}, "no meta page");
+    refused(page, std::uint64_t{7}, "not a meta page");
+    refused(page + kFlagsAt, std::uint16_t{0}, "not a meta page");
+    refused(page + kPageHeader, std::uint32_t{0}, "not a meta page");
+    refused(page + kPageHeader + offsetof(Meta, version), std::uint32_t{2}, "not a meta page");
     for (const std::uint32_t bytes : {0U, 1U, 256U, 4095U, 65536U, 1U << 31}) {
-      refused(page + kPageHeader + offsetof(Meta, free), bytes, "size of pages");
+      refused(page + kPageHeader + offsetof(Meta, free), bytes, "page size");
     }
     refused(page + kPageHeader + offsetof(Meta, free) + 4, std::uint16_t{0x0c}, "its flags");
     refused(page + kPageHeader + offsetof(Meta, main) + 4, std::uint16_t{4}, "its flags");
     const auto commit = at<Meta>(page + kPageHeader).commit;
     for (const auto other : {commit + 1, commit + 4, commit ^ 64, std::uint64_t{0}}) {
-      refused(page + kPageHeader + offsetof(Meta, commit), other, "the commit before or after");
+      refused(page + kPageHeader + offsetof(Meta, commit), other, "an adjacent commit");
     }
   }
   for (const std::uint64_t last : {std::uint64_t{0}, image_.size() / kPage, 1UL << 52, ~0UL}) {
@@ -189,7 +189,7 @@ TEST_F(PageCheckTest, MissesWhatRecordsOfTreesMustSay) {
     refused(record + offsetof(Database, depth), std::uint16_t{32}, "the depth");
     for (const auto count : {offsetof(Database, branch_pages), offsetof(Database, leaf_pages),
                              offsetof(Database, value_pages), offsetof(Database, entries)}) {
-      refused(record + count, at<std::uint64_t>(record + count) + 1, "not as many");
+      refused(record + count, at<std::uint64_t>(record + count) + 1, "a different number");
     }
     refused(record + offsetof(Database, root), ~std::uint64_t{0}, "without a root");
     refused(record + offsetof(Database, root), std::uint64_t{1}, "used twice");
@@ -224,9 +224,9 @@ TEST_F(PageCheckTest, MissesWhatPagesMustHold) {
     refused(page + kLowerAt, static_cast<std::uint16_t>(lower - 2), "");
     const auto first = at<std::uint16_t>(page + kPageHeader);
     for (const unsigned wrong : {0U, upper - 2U, first + 1U, 4094U, 65534U}) {
-      refused(page + kPageHeader, static_cast<std::uint16_t>(wrong), "where a node starts");
+      refused(page + kPageHeader, static_cast<std::uint16_t>(wrong), "the offset of a node");
     }
-    refused(page + kPageHeader + 2, first, "where a node starts");
+    refused(page + kPageHeader + 2, first, "the offset of a node");
     for (const unsigned wrong : {0U, 512U, 65535U}) {
       refused(node(page, 1) + 6, static_cast<std::uint16_t>(wrong), "the length of a key");
     }
@@ -252,8 +252,8 @@ TEST_F(PageCheckTest, MissesWhatLongValuesMustHold) {
     put(page, image_.data() + page, 8);
     if (is_free) continue;
     ++found;
-    refused(page, std::uint64_t{i + 1}, "no long value");
-    refused(page + kFlagsAt, std::uint16_t{0x14}, "no long value");
+    refused(page, std::uint64_t{i + 1}, "not a long value");
+    refused(page + kFlagsAt, std::uint16_t{0x14}, "not a long value");
     refused(page + kValuePagesAt, std::uint32_t{0}, "too few pages");
     if (count > 1) refused(page + kValuePagesAt, count - 1, "too few pages");
     refused(page + kValuePagesAt, count + 1, "");
