@@ -47,7 +47,8 @@ Result<ClockRecord> decode_clock_record(std::string_view bytes) {
   ClockRecord record;
   record.mark_seconds = static_cast<std::int64_t>(r.u64());
   record.ahead_since_seconds = static_cast<std::int64_t>(r.u64());
-  if (!r.done()) return Error(ErrorCode::kCorrupt, "catalog: a bad record of the clock", EIO);
+  if (!r.done())
+    return Error(ErrorCode::kCorrupt, "catalog: the record of the clock is damaged", EIO);
   return record;
 }
 

@@ -199,13 +199,15 @@ Result<void> validate_arrange_settings(const ArrangeSettings& settings) {
   if (settings.batch < 1 || settings.batch > kCountMax || settings.fan < 2 ||
       settings.fan > kCountMax || settings.window < 1 || settings.window > kCountMax ||
       settings.dead_permille < 10 || settings.dead_permille > 1000) {
-    return Error(ErrorCode::kInvalid,
-                 "arranging: the batch and the window are 1 or more, the fan is 2 or more, and the "
-                 "dead share lies from 1 % to 100 %",
-                 EINVAL);
+    return Error(
+        ErrorCode::kInvalid,
+        "arranging: batch and window must be at least 1, fan at least 2, and the dead share "
+        "from 1 % to 100 %",
+        EINVAL);
   }
   if (settings.parity_percent > kParityPercentMax) {
-    return Error(ErrorCode::kInvalid, "parity takes 0 to 25 % of what it protects", EINVAL);
+    return Error(ErrorCode::kInvalid, "parity must be 0 to 25 % of the data that it protects",
+                 EINVAL);
   }
   return {};
 }

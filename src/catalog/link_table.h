@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which names of a sealed version belong to one hard-linked file.
+// The names of each hard-linked file of a sealed version.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@
 
 namespace varve::catalog {
 
-/// Immutable. A version that goes on from a sealed one needs it to find all names of a file
-/// that changes, without a walk through the tree. 8 bytes a name and 16 a file.
+/// The hard-linked names of a sealed version. A version that continues a sealed one uses it to find
+/// all names of a changed file without walking the tree. Immutable. Memory: 8 bytes per name and 16
+/// per file.
 class LinkTable {
  public:
   /// A name that has a link group.
@@ -24,7 +25,7 @@ class LinkTable {
     std::uint32_t rank = 0;
     std::uint64_t group = 0;
   };
-  /// The same, led back to the file's first name in tree order.
+  /// A name with the first name of its file in tree order.
   struct Name {
     std::uint32_t rank = 0;
     std::uint32_t first = 0;
@@ -32,25 +33,25 @@ class LinkTable {
   };
 
   LinkTable() = default;
-  /// Takes the names of a version in any order, each rank once.
+  /// Builds a table from the names of a version, in any order. Each rank must occur once.
   static LinkTable from(std::vector<Entry> entries);
-  /// Finds them by a walk through the whole tree.
+  /// Builds a table by walking the whole tree.
   [[nodiscard]] static Result<LinkTable> collect(ObjectReader& objects,
                                                  const format::DirEntry& root);
 
-  /// The rank of the file's first name: `rank` itself where the file has no other.
+  /// Returns the rank of the file's first name. Returns `rank` if the file has only one name.
   [[nodiscard]] Rank first_of(Rank rank) const;
-  /// The link group of the file whose first name is `first`; 0 if it has one name.
+  /// Returns the link group of the file whose first name is `first`; 0 if the file has one name.
   [[nodiscard]] std::uint64_t group_of(Rank first) const;
-  /// In ascending rank.
+  /// Returns all names, in ascending rank.
   [[nodiscard]] const std::vector<Name>& names() const { return names_; }
-  /// Those of the ranks [from, from + count).
+  /// Returns the names with ranks in [from, from + count).
   [[nodiscard]] std::span<const Name> names_in(Rank from, std::uint64_t count) const;
-  /// All groups, ascending.
+  /// Returns all groups, ascending.
   [[nodiscard]] std::vector<std::uint64_t> groups() const;
   bool operator==(const LinkTable& other) const = default;
 
-  /// docs/FORMAT.md §7.
+  /// Appends the encoded table (docs/FORMAT.md §7).
   void encode(std::string& out) const;
   [[nodiscard]] static Result<LinkTable> decode(std::string_view bytes);
 
@@ -61,7 +62,7 @@ class LinkTable {
     bool operator==(const File&) const = default;
   };
   std::vector<Name> names_;
-  std::vector<File> files_;  // In ascending first.
+  std::vector<File> files_;  // In ascending order of `first`.
 };
 
 }  // namespace varve::catalog

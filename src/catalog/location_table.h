@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where chunks and containers are: the location runs and container records of the catalog.
+// The catalog's location runs and container records, which locate every chunk and container.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace varve::catalog {
 
-/// A run of consecutive ids that stand one after the other in one container.
+/// A run of consecutive ids whose chunks follow each other in one container.
 struct LocationRecord {
   ChunkId first;
   std::uint32_t count = 0;
@@ -28,19 +28,19 @@ struct LocationRecord {
   [[nodiscard]] static Result<LocationRecord> decode(ChunkId first, std::string_view bytes);
 };
 
-/// The run that holds `id`, or nullopt.
+/// Returns the run that holds `id`, or nullopt.
 [[nodiscard]] Result<std::optional<LocationRecord>> find_location(const meta::Txn& txn,
                                                                   SeriesId series, ChunkId id);
-/// The last run that starts before `id`, or nullopt.
+/// Returns the last run that starts before `id`, or nullopt.
 [[nodiscard]] Result<std::optional<LocationRecord>> find_last_location_before(const meta::Txn& txn,
                                                                               SeriesId series,
                                                                               ChunkId id);
-/// Calls `visit` for every location run of a series from `from` on, in id order, until it
+/// Calls `visit` for every location run of a series from `from` on, in id order, until `visit`
 /// returns false.
 [[nodiscard]] Result<void> for_each_location(
     const meta::Txn& txn, SeriesId series, ChunkId from,
     const std::function<Result<bool>(const LocationRecord&)>& visit);
-/// The same for those that overlap the ids, each once.
+/// Calls `visit` once for every location run that overlaps `ids`.
 [[nodiscard]] Result<void> for_each_location_of(
     const meta::Txn& txn, SeriesId series, const base::IdRuns& ids,
     const std::function<Result<bool>(const LocationRecord&)>& visit);
@@ -55,7 +55,7 @@ struct LocationRecord {
 [[nodiscard]] Result<void> for_each_container(
     const meta::Txn& txn, SeriesId series,
     const std::function<Result<bool>(const store::ContainerRecord&)>& visit);
-/// The same, from container `first` on.
+/// Calls `visit` for every container from `first` on, in the same way.
 [[nodiscard]] Result<void> for_each_container_from(
     const meta::Txn& txn, SeriesId series, std::uint32_t first,
     const std::function<Result<bool>(const store::ContainerRecord&)>& visit);

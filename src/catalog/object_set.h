@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which directory pages and recipes trees consist of: to know what goes with a deleted version.
+// Finds the directory pages and recipes of trees, to delete those that only a deleted version uses.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,15 @@ struct ObjectSet {
   std::unordered_set<std::uint64_t> recipes;
 };
 
-/// Adds the objects of the tree below `root` (a top page) to `found`. What is in `found` or in
-/// `except` already is not entered: objects are immutable, so neither is anything below it.
-/// Takes 16 bytes or so an object. An error leaves what was found before it.
+/// Adds the objects of the tree below `root` (a top page) to `found`. Skips objects that are
+/// already in `found` or `except`, with everything below them; that is complete because objects are
+/// immutable. Memory: about 16 bytes per object. After an error, `found` keeps the objects found so
+/// far.
 [[nodiscard]] Result<void> collect_objects(ObjectReader& objects, format::NodeId root,
                                            const ObjectSet& except, ObjectSet& found);
 
-/// Whether the tree below `root` refers to an object that version `birth` was the first to store.
-/// Enters only pages that may: what an older version stored refers to nothing newer.
+/// Returns whether the tree below `root` refers to an object that version `birth` stored first.
+/// Skips pages of older versions, because these refer to no newer object.
 [[nodiscard]] Result<bool> refers_to_birth(ObjectReader& objects, format::NodeId root,
                                            VersionNumber birth);
 

@@ -208,7 +208,7 @@ Result<std::shared_ptr<const format::DirPage>> ObjectReader::page(format::NodeId
                                                                   std::uint64_t span) {
   VARVE_TRY_ASSIGN(auto found, find_page(id));
   if (found.span != span) {
-    return damaged(id, "has another number of entries than what refers to it says");
+    return damaged(id, "has a different number of entries than its reference says");
   }
   return std::move(found.page);
 }
@@ -253,7 +253,7 @@ Result<void> ObjectReader::decode_recipe(format::NodeId id, std::uint64_t file_b
   VARVE_TRY_ASSIGN(const auto value,
                    txn.get(meta::catalog::kRecipes, meta::object_key(series_, id.value)));
   if (!value) return damaged(id, "is missing");
-  if (!decode_recipe_record(*value, decoder)) return damaged(id, "is no recipe, or is damaged");
+  if (!decode_recipe_record(*value, decoder)) return damaged(id, "is not a recipe, or is damaged");
   if (file_bytes != format::kAnyFileBytes && decoder.bytes() != file_bytes) {
     return damaged(id, "does not fit its file's size");
   }

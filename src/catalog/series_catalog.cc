@@ -50,7 +50,7 @@ void part_names(std::vector<Record>& records, Number number_of) {
   std::set<std::string_view> names;
   for (auto& record : records) {
     if (record.name_fault.empty() && !names.insert(record.name).second) {
-      record.name_fault = "another one has the same name";
+      record.name_fault = "another record has the same name";
       record.name = replacement_name(number_of(record));
     }
   }
