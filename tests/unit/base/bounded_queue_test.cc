@@ -36,7 +36,7 @@ TEST(BoundedQueue, NeverHoldsMoreThanItsCapacity) {
     }
   });
   for (int i = 0; i < kItems; ++i) {
-    // Pushed are those that were popped, and those that the queue may hold.
+    // The pushed items are the popped ones and at most a full queue.
     EXPECT_LE(pushed.load(), i + kCapacity);
     EXPECT_EQ(queue.pop(), i);
   }

@@ -35,7 +35,7 @@ TEST(ThreadPool, OneThreadKeepsTheOrder) {
 }
 
 TEST(ThreadPool, TasksRunBesideEachOther) {
-  // Each task waits for the other: with one thread neither would end.
+  // Each task waits for the other, so both end only with two threads.
   std::promise<void> first;
   std::promise<void> second;
   std::atomic<int> met{0};

@@ -23,7 +23,7 @@ using varve::test::must;
 
 constexpr SeriesId kSeries{1};
 
-// A tree in memory; directories are those with children set.
+// An entry of a tree in memory. A directory has children.
 struct Item {
   std::string name;
   std::uint64_t size = 0;
@@ -287,7 +287,8 @@ TEST_F(DirTreeTest, ChangeDeepDownStoresOnlyThePathToIt) {
   const auto changed = store(root, &first.root);
   EXPECT_LE(changed.new_objects, 6U);
   EXPECT_GE(changed.new_objects, 2U);
-  // The old state again: the writer compares only with the neighbour, so it stores the path again.
+  // Restores the old state. The writer compares only with the previous version, so it stores the
+  // path again.
   root.children[150].children[20].size -= 1;
   EXPECT_LE(store(root, &changed.root).new_objects, 6U);
   EXPECT_EQ(store(root, &first.root).new_objects, 0U);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One value of each table, as format 1 first wrote it. A change here is a change of the format
-// that old programs would take for damage: raise the format's number (docs/FORMAT.md) and add
-// an image beside this one. With VARVE_WRITE_GOLDEN=1 a missing image is made.
+// Compares one value of each table with the bytes that format 1 first wrote. Old programs would
+// report a change as damage. If the format must change, raise its number (docs/FORMAT.md) and add
+// another image. VARVE_WRITE_GOLDEN=1 writes a missing image.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -100,7 +100,7 @@ void put_samples(meta::WriteTxn& txn) {
   must(put_segment(txn, kOne, segment));
   must(raise_counters(txn, kOne, {72, 7}));
   must(put_retention(txn, kOne, kNumber, {true, {1800000000, 0}}));
-  ArrangeSettings arranging;  // Said in full, since defaults change.
+  ArrangeSettings arranging;  // All values are explicit, because defaults change.
   arranging.policy = ArrangePolicyKind::kTiered;
   arranging.batch = 10;
   arranging.dead_permille = 90;
@@ -138,7 +138,7 @@ TEST(Golden, EveryTablesValuesAreWrittenAlike) {
                                                       hexadecimal(key), hexadecimal(value));
                                  return true;
                                }));
-    // Objects are the format's, and have images of their own; here stands how they are wrapped.
+    // Objects have golden images of their own in `format`. This image shows the record around them.
     const auto index = static_cast<meta::TableIndex>(table);
     if (index == meta::catalog::kNodes || index == meta::catalog::kRecipes) {
       found += fmt::format("{} - {}\n", meta::catalog::kTables[table],

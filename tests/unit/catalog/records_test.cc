@@ -231,7 +231,7 @@ TEST_F(RecordsTest, ImpossibleLocationIsCorrupt) {
   const LocationRecord good{id, 16, 5, 6, 7};
   ASSERT_TRUE(LocationRecord::decode(id, good.encode()));
   auto bad = good;
-  bad.count = 17;  // Would run over into the next birth.
+  bad.count = 17;  // Would extend into the next birth.
   EXPECT_EQ(code_of(LocationRecord::decode(id, bad.encode())), ErrorCode::kCorrupt);
   bad = good;
   bad.count = 0;

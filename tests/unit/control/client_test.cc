@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients and daemons that misbehave, or have another version.
+// Tests clients and daemons that misbehave or have another version.
 #include "control/client.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only the in-memory file system does; the rest is in tests/contract.
+// Tests behaviour specific to the in-memory file system; the rest is in tests/contract.
 #include "io/memory_file_system.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Behaviour of the kernel's file system alone; the rest is in tests/contract.
+// Tests behaviour specific to the kernel's file system; the rest is in tests/contract.
 #include "io/posix_file_system.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages of LMDB that can be read, but not written to: a writer is refused, everything sealed can
-// still be read, and repairing makes the repository whole.
+// Tests LMDB pages that can be read but not written to. Varve refuses writers, still reads sealed
+// versions, and repairs the repository.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -16,8 +16,8 @@ namespace {
 
 class DamagedPages : public RepairTest {
  protected:
-  // Marks the root of a tree as LMDB marks pages in memory: it would write to its map, which is
-  // read-only, and die.
+  // Marks the root of a tree as LMDB marks pages in memory. LMDB would then write to its read-only
+  // map and crash.
   static void make_dirty(const std::string& file, bool of_free_pages) {
     std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
     const auto meta_at = [&](std::size_t page) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Repairing by parity, without any copy of what is damaged.
+// Tests repair from parity, without any copy of the damaged data.
 #include <algorithm>
 
 #include "repair_fixture.h"
@@ -15,7 +15,7 @@ class ParityRepairTest : public RepairTest {
     must(repository_->set_arrange_settings(settings));
     must(repository_->arrange(series_, {}));
   }
-  // A byte of the header, of the table and of the data of the first container of a segment.
+  // Damages a byte each of the header, the table and the data in the first container of a segment.
   void damage_a_segment() {
     const auto file = fs::directory_iterator(in_series("active"))->path();
     for (const std::uint64_t at :

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A repository with four versions that share data, to be damaged and repaired.
+// A repository with four versions that share data, for tests that damage and repair it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,12 +27,12 @@ class RepairTest : public testing::TestWithParam<Codec> {
     repository_ = reopen(path_);
     series_ = must(repository_->create_series("s")).id;
     ArrangeSettings settings;
-    settings.window = 2;  // So that four versions are enough for chunks to depart.
+    settings.window = 2;  // Lets chunks depart after only four versions.
     must(repository_->set_arrange_settings(settings));
     for (int i = 1; i <= 4; ++i) add_version(i);
   }
 
-  // Each version shares a half with the one before.
+  // Adds a version that shares half of its data with the one before.
   void add_version(int i) {
     const auto name = "v" + std::to_string(i);
     const auto number = must(repository_->open_version(series_, name, folder())).number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rebuilding a lost catalog: every sealed version comes back as it was, under its name.
+// Tests rebuilding a lost catalog: every sealed version must return unchanged, under its name.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -52,7 +52,7 @@ TEST_P(RepairTest, ArrangedRepositoryComesBackAndGoesOn) {
   add_version(6);
   must(repository_->arrange(series_, {}));
   expect_whole({"v2", "v3", "v5", "v6"});
-  // And again, with volumes that came back to the active set.
+  // A second round, with volumes that returned to the active set.
   lose_catalog();
   EXPECT_TRUE(repair().problems.empty());
   must(reopen(path_)->arrange(series_, {}));
@@ -64,8 +64,7 @@ TEST_P(RepairTest, CopiesThatACrashLeftDoNoHarm) {
   fs::copy(in_series("active"), before, fs::copy_options::recursive);
   must(repository_->arrange(series_, {}));
   lose_catalog();
-  // The step's commit is done, but the files that it made needless are still there; and one of
-  // them is not what it was.
+  // The step's commit is done, but the obsolete files still exist, and one of them is damaged.
   bool damaged = false;
   for (const auto& at : fs::directory_iterator(before)) {
     const auto copy = in_series("active/") + at.path().filename().string();
@@ -197,7 +196,7 @@ TEST_P(RepairTest, DamagedManifestCostsNoOtherVersion) {
       EXPECT_TRUE(read_sealed(*reader, file) == bytes);
     }
   }
-  // What is lost stays lost: another run finds the same, and lets the catalog be.
+  // Lost data stays lost. Another run finds the same, and does not touch the catalog.
   const auto again = repair();
   EXPECT_FALSE(again.problems.empty());
   EXPECT_EQ(again.old_catalog, "");
@@ -215,19 +214,19 @@ TEST_P(RepairTest, MissingManifestsAreWrittenAtTheNextOpening) {
 }
 
 TEST_P(RepairTest, DamagedChunksAreStoredAgainAndComeBack) {
-  const auto segment = in_series("active/00000003.seg");  // What v4 brought: its file d/a.
+  const auto segment = in_series("active/00000003.seg");  // The data of v4: its file d/a.
   repository_.reset();
   flip(segment, fs::file_size(segment) / 2);
   auto report = repair();
   EXPECT_GT(report.chunks_quarantined, 0U);
   EXPECT_EQ(report.chunks_rehomed, 0U);
   EXPECT_EQ(repair().chunks_rehomed, 0U);
-  EXPECT_TRUE(steps_.empty());  // What is known is not told again.
+  EXPECT_TRUE(steps_.empty());  // A second plan does not list known damage again.
   repository_ = reopen(path_);
   const auto damaged = must(repository_->reader(series_, VersionNumber{4}));
   EXPECT_THROW(read_sealed(*damaged, "d/a"), std::runtime_error);
   EXPECT_TRUE(read_sealed(*damaged, "d/b") == contents_["v4"]["d/b"]);
-  // The same content again: it is not taken for stored.
+  // The same content arrives again. It must not count as stored.
   const auto number = must(repository_->open_version(series_, "v5", folder())).number;
   const auto version = must(repository_->writer(series_));
   fill(*version, "v5", 4);

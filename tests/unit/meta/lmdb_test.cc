@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The database wrapper: transactions, walking, and records that changed on disk.
+// Tests the database wrapper: transactions, walks, and records damaged on disk.
 #include "meta/lmdb.h"
 
 #include <gtest/gtest.h>
@@ -136,7 +136,7 @@ TEST_F(LmdbTest, FlippedByteOfAValueIsCorrupt) {
   const std::string image((std::istreambuf_iterator<char>(in)), {});
   const auto at = image.find(value);
   ASSERT_NE(at, std::string::npos);
-  // Bytes of the value, and of the checksum behind it.
+  // Bytes of the value and of its checksum.
   for (const std::size_t offset :
        {std::size_t{0}, std::size_t{300}, value.size() - 1, value.size(), value.size() + 3}) {
     for (std::size_t copy = at; copy != std::string::npos; copy = image.find(value, copy + 1)) {
@@ -164,7 +164,7 @@ TEST_F(LmdbTest, TruncatedFileIsRefused) {
   }
   const auto path = directory_.path() + "/data.mdb";
   const auto size = std::filesystem::file_size(path);
-  // The file's end may be a hole that no page is in; its middle is not.
+  // The end of the file may be a hole without pages, but not its middle.
   for (const std::uintmax_t left : {size / 2, std::uintmax_t{8192}, std::uintmax_t{0}}) {
     std::filesystem::resize_file(path, left);
     for (const bool read_only : {true, false}) {

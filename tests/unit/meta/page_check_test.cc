@@ -74,7 +74,7 @@ class PageCheckTest : public testing::Test {
     std::memcpy(&value, image_.data() + offset, sizeof value);
     return value;
   }
-  // Checks that the file with `value` at `offset` is refused for the reason `why`.
+  // Checks that the page check refuses the file with `value` at `offset` for the reason `why`.
   template <typename T>
   void refused(std::size_t offset, T value, const std::string& why) {
     ASSERT_LE(offset + sizeof value, image_.size());
@@ -301,7 +301,7 @@ TEST_F(PageCheckTest, ShortFilesAndOtherThingsAreRefused) {
   EXPECT_EQ(code_of(Env::open(directory_.path(), options(true))), ErrorCode::kCorrupt);
 }
 
-// Damage that no reader meets keeps only writers out.
+// Damage that no reader meets excludes only writers.
 TEST_F(PageCheckTest, FreePagesMatterToWritersOnly) {
   fill();
   const auto page = at<Database>(newest_meta() + offsetof(Meta, free)).root * kPage;

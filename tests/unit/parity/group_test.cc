@@ -13,7 +13,7 @@ namespace {
 using format::kParityBlockBytes;
 using GroupTest = SampleFiles;
 
-// Every bad block of the group, put back in the files' contents.
+// Restores every bad block of the group.
 std::map<std::uint32_t, std::vector<std::byte>> restored(io::FileSystem& files,
                                                          const Group& group) {
   auto restorer = GroupRestorer::open(files, "s", group);
@@ -34,7 +34,7 @@ TEST_F(GroupTest, DamagedBlocksOfSeveralFilesComeBack) {
   const auto shape = group.index.shape();
   ASSERT_EQ(shape.blocks, 40U + 19 + 1);
   ASSERT_EQ(shape.parity_blocks, 6U);
-  // Six blocks: one lies in two parts of the group, one holds a file's last bytes.
+  // Damages six blocks. One crosses two parts of the group, and one has a file's last bytes.
   for (const std::uint64_t at : {0U, 70'000U, 100'000U}) flip(path_of(1), at);
   write(path_of(2), 2 * kParityBlockBytes, std::vector<std::byte>(kParityBlockBytes));
   flip(path_of(2), 299'999);
@@ -78,7 +78,8 @@ TEST_F(GroupTest, DamagedParityBlocksAndAIndexCountAsLost) {
   EXPECT_EQ(restored(*files, groups().front()).size(), 4U);
   flip(path_of(1), 50 * kParityBlockBytes);
   EXPECT_TRUE(restored(*files, groups().front()).empty());
-  flip(path, group.bytes - 1);  // The other header: nothing says what it is any more.
+  // Damages the other header, too, so the file is not recognisable any more.
+  flip(path, group.bytes - 1);
   EXPECT_TRUE(groups().empty());
   EXPECT_EQ(list_groups(*files, "s", kSeries)->damaged.size(), 1U);
 }
@@ -98,7 +99,7 @@ TEST_F(GroupTest, AMissingFileAndACutOneComeBackWithinTheParity) {
   EXPECT_TRUE(std::equal(blocks.at(90).begin(), blocks.at(90).end(), contents[2].begin()));
 }
 
-// The promise of docs/FORMAT.md: two containers, of the longest kind, anywhere in a full group.
+// docs/FORMAT.md promises to restore two containers of maximum length anywhere in a full group.
 TEST(ParityShape, AFullGroupBringsTwoContainersBack) {
   constexpr std::uint32_t kContainerBlocks = (4U << 20) / kParityBlockBytes + 1;
   for (std::uint32_t percent = 1; percent <= kParityPercentMax; ++percent) {

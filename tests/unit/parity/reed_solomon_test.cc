@@ -35,7 +35,7 @@ Blocks parity_of(const ReedSolomon& code, const Blocks& data, std::size_t count)
   return parity;
 }
 
-// `count` different numbers below `end`.
+// Returns `count` different numbers below `end`.
 std::vector<std::uint32_t> draw(std::size_t count, std::uint32_t end, std::mt19937& random) {
   std::vector<std::uint32_t> all(end);
   std::iota(all.begin(), all.end(), 0U);
@@ -67,7 +67,7 @@ TEST(ReedSolomon, AnyLossUpToTheParityComesBack) {
   }
 }
 
-// docs/FORMAT.md §10, computed bit by bit: another library would have to give the same bytes.
+// Multiplies as docs/FORMAT.md §10 specifies, bit by bit. Any library must give the same bytes.
 unsigned multiply(unsigned a, unsigned b) {
   unsigned product = 0;
   for (; b != 0; b >>= 1) {

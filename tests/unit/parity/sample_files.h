@@ -72,7 +72,7 @@ class SampleFiles : public testing::Test {
     return listing->groups;
   }
 
-  test::FaultyFileSystem* faulty;  // The same as `files`.
+  test::FaultyFileSystem* faulty;  // The same object as `files`.
   std::unique_ptr<io::FileSystem> files;
   std::mt19937 random{1};
   std::map<std::uint32_t, std::vector<std::byte>> contents;

@@ -21,7 +21,7 @@ std::vector<std::uint32_t> members_of(const Group& group) {
 
 TEST_F(ParityUpkeep, WhatIsNewIsGroupedWithWhatIsNotFullAndOldGroupsGo) {
   std::vector<DataFile> present{add(1, 100'000), add(2, 100'000), add(kVolume + 3, 5000)};
-  EXPECT_EQ(keep(present, 5).groups_made, 2U);  // Of the active set, and of the volumes.
+  EXPECT_EQ(keep(present, 5).groups_made, 2U);  // One for the active set and one for the volumes.
   EXPECT_EQ(count_protected(present, groups()), 3U);
   const auto before = groups();
   const auto idle = keep(present, 5);
@@ -35,11 +35,11 @@ TEST_F(ParityUpkeep, WhatIsNewIsGroupedWithWhatIsNotFullAndOldGroupsGo) {
   ASSERT_EQ(after.size(), 2U);
   EXPECT_EQ(members_of(after.back()), (std::vector<std::uint32_t>{1, 2, 4}));
   EXPECT_EQ(count_protected(present, after), 4U);
-  EXPECT_TRUE(*files->exists(group_path("s", before.back().number)));  // The volumes'.
+  EXPECT_TRUE(*files->exists(group_path("s", before.back().number)));  // The group of the volumes.
 }
 
 TEST_F(ParityUpkeep, AFullGroupStaysUntilAMemberIsCutOrGoes) {
-  // 33 MiB are full at 25 %.
+  // At 25 %, 33 MiB make a group full.
   const std::size_t big = full_group_bytes(25) / 2 + 4096;
   std::vector<DataFile> present{add(1, big), add(2, big), add(3, 9000)};
   EXPECT_EQ(keep(present, 25).groups_made, 2U);
@@ -62,7 +62,7 @@ TEST_F(ParityUpkeep, ParityGoesWithItsFilesAndWhenItIsTurnedOff) {
   present.pop_back();
   EXPECT_EQ(keep(present, 5).groups_made, 0U);
   EXPECT_EQ(groups().size(), 1U);
-  const auto other = keep(present, 8);  // Another share: made again.
+  const auto other = keep(present, 8);  // A different share requires new groups.
   EXPECT_EQ(other.groups_made, 1U);
   ASSERT_EQ(groups().size(), 1U);
   EXPECT_EQ(groups().front().index.percent, 8U);
@@ -70,7 +70,7 @@ TEST_F(ParityUpkeep, ParityGoesWithItsFilesAndWhenItIsTurnedOff) {
   EXPECT_TRUE(groups().empty());
 }
 
-// Parity that were made of damaged bytes would take them for the truth.
+// New parity of damaged bytes would preserve the damage.
 TEST_F(ParityUpkeep, TheParityOfADamagedFileIsKeptAsItIs) {
   std::vector<DataFile> present{add(1, 100'000), add(2, 100'000)};
   keep(present, 5);
@@ -113,7 +113,7 @@ TEST_F(ParityUpkeep, StoppedItLeavesWholeGroupsAndNothingElse) {
   EXPECT_FALSE(report->finished);
   EXPECT_EQ(groups().size(), 1U);
   EXPECT_EQ(files->list("s/parity")->size(), 1U);
-  // What a killed process leaves is removed.
+  // Removes the temporary file of a killed process.
   write("s/parity/00000009.par.tmp", 0, std::vector<std::byte>(100));
   EXPECT_TRUE(keep(present, 5).finished);
   EXPECT_EQ(files->list("s/parity")->size(), 1U);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is read before it is asked for.
+// Tests reads in advance.
 #include "restore/ahead_reads.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kSliceRoom = format::kFrameRawBytesMax;
 
-/// A container of some frames, each of which is a slice.
+/// A container with some frames. Each frame is a slice.
 class AheadReadsTest : public ::testing::Test {
  protected:
   AheadReadsTest() {
@@ -43,7 +43,7 @@ class AheadReadsTest : public ::testing::Test {
     ASSERT_TRUE(source_.read_data(0, header_->frames[frame].offset, wanted));
     EXPECT_TRUE(std::ranges::equal(bytes, wanted)) << frame;
   }
-  /// Waits for all that the workers were given so far.
+  /// Waits until the workers have done all tasks queued so far.
   static void wait_for(base::ThreadPool& workers) {
     std::mutex mutex;
     std::condition_variable done;
@@ -92,7 +92,7 @@ TEST_F(AheadReadsTest, SlotsThatAreGivenBackAreUsedForTheRest) {
   {
     const auto lease = ahead.take(*header_, slice(0));
     wait_for(workers);
-    EXPECT_EQ(reader_.requests(), 2U);  // Both slots hold something that somebody needs.
+    EXPECT_EQ(reader_.requests(), 2U);  // Both slots hold a slice that is still needed.
     expect_stored(lease.bytes(), 0);
   }
   for (std::uint32_t frame = 1; frame < 6; ++frame) {
@@ -137,7 +137,7 @@ TEST_F(AheadReadsTest, WhatNobodyHasBegunToReadIsLeftToTheCaller) {
 TEST_F(AheadReadsTest, FailedReadsAreNotThere) {
   base::ThreadPool workers(1, "test");
   auto ahead = make(2, &workers);
-  source_.move_container(0);  // The old one is stale.
+  source_.move_container(0);  // Reads of the old number now fail with kStale.
   ahead.plan(frames(0, 2));
   wait_for(workers);
   EXPECT_EQ(reader_.requests(), 2U);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the disk is told to fetch before it is needed.
+// Tests the announcements of data that will be needed.
 #include <gtest/gtest.h>
 
 #include "fake_source.h"
@@ -83,7 +83,7 @@ TEST(ReadAnnouncer, WorkersDoWhatWasAskedForBeforeTheyEnd) {
 
 class HeaderAnnouncerTest : public testing::Test {
  protected:
-  // One chunk a container.
+  // The recipe has one chunk per container.
   HeaderAnnouncerTest() : recipe_(std::make_shared<format::Recipe>()) {
     for (std::uint32_t i = 0; i < kContainers; ++i) {
       source_.place(chunk_id(1, i), Bytes(100, std::byte{1}));
@@ -93,14 +93,14 @@ class HeaderAnnouncerTest : public testing::Test {
     }
   }
 
-  /// Containers that are announced in so many reads.
+  /// Returns the number of containers announced after this many reads.
   std::size_t announced_after(std::uint32_t reads) {
     ReadableFile file;
     file.content.recipe = recipe_;
     file.source = &source_;
     const auto announcer = std::make_shared<HeaderAnnouncer>(file);
     for (std::uint32_t i = 0; i < reads; ++i) {
-      // Its end waits for what was begun.
+      // The destructor waits for the queued tasks.
       base::ThreadPool workers(1, "test");
       announcer->on_read(workers);
     }
@@ -146,7 +146,7 @@ TEST_F(HeaderAnnouncerTest, AChunkThatIsNotStoredEndsIt) {
 
 class RandomReadTest : public testing::Test {
  protected:
-  /// Reads a file that has one chunk of each container, in the order of `containers`.
+  /// Reads a file that has one chunk from each container, in the order of `containers`.
   void read_file(const std::vector<std::uint32_t>& containers) {
     std::vector<ChunkId> chunks;
     for (std::size_t i = 0; i < containers.size(); ++i) {
@@ -164,7 +164,7 @@ class RandomReadTest : public testing::Test {
   }
   void read_again() {
     const Bytes& content = world_.files[0].content;
-    Bytes got(content.size() - 200);  // Not all of the first chunk, nor of the last one.
+    Bytes got(content.size() - 200);  // Only parts of the first and the last chunk.
     ASSERT_EQ(*handle_->read(100, got), got.size());
     EXPECT_TRUE(std::equal(got.begin(), got.end(), content.begin() + 100));
   }
@@ -175,7 +175,7 @@ class RandomReadTest : public testing::Test {
   const std::unique_ptr<ReadService> service_ = make_service();
   std::unique_ptr<ReadHandle> handle_;
   Reads reads_;
-  std::vector<std::size_t> announced_before_;  // Each of the reads.
+  std::vector<std::size_t> announced_before_;  // For each read, the containers announced before it.
 };
 
 TEST_F(RandomReadTest, TellsOfAllContainersButTheFirstBeforeItReads) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of which engines are made: rules, request planning, lanes, window, caches.
+// Tests the parts of engines: rules, request planning, lanes, window, caches.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1U << 20;
 
-// A cycle in the middle of everything, on which no rule but the last acts.
+// A cycle with average values, on which only the last rule acts.
 AlaccCycle quiet_cycle() {
   AlaccCycle cycle;
   cycle.memory = 16;
@@ -48,7 +48,7 @@ TEST(AlaccRules, ForwardAreaGrowsAfterMoreEffectiveCyclesThanItIsLong) {
   sizes = rules.next(sizes, cycle);
   EXPECT_EQ(rules.rule(), AlaccRule::kForwardGrows);
   EXPECT_EQ(sizes, (AlaccSizes{before.forward + 1, before.window - 1}));
-  // The count starts again.
+  // The count restarts.
   static_cast<void>(rules.next(sizes, cycle));
   EXPECT_NE(rules.rule(), AlaccRule::kForwardGrows);
 }
@@ -130,7 +130,7 @@ TEST(AlaccRules, WindowGrowsWhileFChunksAreFewAndStaysInItsBounds) {
   EXPECT_EQ(patient.next({4, 32}, cycle), (AlaccSizes{4, 33}));
 }
 
-// Frames of 100 stored bytes each.
+// Returns a header with frames of 100 stored bytes each.
 format::ContainerHeader frames_of_hundred(std::uint32_t count) {
   format::ContainerHeader header;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -209,7 +209,7 @@ TEST(ReadLanes, EveryJobRunsOnceEvenIfTheWorkersNeverCome) {
   base::ThreadPool workers(2, "test");
   std::mutex held;
   std::unique_lock hold(held);
-  // Both workers wait for us.
+  // Both workers wait for this test.
   for (int i = 0; i < 2; ++i) workers.run([&held] { const std::lock_guard lock(held); });
   {
     ReadLanes lanes(&pool, &workers, 3, 1000);
@@ -226,7 +226,7 @@ TEST(ReadLanes, EveryJobRunsOnceEvenIfTheWorkersNeverCome) {
   }
 }
 
-// Runs of one to nine chunks of ten bytes.
+// Yields runs of one to nine chunks of ten bytes.
 class Runs final : public RunStream {
  public:
   explicit Runs(int count) : left_(count) {}
@@ -297,7 +297,7 @@ TEST(ContainerCache, GivesUpTheContainerThatIsNeededLast) {
   const auto first_of = [&world](std::uint32_t container) {
     return (*world.source.header(container))->chunks.front().id;
   };
-  // The window needs 0, 1, 2, 0, 1.
+  // The window needs the chunks 0, 1, 2, 0, 1.
   std::uint64_t at = 0;
   for (const std::uint32_t container : {0U, 1U, 2U, 0U, 1U}) {
     ahead.on_ahead(first_of(container), at);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A layout in memory, and versions of files that are stored in it.
+// A layout in memory, and versions of files stored in it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace varve::restore {
 
 using Bytes = std::vector<std::byte>;
 
-/// Containers in memory. Filled by one thread, then read by many.
+/// Containers in memory. One thread fills them, then several may read.
 class FakeSource final : public layout::ChunkSource {
  public:
   explicit FakeSource(Codec codec = Codec::kNone, std::size_t container_bytes = 4000U << 10)
@@ -98,7 +98,7 @@ class FakeSource final : public layout::ChunkSource {
     if (recorded != nullptr) recorded->push_back({container, offset, out.size()});
     return {};
   }
-  /// The containers lie on the disk in the opposite order of their numbers.
+  /// The fake disk has the containers in descending order of their numbers.
   Result<std::uint64_t> place_of(std::uint32_t container) override { return 1'000'000 - container; }
 
   void will_read_header(std::uint32_t container) override {
@@ -118,10 +118,10 @@ class FakeSource final : public layout::ChunkSource {
     announced_data.push_back({container, offset, bytes});
   }
   std::vector<Read> announced_data;
-  /// For tests with one thread: where each read is noted.
+  /// List of all reads, for tests with one thread.
   std::vector<Read>* recorded = nullptr;
 
-  /// Containers whose next read gives a wrong byte.
+  /// Containers whose next read returns a wrong byte.
   std::set<std::uint32_t> wrong_once;
 
   void flip_byte(std::uint32_t container, std::uint32_t frame) {
@@ -180,7 +180,7 @@ class FakeSource final : public layout::ChunkSource {
   std::uint64_t stored_total_ = 0;
 };
 
-/// A version in a FakeSource, with the bytes that its files must have.
+/// A version in a FakeSource, with the expected content of its files.
 class World {
  public:
   explicit World(unsigned seed, Codec codec = Codec::kNone) : source(codec), random(seed) {}
@@ -188,10 +188,10 @@ class World {
   struct File {
     std::uint64_t ordinal = 0;
     std::shared_ptr<format::Recipe> recipe = std::make_shared<format::Recipe>();
-    Bytes content;  // Empty for files that are only holes in it.
+    Bytes content;  // Without holes; empty for a file that has only holes.
   };
 
-  /// A chunk with bytes that no other has; stored at once, in order.
+  /// Creates a chunk with unique bytes, and stores it at once, in order.
   ChunkId new_chunk(std::size_t bytes) {
     Bytes raw = random_bytes(bytes);
     const ChunkId id = next_id_;
@@ -200,7 +200,7 @@ class World {
     chunks_.emplace(id, std::move(raw));
     return id;
   }
-  /// Makes chunks that place_shuffled() stores in another order than that of their ids.
+  /// Creates a chunk that place_shuffled() stores later, in an order other than that of the ids.
   ChunkId new_unplaced_chunk(std::size_t bytes) {
     const ChunkId id = next_id_;
     next_id_ = next_id_.plus(1);
@@ -249,7 +249,7 @@ class World {
  private:
   Bytes random_bytes(std::size_t bytes) {
     Bytes raw(bytes);
-    // Half of it is repetitive, so that zstd has something to do.
+    // Half of the bytes are repetitive, so that zstd can compress them.
     for (std::size_t i = 0; i < bytes; ++i) {
       raw[i] = i % 64 < 32 ? std::byte{7} : static_cast<std::byte>(random());
     }
@@ -285,7 +285,7 @@ inline ReadableFile World::readable(std::size_t index) {
   return file;
 }
 
-/// Fills `world` with files of all kinds: tiny, empty, big, with holes, duplicates and
+/// Fills `world` with files of all kinds: tiny, empty and big ones, with holes, duplicates and
 /// scattered chunks.
 inline void fill_random(World& world, std::size_t files) {
   std::vector<ChunkId> old;
@@ -325,7 +325,7 @@ inline std::unique_ptr<ReadHandle> open_file(ReadService& service, World& world,
   return std::move(*handle);
 }
 
-/// Reads a whole file in requests of `request_bytes`, and compares.
+/// Reads a whole file in requests of `request_bytes`, and compares the bytes.
 inline void expect_whole(ReadService& service, World& world, std::size_t index,
                          std::size_t request_bytes) {
   const auto handle = open_file(service, world, index);

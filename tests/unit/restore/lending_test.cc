@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that readers get without a copy.
+// Tests bytes that readers borrow without a copy.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ TEST(Lending, WithoutAWaitGivesAllOrNothing) {
   const Bytes& content = file.content;
   Bytes buffer(kMiB);
   std::size_t lent_bytes = 0;
-  constexpr std::size_t kPiece = 100U << 10;  // Not a part of 30 MiB.
+  constexpr std::size_t kPiece = 100U << 10;  // Does not divide 30 MiB.
   for (std::size_t at = 0; at < content.size(); at += kPiece) {
     const std::size_t wanted = std::min(kPiece, content.size() - at);
     const SharedBytes lent = handle->try_lend(at, kPiece);

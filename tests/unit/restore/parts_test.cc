@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small parts of the read path: cache, area, index, locator, pool.
+// Tests the small parts of the read path: cache, area, index, locator, pool.
 #include <gtest/gtest.h>
 
 #include "fake_source.h"
@@ -71,7 +71,7 @@ TEST(ChunkCache, UsedChunksGoFirstAndComeBackWhenTheWindowNeedsThem) {
   offer(cache, 4, kNever);
   EXPECT_FALSE(has(cache, 2)) << "the P-chunk goes before F-chunks";
   EXPECT_TRUE(has(cache, 1));
-  // An F-chunk that has been used for the last time becomes a P-chunk, the last used one.
+  // After its last use, an F-chunk becomes the most recently used P-chunk.
   cache.on_used(ChunkId{3}, kNever);
   offer(cache, 5, 60);
   EXPECT_FALSE(has(cache, 4));
@@ -123,7 +123,7 @@ TEST(BufferPool, SlotsAreUsedAgainAndOthersFollowWhenTheyAreGone) {
       places.insert(slots.back().data());
       std::memset(slots.back().data(), 1, 1000);
     }
-    // The last one is not a slot.
+    // The last buffer is not a slot.
     EXPECT_EQ(slots.size(), BufferPool::kSlotsBytes / kSlotBytes + 1);
     EXPECT_EQ(places.size(), slots.size());
     EXPECT_EQ(slots.front().capacity(), kSlotBytes);
@@ -163,7 +163,7 @@ TEST(RecipeIndex, FindsEveryByteLikeASearchFromTheStart) {
   EXPECT_EQ(index.find(offset).run, recipe->runs.size());
 }
 
-// A run over three containers that begins and ends inside one.
+// A run over three containers. It begins and ends inside a container.
 class RunLocatorTest : public testing::Test {
  protected:
   void SetUp() override {

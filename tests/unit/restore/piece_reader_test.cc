@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading in the order of the disk.
+// Tests reading in the order of the disk.
 #include "restore/piece_reader.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::vector<StoredPiece> locate_all(World& world) {
   return pieces;
 }
 
-/// What was read of each file; `taken` counts the times that each byte was.
+/// The bytes read from a file. `taken` counts how often each byte was delivered.
 struct Assembly {
   explicit Assembly(const World& world) {
     for (const World::File& file : world.files) {

@@ -89,7 +89,7 @@ TEST(ReadService, SessionGoesOnBehindFilesThatAreLeftOut) {
     wanted += world.files[i].content.size();
   }
   EXPECT_EQ(service->counters().sessions, 1U);
-  // Areas that were assembled ahead when the reader left a file out are in vain.
+  // When the reader leaves out a file, the areas assembled in advance are wasted.
   EXPECT_LE(service->counters().bytes_read, world.source.stored_bytes() * 85 / 100);
   EXPECT_GE(service->counters().bytes_read, wanted);
 }
@@ -132,7 +132,7 @@ TEST(ReadService, InterleavedReadersEachHaveTheirSession) {
   EXPECT_LE(service->counters().bytes_read, world.source.stored_bytes());
 }
 
-/// Two programs that copy two folders of one version: neither may hide the other's order.
+/// Two programs copy two folders of one version. The service must recognise both orders.
 TEST(ReadService, InterleavedWalksOfSmallFilesEachHaveTheirSession) {
   constexpr std::size_t kFiles = 400;
   World world(21);
@@ -169,7 +169,7 @@ TEST(ReadService, RandomReadsFetchOnlyTheFramesThatCoverThem) {
     ASSERT_TRUE(n.has_value());
     ASSERT_EQ(*n, buffer.size());
     ASSERT_EQ(std::memcmp(buffer.data(), content.data() + offset, *n), 0);
-    // 4 KiB may lie across the border of two frames.
+    // 4 KiB may cross the border of two frames.
     ASSERT_LE(service->counters().bytes_read - before, 2 * format::kFrameRawBytesMax);
   }
   EXPECT_EQ(service->counters().sessions, 0U);
@@ -187,7 +187,7 @@ TEST(ReadService, ReaderThatJumpsAwayGetsANewSessionWhenItReadsOn) {
   std::uint64_t wanted = 0;
   for (const std::size_t start : {std::size_t{0}, 50 * kMiB, 20 * kMiB}) {
     ++wanted;
-    // The session that was left goes when it has assembled what it is at, so it may take a while.
+    // The abandoned session ends only after its present assembly, so this may take a while.
     std::size_t end = start + 28 * kMiB;
     for (std::size_t at = start; at < end; at += kMiB) {
       ASSERT_TRUE(handle->read(at, buffer).has_value());
@@ -242,11 +242,11 @@ TEST(ReadService, TryReadAnswersFromAreasFramesAndHolesOnly) {
   EXPECT_EQ(service->counters().requests, 0U);
   EXPECT_EQ(handle->try_read(content.size(), buffer), 0U);
   EXPECT_EQ(handle->try_read(8 * kMiB + 100, buffer), buffer.size());
-  // The frame that a read has decoded.
+  // This data is in the frame that the last read decoded.
   ASSERT_TRUE(handle->read(10 * kMiB, buffer).has_value());
   ASSERT_EQ(handle->try_read(10 * kMiB + 100, std::span(buffer).first(500)), 500U);
   EXPECT_EQ(std::memcmp(buffer.data(), content.data() + 10 * kMiB + 100, 500), 0);
-  // The area of a session.
+  // This data is in the area of a session.
   Bytes large(kMiB / 2);
   ASSERT_TRUE(handle->read(0, large).has_value());
   ASSERT_TRUE(handle->read(kMiB / 2, large).has_value());
@@ -268,7 +268,7 @@ TEST(ReadService, MemoryStaysWithinTheBudget) {
       });
     }
     for (auto& reader : readers) reader.join();
-    // Each thread may hold a slice and a frame beside.
+    // Each thread may also hold a slice and a frame.
     EXPECT_LE(service.memory().peak(), budget + 6 * (kSliceBytesMax + format::kFrameRawBytesMax));
   }
 }
@@ -304,8 +304,8 @@ TEST(ReadService, ManyThreadsReadTheSameBytes) {
   for (auto& reader : readers) reader.join();
 }
 
-// Reads all of a file in small requests. Those in [bad_begin, bad_end) must fail, all
-// others succeed.
+// Reads a whole file in small requests. Requests in [bad_begin, bad_end) must fail, all others
+// succeed.
 void expect_bad_range(ReadService& service, World& world, std::size_t index, std::size_t bad_begin,
                       std::size_t bad_end, const std::string& named) {
   const Bytes& content = world.files[index].content;
@@ -343,7 +343,7 @@ TEST(ReadService, WhatWasReadWrongOnceIsReadAgain) {
   World world(19);
   world.append_new(world.add_file(), 60 * kMiB);
   world.finish();
-  // The first reads are no session's.
+  // The first reads do not come from a session.
   for (std::uint32_t i = 2; i < world.source.containers(); ++i) world.source.wrong_once.insert(i);
   const auto service = make_service();
   expect_whole(*service, world, 0, kMiB);

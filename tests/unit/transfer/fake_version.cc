@@ -69,7 +69,7 @@ class FakeFileReader final : public FileReader {
   std::optional<std::size_t> try_read(std::uint64_t, std::span<std::byte>) override {
     return std::nullopt;
   }
-  /// Every other piece, of an odd length.
+  /// Lends every other piece, with an odd length.
   SharedBytes lend(std::uint64_t offset, std::size_t bytes_max) override {
     is_lending_ = !is_lending_;
     bytes_max = std::min<std::size_t>(bytes_max, 100'001);
@@ -104,7 +104,7 @@ class FakeOpenFile final : public OpenFile {
     if (end > node_->data.size()) node_->data.resize(end);
     std::memcpy(node_->data.data() + offset, data.data(), data.size());
     node_->attributes.size = node_->data.size();
-    node_->attributes.mode &= ~static_cast<std::uint32_t>(S_ISUID | S_ISGID);  // As write(2).
+    node_->attributes.mode &= ~static_cast<std::uint32_t>(S_ISUID | S_ISGID);  // As write(2) does.
     node_->attributes.mtime = {1, 1};
     node_->add_written(offset, end);
     return {};
@@ -225,7 +225,7 @@ Result<OpenEntry> FakeWriter::create(Ino directory, std::string_view name, const
   if (S_ISLNK(file.mode)) node->attributes.size = file.symlink_target.size();
   parent.children.emplace(place_of(parent, name), name, node);
   nodes_[node->ino] = node;
-  parent.attributes.mtime = {2, 2};  // As making a file does.
+  parent.attributes.mtime = {2, 2};  // As creating a file does.
   return OpenEntry{node->ino, node->attributes};
 }
 
@@ -296,7 +296,7 @@ Result<std::unique_ptr<OpenFile>> FakeWriter::open(Ino ino, bool) {
 }
 
 FakeReader::FakeReader(FakeNodePtr root) {
-  // Depth first without recursion, as trees of tests are deep.
+  // Walks depth first without recursion, because some test trees are deep.
   struct Pending {
     FakeNodePtr node;
     std::string name;
@@ -355,7 +355,7 @@ Result<std::shared_ptr<FileReader>> FakeReader::open(Rank rank) {
   return std::shared_ptr<FileReader>(std::make_shared<FakeFileReader>(entries_[rank].node));
 }
 
-// Pieces of 1000 bytes that lie about, each in a container of its own.
+// Locates pieces of 1000 bytes, each in its own container, in scattered places.
 Result<void> FakeReader::locate_data(Rank rank, std::uint64_t offset, const PieceVisitor& visit) {
   constexpr std::uint64_t kPieceBytes = 1000;
   unsigned visited = 0;

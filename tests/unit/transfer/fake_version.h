@@ -24,11 +24,11 @@ struct FakeNode {
   std::string symlink_target;
   Xattrs xattrs;
   std::string data;
-  /// Begin and end of each range that was written, ascending and apart; the rest are holes.
+  /// Begin and end of each written range, ascending and separate. The rest are holes.
   std::map<std::uint64_t, std::uint64_t> written;
   /// Any read that touches one of these fails.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> damaged;
-  /// In name order if made through FakeWriter; tests of hostile trees put here what they like.
+  /// In name order if created by FakeWriter. Tests of hostile trees add any entries directly.
   std::vector<std::pair<std::string, std::shared_ptr<FakeNode>>> children;
 
   [[nodiscard]] std::shared_ptr<FakeNode> child(std::string_view name) const;
@@ -36,7 +36,7 @@ struct FakeNode {
 };
 using FakeNodePtr = std::shared_ptr<FakeNode>;
 
-/// Nodes for trees that are built by hand.
+/// Create nodes for trees that a test builds directly.
 FakeNodePtr make_directory();
 FakeNodePtr make_file(std::string data);
 FakeNodePtr make_symlink(std::string target);
@@ -45,7 +45,7 @@ class FakeWriter final : public VersionWriter {
  public:
   FakeWriter();
   [[nodiscard]] const FakeNodePtr& root() const { return nodes_.at(kRootIno); }
-  /// Writes fail with this code once so many bytes were taken.
+  /// Makes writes fail with this code after this many bytes.
   void fail_after(std::uint64_t bytes, ErrorCode code);
 
   VersionInfo info() const override { return {}; }
@@ -81,7 +81,7 @@ class FakeWriter final : public VersionWriter {
 class FakeReader final : public VersionReader {
  public:
   explicit FakeReader(FakeNodePtr root);
-  /// The ranks whose files were opened, in order.
+  /// Returns the ranks of the opened files, in order.
   [[nodiscard]] const std::vector<Rank>& opened() const { return opened_; }
 
   const VersionInfo& info() const override { return info_; }
@@ -94,9 +94,9 @@ class FakeReader final : public VersionReader {
   Result<std::shared_ptr<FileReader>> open(Rank rank) override;
   Result<void> locate_data(Rank rank, std::uint64_t offset, const PieceVisitor& visit) override;
   void read_pieces(std::span<const StoredPiece> pieces, const PieceTaker& take) override;
-  /// The places that were read, in order.
+  /// Returns the places that were read, in order.
   [[nodiscard]] const std::vector<std::uint64_t>& read_places() const { return read_places_; }
-  /// locate_data() of this file fails after its first piece.
+  /// Makes locate_data() of this file fail after its first piece.
   void lose_places_of(Rank rank) { lost_places_of_ = rank; }
 
  private:

@@ -8,7 +8,7 @@
 
 namespace varve::testing {
 
-/// A directory that is removed with all that is in it.
+/// A directory that the destructor removes with all its content.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();
@@ -25,8 +25,8 @@ class TemporaryDirectory {
 void write_file(const std::string& path, std::string_view data);
 [[nodiscard]] std::string read_file(const std::string& path);
 
-/// One line for each entry: all that stat(2), readlink(2), the xattrs, the bytes and the map of
-/// holes tell. Names of one hard-linked file show the same number.
+/// Returns one line for each entry, with the results of stat(2) and readlink(2), the xattrs, the
+/// bytes and the map of holes. Names of one hard-linked file have the same number.
 [[nodiscard]] std::map<std::string, std::string> describe_tree(const std::string& directory);
 
 }  // namespace varve::testing

@@ -14,7 +14,7 @@ namespace {
 std::string random_bytes(std::size_t size) {
   std::mt19937_64 random(20261121);
   std::string bytes(size, '\0');
-  // No zeros, so that a hole can be told from data.
+  // Without zeros, so that data differs from holes.
   for (char& byte : bytes) byte = static_cast<char>(1 + random() % 255);
   return bytes;
 }
@@ -84,7 +84,7 @@ TEST(RestoreOfDamagedFile, FileThatIsThereIsKept) {
   EXPECT_EQ(read_file(place / "f"), "mine");
 }
 
-/// What was lost must be told each time, not only when the file was made.
+/// Each restore must report the lost data, not only the first one.
 TEST(RestoreOfDamagedFile, SecondRestoreTellsOfTheDamageToo) {
   auto root = make_directory();
   auto file = make_file(random_bytes(4096));

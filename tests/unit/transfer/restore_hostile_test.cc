@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Versions that nobody could have written with cp: a restore must not leave its directory.
+// Tests versions that cp cannot produce: a restore must not leave its directory.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -101,7 +101,7 @@ TEST(RestoreToHostileTarget, SymlinksInItAreReplacedAndNotFollowed) {
   fs::create_symlink(place / "victim", place / "out/b");
   fs::create_symlink(place / "victim", place / "out/.varve-restore.log");
   RestoreOptions options;
-  options.segment_bytes = 1;  // So that there is a log.
+  options.segment_bytes = 1;  // Makes the restore write a log.
   const auto report = restore_version(version, place / "out", options, {});
   ASSERT_TRUE(report) << report.error().message();
   EXPECT_TRUE(report->problems.empty());

@@ -30,7 +30,7 @@ std::string some_bytes(std::mt19937_64& random, std::size_t size) {
   return bytes;
 }
 
-/// Makes directories with files of all sizes; some files have names in other directories too.
+/// Creates directories with files of all sizes. Some files have names in other directories, too.
 FakeNodePtr make_tree(unsigned seed, int directories, int files) {
   std::mt19937_64 random(seed);
   auto root = make_directory();

@@ -72,7 +72,8 @@ TEST(RestoreVersion, SeveralPathsKeepTheirPlaces) {
   EXPECT_FALSE(fs::exists(place / "out/d/f"));
 }
 
-/// Stopped inside a file of many segments, a second run reads the last segment and what is left.
+/// The first run stops inside a file of many segments. A second run reads only the last segment and
+/// the rest.
 TEST(RestoreVersion, InterruptedFileIsContinuedWhereItsLogEnds) {
   constexpr std::uint64_t kSize = 24 << 20;
   std::string data(kSize, 'x');
@@ -83,8 +84,8 @@ TEST(RestoreVersion, InterruptedFileIsContinuedWhereItsLogEnds) {
   RestoreOptions options;
   options.segment_bytes = 2 << 20;
   FakeReader version(root);
-  // A point is left out while another is still on its way to the disk: so the first one is waited
-  // for after a third of the file, and the second after two.
+  // The restore skips a point while it still syncs the one before. So the test waits for the first
+  // point after one third of the file, and for the second after two thirds.
   constexpr std::ptrdiff_t kLogHeaderLines = 3;
   const auto wait_for_points = [&](std::uint64_t bytes_done) {
     const auto points = static_cast<std::ptrdiff_t>(bytes_done / (kSize / 3));
@@ -165,7 +166,7 @@ TEST(RestoreVersion, FilesAreOpenedInTreeOrder) {
   auto root = make_directory();
   for (const char* directory : {"a", "b", "c"}) {
     auto inner = make_directory();
-    // More than one batch of a listing.
+    // More entries than one batch of a listing has.
     for (int i = 1000; i < 1600; ++i) {
       inner->children.emplace_back(std::to_string(i), make_file("x"));
     }
@@ -212,7 +213,8 @@ TEST(RestoreVersion, WithoutSparseHolesBecomeBlocks) {
   }
 }
 
-/// 300 levels of 50 bytes: deeper than descriptors are kept open, longer than PATH_MAX.
+/// 300 levels with names of 50 bytes: more levels than open descriptors, and a path longer than
+/// PATH_MAX.
 TEST(RestoreVersion, TreeDeeperThanAnyPathComesBackAndIsStoredAgain) {
   constexpr int kDepth = 300;
   const std::string name(50, 'd');
