@@ -15,20 +15,21 @@ enum class CallKind : std::uint8_t {
   kWrite,
   kTruncate,
   kSync,
-  kFailedSync,  ///< The file's unsynced bytes are lost: the kernel has dropped them.
+  kFailedSync,  ///< A failed sync, after which the kernel has dropped the file's unsynced bytes.
   kSyncDirectory,
-  kNothing,  ///< Failed, or was ignored.
+  kNothing,  ///< A call that failed or was ignored.
 };
 
-/// Paths are relative to the folder that is watched; files have numbers, since names change.
+/// One recorded call. Paths are relative to the watched folder. Files have numbers, because their
+/// names change.
 struct DiskCall {
   CallKind kind{};
   std::uint32_t file = 0;
   std::string path;
-  std::string to;            ///< Of kRename.
-  std::uint64_t offset = 0;  ///< Of kWrite; the new size of kTruncate.
-  std::string bytes;         ///< Of kWrite.
-  bool durable = false;      ///< A write that is on disk when it returns (O_DSYNC).
+  std::string to;            ///< New path, for kRename.
+  std::uint64_t offset = 0;  ///< Offset for kWrite; new size for kTruncate.
+  std::string bytes;         ///< Written bytes, for kWrite.
+  bool durable = false;      ///< True for a write that is on disk when it returns (O_DSYNC).
 };
 
 }  // namespace varve::test

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kSectorBytes = 512;
-// Of files that were there before the record began; the recorder counts up from 1.
+// First number for files that existed before the record began. The recorder counts up from 1.
 constexpr std::uint32_t kFirstOldFile = 1U << 31;
 
 std::string parent_of(const std::string& path) {
@@ -78,7 +78,7 @@ void DiskModel::change_name(Names& names, const DiskCall& call) {
 }
 
 void DiskModel::apply(const DiskCall& call) {
-  // A file that was there before is first met by a change of its content.
+  // The record introduces an older file with the first change of its content.
   if (call.file != 0 && call.kind != CallKind::kCreate && !files_.contains(call.file)) {
     const auto name = names_.find(call.path);
     if (name == names_.end()) throw std::runtime_error("a file without a name: " + call.path);
@@ -170,7 +170,7 @@ void DiskModel::write_image(const std::string& directory, Survives survives,
 
   fs::remove_all(directory);
   fs::create_directory(directory);
-  for (const auto& [path, number] : names) {  // Directories come before what is in them.
+  for (const auto& [path, number] : names) {  // A directory comes before its entries.
     const auto to = directory + "/" + path;
     if (!fs::is_directory(fs::path(to).parent_path())) continue;
     if (number == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a disk holds when the power goes: synced bytes under synced names for certain, and any
-// part of what came after.
+// Models the content of a disk after a power cut: all synced bytes and names, and any part of the
+// later changes.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,22 @@
 
 namespace varve::test {
 
-/// How much of what was not synced has reached the disk.
+/// The part of the unsynced changes that has reached the disk.
 enum class Survives : std::uint8_t {
   kNothing,
-  kEverything,  ///< The program was killed, and the disk goes on.
-  kSome,  ///< Names up to some change, any pages of any writes, the last one torn at a sector.
+  kEverything,  ///< All of them: only the program was killed.
+  /// Changes of names up to some point, and any pages of any writes. The last page is torn at a
+  /// sector.
+  kSome,
 };
 
 class DiskModel {
  public:
-  /// What is below `root` now is on disk for certain.
+  /// Treats the present content of `root` as durable.
   explicit DiskModel(const std::string& root);
 
   void apply(const DiskCall& call);
-  /// Makes the folder `directory` as it would be found. `seed` is for kSome.
+  /// Creates the folder `directory` as a restarted program would find it. kSome uses `seed`.
   void write_image(const std::string& directory, Survives survives, std::uint64_t seed) const;
 
  private:
@@ -40,7 +42,8 @@ class DiskModel {
     std::string durable;
     std::vector<Change> pending;
   };
-  using Names = std::map<std::string, std::uint32_t>;  // 0 for a directory.
+  // Number of the file by path; 0 for a directory.
+  using Names = std::map<std::string, std::uint32_t>;
 
   static void change(std::string& content, const Change& change);
   static void change_name(Names& names, const DiskCall& call);

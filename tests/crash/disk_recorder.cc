@@ -253,7 +253,7 @@ std::vector<DiskCall> DiskRecorder::take() {
 
 }  // namespace varve::test
 
-// The names that libraries call, for both sizes of off_t.
+// The functions that libraries call, for both sizes of off_t.
 using varve::test::CallKind;
 using varve::test::next_of;
 using varve::test::path_at;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands between this program and the C library, and writes down every change that is made to
-// the disk below a folder, by Varve and by the libraries that it uses alike.
+// Intercepts this program's calls of the C library, and records every change to the disk below a
+// folder, by Varve and by its libraries.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace varve::test {
 
-/// One at a time in a process, since there is one C library. Thread-safe.
+/// Records the calls that change a folder, and can make one fail. It replaces functions of the C
+/// library, so a process can have only one at a time. Thread-safe.
 class DiskRecorder {
  public:
   /// Records changes below `root`, an absolute path, from now on.
@@ -20,17 +21,17 @@ class DiskRecorder {
   DiskRecorder(const DiskRecorder&) = delete;
   DiskRecorder& operator=(const DiskRecorder&) = delete;
 
-  /// Call number `call` (0 = the first that is recorded) fails with this errno, and does nothing;
-  /// with `for_good`, so do all after it.
+  /// Makes call number `call` fail with this errno and without effect. Call 0 is the first recorded
+  /// one. With `for_good`, all later calls fail, too.
   void fail(std::uint64_t call, int errno_value, bool for_good);
-  /// Nothing fails any more.
+  /// Stops all failures.
   void heal();
-  /// fsync and its like return at once and do nothing, as on a disk that lies.
+  /// Makes fsync and similar calls return at once without effect, as on a disk that ignores them.
   void ignore_syncs();
 
-  /// Number of calls so far.
+  /// Returns the number of calls so far.
   [[nodiscard]] std::uint64_t calls() const;
-  /// Whether fail() has met its call.
+  /// Returns whether the call chosen by fail() has occurred.
   [[nodiscard]] bool has_failed() const;
   [[nodiscard]] std::vector<DiskCall> take();
 };

@@ -59,7 +59,8 @@ Result<void> History::live(Repository& repository, bool retry) {
       [&](Repository& r) { return write(r, "stays", second); },
       [&](Repository& r) { return write(r, "new", third); },
       [&](Repository& r) { return sync(r, "new"); },
-      [&](Repository& r) { return write(r, "new", "over", 30'000); },  // Out of order: staged.
+      // Written out of order, so it is staged.
+      [&](Repository& r) { return write(r, "new", "over", 30'000); },
       [&](Repository& r) { return sync(r, "new"); },
       [&](Repository& r) { return seal(r, SealMode::kKeep); },
       [&](Repository& r) { return write(r, "stays", "a change in a version with a base", 50'000); },
@@ -134,7 +135,7 @@ Result<void> History::sync(Repository& repository, const std::string& name) {
 
 Result<void> History::seal(Repository& repository, SealMode mode) {
   change_begins("");
-  // It may be sealed from now on, and is when the call returns.
+  // From now on the version may be sealed. After the call it must be.
   sealed_[open_].files = open_files_;
   auto outcome = repository.seal(series_, open_, "v" + number_text(open_), mode);
   if (!outcome) {
@@ -205,7 +206,7 @@ void History::examine_open(Repository& repository, std::uint64_t moment,
     wrong.push_back("the open version: " + writer.error().message());
     return;
   }
-  // Work goes on: in the open version, or in a new one.
+  // Further work must succeed, in the open version or in a new one.
   VersionNumber number{};
   if (writer) {
     number = (*writer)->info().number;
@@ -232,7 +233,8 @@ std::vector<std::string> History::examine(const std::string& path, std::uint64_t
       if (series_from_ <= moment) wrong.push_back("the series is lost");
       return wrong;
     }
-    if (series_ != series->id) return wrong;  // Made, but nobody was told.
+    // The series exists, but its creation was not reported yet.
+    if (series_ != series->id) return wrong;
     examine_sealed(*repository, moment, wrong);
     examine_open(*repository, moment, wrong);
     CheckOptions options;

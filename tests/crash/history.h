@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A short life of a repository, what it was promised at each moment, and whether what is found
-// after a crash keeps the promises.
+// Runs a short history of a repository, records what Varve has promised at each moment, and checks
+// the promises after a crash.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,25 @@
 
 namespace varve::test {
 
-/// Content by name, all in the root directory.
+/// Content of the files by name, all in the root directory.
 using Files = std::map<std::string, std::string>;
 
-/// Versions and files of one series, with moments: numbers of calls that the disk has seen.
+/// The expected versions and files of one series over time. A moment is the number of calls that
+/// the disk has received.
 class History {
  public:
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
-  /// `now` tells the moment.
+  /// `now` returns the present moment.
   explicit History(std::function<std::uint64_t()> now) : now_(std::move(now)) {}
 
-  /// Everything that changes a repository, step by step: versions written in and out of order,
-  /// checkpoints, seals, clones, arranging, deletion, renames. An error ends it, unless
-  /// `retry`: then the step is tried once more, as users do.
+  /// Executes every kind of change step by step: writing in and out of order, checkpoints, seals,
+  /// clones, arranging, deletion, renames. Stops at the first error. With `retry`, first repeats a
+  /// failed step once, as users do.
   Result<void> live(Repository& repository, bool retry);
 
-  /// Opens the repository found in `path` after a crash at this moment, and names what is
-  /// wrong with it: promises that are broken, damage, work that cannot go on.
+  /// Opens the repository in `path` as left by a crash at this moment. Returns its defects: broken
+  /// promises, damage, and work that cannot continue.
   [[nodiscard]] std::vector<std::string> examine(const std::string& path,
                                                  std::uint64_t moment) const;
 
@@ -40,8 +41,8 @@ class History {
   struct Sealed {
     Files files;
     std::uint64_t from = kNever;
-    std::uint64_t until = kNever;  // A deletion began.
-    std::uint64_t gone = kNever;   // It returned.
+    std::uint64_t until = kNever;  // Begin of its deletion.
+    std::uint64_t gone = kNever;   // End of its deletion.
   };
   struct Synced {
     std::string name;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The power goes at any call that changes the disk, and any call fails: at each, what was
-// promised is there, and work goes on without a hand's help.
+// Cuts the power at any call that changes the disk, and makes any call fail. Each time, Varve must
+// have kept its promises, and work must continue without manual help.
 //
 // VARVE_TEST_CRASHES=N tries about N moments of each kind instead of a few; 0 tries all.
-// VARVE_TEST_FROM=N leaves out those before.
+// VARVE_TEST_FROM=N skips the moments before N.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -22,7 +22,7 @@
 namespace varve::test {
 namespace {
 
-// How many of `all` moments to try: those whose turn it is.
+// Selects a sample of `all` moments to try.
 class Sample {
  public:
   Sample(std::uint64_t all, std::uint64_t few, std::uint64_t seed) : random_(seed) {
@@ -49,7 +49,7 @@ std::string joined(const std::vector<std::string>& lines) {
 
 class PowerCut : public testing::Test {
  protected:
-  // The record knows files by the paths that the kernel gives them.
+  // The record uses the paths that the kernel reports.
   PowerCut()
       : path_(std::filesystem::canonical(directory_.path()).string() + "/r"),
         image_(directory_.path() + "/image") {
@@ -61,7 +61,7 @@ class PowerCut : public testing::Test {
     must(Repository::create(path_, small_chunks(Codec::kNone)));
   }
 
-  // The calls of a whole history, with syncs that do nothing if they are to.
+  // Records the calls of a whole history. Without `syncs`, all syncs are ignored.
   std::vector<DiskCall> record(History*& history, bool syncs) {
     DiskRecorder disk(path_);
     if (!syncs) disk.ignore_syncs();
@@ -74,7 +74,7 @@ class PowerCut : public testing::Test {
     return disk.take();
   }
 
-  // Takes the power away at sampled moments; returns at how many something was wrong.
+  // Cuts the power at sampled moments. Returns the number of moments with a defect.
   std::uint64_t cut(std::uint64_t few, std::uint64_t seed, bool syncs) {
     DiskModel model(path_);
     History* history = nullptr;
@@ -107,7 +107,7 @@ class PowerCut : public testing::Test {
     return bad;
   }
 
-  // One call of a history fails; what is found afterwards must be whole.
+  // Makes one call of a history fail. The repository must be intact afterwards.
   void fail_at_sampled_calls(std::uint64_t few, int errno_value, bool for_good, bool retry) {
     std::uint64_t all = 0;
     {
@@ -131,7 +131,7 @@ class PowerCut : public testing::Test {
       failed += disk.has_failed() ? 1 : 0;
       disk.heal();
       const auto calls = disk.take();
-      // What the kernel still had when the sync failed may be gone.
+      // Data that the kernel still had when the sync failed may be lost.
       for (const auto& call : calls) model.apply(call);
       for (const auto survives : {Survives::kNothing, Survives::kEverything}) {
         model.write_image(image_, survives, 1);
@@ -146,14 +146,15 @@ class PowerCut : public testing::Test {
     EXPECT_GT(failed, few / 2);
   }
 
-  // What was recorded last, with the catalog lost; returns the moment when that life ended.
+  // Builds the last recorded state without its catalog. Returns the moment at which the record
+  // ended.
   std::uint64_t lose_catalog(History*& history) {
     const auto calls = record(history, true);
     std::filesystem::remove_all(path_ + "/catalog");
     return calls.size();
   }
 
-  // As somebody would who calls `varve repair` until it has nothing to do.
+  // Repeats `varve repair` until it has nothing to do, as a user would.
   static void repair(const std::string& path) {
     for (int i = 0; i < 3; ++i) {
       const auto plan = must(Repair::plan(path, {}, false, {}));
@@ -170,7 +171,7 @@ class PowerCut : public testing::Test {
 
 TEST_F(PowerCut, KeepsWhatWasPromised) { EXPECT_EQ(cut(60, 1, true), 0U); }
 
-// Else the test above would say nothing.
+// Proves that the test above can fail.
 TEST_F(PowerCut, LosesPromisesOnADiskThatIgnoresSyncs) { EXPECT_GT(cut(20, 2, false), 10U); }
 
 TEST_F(PowerCut, FailedCallHarmsNothing) { fail_at_sampled_calls(20, EIO, false, false); }
@@ -225,7 +226,7 @@ TEST_F(PowerCut, RepairWithAFailedCallIsDoneAgain) {
       disk.fail(sample.at(), EIO, false);
       try {
         repair(path_);
-      } catch (const std::exception&) {  // It said so.
+      } catch (const std::exception&) {  // The error was reported.
       }
     }
     repair(path_);
