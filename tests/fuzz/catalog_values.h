@@ -8,8 +8,8 @@
 
 namespace varve::fuzz {
 
-/// Puts the input, but for its first byte, under a key of the catalog that the first byte chooses,
-/// with a checksum that is right, and reads it by all that reads that table.
+/// Stores the input without its first byte in the catalog, with a correct checksum, and reads it
+/// with every reader of its table. The first byte chooses the table and key.
 void catalog_values(std::span<const std::byte> input);
 [[nodiscard]] std::vector<std::string> catalog_value_seeds();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What targets share: claims that end the program, and checksums made right.
+// Helpers that targets share: assertions that end the program, and corrected checksums.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ inline void put64(std::string& bytes, std::size_t at, std::uint64_t value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
-/// The checksum of the bytes from `from` to `to`.
+/// Returns the checksum of the bytes from `from` to `to`.
 inline std::uint64_t sum(const std::string& bytes, std::size_t from, std::size_t to) {
   return format::checksum64(base::as_bytes(bytes).subspan(from, to - from));
 }

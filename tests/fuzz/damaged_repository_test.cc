@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole repository with random damage: it is opened, listed, read, checked, used and repaired. No
-// process ends in another way than by itself, in time; and what is read of a sealed version is
-// right, or an error. VARVE_TEST_DAMAGES sets the number of damages, VARVE_TEST_DAMAGE the first;
-// with VARVE_TEST_DAMAGED=WORD all are raw ones of files with that word in their path.
+// Damages a whole repository at random, then opens, lists, reads, checks, uses and repairs it.
+// Every process must end by itself and in time. Reads of a sealed version must give correct bytes
+// or an error. VARVE_TEST_DAMAGES sets the number of damages, VARVE_TEST_DAMAGE the first. With
+// VARVE_TEST_DAMAGED=WORD, all are raw damages of files with that word in their path.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -31,8 +31,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr unsigned kSecondsMax = 300;  // Of a machine that has much else to do.
-constexpr int kWrongBytes = 77;        // Exit codes of the child.
+constexpr unsigned kSecondsMax = 300;  // Limit for a busy machine.
+constexpr int kWrongBytes = 77;        // Exit code of the child for wrong bytes.
 constexpr int kNotReadable = 78;
 
 using Contents = std::map<std::string, std::map<std::string, std::string>>;
@@ -52,7 +52,7 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// Changes some bytes, or their number.
+// Changes some bytes, or the length.
 void damage(std::string& bytes, Random& random) {
   if (bytes.empty()) bytes.push_back('\0');
   for (auto changes = random.below(3) + 1; changes > 0; --changes) {
@@ -73,7 +73,7 @@ void damage(std::string& bytes, Random& random) {
       case 4:
         bytes.resize(std::max<std::size_t>(at, 1));
         break;
-      case 5: {  // A part over another one, as of a write that went astray.
+      case 5: {  // Copies a part over another one, like a misdirected write.
         const auto part = bytes.substr(random.below(bytes.size()), random.below(4096) + 1);
         bytes.replace(at, std::min(left, part.size()), part, 0, std::min(left, part.size()));
         break;
@@ -113,7 +113,7 @@ void damage_a_file(const std::string& repository, const char* word, Random& rand
   std::fprintf(stderr, "in %s\n", path.c_str());
   if (random.below(20) == 0) {
     fs::remove(path);
-    // Sometimes what would make the one who opens it wait is in its place.
+    // Sometimes puts a FIFO in its place, which would block open(2).
     if (random.below(4) == 0 && ::mkfifo(path.c_str(), 0600) != 0) std::abort();
     return;
   }
@@ -122,8 +122,8 @@ void damage_a_file(const std::string& repository, const char* word, Random& rand
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-// Another value under a key of the catalog or of the overlay, with the checksum that belongs to it:
-// nothing but the decoders stands before it.
+// Replaces a value of the catalog or of the overlay, with a matching checksum. Only the decoders
+// can then reject it.
 void forge_a_value(const std::string& folder, std::span<const char* const> tables, Random& random) {
   meta::EnvOptions options;
   options.tables = tables;
@@ -144,7 +144,7 @@ void forge_a_value(const std::string& folder, std::span<const char* const> table
                                }));
   }
   for (auto changes = random.below(2) + 1; changes > 0 && !found.empty(); --changes) {
-    // Of a table first: some have many records.
+    // Chooses the table first, because some tables have many records.
     const auto table = found[random.below(found.size())].table;
     std::vector<Found> of_table;
     for (const auto& one : found) {
@@ -157,7 +157,7 @@ void forge_a_value(const std::string& folder, std::span<const char* const> table
       case 0:
         must(txn.erase(one.table, one.key));
         continue;
-      case 1:  // What belongs to another key.
+      case 1:  // The value of another key.
         one.value = other.value;
         break;
       case 2:
@@ -173,7 +173,7 @@ void forge_a_value(const std::string& folder, std::span<const char* const> table
   must(txn.commit());
 }
 
-// A file's header, or all of it, with right checksums where it has some.
+// Changes a file's header, or any part of it, and corrects its checksums.
 void forge_a_file(const std::string& repository, Random& random) {
   auto files = files_below(repository);
   std::erase_if(files, [](const auto& name) { return name.ends_with("data.mdb"); });
@@ -245,7 +245,7 @@ class DamagedRepository : public testing::Test {
     return "line " + std::to_string(line) + " of version " + std::to_string(i) + "\n";
   }
 
-  // False if a byte is wrong.
+  // Reads all sealed versions. Returns false if a byte is wrong.
   bool read_sealed_versions(Repository& repository) const {
     const auto series = repository.find_series("s");
     if (!series) return true;
@@ -320,8 +320,8 @@ class DamagedRepository : public testing::Test {
     static_cast<void>(check_repository(repository, options, {}));
   }
 
-  // What is done with each damaged repository, in a process of its own. `forged`: its checksums are
-  // right, so its versions may say anything.
+  // Uses a damaged repository in every way, in a separate process. `forged`: its checksums are
+  // correct, so its versions may have any content.
   int live_through(const std::string& path, bool forged) const {
     OpenOptions options = quiet_options();
     options.ingest_threads = 1;
@@ -392,7 +392,7 @@ std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
 }
 
 TEST_F(DamagedRepository, GivesRightBytesOrErrorsAndEndsNoProcess) {
-  // As it is, all of it can be read.
+  // The undamaged repository must be readable.
   {
     const auto repository = reopen(path_);
     const auto series = must(repository->find_series("s")).id;

@@ -26,7 +26,7 @@ std::string key_of(std::uint64_t n) {
   return base::be64(n) + std::string(n % 5 == 0 ? 60 + n % 180 : 0, 'n');
 }
 
-// Puts and erases something in each part of both tables. False if LMDB said no.
+// Puts and erases records in each part of both tables. Returns false if LMDB reports an error.
 bool write_some(const meta::Env& env, std::mt19937& random, unsigned changes) {
   auto txn = meta::WriteTxn::begin(env);
   if (!txn) return false;
@@ -55,7 +55,7 @@ void read_all(const meta::Env& env) {
   }
 }
 
-// A folder with an environment, whose file is put right before each input.
+// A folder with an environment. Restores its file before each input.
 class Subject {
  public:
   Subject() {
@@ -69,7 +69,7 @@ class Subject {
     }
     std::ifstream in(path(), std::ios::binary);
     whole_ = {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    // What a commit made longer than it needed.
+    // Cuts the part of the file that a commit did not need.
     const auto used = whole_.find_last_not_of('\0') / kPage + 1;
     whole_.resize(used * kPage);
     check(false);
@@ -108,14 +108,15 @@ class Subject {
   std::string whole_;
 };
 
-// One change of 12 bytes: which page, where in it, how, and with which number.
+// Applies one change, coded in 12 bytes: the page, the place in it, the kind of change, and a
+// number.
 void change(std::string& bytes, Bytes how) {
   const auto pages = bytes.size() / kPage;
   const auto page = base::load_le<std::uint8_t>(how.data()) % pages * kPage;
   const auto kind = base::load_le<std::uint8_t>(how.data() + 1);
   const std::size_t offset = base::load_le<std::uint16_t>(how.data() + 2);
   const auto value = base::load_le<std::uint64_t>(how.data() + 4);
-  // In the parts that LMDB trusts, most of the time: a page's header, what its nodes start with.
+  // Mostly changes the parts that LMDB trusts: a page's header and the headers of its nodes.
   std::size_t at = page + offset % kPage;
   if ((kind & 0x30) == 0x10) at = page + offset % 40;
   if ((kind & 0x30) == 0x20) {
@@ -136,7 +137,7 @@ void change(std::string& bytes, Bytes how) {
     case 4:
       bytes[at] = static_cast<char>(bytes[at] ^ (1 << (value % 8)));
       break;
-    case 5:  // A page that was written to another place.
+    case 5:  // Copies a page to another place.
       bytes.replace(page, kPage, std::string(bytes, value % pages * kPage, kPage));
       break;
     case 6: {

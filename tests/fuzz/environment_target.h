@@ -8,8 +8,8 @@
 
 namespace varve::fuzz {
 
-/// Changes pages of a database file as the input says. If the check of its pages accepts it, LMDB
-/// must be able to read and write all of it, and leave a file that is accepted again.
+/// Changes pages of a database file according to the input. If the page check accepts the file,
+/// LMDB must be able to read and write all of it, and the check must accept the result.
 void environment(std::span<const std::byte> input);
 [[nodiscard]] std::vector<std::string> environment_seeds();
 

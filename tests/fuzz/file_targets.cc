@@ -53,7 +53,7 @@ std::string manifest_image(const format::ManifestHeader& identity, Codec codec) 
   added = added && encoder.add(Record::kVersion, key, "monday");
   added = added && encoder.add(Record::kSetting, maintain::kCatalogIdSetting, std::string(16, 'i'));
   added = added && encoder.add(Record::kNode, node, format::encode_dir_page(format::sample_leaf()));
-  // Of two pieces, where that takes no room.
+  // Makes a record of two pieces where that costs no space.
   const std::size_t bytes = codec == Codec::kZstd ? format::kManifestBlockRawMax + 5000 : 500;
   added = added && encoder.add(Record::kVersionChunks, key, std::string(bytes, 'c'));
   const auto header = encoder.finish();
@@ -124,11 +124,11 @@ void volume(Bytes input) {
   std::uint64_t told = 0;
   for (const auto& one : scan->containers) told += one.record.end() - one.record.offset;
   for (const auto& one : scan->unread) told += one.bytes;
-  // What a container claims beyond the file's end is for those who read it to notice.
+  // A container may claim data beyond the end of the file. Readers of the data detect that.
   require(told >= bytes.size(), "each byte is in a container or unread");
 }
 std::vector<std::string> volume_seeds() {
-  // Small, so that many can be tried.
+  // Small, so that the test can try many.
   format::ContainerHeader header;
   header.series = kSeries;
   header.chunks = {format::chunk(ChunkId::make(kVersion, 10), 300),
@@ -155,7 +155,7 @@ std::vector<std::string> volume_seeds() {
 void restore_log(Bytes input) {
   static const TemporaryFolder folder;
   const base::UniqueFd directory(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Lines with checksums; the last one as it is, perhaps torn.
+  // Adds checksums to all lines but the last, which may be torn.
   std::string text;
   std::string_view rest = text_of(input);
   for (auto end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
@@ -180,7 +180,7 @@ void restore_log(Bytes input) {
               "a log's files are in its folder");
     }
   }
-  // What was torn is gone now, and nothing else.
+  // Now only the torn line is gone.
   transfer::RestoreLog again(directory.get(), "log", "identity");
   require(again.last().rank == last.rank && again.last().offset == last.offset,
           "a log that was opened says the same again");

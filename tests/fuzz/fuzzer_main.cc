@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For libFuzzer: one program for all targets. VARVE_FUZZ_TARGET names the one to run;
-// VARVE_FUZZ_SEEDS, a folder, is given that target's valid inputs first.
+// One program for all targets, for libFuzzer. VARVE_FUZZ_TARGET names the target to run. With
+// VARVE_FUZZ_SEEDS, the program first writes that target's valid inputs to this folder.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr int kDepthMax = 6;
 constexpr unsigned kEntriesMax = 300;
-// In the repository that is copied: its base has the numbers to 6.
+// Inode numbers in the copied repository. Its base has the numbers up to 6.
 constexpr Ino kFolder = 2;
 constexpr Ino kFirstFile = 3;
 
@@ -49,8 +49,8 @@ OpenOptions quiet_options() {
   return options;
 }
 
-// A repository with one series: a sealed version, and an open one that is a clone of it with
-// changes. It is copied for each input.
+// A repository with one series: a sealed version, and an open clone of it with changes. Each input
+// gets a copy.
 class Work {
  public:
   Work() {
@@ -92,7 +92,7 @@ class Work {
       write(**version, staged->ino, 20000, "late");
       write(**version, staged->ino, 100, "early");
       must((*version)->sync().has_value());
-      // As a crash leaves it.
+      // Copies the repository as a crash leaves it.
       must(copy(path, folder_.path() + "/crashed"));
     }
     must((*opened)->close().has_value());
@@ -120,7 +120,7 @@ class Work {
 
 enum Kind : std::uint8_t { kInode, kName, kTail, kState, kNoInode, kNoName, kKinds };
 
-// Numbers near the end of their type are worth trying, too.
+// Also yields numbers near the end of their type.
 Ino number_of(std::uint8_t byte) { return byte < 0xf0 ? byte : ~Ino{0} << (byte - 0xf0) * 4; }
 
 bool put_records(meta::WriteTxn& txn, std::string_view input) {
@@ -183,7 +183,7 @@ void visit_open(VersionWriter& version, Ino directory, int depth, unsigned& left
   }
 }
 
-// All that changes names, content and attributes, wherever it is possible.
+// Changes names, content and attributes wherever possible.
 void change(VersionWriter& version) {
   std::vector<std::string> names;
   static_cast<void>(version.list(kFolder, "", [&](std::string_view name, const OpenEntry&) {
@@ -215,7 +215,7 @@ void change(VersionWriter& version) {
   }
 }
 
-// What has been sealed can be listed.
+// Lists a sealed directory, which must succeed.
 void visit_sealed(VersionReader& version, Rank directory) {
   std::vector<Rank> below;
   const auto listed =
@@ -285,7 +285,7 @@ std::vector<std::string> open_version_seeds() {
   const auto link = version::encode_open_inode(inode);
   std::vector<std::string> seeds = {
       std::string(),
-      // A folder, in itself and below the root.
+      // A folder that is inside itself and below the root.
       record(kInode, kFolder, folder) + record(kName, kFolder, "x", kFolder),
       record(kInode, kFolder, of_base) + record(kName, kFolder, "x", kRootIno),
       record(kInode, kFirstFile, empty_file) + record(kTail, kFirstFile, "the tail"),
@@ -294,7 +294,7 @@ std::vector<std::string> open_version_seeds() {
           record(kName, kRootIno, "n", 7),
   };
   const auto some = seeds.size();
-  for (std::size_t i = 1; i < some; ++i) {  // The same, and everything is changed.
+  for (std::size_t i = 1; i < some; ++i) {  // The same input, followed by changes of everything.
     auto seed = seeds[i];
     seed[0] = static_cast<char>(static_cast<std::uint8_t>(seed[0]) + 0x80 + 4);
     while (static_cast<std::uint8_t>(seed[0]) % kKinds !=

@@ -8,8 +8,8 @@
 
 namespace varve::fuzz {
 
-/// Records of the overlay of an open version, a clone of a sealed one, that an input puts there
-/// with checksums that are right. The version is opened, used in every way, and sealed.
+/// Puts the input's records into the overlay of an open clone, with correct checksums. Then opens
+/// the version, uses it in every way, and seals it.
 void open_version(std::span<const std::byte> input);
 [[nodiscard]] std::vector<std::string> open_version_seeds();
 

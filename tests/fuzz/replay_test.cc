@@ -2,7 +2,7 @@
 // Runs every target over its seeds, over the inputs in corpus/NAME/, and over mutations of both,
 // from a fixed seed. VARVE_TEST_MUTATIONS sets the number of mutations for each target;
 // VARVE_TEST_KEEP=FILE keeps the current input. No input may take more than 256 MiB of
-// memory. Inputs in corpus/large/NAME/ take long, and are run without mutations.
+// memory. Inputs in corpus/large/NAME/ take long, so the test does not mutate them.
 #include <gtest/gtest.h>
 
 #include <malloc.h>
@@ -115,7 +115,7 @@ std::string mutated(std::string bytes, const std::vector<std::string>& others,
       case 3:
         bytes.insert(at, 1 + below(8), static_cast<char>(random()));
         break;
-      case 4: {  // Numbers at the edges of their types.
+      case 4: {  // Numbers at the limits of their types.
         constexpr std::uint64_t kEdges[] = {0,          1,          0x7f,  0xff,
                                             0x7fffffff, 0xffffffff, ~0ULL, 1ULL << 63};
         const auto value = kEdges[below(std::size(kEdges))];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checksums made right in the repository's files, so that what is behind them is reached.
+// Corrects checksums in the repository's files, so that inputs reach the code behind them.
 #pragma once
 
 #include <optional>
@@ -10,22 +10,24 @@
 
 namespace varve::fuzz {
 
-/// Of a manifest or labels: of the header, and of all blocks as far as they can be told.
+/// Corrects the checksums of a manifest or labels file: of the header, and of all recognisable
+/// blocks.
 void sum_manifest(std::string& bytes);
 
-/// Of a segment or volume: of each header that follows the one before.
+/// Corrects the checksums of a segment or volume: of each header that follows the previous
+/// container.
 void sum_containers(std::string& bytes);
 
-/// Of the superblock, or of the file `scrub`: the line that ends it.
+/// Corrects the last line of the superblock or of the file `scrub`.
 void sum_text(std::string& bytes);
 
-/// Of the first header of a parity file; nullopt if it is none.
+/// Corrects and returns the first header of a parity file; nullopt if there is none.
 std::optional<format::ParityHeader> sum_parity(std::string& bytes);
 
-/// Of an index snapshot.
+/// Corrects the checksums of an index snapshot.
 void sum_snapshot(std::string& bytes);
 
-/// Of a repository's file with this name.
+/// Corrects the checksums of a repository's file with this name.
 void sum_file(std::string_view path, std::string& bytes);
 
 }  // namespace varve::fuzz

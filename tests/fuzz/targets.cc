@@ -29,7 +29,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// Decodes, encodes, decodes and encodes: the two encodings must agree.
+// Decodes and encodes twice. The two encodings must agree.
 template <typename Decode, typename Encode>
 void settles(std::string_view input, const Decode& decode, const Encode& encode) {
   auto first = decode(input);
@@ -96,7 +96,7 @@ std::vector<std::string> container_seeds() {
   return seeds;
 }
 
-// The first index of a parity file, after correcting its three checksums.
+// Decodes the first index of a parity file, after correcting its three checksums.
 void parity_index(Bytes input) {
   std::string bytes(text_of(input));
   const auto header = sum_parity(bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that decodes bytes which somebody else may have written: the repository's files,
-// the values of its catalog, and what comes through its socket.
+// All decoders of bytes that another program may have written: the repository's files, the values
+// of its catalog, and messages on its socket.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@ namespace varve::fuzz {
 
 struct Target {
   const char* name;
-  /// Decodes, and if it is accepted, encodes and decodes again: that must change nothing. Ends
-  /// the program if it does. Checksums that stand in the way are made right first.
+  /// Corrects checksums in the input and decodes it. If the decoder accepts it, encodes and decodes
+  /// again. Ends the program if that changes anything.
   void (*run)(std::span<const std::byte> input);
-  /// Valid inputs, from which others are made.
+  /// Returns valid inputs, from which the fuzzer derives others.
   std::vector<std::string> (*seeds)();
-  /// How many times longer than others it takes, so that it is run so many times less.
+  /// Relative time of a run. The test runs the target less often by this factor.
   unsigned cost = 1;
 };
 

@@ -8,7 +8,7 @@
 
 namespace varve::fuzz {
 
-/// A folder in memory, if there is such a place, that goes with the program.
+/// A temporary folder, in memory if possible. The destructor removes it.
 class TemporaryFolder {
  public:
   TemporaryFolder()
