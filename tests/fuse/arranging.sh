@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What seals and deletions leave to be arranged is arranged: by the command itself where nothing is
-# mounted, by the daemon after the next mount; and a partial backup costs the next one nothing.
+# The work that seals and deletions leave is arranged: by the command itself without a mount, or by
+# the daemon after the next mount. A partial backup does not make the next one more expensive.
 limit_s=200
 . "$(dirname "$0")/lib.sh"
 
 departing() { stat_of "$repo" departing_bytes; }
 nothing_departs() { [ "$(departing)" -eq 0 ]; }
 
-add_state() { # N: the next state of the tree, kept to compare with
+add_state() { # N: makes the next state of the tree and keeps a copy of it
   "$here/retention_tree.py" "$work/tree" "$1"
   cp -a "$work/tree" "$work/versions/v$1"
 }
@@ -20,7 +20,7 @@ all_there() {  # NAME…
 
 mkdir "$work/versions"
 "$VARVE" init "$repo"
-"$VARVE" -q arrange --window 2 "$repo" # So that a few versions are enough for chunks to depart.
+"$VARVE" -q arrange --window 2 "$repo" # Lets chunks depart after a few versions.
 for n in 1 2 3 4; do
   add_state $n
   "$VARVE" -q store --no-arrange "$repo" "s/v$n" "$work/tree"
@@ -62,7 +62,7 @@ nothing_departs || fail "$(departing) bytes were left by prune"
 all_there v6 v7 v8 v9
 ok "so do rm and prune, after the deletion"
 
-# An interruption after the seal ends the arranging, not more.
+# An interruption after the seal ends only the arranging.
 for n in 10 11 12; do
   add_state $n
   : >"$work/out"
@@ -103,7 +103,7 @@ store_full() {  # NAME
 new_bytes() { "$VARVE" stat --json "$repo" "w/$1" | python3 -c '
 import json, sys
 print(json.load(sys.stdin)["new_bytes"])'; }
-change() { # COUNT SEED: so many files get other bytes of the same length
+change() { # COUNT SEED: gives this many files other bytes of the same length
   python3 - "$work/full" "$1" "$2" <<'END'
 import random, sys
 source = random.Random(int(sys.argv[3]))

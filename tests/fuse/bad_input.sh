@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A folder that is no repository, no mount point or in use gives a clear message and exit code.
+# Commands give a clear message and exit code for a folder that is not a repository, not a mount
+# point, or in use.
 limit_s=60
 . "$(dirname "$0")/lib.sh"
 

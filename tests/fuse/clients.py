@@ -16,7 +16,7 @@ def connect(path):
 
 
 def silent(path, count):
-    """Connects and says nothing."""
+    """Connects and sends nothing."""
     held = [connect(path) for _ in range(count)]
     print("holding", flush=True)
     time.sleep(600)
@@ -24,7 +24,7 @@ def silent(path, count):
 
 
 def greedy(path, count):
-    """Asks and asks, and reads no answer."""
+    """Sends many requests and reads no answer."""
     clients = [connect(path) for _ in range(count)]
     for client in clients:
         client.setblocking(False)
@@ -38,18 +38,18 @@ def greedy(path, count):
 
 
 def ask(path, _):
-    """Prints what the daemon says first."""
+    """Prints the daemon's first message."""
     client = connect(path)
     client.settimeout(20)
     try:
         client.sendall(b'{"op":"ping","protocol":2}\n')
     except BrokenPipeError:
-        pass  # The daemon has refused already; the reason can be read.
+        pass  # The daemon has refused already, and the client can read the reason.
     print(client.recv(65536).decode())
 
 
 def later(path, _):
-    """Listens at PATH, and answers as a daemon of a later protocol does."""
+    """Listens at PATH and answers like a daemon of a later protocol."""
     os.chdir(os.path.dirname(path))
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(os.path.basename(path))

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Clients that hold connections, do not read or belong to other users take nothing from the daemon
-# and do not keep it from ending. If a daemon is stopped, or short of descriptors or threads, the
-# commands that meet it name it.
+# Clients that hold connections, do not read, or belong to other users neither block the daemon nor
+# keep it from ending. If a daemon is stopped, or lacks descriptors or threads, the commands'
+# messages name it.
 . "$(dirname "$0")/lib.sh"
 
 user=65534
@@ -15,7 +15,7 @@ misbehave() {  # HOW COUNT: runs clients in the background; sets $client
 }
 threads() { awk '/^Threads/ { print $2 }' "/proc/$daemon/status"; }
 cpu_ticks() { sed 's/.*) //' "/proc/$daemon/stat" | awk '{ print $12 + $13 }'; }
-seal_new() {  # NAME: makes a version and seals it by path
+seal_new() {  # NAME: creates a version and seals it by path
   mkdir "$mnt/s/$1" && "$VARVE" seal "$mnt/s/$1" >/dev/null
 }
 

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Versions that start as a sealed one: cloned, kept open at a seal, written on, killed in between.
-# VARVE_TEST_BIG=1 takes a tree of 100,000 files.
+# Versions that start as a sealed one: cloned, kept open at a seal, changed, and interrupted by
+# kills. VARVE_TEST_BIG=1 uses a tree of 100,000 files.
 limit_s=$([ -n "${VARVE_TEST_BIG:-}" ] && echo 1500 || echo 400)
 . "$(dirname "$0")/lib.sh"
 files=$([ -n "${VARVE_TEST_BIG:-}" ] && echo 100000 || echo 3000)
 
-# Many small files, a file with names in many directories, a long recipe, all types of files.
+# Creates many small files, a file with names in many directories, a long recipe, and all types of
+# files.
 make_tree() {
   python3 - "$work/tree" "$files" <<'PYTHON'
 import os, sys
@@ -32,7 +33,7 @@ PYTHON
   backdate "$work/tree"
 }
 
-# What rsync has to bring over: contents, attributes, links, moves, removals.
+# Makes changes that rsync has to transfer: contents, attributes, links, moves, removals.
 edit_tree() {  # ROUND
   local round=$1
   echo "round $round" >>"$work/tree/d0/e0/f0"
@@ -96,7 +97,7 @@ for round in 1 2 3; do
   writer=$!
   sleep "0.$((round * 3))"
   kill_daemon
-  # Without it, rsync's processes now and then wait for each other for ever.
+  # Otherwise rsync's processes sometimes wait for each other forever.
   kill $writer 2>/dev/null || true
   wait $writer 2>/dev/null || true
   mount_as_job

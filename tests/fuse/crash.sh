@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The daemon is killed at any moment: what was promised is there, and work goes on.
+# After a kill of the daemon at any moment, Varve has kept its promises, and work continues.
 limit_s=170
 . "$(dirname "$0")/lib.sh"
 RANDOM=${VARVE_TEST_SEED:-4}
@@ -42,8 +42,8 @@ cp -a "$work/two/fs.h" "$v/old.h"
 cp "$work/two/large" "$v/old-large"
 exec 9>"$v/still-open"
 cat "$work/two/random" >&9
-# The promise is about time: what is older than five seconds is on disk. The rest is for a
-# machine that is busy elsewhere.
+# Varve promises that data older than five seconds is on disk. The other seconds are for a busy
+# machine.
 sleep 10
 cp "$work/two/large" "$v/young" 2>/dev/null &
 writer=$!

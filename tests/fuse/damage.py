@@ -36,7 +36,7 @@ def segments():
 
 
 def containers(path):
-    """(offset, region → offset inside the file) of each container; docs/FORMAT.md."""
+    """Returns (offset, region → offset in the file) for each container; see docs/FORMAT.md."""
     size, at = os.path.getsize(path), 0
     with open(path, "rb") as file:
         while at < size:
@@ -75,7 +75,7 @@ def fresh_copy():
 
 
 def read_file(path, whole):
-    """Bytes that gave EIO; any byte that is delivered must be right."""
+    """Returns the number of bytes that gave EIO. Every delivered byte must be correct."""
     bad = 0
     fd = os.open(path, os.O_RDONLY)
     try:
@@ -95,7 +95,7 @@ def read_file(path, whole):
 
 
 def read_all():
-    """File → bytes that gave EIO, of the damaged copy through a mount."""
+    """Returns file → bytes that gave EIO, for the damaged copy through a mount."""
     mounted = varve("mount", "-o", "ro", COPY, MNT)
     if mounted.returncode:
         return None, mounted.stderr.decode(errors="replace")
@@ -122,7 +122,7 @@ def read_all():
 
 
 def check_names(segment, region, affected_expected):
-    """`varve check` finds the damage, names the segment and the files."""
+    """Checks that `varve check` finds the damage and names the segment and the files."""
     run = varve("check", "--json", COPY)
     if run.returncode != 1:
         fail(f"check of a flipped byte in the {region} ended with {run.returncode}: {run.stderr}")
@@ -180,7 +180,7 @@ def test_truncation():
 
 
 def catalog_places(path, count):
-    """Offsets where the file is not zero: pages in use, and some that were."""
+    """Returns offsets of non-zero bytes: in used pages, and in some formerly used ones."""
     rng = random.Random(6)
     with open(path, "rb") as file:
         image = file.read()

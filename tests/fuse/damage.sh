@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# One flipped byte in each region of the repository's files: check names it, reading gives
-# EIO for that range and never wrong data, all else is readable.
+# Flips one byte in each region of the repository's files. check must name it; reading must give EIO
+# for that range and never wrong data; everything else must be readable.
 limit_s=300
 . "$(dirname "$0")/lib.sh"
 
@@ -40,7 +40,7 @@ same_tree "$work/tree" "$work/restored"
 [ "$(stat_of "$work/copy" unique_bytes)" -lt 11500000 ] || fail "deduplication was lost"
 ok "a damaged index snapshot is rebuilt: the next version is whole and deduplicated"
 
-# The process says how far it is when it is asked.
+# Returns whether the process has read something. It reports its progress on a signal.
 has_read_some() {
   kill -USR1 "$checking"
   grep -qE 'checking: [1-9]' "$work/progress"

@@ -4,8 +4,8 @@
 
 REPO holds each tree of VERSIONS as a version of series s. COUNT times, damages one file of a copy
 of REPO; prints what was found, and fails if `varve check --read-data` finds less than 99 % or a
-restore gives a wrong byte, or if one of them does not end by itself.
-VARVE_TEST_SEED chooses other damages.
+restore gives a wrong byte, or if a command does not end by itself. VARVE_TEST_SEED chooses the
+damages.
 """
 
 import collections
@@ -19,12 +19,13 @@ VARVE = os.environ["VARVE"]
 REPO, VERSIONS, COPY, COUNT = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 SEED = int(os.environ.get("VARVE_TEST_SEED", "20"))
 KINDS = ["flip", "zero", "truncate", "swap", "delete"]
-# Without meaning for what is stored.
+# Files without stored data.
 IGNORED = {"lock", "lock.mdb", "reserve", "scrub"}
 
 
 def varve(*arguments):
-    """Runs it; whatever is damaged, it must end by itself. The script's limit ends a hang."""
+    """Runs a command, which must end by itself with any damage. The script's time limit ends a
+    hang."""
     run = subprocess.run([VARVE, "-q", *arguments], capture_output=True, check=False)
     if run.returncode < 0 or run.returncode > 128:
         raise ChildProcessError(f"{arguments[0]} ended with {run.returncode}: {run.stderr!r}")
@@ -39,7 +40,8 @@ def targets():
 
 
 def damaged(kind, path, rng):
-    """The file's bytes after the damage; None without a file. Never what they were."""
+    """Returns the file's bytes after a random damage, which always changes them; None for no file.
+    """
     with open(path, "rb") as file:
         image = bytearray(file.read())
     before = bytes(image)
@@ -66,7 +68,7 @@ def damaged(kind, path, rng):
 
 
 def wrong_bytes():
-    """Restores all versions; what is restored without a complaint must be right."""
+    """Restores all versions. Files restored without a message must be correct."""
     wrong, incomplete = [], False
     for version in sorted(os.listdir(VERSIONS)):
         out = COPY + "-restored"
@@ -115,7 +117,7 @@ def main():
         if check.returncode != 0:
             tally["found"] += 1
         elif path.endswith("data.mdb") and not incomplete and not bad:
-            tally["unused"] += 1  # A page of the catalog that is not in use.
+            tally["unused"] += 1  # An unused page of the catalog.
         else:
             tally["missed"] += 1
             missed.append(what)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Many random damages to a repository's files, one at a time: `varve check --read-data` finds them,
-# and a restore gives right bytes or none. VARVE_DAMAGES says how many (25), VARVE_TEST_SEED which.
+# and a restore gives right bytes or none. VARVE_DAMAGES sets their number (25), VARVE_TEST_SEED
+# their choice.
 limit_s=3000
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a file has data, as lseek tells."""
+"""Finds the data ranges of a file by lseek."""
 
 import errno
 import os

@@ -2,7 +2,7 @@
 // Preloaded into a program, gives the files below $DISK_BELOW a faulty disk:
 //   DISK_STALLS_WHILE=FILE   writes and syncs wait as long as FILE exists
 //   DISK_KILLS_AT=N          the N-th call that changes the disk ends the program instead
-//   DISK_KILLS_ONCE=FILE     … counted from the time when FILE exists, if this is set
+//   DISK_KILLS_ONCE=FILE     … counted only from the creation of FILE on
 //   DISK_CALLS_IN=FILE       each call appends one byte to FILE
 //   DISK_IGNORES_SYNCS=1     a sync returns at once and does nothing
 // Reads always work.
@@ -79,7 +79,7 @@ void before_change_in(int folder) {
 
 }  // namespace
 
-// The names that libraries call, for both sizes of off_t.
+// The functions that libraries call, for both sizes of off_t.
 int faulty_open(const char* path, int flags, mode_t mode) __asm__("open");
 int faulty_open64(const char* path, int flags, mode_t mode) __asm__("open64");
 int faulty_openat(int folder, const char* path, int flags, mode_t mode) __asm__("openat");

@@ -50,7 +50,7 @@ done
 umount "$work/theirs"
 ok "a mount that another user made is not believed, and nothing behind its claim is touched"
 
-# A mount of root's own, such as root makes by running a user's program.
+# A mount of root, such as root makes by running a user's program.
 mkdir "$work/ours"
 forge "$work/ours" "$repo" 0 0
 wait_until "the forged mount appears" in_mount_table "$work/ours"

@@ -181,7 +181,7 @@ void forge_manifest(const meta::Env& env, const std::string& repository) {
   const auto series = must(txn.get(meta::catalog::kSeries, meta::series_key(kSeries)));
   must(encoder.add(format::ManifestRecord::kSeries, "", *series));
   add(meta::catalog::kVersions, format::ManifestRecord::kVersion);
-  // Every second chunk, so that a writer would join none of the runs.
+  // Only every second chunk, because a writer would join adjacent runs.
   constexpr std::uint64_t kRuns = std::uint64_t{24} << 20;
   std::string chunks;
   base::ByteWriter(chunks).varint(kRuns);

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mounts an empty file system that calls itself Varve and claims to show another's repository.
 
-forged_mount.py DIR REPOSITORY PROCESS USER: serves as USER until it is unmounted. It speaks the
-kernel's protocol (linux/fuse.h) by itself, so that nothing checks what it says, and mounts as
-fusermount3 does for a user, also where users have no access to /dev/fuse.
+forged_mount.py DIR REPOSITORY PROCESS USER: serves as USER until it is unmounted. It implements
+the kernel's protocol (linux/fuse.h) itself, so that no library checks its claims. It mounts as
+fusermount3 does for a user, also if users have no access to /dev/fuse.
 """
 import ctypes
 import os

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Random operations against a model, with remounts and kills of the daemon in between.
 #
-# VARVE_FSX_OPERATIONS (12000) and VARVE_TEST_SEED (1) ask for more, or for others.
+# VARVE_FSX_OPERATIONS (12000) and VARVE_TEST_SEED (1) set their number and the seed.
 operations=${VARVE_FSX_OPERATIONS:-12000}
 limit_s=$((100 + operations / 100))
 . "$(dirname "$0")/lib.sh"

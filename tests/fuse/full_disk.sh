@@ -40,7 +40,7 @@ diff -r "$work/two" "$mnt/s/two"
 ok "after space was freed the partial goes on, and is sealed"
 unmount_repo
 
-# The disk is full again, and the daemon is stopped meanwhile: this must lose nothing either.
+# The disk is full again when the daemon ends. This must lose nothing, either.
 available=$(df --output=avail -B1M "$work/disk" | tail -1)
 fallocate -l $((available - 14))M "$work/disk/ballast"
 mount_repo

@@ -14,7 +14,7 @@ mkdir "$mnt/s"
 piece() { dd if="$work/random" of="$2" bs=1000000 skip="$1" count=1 status=none; }  # N FILE
 
 # Writes files of 1 MB and some small ones until the disk is full. $work/whole lists the files that
-# were closed without an error, with their sums. The file that met the error is removed.
+# were closed without an error, with their sums. Removes the file that met the error.
 fill() {  # DIRECTORY NAMES…
   local dir=$1 n
   shift

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes files in several ways until the disk is full; what was taken must be there afterwards.
+"""Writes files in several ways until the disk is full, and checks the accepted data afterwards.
 
 usage: full_disk_writes.py fill FOLDER STATE     writes until ENOSPC, then reads all of it back
        full_disk_writes.py check FOLDER STATE    what was reported as durable is there
 
-A block whose write succeeded reads as it was written. Where close(2) or fsync(2) said that it
-failed, a block may be an older one of the same place or be refused with an error, but it is never
-anything else.
+A block must read as written if its write succeeded. After a failed close(2) or fsync(2), it may be
+an older block of the same place, or the read may fail. It must never be anything else.
 """
 
 import errno
@@ -43,14 +42,14 @@ class Writer:
         return places
 
     def write_round(self):
-        """False once the disk is full."""
+        """Writes once. Returns False when the disk is full."""
         self.round += 1
         for count, place in enumerate(self.places()):
             try:
                 done = os.pwrite(self.fd, block(self.seed, place, self.round), place * BLOCK_BYTES)
             except OSError as error:
                 self.expect_full(error)
-                # Nothing of it was taken; so says the interface.
+                # By its interface, a failed write has stored nothing.
                 return False
             if done != BLOCK_BYTES:
                 sys.exit(f"FAILED: {self.path}: a write of {done} bytes")
@@ -89,7 +88,7 @@ class Writer:
 
 
 def verify(path, seed, taken, durable, failed):
-    """Returns how many blocks were compared, and how many were refused."""
+    """Returns the number of compared blocks and the number of unreadable ones."""
     fd, refused = os.open(path, os.O_RDONLY), 0
     for place, round_number in sorted(taken.items()):
         oldest = durable.get(place, 0)
@@ -104,7 +103,7 @@ def verify(path, seed, taken, durable, failed):
         rounds = range(max(oldest, 1), round_number + 1) if failed else [round_number]
         if any(got == block(seed, place, n) for n in rounds):
             continue
-        # A file that was shorter before a failure may still be.
+        # A file that was shorter before a failure may still be shorter.
         if failed and oldest == 0 and got == b"" and place * BLOCK_BYTES >= os.fstat(fd).st_size:
             continue
         what = "zeros" if got == bytes(len(got)) else "something else"

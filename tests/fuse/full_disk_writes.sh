@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Random writes on a disk that gets full: the writer is told, and nothing that was taken reads
-# as zeros, at once, after a kill or sealed.
+# Random writes on a disk that gets full. The writer gets an error. Accepted data never reads as
+# zeros: neither at once, nor after a kill, nor in the sealed version.
 limit_s=280
 . "$(dirname "$0")/lib.sh"
 

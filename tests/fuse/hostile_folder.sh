@@ -11,7 +11,7 @@ exec_as_other() { exec setpriv --reuid=$other --regid=$other --clear-groups "$@"
 chmod 755 "$work"
 as_other test -x "$VARVE" || { cp "$VARVE" "$work/varve" && chmod 755 "$work/varve"; VARVE=$work/varve; }
 
-# The victim folder has every name that a misled command would remove, write to or make.
+# The victim folder has every name that a misled command would remove, write to or create.
 victim=$work/victim
 mkdir -m 700 "$victim"
 mkdir "$victim/00000001" "$victim/00000001-00000001" "$victim/00000001-00000001/overlay"
@@ -84,7 +84,7 @@ unset VARVE_TRUST
 unmount_repo
 ok "with the opt-in root reads it without making a file, but not beside a writer"
 
-plant() {  # NAME: one of the traps
+plant() {  # NAME: sets one of the traps
   local at=$repo/${1#*:}
   case $1 in
     folder:*) rm -rf "$at" && as_other ln -s "$victim" "$at" ;;

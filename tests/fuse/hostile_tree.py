@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes a tree of everything that a file system allows and a backup tool trips over.
 
-usage: hostile_tree.py DIR [huge]     DIR must not exist. Needs root. Says what could not be
-made. `huge` adds a file with a hole of a tebibyte, which rsync would read for hours.
+usage: hostile_tree.py DIR [huge] DIR must not exist. Needs root. Reports what it could not create.
+`huge` adds a file with a hole of a tebibyte, which rsync would read for hours.
 """
 
 import os

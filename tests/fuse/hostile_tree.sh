@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything that a file system allows goes in by cp and by rsync, is sealed, and comes out
-# of the open version, the sealed one, a remount and a restore as it was.
+# Stores everything that a file system allows, by cp and by rsync, and seals it. The open version,
+# the sealed one, a remount and a restore must return it unchanged.
 limit_s=100
 . "$(dirname "$0")/lib.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The daemon dies at a chosen call among those that change the disk, over writing, sealing,
-# arranging and deleting. VARVE_TEST_ROUNDS rounds (16), from VARVE_TEST_SEED on.
+# Kills the daemon at a chosen call that changes the disk, while it writes, seals, arranges or
+# deletes. VARVE_TEST_ROUNDS sets the number of rounds (16), VARVE_TEST_SEED the first.
 limit_s=300
 . "$(dirname "$0")/lib.sh"
 : "${VARVE_FAULTY_DISK:?is the path of the library made from faulty_disk.cc}"

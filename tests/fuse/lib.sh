@@ -5,12 +5,12 @@
 #   limit_s=60                         # before sourcing, if 120 seconds do not fit
 #   . "$(dirname "$0")/lib.sh"
 #
-# VARVE_TEST_SANITIZER=address|thread says that $VARVE was built with these sanitizers
-# (scripts/sanitize): all takes longer, and a report of any process of the test fails it.
+# VARVE_TEST_SANITIZER=address|thread: $VARVE was built with these sanitizers (scripts/sanitize).
+# Tests take longer, and fail if any process writes a report.
 #
 # VARVE_TEST_LIMIT_S=N sets the limit, for campaigns and busy machines.
 #
-# Gives: $VARVE (the program), $work (an empty folder of its own on a real disk),
+# Sets: $VARVE (the program), $work (an empty private folder on a real disk),
 # $here (this folder), $repo, $mnt, and the functions below.
 
 set -Eeuo pipefail
@@ -25,15 +25,15 @@ skip() {
   exit 77
 }
 
-mounts_below() {  # DIR: mount points below it, innermost first
+mounts_below() {  # DIR: prints the mount points below it, innermost first
   awk -v dir="$1/" 'index($5 "/", dir) == 1 { print $3, $5 }' /proc/self/mountinfo | sort -rk2
 }
 
 cleanup_outer() {
   local dev point
-  # Interrupted, the test is still there: it must not go on where all is taken away.
+  # After an interruption, the test may still run. It must end before the clean-up.
   if [ -n "${inner:-}" ] && kill "$inner" 2>/dev/null; then wait "$inner" || true; fi
-  # A daemon that hangs would hang us too: end its connection before anything looks inside.
+  # A hanging daemon would block the clean-up, too. This aborts its connection before any access.
   while read -r dev point; do
     [ -e "/sys/fs/fuse/connections/${dev#*:}/abort" ] || continue
     umount "$point" 2>/dev/null && continue
@@ -41,12 +41,12 @@ cleanup_outer() {
   done < <(mounts_below "$work")
   while read -r dev point; do umount -l "$point" 2>/dev/null || true; done < <(mounts_below "$work")
   rm -rf --one-file-system "$work"
-  # Still there only where the test was interrupted.
+  # The folder still exists only after an interruption.
   if [ -d "${reports:-}" ]; then no_reports || true; fi
 }
 
-# Processes in the background and those that are killed must not take a report with them: so
-# each writes its own to a file. A library in LD_PRELOAD may stand before the sanitizer's.
+# Each process writes its reports to a file. Otherwise, reports of background and killed processes
+# would be lost. A library in LD_PRELOAD may precede the sanitizer's.
 collect_reports() {
   reports=$(mktemp -d "${VARVE_TEST_TMP:-/var/tmp}/varve-reports.XXXXXX")
   chmod 1777 "$reports"
@@ -55,7 +55,7 @@ collect_reports() {
   export TSAN_OPTIONS="${TSAN_OPTIONS:-}:log_path=$reports/of"
 }
 
-# Shows the reports; false if there are any.
+# Shows the reports. Fails if there are any.
 no_reports() {
   local report found=0
   for report in "$reports"/*; do
@@ -103,26 +103,26 @@ fail() {
   exit 1
 }
 
-# Mounts $repo on $mnt; arguments go before them.
+# Mounts $repo on $mnt, with further arguments before them.
 mount_repo() { "$VARVE" mount "$@" "$repo" "$mnt"; }
 
 unmount_repo() { "$VARVE" umount "$mnt"; }
 
-# Mounts in the foreground of a background job; sets $daemon to its process id.
+# Mounts with a background job as daemon. Sets $daemon to its process id.
 mount_as_job() {
   "$VARVE" mount -f "$@" "$repo" "$mnt" 2>>"$work/daemon.log" &
   daemon=$!
   wait_until "the mount appears" mountpoint -q "$mnt"
 }
 
-# Takes the power away from the daemon, and what is left of its mount out of the way.
+# Kills the daemon and removes the rest of its mount.
 kill_daemon() {
   kill -9 "$daemon"
   wait "$daemon" 2>/dev/null || true
   umount -l "$mnt"
 }
 
-# For tests, or parts, whose means do not work together with a sanitizer's.
+# Succeeds if the programs are built with a sanitizer. Some tests do not work with one.
 under_sanitizer() { [ -n "${VARVE_TEST_SANITIZER:-}" ]; }
 
 wait_until() {  # WHAT COMMAND…: polls for at most 60 seconds
@@ -135,7 +135,7 @@ wait_until() {  # WHAT COMMAND…: polls for at most 60 seconds
   done
 }
 
-# Runs a command that must end with a status; its stderr is in $message then.
+# Runs a command that must end with a status. Sets $message to its stderr.
 expect_status() {  # STATUS COMMAND…
   local want=$1 got=0
   shift
@@ -144,15 +144,15 @@ expect_status() {  # STATUS COMMAND…
   [ "$got" -eq "$want" ] || fail "status $got, not $want: $* ($message)"
 }
 
-# The last message must contain a word, whatever its case.
+# Checks that the last message matches a pattern, in upper or lower case.
 message_says() {
   grep -qiE -- "$1" <<<"$message" || fail "the message does not say '$1': $message"
 }
 
-# Complete equality: content, attributes, links, xattrs, holes.
+# Checks two trees for complete equality: content, attributes, links, xattrs, holes.
 same_tree() { python3 "$here/tree_state.py" "$@"; }
 
-# Restores versions of the series s, and compares them with $work/versions/NAME.
+# Restores versions of the series s and compares them with $work/versions/NAME.
 restored_is_stored() {  # NAME…
   local name
   for name in "$@"; do
@@ -171,22 +171,22 @@ no_rsync_difference() {  # A/ B/
 sealed() { [ "$(state_of "$1")" = sealed ]; }
 state_of() { getfattr --absolute-names --only-values -n user.varve.state "$1"; }
 
-# rsync takes two times inside one second for the same, and a copy has just been made: so
-# what was changed by a test gets a time of its own before rsync compares it, another one each
-# time: two calls may come within a second.
+# rsync treats two times inside one second as equal, and the copy was made just before. So each
+# changed file gets a new distinct time before rsync compares it. The time differs between calls,
+# because two calls may come within a second.
 backdated_hours=1
 backdate() {
   backdated_hours=$((backdated_hours + 1))
   find "$1" -newermt '-1 hour' -print0 | xargs -0 touch -h -d "$backdated_hours hours ago"
 }
 
-stat_of() {  # REPOSITORY KEY: one of the totals of `varve stats --json`
+stat_of() {  # REPOSITORY KEY: prints one of the totals of `varve stats --json`
   "$VARVE" stats --json "$1" | head -1 | python3 -c '
 import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$2"
 }
 
-# A file system of its own for the repository, which is then $repo.
+# Creates a separate file system for the repository. Sets $repo.
 repo_on_disk() {  # MIB
   truncate -s "$1M" "$work/image"
   mkfs.ext4 -q -m 0 "$work/image"

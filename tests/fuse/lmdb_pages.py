@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the bytes that an LMDB file really uses: its size counts free pages too.
+"""Prints the bytes that an LMDB file really uses. Its size also counts free pages.
 
 usage: lmdb_pages.py data.mdb
 
@@ -24,7 +24,7 @@ class Database:
 
 
 def newest_meta(image):
-    """The main database's record of the meta page with the higher transaction number."""
+    """Returns the main database's record in the meta page with the higher transaction number."""
     page_bytes = struct.unpack_from("<I", image, PAGE_HEADER + META_DBS)[0]
     metas = []
     for at in (PAGE_HEADER, page_bytes + PAGE_HEADER):
@@ -34,7 +34,7 @@ def newest_meta(image):
 
 
 def named_databases(image, page_bytes, root):
-    """Records of the named databases: values of the main one."""
+    """Returns the records of the named databases, which are values of the main one."""
     at = root * page_bytes
     _, _, flags, lower, _ = struct.unpack_from("<QHHHH", image, at)
     for slot in range((lower - PAGE_HEADER) // 2):

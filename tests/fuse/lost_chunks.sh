@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Chunks whose bytes are gone: new data must not refer to them, and a file that needs them must not
-# keep the others of an open version from being durable.
+# New data must not refer to chunks whose bytes are lost. A file that needs them must not keep the
+# other files of an open version from becoming durable.
 limit_s=120
 . "$(dirname "$0")/lib.sh"
 
-# Flips a byte in each 2 KiB of the containers' data, but not in their heads.
+# Flips a byte in each 2 KiB of the containers' data, but not in their headers.
 damage() {  # SEGMENT
   python3 - "$1" <<'PYTHON'
 import os, sys
@@ -49,7 +49,7 @@ mount_as_job
 "$VARVE" -q clone "$repo" s/mon s/tue
 segment=$(find "$repo/series" -name '*.seg' -size +100k | head -1)
 damage "$segment"
-# A chunk is read again where the file is changed inside it.
+# A change inside a chunk makes Varve read the chunk.
 printf 'change' | dd of="$mnt/s/tue/file" bs=1 seek=500001 conv=notrunc status=none 2>/dev/null || true
 echo whole >"$mnt/s/tue/other"
 for _ in $(seq 12); do sleep 1; done

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A directory of many entries costs no more per entry than a smaller one, and no memory for each.
 #
-# VARVE_ENTRIES (10000,40000) are the sizes to compare.
+# VARVE_ENTRIES (10000,40000) sets the sizes to compare.
 limit_s=300
 . "$(dirname "$0")/lib.sh"
 
@@ -13,7 +13,8 @@ if under_sanitizer; then
   exit 0
 fi
 
-# Other work on the machine makes some phases slow: what grows with the number is slow each time.
+# Other work on the machine slows some phases in some attempts. A phase that grows with the number
+# is slow in each.
 for attempt in 1 2 3; do
   if python3 "$here/../../bench/scale.py" --varve "$VARVE" --dir "$work/scale.$attempt" --check \
     --memory-mib 250 --entries "${VARVE_ENTRIES:-10000,40000}"; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""measured.py MIB SECONDS COMMAND...: runs the command and passes its exit code on; fails (99) if
-it, or any child of it, had more than so much memory, or took longer."""
+"""measured.py MIB SECONDS COMMAND...: runs the command and returns its exit code; fails (99) if it
+or a child used more memory or time."""
 import os
 import resource
 import subprocess

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # A version in which 1 % of the files changed costs about 1 % of the first one's metadata, and
-# looking at every entry of a directory takes a request for some tens, not one for each.
+# examining all entries of a directory takes one request for some tens of them, not one for each.
 limit_s=100
 . "$(dirname "$0")/lib.sh"
 
-# Names, sizes and times as unlike each other as real ones: what is alike costs next to nothing.
+# Names, sizes and times vary like real ones, because equal ones cost almost nothing.
 python3 - "$work/tree" <<'PYTHON'
 import os, random, sys
 rng = random.Random(12)

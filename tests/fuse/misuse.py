@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""usage: misuse.py MNT     Tries what is not allowed; leaves a sealed version s/one."""
+"""usage: misuse.py MNT Tries forbidden operations. Leaves a sealed version s/one."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ failures = 0
 
 
 def refused(expected, what, call, *arguments, **named):
-    """The call must fail with one of the errnos."""
+    """Checks that the call fails with one of the errnos."""
     global failures
     expected = expected if isinstance(expected, tuple) else (expected,)
     try:
@@ -75,7 +75,7 @@ def sealed_is_immutable(one):
     }
     for what, (call, *arguments) in changes.items():
         refused(errno.EROFS, f"{what} in a sealed version", call, *arguments)
-    # The kernel may see two mounts' worth of reasons here; a link must never appear.
+    # The kernel may give either reason here. A link must never appear.
     refused((errno.EROFS, errno.EXDEV), "link into a sealed version from an open one",
             os.link, f"{TOP}/open.partial/file", f"{folder}/linked")
     with open(file, encoding="utf-8") as reader:

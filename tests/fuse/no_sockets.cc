@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preloaded into the daemon, refuses Unix sockets in a repository, as exFAT, CIFS and some FUSE
-// file systems do. With VARVE_ABSTRACT_ONLY in the environment, refuses them elsewhere too.
+// file systems do. With VARVE_ABSTRACT_ONLY in the environment, refuses them elsewhere, too.
 #include <dlfcn.h>
 #include <sys/socket.h>
 #include <sys/un.h>

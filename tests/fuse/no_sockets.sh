@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A repository on a file system without Unix sockets: the daemon listens elsewhere, and commands
-# find it there. They believe no other user's process that listens there.
+# find it there. They do not trust another user's process that listens there.
 . "$(dirname "$0")/lib.sh"
 
 : "${VARVE_NO_SOCKETS:?is the path of the library that fails bind(2)}"

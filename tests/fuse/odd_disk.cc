@@ -34,7 +34,7 @@ void forget(struct statvfs* values) {
 
 }  // namespace
 
-// The names that libraries call, for both sizes of off_t.
+// The functions that libraries call, for both sizes of off_t.
 ssize_t odd_pread(int fd, void* data, size_t bytes, off64_t at) __asm__("pread");
 ssize_t odd_pread64(int fd, void* data, size_t bytes, off64_t at) __asm__("pread64");
 ssize_t odd_pwrite(int fd, const void* data, size_t bytes, off64_t at) __asm__("pwrite");

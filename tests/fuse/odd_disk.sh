@@ -11,7 +11,7 @@ head -c 6000000 /dev/urandom >"$work/tree/file"
 seq 100000 >"$work/tree/numbers"
 
 odd() { env LD_PRELOAD="$VARVE_ODD_DISK" "$@"; }
-goes_round() {  # stores, checks, reads and restores on an odd disk
+goes_round() {  # Stores, checks, reads and restores on an odd disk
   rm -rf "$repo" "$work/restored"
   "$@" "$VARVE" -q init --parity 5 "$repo"
   "$@" "$VARVE" -q store "$repo" s/one "$work/tree"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Many processes change one open version at once; each can say what must be there in the end.
+"""Changes one open version by many processes at once. Each knows the expected result.
 
 usage: parallel.py SECONDS SEED VERSION SECOND-VERSION SEALED-VERSION
 
-Eight processes work in VERSION, each in a folder of its own, which it knows exactly, and in
-shared ones, where any outcome is right that some order of the calls could give. Two work in
+Eight processes work in VERSION, each in a private folder with exactly known content, and in shared
+folders. There, every outcome is correct that some order of the calls could give. Two work in
 SECOND-VERSION, of another series; two read SEALED-VERSION throughout.
 """
 
@@ -46,7 +46,7 @@ def rename2(old, new, flags):
 
 
 class Failure(Exception):
-    """What is there is not what must be there."""
+    """The content differs from the expected content."""
 
 
 def contents(path):
@@ -55,12 +55,12 @@ def contents(path):
 
 
 class OwnFolder:
-    """Changes a folder that nobody else touches and knows what is in it."""
+    """Changes a private folder, and knows its content."""
 
     def __init__(self, folder, rng):
         self.folder, self.rng = folder, rng
         os.mkdir(folder)
-        self.entries = {}  # Relative name → a file, a set's worth of them for hard links.
+        self.entries = {}  # Relative name → file. Hard links share one file.
         self.folders = {""}
 
     def path(self, name):
@@ -79,7 +79,7 @@ class OwnFolder:
             self.chmod, self.look))()
 
     def expect(self, wanted, call):
-        """The call must end with this error number, 0 for none."""
+        """Checks that the call ends with this errno; 0 for success."""
         got = 0
         try:
             call()
@@ -263,7 +263,7 @@ class SharedFolders:
         self.root, self.number, self.rng, self.records, self.blocks = root, number, rng, 0, 0
 
     def name(self):
-        # A folder's name may stand where another process has put a file, and the other way.
+        # A folder's name may be that of a file of another process, and vice versa.
         return os.path.join(self.root, self.rng.choice(("x", "x/y", "z", "x/n1", "z/n2")),
                             f"n{self.rng.randrange(12)}")
 
@@ -273,7 +273,7 @@ class SharedFolders:
             ("rename", self.rename), ("rename", self.rename), ("unlink", self.unlink),
             ("link", lambda: os.link(self.name(), self.name(), follow_symlinks=False)),
             ("make", lambda: os.mkdir(self.name())), ("rmdir", lambda: os.rmdir(self.name())),
-            # Not a name that may be a link: who walks in a circle that others change meets ESTALE.
+            # Not through a possible link: a walk in a circle that others change fails with ESTALE.
             ("make", lambda: os.symlink("other", self.name())), ("change", self.change),
             ("change", lambda: os.listdir(os.path.dirname(self.name())))))
         try:
@@ -306,7 +306,7 @@ class SharedFolders:
             os.close(fd)
 
     def read(self):
-        path = self.name()  # A page may be copied while it is written; a later look finds it whole.
+        path = self.name()  # Retries, because a page may be copied during a write.
         if all(has_mixture(contents(path)) for _ in range(3)):
             raise Failure(f"{path}: a block is a mixture")
 
@@ -329,7 +329,7 @@ class SharedFolders:
 
 
 def has_mixture(data):
-    """Whether a block is neither one process's, whole, nor a hole."""
+    """Returns whether a block is neither a hole nor completely from one process."""
     blocks = (data[at:at + BLOCK_BYTES] for at in range(0, len(data), BLOCK_BYTES))
     return any(b != b[:RECORD.size] * (len(b) // RECORD.size) for b in blocks)
 
@@ -398,7 +398,7 @@ def read_sealed(root, end, seed):
 
 
 def in_process(function, *arguments):
-    """Starts a process; returns its id and the pipe that its result comes through."""
+    """Starts a process. Returns its id and the pipe for its result."""
     reading, writing = os.pipe()
     child = os.fork()
     if child:

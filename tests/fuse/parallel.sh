@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Many processes change one open version at once, another series is written and an old version
-# read meanwhile. What they leave is consistent, and sealing and remounting do not alter it.
+# Many processes change one open version at once, while others write another series and read an old
+# version. The result is consistent, and sealing and remounting do not alter it.
 #
-# VARVE_PARALLEL_SECONDS (10) and VARVE_TEST_SEED (1) ask for more, or for another sequence.
+# VARVE_PARALLEL_SECONDS (10) and VARVE_TEST_SEED (1) set the length and the sequence.
 seconds=${VARVE_PARALLEL_SECONDS:-6}
 limit_s=$((150 + seconds * 6))
 . "$(dirname "$0")/lib.sh"

@@ -11,7 +11,7 @@ import sys
 
 
 def containers(path):
-    """(offset, bytes) of each; docs/FORMAT.md §3."""
+    """Returns (offset, bytes) for each container; see docs/FORMAT.md §3."""
     size, at = os.path.getsize(path), 0
     with open(path, "rb") as file:
         while at < size:

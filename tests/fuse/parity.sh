@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Parity mends damage without any copy: flipped bytes, a zeroed container, heads, a lost file; over
-# deletions and arranging, with a mount and without, after kills, and on a full disk.
+# Parity repairs damage without any copy: flipped bytes, a zeroed container, headers, a lost file.
+# It does so after deletions and arranging, with and without a mount, after kills, and on a full
+# disk.
 limit_s=300
 . "$(dirname "$0")/lib.sh"
 : "${VARVE_FAULTY_DISK:?is the path of the library made from faulty_disk.cc}"
@@ -12,7 +13,7 @@ data_bytes() {
   find "$repo/series" -type f -not -name '*.par' -printf '%s\n' | awk '{ n += $1 } END { print n + 0 }'
 }
 
-summary_of() {  # KEY: of a quick check
+summary_of() {  # KEY: prints a value of a quick check
   "$VARVE" check --quick --json "$repo" | tail -1 | python3 -c '
 import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$1"
@@ -20,7 +21,7 @@ print(json.load(sys.stdin)[sys.argv[1]])' "$1"
 
 all_protected() { [ "$(summary_of parity_files_protected)" -eq "$(summary_of parity_files)" ]; }
 
-# Everything that is damaged comes back, and nothing else is needed.
+# Checks that repair restores everything damaged and has nothing else to do.
 mended() {  # WHAT…
   expect_status 1 "$VARVE" check --read-data "$repo"
   expect_status 3 "$VARVE" repair -n "$repo"
@@ -54,7 +55,7 @@ next_version two three 3
 next_version three four 4
 
 "$VARVE" init --parity=20 --compression none "$repo"
-"$VARVE" -q arrange --window 2 "$repo" # So that a few versions are enough for volumes.
+"$VARVE" -q arrange --window 2 "$repo" # Creates volumes after a few versions.
 for name in one two three four; do "$VARVE" -q store "$repo" "s/$name" "$work/versions/$name"; done
 "$VARVE" check --read-data "$repo" | tee "$work/check"
 grep -q '^parity of 20 %' "$work/check" || fail "check does not tell of parity"
@@ -65,7 +66,7 @@ python3 -c "assert 0.2 <= $parity / $stored < 0.22, $parity / $stored"
 [ "$(stat_of "$repo" parity_percent)" -eq 20 ]
 ok "parity of 20 % of four versions takes $parity bytes beside $stored"
 
-# ---- What comes back ----
+# ---- Restorable damage ----
 
 mapfile -t found < <(damage containers "$repo/series")
 read -r length at file <<<"${found[0]}"
@@ -151,7 +152,7 @@ ok "damage beyond the parity is told, and changes nothing else"
 
 # ---- Killed while parity is made ----
 
-share() {  # PERCENT KILLED_AT: makes all parity again
+share() {  # PERCENT KILLED_AT: writes all parity again
   touch "$work/armed"
   env LD_PRELOAD="$VARVE_FAULTY_DISK" DISK_BELOW="$repo" DISK_KILLS_AT="$2" \
     DISK_KILLS_ONCE="$work/armed" DISK_CALLS_IN="$work/calls" \

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks two file systems the same and demands the same answers.
+"""Makes the same calls on two file systems and requires the same answers.
 
-posix.py DIR REFERENCE: both are empty directories, REFERENCE on a local file system of the
-kernel. Every case runs in a fresh directory of each, as root and as two other users, and
-notes each call's errno and what stat(2) shows afterwards. Prints what differs; status 1 then.
+posix.py DIR REFERENCE: both are empty directories, REFERENCE on a local file system of the kernel.
+Every case runs in a fresh directory of each, as root and as two other users, and records each
+call's errno and the result of stat(2) afterwards. Prints the differences, and ends with status 1
+if there are any.
 """
 import os
 import shutil
@@ -44,7 +45,7 @@ def case_existing(log):
     for kind in TYPES:
         for name, call in PATH_CALLS.items():
             if name == 'open' and kind in ('fifo', 'block', 'char', 'socket'):
-                continue  # Would wait, or speaks to a device.
+                continue  # Would block, or access a device.
             create('source', 0o600)
             make(kind, 'it')
             log.do(f'{name} {kind}', call, 'it')
@@ -158,7 +159,7 @@ def case_chown(log):
 
 
 def case_privileges(log):
-    """Set-user-ID and set-group-ID bits go when somebody else than root writes."""
+    """A write by a user other than root clears the set-user-ID and set-group-ID bits."""
     calls = {
         'write': lambda: write('it'), 'append': lambda: write('it', flags=os.O_WRONLY | os.O_APPEND),
         'read and write': lambda: write('it', flags=os.O_RDWR),
@@ -175,7 +176,7 @@ def case_privileges(log):
                     log.do(f'{name} {mode:o} as {uid}', call)
                 log.stat('it', f'{name} {mode:o} as {uid}')
                 remove('it')
-    # The bits come after the opening, and the descriptor changes hands.
+    # The mode bits are set after the opening, and other users write with the descriptor.
     for flags in (os.O_WRONLY, os.O_RDWR):
         fd = os.open('it', flags | os.O_CREAT, 0o777)
         os.chown('it', ALICE, ALICE)
@@ -347,11 +348,11 @@ def case_contents(log):
 def case_fallocate(log):
     for name, mode in {'extend': 0, **FALLOC_MODES}.items():
         if name in ('collapse', 'insert'):
-            continue  # Not offered; said in docs/POSIX.md.
+            continue  # Not supported; see docs/POSIX.md.
         for offset, length in ((0, 10), (5, 5), (0, 100000), (70000, 4096), (4096, 8192), (-1, 5),
                                (0, 0), (0, -1)):
             create('it'), write('it', bytes(range(256)) * 200)
-            # With KEEP_SIZE alone nothing changes, not even the times (docs/POSIX.md).
+            # KEEP_SIZE alone changes nothing, not even the times (docs/POSIX.md).
             watched = [] if name == 'keep' else ['it']
             log.times(f'{name} {offset} {length}', watched, fallocate, 'it', mode, offset, length)
             log.stat('it', f'{name} {offset} {length}')

@@ -10,7 +10,7 @@ mount_repo
 mkdir "$mnt/s" "$mnt/s/v.partial"
 unmount_repo
 
-# The reference: this folder's own file system, or ext4 where a loop device is at hand.
+# The reference is this folder's own file system, or ext4 if a loop device is available.
 reference=$work/reference
 mkdir "$reference"
 truncate -s 64M "$work/reference.img"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What posix.py asks with: users, system calls that Python does not offer, and the log."""
+"""Helpers of posix.py: users, system calls that Python lacks, and the log."""
 import ctypes
 import errno
 import os
@@ -10,9 +10,9 @@ import struct
 import time
 from contextlib import contextmanager
 
-ALICE, BOB, GROUP = 65534, 65533, 65532  # GROUP is no user's own.
+ALICE, BOB, GROUP = 65534, 65533, 65532  # GROUP is not the group of a user.
 LIBC = ctypes.CDLL(None, use_errno=True)
-COARSE_CLOCK = 5  # CLOCK_REALTIME_COARSE, which file systems stamp with.
+COARSE_CLOCK = 5  # CLOCK_REALTIME_COARSE, the clock of file times.
 NOREPLACE, EXCHANGE = 1, 2
 FALLOC_MODES = {'keep': 1, 'punch': 3, 'zero': 16, 'zero_keep': 17, 'collapse': 8, 'insert': 32}
 TYPES = ('file', 'dir', 'fifo', 'block', 'char', 'socket', 'symlink')
@@ -20,7 +20,7 @@ TYPES = ('file', 'dir', 'fifo', 'block', 'char', 'socket', 'symlink')
 
 @contextmanager
 def user(uid, gid=None, groups=()):
-    """The calls inside are made as this user."""
+    """Runs the calls inside as this user."""
     os.setgroups(list(groups))
     os.setegid(uid if gid is None else gid)
     os.seteuid(uid)
@@ -73,7 +73,8 @@ def rename2(old, new, flags):
 
 
 def utimens(path, atime, mtime, follow=True):
-    """With (seconds, nanoseconds) or the special nanoseconds UTIME_NOW and UTIME_OMIT."""
+    """Sets times as (seconds, nanoseconds), or with the special nanoseconds UTIME_NOW and
+    UTIME_OMIT."""
     times = struct.pack('4q', *atime, *mtime)
     if LIBC.utimensat(-100, os.fsencode(path), times, 0 if follow else 0x100) != 0:
         raise OSError(ctypes.get_errno(), 'utimensat')
@@ -94,7 +95,7 @@ def fallocate(path, mode, offset, length, flags=os.O_RDWR):
 def ftruncate(path, size, flags):
     fd = os.open(path, flags)
     try:
-        # Python would ask again after a signal; a plain call is all that is needed.
+        # Python would repeat the call after a signal, so this calls the C library.
         if LIBC.ftruncate(fd, ctypes.c_long(size)) != 0:
             raise OSError(ctypes.get_errno(), 'ftruncate')
     finally:
@@ -110,7 +111,8 @@ def write(path, data=b'x', flags=os.O_WRONLY):
 
 
 def acl(*entries):
-    """The extended attribute of (tag, permissions, id) entries, for example ('u', 7, 65534)."""
+    """Returns the extended attribute for (tag, permissions, id) entries, for example ('u', 7,
+    65534)."""
     tags = {'U': 1, 'u': 2, 'G': 4, 'g': 8, 'M': 16, 'O': 32}
     return struct.pack('<I', 2) + b''.join(
         struct.pack('<HHI', tags[t], p, i) for t, p, i in entries)
@@ -121,7 +123,7 @@ ACCESS, DEFAULT = 'system.posix_acl_access', 'system.posix_acl_default'
 
 
 class Log:
-    """What one file system answered."""
+    """The answers of one file system."""
 
     def __init__(self):
         self.lines = []
@@ -148,7 +150,7 @@ class Log:
                   (oct(s.st_mode), s.st_uid, s.st_gid, s.st_nlink, size, s.st_rdev))
 
     def times(self, what, paths, call, *args, **named):
-        """Which times of `paths` the call moved."""
+        """Returns which times of `paths` the call changed."""
         before = {p: os.lstat(p) for p in paths}
         last = max((max(s.st_ctime_ns, s.st_mtime_ns) for s in before.values()), default=0)
         while time.clock_gettime_ns(COARSE_CLOCK) <= last:
@@ -175,7 +177,7 @@ def remove(path):
         os.unlink(path)
 
 
-# The calls that take one path, for what all of them have in common.
+# The calls that take one path, to test their common errors.
 PATH_CALLS = {
     'stat': os.stat, 'lstat': os.lstat, 'unlink': os.unlink, 'rmdir': os.rmdir,
     'mkdir': os.mkdir, 'mkfifo': os.mkfifo, 'open': lambda p: os.close(os.open(p, os.O_RDONLY)),
@@ -192,7 +194,7 @@ PATH_CALLS = {
 
 
 def answers(directory, case):
-    """What the file system of this directory answers to a case."""
+    """Runs a case in this directory. Returns the file system's answers."""
     place = os.path.join(directory, case.__name__)
     os.mkdir(place)
     os.chmod(place, 0o777)

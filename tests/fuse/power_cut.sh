@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The power goes while a real file system (ext4, xfs) holds the repository: its shutdown call drops
-# everything that was not forced to disk. VARVE_TEST_ROUNDS cuts each (20), and a quarter as many
-# while it is arranged and gets parity, which must then mend damage. With a disk that ignores
-# syncs the same test must find losses.
+# Cuts the power of a real file system (ext4, xfs) with a repository: its shutdown call drops
+# everything that was not forced to disk. VARVE_TEST_ROUNDS sets the cuts for each (20). A quarter
+# as many hit arranging and the writing of parity, which must then repair damage. With a disk that
+# ignores syncs, the same test must find losses.
 limit_s=400
 . "$(dirname "$0")/lib.sh"
 : "${VARVE_FAULTY_DISK:?is the path of the library made from faulty_disk.cc}"
@@ -13,7 +13,7 @@ disk=$work/disk
 repo=$disk/repo
 mkdir "$disk"
 
-shut_down() {  # As the power button: the journal is not flushed either.
+shut_down() {  # Acts like the power button: does not even flush the journal.
   python3 -c '
 import fcntl, os, struct, sys
 fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack("I", 2))' "$disk"
@@ -30,12 +30,12 @@ new_disk() {  # TYPE [OPTION-OF-INIT…]
   "$VARVE" init --compression none "${@:2}" "$repo"
 }
 
-arrange_always() {  # As long as the daemon is there.
+arrange_always() {  # Runs as long as the daemon.
   while kill -0 "$daemon"; do "$VARVE" arrange "$repo" || true; done >/dev/null 2>&1
 }
 
-# After one arranging all is protected that no open version may still add to, and parity is right:
-# it mends damage to a volume, or to the oldest segment.
+# After one arranging, parity protects all files that no open version may extend. It must repair
+# damage to a volume or to the oldest segment.
 damage_and_mend() {
   local length at file
   "$VARVE" -q arrange "$repo" >/dev/null || { echo "arranging fails"; return 0; }
@@ -54,7 +54,7 @@ sys.exit(summary["parity_files"] == 0)' || return 0
   mended=$((mended + 1))
 }
 
-# One life between two cuts: prints what is broken after it.
+# Runs the daemon until a power cut. Prints the promises broken after it.
 live_and_cut() {  # SEED [PRELOAD-ENVIRONMENT…]
   local seed=$1 writer arranger=
   shift
@@ -67,7 +67,7 @@ live_and_cut() {  # SEED [PRELOAD-ENVIRONMENT…]
   if [ "$parity" -gt 0 ]; then
     arrange_always &
     arranger=$!
-    # Without a sealed version there is nothing that parity protects.
+    # Parity protects nothing before a version is sealed.
     wait_until "a version is sealed" grep -qs '"version".*"kept"' "$work/log"
   fi
   sleep "0.$((RANDOM % 60 + 30))"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a backup holds gives nobody privileges: set-user-id files, file capabilities and device
-# nodes are kept, but do not work in a mount unless that is asked for.
+# The content of a backup gives no user any privileges. Varve keeps set-user-id bits, file
+# capabilities and device nodes, but they have no effect in a mount unless requested.
 . "$(dirname "$0")/lib.sh"
 
 chmod 755 "$work"
@@ -19,12 +19,12 @@ mknod -m 666 "$work/tree/disk" b 7 0
 
 as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
 effective_of() { as_nobody "$1/cat" /proc/self/status | awk '/^CapEff/ { print $2 }'; }
-gains() {  # DIR: what one who has no privileges gets by the files there
+gains() {  # DIR: prints what an unprivileged user gains from the files there
   local got=
   [ "$(as_nobody "$1/id" -u)" = 65534 ] || got+=" user"
   [ "$(as_nobody "$1/id" -g)" = 65534 ] || got+=" group"
   [ "$(effective_of "$1")" = 0000000000000000 ] || got+=" capability"
-  # Not even root opens a device there.
+  # Not even root may open a device there.
   ! head -c 0 "$1/null" 2>/dev/null || got+=" device"
   echo "$got"
 }
@@ -34,7 +34,7 @@ has_both() {
   case $(option_of) in *,nodev,*) ;; *) return 1 ;; esac
 }
 
-# Else what follows would say nothing.
+# Proves that the checks below can fail.
 [ "$(gains "$work/tree")" = " user group capability device" ] ||
   skip "the disk of $work gives no privileges either"
 

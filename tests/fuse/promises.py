@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a writer of a mount was promised, kept outside of it, and whether the mount keeps it."""
+"""Records outside a mount what Varve has promised to a writer, and checks it in the mount."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ def digest(path):
 
 
 def tree_of(top):
-    """{path below top: digest} of all regular files."""
+    """Returns {path below top: digest} for all regular files."""
     found = {}
     for folder, _, names in os.walk(top):
         for name in names:
@@ -22,7 +22,8 @@ def tree_of(top):
 
 
 class Promises:
-    """Written line by line, so that whoever is killed leaves what it knew.
+    """A record of promises. Each line is written at once, so that it survives a kill of the
+    writer.
 
     A version or file is *intended* before the call that promises it, *kept* when that call has
     returned, and *leaving* when a call begins that ends the promise.
@@ -74,7 +75,7 @@ class Promises:
         self._note({"kind": "file", "name": path, "state": "kept", "content": content})
 
     def broken(self, series, open_name):
-        """What of all this does not hold in a mounted series, as a list of sentences."""
+        """Returns the promises that a mounted series breaks, as a list of sentences."""
         wrong = []
         sealed = {name for name in os.listdir(series) if name not in ("latest", open_name)}
         for name, version in list(self.versions.items()):
@@ -84,7 +85,7 @@ class Promises:
             if present and tree_of(os.path.join(series, name)) != version["content"]:
                 wrong.append(f"the version {name} differs")
             sealed.discard(name)
-            # What a crash decided is a fact from now on.
+            # The outcome of a crash is final.
             if present and version["state"] != "kept":
                 self.keep_version(name)
             elif not present:

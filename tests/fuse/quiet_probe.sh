@@ -11,7 +11,7 @@ for i in $(seq 200); do echo "$i" >"$work/tree/$i"; done
 "$VARVE" -q init "$repo"
 for version in 1 2 3; do "$VARVE" -q store "$repo" s/$version "$work/tree"; done
 data=$repo/catalog/data.mdb
-# With this flag LMDB expects several values per entry, for which it has made no cursor.
+# With this flag, LMDB expects several values per entry, but has no cursor for them.
 python3 - "$data" <<'PYTHON'
 import struct, sys
 image = bytearray(open(sys.argv[1], "rb").read())

@@ -19,7 +19,7 @@ def refused(want, call, *arguments, **options):
 
 
 def use_removed(fd, ino, xattrs=True):
-    """What a program may do with the descriptor of a removed directory."""
+    """Tries the operations that a program may do with the descriptor of a removed directory."""
     status = os.fstat(fd)
     assert stat.S_ISDIR(status.st_mode) and status.st_nlink == 0, status
     assert status.st_ino == ino, (status.st_ino, ino)

@@ -5,8 +5,9 @@
 usage: restless_writer.py run SERIES-FOLDER LOG SEED ROUNDS
        restless_writer.py verify SERIES-FOLDER LOG
 
-`run` notes in LOG what it was promised and ends with 0 when all rounds are done, with 3 when a
-call failed (as when the file system goes away). `verify` ends with 1 if a promise is broken.
+`run` records in LOG what Varve has promised. It ends with 0 when all rounds are done, or with 3
+when a call failed (for example, because the file system has died). `verify` ends with 1 if a
+promise is broken.
 """
 
 import os

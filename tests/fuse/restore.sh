@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `varve restore` on a real disk: into a new directory, over an existing one, after an
-# interruption, and through tar; beside a mounted repository and without one.
+# `varve restore` on a real disk: into a new directory, over an existing one, after an interruption,
+# and through tar; with and without a mounted repository.
 . "$(dirname "$0")/lib.sh"
 
 make_tree() {  # DIR
@@ -62,7 +62,7 @@ restore "$repo" s/latest "$work/new"
 [ "$(stat -c %i "$work/new/big")" = "$inode" ] || fail "an unchanged file was written again"
 ok "what is there already stays"
 
-# Everything that can differ, and every change of type.
+# Every possible difference, and every change of type.
 cd "$work/new"
 echo other >dir/10
 printf 'FILE 11\n' >dir/11                      # Same size, other time.
@@ -70,12 +70,12 @@ touch -r dir/12 stamp && printf 'FILE 12\n' >dir/12 && touch -r stamp dir/12 && 
 chmod 777 dir/13
 setfattr -x user.note dir/2
 setfattr -n user.extra -v 1 dir/14
-rm -r swap-to-file && echo file >swap-to-file   # Became a file: must be a directory again.
+rm -r swap-to-file && echo file >swap-to-file   # Now a file; must become a directory again.
 rm swap-to-directory && mkdir -p swap-to-directory/full && echo x >swap-to-directory/full/x
 rm swap-link && mkdir swap-link
 rm dangling && echo a file >dangling
 mkdir -p "$work/outside" && echo victim >"$work/outside/1"
-rm -r long && ln -s "$work/outside" long        # A directory became a link out of the target.
+rm -r long && ln -s "$work/outside" long        # A directory is now a link out of the target.
 rm dir/hard && echo alone >dir/hard
 rm fifo && mknod fifo c 1 5
 mkdir -p other/deep && echo mine >other/deep/file
@@ -122,7 +122,7 @@ expect_status 1 "$VARVE" restore --engine nonsense "$repo" s/v1 "$work/none"
 message_says "engine"
 ok "parts of a version, and what is not there"
 
-# Killed wherever it is, the same command goes on; what was done is not done again.
+# After a kill at any place, the same command continues and does not repeat finished work.
 log=$work/cut/.varve-restore.log
 restore_below_faults() {  # ENVIRONMENT…
   env LD_PRELOAD="$VARVE_FAULTY_DISK" DISK_BELOW="$work/cut" \
@@ -154,8 +154,8 @@ done
 grep -q "after an interruption" "$work/messages" || fail "nothing was continued"
 ok "interrupted and continued"
 
-# A segment that the disk lost is read again: zeros in the partial file are noticed. A point inside
-# a file is only in the log if the disk was quick enough, so it takes some attempts to have one.
+# The restore reads a lost segment again: it must notice zeros in the partial file. The log has a
+# point inside a file only if the disk was fast enough, so this may take several attempts.
 zeroed=0
 for part in 5 10 15 20 25 30 35 40 45 50 55; do
   rm -rf "$work/cut"
@@ -177,7 +177,7 @@ else
   echo "no point inside a file was noted in time: the last segment was not damaged"
 fi
 
-# In the order of the disk: versions whose data was moved apart by arranging.
+# Restores in the order of the disk, from versions whose data arranging has scattered.
 cp -a "$work/tree" "$work/tree5"
 for i in 2 3 4 5; do
   python3 - "$work/tree5" $i <<'PYTHON'

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: rewrite.py DIR     Writes to open files in ways that are easy to get wrong.
 
-DIR is inside an open version (or on a plain file system, where it must pass too).
+DIR is inside an open version (or on a plain file system, where it must also pass).
 """
 
 import mmap

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# An open version is written in any way that POSIX allows, and sealed as it then is.
+# Programs write an open version in every way that POSIX allows. The seal keeps the result.
 limit_s=150
 . "$(dirname "$0")/lib.sh"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Files of a sealed version go into the next one without their data being read or stored again:
-# by link(2), by copy_file_range(2), and so by cp -al, cp and rsync --link-dest.
+# link(2) and copy_file_range(2) put files of a sealed version into the next one without reading or
+# storing their data again. So do cp -al, cp and rsync --link-dest.
 . "$(dirname "$0")/lib.sh"
 
 "$VARVE" init "$repo"
@@ -27,7 +27,7 @@ cp -al "$mnt/s/old/." "$mnt/s/new.partial/"
 after=$(read_bytes)
 [ $((after - before)) -lt 4000000 ] || under_sanitizer ||
   fail "linking read $((after - before)) bytes"
-# The top directory is cp's own; the rest is the same in everything.
+# cp creates the top directory itself; everything else must be equal.
 same_tree --ignore mtime "$work/tree" "$mnt/s/new.partial"
 [ "$(stat -c %i "$mnt/s/new.partial/big")" = "$(stat -c %i "$mnt/s/new.partial/dir/hard")" ]
 echo changed >"$mnt/s/new.partial/dir/1"

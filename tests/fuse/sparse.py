@@ -22,7 +22,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def noise(rng, size):
-    """Bytes without a zero."""
+    """Returns bytes without a zero."""
     return bytes(rng.choices(range(1, 256), k=size))
 
 
@@ -38,11 +38,11 @@ def make(directory):
         for at in places:
             data[at] = 0
         open(f"{directory}/{name}", "wb").write(data)
-    data = bytearray(whole)  # 4096 zeros, but never in one block.
+    data = bytearray(whole)  # 4096 zeros, but not aligned to a block.
     for at in range(2048, 290_000, 3 * BLOCK):
         data[at:at + BLOCK] = bytes(BLOCK)
     open(f"{directory}/zeros across blocks", "wb").write(data)
-    data = bytearray(whole)  # Nearly a block of zeros.
+    data = bytearray(whole)  # Almost a block of zeros.
     for at in range(BLOCK, 290_000, 2 * BLOCK):
         data[at + 1:at + BLOCK] = bytes(BLOCK - 1)
     open(f"{directory}/nearly blocks", "wb").write(data)

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The main walk on a real tree: mount, copy, seal, edit, rsync, seal, browse, restore.
-# VARVE_TEST_BIG=1 takes all of /usr/share.
+# VARVE_TEST_BIG=1 uses all of /usr/share.
 limit_s=$([ -n "${VARVE_TEST_BIG:-}" ] && echo 900 || echo 150)
 . "$(dirname "$0")/lib.sh"
 
-# A real tree of at most about 100 MB: folders of /usr/share and /usr/include, as they come.
+# Chooses a real tree of at most about 100 MB: folders of /usr/share and /usr/include, in listing
+# order.
 choose_tree() {
   local folder used=0 size
   mkdir "$work/tree"

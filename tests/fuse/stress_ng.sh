@@ -4,7 +4,7 @@
 # daemon must survive, and what they leave must be sealed and found clean.
 #
 # VARVE_STRESSORS chooses some of them ("all" for all), VARVE_STRESS_SECONDS (1) is the time for
-# each. By default those that change most in least time run.
+# each. By default, those run that make the most changes in the least time.
 seconds=${VARVE_STRESS_SECONDS:-1}
 limit_s=$((300 + 70 * seconds * 4))
 . "$(dirname "$0")/lib.sh"

@@ -4,9 +4,9 @@
 
 usage: tree_state.py [--ignore FIELD,…] A B
 
-Fields: mode uid gid size nlink rdev mtime links xattrs target data holes. Of directories,
-size and nlink are the file system's own business and are not compared. `links` is the set of
-names in the tree that share one inode.
+Fields: mode uid gid size nlink rdev mtime links xattrs target data holes. Does not compare size
+and nlink of directories, which depend on the file system. `links` is the set of names in the tree
+that share one inode.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from data_ranges import data_ranges
 
 
 def data_map(fd, size):
-    """Ranges of data as (start, end), at a granularity of 4096."""
+    """Returns ranges of data as (start, end), with a granularity of 4096."""
     ranges = []
     for start, end in data_ranges(fd):
         start, end = start & ~4095, min(-(-end // 4096) * 4096, size)
@@ -30,7 +30,7 @@ def data_map(fd, size):
 
 
 def content_state(path, size, ignore):
-    """The holes, and a digest of the bytes to which they make no difference."""
+    """Returns the holes, and a digest of the bytes that does not depend on holes."""
     block_bytes, zeros = 1 << 16, bytes(1 << 16)
     digest, state = hashlib.sha256(), {}
     fd = os.open(path, os.O_RDONLY)
@@ -78,7 +78,7 @@ def entry_state(path, ignore):
 
 
 def tree_state(root, ignore):
-    """Relative path (bytes) → its fields."""
+    """Returns relative path (bytes) → fields."""
     root = os.fsencode(root)
     entries, names_of = {}, {}
 

@@ -82,7 +82,7 @@ void Driver::begin_version() {
   tree_.all_is_durable();
 }
 
-// The files of the version before, shared by link(2) where that is offered.
+// Clones the files of the previous version, by link(2) where the mount offers it.
 void Driver::clone_from_last(const std::string& name) {
   const SealedModel& last = sealed_.back();
   const std::string from = mount_.point() + "/s/" + last.name + "/" + name;
@@ -123,7 +123,7 @@ void Driver::end_version() {
     sealed.files[name] = std::make_shared<const Bytes>(tree_.file(id).content.bytes());
   }
   const std::string target = mount_.point() + "/s/" + sealed.name;
-  // The kernel tells the daemon of a close(2) after it has returned.
+  // The kernel reports a close(2) to the daemon only after it has returned.
   for (int tries = 0;
        ::renameat2(AT_FDCWD, top_.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) != 0;) {
     if (errno != EBUSY || ++tries > 200) stop("seal: " + std::string(std::strerror(errno)));
@@ -135,7 +135,8 @@ void Driver::end_version() {
   mount_.start();
   verify_sealed(sealed);
   sealed_.push_back(std::move(sealed));
-  // Older versions are kept as names only, those before the last; their bytes are compared now.
+  // Of the versions before the last one, the model keeps only the names. Their bytes are compared
+  // now.
   if (sealed_.size() > 2) {
     verify_sealed(sealed_[sealed_.size() - 3]);
     sealed_[sealed_.size() - 3].files.clear();
@@ -202,7 +203,7 @@ void Driver::take_over_after_crash() {
     }
     ::closedir(directory);
   }
-  // The file whose creation was under way has told nobody its number.
+  // A file that was being created has not reported its number.
   for (auto& [id, file] : tree_.files()) {
     if (file.st_ino != 0) continue;
     for (const auto& [name, other] : tree_.names()) {
@@ -282,7 +283,7 @@ void Driver::run(std::uint64_t operations) {
       case 1:
         restart_killed(false);
         break;
-      default:  // In the middle of whatever will be going on then.
+      default:  // A kill in the middle of later operations.
         killer = std::thread([this, delay = std::chrono::microseconds(below(100'000))] {
           std::this_thread::sleep_for(delay);
           const std::lock_guard lock(mapping_);

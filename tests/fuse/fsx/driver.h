@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random operations on the files of an open version, each followed in a model.
+// Executes random operations on the files of an open version, and applies each to a model.
 #pragma once
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ struct Handle {
   bool append = false;
 };
 
-/// What a sealed version holds, for good.
+/// The permanent content of a sealed version.
 struct SealedModel {
   std::string name;
   std::map<std::string, std::shared_ptr<const Bytes>> files;
@@ -36,11 +36,11 @@ class Driver {
  public:
   Driver(Mount& mount, std::uint64_t seed) : mount_(mount), random_(seed), seed_(seed) {}
 
-  /// All of it: versions one after the other, the operations spread over them.
+  /// Runs the test: one version after another, with the operations spread over them.
   void run(std::uint64_t operations);
 
  private:
-  // driver.cc: the course of things.
+  // driver.cc: versions, restarts and the choice of operations.
   void begin_version();
   void clone_from_last(const std::string& to);
   void end_version();
@@ -51,7 +51,7 @@ class Driver {
   void close_all();
   void verify_sealed(const SealedModel& sealed);
 
-  // operations.cc: each does one operation. False if the daemon is dead.
+  // operations.cc: each function executes one operation. Returns false if the daemon is dead.
   bool op_open();
   bool op_close();
   bool op_write();
@@ -70,7 +70,7 @@ class Driver {
   bool op_unlink();
   bool op_status();
 
-  // Help for both.
+  // Helpers for both.
   [[nodiscard]] std::uint64_t below(std::uint64_t bound) {
     return std::uniform_int_distribution<std::uint64_t>(0, bound - 1)(random_);
   }
@@ -90,7 +90,7 @@ class Driver {
   bool copy(int from, std::uint64_t from_offset, Handle& to, std::uint64_t offset,
             std::uint64_t bytes, const Bytes& data);
   bool compare(int fd, FileId file, std::uint64_t offset, std::uint64_t bytes);
-  /// For a call that failed: true if the daemon was killed; otherwise the test has failed.
+  /// Handles a failed call: returns true if the daemon was killed; otherwise fails the test.
   bool excused(const std::string& what, FileId file = 0);
   void note(const std::string& what);
   [[noreturn]] void stop(const std::string& message, FileId file = 0);
@@ -107,13 +107,14 @@ class Driver {
   std::uint64_t operation_ = 0;
   std::uint64_t restarts_ = 0;
   std::uint64_t kills_ = 0;
-  std::map<std::string, std::uint64_t> unsupported_;  // Once refused, an operation is left out.
+  // Operations that were refused; not tried again.
+  std::map<std::string, std::uint64_t> unsupported_;
   std::map<std::string, std::uint64_t> done_;
   std::deque<std::string> log_;
   std::mutex mapping_;  // Held while memory is mapped: a kill then would end this program, too.
 };
 
-/// Files stand in these folders.
+/// The folders that have files.
 inline constexpr const char* kFolders[] = {"", "d1/", "d2/"};
 
 }  // namespace varve::fsx

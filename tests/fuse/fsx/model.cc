@@ -114,7 +114,7 @@ void TreeModel::exchange(const std::string& a, const std::string& b) {
   const FileId first = find(a);
   const FileId second = find(b);
   if (first == second) return;
-  ++files_.at(first).names;  // So that neither goes away in between.
+  ++files_.at(first).names;  // Keeps the file while the names change.
   set_name(a, second);
   set_name(b, first);
   --files_.at(first).names;
@@ -124,7 +124,7 @@ void TreeModel::reap(FileId id) {
   File& file = files_.at(id);
   if (file.names != 0) return;
   file.is_rooted = false;
-  // A crash may bring a name back that is gone by now: the file is kept until the next sync.
+  // A crash may restore a name that was removed, so the model keeps the file until the next sync.
   if (file.handles != 0) return;
   for (const auto& [name, ids] : before_) {
     if (ids.contains(id)) return;
@@ -148,7 +148,7 @@ void TreeModel::all_is_durable() {
 std::string TreeModel::take_over_names(const std::map<std::string, std::uint64_t>& found) {
   std::map<std::uint64_t, FileId> by_ino;
   for (auto& [id, file] : files_) {
-    // A number whose file never reached the disk may be given out again.
+    // The number of a file that never reached the disk may be used again.
     if (file.st_ino != 0) by_ino[file.st_ino] = std::max(by_ino[file.st_ino], id);
     file.names = file.handles = 0;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a directory of files must hold, and what it may hold after its file system was killed.
+// A model of a directory of files: its required content, and its possible content after a kill of
+// its file system.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ namespace varve::fsx {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// The content of one file: the bytes it has, and those that it had since it was last known to be
-/// on disk. A file system that dies may bring back any of them, byte by byte, and any size between
+/// The content of one file: its present bytes, and all bytes that it has had since its content was
+/// last known to be on disk. A crash may restore any of these, byte by byte, and any size between
 /// the smallest and the largest.
 class FileModel {
  public:
@@ -25,17 +26,17 @@ class FileModel {
 
   void write(std::uint64_t offset, std::span<const std::uint8_t> data);
   void resize(std::uint64_t size);
-  /// Zeros from `offset` to the end of the file at most.
+  /// Writes zeros from `offset` on, up to the end of the file at most.
   void zero(std::uint64_t offset, std::uint64_t bytes);
 
-  /// What the file holds now is on disk.
+  /// Notes that the present content is on disk.
   void is_durable();
-  /// Bytes kept to know what may come back.
+  /// Returns the memory for older bytes.
   [[nodiscard]] std::uint64_t undo_bytes() const { return undo_bytes_; }
 
-  /// Empty if the file may hold `found` after a crash; else what is wrong with it.
+  /// Returns "" if the file may have the content `found` after a crash, otherwise the defect.
   [[nodiscard]] std::string explain_after_crash(const Bytes& found) const;
-  /// The file holds this now, on disk.
+  /// Sets the present content, which is on disk.
   void take_over(Bytes found);
 
  private:
@@ -53,7 +54,7 @@ class FileModel {
   bool changed_ = false;
 };
 
-/// Number of a file in the model. 0: none.
+/// Number of a file in the model; 0 for none.
 using FileId = std::uint64_t;
 
 struct File {
@@ -61,11 +62,12 @@ struct File {
   std::uint64_t st_ino = 0;
   int names = 0;
   int handles = 0;
-  /// It had a name on disk and was never without one since: it must be found again.
+  /// True if the file had a name on disk and has had one ever since. It must then exist after a
+  /// crash.
   bool is_rooted = false;
 };
 
-/// Names and files.
+/// The names and files of a tree.
 class TreeModel {
  public:
   [[nodiscard]] FileId find(const std::string& name) const;
@@ -80,21 +82,22 @@ class TreeModel {
   /// Drops the file if it has neither name nor handle.
   void reap(FileId id);
 
-  /// Names as they are now are on disk.
+  /// Notes that the present names are on disk.
   void names_are_durable();
-  /// Files, too.
+  /// Notes that the present names and files are on disk.
   void all_is_durable();
 
-  /// What stands in the directory after a crash: name → st_ino. Empty if that may be; else what
-  /// is wrong. Takes it over.
+  /// Takes over the names found after a crash (name → st_ino). Returns "" if they are allowed,
+  /// otherwise the defect.
   [[nodiscard]] std::string take_over_names(const std::map<std::string, std::uint64_t>& found);
 
   [[nodiscard]] const std::map<std::string, FileId>& names() const { return names_; }
 
  private:
   std::map<FileId, File> files_;
-  std::map<std::string, FileId> names_;             // Only those that exist.
-  std::map<std::string, std::set<FileId>> before_;  // What else a name meant since the last sync.
+  std::map<std::string, FileId> names_;  // The existing names.
+  // Other files that a name has had since the last sync.
+  std::map<std::string, std::set<FileId>> before_;
   FileId last_ = 0;
 };
 

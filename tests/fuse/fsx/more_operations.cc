@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names, holes and fsync.
+// Operations on names and holes, and fsync.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 namespace varve::fsx {
 
-// What is said to be a hole must read as zeros, and the ranges must cover the file.
+// Reported holes must read as zeros, and the ranges must cover the file.
 bool Driver::op_seek() {
   Handle* handle = pick(true, false);
   if (handle == nullptr) return op_open();

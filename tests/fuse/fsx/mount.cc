@@ -39,7 +39,7 @@ int wait_for(pid_t child) {
 
 void fail(const std::string& message) {
   std::cout << "FAILED: " << message << std::endl;
-  std::_Exit(1);  // The mount is the script's to take down; a destructor could hang.
+  std::_Exit(1);  // The script unmounts. A destructor could hang.
 }
 
 int run(const std::vector<std::string>& command) { return wait_for(spawn(command)); }
@@ -91,7 +91,7 @@ void Mount::clean_up() {
     fail("the daemon ended by itself with " + std::to_string(status));
   }
   {
-    const std::lock_guard lock(mutex_);  // Until whoever killed it no longer needs its number.
+    const std::lock_guard lock(mutex_);  // Waits until kill() no longer needs the process id.
     daemon_ = 0;
   }
   if (::umount2(point_.c_str(), MNT_DETACH) != 0) fail("the dead mount stays");

@@ -14,7 +14,7 @@ namespace varve::fsx {
 /// Ends the program with status 1.
 [[noreturn]] void fail(const std::string& message);
 
-/// Runs a program to its end; its exit status.
+/// Runs a program to its end. Returns its exit status.
 int run(const std::vector<std::string>& command);
 
 class Mount {
@@ -27,10 +27,10 @@ class Mount {
 
   void start();
   void stop();
-  /// May be called by another thread, and more than once.
+  /// Kills the daemon. Another thread may call it, and more than once.
   void kill();
   [[nodiscard]] bool is_killed() const { return killed_; }
-  /// After kill(): takes the dead mount away.
+  /// Removes the dead mount after kill().
   void clean_up();
   [[nodiscard]] const std::string& point() const { return point_; }
   [[nodiscard]] const std::string& varve() const { return varve_; }
@@ -42,7 +42,8 @@ class Mount {
   const std::string varve_;
   const std::string repository_;
   const std::string point_;
-  std::mutex mutex_;  // Held where daemon_ or killed_ changes, and while its process is killed.
+  // Held for changes of daemon_ and killed_, and while kill() kills the process.
+  std::mutex mutex_;
   pid_t daemon_ = 0;
   std::atomic<bool> killed_ = false;
 };

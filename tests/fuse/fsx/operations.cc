@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operation each: done in the model first, so that the file system may die in the middle.
+// Each function executes one operation, first in the model, so that the file system may die in the
+// middle.
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/mman.h>
@@ -68,7 +69,7 @@ std::uint64_t Driver::random_offset(std::uint64_t size) {
   }
 }
 
-// Bytes that compress, bytes that do not, zeros, and a stretch that recurs in many places.
+// Returns compressible bytes, random bytes, zeros, or a stretch that recurs in many places.
 Bytes Driver::random_data(std::uint64_t bytes) {
   Bytes data(bytes);
   const auto kind = below(10);
