@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ingest while the daemon arranges in the background, beside ingest with `-o noarrange`.
+"""Compares ingest while the daemon arranges in the background with ingest under `-o noarrange`.
 
-Versions of a tree, some percent of whose bytes change from one to the next, are copied and sealed
-one right after the other, so that what one seal leaves to arrange is worked off while the next
-versions come in. The mounts take turns in every round, each with a new repository; the source is
-in the page cache. The time is that of the copies and seals after the first two, which leave
-nothing to arrange; the ratio is that of the medians. Memory is the daemon's: the highest of all
-rounds, also of its own and of mapped files apart, which are sampled and need not be highest at once.
+Copies and seals versions of a tree one right after the other. Some percent of the bytes change
+between versions. The daemon arranges after one seal while the next versions come in. The mounts
+take turns in every round, each with a new repository; the source is in the page cache. The time is
+that of the copies and seals after the first two, which leave nothing to arrange. The ratio is that
+of the medians. Memory is the daemon's maximum over all rounds, also separately for its own memory
+and for mapped files. These are sampled, and their maxima may be at different times.
 """
 
 import os
@@ -17,7 +17,7 @@ import time
 import harness
 from harness import MIB, median, spread
 
-WARM_UP = 2  # Versions before the clock runs.
+WARM_UP = 2  # Number of versions before the measurement.
 
 
 def make_trees(args, work):
@@ -34,12 +34,12 @@ def make_trees(args, work):
 
 
 class Mode:
-    """One way to mount, and what was measured with it."""
+    """One way to mount, with its measurements."""
 
     def __init__(self, name, options, policy):
         self.name, self.options, self.policy = name, options, policy
         self.seconds, self.arranged = [], []
-        self.peak = self.anonymous = self.mapped = 0.0  # MiB, the highest of all rounds.
+        self.peak = self.anonymous = self.mapped = 0.0  # Maxima of all rounds, in MiB.
 
     def note_memory(self, mount, memory):
         self.peak = max(self.peak, mount.peak_rss_mib())

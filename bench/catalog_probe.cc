@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the cost of searching a catalog for damage at its opening. Compares checking its pages
-// with reading all of it with LMDB in a child process, as Varve does if pages are damaged.
+// Measures the cost of searching a catalog for damage at its opening. Compares the page check with
+// reading the whole catalog with LMDB in a child process, as Varve does for damaged pages.
 //
 //   bench-catalog-probe REPOSITORY/catalog [ROUNDS]
 #include <fmt/format.h>

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How fast is `varve check --read-data`, beside cat of the same files? And how long does
-`varve repair` take to make a lost catalog anew?
+"""Compares the speed of `varve check --read-data` with cat, and times the repair of a catalog.
 
-Both are read from a cold page cache, in turn. With --check, the run fails if checking is slower
-than 0.6 of cat.
+The repair rebuilds a lost catalog. All read from a cold page cache, in turn. With --check, the run
+fails if checking is slower than 0.6 of cat.
 """
 
 import glob
@@ -28,7 +27,7 @@ def main():
     work = harness.Work(args.dir, "check")
     repo, tree = work.at("repo"), work.at("tree")
     os.mkdir(tree)
-    # Half of it compresses, half does not.
+    # Half of the data is compressible.
     with open("/dev/urandom", "rb") as random:
         for n in range(16):
             with open(f"{tree}/{n}", "wb") as file:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which chunker? Speed on one core and deduplication, on real files.
+// Compares the chunkers on real files: speed on one core, and deduplication.
 //
 // usage: bench-chunker [--max-bytes 512M] [--sizes MIN:AVG:MAX]... PATH...
 // Reads the files below the paths into memory, back to back, and times a pass over them in thread
-// CPU time (median of 5 rounds; the chunkers take turns). The dedup ratio is that of this input
-// and a copy of it that is edited about every 128 KiB.
+// CPU time (median of 5 rounds; the chunkers take turns). The deduplication ratio is that of this
+// input together with a copy edited about every 128 KiB.
 #include <fmt/core.h>
 #include <xxhash.h>
 
@@ -49,7 +49,7 @@ Bytes edit(const Bytes& data, std::uint64_t seed) {
     at += gap;
     const std::uint64_t length = 1 + random.below(200);
     const std::uint64_t kind = random.below(3);
-    if (kind != 0) at += length;  // Not an insertion: the old bytes go.
+    if (kind != 0) at += length;  // Not an insertion, so the old bytes are dropped.
     for (std::uint64_t i = 0; kind != 1 && i < length; ++i) {
       out.push_back(static_cast<std::byte>(random.next()));
     }
@@ -71,7 +71,7 @@ Dedup deduplicate(const ingest::Chunker& chunker, std::initializer_list<const By
   for (const Bytes* input : inputs) {
     for (std::span<const std::byte> rest(*input); !rest.empty();) {
       const std::size_t length = chunker.next(rest);
-      // 64 bits tell some million chunks apart well enough for a ratio.
+      // A hash of 64 bits distinguishes some million chunks well enough for a ratio.
       if (seen.insert(XXH3_64bits(rest.data(), length)).second) result.unique_bytes += length;
       result.total_bytes += length;
       ++result.chunks;

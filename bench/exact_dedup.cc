@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an exact index would store: chunks trees as Varve does and counts each SHA-256 once.
+// Computes what an exact index would store: chunks trees as Varve does and counts each SHA-256
+// once.
 //
 // usage: exact-dedup [--chunker ID] [--sizes MIN:AVG:MAX] TREE...
-// Prints a line of JSON a tree, in order; the unique numbers are those of the trees so far.
-// A file with several names counts once a tree, as in a version.
+// Prints a line of JSON for each tree, in order. The unique numbers cover all trees so far. A file
+// with several names counts once per tree, as in a version.
 #include <fmt/core.h>
 #include <openssl/evp.h>
 #include <sys/stat.h>

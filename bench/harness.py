@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmark scripts share: work folder, mounts that are taken down, and timing."""
+"""Helpers that the benchmark scripts share: work folder, mounts with clean-up, and timing."""
 
 import argparse
 import atexit
@@ -49,7 +49,7 @@ def parse_bytes(text):
 
 
 def run(command, quiet=True):
-    """Runs a command to its end and stops the benchmark if it fails. Wall and CPU seconds."""
+    """Runs a command to its end. Returns wall and CPU seconds. Stops the benchmark if it fails."""
     start = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL if quiet else None)
     _, status, usage = os.wait4(process.pid, 0)
@@ -65,7 +65,7 @@ def output(command):
 
 
 def mounted(path):
-    """True if something is mounted on the path; works for a mount that no longer answers."""
+    """Returns True if the path is a mount point. Works for a mount that no longer answers."""
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
         return any(line.split()[4] == path.replace(" ", "\\040") for line in table)
 
@@ -77,7 +77,7 @@ def drop_caches():
 
 
 def warm(directory):
-    """Reads every file, so that the next reader finds the page cache filled."""
+    """Reads every file, to fill the page cache for the next reader."""
     buffer = bytearray(MIB)
     for root, _, names in os.walk(directory):
         for name in names:
@@ -90,7 +90,8 @@ def warm(directory):
 
 
 def tree_size(directory):
-    """Regular files below a directory and the sum of their sizes; hard links count once."""
+    """Returns the number of regular files below a directory and their total size. Hard links count
+    once."""
     seen, size = set(), 0
     for root, _, names in os.walk(directory):
         for name in names:
@@ -102,7 +103,7 @@ def tree_size(directory):
 
 
 def disk_usage(directory):
-    """Bytes that the disk gives to what is below the directory."""
+    """Returns the disk space that the content of the directory takes, in bytes."""
     total = 0
     for root, directories, names in os.walk(directory):
         for name in directories + names:
@@ -142,11 +143,12 @@ class Mount:
         return self._memory_mib("VmHWM")
 
     def anonymous_mib(self):
-        """Memory of its own now: not what the kernel can take back, such as mapped files."""
+        """Returns the daemon's present memory without pages that the kernel can reclaim, such as
+        mapped files."""
         return self._memory_mib("RssAnon")
 
     def mapped_mib(self):
-        """Pages of mapped files now: programs, libraries and the catalog."""
+        """Returns the present size of mapped files: programs, libraries and the catalog."""
         return self._memory_mib("RssFile")
 
     def unmount(self, command=None):
@@ -157,7 +159,7 @@ class Mount:
         atexit.unregister(self.abandon)
 
     def abandon(self):
-        """For the way out after a failure."""
+        """Unmounts after a failure."""
         if mounted(self.point):
             subprocess.run(["umount", "-l", self.point], check=False)
         if self.process.poll() is None:
@@ -169,7 +171,7 @@ class Mount:
 
 
 class MemoryWatch:
-    """Samples a daemon's memory as long as the block runs; the peaks in MiB."""
+    """Samples a daemon's memory while the block runs. Yields the peaks, in MiB."""
 
     EVERY_S = 0.02
 
@@ -197,7 +199,7 @@ class MemoryWatch:
 
 
 class Work:
-    """The folder that the benchmark works in, removed at the end."""
+    """The work folder of the benchmark, removed at the end."""
 
     def __init__(self, parent, name):
         if parent:
@@ -211,14 +213,14 @@ class Work:
         return os.path.join(self.path, *names)
 
     def target(self):
-        """A path for a copy, another one each time. Copies of many files are kept to the end: for
-        half a minute ext4 is slow to make inodes where many were removed."""
+        """Returns a new path for a copy. Copies of many files stay to the end, because ext4
+        creates inodes slowly for half a minute after many were removed."""
         self.targets += 1
         return self.at(f"out-{self.targets}")
 
 
 class Repository:
-    """A Varve repository and the commands that the benchmarks give it."""
+    """A Varve repository, with the commands that the benchmarks use."""
 
     def __init__(self, varve, path, compression):
         self.varve, self.path = varve, path
@@ -235,7 +237,7 @@ class Repository:
         return run([self.varve, "seal", os.path.join(mount.point, version)])
 
     def stats(self):
-        """The totals: the first of the JSON lines."""
+        """Returns the totals: the first of the JSON lines."""
         return json.loads(output([self.varve, "stats", self.path, "--json"]).splitlines()[0])
 
     def remove(self):
@@ -251,7 +253,7 @@ def spread(values, form="{:.0f}"):
 
 
 def machine():
-    """One line about the machine and how busy it is."""
+    """Returns a line about the machine and its load."""
     with open("/proc/cpuinfo", encoding="utf-8") as info:
         model = next((line.split(":")[1].strip() for line in info if "model name" in line), "?")
     return (f"{os.cpu_count()} × {model}, Linux {os.uname().release}, "

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ingest through the mount, beside a file system that keeps nothing.
+"""Compares ingest through the mount with a file system that keeps no data.
 
 1. `cp -r` of large files (1 to 8 MiB) into null-fs, into an empty Varve version (every byte
    new) and into a second one (every byte known).
 2. `cp -a` of many small files into null-fs and into an empty Varve version.
 
 The three take turns in every round; the source is in the page cache; each round has a new
-repository without compression. The ratio is that of the medians of cp's wall time. Sealing
-is timed apart, since null-fs has nothing like it.
+repository without compression. The ratio is that of the medians of cp's wall time. Sealing is
+timed separately, because null-fs has no such step.
 """
 
 import os
@@ -74,7 +74,7 @@ def measure(args, work, flags, source, duplicate):
 
 
 def report(title, all_series, amount, unit, cpu, peak):
-    """`cpu`: the unit of the last columns, and what the CPU seconds of a copy are divided by."""
+    """`cpu`: the unit of the last columns, and the divisor for the CPU seconds of a copy."""
     cpu_unit, cpu_shares = cpu
     print(f"\n{title}")
     print(f"{'':<18}{unit:>9}{'range':>14}{'ratio':>8}{'with seal':>11}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A second backup of unchanged files by `rsync --link-dest`, beside the same on the disk.
+"""Compares a second backup of unchanged files by `rsync --link-dest` with the same on the disk.
 
 Many small files are stored as a version, by rsync into the mount and into a folder of the disk
 under it. Then, taking turns, `rsync -a --link-dest=../latest` makes the next version of both: with
@@ -34,7 +34,7 @@ def make_source(folder, files):
 
 
 def requests_of(mount):
-    """How many reads of /dev/fuse the daemon's threads have done: about one a request."""
+    """Returns the number of reads of /dev/fuse by the daemon's threads: about one per request."""
     total = 0
     for task in os.listdir(f"/proc/{mount.process.pid}/task"):
         with open(f"/proc/{mount.process.pid}/task/{task}/io", encoding="utf-8") as table:

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file system that answers every request from memory and keeps no data: what FUSE and the client
-// cost by themselves, as the yardstick of ingest.
+// A file system that answers every request from memory and keeps no data. It measures the cost of
+// FUSE and the client alone, as a reference for ingest.
 //
 // usage: null-fs [--big BYTES] MOUNTPOINT     (stays in the foreground until it is unmounted)
 //
-// It takes what Varve takes: the low-level API, one loop thread, writes of 1 MiB, and
-// FOPEN_DIRECT_IO on write-only opens. Each written request is copied once, into a ring, because
-// a file system that keeps data cannot do with less. Names and attributes are kept and never
+// It works like Varve: the low-level API, one loop thread, writes of 1 MiB, and FOPEN_DIRECT_IO on
+// write-only opens. It copies each written request once, into a ring, because any file system that
+// keeps data must do at least that. Names and attributes are kept and never
 // change by themselves, so the kernel may cache them, absent names too.
 #define FUSE_USE_VERSION 312
 #include <fcntl.h>
@@ -35,8 +35,8 @@ constexpr double kCacheSeconds = 3600;
 
 struct Inode {
   struct stat attributes {};
-  std::map<std::string, fuse_ino_t> entries;  // Of a directory.
-  std::string target;                         // Of a symbolic link.
+  std::map<std::string, fuse_ino_t> entries;  // Entries of a directory.
+  std::string target;                         // Target of a symbolic link.
 };
 
 class NullFs {
@@ -70,7 +70,9 @@ class NullFs {
     fuse_entry_param e{};
     e.ino = number;
     e.entry_timeout = e.attr_timeout = kCacheSeconds;
-    if (number != 0) e.attr = inodes_[number].attributes;  // 0: absent, to be remembered.
+    if (number != 0)
+      // 0 is a negative entry, which the kernel remembers.
+      e.attr = inodes_[number].attributes;
     return e;
   }
 
@@ -98,7 +100,8 @@ class NullFs {
   [[nodiscard]] const std::vector<char>& pattern() const { return pattern_; }
 
  private:
-  std::deque<Inode> inodes_;  // Never shrinks: a number stays good without reference counts.
+  // Never shrinks, so that a number stays valid without reference counts.
+  std::deque<Inode> inodes_;
   std::vector<char> ring_;
   std::size_t ring_at_ = 0;
   std::vector<char> pattern_;
@@ -232,8 +235,8 @@ void on_done(fuse_req_t req, fuse_ino_t, fuse_file_info*) { fuse_reply_err(req, 
 void on_fsync(fuse_req_t req, fuse_ino_t, int, fuse_file_info*) { fuse_reply_err(req, 0); }
 
 void reply_directory(fuse_req_t req, fuse_ino_t number, std::size_t size, off_t offset, bool plus) {
-  // The position is the child's number plus one: numbers ascend as names are added, and a
-  // removal moves no other entry.
+  // The position is the child's number plus one. New names get ascending numbers, and a removal
+  // moves no other entry.
   std::vector<std::pair<fuse_ino_t, const std::string*>> children;
   for (const auto& [name, child] : fs_of(req).inode(number).entries) {
     if (static_cast<off_t>(child) >= offset) children.emplace_back(child, &name);

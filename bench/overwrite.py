@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Overwriting a hundredth of a cloned image: what is stored anew, and how long does it take?
+"""Measures overwriting a hundredth of a cloned image: the newly stored bytes, and the time.
 
-The image is stored in a sealed version. Each case gets a version of its own, with the image
-cloned into it from the last: by link(2) where that is offered, else by copy_file_range(2). Then
-some of it is overwritten, in one piece or in many, the file is closed and the version sealed.
+The image is stored in a sealed version. Each case gets a separate version and clones the image
+into it from the last one: by link(2) if available, otherwise by copy_file_range(2). Then it
+overwrites a part, in one piece or in many, closes the file and seals the version.
 """
 
 import os
@@ -29,7 +29,7 @@ class Bench:
         return self.work.at("mnt", "s", version, *names)
 
     def stored(self):
-        """Bytes of the repository's data: what df loses for good."""
+        """Returns the bytes of the repository's data, which take space on the disk permanently."""
         os.sync()
         return sum(os.lstat(os.path.join(root, name)).st_size
                    for root, _, names in os.walk(os.path.join(self.repository.path, "series"))
@@ -61,7 +61,7 @@ class Bench:
         return new, how, time.monotonic() - start
 
     def pieces(self, size):
-        """A hundredth of the image, in pieces that do not touch, in random order."""
+        """Returns separate pieces of the image in random order, a hundredth of it in total."""
         count = max(1, self.bytes // 100 // size)
         places = random.Random(size).sample(range(self.bytes // size), count)
         return [place * size for place in places]
@@ -78,7 +78,7 @@ class Bench:
             try:
                 os.rename(self.at(new), self.at(f"v{self.number}"))
                 break
-            except OSError as error:  # The kernel tells of the last close a moment later.
+            except OSError as error:  # The kernel reports the last close with a delay.
                 if time.monotonic() - start > 5:
                     raise error
         seal_s = time.monotonic() - start

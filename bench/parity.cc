@@ -3,7 +3,7 @@
 //
 // Makes files of random bytes in DIR, and for several percentages their parity. Then damages a
 // part of the files, as large as the parity allows, and restores it. Every step bypasses the page
-// cache. The ratios compare with plain reading of the same files, which bypasses it too.
+// cache. The ratios compare with a plain read of the same files, which also bypasses it.
 #include <fmt/format.h>
 
 #include <algorithm>

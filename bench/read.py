@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reading versions at random and in small pieces, cold, beside the same on the disk.
+"""Compares cold reads of versions, at random and in small pieces, with the same on the disk.
 
 An image gets some versions, each with a few percent of it overwritten; random reads go to the raw
-file and, through a read-only mount, to the newest and the oldest version. A tree of many small
-files is listed by find(1), copied by `cp -a` and by `varve restore`; the time from the mounting to
-the first byte of a file in it is taken. Nothing is cached when a timing starts, and the daemon is
-a fresh one. Needs root for /proc/sys/vm/drop_caches.
+file and, through a read-only mount, to the newest and the oldest version. For a tree of many small
+files, it times find(1), `cp -a`, `varve restore`, and the way from the mounting to the first byte
+of a file. Each timing starts with empty caches and a fresh daemon. Needs root for
+/proc/sys/vm/drop_caches.
 """
 
 import os
@@ -26,7 +26,7 @@ def quantile(values, part):
 
 
 def random_reads(path, reads, rng):
-    """Seconds of each read of 64 KiB at an offset of 4 KiB steps."""
+    """Returns the seconds of each read of 64 KiB, at random multiples of 4 KiB."""
     seconds = []
     file = os.open(path, os.O_RDONLY)
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
@@ -63,7 +63,7 @@ class Bench:
                 file.write(rng.randbytes(BLOCK))
 
     def folder(self, number):
-        """Of a file, below the tree."""
+        """Returns the path of a file below the tree."""
         first = number - number % self.args.folder_files
         return os.path.join(f"{number // 10000:03}", f"{first:07}")
 
@@ -114,7 +114,7 @@ class Bench:
         return results
 
     def first_byte(self, number):
-        """From the mounting on, without what the system needs to start the daemon."""
+        """Measures from the mounting on, without the time in which the system starts the daemon."""
         file = random.Random(number).randrange(self.args.files)
         path = self.work.at("mnt/tree/v", self.folder(file), f"file-{file}")
         harness.drop_caches()
@@ -153,7 +153,7 @@ class Bench:
         return seconds
 
     def image_restores(self):
-        """A plain copy of the raw image beside copies and restores of two versions."""
+        """Compares a plain copy of the raw image with copies and restores of two versions."""
         at = self.work.at
         newest = f"v{self.args.versions - 1:02}"
         commands = {"cp": (["cp", "-a", at("images")], False)}

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Cold reads of a sealed version, beside plain reads of the same files from the same disk.
+"""Compares cold reads of a sealed version with plain reads of the same files from the same disk.
 
-Each timing starts with an empty page cache and, for Varve, a fresh daemon. A large file is read
-in order by cat; a tree is copied by `cp -a` out of the mount and by `varve restore`. The same tree
-copied when all of it is in the page cache shows how fast cp can be at best, wherever it copies
-from. Needs root for /proc/sys/vm/drop_caches.
+Each timing starts with an empty page cache and, for Varve, a fresh daemon. A large file is read in
+order by cat; a tree is copied by `cp -a` out of the mount and by `varve restore`. A copy of the
+same tree from the page cache shows the maximum speed of cp. Needs root for
+/proc/sys/vm/drop_caches.
 """
 
 import os
@@ -57,12 +57,12 @@ class Bench:
     def cached(self, command):
         harness.drop_caches()
         source = self.work.at("source/tree")
-        # Not with tar alone, which reads nothing where it writes to /dev/null.
+        # tar reads nothing if it writes to /dev/null directly.
         harness.run(["sh", "-c", 'tar -C "$1" -cf - . | cat >/dev/null', "sh", source])
         return harness.run(command).seconds
 
     def round(self, check):
-        """Seconds of the six reads, by name."""
+        """Returns the seconds of the six reads, by name."""
         at = self.work.at
 
         def timed(time, *command):

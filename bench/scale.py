@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One directory with many entries: what does each phase cost per entry, and in memory?
+"""Measures the cost of each phase for one directory with many entries: per entry, and in memory.
 
 For each size: create empty files, list them, look some up, seal, remount, list, look up; in the
 next version all of them by hard links to the last (where that is offered, else created again),
@@ -16,7 +16,7 @@ import time
 import harness
 
 LOOKUPS_MAX = 20_000
-FREE_S = 0.4  # A phase that is shorter says nothing about growth.
+FREE_S = 0.4  # A shorter phase proves nothing about growth.
 
 
 class Bench:
@@ -57,7 +57,7 @@ class Bench:
             os.lstat(os.path.join(folder, self.name(number)))
 
     def list(self, folder):
-        """Names only, as `ls -f`."""
+        """Lists only the names, as `ls -f` does."""
         count = 0
         with os.scandir(folder) as names:
             for _ in names:
@@ -112,7 +112,7 @@ class Bench:
         repository.remove()
 
     def remove_all(self, repository, third, second):
-        """rm -r reads a directory while it removes what it reads."""
+        """Removes entries while it lists them, as rm -r does."""
         folder = third + "/many"
         os.makedirs(folder)
         self.entries += 1
@@ -125,7 +125,7 @@ class Bench:
 
 
 def grows(small, large):
-    """Phases whose cost per entry rises by more than three fifths per doubling."""
+    """Returns the phases whose cost per entry rises by more than three fifths per doubling."""
     found = []
     doublings = max(1.0, len(bin(large.entries // small.entries)) - 3)
     for name, (took, count) in large.seconds.items():

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a series of real trees takes and costs: stored, arranged, read back, deleted from.
+"""Measures a series of real trees: space and time of storing, arranging, reading and deleting.
 
 The trees are given in the order of their versions; without any, a tree is edited from version to
-version. With --packages, packages (folders of the machine's own) are removed and installed from one
-version to the next; with --images the same is done on a disk, an ext4 file system in a file that is
-mounted meanwhile, and a version is its image. Each goes through `varve store` and `varve arrange`,
-under the tiered and the original policy, without compression, so that the bytes compare with those
-of an exact index over the same chunks. Reads are those of `varve restore`: all that the process
-reads from files, whether a disk was needed or not, and by how many calls; "at best" is what there
-would be to restore if each different chunk of a version were read once, and nothing else. Of times,
-only those inside one run compare.
+version. With --packages, packages (folders of the machine's own) are removed and installed from
+one version to the next; with --images the same is done on a disk, an ext4 file system in a file
+that is mounted for the changes, and a version is its image. Each goes through `varve store` and
+`varve arrange`, under the tiered and the original policy, without compression, so that the bytes
+compare with those of an exact index over the same chunks. Reads are those of `varve restore`: all
+bytes that the process reads from files, from the disk or the page cache, and the number of calls.
+"At best" is the size of a version if each different chunk were read exactly once. Times compare
+only inside one run.
 """
 
 import json
@@ -25,14 +25,14 @@ from harness import MIB
 
 
 def reads_so_far():
-    """Bytes and calls, by this process and all that it has waited for."""
+    """Returns the bytes and calls of this process and its finished children."""
     with open("/proc/self/io", encoding="ascii") as text:
         counters = dict(line.split(": ") for line in text)
     return int(counters["rchar"]), int(counters["syscr"])
 
 
 def chunk_files(repository):
-    """Sizes of the files that hold chunks, by path."""
+    """Returns the sizes of the container files, by path."""
     sizes = {}
     for root, _, names in os.walk(os.path.join(repository.path, "series")):
         for name in names:
@@ -55,7 +55,7 @@ def edited_trees(args, work):
 
 
 class Packages:
-    """A folder that packages come to and go from: folders of the machine's own."""
+    """A folder to which packages (folders of this machine) are added and removed."""
 
     SOURCES = ("/usr/share", "/usr/share/doc", "/usr/lib/python3/dist-packages", "/usr/include",
                "/usr/lib/gcc/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu")
@@ -75,7 +75,7 @@ class Packages:
         os.mkdir(self.point)
 
     def install(self, size):
-        """Packages of so many bytes."""
+        """Returns packages of about this many bytes."""
         while size > 0 and self.waiting:
             path, package = self.waiting.pop(0)
             name = path.replace("/", "_")
@@ -84,7 +84,7 @@ class Packages:
             size -= package
 
     def remove(self, size):
-        """The packages may come back, much later."""
+        """Removes packages, which may return much later."""
         while size > 0 and self.installed:
             name = self.random.choice(sorted(self.installed))
             shutil.rmtree(os.path.join(self.point, name))
@@ -168,7 +168,7 @@ class Series:
         if number == 1:
             return
         (version,) = self.varve("stat", "--json", path, name)
-        # What a file system in a file does not use are holes.
+        # Unused space of a file system in a file is a hole.
         self.backups += (harness.disk_usage(tree) if self.args.images
                          else version["logical_bytes"])
         self.new += version["new_bytes"]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What Varve stores of consecutive versions of a real tree.
+"""Measures the space that Varve takes for consecutive versions of a real tree.
 
-Version 1 is a copy of the tree, 2 an edited copy (bytes changed in some files), and 3 differs
-from 2 in 1 % of the files. Compared are the unique bytes with those of an exact index over the same
-chunks, and all bytes beside the chunks' data with the unique bytes. Nothing here is timed.
+Version 1 is a copy of the tree, 2 an edited copy (bytes changed in some files), and 3 differs from
+2 in 1 % of the files. Compares the unique bytes with those of an exact index over the same chunks,
+and all other bytes with the unique bytes. Measures no times.
 """
 
 import json
@@ -19,7 +19,8 @@ PARTS = ("catalog_bytes", "index_bytes", "staging_bytes")
 
 
 def metadata_of(stats):
-    """Everything but the frames: containers' headers and tables, catalog, index, staging."""
+    """Returns the bytes of everything but the frames: containers' headers and tables, catalog,
+    index, staging."""
     return stats["container_bytes"] - stats["frame_bytes"] + sum(stats[part] for part in PARTS)
 
 

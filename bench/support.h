@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What several programs of bench/ share.
+// Helpers that several programs of bench/ share.
 #pragma once
 
 #include <time.h>
@@ -31,16 +31,16 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     return z ^ (z >> 31);
   }
-  /// Uniform in [0, bound); bound > 0.
+  /// Returns a number that is uniform in [0, bound). `bound` must not be 0.
   std::uint64_t below(std::uint64_t bound) { return next() % bound; }
-  /// Uniform in [0, 1).
+  /// Returns a number that is uniform in [0, 1).
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
  private:
   std::uint64_t state_;
 };
 
-/// CPU seconds of this thread: other work on the machine does not count.
+/// Returns the CPU seconds of this thread, so that other work on the machine does not count.
 inline double thread_cpu_seconds() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -53,7 +53,8 @@ inline double median(std::vector<double> values) {
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/// Regular files of a tree, or the file itself, in name order; symbolic links are left out.
+/// Returns the regular files of a tree, or the file itself, in name order. Leaves out symbolic
+/// links.
 inline std::vector<std::filesystem::path> regular_files(const std::filesystem::path& root) {
   namespace fs = std::filesystem;
   std::vector<fs::path> files;
@@ -69,7 +70,7 @@ inline std::vector<std::filesystem::path> regular_files(const std::filesystem::p
   return files;
 }
 
-/// Appends at most `bytes_max` of a file. False if it cannot be read.
+/// Appends at most `bytes_max` of a file. Returns false if the file is unreadable.
 inline bool append_file(const std::filesystem::path& path, std::size_t bytes_max,
                         std::vector<std::byte>& out) {
   std::ifstream in(path, std::ios::binary);
@@ -87,7 +88,7 @@ inline bool append_file(const std::filesystem::path& path, std::size_t bytes_max
   return true;
 }
 
-/// "4096", "64K", "1M", "2G".
+/// Parses "4096", "64K", "1M" or "2G".
 inline std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -100,7 +101,7 @@ inline std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   return std::nullopt;
 }
 
-/// "MIN:AVG:MAX".
+/// Parses "MIN:AVG:MAX".
 inline std::optional<ingest::ChunkSizes> parse_sizes(std::string_view text) {
   std::uint32_t numbers[3] = {};
   for (int i = 0; i < 3; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the arranging policies cost: a series of generated versions goes through the real layout,
-// and what was written, read and left dead is measured, with the reads of a restore.
+// Measures the cost of the arranging policies: stores a series of generated versions in the real
+// layout, and counts written, read and dead bytes, and the reads of a restore.
 //
 //   bench-avar DIRECTORY [--versions N] [--chunks N] [--change PERCENT] [--back PERCENT]
 //              [--scattered] [--window W] [--fan F] [--dead PERCENT] [--tiered-only]
@@ -41,7 +41,8 @@ void measure(const char* name, const Run& run) {
   std::uint64_t backups = 0;
   std::uint64_t first = 0;
   double dead = 0;
-  double read_sum = 0;  // Of reading the newest, after each version of the second half.
+  // Sum of the amplifications for the newest version, after each version of the second half.
+  double read_sum = 0;
   double read_max = 0;
   for (std::size_t i = 0; i < run.versions; ++i) {
     series.store(source.stream(), source);

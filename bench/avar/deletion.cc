@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What deleting 1, 10 and 50 of 100 versions costs (and the older 50): time, and bytes of chunks
-// that are moved, for the tiered and the original policy and beside a collector that marks and
-// copies.
+// Measures the cost of deleting 1, 10 and 50 of 100 versions, and the older 50: time and moved
+// bytes. Compares the tiered policy, the original policy, and a mark-and-copy collector.
 //
 //   bench-deletion DIRECTORY [--versions N] [--chunks N] [--change PERCENT]
 #include <fmt/format.h>
@@ -23,7 +22,8 @@ using namespace varve;  // NOLINT(google-build-using-namespace)
 
 constexpr double kMib = 1 << 20;
 
-// The same for all: some of the versions, anywhere, and at last the older half.
+// Returns the sets of versions to delete, equal for all series: random ones first, and finally the
+// older half.
 std::vector<std::vector<std::size_t>> sets_of(std::size_t versions) {
   std::vector<std::size_t> order(versions);
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the deletion of versions costs where any version may refer to any chunk: containers in the
-// order of storing behind an exact index, and a collector that marks what is still referred to and
-// copies it out of the containers that hold anything else.
+// A store in which any version may refer to any chunk, to compare the cost of deletions. An exact
+// index finds duplicates, and containers follow the order of storing. A collector marks the live
+// chunks and copies them out of containers that have dead ones.
 #pragma once
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ namespace varve::bench {
 
 class MarkAndCopy {
  public:
-  /// The directory is made again, and removed at the end.
+  /// Creates the directory again. The destructor removes it.
   explicit MarkAndCopy(std::string directory) : directory_(std::move(directory)) {
     std::filesystem::remove_all(directory_);
     std::filesystem::create_directories(directory_);
@@ -60,7 +60,8 @@ class MarkAndCopy {
     ::sync();
   }
 
-  /// Containers with a larger share of dead bytes than this are copied.
+  /// Deletes versions. Copies the live chunks of containers whose share of dead bytes is larger
+  /// than `dead_share`.
   Deletion remove(const std::vector<std::size_t>& versions, double dead_share) {
     const std::set<std::size_t> gone(versions.begin(), versions.end());
     const auto start = std::chrono::steady_clock::now();

@@ -27,17 +27,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr SeriesId kSeries{1};
-constexpr std::uint64_t kGapBytes = 1U << 20;  // Shorter gaps are read through.
+constexpr std::uint64_t kGapBytes = 1U << 20;  // Reads include shorter gaps.
 constexpr std::size_t kEngineBytes = 64U << 20;
-constexpr std::size_t kAreaBytes = 4U << 20;  // As a reading session has them.
+constexpr std::size_t kAreaBytes = 4U << 20;  // The area size of a reading session.
 constexpr std::size_t kAreas = 4;
 
-// All bytes that this process has read from files, whether a disk was needed or not.
+// Returns the bytes that this process has read from files, from the disk or the page cache.
 std::uint64_t bytes_read_so_far() {
   std::ifstream in("/proc/self/io");
   std::string key;
   std::uint64_t value = 0;
-  in >> key >> value;  // rchar stands first.
+  in >> key >> value;  // rchar is the first line.
   return value;
 }
 
@@ -110,7 +110,7 @@ void StoredSeries::go_back() {
   close();
   fs::remove_all(directory_);
   fs::copy(directory_ + ".kept", directory_, fs::copy_options::recursive);
-  ::sync();  // What is timed next must not wait for the copy.
+  ::sync();  // The next measurement must not wait for the copy.
   open();
 }
 
@@ -195,7 +195,7 @@ std::unordered_map<std::string, std::uint64_t> StoredSeries::file_sizes() const 
   return sizes;
 }
 
-// As the repository does it, without the trees, which are the same work under every policy.
+// Deletes as the repository does, but without the trees, which cost the same under every policy.
 Deletion StoredSeries::remove(const std::vector<std::size_t>& versions) {
   std::vector<VersionNumber> numbers;
   for (const auto version : versions) numbers.push_back(static_cast<VersionNumber>(version + 1));
@@ -304,7 +304,7 @@ void StoredSeries::read_scattered(std::size_t version, Reads& reads) {
 
 void StoredSeries::read_in_order(std::size_t version, Reads& reads) {
   close();
-  open();  // No header is in memory.
+  open();  // Drops all headers from memory.
   restore::MemoryMeter meter;
   restore::SliceReader reader;
   restore::BufferPool areas(1, &meter);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A series of generated versions in the real layout, with what the benchmarks ask of it.
+// A series of generated versions in the real layout, with the measurements of the benchmarks.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@
 
 namespace varve::bench {
 
-/// The value; an error ends the program.
+/// Returns the value. An error ends the program.
 template <typename T>
 T must(Result<T> result) {
   if (!result) {
@@ -38,32 +38,33 @@ inline void must(Result<void> result) {
   }
 }
 
-/// Of reading one version.
+/// The costs of reading one version.
 struct Reads {
-  double amplification = 0;  ///< Every needed byte once, in any order, with gaps under 1 MiB.
-  std::size_t extents = 0;   ///< So many reads that takes.
-  double in_order = 0;       ///< What the restore engine reads with 64 MiB, headers included.
-  std::size_t requests = 0;  ///< Of the engine.
+  /// Amplification of reading every needed byte once, in any order, through gaps under 1 MiB.
+  double amplification = 0;
+  std::size_t extents = 0;   ///< Number of reads for that.
+  double in_order = 0;       ///< Amplification of the restore engine with 64 MiB, headers included.
+  std::size_t requests = 0;  ///< Requests of the engine.
 };
 
-/// Where the bytes of the files are. The parts add up to `files`.
+/// The use of the files' bytes. The parts add up to `files`.
 struct Space {
   std::uint64_t files = 0;
-  std::uint64_t live = 0;     ///< Raw bytes of the chunks that are located.
-  std::uint64_t dead = 0;     ///< Chunks that are gone, or were copied elsewhere.
-  std::uint64_t headers = 0;  ///< Headers and padding of containers.
+  std::uint64_t live = 0;     ///< Raw bytes of the located chunks.
+  std::uint64_t dead = 0;     ///< Bytes of chunks that are unused or were copied elsewhere.
+  std::uint64_t headers = 0;  ///< Bytes of headers and padding of containers.
 };
 
 struct Deletion {
   double seconds = 0;
   std::uint64_t freed = 0;
-  std::uint64_t moved = 0;  ///< Bytes by which files of chunks grew or were added.
+  std::uint64_t moved = 0;  ///< Bytes added to container files.
 };
 
-/// Nothing is compressed, so that bytes compare with those of an exact index.
+/// A series stored without compression, so that its bytes compare with those of an exact index.
 class StoredSeries {
  public:
-  /// The directory is made again, and removed at the end.
+  /// Creates the directory again. The destructor removes it.
   StoredSeries(std::string directory, const ArrangeSettings& settings);
   ~StoredSeries();
   StoredSeries(const StoredSeries&) = delete;
@@ -71,18 +72,18 @@ class StoredSeries {
 
   void store(const std::vector<Content>& stream, const VersionSource& source);
   layout::MoveOutcome arrange();
-  /// Versions count from 0, in the order of storing.
+  /// Deletes versions. They count from 0, in the order of storing.
   Deletion remove(const std::vector<std::size_t>& versions);
-  /// Keeps a copy of what is on disk; goes back to it. Streams are not kept apart: a version that
-  /// was removed is there again.
+  /// Save a copy of the state on disk, and return to it. Streams do not change, so removed versions
+  /// exist again.
   void keep();
   void go_back();
 
-  /// Dead and departing bytes, as a share of the active set's live bytes.
+  /// Returns dead and departing bytes as a share of the active set's live bytes.
   double dead_share();
   [[nodiscard]] Space space();
   Reads reads_of(std::size_t version);
-  /// The first of these alone, which takes no reading.
+  /// Returns only Reads::amplification, which needs no reading.
   double amplification_of(std::size_t version) {
     Reads reads;
     read_scattered(version, reads);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Versions of a set of files as streams of chunks, changed at random from one to the next.
+// Generates versions of a set of files as streams of chunks, with random changes between versions.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +18,14 @@ using Content = std::uint32_t;
 
 struct SourceOptions {
   std::size_t chunks = 60000;
-  double change = 0.02;         ///< Of the chunks, a version.
-  double return_share = 0.003;  ///< Of the chunks: content that was gone for one to three versions.
-  bool clustered = true;        ///< 80 % of the edits in 20 % of the files, eight chunks at a time.
-  bool hot_files_spread = false;  ///< All over the tree, instead of at its start.
-  double self_duplicates = 0;     ///< Of the first version's chunks: copied runs, near and far.
+  double change = 0.02;  ///< Share of the chunks that a version changes.
+  /// Share of chunks whose content returns after one to three versions.
+  double return_share = 0.003;
+  bool clustered = true;  ///< 80 % of the edits in 20 % of the files, eight chunks at a time.
+  /// True to spread the hot files over the tree instead of placing them at its start.
+  bool hot_files_spread = false;
+  /// Share of the first version's chunks that copy others, near and far.
+  double self_duplicates = 0;
   std::uint64_t seed = 7;
 };
 
@@ -56,7 +59,8 @@ class VersionSource {
     for (std::size_t done = 0; done < budget;) done += edit(gone);
     auto back =
         static_cast<std::ptrdiff_t>(options_.return_share * static_cast<double>(options_.chunks));
-    // Pieces at random: what comes back was gone for one, two or three versions alike.
+    // Random pieces, so that returning content has been absent for one, two or three versions with
+    // equal probability.
     std::vector<const std::vector<Content>*> candidates;
     for (const auto& version : past_) {
       for (const auto& piece : version) candidates.push_back(&piece);
@@ -74,7 +78,7 @@ class VersionSource {
     note();
   }
 
-  /// 2 to 64 KiB, 8 KiB on average.
+  /// Returns the size of a content: 2 to 64 KiB, 8 KiB on average.
   [[nodiscard]] std::size_t bytes_of(Content content) const {
     std::mt19937_64 random(content * 2654435761ULL + 1);
     std::exponential_distribution<double> length(1.0 / 6144);
@@ -90,11 +94,11 @@ class VersionSource {
     }
     return std::as_bytes(std::span(data_)).first(bytes_of(content));
   }
-  /// Of all versions so far, each content once.
+  /// Returns the bytes of all versions so far, with each content once.
   [[nodiscard]] std::uint64_t distinct_bytes() const { return distinct_bytes_; }
 
  private:
-  // Runs of twelve chunks on average that are copies of others, half of them nearby.
+  // Copies runs of chunks, twelve on average, half of them from nearby.
   void copy_runs() {
     const std::size_t count = next_;
     originals_.resize(count);
@@ -160,7 +164,7 @@ class VersionSource {
   const SourceOptions options_;
   std::mt19937_64 random_;
   Content next_ = 0;
-  std::vector<Content> originals_;  // What the first version's chunks are copies of.
+  std::vector<Content> originals_;  // The contents that the first version's chunks copy.
   std::vector<std::vector<Content>> files_;
   std::vector<std::vector<std::vector<Content>>> past_;
   std::unordered_set<Content> seen_;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes and edits trees of real bytes, the same from the same seed.
+// Generates and edits trees of real bytes. Equal seeds give equal trees.
 //
 // usage: varve-gen tree --seed N --bytes N --file-bytes MIN:MAX|lognormal --compressible 0|1 DIR
 //        varve-gen edit --seed N --change-rate R --mix MODIFY/INSERT/DELETE --files-fraction F DIR
 //
 // `tree` fills DIR (made if absent) until its files hold the bytes. lognormal: median 8 KiB,
 // sigma 2, at most 64 MiB. `edit` changes about R of all bytes below DIR, in runs of some tens of
-// KiB that lie in a share F of the files; --mix weighs the runs that replace, insert and delete.
-// Numbers of bytes take K, M and G. Options may be written --name=value.
+// KiB in a share F of the files. --mix weighs the runs that replace, insert and delete. Numbers of
+// bytes accept K, M and G. Options may be written --name=value.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
@@ -36,7 +36,7 @@ constexpr double kEditRunBytes = 32 << 10;
 using Options = std::map<std::string, std::string, std::less<>>;
 using Buffer = std::vector<char>;
 
-/// Endless bytes: noise, or words of a vocabulary that zstd takes to about a third.
+/// An endless source of bytes: noise, or words that zstd compresses to about a third.
 class Source {
  public:
   Source(std::uint64_t seed, bool compressible) : random_(seed), compressible_(compressible) {}
@@ -93,7 +93,7 @@ std::uint64_t lognormal_bytes(Random& random) {
   return static_cast<std::uint64_t>(std::clamp(bytes, 1.0, 64.0 * (1 << 20)));
 }
 
-/// One of the 64-file directories, which stand in groups of 64.
+/// Returns the directory of a file. Directories have 64 files and are in groups of 64.
 fs::path directory_of(const fs::path& root, std::uint64_t file) {
   const std::uint64_t directory = file / kFilesPerDirectory;
   return root / fmt::format("g{:03}", directory / 64) / fmt::format("d{:02}", directory % 64);
@@ -147,11 +147,11 @@ struct EditOptions {
   double files_fraction = 0.2;
 };
 
-/// The bytes of a file with about `change_bytes` of them edited.
+/// Returns the bytes of a file with about `change_bytes` of them edited.
 Buffer edit_bytes(const Buffer& old, std::uint64_t change_bytes, const EditOptions& options,
                   Random& random) {
   Source source(random.next(), false);
-  // Runs of a mean length, at gaps that spread them over the file.
+  // Edits runs of a mean length, with gaps that spread them over the file.
   const auto runs =
       static_cast<std::uint64_t>(std::ceil(static_cast<double>(change_bytes) / kEditRunBytes));
   const std::uint64_t run_bytes = std::max<std::uint64_t>(1, change_bytes / runs);
@@ -191,7 +191,7 @@ bool read_file(const fs::path& path, Buffer& out) {
   return true;
 }
 
-/// Opens the file itself again, so that its owner, mode and links stay.
+/// Rewrites the existing file, so that its owner, mode and links stay.
 bool rewrite_file(const fs::path& path, const Buffer& data) {
   const base::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
   return fd.get() >= 0 && write_all(fd.get(), data);

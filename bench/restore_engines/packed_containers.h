@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Containers in memory: chunks stand in the order in which they first appeared, as in a
+// Containers in memory, with the chunks in the order in which they first appeared, as in a
 // deduplicating store that never moves anything.
 #pragma once
 
@@ -32,7 +32,7 @@ class PackedContainers final : public layout::ChunkSource {
     frame_bytes_ += raw.size();
     ++frame_chunks_;
   }
-  /// What comes next goes to a new container.
+  /// Ends the container. The next chunk starts a new one.
   void end_container() {
     end_frame();
     if (header_.chunks.empty()) return;
@@ -67,7 +67,7 @@ class PackedContainers final : public layout::ChunkSource {
   Result<std::uint64_t> place_of(std::uint32_t container) override { return container; }
 
  private:
-  // The header takes the rest of 4 MiB.
+  // The header takes the rest of the 4 MiB.
   static constexpr std::size_t kContainerDataBytes = (4U << 20) - (64U << 10);
 
   void end_frame() {

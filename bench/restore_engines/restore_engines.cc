@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much each restore engine reads, and what it costs to compute: all engines with the same
-// memory over the same versions, in four layouts.
+// Measures the reads and the computing time of each restore engine, with the same memory and
+// versions, in four layouts.
 //
 //   bench-restore-engines DIRECTORY [--versions N] [--chunks N] [--memory MIB] [--log ENGINE]
 //
 // "Speed factor" is restored MiB per container read, as published engines read: whole
 // containers. "Extents" is restored MiB per 4 MiB read by requests planned from the window, with
 // the number of requests per 100 MiB. The memory holds forward assembly and cache; the
-// window's table and one request's buffer are beside it.
+// window's table and one request's buffer are extra.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ constexpr double kMiB = 1U << 20;
 const std::vector<std::string> kEngines = {"lru",         "lru-chunk", "faa",  "opt",
                                            "alacc-paper", "alacc-f80", "alacc"};
 
-/// Counts what is read of another source, and the time that it takes.
+/// Counts the reads from another source, and their time.
 class CountingSource final : public layout::ChunkSource {
  public:
   explicit CountingSource(layout::ChunkSource& source) : source_(source) {}
@@ -92,7 +92,7 @@ class CycleLog final : public restore::EngineObserver {
   [[nodiscard]] std::size_t containers() const { return containers_; }
   [[nodiscard]] double mean_forward() const { return forward_ / static_cast<double>(cycles_); }
   [[nodiscard]] double mean_window() const { return window_ / static_cast<double>(cycles_); }
-  /// How often each rule acted, for engines that adapt.
+  /// Returns how often each rule acted, for adaptive engines.
   [[nodiscard]] std::string rules() const {
     std::string text;
     for (const auto& [rule, times] : rules_) {
@@ -118,7 +118,7 @@ struct Outcome {
   double speed_factor = 0;   // MiB per container.
   double per_container = 0;  // MiB per 4 MiB read.
   double requests = 0;       // Per 100 MiB.
-  double seconds = 0;        // Of computing, per GiB.
+  double seconds = 0;        // Computing time per GiB.
   double mean_forward = 0;
   double mean_window = 0;
   std::string rules;
@@ -126,8 +126,8 @@ struct Outcome {
   std::uint64_t hash = 0;
 };
 
-/// Memory that leaves `memory` bytes for forward assembly and cache, beside the tables and a
-/// request's buffers.
+/// Returns the total memory with which an engine has `memory` bytes for forward assembly and cache,
+/// besides the tables and a request's buffers.
 std::size_t total_for(const std::string& engine, std::size_t memory, std::size_t request_bytes) {
   const bool has_more_slots = engine == "faa" || engine.starts_with("alacc-");
   const double tables = has_more_slots ? 3.0 / 32 : 2.0 / 32;
@@ -184,7 +184,7 @@ Outcome run(const Trace& trace, const Trace::Version& version, const std::string
   return outcome;
 }
 
-/// MiB per container if each were read once.
+/// Returns the MiB per container if each container were read once.
 double best_possible(const Trace& trace, const Trace::Version& version) {
   std::set<std::uint32_t> containers;
   for (const restore::StreamRun& run : version.runs) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What restoring the versions of a real repository reads from the disk.
+// Measures the disk reads of restoring the versions of a real repository.
 //
 //   bench-restore-series REPO SERIES [--engine NAME] [--cache MIB] [--all]
 //
 // Reads every file of the newest, a middle and the oldest version (or of all) in tree order,
-// without holes, with nothing of the repository in the page cache but its catalog. "Read" is what
-// the kernel counts as read from disk for this process: frames, container headers, and whatever was
-// read beside them. "Factor" is restored MiB per 4 MiB read. Files below REPO must lie on a disk,
-// not in memory.
+// without holes, with only the catalog in the page cache. "Read" is the kernel's count of bytes
+// that this process read from disk: frames, container headers, and bytes read beside them. "Factor"
+// is restored MiB per 4 MiB read. REPO must be on a disk, not in memory.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -41,7 +40,7 @@ T must(Result<T> result) {
   return std::move(*result);
 }
 
-/// Takes a file out of the page cache, or brings it in.
+/// Removes a file from the page cache, or reads it into it.
 void set_cached(const std::filesystem::path& path, bool cached) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;
@@ -69,7 +68,7 @@ std::uint64_t bytes_read_from_disk() {
   return static_cast<std::uint64_t>(usage.ru_inblock) * 512;
 }
 
-/// "VmHWM" or "RssAnon", in MiB.
+/// Returns the value of "VmHWM" or "RssAnon", in MiB.
 double memory_mib(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -95,7 +94,7 @@ void restore(const std::string& path, const OpenOptions& options, const VersionI
     if ((entry->attributes.mode & S_IFMT) != S_IFREG || entry->attributes.size == 0) continue;
     if (entry->link_group != 0 && !linked.insert(entry->link_group).second) continue;
     const auto file = must(reader->open(rank));
-    // Holes are not read, and do not count.
+    // Reads only the data; holes do not count.
     for (auto data = file->seek_data(0); data; data = file->seek_data(*data)) {
       const std::uint64_t end = must(file->seek_hole(*data));
       while (*data < end) {

@@ -17,7 +17,7 @@
 
 namespace varve::bench {
 
-/// Runs over versions of one store.
+/// The recipes of some versions of one store.
 struct Trace {
   struct Version {
     std::string name;
@@ -33,7 +33,7 @@ struct Trace {
   std::unique_ptr<StoredSeries> series;
 };
 
-/// A version's chunks as the runs of its recipes.
+/// Returns a version's chunks as the runs of its recipes.
 template <typename BytesOf>
 Trace::Version to_runs(std::string name, const std::vector<ChunkId>& chunks, BytesOf bytes_of) {
   Trace::Version version{std::move(name), {}, 0};
@@ -53,7 +53,7 @@ inline std::vector<std::pair<std::string, std::size_t>> picked(std::size_t versi
   return {{"newest", versions - 1}, {"middle", versions / 2}, {"oldest", 0}};
 }
 
-/// Every content is stored once for ever, where it first appeared.
+/// Stores every content once, where it first appears, and never moves it.
 inline Trace classic_trace(std::string name, const SourceOptions& options, std::size_t versions) {
   Trace trace;
   trace.name = std::move(name);
@@ -87,7 +87,7 @@ inline Trace classic_trace(std::string name, const SourceOptions& options, std::
   return trace;
 }
 
-/// The layout of a series, as the policy arranges it.
+/// Stores a series with the layout that the policy produces.
 inline Trace series_trace(std::string name, const std::string& directory,
                           const SourceOptions& options, ArrangePolicyKind policy,
                           std::size_t versions) {
