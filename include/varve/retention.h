@@ -62,7 +62,7 @@ struct VersionUsage {
   bool side = false;
   Timestamp locked_until;  ///< Zero if it is not locked.
   /// True while the lock prevents deletion: the lock has not ended, or it has ended only by a clock
-  /// that has jumped (docs/ORDERING.md O32).
+  /// that has jumped (docs/ORDERING.md O27).
   bool lock_holds = false;
   /// Name of the open version that is based on this one and prevents its deletion, or empty.
   std::string base_of;

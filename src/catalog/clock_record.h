@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock record: the highest time that the repository accepts as reached (docs/ORDERING.md O32).
+// The clock record: the highest time that the repository accepts as reached (docs/ORDERING.md O27).
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ struct OpenHold {
                                                     const LiveVersion& version);
 
 /// Returns the same for a deletion, which removes chunks that an open version may refer to but does
-/// not (docs/ORDERING.md O33).
+/// not (docs/ORDERING.md O15).
 [[nodiscard]] Result<base::IdRuns> held_chunks(const meta::Txn& txn, SeriesId series,
                                                const LiveVersion& version, const OpenHold& hold);
 

@@ -50,7 +50,7 @@ class DataRepairer {
   /// Returns the steps that execute() would carry out.
   [[nodiscard]] std::vector<RepairStep> steps() const;
   /// Repairs the damage. `catalog` must be open for writing. Writes files first, then makes one
-  /// commit (docs/ORDERING.md O15).
+  /// commit (docs/ORDERING.md O9).
   [[nodiscard]] Result<void> execute(const RepositoryParameters& parameters, RepairReport& report);
 
  private:

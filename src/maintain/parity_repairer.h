@@ -41,7 +41,7 @@ class ParityRepairer {
   [[nodiscard]] bool restores() const { return !restorable_.empty(); }
   [[nodiscard]] std::vector<RepairStep> steps() const;
   /// Restores the containers a second time, and overwrites their damaged blocks (docs/ORDERING.md
-  /// O31). Then removes damaged parity files.
+  /// O26). Then removes damaged parity files.
   [[nodiscard]] Result<void> execute(RepairReport& report, const Pass& pass);
 
  private:

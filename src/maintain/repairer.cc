@@ -384,7 +384,7 @@ Result<RepairReport> Repairer::execute(const Progress& progress) {
   return report;
 }
 
-// Follows docs/ORDERING.md O27.
+// Follows docs/ORDERING.md O23.
 Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& report) {
   const auto fresh = path_ + kNewCatalog;
   // An interrupted attempt may have left this folder.

@@ -12,7 +12,7 @@
 
 namespace varve::repo {
 
-// Sets record.sealed_at. Seal times ascend with the version numbers, even if the clock jumps (O32).
+// Sets record.sealed_at. Seal times ascend with the version numbers, even if the clock jumps (O27).
 Result<catalog::ClockRecord> RepositoryImpl::choose_seal_time(catalog::VersionRecord& record,
                                                               std::string& warning) {
   const Timestamp now = clock_.now();
@@ -40,7 +40,7 @@ Result<catalog::ClockRecord> RepositoryImpl::choose_seal_time(catalog::VersionRe
 }
 
 // Returns the lock of a version, as an error. A clock that has jumped ahead does not end locks
-// (O32).
+// (O27).
 Result<std::optional<Error>> RepositoryImpl::lock_of(const meta::Txn& txn,
                                                      const catalog::VersionRecord& record,
                                                      bool force_clock) {

@@ -186,7 +186,7 @@ Result<DeletionForecast> RepositoryImpl::delete_versions(SeriesId series,
   return deleted;
 }
 
-// Follows docs/ORDERING.md O16: one commit removes all references to the deleted data, then the
+// Follows docs/ORDERING.md O10: one commit removes all references to the deleted data, then the
 // space is freed.
 Result<DeletionForecast> RepositoryImpl::delete_locked(
     SeriesState& memory, const std::vector<catalog::VersionRecord>& gone) {
@@ -194,7 +194,7 @@ Result<DeletionForecast> RepositoryImpl::delete_locked(
   const SeriesId series = gone.front().series;
   const Exclusive exclusive(*memory.layout, Exclusive::For::kDeleting);
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  // O33: first hide the dying chunks from the index, then find those already referred to.
+  // O15: first hide the dying chunks from the index, then find those already referred to.
   VARVE_TRY_ASSIGN(const auto dying, layout::dying_chunks(txn, series, numbers_of(gone)));
   const auto hold = open_hold(memory, series, &dying);
   VARVE_TRY_ASSIGN(const auto plan,

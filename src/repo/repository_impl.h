@@ -225,7 +225,7 @@ class RepositoryImpl final : public Repository {
   /// Runs `work`. If the disk is full, releases the reserve and runs it again.
   [[nodiscard]] Result<void> with_reserve(const std::function<Result<void>()>& work);
 
-  // Manifests and labels, docs/ORDERING.md O23 to O26. repository_manifests.cc.
+  // Manifests and labels, docs/ORDERING.md O19 to O22. repository_manifests.cc.
   struct DeadManifests {
     std::vector<VersionNumber> numbers;
     std::uint64_t bytes = 0;  ///< Size of the files, plus the decrease in the labels' size.
@@ -236,7 +236,7 @@ class RepositoryImpl final : public Repository {
   /// Starts a manifest and adds `objects` objects of the version. The caller must add the records.
   [[nodiscard]] Result<std::unique_ptr<maintain::ManifestWriter>> begin_manifest(
       const catalog::VersionRecord& record, std::uint64_t objects);
-  /// Writes the manifest of a sealed version again after a change to its lock (O32).
+  /// Writes the manifest of a sealed version again after a change to its lock (O27).
   void rewrite_manifest(const catalog::VersionRecord& record);
   /// Returns the manifests that are unused without the versions `gone`.
   [[nodiscard]] Result<DeadManifests> dead_manifests(

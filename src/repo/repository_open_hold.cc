@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the chunks that a deletion may take from an open version: docs/ORDERING.md O33.
+// Finds the chunks that a deletion may take from an open version: docs/ORDERING.md O15.
 #include "base/log.h"
 #include "catalog/layout_records.h"
 #include "repo/repository_impl.h"
