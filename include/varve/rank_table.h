@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of an open version's inodes when it was sealed.
+// The ranks that a seal gave to an open version's inodes.
 #pragma once
 
 #include <array>
@@ -12,23 +12,25 @@
 
 namespace varve {
 
-/// The rank of each inode that had a name. Takes 4 to 5 bytes an inode where numbers lie close
-/// together; what it takes never follows from how high they are. Not synchronised.
+/// Maps inode numbers to ranks, for each inode that had a name at the seal. Takes 4 to 5 bytes per
+/// inode if the numbers are close together. The size never depends on the highest number. Not
+/// thread-safe.
 class RankTable {
  public:
-  /// False, and no change, if the inode has a rank.
+  /// Adds a rank. Returns false and changes nothing if the inode already has one.
   bool add(Ino ino, std::uint32_t rank) {
     auto& slot = pages_.try_emplace(ino / kPageInos, kEmptyPage).first->second[ino % kPageInos];
     if (slot != kNone) return false;
     slot = rank;
     return true;
   }
+  /// Returns the rank of an inode, or nullopt if it has none.
   [[nodiscard]] std::optional<std::uint32_t> find(Ino ino) const {
     const auto page = pages_.find(ino / kPageInos);
     if (page == pages_.end() || page->second[ino % kPageInos] == kNone) return std::nullopt;
     return page->second[ino % kPageInos];
   }
-  /// Calls `visit(ino, rank)` in no order.
+  /// Calls `visit(ino, rank)` for each inode, in no particular order.
   template <typename Visit>
   void for_each(const Visit& visit) const {
     for (const auto& [number, page] : pages_) {
@@ -39,7 +41,7 @@ class RankTable {
   }
 
  private:
-  static constexpr std::uint32_t kNone = 0xffffffff;  // No version has as many entries.
+  static constexpr std::uint32_t kNone = 0xffffffff;  // Above the largest possible rank.
   static constexpr std::size_t kPageInos = 64;
   using Page = std::array<std::uint32_t, kPageInos>;
   static constexpr Page kEmptyPage = [] {

@@ -10,43 +10,43 @@
 
 namespace varve {
 
-/// What went wrong, as a small closed set that callers may branch on.
+/// The kinds of errors: a small closed set that callers may branch on.
 enum class ErrorCode : std::uint8_t {
-  kIo,            ///< The operating system refused; errno_value() says how.
+  kIo,            ///< The operating system reported an error; see errno_value().
   kCorrupt,       ///< Bytes on disk do not match their checksum or their format.
   kNotFound,      ///< No such series, version, file or attribute.
   kExists,        ///< The name is taken.
-  kInvalid,       ///< The argument makes no sense; nothing was done.
-  kBusy,          ///< Somebody is still using it (writers, open files).
-  kReadOnly,      ///< A sealed version or a read-only repository.
+  kInvalid,       ///< The argument is not valid; nothing was done.
+  kBusy,          ///< Still in use (writers, open files).
+  kReadOnly,      ///< A change to a sealed version or a read-only repository.
   kNoSpace,       ///< The disk, or Varve's reserve on it, is full.
-  kNotPermitted,  ///< Never allowed (see docs: misuse table).
-  kNotEmpty,      ///< A directory that still has entries.
-  kNotDirectory,  ///< A directory was needed.
-  kIsDirectory,   ///< A directory was given where none may stand.
+  kNotPermitted,  ///< Never allowed, or not before the end of a lock.
+  kNotEmpty,      ///< The directory or series still has entries.
+  kNotDirectory,  ///< The operation needs a directory.
+  kIsDirectory,   ///< The operation does not accept a directory.
   kNameTooLong,   ///< A name over 255 bytes, a symlink over 4095.
   kOtherVersion,  ///< A move or link between two versions.
   kLocked,        ///< Another process holds the repository for writing.
   kNoRepository,  ///< The folder is not a Varve repository.
-  kUnsupported,   ///< A newer format, or a feature this build lacks.
-  kTooLarge,      ///< A value over a fixed limit (file size, xattr).
+  kUnsupported,   ///< A newer format, or a feature that this build lacks.
+  kTooLarge,      ///< A value exceeds a fixed limit (file size, xattr).
   kStale,         ///< The file was removed while the caller still referred to it.
   kNoAttribute,   ///< The extended attribute is not set.
   kInterrupted,   ///< The user asked to stop.
 };
 
-/// An error with a message that says what happened and what to do about it.
+/// An error. Its message tells the user what happened and what to do.
 class Error {
  public:
   Error(ErrorCode code, std::string message, int errno_value = 0)
       : code_(code), errno_(errno_value), message_(std::move(message)) {}
 
   [[nodiscard]] ErrorCode code() const { return code_; }
-  /// The operating system's errno if one led here, else 0.
+  /// Returns the operating system's errno that caused the error, or 0.
   [[nodiscard]] int errno_value() const { return errno_; }
   [[nodiscard]] const std::string& message() const { return message_; }
 
-  /// Puts `where` in front of the message on its way up.
+  /// Returns the error with `where` in front of its message.
   [[nodiscard]] Error with_context(const std::string& where) && {
     message_ = where + ": " + message_;
     return std::move(*this);
@@ -58,7 +58,7 @@ class Error {
   std::string message_;
 };
 
-/// A value or an Error. Spelled like std::expected, which GCC 12 lacks in C++20.
+/// A value or an Error. The names follow std::expected, which GCC 12 lacks in C++20.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -106,7 +106,7 @@ class [[nodiscard]] Result<void> {
 #define VARVE_CONCAT_(a, b) a##b
 #define VARVE_CONCAT(a, b) VARVE_CONCAT_(a, b)
 
-/// Returns the error of a Result expression to the caller, drops its value.
+/// Returns from the calling function with the expression's error, if any. Drops its value.
 #define VARVE_TRY(expr)                                                  \
   do {                                                                   \
     auto varve_try_result_ = (expr);                                     \
@@ -118,6 +118,7 @@ class [[nodiscard]] Result<void> {
   if (!tmp) return std::move(tmp).error();   \
   target = std::move(tmp).value()
 
-/// `VARVE_TRY_ASSIGN(auto x, f());`: x is f's value, or the error is returned.
+/// Assigns the expression's value to `target`, or returns from the calling function with its error:
+/// `VARVE_TRY_ASSIGN(auto x, f());`.
 #define VARVE_TRY_ASSIGN(target, expr) \
   VARVE_TRY_ASSIGN_(VARVE_CONCAT(varve_result_, __LINE__), target, expr)

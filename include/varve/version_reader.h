@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a sealed version: an immutable tree whose entries are named by rank.
+// Reads a sealed version: an immutable tree whose entries are identified by rank.
 #pragma once
 
 #include <cstddef>
@@ -18,83 +18,86 @@
 namespace varve {
 
 /// An entry's position in tree order (depth first, names in byte order); the version's
-/// root directory is 0. Stable for ever, so it serves as inode number.
+/// root directory is 0. It never changes, so it serves as the inode number.
 using Rank = std::uint64_t;
 
 /// One entry of a sealed tree.
 struct SealedEntry {
   Rank rank = 0;
   Attributes attributes;
-  /// 0, or a number that the names of one hard-linked file share inside this version.
+  /// A number that the names of one hard-linked file share inside this version; 0 = one name.
   std::uint64_t link_group = 0;
 };
 
-/// Bytes in memory that somebody else has, and that stay as they are while `owner` is held.
+/// Bytes in memory that another object owns.
+/// Lifetime: the bytes stay valid and unchanged while the caller holds `owner`.
 struct SharedBytes {
   std::shared_ptr<const void> owner;
   std::span<const std::byte> bytes;
 };
 
-/// Reads one file of a sealed version. Thread-safe. Keeps the version alive.
+/// Reads one file of a sealed version. Keeps the version alive. Thread-safe.
 ///
-/// Bytes are verified by checksum before they are returned; a damaged range gives kCorrupt
-/// and the rest of the file stays readable.
+/// Verifies each byte by checksum before returning it. A damaged range gives kCorrupt; the rest of
+/// the file stays readable.
 class FileReader {
  public:
   virtual ~FileReader() = default;
 
-  /// Reads at most out.size() bytes at `offset`; fewer only at the end of the file.
+  /// Reads out.size() bytes at `offset`, or fewer at the end of the file. Returns their number.
   [[nodiscard]] virtual Result<std::size_t> read(std::uint64_t offset,
                                                  std::span<std::byte> out) = 0;
 
-  /// As read(), but returns nullopt at once where disk or a wait would be needed.
+  /// Reads like read(), but returns nullopt at once if that would need the disk or a wait.
   [[nodiscard]] virtual std::optional<std::size_t> try_read(std::uint64_t offset,
                                                             std::span<std::byte> out) = 0;
 
-  /// Bytes from `offset` on, at most `bytes_max`, without a copy: those that are in memory, or will
-  /// soon be. None (then read() tells why), or fewer than there are, may come at any time. They
-  /// have to be given back before the Repository goes, and soon: nothing is lent while much is
-  /// held.
+  /// Returns at most `bytes_max` bytes at `offset` without a copy, if they are in memory or will be
+  /// soon. May return fewer bytes than the file has, or none: read() then gives the bytes or the
+  /// error.
+  /// Lifetime: release the bytes soon, and before the Repository is destroyed. The reader lends
+  /// nothing while too much memory is lent.
   [[nodiscard]] virtual SharedBytes lend(std::uint64_t offset, std::size_t bytes_max) {
     static_cast<void>(offset);
     static_cast<void>(bytes_max);
     return {};
   }
-  /// As lend(), but without a wait, and all of `bytes` up to the file's end or none.
+  /// Lends like lend(), but does not wait. Returns all of `bytes`, up to the file's end, or none.
   [[nodiscard]] virtual SharedBytes try_lend(std::uint64_t offset, std::size_t bytes) {
     static_cast<void>(offset);
     static_cast<void>(bytes);
     return {};
   }
 
-  /// Offset of the next data (or hole) at or after `offset`, as lseek(2) SEEK_DATA and
-  /// SEEK_HOLE; kNotFound (ENXIO) past the end.
+  /// Returns the offset of the next data (or hole) at or after `offset`, like lseek(2) with
+  /// SEEK_DATA (or SEEK_HOLE).
+  /// Errors: kNotFound (ENXIO) past the end.
   [[nodiscard]] virtual Result<std::uint64_t> seek_data(std::uint64_t offset) = 0;
   [[nodiscard]] virtual Result<std::uint64_t> seek_hole(std::uint64_t offset) = 0;
 
   [[nodiscard]] virtual std::uint64_t size() const = 0;
 };
 
-/// A part of a file's data that stands in one place of the disk, without a gap.
+/// A part of a file's data that is contiguous on the disk.
 struct StoredPiece {
-  /// Ascends in the order in which the data lies in the repository's files.
+  /// Position on the disk: ascends in the order of the data in the repository's files.
   std::uint64_t place = 0;
-  std::uint64_t offset = 0;  ///< In the file.
+  std::uint64_t offset = 0;  ///< Offset in the file.
   ChunkId first;
-  std::uint32_t count = 0;  ///< Of chunks.
+  std::uint32_t count = 0;  ///< Number of chunks.
   std::uint32_t bytes = 0;
   std::uint32_t container = 0;
-  std::uint32_t index = 0;  ///< Of `first` in the container.
-  std::uint32_t file = 0;   ///< The caller's own.
+  std::uint32_t index = 0;  ///< Index of `first` in the container.
+  std::uint32_t file = 0;   ///< For the caller's use.
 };
 
-/// The order in which pieces are read from the disk.
+/// Returns true if `a` is before `b` on the disk.
 [[nodiscard]] inline bool lies_before(const StoredPiece& a, const StoredPiece& b) {
   return std::tie(a.place, a.container, a.index) < std::tie(b.place, b.container, b.index);
 }
 
-/// A sealed version. Thread-safe; lives as long as somebody holds it, but not longer than
-/// the Repository it came from.
+/// A sealed version. Thread-safe.
+/// Lifetime: must not outlive its Repository.
 class VersionReader {
  public:
   virtual ~VersionReader() = default;
@@ -103,11 +106,11 @@ class VersionReader {
 
   [[nodiscard]] virtual Result<SealedEntry> get(Rank rank) = 0;
   [[nodiscard]] virtual Result<SealedEntry> lookup(Rank directory, std::string_view name) = 0;
-  /// The parent directory's rank; the root's parent is the root.
+  /// Returns the rank of the parent directory. The root is its own parent.
   [[nodiscard]] virtual Result<Rank> parent(Rank rank) = 0;
 
-  /// Calls `visit` for each entry with a position > `after` (0 = from the start) in name
-  /// order, until it returns false. Positions ascend and are stable for ever.
+  /// Calls `visit` for each entry with a position > `after` (0 = from the start), in name order,
+  /// until `visit` returns false. Positions ascend and never change.
   using Visitor =
       std::function<bool(std::uint64_t position, std::string_view name, const SealedEntry&)>;
   [[nodiscard]] virtual Result<void> list(Rank directory, std::uint64_t after,
@@ -117,21 +120,21 @@ class VersionReader {
   [[nodiscard]] virtual Result<Xattrs> xattrs(Rank rank) = 0;
   [[nodiscard]] virtual Result<std::shared_ptr<FileReader>> open(Rank rank) = 0;
 
-  /// Calls `visit` for each piece of a regular file's data from `offset` on (the end of a piece,
-  /// or 0), until it returns false. Holes are no pieces. Where data lies may change while the
-  /// repository is arranged, but what was visited then can only not be read any more.
+  /// Calls `visit` for each piece of a regular file's data from `offset` on, until `visit` returns
+  /// false. `offset` is 0 or the end of a piece. Skips holes. Arranging may move data at any time:
+  /// read_pieces() then passes null for the affected pieces, never wrong bytes.
   using PieceVisitor = std::function<bool(const StoredPiece&)>;
   [[nodiscard]] virtual Result<void> locate_data(Rank rank, std::uint64_t offset,
                                                  const PieceVisitor& visit) = 0;
 
-  /// Takes bytes of a piece that belong at `offset` of its file; `data` is null if they could
-  /// not be read in this way. Returns false to end the reading.
+  /// Takes bytes of a piece that belong at `offset` of the piece's file. `data` is null if the
+  /// bytes could not be read in this way. Returns false to stop reading.
   using PieceTaker = std::function<bool(const StoredPiece& piece, std::uint64_t offset,
                                         std::size_t bytes, const std::byte* data)>;
-  /// Reads pieces of any of the version's files, which must be sorted by lies_before(), in one
-  /// pass over the disk: nothing is read twice, and what stands between is skipped, or read
-  /// through where that is faster. The bytes are verified. Every byte is taken exactly once, those
-  /// of a container in any order.
+  /// Reads pieces of any files of the version in one pass over the disk, each frame once. Skips the
+  /// data between them, or reads through it where that is faster. `pieces` must be sorted by
+  /// lies_before(). Verifies the bytes and passes every byte to `take` exactly once. The order
+  /// inside a container is not defined.
   virtual void read_pieces(std::span<const StoredPiece> pieces, const PieceTaker& take) = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing an open version: a mutable tree whose files are named by inode number.
+// Writes an open version: a mutable tree whose files are identified by inode number.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 
 namespace varve {
 
-/// Inode number inside one open version; its root directory is 1. Stable across remounts
-/// until the version is sealed.
+/// Inode number inside one open version; the root directory is 1. It stays the same across
+/// remounts, until the version is sealed.
 using Ino = std::uint64_t;
 inline constexpr Ino kRootIno = 1;
 
@@ -27,17 +27,18 @@ struct OpenEntry {
   Attributes attributes;
 };
 
-/// What a new file starts with. The type is in `mode`.
+/// The initial state of a new file. `mode` includes the file type.
 struct NewFile {
   std::uint32_t mode = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::uint64_t rdev = 0;
   std::string symlink_target;  ///< Only for symlinks.
-  Xattrs xattrs{};             ///< Sorted by name; within the limits of set_xattr().
+  Xattrs xattrs{};             ///< Sorted by name, within the limits of set_xattr().
 };
 
-/// The members that are set are changed. A time of `now` is the caller's to fill in.
+/// New values for the attributes to change; nullopt leaves an attribute unchanged. For a time of
+/// "now", the caller fills in the present time.
 struct AttributeChange {
   std::optional<std::uint32_t> mode;  ///< Permission bits only.
   std::optional<std::uint32_t> uid;
@@ -50,57 +51,60 @@ struct AttributeChange {
 enum class RenameMode : std::uint8_t { kReplace, kNoReplace, kExchange };
 enum class XattrMode : std::uint8_t { kAny, kCreate, kReplace };
 
-/// What fallocate(2) asks. No space is set aside: bytes that were never written are holes.
+/// The modes of fallocate(2). No mode reserves space: bytes that were never written are holes.
 enum class AllocateMode : std::uint8_t {
-  kExtend,    ///< The file grows to offset + bytes if it is shorter.
-  kKeepSize,  ///< Nothing that could be seen changes.
+  kExtend,    ///< Extends the file to offset + bytes if it is shorter.
+  kKeepSize,  ///< Changes nothing that a program can see.
   kPunchHole,
-  kZeroRange,          ///< As kPunchHole, then kExtend.
-  kZeroRangeKeepSize,  ///< As kPunchHole.
+  kZeroRange,          ///< Does kPunchHole, then kExtend.
+  kZeroRangeKeepSize,  ///< Same as kPunchHole.
 };
 
-/// An open file of an open version, for reading and for writing. Thread-safe.
-/// A file that was opened for writing counts as a writer until it is closed.
+/// An open file of an open version, for reading and writing. Thread-safe. A file that was opened
+/// for writing counts as a writer until it is closed.
 class OpenFile {
  public:
-  virtual ~OpenFile() = default;  ///< Closes, and drops errors.
+  virtual ~OpenFile() = default;  ///< Closes the file and drops errors.
 
   [[nodiscard]] virtual Ino ino() const = 0;
 
-  /// Takes all of `data` or fails. May wait for memory. kNoSpace when the disk is full:
-  /// then nothing of `data` was taken.
+  /// Writes all of `data` or fails. May wait for memory.
+  /// Errors: kNoSpace if the disk is full; then none of `data` was written.
   [[nodiscard]] virtual Result<void> write(std::uint64_t offset,
                                            std::span<const std::byte> data) = 0;
   [[nodiscard]] virtual Result<std::size_t> read(std::uint64_t offset,
                                                  std::span<std::byte> out) = 0;
-  /// As lseek(2); kNotFound (ENXIO) past the end.
+  /// Returns the offset of the next data (or hole), like lseek(2).
+  /// Errors: kNotFound (ENXIO) past the end.
   [[nodiscard]] virtual Result<std::uint64_t> seek_data(std::uint64_t offset) = 0;
   [[nodiscard]] virtual Result<std::uint64_t> seek_hole(std::uint64_t offset) = 0;
-  /// kNoSpace if the disk has less room than is asked for.
+  /// Changes a range as fallocate(2) does.
+  /// Errors: kNoSpace if the disk has less space than requested.
   [[nodiscard]] virtual Result<void> allocate(std::uint64_t offset, std::uint64_t bytes,
                                               AllocateMode mode) = 0;
-  /// Makes [offset, offset + bytes) a copy of the source from `source_offset`, cut at the
-  /// source's end; returns how many bytes that are. No data is read or written where whole
-  /// chunks can be shared. kOtherVersion if nothing can be shared: copy the bytes instead.
+  /// Makes [offset, offset + bytes) a copy of the source from `source_offset` on, up to the
+  /// source's end. Returns the number of copied bytes. Shares whole chunks where it can, without
+  /// reading or writing their data.
+  /// Errors: kOtherVersion if nothing can be shared; the caller then copies the bytes.
   [[nodiscard]] virtual Result<std::uint64_t> clone_range(FileReader& source,
                                                           std::uint64_t source_offset,
                                                           std::uint64_t offset,
                                                           std::uint64_t bytes) = 0;
-  /// The same from a file of this open version.
+  /// Does the same with a source in this open version.
   [[nodiscard]] virtual Result<std::uint64_t> clone_range(OpenFile& source,
                                                           std::uint64_t source_offset,
                                                           std::uint64_t offset,
                                                           std::uint64_t bytes) = 0;
-  /// Reports an error that asynchronous work on this file met (close(2) calls it).
+  /// Returns an error of earlier asynchronous work on this file, if any. Call it on close(2).
   [[nodiscard]] virtual Result<void> flush() = 0;
-  /// When it returns, the file's bytes and name are on disk.
+  /// Makes the file's bytes, attributes and name durable.
   [[nodiscard]] virtual Result<void> sync() = 0;
 };
 
 /// An open version. Thread-safe.
 ///
-/// Errors carry the code whose errno POSIX asks for (kNotFound = ENOENT and so on). Permission
-/// bits are stored, not enforced: that is the caller's (the kernel's) work.
+/// Errors have the code for the errno that POSIX requires (kNotFound = ENOENT and so on). The
+/// writer stores permission bits but does not enforce them: the caller, or the kernel, does.
 class VersionWriter {
  public:
   virtual ~VersionWriter() = default;
@@ -111,21 +115,22 @@ class VersionWriter {
   [[nodiscard]] virtual Result<OpenEntry> lookup(Ino directory, std::string_view name) = 0;
   [[nodiscard]] virtual Result<Ino> parent(Ino directory) = 0;
 
-  /// Calls `visit` for each entry whose name is > `after` in byte order ("" = all), until
-  /// it returns false.
+  /// Calls `visit` for each entry whose name is > `after` in byte order ("" = all), until `visit`
+  /// returns false.
   using Visitor = std::function<bool(std::string_view name, const OpenEntry&)>;
   [[nodiscard]] virtual Result<void> list(Ino directory, std::string_view after,
                                           const Visitor& visit) = 0;
 
-  /// Makes any type of file. kExists if the name is taken.
+  /// Creates a file of any type.
+  /// Errors: kExists if the name is taken.
   [[nodiscard]] virtual Result<OpenEntry> create(Ino directory, std::string_view name,
                                                  const NewFile& file) = 0;
   [[nodiscard]] virtual Result<OpenEntry> link(Ino target, Ino directory,
                                                std::string_view name) = 0;
-  /// Gives a file (no directory) of a sealed version a name here: a file of its own with the
-  /// same attributes and content. Names of one hard-linked file give names of one file. Data
-  /// is read and written only for chunks that the version before does not have.
-  /// kOtherVersion if the source is of another series.
+  /// Creates an independent file with the attributes and content of a file in a sealed version.
+  /// The source must not be a directory. Several names of one hard-linked source become names of
+  /// one file here. Copies data only for chunks that the previous version does not have.
+  /// Errors: kOtherVersion if the source belongs to another series.
   [[nodiscard]] virtual Result<OpenEntry> clone(VersionReader& source, Rank rank, Ino directory,
                                                 std::string_view name) = 0;
   [[nodiscard]] virtual Result<void> unlink(Ino directory, std::string_view name) = 0;
@@ -142,14 +147,14 @@ class VersionWriter {
                                                std::string_view value, XattrMode mode) = 0;
   [[nodiscard]] virtual Result<void> remove_xattr(Ino ino, std::string_view name) = 0;
 
-  /// Opens a regular file. A file that is unlinked while open stays readable and writable
-  /// by its OpenFiles.
+  /// Opens a regular file. After an unlink, an open file stays readable and writable through its
+  /// OpenFiles.
   [[nodiscard]] virtual Result<std::unique_ptr<OpenFile>> open(Ino ino, bool for_writing) = 0;
 
-  /// Makes everything done so far durable.
+  /// Makes all changes so far durable.
   [[nodiscard]] virtual Result<void> sync() = 0;
 
-  /// Number of OpenFiles that were opened for writing.
+  /// Returns the number of OpenFiles that were opened for writing.
   [[nodiscard]] virtual std::size_t writers() const = 0;
 };
 
