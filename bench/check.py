@@ -54,7 +54,7 @@ def main():
         print(f"{name}: {statistics.median(times):.2f} s ({min(times):.2f} to {max(times):.2f}), "
               f"{stored / harness.MIB / statistics.median(times):.0f} MiB/s")
     ratio = statistics.median(seconds["cat"]) / statistics.median(seconds["check"])
-    print(f"check is {ratio:.2f} of cat; a catalog is made anew in "
+    print(f"check is {ratio:.2f} of cat; a catalog is rebuilt in "
           f"{statistics.median(seconds['repair']) / (stored / (1 << 30)):.2f} s/GiB; "
           f"load {os.getloadavg()[0]:.1f}")
     if args.check and ratio < RATIO_MIN:

@@ -28,7 +28,7 @@ struct Line {
 struct Report {
   std::vector<Line> lines;
   std::uint64_t logical_bytes = 0;
-  std::uint64_t unique_bytes = 0;  ///< Of all of them together.
+  std::uint64_t unique_bytes = 0;  ///< Bytes that deleting all of them would free.
 };
 
 /// The versions that are asked for, by series; an empty list stands for all of a series.

@@ -41,7 +41,7 @@ int run_reopen(const Options& options, const Context& context) {
     print_json(version_json(*made));
   } else {
     note(context, made->series_name + "/" + made->name +
-                      " is open; `varve seal` puts it in the place of " + name_of(target->version));
+                      " is open; `varve seal` puts it in place of " + name_of(target->version));
   }
   return kExitOk;
 }

@@ -27,8 +27,8 @@ inline constexpr std::size_t kManifestBlockHeaderBytes = 20;
 inline constexpr std::size_t kManifestBlockRawMax = kFrameRawBytesMax;
 
 enum class ManifestKind : std::uint16_t {
-  kVersion = 1,  ///< Of one version; never changed once it is in place.
-  kLabels = 2,   ///< Of a series: which versions live, and under what names.
+  kVersion = 1,  ///< Manifest of one version; never changed once it is in place.
+  kLabels = 2,   ///< Labels of a series: the live versions and their names.
 };
 
 /// What a record is about. Its key is that of the catalog's table, without the series.
@@ -47,10 +47,11 @@ enum class ManifestRecord : std::uint8_t {
 struct ManifestHeader {
   ManifestKind kind = ManifestKind::kVersion;
   SeriesId series{};
-  VersionNumber number{};          ///< 0 in labels.
-  std::uint32_t blocks = 0;        ///< How many follow.
-  std::uint64_t stored_bytes = 0;  ///< Of all blocks, with their headers: the rest of the file.
-  std::uint64_t records = 0;       ///< Pieces, where a value takes several.
+  VersionNumber number{};    ///< 0 in labels.
+  std::uint32_t blocks = 0;  ///< How many follow.
+  std::uint64_t stored_bytes =
+      0;                      ///< Size of all blocks, with their headers: the rest of the file.
+  std::uint64_t records = 0;  ///< Pieces, where a value takes several.
   /// In labels: number of the catalog's transaction that they mirror. Else 0.
   std::uint64_t stamp = 0;
   bool operator==(const ManifestHeader&) const = default;

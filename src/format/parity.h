@@ -27,12 +27,13 @@ inline constexpr std::uint32_t kParityMembersMax = 1U << 16;
 inline constexpr std::uint32_t kParityBlocksMax = 1U << 17;
 
 /// How the blocks of a group share codewords. Data block b belongs to codeword b mod `codewords`,
-/// so that neighbours, which are damaged together, are mended apart.
+/// so that neighbours, which are damaged together, are in different codewords.
 struct ParityShape {
-  std::uint32_t blocks = 0;         ///< Of data.
-  std::uint32_t codewords = 0;      ///< As few as possible.
-  std::uint32_t data_blocks = 0;    ///< Of a codeword; the last of some does not exist: zeros.
-  std::uint32_t parity_blocks = 0;  ///< Of a codeword: as many lost blocks come back.
+  std::uint32_t blocks = 0;       ///< Number of data blocks.
+  std::uint32_t codewords = 0;    ///< As few as possible.
+  std::uint32_t data_blocks = 0;  ///< Data blocks of a codeword. The last one may not exist: zeros.
+  std::uint32_t parity_blocks =
+      0;  ///< Parity blocks of a codeword, and lost blocks that it can restore.
 
   /// Both in their bounds, and not 0.
   [[nodiscard]] static ParityShape of(std::uint32_t blocks, std::uint32_t percent);
@@ -53,7 +54,7 @@ struct ParityMember {
 struct ParityIndex {
   SeriesId series{};
   std::uint32_t percent = 0;          ///< 1 to kParityPercentMax.
-  std::uint32_t blocks = 0;           ///< Of all members. Derived.
+  std::uint32_t blocks = 0;           ///< Sum over all members. Derived.
   std::vector<ParityMember> members;  ///< In the order of their blocks; at least one.
   [[nodiscard]] ParityShape shape() const { return ParityShape::of(blocks, percent); }
   bool operator==(const ParityIndex&) const = default;
@@ -61,8 +62,8 @@ struct ParityIndex {
 
 /// Checksums, by which damaged blocks are known.
 struct ParitySums {
-  std::vector<std::uint64_t> data;    ///< Of each data block, with the zeros that pad it.
-  std::vector<std::uint64_t> parity;  ///< Of each parity block, codeword by codeword.
+  std::vector<std::uint64_t> data;    ///< Checksum of each data block, with the zeros that pad it.
+  std::vector<std::uint64_t> parity;  ///< Checksum of each parity block, codeword by codeword.
   bool operator==(const ParitySums&) const = default;
 };
 

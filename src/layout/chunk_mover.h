@@ -21,8 +21,8 @@ namespace varve::layout {
 struct MoveStep {
   std::vector<base::IdRun> chunks;  ///< In the order in which they shall lie; each once.
   catalog::SegmentRole role = catalog::SegmentRole::kBase;
-  VersionNumber version{};              ///< Of the run; of a volume, the death.
-  std::uint64_t segment_bytes_max = 0;  ///< Of the files written.
+  VersionNumber version{};              ///< Version of the run; for a volume, the death.
+  std::uint64_t segment_bytes_max = 0;  ///< Size limit of each new file.
   /// Raw bytes that are read before they are written. With less, frames whose chunks lie far apart
   /// in the new order are read more often; with more, arranging takes memory that others need.
   std::uint64_t batch_bytes_max = 4U << 20;
@@ -31,7 +31,7 @@ struct MoveStep {
 struct MoveOutcome {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
-  std::uint64_t bytes_freed = 0;     ///< Of files that nothing needed any more.
+  std::uint64_t bytes_freed = 0;     ///< Size of the removed files and of the parts cut off.
   std::vector<base::IdRun> damaged;  ///< Could not be read, and stay where they are.
 };
 

@@ -15,11 +15,11 @@
 
 namespace varve::repo {
 
-/// Tells the read service what a request costs on the repository's disk, as it was measured before.
-/// It is measured by whoever may keep the result, once there is enough to measure with: when a
-/// version is read for the first time, or when the repository is closed. A process that only reads
-/// does with the defaults until then: measuring would take the disk from the reading that it is
-/// for. Thread-safe. All that it is given outlives it.
+/// Tells the read service the measured cost of a request on the repository's disk. A process that
+/// may write measures it once the repository has enough data: when a version is read for the first
+/// time, or when the repository is closed. A read-only process uses the defaults until a writer has
+/// measured the disk, because measuring would slow down its own reads. Thread-safe.
+/// Lifetime: the objects in `parts` must outlive it.
 class DiskCosts {
  public:
   struct Parts {
@@ -35,11 +35,11 @@ class DiskCosts {
   DiskCosts& operator=(const DiskCosts&) = delete;
   ~DiskCosts() { stop(); }
 
-  /// Somebody is about to read. The first call looks the costs up, or has them measured in the
-  /// background; it never waits for that.
+  /// Prepares for a read. The first call looks the costs up, or starts to measure them in the
+  /// background. Never waits for that.
   void on_reader();
-  /// The repository has no more to do. Measures now, in less than half a second, what is neither
-  /// known nor being measured.
+  /// Measures, in less than half a second, the costs that are neither known nor being measured.
+  /// Call it when the repository has no more work.
   void on_close();
   /// Gives up a measurement under way; about one read of the disk later it has ended.
   void stop();

@@ -47,7 +47,7 @@ struct ContainerRecord {
   std::uint64_t raw_bytes = 0;
   std::uint64_t live_bytes = 0;  ///< Raw bytes of the chunks that are located here.
   bool compact = false;          ///< As in format::ContainerHeader.
-  VersionNumber birth{};         ///< Of its first chunk; in a volume, of all.
+  VersionNumber birth{};         ///< Birth of its first chunk; in a volume, of all chunks.
 
   /// Of the container with this header, of which nothing counts as live yet.
   [[nodiscard]] static ContainerRecord of(const format::ContainerHeader& header,

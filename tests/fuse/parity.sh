@@ -22,7 +22,7 @@ print(json.load(sys.stdin)[sys.argv[1]])' "$1"
 all_protected() { [ "$(summary_of parity_files_protected)" -eq "$(summary_of parity_files)" ]; }
 
 # Checks that repair restores everything damaged and has nothing else to do.
-mended() {  # WHAT…
+repaired() {  # WHAT…
   expect_status 1 "$VARVE" check --read-data "$repo"
   expect_status 3 "$VARVE" repair -n "$repo"
   grep -q '^parity: ' "$work/stdout" || fail "$*: parity is not in the plan: $(cat "$work/stdout")"
@@ -72,20 +72,20 @@ mapfile -t found < <(damage containers "$repo/series")
 read -r length at file <<<"${found[0]}"
 [ "$length" -gt 4000000 ] || fail "the longest container has $length bytes only"
 damage zero "$file" "$at" "$length"
-mended "a container of $length bytes that was zeroed"
+repaired "a container of $length bytes that was zeroed"
 for line in "${found[@]:1}"; do
   read -r length at file <<<"$line"
   damage flip "$file" "$at"
   damage flip "$file" $((at + 40))
   damage flip "$file" $((at + length / 2))
 done
-mended "flipped bytes in $((${#found[@]} - 1)) containers and their heads"
+repaired "flipped bytes in $((${#found[@]} - 1)) containers and their heads"
 restored_is_stored one two three four
 rm "$(find "$repo/series" -name '*.seg' -printf '%s %p\n' | sort -n | head -1 | cut -d' ' -f2)"
-mended "a segment that was removed"
+repaired "a segment that was removed"
 read -r length at file <<<"${found[0]}"
 truncate -s $((at + length - 100000)) "$file"
-mended "a segment that was cut short"
+repaired "a segment that was cut short"
 restored_is_stored one two three four
 rm -rf "$repo/catalog"
 damage flip "$file" "$at"
@@ -118,7 +118,7 @@ for line in "${found[0]}" "${found[2]}" "${found[-1]}"; do
   read -r length at file <<<"$line"
   damage zero "$file" $((at + length / 3)) $((length / 4 + 1))
 done
-mended "damage after a deletion, arranging and a seal in the mount"
+repaired "damage after a deletion, arranging and a seal in the mount"
 restored_is_stored two three four five
 
 # ---- Damage to parity, and too much damage ----
@@ -176,7 +176,7 @@ all_protected || fail "not all files are protected after kills"
 mapfile -t found < <(damage containers "$repo/series")
 read -r length at file <<<"${found[0]}"
 damage zero "$file" "$at" $((length / 2))
-mended "parity that was made after $killed kills"
+repaired "parity that was made after $killed kills"
 "$VARVE" -q arrange --parity=0 "$repo"
 [ -z "$(find "$repo/series" -name '*.par')" ] || fail "parity is there that nobody wants"
 ok "parity can be turned off"

@@ -36,7 +36,7 @@ arrange_always() {  # Runs as long as the daemon.
 
 # After one arranging, parity protects all files that no open version may extend. It must repair
 # damage to a volume or to the oldest segment.
-damage_and_mend() {
+damage_and_repair() {
   local length at file
   "$VARVE" -q arrange "$repo" >/dev/null || { echo "arranging fails"; return 0; }
   "$VARVE" check --quick --json "$repo" | python3 -c '
@@ -51,7 +51,7 @@ sys.exit(summary["parity_files"] == 0)' || return 0
   "$VARVE" -q repair --yes "$repo" >"$work/repaired" || { cat "$work/repaired"; return 0; }
   grep -q 'restored from parity' "$work/repaired" || { cat "$work/repaired"; return 0; }
   "$VARVE" check --read-data "$repo" >"$work/check" 2>&1 || { cat "$work/check"; return 0; }
-  mended=$((mended + 1))
+  repaired=$((repaired + 1))
 }
 
 # Runs the daemon until a power cut. Prints the promises broken after it.
@@ -80,7 +80,7 @@ live_and_cut() {  # SEED [PRELOAD-ENVIRONMENT…]
   umount "$disk"
   mount -o loop "$work/image" "$disk"
   "$VARVE" check --read-data "$repo" >"$work/check" 2>&1 || { cat "$work/check"; return 0; }
-  [ "$parity" -eq 0 ] || damage_and_mend
+  [ "$parity" -eq 0 ] || damage_and_repair
   if ! mount_repo 2>"$work/stderr"; then
     cat "$work/stderr"
     return 0
@@ -94,17 +94,17 @@ for type in ext4 xfs; do
   command -v mkfs.$type >/dev/null || skip "mkfs.$type is missing"
   for parity in 0 10; do
     [ $parity -eq 0 ] && cuts=$rounds || cuts=$(((rounds + 3) / 4))
-    mended=0
+    repaired=0
     new_disk $type --parity $parity
     for ((round = 1; round <= cuts; round++)); do
       live_and_cut $round VARVE_NOTHING= >"$work/broken"
       [ ! -s "$work/broken" ] || fail "$type, parity $parity, cut $round: $(cat "$work/broken")"
     done
     grep -q '"kept"' "$work/log" || fail "nothing was promised, so nothing was tested"
-    [ $parity -eq 0 ] || [ $mended -gt 0 ] || fail "no damage was mended"
+    [ $parity -eq 0 ] || [ $repaired -gt 0 ] || fail "no damage was repaired"
     umount "$disk"
     ok "$cuts power cuts on $type, $parity % parity: all promises kept, check is clean," \
-      "$mended damages mended"
+      "$repaired damages repaired"
   done
 done
 

@@ -30,7 +30,7 @@ void put32(std::string& bytes, std::size_t at, std::uint32_t v) {
   base::store_le(reinterpret_cast<std::byte*>(bytes.data() + at), v);
 }
 
-// Makes both checksums right again, as somebody who forges a header would.
+// Makes both checksums right again, as a forger of a header would.
 void seal(std::string& bytes) {
   put64(bytes, 48, checksum64(as_bytes(std::string_view(bytes).substr(128))));
   put64(bytes, 120, checksum64(as_bytes(std::string_view(bytes).substr(0, 120))));

@@ -101,7 +101,7 @@ TEST(TieredPolicy, WritesTheDeadestFilesOfARunAnew) {
   for (std::uint32_t i = 0; i < 10; ++i) state.files.push_back(file(i, SegmentRole::kBase, 1));
   state.files[3].live_bytes = 500;
   state.files[7].live_bytes = 600;
-  EXPECT_FALSE(tiered->next(state)) << "9 % are dead, 10 % are let be";
+  EXPECT_FALSE(tiered->next(state)) << "9 % are dead, 10 % are tolerated";
   state.files[5].live_bytes = 850;
   const auto job = tiered->next(state);
   ASSERT_TRUE(job);

@@ -69,7 +69,7 @@ class History {
   std::uint64_t step_bytes_max = 3000;
   std::uint64_t batch_bytes_max = 700;
   MoveOutcome moved;  ///< By the last arrange().
-  bool side = false;  ///< Of the last seal.
+  bool side = false;  ///< Whether the last seal made a side version.
 
   static std::string bytes_of(Content content);
   [[nodiscard]] meta::Env& catalog() { return *catalog_; }

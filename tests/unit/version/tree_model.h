@@ -29,7 +29,7 @@ struct Node {
   std::string content;
   std::map<std::string, std::string> xattrs;
   std::map<std::string, NodePtr> children;
-  Node* parent = nullptr;  ///< Of a directory.
+  Node* parent = nullptr;  ///< Parent of a directory.
 
   [[nodiscard]] bool is_directory() const;
   [[nodiscard]] bool is_regular() const;
