@@ -1,10 +1,47 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every header has `#pragma once` and is included by somebody; every source is built."""
+"""Headers have `#pragma once` and a reader; sources are built and named after their class's header.
+
+check_lint.py shows that the check of names can fail.
+"""
 
 import os
+import re
 
 import tree
+
+CLASS = re.compile(r"^(?:class|struct)\s+(?:\[\[\w+\]\]\s+)?(\w+)(?:\s+final)?\s*(?:$|[:{])", re.M)
+MEMBER = re.compile(r"^(?:[\w:<>,*&\[\] ]+\s[*&]*)?(\w+)::~?\w+\(", re.M)
+
+
+def is_named_after(source, header):
+    """`a/foo.cc` and `a/foo_part.cc` belong to `a/foo.h`, and to `a/foo_impl.h`."""
+    stem = re.sub(r"_impl$", "", os.path.splitext(header)[0])
+    name = os.path.splitext(source)[0]
+    return name == stem or name.startswith(stem + "_")
+
+
+def twin_problems(texts):
+    """Sources that define members of a class from a header of another name. `texts`: path → text.
+
+    A source with a header of its own name may define members of other classes too. So may a
+    command of the CLI: cmd_NAME.cc is one file a command.
+    """
+    declared = {}
+    for path, text in texts.items():
+        if path.endswith(".h"):
+            for name in CLASS.findall(text):
+                declared[(os.path.dirname(path), name)] = path
+    for path, text in texts.items():
+        if not path.endswith(".cc") or os.path.splitext(path)[0] + ".h" in texts:
+            continue
+        if os.path.basename(path).startswith("cmd_"):
+            continue
+        folder = os.path.dirname(path)
+        owners = {declared[(folder, name)] for name in MEMBER.findall(text)
+                  if (folder, name) in declared}
+        if owners and not any(is_named_after(path, header) for header in owners):
+            yield f"{path}: name it after {', '.join(sorted(owners))}"
 
 
 def main():
@@ -22,7 +59,7 @@ def main():
         if "\n#pragma once\n" not in tree.read(path):
             problems.append(f"{path}: no #pragma once")
         if path not in included:
-            problems.append(f"{path}: nobody includes this header")
+            problems.append(f"{path}: no other file includes this header")
     sources = [p for p in tree.files((".cc",)) if p.split("/")[0] in ("src", "tests", "bench")]
     builds = {}
     for path in sources:
@@ -34,6 +71,7 @@ def main():
         text = builds.setdefault(build, tree.read(build))
         if f"{os.path.relpath(path, folder)}'" not in text:
             problems.append(f"{path}: not in {build}")
+    problems.extend(twin_problems({p: tree.read(p) for p in tree.files(tree.CODE_SUFFIXES, "src")}))
     tree.finish("headers are used, sources are built", len(headers) + len(sources), problems)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who includes whom: the tables of docs/ARCHITECTURE.md are the rule.
+"""Which room includes which: the tables of docs/ARCHITECTURE.md are the rule.
 
 A room sees itself, the rooms of its row, base and include/varve. An outside library is
 included only by the rooms of its row.

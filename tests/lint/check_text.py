@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""SPDX lines, sizes of files and lines, words that must not stay in the tree."""
+"""SPDX lines, sizes of files and lines, words and forms of comments that must not stay in the tree.
+
+check_lint.py shows that these checks can fail.
+"""
 
 import os
 import re
@@ -12,6 +15,24 @@ COLUMNS_MAX = 100
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 # Split, so that this file passes its own check.
 BANNED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b|/wor" r"k/")
+# Archaic and private words: docs/GLOSSARY.md and plain English have the others. `--anew` is an
+# option that scripts may use.
+BANNED_PROSE = re.compile(
+    r"(?<!-)\banew\b|\b(?:whoever|whomever|somebody|in the place of|to be had)\b"
+    r"|\b(?:let|lets|letting) (?:it |them )?be\b|\bmend(?:s|ed|ing|er|ers)?\b|\bcrews?\b", re.I)
+# This folder names the words in order to find them.
+MAY_NAME_WORDS = "tests/lint/"
+# A sentence of a docstring that begins so hides its actor. A question may.
+WHO_SENTENCE = re.compile(r"(?:^|[.!?:;] )((?:Who|Whom|Whose|Whoever|What|Whatever)\b[^.!?]*)(\??)")
+MEMBER_OF = re.compile(r"///< (?:Of|That)\b")
+DOCSTRING = re.compile(r"^\s*///(?!<)\s?(.*)")
+RULE = re.compile(r"(?<![\w-])O([0-9]{1,2})\b")
+RULE_OF = re.compile(r"^- \*\*O([0-9]+)\*\*", re.M)
+RULES = "docs/ORDERING.md"
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+NAMED_FILE = re.compile(r"`([a-z_0-9]+/[a-z_0-9/]+\.(?:h|cc|py|sh|md))`")
+ARCHITECTURE = "docs/ARCHITECTURE.md"
+ARCHITECTURE_LINES_MAX = 180
 SOURCE_SUFFIXES = (".h", ".cc", ".py", ".sh", "meson.build")
 BYTES = ("tests/golden/", "tests/fuzz/corpus/")
 NO_SPDX_NAMES = ("packages.txt", "packages-tidy.txt", "LICENSE", ".gitignore", ".clang-format",
@@ -29,6 +50,59 @@ def needs_spdx(path, text):
     return path.endswith(SOURCE_SUFFIXES) or text.startswith("#!")
 
 
+def docstrings(lines):
+    """(number of the first line, text) of each run of `///` lines."""
+    first, words = 0, []
+    for number, line in enumerate([*lines, ""], 1):
+        found = DOCSTRING.match(line)
+        if found:
+            first = first or number
+            words.append(found.group(1))
+        elif words:
+            yield first, " ".join(words)
+            first, words = 0, []
+
+
+def prose_problems(path, lines):
+    """Words and forms of comments that hide the actor, or that a reader has to look up."""
+    for number, line in enumerate(lines, 1):
+        found = BANNED_PROSE.search(line)
+        if found and not path.startswith(MAY_NAME_WORDS):
+            yield f"{path}:{number}: `{found.group(0)}`: use a common word"
+        if path.endswith(tree.CODE_SUFFIXES) and MEMBER_OF.search(line):
+            yield f"{path}:{number}: a member's comment is a noun phrase that is complete by itself"
+    if path.startswith("include/"):
+        for number, words in docstrings(lines):
+            for sentence, question in WHO_SENTENCE.findall(words):
+                if not question:
+                    yield f"{path}:{number}: `{sentence[:30]}`: name the actor, or begin with a verb"
+
+
+def rule_problems(path, text, rules):
+    """Citations of ordering rules that do not exist."""
+    for match in RULE.finditer(text):
+        if int(match.group(1)) not in rules:
+            line = text.count("\n", 0, match.start()) + 1
+            yield f"{path}:{line}: {match.group(0)} is no rule of {RULES}"
+
+
+def link_problems(path, text, exists):
+    """Links of a page, and sources that it names, that lead nowhere."""
+    if not path.endswith(".md"):
+        return
+    for target in LINK.findall(text):
+        if not exists(os.path.normpath(os.path.join(os.path.dirname(path), target))):
+            yield f"{path}: the link {target} leads nowhere"
+    for name in NAMED_FILE.findall(text):
+        if not any(exists(folder + name) for folder in ("src/", "")):
+            yield f"{path}: there is no file {name}"
+
+
+def order_problems(rules):
+    if rules != list(range(1, len(rules) + 1)):
+        yield f"{RULES}: the rules are not numbered from O1 in reading order"
+
+
 def problems_of(path, text):
     lines = text.split("\n")
     if needs_spdx(path, text) and not any(SPDX in line for line in lines[:2]):
@@ -41,6 +115,9 @@ def problems_of(path, text):
             yield f"{path}:{number}: `{found.group(0)}` must not stay"
         if line != line.rstrip():
             yield f"{path}:{number}: blanks at the end of the line"
+    yield from prose_problems(path, lines)
+    if path == ARCHITECTURE and len(lines) - 1 > ARCHITECTURE_LINES_MAX:
+        yield f"{path}: {len(lines) - 1} lines, at most {ARCHITECTURE_LINES_MAX}"
     if path.endswith(SOURCE_SUFFIXES) and len(lines) - 1 > LINES_MAX:
         yield f"{path}: {len(lines) - 1} lines, at most {LINES_MAX}: split it"
     if path.endswith(tree.CODE_SUFFIXES):
@@ -50,13 +127,19 @@ def problems_of(path, text):
 
 
 def main():
-    problems, checked = [], 0
+    rules = [int(number) for number in RULE_OF.findall(tree.read(RULES))]
+    problems, checked = list(order_problems(rules)), 0
     for path in tree.files():
         # LICENSE is not ours to edit; images and fuzzers' inputs are bytes, whatever they look like.
         if path == "LICENSE" or path.startswith(BYTES) or not is_text(path):
             continue
         checked += 1
-        problems.extend(problems_of(path, tree.read(path)))
+        text = tree.read(path)
+        problems.extend(problems_of(path, text))
+        if not path.startswith(MAY_NAME_WORDS):
+            problems.extend(rule_problems(path, text, rules))
+        problems.extend(link_problems(
+            path, text, lambda name: os.path.exists(os.path.join(tree.ROOT, name))))
     tree.finish("text keeps the house rules", checked, problems)
 
 

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The checks of text and of file names find what they look for, and nothing else."""
+
+import check_headers
+import check_text
+import tree
+
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+# (path, text below the SPDX line, is it a problem)
+TEXTS = [
+    ("src/a/b.h", "int x;\n", False),
+    ("src/a/b.h", "// Made anew at each start.\n", True),
+    ("src/a/b.h", "// The option --anew begins at the start.\n", False),
+    ("src/a/b.h", "// Whoever writes must sync.\n", True),
+    ("src/a/b.cc", "// A mender repairs it.\n", True),
+    ("src/a/b.cc", "// The amendment is a mendacious commendation.\n", False),
+    ("tests/fuse/a.sh", "# Let it be.\n", True),
+    ("docs/A.md", "The crew works.\n", True),
+    ("src/a/b.h", "int bytes;  ///< Of what goes.\n", True),
+    ("src/a/b.h", "int bytes;  ///< That were written.\n", True),
+    ("src/a/b.h", "int bytes;  ///< Bytes that were written.\n", False),
+    ("include/varve/b.h", "/// Who writes must sync.\nint f();\n", True),
+    ("include/varve/b.h", "/// Writes data. What was written\n/// is on disk.\nint f();\n", True),
+    ("include/varve/b.h", "/// Returns what was written.\nint f();\n", False),
+    ("include/varve/b.h", "/// Answers this: What is on disk?\nint f();\n", False),
+    ("docs/ARCHITECTURE.md", "line\n" * 170, False),
+    ("docs/ARCHITECTURE.md", "line\n" * 190, True),
+]
+# (text of a file, is it a problem) where rules 1 to 3 exist
+CITATIONS = [("// O3: data first.\n", False), ("// O4.\n", True), ("gcc -O9\n", False)]
+# (text of docs/A.md, is it a problem) where docs/B.md and src/a/b.h exist
+LINKS = [("[B](B.md#part) and `a/b.h`\n", False), ("[C](C.md)\n", True), ("See `a/c.h`.\n", True),
+         ("[web](https://example.org/a)\n", False)]
+# (numbers of the rules in a page's order, is it a problem)
+ORDERS = [([1, 2, 3], False), ([1, 3, 2], True), ([1, 2, 4], True)]
+# (files of a tree, is it a problem)
+TREES = [
+    ({"src/a/foo.h": "class Foo {", "src/a/foo.cc": "void Foo::bar() {\n"}, False),
+    ({"src/a/foo.h": "class Foo {", "src/a/foo_part.cc": "void Foo::bar() {\n"}, False),
+    ({"src/a/foo_impl.h": "class Foo {", "src/a/foo_part.cc": "void Foo::bar() {\n"}, False),
+    ({"src/a/foo.h": "class Foo {", "src/a/bar.cc": "Result<int> Foo::bar() {\n"}, True),
+    ({"src/a/foo.h": "class Foo {", "src/a/bar.cc": "void bar() {\n"}, False),
+]
+
+
+def main():
+    cases = [(text, list(check_text.problems_of(path, SPDX + text)), wrong)
+             for path, text, wrong in TEXTS]
+    cases += [(text, list(check_text.rule_problems("src/a/b.cc", text, [1, 2, 3])), wrong)
+              for text, wrong in CITATIONS]
+    cases += [(text, list(check_text.link_problems(
+        "docs/A.md", text, {"docs/B.md", "src/a/b.h"}.__contains__)), wrong)
+              for text, wrong in LINKS]
+    cases += [(str(rules), list(check_text.order_problems(rules)), wrong) for rules, wrong in ORDERS]
+    cases += [(str(texts), list(check_headers.twin_problems(texts)), wrong)
+              for texts, wrong in TREES]
+    problems = []
+    for case, found, wrong in cases:
+        if bool(found) != wrong:
+            problems.append(f"{case[:70]!r}: expected {'a' if wrong else 'no'} problem, got {found}")
+    tree.finish("the checks can fail", len(cases), problems)
+
+
+if __name__ == "__main__":
+    main()
