@@ -75,6 +75,7 @@ class FileReader {
   [[nodiscard]] virtual Result<std::uint64_t> seek_data(std::uint64_t offset) = 0;
   [[nodiscard]] virtual Result<std::uint64_t> seek_hole(std::uint64_t offset) = 0;
 
+  /// Returns the size of the file.
   [[nodiscard]] virtual std::uint64_t size() const = 0;
 };
 
@@ -97,32 +98,44 @@ struct StoredPiece {
 }
 
 /// A sealed version. Thread-safe.
-/// Lifetime: must not outlive its Repository.
+///
+/// Errors of each function: kCorrupt if the metadata that it needs is damaged; kNotFound if no
+/// entry has the rank. Lifetime: must not outlive its Repository.
 class VersionReader {
  public:
   virtual ~VersionReader() = default;
 
   [[nodiscard]] virtual const VersionInfo& info() const = 0;
 
+  /// Returns the entry with a rank.
   [[nodiscard]] virtual Result<SealedEntry> get(Rank rank) = 0;
+  /// Finds a name in a directory.
+  /// Errors: kNotFound if the directory has no such name; kNotDirectory.
   [[nodiscard]] virtual Result<SealedEntry> lookup(Rank directory, std::string_view name) = 0;
   /// Returns the rank of the parent directory. The root is its own parent.
   [[nodiscard]] virtual Result<Rank> parent(Rank rank) = 0;
 
   /// Calls `visit` for each entry with a position > `after` (0 = from the start), in name order,
   /// until `visit` returns false. Positions ascend and never change.
+  /// Errors: kNotDirectory.
   using Visitor =
       std::function<bool(std::uint64_t position, std::string_view name, const SealedEntry&)>;
   [[nodiscard]] virtual Result<void> list(Rank directory, std::uint64_t after,
                                           const Visitor& visit) = 0;
 
+  /// Returns the target of a symlink.
+  /// Errors: kInvalid if the entry is no symlink.
   [[nodiscard]] virtual Result<std::string> read_link(Rank rank) = 0;
+  /// Returns the extended attributes of an entry.
   [[nodiscard]] virtual Result<Xattrs> xattrs(Rank rank) = 0;
+  /// Opens a regular file.
+  /// Errors: kIsDirectory; kInvalid for other types; kStale if the version is being deleted.
   [[nodiscard]] virtual Result<std::shared_ptr<FileReader>> open(Rank rank) = 0;
 
   /// Calls `visit` for each piece of a regular file's data from `offset` on, until `visit` returns
   /// false. `offset` is 0 or the end of a piece. Skips holes. Arranging may move data at any time:
   /// read_pieces() then passes null for the affected pieces, never wrong bytes.
+  /// Errors: kInvalid if the entry is no regular file.
   using PieceVisitor = std::function<bool(const StoredPiece&)>;
   [[nodiscard]] virtual Result<void> locate_data(Rank rank, std::uint64_t offset,
                                                  const PieceVisitor& visit) = 0;

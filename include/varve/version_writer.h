@@ -95,24 +95,32 @@ class OpenFile {
                                                           std::uint64_t source_offset,
                                                           std::uint64_t offset,
                                                           std::uint64_t bytes) = 0;
-  /// Returns an error of earlier asynchronous work on this file, if any. Call it on close(2).
+  /// Returns the error that stopped storing the version's data, if any. Call it on close(2). Does
+  /// not wait, and promises no durability.
   [[nodiscard]] virtual Result<void> flush() = 0;
   /// Makes the file's bytes, attributes and name durable.
   [[nodiscard]] virtual Result<void> sync() = 0;
 };
 
-/// An open version. Thread-safe.
+/// An open version. Thread-safe. Stores permission bits but does not enforce them: the caller, or
+/// the kernel, does.
 ///
-/// Errors have the code for the errno that POSIX requires (kNotFound = ENOENT and so on). The
-/// writer stores permission bits but does not enforce them: the caller, or the kernel, does.
+/// Errors have the code for the errno that POSIX requires (kNotFound = ENOENT and so on). Every
+/// function may return kStale if it gets the number of a removed inode, and kNotDirectory if it
+/// needs a directory. Functions that change the version return kReadOnly once it is being sealed,
+/// kNoSpace if the disk is too full, and kNameTooLong or kInvalid for names that no file can have.
 class VersionWriter {
  public:
   virtual ~VersionWriter() = default;
 
   [[nodiscard]] virtual VersionInfo info() const = 0;
 
+  /// Returns the entry with an inode number.
   [[nodiscard]] virtual Result<OpenEntry> get(Ino ino) = 0;
+  /// Finds a name in a directory.
+  /// Errors: kNotFound if the directory has no such name.
   [[nodiscard]] virtual Result<OpenEntry> lookup(Ino directory, std::string_view name) = 0;
+  /// Returns the inode number of a directory's parent.
   [[nodiscard]] virtual Result<Ino> parent(Ino directory) = 0;
 
   /// Calls `visit` for each entry whose name is > `after` in byte order ("" = all), until `visit`
@@ -125,30 +133,52 @@ class VersionWriter {
   /// Errors: kExists if the name is taken.
   [[nodiscard]] virtual Result<OpenEntry> create(Ino directory, std::string_view name,
                                                  const NewFile& file) = 0;
+  /// Gives a file another name (a hard link).
+  /// Errors: kExists if the name is taken; kNotPermitted for a directory.
   [[nodiscard]] virtual Result<OpenEntry> link(Ino target, Ino directory,
                                                std::string_view name) = 0;
   /// Creates an independent file with the attributes and content of a file in a sealed version.
   /// The source must not be a directory. Several names of one hard-linked source become names of
   /// one file here. Copies data only for chunks that the previous version does not have.
-  /// Errors: kOtherVersion if the source belongs to another series.
+  /// Errors: kExists if the name is taken; kNotPermitted for a directory; kOtherVersion if the
+  /// source belongs to another series.
   [[nodiscard]] virtual Result<OpenEntry> clone(VersionReader& source, Rank rank, Ino directory,
                                                 std::string_view name) = 0;
+  /// Removes a name of a file.
+  /// Errors: kNotFound; kIsDirectory.
   [[nodiscard]] virtual Result<void> unlink(Ino directory, std::string_view name) = 0;
+  /// Removes an empty directory.
+  /// Errors: kNotFound; kNotEmpty.
   [[nodiscard]] virtual Result<void> remove_directory(Ino directory, std::string_view name) = 0;
+  /// Renames a file or directory, as renameat2(2) does.
+  /// Errors: kNotFound; kExists with RenameMode::kNoReplace; kInvalid if a directory would move
+  /// below itself; kIsDirectory or kNotEmpty if the target cannot be replaced.
   [[nodiscard]] virtual Result<void> rename(Ino from_directory, std::string_view from_name,
                                             Ino to_directory, std::string_view to_name,
                                             RenameMode mode) = 0;
 
+  /// Changes attributes. Returns the entry with its new attributes.
+  /// Errors: kIsDirectory or kInvalid if a size is given for anything but a regular file.
   [[nodiscard]] virtual Result<OpenEntry> set_attributes(Ino ino,
                                                          const AttributeChange& change) = 0;
+  /// Returns the target of a symlink.
+  /// Errors: kInvalid if the inode is no symlink.
   [[nodiscard]] virtual Result<std::string> read_link(Ino ino) = 0;
+  /// Returns the extended attributes of an inode, sorted by name.
   [[nodiscard]] virtual Result<Xattrs> xattrs(Ino ino) = 0;
+  /// Sets an extended attribute.
+  /// Errors: kExists with XattrMode::kCreate; kNoAttribute with XattrMode::kReplace; kTooLarge if
+  /// the value, or all attributes together, exceed the limits in varve/types.h; kInvalid if the
+  /// name has not 1 to 255 bytes.
   [[nodiscard]] virtual Result<void> set_xattr(Ino ino, std::string_view name,
                                                std::string_view value, XattrMode mode) = 0;
+  /// Removes an extended attribute.
+  /// Errors: kNoAttribute if it is not set.
   [[nodiscard]] virtual Result<void> remove_xattr(Ino ino, std::string_view name) = 0;
 
   /// Opens a regular file. After an unlink, an open file stays readable and writable through its
   /// OpenFiles.
+  /// Errors: kIsDirectory; kInvalid for other types.
   [[nodiscard]] virtual Result<std::unique_ptr<OpenFile>> open(Ino ino, bool for_writing) = 0;
 
   /// Makes all changes so far durable.
