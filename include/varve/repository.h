@@ -69,7 +69,11 @@ enum class SealWriters : std::uint8_t {
 };
 
 /// An opened repository. Thread-safe. At most one process can open it for writing; any number of
-/// processes can read beside it.
+/// processes can read at the same time.
+///
+/// Errors of each function: kNotFound if the series or version does not exist; kReadOnly for a
+/// change to a repository that was opened read-only; kNoSpace if the disk is too full for a change;
+/// kCorrupt if the metadata that it needs is damaged.
 class Repository {
  public:
   /// Creates a repository in `path`, with the folders above it. `path` must be empty or absent.
@@ -91,14 +95,21 @@ class Repository {
   /// and the data that a crash would lose.
   [[nodiscard]] virtual Result<void> sync() = 0;
 
+  /// Returns the path that was given to open().
   [[nodiscard]] virtual const std::string& path() const = 0;
   /// Returns where the repository's folder is now: it may have been moved since it was opened.
   [[nodiscard]] virtual std::string present_path() = 0;
+  /// Returns true if the repository was opened read-only.
   [[nodiscard]] virtual bool read_only() const = 0;
+  /// Returns the parameters that were fixed when the repository was created.
   [[nodiscard]] virtual const RepositoryParameters& parameters() const = 0;
 
+  /// Returns all series.
   [[nodiscard]] virtual Result<std::vector<SeriesInfo>> series() = 0;
+  /// Returns the series with a name.
   [[nodiscard]] virtual Result<SeriesInfo> find_series(std::string_view name) = 0;
+  /// Creates an empty series.
+  /// Errors: kExists if the name is taken; kInvalid or kNameTooLong for a name that is not allowed.
   [[nodiscard]] virtual Result<SeriesInfo> create_series(std::string_view name) = 0;
   /// Removes an empty series.
   /// Errors: kNotEmpty if it has versions.
@@ -129,6 +140,8 @@ class Repository {
                                                          const NewFile& root) = 0;
   /// Returns the series' open version, or kNotFound.
   [[nodiscard]] virtual Result<std::shared_ptr<VersionWriter>> writer(SeriesId series) = 0;
+  /// Returns a reader of a sealed version.
+  /// Errors: kInvalid if the version is open.
   [[nodiscard]] virtual Result<std::shared_ptr<VersionReader>> reader(SeriesId series,
                                                                       VersionNumber number) = 0;
 
@@ -176,8 +189,11 @@ class Repository {
   [[nodiscard]] virtual Result<std::vector<VersionUsage>> version_usage(SeriesId series) = 0;
   /// Returns the categories by file, then by birth; those of the active set come last.
   [[nodiscard]] virtual Result<std::vector<CategoryInfo>> categories(SeriesId series) = 0;
+  /// Returns the work that is left for the arranger.
   [[nodiscard]] virtual Result<ArrangingDebt> arranging_debt(SeriesId series) = 0;
+  /// Returns the settings of the arranger.
   [[nodiscard]] virtual Result<ArrangeSettings> arrange_settings() = 0;
+  /// Stores new settings of the arranger.
   /// Errors: kInvalid if a value is out of its range.
   [[nodiscard]] virtual Result<void> set_arrange_settings(const ArrangeSettings& settings) = 0;
   /// Arranges a series until the policy has no work left, the caller stops it, or the disk is full.
@@ -185,7 +201,9 @@ class Repository {
   [[nodiscard]] virtual Result<ArrangeReport> arrange(SeriesId series,
                                                       const ArrangeOptions& options) = 0;
 
+  /// Returns the sizes of the repository.
   [[nodiscard]] virtual Result<RepositoryStats> stats() = 0;
+  /// Returns the size and the free space of the disk below the repository.
   [[nodiscard]] virtual Result<SpaceInfo> space() = 0;
 };
 
