@@ -72,6 +72,7 @@ struct OpenInode {
   [[nodiscard]] bool is_directory() const { return (mode & S_IFMT) == S_IFDIR; }
   [[nodiscard]] bool is_regular() const { return (mode & S_IFMT) == S_IFREG; }
   [[nodiscard]] Attributes attributes() const;
+  [[nodiscard]] OpenEntry entry() const { return {ino, attributes()}; }
 };
 
 /// Returns the overlay's record of an inode, with the recipe that is durable with it.

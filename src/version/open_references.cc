@@ -2,12 +2,14 @@
 #include "version/open_references.h"
 
 #include <cerrno>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
 #include <utility>
 
 #include "base/coding.h"
 #include "meta/page_check.h"
 #include "meta/schema.h"
-#include "version/open_version.h"
 
 namespace varve::version {
 
@@ -69,37 +71,38 @@ Result<base::IdRuns> stored_references(io::FileSystem& files, const std::string&
 }
 
 // New references come from the index (find), from recipes (covers) and from inodes. While this
-// thread alone holds references_mutex_, no other thread is between covers() and an inode. Batches
+// thread alone holds references_mutex, no other thread is between covers() and an inode. Batches
 // that asked the index before `retire` are in their recipes once the pipeline has passed them.
-Result<base::IdRuns> OpenVersion::references(const std::function<void()>& retire) {
+Result<base::IdRuns> collect_references(OpenState& state, CloneSources& clones,
+                                        const std::function<void()>& retire) {
   std::vector<base::IdRun> runs;
   std::optional<meta::ReadTxn> overlay;
   {
     // A checkpoint under way holds records of inodes that may change or go before it commits them.
-    const std::lock_guard at_rest(checkpoint_mutex_);
-    const std::unique_lock alone(references_mutex_);
+    const std::lock_guard at_rest(state.checkpoint_mutex);
+    const std::unique_lock alone(state.references_mutex);
     retire();
     // An error (a full disk) leaves batches that have not asked for anything yet.
-    static_cast<void>(pipeline_.drain());
-    const std::lock_guard lock(mutex_);
-    clone_source_.reset();
-    clone_recipe_.reset();
-    VARVE_TRY(tree_.for_each_in_memory([&](OpenInode& inode) -> Result<void> {
+    static_cast<void>(state.pipeline.drain());
+    const std::lock_guard lock(state.mutex);
+    clones.forget();
+    VARVE_TRY(state.tree.for_each_in_memory([&](OpenInode& inode) -> Result<void> {
       add_references(inode, runs);
       if (!inode.stream) return {};
-      VARVE_TRY_ASSIGN(const auto content, pipeline_.snapshot(inode.stream));
+      VARVE_TRY_ASSIGN(const auto content, state.pipeline.snapshot(inode.stream));
       add_references(content.recipe, runs);
       return {};
     }));
     // This snapshot holds everything that is not in memory, because no checkpoint is under way.
-    if (overlay_) {
-      VARVE_TRY_ASSIGN(auto txn, meta::ReadTxn::begin(*overlay_));
+    if (state.overlay) {
+      VARVE_TRY_ASSIGN(auto txn, meta::ReadTxn::begin(*state.overlay));
       overlay.emplace(std::move(txn));
     }
   }
   if (!overlay) return base::IdRuns::from(std::move(runs));
+  const auto& clone_base = state.parts.base;
   VARVE_TRY_ASSIGN(const auto stored,
-                   overlay_references(*overlay, parts_.base ? parts_.base->end() : 0));
+                   overlay_references(*overlay, clone_base ? clone_base->end() : 0));
   return stored.unite(base::IdRuns::from(std::move(runs)));
 }
 

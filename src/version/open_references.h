@@ -2,6 +2,7 @@
 // Finds the chunks that an open version refers to, so that a deletion can remove the others.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,9 @@
 #include "io/file_system.h"
 #include "meta/lmdb.h"
 #include "varve/result.h"
+#include "version/clone_sources.h"
 #include "version/open_inode.h"
+#include "version/open_state.h"
 
 namespace varve::version {
 
@@ -28,5 +31,10 @@ void add_references(const OpenInode& inode, std::vector<base::IdRun>& runs);
 [[nodiscard]] Result<base::IdRuns> stored_references(io::FileSystem& files,
                                                      const std::string& staging_directory,
                                                      Ino base_end);
+
+/// Returns all chunks that the files of an open version refer to, except those of a base. Calls
+/// `retire` as OpenVersion::references() does. The caller holds none of the version's locks.
+[[nodiscard]] Result<base::IdRuns> collect_references(OpenState& state, CloneSources& clones,
+                                                      const std::function<void()>& retire);
 
 }  // namespace varve::version

@@ -2,43 +2,47 @@
 #include "version/open_version_file.h"
 
 #include <cerrno>
-#include <mutex>
+#include <shared_mutex>
 
 #include "version/sealed_version.h"
 
 namespace varve::version {
 
-OpenVersionFile::~OpenVersionFile() { version_->release(ino_, writer_); }
+OpenVersionFile::~OpenVersionFile() { parts_.contents.release(ino_, writer_); }
+
+Result<OpenInode*> OpenVersionFile::writable(std::unique_lock<std::mutex>& lock) {
+  if (!writer_) return Error(ErrorCode::kInvalid, "not open for writing", EBADF);
+  VARVE_TRY(parts_.checkpointer.check_writable());
+  return parts_.contents.wait_until_uncut(lock, ino_);
+}
+
+SeriesId OpenVersionFile::series() const {
+  const std::lock_guard lock(parts_.state.mutex);
+  return parts_.state.info.series;
+}
 
 Result<void> OpenVersionFile::write(std::uint64_t offset, std::span<const std::byte> data) {
   bool consolidate = false;
   {
-    std::unique_lock lock(version_->mutex_);
+    std::unique_lock lock(parts_.state.mutex);
     VARVE_TRY_ASSIGN(auto* inode, writable(lock));
-    VARVE_TRY(version_->write(*inode, offset, data));
-    consolidate = version_->wants_consolidating(*inode);
+    VARVE_TRY(parts_.contents.write(*inode, offset, data));
+    consolidate = StagedIngest::wants_consolidating(*inode);
   }
-  if (consolidate) version_->consolidate(ino_);
+  if (consolidate) parts_.ingest.consolidate(ino_);
   return {};
 }
 
-// The caller holds the lock; the function may release it for a while.
-Result<OpenInode*> OpenVersionFile::writable(std::unique_lock<std::mutex>& lock) {
-  if (!writer_) return Error(ErrorCode::kInvalid, "not open for writing", EBADF);
-  VARVE_TRY(version_->check_writable());
-  return version_->content_inode(lock, ino_);
-}
-
 Result<std::size_t> OpenVersionFile::read(std::uint64_t offset, std::span<std::byte> out) {
-  return version_->read(ino_, offset, out);
+  return parts_.contents.read(ino_, offset, out);
 }
 
 Result<std::uint64_t> OpenVersionFile::seek_data(std::uint64_t offset) {
-  return version_->seek(ino_, offset, true);
+  return parts_.contents.seek(ino_, offset, SeekFor::kData);
 }
 
 Result<std::uint64_t> OpenVersionFile::seek_hole(std::uint64_t offset) {
-  return version_->seek(ino_, offset, false);
+  return parts_.contents.seek(ino_, offset, SeekFor::kHole);
 }
 
 Result<void> OpenVersionFile::allocate(std::uint64_t offset, std::uint64_t bytes,
@@ -50,31 +54,31 @@ Result<void> OpenVersionFile::allocate(std::uint64_t offset, std::uint64_t bytes
   const std::uint64_t end = offset + bytes;
   const bool grows = mode == AllocateMode::kExtend || mode == AllocateMode::kZeroRange;
   const bool takes_space = mode == AllocateMode::kExtend || mode == AllocateMode::kKeepSize;
-  std::unique_lock lock(version_->mutex_);
+  std::unique_lock lock(parts_.state.mutex);
   VARVE_TRY_ASSIGN(auto* inode, writable(lock));
   if (takes_space) {
-    VARVE_TRY(version_->has_room(bytes));
+    VARVE_TRY(parts_.state.has_room(bytes));
   } else {
-    VARVE_TRY(version_->punch(*inode, offset, end));
+    VARVE_TRY(parts_.contents.punch(*inode, offset, end));
   }
-  if (grows && end > inode->size) VARVE_TRY(version_->truncate(*inode, end));
+  if (grows && end > inode->size) VARVE_TRY(parts_.contents.truncate(*inode, end));
   if (mode == AllocateMode::kKeepSize) return {};
-  inode->mtime = inode->ctime = version_->parts_.clock->now();
-  version_->tree_.touch(*inode);
+  inode->mtime = inode->ctime = parts_.state.parts.clock->now();
+  parts_.state.tree.touch(*inode);
   return {};
 }
 
 Result<std::uint64_t> OpenVersionFile::clone_range(FileReader& source, std::uint64_t source_offset,
                                                    std::uint64_t offset, std::uint64_t bytes) {
   auto* const sealed = dynamic_cast<SealedFile*>(&source);
-  if (sealed == nullptr || sealed->version().info().series != version_->info().series) {
+  if (sealed == nullptr || sealed->version().info().series != series()) {
     return Error(ErrorCode::kOtherVersion, "only versions of one series share data", EXDEV);
   }
-  const std::shared_lock references(version_->references_mutex_);
-  VARVE_TRY_ASSIGN(auto recipe, version_->clonable(sealed->recipe()));
-  std::unique_lock lock(version_->mutex_);
+  const std::shared_lock references(parts_.state.references_mutex);
+  VARVE_TRY_ASSIGN(auto recipe, parts_.clones.sealed(sealed->recipe()));
+  std::unique_lock lock(parts_.state.mutex);
   VARVE_TRY_ASSIGN(auto* inode, writable(lock));
-  return version_->clone_range(*inode, offset, std::move(recipe), source_offset, bytes);
+  return parts_.contents.clone_range(*inode, std::move(recipe), {offset, source_offset, bytes});
 }
 
 Result<std::uint64_t> OpenVersionFile::clone_range(OpenFile& source, std::uint64_t source_offset,
@@ -83,19 +87,21 @@ Result<std::uint64_t> OpenVersionFile::clone_range(OpenFile& source, std::uint64
   if (other == nullptr || other->version_ != version_) {
     return Error(ErrorCode::kOtherVersion, "only versions of one series share data", EXDEV);
   }
-  VARVE_TRY(version_->ingest_staged(other->ino_, OpenVersion::Users::kNone));
-  const std::shared_lock references(version_->references_mutex_);
-  std::unique_lock lock(version_->mutex_);
-  VARVE_TRY_ASSIGN(auto recipe, version_->recipe_at_rest(other->ino_));
+  VARVE_TRY(parts_.ingest.ingest(other->ino_, StagedIngest::Users::kNone));
+  const std::shared_lock references(parts_.state.references_mutex);
+  std::unique_lock lock(parts_.state.mutex);
+  VARVE_TRY_ASSIGN(auto recipe, parts_.clones.at_rest(other->ino_));
   VARVE_TRY_ASSIGN(auto* inode, writable(lock));
-  return version_->clone_range(*inode, offset, std::move(recipe), source_offset, bytes);
+  return parts_.contents.clone_range(*inode, std::move(recipe), {offset, source_offset, bytes});
 }
 
 Result<void> OpenVersionFile::flush() {
   if (!writer_) return {};
-  return version_->pipeline_.status();
+  return parts_.state.pipeline.status();
 }
 
-Result<void> OpenVersionFile::sync() { return version_->checkpoint(OpenVersion::Extent::kAll); }
+Result<void> OpenVersionFile::sync() {
+  return parts_.checkpointer.checkpoint(Checkpointer::Extent::kAll);
+}
 
 }  // namespace varve::version

@@ -1,17 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
+// A handle on a file of an open version.
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <utility>
 
-#include "version/open_version.h"
+#include "varve/version_writer.h"
+#include "version/checkpointer.h"
+#include "version/clone_sources.h"
+#include "version/open_contents.h"
+#include "version/open_inode.h"
+#include "version/open_state.h"
+#include "version/staged_ingest.h"
 
 namespace varve::version {
 
-/// A handle on a file of an open version. Keeps the version alive.
+/// A handle on a file of an open version. Thread-safe. Keeps the version alive.
 class OpenVersionFile final : public OpenFile {
  public:
-  OpenVersionFile(std::shared_ptr<OpenVersion> version, Ino ino, bool writer)
-      : version_(std::move(version)), ino_(ino), writer_(writer) {}
+  /// The parts of the version that a handle uses.
+  struct Parts {
+    OpenState& state;
+    OpenContents& contents;
+    StagedIngest& ingest;
+    CloneSources& clones;
+    Checkpointer& checkpointer;
+  };
+
+  /// `version` owns the parts. The caller has called OpenContents::add_handle(), and the destructor
+  /// calls OpenContents::release().
+  OpenVersionFile(std::shared_ptr<const void> version, const Parts& parts, Ino ino, bool writer)
+      : version_(std::move(version)), parts_(parts), ino_(ino), writer_(writer) {}
   OpenVersionFile(const OpenVersionFile&) = delete;
   OpenVersionFile& operator=(const OpenVersionFile&) = delete;
   ~OpenVersionFile() override;
@@ -33,9 +53,13 @@ class OpenVersionFile final : public OpenFile {
   [[nodiscard]] Result<void> sync() override;
 
  private:
+  /// Returns the inode if the handle and the version accept changes. `lock` holds OpenState::mutex;
+  /// the function may release it for a while.
   [[nodiscard]] Result<OpenInode*> writable(std::unique_lock<std::mutex>& lock);
+  [[nodiscard]] SeriesId series() const;
 
-  const std::shared_ptr<OpenVersion> version_;
+  const std::shared_ptr<const void> version_;
+  const Parts parts_;
   const Ino ino_;
   const bool writer_;
 };

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "version/checkpointer.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+#include "base/thread_pool.h"
+
+namespace varve::version {
+
+namespace {
+constexpr std::uint64_t kSealedEntryBytes = 512;
+constexpr std::uint64_t kIndexEntryBytes = 24;
+constexpr std::size_t kChangedMaxTight = 2048;
+
+using Urgency = ContentStreams::Urgency;
+}  // namespace
+
+Checkpointer::Checkpointer(OpenState& state, ContentStreams& streams, StagingArea& staging,
+                           OpenContents& contents, StagedIngest& ingest)
+    : state_(state),
+      streams_(streams),
+      staging_(staging),
+      contents_(contents),
+      ingest_(ingest),
+      index_entries_(state.parts.index->size()) {}
+
+// ---- The first change, and recovery. ----
+
+Result<void> Checkpointer::check_writable() {
+  VARVE_TRY(state_.check_not_frozen());
+  return wake_up();
+}
+
+Result<void> Checkpointer::wake_up() {
+  if (!state_.overlay) {
+    VARVE_TRY(state_.make_overlay());
+    VARVE_TRY_ASSIGN(auto* root, state_.tree.get(kRootIno));
+    if (!state_.parts.base) state_.tree.touch(*root);
+  }
+  start_background();
+  return {};
+}
+
+void Checkpointer::start_background() {
+  if (background_.joinable() || state_.stopping) return;
+  background_ = std::thread([this] {
+    base::name_this_thread("varve-checkpt");
+    run_background();
+  });
+}
+
+Result<void> Checkpointer::recover_root(const NewFile& root) {
+  auto top = state_.tree.get(kRootIno);
+  if (!top && top.error().code() != ErrorCode::kStale) return std::move(top).error();
+  if (top && !(*top)->is_directory()) return damaged_overlay("its root is no directory");
+  if (top) return {};
+  auto inode = std::make_unique<OpenInode>();
+  inode->ino = kRootIno;
+  inode->parent = kRootIno;
+  inode->mode = (root.mode & 07777) | S_IFDIR;
+  inode->uid = root.uid;
+  inode->gid = root.gid;
+  inode->xattrs = root.xattrs;
+  inode->mtime = inode->ctime = inode->atime = state_.info.opened_at;
+  inode->recipe = std::make_shared<const format::Recipe>();
+  auto* const added = inode.get();
+  state_.tree.add_clean(std::move(inode));
+  if (state_.overlay || !added->xattrs.empty()) state_.tree.touch(*added);
+  return {};
+}
+
+Result<void> Checkpointer::recover(const NewFile& root) {
+  VARVE_TRY(state_.tree.load());
+  const Timestamp now = state_.parts.clock->now();
+  const Timestamp changed = state_.tree.changed_at();
+  if (changed.seconds == 0 || changed > now) state_.tree.set_changed_at(now);
+  {
+    const std::lock_guard lock(state_.mutex);
+    VARVE_TRY(recover_root(root));
+    if (!state_.overlay) {
+      return root.xattrs.empty() || state_.parts.base ? Result<void>() : wake_up();
+    }
+    VARVE_TRY(streams_.recover_tails());
+    VARVE_TRY(staging_.recover());
+    estimate_sealing();
+    VARVE_TRY(streams_.finish_tails(Urgency::kIfAdmitted));
+    if (staging_.has_queued() || streams_.has_tails()) start_background();
+  }
+  auto done = checkpoint(Extent::kAll);
+  if (done || done.error().code() != ErrorCode::kNoSpace) return done;
+  // The overlay keeps its contents, so the version can be read and dropped on a full disk.
+  base::log(base::LogLevel::kWarning, "open version: " + done.error().message());
+  return {};
+}
+
+// ---- One checkpoint. ----
+
+// The record holds the content that has its place by now. For a file being written, this is the
+// part before the chunks in flight, with the uncut rest beside it if nothing is in flight. For
+// fsync(2), the checkpoint waits for the file: another file's bytes may have pushed its chunks on
+// their way.
+Result<OpenTree::Changes::Record> Checkpointer::encode(OpenInode& inode, Extent extent) {
+  OpenTree::Changes::Record record;
+  record.ino = inode.ino;
+  streams_.absorb(inode);
+  if (inode.stream) {
+    VARVE_TRY_ASSIGN(auto content, state_.pipeline.snapshot(inode.stream));
+    if (extent == Extent::kAll && content.bytes() != inode.size) {
+      VARVE_TRY_ASSIGN(content, state_.pipeline.settle(inode.stream));
+    }
+    record.bytes = encode_open_inode(inode, content.recipe);
+    record.tail = std::move(content.tail);
+  } else {
+    record.bytes = encode_open_inode(inode);
+  }
+  if (inode.staging != 0) staging_.sync_later(inode.ino);
+  return record;
+}
+
+Result<Checkpointer::Taken> Checkpointer::take_changes(Extent extent) {
+  Taken taken;
+  const std::lock_guard lock(state_.mutex);
+  contents_.drop_forgotten();
+  taken.record_bytes = state_.record_bytes;
+  VARVE_TRY(streams_.absorb_finished());
+  VARVE_TRY_ASSIGN(taken.tree, state_.tree.take_changes(
+                                   [&](OpenInode& inode) { return encode(inode, extent); }));
+  taken.tree.changed_at = state_.parts.clock->now();
+  // A stream with chunks in flight must be recorded again once they have their place.
+  for (const auto& record : taken.tree.records) {
+    auto inode = record.bytes ? state_.tree.get(record.ino) : Result<OpenInode*>(nullptr);
+    if (inode && *inode != nullptr && (*inode)->stream) state_.tree.touch(**inode);
+  }
+  taken.staging = staging_.take_changes();
+  return taken;
+}
+
+Result<void> Checkpointer::store(const Taken& taken) {
+  VARVE_TRY(state_.parts.layout->sync());
+  VARVE_TRY(staging_.sync(taken.staging));
+  if (taken.tree.names.empty() && taken.tree.records.empty()) return {};
+  return state_.tree.commit(taken.tree);
+}
+
+Result<void> Checkpointer::checkpoint_once(Extent extent) {
+  const std::lock_guard one(state_.checkpoint_mutex);
+  VARVE_TRY(state_.pipeline.drain());
+  VARVE_TRY_ASSIGN(const auto taken, take_changes(extent));
+  auto stored = store(taken);
+  const std::lock_guard lock(state_.mutex);
+  if (!stored) {
+    state_.tree.restore(taken.tree);
+    staging_.restore(taken.staging);
+    return stored;
+  }
+  state_.tree.settle(taken.tree);
+  state_.record_bytes -= taken.record_bytes;
+  estimate_sealing();
+  staging_.settle(taken.staging);
+  return {};
+}
+
+Result<void> Checkpointer::checkpoint(Extent extent) {
+  auto* const space = state_.parts.space;
+  auto done = checkpoint_once(extent);
+  if (done || done.error().code() != ErrorCode::kNoSpace || space == nullptr) return done;
+  // Another program filled the disk. The reserve is kept for this case.
+  if (space->give_up_reserve()) done = checkpoint_once(extent);
+  return done;
+}
+
+Result<void> Checkpointer::relieve() {
+  {
+    const std::lock_guard lock(state_.mutex);
+    // On a disk that is nearly full, a checkpoint must stay small.
+    const bool tight = state_.parts.space != nullptr && state_.parts.space->is_tight();
+    if (state_.tree.changed() < (tight ? kChangedMaxTight : OpenTree::kChangedMax)) {
+      state_.tree.evict();
+      return {};
+    }
+  }
+  return checkpoint(Extent::kAtRest);
+}
+
+// ---- Space. ----
+
+std::uint64_t Checkpointer::unwritten_bytes() const {
+  return state_.pipeline.held_bytes() + state_.parts.layout->unwritten_bytes() + staging_.bytes() +
+         state_.record_bytes;
+}
+
+Checkpointer::Unsaved Checkpointer::unsaved() const {
+  const std::lock_guard lock(state_.mutex);
+  return {state_.tree.changed_inodes(), unwritten_bytes() - state_.record_bytes};
+}
+
+// Estimates the space for the directory nodes and the manifest of the inodes made here, and for the
+// index of the next version's window.
+void Checkpointer::estimate_sealing() {
+  const std::uint64_t made = state_.tree.made();
+  const std::uint64_t placed = state_.pipeline.placed_chunks();
+  sealing_bytes_ = made == 0 && placed == 0
+                       ? 0
+                       : kSealedEntryBytes * made + kIndexEntryBytes * (placed + index_entries_);
+}
+
+// ---- The background thread. ----
+
+Result<void> Checkpointer::checkpoint_in_turn() {
+  auto* const space = state_.parts.space;
+  if (space != nullptr) space->scan_again();
+  {
+    const std::lock_guard lock(state_.mutex);
+    VARVE_TRY(streams_.finish_tails(Urgency::kIfAdmitted));
+  }
+  VARVE_TRY(checkpoint(Extent::kAtRest));
+  if (space != nullptr) space->keep_reserve();
+  return {};
+}
+
+void Checkpointer::run_background() {
+  const auto interval = std::chrono::milliseconds(state_.parts.checkpoint_interval_ms);
+  auto next = std::chrono::steady_clock::now() + interval;
+  std::unique_lock lock(state_.mutex);
+  while (!state_.stopping) {
+    state_.wake.wait_until(lock, next, [&] { return state_.stopping || staging_.has_queued(); });
+    if (state_.stopping) return;
+    lock.unlock();
+    auto done = ingest_.ingest_all();
+    if (std::chrono::steady_clock::now() >= next) {
+      // A file that cannot be cut must not keep the others from being durable.
+      auto written = checkpoint_in_turn();
+      if (done) done = std::move(written);
+    }
+    if (!done) {
+      base::log(base::LogLevel::kError, "open version: " + done.error().message());
+      next = std::chrono::steady_clock::now() + interval;
+    }
+    if (std::chrono::steady_clock::now() >= next) {
+      next = std::chrono::steady_clock::now() + interval;
+    }
+    lock.lock();
+    if (!done) state_.wake.wait_until(lock, next, [&] { return state_.stopping; });
+  }
+}
+
+void Checkpointer::stop() {
+  {
+    const std::lock_guard lock(state_.mutex);
+    state_.stopping = true;
+  }
+  state_.wake.notify_all();
+  if (background_.joinable()) background_.join();
+  // A handle may keep this object while the next version places its chunks.
+  state_.pipeline.give_up();
+}
+
+// ---- Freezing. ----
+
+// The content of these files cannot change any more: check_writable() refuses.
+Result<void> Checkpointer::end_writing() {
+  return state_.tree.for_each_in_memory([&](OpenInode& inode) -> Result<void> {
+    if (inode.writers == 0) return {};
+    if (inode.staging != 0 && inode.nlink != 0) staging_.queue(inode.ino);
+    return streams_.finish(inode);
+  });
+}
+
+Result<void> Checkpointer::freeze_to_drop() {
+  const std::lock_guard lock(state_.mutex);
+  if (state_.writers != 0) {
+    return Error(ErrorCode::kBusy,
+                 "files of the version are open for writing; close them, or wait for them with "
+                 "`varve seal --wait`",
+                 EBUSY);
+  }
+  if (state_.frozen) return Error(ErrorCode::kBusy, "the version is being sealed already", EBUSY);
+  state_.frozen = true;
+  return {};
+}
+
+Result<void> Checkpointer::freeze(SealWriters writers) {
+  {
+    const std::lock_guard lock(state_.mutex);
+    if (state_.writers != 0 && writers == SealWriters::kRefuse) {
+      return Error(ErrorCode::kBusy,
+                   "files of the version are open for writing; close them, or wait for them with "
+                   "`varve seal --wait`, or cut them off with `varve seal --force`",
+                   EBUSY);
+    }
+    if (state_.frozen) return Error(ErrorCode::kBusy, "the version is being sealed already", EBUSY);
+    state_.frozen = true;
+    if (auto ended = end_writing(); !ended) {
+      state_.frozen = false;
+      return ended;
+    }
+  }
+  auto rested = come_to_rest();
+  if (!rested) thaw();
+  return rested;
+}
+
+Result<void> Checkpointer::come_to_rest() {
+  {
+    const std::lock_guard lock(state_.mutex);
+    VARVE_TRY(wake_up());
+  }
+  VARVE_TRY(ingest_.ingest_all());
+  {
+    const std::lock_guard lock(state_.mutex);
+    VARVE_TRY(streams_.finish_tails(Urgency::kNow));
+  }
+  return checkpoint(Extent::kAll);
+}
+
+void Checkpointer::thaw() {
+  const std::lock_guard lock(state_.mutex);
+  state_.frozen = false;
+}
+
+}  // namespace varve::version

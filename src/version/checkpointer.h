@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// When and how the changes of an open version become durable.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+
+#include "varve/repository.h"
+#include "varve/result.h"
+#include "varve/version_writer.h"
+#include "version/content_streams.h"
+#include "version/open_contents.h"
+#include "version/open_inode.h"
+#include "version/open_state.h"
+#include "version/open_tree.h"
+#include "version/staged_ingest.h"
+#include "version/staging_area.h"
+
+namespace varve::version {
+
+/// Makes checkpoints: in the background, when changes take much memory, for fsync(2), and before a
+/// seal. A checkpoint makes everything durable that was done before it: chunks first, then the
+/// catalog's locations, then the overlay (docs/ORDERING.md O1, O2).
+///
+/// The first change makes the overlay and starts the background thread. Before it, the version has
+/// no files and no thread.
+///
+/// Unless a function says otherwise, the caller holds none of the version's locks.
+class Checkpointer {
+ public:
+  /// The changes that a crash now would lose.
+  struct Unsaved {
+    std::size_t entries = 0;  ///< Files and directories with changes.
+    std::uint64_t bytes = 0;  ///< Bytes of contents.
+  };
+
+  /// Lifetime: every argument must outlive this object. The owner must call stop() before it
+  /// destroys this object.
+  Checkpointer(OpenState& state, ContentStreams& streams, StagingArea& staging,
+               OpenContents& contents, StagedIngest& ingest);
+  Checkpointer(const Checkpointer&) = delete;
+  Checkpointer& operator=(const Checkpointer&) = delete;
+
+  /// Continues from the last checkpoint: creates the root if there is none, cuts the tails that
+  /// were open, and queues the staged files. Must be called once, before any other function.
+  [[nodiscard]] Result<void> recover(const NewFile& root);
+
+  /// Checks that the version accepts changes, and prepares it for the first one. The caller holds
+  /// OpenState::mutex.
+  /// Errors: kReadOnly while the version is frozen.
+  [[nodiscard]] Result<void> check_writable();
+
+  /// The extent of a checkpoint. kAll waits for the chunks of files that are being written
+  /// meanwhile.
+  enum class Extent : std::uint8_t { kAtRest, kAll };
+  [[nodiscard]] Result<void> checkpoint(Extent extent);
+  /// Bounds the memory for changes: makes a checkpoint if there are many.
+  [[nodiscard]] Result<void> relieve();
+
+  /// See OpenVersion's functions of these names.
+  [[nodiscard]] Result<void> freeze(SealWriters writers);
+  [[nodiscard]] Result<void> freeze_to_drop();
+  void thaw();
+  void stop();
+
+  /// Returns the bytes that were accepted and are not on the disk yet. Takes no lock.
+  [[nodiscard]] std::uint64_t unwritten_bytes() const;
+  /// Returns the bytes that sealing will write beyond those. Takes no lock.
+  [[nodiscard]] std::uint64_t sealing_bytes() const { return sealing_bytes_; }
+  [[nodiscard]] Unsaved unsaved() const;
+
+ private:
+  /// The changes that one checkpoint writes.
+  struct Taken {
+    OpenTree::Changes tree;
+    StagingArea::Changes staging;
+    std::uint64_t record_bytes = 0;
+  };
+
+  // ---- The caller holds OpenState::mutex. ----
+
+  [[nodiscard]] Result<void> recover_root(const NewFile& root);
+  /// Makes the overlay and starts the background thread, before the first change.
+  [[nodiscard]] Result<void> wake_up();
+  void start_background();
+  [[nodiscard]] Result<OpenTree::Changes::Record> encode(OpenInode& inode, Extent extent);
+  void estimate_sealing();
+  /// Finishes the content of files that are open for writing.
+  [[nodiscard]] Result<void> end_writing();
+
+  // ---- The caller holds none of the version's locks, or `checkpoint_mutex`. ----
+
+  [[nodiscard]] Result<void> checkpoint_once(Extent extent);
+  [[nodiscard]] Result<Taken> take_changes(Extent extent);
+  [[nodiscard]] Result<void> store(const Taken& taken);
+  [[nodiscard]] Result<void> come_to_rest();
+  [[nodiscard]] Result<void> checkpoint_in_turn();
+  void run_background();
+
+  OpenState& state_;
+  ContentStreams& streams_;
+  StagingArea& staging_;
+  OpenContents& contents_;
+  StagedIngest& ingest_;
+  const std::size_t index_entries_;  // Size of the index at the start.
+  std::atomic<std::uint64_t> sealing_bytes_{0};
+  std::thread background_;
+};
+
+}  // namespace varve::version

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "version/open_contents.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+
+namespace varve::version {
+
+namespace {
+constexpr int kReadAttempts = 3;
+}  // namespace
+
+// check_writable() has made the overlay before this call, so the loop checks for a freeze only.
+Result<OpenInode*> OpenContents::wait_until_uncut(std::unique_lock<std::mutex>& lock, Ino ino) {
+  VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(ino));
+  while (inode->consolidating) {
+    state_.consolidated.wait(lock);
+    VARVE_TRY(state_.check_not_frozen());
+    VARVE_TRY_ASSIGN(inode, state_.tree.get(ino));
+  }
+  return inode;
+}
+
+Result<void> OpenContents::write(OpenInode& inode, std::uint64_t offset,
+                                 std::span<const std::byte> data) {
+  if (data.empty()) return {};
+  if (offset > kFileBytesMax || data.size() > kFileBytesMax - offset) {
+    return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB", EFBIG);
+  }
+  const bool staged = inode.staging != 0 || offset < inode.size;
+  VARVE_TRY(state_.admit((staged ? 2 : 1) * data.size()));
+  if (inode.staging == 0 && staged) VARVE_TRY(stage(inode));
+  if (inode.staging != 0) {
+    VARVE_TRY(staging_.write(inode, offset, data));
+  } else {
+    VARVE_TRY(streams_.append(inode, offset, data));
+  }
+  inode.size = std::max(inode.size, offset + data.size());
+  inode.mtime = inode.ctime = state_.parts.clock->now();
+  state_.tree.touch(inode);
+  return {};
+}
+
+Result<void> OpenContents::truncate(OpenInode& inode, std::uint64_t bytes) {
+  if (bytes == inode.size) return {};
+  auto done = resize(inode, bytes);
+  if (inode.writers != 0) return done;
+  // No handle will close the file: bring it to rest now, also after a failure half-way.
+  if (inode.staging != 0) staging_.queue(inode.ino);
+  auto finished = streams_.finish(inode);
+  return done ? finished : done;
+}
+
+Result<void> OpenContents::resize(OpenInode& inode, std::uint64_t bytes) {
+  if (bytes > kFileBytesMax) return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB", EFBIG);
+  if (bytes == 0) {
+    drop(inode);
+  } else if (inode.staging != 0) {
+    inode.staged->resize(bytes);
+    ++inode.staging_writes;
+  } else if (bytes > inode.size) {
+    VARVE_TRY(streams_.grow(inode, bytes));
+  } else {
+    VARVE_TRY(streams_.shrink(inode, bytes));
+  }
+  inode.size = bytes;
+  state_.tree.touch(inode);
+  return {};
+}
+
+// Starts staging: from now on, writes in any order go to a file of the staging folder. The part
+// that is cut already stays where it is.
+Result<void> OpenContents::stage(OpenInode& inode) {
+  if (inode.staging != 0) return staging_.open_file(inode);
+  VARVE_TRY_ASSIGN(const auto content, streams_.settle(inode));
+  VARVE_TRY_ASSIGN(auto staged, staging_.create(inode, content));
+  drop(inode);
+  staging_.adopt(inode, std::move(staged));
+  return {};
+}
+
+Result<void> OpenContents::punch(OpenInode& inode, std::uint64_t begin, std::uint64_t end) {
+  end = std::min(end, inode.size);
+  if (begin >= end) return {};
+  VARVE_TRY(stage(inode));
+  inode.staged->punch(begin, end);
+  ++inode.staging_writes;
+  state_.tree.touch(inode);
+  return {};
+}
+
+Result<std::uint64_t> OpenContents::clone_range(OpenInode& inode,
+                                                std::shared_ptr<OpenRecipe> source,
+                                                const CloneRange& range) {
+  const std::uint64_t offset = range.offset;
+  if (range.source_offset >= source->bytes()) return std::uint64_t{0};
+  const std::uint64_t bytes = std::min(range.bytes, source->bytes() - range.source_offset);
+  if (bytes == 0) return bytes;
+  if (offset > kFileBytesMax || bytes > kFileBytesMax - offset) {
+    return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB", EFBIG);
+  }
+  if (offset == 0 && inode.size <= bytes && range.source_offset == 0 && bytes == source->bytes()) {
+    drop(inode);  // The whole file: takes the recipe itself.
+    inode.size = bytes;
+    streams_.rest(inode, source->recipe());
+  } else {
+    VARVE_TRY(stage(inode));
+    inode.staged->clone(offset, offset + bytes, std::move(source), range.source_offset);
+    inode.size = inode.staged->size();
+    ++inode.staging_writes;
+  }
+  inode.mtime = inode.ctime = state_.parts.clock->now();
+  state_.tree.touch(inode);
+  return bytes;
+}
+
+void OpenContents::drop(OpenInode& inode) {
+  streams_.discard(inode);
+  staging_.drop(inode);
+  inode.recipe = std::make_shared<const format::Recipe>();
+  inode.hole_bytes = 0;
+}
+
+void OpenContents::drop_unused(OpenInode& inode) {
+  if (inode.nlink != 0 || inode.handles != 0 || inode.held) return;
+  drop(inode);
+  state_.tree.erase(inode.ino);
+}
+
+void OpenContents::drop_forgotten() {
+  for (const Ino ino : removed_.take_forgotten()) {
+    const auto found = state_.tree.get(ino);
+    if (!found) continue;
+    (*found)->held = false;
+    drop_unused(**found);
+  }
+}
+
+Result<void> OpenContents::add_handle(Ino ino, bool writer) {
+  VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(ino));
+  if (inode->is_directory()) return Error(ErrorCode::kIsDirectory, "a directory", EISDIR);
+  if (!inode->is_regular()) return Error(ErrorCode::kInvalid, "not a regular file", EINVAL);
+  ++inode->handles;
+  if (writer) {
+    ++inode->writers;
+    ++state_.writers;
+  }
+  return {};
+}
+
+void OpenContents::release(Ino ino, bool writer) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(state_.mutex);
+    if (writer) --state_.writers;
+    auto found = state_.tree.get(ino);
+    if (!found) return;
+    OpenInode& inode = **found;
+    --inode.handles;
+    if (writer) --inode.writers;
+    if (inode.nlink == 0) {
+      drop_unused(inode);
+      return;
+    }
+    if (!writer || inode.writers != 0) return;
+    if (auto finished = streams_.finish(inode); !finished) {
+      base::log(base::LogLevel::kError, "closing a file: " + finished.error().message());
+    }
+    if (inode.staging != 0) {
+      inode.staging_file.reset();
+      staging_.queue(ino);
+      wake = true;
+    }
+  }
+  if (wake) state_.wake.notify_all();
+}
+
+// Reads content whose tail may still wait for room on the disk.
+Result<std::size_t> OpenContents::read_content(const ingest::Content& content, std::uint64_t offset,
+                                               std::span<std::byte> out) {
+  const std::uint64_t cut = content.recipe.bytes();
+  std::size_t done = 0;
+  const auto recipe = std::make_shared<const format::Recipe>(content.recipe);
+  while (done < out.size() && offset + done < cut) {
+    const auto part =
+        out.subspan(done, std::min<std::uint64_t>(out.size() - done, cut - offset - done));
+    VARVE_TRY_ASSIGN(const auto got, state_.reader.read(recipe, offset + done, part));
+    if (got == 0) return Error(ErrorCode::kCorrupt, "a file is shorter than it should be", EIO);
+    done += got;
+  }
+  const auto from = content.tail.begin() + static_cast<std::ptrdiff_t>(offset + done - cut);
+  std::copy_n(from, out.size() - done, out.begin() + static_cast<std::ptrdiff_t>(done));
+  return out.size();
+}
+
+Result<std::size_t> OpenContents::read_staged(const std::vector<StagedContent::Range>& ranges,
+                                              io::File* file, std::span<std::byte> out) {
+  std::size_t done = 0;
+  for (const auto& range : ranges) {
+    const std::uint64_t end = std::min<std::uint64_t>(range.end - range.begin, out.size() - done);
+    for (std::uint64_t at = 0; at < end;) {
+      const auto part = out.subspan(done, end - at);
+      std::size_t got = part.size();
+      if (range.source == StagedContent::Source::kRecipe) {
+        VARVE_TRY_ASSIGN(got, state_.reader.read(*range.recipe, range.recipe_offset + at, part));
+      } else if (range.source == StagedContent::Source::kFile) {
+        VARVE_TRY_ASSIGN(got, file->read_at(range.begin + at, part));
+      } else {
+        std::memset(part.data(), 0, part.size());
+      }
+      if (got == 0) {
+        return Error(ErrorCode::kCorrupt, "a staged file is shorter than it should be", EIO);
+      }
+      at += got;
+      done += got;
+    }
+  }
+  return done;
+}
+
+// The disk's page cache may return a part of a write that is under way. So read() repeats a read
+// during which the file was written, the last time with the lock, which keeps writers out.
+Result<std::size_t> OpenContents::read(Ino ino, std::uint64_t offset, std::span<std::byte> out) {
+  for (int attempt = 1;; ++attempt) {
+    std::unique_lock lock(state_.mutex);
+    VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(ino));
+    if (offset >= inode->size) return std::size_t{0};
+    const auto part = out.first(std::min<std::uint64_t>(out.size(), inode->size - offset));
+    streams_.absorb(*inode);
+    // A program that reads a file while writing it will do so again: staging serves both. A version
+    // that is being sealed takes no more staged files.
+    if (inode->stream && inode->writers != 0 && !state_.frozen) VARVE_TRY(stage(*inode));
+    if (inode->stream && !inode->stream_finished) {
+      VARVE_TRY_ASSIGN(const auto content, state_.pipeline.snapshot(inode->stream));
+      if (content.bytes() == inode->size) {
+        lock.unlock();
+        return read_content(content, offset, part);
+      }
+    }
+    if (inode->staging == 0) {
+      VARVE_TRY(streams_.come_to_rest(*inode));
+      const auto recipe = inode->recipe;
+      lock.unlock();
+      return state_.reader.read(recipe, offset, part);
+    }
+    VARVE_TRY(staging_.open_file(*inode));
+    const std::shared_ptr<io::File> file = inode->staging_file;
+    std::vector<StagedContent::Range> ranges;
+    for (std::uint64_t at = offset; at < offset + part.size(); at = ranges.back().end) {
+      ranges.push_back(inode->staged->at(at));
+    }
+    if (attempt == kReadAttempts) return read_staged(ranges, file.get(), part);
+    const std::uint64_t generation = inode->staging;
+    const std::uint64_t writes = inode->staging_writes;
+    lock.unlock();
+    auto got = read_staged(ranges, file.get(), part);
+    lock.lock();
+    VARVE_TRY_ASSIGN(inode, state_.tree.get(ino));
+    if (inode->staging == generation && inode->staging_writes == writes) return got;
+  }
+}
+
+Result<std::uint64_t> OpenContents::seek(Ino ino, std::uint64_t offset, SeekFor wanted) {
+  const std::lock_guard lock(state_.mutex);
+  VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(ino));
+  if (offset >= inode->size) {
+    return Error(ErrorCode::kNotFound, "past the end of the file", ENXIO);
+  }
+  streams_.absorb(*inode);
+  if (inode->stream && inode->writers != 0 && !state_.frozen) VARVE_TRY(stage(*inode));
+  if (inode->staging != 0) return inode->staged->seek(offset, wanted);
+  VARVE_TRY(streams_.come_to_rest(*inode));
+  return seek_blocks_in_recipe(*inode->recipe, inode->size, offset, wanted);
+}
+
+}  // namespace varve::version

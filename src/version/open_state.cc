@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "version/open_state.h"
+
+#include <cerrno>
+#include <utility>
+
+#include "meta/page_check.h"
+#include "meta/schema.h"
+#include "store/repository_names.h"
+
+namespace varve::version {
+
+namespace {
+constexpr std::size_t kOverlayMapBytes = std::size_t{64} << 30;
+constexpr std::size_t kSmallMapBytes = std::size_t{4} << 30;
+constexpr std::size_t kSpillSlotBytes = 128U << 10;
+constexpr std::uint64_t kRecordBytes = 1024;  // A usual inode and its name, with LMDB's slack.
+}  // namespace
+
+OpenState::OpenState(const OpenVersionParts& version_parts, VersionInfo version_info)
+    : parts(version_parts),
+      spill(*parts.files, parts.staging_directory + "/tails", kSpillSlotBytes),
+      pipeline(*parts.chunker, *parts.index, *parts.layout, *parts.fingerprint_pool, spill),
+      reader(*parts.layout, *parts.read_service,
+             (std::uint64_t{1} << 63) | (static_cast<std::uint64_t>(version_info.series) << 32) |
+                 static_cast<std::uint64_t>(version_info.number)),
+      info(std::move(version_info)),
+      tree(parts.base.get()) {}
+
+Result<void> OpenState::open_overlay() {
+  const std::string directory = parts.staging_directory + "/overlay";
+  meta::EnvOptions options;
+  options.tables = meta::overlay::kTables;
+  options.map_bytes = kOverlayMapBytes;
+  auto& files = *parts.files;
+  if (const auto checked = meta::check_pages(files, directory, options.tables); !checked) {
+    return Error(checked.error().code(),
+                 directory + "/data.mdb is damaged (" + checked.error().message() +
+                     "), so what the open version held cannot be read; `varve repair` drops it",
+                 EIO);
+  }
+  VARVE_TRY(files.make_directory(parts.staging_directory + "/files"));
+  auto env = meta::Env::open(files, directory, options);
+  if (env) {
+    overlay.emplace(std::move(*env));
+  } else if (env.error().errno_value() == ENOMEM) {
+    options.map_bytes = kSmallMapBytes;  // Thousands of versions share the address space.
+    VARVE_TRY_ASSIGN(auto small, meta::Env::open(files, directory, options));
+    overlay.emplace(std::move(small));
+  } else {
+    return std::move(env).error();
+  }
+  tree.attach(*overlay);
+  return {};
+}
+
+Result<void> OpenState::make_overlay() {
+  auto& files = *parts.files;
+  const std::string directory = parts.staging_directory + "/overlay";
+  // LMDB writes its first pages one by one; the rename makes the environment appear as a whole.
+  const std::string fresh = directory + ".new";
+  VARVE_TRY(files.make_durable_directory(parts.staging_directory));
+  VARVE_TRY(files.make_directory(parts.staging_directory + "/files"));
+  VARVE_TRY(store::remove_folder(files, fresh, store::FolderKind::kEnvironment));
+  VARVE_TRY(files.make_directory(fresh));
+  meta::EnvOptions options;
+  options.tables = meta::overlay::kTables;
+  options.map_bytes = kSmallMapBytes;
+  VARVE_TRY(meta::Env::open(files, fresh, options));
+  VARVE_TRY(files.sync_directory(fresh));
+  VARVE_TRY(files.rename(fresh, directory));
+  VARVE_TRY(files.sync_directory(parts.staging_directory));
+  return open_overlay();
+}
+
+Result<void> OpenState::check_not_frozen() const {
+  if (frozen) return Error(ErrorCode::kReadOnly, "the version is being sealed", EROFS);
+  return {};
+}
+
+Result<void> OpenState::admit(std::uint64_t bytes) const {
+  return parts.space != nullptr ? parts.space->admit(bytes) : Result<void>();
+}
+
+Result<void> OpenState::has_room(std::uint64_t bytes) const {
+  if (parts.space == nullptr) return {};
+  const auto admitted = parts.space->admit(bytes);
+  parts.space->scan_again();
+  return admitted;
+}
+
+Result<void> OpenState::admit_record(std::uint64_t bytes) {
+  VARVE_TRY(admit(kRecordBytes + bytes));
+  record_bytes += kRecordBytes + bytes;
+  return {};
+}
+
+Error damaged_overlay(const char* what) {
+  return {ErrorCode::kCorrupt, std::string("the open version's overlay: ") + what, EIO};
+}
+
+std::optional<std::uint64_t> stored_entries(io::FileSystem& files,
+                                            const std::string& staging_directory) {
+  // LMDB trusts its pages, so check them first.
+  constexpr std::uint64_t kCheckedBytesMax = 64U << 20;
+  const std::string overlay = staging_directory + "/overlay";
+  const auto bytes = files.tree_bytes(overlay + "/data.mdb");
+  if (!bytes || *bytes > kCheckedBytesMax) return std::nullopt;
+  if (!meta::check_pages(files, overlay, meta::overlay::kTables)) return std::nullopt;
+  meta::EnvOptions options;
+  options.tables = meta::overlay::kTables;
+  options.map_bytes = kOverlayMapBytes;
+  options.read_only = true;
+  options.must_exist = true;
+  const auto env = meta::Env::open(files, overlay, options);
+  if (!env) return std::nullopt;
+  return OpenTree::stored_entries(*env);
+}
+
+}  // namespace varve::version

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state that the parts of one open version share, and the locks that guard it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+
+#include "base/clock.h"
+#include "base/thread_pool.h"
+#include "index/fingerprint_index.h"
+#include "ingest/chunker.h"
+#include "ingest/ingest_pipeline.h"
+#include "ingest/tail_spill.h"
+#include "io/file_system.h"
+#include "layout/layout.h"
+#include "meta/lmdb.h"
+#include "restore/read_service.h"
+#include "store/space_guard.h"
+#include "varve/repository.h"
+#include "varve/result.h"
+#include "version/clone_base.h"
+#include "version/content_reader.h"
+#include "version/open_tree.h"
+
+namespace varve::version {
+
+/// Largest size of a file of an open version, in bytes.
+inline constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 62;
+
+/// The objects that an open version works with.
+/// Lifetime: the objects behind plain pointers must outlive the version.
+struct OpenVersionParts {
+  const base::Clock* clock = nullptr;
+  io::FileSystem* files = nullptr;
+  std::string staging_directory;  ///< REPO/staging/SERIES-NUMBER: holds overlay/ and files/.
+  const ingest::Chunker* chunker = nullptr;
+  std::shared_ptr<index::FingerprintIndex> index;
+  layout::Layout* layout = nullptr;
+  restore::ReadService* read_service = nullptr;
+  base::ThreadPool* fingerprint_pool = nullptr;
+  std::uint32_t checkpoint_interval_ms = 4000;
+  std::shared_ptr<const CloneBase> base;  ///< Null unless the version starts as a clone.
+  store::SpaceGuard* space = nullptr;     ///< Null: the version accepts every write.
+};
+
+/// The state that the parts of an open version share.
+///
+/// The parts build on each other in this order; each one calls only those before it:
+///
+///     OpenState        this file: the objects, the locks, the overlay
+///     ContentStreams   content that a program writes from front to back
+///     StagingArea      the staging files of content that is written out of order
+///     OpenContents     the three states of a file's content, and the changes between them
+///     StagedIngest     from staged content to a recipe of stored chunks
+///     CloneSources     recipes that a clone may refer to
+///     Checkpointer     durability: checkpoints, freezing, the background thread
+///     OpenNames        the tree operations
+///     OpenAttributes   attributes and extended attributes
+///     OpenVersionFile  a handle on one file
+///     OpenVersion      the façade, which owns all of the above except the handles
+///
+/// All locks of an open version, in the order in which a thread takes them:
+///
+/// 1. StagedIngest::mutex_: one thread at a time cuts the queue of staged files.
+///    `checkpoint_mutex`: one thread at a time makes a checkpoint or collects references.
+///    No thread holds both of these.
+/// 2. `references_mutex`: see the member.
+/// 3. `mutex`: guards the names and inodes, and every member of the parts that is neither constant
+///    nor atomic. Inodes are reached through the tree, so the same lock guards them.
+/// 4. The locks of the ingest pipeline, and RemovedInodes::mutex_. No thread takes another lock of
+///    the version while it holds one of these.
+///
+/// No thread holds `mutex` while it cuts staged content, syncs staging files or commits a
+/// checkpoint. After a thread has released `mutex`, it must look its inodes up again.
+struct OpenState {
+  OpenState(const OpenVersionParts& version_parts, VersionInfo version_info);
+
+  // ---- The caller holds `mutex`, or no other thread can use the version yet. ----
+
+  /// Opens the overlay that is in the staging directory.
+  /// Errors: kCorrupt if its pages are damaged.
+  [[nodiscard]] Result<void> open_overlay();
+  /// Makes an empty overlay in the staging directory, and opens it.
+  [[nodiscard]] Result<void> make_overlay();
+  /// Checks that the version accepts changes. Errors: kReadOnly while it is frozen.
+  [[nodiscard]] Result<void> check_not_frozen() const;
+  /// Sets space aside for records in the overlay, which the next checkpoint writes.
+  /// Errors: as admit().
+  [[nodiscard]] Result<void> admit_record(std::uint64_t bytes);
+
+  // ---- Needs no lock. ----
+
+  /// Sets space aside before anything is changed.
+  /// Errors: kNoSpace if the disk might not take so much more.
+  [[nodiscard]] Result<void> admit(std::uint64_t bytes) const;
+  /// Checks as admit(), but sets nothing aside.
+  [[nodiscard]] Result<void> has_room(std::uint64_t bytes) const;
+
+  const OpenVersionParts parts;
+  std::optional<meta::Env> overlay;  ///< None until the first change; set with `mutex` held.
+  ingest::TailSpill spill;
+  ingest::IngestPipeline pipeline;
+  ContentReader reader;
+
+  /// A thread that creates a reference to stored chunks holds it shared: from its lookup in a
+  /// recipe, or in the index for whole runs of chunks, until an inode has the result.
+  /// collect_references() holds it alone.
+  std::shared_mutex references_mutex;
+  /// Held during a whole checkpoint. Meanwhile, records of inodes are neither in memory nor in the
+  /// overlay.
+  std::mutex checkpoint_mutex;
+  mutable std::mutex mutex;
+
+  // ---- Guarded by `mutex`. ----
+
+  VersionInfo info;
+  OpenTree tree;
+  bool frozen = false;    ///< True while a seal or a deletion keeps changes out.
+  bool stopping = false;  ///< True once the background thread must end.
+  /// Wakes the background thread: a staged file waits for cutting, or `stopping` is set.
+  std::condition_variable wake;
+  /// Wakes the threads that wait until a file's `consolidating` is false.
+  std::condition_variable consolidated;
+
+  // ---- Atomic: written with `mutex` held, read without it. ----
+
+  std::atomic<std::size_t> writers{0};         ///< Number of handles that may write.
+  std::atomic<std::uint64_t> record_bytes{0};  ///< Bytes admitted for the next checkpoint.
+};
+
+/// Returns the error for an overlay whose records contradict each other. `what` completes the
+/// message "the open version's overlay: ...".
+[[nodiscard]] Error damaged_overlay(const char* what);
+
+/// Returns the number of names that the version in a staging directory had at its last checkpoint;
+/// nullopt if it is unknown. Another process may be writing the version; this one must not have it
+/// open.
+[[nodiscard]] std::optional<std::uint64_t> stored_entries(io::FileSystem& files,
+                                                          const std::string& staging_directory);
+
+}  // namespace varve::version

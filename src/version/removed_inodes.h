@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inodes without a name that the caller of an open version still holds.
+#pragma once
+
+#include <mutex>
+#include <unordered_set>
+#include <vector>
+
+#include "varve/version_writer.h"
+
+namespace varve::version {
+
+/// The set behind the interface RemovedFiles. Thread-safe. Lock order: see OpenState; forget()
+/// waits for no other lock.
+class RemovedInodes {
+ public:
+  /// From now on, hold() keeps inodes.
+  void keep();
+  /// Remembers an inode that lost its last name. Returns whether it is kept until forget().
+  [[nodiscard]] bool hold(Ino ino);
+  /// Notes that the caller does not hold the inode any more. Has no effect on other inodes.
+  void forget(Ino ino);
+  /// Returns the inodes that forget() noted since the last call.
+  [[nodiscard]] std::vector<Ino> take_forgotten();
+
+ private:
+  std::mutex mutex_;
+  bool keeps_ = false;
+  std::unordered_set<Ino> held_;
+  std::vector<Ino> forgotten_;
+};
+
+}  // namespace varve::version

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "version/staged_ingest.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <memory>
+#include <shared_mutex>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "version/content_cutter.h"
+
+namespace varve::version {
+
+namespace {
+// Above these limits, a file is cut while it is still open.
+constexpr std::uint64_t kStagedBytesMax = std::uint64_t{512} << 20;
+constexpr std::size_t kRangesMax = 16384;
+}  // namespace
+
+Result<format::Recipe> StagedIngest::cut(const StagedContent& content, io::File* file) {
+  auto& pipeline = state_.pipeline;
+  ContentCutter cutter(state_.reader, *state_.parts.chunker, *state_.parts.index, pipeline, content,
+                       file);
+  const auto stream = pipeline.start({});
+  auto done = cutter.feed(stream);
+  if (done) done = pipeline.finish(stream);
+  if (done) done = pipeline.drain();
+  if (!done) {
+    pipeline.discard(stream);
+    return std::move(done).error();
+  }
+  auto recipe = pipeline.take_finished(stream);
+  if (!recipe) return Error(ErrorCode::kIo, "a file's chunks have no place yet", EIO);
+  return std::move(*recipe);
+}
+
+Result<void> StagedIngest::ingest(Ino ino, Users users) {
+  const std::shared_lock references(state_.references_mutex);
+  StagedContent content;
+  std::shared_ptr<io::File> file;
+  std::uint64_t generation = 0;
+  std::uint64_t writes = 0;
+  {
+    std::unique_lock lock(state_.mutex);
+    auto inode = state_.tree.get(ino);
+    // A seal that cut writers off waits for the file that is being consolidated.
+    while (inode && (*inode)->consolidating && state_.frozen) {
+      state_.consolidated.wait(lock);
+      inode = state_.tree.get(ino);
+    }
+    if (!inode || (*inode)->staging == 0 || (*inode)->consolidating) return {};
+    if ((*inode)->nlink == 0) return {};  // Nothing will need its chunks.
+    if (users == Users::kNone && (*inode)->writers != 0 && !state_.frozen) return {};
+    VARVE_TRY(StagingArea::check(**inode));
+    VARVE_TRY(staging_.open_file(**inode));
+    content = *(*inode)->staged;
+    file = (*inode)->staging_file;
+    generation = (*inode)->staging;
+    writes = (*inode)->staging_writes;
+    if (users == Users::kAny) (*inode)->consolidating = true;
+  }
+  auto recipe = cut(content, file.get());
+  const std::lock_guard lock(state_.mutex);
+  const auto found = state_.tree.get(ino);
+  if (!found) return {};
+  OpenInode& inode = **found;
+  if (users == Users::kAny) {
+    inode.consolidating = false;
+    state_.consolidated.notify_all();
+  }
+  if (!recipe) return std::move(recipe).error();
+  if (inode.staging != generation || inode.staging_writes != writes ||
+      (users == Users::kNone && inode.writers != 0 && !state_.frozen)) {
+    if (inode.staging != 0 && inode.writers == 0) staging_.queue(ino);
+    return {};
+  }
+  const std::uint64_t size = inode.size;
+  contents_.drop(inode);
+  inode.size = size;
+  streams_.rest(inode, std::move(*recipe));
+  return {};
+}
+
+Result<void> StagedIngest::ingest_all() {
+  const std::lock_guard one(mutex_);
+  Result<void> first_failure;
+  std::vector<Ino> failed;
+  while (true) {
+    Ino ino = 0;
+    {
+      const std::lock_guard lock(state_.mutex);
+      if (!staging_.has_queued() || state_.stopping) {
+        staging_.queue(failed);
+        return first_failure;
+      }
+      ino = staging_.take_first();
+    }
+    auto done = ingest(ino, Users::kNone);
+    if (done) continue;
+    failed.push_back(ino);
+    if (first_failure) first_failure = std::move(done);
+  }
+}
+
+bool StagedIngest::wants_consolidating(const OpenInode& inode) {
+  if (!inode.staged || inode.nlink == 0) return false;
+  const std::uint64_t bytes = inode.consolidate_at != 0 ? inode.consolidate_at : kStagedBytesMax;
+  return inode.staged->file_bytes() > bytes || inode.staged->ranges() > kRangesMax;
+}
+
+// A failure costs only space in the staging folder, and closing the file tries again. The next
+// attempt here comes much later.
+void StagedIngest::consolidate(Ino ino) {
+  auto done = ingest(ino, Users::kAny);
+  if (done) return;
+  base::log(base::LogLevel::kWarning, "cutting a file that is open: " + done.error().message());
+  const std::lock_guard lock(state_.mutex);
+  const auto inode = state_.tree.get(ino);
+  if (inode && (*inode)->staged) (*inode)->consolidate_at = 2 * (*inode)->staged->file_bytes();
+}
+
+}  // namespace varve::version

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "version/staging_area.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <mutex>
+
+namespace varve::version {
+
+namespace {
+constexpr std::uint64_t kGenerationsEnd = std::uint64_t{1} << 62;  // Counting never reaches it.
+}  // namespace
+
+StagingArea::StagingArea(OpenState& state)
+    : state_(state), directory_(state.parts.staging_directory + "/files") {}
+
+std::string StagingArea::path(Ino ino, std::uint64_t generation) const {
+  return fmt::format("{}/{:x}-{:x}", directory_, ino, generation);
+}
+
+Result<StagingArea::NewContent> StagingArea::create(const OpenInode& inode,
+                                                    const ingest::Content& content) {
+  auto staged = std::make_unique<StagedContent>(
+      std::make_shared<OpenRecipe>(std::make_shared<const format::Recipe>(content.recipe)));
+  const std::uint64_t generation = ++last_generation_;
+  const std::string name = path(inode.ino, generation);
+  VARVE_TRY_ASSIGN(std::shared_ptr<io::File> file,
+                   state_.parts.files->open(name, io::OpenMode::kReadWrite));
+  if (!content.tail.empty()) {
+    const std::uint64_t at = staged->size();
+    if (auto copied = file->write_at(at, content.tail); !copied) {
+      file.reset();
+      static_cast<void>(state_.parts.files->remove(name));
+      return std::move(copied).error();
+    }
+    staged->write(at, at + content.tail.size());
+  }
+  staged->resize(inode.size);
+  return NewContent{generation, std::move(staged), std::move(file)};
+}
+
+void StagingArea::adopt(OpenInode& inode, NewContent content) {
+  inode.staging = content.generation;
+  inode.staged = std::move(content.ranges);
+  inode.staging_file = std::move(content.file);
+  count(inode);
+  state_.tree.touch(inode);
+}
+
+Result<void> StagingArea::open_file(OpenInode& inode) {
+  if (inode.staging_file) return {};
+  VARVE_TRY_ASSIGN(inode.staging_file, state_.parts.files->open(path(inode.ino, inode.staging),
+                                                                io::OpenMode::kReadWrite));
+  return {};
+}
+
+Result<void> StagingArea::write(OpenInode& inode, std::uint64_t offset,
+                                std::span<const std::byte> data) {
+  VARVE_TRY(open_file(inode));
+  VARVE_TRY(inode.staging_file->write_at(offset, data));
+  inode.staged->write(offset, offset + data.size());
+  count(inode);
+  ++inode.staging_writes;
+  return {};
+}
+
+void StagingArea::drop(OpenInode& inode) {
+  if (inode.staging == 0) return;
+  inode.staging_file.reset();
+  inode.staged.reset();
+  count(inode);
+  obsolete_.push_back(path(inode.ino, inode.staging));
+  inode.staging = 0;
+  inode.staging_lost = false;
+}
+
+// Brings the inode's part of the sum up to date.
+void StagingArea::count(OpenInode& inode) {
+  const std::uint64_t bytes = inode.staged ? inode.staged->file_bytes() : 0;
+  bytes_ += bytes - inode.staged_counted;
+  inode.staged_counted = bytes;
+}
+
+Result<void> StagingArea::check(const OpenInode& inode) {
+  if (!inode.staging_lost) return {};
+  return Error(ErrorCode::kIo,
+               fmt::format("the disk failed while it took what was written to the file with inode "
+                           "number {}; write that file again, or remove it",
+                           inode.ino),
+               EIO);
+}
+
+void StagingArea::queue(const std::vector<Ino>& inodes) {
+  queue_.insert(queue_.end(), inodes.begin(), inodes.end());
+}
+
+Ino StagingArea::take_first() {
+  const Ino first = queue_.front();
+  queue_.pop_front();
+  return first;
+}
+
+StagingArea::Changes StagingArea::take_changes() {
+  Changes changes;
+  for (const Ino ino : std::exchange(unsynced_, {})) {
+    const auto inode = state_.tree.get(ino);
+    if (inode && (*inode)->staging != 0) changes.to_sync.emplace_back(ino, (*inode)->staging);
+  }
+  changes.obsolete = std::exchange(obsolete_, {});
+  return changes;
+}
+
+Result<void> StagingArea::sync(const Changes& changes) {
+  for (const auto& [ino, generation] : changes.to_sync) VARVE_TRY(sync_file(ino, generation));
+  if (!changes.to_sync.empty()) VARVE_TRY(state_.parts.files->sync_directory(directory_));
+  return {};
+}
+
+// Once the kernel has failed to write a page back, it forgets the page, and the next sync succeeds.
+// So the inode remembers a failure as long as the file has that content (docs/ORDERING.md O8).
+Result<void> StagingArea::sync_file(Ino ino, std::uint64_t generation) {
+  {
+    const std::lock_guard lock(state_.mutex);
+    const auto inode = state_.tree.get(ino);
+    // Another thread may have cut the file: the record to be committed names it nevertheless.
+    if (inode && (*inode)->staging == generation) VARVE_TRY(check(**inode));
+  }
+  VARVE_TRY_ASSIGN(const auto file,
+                   state_.parts.files->open(path(ino, generation), io::OpenMode::kReadWrite));
+  auto synced = file->sync();
+  if (synced) return {};
+  const std::lock_guard lock(state_.mutex);
+  const auto inode = state_.tree.get(ino);
+  if (inode && (*inode)->staging == generation) (*inode)->staging_lost = true;
+  return synced;
+}
+
+void StagingArea::settle(const Changes& changes) {
+  for (const auto& name : changes.obsolete) static_cast<void>(state_.parts.files->remove(name));
+}
+
+void StagingArea::restore(const Changes& changes) {
+  for (const auto& staged : changes.to_sync) unsynced_.push_back(staged.first);
+  obsolete_.insert(obsolete_.end(), changes.obsolete.begin(), changes.obsolete.end());
+}
+
+Result<void> StagingArea::recover() {
+  VARVE_TRY_ASSIGN(const auto names, state_.parts.files->list(directory_));
+  for (const auto& name : names) {
+    // A crash left any file to which no inode refers.
+    const auto dash = name.find('-');
+    const Ino ino = std::strtoull(name.c_str(), nullptr, 16);
+    const std::uint64_t generation =
+        dash == std::string::npos ? 0 : std::strtoull(name.c_str() + dash + 1, nullptr, 16);
+    const auto full_name = directory_ + "/" + name;
+    // Files with other names stay: a hostile folder could link to another one.
+    if (generation >= kGenerationsEnd || path(ino, generation) != full_name) continue;
+    last_generation_ = std::max(last_generation_, generation);
+    auto inode = state_.tree.get(ino);
+    if (inode && (*inode)->staging == generation && generation != 0) {
+      queue_.push_back(ino);
+      bytes_ += (*inode)->staged_counted;
+    } else {
+      VARVE_TRY(state_.parts.files->remove(full_name));
+    }
+  }
+  return {};
+}
+
+}  // namespace varve::version
