@@ -60,19 +60,8 @@ std::optional<std::size_t> ContentReader::read_from_memory(const format::Recipe&
   return done;
 }
 
-OpenRecipe::OpenRecipe(std::shared_ptr<const format::Recipe> recipe)
-    : recipe_(std::move(recipe)),
-      bytes_(recipe_->bytes()),
-      data_bytes_(recipe_->data_bytes()),
-      index_(recipe_) {}
-
-Result<std::uint64_t> OpenRecipe::seek(std::uint64_t offset, SeekFor wanted) {
-  const auto place = offset < bytes_ ? find(offset) : restore::FilePosition();
-  return seek_in_recipe(recipe(), bytes_, offset, wanted, place.run, offset - place.run_offset);
-}
-
-// Containers are written in the order of their chunks' ids, so if the newest chunk has a location,
-// all have one. A flush that is not needed would make many small containers.
+// The layout writes containers in the order of their chunks' ids, so if the newest chunk has a
+// location, all have one. A flush that is not needed would make many small containers.
 Result<void> ContentReader::locate_all(const format::Recipe& recipe) {
   ChunkId newest;
   for (const auto& run : recipe.runs) {
@@ -100,8 +89,8 @@ Result<std::shared_ptr<restore::ReadHandle>> ContentReader::open(
   return std::shared_ptr<restore::ReadHandle>(std::move(handle));
 }
 
-// Containers are written in the order of their chunks' ids: the unwritten chunks are the end of the
-// run.
+// The layout writes containers in the order of their chunks' ids, so the unwritten chunks are at
+// the end of the run.
 Result<void> ContentReader::read_run_apart(const format::RecipeRun& run, std::uint64_t offset,
                                            std::span<std::byte> out) {
   auto written = std::make_shared<format::Recipe>();
@@ -128,7 +117,8 @@ Result<void> ContentReader::read_run_apart(const format::RecipeRun& run, std::ui
   return {};
 }
 
-// Reads each chunk from where it is, in memory or on disk. For a full disk.
+// Reads each chunk from memory or from the disk. Unlike the usual way, this writes nothing, so it
+// works on a full disk.
 Result<std::size_t> ContentReader::read_apart(const format::Recipe& recipe, std::uint64_t offset,
                                               std::span<std::byte> out) {
   std::uint64_t at = 0;
@@ -152,11 +142,7 @@ Result<std::size_t> ContentReader::read_apart(const format::Recipe& recipe, std:
 
 Result<std::size_t> ContentReader::read(OpenRecipe& recipe, std::uint64_t offset,
                                         std::span<std::byte> out) {
-  std::shared_ptr<restore::ReadHandle> handle;
-  {
-    const std::lock_guard lock(recipe.mutex_);
-    handle = recipe.handle_;
-  }
+  auto handle = recipe.handle();
   if (handle) return handle->read(offset, out);
   if (const auto got = read_from_memory(recipe.recipe(), offset, out)) return *got;
   // Accepted data stays readable while the disk is full.
@@ -165,10 +151,9 @@ Result<std::size_t> ContentReader::read(OpenRecipe& recipe, std::uint64_t offset
     if (!got) return std::move(located).error();
     return got;
   }
-  VARVE_TRY_ASSIGN(handle, open(recipe.recipe_));
+  VARVE_TRY_ASSIGN(handle, open(recipe.shared()));
   auto got = handle->read(offset, out);
-  const std::lock_guard lock(recipe.mutex_);
-  recipe.handle_ = std::move(handle);
+  recipe.keep_handle(std::move(handle));
   return got;
 }
 
@@ -176,8 +161,7 @@ Result<RecipeChunk> ContentReader::chunk_at(OpenRecipe& recipe, std::uint64_t of
   const auto place = recipe.find(offset);
   const auto& run = recipe.recipe().runs[place.run];
   VARVE_TRY(locate_all({{run}}));
-  VARVE_TRY_ASSIGN(const auto part,
-                   recipe.locator_.find(layout_, run, place.run, place.run_offset));
+  VARVE_TRY_ASSIGN(const auto part, recipe.locate(layout_, place));
   VARVE_TRY_ASSIGN(const auto header, layout_.header(part.container));
   RecipeChunk chunk;
   chunk.run = place.run;

@@ -4,43 +4,19 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "format/recipe.h"
 #include "layout/layout.h"
 #include "restore/read_service.h"
-#include "restore/recipe_index.h"
-#include "restore/run_locator.h"
 #include "varve/result.h"
-#include "version/recipe_seek.h"
+#include "version/open_recipe.h"
 
 namespace varve::version {
-
-/// A recipe with the indexes for fast reads in any order. Thread-safe.
-class OpenRecipe {
- public:
-  explicit OpenRecipe(std::shared_ptr<const format::Recipe> recipe);
-
-  [[nodiscard]] const format::Recipe& recipe() const { return index_.recipe(); }
-  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  [[nodiscard]] std::uint64_t data_bytes() const { return data_bytes_; }
-  [[nodiscard]] restore::FilePosition find(std::uint64_t offset) { return index_.find(offset); }
-  /// Returns an offset as seek_in_recipe() does.
-  [[nodiscard]] Result<std::uint64_t> seek(std::uint64_t offset, SeekFor wanted);
-
- private:
-  friend class ContentReader;
-  const std::shared_ptr<const format::Recipe> recipe_;
-  const std::uint64_t bytes_;
-  const std::uint64_t data_bytes_;
-  restore::RecipeIndex index_;
-  restore::RunLocator locator_;
-  std::mutex mutex_;
-  std::shared_ptr<restore::ReadHandle> handle_;
-};
 
 /// The position of one chunk in a recipe.
 struct RecipeChunk {
@@ -97,8 +73,8 @@ class ContentReader {
   layout::Layout& layout_;
   restore::ReadService& service_;
   const std::uint64_t version_key_;
-  // The service's sessions identify files by this number, so no two may have the same. The distance
-  // keeps the sessions from taking them for neighbours in tree order.
+  // The service's sessions identify files by this number, so it must be unique. The distance keeps
+  // the sessions from taking two files for neighbours in tree order.
   static constexpr std::uint64_t kOrdinalDistance = std::uint64_t{1} << 20;
   std::atomic<std::uint64_t> last_ordinal_{0};
 };

@@ -13,17 +13,17 @@
 #include "base/coding.h"
 #include "format/recipe.h"
 #include "varve/result.h"
-#include "version/content_reader.h"
+#include "version/open_recipe.h"
 #include "version/recipe_seek.h"
 
 namespace varve::version {
 
-/// The ranges that make up a staged file. Not thread-safe. Memory follows the number of ranges, not
-/// their length.
+/// The ranges that make up a staged file. Not thread-safe. The memory depends on the number of
+/// ranges, not on their length.
 ///
-/// A range of the staging file has the same offset there. Other bytes in the staging file mean
-/// nothing: truncating or punching changes the ranges only, so that the state of the last
-/// checkpoint can still be read after a crash.
+/// A range of the staging file has the same offset there. Truncating and punching change only the
+/// ranges, and leave the bytes in the staging file. So after a crash, the file still holds the
+/// state of the last checkpoint.
 class StagedContent {
  public:
   enum class Source : std::uint8_t { kHole, kFile, kRecipe };
@@ -41,25 +41,30 @@ class StagedContent {
   explicit StagedContent(std::shared_ptr<OpenRecipe> recipe);
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
-  /// Return the number of bytes in the staging file, and the number of ranges.
+  /// Returns the number of bytes in ranges of the staging file.
   [[nodiscard]] std::uint64_t file_bytes() const { return file_bytes_; }
+  /// Returns the number of ranges, holes not included.
   [[nodiscard]] std::size_t ranges() const { return extents_.size(); }
   /// Returns an upper bound of the bytes that are not in holes.
   [[nodiscard]] std::uint64_t data_bytes_max() const;
 
-  /// Records that the staging file holds these bytes now. Beyond the end the content grows, here
-  /// and in clone().
+  /// Records that the staging file now holds these bytes. The content grows to `end`.
   void write(std::uint64_t begin, std::uint64_t end);
+  /// Turns the range into a hole. Does not change the size.
   void punch(std::uint64_t begin, std::uint64_t end);
+  /// Records that the bytes are those of `recipe` from `recipe_offset`. The content grows to `end`.
   void clone(std::uint64_t begin, std::uint64_t end, std::shared_ptr<OpenRecipe> recipe,
              std::uint64_t recipe_offset);
+  /// Cuts the content at `bytes`, or grows it with a hole.
   void resize(std::uint64_t bytes);
 
-  /// Returns the rest of a range, from `offset`, which must be below size(), to the range's end.
+  /// Returns the rest of the range that holds the byte at `offset`: from there to the range's end.
+  /// `offset` must be below size().
   [[nodiscard]] Range at(std::uint64_t offset) const;
   /// Returns an offset as seek_by_blocks() does.
   [[nodiscard]] Result<std::uint64_t> seek(std::uint64_t offset, SeekFor wanted) const;
 
+  /// Appends the ranges in the form of the overlay's records.
   void encode(std::string& out) const;
   /// Decodes the bytes of encode(). The reader fails on malformed bytes.
   [[nodiscard]] static StagedContent decode(base::ByteReader& reader);
