@@ -17,14 +17,16 @@
 
 namespace varve::version {
 
-/// Thread-safe, immutable. The reader must outlive it.
+/// The base of an open version that started as a clone. Immutable and thread-safe.
 ///
-/// A file of the base has its rank plus one as inode number, of a hard-linked file that of its
-/// first name; so no table translates between them, and the root is 1 as in every open version.
-/// The files below a directory have the numbers that follow its own, without a gap.
+/// The inode number of a file of the base is its rank plus one; a hard-linked file has the rank of
+/// its first name. So no table translates between the two, and the root is 1 as in every open
+/// version. The files below a directory have the numbers that follow the directory's, without a
+/// gap.
 class CloneBase {
  public:
-  /// `record` is a sealed version's, `links` its hard links.
+  /// `record` describes the sealed version, and `links` its hard links.
+  /// Lifetime: `objects` must outlive the base.
   CloneBase(catalog::ObjectReader& objects, catalog::VersionRecord record, catalog::LinkTable links)
       : objects_(objects),
         record_(std::move(record)),
@@ -35,27 +37,30 @@ class CloneBase {
 
   [[nodiscard]] const catalog::VersionRecord& record() const { return record_; }
   [[nodiscard]] const catalog::LinkTable& links() const { return links_; }
-  /// The first inode number that is not the base's.
+  /// Returns the first inode number after those of the base.
   [[nodiscard]] Ino end() const { return record_.entries + 2; }
-  /// Whether the number is that of a file of the base.
+  /// Returns whether a file of the base has the number.
   [[nodiscard]] bool has(Ino ino) const { return rank_known(ino) && ino_of(ino - 1) == ino; }
   [[nodiscard]] Ino ino_of(Rank rank) const { return links_.first_of(rank) + 1; }
   [[nodiscard]] static Rank rank_of(Ino ino) { return ino - 1; }
 
-  /// The file as it was sealed. Its recipe is left in the catalog if it has an object of its own.
+  /// Returns the file as it was sealed. A recipe that is an object of its own stays in the catalog.
   [[nodiscard]] Result<std::unique_ptr<OpenInode>> load(Ino ino) const;
+  /// Returns the same for an entry that the caller has found.
   [[nodiscard]] Result<std::unique_ptr<OpenInode>> make(const catalog::TreeEntry& found) const;
 
-  /// A name that a directory of the base had. `page`: its top page.
+  /// Returns the entry of a name that a directory of the base had; nullopt if there is none. `page`
+  /// is the directory's top page.
   [[nodiscard]] Result<std::optional<catalog::TreeEntry>> find(Ino directory, format::NodeId page,
                                                                std::string_view name) const;
+  /// Returns a cursor over the names that the directory had.
   [[nodiscard]] catalog::DirCursor names(Ino directory, format::NodeId page) const {
     return {objects_, page, rank_of(directory)};
   }
-  /// Whether the directory had the name; the walk to it from the root is paid here.
+  /// Returns whether the directory had the name. Walks to the directory from the root.
   [[nodiscard]] Result<bool> had_name(Ino directory, std::string_view name) const;
 
-  /// Brings the inode's recipe into memory, if it is not there.
+  /// Loads the inode's recipe, if it is not in memory.
   [[nodiscard]] Result<void> load_recipe(OpenInode& inode) const;
 
  private:

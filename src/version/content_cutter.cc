@@ -70,11 +70,11 @@ Result<bool> ContentCutter::take_chunks() {
   }
   const std::uint32_t allowed = index_.covers(run.first.plus(index), run.count - index);
   if (allowed == 0) return false;
-  // In offsets of the recipe: the end of the run, and the place where the range stops following it.
+  // Both are offsets in the recipe: the end of the run, and the point where the range leaves it.
   const std::uint64_t run_end = range.recipe_offset - place.run_offset + run.bytes;
   const std::uint64_t stop = std::min(run_end, range.recipe_offset + (range.end - at_));
   format::RecipeRun taken{run.first.plus(index), run.count - index, stop - range.recipe_offset};
-  // The last chunk before a hole or the end was cut there because of that, not by its content.
+  // The last chunk before a hole or the end was cut there by force, not because of its content.
   const bool forced =
       place.run + 1 == recipe.recipe().runs.size() || recipe.recipe().runs[place.run + 1].is_hole();
   const bool whole = stop == run_end && (!forced || at_ + taken.bytes == data_end_);
@@ -104,7 +104,6 @@ Result<bool> ContentCutter::take_chunks() {
   return true;
 }
 
-// Reads until the buffer holds `bytes` bytes from at_ on.
 Result<void> ContentCutter::fill(std::size_t bytes) {
   if (filled_ - cut_ >= bytes) return {};
   bytes = std::min<std::uint64_t>(std::max(bytes, ahead_), data_end_ - at_);
@@ -124,7 +123,7 @@ Result<void> ContentCutter::fill(std::size_t bytes) {
 
 Result<void> ContentCutter::cut_chunk() {
   const std::uint64_t left = data_end_ - at_;
-  // A boundary inside the available bytes is valid for any bytes that follow.
+  // A boundary inside the available bytes stays one, whatever bytes follow.
   for (std::size_t wanted = std::max<std::size_t>(filled_ - cut_, kReadAheadMin);; wanted *= 2) {
     const std::size_t room = std::min<std::uint64_t>({wanted, left, chunker_.sizes().max});
     VARVE_TRY(fill(room));

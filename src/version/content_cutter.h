@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a file that was written out of order to its recipe.
+// Cuts a file that was written out of order into chunks.
 #pragma once
 
 #include <cstddef>
@@ -16,30 +16,36 @@
 
 namespace varve::version {
 
-/// Gives the recipe that the whole content would be cut to, at the cost of what changed:
-/// chunks that are as they were, and that this version may refer to, are taken over without
-/// being read. Around a change, bytes are cut from the chunk before it on until a boundary
-/// meets an old one again; from there on all following boundaries would be the same, since
-/// the chunker looks at nothing before the last one.
+/// Produces the recipe that cutting the whole content would give, but reads only the bytes near a
+/// change. It takes over unchanged chunks that this version may refer to, without reading them.
 ///
-/// One use. `file` may be null if no range is of the staging file. All must outlive it.
+/// Around a change, it cuts bytes from the start of the changed chunk until a new boundary meets an
+/// old one. From there on, all boundaries are the old ones, because the chunker looks at no byte
+/// before the last boundary.
+///
+/// Not thread-safe, for one use.
 class ContentCutter {
  public:
+  /// `file` is the staging file; it may be null if no range is in one.
+  /// Lifetime: every argument must outlive the cutter.
   ContentCutter(ContentReader& reader, const ingest::Chunker& chunker,
                 const index::FingerprintIndex& index, ingest::IngestPipeline& pipeline,
                 const StagedContent& content, io::File* file);
 
-  /// Feeds all of the content to `stream`, which must be new; does not finish it.
+  /// Appends all of the content to `stream`, which must be new. Does not finish the stream.
   [[nodiscard]] Result<void> feed(const ingest::IngestPipeline::StreamPtr& stream);
 
  private:
+  /// Returns the end of the hole at `offset`; `offset` itself if there is data.
   [[nodiscard]] Result<std::uint64_t> hole_end(std::uint64_t offset);
-  /// Takes over chunks from `at_` on; false if the first cannot be.
+  /// Takes over chunks from `at_` on. Returns false if it can take none.
   [[nodiscard]] Result<bool> take_chunks();
   /// Cuts one chunk from the bytes at `at_`.
   [[nodiscard]] Result<void> cut_chunk();
+  /// Reads until the buffer holds `bytes` bytes from `at_` on.
   [[nodiscard]] Result<void> fill(std::size_t bytes);
   [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out);
+  /// Appends the chunks in the buffer to the stream.
   [[nodiscard]] Result<void> submit();
 
   ContentReader& reader_;
@@ -50,13 +56,13 @@ class ContentCutter {
   io::File* const file_;
   ingest::IngestPipeline::StreamPtr stream_;
 
-  std::uint64_t at_ = 0;        // All before has been fed or waits in buffer_; a boundary.
-  std::uint64_t data_end_ = 0;  // The next hole, or the end, if above at_.
+  std::uint64_t at_ = 0;        // Boundary up to which the content is cut.
+  std::uint64_t data_end_ = 0;  // Begin of the next hole, or the content's end, if above at_.
   std::vector<std::byte> buffer_;
-  std::size_t cut_ = 0;     // Of buffer_: bytes that are cut, before at_,
-  std::size_t filled_ = 0;  // and bytes that are read.
-  std::size_t ahead_ = 0;   // How much to read at once: more while nothing can be taken over.
-  std::vector<std::uint32_t> lengths_;
+  std::size_t cut_ = 0;     // Bytes in buffer_ that are cut; they end at at_.
+  std::size_t filled_ = 0;  // Bytes in buffer_ that are read.
+  std::size_t ahead_ = 0;   // Bytes to read at once: more while no chunk can be taken over.
+  std::vector<std::uint32_t> lengths_;  // Lengths of the chunks in buffer_.
 };
 
 }  // namespace varve::version

@@ -92,6 +92,10 @@ bool has_content_of_type(const OpenInode& inode) {
 
 }  // namespace
 
+Error damaged_overlay(const char* what) {
+  return {ErrorCode::kCorrupt, std::string("the open version's overlay: ") + what, EIO};
+}
+
 std::string encode_open_inode(const OpenInode& inode, const format::Recipe& recipe) {
   return encode(inode, &recipe);
 }

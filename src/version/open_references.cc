@@ -14,8 +14,8 @@
 namespace varve::version {
 
 namespace {
-// Runs are sorted and merged at this number, so that memory follows the result, not the number of
-// files.
+// At this number, runs are sorted and merged, so that the memory depends on the result and not on
+// the number of files.
 constexpr std::size_t kRunsGathered = 1U << 18;
 }  // namespace
 
@@ -30,7 +30,7 @@ void add_references(const OpenInode& inode, std::vector<base::IdRun>& runs) {
   if (!inode.staged) return;
   for (std::uint64_t at = 0; at < inode.staged->size();) {
     const auto range = inode.staged->at(at);
-    // The whole recipe: cutting may look at the chunks before and after the range.
+    // The whole recipe counts: cutting may look at the chunks before and after the range.
     if (range.source == StagedContent::Source::kRecipe) {
       add_references(range.recipe->recipe(), runs);
     }

@@ -21,13 +21,13 @@ void add_references(const format::Recipe& recipe, std::vector<base::IdRun>& runs
 /// Appends the chunks of the inode's recipe and of its staged content; not those of a stream.
 void add_references(const OpenInode& inode, std::vector<base::IdRun>& runs);
 
-/// Returns the chunks that the records of an overlay refer to. `base_end`: as for
+/// Returns the chunks that the records of an overlay refer to. `base_end` is the same as for
 /// decode_open_inode().
 /// Errors: kCorrupt if a record is damaged.
 [[nodiscard]] Result<base::IdRuns> overlay_references(const meta::Txn& overlay, Ino base_end);
 
-/// Returns the same for an overlay below `staging_directory` that no process has open. Returns none
-/// if the overlay was never made.
+/// Returns the same for the overlay below `staging_directory`, which no process may have open.
+/// Returns no chunks if the overlay was never made.
 [[nodiscard]] Result<base::IdRuns> stored_references(io::FileSystem& files,
                                                      const std::string& staging_directory,
                                                      Ino base_end);

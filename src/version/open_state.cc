@@ -95,10 +95,6 @@ Result<void> OpenState::admit_record(std::uint64_t bytes) {
   return {};
 }
 
-Error damaged_overlay(const char* what) {
-  return {ErrorCode::kCorrupt, std::string("the open version's overlay: ") + what, EIO};
-}
-
 std::optional<std::uint64_t> stored_entries(io::FileSystem& files,
                                             const std::string& staging_directory) {
   // LMDB trusts its pages, so check them first.

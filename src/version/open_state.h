@@ -135,10 +135,6 @@ struct OpenState {
   std::atomic<std::uint64_t> record_bytes{0};  ///< Bytes admitted for the next checkpoint.
 };
 
-/// Returns the error for an overlay whose records contradict each other. `what` completes the
-/// message "the open version's overlay: ...".
-[[nodiscard]] Error damaged_overlay(const char* what);
-
 /// Returns the number of names that the version in a staging directory had at its last checkpoint;
 /// nullopt if it is unknown. Another process may be writing the version; this one must not have it
 /// open.

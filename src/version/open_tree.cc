@@ -50,8 +50,8 @@ Result<void> OpenTree::load() {
   return {};
 }
 
-// Loads the number of names. An overlay of an earlier release has no summary: its names are
-// counted.
+// Loads the number of names. An overlay of an earlier release has no summary, so this function
+// counts its names.
 Result<void> OpenTree::load_summary(const meta::Txn& txn) {
   entries_ = base_ != nullptr ? base_->end() - 2 : 0;
   VARVE_TRY_ASSIGN(const auto entries, txn.get(meta::overlay::kState, kEntriesKey));
@@ -265,7 +265,7 @@ void OpenTree::evict() {
                       !inode.stream && !inode.staging_file;
     it = idle ? inodes_.erase(it) : std::next(it);
   }
-  // If most inodes are in use, the next attempt waits until its walk can be worth it.
+  // If most inodes are in use, the next attempt waits until more inodes are in memory.
   evict_at_ = std::max(kInodesCached, inodes_.size() + kInodesCached / 4);
 }
 
@@ -299,8 +299,8 @@ Result<OpenTree::Changes> OpenTree::take_changes(
   return changes;
 }
 
-// An absent record does not remove a name of the base: a record with inode number 0 does. If the
-// base cannot be read, such a record is the safe choice.
+// An absent record does not remove a name of the base. A record with inode number 0 does; it is
+// also the safe choice if the base cannot be read.
 Result<void> OpenTree::commit_names(meta::WriteTxn& txn, const Changes& changes) const {
   for (const auto& name : changes.names) {
     bool stored = name.ino != 0;

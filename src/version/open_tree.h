@@ -23,11 +23,10 @@
 
 namespace varve::version {
 
-/// The tree of an open version. Not thread-safe: guarded by OpenVersion's mutex, apart from
-/// commit().
+/// The tree of an open version. Not thread-safe: OpenState::mutex guards it, except for commit().
 ///
-/// Memory: at most kInodesCached clean inodes. Changed ones wait for the next checkpoint, which the
-/// owner runs once changed() exceeds kChangedMax.
+/// Memory holds at most kInodesCached clean inodes. Changed ones wait for the next checkpoint,
+/// which the checkpointer makes once changed() reaches kChangedMax.
 class OpenTree {
  public:
   static constexpr std::size_t kInodesCached = 32768;
@@ -36,16 +35,18 @@ class OpenTree {
   /// `base` may be null. Lifetime: it must outlive the tree.
   explicit OpenTree(const CloneBase* base = nullptr)
       : base_(base), next_ino_(base != nullptr ? base->end() : kRootIno + 1) {}
-  /// Gives the tree an overlay, which must outlive it. Before, the tree has only the base and the
-  /// inodes in memory, and commit() must not be called.
+  /// Gives the tree an overlay. Before this call, the tree consists of the base and the inodes in
+  /// memory, and commit() must not be called.
+  /// Lifetime: the overlay must outlive the tree.
   void attach(const meta::Env& overlay) { overlay_ = &overlay; }
-  /// Reads the counters. The caller must call it once before anything else.
-  /// Errors: kCorrupt if a number could be given a second time.
+  /// Reads the counters. The caller must call this function once, before any other.
+  /// Errors: kCorrupt if the counter of inodes could give a number a second time.
   [[nodiscard]] Result<void> load();
 
   /// Returns an inode. Errors: kStale if there is no such inode.
   /// Lifetime: the pointer is valid until the next call that may evict: evict(), erase(), list().
   [[nodiscard]] Result<OpenInode*> get(Ino ino);
+  /// Returns the inode of a name; nullopt if the directory has no such name.
   [[nodiscard]] Result<std::optional<Ino>> find(Ino directory, std::string_view name);
   /// Calls `visit` for the names > `after` in byte order until it returns false. Evicts between the
   /// calls, so that a large directory does not stay in memory.
@@ -53,36 +54,42 @@ class OpenTree {
       Ino directory, std::string_view after,
       const std::function<Result<bool>(std::string_view name, Ino ino)>& visit);
 
-  /// Calls `visit` for each inode in memory: all that have handles or changed, and others.
+  /// Calls `visit` for each inode in memory. All inodes with handles or changes are in memory.
   [[nodiscard]] Result<void> for_each_in_memory(
       const std::function<Result<void>(OpenInode&)>& visit);
 
+  /// Adds a new inode, which the next checkpoint records. Lifetime: as for get().
   [[nodiscard]] OpenInode* add(std::unique_ptr<OpenInode> inode);
   /// Adds an inode that the next checkpoint does not record, unless it is touched before.
   void add_clean(std::unique_ptr<OpenInode> inode) { inodes_[inode->ino] = std::move(inode); }
+  /// Returns a number for a new inode.
   [[nodiscard]] Ino next_ino() { return next_ino_++; }
-  /// Returns the number of inodes that were ever made in this version.
+  /// Returns the number of inodes that this version has made, including removed ones.
   [[nodiscard]] std::uint64_t made() const {
     return next_ino_ - (base_ != nullptr ? base_->end() : kRootIno + 1);
   }
-  /// Adds `more` to the number of names; it is negative for removed names.
+  /// Adds `more` to the number of names. `more` is negative for removed names.
   void count_entries(std::int64_t more) { entries_ += static_cast<std::uint64_t>(more); }
   [[nodiscard]] std::uint64_t entries() const { return entries_; }
   void set_changed_at(Timestamp time) { changed_at_ = time; }
-  /// Returns the time at which the changes of the last checkpoint that had any were taken.
+  /// Returns the time of the last checkpoint that had changes: when it took them.
   [[nodiscard]] Timestamp changed_at() const { return changed_at_; }
   /// Returns the number of names that the last checkpoint recorded; nullopt if it is unknown.
   [[nodiscard]] static std::optional<std::uint64_t> stored_entries(const meta::Env& overlay);
+  /// Returns the number of inodes with changes.
   [[nodiscard]] std::size_t changed_inodes() const { return dirty_.size(); }
   void set_name(Ino directory, std::string_view name, Ino ino);
   void clear_name(Ino directory, std::string_view name);
+  /// Notes that the next checkpoint must record the inode. Has no effect on a removed inode.
   void touch(OpenInode& inode);
-  /// Removes an inode that has no name and no handle any more.
+  /// Removes an inode that has neither a name nor a handle.
   void erase(Ino ino);
   /// Removes the inode's record. The inode in memory stays for its handles.
   void erase_record(OpenInode& inode);
 
+  /// Returns the number of changes in memory.
   [[nodiscard]] std::size_t changed() const { return dirty_.size() + names_.size(); }
+  /// Drops clean inodes from memory if there are more than kInodesCached.
   void evict();
 
   /// The changes that a checkpoint writes.
@@ -108,12 +115,12 @@ class OpenTree {
       const std::function<Result<Changes::Record>(OpenInode&)>& encode);
   /// Writes the changes in one durable transaction. Needs no lock.
   [[nodiscard]] Result<void> commit(const Changes& changes) const;
-  /// Drops the changes from memory after commit(): they are in the overlay.
+  /// Drops the changes from memory after commit(), since the overlay has them now.
   void settle(const Changes& changes);
   /// Marks the changes again after a failed commit(), for the next checkpoint.
   void restore(const Changes& changes);
 
-  /// Calls `visit(ino, tail)` for the tails that the last checkpoint before a crash left.
+  /// Calls `visit(ino, tail)` for the uncut bytes of files that the last checkpoint recorded.
   [[nodiscard]] Result<void> for_each_tail(
       const std::function<Result<void>(Ino, std::string_view)>& visit) const;
 
@@ -130,8 +137,8 @@ class OpenTree {
 
   [[nodiscard]] Ino base_end() const { return base_ != nullptr ? base_->end() : 0; }
   [[nodiscard]] bool in_base(Ino ino) const { return ino < base_end(); }
-  /// Remembers the inode of a name of the base, because get() is often asked for it next. Returns
-  /// its number.
+  /// Remembers the inode of a name of the base, because the next get() often asks for it. Returns
+  /// the inode's number.
   Ino remember(const catalog::TreeEntry& found);
   [[nodiscard]] Result<void> load_summary(const meta::Txn& txn);
   [[nodiscard]] Result<std::optional<Ino>> find_in_base(Ino directory, std::string_view name);

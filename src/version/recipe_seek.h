@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds data and holes in recipes, as lseek(2) does.
 #pragma once
 
 #include <algorithm>
@@ -52,9 +53,9 @@ template <typename Seek>
 }
 
 /// Returns the offset of lseek(2) with SEEK_DATA or SEEK_HOLE by single bytes, in a file of `size`
-/// bytes; the file's end counts as a hole. A caller that knows a run at or before `offset`, and
-/// where in the file it begins, saves the walk to it.
-/// Errors: kNotFound (ENXIO) where there is none.
+/// bytes; the file's end counts as a hole. Starts at `run`, a run at or before `offset`, which
+/// begins at `run_begin` in the file. Errors: kNotFound (ENXIO) past the end, and where no data
+/// follows.
 [[nodiscard]] inline Result<std::uint64_t> seek_in_recipe(const format::Recipe& recipe,
                                                           std::uint64_t size, std::uint64_t offset,
                                                           SeekFor wanted, std::size_t run = 0,

@@ -21,10 +21,6 @@ namespace {
 constexpr std::uint64_t kLinkGroupMask = (std::uint64_t{1} << 62) - 1;
 constexpr std::size_t kNamesRead = 256;
 
-Error damaged(const char* what) {
-  return {ErrorCode::kCorrupt, std::string("the open version's overlay: ") + what, EIO};
-}
-
 // Returns a path's hash from its parent's hash and its name. The same path gives the same link
 // group in each version, so unchanged directories stay the same node.
 std::uint64_t hash_below(std::uint64_t parent, std::string_view name) {
@@ -64,7 +60,7 @@ Result<void> Sealer::check_at_rest() const {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
   VARVE_TRY_ASSIGN(auto tails, meta::Cursor::open(txn, meta::overlay::kTails));
   VARVE_TRY_ASSIGN(const auto tail, tails.seek(""));
-  if (tail) return damaged("a file's last bytes are not cut into chunks");
+  if (tail) return damaged_overlay("a file's last bytes are not cut into chunks");
   return {};
 }
 
@@ -81,7 +77,7 @@ Result<void> Sealer::find_changes() {
           static_cast<std::uint32_t>(CloneBase::rank_of(base::load_be64(inode->key))));
       VARVE_TRY_ASSIGN(inode, inodes.next());
     }
-    // A file that changed has changed under each of its names.
+    // A changed file has changed under each of its names.
     const std::size_t inodes_changed = changed_.size();
     for (const auto& name : base_->links().names()) {
       if (name.rank != name.first &&
@@ -112,10 +108,10 @@ Result<std::unique_ptr<OpenInode>> Sealer::load(Ino ino) {
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
     VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kInodes, meta::ino_key(ino)));
-    if (value && value->empty()) return damaged("a name of a removed file");
+    if (value && value->empty()) return damaged_overlay("a name of a removed file");
     if (value) return decode_open_inode(ino, *value, base_ == nullptr ? 0 : base_->end());
   }
-  if (base_ == nullptr || !base_->has(ino)) return damaged("a name without its inode");
+  if (base_ == nullptr || !base_->has(ino)) return damaged_overlay("a name without its inode");
   return base_->load(ino);
 }
 
@@ -136,7 +132,7 @@ format::NodeId Sealer::previous_of(std::string_view name) {
 Result<void> Sealer::enter(Ino ino, std::string_view name, std::uint64_t path_hash) {
   auto level = std::make_unique<Level>(objects_);
   VARVE_TRY_ASSIGN(level->inode, load(ino));
-  if (!level->inode->is_directory()) return damaged("its root is no directory");
+  if (!level->inode->is_directory()) return damaged_overlay("its root is no directory");
   level->name = name;
   level->path_hash = path_hash;
   const auto base_page = level->inode->base_page;
@@ -148,7 +144,7 @@ Result<void> Sealer::enter(Ino ino, std::string_view name, std::uint64_t path_ha
     if (previous) level->previous = std::move(*previous);
   }
   if (base_page != format::NodeId{}) {
-    if (base_ == nullptr) return damaged("a directory of no base");
+    if (base_ == nullptr) return damaged_overlay("a directory of no base");
     level->base_names.emplace(base_->names(ino, base_page));
     VARVE_TRY(level->base_names->seek(""));
     VARVE_TRY_ASSIGN(level->base_name, level->base_names->next());
@@ -226,7 +222,7 @@ Result<format::DirEntry> Sealer::entry_of(const OpenInode& inode, std::string_vi
     entry.link_group = link_group(inode.ino, path_hash);
   }
   if (!inode.is_regular()) return entry;
-  if (inode.staging != 0) return damaged("a file is still staged");
+  if (inode.staging != 0) return damaged_overlay("a file is still staged");
   entry.size = inode.size;
   entry.data_bytes = inode.size - inode.hole_bytes;
   if (!inode.recipe) {
@@ -254,7 +250,7 @@ Result<void> Sealer::read_names(Level& level) const {
   while (at && at->key.starts_with(prefix) && level.names.size() < kNamesRead) {
     const auto name = at->key.substr(prefix.size());
     if (at->value.size() != sizeof(Ino) || !format::is_entry_name(name)) {
-      return damaged("a bad name record");
+      return damaged_overlay("a bad name record");
     }
     level.names.emplace_back(name, base::load_be64(at->value));
     VARVE_TRY_ASSIGN(at, cursor.next());
@@ -293,8 +289,8 @@ Result<void> Sealer::add(Ino ino, std::string_view name) {
   const std::uint64_t path_hash = hash_below(path_.back()->path_hash, name);
   VARVE_TRY_ASSIGN(const auto inode, load(ino));
   if (inode->is_directory()) {
-    // Otherwise a directory could be below itself, without end.
-    if (!first_name) return damaged("a directory has two names");
+    // A directory with two names could be below itself, and the walk would not end.
+    if (!first_name) return damaged_overlay("a directory has two names");
     return enter(ino, name, path_hash);
   }
   VARVE_TRY_ASSIGN(auto entry, entry_of(*inode, name, path_hash));
@@ -311,7 +307,8 @@ Result<void> Sealer::add(Ino ino, std::string_view name) {
   return path_.back()->builder.add(std::move(entry));
 }
 
-// Damage below does not keep the version from being sealed: it then shares the base's damage.
+// Damage below the entry does not stop the seal: the new version then shares the damage of the
+// base.
 Result<void> Sealer::take(const catalog::TreeEntry& found) {
   const std::uint64_t count = 1 + found.entry->subtree_entries;
   VARVE_TRY_ASSIGN(const auto rank, take_ranks(count));

@@ -22,34 +22,38 @@
 
 namespace varve::version {
 
-/// What sealing found out; the caller commits it.
+/// The result of sealing, which the caller commits.
 struct SealedTree {
-  format::DirEntry root;  ///< With its top page.
-  base::IdRuns chunks;    ///< All that the version refers to, as far as it can be read:
-  bool damaged = false;   ///< of the base, a part could not be; it may refer to all of its chunks.
+  format::DirEntry root;  ///< Root directory, with its top page.
+  base::IdRuns chunks;    ///< Chunks that the readable part of the version refers to.
+  /// True if a part of the base could not be read. The version may then refer to any chunk of the
+  /// base.
+  bool damaged = false;
   catalog::LinkTable links;
   std::uint64_t entries = 0;
   std::uint64_t logical_bytes = 0;
   RankTable rank_of;
 };
 
-/// One use. Walks the tree once, depth first; its memory is the path to the present entry,
-/// the set of chunk runs, 5 bytes an inode (and 4 for each changed one of the base), and
-/// 16 bytes a name of a hard-linked file.
+/// Builds the pages of a sealed tree in one walk, depth first. Not thread-safe, for one use.
 ///
-/// A directory of the base below which nothing changed is taken as it is. The base's ranks tell
-/// what that is: all below a directory have the ranks after its own, so it is unchanged if no
-/// changed file's rank lies in that range.
+/// The memory holds the path to the current entry, the set of chunk runs, 5 bytes an inode, 4 more
+/// for each changed inode of the base, and 16 bytes for each name of a hard-linked file.
+///
+/// If nothing changed below a directory of the base, the new tree shares its pages. All entries
+/// below a directory have the ranks that follow its own. So the directory is unchanged if no
+/// changed file has a rank in that range.
 class Sealer {
  public:
-  /// `parent`: the root of the version before, whose unchanged pages are shared; or null.
-  /// `base`: what the version started as; or null.
+  /// `parent` is the root of the version before, whose unchanged pages are shared; it may be null.
+  /// `base` is the base of the version; null without one.
+  /// Lifetime: every argument must outlive the sealer.
   Sealer(const meta::Env& overlay, catalog::ObjectReader& stored, catalog::ObjectWriter& objects,
          const format::DirEntry* parent, const CloneBase* base);
   ~Sealer();
 
-  /// Stores every page and long recipe that is new. A crash before the version's commit
-  /// leaves only unreachable objects (docs/ORDERING.md O3).
+  /// Stores every new page and every new long recipe. A crash before the version's commit leaves
+  /// only unreachable objects (docs/ORDERING.md O3).
   [[nodiscard]] Result<SealedTree> seal();
 
  private:
@@ -60,14 +64,14 @@ class Sealer {
   [[nodiscard]] bool unchanged(Rank first, std::uint64_t count) const;
   [[nodiscard]] Result<std::unique_ptr<OpenInode>> load(Ino ino);
   [[nodiscard]] Result<void> enter(Ino ino, std::string_view name, std::uint64_t path_hash);
-  /// The directory that the parent version has in this place; 0 if none.
+  /// Returns the directory that the parent version has in this place; 0 if it has none.
   [[nodiscard]] format::NodeId previous_of(std::string_view name);
-  /// Reads the next names of the overlay, if those read are used up.
+  /// Reads the next names of the overlay, once the walk has passed all names that were read.
   [[nodiscard]] Result<void> read_names(Level& level) const;
-  /// Steps to the next name of the innermost directory; false at its end.
+  /// Steps to the next name of the innermost directory. Returns false at the directory's end.
   [[nodiscard]] Result<bool> step();
   [[nodiscard]] Result<void> add(Ino ino, std::string_view name);
-  /// Takes an unchanged entry of the base, with all that is below it.
+  /// Adds an unchanged entry of the base, with everything below it.
   [[nodiscard]] Result<void> take(const catalog::TreeEntry& found);
   [[nodiscard]] Result<void> count_below(const catalog::TreeEntry& found, std::uint32_t rank,
                                          std::uint64_t& done);
@@ -85,7 +89,7 @@ class Sealer {
   const format::DirEntry* const parent_;
   const CloneBase* const base_;
   std::vector<std::uint32_t> changed_;      // Ranks of the base, ascending.
-  std::vector<std::uint64_t> base_groups_;  // Ascending.
+  std::vector<std::uint64_t> base_groups_;  // Link groups of the base, ascending.
   std::vector<catalog::LinkTable::Entry> links_;
   bool damaged_ = false;
   std::vector<std::unique_ptr<Level>> path_;
