@@ -39,6 +39,8 @@ Result<void> Checkpointer::check_writable() {
   return wake_up();
 }
 
+// The overlay exists before the first change, hence before a chunk is located (docs/ORDERING.md
+// O33).
 Result<void> Checkpointer::wake_up() {
   if (!state_.overlay) {
     VARVE_TRY(state_.make_overlay());

@@ -72,7 +72,8 @@ Result<base::IdRuns> stored_references(io::FileSystem& files, const std::string&
 
 // New references come from the index (find), from recipes (covers) and from inodes. While this
 // thread alone holds references_mutex, no other thread is between covers() and an inode. Batches
-// that asked the index before `retire` are in their recipes once the pipeline has passed them.
+// that asked the index before `retire` are in their recipes once the pipeline has passed them
+// (docs/ORDERING.md O15).
 Result<base::IdRuns> collect_references(OpenState& state, CloneSources& clones,
                                         const std::function<void()>& retire) {
   std::vector<base::IdRun> runs;
