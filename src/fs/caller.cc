@@ -14,32 +14,31 @@
 
 namespace varve::fs {
 
-bool is_root_or_in_group(fuse_req_t req, std::uint32_t gid) {
-  const fuse_ctx* caller = fuse_req_ctx(req);
-  if (caller->uid == 0 || caller->gid == gid) return true;
+bool Caller::is_root_or_in_group(std::uint32_t gid) const {
+  if (context_.uid == 0 || context_.gid == gid) return true;
+  if (req_ == nullptr) return false;
   std::vector<gid_t> groups(64);
-  int count = fuse_req_getgroups(req, static_cast<int>(groups.size()), groups.data());
+  int count = fuse_req_getgroups(req_, static_cast<int>(groups.size()), groups.data());
   if (count > static_cast<int>(groups.size())) {
     groups.resize(static_cast<std::size_t>(count));
-    count = std::min(count, fuse_req_getgroups(req, count, groups.data()));
+    count = std::min(count, fuse_req_getgroups(req_, count, groups.data()));
   }
   if (count < 0) return false;
   groups.resize(static_cast<std::size_t>(count));
   return std::ranges::find(groups, gid) != groups.end();
 }
 
-bool is_administrator(fuse_req_t req) {
-  const fuse_ctx* caller = fuse_req_ctx(req);
-  std::ifstream status(fmt::format("/proc/{}/status", caller->pid));
+bool Caller::is_administrator() const {
+  std::ifstream status(fmt::format("/proc/{}/status", context_.pid));
   constexpr std::string_view kKey = "CapEff:";
   for (std::string line; std::getline(status, line);) {
     if (!line.starts_with(kKey)) continue;
     const auto capabilities = std::strtoull(line.c_str() + kKey.size(), nullptr, 16);
     const bool has = ((capabilities >> CAP_SYS_ADMIN) & 1) != 0;
     // Root of a user namespace has all capabilities there, but another uid here.
-    return has && caller->uid == 0;
+    return has && context_.uid == 0;
   }
-  return caller->uid == 0;
+  return context_.uid == 0;
 }
 
 }  // namespace varve::fs

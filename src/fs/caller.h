@@ -1,21 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rights of the process that sent a request.
+// The process that sent a request.
 #pragma once
 
 #define FUSE_USE_VERSION 312
 #include <fuse_lowlevel.h>
+#include <sys/types.h>
 
 #include <cstdint>
 
 namespace varve::fs {
 
-/// Returns true for root and for members of the group. These callers keep the set-group-ID bit of
-/// the group's files where others lose it. Reads the caller's supplementary groups from /proc if
-/// necessary.
-[[nodiscard]] bool is_root_or_in_group(fuse_req_t req, std::uint32_t gid);
+/// The identity and the rights of the process that sent a request. Valid until the reply is sent.
+class Caller {
+ public:
+  explicit Caller(fuse_req_t req) : req_(req), context_(*fuse_req_ctx(req)) {}
+  /// Makes a caller without a request, which has no supplementary groups.
+  explicit Caller(const fuse_ctx& context) : context_(context) {}
 
-/// Returns true if the caller is root with the capability CAP_SYS_ADMIN according to /proc. Without
-/// that information, returns true for root.
-[[nodiscard]] bool is_administrator(fuse_req_t req);
+  [[nodiscard]] uid_t uid() const { return context_.uid; }
+  [[nodiscard]] gid_t gid() const { return context_.gid; }
+  [[nodiscard]] pid_t pid() const { return context_.pid; }
+  [[nodiscard]] mode_t umask() const { return context_.umask; }
+
+  /// Returns true for root and for members of the group. These callers keep the set-group-ID bit
+  /// of the group's files where others lose it. Reads the caller's supplementary groups from /proc
+  /// if necessary.
+  [[nodiscard]] bool is_root_or_in_group(std::uint32_t gid) const;
+
+  /// Returns true if the caller is root with the capability CAP_SYS_ADMIN according to /proc.
+  /// Without that information, returns true for root.
+  [[nodiscard]] bool is_administrator() const;
+
+ private:
+  fuse_req_t req_ = nullptr;
+  fuse_ctx context_;
+};
 
 }  // namespace varve::fs

@@ -1,138 +1,231 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C functions that libfuse calls. Each passes its request to the FrontEnd. An exception must
-// not pass through libfuse's C frames, so a stray exception becomes EIO here.
-#include <fmt/core.h>
-
-#include <cerrno>
-
-#include "base/log.h"
+// The C functions that libfuse calls. Each passes its request to a group of operations, whose
+// result the Responder sends. "Valid replies" lists the replies that the kernel accepts; any
+// request that expects a reply may also end with an errno.
 #include "fs/front_end.h"
 
 namespace varve::fs {
 namespace {
 
-template <typename Call>
-void guard(fuse_req_t req, Call&& call) {
-  try {
-    call(*static_cast<FrontEnd*>(fuse_req_userdata(req)));
-  } catch (const std::exception& stray) {
-    base::log(base::LogLevel::kError, fmt::format("unexpected exception: {}", stray.what()));
-    fuse_reply_err(req, EIO);
-  }
+FrontEnd& front_end_of(fuse_req_t req) { return *static_cast<FrontEnd*>(fuse_req_userdata(req)); }
+
+/// Runs an operation of the session's FrontEnd and sends its reply. `name` is for the log.
+template <typename Operation>
+void answer(fuse_req_t req, const char* name, const Operation& operation) {
+  FrontEnd& fs = front_end_of(req);
+  fs.responder().answer(req, name, [&] { return operation(fs); });
 }
 
+// Called once, before any other request. Has no reply.
 void op_init(void* front_end, fuse_conn_info* connection) {
   static_cast<FrontEnd*>(front_end)->init(connection);
 }
+
+// Valid replies: EntryReply, also with node id 0 for a name that does not exist.
 void op_lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  guard(req, [&](FrontEnd& fs) { fs.lookup(req, parent, name); });
+  answer(req, "lookup", [&](FrontEnd& fs) { return fs.names().lookup(parent, name); });
 }
+
+// Valid replies: NoReply.
 void op_forget(fuse_req_t req, fuse_ino_t ino, std::uint64_t) {
-  static_cast<FrontEnd*>(fuse_req_userdata(req))->forget(ino);
-  fuse_reply_none(req);
+  answer(req, "forget", [&](FrontEnd& fs) -> Result<Reply> {
+    fs.nodes().forget(ino);
+    return Reply(NoReply{});
+  });
 }
+
+// Valid replies: NoReply.
 void op_forget_multi(fuse_req_t req, std::size_t count, fuse_forget_data* forgets) {
-  auto& front_end = *static_cast<FrontEnd*>(fuse_req_userdata(req));
-  for (std::size_t i = 0; i < count; ++i) front_end.forget(forgets[i].ino);
-  fuse_reply_none(req);
+  answer(req, "forget", [&](FrontEnd& fs) -> Result<Reply> {
+    for (std::size_t i = 0; i < count; ++i) fs.nodes().forget(forgets[i].ino);
+    return Reply(NoReply{});
+  });
 }
+
+// Valid replies: AttributeReply.
 void op_getattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
-  guard(req, [&](FrontEnd& fs) { fs.getattr(req, ino); });
+  answer(req, "stat", [&](FrontEnd& fs) { return fs.attributes().getattr(ino); });
 }
+
+// Valid replies: AttributeReply.
 void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat* values, int to_set, fuse_file_info*) {
-  guard(req, [&](FrontEnd& fs) { fs.setattr(req, ino, *values, to_set); });
+  answer(req, "setattr",
+         [&](FrontEnd& fs) { return fs.attributes().setattr(Caller(req), ino, *values, to_set); });
 }
+
+// Valid replies: LinkReply.
 void op_readlink(fuse_req_t req, fuse_ino_t ino) {
-  guard(req, [&](FrontEnd& fs) { fs.readlink(req, ino); });
+  answer(req, "readlink", [&](FrontEnd& fs) { return fs.attributes().readlink(ino); });
 }
+
+// Valid replies: EntryReply.
 void op_mknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t rdev) {
-  guard(req, [&](FrontEnd& fs) { fs.mknod(req, parent, name, mode, rdev); });
+  answer(req, "create", [&](FrontEnd& fs) {
+    return fs.names().make_file(Caller(req), parent,
+                                {.name = name, .mode = mode, .rdev = rdev, .target = {}});
+  });
 }
+
+// Valid replies: EntryReply.
 void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
-  guard(req, [&](FrontEnd& fs) { fs.mkdir(req, parent, name, mode); });
+  answer(req, "mkdir", [&](FrontEnd& fs) {
+    return fs.names().mkdir(Caller(req), parent,
+                            {.name = name, .mode = mode, .rdev = 0, .target = {}});
+  });
 }
+
+// Valid replies: Done.
 void op_unlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  guard(req, [&](FrontEnd& fs) { fs.unlink(req, parent, name); });
+  answer(req, "unlink", [&](FrontEnd& fs) { return fs.names().unlink(parent, name); });
 }
+
+// Valid replies: Done.
 void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  guard(req, [&](FrontEnd& fs) { fs.rmdir(req, parent, name); });
+  answer(req, "rmdir", [&](FrontEnd& fs) { return fs.names().rmdir(parent, name); });
 }
+
+// Valid replies: EntryReply.
 void op_symlink(fuse_req_t req, const char* target, fuse_ino_t parent, const char* name) {
-  guard(req, [&](FrontEnd& fs) { fs.symlink(req, target, parent, name); });
+  answer(req, "create", [&](FrontEnd& fs) {
+    return fs.names().make_file(
+        Caller(req), parent, {.name = name, .mode = S_IFLNK | 0777, .rdev = 0, .target = target});
+  });
 }
+
+// Valid replies: Done.
 void op_rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
                const char* new_name, unsigned flags) {
-  guard(req, [&](FrontEnd& fs) { fs.rename(req, parent, name, new_parent, new_name, flags); });
+  answer(req, "rename", [&](FrontEnd& fs) {
+    return fs.names().rename({parent, name}, {new_parent, new_name}, flags);
+  });
 }
+
+// Valid replies: EntryReply.
 void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
-  guard(req, [&](FrontEnd& fs) { fs.link(req, ino, parent, name); });
+  answer(req, "link", [&](FrontEnd& fs) { return fs.names().link(ino, parent, name); });
 }
+
+// Valid replies: CreateReply.
 void op_create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
                fuse_file_info* info) {
-  guard(req, [&](FrontEnd& fs) { fs.create(req, parent, name, mode, *info); });
+  answer(req, "create",
+         [&](FrontEnd& fs) { return fs.files().create(Caller(req), parent, name, mode, *info); });
 }
+
+// Valid replies: OpenReply. ENOSYS: the kernel opens files without asking from now on.
 void op_open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* info) {
-  guard(req, [&](FrontEnd& fs) { fs.open(req, ino, *info); });
+  answer(req, "open", [&](FrontEnd& fs) { return fs.files().open(ino, *info); });
 }
+
+// Valid replies: LentReply, BufferReply, GatheredReply; fewer bytes than asked for only at the end
+// of the file.
 void op_read(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset, fuse_file_info* info) {
-  guard(req, [&](FrontEnd& fs) { fs.read(req, ino, size, offset, *info); });
+  answer(req, "read", [&](FrontEnd& fs) {
+    return fs.reads().read(Caller(req), ino, {static_cast<std::uint64_t>(offset), size}, *info);
+  });
 }
+
+// Valid replies: WriteReply.
 void op_write(fuse_req_t req, fuse_ino_t ino, const char* data, std::size_t size, off_t offset,
               fuse_file_info* info) {
-  guard(req, [&](FrontEnd& fs) { fs.write(req, ino, {data, size}, offset, *info); });
+  answer(req, "write", [&](FrontEnd& fs) {
+    return fs.files().write(Caller(req), ino, {data, size}, offset, *info);
+  });
 }
+
+// Valid replies: Done. ENOSYS: the kernel sends no further flush.
 void op_flush(fuse_req_t req, fuse_ino_t, fuse_file_info* info) {
-  guard(req, [&](FrontEnd& fs) { fs.flush(req, *info); });
+  answer(req, "close", [&](FrontEnd& fs) { return fs.files().flush(*info); });
 }
+
+// Valid replies: Done.
 void op_release(fuse_req_t req, fuse_ino_t, fuse_file_info* info) {
-  guard(req, [&](FrontEnd& fs) { fs.release(req, *info); });
+  answer(req, "release", [&](FrontEnd& fs) { return fs.files().release(*info); });
 }
+
+// Valid replies: Done.
 void op_fsync(fuse_req_t req, fuse_ino_t, int, fuse_file_info* info) {
-  guard(req, [&](FrontEnd& fs) { fs.fsync(req, *info); });
+  answer(req, "fsync", [&](FrontEnd& fs) { return fs.files().fsync(*info); });
 }
+
+// Valid replies: OffsetReply.
 void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, fuse_file_info* info) {
-  guard(req, [&](FrontEnd& fs) { fs.lseek(req, ino, offset, whence, *info); });
+  answer(req, "lseek",
+         [&](FrontEnd& fs) { return fs.reads().lseek(Caller(req), ino, offset, whence, *info); });
 }
+
+// Valid replies: OpenReply.
 void op_opendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* info) {
-  guard(req, [&](FrontEnd& fs) { fs.opendir(req, ino, *info); });
+  answer(req, "opendir", [&](FrontEnd& fs) { return fs.directories().opendir(ino, *info); });
 }
+
+// Valid replies: BufferReply, empty at the end of the directory.
 void op_readdir(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info* info) {
-  guard(req, [&](FrontEnd& fs) { fs.readdir(req, size, offset, *info, false); });
+  answer(req, "readdir", [&](FrontEnd& fs) {
+    return fs.directories().readdir(req, {size, offset, false}, *info);
+  });
 }
+
+// Valid replies: BufferReply, empty at the end of the directory. The kernel counts a lookup of each
+// entry that has a node id.
 void op_readdirplus(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset,
                     fuse_file_info* info) {
-  guard(req, [&](FrontEnd& fs) { fs.readdir(req, size, offset, *info, true); });
+  answer(req, "readdir", [&](FrontEnd& fs) {
+    return fs.directories().readdir(req, {size, offset, true}, *info);
+  });
 }
+
+// Valid replies: Done.
 void op_releasedir(fuse_req_t req, fuse_ino_t, fuse_file_info* info) {
-  guard(req, [&](FrontEnd& fs) { fs.releasedir(req, *info); });
+  answer(req, "releasedir", [&](FrontEnd& fs) { return fs.directories().releasedir(*info); });
 }
+
+// Valid replies: Done.
 void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int, fuse_file_info*) {
-  guard(req, [&](FrontEnd& fs) { fs.fsyncdir(req, ino); });
+  answer(req, "fsync", [&](FrontEnd& fs) { return fs.directories().fsyncdir(ino); });
 }
+
+// Valid replies: SpaceReply.
 void op_statfs(fuse_req_t req, fuse_ino_t) {
-  guard(req, [&](FrontEnd& fs) { fs.statfs(req); });
+  answer(req, "statfs", [&](FrontEnd& fs) { return fs.statfs(); });
 }
+
+// Valid replies: Done.
 void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value,
                  std::size_t size, int flags) {
-  guard(req, [&](FrontEnd& fs) { fs.setxattr(req, ino, name, {value, size}, flags); });
+  answer(req, "xattr", [&](FrontEnd& fs) {
+    return fs.xattrs().setxattr(Caller(req), ino, {name, {value, size}}, flags);
+  });
 }
+
+// Valid replies: ValueSizeReply for size 0, otherwise ValueReply.
 void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::size_t size) {
-  guard(req, [&](FrontEnd& fs) { fs.getxattr(req, ino, name, size); });
+  answer(req, "xattr", [&](FrontEnd& fs) { return fs.xattrs().getxattr(ino, name, size); });
 }
+
+// Valid replies: ValueSizeReply for size 0, otherwise ValueReply.
 void op_listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
-  guard(req, [&](FrontEnd& fs) { fs.listxattr(req, ino, size); });
+  answer(req, "xattr", [&](FrontEnd& fs) { return fs.xattrs().listxattr(Caller(req), ino, size); });
 }
+
+// Valid replies: Done.
 void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
-  guard(req, [&](FrontEnd& fs) { fs.removexattr(req, ino, name); });
+  answer(req, "xattr", [&](FrontEnd& fs) { return fs.xattrs().removexattr(ino, name); });
 }
+
+// Valid replies: Done. ENOSYS: the kernel sends no further fallocate.
 void op_fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t bytes,
                   fuse_file_info* info) {
-  guard(req, [&](FrontEnd& fs) { fs.fallocate(req, mode, offset, bytes, *info); });
+  answer(req, "fallocate", [&](FrontEnd& fs) {
+    return fs.files().fallocate(mode, {offset, bytes}, *info);
+  });
 }
+
+// Valid replies: WriteReply. EXDEV and EOPNOTSUPP: the kernel copies the bytes itself.
 void op_copy_file_range(fuse_req_t req, fuse_ino_t, off_t source_offset, fuse_file_info* source,
                         fuse_ino_t, off_t offset, fuse_file_info* info, std::size_t bytes, int) {
-  guard(req, [&](FrontEnd& fs) {
-    fs.copy_file_range(req, source_offset, *source, offset, *info, bytes);
+  answer(req, "copy_file_range", [&](FrontEnd& fs) {
+    return fs.files().copy_file_range({*source, source_offset}, {*info, offset}, bytes);
   });
 }
 

@@ -26,6 +26,7 @@
 #include "fs/eager_receiver.h"
 #include "fs/front_end.h"
 #include "fs/loop_pool.h"
+#include "fs/version_commands.h"
 #include "varve/new_series.h"
 
 namespace varve::fs {
@@ -120,7 +121,7 @@ Result<NamedVersion> split(const std::string& text) {
   return NamedVersion{text.substr(0, slash), text.substr(slash + 1)};
 }
 
-Result<control::SealReply> seal_by_name(Repository& repository, FrontEnd& front_end,
+Result<control::SealReply> seal_by_name(Repository& repository, VersionCommands& commands,
                                         const control::SealRequest& request,
                                         const std::function<bool()>& cancelled) {
   VARVE_TRY_ASSIGN(const NamedVersion named, split(request.version));
@@ -129,17 +130,17 @@ Result<control::SealReply> seal_by_name(Repository& repository, FrontEnd& front_
   if (info.state == VersionState::kSealed) {
     return Error(ErrorCode::kReadOnly, fmt::format("{} is sealed already", request.version));
   }
-  const FrontEnd::SealWish wish = {.new_name = request.new_name,
-                                   .mode = request.keep ? SealMode::kKeep : SealMode::kEnd,
-                                   .wait = request.wait,
-                                   .wait_seconds = request.wait_seconds,
-                                   .force = request.force};
-  VARVE_TRY_ASSIGN(SealOutcome outcome, front_end.seal(series.id, info.number, wish, cancelled));
+  const VersionCommands::SealWish wish = {.new_name = request.new_name,
+                                          .mode = request.keep ? SealMode::kKeep : SealMode::kEnd,
+                                          .wait = request.wait,
+                                          .wait_seconds = request.wait_seconds,
+                                          .force = request.force};
+  VARVE_TRY_ASSIGN(SealOutcome outcome, commands.seal(series.id, info.number, wish, cancelled));
   return control::SealReply{std::move(outcome.info), std::move(outcome.next),
                             std::move(outcome.warning)};
 }
 
-Result<VersionInfo> open_by_name(Repository& repository, FrontEnd& front_end,
+Result<VersionInfo> open_by_name(Repository& repository, VersionCommands& commands,
                                  const control::OpenRequest& request) {
   VARVE_TRY_ASSIGN(const NamedVersion named, split(request.version));
   NewFile root;
@@ -147,11 +148,11 @@ Result<VersionInfo> open_by_name(Repository& repository, FrontEnd& front_end,
   root.uid = request.uid;
   root.gid = request.gid;
   return open_in_series(repository, named.series, [&](const SeriesInfo& series) {
-    return front_end.open_version(series, named.version, root);
+    return commands.open_version(series, named.version, root);
   });
 }
 
-Result<VersionInfo> clone_by_name(Repository& repository, FrontEnd& front_end,
+Result<VersionInfo> clone_by_name(Repository& repository, VersionCommands& commands,
                                   const control::OpenRequest& request) {
   VARVE_TRY_ASSIGN(const NamedVersion target, split(request.version));
   VARVE_TRY_ASSIGN(const NamedVersion source, split(request.source));
@@ -165,7 +166,7 @@ Result<VersionInfo> clone_by_name(Repository& repository, FrontEnd& front_end,
   }
   // A clone of a version onto itself reopens it.
   const bool reopens = request.version == request.source;
-  return front_end.clone_version(series, info.number, reopens ? info.name : target.version);
+  return commands.clone_version(series, info.number, reopens ? info.name : target.version);
 }
 
 Result<void> lock_by_number(Repository& repository, const control::LockRequest& request) {
@@ -173,13 +174,13 @@ Result<void> lock_by_number(Repository& repository, const control::LockRequest& 
   return repository.lock_version(series.id, request.version, request.until);
 }
 
-Result<DeletionForecast> remove_by_number(Repository& repository, FrontEnd& front_end,
+Result<DeletionForecast> remove_by_number(Repository& repository, VersionCommands& commands,
                                           const control::DeleteRequest& request) {
   VARVE_TRY_ASSIGN(const SeriesInfo series, repository.find_series(request.series));
   if (request.discard) {
     DeletionForecast dropped;
     for (const VersionNumber number : request.versions) {
-      VARVE_TRY(front_end.discard_version(series.id, number));
+      VARVE_TRY(commands.discard_version(series.id, number));
       dropped.versions.push_back(number);
     }
     return dropped;
@@ -187,7 +188,7 @@ Result<DeletionForecast> remove_by_number(Repository& repository, FrontEnd& fron
   if (request.forecast_only) {
     return repository.forecast_deletion(series.id, request.versions, request.options);
   }
-  return front_end.delete_versions(series.id, request.versions, request.options);
+  return commands.delete_versions(series.id, request.versions, request.options);
 }
 
 /// Arranges a series. Arranging may sleep for long to keep to its rate, so another thread checks
@@ -219,9 +220,9 @@ Result<ArrangeSettings> settle(Repository& repository,
   return repository.arrange_settings();
 }
 
-void add_upkeep(Repository& repository, FrontEnd& front_end, control::Handlers& handlers) {
+void add_upkeep(Repository& repository, VersionCommands& commands, control::Handlers& handlers) {
   handlers.remove = [&](const control::DeleteRequest& request) {
-    return remove_by_number(repository, front_end, request);
+    return remove_by_number(repository, commands, request);
   };
   handlers.lock = [&](const control::LockRequest& request) {
     return lock_by_number(repository, request);
@@ -269,17 +270,17 @@ Result<std::unique_ptr<control::Server>> start_control(Repository& repository, F
   handlers.identify = [&](control::Identity& identity) {
     identity.repository = repository.present_path();
     mount.describe(identity);
-    if (identity.mount_device != 0) identity.mount_root = front_end.root_path();
+    if (identity.mount_device != 0) identity.mount_root = front_end.versions().root_path();
   };
   handlers.check_surroundings = [&] { (void)repository.present_path(); };
   handlers.seal = [&](const control::SealRequest& request, const std::function<bool()>& cancelled) {
-    return seal_by_name(repository, front_end, request, cancelled);
+    return seal_by_name(repository, front_end.commands(), request, cancelled);
   };
   handlers.open = [&](const control::OpenRequest& request) {
-    return open_by_name(repository, front_end, request);
+    return open_by_name(repository, front_end.commands(), request);
   };
   handlers.clone = [&](const control::OpenRequest& request) {
-    return clone_by_name(repository, front_end, request);
+    return clone_by_name(repository, front_end.commands(), request);
   };
   handlers.stats = [&] { return repository.stats(); };
   handlers.sync = [&] { return repository.sync(); };
@@ -287,7 +288,7 @@ Result<std::unique_ptr<control::Server>> start_control(Repository& repository, F
     VARVE_TRY_ASSIGN(const SeriesInfo series, repository.find_series(name));
     return repository.open_versions(series.id);
   };
-  add_upkeep(repository, front_end, handlers);
+  add_upkeep(repository, front_end.commands(), handlers);
   return control::Server::start(repository.path(), std::move(handlers));
 }
 
@@ -343,7 +344,7 @@ void block_ending_signals() {
 Result<void> serve_mount(Repository& repository, const std::string& directory,
                          const MountOptions& options, const std::function<void()>& ready) {
   FrontEnd front_end(repository, show_options(options));
-  VARVE_TRY(front_end.set_root(options.series, options.version));
+  VARVE_TRY(front_end.versions().set_root(options.series, options.version));
   VARVE_TRY_ASSIGN(const SessionPtr session, new_session(repository, front_end, options));
   MountIdentity identity;
   VARVE_TRY_ASSIGN(std::unique_ptr<control::Server> control,

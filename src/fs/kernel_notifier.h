@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Notifications to the kernel.
+#pragma once
+
+#define FUSE_USE_VERSION 312
+#include <fuse_lowlevel.h>
+
+#include <string>
+
+namespace varve::fs {
+
+/// Tells the kernel to drop parts of its caches. Thread-safe after attach().
+class KernelNotifier {
+ public:
+  /// Sets the session of the mount. Must be called before the loop starts.
+  void attach(fuse_session* session) { session_ = session; }
+
+  /// Returns true while there is a mount whose session has not ended.
+  [[nodiscard]] bool is_mounted() const;
+  /// Returns whether the kernel already has another request for the daemon.
+  [[nodiscard]] bool has_more_requests() const;
+
+  /// Drops the cached attributes of a node. Takes no lock that a waiting request may hold, so it is
+  /// allowed while the kernel waits for a reply.
+  void forget_attributes(fuse_ino_t node) const;
+  /// Drops the cached attributes and pages of a node. Only for commands, whose requests do not come
+  /// through the kernel.
+  void forget_pages(fuse_ino_t node) const;
+  /// Drops the cached name in a directory. Only for commands: the kernel must not get this
+  /// notification while a request holds the directory.
+  void forget_name(fuse_ino_t directory, const std::string& name) const;
+
+ private:
+  fuse_session* session_ = nullptr;
+};
+
+}  // namespace varve::fs

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fs/name_operations.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "fs/new_file.h"
+#include "fs/timeouts.h"
+
+namespace varve::fs {
+namespace {
+
+// From linux/fs.h, which clashes with other headers.
+constexpr unsigned kRenameNoReplace = 1U << 0;
+constexpr unsigned kRenameExchange = 1U << 1;
+
+/// Returns the entry, or, for a name that does not exist, how long the kernel may cache that.
+Result<Reply> found_or_absent(Result<fuse_entry_param> entry, double absent_timeout_s) {
+  if (entry || entry.error().code() != ErrorCode::kNotFound) return entry_or(std::move(entry));
+  fuse_entry_param absent{};
+  absent.entry_timeout = absent_timeout_s;
+  return Reply(EntryReply{absent});
+}
+
+RenameMode rename_mode(unsigned flags) {
+  if (flags == kRenameNoReplace) return RenameMode::kNoReplace;
+  if (flags == kRenameExchange) return RenameMode::kExchange;
+  return RenameMode::kReplace;
+}
+
+}  // namespace
+
+Result<Reply> NameOperations::lookup(fuse_ino_t parent, std::string_view name) {
+  // The kernel looks up these names only for a node known from a file handle.
+  if (name == ".") {
+    return Reply(Later{[this, parent] { return entry_or(handles_.look_up_self(parent)); }});
+  }
+  if (name == "..") {
+    return Reply(Later{[this, parent] { return entry_or(handles_.look_up_parent(parent)); }});
+  }
+  VARVE_TRY_ASSIGN(const Node node, nodes_.resolve(parent));
+  switch (node.kind) {
+    case Node::Kind::kRoot:
+      return found_or_absent(versions_.look_up_series(name), 0);
+    case Node::Kind::kSeries:
+      // The first lookup of a version loads it from disk.
+      return Reply(Later{[this, series = node.slot->series(), wanted = std::string(name)] {
+        return found_or_absent(versions_.look_up_version(series, wanted), 0);
+      }});
+    case Node::Kind::kLatest:
+      return Reply(Refusal{ENOTDIR});
+    case Node::Kind::kRemoved:
+      return Reply(Refusal{ENOENT});
+    case Node::Kind::kOpen: {
+      const auto entry = node.writer->lookup(node.ino, name);
+      return found_or_absent(entry ? Result(attributes_.entry(*node.slot, *entry)) : entry.error(),
+                             kOpenTimeoutS);
+    }
+    case Node::Kind::kSealed: {
+      const auto entry = node.reader->lookup(node.rank, name);
+      return found_or_absent(entry ? Result(attributes_.entry(*node.slot, *entry)) : entry.error(),
+                             kSealedTimeoutS);
+    }
+  }
+  return Reply(Refusal{EIO});
+}
+
+Result<Reply> NameOperations::make_file(const Caller& caller, fuse_ino_t parent,
+                                        const Wanted& wanted) {
+  VARVE_TRY_ASSIGN(const Node node, nodes_.resolve_open(parent));
+  VARVE_TRY_ASSIGN(NewFile file, new_file(caller, attributes_.show(), node, wanted.mode));
+  file.rdev = wanted.rdev;
+  file.symlink_target = wanted.target;
+  VARVE_TRY_ASSIGN(const OpenEntry entry, node.writer->create(node.ino, wanted.name, file));
+  return Reply(EntryReply{attributes_.entry(*node.slot, entry)});
+}
+
+Result<Reply> NameOperations::mkdir(const Caller& caller, fuse_ino_t parent, const Wanted& wanted) {
+  VARVE_TRY_ASSIGN(const Node node, nodes_.resolve(parent));
+  const mode_t mode = S_IFDIR | (wanted.mode & 07777);
+  const bool makes_series = node.kind == Node::Kind::kRoot;
+  if (!makes_series && node.kind != Node::Kind::kSeries) {
+    return make_file(caller, parent, {.name = wanted.name, .mode = mode, .rdev = 0, .target = {}});
+  }
+  if (versions_.read_only()) return Reply(Refusal{EROFS});
+  if (makes_series) {
+    return Reply(Later{
+        [this, name = std::string(wanted.name)] { return entry_or(versions_.make_series(name)); }});
+  }
+  VARVE_TRY_ASSIGN(NewFile root, new_file(caller, attributes_.show(), node, mode));
+  return Reply(Later{
+      [this, series = node.slot->series(), name = std::string(wanted.name),
+       root = std::move(root)] { return entry_or(versions_.make_version(series, name, root)); }});
+}
+
+Result<Reply> NameOperations::link(fuse_ino_t ino, fuse_ino_t parent, std::string_view name) {
+  VARVE_TRY_ASSIGN(const Node directory, nodes_.resolve_open(parent));
+  VARVE_TRY_ASSIGN(const Node target, nodes_.resolve(ino));
+  if (target.slot != directory.slot) return link_sealed(target, directory, name);
+  VARVE_TRY_ASSIGN(const OpenEntry entry, directory.writer->link(target.ino, directory.ino, name));
+  return Reply(EntryReply{attributes_.entry(*directory.slot, entry)});
+}
+
+/// Gives a file of a sealed version a name in an open one. The new file is separate, but shares the
+/// chunks. The kernel accepts the inode in the reply, even if it asked for another.
+Result<Reply> NameOperations::link_sealed(const Node& target, const Node& directory,
+                                          std::string_view name) {
+  if (target.kind != Node::Kind::kSealed ||
+      target.slot->series().id != directory.slot->series().id) {
+    return Reply(Refusal{target.kind == Node::Kind::kLatest ? EPERM : EXDEV});
+  }
+  return Reply(Later{[this, target, directory, wanted = std::string(name)]() -> Result<Reply> {
+    VARVE_TRY_ASSIGN(const OpenEntry entry,
+                     directory.writer->clone(*target.reader, target.rank, directory.ino, wanted));
+    return Reply(EntryReply{attributes_.entry(*directory.slot, entry)});
+  }});
+}
+
+Result<Reply> NameOperations::unlink(fuse_ino_t parent, std::string_view name) {
+  VARVE_TRY_ASSIGN(const Node node, nodes_.resolve_open(parent));
+  return done_or(node.writer->unlink(node.ino, name));
+}
+
+Result<Reply> NameOperations::rmdir(fuse_ino_t parent, std::string_view name) {
+  VARVE_TRY_ASSIGN(const Node node, nodes_.resolve(parent));
+  switch (node.kind) {
+    case Node::Kind::kRoot:
+    case Node::Kind::kSeries:
+      if (versions_.read_only()) return Reply(Refusal{EROFS});
+      return Reply(Later{[this, node, wanted = std::string(name)] {
+        return done_or(node.kind == Node::Kind::kRoot
+                           ? versions_.remove_series(wanted)
+                           : versions_.remove_version(node.slot->series(), wanted));
+      }});
+    case Node::Kind::kOpen:
+      return done_or(node.writer->remove_directory(node.ino, name));
+    case Node::Kind::kRemoved:
+      return Reply(Refusal{ENOENT});
+    case Node::Kind::kLatest:
+    case Node::Kind::kSealed:
+      return Reply(Refusal{EROFS});
+  }
+  return Reply(Refusal{EIO});
+}
+
+Result<void> NameOperations::allow_rename(const Node& from, const Node& to) const {
+  if (from.kind == Node::Kind::kSealed || to.kind == Node::Kind::kSealed) {
+    return Error(ErrorCode::kReadOnly, "the version is sealed");
+  }
+  if (versions_.read_only()) return Error(ErrorCode::kReadOnly, "mounted read-only");
+  const bool inside = from.kind == Node::Kind::kOpen && to.kind == Node::Kind::kOpen;
+  // Not kOtherVersion: mv(1) would then copy the whole version and delete the original.
+  const bool in_series = from.kind == Node::Kind::kSeries && from.slot == to.slot;
+  if (!inside && !in_series) {
+    return Error(ErrorCode::kNotPermitted, "versions stay in their series and files in versions");
+  }
+  if (from.slot != to.slot) return Error(ErrorCode::kOtherVersion, "the versions differ");
+  return {};
+}
+
+Result<Reply> NameOperations::rename(const Place& from, const Place& to, unsigned flags) {
+  VARVE_TRY_ASSIGN(const Node old_parent, nodes_.resolve(from.directory));
+  VARVE_TRY_ASSIGN(const Node new_parent, nodes_.resolve(to.directory));
+  VARVE_TRY(allow_rename(old_parent, new_parent));
+  const bool of_version = old_parent.kind == Node::Kind::kSeries;
+  if (flags != 0 && flags != kRenameNoReplace && (flags != kRenameExchange || of_version)) {
+    return Reply(Refusal{EINVAL});
+  }
+  if (!of_version) {
+    return done_or(old_parent.writer->rename(old_parent.ino, from.name, new_parent.ino, to.name,
+                                             rename_mode(flags)));
+  }
+  return Reply(Later{[this, series = old_parent.slot->series(), name = std::string(from.name),
+                      new_name = std::string(to.name)] {
+    return done_or(versions_.rename_version(series, name, new_name));
+  }});
+}
+
+}  // namespace varve::fs

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes and directory entries as the mount shows them.
+#pragma once
+
+#define FUSE_USE_VERSION 312
+#include <fuse_lowlevel.h>
+#include <sys/stat.h>
+
+#include "fs/file_stat.h"
+#include "fs/node_table.h"
+#include "fs/slot_table.h"
+#include "varve/repository.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::fs {
+
+/// Computes the attributes, entries and cache times of nodes. Thread-safe.
+class NodeAttributes {
+ public:
+  /// `show` selects how files appear. Lifetime: `repository` must outlive the object.
+  NodeAttributes(Repository& repository, const ShowOptions& show);
+
+  [[nodiscard]] const ShowOptions& show() const { return show_; }
+
+  [[nodiscard]] Result<struct stat> of(const Node& node) const;
+  [[nodiscard]] struct stat of(const Slot& slot, const OpenEntry& entry) const;
+  [[nodiscard]] struct stat of(const Slot& slot, const SealedEntry& entry) const;
+  [[nodiscard]] struct stat of(const SeriesInfo& series) const;
+
+  [[nodiscard]] fuse_entry_param entry(const Slot& slot, const OpenEntry& entry) const;
+  [[nodiscard]] fuse_entry_param entry(const Slot& slot, const SealedEntry& entry) const;
+
+  /// Returns how long the kernel may cache the attributes of this node.
+  [[nodiscard]] double timeout_s(const Node& node) const;
+  /// Returns how long the kernel may cache the attributes of `latest`.
+  [[nodiscard]] double latest_timeout_s() const;
+
+ private:
+  Repository& repository_;
+  const ShowOptions show_;
+  const Timestamp mounted_at_;
+};
+
+}  // namespace varve::fs

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fs/version_commands.h"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "fs/version_directory.h"
+
+namespace varve::fs {
+namespace {
+constexpr std::chrono::milliseconds kWriterPoll{500};
+}  // namespace
+
+Result<VersionInfo> VersionCommands::open_version(const SeriesInfo& series, std::string_view name,
+                                                  const NewFile& root) {
+  std::string sealed;
+  std::optional<Result<VersionInfo>> opened;
+  {
+    const std::lock_guard lock(changes_.mutex_of(series.id));
+    VARVE_TRY_ASSIGN(sealed, changes_.end_present_version(series, name, VersionNumber{}));
+    opened = repository_.open_version(series.id, name, root);
+  }
+  changes_.forget_names(series.id, {sealed, std::string(name)});
+  return std::move(*opened);
+}
+
+Result<VersionInfo> VersionCommands::clone_version(const SeriesInfo& series, VersionNumber source,
+                                                   std::string_view name) {
+  std::string sealed;
+  std::optional<Result<VersionInfo>> opened;
+  {
+    const std::lock_guard lock(changes_.mutex_of(series.id));
+    VARVE_TRY_ASSIGN(sealed, changes_.end_present_version(series, name, source));
+    opened = repository_.clone_version(series.id, source, name);
+  }
+  changes_.forget_names(series.id, {sealed, *opened ? (*opened)->name : std::string(name)});
+  return std::move(*opened);
+}
+
+Result<void> VersionCommands::discard_version(SeriesId series, VersionNumber number) {
+  std::string name;
+  {
+    const std::lock_guard lock(changes_.mutex_of(series));
+    VARVE_TRY_ASSIGN(const auto versions, repository_.versions(series));
+    for (const VersionInfo& version : versions) {
+      if (version.number == number) name = version.name;
+    }
+    VARVE_TRY(repository_.abandon_version(series, number, true));
+    if (Slot* slot = nodes_.slots().find(series, number)) slot->drop();
+  }
+  changes_.forget_names(series, {name});
+  return {};
+}
+
+Result<DeletionForecast> VersionCommands::delete_versions(SeriesId series,
+                                                          const std::vector<VersionNumber>& numbers,
+                                                          const DeletionOptions& options) {
+  std::vector<std::string> names;
+  std::optional<Result<DeletionForecast>> deleted;
+  {
+    const std::lock_guard lock(changes_.mutex_of(series));
+    VARVE_TRY_ASSIGN(const auto versions, repository_.versions(series));
+    deleted = changes_.delete_after_last_close(series, numbers, options);
+    if (!*deleted) return std::move(*deleted);
+    const auto& gone = (*deleted)->versions;
+    for (const VersionInfo& version : versions) {
+      const bool went = std::ranges::find(gone, version.number) != gone.end();
+      if (went) names.push_back(version.name);
+    }
+    // Requests for nodes of these versions get ESTALE from now on.
+    for (const VersionNumber number : gone) {
+      if (Slot* slot = nodes_.slots().find(series, number)) slot->drop();
+    }
+  }
+  if (options.force) changes_.forget_contents(series, (*deleted)->versions);
+  changes_.forget_latest(series);
+  names.emplace_back(kLatestName);  // `latest` disappears with the last version.
+  changes_.forget_names(series, names);
+  return std::move(*deleted);
+}
+
+// The seal of a reopened version deletes the version that it replaces.
+void VersionCommands::drop_deleted(SeriesId series, const std::vector<VersionInfo>& before) {
+  const auto after = repository_.versions(series);
+  if (!after) return;
+  for (const VersionInfo& version : before) {
+    const auto same = [&](const VersionInfo& other) { return other.number == version.number; };
+    if (std::ranges::any_of(*after, same)) continue;
+    if (Slot* slot = nodes_.slots().find(series, version.number)) slot->drop();
+  }
+}
+
+Result<SealOutcome> VersionCommands::seal(SeriesId series, VersionNumber number,
+                                          const SealWish& wish,
+                                          const std::function<bool()>& cancelled) {
+  std::optional<Result<SealOutcome>> sealed;
+  std::string old_name;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(wish.wait_seconds);
+  for (;;) {
+    const bool waits =
+        wish.wait && (wish.wait_seconds == 0 || std::chrono::steady_clock::now() < end);
+    const auto writers = wish.force && !waits ? SealWriters::kCutOff : SealWriters::kRefuse;
+    {
+      const std::lock_guard lock(changes_.mutex_of(series));
+      if (auto writer = repository_.writer(series)) old_name = (*writer)->info().name;
+      VARVE_TRY_ASSIGN(const auto before, repository_.versions(series));
+      sealed = changes_.seal(series, number, wish.new_name, wish.mode, writers);
+      if (*sealed) drop_deleted(series, before);
+    }
+    if (*sealed || !waits || sealed->error().code() != ErrorCode::kBusy) break;
+    // The time limit covers a close between the attempt and the wait.
+    static_cast<void>(changes_.wait_for_close(changes_.closed_writers(),
+                                              std::chrono::steady_clock::now() + kWriterPoll));
+    if (cancelled()) {
+      return Error(ErrorCode::kInterrupted, "the waiting for writers was cancelled");
+    }
+  }
+  if (*sealed) changes_.forget_names(series, {old_name, (*sealed)->info.name});
+  return std::move(*sealed);
+}
+
+}  // namespace varve::fs

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes of versions that commands ask a mount's daemon for.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fs/node_table.h"
+#include "fs/version_changes.h"
+#include "varve/repository.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::fs {
+
+/// Opens, seals and deletes versions for commands, and notifies the kernel. Thread-safe. Must not
+/// be called for a request of the kernel, which may hold the directory that a notification needs.
+class VersionCommands {
+ public:
+  /// Lifetime: the arguments must outlive the object.
+  VersionCommands(Repository& repository, NodeTable& nodes, VersionChanges& changes)
+      : repository_(repository), nodes_(nodes), changes_(changes) {}
+
+  /// A command's request to seal a version.
+  struct SealWish {
+    std::string new_name;  ///< See Repository::seal().
+    SealMode mode = SealMode::kEnd;
+    bool wait = false;               ///< Wait until no file is open for writing.
+    std::uint64_t wait_seconds = 0;  ///< With `wait`: time limit; 0 = no limit.
+    bool force = false;              ///< Cut writers off; with `wait`, after the wait.
+  };
+  /// Seals a version. Stops waiting once `cancelled` returns true.
+  [[nodiscard]] Result<SealOutcome> seal(SeriesId series, VersionNumber number,
+                                         const SealWish& wish,
+                                         const std::function<bool()>& cancelled);
+  /// Opens a version, after sealing the present one as Repository::open_version() does.
+  [[nodiscard]] Result<VersionInfo> open_version(const SeriesInfo& series, std::string_view name,
+                                                 const NewFile& root);
+  /// Opens a version with the tree of `source`, after sealing the present one.
+  [[nodiscard]] Result<VersionInfo> clone_version(const SeriesInfo& series, VersionNumber source,
+                                                  std::string_view name);
+  /// Drops an open version with all its files.
+  /// Errors: kBusy while files are open for writing.
+  [[nodiscard]] Result<void> discard_version(SeriesId series, VersionNumber number);
+  /// Deletes sealed versions as Repository::delete_versions() does.
+  [[nodiscard]] Result<DeletionForecast> delete_versions(SeriesId series,
+                                                         const std::vector<VersionNumber>& numbers,
+                                                         const DeletionOptions& options = {});
+
+ private:
+  /// Drops the slots of versions in `before` that the repository no longer has.
+  void drop_deleted(SeriesId series, const std::vector<VersionInfo>& before);
+
+  Repository& repository_;
+  NodeTable& nodes_;
+  VersionChanges& changes_;
+};
+
+}  // namespace varve::fs

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two upper levels of the mount: the root with its series, and a series with its versions.
+#pragma once
+
+#define FUSE_USE_VERSION 312
+#include <fuse_lowlevel.h>
+#include <sys/stat.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fs/handles.h"
+#include "fs/node_attributes.h"
+#include "fs/node_table.h"
+#include "fs/version_changes.h"
+#include "varve/repository.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::fs {
+
+/// Name of the link to a series' newest sealed version.
+inline constexpr std::string_view kLatestName = "latest";
+/// Prefix of the attributes that Varve itself provides at the root of a version or of the mount.
+/// listxattr(2) hides them, so that cp, rsync and comparisons ignore them. All other files may have
+/// any attributes with this prefix.
+inline constexpr std::string_view kOwnXattrPrefix = "user.varve.";
+
+/// Finds, creates, removes, renames and lists series and versions by name, for requests of the
+/// kernel. Thread-safe.
+class VersionDirectory {
+ public:
+  /// Lifetime: the arguments must outlive the object.
+  VersionDirectory(Repository& repository, NodeTable& nodes, const NodeAttributes& attributes,
+                   VersionChanges& changes)
+      : repository_(repository), nodes_(nodes), attributes_(attributes), changes_(changes) {}
+
+  /// Sets the root of the mount: a series, one version of it, or, with "" for both, the whole
+  /// repository. Must be called before the first request.
+  /// Errors: kNotFound, with the missing name.
+  [[nodiscard]] Result<void> set_root(const std::string& series, const std::string& version);
+  /// Returns the repository path of the mount's root: SERIES, SERIES/VERSION, or "" for all.
+  [[nodiscard]] std::string root_path();
+
+  [[nodiscard]] bool read_only() const { return repository_.read_only(); }
+
+  [[nodiscard]] Result<fuse_entry_param> look_up_series(std::string_view name);
+  [[nodiscard]] Result<fuse_entry_param> look_up_version(const SeriesInfo& series,
+                                                         std::string_view name);
+  [[nodiscard]] Result<fuse_entry_param> make_series(std::string_view name);
+  [[nodiscard]] Result<fuse_entry_param> make_version(const SeriesInfo& series,
+                                                      std::string_view name, const NewFile& root);
+  [[nodiscard]] Result<void> remove_series(std::string_view name);
+  [[nodiscard]] Result<void> remove_version(const SeriesInfo& series, std::string_view name);
+  /// Renames a version. Seals an open one whose name is no longer a partial one.
+  [[nodiscard]] Result<void> rename_version(const SeriesInfo& series, std::string_view name,
+                                            std::string_view new_name);
+
+  /// Returns the entries of the root or of a series.
+  [[nodiscard]] Result<std::vector<DirHandle::Name>> list(const Node& directory);
+  /// Returns the name of a series' newest sealed version.
+  [[nodiscard]] Result<std::string> latest_target(const Node& latest);
+  /// Returns the value of an attribute with kOwnXattrPrefix; nullopt if Varve provides none.
+  [[nodiscard]] std::optional<std::string> own_xattr(fuse_ino_t ino, const Node& node,
+                                                     std::string_view name);
+
+ private:
+  [[nodiscard]] Result<fuse_entry_param> version_entry(const SeriesInfo& series,
+                                                       const VersionInfo& info);
+  [[nodiscard]] std::optional<struct stat> last_attributes(const Slot* slot) const;
+
+  Repository& repository_;
+  NodeTable& nodes_;
+  const NodeAttributes& attributes_;
+  VersionChanges& changes_;
+};
+
+}  // namespace varve::fs
