@@ -9,13 +9,15 @@
 
 namespace varve::fs {
 
-/// Buffers for read replies, kept so that their pages are not mapped again for each request.
-/// As many exist as requests are answered at once; few are kept beyond that. Thread-safe.
+/// Buffers for the replies to reads. Reusing a buffer saves the page faults of a new one. Lends as
+/// many buffers as requests need at once, and keeps up to kKept free ones. Thread-safe.
 class BufferPool {
  public:
   static constexpr std::size_t kBufferBytes = 1 << 20;
-  static constexpr std::size_t kKept = 8;
+  static constexpr std::size_t kKept = 8;  ///< Limit on the number of free buffers.
 
+  /// A buffer in use. Returns the buffer to its pool when destroyed. Lifetime: the pool must
+  /// outlive the lease.
   class Lease {
    public:
     Lease(BufferPool& pool, std::unique_ptr<std::byte[]> bytes)
@@ -32,6 +34,7 @@ class BufferPool {
     std::unique_ptr<std::byte[]> bytes_;
   };
 
+  /// Returns a buffer of kBufferBytes, not cleared.
   [[nodiscard]] Lease take() {
     const std::lock_guard lock(mutex_);
     if (free_.empty()) {

@@ -16,8 +16,8 @@
 namespace varve::fs {
 namespace {
 
-// The child's one message to its parent: the first byte says which, an error follows as its
-// code, its errno and its message.
+// The child sends its parent one message. The first byte is its kind; a failure continues with the
+// error's code, errno and text.
 constexpr std::uint8_t kReady = 1;
 constexpr std::uint8_t kFailed = 2;
 
@@ -25,7 +25,7 @@ void send(int pipe, std::string_view message) {
   while (!message.empty()) {
     const ssize_t sent = ::write(pipe, message.data(), message.size());
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return;  // The parent was killed: nobody is left to tell.
+    if (sent < 0) return;  // The parent was killed, so nothing reads the pipe.
     message.remove_prefix(static_cast<std::size_t>(sent));
   }
 }
@@ -64,7 +64,7 @@ void leave_terminal() {
     writer.text(result.error().message());
     send(pipe.get(), message);
   }
-  // Not exit(): what the parent had buffered or registered is the parent's to finish.
+  // Not exit(), which would flush buffers and run handlers that belong to the parent.
   ::_exit(result ? 0 : 1);
 }
 

@@ -8,16 +8,17 @@
 namespace varve::fs {
 namespace {
 
-// So many more requests in a row have to come soon before asking begins, and few that come
-// late end it: what is asked in vain is time that others could have had.
+// Limits of the score, which rises by 1 with each request that comes soon. Polling starts only
+// after many such requests, and a few late ones end it: a vain poll wastes processor time.
 constexpr int kScoreMax = 8;
 constexpr int kScoreMin = -8;
 constexpr int kLateCost = 4;
-// After it was put aside, asking rests for so many requests that come soon.
+// Score after the thread lost the processor while it polled.
 constexpr int kCrowdedScore = -256;
-// Between two questions pass a few microseconds, unless another thread had the processor.
-constexpr auto kPutAside = std::chrono::microseconds(30);
-// A sleeper wakes so much later than the request comes.
+// Time between two polls that shows that another thread had the processor. It is normally a few
+// microseconds.
+constexpr auto kPreempted = std::chrono::microseconds(30);
+// Time between the arrival of a request and the wake-up of a sleeping thread.
 constexpr auto kWakeUp = std::chrono::microseconds(100);
 
 }  // namespace
@@ -30,17 +31,17 @@ int EagerReceiver::receive(fuse_buf* buffer) {
   if (first != -EAGAIN) return first;
   const auto begin = longest_ > Clock::duration::zero() ? calls_.now() : Clock::time_point();
   if (score_ > 0) {
-    const int got = ask(buffer, begin);
+    const int got = poll(buffer, begin);
     if (got != -EAGAIN) return got;
   }
   if (!calls_.wait()) return -EINTR;
   if (longest_ > Clock::duration::zero() && score_ < kScoreMax) learn(calls_.now() - begin);
   const int got = calls_.try_receive(buffer);
-  return got == -EAGAIN ? -EINTR : got;  // Another process may have taken it.
+  return got == -EAGAIN ? -EINTR : got;  // Another process may have received it.
 }
 
-/// -EAGAIN: nothing came.
-int EagerReceiver::ask(fuse_buf* buffer, Clock::time_point begin) {
+/// Polls for a request. Returns -EAGAIN if none came in time.
+int EagerReceiver::poll(fuse_buf* buffer, Clock::time_point begin) {
   auto last = begin;
   while (true) {
     const int got = calls_.try_receive(buffer);
@@ -49,7 +50,7 @@ int EagerReceiver::ask(fuse_buf* buffer, Clock::time_point begin) {
       score_ = std::min(score_ + 1, kScoreMax);
       return got;
     }
-    if (now - last > kPutAside) {
+    if (now - last > kPreempted) {
       score_ = kCrowdedScore;
       return got;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place where Varve's errors become errno values.
+// Translates errors of Varve to errno values. No other file does.
 #pragma once
 
 #include <string_view>
@@ -8,12 +8,12 @@
 
 namespace varve::fs {
 
-/// The errno that POSIX asks for; positive. kNotFound is ENOENT here: the callers that mean
-/// something else by it (lseek) say so themselves.
+/// Returns the positive errno that POSIX prescribes. kNotFound is ENOENT; callers for which it
+/// means another errno, such as lseek(2), check for it first.
 [[nodiscard]] int errno_of(const Error& error);
 
-/// As errno_of(), and writes a log line for errors that an administrator has to know of
-/// (damage, failing disks, a full disk). `operation` names the file system call.
+/// Returns errno_of(), and logs errors that need an administrator: damage, a failing disk, a full
+/// disk. `operation` is the name of the system call.
 [[nodiscard]] int report(std::string_view operation, const Error& error);
 
 }  // namespace varve::fs

@@ -10,20 +10,20 @@
 
 namespace varve::fs {
 
-/// How files are shown, whatever the repository says of them.
+/// The owner, permissions and rights that a mount shows, in place of those in the repository.
 struct ShowOptions {
-  std::optional<std::uint32_t> uid;
-  std::optional<std::uint32_t> gid;
-  std::optional<std::uint32_t> umask;
+  std::optional<std::uint32_t> uid;    ///< Owner of all files; nullopt = the stored one.
+  std::optional<std::uint32_t> gid;    ///< Group of all files; nullopt = the stored one.
+  std::optional<std::uint32_t> umask;  ///< Permission bits removed from all files but links.
   /// Owner of the root, of series and of `latest`.
   std::uint32_t owner_uid = 0;
   std::uint32_t owner_gid = 0;
-  /// rmdir of a sealed version deletes it.
-  bool rmdir_deletes = false;
+  bool rmdir_deletes = false;  ///< rmdir(2) of a sealed version deletes it.
   /// The kernel enforces permission bits and access control lists.
   bool permissions_checked = false;
 };
 
+/// Returns the attributes of a file as stat(2) shows them.
 [[nodiscard]] struct stat make_stat(const Attributes& attributes, std::uint64_t st_ino,
                                     const ShowOptions& show);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open files and directories of the kernel, by their number in fi->fh.
+// The open files and directories of the kernel, by number (fuse_file_info::fh).
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,8 @@ class FileHandle {
   /// Returns the node id of a file of a sealed version; 0 for any other file.
   [[nodiscard]] std::uint64_t node_id() const { return node_id_; }
 
-  /// Returns the front end's privilege count when the file was last seen without privileges that a
-  /// write removes; 0 at first.
+  /// Returns Privileges::count() when the file was last seen without privileges that a write
+  /// removes; 0 at first.
   [[nodiscard]] std::uint64_t plain_at() const { return plain_at_; }
   void set_plain_at(std::uint64_t count) { plain_at_ = count; }
   /// The content's source. Exactly one member is set.
@@ -40,6 +40,8 @@ class FileHandle {
     std::shared_ptr<OpenFile> file;
     std::shared_ptr<FileReader> reader;
   };
+  /// Returns the present source of the content.
+  /// Errors: kStale if the file had lost its name when its version was sealed.
   [[nodiscard]] Result<Content> content();
 
  private:
@@ -67,21 +69,22 @@ class DirHandle {
   std::string rewind_to(std::uint64_t offset);
   /// Appends a name. Returns the offset after it.
   std::uint64_t remember(std::string_view name);
+  /// Returns the offset after the next name to remember.
   [[nodiscard]] std::uint64_t next_offset() const { return ends_.size() + 3; }
 
-  /// An entry of a series or of the root, as it was when reading began.
+  /// An entry of a series or of the root.
   struct Name {
     std::string name;
     std::uint64_t st_ino;
     std::uint32_t type;
   };
-  std::vector<Name> snapshot;
+  std::vector<Name> snapshot;  ///< Entries when reading of a series or the root began.
 
   std::mutex mutex;
 
  private:
   const std::uint64_t node_id_;
-  std::string names_;                // All names, one after the other.
+  std::string names_;                // All names, concatenated.
   std::vector<std::uint64_t> ends_;  // End of each name in `names_`.
 };
 
@@ -89,32 +92,36 @@ class DirHandle {
 template <typename Handle>
 class HandleTable {
  public:
+  /// Adds a handle. Returns its number, which is never 0 and never reused.
   std::uint64_t add(std::shared_ptr<Handle> handle) {
     const std::lock_guard lock(mutex_);
     handles_.emplace(++last_, std::move(handle));
     return last_;
   }
+  /// Returns a handle, or null if there is none.
   [[nodiscard]] std::shared_ptr<Handle> get(std::uint64_t number) {
     const std::lock_guard lock(mutex_);
     const auto place = handles_.find(number);
     return place == handles_.end() ? nullptr : place->second;
   }
-  /// Returns null if there was none.
+  /// Removes and returns a handle. Returns null if there was none.
   std::shared_ptr<Handle> remove(std::uint64_t number) {
     const std::lock_guard lock(mutex_);
     auto node = handles_.extract(number);
     return node.empty() ? nullptr : std::move(node.mapped());
   }
+  /// Returns all handles, in no order.
   [[nodiscard]] std::vector<std::shared_ptr<Handle>> all() {
     const std::lock_guard lock(mutex_);
     std::vector<std::shared_ptr<Handle>> handles;
     for (const auto& entry : handles_) handles.push_back(entry.second);
     return handles;
   }
+  /// Removes all handles.
   void clear() {
-    std::unordered_map<std::uint64_t, std::shared_ptr<Handle>> last_ones;
+    std::unordered_map<std::uint64_t, std::shared_ptr<Handle>> removed;  // Destroyed unlocked.
     const std::lock_guard lock(mutex_);
-    last_ones.swap(handles_);
+    removed.swap(handles_);
   }
 
  private:

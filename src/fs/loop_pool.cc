@@ -21,11 +21,11 @@
 namespace varve::fs {
 namespace {
 
-/// Without a request for so many looks, the watchdog goes to sleep.
-constexpr unsigned kQuietLooks = 10;
-/// A leader that computes keeps the lead for so many looks.
-constexpr unsigned kComputingLooks = 20;
-/// So many followers keep the memory of their buffer, for the next time they lead.
+/// Number of checks without a new request after which the watchdog sleeps.
+constexpr unsigned kQuietChecks = 10;
+/// Number of checks for which a leader that computes keeps the lead.
+constexpr unsigned kComputingChecks = 20;
+/// Number of followers that keep their buffer for the next time they lead.
 constexpr std::size_t kWarmFollowers = 2;
 
 bool is_busy(std::uint64_t turn) { return (turn & 1) != 0; }
@@ -43,7 +43,7 @@ void LoopPool::run() {
   });
   fuse_buf buffer{};
   work(buffer);
-  // The watchdog first: it is the one that starts threads.
+  // The watchdog must end first, because it starts threads.
   watchdog_.join();
   for (std::thread& thread : threads_) thread.join();
 }
@@ -57,7 +57,7 @@ void LoopPool::work(fuse_buf& buffer) {
   std::free(buffer.mem);
 }
 
-/// Waits until nobody leads; false when the pool ends.
+/// Waits until there is no leader, then leads. Returns false when the pool ends.
 bool LoopPool::take_lead(fuse_buf& buffer) {
   std::unique_lock lock(mutex_);
   if (followers_ >= kWarmFollowers) {
@@ -74,7 +74,7 @@ bool LoopPool::take_lead(fuse_buf& buffer) {
   return true;
 }
 
-/// True when the lead was lost, false when there is nothing left to do.
+/// Answers requests. Returns true when the lead was taken away, false when the pool must end.
 bool LoopPool::lead(fuse_buf& buffer) {
   while (!calls_.ended()) {
     const int got = calls_.receive(&buffer);
@@ -82,7 +82,7 @@ bool LoopPool::lead(fuse_buf& buffer) {
     if (got <= 0) return false;
     std::uint64_t turn = turn_.fetch_add(1) + 1;
     if (watchdog_sleeps_.load() && watchdog_sleeps_.exchange(false)) {
-      // Locked, so that it is not between its last look and its sleep.
+      // With the lock, the watchdog cannot be between its last check and its sleep.
       const std::lock_guard lock(mutex_);
       watchdog_wakes_.notify_one();
     }
@@ -101,7 +101,7 @@ void LoopPool::end() {
 
 void LoopPool::interrupt(int signal) {
   const std::lock_guard lock(mutex_);
-  // A thread at work is left alone: the signal could cut short what it waits for.
+  // No signal to a thread that answers a request: it could interrupt a system call of the request.
   if (ended_ || nobody_leads_ || is_busy(turn_.load())) return;
   ::pthread_kill(leader_, signal);
 }
@@ -109,45 +109,45 @@ void LoopPool::interrupt(int signal) {
 void LoopPool::watch() {
   std::unique_lock lock(mutex_);
   std::uint64_t seen = 0;
-  unsigned quiet_looks = 0;
+  unsigned quiet_checks = 0;
   while (!ended_) {
     const std::uint64_t turn = turn_.load();
-    quiet_looks = turn == seen ? quiet_looks + 1 : 0;
-    if (is_busy(turn) && turn == seen && (quiet_looks >= kComputingLooks || leader_waits())) {
+    quiet_checks = turn == seen ? quiet_checks + 1 : 0;
+    if (is_busy(turn) && turn == seen && (quiet_checks >= kComputingChecks || leader_waits())) {
       pass_lead(turn);
     }
     seen = turn;
-    if (!is_busy(turn) && quiet_looks >= kQuietLooks) {
-      // Either the leader sees the flag, or this sees the leader's count.
+    if (!is_busy(turn) && quiet_checks >= kQuietChecks) {
+      // Either the leader sees the flag, or this thread sees the leader's count.
       watchdog_sleeps_ = true;
       if (turn_.load() == turn) {
         watchdog_wakes_.wait(lock, [this] { return ended_ || !watchdog_sleeps_; });
       }
       watchdog_sleeps_ = false;
-      quiet_looks = 0;
+      quiet_checks = 0;
       continue;
     }
     watchdog_wakes_.wait_for(lock, limits_.patience, [this] { return ended_; });
   }
 }
 
-/// mutex_ is held. Whether the leader's thread sleeps; proc(5), /proc/pid/task/tid/stat.
+/// Returns whether the leader's thread sleeps (proc(5), /proc/pid/task/tid/stat). mutex_ is held.
 bool LoopPool::leader_waits() const {
   const std::string path = fmt::format("/proc/self/task/{}/stat", leader_tid_);
   const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::array<char, 256> text{};
   const ssize_t got = file.valid() ? ::read(file.get(), text.data(), text.size()) : -1;
-  if (got <= 0) return true;  // Unknown: better one leader too many.
+  if (got <= 0) return true;  // Unknown: one leader too many does less harm.
   const std::string_view line(text.data(), static_cast<std::size_t>(got));
   const auto name_end = line.rfind(')');
   return name_end == std::string_view::npos || !line.substr(name_end).starts_with(") R");
 }
 
-/// mutex_ is held.
+/// Makes another thread the leader, unless the request of `turn` is done. mutex_ is held.
 void LoopPool::pass_lead(std::uint64_t turn) {
   const bool may_grow = threads_.size() + 1 < limits_.threads_max;
   if (followers_ == 0 && !may_grow) return;
-  if (!turn_.compare_exchange_strong(turn, turn + 1)) return;  // Done at the last moment.
+  if (!turn_.compare_exchange_strong(turn, turn + 1)) return;  // The request is done.
   nobody_leads_ = true;
   if (followers_ > 0) {
     lead_is_free_.notify_one();
@@ -156,7 +156,8 @@ void LoopPool::pass_lead(std::uint64_t turn) {
   }
 }
 
-/// mutex_ is held. If there can be no more threads, the late one leads again when it is done.
+/// Starts a thread, which leads. If that fails, the late thread leads again after its request.
+/// mutex_ is held.
 void LoopPool::add_thread() {
   try {
     threads_.emplace_back([this] {

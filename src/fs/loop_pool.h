@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that read and answer the kernel's requests.
+// The threads that receive and answer the kernel's requests.
 #pragma once
 
 #define FUSE_USE_VERSION 312
@@ -18,29 +18,31 @@
 
 namespace varve::fs {
 
-/// Leader and followers. One thread, the leader, receives a request and answers it itself, again
-/// and again: nothing is handed over, which is faster than several threads that receive in turn.
-/// When one request keeps the leader waiting for longer than `patience`, say for the disk,
-/// another thread takes the lead, and the late one follows when it is done. So a request that
-/// waits delays others by at most twice `patience`, up to `threads_max` that wait at once. A
-/// leader that computes, or would if it had a processor, gets twenty times as long: on a machine
-/// with too much to do another leader would only make it more.
+/// A pool with one leader. The leader receives each request and answers it itself. It hands nothing
+/// over, which is faster than several threads that receive in turn. When a request keeps the leader
+/// waiting for longer than `patience`, for example for the disk, another thread becomes the leader.
+/// The late thread becomes a follower when its request is done. A request that waits therefore
+/// delays others by at most twice `patience`, with up to `threads_max` waiting requests at once. A
+/// leader that computes, or waits only for a processor, gets twenty times as long: on an overloaded
+/// machine, another leader would only add load.
 ///
-/// A watchdog sees to that. It looks every `patience` while requests come, and sleeps when none
-/// have come for a while; a leader that finds it asleep wakes it.
+/// A watchdog thread checks the leader every `patience` while requests come. It sleeps after a time
+/// without requests, until the leader wakes it.
 class LoopPool {
  public:
   struct Calls {
-    /// > 0: `buffer` holds a request; -EINTR: again; anything else ends the pool. Makes
-    /// buffer->mem if it is null, which is freed with free(3).
+    /// Receives a request into `buffer`. Returns a positive number for a request, -EINTR to be
+    /// called again, or any other number to end the pool. Allocates buffer->mem with malloc(3) if
+    /// it is null.
     std::function<int(fuse_buf* buffer)> receive;
+    /// Answers a request.
     std::function<void(const fuse_buf& request)> process;
-    /// True once the pool is to end; asked before each receive().
+    /// Returns true if the pool must end. Called before each receive().
     std::function<bool()> ended;
   };
   struct Limits {
-    std::chrono::milliseconds patience{2};
-    std::size_t threads_max = 32;
+    std::chrono::milliseconds patience{2};  ///< Time that a request may delay others.
+    std::size_t threads_max = 32;           ///< Limit on the number of threads.
   };
 
   LoopPool(Calls calls, const Limits& limits);
@@ -48,11 +50,12 @@ class LoopPool {
   LoopPool& operator=(const LoopPool&) = delete;
   ~LoopPool();
 
-  /// Leads in the calling thread, then follows as any other. Returns when the pool has ended
-  /// and every request that was received is processed. Once only.
+  /// Runs the pool, with the calling thread as its first leader. Returns when the pool has ended
+  /// and every received request is answered. Must be called only once.
   void run();
 
-  /// Sends `signal` to the thread that waits in receive(), if one does. From any thread.
+  /// Sends `signal` to the thread that waits in receive(), if there is one. May be called from any
+  /// thread.
   void interrupt(int signal);
 
  private:
@@ -68,13 +71,13 @@ class LoopPool {
   const Calls calls_;
   const Limits limits_;
 
-  // Odd while the leader processes a request. The leader counts it up before and after each;
-  // counting it up on a leader's behalf takes the lead from it, since the leader then finds
-  // another value than it left.
+  // Odd while the leader processes a request. The leader increments it before and after each
+  // request. The watchdog takes the lead away by incrementing it too: the leader then finds another
+  // value than its own.
   std::atomic<std::uint64_t> turn_{0};
   std::atomic<bool> watchdog_sleeps_{false};
 
-  std::mutex mutex_;  // Guards all below.
+  std::mutex mutex_;  // Guards all members below.
   std::condition_variable lead_is_free_;
   std::condition_variable watchdog_wakes_;
   bool nobody_leads_ = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mounting as a command does it: checks, daemon, messages.
+// The commands that mount: checks, the daemon, messages.
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 
 namespace varve::fs {
 
-/// Mounts `repository` on `directory`. Unless it stays in the foreground, it returns as soon
-/// as the mount stands, and a daemon goes on; else when it was unmounted. Must be called
-/// before the process has started any thread.
+/// Mounts `repository` on `directory`. Returns when the mount is ready and a daemon serves it; in
+/// the foreground, when it is unmounted. Must be called before the process starts any thread.
+/// Errors: kNoRepository, kLocked, kBusy for a mount point in use, kNotFound and kNotDirectory for
+/// a bad one, kUnsupported without /dev/fuse, kInvalid for conflicting options.
 [[nodiscard]] Result<void> mount(const std::string& repository, const std::string& directory,
                                  const MountOptions& options);
 
-/// The mount(8) helper: `mount.fuse.varve SOURCE DIR [-sfnv] [-N NS] [-t TYPE] [-o OPTIONS]`.
-/// Returns the process's exit code.
+/// Runs the mount(8) helper: `mount.fuse.varve SOURCE DIR [-sfnv] [-N NS] [-t TYPE] [-o OPTIONS]`.
+/// Returns the exit code of the process.
 [[nodiscard]] int mount_main(int argc, char** argv);
 
 }  // namespace varve::fs

@@ -9,8 +9,8 @@ namespace {
 constexpr unsigned kSlotShift = 34;
 constexpr std::uint64_t kOpenNode = 1ULL << 33;
 
-// st_ino: bit 63 marks hard-linked files, bit 62 open versions; then 10 bits of the series,
-// 20 of the version's number and 32 of the file. Larger numbers wrap.
+// st_ino: bit 63 marks hard-linked files and bit 62 open versions. The rest has 10 bits of the
+// series, 20 bits of the version and 32 bits of the file. Larger numbers wrap.
 constexpr std::uint64_t kLinkedStIno = 1ULL << 63;
 constexpr std::uint64_t kOpenStIno = 1ULL << 62;
 
@@ -18,7 +18,7 @@ std::uint64_t version_bits(SeriesId series, std::uint64_t number) {
   return ((static_cast<std::uint64_t>(series) & 0x3ff) << 52) | ((number & 0xfffff) << 32);
 }
 
-/// SplitMix64's finaliser: spreads neighbouring versions over all bits.
+/// Spreads neighbouring numbers over all bits (the finaliser of SplitMix64).
 std::uint64_t mix(std::uint64_t v) {
   v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9ULL;
   v = (v ^ (v >> 27)) * 0x94d049bb133111ebULL;

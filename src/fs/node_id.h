@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of files: node ids between the kernel and one mount, and st_ino for users.
+// The two numbers of a file: its node id, for the kernel, and its st_ino, for programs.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,15 @@ inline constexpr std::uint64_t kSeriesDirectory = 0;
 inline constexpr std::uint64_t kSeriesLatest = 1;
 inline constexpr std::uint64_t kLowMax = (1ULL << 33) - 1;
 
-/// `id.low` must not be over kLowMax.
+/// Returns the node id as one number. `id.low` must not exceed kLowMax.
 [[nodiscard]] std::uint64_t pack(const NodeId& id);
-/// Must not be called for kRootNodeId.
+/// Returns the parts of a node id. Must not be called for kRootNodeId.
 [[nodiscard]] NodeId unpack(std::uint64_t node_id);
 
 inline constexpr std::uint64_t kRootStIno = 1;
 /// Returns the generation of a series' nodes. Never 0, and the same in every mount.
 [[nodiscard]] std::uint32_t generation_of(const SeriesInfo& series);
+/// Returns the st_ino of a series and of its link `latest`. They are the same in every mount.
 [[nodiscard]] std::uint64_t st_ino_of_series(SeriesId series);
 [[nodiscard]] std::uint64_t st_ino_of_latest(SeriesId series);
 /// Returns the st_ino of a sealed entry. It is the same in every mount, before and after other

@@ -8,7 +8,7 @@
 namespace varve::fs {
 namespace {
 
-// The layout of linux/posix_acl_xattr.h: a version, then entries of tag, permissions and id.
+// Layout as in linux/posix_acl_xattr.h: a version, then entries of tag, permissions and id.
 constexpr std::uint32_t kAclVersion = 2;
 constexpr std::uint16_t kOwner = 0x01;
 constexpr std::uint16_t kUser = 0x02;
@@ -51,8 +51,8 @@ std::string encode(const std::vector<AclEntry>& entries) {
   return result;
 }
 
-/// Calls `change` with the permissions that the mode's bits stand for, and those bits: with a
-/// mask entry the group bits are the mask's.
+/// Sets the permissions of each entry that has bits in the mode to change(permissions, bits). With
+/// a mask entry, the group bits of the mode belong to the mask.
 template <typename Change>
 void match_with_mode(std::vector<AclEntry>& entries, std::uint32_t mode, const Change& change) {
   bool masked = false;
@@ -104,7 +104,7 @@ std::optional<AclSummary> summarise_acl(std::string_view value) {
   }
   constexpr unsigned kNeeded = kOwner | kOwningGroup | kOthers;
   if ((seen & kNeeded) != kNeeded) return std::nullopt;
-  // With a mask the group bits of the mode are the mask's.
+  // With a mask entry, the group bits of the mode belong to the mask.
   summary.permissions |= mask.value_or(group) << 3U;
   summary.extended = (seen & ~kNeeded) != 0;
   return summary;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// POSIX access control lists as far as a file system without its own enforcement needs them:
-// an access ACL and the permission bits describe the same thing twice (acl(5)), and programs
-// such as cp(1) set either of them.
+// POSIX access control lists (acl(5)). The kernel enforces them; this code keeps an access ACL and
+// the permission bits consistent, since programs such as cp(1) may set either of them.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +14,27 @@ inline constexpr std::string_view kAccessAclName = "system.posix_acl_access";
 inline constexpr std::string_view kCapabilityName = "security.capability";
 inline constexpr std::string_view kDefaultAclName = "system.posix_acl_default";
 
+/// The permission bits of an access ACL.
 struct AclSummary {
-  std::uint32_t permissions = 0;  ///< The nine bits that the ACL stands for.
-  bool extended = false;          ///< Says more than the permission bits can.
+  std::uint32_t permissions = 0;  ///< Nine permission bits equal to the ACL.
+  bool extended = false;          ///< Has entries that permission bits cannot express.
 };
 
-/// `value` is the extended attribute's value; nullopt if it is no ACL.
+/// Returns the summary of an access ACL in its form as extended attribute; nullopt if `value` is
+/// not an ACL.
 [[nodiscard]] std::optional<AclSummary> summarise_acl(std::string_view value);
 
-/// What a new file gets from its directory's default ACL.
+/// The rights that a new file inherits from its directory's default ACL.
 struct InheritedAcl {
-  std::uint32_t permissions = 0;  ///< The nine bits of its mode.
-  std::string access;             ///< Its access ACL, "" if the bits say it all.
+  std::uint32_t permissions = 0;  ///< Nine permission bits of the new file.
+  std::string access;             ///< Access ACL of the new file; "" if the bits suffice.
 };
-/// POSIX.1e draft 17, 23.1.3 (acl(5), "Object creation and default ACLs"): the default ACL, less
-/// what the creating program's `mode` does not grant. `value` is the default ACL's; nullopt if
-/// it is no ACL.
+/// Returns the rights of a new file: those of the directory's default ACL `value` that `mode`, from
+/// the creating program, also grants (POSIX.1e draft 17, 23.1.3; acl(5), "Object creation and
+/// default ACLs"). Returns nullopt if `value` is not an ACL.
 [[nodiscard]] std::optional<InheritedAcl> inherit_acl(std::string_view value, std::uint32_t mode);
 
-/// The ACL after chmod(2) to `mode`. `value` must be an ACL.
+/// Returns the ACL `value` after chmod(2) to `mode`. Returns a value that is not an ACL unchanged.
 [[nodiscard]] std::string acl_after_chmod(std::string_view value, std::uint32_t mode);
 
 }  // namespace varve::fs

@@ -15,14 +15,15 @@
 
 namespace varve::fs {
 
-/// The files that were read last, where the kernel opens none: with each it stands who reads it,
-/// so that two readers of one file do not look like one that jumps. Few, since a file of a
-/// million extents has a recipe of many megabytes. Thread-safe.
+/// The files that processes read last, for mounts where the kernel sends no open. Each process has
+/// its own handle of a file, so that two sequential readers do not look like one random reader. The
+/// number is small because the recipe of a file with a million extents takes many megabytes.
+/// Thread-safe.
 class RecentFiles {
  public:
   static constexpr std::size_t kFilesMax = 32;
 
-  /// Null if it is not among them.
+  /// Returns the handle of a file and a process; null if it was not kept.
   [[nodiscard]] std::shared_ptr<FileHandle> find(fuse_ino_t ino, pid_t reader) {
     const std::lock_guard lock(mutex_);
     for (auto at = files_.begin(); at != files_.end(); ++at) {
@@ -32,12 +33,14 @@ class RecentFiles {
     }
     return nullptr;
   }
+  /// Keeps a handle. Drops the least recently used one if there are more than kFilesMax.
   void add(fuse_ino_t ino, pid_t reader, std::shared_ptr<FileHandle> handle) {
-    std::list<File> last;  // Ends outside of the lock.
+    std::list<File> last;  // Destroyed after the lock is released.
     const std::lock_guard lock(mutex_);
     files_.push_front({ino, reader, std::move(handle)});
     if (files_.size() > kFilesMax) last.splice(last.begin(), files_, std::prev(files_.end()));
   }
+  /// Drops all handles.
   void clear() {
     std::list<File> last;
     const std::lock_guard lock(mutex_);
@@ -51,7 +54,7 @@ class RecentFiles {
     std::shared_ptr<FileHandle> handle;
   };
   std::mutex mutex_;
-  std::list<File> files_;  // The last one used comes first.
+  std::list<File> files_;  // Most recently used first.
 };
 
 }  // namespace varve::fs

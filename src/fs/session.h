@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One mount from the mount(2) call to the unmount.
+// Serves one mount, from mount(2) to the unmount.
 #pragma once
 
 #include <functional>
@@ -11,15 +11,17 @@
 
 namespace varve::fs {
 
-/// Mounts `repository` on `directory` (an absolute path), calls `ready` when the mount stands,
-/// and serves it until it is unmounted or SIGINT, SIGTERM or SIGHUP comes. Then the repository
-/// is closed. Must run in the process's only thread, which becomes the loop.
+/// Mounts `repository` on `directory` (an absolute path) and calls `ready`. Serves the mount until
+/// it is unmounted or the process gets SIGINT, SIGTERM or SIGHUP, then closes the repository. Must
+/// run in the only thread of the process.
+/// Errors: kNotFound for a missing series or version in `options`; kInvalid for options that FUSE
+/// rejects; kIo if the mount fails; the errors of Repository::close().
 [[nodiscard]] Result<void> serve_mount(Repository& repository, const std::string& directory,
                                        const MountOptions& options,
                                        const std::function<void()>& ready);
 
-/// Blocks the signals that end a mount, in this thread and those it will start. Before any
-/// thread is started, and before serve_mount().
+/// Blocks the signals that end a mount, in this thread and in those that it starts. Must be called
+/// before the first thread starts and before serve_mount().
 void block_ending_signals();
 
 }  // namespace varve::fs

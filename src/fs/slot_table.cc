@@ -4,7 +4,8 @@
 namespace varve::fs {
 namespace {
 
-// An index has 30 bits: 0, 13 of the series and 16 of the version; or 1 and a counter.
+// An index has 30 bits: a 0 bit, 13 bits of the series and 16 of the version; or a 1 bit and a
+// counter.
 constexpr unsigned kVersionBits = 16;
 constexpr std::uint32_t kSeriesEnd = 1U << 13;
 constexpr std::uint32_t kVersionEnd = 1U << kVersionBits;

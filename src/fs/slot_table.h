@@ -42,22 +42,26 @@ class Slot {
   /// repository with the same numbers.
   [[nodiscard]] std::uint32_t generation() const { return generation_; }
 
-  /// The tree of a version. One member is set; both are null after the version is deleted.
+  /// The tree of a version. Exactly one member is set, or none after the version is deleted.
   struct Tree {
     std::shared_ptr<VersionWriter> writer;
     std::shared_ptr<VersionReader> reader;
   };
   [[nodiscard]] Tree tree() const;
 
+  /// Sets the tree of an open version. Has no effect if the version was sealed in the meantime.
   void set_writer(std::shared_ptr<VersionWriter> writer);
+  /// Sets the tree of a sealed version.
   void set_reader(std::shared_ptr<VersionReader> reader);
   /// Replaces the open version by `reader`. `outcome` translates inode numbers that the kernel
   /// still holds.
   void seal(const SealOutcome& outcome, std::shared_ptr<VersionReader> reader);
+  /// Drops the tree, after the version was deleted.
   void drop();
   /// Marks the series, or the root directory of the version, as removed. A program may still have
   /// it as its current directory: `last` holds the attributes for stat(2).
   void remove(const struct stat& last);
+  /// Returns the attributes that remove() has set; nullopt if it was not called.
   [[nodiscard]] std::optional<struct stat> removed() const;
 
   /// Returns the rank that an inode of the open version got, if it was sealed in this mount.
@@ -77,17 +81,20 @@ class Slot {
 /// The slots of a mount. Slots never move. Thread-safe.
 class SlotTable {
  public:
+  /// Returns the slot of a series. Adds it if necessary.
   Slot& series(const SeriesInfo& series);
+  /// Returns the slot of a version, without a tree if it is new.
   Slot& version(const SeriesInfo& series, VersionNumber number);
   /// Returns the series and version that have this index in every mount; nullopt for an index from
   /// the counter.
   [[nodiscard]] static std::optional<std::pair<SeriesId, VersionNumber>> place_of(
       std::uint32_t index);
-  /// Returns null if there is no such slot.
+  /// Returns the slot with this index, or null.
   [[nodiscard]] Slot* find(std::uint32_t index);
-  /// Returns null if this mount has not seen the version.
+  /// Returns the slot of a version, or of a series for number 0. Returns null if this mount has not
+  /// seen it.
   [[nodiscard]] Slot* find(SeriesId series, VersionNumber number);
-  /// Releases all versions, before the repository is closed.
+  /// Drops the trees of all versions. Must be called before the repository is closed.
   void drop_all();
 
  private:

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the kernel may believe what it was told.
+// How long the kernel may cache names and attributes.
 #pragma once
 
 namespace varve::fs {
 
-inline constexpr double kSealedTimeoutS = 86400;  ///< Nothing in a sealed version changes.
-inline constexpr double kOpenTimeoutS = 30;       ///< Only the kernel itself changes open versions.
-/// Versions come and go by commands too, and beside a read-only mount by another process.
+/// Time for sealed versions, in which nothing changes.
+inline constexpr double kSealedTimeoutS = 86400;
+/// Time for open versions, which change only through the kernel.
+inline constexpr double kOpenTimeoutS = 30;
+/// Time for the root and series. Commands also create and delete versions, and in a read-only mount
+/// another process does.
 inline constexpr double kSeriesTimeoutS = 1;
 
 }  // namespace varve::fs
