@@ -27,13 +27,16 @@ class AttributeOperations {
                       VersionDirectory& versions, Privileges& privileges)
       : nodes_(nodes), attributes_(attributes), versions_(versions), privileges_(privileges) {}
 
+  /// Returns the attributes of a node.
   [[nodiscard]] Result<Reply> getattr(fuse_ino_t ino);
   /// Changes the members of `values` that `to_set` (FUSE_SET_ATTR_*) selects.
   [[nodiscard]] Result<Reply> setattr(const Caller& caller, fuse_ino_t ino,
                                       const struct stat& values, int to_set);
+  /// Returns the target of a symbolic link or of `latest`.
   [[nodiscard]] Result<Reply> readlink(fuse_ino_t ino);
 
  private:
+  /// Changes the attributes of a removed series or version.
   [[nodiscard]] static Reply set_removed(Slot& slot, const AttributeChange& change);
   /// Updates the access ACL after chmod(2), the reverse of XattrOperations::set_access_acl().
   [[nodiscard]] static Result<void> update_acl(const Node& node, std::uint32_t mode);

@@ -22,6 +22,7 @@ namespace varve::fs {
 /// Answers requests for open directories. Thread-safe.
 class DirectoryOperations {
  public:
+  /// The parts of the mount that the operations use.
   struct Parts {
     NodeTable& nodes;
     const NodeAttributes& attributes;
@@ -31,6 +32,7 @@ class DirectoryOperations {
   /// Lifetime: the parts must outlive the object.
   explicit DirectoryOperations(const Parts& parts) : parts_(parts) {}
 
+  /// Opens a directory.
   [[nodiscard]] Result<Reply> opendir(fuse_ino_t ino, const fuse_file_info& info);
   /// A part of a listing that the kernel asks for.
   struct Page {
@@ -40,7 +42,9 @@ class DirectoryOperations {
   };
   /// Lists entries. libfuse needs `req` to encode them.
   [[nodiscard]] Result<Reply> readdir(fuse_req_t req, const Page& page, const fuse_file_info& info);
+  /// Handles the end of an open directory.
   [[nodiscard]] Result<Reply> releasedir(const fuse_file_info& info);
+  /// Makes the version of a directory durable.
   [[nodiscard]] Result<Reply> fsyncdir(fuse_ino_t ino);
 
  private:

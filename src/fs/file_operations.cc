@@ -50,7 +50,7 @@ Result<Reply> FileOperations::open(fuse_ino_t ino, const fuse_file_info& info) {
   if (parts_.reads.opens_nothing()) return Reply(Refusal{ENOSYS});
   VARVE_TRY_ASSIGN(const Node node, parts_.nodes.resolve(ino));
   if (node.kind == Node::Kind::kSealed) return open_sealed(node, ino, info);
-  if (node.kind == Node::Kind::kOpen) return open_open(node, info);
+  if (node.kind == Node::Kind::kOpen) return open_unsealed(node, info);
   return Reply(Refusal{EISDIR});
 }
 
@@ -65,7 +65,7 @@ Result<Reply> FileOperations::open_sealed(const Node& node, fuse_ino_t ino, fuse
   return Reply(OpenReply{info, withdrawal(parts_.nodes, info.fh)});
 }
 
-Result<Reply> FileOperations::open_open(const Node& node, fuse_file_info info) {
+Result<Reply> FileOperations::open_unsealed(const Node& node, fuse_file_info info) {
   const bool for_writing = opens_for_writing(info);
   VARVE_TRY_ASSIGN(auto file, node.writer->open(node.ino, for_writing));
   if ((info.flags & O_TRUNC) != 0) {

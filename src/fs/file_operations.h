@@ -24,6 +24,7 @@ namespace varve::fs {
 /// Answers requests for open files, except those of ReadOperations. Thread-safe.
 class FileOperations {
  public:
+  /// The parts of the mount that the operations use.
   struct Parts {
     NodeTable& nodes;
     const NodeAttributes& attributes;
@@ -37,13 +38,16 @@ class FileOperations {
   /// Creates and opens a regular file.
   [[nodiscard]] Result<Reply> create(const Caller& caller, fuse_ino_t parent, std::string_view name,
                                      mode_t mode, const fuse_file_info& info);
+  /// Opens a regular file.
   [[nodiscard]] Result<Reply> open(fuse_ino_t ino, const fuse_file_info& info);
+  /// Writes all of `data`.
   [[nodiscard]] Result<Reply> write(const Caller& caller, fuse_ino_t ino, std::string_view data,
                                     off_t offset, const fuse_file_info& info);
   /// Handles close(2) of one descriptor.
   [[nodiscard]] Result<Reply> flush(const fuse_file_info& info);
   /// Handles the end of an open file.
   [[nodiscard]] Result<Reply> release(const fuse_file_info& info);
+  /// Makes a file durable.
   [[nodiscard]] Result<Reply> fsync(const fuse_file_info& info);
 
   /// A part of a file.
@@ -51,19 +55,21 @@ class FileOperations {
     off_t offset;
     off_t bytes;
   };
+  /// Allocates, zeroes or punches a part of a file. `mode` is that of fallocate(2).
   [[nodiscard]] Result<Reply> fallocate(int mode, const Extent& extent, const fuse_file_info& info);
   /// A position in an open file.
   struct Place {
     const fuse_file_info& info;
     off_t offset;
   };
+  /// Shares the chunks of a range with another file of the series.
   [[nodiscard]] Result<Reply> copy_file_range(const Place& source, const Place& target,
                                               std::size_t bytes);
 
  private:
   /// Returns the reply to an open, or its error.
   [[nodiscard]] Result<Reply> open_sealed(const Node& node, fuse_ino_t ino, fuse_file_info info);
-  [[nodiscard]] Result<Reply> open_open(const Node& node, fuse_file_info info);
+  [[nodiscard]] Result<Reply> open_unsealed(const Node& node, fuse_file_info info);
 
   const Parts parts_;
 };

@@ -50,6 +50,7 @@ class FrontEnd {
 
   /// Negotiates the features of the connection.
   void init(fuse_conn_info* connection);
+  /// Returns the space of the repository's file system.
   [[nodiscard]] Result<Reply> statfs();
 
   [[nodiscard]] NodeTable& nodes() { return nodes_; }

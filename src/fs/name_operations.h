@@ -30,6 +30,7 @@ class NameOperations {
         versions_(versions),
         handles_(nodes, attributes, versions) {}
 
+  /// Finds a name in a directory, or, for "." and "..", the node of a file handle.
   [[nodiscard]] Result<Reply> lookup(fuse_ino_t parent, std::string_view name);
   /// A directory entry to create.
   struct Wanted {
@@ -43,8 +44,11 @@ class NameOperations {
                                         const Wanted& wanted);
   /// Creates a series, a version, or a directory in a version.
   [[nodiscard]] Result<Reply> mkdir(const Caller& caller, fuse_ino_t parent, const Wanted& wanted);
+  /// Gives a file another name. A file of a sealed version is cloned into the open one.
   [[nodiscard]] Result<Reply> link(fuse_ino_t ino, fuse_ino_t parent, std::string_view name);
+  /// Removes a name of a file that is not a directory.
   [[nodiscard]] Result<Reply> unlink(fuse_ino_t parent, std::string_view name);
+  /// Removes a series, a version, or an empty directory in a version.
   [[nodiscard]] Result<Reply> rmdir(fuse_ino_t parent, std::string_view name);
 
   /// A name in a directory.
@@ -52,11 +56,13 @@ class NameOperations {
     fuse_ino_t directory;
     std::string_view name;
   };
+  /// Renames a version in its series, or a file in its version. `flags` are those of renameat2(2).
   [[nodiscard]] Result<Reply> rename(const Place& from, const Place& to, unsigned flags);
 
  private:
   [[nodiscard]] Result<Reply> link_sealed(const Node& target, const Node& directory,
                                           std::string_view name);
+  /// Checks that a name may move between two directories.
   [[nodiscard]] Result<void> allow_rename(const Node& from, const Node& to) const;
 
   NodeTable& nodes_;

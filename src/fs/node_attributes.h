@@ -23,11 +23,15 @@ class NodeAttributes {
 
   [[nodiscard]] const ShowOptions& show() const { return show_; }
 
+  /// Returns the attributes of a node.
+  /// Errors: kStale for a removed file; kNotFound for `latest` of a series without sealed versions.
   [[nodiscard]] Result<struct stat> of(const Node& node) const;
+  /// Returns the attributes of a file of an open version, a file of a sealed one, or a series.
   [[nodiscard]] struct stat of(const Slot& slot, const OpenEntry& entry) const;
   [[nodiscard]] struct stat of(const Slot& slot, const SealedEntry& entry) const;
   [[nodiscard]] struct stat of(const SeriesInfo& series) const;
 
+  /// Returns the directory entry of a file: its node id, attributes and cache times.
   [[nodiscard]] fuse_entry_param entry(const Slot& slot, const OpenEntry& entry) const;
   [[nodiscard]] fuse_entry_param entry(const Slot& slot, const SealedEntry& entry) const;
 

@@ -59,7 +59,9 @@ class NodeTable {
   /// Returns the slot of a version, with its tree loaded.
   [[nodiscard]] Result<Slot*> load_version(const SeriesInfo& series, const VersionInfo& info);
 
+  /// Returns the series and versions that this mount has seen.
   [[nodiscard]] SlotTable& slots() { return slots_; }
+  /// Returns the open files, and below the open directories, by handle number.
   [[nodiscard]] HandleTable<FileHandle>& files() { return files_; }
   [[nodiscard]] HandleTable<DirHandle>& directories() { return directories_; }
 

@@ -35,10 +35,13 @@ class ReadOperations {
   void set_opens_nothing(bool opens_nothing) { opens_nothing_ = opens_nothing; }
   [[nodiscard]] bool opens_nothing() const { return opens_nothing_; }
 
+  /// A part of a file.
   struct Range {
     std::uint64_t offset;
     std::size_t bytes;
   };
+  /// Reads a range of a file; fewer bytes only at the end. Lent bytes come first, then bytes in
+  /// memory, then the disk. Returns Later for a read that would delay other requests.
   [[nodiscard]] Result<Reply> read(const Caller& caller, fuse_ino_t ino, const Range& range,
                                    const fuse_file_info& info);
   /// Finds the next data or hole; `whence` must be SEEK_DATA or SEEK_HOLE.

@@ -53,6 +53,7 @@ class VersionChanges {
   /// Waits until a writer is closed, at most until `end`. Returns false if none was closed after
   /// closed_writers() had returned `seen`.
   [[nodiscard]] bool wait_for_close(std::uint64_t seen, std::chrono::steady_clock::time_point end);
+  /// Returns the number of closed writers.
   [[nodiscard]] std::uint64_t closed_writers();
 
   /// Makes the kernel read the attributes of a series' `latest` again.

@@ -146,7 +146,7 @@ Result<void> VersionDirectory::remove_series(std::string_view name) {
   return {};
 }
 
-// Returns the attributes of a version's root for the kernel, which may hold it after rmdir(2).
+// The kernel may hold the root after rmdir(2), as the current directory of a program.
 std::optional<struct stat> VersionDirectory::last_attributes(const Slot* slot) const {
   if (slot == nullptr) return std::nullopt;
   const Slot::Tree tree = slot->tree();

@@ -44,17 +44,33 @@ class VersionDirectory {
   /// Returns the repository path of the mount's root: SERIES, SERIES/VERSION, or "" for all.
   [[nodiscard]] std::string root_path();
 
+  /// Returns whether the repository is open read-only.
   [[nodiscard]] bool read_only() const { return repository_.read_only(); }
 
+  /// Returns the entry of a series.
+  /// Errors: kNotFound.
   [[nodiscard]] Result<fuse_entry_param> look_up_series(std::string_view name);
+  /// Returns the entry of a version or of `latest`. The first lookup of a version loads it from
+  /// disk. Errors: kNotFound.
   [[nodiscard]] Result<fuse_entry_param> look_up_version(const SeriesInfo& series,
                                                          std::string_view name);
+  /// Creates a series.
+  /// Errors: those of Repository::create_series().
   [[nodiscard]] Result<fuse_entry_param> make_series(std::string_view name);
+  /// Opens a version, after sealing the present one as Repository::open_version() does.
+  /// Errors: those of Repository::open_version().
   [[nodiscard]] Result<fuse_entry_param> make_version(const SeriesInfo& series,
                                                       std::string_view name, const NewFile& root);
+  /// Removes an empty series.
+  /// Errors: kNotFound; kNotEmpty if it has versions.
   [[nodiscard]] Result<void> remove_series(std::string_view name);
+  /// Removes an open, empty version, or, with ShowOptions::rmdir_deletes, a sealed one.
+  /// Errors: kReadOnly for a sealed version otherwise; kNotPermitted for `latest`; kBusy while
+  /// files are open.
   [[nodiscard]] Result<void> remove_version(const SeriesInfo& series, std::string_view name);
   /// Renames a version. Seals an open one whose name is no longer a partial one.
+  /// Errors: kExists; kNotPermitted for `latest` and for a complete name that becomes partial;
+  /// kBusy if files of a version to seal are open for writing.
   [[nodiscard]] Result<void> rename_version(const SeriesInfo& series, std::string_view name,
                                             std::string_view new_name);
 
@@ -67,8 +83,10 @@ class VersionDirectory {
                                                      std::string_view name);
 
  private:
+  /// Returns the entry of a version, after loading it.
   [[nodiscard]] Result<fuse_entry_param> version_entry(const SeriesInfo& series,
                                                        const VersionInfo& info);
+  /// Returns the attributes that a version's root has after its removal.
   [[nodiscard]] std::optional<struct stat> last_attributes(const Slot* slot) const;
 
   Repository& repository_;

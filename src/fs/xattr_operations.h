@@ -22,6 +22,7 @@ namespace varve::fs {
 /// Answers requests for extended attributes, POSIX access control lists included. Thread-safe.
 class XattrOperations {
  public:
+  /// The parts of the mount that the operations use.
   struct Parts {
     NodeTable& nodes;
     VersionDirectory& versions;
@@ -35,13 +36,15 @@ class XattrOperations {
   [[nodiscard]] Result<Reply> getxattr(fuse_ino_t ino, std::string_view name, std::size_t room);
   /// Returns the names, each with a terminating NUL, or their size if `room` is 0.
   [[nodiscard]] Result<Reply> listxattr(const Caller& caller, fuse_ino_t ino, std::size_t room);
+  /// An attribute to set.
   struct NamedValue {
     std::string_view name;
     std::string_view value;
   };
-  /// `flags` may be XATTR_CREATE or XATTR_REPLACE.
+  /// Sets an attribute. `flags` may be XATTR_CREATE or XATTR_REPLACE.
   [[nodiscard]] Result<Reply> setxattr(const Caller& caller, fuse_ino_t ino,
                                        const NamedValue& xattr, int flags);
+  /// Removes an attribute.
   [[nodiscard]] Result<Reply> removexattr(fuse_ino_t ino, std::string_view name);
 
  private:
