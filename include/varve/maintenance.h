@@ -71,12 +71,6 @@ struct CheckReport {
   bool finished = true;  ///< False if the caller stopped the check.
 };
 
-/// Checks a repository. Works beside a writer. The report lists damage; the call itself fails only
-/// if it could not check.
-[[nodiscard]] Result<CheckReport> check_repository(
-    Repository& repository, const CheckOptions& options,
-    const std::function<void(const CheckProgress&)>& progress);
-
 struct ScrubOptions {
   std::uint64_t bytes_per_second = 0;  ///< Read limit; 0 = no limit.
   std::stop_token stop;
@@ -88,13 +82,6 @@ struct ScrubReport {
   bool resumed = false;
   std::uint64_t damages_before = 0;  ///< Damages found by earlier runs of the same pass.
 };
-
-/// Checks everything, including the SHA-256 of every chunk, from where the last run stopped. After
-/// a run that reaches the end, the next run begins at the start. Works beside a writer. Writes its
-/// position to one file in the repository's folder and changes no stored data.
-[[nodiscard]] Result<ScrubReport> scrub_repository(
-    Repository& repository, const ScrubOptions& options,
-    const std::function<void(const CheckProgress&)>& progress);
 
 /// A change that a restore makes, or would make, to one entry of the target.
 enum class RestoreChange : char {

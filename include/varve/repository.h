@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,10 +15,24 @@
 #include "varve/result.h"
 #include "varve/retention.h"
 #include "varve/types.h"
+#include "varve/version_name.h"
 #include "varve/version_reader.h"
 #include "varve/version_writer.h"
 
 namespace varve {
+
+namespace series {
+class Series;
+}  // namespace series
+
+struct CheckOptions;
+struct CheckProgress;
+struct CheckReport;
+struct ScrubOptions;
+struct ScrubReport;
+
+/// Called while a check runs.
+using CheckObserver = std::function<void(const CheckProgress&)>;
 
 /// Sizes of a repository, all in bytes unless the name says otherwise.
 struct RepositoryStats {
@@ -107,23 +122,23 @@ class Repository {
   /// Returns all series.
   [[nodiscard]] virtual Result<std::vector<SeriesInfo>> series() = 0;
   /// Returns the series with a name.
-  [[nodiscard]] virtual Result<SeriesInfo> find_series(std::string_view name) = 0;
+  /// Errors: kNotFound.
+  [[nodiscard]] Result<SeriesInfo> find_series(std::string_view name);
   /// Creates an empty series.
   /// Errors: kExists if the name is taken; kInvalid or kNameTooLong for a name that is not allowed.
   [[nodiscard]] virtual Result<SeriesInfo> create_series(std::string_view name) = 0;
   /// Removes an empty series.
   /// Errors: kNotEmpty if it has versions.
-  [[nodiscard]] virtual Result<void> remove_series(std::string_view name) = 0;
+  [[nodiscard]] Result<void> remove_series(std::string_view name);
 
   /// Returns sealed and open versions in ascending number. A read-only repository returns only
   /// sealed versions. The sizes of open versions are 0; open_versions() returns them.
-  [[nodiscard]] virtual Result<std::vector<VersionInfo>> versions(SeriesId series) = 0;
+  [[nodiscard]] Result<std::vector<VersionInfo>> versions(SeriesId series);
   /// Returns the open version, if there is one. A read-only repository returns it too, with the
   /// entries and bytes of the last checkpoint.
-  [[nodiscard]] virtual Result<std::vector<VersionInfo>> open_versions(SeriesId series) = 0;
+  [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(SeriesId series);
   /// Returns the version with this name, or the newest sealed version for "latest".
-  [[nodiscard]] virtual Result<VersionInfo> find_version(SeriesId series,
-                                                         std::string_view name) = 0;
+  [[nodiscard]] Result<VersionInfo> find_version(SeriesId series, std::string_view name);
 
   /// Returns the open version that open_version() and clone_version() would seal before they open
   /// `name`, or nullopt if the series has none. `source`: the version that clone_version() would
@@ -131,66 +146,63 @@ class Repository {
   /// Errors: kBusy if they must not seal it: it is partial or empty, has files open for writing,
   /// was written to within OpenOptions::autoseal_s, or autoseal_s is nullopt. Errors with which
   /// they would fail after the seal: of the name, of a version that cannot be reopened, kNoSpace.
-  [[nodiscard]] virtual Result<std::optional<VersionInfo>> version_to_end(SeriesId series,
-                                                                          std::string_view name,
-                                                                          VersionNumber source) = 0;
+  [[nodiscard]] Result<std::optional<VersionInfo>> version_to_end(SeriesId series,
+                                                                  std::string_view name,
+                                                                  VersionNumber source);
   /// Seals the version that version_to_end() returns, then opens a new version.
   /// Errors: kBusy as for version_to_end(); kExists if the name is taken or reserved.
-  [[nodiscard]] virtual Result<VersionInfo> open_version(SeriesId series, std::string_view name,
-                                                         const NewFile& root) = 0;
+  [[nodiscard]] Result<VersionInfo> open_version(SeriesId series, std::string_view name,
+                                                 const NewFile& root);
   /// Returns the series' open version, or kNotFound.
-  [[nodiscard]] virtual Result<std::shared_ptr<VersionWriter>> writer(SeriesId series) = 0;
+  [[nodiscard]] Result<std::shared_ptr<VersionWriter>> writer(SeriesId series);
   /// Returns a reader of a sealed version.
   /// Errors: kInvalid if the version is open.
-  [[nodiscard]] virtual Result<std::shared_ptr<VersionReader>> reader(SeriesId series,
-                                                                      VersionNumber number) = 0;
+  [[nodiscard]] Result<std::shared_ptr<VersionReader>> reader(SeriesId series,
+                                                              VersionNumber number);
 
   /// Seals an open version under `new_name`; "" keeps its name, without ".partial". The version is
   /// on disk when the call returns.
   /// Errors: kBusy while files are open for writing, unless `writers` is kCutOff.
-  [[nodiscard]] virtual Result<SealOutcome> seal(SeriesId series, VersionNumber number,
-                                                 std::string_view new_name,
-                                                 SealMode mode = SealMode::kEnd,
-                                                 SealWriters writers = SealWriters::kRefuse) = 0;
+  [[nodiscard]] Result<SealOutcome> seal(SeriesId series, VersionNumber number,
+                                         std::string_view new_name, SealMode mode = SealMode::kEnd,
+                                         SealWriters writers = SealWriters::kRefuse);
   /// Opens a new version, as open_version() does, with the tree of a sealed version of the series.
   /// The time to clone the newest version does not depend on the size of its tree. Cloning an older
   /// version visits every file, and stores again the data that the newest version lacks.
-  [[nodiscard]] virtual Result<VersionInfo> clone_version(SeriesId series, VersionNumber source,
-                                                          std::string_view name) = 0;
+  [[nodiscard]] Result<VersionInfo> clone_version(SeriesId series, VersionNumber source,
+                                                  std::string_view name);
   /// Renames a sealed version, or an open one. A rename cannot add or drop the suffix ".partial".
-  [[nodiscard]] virtual Result<void> rename_version(SeriesId series, VersionNumber number,
-                                                    std::string_view new_name) = 0;
+  [[nodiscard]] Result<void> rename_version(SeriesId series, VersionNumber number,
+                                            std::string_view new_name);
   /// Drops an open version.
   /// Errors: kNotEmpty unless its tree is empty or `force` is set.
-  [[nodiscard]] virtual Result<void> abandon_version(SeriesId series, VersionNumber number,
-                                                     bool force) = 0;
+  [[nodiscard]] Result<void> abandon_version(SeriesId series, VersionNumber number, bool force);
 
   // ---- Retention and arranging; see varve/retention.h. ----
 
   /// Returns the effect that delete_versions() would have on the same set.
   /// Errors: kNotFound if a version does not exist; kInvalid if one is open (abandon_version()
   /// drops open versions).
-  [[nodiscard]] virtual Result<DeletionForecast> forecast_deletion(
+  [[nodiscard]] Result<DeletionForecast> forecast_deletion(
       SeriesId series, const std::vector<VersionNumber>& numbers,
-      const DeletionOptions& options = {}) = 0;
+      const DeletionOptions& options = {});
   /// Deletes sealed versions in one step: all or none, or, with DeletionOptions::skip_held, all
   /// that are not held. Copies no chunk data. The space is free when the call returns. Works on a
   /// full disk.
   /// Errors: those of forecast_deletion(); kNotPermitted before the end of a lock; kBusy while a
   /// version has open files, or an open version is based on it.
-  [[nodiscard]] virtual Result<DeletionForecast> delete_versions(
-      SeriesId series, const std::vector<VersionNumber>& numbers,
-      const DeletionOptions& options = {}) = 0;
+  [[nodiscard]] Result<DeletionForecast> delete_versions(SeriesId series,
+                                                         const std::vector<VersionNumber>& numbers,
+                                                         const DeletionOptions& options = {});
   /// Locks a sealed version against deletion until `until`. A lock can only be extended.
   /// Errors: kNotPermitted if the present lock ends later than `until`.
-  [[nodiscard]] virtual Result<void> lock_version(SeriesId series, VersionNumber number,
-                                                  Timestamp until) = 0;
+  [[nodiscard]] Result<void> lock_version(SeriesId series, VersionNumber number, Timestamp until);
   /// Returns the sizes of every sealed version, in ascending number.
-  [[nodiscard]] virtual Result<std::vector<VersionUsage>> version_usage(SeriesId series) = 0;
+  [[nodiscard]] Result<std::vector<VersionUsage>> version_usage(SeriesId series);
   /// Returns the categories by file, then by birth; those of the active set come last.
-  [[nodiscard]] virtual Result<std::vector<CategoryInfo>> categories(SeriesId series) = 0;
+  [[nodiscard]] Result<std::vector<CategoryInfo>> categories(SeriesId series);
   /// Returns the work that is left for the arranger.
-  [[nodiscard]] virtual Result<ArrangingDebt> arranging_debt(SeriesId series) = 0;
+  [[nodiscard]] Result<ArrangingDebt> arranging_debt(SeriesId series);
   /// Returns the settings of the arranger.
   [[nodiscard]] virtual Result<ArrangeSettings> arrange_settings() = 0;
   /// Stores new settings of the arranger.
@@ -201,14 +213,27 @@ class Repository {
   [[nodiscard]] virtual Result<ArrangeReport> arrange(SeriesId series,
                                                       const ArrangeOptions& options) = 0;
 
+  // ---- Checking; see varve/maintenance.h. ----
+
+  /// Checks the repository. Works beside a writer. The report lists damage; the call itself fails
+  /// only if it could not check.
+  [[nodiscard]] virtual Result<CheckReport> check(const CheckOptions& options,
+                                                  const CheckObserver& progress) = 0;
+  /// Checks everything, including the SHA-256 of every chunk, from where the last run stopped.
+  /// After a run that reaches the end, the next run begins at the start. Works beside a writer.
+  /// Writes its position to one file in the repository's folder and changes no stored data.
+  [[nodiscard]] virtual Result<ScrubReport> scrub(const ScrubOptions& options,
+                                                  const CheckObserver& progress) = 0;
+
   /// Returns the sizes of the repository.
   [[nodiscard]] virtual Result<RepositoryStats> stats() = 0;
   /// Returns the size and the free space of the disk below the repository.
   [[nodiscard]] virtual Result<SpaceInfo> space() = 0;
-};
 
-/// Returns true if the name ends in ".partial". Only a rename that drops the suffix, or `varve
-/// seal`, seals such a version.
-[[nodiscard]] bool is_partial_name(std::string_view name);
+ protected:
+  /// Returns a series. It stays until the repository is destroyed.
+  /// Errors: kNotFound if there is no such series.
+  [[nodiscard]] virtual Result<series::Series*> find(SeriesId series) = 0;
+};
 
 }  // namespace varve

@@ -6,7 +6,7 @@
 
 #include "base/coding.h"
 #include "base/time_coding.h"
-#include "catalog/names.h"
+#include "catalog/stored_name.h"
 #include "meta/schema.h"
 
 namespace varve::catalog {

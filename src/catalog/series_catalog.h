@@ -21,7 +21,8 @@ struct SeriesRecord {
   std::string name;
   Timestamp created_at;
   std::uint32_t next_number = 1;  ///< Number of the next version.
-  /// Reason why `name` replaces the stored name (catalog/names.h); "" if `name` is the stored one.
+  /// Reason why `name` replaces the stored name (catalog/stored_name.h); "" if `name` is the stored
+  /// one.
   std::string name_fault;
 };
 
@@ -48,7 +49,8 @@ struct VersionRecord {
   /// True while a copy of an older version still fills this open version. No user sees it, and
   /// recovery after a crash drops it.
   bool unfinished = false;
-  /// Reason why `name` replaces the stored name (catalog/names.h); "" if `name` is the stored one.
+  /// Reason why `name` replaces the stored name (catalog/stored_name.h); "" if `name` is the stored
+  /// one.
   std::string name_fault;
 };
 

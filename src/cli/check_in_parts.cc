@@ -37,7 +37,7 @@ Result<ScrubReport> scrub(const PartOptions& options, const Context& context) {
   const SignalWatch signals(
       {.stop = [&] { source.request_stop(); }, .report = [&] { progress.print_line(); }});
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));
-  return scrub_repository(*repository, how, [&](const CheckProgress& done) {
+  return repository->scrub(how, [&](const CheckProgress& done) {
     progress.update(done.bytes_done, done.bytes_total, 0);
     if (Clock::now() >= end) source.request_stop();
   });

@@ -54,7 +54,7 @@ Result<CheckReport> check(const Options& options, const Context& context) {
     VARVE_TRY_ASSIGN(check_options.bytes_per_second, parse_bytes(options.rate));
   }
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));
-  return check_repository(*repository, check_options, [&](const CheckProgress& done) {
+  return repository->check(check_options, [&](const CheckProgress& done) {
     progress.update(done.bytes_done, done.bytes_total, 0);
   });
 }

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/coding.h"
 #include "format/container.h"
+#include "store/repository_names.h"
 
 namespace varve::index {
 
@@ -138,10 +139,6 @@ void NeighbourIndex::grow() {
   }
 }
 
-std::string NeighbourIndex::snapshot_name(VersionNumber number) {
-  return fmt::format("index-{:08x}.snap", static_cast<std::uint32_t>(number));
-}
-
 Result<void> NeighbourIndex::save(io::FileSystem& files, const std::string& directory,
                                   SeriesId series, VersionNumber number,
                                   const base::IdRuns& live) const {
@@ -172,7 +169,7 @@ Result<void> NeighbourIndex::save(io::FileSystem& files, const std::string& dire
     w.u32(slot.rank);
   }
   w.u64(format::checksum64(base::as_bytes(out)));
-  return files.write_file_atomically(directory, snapshot_name(number), base::as_bytes(out));
+  return files.write_file_atomically(directory, store::snapshot_name(number), base::as_bytes(out));
 }
 
 Result<std::unique_ptr<NeighbourIndex>> NeighbourIndex::load(io::FileSystem& files,
@@ -180,10 +177,11 @@ Result<std::unique_ptr<NeighbourIndex>> NeighbourIndex::load(io::FileSystem& fil
                                                              SeriesId series, VersionNumber number,
                                                              VersionNumber own) {
   constexpr std::size_t kSnapshotBytesMax = std::size_t{128} << 30;
-  VARVE_TRY_ASSIGN(const std::string bytes,
-                   files.read_file(directory + "/" + snapshot_name(number), kSnapshotBytesMax));
-  const Error damaged(ErrorCode::kCorrupt, directory + "/" + snapshot_name(number) + " is damaged",
-                      EIO);
+  VARVE_TRY_ASSIGN(
+      const std::string bytes,
+      files.read_file(directory + "/" + store::snapshot_name(number), kSnapshotBytesMax));
+  const Error damaged(ErrorCode::kCorrupt,
+                      directory + "/" + store::snapshot_name(number) + " is damaged", EIO);
   if (bytes.size() < kHeaderBytes + kChecksumBytes) return damaged;
   const auto body = std::string_view(bytes).substr(0, bytes.size() - kChecksumBytes);
   if (base::load_le<std::uint64_t>(base::as_bytes(bytes).data() + body.size()) !=

@@ -45,7 +45,6 @@ class NeighbourIndex final : public FingerprintIndex {
   [[nodiscard]] Result<void> save(io::FileSystem& files, const std::string& directory,
                                   SeriesId series, VersionNumber number,
                                   const base::IdRuns& live) const;
-  [[nodiscard]] static std::string snapshot_name(VersionNumber number);
 
   [[nodiscard]] std::optional<ChunkId> find(const Fingerprint& fingerprint) const override;
   void insert(const Fingerprint& fingerprint, ChunkId id) override;

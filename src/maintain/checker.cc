@@ -21,6 +21,7 @@
 #include "meta/page_check.h"
 #include "meta/schema.h"
 #include "parity/group_files.h"
+#include "store/repository_names.h"
 
 namespace varve::maintain {
 
@@ -360,7 +361,7 @@ void Checker::check_index(const catalog::SeriesRecord& series,
   const bool was_newest = series.next_number == static_cast<std::uint32_t>(next);
   if (!loaded && loaded.error().code() == ErrorCode::kNotFound && !was_newest) return;
   if (!loaded) {
-    damage(directory + "/" + index::NeighbourIndex::snapshot_name(newest->number),
+    damage(directory + "/" + store::snapshot_name(newest->number),
            loaded.error().message() + " (derived data: the next backup rebuilds it)", {});
   }
 }

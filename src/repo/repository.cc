@@ -16,12 +16,13 @@
 #include "base/log.h"
 #include "format/superblock.h"
 #include "io/posix_file_system.h"
-#include "maintain/checker.h"
 #include "maintain/repairer.h"
-#include "maintain/scrub.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
 #include "repo/repository_impl.h"
+#include "series/series.h"
+#include "series/version_records.h"
+#include "store/repository_paths.h"
 #include "varve/maintenance.h"
 #include "varve/new_series.h"
 #include "varve/repair.h"
@@ -85,6 +86,118 @@ Result<std::unique_ptr<Repository>> Repository::open(const std::string& path,
   return repo::RepositoryImpl::open(path, options);
 }
 
+// Functions of one series: the series' placement decides how it does them.
+
+Result<SeriesInfo> Repository::find_series(std::string_view name) {
+  VARVE_TRY_ASSIGN(const auto all, series());
+  for (const auto& info : all) {
+    if (info.name == name) return info;
+  }
+  return series::no_series();
+}
+
+Result<void> Repository::remove_series(std::string_view name) {
+  VARVE_TRY_ASSIGN(const auto info, find_series(name));
+  VARVE_TRY_ASSIGN(auto* const found, find(info.id));
+  return found->remove();
+}
+
+Result<std::vector<VersionInfo>> Repository::versions(SeriesId series) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->versions();
+}
+
+Result<std::vector<VersionInfo>> Repository::open_versions(SeriesId series) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->open_versions();
+}
+
+Result<VersionInfo> Repository::find_version(SeriesId series, std::string_view name) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->find_version(name);
+}
+
+Result<std::optional<VersionInfo>> Repository::version_to_end(SeriesId series,
+                                                              std::string_view name,
+                                                              VersionNumber source) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->version_to_end(name, source);
+}
+
+Result<VersionInfo> Repository::open_version(SeriesId series, std::string_view name,
+                                             const NewFile& root) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->open_version(name, root);
+}
+
+Result<std::shared_ptr<VersionWriter>> Repository::writer(SeriesId series) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->writer();
+}
+
+Result<std::shared_ptr<VersionReader>> Repository::reader(SeriesId series, VersionNumber number) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->reader(number);
+}
+
+Result<SealOutcome> Repository::seal(SeriesId series, VersionNumber number,
+                                     std::string_view new_name, SealMode mode,
+                                     SealWriters writers) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->seal(number, new_name, mode, writers);
+}
+
+Result<VersionInfo> Repository::clone_version(SeriesId series, VersionNumber source,
+                                              std::string_view name) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->clone_version(source, name);
+}
+
+Result<void> Repository::rename_version(SeriesId series, VersionNumber number,
+                                        std::string_view new_name) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->rename_version(number, new_name);
+}
+
+Result<void> Repository::abandon_version(SeriesId series, VersionNumber number, bool force) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->abandon_version(number, force);
+}
+
+Result<DeletionForecast> Repository::forecast_deletion(SeriesId series,
+                                                       const std::vector<VersionNumber>& numbers,
+                                                       const DeletionOptions& options) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->forecast_deletion(numbers, options);
+}
+
+Result<DeletionForecast> Repository::delete_versions(SeriesId series,
+                                                     const std::vector<VersionNumber>& numbers,
+                                                     const DeletionOptions& options) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->delete_versions(numbers, options);
+}
+
+Result<void> Repository::lock_version(SeriesId series, VersionNumber number, Timestamp until) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->lock_version(number, until);
+}
+
+Result<std::vector<VersionUsage>> Repository::version_usage(SeriesId series) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->version_usage();
+}
+
+Result<std::vector<CategoryInfo>> Repository::categories(SeriesId series) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->categories();
+}
+
+Result<ArrangingDebt> Repository::arranging_debt(SeriesId series) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->arranging_debt();
+}
+
 Result<VersionInfo> open_in_series(
     Repository& repository, std::string_view name,
     const std::function<Result<VersionInfo>(const SeriesInfo&)>& open) {
@@ -101,19 +214,6 @@ Result<VersionInfo> open_in_series(
     }
   }
   return opened;
-}
-
-Result<CheckReport> check_repository(Repository& repository, const CheckOptions& options,
-                                     const std::function<void(const CheckProgress&)>& progress) {
-  auto& impl = static_cast<repo::RepositoryImpl&>(repository);
-  maintain::Checker checker(impl.catalog(), impl.files(), impl.path(), options, progress);
-  return checker.run();
-}
-
-Result<ScrubReport> scrub_repository(Repository& repository, const ScrubOptions& options,
-                                     const std::function<void(const CheckProgress&)>& progress) {
-  auto& impl = static_cast<repo::RepositoryImpl&>(repository);
-  return maintain::scrub(impl.catalog(), impl.files(), impl.path(), options, progress);
 }
 
 Result<std::unique_ptr<Repair>> Repair::plan(

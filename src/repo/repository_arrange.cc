@@ -11,10 +11,9 @@
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "catalog/layout_records.h"
-#include "layout/arranger.h"
-#include "maintain/settled_files.h"
-#include "parity/upkeep.h"
 #include "repo/repository_impl.h"
+#include "series/series_parts.h"
+#include "series/version_records.h"
 
 namespace varve::repo {
 
@@ -23,7 +22,6 @@ namespace {
 constexpr auto kRetryAfter = std::chrono::seconds(60);  // On a full disk.
 constexpr auto kCheckEvery = std::chrono::milliseconds(50);
 constexpr int kNice = 10;
-constexpr int kParityRoundsMax = 4;
 
 // The kernel's names for these are in no header of the C library.
 constexpr int kIoPriorityWhoProcess = 1;
@@ -35,44 +33,6 @@ void lower_priority() {
   static_cast<void>(::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice));
 }
 
-// Waits so that on average no more than so many bytes a second pass.
-class Throttle {
- public:
-  /// `stored_bytes`: what give_way() is told later, as it is now.
-  Throttle(std::uint64_t bytes_per_second, std::uint64_t stored_bytes, std::function<bool()> stop)
-      : rate_(bytes_per_second), stop_(std::move(stop)), stored_bytes_(stored_bytes) {}
-
-  void pass(std::uint64_t bytes) {
-    if (rate_ == 0) return;
-    passed_ += bytes;
-    wait_until(begin_ + std::chrono::microseconds(passed_ * 1000 / rate_ * 1000));
-  }
-
-  /// Waits as long as the last step took, if chunks have been stored meanwhile: half of the time
-  /// is theirs, whatever it is that both need.
-  void give_way(std::uint64_t stored_bytes) {
-    const auto now = Clock::now();
-    if (stored_bytes != stored_bytes_) wait_until(now + (now - step_began_));
-    stored_bytes_ = stored_bytes;
-    step_began_ = Clock::now();
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  void wait_until(Clock::time_point due) const {
-    while (Clock::now() < due && !stop_()) {
-      std::this_thread::sleep_for(std::min<Clock::duration>(due - Clock::now(), kCheckEvery));
-    }
-  }
-
-  const std::uint64_t rate_;
-  const std::function<bool()> stop_;
-  const Clock::time_point begin_ = Clock::now();
-  Clock::time_point step_began_ = begin_;
-  std::uint64_t passed_ = 0;
-  std::uint64_t stored_bytes_;
-};
-
 }  // namespace
 
 Result<ArrangeSettings> RepositoryImpl::arrange_settings() {
@@ -81,112 +41,38 @@ Result<ArrangeSettings> RepositoryImpl::arrange_settings() {
 }
 
 Result<void> RepositoryImpl::set_arrange_settings(const ArrangeSettings& settings) {
-  VARVE_TRY(check_writable());
+  if (options_.read_only) return series::opened_read_only();
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY(catalog::put_arrange_settings(txn, settings));
   VARVE_TRY(txn.commit());
-  sync_all_labels();
+  const auto all = series();
+  if (!all) return {};
+  for (const auto& info : *all) {
+    const auto one = find(info.id);
+    if (one) (*one)->write_labels();
+  }
   return {};
 }
 
-Result<ArrangeReport> RepositoryImpl::arrange(SeriesId series, const ArrangeOptions& options) {
-  VARVE_TRY(check_writable());
-  VARVE_TRY(series_record(series));
+Result<ArrangeReport> RepositoryImpl::arrange(SeriesId id, const ArrangeOptions& options) {
+  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY_ASSIGN(auto* const series, find(id));
+  VARVE_TRY(series::VersionRecords(catalog_, id).owner());
   {
     // What the background would do next is done here; it looks at what is left afterwards.
     const std::lock_guard lock(arrange_mutex_);
-    to_arrange_.erase(series);
+    to_arrange_.erase(id);
   }
   ArrangeReport report;
-  auto finished = arrange_series(series, options, Pace::kAtOnce, report.done);
+  auto finished = series->arrange(options, series::Pace::kAtOnce, report.done);
   if (!finished) {
     if (finished.error().code() != ErrorCode::kNoSpace) return std::move(finished).error();
     base::log(base::LogLevel::kWarning, "arranging: " + finished.error().message());
     return report;
   }
-  VARVE_TRY_ASSIGN(const bool is_protected, protect_series(series, options, report.done));
+  VARVE_TRY_ASSIGN(const bool is_protected, series->protect(options, report.done));
   report.finished = *finished && is_protected;
   return report;
-}
-
-Result<bool> RepositoryImpl::arrange_series(SeriesId series, const ArrangeOptions& options,
-                                            Pace pace, ArrangeProgress& done) {
-  VARVE_TRY_ASSIGN(auto* memory, state(series));
-  const auto stop = [&] { return options.stop.stop_requested() || memory->layout->make_way(); };
-  ArrangeSettings settings;
-  std::optional<catalog::VersionRecord> newest;
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    VARVE_TRY_ASSIGN(settings, catalog::find_arrange_settings(txn));
-    VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series));
-    bool is_main = false;
-    for (const auto& record : records) {
-      if (record.state != VersionState::kSealed) continue;
-      VARVE_TRY_ASSIGN(const auto retention, catalog::find_retention(txn, series, record.number));
-      if (is_main && retention.side) continue;
-      is_main = !retention.side;
-      newest = record;
-    }
-  }
-  if (!newest) return true;
-  Throttle throttle(options.bytes_per_second, memory->layout->placed().raw, stop);
-  layout::ArrangerParts parts;
-  parts.layout = memory->layout.get();
-  parts.newest = layout::walk_tree(*memory->objects, newest->root);
-  parts.stop = stop;
-  parts.after_step = [&](const layout::MoveOutcome& step) {
-    done.bytes_written += step.bytes_written;
-    done.bytes_read += step.bytes_read;
-    ++done.steps;
-    if (options.progress) options.progress(done);
-    throttle.pass(step.bytes_written + step.bytes_read);
-    if (pace == Pace::kBackground) throttle.give_way(memory->layout->placed().raw);
-  };
-  layout::Arranger arranger(parts, settings);
-  auto finished = arranger.run();
-  if (done.steps != 0) sync_labels(series);  // So that an older catalog is known as such.
-  return finished;
-}
-
-Result<bool> RepositoryImpl::protect_series(SeriesId series, const ArrangeOptions& options,
-                                            ArrangeProgress& done) {
-  VARVE_TRY_ASSIGN(auto* memory, state(series));
-  const std::lock_guard alone(memory->parity_mutex);
-  const auto scan = [&]() -> Result<std::vector<parity::DataFile>> {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    return maintain::settled_files(txn, series);
-  };
-  Throttle throttle(options.bytes_per_second, 0, [&] { return options.stop.stop_requested(); });
-  parity::KeepOptions how;
-  VARVE_TRY_ASSIGN(const auto settings, arrange_settings());
-  how.percent = settings.parity_percent;
-  how.pass = [&](std::uint64_t bytes) {
-    throttle.pass(bytes);
-    if (options.progress) options.progress(done);
-    return !options.stop.stop_requested();
-  };
-  const auto directory = series_directory(series);
-  for (int round = 1;; ++round) {
-    VARVE_TRY_ASSIGN(const auto present, scan());
-    const auto kept = parity::keep_parity(*files_, directory, series, present, how);
-    if (!kept) {
-      base::log(base::LogLevel::kWarning, "parity: " + kept.error().message());
-      return true;
-    }
-    done.bytes_read += kept->bytes_read;
-    done.bytes_written += kept->bytes_written;
-    if (!kept->finished) return false;
-    // Files that were cut or removed meanwhile look damaged.
-    VARVE_TRY_ASSIGN(const auto now, scan());
-    if (kept->damaged.empty() || now == present || round == kParityRoundsMax) {
-      for (const auto segment : kept->damaged) {
-        base::log(base::LogLevel::kWarning,
-                  "parity: " + directory + "/" + store::segment_path(segment) +
-                      " is damaged, and its parity is left as it is; run `varve repair`");
-      }
-      return true;
-    }
-  }
 }
 
 void RepositoryImpl::arrange_soon(SeriesId series) {
@@ -230,14 +116,20 @@ void RepositoryImpl::arrange_in_background(const ArrangeOptions& options) {
       to_arrange_.erase(to_arrange_.begin());
     }
     ArrangeProgress done;
-    const auto finished = arrange_series(series, options, Pace::kBackground, done);
+    const auto one = find(series);
+    auto finished = Result<bool>(false);
+    if (one) {
+      finished = (*one)->arrange(options, series::Pace::kBackground, done);
+    } else {
+      finished = one.error();
+    }
     const bool full = !finished && finished.error().code() == ErrorCode::kNoSpace;
     if (!finished && !(full && told)) {
       base::log(base::LogLevel::kWarning, "arranging stops: " + finished.error().message());
     }
     told = full;
     if (finished && *finished) {
-      const auto kept = protect_series(series, options, done);
+      const auto kept = (*one)->protect(options, done);
       if (!kept) base::log(base::LogLevel::kWarning, "parity: " + kept.error().message());
       continue;
     }

@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens and closes the repository; handles series and reading. repository_versions.cc handles
-// versions.
+// Opens and closes the repository, and keeps the list of its series.
 #include "repo/repository_impl.h"
 
 #include <fmt/format.h>
+#include <openssl/rand.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <optional>
 #include <thread>
 
 #include "base/log.h"
-#include "catalog/location_table.h"
-#include "catalog/names.h"
+#include "catalog/series_catalog.h"
 #include "io/posix_file_system.h"
+#include "maintain/checker.h"
+#include "maintain/manifest_file.h"
+#include "maintain/scrub.h"
 #include "meta/probe.h"
 #include "meta/schema.h"
-#include "parity/group_files.h"
-#include "repo/version_info.h"
+#include "series/series_factory.h"
+#include "series/version_records.h"
 #include "store/repository_names.h"
+#include "varve/version_name.h"
 
 namespace varve::repo {
 
@@ -45,22 +49,29 @@ Error no_repository(const std::string& path) {
           ENOENT};
 }
 
-Error no_series() { return {ErrorCode::kNotFound, "no such series", ENOENT}; }
+Error older_catalog(const std::string& catalog) {
+  return {ErrorCode::kCorrupt,
+          catalog +
+              " is older than the rest of the repository: put the right one back, or "
+              "run `varve repair`, which rebuilds it from the manifests",
+          EIO};
+}
 }  // namespace
 
 RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
                                format::Superblock superblock, std::unique_ptr<io::FileSystem> files,
                                std::unique_ptr<io::FileLock> lock, meta::Env catalog)
-    : path_(std::move(path)),
+    : paths_(std::move(path)),
       options_(options),
       superblock_(std::move(superblock)),
       files_(std::move(files)),
       lock_(std::move(lock)),
       catalog_(std::move(catalog)),
-      space_(*files_, path_) {}
+      space_(*files_, paths_.root()) {}
 
 Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
                                                          const OpenOptions& options) {
+  const store::RepositoryPaths paths(path);
   auto opened = io::open_root(path, {.trust_owner = options.trust_owner});
   if (!opened) {
     const auto code = opened.error().code();
@@ -70,7 +81,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
     return no_repository(path);
   }
   auto files = std::move(*opened);
-  auto text = files->read_file(path + "/varve.repo", kSuperblockBytesMax);
+  auto text = files->read_file(paths.superblock(), kSuperblockBytesMax);
   if (!text) {
     if (text.error().code() == ErrorCode::kNotFound || text.error().errno_value() == ENOTDIR) {
       return no_repository(path);
@@ -78,10 +89,10 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
     return std::move(text).error();
   }
   auto superblock = format::decode_superblock(*text);
-  if (!superblock) return std::move(superblock).error().with_context(path + "/varve.repo");
+  if (!superblock) return std::move(superblock).error().with_context(paths.superblock());
   std::unique_ptr<io::FileLock> lock;
   if (!options.read_only) {
-    auto locked = files->lock(path + "/lock");
+    auto locked = files->lock(paths.lock());
     if (!locked) {
       if (locked.error().code() != ErrorCode::kLocked) return std::move(locked).error();
       return Error(ErrorCode::kLocked,
@@ -92,19 +103,19 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
     }
     lock = std::move(*locked);
   }
-  VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(path + "/catalog/data.mdb"));
+  VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(paths.catalog_data()));
   if (!has_catalog) {
     return Error(ErrorCode::kCorrupt,
-                 path + "/catalog is missing: run `varve repair`, which rebuilds it", ENOENT);
+                 paths.catalog() + " is missing: run `varve repair`, which rebuilds it", ENOENT);
   }
   meta::EnvOptions env;
   env.tables = meta::catalog::kTables;
   env.read_only = options.read_only;
   env.must_exist = true;
-  env.writer_lock = path + "/lock";
+  env.writer_lock = paths.lock();
   VARVE_TRY(store::check_folders(*files, path));
-  VARVE_TRY_ASSIGN(const auto catalog_bytes, files->tree_bytes(path + "/catalog/data.mdb"));
-  VARVE_TRY_ASSIGN(const auto catalog_files, meta::EnvFiles::open(*files, path + "/catalog", env));
+  VARVE_TRY_ASSIGN(const auto catalog_bytes, files->tree_bytes(paths.catalog_data()));
+  VARVE_TRY_ASSIGN(const auto catalog_files, meta::EnvFiles::open(*files, paths.catalog(), env));
   if (options.probe_catalog || catalog_bytes <= kProbedBytesMax) {
     const auto probed = meta::probe_environment(catalog_files, env);
     if (!probed) return advised(probed.error());
@@ -130,7 +141,7 @@ Result<void> RepositoryImpl::start() {
   reading.engine = options_.engine;
   VARVE_TRY_ASSIGN(read_service_, restore::make_read_service(reading));
   DiskCosts::Parts costs;
-  costs.series_directory = path_ + "/series";
+  costs.series_directory = paths_.all_series();
   costs.files = files_.get();
   costs.catalog = &catalog_;
   costs.clock = &clock_;
@@ -144,8 +155,45 @@ Result<void> RepositoryImpl::start() {
   fingerprint_pool_ = std::make_unique<base::ThreadPool>(threads, "varve-hash");
 
   VARVE_TRY(check_catalog_age());
-  // A crash leaves staging folders of versions that are no longer open, and unfinished copies of
-  // older versions.
+  VARVE_TRY(remove_leftovers());
+  VARVE_TRY_ASSIGN(const auto all, series());
+  for (const auto& info : all) {
+    VARVE_TRY_ASSIGN(auto* const one, find(info.id));
+    // A failure is only logged: the repository works without manifests, and deletions must work on
+    // a full disk.
+    const auto done = one->complete_manifests();
+    if (!done) base::log(base::LogLevel::kWarning, "manifests: " + done.error().message());
+  }
+  space_.keep_reserve();
+  return {};
+}
+
+// Refuses to write with a catalog restored from a copy: Varve would mistake data newer than the
+// catalog for leftovers of a crash, and remove it.
+Result<void> RepositoryImpl::check_catalog_age() {
+  std::string id;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(const auto known,
+                     txn.get(meta::catalog::kSettings, maintain::kCatalogIdSetting));
+    if (known) id = *known;
+    VARVE_TRY_ASSIGN(const bool older, maintain::is_older_catalog(*files_, paths_.root(), txn));
+    if (older) return older_catalog(paths_.catalog());
+  }
+  if (!id.empty()) return {};
+  std::array<unsigned char, 16> random{};
+  if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1) {
+    return Error(ErrorCode::kIo, "no random numbers for the catalog's id", EIO);
+  }
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY(txn.put(meta::catalog::kSettings, maintain::kCatalogIdSetting,
+                    base::as_text(std::as_bytes(std::span(random)))));
+  return txn.commit();
+}
+
+// A crash leaves staging folders of versions that are no longer open, and unfinished copies of
+// older versions. The next open version of a series frees the chunks of such a copy.
+Result<void> RepositoryImpl::remove_leftovers() {
   std::vector<std::string> wanted;
   std::vector<catalog::VersionRecord> unfinished;
   {
@@ -167,43 +215,43 @@ Result<void> RepositoryImpl::start() {
     for (const auto& record : unfinished) {
       VARVE_TRY(catalog::erase_version(txn, record.series, record.number));
     }
-    VARVE_TRY(txn.commit());  // drop_leftovers() frees their chunks.
+    VARVE_TRY(txn.commit());
   }
-  VARVE_TRY(files_->make_durable_directory(path_ + "/staging"));
-  VARVE_TRY(remove_leftover_staging(wanted));
-  VARVE_TRY(complete_manifests());
-  space_.keep_reserve();
+  VARVE_TRY(files_->make_durable_directory(paths_.all_staging()));
+  VARVE_TRY_ASSIGN(const auto names, files_->list(paths_.all_staging()));
+  for (const auto& name : names) {
+    const bool is_ours = store::parse_staging_name(name).has_value();
+    if (!is_ours || std::find(wanted.begin(), wanted.end(), name) != wanted.end()) continue;
+    VARVE_TRY(store::remove_folder(*files_, paths_.all_staging() + "/" + name,
+                                   store::FolderKind::kOpenVersion));
+  }
   return {};
 }
 
 RepositoryImpl::~RepositoryImpl() {
   stop_arranging();
   disk_costs_.reset();
-  for (auto& [id, state] : states_) {
-    if (state->open) state->open->stop();
-    state->open.reset();
+  for (auto& [id, one] : series_) {
+    one->stop();
+    one->release();
   }
   read_service_.reset();  // Its threads may still read through the layouts.
 }
 
+std::vector<series::Series*> RepositoryImpl::used_series() {
+  const std::lock_guard lock(mutex_);
+  std::vector<series::Series*> used;
+  for (auto& [id, one] : series_) used.push_back(one.get());
+  return used;
+}
+
 Result<void> RepositoryImpl::sync() {
-  std::vector<SeriesState*> states;
-  {
-    const std::lock_guard lock(mutex_);
-    for (auto& [id, state] : states_) states.push_back(state.get());
-  }
   std::optional<Error> first;
   std::string all;
-  for (auto* state : states) {
-    const std::lock_guard lock(state->mutex);
-    if (!state->open) continue;
-    const auto synced = state->open->sync();
+  for (auto* const one : used_series()) {
+    const auto synced = one->sync();
     if (synced) continue;
-    const auto info = state->open->info();
-    const auto unsaved = state->open->unsaved();
-    all += fmt::format("{}{}/{}: {}; {} changed entries and {} bytes of contents are not on disk",
-                       all.empty() ? "" : "\n", info.series_name, info.name,
-                       synced.error().message(), unsaved.entries, unsaved.bytes);
+    all += (all.empty() ? "" : "\n") + synced.error().message();
     if (!first) first = synced.error();
   }
   if (!first) return {};
@@ -213,68 +261,38 @@ Result<void> RepositoryImpl::sync() {
 Result<void> RepositoryImpl::close() {
   stop_arranging();
   auto synced = sync();
-  for (auto& [id, state] : states_) {
-    const std::lock_guard lock(state->mutex);
-    if (state->open) state->open->stop();
-  }
+  for (auto* const one : used_series()) one->stop();
   if (disk_costs_) disk_costs_->on_close();
   if (synced) return {};
-  return std::move(synced).error().with_context(path_ + ": lost at the end");
+  return std::move(synced).error().with_context(paths_.root() + ": lost at the end");
 }
 
-std::string RepositoryImpl::series_directory(SeriesId series) const {
-  return fmt::format("{}/series/{:08x}", path_, static_cast<std::uint32_t>(series));
-}
-
-std::string RepositoryImpl::staging_directory(SeriesId series, VersionNumber number) const {
-  return path_ + "/staging/" + store::staging_name(series, number);
-}
-
-Result<void> RepositoryImpl::remove_staging(const catalog::VersionRecord& record) {
-  return store::remove_folder(*files_, staging_directory(record.series, record.number),
-                              store::FolderKind::kOpenVersion);
-}
-
-Result<void> RepositoryImpl::remove_leftover_staging(const std::vector<std::string>& wanted) {
-  const auto staging = path_ + "/staging";
-  VARVE_TRY_ASSIGN(const auto names, files_->list(staging));
-  for (const auto& name : names) {
-    const bool is_ours = store::parse_staging_name(name).has_value();
-    if (!is_ours || std::find(wanted.begin(), wanted.end(), name) != wanted.end()) continue;
-    VARVE_TRY(store::remove_folder(*files_, std::string(staging).append("/" + name),
-                                   store::FolderKind::kOpenVersion));
-  }
-  return {};
-}
-
-Result<void> RepositoryImpl::check_writable() const {
-  if (options_.read_only) {
-    return Error(ErrorCode::kReadOnly, "the repository is open read-only", EROFS);
-  }
-  return {};
-}
-
-Result<RepositoryImpl::SeriesState*> RepositoryImpl::state(SeriesId series) {
+Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   const std::lock_guard lock(mutex_);
-  auto& slot = states_[series];
-  if (!slot) {
-    auto fresh = std::make_unique<SeriesState>();
-    layout::CategoryLayoutOptions options;
-    options.series = series;
-    options.series_directory = series_directory(series);
-    options.read_only = options_.read_only;
-    options.codec = superblock_.parameters.codec;
-    options.zstd_level = superblock_.parameters.zstd_level;
-    auto layout = layout::CategoryLayout::open(catalog_, *files_, compressors_.get(), options);
-    if (!layout) {
-      states_.erase(series);
-      return std::move(layout).error();
-    }
-    fresh->layout = std::move(*layout);
-    fresh->objects = std::make_unique<catalog::ObjectReader>(catalog_, series);
-    slot = std::move(fresh);
+  const auto known = series_.find(id);
+  if (known != series_.end()) return known->second.get();
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(const auto record, catalog::find_series(txn, id));
+    if (!record) return series::no_series();
   }
-  return slot.get();
+  series::SeriesParts parts;
+  parts.id = id;
+  parts.paths = &paths_;
+  parts.options = &options_;
+  parts.superblock = &superblock_;
+  parts.files = files_.get();
+  parts.catalog = &catalog_;
+  parts.clock = &clock_;
+  parts.space = &space_;
+  parts.read_service = read_service_.get();
+  parts.chunker = chunker_.get();
+  parts.compressors = compressors_.get();
+  parts.fingerprint_pool = fingerprint_pool_.get();
+  parts.on_reader = [this] { disk_costs_->on_reader(); };
+  parts.arrange_soon = [this](SeriesId series) { arrange_soon(series); };
+  VARVE_TRY_ASSIGN(auto made, series::make_series(parts));
+  return (series_[id] = std::move(made)).get();
 }
 
 Result<std::vector<SeriesInfo>> RepositoryImpl::series() {
@@ -285,25 +303,10 @@ Result<std::vector<SeriesInfo>> RepositoryImpl::series() {
   return all;
 }
 
-Result<SeriesInfo> RepositoryImpl::find_series(std::string_view name) {
-  VARVE_TRY_ASSIGN(const auto all, series());
-  for (const auto& info : all) {
-    if (info.name == name) return info;
-  }
-  return no_series();
-}
-
-Result<catalog::SeriesRecord> RepositoryImpl::series_record(SeriesId id) {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  VARVE_TRY_ASSIGN(auto record, catalog::find_series(txn, id));
-  if (!record) return no_series();
-  return std::move(*record);
-}
-
 std::string RepositoryImpl::present_path() {
   auto now = files_->root_path();
   const std::lock_guard lock(mutex_);
-  if (!now) return seen_path_.empty() ? path_ : seen_path_;
+  if (!now) return seen_path_.empty() ? paths_.root() : seen_path_;
   if (!seen_path_.empty() && seen_path_ != *now) {
     base::log(base::LogLevel::kWarning,
               fmt::format("the repository was moved from {} to {}; commands must name the new path",
@@ -314,8 +317,8 @@ std::string RepositoryImpl::present_path() {
 }
 
 Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
-  VARVE_TRY(check_writable());
-  VARVE_TRY(catalog::check_series_name(name));
+  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY(check_series_name(name));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
   catalog::SeriesRecord record;
@@ -327,7 +330,7 @@ Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
   {
     const std::lock_guard lock(mutex_);
     id = std::max(id, next_series_);
-    while (is_file_in_place(*files_, series_directory(static_cast<SeriesId>(id)))) ++id;
+    while (is_file_in_place(*files_, paths_.series(static_cast<SeriesId>(id)))) ++id;
     next_series_ = id + 1;
   }
   record.id = static_cast<SeriesId>(id);
@@ -335,23 +338,19 @@ Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
   record.created_at = clock_.now();
   VARVE_TRY(catalog::put_series(txn, record));
   VARVE_TRY(txn.commit());
-  sync_labels(record.id);
+  VARVE_TRY_ASSIGN(auto* const made, find(record.id));
+  made->write_labels();
   return SeriesInfo{record.id, record.name, record.created_at};
 }
 
-Result<void> RepositoryImpl::remove_series(std::string_view name) {
-  VARVE_TRY(check_writable());
-  VARVE_TRY_ASSIGN(const auto info, find_series(name));
-  VARVE_TRY_ASSIGN(auto* memory, state(info.id));
-  const std::lock_guard lock(memory->mutex);
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, info.id));
-  if (!records.empty()) {
-    return Error(ErrorCode::kNotEmpty, "the series still has versions", ENOTEMPTY);
-  }
-  VARVE_TRY(catalog::erase_series(txn, info.id));
-  VARVE_TRY(txn.commit());
-  return store::remove_folder(*files_, series_directory(info.id), store::FolderKind::kSeries);
+Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
+                                          const CheckObserver& progress) {
+  return maintain::Checker(catalog_, *files_, paths_.root(), options, progress).run();
+}
+
+Result<ScrubReport> RepositoryImpl::scrub(const ScrubOptions& options,
+                                          const CheckObserver& progress) {
+  return maintain::scrub(catalog_, *files_, paths_.root(), options, progress);
 }
 
 Result<RepositoryStats> RepositoryImpl::stats() {
@@ -359,48 +358,18 @@ Result<RepositoryStats> RepositoryImpl::stats() {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
   stats.series = all.size();
-  for (const auto& series : all) {
-    VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series.id));
-    for (const auto& record : records) {
-      const bool sealed = record.state == VersionState::kSealed;
-      stats.versions_sealed += sealed ? 1 : 0;
-      stats.versions_open += sealed ? 0 : 1;
-      stats.logical_bytes += sealed ? record.logical_bytes : 0;
-      const auto snapshot =
-          series_directory(series.id) + "/" + index::NeighbourIndex::snapshot_name(record.number);
-      VARVE_TRY_ASSIGN(const bool present, files_->exists(snapshot));
-      if (!present) continue;
-      VARVE_TRY_ASSIGN(const auto bytes, files_->tree_bytes(snapshot));
-      stats.index_bytes += bytes;
-    }
-    const auto parity = series_directory(series.id) + "/" + parity::kGroupFolder;
-    VARVE_TRY_ASSIGN(const bool has_parity, files_->exists(parity));
-    if (has_parity) {
-      VARVE_TRY_ASSIGN(const auto bytes, files_->tree_bytes(parity));
-      stats.parity_bytes += bytes;
-    }
-    VARVE_TRY(catalog::for_each_container(
-        txn, series.id, [&](const store::ContainerRecord& record) -> Result<bool> {
-          ++stats.containers;
-          stats.unique_bytes += record.live_bytes;
-          stats.frame_bytes += record.data_bytes;
-          stats.container_bytes += record.end() - record.offset;
-          return true;
-        }));
-    VARVE_TRY(catalog::for_each_location(
-        txn, series.id, ChunkId{}, [&](const catalog::LocationRecord& record) -> Result<bool> {
-          stats.chunks += record.count;
-          return true;
-        }));
+  for (const auto& record : all) {
+    VARVE_TRY_ASSIGN(auto* const one, find(record.id));
+    VARVE_TRY(one->add_stats(txn, stats));
   }
-  VARVE_TRY_ASSIGN(stats.catalog_bytes, files_->tree_bytes(path_ + "/catalog"));
-  VARVE_TRY_ASSIGN(const bool staging, files_->exists(path_ + "/staging"));
+  VARVE_TRY_ASSIGN(stats.catalog_bytes, files_->tree_bytes(paths_.catalog()));
+  VARVE_TRY_ASSIGN(const bool staging, files_->exists(paths_.all_staging()));
   if (staging) {
-    VARVE_TRY_ASSIGN(stats.staging_bytes, files_->tree_bytes(path_ + "/staging"));
+    VARVE_TRY_ASSIGN(stats.staging_bytes, files_->tree_bytes(paths_.all_staging()));
   }
   return stats;
 }
 
-Result<SpaceInfo> RepositoryImpl::space() { return files_->space(path_); }
+Result<SpaceInfo> RepositoryImpl::space() { return files_->space(paths_.root()); }
 
 }  // namespace varve::repo

@@ -125,6 +125,10 @@ std::optional<StagingName> parse_staging_name(std::string_view name) {
   return StagingName{static_cast<SeriesId>(*series), static_cast<VersionNumber>(*number)};
 }
 
+std::string snapshot_name(VersionNumber number) {
+  return fmt::format("index-{:08x}.snap", static_cast<std::uint32_t>(number));
+}
+
 std::optional<VersionNumber> parse_snapshot_name(std::string_view name) {
   constexpr std::string_view kPrefix = "index-";
   if (!name.starts_with(kPrefix)) return std::nullopt;

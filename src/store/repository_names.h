@@ -47,7 +47,9 @@ struct StagingName {
 [[nodiscard]] std::string staging_name(SeriesId series, VersionNumber number);
 [[nodiscard]] std::optional<StagingName> parse_staging_name(std::string_view name);
 
-/// Returns the version of a snapshot of the neighbour index, from its name index-NNNNNNNN.snap.
+/// Returns the name of a snapshot of the neighbour index: index-NNNNNNNN.snap.
+[[nodiscard]] std::string snapshot_name(VersionNumber number);
+/// Returns the version of such a snapshot, from its name.
 [[nodiscard]] std::optional<VersionNumber> parse_snapshot_name(std::string_view name);
 
 /// Looks at the folders of a repository that every use of it needs. The file system thus refuses

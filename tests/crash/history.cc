@@ -239,7 +239,7 @@ std::vector<std::string> History::examine(const std::string& path, std::uint64_t
     examine_open(*repository, moment, wrong);
     CheckOptions options;
     options.verify_chunks = true;
-    for (const auto& damage : must(check_repository(*repository, options, {})).damages) {
+    for (const auto& damage : must(repository->check(options, {})).damages) {
       wrong.push_back("check finds " + damage.where + ": " + damage.what);
     }
     must(repository->close());

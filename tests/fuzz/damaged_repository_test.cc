@@ -317,7 +317,7 @@ class DamagedRepository : public testing::Test {
   static void check(Repository& repository) {
     CheckOptions options;
     options.verify_chunks = true;
-    static_cast<void>(check_repository(repository, options, {}));
+    static_cast<void>(repository.check(options, {}));
   }
 
   // Uses a damaged repository in every way, in a separate process. `forged`: its checksums are

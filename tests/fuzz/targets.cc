@@ -21,6 +21,7 @@
 #include "open_version_target.h"
 #include "right_sums.h"
 #include "samples.h"
+#include "store/repository_names.h"
 #include "store/segment_files.h"
 #include "version/open_inode.h"
 
@@ -150,8 +151,7 @@ void index_snapshot(Bytes input) {
   sum_snapshot(bytes);
   const auto files = io::make_memory_file_system();
   const VersionNumber number{7};
-  const auto file =
-      files->open("/" + index::NeighbourIndex::snapshot_name(number), io::OpenMode::kReadWrite);
+  const auto file = files->open("/" + store::snapshot_name(number), io::OpenMode::kReadWrite);
   if (!file || !(*file)->write_at(0, base::as_bytes(bytes))) return;
   static_cast<void>(index::NeighbourIndex::load(*files, "", SeriesId{3}, number, VersionNumber{8}));
 }
@@ -164,8 +164,7 @@ std::vector<std::string> index_snapshot_seeds() {
   }
   const auto files = io::make_memory_file_system();
   if (!index.save(*files, "", SeriesId{3}, VersionNumber{7}, ids)) return {};
-  auto bytes =
-      files->read_file("/" + index::NeighbourIndex::snapshot_name(VersionNumber{7}), 1U << 20);
+  auto bytes = files->read_file("/" + store::snapshot_name(VersionNumber{7}), 1U << 20);
   return {bytes ? *bytes : std::string()};
 }
 

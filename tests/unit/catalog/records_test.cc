@@ -10,9 +10,9 @@
 
 #include "../repo/temp_repository.h"
 #include "catalog/location_table.h"
-#include "catalog/names.h"
 #include "catalog/series_catalog.h"
 #include "meta/schema.h"
+#include "varve/version_name.h"
 
 namespace varve::catalog {
 namespace {

@@ -11,6 +11,7 @@
 #include "base/coding.h"
 #include "format/container.h"
 #include "io/memory_file_system.h"
+#include "store/repository_names.h"
 
 namespace varve::index {
 namespace {
@@ -48,7 +49,7 @@ class NeighbourIndexTest : public testing::Test {
   Result<std::unique_ptr<NeighbourIndex>> load() {
     return NeighbourIndex::load(*files_, "/s", kSeries, kOld, kNew);
   }
-  std::string path() const { return "/s/" + NeighbourIndex::snapshot_name(kOld); }
+  std::string path() const { return "/s/" + store::snapshot_name(kOld); }
 
   std::unique_ptr<io::FileSystem> files_;
 };
@@ -145,8 +146,8 @@ TEST_F(NeighbourIndexTest, EachFlippedByteAndEachTruncationIsCorrupt) {
   ASSERT_TRUE(index.save(*files_, "/s", kSeries, kOld, old_chunks(10)));
   const auto good = *files_->read_file(path(), 1 << 20);
   const auto outcome = [&](const std::string& bytes) {
-    EXPECT_TRUE(files_->write_file_atomically("/s", NeighbourIndex::snapshot_name(kOld),
-                                              base::as_bytes(bytes)));
+    EXPECT_TRUE(
+        files_->write_file_atomically("/s", store::snapshot_name(kOld), base::as_bytes(bytes)));
     const auto loaded = load();
     return loaded ? std::optional<ErrorCode>() : loaded.error().code();
   };
@@ -179,8 +180,7 @@ TEST_F(NeighbourIndexTest, SnapshotWithMoreEntriesThanChunksIsCorrupt) {
     w.u32(0);
   }
   w.u64(format::checksum64(base::as_bytes(out)));
-  ASSERT_TRUE(files_->write_file_atomically("/s", NeighbourIndex::snapshot_name(kOld),
-                                            base::as_bytes(out)));
+  ASSERT_TRUE(files_->write_file_atomically("/s", store::snapshot_name(kOld), base::as_bytes(out)));
   const auto loaded = load();
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code(), ErrorCode::kCorrupt);
@@ -192,7 +192,7 @@ TEST_F(NeighbourIndexTest, SnapshotOfAnotherSeriesOrVersionIsRefused) {
   ASSERT_TRUE(index.save(*files_, "/s", SeriesId{6}, kOld, base::IdRuns()));
   EXPECT_EQ(load().error().code(), ErrorCode::kCorrupt);
   ASSERT_TRUE(index.save(*files_, "/s", kSeries, kNew, base::IdRuns()));
-  ASSERT_TRUE(files_->rename("/s/" + NeighbourIndex::snapshot_name(kNew), path()));
+  ASSERT_TRUE(files_->rename("/s/" + store::snapshot_name(kNew), path()));
   EXPECT_EQ(load().error().code(), ErrorCode::kCorrupt);
 }
 

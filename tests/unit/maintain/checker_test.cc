@@ -43,7 +43,7 @@ class CheckerTest : public testing::TestWithParam<Codec> {
     repository_ = reopen(path_, options);
     CheckOptions how;
     how.verify_chunks = verify_chunks;
-    return must(check_repository(*repository_, how, {}));
+    return must(repository_->check(how, {}));
   }
   void flip(const std::string& file, std::uint64_t offset) {
     std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
@@ -186,12 +186,12 @@ TEST_P(CheckerTest, ArrangedRepositoryHasNoDamageAndADamagedVolumeIsFound) {
   std::filesystem::resize_file(volume, std::filesystem::file_size(volume) - 1);
   CheckOptions quick;
   quick.read_data = false;
-  EXPECT_FALSE(must(check_repository(*repository_, quick, {})).damages.empty());
+  EXPECT_FALSE(must(repository_->check(quick, {})).damages.empty());
 }
 
 TEST_P(CheckerTest, ProgressEndsAtTheTotal) {
   CheckProgress last;
-  must(check_repository(*repository_, {}, [&](const CheckProgress& now) {
+  must(repository_->check({}, [&](const CheckProgress& now) {
     EXPECT_GE(now.bytes_done, last.bytes_done);
     EXPECT_GT(now.bytes_total, 0U);
     last = now;
@@ -222,7 +222,7 @@ TEST_P(CheckerTest, OpenVersionDoesNotDisturbTheCheck) {
   write_file(*version, kRootIno, "new", noise(300000, 9));
   must(version->sync());
   write_file(*version, kRootIno, "unsynced", noise(300000, 10));
-  const auto report = must(check_repository(*repository_, {}, {}));
+  const auto report = must(repository_->check({}, {}));
   EXPECT_TRUE(report.damages.empty());
   EXPECT_EQ(report.versions, 2U);
 }
@@ -255,19 +255,19 @@ TEST_P(CheckerTest, ScrubGoesOnWhereItWasStopped) {
   ScrubOptions options;
   options.stop = source.get_token();
   options.bytes_per_second = 1U << 30;  // Makes the scrub read one container at a time.
-  const auto first = must(scrub_repository(*repository_, options,
-                                           [&](const CheckProgress&) { source.request_stop(); }));
+  const auto first =
+      must(repository_->scrub(options, [&](const CheckProgress&) { source.request_stop(); }));
   EXPECT_FALSE(first.check.finished);
   EXPECT_FALSE(first.resumed);
   EXPECT_EQ(first.check.containers, 1U);
-  const auto second = must(scrub_repository(*repository_, {}, {}));
+  const auto second = must(repository_->scrub({}, {}));
   EXPECT_TRUE(second.check.finished);
   EXPECT_TRUE(second.resumed);
   CheckOptions all;
   all.verify_chunks = true;
-  const auto whole = must(check_repository(*repository_, all, {}));
+  const auto whole = must(repository_->check(all, {}));
   EXPECT_LT(second.check.bytes_read, whole.bytes_read);
-  const auto third = must(scrub_repository(*repository_, {}, {}));
+  const auto third = must(repository_->scrub({}, {}));
   EXPECT_FALSE(third.resumed);
   EXPECT_EQ(third.check.bytes_read, whole.bytes_read);
 }
@@ -277,9 +277,9 @@ TEST_P(CheckerTest, AShareOfTheDataCanBeRead) {
   options.percent = 1;
   std::uint64_t least = ~std::uint64_t{0};
   for (int i = 0; i < 5; ++i) {
-    least = std::min(least, must(check_repository(*repository_, options, {})).bytes_read);
+    least = std::min(least, must(repository_->check(options, {})).bytes_read);
   }
-  EXPECT_LT(least, must(check_repository(*repository_, {}, {})).bytes_read);
+  EXPECT_LT(least, must(repository_->check({}, {})).bytes_read);
 }
 
 TEST_P(CheckerTest, UnknownFilesAndTrailingBytesAreNotesNotDamage) {

@@ -63,7 +63,7 @@ TEST_P(DamagedPages, OfTheCatalogKeepWritersOutAndAreMadeAnew) {
           EXPECT_TRUE(read_sealed(*reader, file) == bytes) << name << "/" << file;
         }
       }
-      const auto damages = must(check_repository(*repository, {}, {})).damages;
+      const auto damages = must(repository->check({}, {})).damages;
       ASSERT_FALSE(damages.empty());
       EXPECT_EQ(damages.front().where, path_ + "/catalog");
     }

@@ -81,7 +81,7 @@ class RepairTest : public testing::TestWithParam<Codec> {
   void expect_clean() {
     CheckOptions options;
     options.verify_chunks = true;
-    for (const auto& damage : must(check_repository(*repository_, options, {})).damages) {
+    for (const auto& damage : must(repository_->check(options, {})).damages) {
       ADD_FAILURE() << damage.where << ": " << damage.what;
     }
   }

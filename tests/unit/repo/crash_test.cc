@@ -109,7 +109,7 @@ TEST_F(CrashTest, WhatWasNotSyncedIsLostWithoutHarm) {
   EXPECT_EQ(read_sealed(*reader, "new"), noise(70000, 3));
   CheckOptions options;
   options.verify_chunks = true;
-  EXPECT_TRUE(must(check_repository(*after, options, {})).damages.empty());
+  EXPECT_TRUE(must(after->check(options, {})).damages.empty());
 }
 
 TEST_F(CrashTest, StagedFileComesBackWithItsRecordedSize) {

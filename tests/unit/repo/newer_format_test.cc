@@ -125,7 +125,7 @@ TEST_F(NewerFormat, ContainerIsNotQuarantined) {
   EXPECT_EQ(code_of(file->read(0, std::as_writable_bytes(std::span(out)))),
             ErrorCode::kUnsupported);
   CheckOptions options;
-  const auto report = must(check_repository(*repository_, options, {}));
+  const auto report = must(repository_->check(options, {}));
   ASSERT_FALSE(report.damages.empty());
   EXPECT_NE(report.damages[0].what.find("newer Varve"), std::string::npos);
 }

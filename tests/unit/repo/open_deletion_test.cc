@@ -110,7 +110,7 @@ class OpenDeletion : public testing::Test {
   void expect_no_damage() {
     CheckOptions options;
     options.verify_chunks = true;
-    const auto report = must(check_repository(*repository_, options, {}));
+    const auto report = must(repository_->check(options, {}));
     for (const auto& damage : report.damages) ADD_FAILURE() << damage.where << ": " << damage.what;
   }
   void expect_all_after_seal() {

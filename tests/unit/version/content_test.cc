@@ -66,7 +66,7 @@ class Contents : public testing::Test {
   void expect_clean() {
     CheckOptions options;
     options.verify_chunks = true;
-    const auto report = must(check_repository(*repository_, options, {}));
+    const auto report = must(repository_->check(options, {}));
     for (const auto& damage : report.damages) ADD_FAILURE() << damage.where << ": " << damage.what;
   }
 

@@ -47,7 +47,7 @@ TEST_P(OpenVersionModel, RandomOperationsGiveTheModelsTree) {
   }
   CheckOptions options;
   options.verify_chunks = true;
-  const auto report = must(check_repository(*repository_, options, {}));
+  const auto report = must(repository_->check(options, {}));
   EXPECT_GT(report.chunks, 0U);
   for (const auto& damage : report.damages) ADD_FAILURE() << damage.where << ": " << damage.what;
 }

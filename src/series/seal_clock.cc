@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prevents a wrong clock from changing the order of seals and from ending locks.
+#include "series/seal_clock.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "base/log.h"
-#include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
-#include "repo/repository_impl.h"
 
-namespace varve::repo {
+namespace varve::series {
 
 // Sets record.sealed_at. Seal times ascend with the version numbers, even if the clock jumps (O27).
-Result<catalog::ClockRecord> RepositoryImpl::choose_seal_time(catalog::VersionRecord& record,
-                                                              std::string& warning) {
-  const Timestamp now = clock_.now();
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+Result<catalog::ClockRecord> choose_seal_time(const SeriesParts& parts,
+                                              catalog::VersionRecord& record,
+                                              std::string& warning) {
+  const Timestamp now = parts.clock->now();
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts.catalog));
   VARVE_TRY_ASSIGN(const auto before, catalog::find_clock_record(txn, now));
   VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, record.series));
   record.sealed_at = catalog::seal_time(versions, before.mark_seconds, now);
@@ -41,10 +42,9 @@ Result<catalog::ClockRecord> RepositoryImpl::choose_seal_time(catalog::VersionRe
 
 // Returns the lock of a version, as an error. A clock that has jumped ahead does not end locks
 // (O27).
-Result<std::optional<Error>> RepositoryImpl::lock_of(const meta::Txn& txn,
-                                                     const catalog::VersionRecord& record,
-                                                     bool force_clock) {
-  const Timestamp now = clock_.now();
+Result<std::optional<Error>> lock_of(const SeriesParts& parts, const meta::Txn& txn,
+                                     const catalog::VersionRecord& record, bool force_clock) {
+  const Timestamp now = parts.clock->now();
   VARVE_TRY_ASSIGN(const auto retention,
                    catalog::find_retention(txn, record.series, record.number));
   if (retention.locked_until > now) {
@@ -65,4 +65,4 @@ Result<std::optional<Error>> RepositoryImpl::lock_of(const meta::Txn& txn,
       EPERM));
 }
 
-}  // namespace varve::repo
+}  // namespace varve::series

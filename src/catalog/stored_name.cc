@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "catalog/names.h"
+#include "catalog/stored_name.h"
 
 #include <cerrno>
 
 #include "format/dir_entry_codec.h"
+#include "varve/version_name.h"
 
-namespace varve::catalog {
+namespace varve {
 
 namespace {
 
@@ -28,14 +29,18 @@ Result<void> check_version_name(std::string_view name, VersionState state) {
   if (name == kLatestName) {
     return Error(ErrorCode::kExists, "`latest` always names the newest sealed version", EEXIST);
   }
-  if (state == VersionState::kSealed && name.ends_with(".partial")) {
+  if (state == VersionState::kSealed && is_partial_name(name)) {
     return Error(ErrorCode::kNotPermitted, "a sealed version cannot be called .partial", EPERM);
   }
   return {};
 }
 
+namespace catalog {
+
 std::string replacement_name(std::uint32_t number) {
   return "invalid-name-" + std::to_string(number);
 }
 
-}  // namespace varve::catalog
+}  // namespace catalog
+
+}  // namespace varve

@@ -2,18 +2,22 @@
 // Opens versions that start with a sealed version's tree. A clone of the newest version is an
 // overlay over its tree. A clone of an older one is a copy, entry by entry, because stored objects
 // are shared only between neighbouring versions.
+#include "series/clones.h"
+
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <string>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
-#include "repo/repository_impl.h"
-#include "repo/version_info.h"
+#include "series/seal_clock.h"
+#include "varve/version_reader.h"
+#include "varve/version_writer.h"
+#include "version/sealed_version.h"
 
-namespace varve::repo {
+namespace varve::series {
 
 namespace {
 
@@ -108,11 +112,11 @@ Error not_newest(const std::string& name) {
 }  // namespace
 
 // Refuses a lock before any work is done, because the seal deletes the version that it replaces.
-Result<void> RepositoryImpl::check_may_reopen(const catalog::VersionRecord& record) {
-  VARVE_TRY_ASSIGN(const auto newest, newest_sealed(record.series));
+Result<void> VersionClones::check_may_reopen(const catalog::VersionRecord& record) {
+  VARVE_TRY_ASSIGN(const auto newest, records_.newest_sealed());
   if (newest && newest->number != record.number) return not_newest(record.name);
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  VARVE_TRY_ASSIGN(const auto others, catalog::list_versions(txn, record.series));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(const auto others, catalog::list_versions(txn, parts_.id));
   for (const auto& other : others) {
     if (other.state != VersionState::kOpen || other.unfinished) continue;
     // Its seal would make it the newest version.
@@ -121,60 +125,31 @@ Result<void> RepositoryImpl::check_may_reopen(const catalog::VersionRecord& reco
         other.name + " is open in this series: seal or remove it before you reopen " + record.name,
         EBUSY);
   }
-  VARVE_TRY_ASSIGN(auto locked, lock_of(txn, record, false));
+  VARVE_TRY_ASSIGN(auto locked, lock_of(parts_, txn, record, false));
   if (locked) return *std::move(locked);
   return {};
 }
 
-Result<RepositoryImpl::CloneSource> RepositoryImpl::clone_source(SeriesId series,
-                                                                 VersionNumber source,
-                                                                 std::string_view name) {
+Result<CloneSource> VersionClones::source(VersionNumber source, std::string_view name) {
   CloneSource found;
-  VARVE_TRY_ASSIGN(found.record, version_record(series, source));
+  VARVE_TRY_ASSIGN(found.record, records_.find(source));
   if (found.record.state != VersionState::kSealed) {
     return Error(ErrorCode::kInvalid, found.record.name + " is not sealed yet", EINVAL);
   }
   found.reopens = name == found.record.name;
-  found.own_name = found.reopens ? found.record.name + ".partial" : std::string(name);
-  VARVE_TRY(check_may_open(series, found.own_name));
+  found.own_name = found.reopens ? partial_name(found.record.name) : std::string(name);
+  VARVE_TRY(open_.check_may_open(found.own_name));
   if (found.reopens) VARVE_TRY(check_may_reopen(found.record));
   return found;
 }
 
-Result<VersionInfo> RepositoryImpl::clone_version(SeriesId series, VersionNumber source,
-                                                  std::string_view name) {
-  VARVE_TRY(check_writable());
-  VARVE_TRY_ASSIGN(auto* memory, state(series));
-  const std::lock_guard lock(memory->mutex);
-  VARVE_TRY_ASSIGN(const auto found, clone_source(series, source, name));
-  const auto& [from, reopens, own_name] = found;
-  VARVE_TRY(end_present_version(*memory, series));
-  VARVE_TRY_ASSIGN(const auto newest, newest_sealed(series));
-  if (newest && newest->number != source) {
-    return copy_version(*memory, from, own_name);
-  }
-  catalog::VersionRecord record;
-  record.series = series;
-  record.name = own_name;
-  record.base = source;
-  record.replaces = reopens;
-  record.root.mode = from.root.mode;
-  record.root.uid = from.root.uid;
-  record.root.gid = from.root.gid;
-  record.root.mtime = from.root.mtime;
-  VARVE_TRY_ASSIGN(auto info, put_new_version(record));
-  VARVE_TRY(resume(*memory, record));
-  return info;
-}
-
-Result<VersionInfo> RepositoryImpl::copy_version(SeriesState& memory,
-                                                 const catalog::VersionRecord& source,
-                                                 std::string_view name) {
-  VARVE_TRY_ASSIGN(const auto owner, series_record(source.series));
+Result<VersionInfo> VersionClones::copy(const catalog::VersionRecord& source,
+                                        std::string_view name) {
+  VARVE_TRY_ASSIGN(const auto owner, records_.owner());
   version::SealedVersionParts parts;
-  parts.objects = memory.objects.get();
-  parts.source = memory.layout.get();
-  parts.read_service = read_service_.get();
+  parts.objects = store_.objects.get();
+  parts.source = store_.layout.get();
+  parts.read_service = parts_.read_service;
   const auto reader = std::make_shared<version::SealedVersion>(
       parts, version_info(source, owner.name), source.root);
   catalog::VersionRecord record;
@@ -183,63 +158,23 @@ Result<VersionInfo> RepositoryImpl::copy_version(SeriesState& memory,
   record.unfinished = true;
   record.root.mode = S_IFDIR | 0700;
   record.root.mtime = source.root.mtime;
-  VARVE_TRY_ASSIGN(auto info, put_new_version(record));
+  VARVE_TRY_ASSIGN(auto info, open_.put_new(record));
   const auto copy = [&]() -> Result<void> {
-    VARVE_TRY(resume(memory, record));
-    VARVE_TRY(TreeCopier(*reader, *memory.open).run());
-    VARVE_TRY(memory.open->sync());
+    VARVE_TRY(open_.resume(record));
+    VARVE_TRY(TreeCopier(*reader, *open_.version()).run());
+    VARVE_TRY(open_.version()->sync());
     record.unfinished = false;
-    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
     VARVE_TRY(catalog::put_version(txn, record));
     VARVE_TRY(txn.commit());
-    sync_labels(record.series);
+    manifests_.write_labels();
     return {};
   };
   auto copied = copy();
   if (copied) return info;
-  const auto dropped = drop_unfinished(memory, record);
+  const auto dropped = open_.drop_unfinished(record);
   if (!dropped) base::log(base::LogLevel::kWarning, dropped.error().message());
   return std::move(copied).error();
 }
 
-// Drops a version whose copy failed. No caller has seen the version, so there are no handles on it.
-// A failure here leaves an unfinished record, which the next use of the series or the next opening
-// drops.
-Result<void> RepositoryImpl::drop_unfinished(SeriesState& memory,
-                                             const catalog::VersionRecord& record) {
-  if (memory.open) memory.open->stop();
-  memory.open.reset();
-  memory.index.reset();
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY(catalog::erase_version(txn, record.series, record.number));
-  VARVE_TRY(txn.commit());
-  VARVE_TRY(remove_staging(record));
-  return memory.layout->on_delete(record.number);
-}
-
-// Returns the base of a version that started as a clone; null for any other version.
-Result<std::shared_ptr<const version::CloneBase>> RepositoryImpl::load_base(
-    SeriesState& memory, const catalog::VersionRecord& record) {
-  if (record.base == VersionNumber{}) return std::shared_ptr<const version::CloneBase>();
-  VARVE_TRY_ASSIGN(auto base, version_record(record.series, record.base));
-  if (base.state != VersionState::kSealed) {
-    return Error(ErrorCode::kCorrupt, "catalog: a version is based on one that is not sealed", EIO);
-  }
-  std::optional<catalog::LinkTable> links;
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    auto stored = catalog::version_links(txn, record.series, record.base);
-    if (stored) {
-      links = std::move(*stored);
-    } else {
-      base::log(base::LogLevel::kWarning, stored.error().message());
-    }
-  }
-  if (!links) {
-    VARVE_TRY_ASSIGN(links, catalog::LinkTable::collect(*memory.objects, base.root));
-  }
-  return std::make_shared<const version::CloneBase>(*memory.objects, std::move(base),
-                                                    std::move(*links));
-}
-
-}  // namespace varve::repo
+}  // namespace varve::series

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads the neighbour index of an open version from its parent's snapshot, or rebuilds it from
 // containers.
+#include "series/lineage_index.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -12,37 +15,37 @@
 #include "catalog/location_table.h"
 #include "layout/window.h"
 #include "meta/schema.h"
-#include "repo/repository_impl.h"
+#include "series/staging.h"
 
-namespace varve::repo {
+namespace varve::series {
 
-Result<std::shared_ptr<index::NeighbourIndex>> RepositoryImpl::load_index(
-    SeriesState& memory, const catalog::VersionRecord& record) {
+Result<std::shared_ptr<index::NeighbourIndex>> LineageIndex::load(
+    const catalog::VersionRecord& record) {
   std::optional<VersionNumber> parent;
   base::IdRuns own;
-  VARVE_TRY(check_staging(record));
+  VARVE_TRY(check_staging(parts_, record));
   VARVE_TRY_ASSIGN(auto window, open_window(record));
   {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, record.series));
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
     for (const auto& other : records) {
       if (other.state == VersionState::kSealed) parent = other.number;
     }
     std::vector<base::IdRun> runs;
-    VARVE_TRY(catalog::for_each_location(txn, record.series, ChunkId::make(record.number, 0),
+    VARVE_TRY(catalog::for_each_location(txn, parts_.id, ChunkId::make(record.number, 0),
                                          [&](const catalog::LocationRecord& at) -> Result<bool> {
                                            if (at.first.birth() == record.number)
                                              runs.push_back({at.first, at.count});
                                            return at.first.birth() == record.number;
                                          }));
-    VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, record.series));
+    VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, parts_.id));
     own = base::IdRuns::from(std::move(runs)).subtract(lost);
     window = window.subtract(lost);  // Lost content must be stored again if it comes back.
   }
   std::shared_ptr<index::NeighbourIndex> index;
   if (parent) {
-    auto loaded = index::NeighbourIndex::load(*files_, series_directory(record.series),
-                                              record.series, *parent, record.number);
+    auto loaded = index::NeighbourIndex::load(*parts_.files, parts_.directory(), parts_.id, *parent,
+                                              record.number);
     // The snapshot has the window of the last seal; a deletion may have changed the window since.
     if (loaded && window.subtract((*loaded)->base()).size() == 0) {
       index = std::move(*loaded);
@@ -56,44 +59,43 @@ Result<std::shared_ptr<index::NeighbourIndex>> RepositoryImpl::load_index(
   }
   if (!index) {
     index = std::make_shared<index::NeighbourIndex>(window, record.number);
-    VARVE_TRY(add_to_index(memory, *index, record.series, window));
+    VARVE_TRY(add(*index, window));
   }
-  VARVE_TRY(add_to_index(memory, *index, record.series, own));
+  VARVE_TRY(add(*index, own));
   return index;
 }
 
 // Returns the chunks that the version may refer to. Records them before the first reference, so
 // that neither arranging nor a deletion removes them.
-Result<base::IdRuns> RepositoryImpl::open_window(const catalog::VersionRecord& record) {
+Result<base::IdRuns> LineageIndex::open_window(const catalog::VersionRecord& record) {
   const layout::LiveVersion version{record.number, false, false};
   {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
     VARVE_TRY_ASSIGN(const auto present, txn.get(meta::catalog::kVersionChunks,
-                                                 meta::version_key(record.series, record.number)));
-    if (present) return layout::protected_chunks(txn, record.series, version);
+                                                 meta::version_key(parts_.id, record.number)));
+    if (present) return layout::protected_chunks(txn, parts_.id, version);
   }
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY(layout::open_window(txn, record.series, record.number));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
+  VARVE_TRY(layout::open_window(txn, parts_.id, record.number));
   VARVE_TRY(txn.commit());
   // The labels contain the window too, and a deletion's forecast counts their bytes.
-  sync_labels(record.series);
-  VARVE_TRY_ASSIGN(const auto now, meta::ReadTxn::begin(catalog_));
-  return layout::protected_chunks(now, record.series, version);
+  manifests_.write_labels();
+  VARVE_TRY_ASSIGN(const auto now, meta::ReadTxn::begin(*parts_.catalog));
+  return layout::protected_chunks(now, parts_.id, version);
 }
 
 // Adds the fingerprints in the headers of containers. Damage only costs space: chunks with an
 // unreadable header are not found again.
-Result<void> RepositoryImpl::add_to_index(SeriesState& memory, index::NeighbourIndex& index,
-                                          SeriesId series, const base::IdRuns& ids) {
+Result<void> LineageIndex::add(index::NeighbourIndex& index, const base::IdRuns& ids) {
   for (const auto& run : ids.runs()) {
     for (std::uint64_t i = 0; i < run.count;) {
       const ChunkId id = run.first.plus(i);
-      auto where = memory.layout->locate(id);
-      auto header = where ? memory.layout->header(where->container)
+      auto where = store_.layout->locate(id);
+      auto header = where ? store_.layout->header(where->container)
                           : Result<std::shared_ptr<const format::ContainerHeader>>(where.error());
       if (where && !header && header.error().code() == ErrorCode::kStale) {
-        where = memory.layout->locate(id);  // The chunk was moved meanwhile.
-        if (where) header = memory.layout->header(where->container);
+        where = store_.layout->locate(id);  // The chunk was moved meanwhile.
+        if (where) header = store_.layout->header(where->container);
       }
       if (!where) {
         base::log(base::LogLevel::kError, where.error().message());
@@ -104,7 +106,7 @@ Result<void> RepositoryImpl::add_to_index(SeriesState& memory, index::NeighbourI
       i += count;
       if (!header) {
         base::log(base::LogLevel::kError,
-                  fmt::format("series {}: {}", static_cast<std::uint32_t>(series),
+                  fmt::format("series {}: {}", static_cast<std::uint32_t>(parts_.id),
                               header.error().message()));
         continue;
       }
@@ -119,4 +121,32 @@ Result<void> RepositoryImpl::add_to_index(SeriesState& memory, index::NeighbourI
   return {};
 }
 
-}  // namespace varve::repo
+// A side version shares so little with its series that it does not become the next one's neighbour.
+Result<bool> LineageIndex::save_window(const catalog::VersionRecord& record,
+                                       const base::IdRuns& chunks) {
+  bool is_side = false;
+  base::IdRuns window;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    const auto side = layout::is_side_version(txn, parts_.id, chunks);
+    if (side) {
+      is_side = *side;
+    } else {
+      // Damaged records of older versions must not prevent this seal.
+      base::log(base::LogLevel::kError, side.error().message());
+    }
+    VARVE_TRY_ASSIGN(window, layout::window_after(txn, parts_.id, chunks, is_side));
+    VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, parts_.id));
+    window = window.subtract(lost);
+  }
+  VARVE_TRY(index_->save(*parts_.files, parts_.directory(), parts_.id, record.number, window));
+  return is_side;
+}
+
+base::IdRuns LineageIndex::retire(const base::IdRuns& ids) { return index_->retire(ids); }
+
+void LineageIndex::restore(const base::IdRuns& ids) {
+  if (index_) index_->restore(ids);
+}
+
+}  // namespace varve::series

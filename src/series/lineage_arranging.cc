@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the arranging of one series, and makes parity of the files that it leaves.
+#include "series/lineage_arranging.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "catalog/layout_records.h"
+#include "catalog/series_catalog.h"
+#include "layout/arranger.h"
+#include "maintain/settled_files.h"
+#include "parity/upkeep.h"
+
+namespace varve::series {
+
+namespace {
+
+constexpr auto kCheckEvery = std::chrono::milliseconds(50);
+constexpr int kParityRoundsMax = 4;
+
+// Waits so that on average no more than so many bytes a second pass.
+class Throttle {
+ public:
+  /// `stored_bytes`: what give_way() is told later, as it is now.
+  Throttle(std::uint64_t bytes_per_second, std::uint64_t stored_bytes, std::function<bool()> stop)
+      : rate_(bytes_per_second), stop_(std::move(stop)), stored_bytes_(stored_bytes) {}
+
+  void pass(std::uint64_t bytes) {
+    if (rate_ == 0) return;
+    passed_ += bytes;
+    wait_until(begin_ + std::chrono::microseconds(passed_ * 1000 / rate_ * 1000));
+  }
+
+  /// Waits as long as the last step took, if chunks have been stored meanwhile: half of the time
+  /// is theirs, whatever it is that both need.
+  void give_way(std::uint64_t stored_bytes) {
+    const auto now = Clock::now();
+    if (stored_bytes != stored_bytes_) wait_until(now + (now - step_began_));
+    stored_bytes_ = stored_bytes;
+    step_began_ = Clock::now();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void wait_until(Clock::time_point due) const {
+    while (Clock::now() < due && !stop_()) {
+      std::this_thread::sleep_for(std::min<Clock::duration>(due - Clock::now(), kCheckEvery));
+    }
+  }
+
+  const std::uint64_t rate_;
+  const std::function<bool()> stop_;
+  const Clock::time_point begin_ = Clock::now();
+  Clock::time_point step_began_ = begin_;
+  std::uint64_t passed_ = 0;
+  std::uint64_t stored_bytes_;
+};
+
+}  // namespace
+
+Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
+                                       ArrangeProgress& done) {
+  const auto stop = [&] { return options.stop.stop_requested() || store_.layout->make_way(); };
+  ArrangeSettings settings;
+  std::optional<catalog::VersionRecord> newest;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    VARVE_TRY_ASSIGN(settings, catalog::find_arrange_settings(txn));
+    VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
+    bool is_main = false;
+    for (const auto& record : records) {
+      if (record.state != VersionState::kSealed) continue;
+      VARVE_TRY_ASSIGN(const auto retention,
+                       catalog::find_retention(txn, parts_.id, record.number));
+      if (is_main && retention.side) continue;
+      is_main = !retention.side;
+      newest = record;
+    }
+  }
+  if (!newest) return true;
+  Throttle throttle(options.bytes_per_second, store_.layout->placed().raw, stop);
+  layout::ArrangerParts parts;
+  parts.layout = store_.layout.get();
+  parts.newest = layout::walk_tree(*store_.objects, newest->root);
+  parts.stop = stop;
+  parts.after_step = [&](const layout::MoveOutcome& step) {
+    done.bytes_written += step.bytes_written;
+    done.bytes_read += step.bytes_read;
+    ++done.steps;
+    if (options.progress) options.progress(done);
+    throttle.pass(step.bytes_written + step.bytes_read);
+    if (pace == Pace::kBackground) throttle.give_way(store_.layout->placed().raw);
+  };
+  layout::Arranger arranger(parts, settings);
+  auto finished = arranger.run();
+  if (done.steps != 0) manifests_.write_labels();  // So that an older catalog is known as such.
+  return finished;
+}
+
+Result<bool> LineageArranging::protect(const ArrangeOptions& options, ArrangeProgress& done) {
+  const std::lock_guard alone(parity_mutex_);
+  const auto scan = [&]() -> Result<std::vector<parity::DataFile>> {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    return maintain::settled_files(txn, parts_.id);
+  };
+  Throttle throttle(options.bytes_per_second, 0, [&] { return options.stop.stop_requested(); });
+  parity::KeepOptions how;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    VARVE_TRY_ASSIGN(const auto settings, catalog::find_arrange_settings(txn));
+    how.percent = settings.parity_percent;
+  }
+  how.pass = [&](std::uint64_t bytes) {
+    throttle.pass(bytes);
+    if (options.progress) options.progress(done);
+    return !options.stop.stop_requested();
+  };
+  const auto directory = parts_.directory();
+  for (int round = 1;; ++round) {
+    VARVE_TRY_ASSIGN(const auto present, scan());
+    const auto kept = parity::keep_parity(*parts_.files, directory, parts_.id, present, how);
+    if (!kept) {
+      base::log(base::LogLevel::kWarning, "parity: " + kept.error().message());
+      return true;
+    }
+    done.bytes_read += kept->bytes_read;
+    done.bytes_written += kept->bytes_written;
+    if (!kept->finished) return false;
+    // Files that were cut or removed meanwhile look damaged.
+    VARVE_TRY_ASSIGN(const auto now, scan());
+    if (kept->damaged.empty() || now == present || round == kParityRoundsMax) {
+      for (const auto segment : kept->damaged) {
+        base::log(base::LogLevel::kWarning,
+                  "parity: " + directory + "/" + store::segment_path(segment) +
+                      " is damaged, and its parity is left as it is; run `varve repair`");
+      }
+      return true;
+    }
+  }
+}
+
+}  // namespace varve::series

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <mutex>
+
+#include "series/lineage_store.h"
+#include "series/manifests.h"
+#include "series/series.h"
+#include "series/series_parts.h"
+#include "varve/result.h"
+#include "varve/retention.h"
+
+namespace varve::series {
+
+/// Arranges the chunks of a series. Thread-safe; needs no lock of the series.
+class LineageArranging {
+ public:
+  /// Lifetime: the arguments outlive the object.
+  LineageArranging(const SeriesParts& parts, LineageStore& store, Manifests& manifests)
+      : parts_(parts), store_(store), manifests_(manifests) {}
+
+  /// See Series::arrange().
+  [[nodiscard]] Result<bool> arrange(const ArrangeOptions& options, Pace pace,
+                                     ArrangeProgress& done);
+  /// See Series::protect().
+  [[nodiscard]] Result<bool> protect(const ArrangeOptions& options, ArrangeProgress& done);
+
+ private:
+  const SeriesParts& parts_;
+  LineageStore& store_;
+  Manifests& manifests_;
+  std::mutex parity_mutex_;  // Held while parity is made; innermost.
+};
+
+}  // namespace varve::series

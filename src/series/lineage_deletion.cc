@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Deletes versions. The forecast and the deletion use the same plan.
+#include "series/lineage_deletion.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "base/log.h"
+#include "catalog/layout_records.h"
+#include "layout/window.h"
+#include "series/seal_clock.h"
+#include "store/repository_names.h"
+
+namespace varve::series {
+
+namespace {
+
+using Exclusive = layout::CategoryLayout::Exclusive;
+
+std::vector<VersionNumber> numbers_of(const std::vector<catalog::VersionRecord>& records) {
+  std::vector<VersionNumber> numbers;
+  for (const auto& record : records) numbers.push_back(record.number);
+  return numbers;
+}
+
+}  // namespace
+
+// Returns the records in ascending number, each once.
+Result<std::vector<catalog::VersionRecord>> LineageDeletion::records_to_delete(
+    const std::vector<VersionNumber>& numbers) {
+  auto wanted = numbers;
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  std::vector<catalog::VersionRecord> records;
+  for (const auto number : wanted) {
+    VARVE_TRY_ASSIGN(auto record, records_.find(number));
+    if (record.state != VersionState::kSealed) {
+      return Error(ErrorCode::kInvalid, record.name + " is open; abandon it instead", EINVAL);
+    }
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+Result<std::optional<Error>> LineageDeletion::holder_of(const catalog::VersionRecord& record,
+                                                        const DeletionOptions& options) {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(auto lock, lock_of(parts_, txn, record, options.force_clock));
+  if (lock) return lock;
+  VARVE_TRY_ASSIGN(const auto all, catalog::list_versions(txn, parts_.id));
+  for (const auto& other : all) {
+    if (other.state == VersionState::kOpen && other.base == record.number) {
+      return std::optional(Error(
+          ErrorCode::kBusy, other.name + " is based on " + record.name + "; seal it first", EBUSY));
+    }
+  }
+  return std::optional<Error>();
+}
+
+Result<DeletionForecast> LineageDeletion::forecast_plan(
+    const layout::DeletionPlan& plan, const std::vector<catalog::VersionRecord>& gone,
+    std::optional<VersionNumber>& snapshot) {
+  DeletionForecast forecast;
+  forecast.versions = numbers_of(gone);
+  forecast.freed_bytes = plan.ledger.freed_bytes();
+  forecast.dead_bytes =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(plan.ledger.dead_bytes(), 0));
+  forecast.chunks = plan.chunks;
+  forecast.chunk_bytes = plan.chunk_bytes;
+  // Only the newest version has a snapshot of the index.
+  for (const auto& record : gone) {
+    const auto path = parts_.directory() + "/" + store::snapshot_name(record.number);
+    VARVE_TRY_ASSIGN(const bool present, parts_.files->exists(path));
+    if (!present) continue;
+    VARVE_TRY_ASSIGN(const auto bytes, parts_.files->tree_bytes(path));
+    forecast.freed_bytes += bytes;
+    snapshot = record.number;
+  }
+  if (gone.empty()) return forecast;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(const auto open, open_.record_after(txn, plan));
+  VARVE_TRY_ASSIGN(const auto manifests, manifests_.dead(gone, open));
+  forecast.freed_bytes += manifests.bytes;
+  if (plan.waiting.size() == 0) return forecast;
+  VARVE_TRY_ASSIGN(forecast.waiting_bytes, layout::estimate_bytes(txn, parts_.id, plan.waiting));
+  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
+  for (const auto& record : records) {
+    if (record.state == VersionState::kOpen) forecast.waiting_for = record.name;
+  }
+  return forecast;
+}
+
+Result<DeletionForecast> LineageDeletion::forecast(const std::vector<VersionNumber>& numbers,
+                                                   const DeletionOptions& options) {
+  VARVE_TRY_ASSIGN(auto gone, records_to_delete(numbers));
+  std::vector<HeldVersion> held;
+  if (options.skip_held) {
+    const auto has_files = [&](const catalog::VersionRecord& record) {
+      return !options.force && readers_.open_files(record.number)->any();
+    };
+    VARVE_TRY_ASSIGN(held, leave_out_held(gone, options, has_files));
+  }
+  const Exclusive exclusive(*store_.layout, Exclusive::For::kDeleting);
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  const auto hold = open_.hold(nullptr);
+  VARVE_TRY_ASSIGN(const auto plan,
+                   layout::plan_deletion(*store_.layout, txn, numbers_of(gone), hold));
+  std::optional<VersionNumber> snapshot;
+  VARVE_TRY_ASSIGN(auto outcome, forecast_plan(plan, gone, snapshot));
+  outcome.held = std::move(held);
+  return outcome;
+}
+
+Result<std::vector<HeldVersion>> LineageDeletion::leave_out_held(
+    std::vector<catalog::VersionRecord>& gone, const DeletionOptions& options,
+    const std::function<bool(const catalog::VersionRecord&)>& has_files) {
+  std::vector<HeldVersion> held;
+  std::vector<catalog::VersionRecord> free;
+  for (auto& record : gone) {
+    VARVE_TRY_ASSIGN(auto holder, holder_of(record, options));
+    if (!holder && has_files(record)) {
+      holder = Error(ErrorCode::kBusy, record.name + " has open files", EBUSY);
+    }
+    if (!holder) {
+      free.push_back(std::move(record));
+    } else if (options.skip_held) {
+      held.push_back({record.number, holder->message()});
+    } else {
+      return *std::move(holder);
+    }
+  }
+  gone = std::move(free);
+  return held;
+}
+
+Result<DeletionForecast> LineageDeletion::run(const std::vector<VersionNumber>& numbers,
+                                              const DeletionOptions& options) {
+  VARVE_TRY_ASSIGN(auto gone, records_to_delete(numbers));
+  std::vector<std::shared_ptr<version::OpenFiles>> closed;
+  const auto reopen = [&] {
+    for (const auto& files : closed) files->reopen();
+  };
+  auto held = leave_out_held(gone, options, [&](const catalog::VersionRecord& record) {
+    auto files = readers_.open_files(record.number);
+    if (options.force) {
+      files->cut_off();
+    } else if (!files->close()) {
+      return true;
+    }
+    closed.push_back(std::move(files));
+    return false;
+  });
+  if (!held) {
+    reopen();
+    return std::move(held).error();
+  }
+  auto deleted = delete_records(gone);
+  if (!deleted) {
+    reopen();
+    return deleted;
+  }
+  deleted->held = *std::move(held);
+  readers_.forget_deleted(numbers_of(gone));
+  parts_.arrange_soon(parts_.id);
+  return deleted;
+}
+
+// Follows docs/ORDERING.md O10: one commit removes all references to the deleted data, then the
+// space is freed.
+Result<DeletionForecast> LineageDeletion::delete_records(
+    const std::vector<catalog::VersionRecord>& gone) {
+  if (gone.empty()) return DeletionForecast{};
+  const Exclusive exclusive(*store_.layout, Exclusive::For::kDeleting);
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  // O15: first hide the dying chunks from the index, then find those already referred to.
+  VARVE_TRY_ASSIGN(const auto dying, layout::dying_chunks(txn, parts_.id, numbers_of(gone)));
+  const auto hold = open_.hold(&dying);
+  VARVE_TRY_ASSIGN(const auto plan,
+                   layout::plan_deletion(*store_.layout, txn, numbers_of(gone), hold));
+  VARVE_TRY_ASSIGN(const auto open, open_.record_after(txn, plan));
+  std::optional<VersionNumber> snapshot;
+  VARVE_TRY_ASSIGN(const auto outcome, forecast_plan(plan, gone, snapshot));
+  VARVE_TRY_ASSIGN(const auto manifests, manifests_.dead(gone, open));
+
+  // Damage in a tree only costs space in the catalog: objects that may be in use are kept.
+  catalog::ObjectSet dead;
+  catalog::ObjectSet live;
+  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
+  Result<void> walked;
+  for (const auto& record : records) {
+    const bool goes = std::any_of(gone.begin(), gone.end(),
+                                  [&](const auto& other) { return other.number == record.number; });
+    if (goes || record.state != VersionState::kSealed || !walked) continue;
+    walked = catalog::collect_objects(*store_.objects, record.root.child, {}, live);
+  }
+  for (const auto& record : gone) {
+    if (walked) walked = catalog::collect_objects(*store_.objects, record.root.child, live, dead);
+  }
+  if (!walked) {
+    base::log(base::LogLevel::kWarning, "deleting: " + walked.error().message());
+    dead = {};
+  }
+  VARVE_TRY(parts_.with_reserve([&] { return commit_deletion(plan, gone, dead, open); }));
+  auto freed = store_.layout->free(plan.ledger.cuts());
+  if (snapshot) {
+    auto removed = parts_.files->remove(parts_.directory() + "/" + store::snapshot_name(*snapshot));
+    if (freed) freed = std::move(removed);
+  }
+  manifests_.drop(manifests);
+  // The versions are deleted. The next opening frees the rest.
+  if (!freed) base::log(base::LogLevel::kWarning, "deleting: " + freed.error().message());
+  parts_.space->keep_reserve();
+  return outcome;
+}
+
+Result<void> LineageDeletion::commit_deletion(const layout::DeletionPlan& plan,
+                                              const std::vector<catalog::VersionRecord>& gone,
+                                              const catalog::ObjectSet& objects,
+                                              const OpenChunks& open) {
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
+  for (const auto& record : gone) {
+    VARVE_TRY(catalog::erase_version(txn, parts_.id, record.number));
+    VARVE_TRY(catalog::erase_retention(txn, parts_.id, record.number));
+  }
+  VARVE_TRY(catalog::erase_objects(txn, parts_.id, objects));
+  for (const auto& [number, chunks] : open) {
+    VARVE_TRY(catalog::put_version_chunks(txn, parts_.id, number, chunks));
+  }
+  VARVE_TRY(plan.ledger.apply(txn));
+  return txn.commit();
+}
+
+Result<std::vector<VersionUsage>> LineageDeletion::usage() {
+  const Exclusive exclusive(*store_.layout, Exclusive::For::kDeleting);
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
+  const auto hold = open_.hold(nullptr);
+  VARVE_TRY_ASSIGN(const auto shared, layout::shared_chunks(txn, parts_.id, hold));
+  std::vector<VersionUsage> all;
+  for (const auto& record : records) {
+    if (record.state != VersionState::kSealed) continue;
+    VersionUsage usage;
+    usage.number = record.number;
+    usage.logical_bytes = record.logical_bytes;
+    VARVE_TRY_ASSIGN(const auto chunks, catalog::version_chunks(txn, parts_.id, record.number));
+    VARVE_TRY_ASSIGN(usage.referenced_bytes, layout::estimate_bytes(txn, parts_.id, chunks));
+    VARVE_TRY_ASSIGN(const auto plan,
+                     layout::plan_deletion(*store_.layout, txn, {record.number}, hold, &shared));
+    std::optional<VersionNumber> snapshot;
+    VARVE_TRY_ASSIGN(const auto alone, forecast_plan(plan, {record}, snapshot));
+    usage.unique_bytes = alone.freed_bytes;
+    usage.shared_bytes =
+        usage.referenced_bytes - std::min(usage.referenced_bytes, plan.chunk_bytes);
+    VARVE_TRY_ASSIGN(const auto retention, catalog::find_retention(txn, parts_.id, record.number));
+    usage.side = retention.side;
+    usage.locked_until = retention.locked_until;
+    VARVE_TRY_ASSIGN(const auto held, lock_of(parts_, txn, record, false));
+    usage.lock_holds = held.has_value();
+    const auto clone = std::find_if(records.begin(), records.end(), [&](const auto& other) {
+      return other.state == VersionState::kOpen && other.base == record.number;
+    });
+    if (clone != records.end()) usage.base_of = clone->name;
+    all.push_back(std::move(usage));
+  }
+  return all;
+}
+
+}  // namespace varve::series

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "catalog/object_set.h"
+#include "catalog/series_catalog.h"
+#include "layout/deletion.h"
+#include "series/lineage_open.h"
+#include "series/lineage_store.h"
+#include "series/manifests.h"
+#include "series/readers.h"
+#include "series/series_parts.h"
+#include "series/version_records.h"
+#include "varve/result.h"
+#include "varve/retention.h"
+
+namespace varve::series {
+
+/// Deletes sealed versions of a series. The caller holds the series' mutex.
+class LineageDeletion {
+ public:
+  /// Lifetime: the arguments outlive the object.
+  LineageDeletion(const SeriesParts& parts, LineageStore& store, Manifests& manifests,
+                  LineageOpen& open, Readers& readers)
+      : parts_(parts),
+        store_(store),
+        manifests_(manifests),
+        records_(*parts.catalog, parts.id),
+        open_(open),
+        readers_(readers) {}
+
+  /// Returns the effect of run() on the same versions. Errors: as Repository::forecast_deletion().
+  [[nodiscard]] Result<DeletionForecast> forecast(const std::vector<VersionNumber>& numbers,
+                                                  const DeletionOptions& options);
+  /// Errors: as Repository::delete_versions().
+  [[nodiscard]] Result<DeletionForecast> run(const std::vector<VersionNumber>& numbers,
+                                             const DeletionOptions& options);
+  /// Returns the sizes of every sealed version, in ascending number.
+  [[nodiscard]] Result<std::vector<VersionUsage>> usage();
+
+ private:
+  /// Returns the records in ascending number, each once.
+  [[nodiscard]] Result<std::vector<catalog::VersionRecord>> records_to_delete(
+      const std::vector<VersionNumber>& numbers);
+  /// Returns the reason why a version must not be deleted: its lock, or an open version based on
+  /// it.
+  [[nodiscard]] Result<std::optional<Error>> holder_of(const catalog::VersionRecord& record,
+                                                       const DeletionOptions& options);
+  /// Removes held versions from `gone` and returns them. Without `options.skip_held`, fails at the
+  /// first one. Calls `has_files` for each version that nothing else holds.
+  [[nodiscard]] Result<std::vector<HeldVersion>> leave_out_held(
+      std::vector<catalog::VersionRecord>& gone, const DeletionOptions& options,
+      const std::function<bool(const catalog::VersionRecord&)>& has_files);
+  /// Sets `snapshot` to the version whose snapshot of the index goes too.
+  [[nodiscard]] Result<DeletionForecast> forecast_plan(
+      const layout::DeletionPlan& plan, const std::vector<catalog::VersionRecord>& gone,
+      std::optional<VersionNumber>& snapshot);
+  [[nodiscard]] Result<DeletionForecast> delete_records(
+      const std::vector<catalog::VersionRecord>& gone);
+  [[nodiscard]] Result<void> commit_deletion(const layout::DeletionPlan& plan,
+                                             const std::vector<catalog::VersionRecord>& gone,
+                                             const catalog::ObjectSet& objects,
+                                             const OpenChunks& open);
+
+  const SeriesParts& parts_;
+  LineageStore& store_;
+  Manifests& manifests_;
+  const VersionRecords records_;
+  LineageOpen& open_;
+  Readers& readers_;
+};
+
+}  // namespace varve::series

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "base/id_runs.h"
+#include "catalog/series_catalog.h"
+#include "index/neighbour_index.h"
+#include "series/lineage_store.h"
+#include "series/manifests.h"
+#include "series/series_parts.h"
+#include "varve/result.h"
+
+namespace varve::series {
+
+/// The neighbour index of a series' open version. The caller holds the series' mutex.
+class LineageIndex {
+ public:
+  /// Lifetime: the arguments outlive the object.
+  LineageIndex(const SeriesParts& parts, LineageStore& store, Manifests& manifests)
+      : parts_(parts), store_(store), manifests_(manifests) {}
+
+  /// Loads the index of an open version.
+  /// Errors: kCorrupt if the version's staging folder is lost.
+  [[nodiscard]] Result<std::shared_ptr<index::NeighbourIndex>> load(
+      const catalog::VersionRecord& record);
+  /// Makes `index` the present one, until close().
+  void use(std::shared_ptr<index::NeighbourIndex> index) { index_ = std::move(index); }
+  /// Saves the index of the next version's window, before the seal's commit. `chunks` are those of
+  /// the version being sealed. Returns true for a side version.
+  [[nodiscard]] Result<bool> save_window(const catalog::VersionRecord& record,
+                                         const base::IdRuns& chunks);
+  /// Hides chunks from the open version. Returns those that were not hidden before. An index must
+  /// be loaded.
+  base::IdRuns retire(const base::IdRuns& ids);
+  /// Reverts retire() for these chunks. Does nothing without a loaded index.
+  void restore(const base::IdRuns& ids);
+  void close() { index_.reset(); }
+
+ private:
+  /// Returns the chunks that an open version may refer to besides its own. The first call records
+  /// them.
+  [[nodiscard]] Result<base::IdRuns> open_window(const catalog::VersionRecord& record);
+  [[nodiscard]] Result<void> add(index::NeighbourIndex& index, const base::IdRuns& ids);
+
+  const SeriesParts& parts_;
+  LineageStore& store_;
+  Manifests& manifests_;
+  std::shared_ptr<index::NeighbourIndex> index_;
+};
+
+}  // namespace varve::series

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads, ends and drops the open version of a series.
+#include "series/lineage_open.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "catalog/clock_record.h"
+#include "catalog/layout_records.h"
+#include "catalog/location_table.h"
+#include "layout/window.h"
+#include "series/staging.h"
+#include "store/repository_names.h"
+#include "version/clone_base.h"
+#include "version/open_references.h"
+
+namespace varve::series {
+
+namespace {
+
+// Room for its records and an empty overlay.
+constexpr std::uint64_t kNewVersionBytes = 256U << 10;
+
+Error version_busy(const std::string& name, const std::string& why) {
+  return {ErrorCode::kBusy,
+          name + " is open in this series and " + why +
+              "; seal it with `varve seal`, or remove it with `varve rm` (or rmdir, while it is "
+              "empty)",
+          EBUSY};
+}
+
+}  // namespace
+
+// Finds the errors with which open_version() would fail after it has sealed another version.
+Result<void> LineageOpen::check_may_open(std::string_view name) {
+  VARVE_TRY(records_.check_new_name(name));
+  return parts_.space->admit(kNewVersionBytes);
+}
+
+// Allows only a finished version to be sealed for the next one. A copy one level too high makes one
+// version after the other in a series; it must not seal them.
+Result<void> LineageOpen::check_may_end(const catalog::VersionRecord& record) {
+  if (is_partial_name(record.name)) return version_busy(record.name, "partial");
+  if (!parts_.options->autoseal_s)
+    return version_busy(record.name, "is never sealed automatically");
+  VARVE_TRY(resume(record));
+  if (open_->writers() != 0) return version_busy(record.name, "has files open for writing");
+  VARVE_TRY_ASSIGN(const bool empty, open_->is_empty());
+  if (empty) return version_busy(record.name, "empty");
+  const std::uint32_t pause_s = *parts_.options->autoseal_s;
+  if (pause_s == 0) return {};
+  const auto idle_s = parts_.clock->now().seconds - open_->changed_at().seconds;
+  if (idle_s < pause_s) {
+    return version_busy(record.name,
+                        fmt::format("was written to less than {} seconds ago", pause_s));
+  }
+  return {};
+}
+
+Result<VersionInfo> LineageOpen::put_new(catalog::VersionRecord& record) {
+  VARVE_TRY(parts_.space->admit(kNewVersionBytes));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(auto owner, catalog::find_series(txn, parts_.id));
+  if (!owner) return Error(ErrorCode::kNotFound, "no such series", ENOENT);
+  record.number = static_cast<VersionNumber>(owner->next_number++);
+  record.opened_at = parts_.clock->now();
+  VARVE_TRY(catalog::observe_clock(txn, record.opened_at));
+  VARVE_TRY(catalog::put_series(txn, *owner));
+  VARVE_TRY(catalog::put_version(txn, record));
+  VARVE_TRY(txn.commit());
+  manifests_.write_labels();
+  return version_info(record, owner->name);
+}
+
+// Frees the chunks of abandoned versions. A crash can come between the commit that abandons a
+// version and the one that frees its chunks. Chunks born after the newest sealed version and before
+// this one belong to abandoned versions, or to deleted versions whose chunks this one may use.
+Result<void> LineageOpen::drop_leftovers(const catalog::VersionRecord& record) {
+  auto before = ChunkId::make(record.number, 0);
+  while (true) {
+    VersionNumber birth{};
+    bool in_use = false;
+    {
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+      VARVE_TRY_ASSIGN(const auto last, catalog::find_last_location_before(txn, parts_.id, before));
+      if (!last) return {};
+      birth = last->first.birth();
+      VARVE_TRY_ASSIGN(const auto versions, layout::live_versions(txn, parts_.id));
+      for (const auto& other : versions) {
+        if (other.sealed && other.number >= birth) return {};
+        if (other.sealed) continue;
+        VARVE_TRY_ASSIGN(const auto kept, layout::protected_chunks(txn, parts_.id, other));
+        for (const auto& run : kept.runs()) in_use = in_use || run.first.birth() == birth;
+      }
+    }
+    if (!in_use) VARVE_TRY(store_.layout->on_delete(birth));
+    before = ChunkId::make(birth, 0);
+  }
+}
+
+// Loads an open version into memory, unless it is loaded.
+Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
+  if (open_) return {};
+  VARVE_TRY_ASSIGN(const auto owner, records_.owner());
+  VARVE_TRY(drop_leftovers(record));
+  VARVE_TRY(store_.layout->begin_version(record.number));
+  VARVE_TRY_ASSIGN(auto index, index_.load(record));
+  version::OpenVersionParts parts;
+  VARVE_TRY_ASSIGN(parts.base, load_base(record));
+  parts.clock = parts_.clock;
+  parts.files = parts_.files;
+  parts.staging_directory = parts_.paths->staging(parts_.id, record.number);
+  parts.chunker = parts_.chunker;
+  parts.index = index;
+  parts.layout = store_.layout.get();
+  parts.read_service = parts_.read_service;
+  parts.fingerprint_pool = parts_.fingerprint_pool;
+  parts.space = parts_.space;
+  parts.checkpoint_interval_ms = parts_.options->checkpoint_interval_ms;
+  NewFile root;
+  root.mode = record.root.mode;
+  root.uid = record.root.uid;
+  root.gid = record.root.gid;
+  VARVE_TRY_ASSIGN(open_,
+                   version::OpenVersion::open(parts, version_info(record, owner.name), root));
+  index_.use(std::move(index));
+  return {};
+}
+
+// Removes the remains of the open version after the commit. A failure loses nothing; the next
+// opening of the repository cleans up.
+void LineageOpen::end(const catalog::VersionRecord& record) {
+  release();
+  auto removed = remove_staging(parts_, record);
+  const auto directory = parts_.directory();
+  auto names = parts_.files->list(directory);
+  if (names) {
+    for (const auto& name : *names) {
+      const auto snapshot = store::parse_snapshot_name(name);
+      if (!snapshot || *snapshot == record.number) continue;
+      if (record.state == VersionState::kSealed)
+        removed = parts_.files->remove(directory + "/" + name);
+    }
+  }
+  if (!removed) base::log(base::LogLevel::kWarning, removed.error().message());
+}
+
+// Drops a version whose copy failed. No caller has seen the version, so there are no handles on it.
+// A failure here leaves an unfinished record, which the next use of the series or the next opening
+// drops.
+Result<void> LineageOpen::drop_unfinished(const catalog::VersionRecord& record) {
+  release();
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
+  VARVE_TRY(catalog::erase_version(txn, parts_.id, record.number));
+  VARVE_TRY(txn.commit());
+  VARVE_TRY(remove_staging(parts_, record));
+  return store_.layout->on_delete(record.number);
+}
+
+// Returns the base of a version that started as a clone; null for any other version.
+Result<std::shared_ptr<const version::CloneBase>> LineageOpen::load_base(
+    const catalog::VersionRecord& record) {
+  if (record.base == VersionNumber{}) return std::shared_ptr<const version::CloneBase>();
+  VARVE_TRY_ASSIGN(auto base, records_.find(record.base));
+  if (base.state != VersionState::kSealed) {
+    return Error(ErrorCode::kCorrupt, "catalog: a version is based on one that is not sealed", EIO);
+  }
+  std::optional<catalog::LinkTable> links;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    auto stored = catalog::version_links(txn, parts_.id, record.base);
+    if (stored) {
+      links = std::move(*stored);
+    } else {
+      base::log(base::LogLevel::kWarning, stored.error().message());
+    }
+  }
+  if (!links) {
+    VARVE_TRY_ASSIGN(links, catalog::LinkTable::collect(*store_.objects, base.root));
+  }
+  return std::make_shared<const version::CloneBase>(*store_.objects, std::move(base),
+                                                    std::move(*links));
+}
+
+layout::OpenHold LineageOpen::hold(const base::IdRuns* dying) {
+  // Chunks that this deletion hid from the index; none that were hidden before.
+  base::IdRuns retired;
+  const auto scan = [&]() -> Result<layout::OpenHold> {
+    std::optional<catalog::VersionRecord> open;
+    Ino base_end = 0;
+    {
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+      VARVE_TRY_ASSIGN(auto records, catalog::list_versions(txn, parts_.id));
+      for (auto& record : records) {
+        if (record.state == VersionState::kOpen && !record.unfinished) open = std::move(record);
+      }
+      if (!open) return layout::OpenHold{};
+      if (open->base != VersionNumber{}) {
+        VARVE_TRY_ASSIGN(const auto base, catalog::find_version(txn, parts_.id, open->base));
+        if (!base) return Error(ErrorCode::kCorrupt, "the base of an open version is missing", EIO);
+        base_end = base->entries + 2;
+      }
+    }
+    if (open_) {
+      VARVE_TRY_ASSIGN(auto chunks, open_->references([&] {
+        if (dying != nullptr) retired = index_.retire(*dying);
+      }));
+      return layout::OpenHold{open->number, std::move(chunks)};
+    }
+    VARVE_TRY(check_staging(parts_, *open));
+    VARVE_TRY_ASSIGN(auto chunks,
+                     version::stored_references(
+                         *parts_.files, parts_.paths->staging(parts_.id, open->number), base_end));
+    return layout::OpenHold{open->number, std::move(chunks)};
+  };
+  auto found = scan();
+  if (!found) {
+    base::log(base::LogLevel::kWarning,
+              "what the open version refers to cannot be told, so nothing that it may refer to is "
+              "freed: " +
+                  found.error().message());
+    index_.restore(retired);
+    return {};
+  }
+  // Chunks with references stay, and the index may find them again.
+  index_.restore(retired.intersect(found->chunks));
+  return *std::move(found);
+}
+
+Result<OpenChunks> LineageOpen::record_after(const meta::Txn& txn,
+                                             const layout::DeletionPlan& plan) {
+  OpenChunks after;
+  VARVE_TRY_ASSIGN(const auto versions, layout::live_versions(txn, parts_.id));
+  for (const auto& version : versions) {
+    if (version.sealed) continue;
+    VARVE_TRY_ASSIGN(const auto before, layout::protected_chunks(txn, parts_.id, version));
+    auto rest = before.subtract(plan.dead);
+    if (rest.size() != before.size()) after.emplace(version.number, std::move(rest));
+  }
+  return after;
+}
+
+void LineageOpen::release() {
+  if (open_) open_->stop();
+  open_.reset();
+  index_.close();
+}
+
+Result<void> LineageOpen::sync() {
+  if (!open_) return {};
+  const auto synced = open_->sync();
+  if (synced) return {};
+  const auto info = open_->info();
+  const auto unsaved = open_->unsaved();
+  return Error(synced.error().code(),
+               fmt::format("{}/{}: {}; {} changed entries and {} bytes of contents are not on disk",
+                           info.series_name, info.name, synced.error().message(), unsaved.entries,
+                           unsaved.bytes),
+               synced.error().errno_value());
+}
+
+}  // namespace varve::series

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "base/id_runs.h"
+#include "catalog/series_catalog.h"
+#include "layout/deletion.h"
+#include "meta/lmdb.h"
+#include "series/lineage_index.h"
+#include "series/lineage_store.h"
+#include "series/manifests.h"
+#include "series/series_parts.h"
+#include "series/version_records.h"
+#include "varve/result.h"
+#include "version/open_version.h"
+
+namespace varve::series {
+
+/// The open version of a series, once it is loaded into memory. The caller holds the series' mutex.
+class LineageOpen {
+ public:
+  /// Lifetime: the arguments outlive the object.
+  LineageOpen(const SeriesParts& parts, LineageStore& store, Manifests& manifests)
+      : parts_(parts),
+        store_(store),
+        manifests_(manifests),
+        records_(*parts.catalog, parts.id),
+        index_(parts, store, manifests) {}
+
+  /// Returns the loaded version, or null.
+  [[nodiscard]] const std::shared_ptr<version::OpenVersion>& version() const { return open_; }
+  [[nodiscard]] LineageIndex& index() { return index_; }
+
+  /// Loads an open version, unless it is loaded.
+  [[nodiscard]] Result<void> resume(const catalog::VersionRecord& record);
+  /// Sets the number of a new open version and commits its record.
+  [[nodiscard]] Result<VersionInfo> put_new(catalog::VersionRecord& record);
+  /// Errors: those with which opening a version fails after another one was sealed for it.
+  [[nodiscard]] Result<void> check_may_open(std::string_view name);
+  /// Errors: kBusy if the open version must not be sealed to open another one.
+  [[nodiscard]] Result<void> check_may_end(const catalog::VersionRecord& record);
+  /// Removes the remains of the loaded version, after the commit that sealed or dropped it. Logs
+  /// errors.
+  void end(const catalog::VersionRecord& record);
+  /// Stops the loaded version and drops it from memory. It stays open on disk.
+  void release();
+  /// Drops a copy that failed.
+  [[nodiscard]] Result<void> drop_unfinished(const catalog::VersionRecord& record);
+  /// Makes the loaded version durable.
+  /// Errors: that of the failure, with the number of entries and bytes that a crash would lose.
+  [[nodiscard]] Result<void> sync();
+
+  /// Returns the chunks that the open version refers to. With `dying`, prevents new references to
+  /// these chunks from now on. If the references are unknown, all chunks that the open version may
+  /// refer to stay.
+  [[nodiscard]] layout::OpenHold hold(const base::IdRuns* dying);
+  /// Returns the open version's record without the dead chunks; nothing if it does not change.
+  [[nodiscard]] Result<OpenChunks> record_after(const meta::Txn& txn,
+                                                const layout::DeletionPlan& plan);
+
+ private:
+  [[nodiscard]] Result<void> drop_leftovers(const catalog::VersionRecord& record);
+  [[nodiscard]] Result<std::shared_ptr<const version::CloneBase>> load_base(
+      const catalog::VersionRecord& record);
+
+  const SeriesParts& parts_;
+  LineageStore& store_;
+  Manifests& manifests_;
+  const VersionRecords records_;
+  LineageIndex index_;
+  std::shared_ptr<version::OpenVersion> open_;
+};
+
+}  // namespace varve::series

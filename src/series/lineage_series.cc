@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "series/lineage_series.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/log.h"
+#include "catalog/clock_record.h"
+#include "catalog/layout_records.h"
+#include "series/usage.h"
+#include "store/repository_names.h"
+#include "varve/version_name.h"
+#include "version/sealed_version.h"
+
+namespace varve::series {
+
+LineageSeries::LineageSeries(const SeriesParts& parts)
+    : parts_(parts), records_(*parts.catalog, parts.id), manifests_(parts_) {}
+
+Result<LineageSeries::Loaded*> LineageSeries::load() {
+  const std::lock_guard lock(load_mutex_);
+  if (!loaded_) {
+    VARVE_TRY_ASSIGN(auto store, LineageStore::open(parts_));
+    loaded_ = std::make_unique<Loaded>(parts_, manifests_, readers_, std::move(store));
+  }
+  return loaded_.get();
+}
+
+LineageSeries::Loaded* LineageSeries::loaded() {
+  const std::lock_guard lock(load_mutex_);
+  return loaded_.get();
+}
+
+Result<std::vector<VersionInfo>> LineageSeries::versions() {
+  VARVE_TRY_ASSIGN(const auto owner, records_.owner());
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
+  std::vector<VersionInfo> all;
+  for (const auto& record : records) {
+    if (parts_.options->read_only && record.state == VersionState::kOpen) continue;
+    if (record.unfinished) continue;
+    all.push_back(version_info(record, owner.name));
+  }
+  return all;
+}
+
+Result<VersionInfo> LineageSeries::find_version(std::string_view name) {
+  if (name == kLatestName) {
+    VARVE_TRY_ASSIGN(const auto owner, records_.owner());
+    VARVE_TRY_ASSIGN(const auto newest, records_.newest_sealed());
+    if (!newest) return no_version();
+    if (!newest->name_fault.empty()) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("the newest version has no valid name ({}); it is shown as {}: run "
+                               "`varve check`",
+                               newest->name_fault, newest->name),
+                   EIO);
+    }
+    return version_info(*newest, owner.name);
+  }
+  VARVE_TRY_ASSIGN(auto all, versions());
+  for (auto& info : all) {
+    if (info.name == name) return std::move(info);
+  }
+  return no_version();
+}
+
+Result<std::optional<VersionInfo>> LineageSeries::version_to_end(std::string_view name,
+                                                                 VersionNumber source) {
+  VARVE_TRY(parts_.check_writable());
+  VARVE_TRY_ASSIGN(auto* const use, load());
+  const std::lock_guard lock(mutex_);
+  if (source != VersionNumber{}) {
+    VARVE_TRY(use->clones.source(source, name));
+  } else {
+    VARVE_TRY(use->open.check_may_open(name));
+  }
+  std::vector<catalog::VersionRecord> records;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    VARVE_TRY_ASSIGN(records, catalog::list_versions(txn, parts_.id));
+  }
+  for (const auto& record : records) {
+    if (record.state != VersionState::kOpen || record.unfinished) continue;
+    VARVE_TRY(use->open.check_may_end(record));
+    return std::optional(use->open.version()->info());
+  }
+  return std::optional<VersionInfo>();
+}
+
+Result<std::vector<VersionInfo>> LineageSeries::open_versions() {
+  VARVE_TRY_ASSIGN(const auto owner, records_.owner());
+  std::vector<catalog::VersionRecord> records;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    VARVE_TRY_ASSIGN(records, catalog::list_versions(txn, parts_.id));
+  }
+  std::vector<VersionInfo> all;
+  for (auto& record : records) {
+    if (record.state != VersionState::kOpen || record.unfinished) continue;
+    VARVE_TRY(measure_open(record));
+    all.push_back(version_info(record, owner.name));
+  }
+  return all;
+}
+
+// Measures an open version for display. Another process may be writing it. Unreadable sizes stay 0.
+Result<void> LineageSeries::measure_open(catalog::VersionRecord& record) {
+  if (const auto measured = measure_version(parts_, record); !measured) {
+    base::log(base::LogLevel::kDebug, measured.error().message());
+  }
+  VARVE_TRY_ASSIGN(auto* const use, load());
+  // A seal or a deletion may hold the mutex for long. Only its holder may open the overlay.
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return {};
+  if (use->open.version() && use->open.version()->info().number == record.number) {
+    record.entries = use->open.version()->entries();
+    return {};
+  }
+  const auto known = version::OpenVersion::entries_in(
+      *parts_.files, parts_.paths->staging(parts_.id, record.number));
+  if (known) {
+    record.entries = *known;
+  } else if (record.base != VersionNumber{}) {
+    const auto base = records_.find(record.base);
+    if (base) record.entries = base->entries;
+  }
+  return {};
+}
+
+Result<void> LineageSeries::end_present_version(Loaded& use) {
+  std::vector<catalog::VersionRecord> records;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    VARVE_TRY_ASSIGN(records, catalog::list_versions(txn, parts_.id));
+  }
+  for (const auto& record : records) {
+    if (record.state != VersionState::kOpen) continue;
+    if (record.unfinished) {
+      VARVE_TRY(use.open.drop_unfinished(record));
+      continue;
+    }
+    VARVE_TRY(use.open.check_may_end(record));
+    SealRequest request;
+    request.name = record.name;
+    auto sealed = use.seal.run(record, request);
+    if (!sealed) return std::move(sealed).error();
+    base::log(base::LogLevel::kInfo,
+              sealed->outcome.info.series_name + "/" + sealed->outcome.info.name +
+                  " was sealed, since another version of the series is opened");
+  }
+  return {};
+}
+
+Result<VersionInfo> LineageSeries::open_version(std::string_view name, const NewFile& root) {
+  VARVE_TRY(parts_.check_writable());
+  VARVE_TRY_ASSIGN(auto* const use, load());
+  const std::lock_guard lock(mutex_);
+  VARVE_TRY(use->open.check_may_open(name));
+  VARVE_TRY(end_present_version(*use));
+  catalog::VersionRecord record;
+  record.series = parts_.id;
+  record.name = name;
+  record.root.mode = (root.mode & 07777) | S_IFDIR;
+  record.root.uid = root.uid;
+  record.root.gid = root.gid;
+  record.root.mtime = parts_.clock->now();
+  VARVE_TRY_ASSIGN(auto info, use->open.put_new(record));
+  VARVE_TRY(use->open.resume(record));
+  return info;
+}
+
+Result<std::shared_ptr<VersionWriter>> LineageSeries::writer() {
+  VARVE_TRY(parts_.check_writable());
+  VARVE_TRY_ASSIGN(auto* const use, load());
+  const std::lock_guard lock(mutex_);
+  if (!use->open.version()) {
+    std::vector<catalog::VersionRecord> records;
+    {
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+      VARVE_TRY_ASSIGN(records, catalog::list_versions(txn, parts_.id));
+    }
+    for (const auto& record : records) {
+      if (record.state != VersionState::kOpen || record.unfinished) continue;
+      VARVE_TRY(use->open.resume(record));
+    }
+  }
+  if (!use->open.version()) return no_version();
+  return std::shared_ptr<VersionWriter>(use->open.version());
+}
+
+Result<std::shared_ptr<VersionReader>> LineageSeries::reader(VersionNumber number) {
+  VARVE_TRY_ASSIGN(auto* const use, load());
+  if (auto known = readers_.find(number)) return std::shared_ptr<VersionReader>(std::move(known));
+  VARVE_TRY_ASSIGN(const auto owner, records_.owner());
+  VARVE_TRY_ASSIGN(const auto record, records_.find(number));
+  if (record.state != VersionState::kSealed) {
+    return Error(ErrorCode::kInvalid, record.name + " is not sealed yet", EINVAL);
+  }
+  if (parts_.on_reader) parts_.on_reader();
+  version::SealedVersionParts parts;
+  parts.objects = use->store->objects.get();
+  parts.source = use->store->layout.get();
+  parts.read_service = parts_.read_service;
+  parts.open_files = readers_.open_files(number);
+  auto opened = std::make_shared<version::SealedVersion>(parts, version_info(record, owner.name),
+                                                         record.root);
+  readers_.add(number, opened);
+  return std::shared_ptr<VersionReader>(std::move(opened));
+}
+
+Result<void> LineageSeries::rename_version(VersionNumber number, std::string_view new_name) {
+  VARVE_TRY(parts_.check_writable());
+  VARVE_TRY_ASSIGN(auto* const use, load());
+  const std::lock_guard lock(mutex_);
+  VARVE_TRY_ASSIGN(auto record, records_.find(number));
+  if (is_partial_name(new_name) &&
+      (record.state == VersionState::kSealed || !is_partial_name(record.name))) {
+    return Error(ErrorCode::kNotPermitted, "a version cannot become partial again", EPERM);
+  }
+  if (record.state == VersionState::kOpen && is_partial_name(record.name) &&
+      !is_partial_name(new_name)) {
+    return Error(ErrorCode::kInvalid, "dropping .partial seals the version", EINVAL);
+  }
+  if (new_name == record.name) return {};
+  VARVE_TRY(records_.check_new_name(new_name));
+  record.name = new_name;
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
+  VARVE_TRY(catalog::put_version(txn, record));
+  VARVE_TRY(txn.commit());
+  manifests_.write_labels();
+  if (use->open.version() && record.state == VersionState::kOpen)
+    use->open.version()->rename_to(record.name);
+  readers_.forget(number);  // The next reader() gets the new name.
+  return {};
+}
+
+Result<SealOutcome> LineageSeries::seal(VersionNumber number, std::string_view new_name,
+                                        SealMode mode, SealWriters writers) {
+  VARVE_TRY(parts_.check_writable());
+  VARVE_TRY_ASSIGN(auto* const use, load());
+  std::optional<Result<SealResult>> sealed;
+  {
+    const std::lock_guard lock(mutex_);
+    VARVE_TRY_ASSIGN(auto record, records_.find(number));
+    if (record.state != VersionState::kOpen) {
+      return Error(ErrorCode::kReadOnly, record.name + " is sealed already", EROFS);
+    }
+    VARVE_TRY(use->open.resume(record));
+    sealed = use->seal.run(std::move(record), {std::string(new_name), mode, writers, true});
+  }
+  if (!*sealed) return std::move(*sealed).error();
+  auto& [outcome, replaced] = **sealed;
+  if (replaced) {
+    const auto deleted = delete_versions({*replaced}, {});
+    if (!deleted) {
+      base::log(base::LogLevel::kWarning,
+                outcome.info.name + " was sealed, but the version that it replaces stays, as " +
+                    replaced_name(outcome.info.name, *replaced) + ": " + deleted.error().message());
+    }
+  }
+  return std::move(outcome);
+}
+
+Result<VersionInfo> LineageSeries::clone_version(VersionNumber source, std::string_view name) {
+  VARVE_TRY(parts_.check_writable());
+  VARVE_TRY_ASSIGN(auto* const use, load());
+  const std::lock_guard lock(mutex_);
+  VARVE_TRY_ASSIGN(const auto found, use->clones.source(source, name));
+  const auto& [from, reopens, own_name] = found;
+  VARVE_TRY(end_present_version(*use));
+  VARVE_TRY_ASSIGN(const auto newest, records_.newest_sealed());
+  if (newest && newest->number != source) {
+    return use->clones.copy(from, own_name);
+  }
+  catalog::VersionRecord record;
+  record.series = parts_.id;
+  record.name = own_name;
+  record.base = source;
+  record.replaces = reopens;
+  record.root.mode = from.root.mode;
+  record.root.uid = from.root.uid;
+  record.root.gid = from.root.gid;
+  record.root.mtime = from.root.mtime;
+  VARVE_TRY_ASSIGN(auto info, use->open.put_new(record));
+  VARVE_TRY(use->open.resume(record));
+  return info;
+}
+
+Result<void> LineageSeries::lock_version(VersionNumber number, Timestamp until) {
+  VARVE_TRY(parts_.check_writable());
+  const std::lock_guard lock(mutex_);
+  VARVE_TRY_ASSIGN(const auto record, records_.find(number));
+  if (record.state != VersionState::kSealed) {
+    return Error(ErrorCode::kInvalid, record.name + " is not sealed yet", EINVAL);
+  }
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(auto retention, catalog::find_retention(txn, parts_.id, number));
+  if (until < retention.locked_until) {
+    return Error(ErrorCode::kNotPermitted,
+                 record.name + " is locked for longer; a lock cannot be made shorter", EPERM);
+  }
+  retention.locked_until = until;
+  VARVE_TRY(catalog::put_retention(txn, parts_.id, number, retention));
+  VARVE_TRY(catalog::observe_clock(txn, parts_.clock->now()));
+  VARVE_TRY(txn.commit());
+  manifests_.write_labels();
+  manifests_.rewrite(record);
+  return {};
+}
+
+Result<void> LineageSeries::abandon_version(VersionNumber number, bool force) {
+  VARVE_TRY(parts_.check_writable());
+  VARVE_TRY_ASSIGN(auto* const use, load());
+  const std::lock_guard lock(mutex_);
+  VARVE_TRY_ASSIGN(auto record, records_.find(number));
+  if (record.state != VersionState::kOpen) {
+    return Error(ErrorCode::kReadOnly, record.name + " is sealed", EROFS);
+  }
+  VARVE_TRY(use->open.resume(record));
+  if (use->open.version()->writers() != 0) {
+    return Error(ErrorCode::kBusy, record.name + " has files open for writing", EBUSY);
+  }
+  VARVE_TRY_ASSIGN(const bool empty, use->open.version()->is_empty());
+  if (!empty && !force) {
+    return Error(ErrorCode::kNotEmpty, record.name + " is not empty", ENOTEMPTY);
+  }
+  // The deleted contents need no more disk space.
+  VARVE_TRY(use->open.version()->freeze_to_drop());
+  auto erased = parts_.with_reserve([&]() -> Result<void> {
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
+    VARVE_TRY(catalog::erase_version(txn, parts_.id, number));
+    return txn.commit();
+  });
+  if (!erased) {
+    use->open.version()->thaw();
+    return erased;
+  }
+  manifests_.write_labels();
+  use->open.end(record);
+  const auto freed = parts_.with_reserve([&] { return use->store->layout->on_delete(number); });
+  parts_.space->keep_reserve();
+  // The version is gone. The next version of the series frees the rest.
+  if (!freed) base::log(base::LogLevel::kWarning, "discarding: " + freed.error().message());
+  return {};
+}
+
+Result<DeletionForecast> LineageSeries::forecast_deletion(const std::vector<VersionNumber>& numbers,
+                                                          const DeletionOptions& options) {
+  VARVE_TRY_ASSIGN(auto* const use, load());
+  const std::lock_guard lock(mutex_);
+  return use->deletion.forecast(numbers, options);
+}
+
+Result<DeletionForecast> LineageSeries::delete_versions(const std::vector<VersionNumber>& numbers,
+                                                        const DeletionOptions& options) {
+  VARVE_TRY(parts_.check_writable());
+  VARVE_TRY_ASSIGN(auto* const use, load());
+  const std::lock_guard lock(mutex_);
+  return use->deletion.run(numbers, options);
+}
+
+Result<std::vector<VersionUsage>> LineageSeries::version_usage() {
+  VARVE_TRY_ASSIGN(auto* const use, load());
+  const std::lock_guard lock(mutex_);
+  return use->deletion.usage();
+}
+
+Result<std::vector<CategoryInfo>> LineageSeries::categories() { return series::categories(parts_); }
+
+Result<ArrangingDebt> LineageSeries::arranging_debt() { return series::arranging_debt(parts_); }
+
+Result<bool> LineageSeries::arrange(const ArrangeOptions& options, Pace pace,
+                                    ArrangeProgress& done) {
+  VARVE_TRY_ASSIGN(auto* const use, load());
+  return use->arranging.arrange(options, pace, done);
+}
+
+Result<bool> LineageSeries::protect(const ArrangeOptions& options, ArrangeProgress& done) {
+  VARVE_TRY_ASSIGN(auto* const use, load());
+  return use->arranging.protect(options, done);
+}
+
+Result<void> LineageSeries::add_stats(const meta::Txn& txn, RepositoryStats& stats) {
+  return series::add_stats(parts_, txn, stats);
+}
+
+Result<void> LineageSeries::remove() {
+  VARVE_TRY(parts_.check_writable());
+  const std::lock_guard lock(mutex_);
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
+  if (!records.empty()) {
+    return Error(ErrorCode::kNotEmpty, "the series still has versions", ENOTEMPTY);
+  }
+  VARVE_TRY(catalog::erase_series(txn, parts_.id));
+  VARVE_TRY(txn.commit());
+  return store::remove_folder(*parts_.files, parts_.directory(), store::FolderKind::kSeries);
+}
+
+Result<void> LineageSeries::sync() {
+  auto* const use = loaded();
+  if (use == nullptr) return {};
+  const std::lock_guard lock(mutex_);
+  return use->open.sync();
+}
+
+void LineageSeries::stop() {
+  auto* const use = loaded();
+  if (use == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  if (use->open.version()) use->open.version()->stop();
+}
+
+void LineageSeries::release() {
+  auto* const use = loaded();
+  if (use == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  use->open.release();
+}
+
+}  // namespace varve::series

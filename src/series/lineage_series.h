@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// A series whose chunks live in its own store, laid out by categories (MFDedup, FAST'21 §3).
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catalog/series_catalog.h"
+#include "series/clones.h"
+#include "series/lineage_arranging.h"
+#include "series/lineage_deletion.h"
+#include "series/lineage_open.h"
+#include "series/lineage_store.h"
+#include "series/manifests.h"
+#include "series/readers.h"
+#include "series/seal.h"
+#include "series/series.h"
+#include "series/series_parts.h"
+#include "series/version_records.h"
+
+namespace varve::series {
+
+/// Implements Series. Thread-safe. Lock order: mutex_, then load_mutex_ and the mutexes of the
+/// parts, which are innermost.
+class LineageSeries final : public Series {
+ public:
+  explicit LineageSeries(const SeriesParts& parts);
+
+  [[nodiscard]] Result<std::vector<VersionInfo>> versions() override;
+  [[nodiscard]] Result<std::vector<VersionInfo>> open_versions() override;
+  [[nodiscard]] Result<VersionInfo> find_version(std::string_view name) override;
+  [[nodiscard]] Result<std::optional<VersionInfo>> version_to_end(std::string_view name,
+                                                                  VersionNumber source) override;
+  [[nodiscard]] Result<VersionInfo> open_version(std::string_view name,
+                                                 const NewFile& root) override;
+  [[nodiscard]] Result<std::shared_ptr<VersionWriter>> writer() override;
+  [[nodiscard]] Result<std::shared_ptr<VersionReader>> reader(VersionNumber number) override;
+  [[nodiscard]] Result<SealOutcome> seal(VersionNumber number, std::string_view new_name,
+                                         SealMode mode, SealWriters writers) override;
+  [[nodiscard]] Result<VersionInfo> clone_version(VersionNumber source,
+                                                  std::string_view name) override;
+  [[nodiscard]] Result<void> rename_version(VersionNumber number,
+                                            std::string_view new_name) override;
+  [[nodiscard]] Result<void> abandon_version(VersionNumber number, bool force) override;
+  [[nodiscard]] Result<DeletionForecast> forecast_deletion(
+      const std::vector<VersionNumber>& numbers, const DeletionOptions& options) override;
+  [[nodiscard]] Result<DeletionForecast> delete_versions(const std::vector<VersionNumber>& numbers,
+                                                         const DeletionOptions& options) override;
+  [[nodiscard]] Result<void> lock_version(VersionNumber number, Timestamp until) override;
+  [[nodiscard]] Result<std::vector<VersionUsage>> version_usage() override;
+  [[nodiscard]] Result<std::vector<CategoryInfo>> categories() override;
+  [[nodiscard]] Result<ArrangingDebt> arranging_debt() override;
+  [[nodiscard]] Result<bool> arrange(const ArrangeOptions& options, Pace pace,
+                                     ArrangeProgress& done) override;
+  [[nodiscard]] Result<bool> protect(const ArrangeOptions& options, ArrangeProgress& done) override;
+  [[nodiscard]] Result<void> add_stats(const meta::Txn& txn, RepositoryStats& stats) override;
+  [[nodiscard]] Result<void> remove() override;
+  [[nodiscard]] Result<void> complete_manifests() override { return manifests_.complete(); }
+  void write_labels() override { manifests_.write_labels(); }
+  [[nodiscard]] Result<void> sync() override;
+  void stop() override;
+  void release() override;
+
+ private:
+  /// The parts that need the stored chunks.
+  struct Loaded {
+    Loaded(const SeriesParts& parts, Manifests& manifests, Readers& readers,
+           std::unique_ptr<LineageStore> opened)
+        : store(std::move(opened)),
+          open(parts, *store, manifests),
+          seal(parts, *store, manifests, open, readers),
+          deletion(parts, *store, manifests, open, readers),
+          clones(parts, *store, manifests, open),
+          arranging(parts, *store, manifests) {}
+
+    const std::unique_ptr<LineageStore> store;
+    LineageOpen open;
+    VersionSeal seal;
+    LineageDeletion deletion;
+    VersionClones clones;
+    LineageArranging arranging;
+  };
+
+  /// Returns the parts. The first call opens the stored chunks; if that fails, the next one tries
+  /// again.
+  [[nodiscard]] Result<Loaded*> load();
+  /// Returns the parts if load() succeeded before, or null.
+  [[nodiscard]] Loaded* loaded();
+  /// Sets what an open version's record does not have. Another process may be writing the version.
+  /// Unreadable sizes stay 0.
+  [[nodiscard]] Result<void> measure_open(catalog::VersionRecord& record);
+  /// Seals the present open version, to allow another one. The caller holds mutex_.
+  /// Errors: kBusy if it must not be sealed.
+  [[nodiscard]] Result<void> end_present_version(Loaded& parts);
+
+  const SeriesParts parts_;
+  const VersionRecords records_;
+  Manifests manifests_;
+  Readers readers_;
+  std::mutex mutex_;  // Serialises opening, sealing, abandoning and deleting versions.
+  std::mutex load_mutex_;
+  std::unique_ptr<Loaded> loaded_;
+};
+
+}  // namespace varve::series

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "catalog/object_store.h"
+#include "layout/category_layout.h"
+#include "series/series_parts.h"
+#include "varve/result.h"
+
+namespace varve::series {
+
+/// The stored chunks and objects of a lineage series.
+struct LineageStore {
+  std::unique_ptr<layout::CategoryLayout> layout;
+  std::unique_ptr<catalog::ObjectReader> objects;
+
+  /// Opens the series' layout. Unless read-only, removes what a crash left in its files.
+  /// Lifetime: `parts` outlives the store.
+  [[nodiscard]] static Result<std::unique_ptr<LineageStore>> open(const SeriesParts& parts);
+};
+
+}  // namespace varve::series

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps manifests and labels up to date with the catalog, so that it can be rebuilt from them.
+#include "series/manifests.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "base/coding.h"
+#include "base/log.h"
+#include "catalog/clock_record.h"
+#include "catalog/object_set.h"
+#include "catalog/object_store.h"
+#include "format/superblock.h"
+#include "maintain/manifest_file.h"
+#include "meta/schema.h"
+
+namespace varve::series {
+
+namespace {
+
+using maintain::ManifestWriter;
+
+constexpr std::uint64_t kAllObjects = std::uint64_t{1} << 32;
+
+bool is_sealed(const std::vector<catalog::VersionRecord>& records, VersionNumber number) {
+  return std::any_of(records.begin(), records.end(), [&](const auto& record) {
+    return record.number == number && record.state == VersionState::kSealed;
+  });
+}
+
+// Returns the first sealed version after `number` that is not being deleted, or null. A version
+// shares objects only with the version before it. If this one refers to none of `number`'s objects,
+// no later one does.
+const catalog::VersionRecord* next_user(const std::vector<catalog::VersionRecord>& records,
+                                        const std::vector<catalog::VersionRecord>& gone,
+                                        VersionNumber number) {
+  for (const auto& record : records) {
+    if (record.number > number && record.state == VersionState::kSealed &&
+        !is_sealed(gone, record.number)) {
+      return &record;
+    }
+  }
+  return nullptr;
+}
+
+// Collects the births of objects in a table, ascending.
+Result<void> collect_births(const meta::Txn& txn, meta::TableIndex table, SeriesId series,
+                            std::set<VersionNumber>& births) {
+  VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, table));
+  const auto prefix = meta::series_key(series);
+  VARVE_TRY_ASSIGN(auto at, cursor.seek(prefix));
+  while (at && at->key.starts_with(prefix) && at->key.size() == 12) {
+    const auto birth = base::load_be32(at->key.substr(4));
+    births.insert(static_cast<VersionNumber>(birth));
+    if (birth == 0xffffffffU) break;
+    VARVE_TRY_ASSIGN(at, cursor.seek(meta::object_key(series, (std::uint64_t{birth} + 1) << 32)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<maintain::ManifestWriter>> Manifests::begin(
+    const catalog::VersionRecord& record, std::uint64_t objects) {
+  VARVE_TRY_ASSIGN(auto manifest, ManifestWriter::begin(*parts_.files, parts_.directory(),
+                                                        parts_.id, record.number));
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  VARVE_TRY(manifest->add_objects(txn, objects, false));
+  VARVE_TRY(manifest->sync());
+  return manifest;
+}
+
+// Writes the labels. The commit is already done, so a failure is only logged. The next change or
+// opening tries again. Until then, a rebuilt catalog would lack this change.
+void Manifests::write_labels() {
+  const auto write = [&]() -> Result<void> {
+    const std::lock_guard lock(labels_mutex_);
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    VARVE_TRY_ASSIGN(
+        const auto labels,
+        maintain::encode_labels(txn, parts_.id, format::encode_superblock(*parts_.superblock), {}));
+    return maintain::write_labels(*parts_.files, parts_.directory(), labels);
+  };
+  const auto written = write();
+  if (!written) {
+    base::log(base::LogLevel::kWarning,
+              fmt::format("the labels of series {} are not up to date: {}",
+                          static_cast<std::uint32_t>(parts_.id), written.error().message()));
+  }
+}
+
+// Writes a manifest again after a change to the lock. The labels already have the lock; the
+// manifest keeps it if both the catalog and the labels are lost. A failure leaves the old manifest.
+void Manifests::rewrite(const catalog::VersionRecord& record) {
+  const auto write = [&]() -> Result<void> {
+    VARVE_TRY_ASSIGN(auto manifest, begin(record, kAllObjects));
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    return manifest->commit(txn);
+  };
+  const auto written = write();
+  if (!written) {
+    base::log(base::LogLevel::kWarning,
+              fmt::format("the manifest of {} does not have its lock, only the catalog and the "
+                          "labels do: {}",
+                          record.name, written.error().message()));
+  }
+}
+
+// Writes the manifests that an earlier release or a crash left out, and removes unused ones.
+Result<void> Manifests::complete() {
+  const auto directory = parts_.directory();
+  const auto labels = maintain::read_labels(*parts_.files, directory, parts_.id);
+  VARVE_TRY_ASSIGN(const auto present, maintain::list_manifests(*parts_.files, directory));
+  const auto has = [&](VersionNumber number) {
+    return std::any_of(present.begin(), present.end(),
+                       [&](const auto& file) { return file.number == number; });
+  };
+  std::vector<catalog::VersionRecord> records;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    VARVE_TRY_ASSIGN(records, catalog::list_versions(txn, parts_.id));
+    std::set<VersionNumber> wanted;
+    for (const auto& record : records) {
+      if (record.state == VersionState::kSealed) wanted.insert(record.number);
+    }
+    if (!labels) {
+      // Possibly no manifest was ever written; then deleted versions may have left shared objects.
+      std::set<VersionNumber> births;
+      catalog::ObjectReader objects(*parts_.catalog, parts_.id);
+      VARVE_TRY(collect_births(txn, meta::catalog::kNodes, parts_.id, births));
+      VARVE_TRY(collect_births(txn, meta::catalog::kRecipes, parts_.id, births));
+      for (const auto birth : births) {
+        const auto* user = next_user(records, {}, birth);
+        if (user == nullptr || wanted.contains(birth)) continue;
+        const auto refers = catalog::refers_to_birth(objects, user->root.child, birth);
+        if (!refers || *refers) wanted.insert(birth);
+      }
+    }
+    for (const auto number : wanted) {
+      if (has(number)) continue;
+      VARVE_TRY_ASSIGN(auto manifest,
+                       ManifestWriter::begin(*parts_.files, directory, parts_.id, number));
+      VARVE_TRY(manifest->add_objects(txn, kAllObjects, true));
+      VARVE_TRY(manifest->commit(txn));
+    }
+    // A seal in another series changes the clock's record. These labels get it at their next
+    // change.
+    std::string clock;
+    if (labels) clock = labels->setting(catalog::kClockSetting);
+    VARVE_TRY_ASSIGN(
+        const auto fresh,
+        maintain::encode_labels(txn, parts_.id, format::encode_superblock(*parts_.superblock), {},
+                                &clock));
+    if (labels && maintain::same_labels(fresh, labels->image)) return {};
+  }
+  VARVE_TRY_ASSIGN(const auto dead_now, dead({}));
+  drop(dead_now);
+  return {};
+}
+
+// Finds unused manifests. A manifest stays while a version refers to an object in it, or may do so.
+Result<DeadManifests> Manifests::dead(const std::vector<catalog::VersionRecord>& gone,
+                                      const OpenChunks& open) {
+  DeadManifests found;
+  const auto directory = parts_.directory();
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
+  VARVE_TRY_ASSIGN(const auto present, maintain::list_manifests(*parts_.files, directory));
+  catalog::ObjectReader objects(*parts_.catalog, parts_.id);
+  for (const auto& file : present) {
+    if (is_sealed(records, file.number) && !is_sealed(gone, file.number)) continue;
+    const auto* user = next_user(records, gone, file.number);
+    if (user != nullptr) {
+      const auto refers = catalog::refers_to_birth(objects, user->root.child, file.number);
+      if (!refers || *refers) continue;
+    }
+    found.numbers.push_back(file.number);
+    found.bytes += file.bytes;
+  }
+  std::set<VersionNumber> without;
+  for (const auto& record : gone) without.insert(record.number);
+  VARVE_TRY_ASSIGN(
+      const auto after,
+      maintain::encode_labels(txn, parts_.id, format::encode_superblock(*parts_.superblock),
+                              without, nullptr, &open));
+  const auto path = directory + "/" + maintain::kLabelsName;
+  VARVE_TRY_ASSIGN(const bool labelled, parts_.files->exists(path));
+  if (!labelled) return found;
+  VARVE_TRY_ASSIGN(const auto before, parts_.files->tree_bytes(path));
+  found.bytes += before - std::min<std::uint64_t>(before, after.size());
+  return found;
+}
+
+void Manifests::drop(const DeadManifests& dead) {
+  for (const auto number : dead.numbers) {
+    const auto removed = parts_.files->remove(maintain::manifest_path(parts_.directory(), number));
+    if (!removed && removed.error().code() != ErrorCode::kNotFound) {
+      base::log(base::LogLevel::kWarning, removed.error().message());
+    }
+  }
+  // Last: labels that match the catalog mean that nothing is left to remove.
+  write_labels();
+}
+
+}  // namespace varve::series

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "catalog/series_catalog.h"
+#include "maintain/manifest_file.h"
+#include "series/series_parts.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::series {
+
+/// Chunks that open versions may refer to, by version number.
+using OpenChunks = std::map<VersionNumber, base::IdRuns>;
+
+/// The manifests of a series that no version needs.
+struct DeadManifests {
+  std::vector<VersionNumber> numbers;
+  std::uint64_t bytes = 0;  ///< Size of the files, plus the decrease in the labels' size.
+};
+
+/// Writes and removes a series' manifests and labels: docs/ORDERING.md O19 to O22. Thread-safe.
+class Manifests {
+ public:
+  /// Lifetime: `parts` outlives the object.
+  explicit Manifests(const SeriesParts& parts) : parts_(parts) {}
+
+  /// Starts a manifest and adds `objects` objects of the version. The caller adds the records.
+  [[nodiscard]] Result<std::unique_ptr<maintain::ManifestWriter>> begin(
+      const catalog::VersionRecord& record, std::uint64_t objects);
+  /// Writes the manifest of a sealed version again after a change to its lock (O27). Logs errors.
+  void rewrite(const catalog::VersionRecord& record);
+  /// Writes the labels. The caller calls it after each commit that changes their content. Logs
+  /// errors.
+  void write_labels();
+  /// Writes missing manifests and removes unused ones. The repository calls it when it is opened.
+  [[nodiscard]] Result<void> complete();
+  /// Returns the manifests that are unused without the versions `gone`. `open` gives the chunks
+  /// that the labels will list for open versions.
+  [[nodiscard]] Result<DeadManifests> dead(const std::vector<catalog::VersionRecord>& gone,
+                                           const OpenChunks& open = {});
+  /// Removes dead manifests and writes the labels. The caller calls it after the commit that made
+  /// the manifests dead.
+  void drop(const DeadManifests& dead);
+
+ private:
+  const SeriesParts& parts_;
+  std::mutex labels_mutex_;  // Held while labels are written; innermost.
+};
+
+}  // namespace varve::series

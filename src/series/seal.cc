@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Seals a version, in this order: freeze the open version, write the tree's objects, tell the
+// layout, save the index of the next window, write the manifest, commit, write the labels. The
+// commit turns the open version into a sealed one; a crash before it leaves the open version.
+#include "series/seal.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+#include "catalog/clock_record.h"
+#include "catalog/layout_records.h"
+#include "series/seal_clock.h"
+#include "series/usage.h"
+#include "varve/version_name.h"
+#include "version/sealer.h"
+
+namespace varve::series {
+
+std::string replaced_name(const std::string& name, VersionNumber number) {
+  const std::string suffix = fmt::format(".replaced-{}", static_cast<std::uint32_t>(number));
+  return name.substr(0, kNameBytesMax - suffix.size()) + suffix;
+}
+
+Result<SealResult> VersionSeal::run(catalog::VersionRecord record, const SealRequest& how) {
+  const std::string name(how.name.empty() ? without_partial_suffix(record.name) : how.name);
+  VARVE_TRY(check_version_name(name, VersionState::kSealed));
+  std::optional<catalog::VersionRecord> next;
+  std::optional<catalog::VersionRecord> old;
+  if (record.replaces && how.may_replace && how.mode == SealMode::kEnd) {
+    VARVE_TRY_ASSIGN(auto base, records_.find(record.base));
+    if (base.name == name) old = std::move(base);
+  }
+  if (old) {
+    // The version may have been locked after the reopening.
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    VARVE_TRY_ASSIGN(auto locked, lock_of(parts_, txn, *old, false));
+    if (locked) {
+      return std::move(*locked).with_context("the seal would replace " + name +
+                                             "; give it another name with --as");
+    }
+    old->name = replaced_name(name, old->number);
+    VARVE_TRY(records_.check_new_name(old->name));
+  } else if (name != record.name) {
+    VARVE_TRY(records_.check_new_name(name));
+  } else if (how.mode == SealMode::kKeep) {
+    return Error(ErrorCode::kExists,
+                 record.name + " is the name of the version that goes on; give another one",
+                 EEXIST);
+  }
+  VARVE_TRY(parts_.with_reserve([&] { return open_.version()->freeze(how.writers); }));
+  if (how.mode == SealMode::kKeep) {
+    next.emplace();
+    next->series = record.series;
+    next->name = record.name;
+    next->base = record.number;
+  }
+  record.name = name;
+  SealResult result;
+  const auto before = record;
+  const auto next_before = next;
+  auto committed = parts_.with_reserve([&] {
+    record = before;
+    next = next_before;
+    return commit(record, next ? &*next : nullptr, old ? &*old : nullptr, result.outcome);
+  });
+  if (!committed) {
+    open_.version()->thaw();
+    return std::move(committed).error();
+  }
+  open_.end(record);
+  if (old) {
+    result.replaced = old->number;
+    readers_.forget(old->number);  // The next reader gets the new name.
+  }
+  parts_.space->keep_reserve();
+  if (next) {
+    // The commit is done, so a failure here does not fail the seal; the next use tries again.
+    const auto resumed = open_.resume(*next);
+    if (!resumed) base::log(base::LogLevel::kWarning, resumed.error().message());
+  }
+  parts_.arrange_soon(parts_.id);
+  return result;
+}
+
+// Follows docs/ORDERING.md O3 and O4: objects, chunks and the index snapshot first, then one
+// commit.
+Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::VersionRecord* next,
+                                 const catalog::VersionRecord* replaced, SealOutcome& outcome) {
+  VARVE_TRY_ASSIGN(const auto parent, records_.newest_sealed());
+  catalog::ObjectWriter objects(*parts_.catalog, *store_.objects, parts_.id, record.number);
+  version::Sealer sealer(open_.version()->overlay(), *store_.objects, objects,
+                         parent ? &parent->root : nullptr, open_.version()->base());
+  VARVE_TRY_ASSIGN(auto tree, sealer.seal());
+  if (tree.damaged) {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    const auto all = catalog::version_chunks(txn, parts_.id, record.base);
+    if (all) tree.chunks = tree.chunks.unite(*all);
+  }
+  VARVE_TRY(store_.layout->on_seal(record.number, tree.chunks));
+  VARVE_TRY_ASSIGN(const bool side, open_.index().save_window(record, tree.chunks));
+  record.state = VersionState::kSealed;
+  record.base = VersionNumber{};
+  record.replaces = false;
+  VARVE_TRY_ASSIGN(const auto clock, choose_seal_time(parts_, record, outcome.warning));
+  record.root = std::move(tree.root);
+  record.entries = tree.entries;
+  record.logical_bytes = tree.logical_bytes;
+  VARVE_TRY(measure_version(parts_, record));
+  VARVE_TRY_ASSIGN(const auto manifest, manifests_.begin(record, objects.new_objects()));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(auto owner, catalog::find_series(txn, parts_.id));
+  if (!owner) return Error(ErrorCode::kCorrupt, "the series' record is missing", EIO);
+  VARVE_TRY(catalog::put_version_chunks(txn, parts_.id, record.number, tree.chunks));
+  VARVE_TRY(catalog::put_version_links(txn, parts_.id, record.number, tree.links));
+  VARVE_TRY(catalog::put_retention(txn, parts_.id, record.number, {side, {}}));
+  if (replaced != nullptr) VARVE_TRY(catalog::put_version(txn, *replaced));
+  VARVE_TRY(catalog::put_version(txn, record));
+  VARVE_TRY(catalog::put_clock_record(txn, clock));
+  VARVE_TRY(manifest->commit(txn));
+  if (next != nullptr) {
+    next->number = static_cast<VersionNumber>(owner->next_number++);
+    next->opened_at = record.sealed_at;
+    next->root.mode = record.root.mode;
+    next->root.uid = record.root.uid;
+    next->root.gid = record.root.gid;
+    next->root.mtime = record.root.mtime;
+    VARVE_TRY(catalog::put_series(txn, *owner));
+    VARVE_TRY(catalog::put_version(txn, *next));
+    outcome.next = version_info(*next, owner->name);
+  }
+  VARVE_TRY(txn.commit());
+  manifests_.write_labels();
+  outcome.info = version_info(record, owner->name);
+  outcome.rank_of = std::move(tree.rank_of);
+  return {};
+}
+
+}  // namespace varve::series

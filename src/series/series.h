@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// One series of versions: the seam between the repository and the placement of a series' data.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "meta/lmdb.h"
+#include "varve/repository.h"
+#include "varve/result.h"
+#include "varve/retention.h"
+#include "varve/types.h"
+#include "varve/version_reader.h"
+#include "varve/version_writer.h"
+
+namespace varve::series {
+
+/// Whether arranging gives way to writers.
+enum class Pace : std::uint8_t { kAtOnce, kBackground };
+
+/// The versions of one series. Thread-safe. varve/repository.h documents the functions that have
+/// the names of Repository's; they have the same errors. After the series was removed, they return
+/// kNotFound.
+class Series {
+ public:
+  virtual ~Series() = default;
+
+  [[nodiscard]] virtual Result<std::vector<VersionInfo>> versions() = 0;
+  [[nodiscard]] virtual Result<std::vector<VersionInfo>> open_versions() = 0;
+  [[nodiscard]] virtual Result<VersionInfo> find_version(std::string_view name) = 0;
+  [[nodiscard]] virtual Result<std::optional<VersionInfo>> version_to_end(std::string_view name,
+                                                                          VersionNumber source) = 0;
+  [[nodiscard]] virtual Result<VersionInfo> open_version(std::string_view name,
+                                                         const NewFile& root) = 0;
+  [[nodiscard]] virtual Result<std::shared_ptr<VersionWriter>> writer() = 0;
+  [[nodiscard]] virtual Result<std::shared_ptr<VersionReader>> reader(VersionNumber number) = 0;
+  [[nodiscard]] virtual Result<SealOutcome> seal(VersionNumber number, std::string_view new_name,
+                                                 SealMode mode, SealWriters writers) = 0;
+  [[nodiscard]] virtual Result<VersionInfo> clone_version(VersionNumber source,
+                                                          std::string_view name) = 0;
+  [[nodiscard]] virtual Result<void> rename_version(VersionNumber number,
+                                                    std::string_view new_name) = 0;
+  [[nodiscard]] virtual Result<void> abandon_version(VersionNumber number, bool force) = 0;
+  [[nodiscard]] virtual Result<DeletionForecast> forecast_deletion(
+      const std::vector<VersionNumber>& numbers, const DeletionOptions& options) = 0;
+  [[nodiscard]] virtual Result<DeletionForecast> delete_versions(
+      const std::vector<VersionNumber>& numbers, const DeletionOptions& options) = 0;
+  [[nodiscard]] virtual Result<void> lock_version(VersionNumber number, Timestamp until) = 0;
+  [[nodiscard]] virtual Result<std::vector<VersionUsage>> version_usage() = 0;
+  [[nodiscard]] virtual Result<std::vector<CategoryInfo>> categories() = 0;
+  [[nodiscard]] virtual Result<ArrangingDebt> arranging_debt() = 0;
+
+  /// Arranges until the policy has no work left. Adds the work to `done`. Returns false if the
+  /// caller or a deletion stopped it.
+  [[nodiscard]] virtual Result<bool> arrange(const ArrangeOptions& options, Pace pace,
+                                             ArrangeProgress& done) = 0;
+  /// Makes missing parity of an arranged series and removes unused parity. Logs a full disk or
+  /// damage. Returns false if the caller stopped it.
+  [[nodiscard]] virtual Result<bool> protect(const ArrangeOptions& options,
+                                             ArrangeProgress& done) = 0;
+
+  /// Adds the sizes of the series, as `txn` sees it.
+  [[nodiscard]] virtual Result<void> add_stats(const meta::Txn& txn, RepositoryStats& stats) = 0;
+  /// Removes the series' record and files. Errors: kNotEmpty if it has versions.
+  [[nodiscard]] virtual Result<void> remove() = 0;
+  /// Brings the files from which a lost catalog is rebuilt up to date, after the repository was
+  /// opened.
+  [[nodiscard]] virtual Result<void> complete_manifests() = 0;
+  /// Writes the labels after a change to the catalog. Logs errors.
+  virtual void write_labels() = 0;
+
+  /// Makes the open version durable, if it is loaded.
+  /// Errors: that of the failure, with the data that a crash would lose.
+  [[nodiscard]] virtual Result<void> sync() = 0;
+  /// Stops the open version's background work.
+  virtual void stop() = 0;
+  /// Drops the open version from memory. The repository calls it before it ends the read service.
+  virtual void release() = 0;
+};
+
+}  // namespace varve::series

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "series/series.h"
+#include "series/series_parts.h"
+#include "varve/result.h"
+
+namespace varve::series {
+
+/// Makes the series that has the placement of its repository. Reads and writes no file: the first
+/// use of a version's data opens the stored chunks.
+/// Errors: kUnsupported for a placement that this release does not have.
+/// Lifetime: what `parts` points to outlives the series.
+[[nodiscard]] Result<std::unique_ptr<Series>> make_series(const SeriesParts& parts);
+
+}  // namespace varve::series

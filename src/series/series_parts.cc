@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "series/series_parts.h"
+
+#include <cerrno>
+
+namespace varve::series {
+
+Error opened_read_only() {
+  return {ErrorCode::kReadOnly, "the repository is open read-only", EROFS};
+}
+
+Result<void> SeriesParts::check_writable() const {
+  if (options->read_only) return opened_read_only();
+  return {};
+}
+
+Result<void> SeriesParts::with_reserve(const std::function<Result<void>()>& work) const {
+  auto done = work();
+  if (done || done.error().code() != ErrorCode::kNoSpace) return done;
+  // Another program filled the disk. The reserve exists for this case.
+  if (space->give_up_reserve()) done = work();
+  return done;
+}
+
+}  // namespace varve::series

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/thread_pool.h"
+#include "format/superblock.h"
+#include "ingest/chunker.h"
+#include "io/file_system.h"
+#include "meta/lmdb.h"
+#include "restore/read_service.h"
+#include "store/repository_paths.h"
+#include "store/space_guard.h"
+#include "varve/options.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::series {
+
+/// The error of a change to a repository that is open read-only: kReadOnly.
+[[nodiscard]] Error opened_read_only();
+
+/// What a repository lends to each of its series.
+/// Lifetime: everything outlives the series. The pools are null if the repository is read-only.
+struct SeriesParts {
+  SeriesId id{};
+  const store::RepositoryPaths* paths = nullptr;
+  const OpenOptions* options = nullptr;
+  const format::Superblock* superblock = nullptr;
+  io::FileSystem* files = nullptr;
+  const meta::Env* catalog = nullptr;
+  const base::Clock* clock = nullptr;
+  store::SpaceGuard* space = nullptr;
+  restore::ReadService* read_service = nullptr;
+  const ingest::Chunker* chunker = nullptr;
+  base::ThreadPool* compressors = nullptr;
+  base::ThreadPool* fingerprint_pool = nullptr;
+  std::function<void()> on_reader{};             ///< Called before a version is read.
+  std::function<void(SeriesId)> arrange_soon{};  ///< Asks for arranging in the background.
+
+  /// Returns the series' folder.
+  [[nodiscard]] std::string directory() const { return paths->series(id); }
+  /// Errors: kReadOnly if the repository is open read-only.
+  [[nodiscard]] Result<void> check_writable() const;
+  /// Runs `work`. If the disk is full, releases the reserve and runs `work` again.
+  [[nodiscard]] Result<void> with_reserve(const std::function<Result<void>()>& work) const;
+};
+
+}  // namespace varve::series

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures versions, categories and the work that is left for arranging. Reads the catalog only.
+#include "series/usage.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "catalog/layout_records.h"
+#include "catalog/location_table.h"
+#include "layout/arranger.h"
+#include "layout/window.h"
+#include "parity/group_files.h"
+#include "series/version_records.h"
+#include "store/repository_names.h"
+
+namespace varve::series {
+
+// Measures the version's own data: the chunks born in it, and the containers that hold them.
+Result<void> measure_version(const SeriesParts& parts, catalog::VersionRecord& record) {
+  record.unique_bytes = 0;
+  record.stored_bytes = 0;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts.catalog));
+  std::optional<std::uint32_t> counted;
+  return catalog::for_each_location(txn, parts.id, ChunkId::make(record.number, 0),
+                                    [&](const catalog::LocationRecord& at) -> Result<bool> {
+                                      if (at.first.birth() != record.number) return false;
+                                      record.unique_bytes += at.raw_bytes;
+                                      if (counted == at.container) return true;
+                                      counted = at.container;
+                                      VARVE_TRY_ASSIGN(
+                                          const auto container,
+                                          catalog::find_container(txn, parts.id, at.container));
+                                      if (container)
+                                        record.stored_bytes += container->end() - container->offset;
+                                      return true;
+                                    });
+}
+
+Result<std::vector<CategoryInfo>> categories(const SeriesParts& parts) {
+  VARVE_TRY(VersionRecords(*parts.catalog, parts.id).owner());
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts.catalog));
+  VARVE_TRY_ASSIGN(const auto versions, layout::live_versions(txn, parts.id));
+  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, parts.id));
+  std::map<std::uint32_t, catalog::SegmentRecord> segment_of;
+  for (const auto& segment : segments) segment_of[segment.segment] = segment;
+  std::map<std::pair<std::uint32_t, VersionNumber>, CategoryInfo> archived;
+  std::map<std::uint32_t, store::ContainerRecord> active;
+  VARVE_TRY(catalog::for_each_container(
+      txn, parts.id, [&](const store::ContainerRecord& record) -> Result<bool> {
+        const auto owner = segment_of.find(record.segment);
+        if (owner == segment_of.end() || owner->second.active()) {
+          active[record.number] = record;
+          return true;
+        }
+        auto& category = archived[{record.segment, record.birth}];
+        category.birth = record.birth;
+        category.death = owner->second.version;
+        category.file = store::segment_path(record.segment);
+        category.bytes += record.end() - record.offset;
+        category.chunk_bytes += record.raw_bytes;
+        category.chunks += record.chunks;
+        category.live = layout::newest_at_most(versions, category.death) >= category.birth;
+        return true;
+      }));
+  std::map<VersionNumber, CategoryInfo> by_birth;
+  VARVE_TRY(catalog::for_each_location(
+      txn, parts.id, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
+        const auto holder = active.find(at.container);
+        if (holder == active.end()) return true;
+        auto& category = by_birth[at.first.birth()];
+        category.birth = at.first.birth();
+        category.chunks += at.count;
+        category.chunk_bytes += at.raw_bytes;
+        const auto& record = holder->second;
+        category.bytes += (record.end() - record.offset) * at.raw_bytes /
+                          std::max<std::uint64_t>(record.raw_bytes, 1);
+        return true;
+      }));
+  std::vector<CategoryInfo> all;
+  for (auto& entry : archived) all.push_back(std::move(entry.second));
+  for (auto& entry : by_birth) all.push_back(std::move(entry.second));
+  return all;
+}
+
+Result<ArrangingDebt> arranging_debt(const SeriesParts& parts) {
+  VARVE_TRY(VersionRecords(*parts.catalog, parts.id).owner());
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts.catalog));
+  VARVE_TRY_ASSIGN(const auto settings, catalog::find_arrange_settings(txn));
+  VARVE_TRY_ASSIGN(const auto view, layout::view_active_set(txn, parts.id, settings, {}));
+  ArrangingDebt debt;
+  for (const auto& file : view.state.files) {
+    debt.active_bytes += file.raw_bytes;
+    debt.dead_bytes += file.raw_bytes - file.live_bytes;
+  }
+  VARVE_TRY_ASSIGN(const auto unused, layout::estimate_bytes(txn, parts.id, view.unused));
+  debt.dead_bytes += unused;
+  debt.departing_bytes = view.state.departing_bytes;
+  debt.runs = layout::count_runs(view.state.files);
+  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, parts.id));
+  for (const auto& segment : segments) {
+    if (!segment.active()) debt.volume_bytes += segment.raw_bytes;
+  }
+  return debt;
+}
+
+Result<void> add_stats(const SeriesParts& parts, const meta::Txn& txn, RepositoryStats& stats) {
+  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts.id));
+  const auto directory = parts.directory();
+  for (const auto& record : records) {
+    const bool sealed = record.state == VersionState::kSealed;
+    stats.versions_sealed += sealed ? 1 : 0;
+    stats.versions_open += sealed ? 0 : 1;
+    stats.logical_bytes += sealed ? record.logical_bytes : 0;
+    const auto snapshot = directory + "/" + store::snapshot_name(record.number);
+    VARVE_TRY_ASSIGN(const bool present, parts.files->exists(snapshot));
+    if (!present) continue;
+    VARVE_TRY_ASSIGN(const auto bytes, parts.files->tree_bytes(snapshot));
+    stats.index_bytes += bytes;
+  }
+  const auto parity = directory + "/" + parity::kGroupFolder;
+  VARVE_TRY_ASSIGN(const bool has_parity, parts.files->exists(parity));
+  if (has_parity) {
+    VARVE_TRY_ASSIGN(const auto bytes, parts.files->tree_bytes(parity));
+    stats.parity_bytes += bytes;
+  }
+  VARVE_TRY(catalog::for_each_container(txn, parts.id,
+                                        [&](const store::ContainerRecord& record) -> Result<bool> {
+                                          ++stats.containers;
+                                          stats.unique_bytes += record.live_bytes;
+                                          stats.frame_bytes += record.data_bytes;
+                                          stats.container_bytes += record.end() - record.offset;
+                                          return true;
+                                        }));
+  return catalog::for_each_location(txn, parts.id, ChunkId{},
+                                    [&](const catalog::LocationRecord& record) -> Result<bool> {
+                                      stats.chunks += record.count;
+                                      return true;
+                                    });
+}
+
+}  // namespace varve::series

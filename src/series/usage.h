@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "catalog/series_catalog.h"
+#include "meta/lmdb.h"
+#include "series/series_parts.h"
+#include "varve/repository.h"
+#include "varve/result.h"
+#include "varve/retention.h"
+
+namespace varve::series {
+
+/// Sets the record's unique_bytes and stored_bytes: of the chunks born in the version, and of the
+/// containers that hold them.
+[[nodiscard]] Result<void> measure_version(const SeriesParts& parts,
+                                           catalog::VersionRecord& record);
+
+/// Returns the categories by file, then by birth; those of the active set come last.
+/// Errors: kNotFound if the series was removed.
+[[nodiscard]] Result<std::vector<CategoryInfo>> categories(const SeriesParts& parts);
+
+/// Errors: kNotFound if the series was removed.
+[[nodiscard]] Result<ArrangingDebt> arranging_debt(const SeriesParts& parts);
+
+/// Adds the series' versions, chunks and files to `stats`.
+[[nodiscard]] Result<void> add_stats(const SeriesParts& parts, const meta::Txn& txn,
+                                     RepositoryStats& stats);
+
+}  // namespace varve::series

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks up a series' records in the catalog. Each call sees the catalog's present state.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catalog/series_catalog.h"
+#include "meta/lmdb.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::series {
+
+/// The error of a series or a version that does not exist: kNotFound.
+[[nodiscard]] Error no_series();
+[[nodiscard]] Error no_version();
+
+/// Reads the records of one series. Thread-safe. Lifetime: the catalog outlives it.
+class VersionRecords {
+ public:
+  VersionRecords(const meta::Env& catalog, SeriesId series) : catalog_(catalog), series_(series) {}
+
+  /// Errors: kNotFound if the series was removed.
+  [[nodiscard]] Result<catalog::SeriesRecord> owner() const;
+  /// Returns all records in ascending number, open and unfinished versions included.
+  [[nodiscard]] Result<std::vector<catalog::VersionRecord>> all() const;
+  /// Errors: kNotFound if there is no such version.
+  [[nodiscard]] Result<catalog::VersionRecord> find(VersionNumber number) const;
+  /// Returns the open version's record, or nullopt. Leaves out unfinished copies.
+  [[nodiscard]] Result<std::optional<catalog::VersionRecord>> open() const;
+  [[nodiscard]] Result<std::optional<catalog::VersionRecord>> newest_sealed() const;
+  /// Errors: kExists if a version has this name; kInvalid if the name is not allowed.
+  [[nodiscard]] Result<void> check_new_name(std::string_view name) const;
+
+ private:
+  const meta::Env& catalog_;
+  const SeriesId series_;
+};
+
+/// Returns what the user sees of a version's record.
+[[nodiscard]] VersionInfo version_info(const catalog::VersionRecord& record,
+                                       const std::string& series_name);
+
+}  // namespace varve::series

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The paths of a repository's files and folders.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "varve/types.h"
+
+namespace varve::store {
+
+/// Returns the paths of one repository. docs/FORMAT.md §1 describes the files.
+class RepositoryPaths {
+ public:
+  /// `root` is the repository's folder.
+  explicit RepositoryPaths(std::string root) : root_(std::move(root)) {}
+
+  [[nodiscard]] const std::string& root() const { return root_; }
+  [[nodiscard]] std::string superblock() const { return root_ + "/varve.repo"; }
+  [[nodiscard]] std::string lock() const { return root_ + "/lock"; }
+  [[nodiscard]] std::string catalog() const { return root_ + "/catalog"; }
+  /// Returns the path of LMDB's data file.
+  [[nodiscard]] std::string catalog_data() const { return root_ + "/catalog/data.mdb"; }
+  /// Returns the folder that holds a folder for each series.
+  [[nodiscard]] std::string all_series() const { return root_ + "/series"; }
+  [[nodiscard]] std::string series(SeriesId series) const;
+  /// Returns the folder that holds a folder for each open version.
+  [[nodiscard]] std::string all_staging() const { return root_ + "/staging"; }
+  [[nodiscard]] std::string staging(SeriesId series, VersionNumber number) const;
+
+ private:
+  std::string root_;
+};
+
+}  // namespace varve::store
