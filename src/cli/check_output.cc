@@ -13,11 +13,11 @@ namespace {
 
 void print_damage(const Damage& damage, bool json) {
   if (json) {
-    nlohmann::json object{{"type", "damage"}, {"what", damage.what}};
+    Json object{{"type", "damage"}, {"what", damage.what}};
     put_name(object, "where", damage.where);
-    auto& affected = object["affected"] = nlohmann::json::array();
+    auto& affected = object["affected"] = Json::array();
     for (const std::string& name : damage.affected) {
-      nlohmann::json file;
+      Json file;
       put_name(file, "name", name);
       affected.push_back(std::move(file));
     }
@@ -33,7 +33,7 @@ void print_note(const CheckNote& note, bool json) {
     print("note: " + printable(note.where) + ": " + note.what + "\n");
     return;
   }
-  nlohmann::json object{{"type", "note"}, {"what", note.what}};
+  Json object{{"type", "note"}, {"what", note.what}};
   put_name(object, "where", note.where);
   print_json(object);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "cli/arrange_policy.h"
 #include "cli/command.h"
 #include "cli/named_places.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/quantity.h"
@@ -58,10 +58,10 @@ Result<ArrangeSettings> changed(ArrangeSettings settings, const Options& options
 
 void print_report(const SeriesInfo& series, const ArrangeReport& report, const Options& options) {
   if (options.json) {
-    nlohmann::json object{{"finished", report.finished},
-                          {"steps", report.done.steps},
-                          {"bytes_read", report.done.bytes_read},
-                          {"bytes_written", report.done.bytes_written}};
+    Json object{{"finished", report.finished},
+                {"steps", report.done.steps},
+                {"bytes_read", report.done.bytes_read},
+                {"bytes_written", report.done.bytes_written}};
     put_name(object, "series", series.name);
     print_json(object);
     return;
@@ -117,32 +117,29 @@ int run_arrange(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_arrange_command(CLI::App& app, Context& context) {
+void add_arrange_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand(
+  auto command = line.add_command(
       "arrange", "Move data that fell out of use to its volume, and put the rest in order");
-  command->add_option("REPO", options->words,
-                      std::string(kPlacesHelp) + "; then SERIES, all if none is named");
-  command->add_option("--policy", options->policy, kPolicyHelp);
-  command->add_option("--batch", options->batch, "Versions between two arrangings (batched)");
-  command->add_option("--dead", options->dead_percent,
-                      "Percentage of the active set that may be dead (tiered)");
-  command->add_option("--fan", options->fan, "Runs of one level that are merged (tiered)");
-  command->add_option("--window", options->window,
-                      "Versions in a row that must do without a chunk before it moves");
+  command.add_option("REPO", options->words,
+                     std::string(kPlacesHelp) + "; then SERIES, all if none is named");
+  command.add_option("--policy", options->policy, kPolicyHelp);
+  command.add_option("--batch", options->batch, "Versions between two arrangings (batched)");
+  command.add_option("--dead", options->dead_percent,
+                     "Percentage of the active set that may be dead (tiered)");
+  command.add_option("--fan", options->fan, "Runs of one level that are merged (tiered)");
+  command.add_option("--window", options->window,
+                     "Versions in a row that must do without a chunk before it moves");
   command
-      ->add_option("--parity", options->parity,
-                   "Percentage of parity beside the data, 0 (none) to 25; kept for later")
-      ->check(CLI::Range(0U, kParityPercentMax));
-  command->add_option(
-      "--arrange-rate", options->rate,
-      "Most bytes a second to read and write, for example 50M; no limit if missing");
-  command->add_flag("--json", options->json, "JSON lines, one for each series");
-  command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
-  command->add_flag("--progress", options->progress, "Show progress even if not on a terminal");
-  command->callback([options, &context] {
-    context.run = [options, &context] { return run_arrange(*options, context); };
-  });
+      .add_option("--parity", options->parity,
+                  "Percentage of parity beside the data, 0 (none) to 25; kept for later")
+      .in(NumberRange<std::uint32_t>{0, kParityPercentMax});
+  command.add_option("--arrange-rate", options->rate,
+                     "Most bytes a second to read and write, for example 50M; no limit if missing");
+  command.add_flag("--json", options->json, "JSON lines, one for each series");
+  command.add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command.add_flag("--progress", options->progress, "Show progress even if not on a terminal");
+  command.run([options, &context] { return run_arrange(*options, context); });
 }
 
 }  // namespace varve::cli

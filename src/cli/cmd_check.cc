@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +8,7 @@
 #include "cli/check_in_parts.h"
 #include "cli/check_output.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
@@ -87,29 +87,27 @@ int run_check(Options options, const Context& context) {
 
 }  // namespace
 
-void add_check_command(CLI::App& app, Context& context) {
+void add_check_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand(
+  auto command = line.add_command(
       "check", "Check that all that is stored can be given back; exit code 1 if not");
-  command->add_option("REPO", options->repository, kRepositoryHelp);
-  auto* quick = command->add_flag("--quick", options->quick, "Check the structure, read no data");
-  auto* read_data =
+  command.add_option("REPO", options->repository, kRepositoryHelp);
+  auto quick = command.add_flag("--quick", options->quick, "Check the structure, read no data");
+  auto read_data =
       command
-          ->add_flag(
+          .add_flag(
               "--read-data{100%}", options->read_data,
               "Also compare the SHA-256 of every chunk, not only the checksums; =N%: read the "
               "data of so many containers only, others each time")
-          ->excludes(quick);
+          .excludes(quick);
   command
-      ->add_flag("--resume", options->resume,
-                 "Go on where the last check with this option, or scrub, stopped")
-      ->needs(read_data);
-  command->add_option("--rate", options->rate, "Bytes a second to read at most, such as 50M");
-  command->add_flag("--json", options->json, "Results as JSON lines");
-  command->add_flag("--progress", options->progress, "Show progress even if not on a terminal");
-  command->callback([options, &context] {
-    context.run = [options, &context] { return run_check(*options, context); };
-  });
+      .add_flag("--resume", options->resume,
+                "Go on where the last check with this option, or scrub, stopped")
+      .needs(read_data);
+  command.add_option("--rate", options->rate, "Bytes a second to read at most, such as 50M");
+  command.add_flag("--json", options->json, "Results as JSON lines");
+  command.add_flag("--progress", options->progress, "Show progress even if not on a terminal");
+  command.run([options, &context] { return run_check(*options, context); });
 }
 
 }  // namespace varve::cli

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/version_path.h"
@@ -80,20 +80,18 @@ int run_clone(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_clone_command(CLI::App& app, Context& context) {
+void add_clone_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command =
-      app.add_subcommand("clone", "Open a new version that starts with a sealed version's tree");
-  command->add_option("REPO", options->repository,
-                      "Folder of the repository (default: $VARVE_REPO); left out where the "
-                      "versions are paths in a mount");
-  command->add_option("SOURCE", options->source,
-                      "SERIES/VERSION of a sealed version, SERIES/latest for the newest");
-  command->add_option("NEW", options->target, "SERIES/VERSION of the new one");
-  command->add_flag("--json", options->json, "Print the version as JSON");
-  command->callback([options, &context] {
-    context.run = [options, &context] { return run_clone(*options, context); };
-  });
+  auto command =
+      line.add_command("clone", "Open a new version that starts with a sealed version's tree");
+  command.add_option("REPO", options->repository,
+                     "Folder of the repository (default: $VARVE_REPO); left out where the "
+                     "versions are paths in a mount");
+  command.add_option("SOURCE", options->source,
+                     "SERIES/VERSION of a sealed version, SERIES/latest for the newest");
+  command.add_option("NEW", options->target, "SERIES/VERSION of the new one");
+  command.add_flag("--json", options->json, "Print the version as JSON");
+  command.run([options, &context] { return run_clone(*options, context); });
 }
 
 }  // namespace varve::cli

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/named_places.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/tree_compare.h"
@@ -41,9 +41,9 @@ class Printer {
     ++counts_[kind];
     const std::string path = change.path.empty() ? "." : change.path;
     if (json_) {
-      nlohmann::json object{{"change", kLetters[kind].word},
-                            {"type", type_text(change.entry.attributes.mode)},
-                            {"size", change.entry.attributes.size}};
+      Json object{{"change", kLetters[kind].word},
+                  {"type", type_text(change.entry.attributes.mode)},
+                  {"size", change.entry.attributes.size}};
       put_name(object, "path", path);
       print_json(object);
       return;
@@ -125,19 +125,17 @@ int run_diff(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_diff_command(CLI::App& app, Context& context) {
+void add_diff_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand(
+  auto command = line.add_command(
       "diff",
       "List names that were added (+), removed (-), changed (M), or only their metadata (m)");
-  command->add_option("REPO", options->words,
-                      std::string(kPlacesHelp) + "; then SERIES/A SERIES/B, and PATH for a part");
-  command->add_flag("--read-data", options->read_data,
-                    "Compare the data of all files, also where size and time are the same");
-  command->add_flag("--json", options->json, "JSON lines, one for each name");
-  command->callback([options, &context] {
-    context.run = [options, &context] { return run_diff(*options, context); };
-  });
+  command.add_option("REPO", options->words,
+                     std::string(kPlacesHelp) + "; then SERIES/A SERIES/B, and PATH for a part");
+  command.add_flag("--read-data", options->read_data,
+                   "Compare the data of all files, also where size and time are the same");
+  command.add_flag("--json", options->json, "JSON lines, one for each name");
+  command.run([options, &context] { return run_diff(*options, context); });
 }
 
 }  // namespace varve::cli

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -8,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/named_places.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
 
@@ -86,12 +86,12 @@ Result<Report> measure_all(const Options& options) {
 
 void print_as_json(const Report& report) {
   for (const Line& line : report.lines) {
-    nlohmann::json object{{"type", "version"},
-                          {"sealed_at", iso_time(line.version.sealed_at)},
-                          {"logical_bytes", line.usage.logical_bytes},
-                          {"referenced_bytes", line.usage.referenced_bytes},
-                          {"unique_bytes", line.usage.unique_bytes},
-                          {"shared_bytes", line.usage.shared_bytes}};
+    Json object{{"type", "version"},
+                {"sealed_at", iso_time(line.version.sealed_at)},
+                {"logical_bytes", line.usage.logical_bytes},
+                {"referenced_bytes", line.usage.referenced_bytes},
+                {"unique_bytes", line.usage.unique_bytes},
+                {"shared_bytes", line.usage.shared_bytes}};
     put_name(object, "version", line.version.series_name + "/" + line.version.name);
     print_json(object);
   }
@@ -128,15 +128,15 @@ int run_du(const Options& options) {
 
 }  // namespace
 
-void add_du_command(CLI::App& app, Context& context) {
+void add_du_command(CommandLine& line, const Context& /*context*/) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand("du", "Print what each sealed version takes");
-  command->add_option(
+  auto command = line.add_command("du", "Print what each sealed version takes");
+  command.add_option(
       "REPO", options->words,
       std::string(kPlacesHelp) + "; then SERIES or SERIES/VERSION, all if none is named");
-  command->add_flag("--json", options->json, "JSON lines: the versions, then their sums");
-  command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
-  command->callback([options, &context] { context.run = [options] { return run_du(*options); }; });
+  command.add_flag("--json", options->json, "JSON lines: the versions, then their sums");
+  command.add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command.run([options] { return run_du(*options); });
 }
 
 }  // namespace varve::cli

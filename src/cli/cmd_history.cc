@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/named_places.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/tree_compare.h"
@@ -97,11 +97,11 @@ Result<std::vector<Occurrence>> find_occurrences(const Options& options, FileOfS
 
 void print_as_json(const Occurrence& occurrence, const FileOfSeries& file) {
   const Attributes& attributes = occurrence.entry.attributes;
-  nlohmann::json object{{"sealed_at", iso_time(occurrence.version.sealed_at)},
-                        {"type", type_text(attributes.mode)},
-                        {"size", attributes.size},
-                        {"mtime", iso_time(attributes.mtime)},
-                        {"change", occurrence.change}};
+  Json object{{"sealed_at", iso_time(occurrence.version.sealed_at)},
+              {"type", type_text(attributes.mode)},
+              {"size", attributes.size},
+              {"mtime", iso_time(attributes.mtime)},
+              {"change", occurrence.change}};
   put_name(object, "version", file.series + "/" + occurrence.version.name);
   put_name(object, "path", file.path);
   print_json(object);
@@ -129,18 +129,17 @@ int run_history(const Options& options) {
 
 }  // namespace
 
-void add_history_command(CLI::App& app, Context& context) {
+void add_history_command(CommandLine& line, const Context& /*context*/) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand(
+  auto command = line.add_command(
       "history", "Print which sealed versions have a file, and in which it changed");
-  command->add_option("REPO", options->words,
-                      std::string(kPlacesHelp) + "; then SERIES/PATH, without a version");
-  command->add_flag("--read-data", options->read_data,
-                    "Compare the data also where size and time are the same");
-  command->add_flag("--json", options->json, "JSON lines, one for each version that has the file");
-  command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
-  command->callback(
-      [options, &context] { context.run = [options] { return run_history(*options); }; });
+  command.add_option("REPO", options->words,
+                     std::string(kPlacesHelp) + "; then SERIES/PATH, without a version");
+  command.add_flag("--read-data", options->read_data,
+                   "Compare the data also where size and time are the same");
+  command.add_flag("--json", options->json, "JSON lines, one for each version that has the file");
+  command.add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command.run([options] { return run_history(*options); });
 }
 
 }  // namespace varve::cli

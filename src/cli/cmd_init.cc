@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <memory>
 #include <optional>
@@ -8,6 +7,7 @@
 
 #include "cli/arrange_policy.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/repository_access.h"
 #include "varve/repository.h"
 
@@ -90,27 +90,25 @@ int run_init(Options options, const Context& context) {
 
 }  // namespace
 
-void add_init_command(CLI::App& app, Context& context) {
+void add_init_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand("init", "Make a repository in an empty or new folder");
-  command->add_option("REPO", options->repository, kRepositoryHelp);
-  command->add_option("--compression", options->compression,
-                      "none, zstd or zstd:LEVEL, LEVEL from 1 (fast, default) to 19 (small)");
-  command->add_option("--chunker", options->chunker, "How files are cut into chunks")
-      ->check(CLI::IsMember({"gear16", "fastcdc2020"}))
-      ->capture_default_str();
-  command->add_option("--chunk-size", options->chunk_size, "Average size of a chunk")
-      ->check(CLI::IsMember({"4K", "8K", "16K"}))
-      ->capture_default_str();
-  command->add_option("--arrange-policy", options->policy, kPolicyHelp);
+  auto command = line.add_command("init", "Make a repository in an empty or new folder");
+  command.add_option("REPO", options->repository, kRepositoryHelp);
+  command.add_option("--compression", options->compression,
+                     "none, zstd or zstd:LEVEL, LEVEL from 1 (fast, default) to 19 (small)");
+  command.add_option("--chunker", options->chunker, "How files are cut into chunks")
+      .one_of({"gear16", "fastcdc2020"})
+      .show_default();
+  command.add_option("--chunk-size", options->chunk_size, "Average size of a chunk")
+      .one_of({"4K", "8K", "16K"})
+      .show_default();
+  command.add_option("--arrange-policy", options->policy, kPolicyHelp);
   command
-      ->add_option(
+      .add_option(
           "--parity", options->parity,
           "Percentage of parity beside the data, 0 (default) to 25: repairs damage without a copy")
-      ->check(CLI::Range(0U, kParityPercentMax));
-  command->callback([options, &context] {
-    context.run = [options, &context] { return run_init(*options, context); };
-  });
+      .in(NumberRange<std::uint32_t>{0, kParityPercentMax});
+  command.run([options, &context] { return run_init(*options, context); });
 }
 
 }  // namespace varve::cli

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/named_places.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/quantity.h"
 #include "cli/upkeep_access.h"
@@ -76,19 +76,16 @@ int run_lock(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_lock_command(CLI::App& app, Context& context) {
+void add_lock_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand("lock", "Refuse to delete versions before a time");
-  command->add_option("REPO", options->words,
-                      std::string(kPlacesHelp) + "; then SERIES/VERSION, one or more");
-  command->add_option(
-      "--until", options->until,
-      "2027-01-01 or 2027-01-01T18:30, in local time, or with a Z behind it in UTC");
-  command->add_option("--for", options->duration, "From now on: 12h, 30d, 2w, 6m, 1y");
-  command->add_flag("--json", options->json, "Print the versions as JSON lines");
-  command->callback([options, &context] {
-    context.run = [options, &context] { return run_lock(*options, context); };
-  });
+  auto command = line.add_command("lock", "Refuse to delete versions before a time");
+  command.add_option("REPO", options->words,
+                     std::string(kPlacesHelp) + "; then SERIES/VERSION, one or more");
+  command.add_option("--until", options->until,
+                     "2027-01-01 or 2027-01-01T18:30, in local time, or with a Z behind it in UTC");
+  command.add_option("--for", options->duration, "From now on: 12h, 30d, 2w, 6m, 1y");
+  command.add_flag("--json", options->json, "Print the versions as JSON lines");
+  command.run([options, &context] { return run_lock(*options, context); });
 }
 
 }  // namespace varve::cli

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -13,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/named_places.h"
 #include "cli/open_versions.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/version_path.h"
@@ -47,7 +47,7 @@ Result<void> list_series(Repository& repository, OpenVersions& open_versions,
   versions.insert(versions.end(), open.begin(), open.end());
   if (versions.empty() && !options.json) rows.push_back({name_text(series.name) + "/"});
   if (versions.empty() && options.json) {
-    nlohmann::json object;
+    Json object;
     put_name(object, "series", series.name);
     print_json(object);
   }
@@ -74,14 +74,14 @@ Result<void> list_series(Repository& repository, OpenVersions& open_versions,
 Result<void> print_entry_json(VersionReader& reader, const std::string& name,
                               const SealedEntry& entry) {
   const Attributes& a = entry.attributes;
-  nlohmann::json object{{"type", type_text(a.mode)},
-                        {"mode", fmt::format("{:04o}", a.mode & 07777)},
-                        {"uid", a.uid},
-                        {"gid", a.gid},
-                        {"nlink", a.nlink},
-                        {"size", a.size},
-                        {"data_bytes", a.data_bytes},
-                        {"mtime", iso_time(a.mtime)}};
+  Json object{{"type", type_text(a.mode)},
+              {"mode", fmt::format("{:04o}", a.mode & 07777)},
+              {"uid", a.uid},
+              {"gid", a.gid},
+              {"nlink", a.nlink},
+              {"size", a.size},
+              {"data_bytes", a.data_bytes},
+              {"mtime", iso_time(a.mtime)}};
   put_name(object, "name", name);
   if (S_ISLNK(a.mode)) {
     VARVE_TRY_ASSIGN(const std::string target, reader.read_link(entry.rank));
@@ -196,16 +196,16 @@ int run_ls(Options options) {
 
 }  // namespace
 
-void add_ls_command(CLI::App& app, Context& context) {
+void add_ls_command(CommandLine& line, const Context& /*context*/) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand("ls", "List versions, or files of a version");
-  command->add_option("REPO", options->repository, kRepositoryHelp);
-  command->add_option("PATH", options->path,
-                      "SERIES for its versions, SERIES/VERSION[/path] for files; all if missing");
-  command->add_flag("-l,--long", options->details, "With sizes, times and attributes");
-  command->add_flag("--json", options->json, "JSON lines, one for each version or file");
-  command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
-  command->callback([options, &context] { context.run = [options] { return run_ls(*options); }; });
+  auto command = line.add_command("ls", "List versions, or files of a version");
+  command.add_option("REPO", options->repository, kRepositoryHelp);
+  command.add_option("PATH", options->path,
+                     "SERIES for its versions, SERIES/VERSION[/path] for files; all if missing");
+  command.add_flag("-l,--long", options->details, "With sizes, times and attributes");
+  command.add_flag("--json", options->json, "JSON lines, one for each version or file");
+  command.add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command.run([options] { return run_ls(*options); });
 }
 
 }  // namespace varve::cli

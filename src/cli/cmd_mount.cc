@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "fs/mount_main.h"
 
 namespace varve::cli {
@@ -55,25 +55,24 @@ int run_mount(Options options) {
 
 }  // namespace
 
-void add_mount_command(CLI::App& app, Context& context) {
+void add_mount_command(CommandLine& line, const Context& /*context*/) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand("mount", "Show a repository's series and versions as files");
-  command->add_option("REPO", options->repository, kRepositoryHelp);
-  command->add_option("DIR", options->directory, "Where to mount it; made if it is missing");
+  auto command = line.add_command("mount", "Show a repository's series and versions as files");
+  command.add_option("REPO", options->repository, kRepositoryHelp);
+  command.add_option("DIR", options->directory, "Where to mount it; made if it is missing");
   command
-      ->add_option("-o", options->lists,
-                   "Mount options, comma-separated: ro, allow_other, default_permissions, uid=N, "
-                   "gid=N, umask=OCTAL, series=NAME, version=NAME, cache=SIZE, engine=NAME, "
-                   "spin=MICROSECONDS; "
-                   "see mount.varve(8)")
-      ->type_name("OPTIONS")
-      ->allow_extra_args(false);
-  command->add_flag("-f,--foreground", options->foreground, "Stay until it is unmounted");
-  command->add_flag("-d,--debug", options->debug, "Print every request; implies -f");
-  command->add_flag("-s", options->single_thread,
-                    "Accepted for other programs' sake, and without effect");
-  command->callback(
-      [options, &context] { context.run = [options] { return run_mount(*options); }; });
+      .add_option("-o", options->lists,
+                  "Mount options, comma-separated: ro, allow_other, default_permissions, uid=N, "
+                  "gid=N, umask=OCTAL, series=NAME, version=NAME, cache=SIZE, engine=NAME, "
+                  "spin=MICROSECONDS; "
+                  "see mount.varve(8)")
+      .type_name("OPTIONS")
+      .one_value_each();
+  command.add_flag("-f,--foreground", options->foreground, "Stay until it is unmounted");
+  command.add_flag("-d,--debug", options->debug, "Print every request; implies -f");
+  command.add_flag("-s", options->single_thread,
+                   "Accepted for other programs' sake, and without effect");
+  command.run([options] { return run_mount(*options); });
 }
 
 }  // namespace varve::cli

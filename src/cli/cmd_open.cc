@@ -2,12 +2,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/version_target.h"
@@ -67,15 +67,13 @@ int run_open(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_open_command(CLI::App& app, Context& context) {
+void add_open_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand("open", "Open a new, empty version, as mkdir in a mount does");
-  add_target_words(*command, options->words, "the new version",
+  auto command = line.add_command("open", "Open a new, empty version, as mkdir in a mount does");
+  add_target_words(command, options->words, "the new version",
                    "SERIES/VERSION; a series that is missing is made");
-  command->add_flag("--json", options->json, "Print the version as JSON");
-  command->callback([options, &context] {
-    context.run = [options, &context] { return run_open(*options, context); };
-  });
+  command.add_flag("--json", options->json, "Print the version as JSON");
+  command.run([options, &context] { return run_open(*options, context); });
 }
 
 }  // namespace varve::cli

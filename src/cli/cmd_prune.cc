@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/deletion_output.h"
 #include "cli/named_places.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/owed_arranging.h"
 #include "cli/quantity.h"
@@ -48,7 +49,7 @@ void print_share(const SeriesInfo& series, std::size_t going, std::size_t all,
                  const Options& options) {
   if (going * 2 <= all) return;
   if (options.json) {
-    nlohmann::json object{{"type", "more_than_half"}, {"deletes", going}, {"versions", all}};
+    Json object{{"type", "more_than_half"}, {"deletes", going}, {"versions", all}};
     put_name(object, "series", series.name);
     print_json(object);
     return;
@@ -63,7 +64,7 @@ void print_future(const SeriesInfo& series, const std::vector<PruneDecision>& de
   const auto count = std::ranges::count(decisions, true, &PruneDecision::future);
   if (count == 0) return;
   if (options.json) {
-    nlohmann::json object{{"type", "future"}, {"versions", count}};
+    Json object{{"type", "future"}, {"versions", count}};
     put_name(object, "series", series.name);
     print_json(object);
     return;
@@ -187,33 +188,31 @@ int run_prune(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_prune_command(CLI::App& app, Context& context) {
+void add_prune_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand(
+  auto command = line.add_command(
       "prune", "Delete the sealed versions that no rule keeps; rules go by the time of sealing");
-  command->add_option("REPO", options->words,
-                      std::string(kPlacesHelp) + "; then SERIES, all if none is named");
+  command.add_option("REPO", options->words,
+                     std::string(kPlacesHelp) + "; then SERIES, all if none is named");
   KeepRules& rules = options->rules;
-  command->add_option("--keep-last", rules.last, "Keep so many newest versions");
-  command->add_option("--keep-hourly", rules.hourly,
-                      "Keep the newest version of each of the last so many hours that have one");
-  command->add_option("--keep-daily", rules.daily, "The same of days");
-  command->add_option("--keep-weekly", rules.weekly, "The same of weeks, which begin on Monday");
-  command->add_option("--keep-monthly", rules.monthly, "The same of months");
-  command->add_option("--keep-yearly", rules.yearly, "The same of years");
-  command->add_option("--keep-within", options->within,
-                      "Keep what was sealed at most so long before the newest version: 12h, 30d, "
-                      "2w, 6m, 1y, or a sum such as 1y6m");
-  command->add_flag("-n,--dry-run", options->dry_run,
-                    "Delete nothing, tell what would go and what would stay, and why");
-  add_force_flags(*command, options->force, options->force_clock,
+  command.add_option("--keep-last", rules.last, "Keep so many newest versions");
+  command.add_option("--keep-hourly", rules.hourly,
+                     "Keep the newest version of each of the last so many hours that have one");
+  command.add_option("--keep-daily", rules.daily, "The same of days");
+  command.add_option("--keep-weekly", rules.weekly, "The same of weeks, which begin on Monday");
+  command.add_option("--keep-monthly", rules.monthly, "The same of months");
+  command.add_option("--keep-yearly", rules.yearly, "The same of years");
+  command.add_option("--keep-within", options->within,
+                     "Keep what was sealed at most so long before the newest version: 12h, 30d, "
+                     "2w, 6m, 1y, or a sum such as 1y6m");
+  command.add_flag("-n,--dry-run", options->dry_run,
+                   "Delete nothing, tell what would go and what would stay, and why");
+  add_force_flags(command, options->force, options->force_clock,
                   "; and delete where only versions of the future and empty ones stay");
-  add_no_arrange_flag(*command, options->no_arrange);
-  command->add_flag("--json", options->json, "JSON lines: the versions, then each series' sums");
-  command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
-  command->callback([options, &context] {
-    context.run = [options, &context] { return run_prune(*options, context); };
-  });
+  add_no_arrange_flag(command, options->no_arrange);
+  command.add_flag("--json", options->json, "JSON lines: the versions, then each series' sums");
+  command.add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command.run([options, &context] { return run_prune(*options, context); });
 }
 
 }  // namespace varve::cli

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/version_path.h"
@@ -48,16 +48,14 @@ int run_reopen(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_reopen_command(CLI::App& app, Context& context) {
+void add_reopen_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand(
+  auto command = line.add_command(
       "reopen", "Go on with the newest sealed version: the next seal takes its place and its name");
-  add_target_words(*command, options->words, "the version",
+  add_target_words(command, options->words, "the version",
                    "SERIES/VERSION, sealed, the newest of its series");
-  command->add_flag("--json", options->json, "Print the open version as JSON");
-  command->callback([options, &context] {
-    context.run = [options, &context] { return run_reopen(*options, context); };
-  });
+  command.add_flag("--json", options->json, "Print the open version as JSON");
+  command.run([options, &context] { return run_reopen(*options, context); });
 }
 
 }  // namespace varve::cli

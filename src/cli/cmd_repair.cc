@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +9,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/repository_access.h"
@@ -58,8 +58,7 @@ const char* kind_name(RepairStep::Kind kind) {
 void print_steps(const std::vector<RepairStep>& steps, bool json) {
   for (const RepairStep& step : steps) {
     if (json) {
-      nlohmann::json object{
-          {"type", "step"}, {"kind", kind_name(step.kind)}, {"what", printable(step.what)}};
+      Json object{{"type", "step"}, {"kind", kind_name(step.kind)}, {"what", printable(step.what)}};
       put_name(object, "where", step.where);
       print_json(object);
     } else {
@@ -87,13 +86,13 @@ void print_report(const RepairReport& report, const Options& options, const Cont
     }
   }
   if (options.json) {
-    nlohmann::json object{{"type", "summary"},
-                          {"versions", report.versions},
-                          {"containers_restored", report.containers_restored},
-                          {"chunks_rehomed", report.chunks_rehomed},
-                          {"chunks_quarantined", report.chunks_quarantined},
-                          {"bytes_read", report.bytes_read},
-                          {"problems", report.problems.size()}};
+    Json object{{"type", "summary"},
+                {"versions", report.versions},
+                {"containers_restored", report.containers_restored},
+                {"chunks_rehomed", report.chunks_rehomed},
+                {"chunks_quarantined", report.chunks_quarantined},
+                {"bytes_read", report.bytes_read},
+                {"problems", report.problems.size()}};
     put_name(object, "old_catalog", report.old_catalog);
     print_json(object);
     return;
@@ -172,24 +171,22 @@ int run_repair(Options options, const Context& context) {
 
 }  // namespace
 
-void add_repair_command(CLI::App& app, Context& context) {
+void add_repair_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand(
-      "repair", "Repair a damaged repository; lists first what it is going to do");
-  command->add_option("REPO", options->repository, kRepositoryHelp);
-  command->add_option("--from", options->how.from,
-                      "A folder with files whose content may replace what is damaged");
-  command->add_flag("--catalog-only", options->catalog_only,
-                    "Look at the superblock and the catalog, read no data");
-  command->add_flag("--rebuild-catalog", options->how.rebuild_catalog,
-                    "Rebuild the catalog even if it seems sound");
-  command->add_flag("-n,--dry-run", options->dry_run, "Change nothing, tell what would be done");
-  command->add_flag("--yes", options->yes, "Do it without asking");
-  command->add_flag("--json", options->json, "Results as JSON lines");
-  command->add_flag("--progress", options->progress, "Show progress even if not on a terminal");
-  command->callback([options, &context] {
-    context.run = [options, &context] { return run_repair(*options, context); };
-  });
+  auto command =
+      line.add_command("repair", "Repair a damaged repository; lists first what it is going to do");
+  command.add_option("REPO", options->repository, kRepositoryHelp);
+  command.add_option("--from", options->how.from,
+                     "A folder with files whose content may replace what is damaged");
+  command.add_flag("--catalog-only", options->catalog_only,
+                   "Look at the superblock and the catalog, read no data");
+  command.add_flag("--rebuild-catalog", options->how.rebuild_catalog,
+                   "Rebuild the catalog even if it seems sound");
+  command.add_flag("-n,--dry-run", options->dry_run, "Change nothing, tell what would be done");
+  command.add_flag("--yes", options->yes, "Do it without asking");
+  command.add_flag("--json", options->json, "Results as JSON lines");
+  command.add_flag("--progress", options->progress, "Show progress even if not on a terminal");
+  command.run([options, &context] { return run_repair(*options, context); });
 }
 
 }  // namespace varve::cli

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "cli/archive_file.h"
 #include "cli/command.h"
 #include "cli/named_places.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/repository_access.h"
@@ -135,44 +135,42 @@ int run_restore(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_restore_command(CLI::App& app, Context& context) {
+void add_restore_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand("restore", "Copy a version, or parts of it, to a directory");
-  command->add_option("REPO", options->words,
-                      std::string(kPlacesHelp) +
-                          "; then SERIES/VERSION[/path], one or more of one version; then the "
-                          "directory, new or existing");
-  auto* remove = command->add_flag("--delete", options->restore.delete_others,
-                                   "Remove what the version does not have");
-  command->add_flag("-n,--dry-run", options->restore.dry_run, "Change nothing, tell what would be");
-  command->add_flag("--checksum", options->restore.compare_content,
-                    "Compare the content of files whose size and time are the same");
+  auto command = line.add_command("restore", "Copy a version, or parts of it, to a directory");
+  command.add_option("REPO", options->words,
+                     std::string(kPlacesHelp) +
+                         "; then SERIES/VERSION[/path], one or more of one version; then the "
+                         "directory, new or existing");
+  auto remove = command.add_flag("--delete", options->restore.delete_others,
+                                 "Remove what the version does not have");
+  command.add_flag("-n,--dry-run", options->restore.dry_run, "Change nothing, tell what would be");
+  command.add_flag("--checksum", options->restore.compare_content,
+                   "Compare the content of files whose size and time are the same");
   command
-      ->add_option("--writers", options->restore.writers,
-                   "Threads that make files (default: by the number of cores)")
-      ->check(CLI::Range(1, 64))
-      ->type_name("N");
+      .add_option("--writers", options->restore.writers,
+                  "Threads that make files (default: by the number of cores)")
+      .in(NumberRange<int>{1, 64})
+      .type_name("N");
   command
-      ->add_option("--segment", options->restore.segment_bytes,
-                   "Sync and note in the log after so much data (default: 1G)")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(std::uint64_t{1} << 16, std::uint64_t{1} << 40))
-      ->type_name("SIZE");
-  auto* scatter = command->add_flag("--scatter", options->restore.scatter,
-                                    "Read in the order of the disk, for spinning disks");
-  command->add_option("--engine", options->engine, "Restore engine; see mount.varve(8)")
-      ->type_name("NAME");
-  auto* tar = command
-                  ->add_option("--to-tar", options->tar,
-                               "Write a tar archive to a new file, or with - to standard output")
-                  ->type_name("FILE")
-                  ->excludes(remove)
-                  ->excludes(scatter);
-  command->add_flag("--force", options->force, "Replace an existing archive")->needs(tar);
-  command->add_flag("--progress", options->progress, "Show progress even if not on a terminal");
-  command->callback([options, &context] {
-    context.run = [options, &context] { return run_restore(*options, context); };
-  });
+      .add_option("--segment", options->restore.segment_bytes,
+                  "Sync and note in the log after so much data (default: 1G)")
+      .as_size()
+      .in(NumberRange<std::uint64_t>{std::uint64_t{1} << 16, std::uint64_t{1} << 40})
+      .type_name("SIZE");
+  auto scatter = command.add_flag("--scatter", options->restore.scatter,
+                                  "Read in the order of the disk, for spinning disks");
+  command.add_option("--engine", options->engine, "Restore engine; see mount.varve(8)")
+      .type_name("NAME");
+  auto tar = command
+                 .add_option("--to-tar", options->tar,
+                             "Write a tar archive to a new file, or with - to standard output")
+                 .type_name("FILE")
+                 .excludes(remove)
+                 .excludes(scatter);
+  command.add_flag("--force", options->force, "Replace an existing archive").needs(tar);
+  command.add_flag("--progress", options->progress, "Show progress even if not on a terminal");
+  command.run([options, &context] { return run_restore(*options, context); });
 }
 
 }  // namespace varve::cli

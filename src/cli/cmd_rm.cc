@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -10,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/deletion_output.h"
 #include "cli/named_places.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/owed_arranging.h"
 #include "cli/upkeep_access.h"
@@ -120,19 +120,17 @@ int run_rm(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_rm_command(CLI::App& app, Context& context) {
+void add_rm_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand("rm", "Delete versions; their space is back at once");
-  command->add_option("REPO", options->words,
-                      std::string(kPlacesHelp) + "; then SERIES/VERSION, one or more");
-  command->add_flag("-n,--dry-run", options->dry_run, "Delete nothing, tell what would go");
-  add_force_flags(*command, options->force, options->force_clock);
-  add_no_arrange_flag(*command, options->no_arrange);
-  command->add_flag("--json", options->json, "JSON lines: the versions, then each series' sums");
-  command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
-  command->callback([options, &context] {
-    context.run = [options, &context] { return run_rm(*options, context); };
-  });
+  auto command = line.add_command("rm", "Delete versions; their space is back at once");
+  command.add_option("REPO", options->words,
+                     std::string(kPlacesHelp) + "; then SERIES/VERSION, one or more");
+  command.add_flag("-n,--dry-run", options->dry_run, "Delete nothing, tell what would go");
+  add_force_flags(command, options->force, options->force_clock);
+  add_no_arrange_flag(command, options->no_arrange);
+  command.add_flag("--json", options->json, "JSON lines: the versions, then each series' sums");
+  command.add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command.run([options, &context] { return run_rm(*options, context); });
 }
 
 }  // namespace varve::cli

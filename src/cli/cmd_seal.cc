@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/owed_arranging.h"
 #include "cli/repository_access.h"
@@ -118,30 +118,28 @@ int run_seal(Options options, const Context& context) {
 
 }  // namespace
 
-void add_seal_command(CLI::App& app, Context& context) {
+void add_seal_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand("seal", "Make an open version immutable and durable");
-  command->add_option("REPO", options->first,
-                      "Folder of the repository (default: $VARVE_REPO), or a version's path in "
-                      "a mount, and then no VERSION");
-  command->add_option("VERSION", options->second, "SERIES/VERSION");
-  command->add_option("NAME", options->name,
-                      "The sealed version's name; by default its own, without .partial");
-  command->add_option("--as", options->as, "Another way to give NAME");
-  command->add_flag("--keep", options->keep,
-                    "Leave a version of the old name open, with the same tree, that goes on from "
-                    "the sealed one");
-  command->add_flag("--wait{forever}", options->wait,
-                    "Wait until no program writes to the version; with --wait=SECONDS, at most so "
-                    "long");
-  command->add_flag("--force", options->force,
-                    "Seal although programs have files open for writing: what they wrote so far is "
-                    "sealed, and what they write from then on fails");
-  add_no_arrange_flag(*command, options->no_arrange);
-  command->add_flag("--json", options->json, "Print JSON: the sealed version, then the kept one");
-  command->callback([options, &context] {
-    context.run = [options, &context] { return run_seal(*options, context); };
-  });
+  auto command = line.add_command("seal", "Make an open version immutable and durable");
+  command.add_option("REPO", options->first,
+                     "Folder of the repository (default: $VARVE_REPO), or a version's path in "
+                     "a mount, and then no VERSION");
+  command.add_option("VERSION", options->second, "SERIES/VERSION");
+  command.add_option("NAME", options->name,
+                     "The sealed version's name; by default its own, without .partial");
+  command.add_option("--as", options->as, "Another way to give NAME");
+  command.add_flag("--keep", options->keep,
+                   "Leave a version of the old name open, with the same tree, that goes on from "
+                   "the sealed one");
+  command.add_flag("--wait{forever}", options->wait,
+                   "Wait until no program writes to the version; with --wait=SECONDS, at most so "
+                   "long");
+  command.add_flag("--force", options->force,
+                   "Seal although programs have files open for writing: what they wrote so far is "
+                   "sealed, and what they write from then on fails");
+  add_no_arrange_flag(command, options->no_arrange);
+  command.add_flag("--json", options->json, "Print JSON: the sealed version, then the kept one");
+  command.run([options, &context] { return run_seal(*options, context); });
 }
 
 }  // namespace varve::cli

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -9,6 +8,7 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/named_places.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
 
@@ -115,14 +115,13 @@ int run_stat(const Options& options) {
 
 }  // namespace
 
-void add_stat_command(CLI::App& app, Context& context) {
+void add_stat_command(CommandLine& line, const Context& /*context*/) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand("stat", "Print everything that is known of one version");
-  command->add_option("REPO", options->words, std::string(kPlacesHelp) + "; then SERIES/VERSION");
-  command->add_flag("--json", options->json, "One JSON line");
-  command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
-  command->callback(
-      [options, &context] { context.run = [options] { return run_stat(*options); }; });
+  auto command = line.add_command("stat", "Print everything that is known of one version");
+  command.add_option("REPO", options->words, std::string(kPlacesHelp) + "; then SERIES/VERSION");
+  command.add_flag("--json", options->json, "One JSON line");
+  command.add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command.run([options] { return run_stat(*options); });
 }
 
 }  // namespace varve::cli

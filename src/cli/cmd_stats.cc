@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -12,6 +11,7 @@
 #include "cli/arrange_policy.h"
 #include "cli/command.h"
 #include "cli/open_versions.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/stats_export.h"
@@ -96,12 +96,12 @@ void print_as_json(const Figures& figures) {
               {"policy", policy_name(figures.settings.policy)},
               {"dedup_ratio", dedup_ratio(t)}});
   for (const VersionInfo& version : all_versions(figures)) {
-    nlohmann::json object{{"state", version.state == VersionState::kSealed ? "sealed" : "open"},
-                          {"opened_at", iso_time(version.opened_at)},
-                          {"entries", version.entries},
-                          {"logical_bytes", version.logical_bytes},
-                          {"unique_bytes", version.unique_bytes},
-                          {"stored_bytes", version.stored_bytes}};
+    Json object{{"state", version.state == VersionState::kSealed ? "sealed" : "open"},
+                {"opened_at", iso_time(version.opened_at)},
+                {"entries", version.entries},
+                {"logical_bytes", version.logical_bytes},
+                {"unique_bytes", version.unique_bytes},
+                {"stored_bytes", version.stored_bytes}};
     put_name(object, "version", version.series_name + "/" + version.name);
     if (version.state == VersionState::kSealed) object["sealed_at"] = iso_time(version.sealed_at);
     print_json(object);
@@ -147,13 +147,13 @@ std::string number_text(VersionNumber number) {
 }
 
 void print_category_json(const CategoryInfo& category, const SeriesInfo& series) {
-  nlohmann::json object{{"birth", static_cast<std::uint32_t>(category.birth)},
-                        {"death", static_cast<std::uint32_t>(category.death)},
-                        {"file", category.file},
-                        {"bytes", category.bytes},
-                        {"chunk_bytes", category.chunk_bytes},
-                        {"chunks", category.chunks},
-                        {"live", category.live}};
+  Json object{{"birth", static_cast<std::uint32_t>(category.birth)},
+              {"death", static_cast<std::uint32_t>(category.death)},
+              {"file", category.file},
+              {"bytes", category.bytes},
+              {"chunk_bytes", category.chunk_bytes},
+              {"chunks", category.chunks},
+              {"live", category.live}};
   put_name(object, "series", series.name);
   print_json(object);
 }
@@ -205,23 +205,22 @@ int run_stats(Options options) {
 
 }  // namespace
 
-void add_stats_command(CLI::App& app, Context& context) {
+void add_stats_command(CommandLine& line, const Context& /*context*/) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand("stats", "Print sizes of the repository and of each version");
-  command->add_option("REPO", options->repository, kRepositoryHelp);
-  auto* json = command->add_flag("--json", options->json,
-                                 "JSON lines: the totals, then one for each version");
-  auto* categories = command->add_flag(
+  auto command = line.add_command("stats", "Print sizes of the repository and of each version");
+  command.add_option("REPO", options->repository, kRepositoryHelp);
+  auto json = command.add_flag("--json", options->json,
+                               "JSON lines: the totals, then one for each version");
+  auto categories = command.add_flag(
       "--categories", options->categories,
       "What is stored, by the first and the last version that refers to it, instead");
   command
-      ->add_flag("--prometheus", options->prometheus,
-                 "Instead: for Prometheus' textfile collector, with the time of the last version")
-      ->excludes(json)
-      ->excludes(categories);
-  command->add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
-  command->callback(
-      [options, &context] { context.run = [options] { return run_stats(*options); }; });
+      .add_flag("--prometheus", options->prometheus,
+                "Instead: for Prometheus' textfile collector, with the time of the last version")
+      .excludes(json)
+      .excludes(categories);
+  command.add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command.run([options] { return run_stats(*options); });
 }
 
 }  // namespace varve::cli

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/owed_arranging.h"
 #include "cli/progress.h"
@@ -170,23 +170,20 @@ int run_store(Options options, const Context& context) {
 
 }  // namespace
 
-void add_store_command(CLI::App& app, Context& context) {
+void add_store_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand(
+  auto command = line.add_command(
       "store", "Store a directory as a version, without mounting; the mount is not needed for it");
-  command->add_option("REPO", options->repository, kRepositoryHelp);
-  command->add_option(
-      "VERSION", options->version,
-      "SERIES/VERSION; a series that is missing is made, an open version continued");
-  command->add_option("DIR", options->directory, "The directory to store");
-  auto* seal = command->add_flag("--seal", options->seal,
-                                 "Seal at the end even if the name ends in .partial");
-  command->add_flag("--keep-open", options->keep_open, "Do not seal at the end")->excludes(seal);
-  add_no_arrange_flag(*command, options->no_arrange);
-  command->add_flag("--progress", options->progress, "Show progress even if not on a terminal");
-  command->callback([options, &context] {
-    context.run = [options, &context] { return run_store(*options, context); };
-  });
+  command.add_option("REPO", options->repository, kRepositoryHelp);
+  command.add_option("VERSION", options->version,
+                     "SERIES/VERSION; a series that is missing is made, an open version continued");
+  command.add_option("DIR", options->directory, "The directory to store");
+  auto seal = command.add_flag("--seal", options->seal,
+                               "Seal at the end even if the name ends in .partial");
+  command.add_flag("--keep-open", options->keep_open, "Do not seal at the end").excludes(seal);
+  add_no_arrange_flag(command, options->no_arrange);
+  command.add_flag("--progress", options->progress, "Show progress even if not on a terminal");
+  command.run([options, &context] { return run_store(*options, context); });
 }
 
 }  // namespace varve::cli

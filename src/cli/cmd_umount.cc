@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "control/unmount.h"
 
 namespace varve::cli {
@@ -30,17 +30,15 @@ int run_umount(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_umount_command(CLI::App& app, Context& context) {
+void add_umount_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand(
+  auto command = line.add_command(
       "umount", "Unmount a repository; returns when its daemon has written everything");
-  command->add_option("DIR", options->directory, "The mount point, or the mounted repository")
-      ->required();
-  command->add_flag("--force", options->force,
-                    "Unmount even if open versions lose what is not on disk");
-  command->callback([options, &context] {
-    context.run = [options, &context] { return run_umount(*options, context); };
-  });
+  command.add_option("DIR", options->directory, "The mount point, or the mounted repository")
+      .required();
+  command.add_flag("--force", options->force,
+                   "Unmount even if open versions lose what is not on disk");
+  command.run([options, &context] { return run_umount(*options, context); });
 }
 
 }  // namespace varve::cli

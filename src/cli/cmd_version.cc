@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
 
 namespace varve::cli {
 
-void add_version_command(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("version", "Print the version of this program");
-  command->callback([&context] {
-    context.run = [] {
-      print("varve " VARVE_VERSION "\n");
-      return kExitOk;
-    };
+void add_version_command(CommandLine& line, const Context& /*context*/) {
+  auto command = line.add_command("version", "Print the version of this program");
+  command.run([] {
+    print("varve " VARVE_VERSION "\n");
+    return kExitOk;
   });
 }
 

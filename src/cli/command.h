@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts that all commands of `varve` share: registration, exit codes, messages.
 //
-// A command lives in its own cmd_NAME.cc and offers add_NAME_command(). That function adds a CLI11
-// subcommand whose callback only stores the work in Context::run. main() calls Context::run after
+// A command lives in its own cmd_NAME.cc and offers add_NAME_command(). That function declares the
+// command, its options and the function that does its work. main() calls that function after
 // parsing the whole command line. Its result is the exit code of the process:
 //
-//   void add_mount_command(CLI::App& app, Context& context) {
+//   void add_mount_command(CommandLine& line, const Context& context) {
 //     auto options = std::make_shared<Options>();
-//     auto* command = app.add_subcommand("mount", "Mount a repository");
-//     command->add_option("REPO", options->repository, kRepositoryHelp);
-//     command->add_option("DIR", options->directory, "Where to mount it");
-//     command->callback([options, &context] {
-//       context.run = [options, &context] { return run_mount(*options, context); };
-//     });
+//     auto command = line.add_command("mount", "Mount a repository");
+//     command.add_option("REPO", options->repository, kRepositoryHelp);
+//     command.add_option("DIR", options->directory, "Where to mount it");
+//     command.run([options, &context] { return run_mount(*options, context); });
 //   }
 //
 // where run_mount() begins with
@@ -20,18 +18,15 @@
 //     return fail(given.error());
 #pragma once
 
-#include <functional>
 #include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "varve/result.h"
 
-namespace CLI {
-class App;
-}
-
 namespace varve::cli {
+
+class CommandLine;
 
 /// Exit codes of the process.
 inline constexpr int kExitOk = 0;
@@ -42,11 +37,10 @@ inline constexpr int kExitNoRepository = 10;  ///< The folder is not a repositor
 inline constexpr int kExitLocked = 11;        ///< Another process writes to it.
 inline constexpr int kExitInterrupted = 130;  ///< The user asked to stop.
 
-/// Options common to all commands, and the chosen command.
+/// Options common to all commands.
 struct Context {
-  bool quiet = false;        ///< -q: errors only.
-  int verbosity = 0;         ///< Number of -v options.
-  std::function<int()> run;  ///< Set by the chosen command; returns the exit code.
+  bool quiet = false;  ///< -q: errors only.
+  int verbosity = 0;   ///< Number of -v options.
 };
 
 inline constexpr const char* kRepositoryHelp = "Folder of the repository (default: $VARVE_REPO)";
@@ -69,28 +63,28 @@ void report_problems(const std::vector<std::string>& problems);
 /// Errors: kInvalid if an argument is still missing.
 [[nodiscard]] Result<void> take_repository(std::initializer_list<std::string*> positionals);
 
-void add_init_command(CLI::App& app, Context& context);
-void add_mount_command(CLI::App& app, Context& context);   // cmd_mount.cc
-void add_umount_command(CLI::App& app, Context& context);  // cmd_umount.cc
-void add_seal_command(CLI::App& app, Context& context);
-void add_open_command(CLI::App& app, Context& context);
-void add_clone_command(CLI::App& app, Context& context);
-void add_reopen_command(CLI::App& app, Context& context);
-void add_ls_command(CLI::App& app, Context& context);
-void add_stat_command(CLI::App& app, Context& context);
-void add_du_command(CLI::App& app, Context& context);
-void add_history_command(CLI::App& app, Context& context);
-void add_diff_command(CLI::App& app, Context& context);
-void add_rm_command(CLI::App& app, Context& context);
-void add_prune_command(CLI::App& app, Context& context);
-void add_lock_command(CLI::App& app, Context& context);
-void add_arrange_command(CLI::App& app, Context& context);
-void add_stats_command(CLI::App& app, Context& context);
-void add_check_command(CLI::App& app, Context& context);
-void add_repair_command(CLI::App& app, Context& context);
-void add_scrub_command(CLI::App& app, Context& context);
-void add_restore_command(CLI::App& app, Context& context);
-void add_store_command(CLI::App& app, Context& context);
-void add_version_command(CLI::App& app, Context& context);
+void add_init_command(CommandLine& line, const Context& context);
+void add_mount_command(CommandLine& line, const Context& context);   // cmd_mount.cc
+void add_umount_command(CommandLine& line, const Context& context);  // cmd_umount.cc
+void add_seal_command(CommandLine& line, const Context& context);
+void add_open_command(CommandLine& line, const Context& context);
+void add_clone_command(CommandLine& line, const Context& context);
+void add_reopen_command(CommandLine& line, const Context& context);
+void add_ls_command(CommandLine& line, const Context& context);
+void add_stat_command(CommandLine& line, const Context& context);
+void add_du_command(CommandLine& line, const Context& context);
+void add_history_command(CommandLine& line, const Context& context);
+void add_diff_command(CommandLine& line, const Context& context);
+void add_rm_command(CommandLine& line, const Context& context);
+void add_prune_command(CommandLine& line, const Context& context);
+void add_lock_command(CommandLine& line, const Context& context);
+void add_arrange_command(CommandLine& line, const Context& context);
+void add_stats_command(CommandLine& line, const Context& context);
+void add_check_command(CommandLine& line, const Context& context);
+void add_repair_command(CommandLine& line, const Context& context);
+void add_scrub_command(CommandLine& line, const Context& context);
+void add_restore_command(CommandLine& line, const Context& context);
+void add_store_command(CommandLine& line, const Context& context);
+void add_version_command(CommandLine& line, const Context& context);
 
 }  // namespace varve::cli

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/deletion_output.h"
+#include "cli/options.h"
 
 #include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 
 #include "cli/command.h"
 #include "cli/output.h"
 
 namespace varve::cli {
 
-void add_force_flags(CLI::App& command, bool& force, bool& force_clock, const std::string& more) {
+void add_force_flags(Command& command, bool& force, bool& force_clock, const std::string& more) {
   command.add_flag(
       "--force", force,
       "Delete versions with open files too: programs that read them get errors" + more);
@@ -50,14 +49,14 @@ void print_discarded(const VersionInfo& version, const DeletionFormat& format) {
 void print_deletion(const SeriesInfo& series, const DeletionForecast& forecast,
                     const DeletionFormat& format) {
   if (format.json) {
-    nlohmann::json object{{"type", "deletion"},
-                          {"dry_run", format.dry_run},
-                          {"versions", forecast.versions.size()},
-                          {"freed_bytes", forecast.freed_bytes},
-                          {"dead_bytes", forecast.dead_bytes},
-                          {"chunks", forecast.chunks},
-                          {"chunk_bytes", forecast.chunk_bytes},
-                          {"waiting_bytes", forecast.waiting_bytes}};
+    Json object{{"type", "deletion"},
+                {"dry_run", format.dry_run},
+                {"versions", forecast.versions.size()},
+                {"freed_bytes", forecast.freed_bytes},
+                {"dead_bytes", forecast.dead_bytes},
+                {"chunks", forecast.chunks},
+                {"chunk_bytes", forecast.chunk_bytes},
+                {"waiting_bytes", forecast.waiting_bytes}};
     put_name(object, "series", series.name);
     if (forecast.waiting_bytes != 0) put_name(object, "waiting_for", forecast.waiting_for);
     print_json(object);
@@ -84,9 +83,9 @@ void print_held(const SeriesInfo& series, const DeletionForecast& forecast,
   std::vector<std::string> problems;
   for (const HeldVersion& held : forecast.held) {
     if (format.json) {
-      nlohmann::json object{{"type", "held"},
-                            {"number", static_cast<std::uint32_t>(held.number)},
-                            {"reason", held.reason}};
+      Json object{{"type", "held"},
+                  {"number", static_cast<std::uint32_t>(held.number)},
+                  {"reason", held.reason}};
       put_name(object, "series", series.name);
       print_json(object);
     }

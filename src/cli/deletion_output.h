@@ -4,17 +4,14 @@
 
 #include <string>
 
+#include "cli/options.h"
 #include "varve/repository.h"
-
-namespace CLI {
-class App;
-}
 
 namespace varve::cli {
 
 /// Adds --force and --force-clock for `varve rm` and `varve prune`. Appends `more` to the help of
 /// --force.
-void add_force_flags(CLI::App& command, bool& force, bool& force_clock,
+void add_force_flags(Command& command, bool& force, bool& force_clock,
                      const std::string& more = {});
 
 struct DeletionFormat {

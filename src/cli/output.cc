@@ -59,8 +59,8 @@ std::size_t display_width(std::string_view text) {
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-void print_json(const nlohmann::json& object) {
-  print(object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+void print_json(const Json& object) {
+  print(object.dump());
   print("\n");
 }
 
@@ -97,7 +97,7 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-void put_name(nlohmann::json& object, const std::string& key, const std::string& name) {
+void put_name(Json& object, const std::string& key, const std::string& name) {
   object[key] = name;
   if (is_utf8(name)) return;
   std::string hex;
@@ -232,11 +232,11 @@ std::string table(const std::vector<std::vector<std::string>>& rows, std::string
   return out;
 }
 
-nlohmann::json version_json(const VersionInfo& version) {
+Json version_json(const VersionInfo& version) {
   const bool sealed = version.state == VersionState::kSealed;
-  nlohmann::json object{{"state", sealed ? "sealed" : "open"},
-                        {"opened_at", iso_time(version.opened_at)},
-                        {"entries", version.entries}};
+  Json object{{"state", sealed ? "sealed" : "open"},
+              {"opened_at", iso_time(version.opened_at)},
+              {"entries", version.entries}};
   put_name(object, "series", version.series_name);
   put_name(object, "name", version.name);
   if (sealed) {

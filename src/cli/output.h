@@ -3,20 +3,22 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "control/json.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
 namespace varve::cli {
 
+using control::Json;
+
 /// Writes to stdout; finish_output() reports any error.
 void print(std::string_view text);
 /// Prints one JSON line. Replaces bytes that are not UTF-8 by U+FFFD.
-void print_json(const nlohmann::json& object);
+void print_json(const Json& object);
 [[nodiscard]] Result<void> finish_output();
 
 /// Returns `text` with control characters and bytes that are not UTF-8 as \xNN, and \ as \\. A file
@@ -26,7 +28,7 @@ void print_json(const nlohmann::json& object);
 
 /// Sets `key` of `object` to a file name. If the name is not UTF-8, also sets KEY_bytes to its
 /// bytes in hexadecimal.
-void put_name(nlohmann::json& object, const std::string& key, const std::string& name);
+void put_name(Json& object, const std::string& key, const std::string& name);
 
 /// Returns the name for stdout: escaped for a terminal, unchanged for files and programs.
 [[nodiscard]] std::string name_text(const std::string& name);
@@ -51,7 +53,7 @@ void put_name(nlohmann::json& object, const std::string& key, const std::string&
 [[nodiscard]] const char* type_text(std::uint32_t mode);
 
 /// Returns a version as `varve ls --json` shows it.
-[[nodiscard]] nlohmann::json version_json(const VersionInfo& version);
+[[nodiscard]] Json version_json(const VersionInfo& version);
 
 /// Returns "open since TIME, N entries".
 [[nodiscard]] std::string open_text(const VersionInfo& version);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/owed_arranging.h"
+#include "cli/options.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 
 #include "cli/output.h"
 
 namespace varve::cli {
 
-void add_no_arrange_flag(CLI::App& command, bool& off) {
+void add_no_arrange_flag(Command& command, bool& off) {
   command.add_flag("--no-arrange", off, "Leave arranging to another command or a mount");
 }
 

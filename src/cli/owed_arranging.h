@@ -9,18 +9,15 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/signal_watch.h"
 #include "varve/repository.h"
 
-namespace CLI {
-class App;
-}
-
 namespace varve::cli {
 
 /// Adds --no-arrange, which sets `off`.
-void add_no_arrange_flag(CLI::App& command, bool& off);
+void add_no_arrange_flag(Command& command, bool& off);
 
 /// Arranges the series, one after the other, until nothing is owed. What the command was for is
 /// done by then, so that nothing here makes it fail: what ends arranging early (a stop, a full

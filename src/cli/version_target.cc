@@ -41,7 +41,7 @@ Error nothing_named() {
 
 }  // namespace
 
-void add_target_words(CLI::App& command, TargetWords& words, const std::string& what,
+void add_target_words(Command& command, TargetWords& words, const std::string& what,
                       const std::string& version_help) {
   command.add_option("REPO", words.first,
                      "Folder of the repository (default: $VARVE_REPO), or " + what +

@@ -2,9 +2,9 @@
 // Finds the version and repository that a command line names.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
+#include "cli/options.h"
 #include "cli/version_path.h"
 #include "varve/result.h"
 
@@ -22,7 +22,7 @@ struct TargetWords {
 };
 
 /// Adds the arguments REPO and VERSION to a command. `what` is the subject of REPO's help.
-void add_target_words(CLI::App& command, TargetWords& words, const std::string& what,
+void add_target_words(Command& command, TargetWords& words, const std::string& what,
                       const std::string& version_help);
 
 /// Finds an existing version. Accepts three forms:

@@ -8,8 +8,6 @@
 
 namespace varve::control {
 
-using Json = nlohmann::json;
-
 Json identity_to_json(const Identity& identity) {
   return {{"protocol", identity.protocol},
           {"process", identity.process},

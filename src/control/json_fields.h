@@ -3,39 +3,40 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+
+#include "control/json.h"
 
 namespace varve::control {
 
 /// Converts a name to JSON. Names are bytes, but JSON strings are Unicode. So this encodes plain
 /// ASCII as a string, and any other name as an array of byte values.
-[[nodiscard]] nlohmann::json text_to_json(std::string_view text);
+[[nodiscard]] Json text_to_json(std::string_view text);
 
 /// Reads the members of one object. ok() returns false after a member was missing or of a wrong
 /// type.
 class Fields {
  public:
   /// Lifetime: `object` must outlive this.
-  explicit Fields(const nlohmann::json& object) : object_(object), ok_(object.is_object()) {}
+  explicit Fields(const Json& object) : object_(object), ok_(object.is_object()) {}
 
   std::string text(const char* name);
   std::int64_t integer(const char* name);
   std::uint64_t count(const char* name);
   std::uint32_t u32(const char* name);
   bool flag(const char* name);
-  [[nodiscard]] bool has(const char* name) const { return ok_ && object_.contains(name); }
+  [[nodiscard]] bool has(const char* name) const { return ok_ && object_.find(name) != nullptr; }
   [[nodiscard]] bool ok() const { return ok_; }
 
  private:
-  const nlohmann::json* member(const char* name);
+  const Json* member(const char* name);
   template <typename T>
   T failed() {
     ok_ = false;
     return T{};
   }
-  const nlohmann::json& object_;
+  const Json& object_;
   bool ok_;
 };
 

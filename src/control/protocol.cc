@@ -3,19 +3,17 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <type_traits>
 #include <utility>
 
 #include "control/error_names.h"
 #include "control/identity_json.h"
+#include "control/json.h"
 #include "control/json_fields.h"
 #include "control/version_json.h"
 
 namespace varve::control {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::array<std::pair<Operation, std::string_view>, 12> kOperations = {{
     {Operation::kHello, "hello"},
@@ -84,9 +82,9 @@ constexpr std::array<std::pair<ArrangePolicyKind, std::string_view>, 3> kPolicie
 }};
 
 std::optional<std::vector<VersionInfo>> versions_from(const Json& list) {
-  if (!list.is_array()) return std::nullopt;
+  if (list.elements() == nullptr) return std::nullopt;
   std::vector<VersionInfo> all;
-  for (const Json& object : list) {
+  for (const Json& object : *list.elements()) {
     auto version = version_from_json(object);
     if (!version) return std::nullopt;
     all.push_back(*std::move(version));
@@ -124,14 +122,13 @@ Json to_json(const std::vector<VersionNumber>& numbers) {
 }
 
 std::optional<std::vector<VersionNumber>> version_numbers_from(const Json& object) {
-  const auto place = object.find("versions");
-  if (place == object.end() || !place->is_array()) return std::nullopt;
+  const Json* versions = object.find("versions");
+  if (versions == nullptr || versions->elements() == nullptr) return std::nullopt;
   std::vector<VersionNumber> numbers;
-  for (const Json& number : *place) {
-    if (!number.is_number_unsigned() || number.get<std::uint64_t>() > 0xffffffffU) {
-      return std::nullopt;
-    }
-    numbers.push_back(static_cast<VersionNumber>(number.get<std::uint32_t>()));
+  for (const Json& version : *versions->elements()) {
+    const auto number = version.count();
+    if (!number || *number > 0xffffffffU) return std::nullopt;
+    numbers.push_back(static_cast<VersionNumber>(*number));
   }
   return numbers;
 }
@@ -146,10 +143,10 @@ Json to_json(const std::vector<HeldVersion>& held) {
 }
 
 std::optional<std::vector<HeldVersion>> held_from(const Json& object) {
-  const auto place = object.find("held");
-  if (place == object.end() || !place->is_array()) return std::nullopt;
+  const Json* list = object.find("held");
+  if (list == nullptr || list->elements() == nullptr) return std::nullopt;
   std::vector<HeldVersion> all;
-  for (const Json& version : *place) {
+  for (const Json& version : *list->elements()) {
     Fields fields(version);
     HeldVersion held;
     held.number = static_cast<VersionNumber>(fields.u32("version"));
@@ -242,7 +239,7 @@ bool decode_upkeep(const Json& object, Request& request) {
   }
   if (request.operation == Operation::kOpenVersions) request.series = fields.text("series");
   if (request.operation == Operation::kArrangeSettings && fields.has("settings")) {
-    request.settings = settings_from(object.at("settings"));
+    request.settings = settings_from(*object.find("settings"));
     ok = request.settings.has_value();
   }
   return ok && fields.ok();
@@ -264,8 +261,8 @@ void encode_upkeep(const Reply& reply, Json& line) {
 }
 
 bool decode_upkeep(const Json& object, Reply& reply) {
-  if (object.contains("forecast")) {
-    const Json& forecast = object.at("forecast");
+  if (object.find("forecast") != nullptr) {
+    const Json& forecast = *object.find("forecast");
     reply.forecast = numbers_from<DeletionForecast>(kForecast, forecast);
     auto numbers = reply.forecast ? version_numbers_from(forecast) : std::nullopt;
     if (!numbers) return false;
@@ -276,19 +273,19 @@ bool decode_upkeep(const Json& object, Reply& reply) {
     if (!fields.ok() || !held) return false;
     reply.forecast->held = *std::move(held);
   }
-  if (object.contains("progress")) {
-    reply.progress = numbers_from<ArrangeProgress>(kProgress, object.at("progress"));
+  if (object.find("progress") != nullptr) {
+    reply.progress = numbers_from<ArrangeProgress>(kProgress, *object.find("progress"));
     if (!reply.progress) return false;
   }
-  if (object.contains("arranged")) {
-    Fields fields(object.at("arranged"));
-    const auto done = numbers_from<ArrangeProgress>(kProgress, object.at("arranged"));
+  if (object.find("arranged") != nullptr) {
+    Fields fields(*object.find("arranged"));
+    const auto done = numbers_from<ArrangeProgress>(kProgress, *object.find("arranged"));
     reply.arranged.emplace().finished = fields.flag("finished");
     if (!done || !fields.ok()) return false;
     reply.arranged->done = *done;
   }
-  if (object.contains("settings")) {
-    reply.settings = settings_from(object.at("settings"));
+  if (object.find("settings") != nullptr) {
+    reply.settings = settings_from(*object.find("settings"));
     if (!reply.settings) return false;
   }
   return true;
@@ -342,7 +339,7 @@ std::string encode(const Reply& reply) {
 }
 
 Result<Request> decode_request(std::string_view line) {
-  const Json object = Json::parse(line, nullptr, false);
+  const Json object = Json::parse(line);
   Fields fields(object);
   const std::string name = fields.text("op");
   Request request;
@@ -375,7 +372,7 @@ Result<Request> decode_request(std::string_view line) {
 }
 
 Result<Reply> decode_reply(std::string_view line) {
-  const Json object = Json::parse(line, nullptr, false);
+  const Json object = Json::parse(line);
   Fields fields(object);
   Reply reply;
   if (!fields.flag("ok")) {
@@ -389,24 +386,24 @@ Result<Reply> decode_reply(std::string_view line) {
   }
   if (fields.has("working")) reply.working = fields.flag("working");
   if (fields.has("identity")) {
-    reply.identity = identity_from_json(object.at("identity"));
+    reply.identity = identity_from_json(*object.find("identity"));
     if (!reply.identity) return not_understood("reply");
   }
   if (fields.has("version")) {
-    reply.version = version_from_json(object.at("version"));
+    reply.version = version_from_json(*object.find("version"));
     if (!reply.version) return not_understood("reply");
   }
   if (fields.has("next")) {
-    reply.next = version_from_json(object.at("next"));
+    reply.next = version_from_json(*object.find("next"));
     if (!reply.next) return not_understood("reply");
   }
   if (fields.has("versions")) {
-    reply.versions = versions_from(object.at("versions"));
+    reply.versions = versions_from(*object.find("versions"));
     if (!reply.versions) return not_understood("reply");
   }
   if (fields.has("warning")) reply.warning = fields.text("warning");
   if (fields.has("stats")) {
-    reply.stats = numbers_from<RepositoryStats>(kStats, object.at("stats"));
+    reply.stats = numbers_from<RepositoryStats>(kStats, *object.find("stats"));
     if (!reply.stats) return not_understood("reply");
   }
   if (!fields.ok() || !decode_upkeep(object, reply)) return not_understood("reply");

@@ -5,13 +5,14 @@
 
 namespace varve::control {
 
-nlohmann::json time_to_json(const Timestamp& time) {
+Json time_to_json(const Timestamp& time) {
   return {{"seconds", time.seconds}, {"nanoseconds", time.nanoseconds}};
 }
 
-std::optional<Timestamp> time_from_json(const nlohmann::json& object, const char* name) {
-  if (!object.is_object() || !object.contains(name)) return std::nullopt;
-  Fields fields(object.at(name));
+std::optional<Timestamp> time_from_json(const Json& object, const char* name) {
+  const Json* member = object.find(name);
+  if (member == nullptr) return std::nullopt;
+  Fields fields(*member);
   Timestamp time;
   time.seconds = fields.integer("seconds");
   time.nanoseconds = fields.u32("nanoseconds");
@@ -19,7 +20,7 @@ std::optional<Timestamp> time_from_json(const nlohmann::json& object, const char
   return time;
 }
 
-nlohmann::json version_to_json(const VersionInfo& info) {
+Json version_to_json(const VersionInfo& info) {
   return {{"series_id", static_cast<std::uint32_t>(info.series)},
           {"number", static_cast<std::uint32_t>(info.number)},
           {"series", text_to_json(info.series_name)},
@@ -33,7 +34,7 @@ nlohmann::json version_to_json(const VersionInfo& info) {
           {"stored_bytes", info.stored_bytes}};
 }
 
-std::optional<VersionInfo> version_from_json(const nlohmann::json& object) {
+std::optional<VersionInfo> version_from_json(const Json& object) {
   Fields fields(object);
   VersionInfo info;
   info.series = static_cast<SeriesId>(fields.u32("series_id"));

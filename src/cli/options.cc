@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <utility>
+
+#include "cli/command.h"
+#include "cli/output.h"
+
+namespace varve::cli {
+namespace {
+
+int usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  std::string reason = error.what();
+  if (app.get_subcommands().empty() && !app.remaining().empty()) {
+    reason = "there is no command \"" + app.remaining().front() + "\"";
+  }
+  std::string command = app.get_name();
+  for (const CLI::App* chosen : app.get_subcommands()) command += " " + chosen->get_name();
+  const std::string text =
+      "varve: " + printable(reason) + "\nvarve: see `" + command + " --help`\n";
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  return kExitError;
+}
+
+}  // namespace
+
+Option& Option::required() {
+  option_->required();
+  return *this;
+}
+
+Option& Option::excludes(const Option& other) {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+Option& Option::needs(const Option& other) {
+  option_->needs(other.option_);
+  return *this;
+}
+
+Option& Option::type_name(const char* name) {
+  option_->type_name(name);
+  return *this;
+}
+
+Option& Option::one_value_each() {
+  option_->allow_extra_args(false);
+  return *this;
+}
+
+Option& Option::show_default() {
+  option_->capture_default_str();
+  return *this;
+}
+
+Option& Option::one_of(std::vector<std::string> values) {
+  option_->check(CLI::IsMember(std::move(values)));
+  return *this;
+}
+
+template <typename Number>
+Option& Option::in(const NumberRange<Number>& range) {
+  option_->check(CLI::Range(range.least, range.most));
+  return *this;
+}
+template Option& Option::in(const NumberRange<int>&);
+template Option& Option::in(const NumberRange<std::uint32_t>&);
+template Option& Option::in(const NumberRange<std::uint64_t>&);
+
+Option& Option::as_size() {
+  option_->transform(CLI::AsSizeValue(false));
+  return *this;
+}
+
+template <typename Value>
+Option Command::add_option(const std::string& names, Value& value, const std::string& help) {
+  return Option(*app_->add_option(names, value, help));
+}
+template Option Command::add_option(const std::string&, std::string&, const std::string&);
+template Option Command::add_option(const std::string&, std::vector<std::string>&,
+                                    const std::string&);
+template Option Command::add_option(const std::string&, int&, const std::string&);
+template Option Command::add_option(const std::string&, std::uint32_t&, const std::string&);
+template Option Command::add_option(const std::string&, std::uint64_t&, const std::string&);
+template Option Command::add_option(const std::string&, std::optional<std::uint32_t>&,
+                                    const std::string&);
+template Option Command::add_option(const std::string&, std::optional<double>&, const std::string&);
+
+template <typename Value>
+Option Command::add_flag(const std::string& names, Value& value, const std::string& help) {
+  return Option(*app_->add_flag(names, value, help));
+}
+template Option Command::add_flag(const std::string&, bool&, const std::string&);
+template Option Command::add_flag(const std::string&, std::string&, const std::string&);
+
+void Command::run(std::function<int()> work) {
+  // The command runs only after the whole line was parsed: flags may stand behind the command.
+  app_->callback([chosen = chosen_, work = std::move(work)] { *chosen = work; });
+}
+
+CommandLine::CommandLine(const ProgramTexts& texts)
+    : app_(std::make_unique<CLI::App>(texts.description, texts.name)) {
+  app_->require_subcommand(1);
+  // Accepts the program's own flags after the command too.
+  app_->fallthrough();
+  app_->set_version_flag("--version", texts.version);
+  app_->footer(texts.footer);
+}
+
+CommandLine::~CommandLine() = default;
+
+template <typename Value>
+Option CommandLine::add_flag(const std::string& names, Value& value, const std::string& help) {
+  return Option(*app_->add_flag(names, value, help));
+}
+template Option CommandLine::add_flag(const std::string&, bool&, const std::string&);
+template Option CommandLine::add_flag(const std::string&, int&, const std::string&);
+
+Command CommandLine::add_command(const std::string& name, const std::string& help) {
+  return Command(*app_->add_subcommand(name, help), chosen_);
+}
+
+std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) return usage_error(*app_, error);
+    (void)app_->exit(error);  // Prints the requested help or version.
+    return kExitOk;
+  }
+  return std::nullopt;
+}
+
+}  // namespace varve::cli

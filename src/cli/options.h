@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Declares the commands and options of the command line, and parses it.
+//
+// options.cc is the only file that includes the parsing library, because its header takes longer to
+// compile than any command. All handles here are small and may be copied. They are valid as long as
+// their CommandLine.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace varve::cli {
+
+/// The numbers that an option accepts, both ends included.
+template <typename Number>
+struct NumberRange {
+  Number least;
+  Number most;
+};
+
+/// One declared option, flag or positional argument. Each function returns the option itself.
+class Option {
+ public:
+  explicit Option(CLI::Option& option) : option_(&option) {}
+
+  Option& required();
+  /// Refuses a command line that has this option and `other`.
+  Option& excludes(const Option& other);
+  /// Refuses a command line that has this option without `other`.
+  Option& needs(const Option& other);
+  /// Sets the word for the value in --help.
+  Option& type_name(const char* name);
+  /// Takes one value each time the option is given, although it collects a list.
+  Option& one_value_each();
+  /// Shows the present value of the variable as the default in --help.
+  Option& show_default();
+  Option& one_of(std::vector<std::string> values);
+  /// `Number` is int, std::uint32_t or std::uint64_t.
+  template <typename Number>
+  Option& in(const NumberRange<Number>& range);
+  /// Accepts sizes such as 64K and 1G.
+  Option& as_size();
+
+ private:
+  CLI::Option* option_;
+};
+
+/// One command of the program.
+class Command {
+ public:
+  Command(CLI::App& app, std::function<int()>& chosen) : app_(&app), chosen_(&chosen) {}
+
+  /// Adds an option ("--rate", or "-l,--long"), or a positional argument ("REPO"). Parsing sets
+  /// `value`, which must live until then. `Value` is a string, a list of strings, a number or an
+  /// optional number; options.cc lists the types.
+  template <typename Value>
+  Option add_option(const std::string& names, Value& value, const std::string& help);
+
+  /// Adds a flag. `Value` is bool, int (the number of times that the flag was given) or std::string
+  /// (the flag's value; "--wait{forever}" gives the one that the flag sets without a value).
+  template <typename Value>
+  Option add_flag(const std::string& names, Value& value, const std::string& help);
+
+  /// Sets the function that does the command's work, and returns the exit code of the process.
+  void run(std::function<int()> work);
+
+ private:
+  CLI::App* app_;
+  std::function<int()>* chosen_;
+};
+
+/// Texts about the whole program, for --help and --version.
+struct ProgramTexts {
+  std::string name;
+  std::string description;
+  std::string footer;
+  std::string version;
+};
+
+/// The command line of a program that has commands.
+class CommandLine {
+ public:
+  explicit CommandLine(const ProgramTexts& texts);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  /// Adds a flag that may stand before or after the command.
+  template <typename Value>
+  Option add_flag(const std::string& names, Value& value, const std::string& help);
+
+  Command add_command(const std::string& name, const std::string& help);
+
+  /// Sets the variables of the options. Returns nothing if a command was chosen, and otherwise the
+  /// exit code: after printing the requested help to stdout, or the error to stderr.
+  [[nodiscard]] std::optional<int> parse(int argc, const char* const* argv);
+
+  /// Runs the chosen command after parse(). Returns the exit code.
+  [[nodiscard]] int run() const { return chosen_(); }
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+  std::function<int()> chosen_;
+};
+
+}  // namespace varve::cli
