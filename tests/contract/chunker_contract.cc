@@ -11,9 +11,9 @@
 #include <set>
 #include <string>
 
-#include "../unit/ingest/chunker_test_data.h"
 #include "ingest/chunker.h"
 #include "ingest/gear_chunker.h"
+#include "support/chunker_test_data.h"
 
 namespace varve::ingest {
 namespace {

@@ -5,9 +5,9 @@
 #include <array>
 #include <string>
 
-#include "../unit/restore/fake_source.h"
 #include "restore/file_stream.h"
 #include "restore/restore_engine.h"
+#include "support/fake_source.h"
 
 namespace varve::restore {
 namespace {

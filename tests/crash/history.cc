@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "temp_repository.h"
+#include "support/temp_repository.h"
 #include "varve/maintenance.h"
 
 namespace varve::test {

@@ -16,7 +16,7 @@
 #include "disk_model.h"
 #include "disk_recorder.h"
 #include "history.h"
-#include "temp_repository.h"
+#include "support/temp_repository.h"
 #include "varve/repair.h"
 
 namespace varve::test {

@@ -14,7 +14,7 @@
 #include "catalog/series_catalog.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
-#include "samples.h"
+#include "support/format_samples.h"
 #include "temporary_folder.h"
 
 namespace varve::fuzz {

@@ -18,11 +18,11 @@
 #include <map>
 #include <random>
 
-#include "../unit/repo/temp_repository.h"
 #include "base/log.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
 #include "right_sums.h"
+#include "support/temp_repository.h"
 #include "varve/maintenance.h"
 #include "varve/repair.h"
 

@@ -22,7 +22,7 @@
 #include "maintain/manifest_file.h"
 #include "maintain/scrub.h"
 #include "right_sums.h"
-#include "samples.h"
+#include "support/format_samples.h"
 #include "temporary_folder.h"
 #include "transfer/restore_log.h"
 

@@ -12,7 +12,7 @@
 #include "checks.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
-#include "samples.h"
+#include "support/format_samples.h"
 #include "temporary_folder.h"
 #include "varve/repository.h"
 #include "version/open_inode.h"

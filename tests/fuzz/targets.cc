@@ -20,9 +20,9 @@
 #include "io/memory_file_system.h"
 #include "open_version_target.h"
 #include "right_sums.h"
-#include "samples.h"
 #include "store/repository_names.h"
 #include "store/segment_files.h"
+#include "support/format_samples.h"
 #include "version/open_inode.h"
 
 namespace varve::fuzz {

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "../repo/temp_repository.h"
 #include "catalog/link_table.h"
 #include "meta/schema.h"
+#include "support/temp_repository.h"
 
 namespace varve::catalog {
 namespace {

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <string>
 
-#include "../repo/temp_repository.h"
 #include "catalog/disk_record.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
@@ -18,6 +17,7 @@
 #include "io/posix_file_system.h"
 #include "meta/schema.h"
 #include "store/segment_files.h"
+#include "support/temp_repository.h"
 
 namespace varve::format {
 std::string golden_directory();

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "../repo/temp_repository.h"
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
 #include "meta/schema.h"
+#include "support/temp_repository.h"
 #include "varve/version_name.h"
 
 namespace varve::catalog {

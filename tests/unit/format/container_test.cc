@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/coding.h"
-#include "samples.h"
+#include "support/format_samples.h"
 
 namespace varve::format {
 namespace {

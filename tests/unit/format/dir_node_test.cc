@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/coding.h"
-#include "samples.h"
+#include "support/format_samples.h"
 
 namespace varve::format {
 namespace {

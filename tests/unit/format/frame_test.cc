@@ -8,7 +8,7 @@
 
 #include "base/coding.h"
 #include "format/container.h"
-#include "samples.h"
+#include "support/format_samples.h"
 
 namespace varve::format {
 namespace {

@@ -14,7 +14,7 @@
 #include "format/recipe.h"
 #include "format/superblock.h"
 #include "io/posix_file_system.h"
-#include "samples.h"
+#include "support/format_samples.h"
 
 namespace varve::format {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "chunker_test_data.h"
+#include "support/chunker_test_data.h"
 
 namespace varve::ingest {
 namespace {

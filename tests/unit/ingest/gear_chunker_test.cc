@@ -7,7 +7,7 @@
 #include <bit>
 #include <set>
 
-#include "chunker_test_data.h"
+#include "support/chunker_test_data.h"
 
 namespace varve::ingest {
 namespace {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "../store/faulty_file_system.h"
-#include "chunker_test_data.h"
 #include "index/neighbour_index.h"
 #include "io/memory_file_system.h"
+#include "support/chunker_test_data.h"
+#include "support/faulty_file_system.h"
 
 namespace varve::ingest {
 namespace {

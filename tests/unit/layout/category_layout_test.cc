@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "../repo/temp_repository.h"
 #include "catalog/location_table.h"
 #include "format/fingerprinter.h"
 #include "io/memory_file_system.h"
 #include "meta/schema.h"
+#include "support/temp_repository.h"
 
 namespace varve::layout {
 namespace {

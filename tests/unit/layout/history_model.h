@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "../repo/temp_repository.h"
 #include "catalog/layout_records.h"
 #include "catalog/series_catalog.h"
 #include "crash_file_system.h"
@@ -23,6 +22,7 @@
 #include "layout/deletion.h"
 #include "layout/window.h"
 #include "meta/schema.h"
+#include "support/temp_repository.h"
 
 namespace varve::layout {
 

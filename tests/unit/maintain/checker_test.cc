@@ -9,10 +9,10 @@
 #include <stop_token>
 #include <string>
 
-#include "../repo/temp_repository.h"
 #include "catalog/series_catalog.h"
 #include "format/container.h"
 #include "meta/schema.h"
+#include "support/temp_repository.h"
 #include "varve/maintenance.h"
 
 namespace varve::test {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "../repo/temp_repository.h"
+#include "support/temp_repository.h"
 #include "varve/maintenance.h"
 #include "varve/repair.h"
 

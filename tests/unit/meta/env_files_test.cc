@@ -11,9 +11,9 @@
 #include <fstream>
 #include <string>
 
-#include "../repo/temp_repository.h"
 #include "io/posix_file_system.h"
 #include "meta/lmdb.h"
+#include "support/temp_repository.h"
 
 namespace varve::meta {
 namespace {

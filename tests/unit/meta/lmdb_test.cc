@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "../repo/temp_repository.h"
+#include "support/temp_repository.h"
 
 namespace varve::meta {
 namespace {

@@ -13,10 +13,10 @@
 #include <random>
 #include <string>
 
-#include "../repo/temp_repository.h"
 #include "io/posix_file_system.h"
 #include "meta/page_format.h"
 #include "meta/probe.h"
+#include "support/temp_repository.h"
 
 namespace varve::meta {
 namespace {

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "../store/faulty_file_system.h"
 #include "base/coding.h"
 #include "io/memory_file_system.h"
 #include "parity/group_files.h"
 #include "parity/upkeep.h"
 #include "store/segment_files.h"
+#include "support/faulty_file_system.h"
 
 namespace varve::parity {
 

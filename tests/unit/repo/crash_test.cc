@@ -10,7 +10,7 @@
 
 #include "meta/lmdb.h"
 #include "meta/schema.h"
-#include "temp_repository.h"
+#include "support/temp_repository.h"
 #include "varve/maintenance.h"
 
 namespace varve::test {

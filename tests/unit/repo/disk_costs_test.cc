@@ -12,7 +12,7 @@
 #include "io/posix_file_system.h"
 #include "meta/schema.h"
 #include "repo/disk_costs.h"
-#include "temp_repository.h"
+#include "support/temp_repository.h"
 
 namespace varve::repo {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "format/container.h"
 #include "meta/schema.h"
-#include "temp_repository.h"
+#include "support/temp_repository.h"
 #include "varve/maintenance.h"
 #include "varve/repair.h"
 

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "temp_repository.h"
+#include "support/temp_repository.h"
 #include "varve/maintenance.h"
 
 namespace varve::test {

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "temp_repository.h"
+#include "support/temp_repository.h"
 #include "varve/maintenance.h"
 
 namespace varve::test {

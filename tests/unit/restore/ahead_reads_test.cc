@@ -7,8 +7,8 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "fake_source.h"
 #include "restore/memory_meter.h"
+#include "support/fake_source.h"
 
 namespace varve::restore {
 namespace {

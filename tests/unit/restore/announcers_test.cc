@@ -2,9 +2,9 @@
 // Tests the announcements of data that will be needed.
 #include <gtest/gtest.h>
 
-#include "fake_source.h"
 #include "restore/header_announcer.h"
 #include "restore/read_announcer.h"
+#include "support/fake_source.h"
 
 namespace varve::restore {
 namespace {

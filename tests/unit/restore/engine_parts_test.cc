@@ -5,12 +5,12 @@
 #include <atomic>
 #include <set>
 
-#include "fake_source.h"
 #include "restore/alacc_rules.h"
 #include "restore/baseline_caches.h"
 #include "restore/read_costs.h"
 #include "restore/read_lanes.h"
 #include "restore/stream_window.h"
+#include "support/fake_source.h"
 
 namespace varve::restore {
 namespace {

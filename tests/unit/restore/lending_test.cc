@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "fake_source.h"
 #include "restore/read_service.h"
+#include "support/fake_source.h"
 
 namespace varve::restore {
 namespace {

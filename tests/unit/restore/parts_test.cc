@@ -2,12 +2,12 @@
 // Tests the small parts of the read path: cache, area, index, locator, pool.
 #include <gtest/gtest.h>
 
-#include "fake_source.h"
 #include "restore/assembly_area.h"
 #include "restore/buffer_pool.h"
 #include "restore/chunk_cache.h"
 #include "restore/recipe_index.h"
 #include "restore/run_locator.h"
+#include "support/fake_source.h"
 
 namespace varve::restore {
 namespace {

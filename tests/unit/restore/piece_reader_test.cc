@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string>
 
-#include "fake_source.h"
+#include "support/fake_source.h"
 
 namespace varve::restore {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <thread>
 
-#include "../sanitized.h"
-#include "fake_source.h"
 #include "restore/read_service_impl.h"
+#include "support/fake_source.h"
+#include "support/sanitized.h"
 
 namespace varve::restore {
 namespace {

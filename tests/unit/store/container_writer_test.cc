@@ -12,9 +12,9 @@
 #include <tuple>
 #include <vector>
 
-#include "faulty_file_system.h"
 #include "format/fingerprinter.h"
 #include "io/memory_file_system.h"
+#include "support/faulty_file_system.h"
 
 namespace varve::store {
 namespace {

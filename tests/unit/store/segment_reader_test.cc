@@ -8,10 +8,10 @@
 #include <random>
 #include <vector>
 
-#include "../repo/temp_repository.h"
 #include "base/aligned_buffer.h"
 #include "io/posix_file_system.h"
 #include "store/segment_files.h"
+#include "support/temp_repository.h"
 
 namespace varve::store {
 namespace {

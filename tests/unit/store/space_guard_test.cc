@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "faulty_file_system.h"
 #include "io/memory_file_system.h"
+#include "support/faulty_file_system.h"
 
 namespace varve::store {
 namespace {

@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <string>
 
-#include "../repo/temp_repository.h"
 #include "catalog/dir_tree.h"
 #include "catalog/series_catalog.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
+#include "support/temp_repository.h"
 #include "varve/maintenance.h"
 
 namespace varve::test {

@@ -6,7 +6,7 @@
 #include <stop_token>
 #include <thread>
 
-#include "../repo/temp_repository.h"
+#include "support/temp_repository.h"
 #include "varve/maintenance.h"
 #include "varve/retention.h"
 

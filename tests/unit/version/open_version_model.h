@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "../repo/temp_repository.h"
+#include "support/temp_repository.h"
 #include "tree_model.h"
 #include "varve/maintenance.h"
 

@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "../repo/temp_repository.h"
+#include "support/temp_repository.h"
 
 namespace varve::test {
 
