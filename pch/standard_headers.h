@@ -2,8 +2,6 @@
 // The precompiled header: the outside headers that most sources include, and none of ours.
 //
 // It only saves time. Every source still includes what it uses, and CI builds without it.
-#pragma once
-
 #include <fmt/format.h>
 
 #include <algorithm>

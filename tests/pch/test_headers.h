@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The precompiled header of the tests; see pch/standard_headers.h.
-#pragma once
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
