@@ -5,11 +5,12 @@
 #define FUSE_USE_VERSION 312
 #include <fuse_lowlevel.h>
 
+#include <atomic>
 #include <string>
 
 namespace varve::fs {
 
-/// Tells the kernel to drop parts of its caches. Thread-safe after attach().
+/// Tells the kernel to drop parts of its caches. Thread-safe.
 class KernelNotifier {
  public:
   /// Sets the session of the mount. Must be called before the loop starts.
@@ -31,7 +32,8 @@ class KernelNotifier {
   void forget_name(fuse_ino_t directory, const std::string& name) const;
 
  private:
-  fuse_session* session_ = nullptr;
+  // Atomic, because the control server starts before attach() and may ask at once.
+  std::atomic<fuse_session*> session_{nullptr};
 };
 
 }  // namespace varve::fs
