@@ -338,8 +338,8 @@ Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
   record.created_at = clock_.now();
   VARVE_TRY(catalog::put_series(txn, record));
   VARVE_TRY(txn.commit());
-  VARVE_TRY_ASSIGN(auto* const made, find(record.id));
-  made->write_labels();
+  const auto made = find(record.id);
+  if (made) (*made)->write_labels();
   return SeriesInfo{record.id, record.name, record.created_at};
 }
 

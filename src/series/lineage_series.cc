@@ -23,6 +23,7 @@ LineageSeries::LineageSeries(const SeriesParts& parts)
 Result<LineageSeries::Loaded*> LineageSeries::load() {
   const std::lock_guard lock(load_mutex_);
   if (!loaded_) {
+    VARVE_TRY(records_.owner());  // Opening makes the folder: not after the series was removed.
     VARVE_TRY_ASSIGN(auto store, LineageStore::open(parts_));
     loaded_ = std::make_unique<Loaded>(parts_, manifests_, readers_, std::move(store));
   }

@@ -363,6 +363,14 @@ TEST_F(RepositoryTest, WhatIsNoRepositoryIsSaidSo) {
   EXPECT_EQ(code_of(Repository::open(path_, quiet_options())), ErrorCode::kCorrupt);
 }
 
+TEST_F(RepositoryTest, ALateUseOfARemovedSeriesMakesNoFolder) {
+  const auto gone = must(repository_->create_series("t")).id;
+  must(repository_->remove_series("t"));
+  EXPECT_EQ(code_of(repository_->version_usage(gone)), ErrorCode::kNotFound);
+  EXPECT_EQ(code_of(repository_->arrange(gone, {})), ErrorCode::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/series/00000002"));
+}
+
 TEST_F(RepositoryTest, RemovedSeriesNameCanBeUsedAgain) {
   EXPECT_EQ(code_of(repository_->create_series("s")), ErrorCode::kExists);
   const auto gone = open("v");
