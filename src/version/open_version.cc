@@ -20,11 +20,16 @@ OpenVersion::OpenVersion(const OpenVersionParts& parts, const VersionInfo& info)
       names_(state_, contents_, clones_, checkpointer_, removed_),
       attributes_(state_, contents_, checkpointer_) {
   if (parts.space != nullptr) parts.space->add(this);
+  counted_ = parts.space != nullptr;
 }
 
-OpenVersion::~OpenVersion() {
-  stop();
-  if (state_.parts.space != nullptr) state_.parts.space->remove(this);
+OpenVersion::~OpenVersion() { stop(); }
+
+// Leaves the space guard here, not in the destructor: a handle may keep this object longer than the
+// repository lives.
+void OpenVersion::stop() {
+  checkpointer_.stop();
+  if (counted_.exchange(false)) state_.parts.space->remove(this);
 }
 
 Result<std::shared_ptr<OpenVersion>> OpenVersion::open(const OpenVersionParts& parts,

@@ -2,6 +2,7 @@
 // An open version: the mutable tree that a mount or `varve store` writes.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -129,8 +130,9 @@ class OpenVersion final : public VersionWriter,
   [[nodiscard]] Result<void> freeze_to_drop() { return checkpointer_.freeze_to_drop(); }
   /// Accepts changes again after freeze() or freeze_to_drop().
   void thaw() { checkpointer_.thaw(); }
-  /// Ends background work; the version must not be used afterwards.
-  void stop() { checkpointer_.stop(); }
+  /// Ends background work; the version must not be used afterwards, only destroyed. The repository
+  /// may end before the version is destroyed.
+  void stop();
   /// Returns the overlay. The version must be frozen.
   [[nodiscard]] const meta::Env& overlay() const { return *state_.overlay; }
 
@@ -172,6 +174,7 @@ class OpenVersion final : public VersionWriter,
   Checkpointer checkpointer_;
   OpenNames names_;
   OpenAttributes attributes_;
+  std::atomic<bool> counted_{false};  // The space guard counts this version.
 };
 
 }  // namespace varve::version
