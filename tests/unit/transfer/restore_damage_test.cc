@@ -80,7 +80,7 @@ TEST(RestoreOfDamagedFile, FileThatIsThereIsKept) {
   const auto report = restore_version(version, place.path(), {}, {});
   ASSERT_TRUE(report) << report.error().message();
   ASSERT_EQ(report->problems.size(), 1U);
-  EXPECT_NE(report->problems[0].find("was kept"), std::string::npos);
+  EXPECT_NE(report->problems[0].find("kept the existing file"), std::string::npos);
   EXPECT_EQ(read_file(place / "f"), "mine");
 }
 
