@@ -61,11 +61,11 @@ std::vector<DataFile> make_files(io::FileSystem& files, const std::string& direc
       const std::uint64_t value = random();
       std::memcpy(buffer.data() + at, &value, sizeof value);
     }
-    const auto file =
-        need(files.open(directory + "/" + store::segment_path(i), io::OpenMode::kWriteDirect));
+    const auto file = need(files.open(directory + "/" + store::segment_path(SegmentNumber{i}),
+                                      io::OpenMode::kWriteDirect));
     need(file->write_at(0, buffer.span()));
     need(file->sync());
-    present.push_back({i, kFileBytes, false, 1});
+    present.push_back({SegmentNumber{i}, kFileBytes, false, 1});
   }
   return present;
 }

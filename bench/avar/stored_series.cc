@@ -261,11 +261,11 @@ Reads StoredSeries::reads_of(std::size_t version) {
 }
 
 void StoredSeries::read_scattered(std::size_t version, Reads& reads) {
-  std::map<std::uint32_t, std::map<std::uint64_t, std::uint64_t>> wanted;
+  std::map<SegmentNumber, std::map<std::uint64_t, std::uint64_t>> wanted;
   std::uint64_t useful = 0;
   {
     const auto txn = must(meta::ReadTxn::begin(*catalog_));
-    std::unordered_map<std::uint32_t, store::ContainerRecord> containers;
+    std::unordered_map<ContainerNumber, store::ContainerRecord> containers;
     must(catalog::for_each_container(txn, kSeries,
                                      [&](const store::ContainerRecord& r) -> Result<bool> {
                                        containers[r.number] = r;

@@ -36,7 +36,7 @@ class PackedContainers final : public layout::ChunkSource {
   void end_container() {
     end_frame();
     if (header_.chunks.empty()) return;
-    header_.number = static_cast<std::uint32_t>(headers_.size());
+    header_.number = static_cast<ContainerNumber>(headers_.size());
     static_cast<void>(format::encode_container_header(header_));
     headers_.push_back(std::make_shared<const format::ContainerHeader>(std::move(header_)));
     datas_.push_back(std::move(data_));
@@ -49,22 +49,26 @@ class PackedContainers final : public layout::ChunkSource {
     if (found == places_.end()) return Error(ErrorCode::kCorrupt, "no such chunk");
     const auto [container, index] = found->second;
     const auto& chunks = headers_[container]->chunks;
-    layout::LocationRun run{id, 0, 0, container, index};
+    layout::LocationRun run{id, 0, 0, static_cast<ContainerNumber>(container), index};
     for (std::uint32_t i = index; i < chunks.size() && chunks[i].id == id.plus(run.count); ++i) {
       ++run.count;
       run.raw_bytes += chunks[i].raw_bytes;
     }
     return run;
   }
-  Result<std::shared_ptr<const format::ContainerHeader>> header(std::uint32_t container) override {
+  Result<std::shared_ptr<const format::ContainerHeader>> header(ContainerNumber number) override {
+    const auto container = static_cast<std::uint32_t>(number);
     return headers_.at(container);
   }
-  Result<void> read_data(std::uint32_t container, std::uint32_t offset,
+  Result<void> read_data(ContainerNumber number, std::uint32_t offset,
                          std::span<std::byte> out) override {
+    const auto container = static_cast<std::uint32_t>(number);
     std::memcpy(out.data(), datas_.at(container).data() + offset, out.size());
     return {};
   }
-  Result<std::uint64_t> place_of(std::uint32_t container) override { return container; }
+  Result<std::uint64_t> place_of(ContainerNumber number) override {
+    return static_cast<std::uint32_t>(number);
+  }
 
  private:
   // The header takes the rest of the 4 MiB.

@@ -39,17 +39,18 @@ class CountingSource final : public layout::ChunkSource {
   explicit CountingSource(layout::ChunkSource& source) : source_(source) {}
 
   Result<layout::LocationRun> locate(ChunkId id) override { return source_.locate(id); }
-  Result<std::shared_ptr<const format::ContainerHeader>> header(std::uint32_t container) override {
+  Result<std::shared_ptr<const format::ContainerHeader>> header(
+      ContainerNumber container) override {
     return source_.header(container);
   }
-  Result<void> read_data(std::uint32_t container, std::uint32_t offset,
+  Result<void> read_data(ContainerNumber container, std::uint32_t offset,
                          std::span<std::byte> out) override {
     const double begin = bench::thread_cpu_seconds();
     auto result = source_.read_data(container, offset, out);
     seconds_ += bench::thread_cpu_seconds() - begin;
     return result;
   }
-  Result<std::uint64_t> place_of(std::uint32_t container) override {
+  Result<std::uint64_t> place_of(ContainerNumber container) override {
     return source_.place_of(container);
   }
   [[nodiscard]] double seconds() const { return seconds_; }
@@ -186,7 +187,7 @@ Outcome run(const Trace& trace, const Trace::Version& version, const std::string
 
 /// Returns the MiB per container if each container were read once.
 double best_possible(const Trace& trace, const Trace::Version& version) {
-  std::set<std::uint32_t> containers;
+  std::set<ContainerNumber> containers;
   for (const restore::StreamRun& run : version.runs) {
     for (std::uint32_t i = 0; i < run.count;) {
       const auto located = must(trace.source->locate(run.first.plus(i)));

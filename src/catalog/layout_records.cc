@@ -25,7 +25,7 @@ std::string quarantine_key(SeriesId series) {
   return std::string(kQuarantineKey) + meta::series_key(series);
 }
 
-Result<SegmentRecord> decode_segment(std::uint32_t segment, std::string_view bytes) {
+Result<SegmentRecord> decode_segment(SegmentNumber segment, std::string_view bytes) {
   base::ByteReader r(bytes);
   SegmentRecord record;
   record.segment = segment;
@@ -44,14 +44,14 @@ Result<SegmentRecord> decode_segment(std::uint32_t segment, std::string_view byt
   record.role = static_cast<SegmentRole>(role);
   record.version = static_cast<VersionNumber>(version);
   record.containers = static_cast<std::uint32_t>(containers);
-  record.first_container = static_cast<std::uint32_t>(first);
+  record.first_container = static_cast<ContainerNumber>(first);
   return record;
 }
 
 }  // namespace
 
 Result<std::optional<SegmentRecord>> find_segment(const meta::Txn& txn, SeriesId series,
-                                                  std::uint32_t segment) {
+                                                  SegmentNumber segment) {
   VARVE_TRY_ASSIGN(const auto value,
                    txn.get(meta::catalog::kSegments, meta::segment_key(series, segment)));
   if (!value) return std::optional<SegmentRecord>();
@@ -65,7 +65,9 @@ Result<std::vector<SegmentRecord>> list_segments(const meta::Txn& txn, SeriesId 
       txn, meta::catalog::kSegments, meta::series_key(series),
       [&](std::string_view key, std::string_view value) -> Result<bool> {
         if (key.size() != 8) return damaged("a segment");
-        VARVE_TRY_ASSIGN(const auto record, decode_segment(base::load_be32(key.substr(4)), value));
+        VARVE_TRY_ASSIGN(
+            const auto record,
+            decode_segment(static_cast<SegmentNumber>(base::load_be32(key.substr(4))), value));
         all.push_back(record);
         return true;
       }));
@@ -81,11 +83,11 @@ Result<void> put_segment(meta::WriteTxn& txn, SeriesId series, const SegmentReco
   w.varint(record.raw_bytes);
   w.varint(record.live_bytes);
   w.varint(record.containers);
-  w.varint(record.first_container);
+  w.varint(static_cast<std::uint32_t>(record.first_container));
   return txn.put(meta::catalog::kSegments, meta::segment_key(series, record.segment), out);
 }
 
-Result<void> erase_segment(meta::WriteTxn& txn, SeriesId series, std::uint32_t segment) {
+Result<void> erase_segment(meta::WriteTxn& txn, SeriesId series, SegmentNumber segment) {
   return txn.erase(meta::catalog::kSegments, meta::segment_key(series, segment));
 }
 
@@ -97,8 +99,8 @@ Result<CounterRecord> find_counters(const meta::Txn& txn, SeriesId series) {
   const std::uint64_t container = r.varint();
   const std::uint64_t segment = r.varint();
   if (!r.done() || container > 0xffffffffU || segment > 0x7fffffffU) return damaged("counters");
-  record.next_container = static_cast<std::uint32_t>(container);
-  record.next_segment = static_cast<std::uint32_t>(segment);
+  record.next_container = static_cast<ContainerNumber>(container);
+  record.next_segment = static_cast<SegmentNumber>(segment);
   return record;
 }
 
@@ -106,8 +108,8 @@ Result<void> raise_counters(meta::WriteTxn& txn, SeriesId series, const CounterR
   VARVE_TRY_ASSIGN(const auto known, find_counters(txn, series));
   std::string out;
   base::ByteWriter w(out);
-  w.varint(std::max(known.next_container, counters.next_container));
-  w.varint(std::max(known.next_segment, counters.next_segment));
+  w.varint(static_cast<std::uint32_t>(std::max(known.next_container, counters.next_container)));
+  w.varint(static_cast<std::uint32_t>(std::max(known.next_segment, counters.next_segment)));
   return txn.put(meta::catalog::kCounters, meta::series_key(series), out);
 }
 

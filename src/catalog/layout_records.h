@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/id_runs.h"
+#include "format/ids.h"
 #include "meta/lmdb.h"
 #include "varve/result.h"
 #include "varve/retention.h"
@@ -28,8 +29,8 @@ enum class SegmentRole : std::uint8_t {
 
 /// A container file that the catalog knows.
 struct SegmentRecord {
-  /// File number, with store::kVolumeBit if the file was created as a volume.
-  std::uint32_t segment = 0;
+  /// File number, with kVolumeBit if the file was created as a volume.
+  SegmentNumber segment{};
   SegmentRole role = SegmentRole::kNew;
   /// For a volume, the last version that used its chunks. Otherwise, the files of one role and
   /// version form one run.
@@ -38,27 +39,27 @@ struct SegmentRecord {
   std::uint64_t raw_bytes = 0;   ///< Raw size of all its containers.
   std::uint64_t live_bytes = 0;  ///< Raw size of the chunks that the catalog locates here.
   std::uint32_t containers = 0;
-  std::uint32_t first_container = 0;  ///< Lowest container number in the file.
+  ContainerNumber first_container{};  ///< Lowest container number in the file.
 
   [[nodiscard]] bool active() const { return role != SegmentRole::kVolume; }
 };
 
 [[nodiscard]] Result<std::optional<SegmentRecord>> find_segment(const meta::Txn& txn,
                                                                 SeriesId series,
-                                                                std::uint32_t segment);
+                                                                SegmentNumber segment);
 /// Returns all segments of a series in ascending number.
 [[nodiscard]] Result<std::vector<SegmentRecord>> list_segments(const meta::Txn& txn,
                                                                SeriesId series);
 [[nodiscard]] Result<void> put_segment(meta::WriteTxn& txn, SeriesId series,
                                        const SegmentRecord& record);
 [[nodiscard]] Result<void> erase_segment(meta::WriteTxn& txn, SeriesId series,
-                                         std::uint32_t segment);
+                                         SegmentNumber segment);
 
 /// The lowest container and segment numbers that were never committed. No number is used twice,
 /// because a reader may still look for the file that had it.
 struct CounterRecord {
-  std::uint32_t next_container = 0;
-  std::uint32_t next_segment = 0;  ///< Without store::kVolumeBit.
+  ContainerNumber next_container{};
+  SegmentNumber next_segment{};  ///< Without kVolumeBit.
 };
 [[nodiscard]] Result<CounterRecord> find_counters(const meta::Txn& txn, SeriesId series);
 /// Raises the stored counters to `counters`. Never lowers one.

@@ -20,7 +20,7 @@ std::string LocationRecord::encode() const {
   base::ByteWriter w(out);
   w.varint(count);
   w.varint(raw_bytes);
-  w.varint(container);
+  w.varint(static_cast<std::uint32_t>(container));
   w.varint(index);
   return out;
 }
@@ -38,7 +38,7 @@ Result<LocationRecord> LocationRecord::decode(ChunkId first, std::string_view by
     return damaged("a location");
   }
   return LocationRecord{first, static_cast<std::uint32_t>(count), raw,
-                        static_cast<std::uint32_t>(container), static_cast<std::uint32_t>(index)};
+                        static_cast<ContainerNumber>(container), static_cast<std::uint32_t>(index)};
 }
 
 Result<std::optional<LocationRecord>> find_last_location_before(const meta::Txn& txn,
@@ -129,12 +129,12 @@ Result<void> erase_location(meta::WriteTxn& txn, SeriesId series, ChunkId first)
   return txn.erase(meta::catalog::kLocations, meta::location_key(series, first));
 }
 
-Result<void> erase_container(meta::WriteTxn& txn, SeriesId series, std::uint32_t number) {
+Result<void> erase_container(meta::WriteTxn& txn, SeriesId series, ContainerNumber number) {
   return txn.erase(meta::catalog::kContainers, meta::container_key(series, number));
 }
 
 Result<std::optional<store::ContainerRecord>> find_container(const meta::Txn& txn, SeriesId series,
-                                                             std::uint32_t number) {
+                                                             ContainerNumber number) {
   VARVE_TRY_ASSIGN(const auto value,
                    txn.get(meta::catalog::kContainers, meta::container_key(series, number)));
   if (!value) return std::optional<store::ContainerRecord>();
@@ -145,20 +145,22 @@ Result<std::optional<store::ContainerRecord>> find_container(const meta::Txn& tx
 Result<void> for_each_container(
     const meta::Txn& txn, SeriesId series,
     const std::function<Result<bool>(const store::ContainerRecord&)>& visit) {
-  return for_each_container_from(txn, series, 0, visit);
+  return for_each_container_from(txn, series, ContainerNumber{}, visit);
 }
 
 Result<void> for_each_container_from(
-    const meta::Txn& txn, SeriesId series, std::uint32_t first,
+    const meta::Txn& txn, SeriesId series, ContainerNumber first,
     const std::function<Result<bool>(const store::ContainerRecord&)>& visit) {
   VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::catalog::kContainers));
   VARVE_TRY_ASSIGN(auto at, cursor.seek(meta::container_key(series, first)));
   const auto prefix = meta::series_key(series);
   while (at && at->key.starts_with(prefix)) {
     if (at->key.size() != 8) return damaged("a container's key");
-    VARVE_TRY_ASSIGN(const auto record,
-                     store::ContainerRecord::decode(
-                         base::load_be32(at->key.substr(kSeriesKeyBytes)), at->value));
+    VARVE_TRY_ASSIGN(
+        const auto record,
+        store::ContainerRecord::decode(
+            static_cast<ContainerNumber>(base::load_be32(at->key.substr(kSeriesKeyBytes))),
+            at->value));
     VARVE_TRY_ASSIGN(const bool more, visit(record));
     if (!more) break;
     VARVE_TRY_ASSIGN(at, cursor.next());

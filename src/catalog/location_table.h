@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/id_runs.h"
+#include "format/ids.h"
 #include "meta/lmdb.h"
 #include "store/segment_files.h"
 #include "varve/result.h"
@@ -21,7 +22,7 @@ struct LocationRecord {
   ChunkId first;
   std::uint32_t count = 0;
   std::uint64_t raw_bytes = 0;
-  std::uint32_t container = 0;
+  ContainerNumber container{};
   std::uint32_t index = 0;
 
   [[nodiscard]] std::string encode() const;
@@ -51,17 +52,17 @@ struct LocationRecord {
 
 [[nodiscard]] Result<std::optional<store::ContainerRecord>> find_container(const meta::Txn& txn,
                                                                            SeriesId series,
-                                                                           std::uint32_t number);
+                                                                           ContainerNumber number);
 [[nodiscard]] Result<void> for_each_container(
     const meta::Txn& txn, SeriesId series,
     const std::function<Result<bool>(const store::ContainerRecord&)>& visit);
 /// Calls `visit` for every container from `first` on, in the same way.
 [[nodiscard]] Result<void> for_each_container_from(
-    const meta::Txn& txn, SeriesId series, std::uint32_t first,
+    const meta::Txn& txn, SeriesId series, ContainerNumber first,
     const std::function<Result<bool>(const store::ContainerRecord&)>& visit);
 [[nodiscard]] Result<void> put_container(meta::WriteTxn& txn, SeriesId series,
                                          const store::ContainerRecord& record);
 [[nodiscard]] Result<void> erase_container(meta::WriteTxn& txn, SeriesId series,
-                                           std::uint32_t number);
+                                           ContainerNumber number);
 
 }  // namespace varve::catalog

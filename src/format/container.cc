@@ -276,7 +276,7 @@ std::string encode_container_header(ContainerHeader& header) {
   FixedHeader fixed;
   fixed.features = header.compact ? kFeatureCompact : 0;
   fixed.series = static_cast<std::uint32_t>(header.series);
-  fixed.number = header.number;
+  fixed.number = static_cast<std::uint32_t>(header.number);
   fixed.frames = static_cast<std::uint32_t>(header.frames.size());
   fixed.chunks = static_cast<std::uint32_t>(header.chunks.size());
   fixed.id_runs = static_cast<std::uint32_t>(runs.size());
@@ -302,7 +302,7 @@ Result<ContainerHeader> decode_container_header(std::span<const std::byte> bytes
   }
   ContainerHeader header;
   header.series = static_cast<SeriesId>(fixed.series);
-  header.number = fixed.number;
+  header.number = static_cast<ContainerNumber>(fixed.number);
   header.compact = (fixed.features & kFeatureCompact) != 0;
   header.header_bytes = fixed.header_bytes;
   header.data_bytes = fixed.data_bytes;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/id_runs.h"
+#include "format/ids.h"
 #include "varve/options.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -56,7 +57,7 @@ struct ChunkEntry {
 /// Everything about a container but its data.
 struct ContainerHeader {
   SeriesId series{};
-  std::uint32_t number = 0;  ///< Unique inside the series.
+  ContainerNumber number{};  ///< Unique inside the series.
   bool compact = false;      ///< Without padding, so at any offset.
   std::uint32_t header_bytes =
       0;  ///< Where the data starts; multiple of 4096 unless compact. Derived.

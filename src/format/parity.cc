@@ -55,7 +55,7 @@ EncodedParityIndex encode_parity_index(ParityIndex& index, const ParitySums& sum
   base::ByteWriter members(encoded.members);
   for (const auto& member : index.members) {
     index.blocks += member.blocks();
-    members.u32(member.segment);
+    members.u32(static_cast<std::uint32_t>(member.segment));
     members.u64(member.bytes);
   }
   base::ByteWriter all(encoded.sums);
@@ -121,7 +121,7 @@ Result<ParityIndex> decode_parity_members(const ParityHeader& header,
   std::uint64_t blocks = 0;
   for (std::uint32_t i = 0; i < header.members; ++i) {
     ParityMember member;
-    member.segment = r.u32();
+    member.segment = static_cast<SegmentNumber>(r.u32());
     member.bytes = r.u64();
     if (member.bytes == 0 || member.bytes > std::uint64_t{kParityBlocksMax} * kParityBlockBytes) {
       return damaged("a member's length is impossible");

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "format/ids.h"
 #include "varve/result.h"
 #include "varve/retention.h"
 #include "varve/types.h"
@@ -42,8 +43,8 @@ struct ParityShape {
 
 /// A file that a group protects, from its start.
 struct ParityMember {
-  std::uint32_t segment = 0;  ///< With store::kVolumeBit.
-  std::uint64_t bytes = 0;    ///< Padded with zeros to whole blocks.
+  SegmentNumber segment{};  ///< With kVolumeBit.
+  std::uint64_t bytes = 0;  ///< Padded with zeros to whole blocks.
   [[nodiscard]] std::uint32_t blocks() const {
     return static_cast<std::uint32_t>((bytes + kParityBlockBytes - 1) / kParityBlockBytes);
   }

@@ -21,8 +21,8 @@ std::size_t count_runs_of(const std::vector<SegmentRecord>& files, SegmentRole r
   return versions.size();
 }
 
-std::vector<std::uint32_t> segments_of(const std::vector<SegmentRecord>& files, SegmentRole up_to) {
-  std::vector<std::uint32_t> segments;
+std::vector<SegmentNumber> segments_of(const std::vector<SegmentRecord>& files, SegmentRole up_to) {
+  std::vector<SegmentNumber> segments;
   for (const auto& file : files) {
     if (file.role <= up_to) segments.push_back(file.segment);
   }
@@ -107,7 +107,7 @@ class TieredPolicy final : public ArrangePolicy {
       return dead_share(a) != dead_share(b) ? dead_share(a) > dead_share(b) : a.segment < b.segment;
     });
     // Somewhat more than needed, so that the next version does not start it again.
-    std::map<std::pair<SegmentRole, VersionNumber>, std::vector<std::uint32_t>> victims;
+    std::map<std::pair<SegmentRole, VersionNumber>, std::vector<SegmentNumber>> victims;
     for (const auto& file : files) {
       if (dead * 1250 <= total * dead_permille_) break;
       victims[{file.role, file.version}].push_back(file.segment);

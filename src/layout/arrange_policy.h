@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "catalog/layout_records.h"
+#include "format/ids.h"
 #include "varve/retention.h"
 #include "varve/types.h"
 
@@ -29,7 +30,7 @@ enum class ChunkOrder : std::uint8_t {
 
 /// To write the live chunks of files again as (a part of) one run.
 struct RewriteJob {
-  std::vector<std::uint32_t> segments;
+  std::vector<SegmentNumber> segments;
   catalog::SegmentRole role = catalog::SegmentRole::kBase;
   VersionNumber version{};
   ChunkOrder order = ChunkOrder::kStream;

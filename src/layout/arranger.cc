@@ -21,8 +21,8 @@ using catalog::SegmentRole;
 // Returns the chunks that are located in these files. Callers pass files of the active set, without
 // those of the open version.
 Result<base::IdRuns> active_chunks(const meta::Txn& txn, SeriesId series,
-                                   const std::set<std::uint32_t>& segments) {
-  std::set<std::uint32_t> containers;
+                                   const std::set<SegmentNumber>& segments) {
+  std::set<ContainerNumber> containers;
   VARVE_TRY(catalog::for_each_container(txn, series,
                                         [&](const store::ContainerRecord& record) -> Result<bool> {
                                           if (segments.contains(record.segment))
@@ -51,7 +51,7 @@ Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series,
     if (!version.sealed) open.insert(version.number);
   }
   VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, series));
-  std::set<std::uint32_t> active;
+  std::set<SegmentNumber> active;
   for (const auto& segment : segments) {
     if (!segment.active() || open.contains(segment.version)) continue;
     active.insert(segment.segment);
@@ -181,11 +181,11 @@ Result<void> Arranger::label_base(const ActiveState& state) {
   return txn.commit();
 }
 
-Result<base::IdRuns> Arranger::chunks_in(const std::vector<std::uint32_t>& segments) {
+Result<base::IdRuns> Arranger::chunks_in(const std::vector<SegmentNumber>& segments) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(parts_.layout->catalog()));
   VARVE_TRY_ASSIGN(auto chunks,
                    active_chunks(txn, parts_.layout->options().series,
-                                 std::set<std::uint32_t>(segments.begin(), segments.end())));
+                                 std::set<SegmentNumber>(segments.begin(), segments.end())));
   return chunks.subtract(damaged_);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/id_runs.h"
+#include "format/ids.h"
 #include "layout/arrange_policy.h"
 #include "layout/category_layout.h"
 #include "layout/chunk_mover.h"
@@ -64,7 +65,7 @@ class Arranger {
   [[nodiscard]] Result<bool> rewrite(const RewriteJob& job, const ActiveState& state);
   /// Moves the chunks in this order, in steps; false if stopped.
   [[nodiscard]] Result<bool> move(const std::vector<base::IdRun>& chunks, MoveStep kind);
-  [[nodiscard]] Result<base::IdRuns> chunks_in(const std::vector<std::uint32_t>& segments);
+  [[nodiscard]] Result<base::IdRuns> chunks_in(const std::vector<SegmentNumber>& segments);
   [[nodiscard]] bool stopped() const {
     return parts_.layout->make_way() || (parts_.stop && parts_.stop());
   }

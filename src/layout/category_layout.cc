@@ -49,15 +49,15 @@ Result<std::unique_ptr<CategoryLayout>> CategoryLayout::open(const meta::Env& ca
 Result<void> CategoryLayout::load_counters() {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto counters, catalog::find_counters(txn, options_.series));
-  numbers_.next_container = counters.next_container;
-  numbers_.next_segment = counters.next_segment;
+  numbers_.set_next(counters.next_container);
+  numbers_.set_next(counters.next_segment);
   return {};
 }
 
 // A crash left the containers that the catalog does not know; nothing ever referred to them. A file
 // that a container's record names is kept, even if the files' own records disagree.
 Result<void> CategoryLayout::recover_files() {
-  std::map<std::uint32_t, std::uint64_t> bytes_of;
+  std::map<SegmentNumber, std::uint64_t> bytes_of;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY(catalog::for_each_container(
@@ -203,7 +203,7 @@ Result<void> CategoryLayout::sync() {
   if (!writer_) return {};
   VARVE_TRY(writer_->flush());
   std::map<std::uint64_t, LocationRun> locations;
-  std::unordered_map<std::uint32_t, store::ContainerRecord> containers;
+  std::unordered_map<ContainerNumber, store::ContainerRecord> containers;
   {
     const std::lock_guard lock(mutex_);
     locations = new_locations_;
@@ -265,7 +265,7 @@ Result<void> CategoryLayout::on_delete(VersionNumber number) {
 }
 
 catalog::CounterRecord CategoryLayout::counters() const {
-  return {numbers_.next_container.load(), numbers_.next_segment.load()};
+  return {numbers_.next_container(), numbers_.next_segment()};
 }
 
 Result<void> CategoryLayout::free(const std::vector<FileCut>& cuts) {
@@ -300,7 +300,7 @@ Result<LocationRun> CategoryLayout::locate(ChunkId id) {
   return LocationRun{found->first, found->count, found->raw_bytes, found->container, found->index};
 }
 
-Result<store::ContainerRecord> CategoryLayout::record(std::uint32_t container) {
+Result<store::ContainerRecord> CategoryLayout::record(ContainerNumber container) {
   {
     const std::lock_guard lock(mutex_);
     const auto it = new_containers_.find(container);
@@ -331,7 +331,7 @@ std::size_t memory_of(const format::ContainerHeader& header) {
 }  // namespace
 
 Result<std::shared_ptr<const format::ContainerHeader>> CategoryLayout::header(
-    std::uint32_t container) {
+    ContainerNumber container) {
   {
     const std::lock_guard lock(headers_mutex_);
     const auto it = header_of_.find(container);
@@ -358,7 +358,7 @@ Result<std::shared_ptr<const format::ContainerHeader>> CategoryLayout::header(
   return shared;
 }
 
-Result<void> CategoryLayout::read_data(std::uint32_t container, std::uint32_t offset,
+Result<void> CategoryLayout::read_data(ContainerNumber container, std::uint32_t offset,
                                        std::span<std::byte> out) {
   VARVE_TRY_ASSIGN(const auto where, record(container));
   auto read = reader_.read_data(where, offset, out);
@@ -366,7 +366,7 @@ Result<void> CategoryLayout::read_data(std::uint32_t container, std::uint32_t of
   return {};
 }
 
-Result<std::span<const std::byte>> CategoryLayout::read_once(std::uint32_t container,
+Result<std::span<const std::byte>> CategoryLayout::read_once(ContainerNumber container,
                                                              std::uint32_t offset,
                                                              std::size_t bytes,
                                                              std::span<std::byte> room) {
@@ -376,22 +376,23 @@ Result<std::span<const std::byte>> CategoryLayout::read_once(std::uint32_t conta
   return read;
 }
 
-void CategoryLayout::will_read_header(std::uint32_t container) {
+void CategoryLayout::will_read_header(ContainerNumber container) {
   if (const auto where = record(container)) reader_.will_read_header(*where);
 }
 
-void CategoryLayout::will_read_data(std::uint32_t container, std::uint32_t offset,
+void CategoryLayout::will_read_data(ContainerNumber container, std::uint32_t offset,
                                     std::size_t bytes) {
   if (const auto where = record(container)) reader_.will_read_data(*where, offset, bytes);
 }
 
-Result<std::uint64_t> CategoryLayout::place_of(std::uint32_t container) {
+Result<std::uint64_t> CategoryLayout::place_of(ContainerNumber container) {
   VARVE_TRY_ASSIGN(const auto where, record(container));
   const std::uint64_t block = where.offset / format::kContainerAlignment;
-  return (std::uint64_t{where.segment} << 32) | std::min<std::uint64_t>(block, UINT32_MAX);
+  return (std::uint64_t{static_cast<std::uint32_t>(where.segment)} << 32) |
+         std::min<std::uint64_t>(block, UINT32_MAX);
 }
 
-std::string CategoryLayout::describe(std::uint32_t container) {
+std::string CategoryLayout::describe(ContainerNumber container) {
   const auto where = record(container);
   return where ? reader_.describe(*where) : fmt::format("container {}", container);
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "format/ids.h"
 #include "io/file_system.h"
 #include "layout/layout.h"
 #include "layout/segment_ledger.h"
@@ -74,19 +75,19 @@ class CategoryLayout final : public Layout {
 
   [[nodiscard]] Result<LocationRun> locate(ChunkId id) override;
   [[nodiscard]] Result<std::shared_ptr<const format::ContainerHeader>> header(
-      std::uint32_t container) override;
-  [[nodiscard]] Result<void> read_data(std::uint32_t container, std::uint32_t offset,
+      ContainerNumber container) override;
+  [[nodiscard]] Result<void> read_data(ContainerNumber container, std::uint32_t offset,
                                        std::span<std::byte> out) override;
-  [[nodiscard]] Result<std::span<const std::byte>> read_once(std::uint32_t container,
+  [[nodiscard]] Result<std::span<const std::byte>> read_once(ContainerNumber container,
                                                              std::uint32_t offset,
                                                              std::size_t bytes,
                                                              std::span<std::byte> room) override;
-  void will_read_header(std::uint32_t container) override;
-  void will_read_data(std::uint32_t container, std::uint32_t offset, std::size_t bytes) override;
-  [[nodiscard]] Result<std::uint64_t> place_of(std::uint32_t container) override;
+  void will_read_header(ContainerNumber container) override;
+  void will_read_data(ContainerNumber container, std::uint32_t offset, std::size_t bytes) override;
+  [[nodiscard]] Result<std::uint64_t> place_of(ContainerNumber container) override;
 
   /// Returns the place of a container, for messages.
-  [[nodiscard]] std::string describe(std::uint32_t container);
+  [[nodiscard]] std::string describe(ContainerNumber container);
 
   // ---- For the parts of src/layout that move and delete chunks. ----
 
@@ -114,7 +115,7 @@ class CategoryLayout final : public Layout {
   /// Returns the error of reading a container, or kStale if the container is not there any more.
   [[nodiscard]] Error explain(const store::ContainerRecord& was, Error error);
   void on_written(store::WrittenContainer written);
-  [[nodiscard]] Result<store::ContainerRecord> record(std::uint32_t container);
+  [[nodiscard]] Result<store::ContainerRecord> record(ContainerNumber container);
 
   /// Maximum memory of the cached headers, in bytes. These are the headers of about 1.5 GiB of
   /// chunks of the usual size, so random reads of an image do not read a header each time.
@@ -138,14 +139,14 @@ class CategoryLayout final : public Layout {
   std::uint64_t placed_raw_ = 0;
   // Records of containers and chunks that are written but not yet in the catalog.
   std::map<std::uint64_t, LocationRun> new_locations_;
-  std::unordered_map<std::uint32_t, store::ContainerRecord> new_containers_;
+  std::unordered_map<ContainerNumber, store::ContainerRecord> new_containers_;
 
   std::mutex headers_mutex_;
   using Headers =
-      std::list<std::pair<std::uint32_t, std::shared_ptr<const format::ContainerHeader>>>;
+      std::list<std::pair<ContainerNumber, std::shared_ptr<const format::ContainerHeader>>>;
   Headers headers_;  // Most recently used first.
   std::size_t header_bytes_ = 0;
-  std::unordered_map<std::uint32_t, Headers::iterator> header_of_;
+  std::unordered_map<ContainerNumber, Headers::iterator> header_of_;
 
   // Held shared to use the writer, held alone to replace it.
   mutable std::shared_mutex writer_mutex_;

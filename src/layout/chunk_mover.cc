@@ -149,7 +149,7 @@ Result<void> ChunkMover::read_batch(Pieces batch) {
             [&](const Piece& a, const Piece& b) { return place(a) < place(b); });
   for (std::size_t p = 0; p < sorted.size();) {
     const std::size_t first = p;
-    const std::uint32_t container = sorted[first].record.container;
+    const ContainerNumber container = sorted[first].record.container;
     while (p < sorted.size() && sorted[p].record.container == container) ++p;
     VARVE_TRY(read_container(containers_.at(container), Pieces(sorted).subspan(first, p - first)));
   }

@@ -11,6 +11,7 @@
 
 #include "base/aligned_buffer.h"
 #include "base/id_runs.h"
+#include "format/ids.h"
 #include "layout/category_layout.h"
 #include "store/container_writer.h"
 #include "varve/result.h"
@@ -94,9 +95,9 @@ class ChunkMover {
   const MoveStep step_;
   MoveOutcome outcome_;
   std::vector<ChunkId> ids_;
-  std::vector<Piece> pieces_;                                   // In the order of the step.
-  std::map<std::uint32_t, store::ContainerRecord> containers_;  // That they are in.
-  std::map<ChunkId, Source> sources_;                           // By the record's first chunk.
+  std::vector<Piece> pieces_;                                     // In the order of the step.
+  std::map<ContainerNumber, store::ContainerRecord> containers_;  // That they are in.
+  std::map<ChunkId, Source> sources_;                             // By the record's first chunk.
   // The batch that is being copied.
   std::size_t position_ = 0;  // Of its first chunk in the step.
   std::vector<Chunk> chunks_;
@@ -104,7 +105,7 @@ class ChunkMover {
   std::size_t bytes_used_ = 0;
   std::optional<VersionNumber> birth_;  // Of the chunk that was written last.
   std::vector<store::WrittenContainer> written_;
-  std::vector<std::uint32_t> segments_;  // That were begun and may have to go again.
+  std::vector<SegmentNumber> segments_;  // That were begun and may have to go again.
 };
 
 }  // namespace varve::layout

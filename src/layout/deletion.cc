@@ -66,7 +66,7 @@ class DeathCollector {
     plan.dead = dead;
     for (const auto& record : archived_records_) VARVE_TRY(plan.remove(record, {}));
     // In a volume, a category is deleted as a whole or not at all.
-    const auto in_active_set = [this](std::uint32_t container) -> Result<bool> {
+    const auto in_active_set = [this](ContainerNumber container) -> Result<bool> {
       VARVE_TRY_ASSIGN(const auto role, holder_of(container));
       return role != catalog::SegmentRole::kVolume;
     };
@@ -104,7 +104,7 @@ class DeathCollector {
     return {};
   }
 
-  Result<catalog::SegmentRole> holder_of(std::uint32_t container) {
+  Result<catalog::SegmentRole> holder_of(ContainerNumber container) {
     VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn_, series_, container));
     const auto it = record ? role_of_.find(record->segment) : role_of_.end();
     if (it == role_of_.end()) {
@@ -120,8 +120,8 @@ class DeathCollector {
   const std::vector<VersionNumber>& gone_;
   const OpenHold& hold_;
   std::vector<LiveVersion> left_;
-  std::map<std::uint32_t, catalog::SegmentRole> role_of_;
-  std::set<std::uint32_t> dead_containers_;
+  std::map<SegmentNumber, catalog::SegmentRole> role_of_;
+  std::set<ContainerNumber> dead_containers_;
   std::set<VersionNumber> births_;
   std::vector<base::IdRun> archived_;
   std::vector<LocationRecord> archived_records_;
@@ -165,7 +165,7 @@ Result<void> DeletionPlan::remove(const LocationRecord& record,
 }
 
 Result<void> remove_chunks(CategoryLayout& layout, const meta::Txn& txn, const base::IdRuns& chunks,
-                           const std::function<Result<bool>(std::uint32_t container)>& wanted,
+                           const std::function<Result<bool>(ContainerNumber container)>& wanted,
                            DeletionPlan& plan) {
   const auto& runs = chunks.runs();
   const auto visit = [&](const LocationRecord& record) -> Result<bool> {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/id_runs.h"
+#include "format/ids.h"
 #include "layout/category_layout.h"
 #include "layout/segment_ledger.h"
 #include "layout/window.h"
@@ -32,7 +33,7 @@ struct DeletionPlan {
 /// run stays, and takes space until it is arranged.
 [[nodiscard]] Result<void> remove_chunks(
     CategoryLayout& layout, const meta::Txn& txn, const base::IdRuns& chunks,
-    const std::function<Result<bool>(std::uint32_t container)>& wanted, DeletionPlan& plan);
+    const std::function<Result<bool>(ContainerNumber container)>& wanted, DeletionPlan& plan);
 
 /// Returns the chunks that two or more versions of the series refer to.
 [[nodiscard]] Result<base::IdRuns> shared_chunks(const meta::Txn& txn, SeriesId series,

@@ -11,6 +11,7 @@
 
 #include "base/id_runs.h"
 #include "format/container.h"
+#include "format/ids.h"
 #include "io/file_system.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -22,7 +23,7 @@ struct LocationRun {
   ChunkId first;
   std::uint32_t count = 0;
   std::uint64_t raw_bytes = 0;  ///< Raw size of the whole run.
-  std::uint32_t container = 0;
+  ContainerNumber container{};
   std::uint32_t index = 0;  ///< Index of `first` in the container's chunk table.
 };
 
@@ -44,16 +45,16 @@ class ChunkSource {
   /// Errors: kStale if the container is gone since the caller located its chunks. They are
   /// elsewhere now, so the caller locates them again.
   [[nodiscard]] virtual Result<std::shared_ptr<const format::ContainerHeader>> header(
-      std::uint32_t container) = 0;
+      ContainerNumber container) = 0;
 
   /// Fills `out` with stored bytes from `offset` of the container's data. Does not verify them, as
   /// format::decode_frame() does that, and does not cache them. Errors: kStale as for header().
-  [[nodiscard]] virtual Result<void> read_data(std::uint32_t container, std::uint32_t offset,
+  [[nodiscard]] virtual Result<void> read_data(ContainerNumber container, std::uint32_t offset,
                                                std::span<std::byte> out) = 0;
 
   /// Reads as read_data(), for bytes that are unlikely to be read again. Returns a view into
   /// `room`, which is aligned to kRoomAlignment and has at least room_for(bytes).
-  [[nodiscard]] virtual Result<std::span<const std::byte>> read_once(std::uint32_t container,
+  [[nodiscard]] virtual Result<std::span<const std::byte>> read_once(ContainerNumber container,
                                                                      std::uint32_t offset,
                                                                      std::size_t bytes,
                                                                      std::span<std::byte> room) {
@@ -62,16 +63,16 @@ class ChunkSource {
   }
 
   /// Announces that the container's header will be read soon. Advice only.
-  virtual void will_read_header(std::uint32_t /*container*/) {}
+  virtual void will_read_header(ContainerNumber /*container*/) {}
   /// Announces the same for some data. The caller then best reads it with read_data(), because
   /// read_once() may bypass the announced bytes.
-  virtual void will_read_data(std::uint32_t /*container*/, std::uint32_t /*offset*/,
+  virtual void will_read_data(ContainerNumber /*container*/, std::uint32_t /*offset*/,
                               std::size_t /*bytes*/) {}
 
   /// Returns the place of a container, a number that ascends from file to file, and in each with
   /// the offset. Neighbours that are smaller than a block may share one place. Errors: kStale as
   /// for header().
-  [[nodiscard]] virtual Result<std::uint64_t> place_of(std::uint32_t container) = 0;
+  [[nodiscard]] virtual Result<std::uint64_t> place_of(ContainerNumber container) = 0;
 };
 
 /// Size of the placed chunks, in bytes.

@@ -14,7 +14,7 @@ Error contradiction(const std::string& what) {
 }
 }  // namespace
 
-Result<store::ContainerRecord*> SegmentLedger::container(std::uint32_t number) {
+Result<store::ContainerRecord*> SegmentLedger::container(ContainerNumber number) {
   const auto it = containers_.find(number);
   if (it != containers_.end()) return &it->second;
   VARVE_TRY_ASSIGN(const auto found, catalog::find_container(txn_, series_, number));
@@ -22,7 +22,7 @@ Result<store::ContainerRecord*> SegmentLedger::container(std::uint32_t number) {
   return &containers_.emplace(number, *found).first->second;
 }
 
-Result<catalog::SegmentRecord*> SegmentLedger::segment(std::uint32_t number) {
+Result<catalog::SegmentRecord*> SegmentLedger::segment(SegmentNumber number) {
   const auto it = segments_.find(number);
   if (it != segments_.end()) return &it->second;
   VARVE_TRY_ASSIGN(const auto found, catalog::find_segment(txn_, series_, number));
@@ -73,7 +73,7 @@ Result<void> SegmentLedger::remove(const catalog::LocationRecord& location,
   return {};
 }
 
-Result<void> SegmentLedger::relabel(std::uint32_t number, catalog::SegmentRole role,
+Result<void> SegmentLedger::relabel(SegmentNumber number, catalog::SegmentRole role,
                                     VersionNumber version) {
   VARVE_TRY_ASSIGN(auto* record, segment(number));
   record->role = role;
@@ -82,7 +82,7 @@ Result<void> SegmentLedger::relabel(std::uint32_t number, catalog::SegmentRole r
 }
 
 Result<void> SegmentLedger::finish() {
-  std::vector<std::uint32_t> touched;
+  std::vector<SegmentNumber> touched;
   for (const auto& entry : segments_) touched.push_back(entry.first);
   for (const auto number : touched) VARVE_TRY(finish_segment(segments_.at(number)));
   return {};

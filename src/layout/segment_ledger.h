@@ -10,6 +10,7 @@
 
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
+#include "format/ids.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
 #include "store/segment_files.h"
@@ -20,7 +21,7 @@ namespace varve::layout {
 
 /// Files that are shorter, or gone, once the records are committed.
 struct FileCut {
-  std::uint32_t segment = 0;
+  SegmentNumber segment{};
   std::uint64_t bytes_before = 0;
   std::uint64_t bytes_after = 0;  ///< 0: the file goes.
 };
@@ -43,7 +44,7 @@ class SegmentLedger {
   [[nodiscard]] Result<void> remove(const catalog::LocationRecord& location,
                                     const std::vector<catalog::LocationRecord>& rest);
   /// Gives a file another role.
-  [[nodiscard]] Result<void> relabel(std::uint32_t segment, catalog::SegmentRole role,
+  [[nodiscard]] Result<void> relabel(SegmentNumber segment, catalog::SegmentRole role,
                                      VersionNumber version);
 
   /// Works out what goes. Call it once, after all changes.
@@ -60,16 +61,16 @@ class SegmentLedger {
   [[nodiscard]] Result<void> apply(meta::WriteTxn& txn) const;
 
  private:
-  [[nodiscard]] Result<store::ContainerRecord*> container(std::uint32_t number);
-  [[nodiscard]] Result<catalog::SegmentRecord*> segment(std::uint32_t number);
+  [[nodiscard]] Result<store::ContainerRecord*> container(ContainerNumber number);
+  [[nodiscard]] Result<catalog::SegmentRecord*> segment(SegmentNumber number);
   [[nodiscard]] Result<void> finish_segment(catalog::SegmentRecord& segment);
 
   const meta::Txn& txn_;
   const SeriesId series_;
-  std::map<std::uint32_t, store::ContainerRecord> containers_;
-  std::map<std::uint32_t, catalog::SegmentRecord> segments_;
-  std::set<std::uint32_t> containers_gone_;
-  std::set<std::uint32_t> segments_gone_;
+  std::map<ContainerNumber, store::ContainerRecord> containers_;
+  std::map<SegmentNumber, catalog::SegmentRecord> segments_;
+  std::set<ContainerNumber> containers_gone_;
+  std::set<SegmentNumber> segments_gone_;
   std::vector<ChunkId> erased_;
   std::vector<catalog::LocationRecord> put_;
   std::vector<FileCut> cuts_;

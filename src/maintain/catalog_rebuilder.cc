@@ -376,7 +376,7 @@ Result<void> CatalogRebuilder::put_locations(SeriesId series, const ContainerSca
   const auto places = choose_places(files_, directory, series, scan.containers);
   base::IdRuns wanted;
   for (const auto& [number, chunks] : chunks_of_) wanted = wanted.unite(chunks);
-  std::map<std::uint32_t, std::uint64_t> live_of;
+  std::map<ContainerNumber, std::uint64_t> live_of;
   Batch batch(catalog_);
   for (const auto& place : places) {
     // Keeps a whole run; arranging later drops the chunks that no version refers to.

@@ -69,7 +69,7 @@ class CatalogRebuilder {
   [[nodiscard]] Result<void> put_versions(SeriesId series);
   [[nodiscard]] Result<void> put_locations(SeriesId series, const ContainerScan& scan);
   [[nodiscard]] Result<void> put_files(SeriesId series, const ContainerScan& scan,
-                                       const std::map<std::uint32_t, std::uint64_t>& live_of);
+                                       const std::map<ContainerNumber, std::uint64_t>& live_of);
   [[nodiscard]] Result<void> drop_unreachable(SeriesId series);
   /// Tells the user that a record's name had to be replaced.
   template <typename Record>

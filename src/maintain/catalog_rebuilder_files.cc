@@ -16,7 +16,7 @@ namespace varve::maintain {
 // Stores the records of container files. The role of a file follows from its chunks and from the
 // versions that use them.
 Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& scan,
-                                         const std::map<std::uint32_t, std::uint64_t>& live_of) {
+                                         const std::map<ContainerNumber, std::uint64_t>& live_of) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto live, layout::live_versions(txn, series));
   VARVE_TRY_ASSIGN(const auto settings, catalog::find_arrange_settings(txn));
@@ -28,12 +28,12 @@ Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& s
     VersionNumber first_birth{};
     VersionNumber last_birth{};
   };
-  std::map<std::uint32_t, File> by_segment;
-  std::uint32_t next_container = 0;
+  std::map<SegmentNumber, File> by_segment;
+  ContainerNumber next_container{};
   for (const auto& found : scan.containers) {
     auto& file = by_segment[found.record.segment];
     file.containers.push_back(&found);
-    next_container = std::max(next_container, found.record.number + 1);
+    next_container = std::max(next_container, number_after(found.record.number));
     for (const auto& run : found.runs) {
       const auto birth = run.first.birth();
       file.first_birth = file.ids.empty() ? birth : std::min(file.first_birth, birth);
@@ -75,7 +75,7 @@ Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& s
       }
     }
     record.version = user != VersionNumber{} ? user : file.last_birth;
-    if (store::is_volume(segment)) {
+    if (is_volume(segment)) {
       // Assumes that the window was opened just now, so an open version refers to it.
       const bool in_window =
           !open_.empty() && (open_user || (user != VersionNumber{} && user >= window));

@@ -161,7 +161,7 @@ Result<void> Checker::check_chunks(const catalog::SeriesRecord& series,
 Result<bool> Checker::check_containers(const catalog::SeriesRecord& series) {
   store::SegmentReader reader(files_, series_directory(series.id));
   std::vector<store::ContainerRecord> containers;
-  std::multimap<std::uint32_t, catalog::LocationRecord> runs_of;
+  std::multimap<ContainerNumber, catalog::LocationRecord> runs_of;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY(catalog::for_each_container(
@@ -189,7 +189,7 @@ Result<bool> Checker::check_containers(const catalog::SeriesRecord& series) {
     check_container(reader, record, verdict, runs_of);
     checked_.insert(record.number);
     done_.bytes_done += verdict.bytes_read;
-    done_.reached = {series.id, record.segment, record.offset};
+    done_.reached = {series.id, static_cast<std::uint32_t>(record.segment), record.offset};
     report_.bytes_read += verdict.bytes_read;
     if (report_.damages.size() != damages) {
       VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
@@ -214,11 +214,12 @@ Result<bool> Checker::check_containers(const catalog::SeriesRecord& series) {
 }
 
 VerifyJob Checker::job_of(SeriesId series, const store::ContainerRecord& record) const {
-  const CheckPosition here{series, record.segment, record.offset};
+  const CheckPosition here{series, static_cast<std::uint32_t>(record.segment), record.offset};
   const bool before = options_.after && here <= *options_.after;
   if (!options_.read_data || before) return {record, VerifyLevel::kHeader};
   if (options_.percent < 100) {
-    const std::string name = base::be64(choice_) + base::be32(record.number);
+    const std::string name =
+        base::be64(choice_) + base::be32(static_cast<std::uint32_t>(record.number));
     const auto draw = format::checksum64(base::as_bytes(name)) % 100;
     if (draw >= options_.percent) return {record, VerifyLevel::kHeader};
   }
@@ -228,7 +229,7 @@ VerifyJob Checker::job_of(SeriesId series, const store::ContainerRecord& record)
 void Checker::check_container(
     const store::SegmentReader& reader, const store::ContainerRecord& record,
     const ContainerVerdict& verdict,
-    const std::multimap<std::uint32_t, catalog::LocationRecord>& runs_of) {
+    const std::multimap<ContainerNumber, catalog::LocationRecord>& runs_of) {
   ++report_.containers;
   const auto [first, last] = runs_of.equal_range(record.number);
   std::vector<base::IdRun> ids;

@@ -11,6 +11,7 @@
 #include "base/id_runs.h"
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
+#include "format/ids.h"
 #include "io/file_system.h"
 #include "maintain/parallel_verifier.h"
 #include "maintain/tree_checker.h"
@@ -36,7 +37,7 @@ class Checker {
   [[nodiscard]] VerifyJob job_of(SeriesId series, const store::ContainerRecord& record) const;
   void check_container(const store::SegmentReader& reader, const store::ContainerRecord& record,
                        const ContainerVerdict& verdict,
-                       const std::multimap<std::uint32_t, catalog::LocationRecord>& runs_of);
+                       const std::multimap<ContainerNumber, catalog::LocationRecord>& runs_of);
   void check_manifests(const catalog::SeriesRecord& series,
                        const std::vector<catalog::VersionRecord>& versions);
   [[nodiscard]] Result<void> check_chunks(const catalog::SeriesRecord& series,
@@ -67,8 +68,8 @@ class Checker {
 
   // State of the present series.
   std::vector<DamagedChunks> damaged_;
-  std::set<std::uint32_t> checked_;   // Numbers of the checked containers.
-  std::vector<base::IdRun> present_;  // Chunks found in containers at their recorded places.
+  std::set<ContainerNumber> checked_;  // Numbers of the checked containers.
+  std::vector<base::IdRun> present_;   // Chunks found in containers at their recorded places.
 };
 
 }  // namespace varve::maintain

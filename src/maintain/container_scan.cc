@@ -32,7 +32,7 @@ std::vector<catalog::LocationRecord> runs_of(const format::ContainerHeader& head
 /// Scans one file from start to end.
 class FileScan {
  public:
-  FileScan(io::File& file, std::string path, std::uint32_t segment, SeriesId series,
+  FileScan(io::File& file, std::string path, SegmentNumber segment, SeriesId series,
            ContainerScan& scan)
       : file_(file), path_(std::move(path)), segment_(segment), series_(series), scan_(scan) {}
 
@@ -73,7 +73,7 @@ class FileScan {
     if (header_got != bytes.size()) return none("the file ends inside a header");
     scan_.bytes_read += length;
     VARVE_TRY_ASSIGN(const auto header, format::decode_container_header(bytes));
-    const bool compact = store::is_volume(segment_);
+    const bool compact = is_volume(segment_);
     if (header.series != series_ || header.chunks.empty() || header.compact != compact) {
       return none("the container belongs to another series or kind of file");
     }
@@ -98,7 +98,7 @@ class FileScan {
   // Returns the place at which the scan continues after an invalid header; the file's end if there
   // is none.
   Result<std::uint64_t> resume_after(std::uint64_t damaged) {
-    const std::uint64_t step = store::is_volume(segment_) ? 1 : format::kContainerAlignment;
+    const std::uint64_t step = is_volume(segment_) ? 1 : format::kContainerAlignment;
     const std::uint32_t magic = format::kContainerMagic;
     std::vector<std::byte> bytes;
     for (std::uint64_t at = damaged + step; at < size_;) {
@@ -119,7 +119,7 @@ class FileScan {
 
   io::File& file_;
   const std::string path_;
-  const std::uint32_t segment_;
+  const SegmentNumber segment_;
   const SeriesId series_;
   ContainerScan& scan_;
   std::uint64_t size_ = 0;
@@ -127,12 +127,14 @@ class FileScan {
 };
 
 // Returns the number of a container file, with the volume's bit; nullopt for any other name.
-std::optional<std::uint32_t> segment_of(const std::string& name, bool volume) {
-  auto number = base::parse_hex32(std::string_view(name).substr(0, name.find('.')));
-  if (!number || store::is_volume(*number)) return std::nullopt;
-  if (volume) *number |= store::kVolumeBit;
-  if (store::segment_name(*number) != name) return std::nullopt;
-  return number;
+std::optional<SegmentNumber> segment_of(const std::string& name, bool volume) {
+  const auto number = base::parse_hex32(std::string_view(name).substr(0, name.find('.')));
+  if (!number) return std::nullopt;
+  auto segment = static_cast<SegmentNumber>(*number);
+  if (is_volume(segment)) return std::nullopt;
+  if (volume) segment = as_volume(segment);
+  if (store::segment_name(segment) != name) return std::nullopt;
+  return segment;
 }
 
 }  // namespace
@@ -150,7 +152,7 @@ Result<ContainerScan> scan_containers(io::FileSystem& files, const std::string& 
     for (const auto& name : names) {
       const auto segment = segment_of(name, volume);
       if (!segment) continue;
-      scan.next_segment = std::max(scan.next_segment, (*segment & ~store::kVolumeBit) + 1);
+      scan.next_segment = std::max(scan.next_segment, number_after(without_kind(*segment)));
       const auto path = std::string(folder).append("/" + name);
       VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
       FileScan one(*file, path, *segment, series, scan);
@@ -160,7 +162,7 @@ Result<ContainerScan> scan_containers(io::FileSystem& files, const std::string& 
     }
   }
   // Rejects the second container with the same number.
-  std::set<std::uint32_t> numbers;
+  std::set<ContainerNumber> numbers;
   std::erase_if(scan.containers, [&](const FoundContainer& found) {
     const bool again = !numbers.insert(found.record.number).second;
     if (again) {

@@ -9,6 +9,7 @@
 
 #include "catalog/location_table.h"
 #include "format/container.h"
+#include "format/ids.h"
 #include "io/file_system.h"
 #include "store/segment_files.h"
 #include "varve/result.h"
@@ -34,7 +35,7 @@ struct ContainerScan {
   std::vector<UnreadRange> unread;
   std::uint64_t bytes_read = 0;
   /// Greater than the number of every file; without the volume's bit.
-  std::uint32_t next_segment = 0;
+  SegmentNumber next_segment{};
 };
 
 /// Reads the headers of all containers. After a damaged header, accepts a later header only if from

@@ -26,7 +26,7 @@ using catalog::LocationRecord;
 
 Result<void> DataRepairer::scan(const std::function<void(std::uint64_t)>& pass) {
   std::vector<VerifyJob> jobs;
-  std::map<std::uint32_t, std::vector<LocationRecord>> located;
+  std::map<ContainerNumber, std::vector<LocationRecord>> located;
   std::vector<base::IdRun> present;
   base::IdRuns wanted;
   {
@@ -167,7 +167,7 @@ void DataRepairer::search_file(const std::string& path, const RepositoryParamete
         const auto rest = std::span<const std::byte>(bytes).subspan(used, have - used);
         const auto chunk = rest.first((*chunker)->next(rest));
         const auto print = fingerprinter.fingerprint(chunk);
-        if (missing_.contains(print)) found(print, {path, at + used, 0, 0});
+        if (missing_.contains(print)) found(print, {path, at + used, ContainerNumber{}, 0});
         used += chunk.size();
       }
       if (used == 0) return;  // The file became shorter.
@@ -282,9 +282,9 @@ Result<void> DataRepairer::store_again(const RepositoryParameters& parameters,
   how.zstd_level = parameters.zstd_level;
   std::vector<store::WrittenContainer> written;
   // Chunks to move, by their present container.
-  std::map<std::uint32_t, std::vector<base::IdRun>> moved;
+  std::map<ContainerNumber, std::vector<base::IdRun>> moved;
   {
-    std::map<ChunkId, std::pair<const Lost*, std::uint32_t>> ordered;
+    std::map<ChunkId, std::pair<const Lost*, ContainerNumber>> ordered;
     for (const auto& [container, faulty] : faulty_) {
       for (const auto& lost : faulty.lost) ordered[lost.id] = {&lost, container};
     }
@@ -310,7 +310,7 @@ Result<void> DataRepairer::store_again(const RepositoryParameters& parameters,
 // Moves chunks out of the damaged containers, in the commit that sets their new locations.
 Result<void> DataRepairer::move(layout::CategoryLayout& layout,
                                 const std::vector<store::WrittenContainer>& written,
-                                const std::map<std::uint32_t, std::vector<base::IdRun>>& moved) {
+                                const std::map<ContainerNumber, std::vector<base::IdRun>>& moved) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   layout::SegmentLedger ledger(txn, series_);
   store::SegmentReader reader(files_, directory_);

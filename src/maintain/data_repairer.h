@@ -11,6 +11,7 @@
 
 #include "base/id_runs.h"
 #include "catalog/location_table.h"
+#include "format/ids.h"
 #include "io/file_system.h"
 #include "layout/category_layout.h"
 #include "maintain/container_verifier.h"
@@ -58,7 +59,7 @@ class DataRepairer {
   struct Source {
     std::string path;
     std::uint64_t offset = 0;
-    std::uint32_t container = 0;  ///< Container number, if `path` is empty.
+    ContainerNumber container{};  ///< Container number, if `path` is empty.
     std::uint32_t index = 0;
   };
   struct Lost {
@@ -83,7 +84,7 @@ class DataRepairer {
                                          RepairReport& report);
   [[nodiscard]] Result<void> move(layout::CategoryLayout& layout,
                                   const std::vector<store::WrittenContainer>& written,
-                                  const std::map<std::uint32_t, std::vector<base::IdRun>>& moved);
+                                  const std::map<ContainerNumber, std::vector<base::IdRun>>& moved);
 
   const meta::Env& catalog_;
   io::FileSystem& files_;
@@ -91,7 +92,7 @@ class DataRepairer {
   const std::string directory_;
   const SeriesId series_;
   std::vector<store::ContainerRecord> damaged_;
-  std::map<std::uint32_t, Faulty> faulty_;        // By container number.
+  std::map<ContainerNumber, Faulty> faulty_;      // By container number.
   std::map<Fingerprint, Source> sources_;         // Sources of the lost content found so far.
   std::map<Fingerprint, std::uint32_t> missing_;  // Raw bytes of the chunks still missing.
   std::vector<base::IdRun> unknown_;              // Lost chunks with unknown fingerprints.

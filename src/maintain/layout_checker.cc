@@ -31,7 +31,7 @@ struct Sums {
 Result<void> check_layout(const meta::Txn& txn, io::FileSystem& files,
                           const std::string& series_directory, SeriesId series, bool check_lengths,
                           const LayoutDamage& damage) {
-  std::map<std::uint32_t, Holder> holders;
+  std::map<ContainerNumber, Holder> holders;
   VARVE_TRY(catalog::for_each_container(txn, series,
                                         [&](const store::ContainerRecord& record) -> Result<bool> {
                                           holders[record.number].record = record;
@@ -55,7 +55,7 @@ Result<void> check_layout(const meta::Txn& txn, io::FileSystem& files,
         }
         return true;
       }));
-  std::map<std::uint32_t, Sums> sums;
+  std::map<SegmentNumber, Sums> sums;
   for (const auto& [number, holder] : holders) {
     const auto& record = holder.record;
     if (record.live_bytes != holder.located) {

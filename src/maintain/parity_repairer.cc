@@ -178,7 +178,7 @@ Result<void> ParityRepairer::restore(const parity::Group& group,
 }
 
 // Reads bytes and leaves unreadable ones as zeros. Those belong to bad blocks, which are replaced.
-std::vector<std::byte> ParityRepairer::read_leniently(std::uint32_t segment, std::uint64_t offset,
+std::vector<std::byte> ParityRepairer::read_leniently(SegmentNumber segment, std::uint64_t offset,
                                                       std::uint64_t bytes) const {
   std::vector<std::byte> out(bytes);
   const auto file =

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "format/ids.h"
 #include "io/file_system.h"
 #include "parity/group_files.h"
 #include "parity/group_restorer.h"
@@ -47,7 +48,7 @@ class ParityRepairer {
  private:
   struct Restorable {
     store::ContainerRecord record;
-    std::uint32_t group = 0;
+    GroupNumber group{};
     std::uint32_t blocks = 0;  ///< Number of its damaged blocks.
   };
   /// A container restored from parity.
@@ -73,7 +74,7 @@ class ParityRepairer {
                                                       std::size_t member, const Blocks& restored,
                                                       std::uint64_t offset,
                                                       std::uint64_t bytes) const;
-  [[nodiscard]] std::vector<std::byte> read_leniently(std::uint32_t segment, std::uint64_t offset,
+  [[nodiscard]] std::vector<std::byte> read_leniently(SegmentNumber segment, std::uint64_t offset,
                                                       std::uint64_t bytes) const;
   [[nodiscard]] Result<bool> is_whole(const store::ContainerRecord& record,
                                       const Image& image) const;
@@ -85,7 +86,7 @@ class ParityRepairer {
   parity::GroupListing listing_;
   std::vector<Restorable> restorable_;
   // Number and defect of each damaged parity file.
-  std::vector<std::pair<std::uint32_t, std::string>> damaged_groups_;
+  std::vector<std::pair<GroupNumber, std::string>> damaged_groups_;
 };
 
 }  // namespace varve::maintain

@@ -17,10 +17,10 @@ using catalog::LocationRecord;
 std::uint64_t end_of(const LocationRecord& run) { return run.first.value + run.count; }
 
 // Returns the numbers of the containers that share a chunk with another container.
-std::set<std::uint32_t> find_sharing(std::vector<LocationRecord> runs) {
+std::set<ContainerNumber> find_sharing(std::vector<LocationRecord> runs) {
   std::sort(runs.begin(), runs.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::set<std::uint32_t> sharing;
+  std::set<ContainerNumber> sharing;
   const LocationRecord* farthest = nullptr;
   for (const auto& run : runs) {
     if (farthest != nullptr && run.first.value < end_of(*farthest)) {
@@ -92,7 +92,7 @@ std::vector<LocationRecord> choose_places(io::FileSystem& files,
   std::erase_if(all, [&](const auto& run) { return sharing.contains(run.container); });
 
   store::SegmentReader reader(files, series_directory);
-  std::map<std::uint32_t, Shared, std::greater<>> shared;  // Newest first.
+  std::map<ContainerNumber, Shared, std::greater<>> shared;  // Newest first.
   for (const auto& found : containers) {
     if (!sharing.contains(found.record.number)) continue;
     Shared one;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/coding.h"
+#include "format/ids.h"
 #include "meta/lmdb.h"
 #include "varve/types.h"
 
@@ -54,11 +55,11 @@ inline std::string series_key(SeriesId series) {
 inline std::string version_key(SeriesId series, VersionNumber number) {
   return series_key(series) + base::be32(static_cast<std::uint32_t>(number));
 }
-inline std::string container_key(SeriesId series, std::uint32_t container) {
-  return series_key(series) + base::be32(container);
+inline std::string container_key(SeriesId series, ContainerNumber container) {
+  return series_key(series) + base::be32(static_cast<std::uint32_t>(container));
 }
-inline std::string segment_key(SeriesId series, std::uint32_t segment) {
-  return series_key(series) + base::be32(segment);
+inline std::string segment_key(SeriesId series, SegmentNumber segment) {
+  return series_key(series) + base::be32(static_cast<std::uint32_t>(segment));
 }
 inline std::string location_key(SeriesId series, ChunkId first) {
   return series_key(series) + base::be64(first.value);

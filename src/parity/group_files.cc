@@ -19,9 +19,11 @@ namespace {
 constexpr std::string_view kSuffix = ".par";
 constexpr std::string_view kTemporarySuffix = ".tmp";
 
-std::optional<std::uint32_t> number_of(std::string_view name) {
+std::optional<GroupNumber> number_of(std::string_view name) {
   if (!name.ends_with(kSuffix)) return std::nullopt;
-  return base::parse_hex32(name.substr(0, name.size() - kSuffix.size()));
+  const auto number = base::parse_hex32(name.substr(0, name.size() - kSuffix.size()));
+  if (!number) return std::nullopt;
+  return static_cast<GroupNumber>(*number);
 }
 
 Result<std::vector<std::byte>> read_exactly(io::File& file, std::uint64_t offset,
@@ -76,7 +78,7 @@ Result<format::ParitySums> read_sums(io::File& file, Copy copy) {
 
 }  // namespace
 
-std::string group_path(const std::string& series_directory, std::uint32_t number) {
+std::string group_path(const std::string& series_directory, GroupNumber number) {
   return fmt::format("{}/{}/{:08x}{}", series_directory, kGroupFolder, number, kSuffix);
 }
 
@@ -92,7 +94,7 @@ Result<GroupListing> list_groups(io::FileSystem& files, const std::string& serie
     if (is_ours && name.ends_with(kTemporarySuffix)) listing.leftovers.push_back(name);
     const auto number = number_of(name);
     if (!number) continue;
-    listing.next_number = std::max(listing.next_number, *number + 1);
+    listing.next_number = std::max(listing.next_number, number_after(*number));
     const auto file = files.open(folder + "/" + name, io::OpenMode::kRead);
     if (!file && file.error().code() == ErrorCode::kNotFound) continue;  // Removed in the meantime.
     auto index =

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/ids.h"
 #include "format/parity.h"
 #include "io/file_system.h"
 #include "varve/result.h"
@@ -19,7 +20,7 @@ namespace varve::parity {
 inline constexpr const char* kGroupFolder = "parity";
 
 struct Group {
-  std::uint32_t number = 0;  ///< Number of its file.
+  GroupNumber number{0};  ///< Number of its file.
   format::ParityIndex index;
   std::uint64_t bytes = 0;  ///< Length of its file.
 };
@@ -27,12 +28,12 @@ struct Group {
 struct GroupListing {
   std::vector<Group> groups;  ///< In ascending number.
   /// Unusable files: both copies of the index are damaged.
-  std::vector<std::pair<std::uint32_t, Error>> damaged;
+  std::vector<std::pair<GroupNumber, Error>> damaged;
   std::vector<std::string> leftovers;  ///< Names of unfinished files.
-  std::uint32_t next_number = 1;       ///< Greater than the number of every file.
+  GroupNumber next_number{1};          ///< Greater than the number of every file.
 };
 
-[[nodiscard]] std::string group_path(const std::string& series_directory, std::uint32_t number);
+[[nodiscard]] std::string group_path(const std::string& series_directory, GroupNumber number);
 
 /// Lists the groups with their members, without the checksums: 12 bytes per member. Skips files of
 /// a newer format. Returns an empty listing if the folder does not exist.

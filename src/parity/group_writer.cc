@@ -93,10 +93,10 @@ class GroupEncoder {
 
 // Returns the members whose bytes have changed. Does not compare a block that a cut has shortened
 // since.
-std::vector<std::uint32_t> changed_members(const format::ParityIndex& index,
+std::vector<SegmentNumber> changed_members(const format::ParityIndex& index,
                                            const std::vector<std::uint64_t>& sums,
                                            const KnownSums& known) {
-  std::vector<std::uint32_t> changed;
+  std::vector<SegmentNumber> changed;
   std::size_t begin = 0;
   for (const auto& member : index.members) {
     const auto before = known.find(member.segment);
@@ -130,7 +130,7 @@ Result<std::uint64_t> write_file(io::FileSystem& files, const std::string& path,
 }  // namespace
 
 Result<GroupOutcome> write_group(io::FileSystem& files, const std::string& series_directory,
-                                 std::uint32_t number, format::ParityIndex index,
+                                 GroupNumber number, format::ParityIndex index,
                                  const KnownSums& known,
                                  const std::function<bool(std::uint64_t)>& pass) {
   GroupOutcome outcome;

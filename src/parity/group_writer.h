@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "format/ids.h"
 #include "format/parity.h"
 #include "io/file_system.h"
 #include "varve/result.h"
@@ -14,7 +15,7 @@
 namespace varve::parity {
 
 /// The checksums that older groups have for the first blocks of each file.
-using KnownSums = std::map<std::uint32_t, std::vector<std::uint64_t>>;
+using KnownSums = std::map<SegmentNumber, std::vector<std::uint64_t>>;
 
 struct GroupOutcome {
   bool written = false;  ///< False if `pass` stopped the work or a member is damaged.
@@ -22,7 +23,7 @@ struct GroupOutcome {
   std::uint64_t bytes_written = 0;
   /// Members that are unreadable in part, or that do not match their older checksums. New parity of
   /// these would preserve the damage.
-  std::vector<std::uint32_t> damaged;
+  std::vector<SegmentNumber> damaged;
 };
 
 /// Computes the parity of index.members and writes it to group_path(number), through a temporary
@@ -30,7 +31,7 @@ struct GroupOutcome {
 /// returns false to stop. Memory: the parity and 8 MiB.
 [[nodiscard]] Result<GroupOutcome> write_group(io::FileSystem& files,
                                                const std::string& series_directory,
-                                               std::uint32_t number, format::ParityIndex index,
+                                               GroupNumber number, format::ParityIndex index,
                                                const KnownSums& known,
                                                const std::function<bool(std::uint64_t)>& pass);
 

@@ -21,7 +21,7 @@ constexpr std::uint64_t kSpareBytes = 32U << 20;
 constexpr std::uint64_t kFileBytesMax =
     std::uint64_t{format::kParityBlocksMax} / 2 * format::kParityBlockBytes;
 
-using Present = std::map<std::uint32_t, DataFile>;
+using Present = std::map<SegmentNumber, DataFile>;
 
 Present by_number(const std::vector<DataFile>& files) {
   Present present;
@@ -51,7 +51,7 @@ bool any_present(const Group& group, const Present& present) {
 }
 
 bool holds_exactly(const Group& group, const std::vector<DataFile>& files) {
-  std::set<std::uint32_t> members;
+  std::set<SegmentNumber> members;
   for (const auto& member : group.index.members) members.insert(member.segment);
   return members.size() == files.size() &&
          std::all_of(files.begin(), files.end(),
@@ -86,7 +86,7 @@ std::uint64_t full_group_bytes(std::uint32_t percent) {
 std::size_t count_protected(const std::vector<DataFile>& present,
                             const std::vector<Group>& groups) {
   const auto files = by_number(present);
-  std::set<std::uint32_t> covered;
+  std::set<SegmentNumber> covered;
   for (const auto& group : groups) {
     if (!fits(group, files)) continue;
     for (const auto& member : group.index.members) covered.insert(member.segment);
@@ -98,7 +98,7 @@ GroupPlan plan_groups(const std::vector<DataFile>& present, const std::vector<Gr
                       std::uint32_t percent) {
   GroupPlan plan;
   const auto files = by_number(present);
-  std::set<std::uint32_t> covered;
+  std::set<SegmentNumber> covered;
   // Groups that are not full: of the active set, and of the volumes.
   std::vector<const Group*> small[2];
   const auto cover = [&](const Group& group) {
@@ -206,7 +206,7 @@ class ParityUpkeep {
   }
 
   /// Writes a new group. Returns its damaged members; with any, it writes no group.
-  [[nodiscard]] Result<std::vector<std::uint32_t>> make(
+  [[nodiscard]] Result<std::vector<SegmentNumber>> make(
       const std::vector<format::ParityMember>& members) {
     format::ParityIndex index;
     index.series = series_;
@@ -224,7 +224,7 @@ class ParityUpkeep {
     if (outcome.written) {
       for (const auto& member : members) index.blocks += member.blocks();
       listing_.groups.push_back({next_number_, std::move(index), outcome.bytes_written});
-      ++next_number_;
+      next_number_ = number_after(next_number_);
       ++report_.groups_made;
       report_.bytes_written += outcome.bytes_written;
       if (options_.pass && !options_.pass(outcome.bytes_written)) stopped_ = true;
@@ -241,7 +241,7 @@ class ParityUpkeep {
 
   // Returns the checksums that existing groups have for the members.
   [[nodiscard]] Result<KnownSums> known_sums(const std::vector<format::ParityMember>& members) {
-    std::map<std::uint32_t, std::uint64_t> wanted;
+    std::map<SegmentNumber, std::uint64_t> wanted;
     for (const auto& member : members) wanted[member.segment] = member.bytes;
     KnownSums known;
     for (const auto& group : listing_.groups) {
@@ -268,7 +268,7 @@ class ParityUpkeep {
     return known;
   }
 
-  void leave_out(const std::vector<std::uint32_t>& damaged) {
+  void leave_out(const std::vector<SegmentNumber>& damaged) {
     report_.damaged.insert(report_.damaged.end(), damaged.begin(), damaged.end());
     std::erase_if(present_, [&](const DataFile& file) {
       return std::find(damaged.begin(), damaged.end(), file.segment) != damaged.end();
@@ -276,7 +276,7 @@ class ParityUpkeep {
   }
 
   // Returns whether the group protects a damaged file. It stays until the file is repaired.
-  [[nodiscard]] bool is_needed(std::uint32_t number) const {
+  [[nodiscard]] bool is_needed(GroupNumber number) const {
     for (const auto& group : listing_.groups) {
       if (group.number != number) continue;
       const auto& members = group.index.members;
@@ -294,7 +294,7 @@ class ParityUpkeep {
   std::vector<DataFile> present_;
   const KeepOptions& options_;
   GroupListing listing_;
-  std::uint32_t next_number_ = 1;
+  GroupNumber next_number_{1};
   bool stopped_ = false;
   KeepReport report_;
 };

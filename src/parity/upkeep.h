@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "format/ids.h"
 #include "format/parity.h"
 #include "io/file_system.h"
 #include "parity/group_files.h"
@@ -18,9 +19,9 @@ namespace varve::parity {
 
 /// A segment or volume that can only be cut or removed.
 struct DataFile {
-  std::uint32_t segment = 0;  ///< File number, with store::kVolumeBit for a volume.
-  std::uint64_t bytes = 0;    ///< Length according to the catalog.
-  bool archived = false;      ///< True for a volume, false for a file of the active set.
+  SegmentNumber segment{};  ///< File number, with kVolumeBit for a volume.
+  std::uint64_t bytes = 0;  ///< Length according to the catalog.
+  bool archived = false;    ///< True for a volume, false for a file of the active set.
   /// Version of the file. Files of one version are likely to be removed together.
   std::uint32_t version = 0;
   bool operator==(const DataFile&) const = default;
@@ -33,9 +34,9 @@ struct DataFile {
 struct GroupPlan {
   std::vector<std::vector<format::ParityMember>> make;
   /// Groups to remove at once.
-  std::vector<std::uint32_t> remove;
+  std::vector<GroupNumber> remove;
   /// Groups to remove after all of `make` is written.
-  std::vector<std::uint32_t> replaced;
+  std::vector<GroupNumber> replaced;
 };
 
 /// Plans the groups. Keeps full groups with unchanged members. Groups all other files again as soon
@@ -62,7 +63,7 @@ struct KeepReport {
   std::uint64_t bytes_written = 0;
   /// Files that are unreadable in part, or whose bytes have changed since their parity was
   /// computed. Their old parity stays. (A concurrent cut or removal also makes a file unreadable.)
-  std::vector<std::uint32_t> damaged;
+  std::vector<SegmentNumber> damaged;
 };
 
 /// Writes missing groups, then removes groups that are no longer needed. A crash in between leaves

@@ -52,7 +52,7 @@ void ContainerCache::set_bytes_max(std::size_t bytes_max) {
 }
 
 /// Returns the position of the container's first stretch that is not assembled yet.
-std::uint64_t ContainerCache::next_use(std::uint32_t container) const {
+std::uint64_t ContainerCache::next_use(ContainerNumber container) const {
   const auto it = uses_.find(container);
   return it == uses_.end() ? kNever : it->second.front();
 }

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "format/ids.h"
 #include "layout/layout.h"
 #include "restore/memory_meter.h"
 #include "restore/restore_cache.h"
@@ -84,7 +85,7 @@ class ContainerCache final : public RestoreCache {
     std::uint32_t bytes = 0;
   };
   struct Container {
-    std::uint32_t number = 0;
+    ContainerNumber number{};
     std::vector<Place> chunks;
     std::vector<std::unique_ptr<std::byte[]>> frames;  // nullptr for a missing frame.
     std::size_t size = 0;
@@ -92,7 +93,7 @@ class ContainerCache final : public RestoreCache {
   using Order = std::list<Container>;
 
   [[nodiscard]] const Place* place(const Container& container, const ChunkUse& use) const;
-  [[nodiscard]] std::uint64_t next_use(std::uint32_t container) const;
+  [[nodiscard]] std::uint64_t next_use(ContainerNumber container) const;
   [[nodiscard]] Order::iterator victim();
   void forget(Order::iterator it);
   void evict(std::size_t bytes);
@@ -102,16 +103,16 @@ class ContainerCache final : public RestoreCache {
   std::size_t bytes_max_ = 0;
   std::size_t bytes_ = 0;
   Order order_;  // Most recently used first.
-  std::unordered_map<std::uint32_t, Order::iterator> containers_;
+  std::unordered_map<ContainerNumber, Order::iterator> containers_;
 
   struct Stretch {
     std::uint64_t position = 0;  // Position of its first chunk.
-    std::uint32_t container = 0;
+    ContainerNumber container{};
   };
   // The stretches of the window that are in one container each, and the positions where the
   // stretches of each container begin.
   std::deque<Stretch> sequence_;
-  std::unordered_map<std::uint32_t, std::deque<std::uint64_t>> uses_;
+  std::unordered_map<ContainerNumber, std::deque<std::uint64_t>> uses_;
   std::optional<layout::LocationRun> located_;
 };
 

@@ -25,7 +25,7 @@ void ChunkResolver::forget() {
 }
 
 Result<std::shared_ptr<const format::ContainerHeader>> ChunkResolver::header(
-    std::uint32_t container) {
+    ContainerNumber container) {
   for (const auto& known : recent_) {
     if (known->number == container) return known;
   }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "format/ids.h"
 #include "layout/layout.h"
 #include "varve/result.h"
 
@@ -28,7 +29,7 @@ class ChunkResolver {
   /// Errors: kCorrupt if the id is not stored or the container's table disagrees.
   [[nodiscard]] Result<ChunkPlace> resolve(ChunkId id);
   [[nodiscard]] Result<std::shared_ptr<const format::ContainerHeader>> header(
-      std::uint32_t container);
+      ContainerNumber container);
 
   /// Forgets all locations. The engine calls it before each area, because chunks may have moved.
   void forget();

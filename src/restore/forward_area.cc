@@ -28,7 +28,7 @@ void ForwardArea::pop_back() {
   areas_.pop_back();
 }
 
-ForwardArea::Placed ForwardArea::place(std::uint64_t at, std::optional<std::uint32_t> container,
+ForwardArea::Placed ForwardArea::place(std::uint64_t at, std::optional<ContainerNumber> container,
                                        std::span<const std::byte> raw, SlotState state) {
   Placed placed;
   for (; at < end(); at = window_->next_use(at)) {
@@ -46,7 +46,7 @@ ForwardArea::Placed ForwardArea::place(std::uint64_t at, std::optional<std::uint
   return placed;
 }
 
-bool ForwardArea::has_empty(std::uint64_t at, std::uint32_t container) const {
+bool ForwardArea::has_empty(std::uint64_t at, ContainerNumber container) const {
   for (; at < end(); at = window_->next_use(at)) {
     const Slot& one = slot(at);
     if (one.container == container && one.state == SlotState::kEmpty) return true;
@@ -54,7 +54,7 @@ bool ForwardArea::has_empty(std::uint64_t at, std::uint32_t container) const {
   return false;
 }
 
-void ForwardArea::mark_bad(std::uint64_t at, std::uint32_t container) {
+void ForwardArea::mark_bad(std::uint64_t at, ContainerNumber container) {
   for (; at < end(); at = window_->next_use(at)) {
     Slot& one = slot(at);
     if (one.container == container && one.state == SlotState::kEmpty) one.state = SlotState::kBad;

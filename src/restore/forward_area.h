@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "format/container.h"
+#include "format/ids.h"
 #include "restore/assembly_area.h"
 #include "restore/stream_window.h"
 
@@ -33,7 +34,7 @@ class ForwardArea {
   struct Slot {
     std::uint32_t offset = 0;  ///< Offset in its area.
     std::uint32_t bytes = 0;
-    std::uint32_t container = 0;
+    ContainerNumber container{};
     std::uint32_t index = 0;  ///< Index in the container's chunk table.
     std::uint32_t frame = 0;
     std::uint32_t area = 0;  ///< Number of its area since the start.
@@ -72,12 +73,12 @@ class ForwardArea {
   /// Fills the empty slots of a chunk from position `at` on, which is a use of the chunk.
   /// `container` selects the slots that are to be read from it; nullopt selects all. Marks a slot
   /// bad if its length is not that of `raw`.
-  Placed place(std::uint64_t at, std::optional<std::uint32_t> container,
+  Placed place(std::uint64_t at, std::optional<ContainerNumber> container,
                std::span<const std::byte> raw, SlotState state);
   /// Returns whether the chunk has empty slots that are to be read from the container.
-  [[nodiscard]] bool has_empty(std::uint64_t at, std::uint32_t container) const;
+  [[nodiscard]] bool has_empty(std::uint64_t at, ContainerNumber container) const;
   /// Marks the chunk's empty slots that are to be read from the container as bad.
-  void mark_bad(std::uint64_t at, std::uint32_t container);
+  void mark_bad(std::uint64_t at, ContainerNumber container);
 
   /// Returns the part of an area that the whole frame can be decoded into, because its chunks
   /// follow each other there in the same order. Empty if there is none.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "format/container.h"
+#include "format/ids.h"
 #include "restore/buffer_pool.h"
 
 namespace varve::restore {
@@ -36,7 +37,7 @@ class Frame {
 /// different times.
 struct FrameKey {
   std::uint64_t version_key = 0;
-  std::uint32_t container = 0;
+  ContainerNumber container{};
   std::uint32_t frame = 0;
   std::uint64_t checksum = 0;
   bool operator==(const FrameKey&) const = default;

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/thread_pool.h"
+#include "format/ids.h"
 #include "restore/read_service.h"
 
 namespace varve::restore {
@@ -40,8 +41,8 @@ class HeaderAnnouncer : public std::enable_shared_from_this<HeaderAnnouncer> {
 
   // Used only by the one busy worker.
   std::size_t run_ = 0;
-  std::uint32_t chunk_ = 0;                      // Next chunk of the run.
-  std::unordered_set<std::uint32_t> announced_;  // Numbers of the announced containers.
+  std::uint32_t chunk_ = 0;                        // Next chunk of the run.
+  std::unordered_set<ContainerNumber> announced_;  // Numbers of the announced containers.
 };
 
 }  // namespace varve::restore

@@ -14,7 +14,7 @@ Result<void> locate_pieces(layout::ChunkSource& source, const format::Recipe& re
                            std::uint64_t offset, const VersionReader::PieceVisitor& visit) {
   RunLocator locator;
   std::uint64_t run_begin = 0;
-  std::optional<std::uint32_t> container;
+  std::optional<ContainerNumber> container;
   std::uint64_t place = 0;
   for (std::size_t number = 0; number < recipe.runs.size(); ++number) {
     const format::RecipeRun& run = recipe.runs[number];
@@ -34,7 +34,7 @@ Result<void> locate_pieces(layout::ChunkSource& source, const format::Recipe& re
       piece.first = run.first.plus(part.chunk);
       piece.count = part.count;
       piece.bytes = static_cast<std::uint32_t>(part.bytes);
-      piece.container = part.container;
+      piece.container = static_cast<std::uint32_t>(part.container);
       piece.index = part.index;
       if (!visit(piece)) return {};
       at = part.offset + part.bytes;
@@ -55,7 +55,7 @@ void PieceReader::read(std::span<const StoredPiece> pieces, const VersionReader:
 
 bool PieceReader::read_container(std::span<const StoredPiece> pieces,
                                  const VersionReader::PieceTaker& take) {
-  const auto header = source_.header(pieces.front().container);
+  const auto header = source_.header(static_cast<ContainerNumber>(pieces.front().container));
   parts_.clear();
   for (const StoredPiece& piece : pieces) {
     if (header && add_parts(**header, piece)) continue;

@@ -38,7 +38,7 @@ void ReadAnnouncer::announce(const LookAheadWindow& chunks, std::uint64_t from,
   announced_ = std::max(announced_, at);
   if (containers_.empty()) return;
   auto tell = [source = source_, containers = std::exchange(containers_, {})] {
-    for (const std::uint32_t container : containers) source->will_read_header(container);
+    for (const ContainerNumber container : containers) source->will_read_header(container);
   };
   if (workers_ != nullptr) {
     workers_->run(std::move(tell));

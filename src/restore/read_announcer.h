@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "format/ids.h"
 #include "layout/layout.h"
 #include "restore/look_ahead_window.h"
 
@@ -31,7 +32,7 @@ class ReadAnnouncer {
   base::ThreadPool* const workers_;
   // Window position up to which all containers are announced.
   std::uint64_t announced_ = 0;
-  std::vector<std::uint32_t> containers_;  // Containers of one call of announce().
+  std::vector<ContainerNumber> containers_;  // Containers of one call of announce().
 };
 
 }  // namespace varve::restore

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "format/container.h"
+#include "format/ids.h"
 #include "restore/look_ahead_window.h"
 #include "varve/types.h"
 
@@ -14,7 +15,7 @@ namespace varve::restore {
 /// A needed chunk and its place.
 struct ChunkUse {
   ChunkId id;
-  std::uint32_t container = 0;
+  ContainerNumber container{};
   std::uint32_t index = 0;  ///< Index in the container's chunk table.
 };
 

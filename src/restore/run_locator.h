@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "format/ids.h"
 #include "format/recipe.h"
 #include "layout/layout.h"
 #include "varve/result.h"
@@ -18,7 +19,7 @@ struct RunPart {
   std::uint32_t count = 0;
   std::uint64_t offset = 0;  ///< Offset of its first byte in the run.
   std::uint64_t bytes = 0;
-  std::uint32_t container = 0;
+  ContainerNumber container{};
   std::uint32_t index = 0;  ///< Index of its first chunk in the container's table.
 };
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "format/ids.h"
 #include "restore/ahead_reads.h"
 #include "restore/alacc_rules.h"
 #include "restore/chunk_cache.h"
@@ -147,8 +148,8 @@ class WindowEngine final : public RestoreEngine {
   // Guards the cache and `stale_` while the lanes work. Only the meter is used under it.
   std::mutex cache_mutex_;
   std::unique_ptr<RestoreCache> cache_;
-  ChunkCache* chunk_cache_ = nullptr;  // The cache, if it is a ChunkCache.
-  std::vector<std::uint32_t> stale_;   // Containers that were removed before they were read.
+  ChunkCache* chunk_cache_ = nullptr;   // The cache, if it is a ChunkCache.
+  std::vector<ContainerNumber> stale_;  // Containers that were removed before they were read.
 };
 
 }  // namespace varve::restore

@@ -74,7 +74,7 @@ void WindowEngine::plan_ahead() {
   if (forward_.areas().size() > 1) missing = empty_slots(forward_.areas()[1]);
   auto job = jobs_.begin();  // The jobs are also sorted by container.
   for_each_container(missing, [&](const std::span<const std::uint64_t> places) {
-    const std::uint32_t container = forward_.slot(places.front()).container;
+    const ContainerNumber container = forward_.slot(places.front()).container;
     while (job != jobs_.end() && job->header->number < container) ++job;
     const bool is_read_now = job != jobs_.end() && job->header->number == container;
     const auto header = resolver_.header(container);

@@ -22,7 +22,7 @@ Result<void> measure_version(const SeriesParts& parts, catalog::VersionRecord& r
   record.unique_bytes = 0;
   record.stored_bytes = 0;
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts.catalog));
-  std::optional<std::uint32_t> counted;
+  std::optional<ContainerNumber> counted;
   return catalog::for_each_location(txn, parts.id, ChunkId::make(record.number, 0),
                                     [&](const catalog::LocationRecord& at) -> Result<bool> {
                                       if (at.first.birth() != record.number) return false;
@@ -43,10 +43,10 @@ Result<std::vector<CategoryInfo>> categories(const SeriesParts& parts) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts.catalog));
   VARVE_TRY_ASSIGN(const auto versions, layout::live_versions(txn, parts.id));
   VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, parts.id));
-  std::map<std::uint32_t, catalog::SegmentRecord> segment_of;
+  std::map<SegmentNumber, catalog::SegmentRecord> segment_of;
   for (const auto& segment : segments) segment_of[segment.segment] = segment;
-  std::map<std::pair<std::uint32_t, VersionNumber>, CategoryInfo> archived;
-  std::map<std::uint32_t, store::ContainerRecord> active;
+  std::map<std::pair<SegmentNumber, VersionNumber>, CategoryInfo> archived;
+  std::map<ContainerNumber, store::ContainerRecord> active;
   VARVE_TRY(catalog::for_each_container(
       txn, parts.id, [&](const store::ContainerRecord& record) -> Result<bool> {
         const auto owner = segment_of.find(record.segment);

@@ -153,7 +153,7 @@ Result<void> ContainerWriter::flush() {
 Result<void> ContainerWriter::sync() {
   const std::lock_guard one(sync_mutex_);
   VARVE_TRY(flush());
-  std::map<std::uint32_t, std::uint64_t> segments;
+  std::map<SegmentNumber, std::uint64_t> segments;
   {
     const std::lock_guard lock(mutex_);
     segments = unsynced_;
@@ -184,7 +184,7 @@ std::uint64_t ContainerWriter::stored_bytes() const {
   return stored_bytes_;
 }
 
-std::vector<std::uint32_t> ContainerWriter::segments() const {
+std::vector<SegmentNumber> ContainerWriter::segments() const {
   const std::lock_guard lock(mutex_);
   return segments_;
 }
@@ -333,7 +333,8 @@ Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
   if (bytes_max == 0) bytes_max = segment_bytes_for(stored_bytes());
   if (file_ && segment_offset_ + container_bytes > bytes_max) file_.reset();
   if (file_) return {};
-  segment_ = options_.numbers->next_segment.fetch_add(1) | (options_.volume ? kVolumeBit : 0U);
+  segment_ = options_.numbers->take_segment();
+  if (options_.volume) segment_ = as_volume(segment_);
   segment_offset_ = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -350,7 +351,7 @@ Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
 
 Result<void> ContainerWriter::write_container_once() {
   if (!options_.admitted) VARVE_TRY(check_reserve());
-  header_.number = options_.numbers->next_container.fetch_add(1);
+  header_.number = options_.numbers->take_container();
   const std::string encoded = format::encode_container_header(header_);
   VARVE_ASSERT(encoded.size() <= header_buffer_.size());
   std::memcpy(header_buffer_.data(), encoded.data(), encoded.size());

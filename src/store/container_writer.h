@@ -20,6 +20,7 @@
 #include "base/aligned_buffer.h"
 #include "base/thread_pool.h"
 #include "format/container.h"
+#include "format/ids.h"
 #include "io/file_system.h"
 #include "store/segment_files.h"
 #include "varve/options.h"
@@ -85,7 +86,7 @@ class ContainerWriter {
 
   [[nodiscard]] std::uint64_t stored_bytes() const;
   /// Returns the numbers of the files that the writer has begun.
-  [[nodiscard]] std::vector<std::uint32_t> segments() const;
+  [[nodiscard]] std::vector<SegmentNumber> segments() const;
 
  private:
   struct Frame {
@@ -132,11 +133,11 @@ class ContainerWriter {
   bool retry_wanted_ = false;
   bool stopping_ = false;
   std::uint64_t stored_bytes_ = 0;
-  std::vector<std::uint32_t> segments_;
-  std::map<std::uint32_t, std::uint64_t> unsynced_;  // End of each segment, by its number.
+  std::vector<SegmentNumber> segments_;
+  std::map<SegmentNumber, std::uint64_t> unsynced_;  // End of each segment, by its number.
 
   std::mutex sync_mutex_;             // One sync at a time; taken before mutex_.
-  std::set<std::uint32_t> doubtful_;  // Segments whose sync failed. Guarded by sync_mutex_.
+  std::set<SegmentNumber> doubtful_;  // Segments whose sync failed. Guarded by sync_mutex_.
 
   // Only the writer's thread touches these.
   format::ContainerHeader header_;
@@ -145,7 +146,7 @@ class ContainerWriter {
   std::size_t packed_raw_ = 0;
   base::AlignedBuffer data_;
   base::AlignedBuffer header_buffer_;
-  std::uint32_t segment_ = 0;
+  SegmentNumber segment_{};
   std::uint64_t segment_offset_ = 0;
   std::unique_ptr<io::File> file_;
   std::thread thread_;

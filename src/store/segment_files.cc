@@ -20,7 +20,7 @@ std::uint64_t segment_bytes_for(std::uint64_t run_bytes) {
   return std::clamp(run_bytes / kSegmentsOfARun, kSegmentBytesMin, kSegmentBytesMax);
 }
 
-ContainerRecord ContainerRecord::of(const format::ContainerHeader& header, std::uint32_t segment,
+ContainerRecord ContainerRecord::of(const format::ContainerHeader& header, SegmentNumber segment,
                                     std::uint64_t offset) {
   ContainerRecord record;
   record.number = header.number;
@@ -43,7 +43,7 @@ std::string ContainerRecord::encode() const {
   std::string out;
   base::ByteWriter w(out);
   const std::uint64_t unit = compact ? 1 : format::kContainerAlignment;
-  w.varint(segment);
+  w.varint(static_cast<std::uint32_t>(segment));
   w.u8(compact ? 1 : 0);
   w.varint(offset / unit);
   w.varint(header_bytes / unit);
@@ -55,7 +55,7 @@ std::string ContainerRecord::encode() const {
   return out;
 }
 
-Result<ContainerRecord> ContainerRecord::decode(std::uint32_t number, std::string_view bytes) {
+Result<ContainerRecord> ContainerRecord::decode(ContainerNumber number, std::string_view bytes) {
   base::ByteReader r(bytes);
   const std::uint64_t segment = r.varint();
   const std::uint8_t flags = r.u8();
@@ -76,7 +76,7 @@ Result<ContainerRecord> ContainerRecord::decode(std::uint32_t number, std::strin
   }
   ContainerRecord record;
   record.number = number;
-  record.segment = static_cast<std::uint32_t>(segment);
+  record.segment = static_cast<SegmentNumber>(segment);
   record.compact = flags == 1;
   record.offset = offset * unit;
   record.header_bytes = static_cast<std::uint32_t>(header * unit);
@@ -88,12 +88,12 @@ Result<ContainerRecord> ContainerRecord::decode(std::uint32_t number, std::strin
   return record;
 }
 
-std::string segment_name(std::uint32_t segment) {
-  return is_volume(segment) ? fmt::format("{:08x}.vol", segment & ~kVolumeBit)
+std::string segment_name(SegmentNumber segment) {
+  return is_volume(segment) ? fmt::format("{:08x}.vol", without_kind(segment))
                             : fmt::format("{:08x}.seg", segment);
 }
 
-std::string segment_path(std::uint32_t segment) {
+std::string segment_path(SegmentNumber segment) {
   return (is_volume(segment) ? "volumes/" : "active/") + segment_name(segment);
 }
 
@@ -102,7 +102,7 @@ std::string SegmentReader::describe(const ContainerRecord& record) const {
                      record.number, record.offset);
 }
 
-Result<std::shared_ptr<io::File>> SegmentReader::file(std::uint32_t segment, OpenFiles& among,
+Result<std::shared_ptr<io::File>> SegmentReader::file(SegmentNumber segment, OpenFiles& among,
                                                       io::OpenMode mode) {
   std::uint64_t forgotten = 0;
   {
@@ -124,7 +124,7 @@ Result<std::shared_ptr<io::File>> SegmentReader::file(std::uint32_t segment, Ope
   return among.try_emplace(segment, std::move(*opened)).first->second;
 }
 
-void SegmentReader::forget(std::uint32_t segment) {
+void SegmentReader::forget(SegmentNumber segment) {
   const std::lock_guard lock(mutex_);
   open_.erase(segment);
   open_direct_.erase(segment);

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "format/container.h"
+#include "format/ids.h"
 #include "io/file_system.h"
 #include "varve/result.h"
 
@@ -24,22 +25,38 @@ inline constexpr std::uint64_t kSegmentBytesMax = 64ULL << 20;
 /// How long a segment of a run of `run_bytes` may get.
 [[nodiscard]] std::uint64_t segment_bytes_for(std::uint64_t run_bytes);
 
-/// Set in the numbers of volumes. Both kinds of file share one sequence of numbers.
-inline constexpr std::uint32_t kVolumeBit = 1U << 31;
-[[nodiscard]] constexpr bool is_volume(std::uint32_t segment) {
-  return (segment & kVolumeBit) != 0;
-}
+/// Gives each number once. After a crash it may repeat numbers that no commit has named.
+/// Thread-safe.
+class NumberSource {
+ public:
+  [[nodiscard]] ContainerNumber take_container() {
+    return static_cast<ContainerNumber>(next_container_.fetch_add(1));
+  }
+  /// Returns a number without kVolumeBit.
+  [[nodiscard]] SegmentNumber take_segment() {
+    return static_cast<SegmentNumber>(next_segment_.fetch_add(1));
+  }
 
-/// Numbers that are given once. A crash may give those again that no commit has named.
-struct NumberSource {
-  std::atomic<std::uint32_t> next_container{0};
-  std::atomic<std::uint32_t> next_segment{0};  ///< Without kVolumeBit.
+  /// Return the number that is taken next.
+  [[nodiscard]] ContainerNumber next_container() const {
+    return static_cast<ContainerNumber>(next_container_.load());
+  }
+  [[nodiscard]] SegmentNumber next_segment() const {
+    return static_cast<SegmentNumber>(next_segment_.load());
+  }
+  /// Set the number that is taken next.
+  void set_next(ContainerNumber number) { next_container_ = static_cast<std::uint32_t>(number); }
+  void set_next(SegmentNumber number) { next_segment_ = static_cast<std::uint32_t>(number); }
+
+ private:
+  std::atomic<std::uint32_t> next_container_{0};
+  std::atomic<std::uint32_t> next_segment_{0};  // Without kVolumeBit.
 };
 
 /// Where a container lies, and what it holds. The catalog keeps one for each container.
 struct ContainerRecord {
-  std::uint32_t number = 0;
-  std::uint32_t segment = 0;
+  ContainerNumber number{};
+  SegmentNumber segment{};
   std::uint64_t offset = 0;
   std::uint32_t header_bytes = 0;
   std::uint32_t data_bytes = 0;
@@ -51,17 +68,18 @@ struct ContainerRecord {
 
   /// Of the container with this header, of which nothing counts as live yet.
   [[nodiscard]] static ContainerRecord of(const format::ContainerHeader& header,
-                                          std::uint32_t segment, std::uint64_t offset);
+                                          SegmentNumber segment, std::uint64_t offset);
   [[nodiscard]] std::uint64_t end() const;
   [[nodiscard]] std::string encode() const;
   /// kCorrupt unless every length and offset is possible.
-  [[nodiscard]] static Result<ContainerRecord> decode(std::uint32_t number, std::string_view bytes);
+  [[nodiscard]] static Result<ContainerRecord> decode(ContainerNumber number,
+                                                      std::string_view bytes);
 };
 
 /// The file's name in its folder: NNNNNNNN.seg or NNNNNNNN.vol.
-[[nodiscard]] std::string segment_name(std::uint32_t segment);
+[[nodiscard]] std::string segment_name(SegmentNumber segment);
 /// With the folder below the series': active/NNNNNNNN.seg or volumes/NNNNNNNN.vol.
-[[nodiscard]] std::string segment_path(std::uint32_t segment);
+[[nodiscard]] std::string segment_path(SegmentNumber segment);
 
 /// Reads containers. Thread-safe. Keeps a bounded number of files open.
 class SegmentReader {
@@ -95,7 +113,7 @@ class SegmentReader {
   /// kCorrupt if the zeros that pad the container are missing or not zero.
   [[nodiscard]] Result<void> verify_padding(const ContainerRecord& record);
   /// Closes a file that is gone, or has become shorter.
-  void forget(std::uint32_t segment);
+  void forget(SegmentNumber segment);
   /// The path of a container's file and its offset, for messages.
   [[nodiscard]] std::string describe(const ContainerRecord& record) const;
 
@@ -103,11 +121,11 @@ class SegmentReader {
   [[nodiscard]] Result<void> check_range(const ContainerRecord& record, std::uint32_t offset,
                                          std::size_t bytes) const;
   [[nodiscard]] Error ends_early(const ContainerRecord& record) const;
-  using OpenFiles = std::unordered_map<std::uint32_t, std::shared_ptr<io::File>>;
-  [[nodiscard]] Result<std::shared_ptr<io::File>> file(std::uint32_t segment) {
+  using OpenFiles = std::unordered_map<SegmentNumber, std::shared_ptr<io::File>>;
+  [[nodiscard]] Result<std::shared_ptr<io::File>> file(SegmentNumber segment) {
     return file(segment, open_, io::OpenMode::kReadPlanned);
   }
-  [[nodiscard]] Result<std::shared_ptr<io::File>> file(std::uint32_t segment, OpenFiles& among,
+  [[nodiscard]] Result<std::shared_ptr<io::File>> file(SegmentNumber segment, OpenFiles& among,
                                                        io::OpenMode mode);
 
   static constexpr std::size_t kOpenFilesMax = 256;

@@ -223,7 +223,8 @@ TEST_P(RestoreEngineContract, DamageIsMarkedAndAllElseIsGood) {
   std::uint64_t bad = 0;
   std::uint64_t offset = 0;
   std::set<ChunkId> damaged;
-  for (const auto& [container, frame] : {std::pair(0U, 7U), std::pair(1U, 0U)}) {
+  for (const auto& [container, frame] :
+       {std::pair(ContainerNumber{0}, 7U), std::pair(ContainerNumber{1}, 0U)}) {
     const auto header = *world.source.header(container);
     for (const format::ChunkEntry& chunk : header->chunks) {
       if (chunk.frame == frame) damaged.insert(chunk.id);

@@ -158,13 +158,14 @@ std::vector<std::string> catalog_value_seeds() {
   version.root.child = format::NodeId{7};
   if (catalog::put_series(*txn, series)) take(meta::catalog::kSeries);
   if (catalog::put_version(*txn, version)) take(meta::catalog::kVersions);
-  if (catalog::raise_counters(*txn, fuzz::kSeries, {5, 6})) take(meta::catalog::kCounters);
+  if (catalog::raise_counters(*txn, fuzz::kSeries, {ContainerNumber{5}, SegmentNumber{6}}))
+    take(meta::catalog::kCounters);
   if (catalog::put_retention(*txn, fuzz::kSeries, kVersion, {true, {9, 0}})) {
     take(meta::catalog::kRetention);
   }
   if (catalog::put_arrange_settings(*txn, {})) take(meta::catalog::kSettings);
   catalog::SegmentRecord segment;
-  segment.segment = static_cast<std::uint32_t>(kVersion);
+  segment.segment = static_cast<SegmentNumber>(kVersion);
   segment.bytes = 8192;
   segment.containers = 1;
   if (catalog::put_segment(*txn, fuzz::kSeries, segment)) take(meta::catalog::kSegments);

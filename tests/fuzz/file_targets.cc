@@ -109,7 +109,7 @@ void volume(Bytes input) {
   sum_containers(bytes);
   const auto files = io::make_memory_file_system();
   const std::string folder = is_volume ? "/s/volumes" : "/s/active";
-  const auto segment = 5U | (is_volume ? store::kVolumeBit : 0U);
+  const auto segment = is_volume ? as_volume(SegmentNumber{5}) : SegmentNumber{5};
   if (!files->make_directory("/s") || !files->make_directory(folder) ||
       !put_file(*files, folder + "/" + store::segment_name(segment), bytes)) {
     return;
@@ -138,7 +138,7 @@ std::vector<std::string> volume_seeds() {
   frame.stored_bytes = frame.raw_bytes = 340;
   header.frames = {frame};
   const auto container = [&](std::uint32_t number, bool compact) {
-    header.number = number;
+    header.number = static_cast<ContainerNumber>(number);
     header.compact = compact;
     return format::encode_container_header(header) +
            std::string(format::padded_bytes(frame.stored_bytes, compact), 'x');

@@ -116,7 +116,7 @@ void parity_index(Bytes input) {
 std::vector<std::string> parity_index_seeds() {
   format::ParityIndex index;
   index.percent = 5;
-  index.members = {{1, 100'000}, {2, 1}};
+  index.members = {{SegmentNumber{1}, 100'000}, {SegmentNumber{2}, 1}};
   format::ParitySums sums;
   sums.data.resize(8);
   sums.parity.resize(1);
@@ -227,7 +227,9 @@ void location(Bytes input) {
 void container_record(Bytes input) {
   settles(
       text_of(input),
-      [](std::string_view bytes) { return store::ContainerRecord::decode(1, bytes); },
+      [](std::string_view bytes) {
+        return store::ContainerRecord::decode(ContainerNumber{1}, bytes);
+      },
       [](const store::ContainerRecord& record) { return record.encode(); });
 }
 

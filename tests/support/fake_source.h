@@ -46,7 +46,7 @@ class FakeSource final : public layout::ChunkSource {
     end_frame();
     if (chunks_.empty()) return;
     format::ContainerHeader header;
-    header.number = static_cast<std::uint32_t>(headers_.size());
+    header.number = static_cast<ContainerNumber>(headers_.size());
     header.chunks = std::move(chunks_);
     header.frames = std::move(frames_);
     static_cast<void>(format::encode_container_header(header));
@@ -78,14 +78,16 @@ class FakeSource final : public layout::ChunkSource {
     }
     return it->second;
   }
-  Result<std::shared_ptr<const format::ContainerHeader>> header(std::uint32_t container) override {
+  Result<std::shared_ptr<const format::ContainerHeader>> header(ContainerNumber number) override {
+    const auto container = static_cast<std::uint32_t>(number);
     if (damaged_headers_.contains(container))
       return Error(ErrorCode::kCorrupt, "header is damaged");
     if (gone_.contains(container)) return Error(ErrorCode::kStale, "the container is gone");
     return headers_.at(container);
   }
-  Result<void> read_data(std::uint32_t container, std::uint32_t offset,
+  Result<void> read_data(ContainerNumber number, std::uint32_t offset,
                          std::span<std::byte> out) override {
+    const auto container = static_cast<std::uint32_t>(number);
     if (before_read) before_read(container);
     if (gone_.contains(container)) return Error(ErrorCode::kStale, "the container is gone");
     const Bytes& data = datas_.at(container);
@@ -99,9 +101,12 @@ class FakeSource final : public layout::ChunkSource {
     return {};
   }
   /// The fake disk has the containers in descending order of their numbers.
-  Result<std::uint64_t> place_of(std::uint32_t container) override { return 1'000'000 - container; }
+  Result<std::uint64_t> place_of(ContainerNumber number) override {
+    return 1'000'000 - static_cast<std::uint32_t>(number);
+  }
 
-  void will_read_header(std::uint32_t container) override {
+  void will_read_header(ContainerNumber number) override {
+    const auto container = static_cast<std::uint32_t>(number);
     const std::lock_guard lock(mutex_);
     announced.push_back(container);
   }
@@ -113,7 +118,8 @@ class FakeSource final : public layout::ChunkSource {
     std::size_t bytes = 0;
     bool operator==(const Read&) const = default;
   };
-  void will_read_data(std::uint32_t container, std::uint32_t offset, std::size_t bytes) override {
+  void will_read_data(ContainerNumber number, std::uint32_t offset, std::size_t bytes) override {
+    const auto container = static_cast<std::uint32_t>(number);
     const std::lock_guard lock(mutex_);
     announced_data.push_back({container, offset, bytes});
   }
@@ -131,9 +137,9 @@ class FakeSource final : public layout::ChunkSource {
   /// Stores a container's chunks under another number, and forgets the old one.
   void move_container(std::uint32_t container) {
     format::ContainerHeader header = *headers_.at(container);
-    header.number = static_cast<std::uint32_t>(headers_.size());
+    header.number = static_cast<ContainerNumber>(headers_.size());
     for (auto& [id, run] : locations_) {
-      if (run.container == container) run.container = header.number;
+      if (static_cast<std::uint32_t>(run.container) == container) run.container = header.number;
     }
     headers_.push_back(std::make_shared<const format::ContainerHeader>(std::move(header)));
     datas_.push_back(datas_.at(container));

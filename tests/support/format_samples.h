@@ -37,7 +37,7 @@ inline ChunkEntry chunk(ChunkId id, std::uint32_t raw_bytes) {
 inline ContainerHeader sample_header() {
   ContainerHeader header;
   header.series = SeriesId{3};
-  header.number = 77;
+  header.number = ContainerNumber{77};
   const auto id = [](std::uint32_t birth, std::uint32_t ordinal) {
     return ChunkId::make(VersionNumber{birth}, ordinal);
   };

@@ -188,13 +188,14 @@ TEST_F(RecordsTest, LocationIsFoundByAnyOfItsChunks) {
   const auto at = [](std::uint32_t birth, std::uint32_t ordinal) {
     return ChunkId::make(VersionNumber{birth}, ordinal);
   };
-  const LocationRecord records[] = {
-      {at(1, 0), 10, 1000, 0, 0}, {at(1, 10), 5, 500, 1, 3}, {at(2, 7), 1, 99, 0xffffffff, 100}};
+  const LocationRecord records[] = {{at(1, 0), 10, 1000, ContainerNumber{0}, 0},
+                                    {at(1, 10), 5, 500, ContainerNumber{1}, 3},
+                                    {at(2, 7), 1, 99, ContainerNumber{0xffffffff}, 100}};
   commit([&](meta::WriteTxn& txn) -> Result<void> {
     for (const auto& record : records) VARVE_TRY(put_location(txn, kSeries, record));
     // Locations of the neighbouring series, which the search must not return.
-    VARVE_TRY(put_location(txn, SeriesId{1}, {at(9, 0), 1000, 1, 1, 1}));
-    return put_location(txn, SeriesId{3}, {at(0, 0), 1000, 1, 1, 1});
+    VARVE_TRY(put_location(txn, SeriesId{1}, {at(9, 0), 1000, 1, ContainerNumber{1}, 1}));
+    return put_location(txn, SeriesId{3}, {at(0, 0), 1000, 1, ContainerNumber{1}, 1});
   });
   const auto txn = must(meta::ReadTxn::begin(catalog_));
   const auto first_of = [&](ChunkId id) -> std::optional<ChunkId> {
@@ -212,7 +213,7 @@ TEST_F(RecordsTest, LocationIsFoundByAnyOfItsChunks) {
   EXPECT_EQ(first_of(at(0, 0)), std::nullopt);
   const auto whole = must(find_location(txn, kSeries, at(2, 7)));
   EXPECT_EQ(whole->raw_bytes, 99U);
-  EXPECT_EQ(whole->container, 0xffffffffU);
+  EXPECT_EQ(whole->container, ContainerNumber{0xffffffffU});
   EXPECT_EQ(whole->index, 100U);
   EXPECT_EQ(must(find_last_location_before(txn, kSeries, at(2, 0)))->first, at(1, 10));
   EXPECT_EQ(must(find_last_location_before(txn, kSeries, at(2, 7)))->first, at(1, 10));
@@ -228,7 +229,7 @@ TEST_F(RecordsTest, LocationIsFoundByAnyOfItsChunks) {
 
 TEST_F(RecordsTest, ImpossibleLocationIsCorrupt) {
   const ChunkId id = ChunkId::make(VersionNumber{1}, 0xfffffff0);
-  const LocationRecord good{id, 16, 5, 6, 7};
+  const LocationRecord good{id, 16, 5, ContainerNumber{6}, 7};
   ASSERT_TRUE(LocationRecord::decode(id, good.encode()));
   auto bad = good;
   bad.count = 17;  // Would extend into the next birth.
@@ -251,19 +252,19 @@ TEST_F(RecordsTest, ContainersAreFoundAndVisitedInOrder) {
   record.data_bytes = 100;
   record.chunks = 1;
   for (const std::uint32_t number : {300U, 2U, 0U}) {
-    record.number = number;
+    record.number = ContainerNumber{number};
     record.offset = number * 4096ULL;
     commit([&](meta::WriteTxn& txn) { return put_container(txn, kSeries, record); });
   }
   const auto txn = must(meta::ReadTxn::begin(catalog_));
-  EXPECT_EQ(must(find_container(txn, kSeries, 300))->offset, 300 * 4096U);
-  EXPECT_FALSE(must(find_container(txn, kSeries, 1)));
-  std::vector<std::uint32_t> seen;
+  EXPECT_EQ(must(find_container(txn, kSeries, ContainerNumber{300}))->offset, 300 * 4096U);
+  EXPECT_FALSE(must(find_container(txn, kSeries, ContainerNumber{1})));
+  std::vector<ContainerNumber> seen;
   must(for_each_container(txn, kSeries, [&](const store::ContainerRecord& r) -> Result<bool> {
     seen.push_back(r.number);
     return seen.size() < 2;
   }));
-  EXPECT_EQ(seen, (std::vector<std::uint32_t>{0, 2}));
+  EXPECT_EQ(seen, (std::vector<ContainerNumber>{ContainerNumber{0}, ContainerNumber{2}}));
 }
 
 TEST_F(RecordsTest, NamesThatAreNotAllowedAreReplaced) {

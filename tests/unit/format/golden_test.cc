@@ -54,7 +54,7 @@ struct SampleContainer {
     const auto packed_frame = compress_frame(as_bytes(packed), Codec::kZstd, 1);
     const std::string stored(base::as_text(packed_frame.stored));
     header.series = SeriesId{2};
-    header.number = 9;
+    header.number = ContainerNumber{9};
     header.chunks = {chunk(ChunkId::make(VersionNumber{1}, 0), 10),
                      chunk(ChunkId::make(VersionNumber{1}, 1), 19),
                      chunk(ChunkId::make(VersionNumber{4}, 7), 3000)};
@@ -91,7 +91,7 @@ TEST(Golden, ContainerIsReadAndItsHeaderWrittenAlike) {
   ASSERT_TRUE(header.has_value()) << header.error().message();
   EXPECT_EQ(header->stored_bytes(), bytes.size());
   EXPECT_EQ(header->series, SeriesId{2});
-  EXPECT_EQ(header->number, 9U);
+  EXPECT_EQ(header->number, ContainerNumber{9});
   EXPECT_EQ(header->chunks, sample.header.chunks);
   EXPECT_EQ(raw_bytes(*header, bytes, 0), sample.plain);
   EXPECT_EQ(raw_bytes(*header, bytes, 1), sample.packed);

@@ -15,7 +15,9 @@ ParityIndex sample_index() {
   ParityIndex index;
   index.series = SeriesId{3};
   index.percent = 5;
-  index.members = {{7, 1}, {0x80000009U, 40'000}, {10, 800 * kParityBlockBytes}};
+  index.members = {{SegmentNumber{7}, 1},
+                   {SegmentNumber{0x80000009U}, 40'000},
+                   {SegmentNumber{10}, 800 * kParityBlockBytes}};
   return index;
 }
 

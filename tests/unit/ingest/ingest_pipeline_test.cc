@@ -45,14 +45,14 @@ class MemoryLayout final : public layout::Layout {
   }
 
   Result<layout::LocationRun> locate(ChunkId /*id*/) override { return unused(); }
-  Result<std::shared_ptr<const format::ContainerHeader>> header(std::uint32_t /*c*/) override {
+  Result<std::shared_ptr<const format::ContainerHeader>> header(ContainerNumber /*c*/) override {
     return unused();
   }
-  Result<void> read_data(std::uint32_t /*c*/, std::uint32_t /*o*/,
+  Result<void> read_data(ContainerNumber /*c*/, std::uint32_t /*o*/,
                          std::span<std::byte> /*out*/) override {
     return unused();
   }
-  Result<std::uint64_t> place_of(std::uint32_t /*container*/) override { return unused(); }
+  Result<std::uint64_t> place_of(ContainerNumber /*container*/) override { return unused(); }
   Result<void> begin_version(VersionNumber /*number*/) override { return {}; }
   std::optional<std::vector<std::byte>> read_unwritten(ChunkId id) override { return chunk(id); }
   Result<void> flush() override { return {}; }

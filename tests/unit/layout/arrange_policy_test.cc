@@ -15,12 +15,18 @@ using catalog::SegmentRole;
 SegmentRecord file(std::uint32_t segment, SegmentRole role, std::uint32_t version,
                    std::uint64_t raw = 1000, std::uint64_t live = 1000) {
   SegmentRecord record;
-  record.segment = segment;
+  record.segment = SegmentNumber{segment};
   record.role = role;
   record.version = VersionNumber{version};
   record.raw_bytes = raw;
   record.live_bytes = live;
   return record;
+}
+
+std::vector<SegmentNumber> numbers(std::initializer_list<std::uint32_t> all) {
+  std::vector<SegmentNumber> segments;
+  for (const auto number : all) segments.push_back(SegmentNumber{number});
+  return segments;
 }
 
 std::unique_ptr<ArrangePolicy> policy(ArrangePolicyKind kind, std::uint32_t batch = 3,
@@ -41,7 +47,7 @@ TEST(OriginalPolicy, WritesAllButTheNewestVersionsFilesAnew) {
                  file(2, SegmentRole::kNew, 3)};
   const auto job = original->next(state);
   ASSERT_TRUE(job);
-  EXPECT_EQ(job->segments, (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(job->segments, numbers({0, 1}));
   EXPECT_EQ(job->role, SegmentRole::kBase);
   EXPECT_EQ(job->version, VersionNumber{3});
   EXPECT_EQ(job->order, ChunkOrder::kBirth);
@@ -62,7 +68,7 @@ TEST(BatchedPolicy, WaitsForItsNumberOfVersions) {
   state.versions_behind = 3;
   state.files.push_back(file(3, SegmentRole::kNew, 4));
   EXPECT_TRUE(batched->wants_departure(state));
-  EXPECT_EQ(batched->next(state)->segments, (std::vector<std::uint32_t>{0, 1, 2}));
+  EXPECT_EQ(batched->next(state)->segments, numbers({0, 1, 2}));
 }
 
 TEST(BatchedPolicy, FinishesWhatItHasBegun) {
@@ -71,7 +77,7 @@ TEST(BatchedPolicy, FinishesWhatItHasBegun) {
   state.newest = VersionNumber{4};
   state.files = {file(0, SegmentRole::kBase, 1), file(3, SegmentRole::kNew, 4),
                  file(4, SegmentRole::kBase, 4)};
-  EXPECT_EQ(batched->next(state)->segments, (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(batched->next(state)->segments, numbers({0}));
 }
 
 TEST(TieredPolicy, MergesNewRunsThenMergedOnes) {
@@ -85,7 +91,7 @@ TEST(TieredPolicy, MergesNewRunsThenMergedOnes) {
   auto job = tiered->next(state);
   ASSERT_TRUE(job);
   EXPECT_EQ(job->role, SegmentRole::kMerged);
-  EXPECT_EQ(job->segments, (std::vector<std::uint32_t>{1, 2, 3, 4}));
+  EXPECT_EQ(job->segments, numbers({1, 2, 3, 4}));
   state.files = {file(0, SegmentRole::kBase, 1), file(5, SegmentRole::kMerged, 3),
                  file(6, SegmentRole::kMerged, 6), file(7, SegmentRole::kMerged, 9)};
   job = tiered->next(state);
@@ -105,7 +111,7 @@ TEST(TieredPolicy, WritesTheDeadestFilesOfARunAnew) {
   state.files[5].live_bytes = 850;
   const auto job = tiered->next(state);
   ASSERT_TRUE(job);
-  EXPECT_EQ(job->segments, (std::vector<std::uint32_t>{3}));
+  EXPECT_EQ(job->segments, numbers({3}));
   EXPECT_EQ(job->role, SegmentRole::kBase);
   EXPECT_EQ(job->version, VersionNumber{1});
 }

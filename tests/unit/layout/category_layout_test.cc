@@ -183,7 +183,7 @@ TEST_F(CategoryLayoutTest, NumbersAreNotUsedAgainAfterARestart) {
   must(layout_->begin_version(kSecond));
   const auto ids = place(0, 10);
   must(layout_->sync());
-  EXPECT_EQ(must(layout_->locate(ids[0])).container, 1U);
+  EXPECT_EQ(must(layout_->locate(ids[0])).container, ContainerNumber{1});
   EXPECT_TRUE(must(files_->exists("/r/1/active/00000001.seg")));
 }
 
@@ -206,10 +206,10 @@ TEST_F(CategoryLayoutTest, FilesThatTheCatalogDoesNotKnowAreRemovedAtTheStart) {
 }
 
 TEST_F(CategoryLayoutTest, ContainerThatIsNotThereIsStale) {
-  EXPECT_EQ(code_of(layout_->header(77)), ErrorCode::kStale);
+  EXPECT_EQ(code_of(layout_->header(ContainerNumber{77})), ErrorCode::kStale);
   std::vector<std::byte> out(1);
-  EXPECT_EQ(code_of(layout_->read_data(77, 0, out)), ErrorCode::kStale);
-  EXPECT_EQ(layout_->describe(77), "container 77");
+  EXPECT_EQ(code_of(layout_->read_data(ContainerNumber{77}, 0, out)), ErrorCode::kStale);
+  EXPECT_EQ(layout_->describe(ContainerNumber{77}), "container 77");
   EXPECT_EQ(code_of(layout_->place({}, out)), ErrorCode::kInvalid);  // No version is begun.
 }
 

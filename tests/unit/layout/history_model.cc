@@ -21,12 +21,12 @@ void prefer_memory() {
 }
 
 // The file that each container is in.
-std::map<std::uint32_t, catalog::SegmentRecord> segments_by_container(const meta::Txn& txn) {
-  std::map<std::uint32_t, catalog::SegmentRecord> segments;
+std::map<ContainerNumber, catalog::SegmentRecord> segments_by_container(const meta::Txn& txn) {
+  std::map<SegmentNumber, catalog::SegmentRecord> segments;
   for (const auto& segment : must(catalog::list_segments(txn, kSeries))) {
     segments[segment.segment] = segment;
   }
-  std::map<std::uint32_t, catalog::SegmentRecord> segment_of;
+  std::map<ContainerNumber, catalog::SegmentRecord> segment_of;
   must(catalog::for_each_container(txn, kSeries,
                                    [&](const store::ContainerRecord& record) -> Result<bool> {
                                      segment_of[record.number] = segments.at(record.segment);
@@ -245,7 +245,7 @@ void History::check_categories() {
 
 // Each chunk of a live version lies in one place, and reads back as it was written.
 void History::check_reading() {
-  std::map<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>> place_of;
+  std::map<std::uint64_t, std::pair<ContainerNumber, std::uint32_t>> place_of;
   {
     const auto txn = must(meta::ReadTxn::begin(*catalog_));
     std::uint64_t end = 0;
@@ -263,7 +263,7 @@ void History::check_reading() {
   for (const auto& entry : versions_) {
     for (const auto& [id, content] : entry.second.chunks) live[id.value] = content;
   }
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::byte>> frames;
+  std::map<std::pair<ContainerNumber, std::uint32_t>, std::vector<std::byte>> frames;
   for (const auto& [id, content] : live) {
     const auto at = place_of.find(id);
     ASSERT_NE(at, place_of.end()) << "chunk " << id << " is lost";
@@ -287,7 +287,7 @@ void History::check_reading() {
 // The records agree with each other and with the files.
 void History::check_records() {
   const auto txn = must(meta::ReadTxn::begin(*catalog_));
-  std::map<std::uint32_t, std::uint64_t> located;
+  std::map<ContainerNumber, std::uint64_t> located;
   must(catalog::for_each_location(txn, kSeries, ChunkId{},
                                   [&](const catalog::LocationRecord& at) -> Result<bool> {
                                     located[at.container] += at.raw_bytes;
@@ -299,18 +299,19 @@ void History::check_records() {
     std::uint64_t end = 0;
     std::uint32_t containers = 0;
   };
-  std::map<std::uint32_t, Sums> sums;
-  must(catalog::for_each_container(
-      txn, kSeries, [&](const store::ContainerRecord& record) -> Result<bool> {
-        EXPECT_EQ(record.live_bytes, located[record.number]) << "container " << record.number;
-        located.erase(record.number);
-        auto& sum = sums[record.segment];
-        sum.raw += record.raw_bytes;
-        sum.live += record.live_bytes;
-        sum.end = std::max(sum.end, record.end());
-        ++sum.containers;
-        return true;
-      }));
+  std::map<SegmentNumber, Sums> sums;
+  must(catalog::for_each_container(txn, kSeries,
+                                   [&](const store::ContainerRecord& record) -> Result<bool> {
+                                     EXPECT_EQ(record.live_bytes, located[record.number])
+                                         << "container " << format_as(record.number);
+                                     located.erase(record.number);
+                                     auto& sum = sums[record.segment];
+                                     sum.raw += record.raw_bytes;
+                                     sum.live += record.live_bytes;
+                                     sum.end = std::max(sum.end, record.end());
+                                     ++sum.containers;
+                                     return true;
+                                   }));
   EXPECT_TRUE(located.empty()) << "chunks are located in containers that are not there";
   for (const auto& segment : must(catalog::list_segments(txn, kSeries))) {
     const auto sum = sums[segment.segment];
@@ -333,7 +334,7 @@ void History::check_records() {
 void History::check_volumes() {
   const auto txn = must(meta::ReadTxn::begin(*catalog_));
   const auto versions = must(live_versions(txn, kSeries));
-  std::map<std::uint32_t, catalog::SegmentRecord> volumes;
+  std::map<SegmentNumber, catalog::SegmentRecord> volumes;
   for (const auto& segment : must(catalog::list_segments(txn, kSeries))) {
     if (!segment.active()) volumes[segment.segment] = segment;
   }
@@ -341,7 +342,7 @@ void History::check_volumes() {
     VersionNumber birth{};
     std::uint64_t end = 0;
   };
-  std::map<std::uint32_t, std::map<std::uint64_t, Place>> births;
+  std::map<SegmentNumber, std::map<std::uint64_t, Place>> births;
   std::set<std::pair<VersionNumber, VersionNumber>> categories;
   must(catalog::for_each_container(
       txn, kSeries, [&](const store::ContainerRecord& record) -> Result<bool> {

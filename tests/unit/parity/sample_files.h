@@ -28,7 +28,9 @@ class SampleFiles : public testing::Test {
     }
   }
 
-  static std::string path_of(std::uint32_t segment) { return "s/" + store::segment_path(segment); }
+  static std::string path_of(std::uint32_t segment) {
+    return "s/" + store::segment_path(SegmentNumber{segment});
+  }
 
   DataFile add(std::uint32_t segment, std::size_t bytes) {
     std::vector<std::byte> content(bytes);
@@ -37,7 +39,7 @@ class SampleFiles : public testing::Test {
     EXPECT_TRUE((*file)->write_at(0, content));
     EXPECT_TRUE((*file)->sync());
     contents[segment] = std::move(content);
-    return {segment, bytes, store::is_volume(segment), 1};
+    return {SegmentNumber{segment}, bytes, is_volume(SegmentNumber{segment}), 1};
   }
 
   std::vector<std::byte> content(std::uint32_t segment) {

@@ -11,11 +11,12 @@ namespace varve::parity {
 namespace {
 
 using ParityUpkeep = SampleFiles;
-constexpr std::uint32_t kVolume = store::kVolumeBit;
+constexpr std::uint32_t kVolume = kVolumeBit;
 
 std::vector<std::uint32_t> members_of(const Group& group) {
   std::vector<std::uint32_t> all;
-  for (const auto& member : group.index.members) all.push_back(member.segment);
+  for (const auto& member : group.index.members)
+    all.push_back(static_cast<std::uint32_t>(member.segment));
   return all;
 }
 
@@ -78,7 +79,7 @@ TEST_F(ParityUpkeep, TheParityOfADamagedFileIsKeptAsItIs) {
   flip(path_of(2), 50'000);
   present.push_back(add(3, 100'000));
   const auto report = keep(present, 5);
-  EXPECT_EQ(report.damaged, (std::vector<std::uint32_t>{2}));
+  EXPECT_EQ(report.damaged, (std::vector<SegmentNumber>{SegmentNumber{2}}));
   ASSERT_EQ(groups().size(), 2U);
   EXPECT_EQ(groups().front().number, before);
   EXPECT_EQ(members_of(groups().back()), (std::vector<std::uint32_t>{1, 3}));
@@ -140,11 +141,12 @@ TEST_F(ParityUpkeep, AFullDiskAndOneThatFailsLeaveTheOlderParity) {
 }
 
 TEST_F(ParityUpkeep, AFileThatIsGoneOrTooShortIsLeftOut) {
-  std::vector<DataFile> present{add(1, 100'000), {2, 4096, false, 1}, add(3, 70'000)};
+  std::vector<DataFile> present{
+      add(1, 100'000), {SegmentNumber{2}, 4096, false, 1}, add(3, 70'000)};
   present[2].bytes += 4096;
   const auto report = keep(present, 5);
   EXPECT_TRUE(report.finished);
-  EXPECT_EQ(report.damaged, (std::vector<std::uint32_t>{2, 3}));
+  EXPECT_EQ(report.damaged, (std::vector<SegmentNumber>{SegmentNumber{2}, SegmentNumber{3}}));
   ASSERT_EQ(groups().size(), 1U);
   EXPECT_EQ(members_of(groups().front()), (std::vector<std::uint32_t>{1}));
 }

@@ -26,7 +26,7 @@ class AheadReadsTest : public ::testing::Test {
       source_.place(ChunkId::make(VersionNumber{1}, i), chunk);
     }
     source_.end_container();
-    header_ = *source_.header(0);
+    header_ = *source_.header(ContainerNumber{0});
   }
 
   AheadReads make(std::size_t slots, base::ThreadPool* workers) {
@@ -40,7 +40,7 @@ class AheadReadsTest : public ::testing::Test {
   }
   void expect_stored(std::span<const std::byte> bytes, std::uint32_t frame) {
     Bytes wanted(slice_bytes(*header_, slice(frame)));
-    ASSERT_TRUE(source_.read_data(0, header_->frames[frame].offset, wanted));
+    ASSERT_TRUE(source_.read_data(ContainerNumber{0}, header_->frames[frame].offset, wanted));
     EXPECT_TRUE(std::ranges::equal(bytes, wanted)) << frame;
   }
   /// Waits until the workers have done all tasks queued so far.

@@ -25,7 +25,8 @@ TEST(ReadAnnouncer, TellsEachContainerOnceAndAsFarAsAsked) {
     window.push(chunk_id(1, i));
   }
   source.end_container();
-  const auto in_first = static_cast<std::uint32_t>((*source.header(0))->chunks.size());
+  const auto in_first =
+      static_cast<std::uint32_t>((*source.header(ContainerNumber{0}))->chunks.size());
   ASSERT_GT(source.containers(), 3U);
   ReadAnnouncer announcer(&source, nullptr);
   announcer.announce(window, 10, in_first + 1);

@@ -295,7 +295,7 @@ TEST(ContainerCache, GivesUpTheContainerThatIsNeededLast) {
   ContainerCache ahead(&meter, &world.source);
   ContainerCache recent(&meter, nullptr);
   const auto first_of = [&world](std::uint32_t container) {
-    return (*world.source.header(container))->chunks.front().id;
+    return (*world.source.header(ContainerNumber{container}))->chunks.front().id;
   };
   // The window needs the chunks 0, 1, 2, 0, 1.
   std::uint64_t at = 0;
@@ -308,17 +308,18 @@ TEST(ContainerCache, GivesUpTheContainerThatIsNeededLast) {
   for (ContainerCache* cache : {&ahead, &recent}) {
     cache->set_bytes_max(9 * kMiB);
     for (const std::uint32_t container : {0U, 1U, 2U}) {
-      const auto header = *world.source.header(container);
+      const auto header = *world.source.header(ContainerNumber{container});
       Bytes raw(header->frames[0].raw_bytes, static_cast<std::byte>(container));
       cache->offer_frame(*header, 0, raw);
     }
   }
-  EXPECT_TRUE(ahead.contains({first_of(0), 0, 0}));
-  EXPECT_FALSE(ahead.contains({first_of(1), 1, 0}));
-  EXPECT_FALSE(recent.contains({first_of(0), 0, 0}));
-  EXPECT_TRUE(recent.contains({first_of(1), 1, 0}));
-  EXPECT_EQ(recent.find({first_of(2), 2, 0}).front(), std::byte{2});
-  EXPECT_TRUE(recent.find({first_of(2), 2, 1}).empty()) << "another chunk stands there";
+  EXPECT_TRUE(ahead.contains({first_of(0), ContainerNumber{0}, 0}));
+  EXPECT_FALSE(ahead.contains({first_of(1), ContainerNumber{1}, 0}));
+  EXPECT_FALSE(recent.contains({first_of(0), ContainerNumber{0}, 0}));
+  EXPECT_TRUE(recent.contains({first_of(1), ContainerNumber{1}, 0}));
+  EXPECT_EQ(recent.find({first_of(2), ContainerNumber{2}, 0}).front(), std::byte{2});
+  EXPECT_TRUE(recent.find({first_of(2), ContainerNumber{2}, 1}).empty())
+      << "another chunk stands there";
 }
 
 }  // namespace

@@ -110,8 +110,8 @@ TEST(Lending, EndsAtHolesAndAtDamage) {
   world.append_hole(file, 3 * kMiB);
   world.append_new(file, 8 * kMiB);
   world.finish();
-  const auto header = *world.source.header(1);
-  std::size_t bad = (*world.source.header(0))->raw_bytes;
+  const auto header = *world.source.header(ContainerNumber{1});
+  std::size_t bad = (*world.source.header(ContainerNumber{0}))->raw_bytes;
   for (std::uint32_t f = 0; f < 5; ++f) bad += header->frames[f].raw_bytes;
   world.source.flip_byte(1, 5);
   const auto service = make_service();

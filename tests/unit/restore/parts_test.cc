@@ -18,7 +18,9 @@ constexpr std::size_t kChunkCost = 100 + ChunkCache::kChunkOverheadBytes;
 void offer(ChunkCache& cache, std::uint64_t id, std::uint64_t next_use) {
   cache.offer(ChunkId{id}, Bytes(100), next_use, true);
 }
-bool has(const ChunkCache& cache, std::uint64_t id) { return cache.contains({ChunkId{id}, 0, 0}); }
+bool has(const ChunkCache& cache, std::uint64_t id) {
+  return cache.contains({ChunkId{id}, ContainerNumber{0}, 0});
+}
 
 TEST(ChunkCache, EvictsTheFarthestNextUseFirst) {
   MemoryMeter meter;
@@ -173,15 +175,15 @@ class RunLocatorTest : public testing::Test {
     ASSERT_EQ(file.recipe->runs.size(), 1U);
     ASSERT_EQ(world_.source.containers(), 3U);
     run_ = file.recipe->runs[0];
-    const auto header = *world_.source.header(0);
+    const auto header = *world_.source.header(ContainerNumber{0});
     for (std::uint32_t i = 0; i < 100; ++i) run_.bytes -= header->chunks[i].raw_bytes;
     run_.first = run_.first.plus(100);
     run_.count -= 100 + 50;
-    const auto tail = *world_.source.header(2);
+    const auto tail = *world_.source.header(ContainerNumber{2});
     for (std::size_t i = tail->chunks.size() - 50; i < tail->chunks.size(); ++i) {
       run_.bytes -= tail->chunks[i].raw_bytes;
     }
-    second_ = (*world_.source.header(0))->raw_bytes;
+    second_ = (*world_.source.header(ContainerNumber{0}))->raw_bytes;
     for (std::uint32_t i = 0; i < 100; ++i) second_ -= header->chunks[i].raw_bytes;
   }
   World world_{3};
@@ -193,16 +195,16 @@ class RunLocatorTest : public testing::Test {
 TEST_F(RunLocatorTest, FindsThePartOfAByte) {
   const auto first = locator_.find(world_.source, run_, 0, second_ - 1);
   ASSERT_TRUE(first.has_value());
-  EXPECT_EQ(first->container, 0U);
+  EXPECT_EQ(first->container, ContainerNumber{0});
   EXPECT_EQ(first->index, 100U);
   EXPECT_EQ(first->bytes, second_);
   const auto second = locator_.find(world_.source, run_, 0, second_);
   ASSERT_TRUE(second.has_value());
-  EXPECT_EQ(second->container, 1U);
+  EXPECT_EQ(second->container, ContainerNumber{1});
   EXPECT_EQ(second->offset, second_);
   const auto last = locator_.find(world_.source, run_, 0, run_.bytes - 1);
   ASSERT_TRUE(last.has_value());
-  EXPECT_EQ(last->container, 2U);
+  EXPECT_EQ(last->container, ContainerNumber{2});
   EXPECT_EQ(last->offset + last->bytes, run_.bytes);
 }
 
@@ -210,7 +212,7 @@ TEST_F(RunLocatorTest, DamagedHeaderOfFirstContainerIsMeasuredByTheRest) {
   world_.source.damage_header(0);
   const auto second = locator_.find(world_.source, run_, 0, second_);
   ASSERT_TRUE(second.has_value());
-  EXPECT_EQ(second->container, 1U);
+  EXPECT_EQ(second->container, ContainerNumber{1});
   EXPECT_EQ(second->offset, second_);
 }
 

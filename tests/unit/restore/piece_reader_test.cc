@@ -79,7 +79,7 @@ TEST_P(PieceReaderTest, ReadsEachContainerOnceInTheOrderOfTheDisk) {
   std::uint64_t place = 0;
   std::uint64_t end = 0;
   for (const FakeSource::Read& read : reads) {
-    const std::uint64_t at = *world.source.place_of(read.container);
+    const std::uint64_t at = *world.source.place_of(ContainerNumber{read.container});
     ASSERT_GE(at, place) << "the header goes back";
     if (at > place) end = 0;
     place = at;
@@ -103,7 +103,7 @@ TEST(PieceReader, WhatIsDamagedIsTakenWithoutDataAndNothingElse) {
   });
   std::uint64_t in_frame = 0;
   std::uint64_t in_container = 0;
-  const auto header = *world.source.header(0);
+  const auto header = *world.source.header(ContainerNumber{0});
   for (const StoredPiece& piece : pieces) {
     if (piece.container == 1) in_container += piece.bytes;
     if (piece.container != 0) continue;

@@ -329,8 +329,8 @@ TEST(ReadService, DamagedFrameFailsOnlyTheReadsThatTouchIt) {
   world.append_new(world.add_file(), 12 * kMiB);
   world.finish();
   std::size_t begin = 0;
-  const auto header0 = *world.source.header(0);
-  const auto header1 = *world.source.header(1);
+  const auto header0 = *world.source.header(ContainerNumber{0});
+  const auto header1 = *world.source.header(ContainerNumber{1});
   begin = header0->raw_bytes;
   for (std::uint32_t f = 0; f < 5; ++f) begin += header1->frames[f].raw_bytes;
   world.source.flip_byte(1, 5);
@@ -354,8 +354,8 @@ TEST(ReadService, DamagedHeaderFailsOnlyTheReadsOfItsContainer) {
   World world(17);
   world.append_new(world.add_file(), 15 * kMiB);
   world.finish();
-  const std::size_t begin = (*world.source.header(0))->raw_bytes;
-  const std::size_t end = begin + (*world.source.header(1))->raw_bytes;
+  const std::size_t begin = (*world.source.header(ContainerNumber{0}))->raw_bytes;
+  const std::size_t end = begin + (*world.source.header(ContainerNumber{1}))->raw_bytes;
   world.source.damage_header(1);
   const auto service = make_service();
   expect_bad_range(*service, world, 0, begin, end, "container 1");

@@ -66,7 +66,7 @@ class ContainerWriterTest : public testing::Test {
   void expect_on_disk(std::uint32_t count) {
     SegmentReader reader(files_, "/s");
     std::map<std::uint32_t, std::vector<std::byte>> found;
-    std::map<std::uint32_t, std::uint64_t> ends;
+    std::map<SegmentNumber, std::uint64_t> ends;
     const std::lock_guard lock(mutex_);
     for (const auto& written : written_) {
       const auto& record = written.record;
@@ -325,7 +325,7 @@ TEST_F(ContainerWriterTest, NextWriterBeginsAnotherFile) {
   ASSERT_TRUE(writer_->sync());
   EXPECT_GT(written_.back().record.segment, last.segment);
   EXPECT_GT(written_.back().record.number, last.number);
-  EXPECT_EQ(writer_->segments().front(), last.segment + 1);
+  EXPECT_EQ(writer_->segments().front(), number_after(last.segment));
   expect_on_disk(500);
 }
 
@@ -335,7 +335,7 @@ TEST_F(ContainerWriterTest, SegmentsHoldOneContainerWhileTheRunIsShort) {
   ASSERT_TRUE(writer_->sync());
   ASSERT_GE(written_.size(), 2U);
   EXPECT_EQ(written_[0].record.offset, 0U);
-  EXPECT_EQ(written_[1].record.segment, written_[0].record.segment + 1);
+  EXPECT_EQ(written_[1].record.segment, number_after(written_[0].record.segment));
   EXPECT_EQ(written_[1].record.offset, 0U);
   EXPECT_EQ(segment_bytes_for(0), kSegmentBytesMin);
   EXPECT_EQ(segment_bytes_for(4ULL << 30), 32ULL << 20);
@@ -385,7 +385,7 @@ TEST_F(ContainerWriterTest, ReadersAndWritersWorkAtTheSameTime) {
 
 TEST(ContainerRecord, ImpossibleValuesAreCorrupt) {
   ContainerRecord record;
-  record.segment = 1;
+  record.segment = SegmentNumber{1};
   record.offset = 8192;
   record.header_bytes = 4096;
   record.data_bytes = 5000;
@@ -395,10 +395,10 @@ TEST(ContainerRecord, ImpossibleValuesAreCorrupt) {
   record.birth = VersionNumber{7};
   EXPECT_EQ(record.end(), 8192U + 4096 + 8192);
   const auto rejected = [](const std::string& bytes) {
-    const auto decoded = ContainerRecord::decode(1, bytes);
+    const auto decoded = ContainerRecord::decode(ContainerNumber{1}, bytes);
     return !decoded && decoded.error().code() == ErrorCode::kCorrupt;
   };
-  ASSERT_TRUE(ContainerRecord::decode(1, record.encode()));
+  ASSERT_TRUE(ContainerRecord::decode(ContainerNumber{1}, record.encode()));
   EXPECT_TRUE(rejected(""));
   EXPECT_TRUE(rejected(record.encode() + "x"));
   EXPECT_TRUE(rejected(record.encode().substr(1)));
@@ -418,7 +418,7 @@ TEST(ContainerRecord, ImpossibleValuesAreCorrupt) {
   compact.compact = true;
   compact.offset = 8191;
   compact.header_bytes = 129;
-  const auto decoded = ContainerRecord::decode(1, compact.encode());
+  const auto decoded = ContainerRecord::decode(ContainerNumber{1}, compact.encode());
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->end(), 8191U + 129 + 5000);
   EXPECT_EQ(decoded->birth, VersionNumber{7});
@@ -433,12 +433,12 @@ TEST_F(ContainerWriterTest, AnotherContainerInItsPlaceIsCorrupt) {
   auto record = written_[0].record;
   ASSERT_TRUE(reader.read_header(kSeries, record));
   EXPECT_EQ(reader.read_header(SeriesId{4}, record).error().code(), ErrorCode::kCorrupt);
-  ++record.number;
+  const auto number = std::exchange(record.number, number_after(record.number));
   EXPECT_EQ(reader.read_header(kSeries, record).error().code(), ErrorCode::kCorrupt);
-  --record.number;
+  record.number = number;
   record.offset = 1 << 20;
   EXPECT_EQ(reader.read_header(kSeries, record).error().code(), ErrorCode::kCorrupt);
-  record.segment = 9;
+  record.segment = SegmentNumber{9};
   EXPECT_EQ(reader.read_header(kSeries, record).error().code(), ErrorCode::kCorrupt);
   record = written_[0].record;
   std::vector<std::byte> out(100);

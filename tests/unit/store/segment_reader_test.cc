@@ -24,7 +24,7 @@ class SegmentReaderTest : public testing::TestWithParam<bool> {
   SegmentReaderTest() : files_(io::make_posix_file_system()) {
     EXPECT_TRUE(files_->make_directory(directory_ + "/active"));
     EXPECT_TRUE(files_->make_directory(directory_ + "/volumes"));
-    record_.segment = GetParam() ? kVolumeBit | 1U : 1U;
+    record_.segment = GetParam() ? as_volume(SegmentNumber{1}) : SegmentNumber{1};
     record_.compact = GetParam();
     record_.offset = GetParam() ? 12'345 : 8192;
     record_.header_bytes = GetParam() ? 777 : 4096;

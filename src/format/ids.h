@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The numbers of a series' files and containers. Each kind is a type of its own.
+#pragma once
+
+#include <cstdint>
+
+namespace varve {
+
+/// Number of a container inside its series; given once, ascending.
+enum class ContainerNumber : std::uint32_t {};
+
+/// Number of a file of containers inside its series, with kVolumeBit if it was created as a
+/// volume. Segments and volumes share one sequence of numbers.
+enum class SegmentNumber : std::uint32_t {};
+
+/// Number of a parity file, which holds the parity of one group of segments or of volumes.
+enum class GroupNumber : std::uint32_t {};
+
+/// The bit that is set in the numbers of volumes.
+inline constexpr std::uint32_t kVolumeBit = 1U << 31;
+
+/// Returns whether the number belongs to a volume.
+[[nodiscard]] constexpr bool is_volume(SegmentNumber segment) {
+  return (static_cast<std::uint32_t>(segment) & kVolumeBit) != 0;
+}
+/// Returns the number with the bit of a volume.
+[[nodiscard]] constexpr SegmentNumber as_volume(SegmentNumber segment) {
+  return static_cast<SegmentNumber>(static_cast<std::uint32_t>(segment) | kVolumeBit);
+}
+/// Returns the number without the bit of a volume, as in the sequence of all files' numbers.
+[[nodiscard]] constexpr SegmentNumber without_kind(SegmentNumber segment) {
+  return static_cast<SegmentNumber>(static_cast<std::uint32_t>(segment) & ~kVolumeBit);
+}
+
+/// Return the next number of the same sequence.
+[[nodiscard]] constexpr ContainerNumber number_after(ContainerNumber number) {
+  return static_cast<ContainerNumber>(static_cast<std::uint32_t>(number) + 1);
+}
+[[nodiscard]] constexpr SegmentNumber number_after(SegmentNumber segment) {
+  return static_cast<SegmentNumber>(static_cast<std::uint32_t>(segment) + 1);
+}
+[[nodiscard]] constexpr GroupNumber number_after(GroupNumber number) {
+  return static_cast<GroupNumber>(static_cast<std::uint32_t>(number) + 1);
+}
+
+/// Return the number as fmt prints it.
+[[nodiscard]] constexpr std::uint32_t format_as(ContainerNumber number) {
+  return static_cast<std::uint32_t>(number);
+}
+[[nodiscard]] constexpr std::uint32_t format_as(SegmentNumber number) {
+  return static_cast<std::uint32_t>(number);
+}
+[[nodiscard]] constexpr std::uint32_t format_as(GroupNumber number) {
+  return static_cast<std::uint32_t>(number);
+}
+
+}  // namespace varve
