@@ -22,6 +22,7 @@
 #include "io/posix_file_system.h"
 #include "parity/group_restorer.h"
 #include "parity/upkeep.h"
+#include "store/folder_store.h"
 #include "store/segment_files.h"
 
 namespace varve::parity {
@@ -101,7 +102,8 @@ std::uint64_t damage(io::FileSystem& files, const std::string& directory, const 
 double restore(io::FileSystem& files, const std::string& directory, const Group& group,
                std::size_t wanted_bytes) {
   const Timer timer;
-  const auto restorer = need(GroupRestorer::open(files, directory, group));
+  store::FolderStore store(files, directory);
+  const auto restorer = need(GroupRestorer::open(store, group));
   restorer->scan([](std::uint64_t) {});
   std::set<std::uint32_t> wanted;
   for (std::uint32_t i = 0; i < group.index.blocks; ++i) {
@@ -125,6 +127,7 @@ double restore(io::FileSystem& files, const std::string& directory, const Group&
 void measure(const std::string& directory, std::size_t bytes) {
   const auto files = io::make_posix_file_system();
   need(files->make_directory(directory));
+  store::FolderStore store(*files, directory);
   const auto present = make_files(*files, directory, bytes / kFileBytes);
   const double size = static_cast<double>(present.size() * kFileBytes) / kMiB;
   fmt::print("{:.0f} MiB\n", size);
@@ -134,9 +137,9 @@ void measure(const std::string& directory, std::size_t bytes) {
     options.percent = percent;
     const double reading = read_all(*files, directory, present);
     const Timer timer;
-    const auto report = need(keep_parity(*files, directory, kSeries, present, options));
+    const auto report = need(keep_parity(store, kSeries, present, options));
     const double making = timer.seconds();
-    const auto groups = need(list_groups(*files, directory, kSeries)).groups;
+    const auto groups = need(list_groups(store, kSeries)).groups;
     const auto& group = groups.front();
     std::uint64_t group_bytes = 0;
     for (const auto& member : group.index.members) group_bytes += member.bytes;

@@ -89,8 +89,8 @@ void StoredSeries::open() {
       std::make_unique<meta::Env>(must(meta::Env::open(directory_ + "/catalog", environment)));
   layout::CategoryLayoutOptions options;
   options.series = kSeries;
-  options.series_directory = directory_ + "/1";
-  layout_ = must(layout::CategoryLayout::open(*catalog_, *files_, &pool_, options));
+  store_ = std::make_unique<store::FolderStore>(*files_, directory_ + "/1");
+  layout_ = must(layout::CategoryLayout::open(*catalog_, *store_, &pool_, options));
 }
 
 void StoredSeries::close() {

@@ -18,6 +18,7 @@
 #include "layout/category_layout.h"
 #include "layout/chunk_mover.h"
 #include "meta/lmdb.h"
+#include "store/folder_store.h"
 #include "varve/retention.h"
 
 namespace varve::bench {
@@ -112,6 +113,7 @@ class StoredSeries {
   std::unique_ptr<io::FileSystem> files_;
   base::ThreadPool pool_{1, "bench"};
   std::unique_ptr<meta::Env> catalog_;
+  std::unique_ptr<store::FolderStore> store_;
   std::unique_ptr<layout::CategoryLayout> layout_;
   const ArrangeSettings settings_;
   std::vector<std::vector<ChunkId>> streams_;

@@ -8,7 +8,6 @@
 
 #include "catalog/location_table.h"
 #include "meta/schema.h"
-#include "store/repository_names.h"
 
 namespace varve::layout {
 
@@ -23,24 +22,21 @@ CategoryLayout::Exclusive::Exclusive(CategoryLayout& layout, For what)
   --layout.deletions_waiting_;
 }
 
-CategoryLayout::CategoryLayout(const meta::Env& catalog, io::FileSystem& files,
+CategoryLayout::CategoryLayout(const meta::Env& catalog, store::SegmentStore& store,
                                base::ThreadPool* compressors, CategoryLayoutOptions options)
     : catalog_(catalog),
-      files_(files),
+      store_(store),
       compressors_(compressors),
       options_(std::move(options)),
-      reader_(files, options_.series_directory) {}
+      reader_(store) {}
 
 Result<std::unique_ptr<CategoryLayout>> CategoryLayout::open(const meta::Env& catalog,
-                                                             io::FileSystem& files,
+                                                             store::SegmentStore& store,
                                                              base::ThreadPool* compressors,
                                                              const CategoryLayoutOptions& options) {
-  std::unique_ptr<CategoryLayout> layout(new CategoryLayout(catalog, files, compressors, options));
+  std::unique_ptr<CategoryLayout> layout(new CategoryLayout(catalog, store, compressors, options));
   if (options.read_only) return layout;
-  VARVE_TRY(files.make_durable_directory(options.series_directory));
-  VARVE_TRY(files.make_directory(options.series_directory + "/active"));
-  VARVE_TRY(files.make_directory(options.series_directory + "/volumes"));
-  VARVE_TRY(files.sync_directory(options.series_directory));
+  VARVE_TRY(store.prepare());
   VARVE_TRY(layout->load_counters());
   VARVE_TRY(layout->recover_files());
   return layout;
@@ -67,26 +63,17 @@ Result<void> CategoryLayout::recover_files() {
           return true;
         }));
   }
-  std::map<std::string, std::uint64_t> known;
-  for (const auto& [segment, bytes] : bytes_of) known[store::segment_path(segment)] = bytes;
-  for (const std::string folder : {"active", "volumes"}) {
-    VARVE_TRY_ASSIGN(const auto names,
-                     files_.list(std::string(options_.series_directory).append("/" + folder)));
-    for (const auto& name : names) {
-      const std::string path =
-          std::string(options_.series_directory).append("/" + folder + "/" + name);
-      const auto it = known.find(std::string(folder).append("/" + name));
-      if (it == known.end()) {
-        // Varve did not make a file whose name has another form.
-        const auto kind =
-            folder == "active" ? store::FolderKind::kActive : store::FolderKind::kVolumes;
-        if (store::known_name(kind, name)) VARVE_TRY(files_.remove(path));
+  for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
+    VARVE_TRY(store_.remove_unfinished(kind));
+    VARVE_TRY_ASSIGN(const auto files, store_.list(kind));
+    for (const auto& file : files) {
+      const auto it = bytes_of.find(std::get<SegmentNumber>(file));
+      if (it == bytes_of.end()) {
+        VARVE_TRY(store_.remove(file));
         continue;
       }
-      VARVE_TRY_ASSIGN(const auto length, files_.tree_bytes(path));
-      if (length <= it->second) continue;
-      VARVE_TRY_ASSIGN(const auto file, files_.open(path, io::OpenMode::kReadWrite));
-      VARVE_TRY(file->truncate(it->second));
+      VARVE_TRY_ASSIGN(const auto length, store_.size(file));
+      if (length > it->second) VARVE_TRY(store_.cut(file, it->second));
     }
   }
   return {};
@@ -95,13 +82,12 @@ Result<void> CategoryLayout::recover_files() {
 void CategoryLayout::start_writer() {
   store::ContainerWriterOptions writer;
   writer.series = options_.series;
-  writer.directory = options_.series_directory + "/active";
   writer.numbers = &numbers_;
   writer.codec = options_.codec;
   writer.zstd_level = options_.zstd_level;
   writer.admitted = true;
   writer_ = std::make_unique<store::ContainerWriter>(
-      files_, *compressors_, writer,
+      store_, *compressors_, writer,
       [this](store::WrittenContainer written) { on_written(std::move(written)); });
 }
 
@@ -270,7 +256,7 @@ catalog::CounterRecord CategoryLayout::counters() const {
 
 Result<void> CategoryLayout::free(const std::vector<FileCut>& cuts) {
   for (const auto& cut : cuts) reader_.forget(cut.segment);
-  return free_files(files_, options_.series_directory, cuts);
+  return free_files(store_, cuts);
 }
 
 PlacedBytes CategoryLayout::placed() const {

@@ -29,7 +29,6 @@ namespace varve::layout {
 
 struct CategoryLayoutOptions {
   SeriesId series{};
-  std::string series_directory;  ///< REPO/series/ID; created if missing, unless read-only.
   bool read_only = false;
   Codec codec = Codec::kNone;
   int zstd_level = 1;
@@ -53,11 +52,11 @@ class CategoryLayout final : public Layout {
     std::unique_lock<std::mutex> lock_;
   };
 
-  /// Opens the layout. Unless read-only, creates missing folders and removes the files and bytes
+  /// Opens the layout. Unless read-only, prepares the store and removes the files and bytes
   /// that a crash left. `compressors` may be null if read-only.
-  /// Lifetime: `catalog`, `files` and `compressors` must outlive the layout.
+  /// Lifetime: `catalog`, `store` and `compressors` must outlive the layout.
   [[nodiscard]] static Result<std::unique_ptr<CategoryLayout>> open(
-      const meta::Env& catalog, io::FileSystem& files, base::ThreadPool* compressors,
+      const meta::Env& catalog, store::SegmentStore& store, base::ThreadPool* compressors,
       const CategoryLayoutOptions& options);
 
   [[nodiscard]] Result<void> begin_version(VersionNumber number) override;
@@ -93,7 +92,7 @@ class CategoryLayout final : public Layout {
 
   [[nodiscard]] const CategoryLayoutOptions& options() const { return options_; }
   [[nodiscard]] const meta::Env& catalog() const { return catalog_; }
-  [[nodiscard]] io::FileSystem& files() { return files_; }
+  [[nodiscard]] store::SegmentStore& segment_store() { return store_; }
   [[nodiscard]] base::ThreadPool* compressors() { return compressors_; }
   [[nodiscard]] store::SegmentReader& segment_reader() { return reader_; }
   [[nodiscard]] store::NumberSource& numbers() { return numbers_; }
@@ -105,8 +104,8 @@ class CategoryLayout final : public Layout {
   [[nodiscard]] Result<void> free(const std::vector<FileCut>& cuts);
 
  private:
-  CategoryLayout(const meta::Env& catalog, io::FileSystem& files, base::ThreadPool* compressors,
-                 CategoryLayoutOptions options);
+  CategoryLayout(const meta::Env& catalog, store::SegmentStore& store,
+                 base::ThreadPool* compressors, CategoryLayoutOptions options);
   [[nodiscard]] Result<void> load_counters();
   /// Removes files and cuts off bytes that a crash left (docs/ORDERING.md O6).
   [[nodiscard]] Result<void> recover_files();
@@ -122,7 +121,7 @@ class CategoryLayout final : public Layout {
   static constexpr std::size_t kHeaderBytesCached = 12U << 20;
 
   const meta::Env& catalog_;
-  io::FileSystem& files_;
+  store::SegmentStore& store_;
   base::ThreadPool* compressors_;
   const CategoryLayoutOptions options_;
   store::SegmentReader reader_;

@@ -74,7 +74,6 @@ Result<void> ChunkMover::copy_all() {
   const bool volume = step_.role == catalog::SegmentRole::kVolume;
   store::ContainerWriterOptions options;
   options.series = layout_.options().series;
-  options.directory = layout_.options().series_directory + (volume ? "/volumes" : "/active");
   options.numbers = &layout_.numbers();
   options.volume = volume;
   options.segment_bytes_max = step_.segment_bytes_max;
@@ -84,7 +83,7 @@ Result<void> ChunkMover::copy_all() {
   options.readable = false;
   // Filled on the writer's thread, read after sync() has waited for it.
   store::ContainerWriter writer(
-      layout_.files(), *layout_.compressors(), options,
+      layout_.segment_store(), *layout_.compressors(), options,
       [this](store::WrittenContainer one) { written_.push_back(std::move(one)); });
   auto copied = copy_batches(writer);
   if (copied) copied = writer.sync();  // O1: the data before the records that locate it.

@@ -157,19 +157,11 @@ Result<void> SegmentLedger::apply(meta::WriteTxn& txn) const {
   return {};
 }
 
-Result<void> free_files(io::FileSystem& files, const std::string& series_directory,
-                        const std::vector<FileCut>& cuts) {
+Result<void> free_files(store::SegmentStore& store, const std::vector<FileCut>& cuts) {
   Result<void> outcome;
   for (const auto& cut : cuts) {
-    const auto path = series_directory + "/" + store::segment_path(cut.segment);
-    const auto free_one = [&]() -> Result<void> {
-      if (cut.bytes_after == 0) return files.remove(path);
-      VARVE_TRY_ASSIGN(const bool present, files.exists(path));
-      if (!present) return {};
-      VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kReadWrite));
-      return file->truncate(cut.bytes_after);
-    };
-    auto freed = free_one();
+    auto freed =
+        cut.bytes_after == 0 ? store.remove(cut.segment) : store.cut(cut.segment, cut.bytes_after);
     if (!freed && freed.error().code() != ErrorCode::kNotFound && outcome) {
       outcome = std::move(freed);
     }

@@ -11,9 +11,9 @@
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "format/ids.h"
-#include "io/file_system.h"
 #include "meta/lmdb.h"
 #include "store/segment_files.h"
+#include "store/segment_store.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
@@ -77,9 +77,8 @@ class SegmentLedger {
   std::int64_t dead_bytes_ = 0;
 };
 
-/// Shortens and removes files below the series' folder; those that are gone already are fine.
-/// The first error is returned after all were tried.
-[[nodiscard]] Result<void> free_files(io::FileSystem& files, const std::string& series_directory,
-                                      const std::vector<FileCut>& cuts);
+/// Shortens and removes files. A missing file is no error. Returns the first error, after trying
+/// all files.
+[[nodiscard]] Result<void> free_files(store::SegmentStore& store, const std::vector<FileCut>& cuts);
 
 }  // namespace varve::layout

@@ -16,6 +16,7 @@
 #include "maintain/place_chooser.h"
 #include "maintain/tree_chunks.h"
 #include "meta/schema.h"
+#include "store/folder_store.h"
 
 namespace varve::maintain {
 
@@ -151,8 +152,8 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   versions_.clear();
   chunks_of_.clear();
   open_.clear();
-  VARVE_TRY_ASSIGN(const auto scan,
-                   scan_containers(files_, series_directory(series), series, progress_));
+  store::FolderStore store(files_, series_directory(series));
+  VARVE_TRY_ASSIGN(const auto scan, scan_containers(store, series, progress_));
   VARVE_TRY(read_labels_of(series));
   VARVE_TRY(read_manifests(series, scan));
   if (!owner_) {
@@ -172,7 +173,7 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
     problem("the series " + owner_->name + ": another series has the same name");
   }
   VARVE_TRY(put_versions(series));
-  VARVE_TRY(put_locations(series, scan));
+  VARVE_TRY(put_locations(series, store, scan));
   if (whole_) VARVE_TRY(drop_unreachable(series));
   ++report_.series;
   done_.push_back(series);
@@ -364,8 +365,8 @@ Result<void> CatalogRebuilder::put_versions(SeriesId series) {
   return txn.commit();
 }
 
-Result<void> CatalogRebuilder::put_locations(SeriesId series, const ContainerScan& scan) {
-  const auto directory = series_directory(series);
+Result<void> CatalogRebuilder::put_locations(SeriesId series, store::SegmentStore& store,
+                                             const ContainerScan& scan) {
   report_.bytes_read += scan.bytes_read;
   report_.containers += scan.containers.size();
   for (const auto& range : scan.unread) {
@@ -373,7 +374,7 @@ Result<void> CatalogRebuilder::put_locations(SeriesId series, const ContainerSca
     problem(fmt::format("{}: no readable container in the {} bytes at offset {}", range.path,
                         range.bytes, range.offset));
   }
-  const auto places = choose_places(files_, directory, series, scan.containers);
+  const auto places = choose_places(store, series, scan.containers);
   base::IdRuns wanted;
   for (const auto& [number, chunks] : chunks_of_) wanted = wanted.unite(chunks);
   std::map<ContainerNumber, std::uint64_t> live_of;

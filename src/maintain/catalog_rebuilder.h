@@ -67,7 +67,8 @@ class CatalogRebuilder {
   [[nodiscard]] Result<void> read_manifests(SeriesId series, const ContainerScan& scan);
   [[nodiscard]] Result<void> choose_versions(SeriesId series);
   [[nodiscard]] Result<void> put_versions(SeriesId series);
-  [[nodiscard]] Result<void> put_locations(SeriesId series, const ContainerScan& scan);
+  [[nodiscard]] Result<void> put_locations(SeriesId series, store::SegmentStore& store,
+                                           const ContainerScan& scan);
   [[nodiscard]] Result<void> put_files(SeriesId series, const ContainerScan& scan,
                                        const std::map<ContainerNumber, std::uint64_t>& live_of);
   [[nodiscard]] Result<void> drop_unreachable(SeriesId series);

@@ -21,6 +21,7 @@
 #include "meta/page_check.h"
 #include "meta/schema.h"
 #include "parity/group_files.h"
+#include "store/folder_store.h"
 #include "store/repository_names.h"
 
 namespace varve::maintain {
@@ -106,12 +107,12 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
                  version.name_fault, version.name);
     }
     // With read_data, reading the chunks also finds short files, and names the affected files.
-    VARVE_TRY(check_layout(txn, files_, series_directory(series.id), series.id, !options_.read_data,
-                           [&](const std::string& path, std::string what) {
-                             damage(path.empty() ? path_ + "/catalog"
-                                                 : series_directory(series.id) + "/" + path,
-                                    std::move(what), {});
-                           }));
+    store::FolderStore store(files_, series_directory(series.id));
+    VARVE_TRY(check_layout(
+        txn, store, series.id, !options_.read_data, [&](const std::string& path, std::string what) {
+          damage(path.empty() ? path_ + "/catalog" : series_directory(series.id) + "/" + path,
+                 std::move(what), {});
+        }));
   }
   // Each round checks, at their new places, the chunks of containers that were arranged or deleted
   // in the round before.
@@ -159,7 +160,8 @@ Result<void> Checker::check_chunks(const catalog::SeriesRecord& series,
 // Checks the containers that are not yet checked, in disk order. Returns true if some were replaced
 // during the check.
 Result<bool> Checker::check_containers(const catalog::SeriesRecord& series) {
-  store::SegmentReader reader(files_, series_directory(series.id));
+  store::FolderStore store(files_, series_directory(series.id));
+  store::SegmentReader reader(store);
   std::vector<store::ContainerRecord> containers;
   std::multimap<ContainerNumber, catalog::LocationRecord> runs_of;
   {
@@ -301,7 +303,7 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
 }
 
 Result<void> Checker::check_parity(SeriesId series) {
-  const auto directory = series_directory(series);
+  store::FolderStore store(files_, series_directory(series));
   std::vector<parity::DataFile> present;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
@@ -312,24 +314,24 @@ Result<void> Checker::check_parity(SeriesId series) {
   const auto derived = [](const std::string& what) {
     return what + " (derived data: `varve repair` removes it, and arranging makes a new one)";
   };
-  const auto listing = parity::list_groups(files_, directory, series);
+  const auto listing = parity::list_groups(store, series);
   if (!listing) {
-    damage(directory + "/" + parity::kGroupFolder, derived(listing.error().message()), {});
+    damage(store.describe() + "/" + store::kParityFolder, derived(listing.error().message()), {});
     return {};
   }
   report_.parity.files += present.size();
   report_.parity.files_protected += parity::count_protected(present, listing->groups);
   for (const auto& [number, error] : listing->damaged) {
-    damage(parity::group_path(directory, number), derived(error.message()), {});
+    damage(store.describe(number), derived(error.message()), {});
   }
   if (!options_.read_data) return {};
   for (const auto& group : listing->groups) {
-    const auto faults = parity::faults_of_group(files_, directory, group);
+    const auto faults = parity::faults_of_group(store, group);
     // Replaced in the meantime.
     if (!faults && faults.error().code() == ErrorCode::kNotFound) continue;
     if (!faults || !faults->empty()) {
-      damage(parity::group_path(directory, group.number),
-             derived(faults ? *faults : faults.error().message()), {});
+      damage(store.describe(group.number), derived(faults ? *faults : faults.error().message()),
+             {});
     }
     report_.bytes_read += group.bytes;
     if (!keep_pace(group.bytes)) break;  // Unread parity does not make the check unfinished.

@@ -32,7 +32,7 @@ std::vector<catalog::LocationRecord> runs_of(const format::ContainerHeader& head
 /// Scans one file from start to end.
 class FileScan {
  public:
-  FileScan(io::File& file, std::string path, SegmentNumber segment, SeriesId series,
+  FileScan(store::OpenSegment& file, std::string path, SegmentNumber segment, SeriesId series,
            ContainerScan& scan)
       : file_(file), path_(std::move(path)), segment_(segment), series_(series), scan_(scan) {}
 
@@ -117,7 +117,7 @@ class FileScan {
     return size_;
   }
 
-  io::File& file_;
+  store::OpenSegment& file_;
   const std::string path_;
   const SegmentNumber segment_;
   const SeriesId series_;
@@ -126,36 +126,19 @@ class FileScan {
   std::set<std::uint64_t> walked_;  // Places from which containers do not reach the end.
 };
 
-// Returns the number of a container file, with the volume's bit; nullopt for any other name.
-std::optional<SegmentNumber> segment_of(const std::string& name, bool volume) {
-  const auto number = base::parse_hex32(std::string_view(name).substr(0, name.find('.')));
-  if (!number) return std::nullopt;
-  auto segment = static_cast<SegmentNumber>(*number);
-  if (is_volume(segment)) return std::nullopt;
-  if (volume) segment = as_volume(segment);
-  if (store::segment_name(segment) != name) return std::nullopt;
-  return segment;
-}
-
 }  // namespace
 
-Result<ContainerScan> scan_containers(io::FileSystem& files, const std::string& series_directory,
-                                      SeriesId series,
+Result<ContainerScan> scan_containers(store::SegmentStore& store, SeriesId series,
                                       const std::function<void(std::uint64_t)>& progress) {
   ContainerScan scan;
-  for (const bool volume : {false, true}) {
-    const auto folder = series_directory + (volume ? "/volumes" : "/active");
-    VARVE_TRY_ASSIGN(const bool present, files.exists(folder));
-    if (!present) continue;
-    VARVE_TRY_ASSIGN(auto names, files.list(folder));
+  for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
+    VARVE_TRY_ASSIGN(auto names, store.list(kind));
     std::sort(names.begin(), names.end());
     for (const auto& name : names) {
-      const auto segment = segment_of(name, volume);
-      if (!segment) continue;
-      scan.next_segment = std::max(scan.next_segment, number_after(without_kind(*segment)));
-      const auto path = std::string(folder).append("/" + name);
-      VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
-      FileScan one(*file, path, *segment, series, scan);
+      const auto segment = std::get<SegmentNumber>(name);
+      scan.next_segment = std::max(scan.next_segment, number_after(without_kind(segment)));
+      VARVE_TRY_ASSIGN(const auto file, store.open(segment, store::ReadMode::kCached));
+      FileScan one(*file, store.describe(segment), segment, series, scan);
       VARVE_TRY(one.run());
       VARVE_TRY_ASSIGN(const auto bytes, file->size());
       if (progress) progress(bytes);
@@ -166,8 +149,8 @@ Result<ContainerScan> scan_containers(io::FileSystem& files, const std::string& 
   std::erase_if(scan.containers, [&](const FoundContainer& found) {
     const bool again = !numbers.insert(found.record.number).second;
     if (again) {
-      scan.unread.push_back({series_directory + "/" + store::segment_path(found.record.segment),
-                             found.record.offset, found.record.end() - found.record.offset});
+      scan.unread.push_back({store.describe(found.record.segment), found.record.offset,
+                             found.record.end() - found.record.offset});
     }
     return again;
   });

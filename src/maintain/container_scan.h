@@ -10,8 +10,8 @@
 #include "catalog/location_table.h"
 #include "format/container.h"
 #include "format/ids.h"
-#include "io/file_system.h"
 #include "store/segment_files.h"
+#include "store/segment_store.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
@@ -44,7 +44,7 @@ struct ContainerScan {
 /// scanned file.
 /// Errors: kUnsupported for a container of a newer format.
 [[nodiscard]] Result<ContainerScan> scan_containers(
-    io::FileSystem& files, const std::string& series_directory, SeriesId series,
+    store::SegmentStore& store, SeriesId series,
     const std::function<void(std::uint64_t bytes)>& progress);
 
 }  // namespace varve::maintain

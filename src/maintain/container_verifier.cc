@@ -7,6 +7,7 @@
 #include <span>
 
 #include "format/fingerprinter.h"
+#include "io/file_system.h"
 
 namespace varve::maintain {
 

@@ -55,7 +55,7 @@ Result<void> DataRepairer::scan(const std::function<void(std::uint64_t)>& pass) 
     return std::pair(a.record.segment, a.record.offset) <
            std::pair(b.record.segment, b.record.offset);
   });
-  store::SegmentReader reader(files_, directory_);
+  store::SegmentReader reader(store_);
   Result<void> noted;
   static_cast<void>(verify_containers(
       reader, series_, jobs, {}, [&](const VerifyJob& job, const ContainerVerdict& verdict) {
@@ -75,7 +75,7 @@ Result<void> DataRepairer::note(const store::ContainerRecord& record,
     if (verdict.error->code() == ErrorCode::kUnsupported) return *verdict.error;
     auto& faulty = faulty_[record.number];
     faulty.record = record;
-    VARVE_TRY_ASSIGN(const auto fix, find_header_fix(files_, directory_, series_, record));
+    VARVE_TRY_ASSIGN(const auto fix, find_header_fix(store_, series_, record));
     if (fix) {
       faulty.fixes.push_back(*fix);
       return {};  // A later plan checks the data, once the header is readable.
@@ -108,7 +108,7 @@ void DataRepairer::found(const Fingerprint& fingerprint, const Source& source) {
 
 Result<void> DataRepairer::search_containers() {
   if (missing_.empty()) return {};
-  store::SegmentReader reader(files_, directory_);
+  store::SegmentReader reader(store_);
   std::vector<store::ContainerRecord> records;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
@@ -189,8 +189,8 @@ base::IdRuns DataRepairer::quarantine() const {
 std::vector<RepairStep> DataRepairer::steps() const {
   std::vector<RepairStep> steps;
   for (const auto& [container, faulty] : faulty_) {
-    const auto where = fmt::format("{}/{} container {}", directory_,
-                                   store::segment_path(faulty.record.segment), container);
+    const auto where =
+        fmt::format("{} container {}", store_.describe(faulty.record.segment), container);
     for (const auto& fix : faulty.fixes) {
       steps.push_back({RepairStep::Kind::kHeader, where,
                        fmt::format("the byte at offset {} is corrected", fix.offset)});
@@ -206,7 +206,7 @@ std::vector<RepairStep> DataRepairer::steps() const {
   }
   const auto lost = quarantine();
   if (!(lost == recorded_)) {
-    steps.push_back({RepairStep::Kind::kQuarantine, directory_,
+    steps.push_back({RepairStep::Kind::kQuarantine, store_.describe(),
                      fmt::format("{} chunks are lost; reading them fails, and new data does not "
                                  "refer to them (`varve check` names the files)",
                                  lost.size())});
@@ -222,7 +222,7 @@ Result<std::vector<std::byte>> DataRepairer::content_of(const Lost& lost) {
     VARVE_TRY_ASSIGN(const auto got, file->read_at(source.offset, bytes));
     bytes.resize(got);
   } else {
-    store::SegmentReader reader(files_, directory_);
+    store::SegmentReader reader(store_);
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, series_, source.container));
     if (!record) return Error(ErrorCode::kStale, "a container was removed", EIO);
@@ -246,14 +246,14 @@ Result<std::vector<std::byte>> DataRepairer::content_of(const Lost& lost) {
 }
 
 Result<void> DataRepairer::execute(const RepositoryParameters& parameters, RepairReport& report) {
+  std::map<SegmentNumber, std::vector<store::Correction>> corrections;
   for (const auto& [container, faulty] : faulty_) {
     for (const auto& fix : faulty.fixes) {
-      VARVE_TRY_ASSIGN(const auto file,
-                       files_.open(directory_ + "/" + store::segment_path(faulty.record.segment),
-                                   io::OpenMode::kReadWrite));
-      VARVE_TRY(file->write_at(fix.offset, std::span(&fix.value, 1)));
-      VARVE_TRY(file->sync());
+      corrections[faulty.record.segment].push_back({fix.offset, {fix.value}});
     }
+  }
+  for (const auto& [segment, bytes] : corrections) {
+    VARVE_TRY(store_.correct(segment, bytes));  // O24
   }
   if (!sources_.empty()) VARVE_TRY(store_again(parameters, report));
   const auto lost = quarantine();
@@ -269,14 +269,12 @@ Result<void> DataRepairer::store_again(const RepositoryParameters& parameters,
   base::ThreadPool compressors(2, "varve-compress");
   layout::CategoryLayoutOptions options;
   options.series = series_;
-  options.series_directory = directory_;
   options.codec = parameters.codec;
   options.zstd_level = parameters.zstd_level;
   VARVE_TRY_ASSIGN(const auto layout,
-                   layout::CategoryLayout::open(catalog_, files_, &compressors, options));
+                   layout::CategoryLayout::open(catalog_, store_, &compressors, options));
   store::ContainerWriterOptions how;
   how.series = series_;
-  how.directory = directory_ + "/active";
   how.numbers = &layout->numbers();
   how.codec = parameters.codec;
   how.zstd_level = parameters.zstd_level;
@@ -288,7 +286,7 @@ Result<void> DataRepairer::store_again(const RepositoryParameters& parameters,
     for (const auto& [container, faulty] : faulty_) {
       for (const auto& lost : faulty.lost) ordered[lost.id] = {&lost, container};
     }
-    store::ContainerWriter writer(files_, compressors, how, [&](store::WrittenContainer one) {
+    store::ContainerWriter writer(store_, compressors, how, [&](store::WrittenContainer one) {
       written.push_back(std::move(one));
     });
     for (const auto& [id, entry] : ordered) {
@@ -313,7 +311,7 @@ Result<void> DataRepairer::move(layout::CategoryLayout& layout,
                                 const std::map<ContainerNumber, std::vector<base::IdRun>>& moved) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   layout::SegmentLedger ledger(txn, series_);
-  store::SegmentReader reader(files_, directory_);
+  store::SegmentReader reader(store_);
   for (const auto& [container, runs] : moved) {
     const auto ids = base::IdRuns::from(runs);
     VARVE_TRY_ASSIGN(const auto header, reader.read_header(series_, faulty_.at(container).record));

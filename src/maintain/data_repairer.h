@@ -18,6 +18,7 @@
 #include "maintain/header_fixer.h"
 #include "meta/lmdb.h"
 #include "store/segment_files.h"
+#include "store/segment_store.h"
 #include "varve/options.h"
 #include "varve/repair.h"
 #include "varve/result.h"
@@ -29,13 +30,9 @@ namespace varve::maintain {
 class DataRepairer {
  public:
   /// `outside` opens the files for search_file().
-  DataRepairer(const meta::Env& catalog, io::FileSystem& files, io::FileSystem& outside,
-               std::string series_directory, SeriesId series)
-      : catalog_(catalog),
-        files_(files),
-        outside_(outside),
-        directory_(std::move(series_directory)),
-        series_(series) {}
+  DataRepairer(const meta::Env& catalog, io::FileSystem& outside, store::SegmentStore& store,
+               SeriesId series)
+      : catalog_(catalog), outside_(outside), store_(store), series_(series) {}
 
   /// Reads all data and finds the damage. Calls `pass` with the bytes read.
   [[nodiscard]] Result<void> scan(const std::function<void(std::uint64_t)>& pass);
@@ -87,9 +84,8 @@ class DataRepairer {
                                   const std::map<ContainerNumber, std::vector<base::IdRun>>& moved);
 
   const meta::Env& catalog_;
-  io::FileSystem& files_;
   io::FileSystem& outside_;
-  const std::string directory_;
+  store::SegmentStore& store_;
   const SeriesId series_;
   std::vector<store::ContainerRecord> damaged_;
   std::map<ContainerNumber, Faulty> faulty_;      // By container number.

@@ -31,13 +31,10 @@ std::optional<std::size_t> try_bytes(std::span<std::byte> part, Right&& right) {
 
 }  // namespace
 
-Result<std::optional<HeaderFix>> find_header_fix(io::FileSystem& files,
-                                                 const std::string& series_directory,
-                                                 SeriesId series,
+Result<std::optional<HeaderFix>> find_header_fix(store::SegmentStore& store, SeriesId series,
                                                  const store::ContainerRecord& record) {
   const auto none = std::optional<HeaderFix>();
-  const auto file =
-      files.open(series_directory + "/" + store::segment_path(record.segment), io::OpenMode::kRead);
+  const auto file = store.open(record.segment, store::ReadMode::kCached);
   if (!file) return none;
   std::vector<std::byte> whole(record.header_bytes);
   VARVE_TRY_ASSIGN(const auto got, (*file)->read_at(record.offset, whole));

@@ -5,10 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 
-#include "io/file_system.h"
 #include "store/segment_files.h"
+#include "store/segment_store.h"
 #include "varve/result.h"
 
 namespace varve::maintain {
@@ -21,9 +20,7 @@ struct HeaderFix {
 
 /// Finds a header's single wrong byte: tries all values of all bytes until the header's checksums
 /// match. This takes up to a few seconds. Returns nullopt if more than one byte is wrong.
-/// `series_directory`: folder of the series with the container's file.
 [[nodiscard]] Result<std::optional<HeaderFix>> find_header_fix(
-    io::FileSystem& files, const std::string& series_directory, SeriesId series,
-    const store::ContainerRecord& record);
+    store::SegmentStore& store, SeriesId series, const store::ContainerRecord& record);
 
 }  // namespace varve::maintain

@@ -28,9 +28,8 @@ struct Sums {
 
 }  // namespace
 
-Result<void> check_layout(const meta::Txn& txn, io::FileSystem& files,
-                          const std::string& series_directory, SeriesId series, bool check_lengths,
-                          const LayoutDamage& damage) {
+Result<void> check_layout(const meta::Txn& txn, store::SegmentStore& store, SeriesId series,
+                          bool check_lengths, const LayoutDamage& damage) {
   std::map<ContainerNumber, Holder> holders;
   VARVE_TRY(catalog::for_each_container(txn, series,
                                         [&](const store::ContainerRecord& record) -> Result<bool> {
@@ -79,7 +78,7 @@ Result<void> check_layout(const meta::Txn& txn, io::FileSystem& files,
       damage("", "the record of " + path + " does not fit its containers");
     }
     if (check_lengths) {
-      const auto length = files.tree_bytes(series_directory + "/" + path);
+      const auto length = store.size(segment.segment);
       VARVE_TRY_ASSIGN(const auto later, meta::ReadTxn::begin(txn.env()));
       VARVE_TRY_ASSIGN(const auto now, catalog::find_segment(later, series, segment.segment));
       // A writer may have deleted or cut the file since the snapshot.

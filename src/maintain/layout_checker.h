@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "io/file_system.h"
 #include "meta/lmdb.h"
+#include "store/segment_store.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
@@ -21,8 +21,8 @@ using LayoutDamage = std::function<void(std::string path, std::string what)>;
 /// - descending births in a volume,
 /// - a file that is shorter than its record says.
 /// Reads only the catalog and, if so requested, the lengths of the files.
-[[nodiscard]] Result<void> check_layout(const meta::Txn& txn, io::FileSystem& files,
-                                        const std::string& series_directory, SeriesId series,
-                                        bool check_lengths, const LayoutDamage& damage);
+[[nodiscard]] Result<void> check_layout(const meta::Txn& txn, store::SegmentStore& store,
+                                        SeriesId series, bool check_lengths,
+                                        const LayoutDamage& damage);
 
 }  // namespace varve::maintain

@@ -10,6 +10,7 @@
 #include "format/container.h"
 #include "io/memory_file_system.h"
 #include "maintain/container_verifier.h"
+#include "store/folder_store.h"
 
 namespace varve::maintain {
 
@@ -32,7 +33,7 @@ std::optional<std::size_t> member_with(const format::ParityIndex& index,
 Result<void> ParityRepairer::scan(const std::vector<store::ContainerRecord>& damaged,
                                   const Pass& pass) {
   if (damaged.empty()) return {};
-  VARVE_TRY_ASSIGN(listing_, parity::list_groups(files_, directory_, series_));
+  VARVE_TRY_ASSIGN(listing_, parity::list_groups(store_, series_));
   auto left = damaged;
   // Newest first: a newer group protects all data that an older one still protects.
   for (auto group = listing_.groups.rbegin(); group != listing_.groups.rend(); ++group) {
@@ -52,10 +53,10 @@ Result<void> ParityRepairer::scan(const std::vector<store::ContainerRecord>& dam
 }
 
 Result<void> ParityRepairer::scan_without_catalog(const Pass& pass) {
-  VARVE_TRY_ASSIGN(const auto listing, parity::list_groups(files_, directory_, series_));
+  VARVE_TRY_ASSIGN(const auto listing, parity::list_groups(store_, series_));
   std::vector<store::ContainerRecord> damaged;
   for (const auto& group : listing.groups) {
-    const auto opened = parity::GroupRestorer::open(files_, directory_, group);
+    const auto opened = parity::GroupRestorer::open(store_, group);
     if (!opened) continue;
     auto& restorer = **opened;
     restorer.scan(pass);
@@ -76,8 +77,7 @@ void ParityRepairer::name_containers(const parity::GroupRestorer& restorer, std:
                                      const Blocks& restored,
                                      std::vector<store::ContainerRecord>& found) const {
   const auto& file = restorer.index().members[member];
-  const auto opened =
-      files_.open(directory_ + "/" + store::segment_path(file.segment), io::OpenMode::kRead);
+  const auto opened = store_.open(file.segment, store::ReadMode::kCached);
   if (!opened) return;
   const auto size = (*opened)->size();
   const auto end = size ? std::min(*size, file.bytes) : 0;
@@ -116,12 +116,12 @@ std::vector<std::byte> ParityRepairer::repaired_bytes(const parity::GroupRestore
 }
 
 Result<void> ParityRepairer::scan_parity() {
-  VARVE_TRY_ASSIGN(listing_, parity::list_groups(files_, directory_, series_));
+  VARVE_TRY_ASSIGN(listing_, parity::list_groups(store_, series_));
   for (const auto& [number, error] : listing_.damaged) {
     damaged_groups_.emplace_back(number, error.message());
   }
   for (const auto& group : listing_.groups) {
-    VARVE_TRY_ASSIGN(auto faults, parity::faults_of_group(files_, directory_, group));
+    VARVE_TRY_ASSIGN(auto faults, parity::faults_of_group(store_, group));
     if (!faults.empty()) damaged_groups_.emplace_back(group.number, std::move(faults));
   }
   return {};
@@ -134,7 +134,7 @@ Result<void> ParityRepairer::restore(const parity::Group& group,
     return member_with(group.index, record).has_value();
   });
   if (!any) return {};
-  const auto opened = parity::GroupRestorer::open(files_, directory_, group);
+  const auto opened = parity::GroupRestorer::open(store_, group);
   // The parity file itself is damaged. Another group may have the container.
   if (!opened) return {};
   auto& restorer = **opened;
@@ -181,8 +181,7 @@ Result<void> ParityRepairer::restore(const parity::Group& group,
 std::vector<std::byte> ParityRepairer::read_leniently(SegmentNumber segment, std::uint64_t offset,
                                                       std::uint64_t bytes) const {
   std::vector<std::byte> out(bytes);
-  const auto file =
-      files_.open(directory_ + "/" + store::segment_path(segment), io::OpenMode::kRead);
+  const auto file = store_.open(segment, store::ReadMode::kCached);
   if (!file) return out;
   const auto all = std::span(out);
   if (const auto read = (*file)->read_at(offset, all); read) return out;
@@ -205,7 +204,8 @@ Result<bool> ParityRepairer::is_whole(const store::ContainerRecord& record,
   VARVE_TRY(file->write_at(0, image.bytes));
   auto alone = record;
   alone.offset = 0;
-  store::SegmentReader reader(*memory, "image");
+  store::FolderStore alone_store(*memory, "image");
+  store::SegmentReader reader(alone_store);
   const auto verdict = verify_container(reader, series_, alone, VerifyLevel::kChunks);
   return verdict.header.has_value() && verdict.faults.empty();
 }
@@ -213,13 +213,13 @@ Result<bool> ParityRepairer::is_whole(const store::ContainerRecord& record,
 std::vector<RepairStep> ParityRepairer::steps() const {
   std::vector<RepairStep> steps;
   for (const auto& one : restorable_) {
-    steps.push_back({RepairStep::Kind::kParity,
-                     fmt::format("{}/{} container {}", directory_,
-                                 store::segment_path(one.record.segment), one.record.number),
-                     fmt::format("{} damaged blocks are restored from parity", one.blocks)});
+    steps.push_back(
+        {RepairStep::Kind::kParity,
+         fmt::format("{} container {}", store_.describe(one.record.segment), one.record.number),
+         fmt::format("{} damaged blocks are restored from parity", one.blocks)});
   }
   for (const auto& [number, what] : damaged_groups_) {
-    steps.push_back({RepairStep::Kind::kParity, parity::group_path(directory_, number),
+    steps.push_back({RepairStep::Kind::kParity, store_.describe(number),
                      what + "; it is removed, and arranging makes a new one"});
   }
   return steps;
@@ -231,32 +231,28 @@ Result<void> ParityRepairer::execute(RepairReport& report, const Pass& pass) {
     for (const auto& one : restorable_) {
       if (one.group == group.number) records.push_back(one.record);
     }
+    // At most as many bytes as the group's parity has.
+    std::map<SegmentNumber, std::vector<store::Correction>> corrections;
     VARVE_TRY(
         restore(group, records, pass,
                 [&](const store::ContainerRecord& record, const Image& image) -> Result<void> {
                   ++report.containers_restored;
-                  return write(record, image);
+                  for (const auto& [offset, bytes] : image.parts) {
+                    const auto part = std::span(image.bytes).subspan(offset, bytes);
+                    corrections[record.segment].push_back(
+                        {record.offset + offset, {part.begin(), part.end()}});
+                  }
+                  return {};
                 }));
+    for (const auto& [segment, bytes] : corrections) {
+      VARVE_TRY(store_.correct(segment, bytes));  // O26
+    }
   }
   for (const auto& [number, what] : damaged_groups_) {
-    const auto removed = files_.remove(parity::group_path(directory_, number));
+    const auto removed = store_.remove(number);
     if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed.error();
   }
   return {};
-}
-
-// Writes in place. The overwritten bytes are damaged, so a crash loses no good data.
-Result<void> ParityRepairer::write(const store::ContainerRecord& record, const Image& image) const {
-  const auto path = directory_ + "/" + store::segment_path(record.segment);
-  const auto folder = path.substr(0, path.rfind('/'));
-  VARVE_TRY(files_.make_durable_directory(folder));
-  VARVE_TRY_ASSIGN(const auto file, files_.open(path, io::OpenMode::kReadWrite));
-  for (const auto& [offset, bytes] : image.parts) {
-    VARVE_TRY(
-        file->write_at(record.offset + offset, std::span(image.bytes).subspan(offset, bytes)));
-  }
-  VARVE_TRY(file->sync());
-  return files_.sync_directory(folder);
 }
 
 }  // namespace varve::maintain

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "format/ids.h"
-#include "io/file_system.h"
 #include "parity/group_files.h"
 #include "parity/group_restorer.h"
 #include "store/segment_files.h"
+#include "store/segment_store.h"
 #include "varve/repair.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -25,8 +25,8 @@ class ParityRepairer {
  public:
   using Pass = std::function<void(std::uint64_t bytes)>;
 
-  ParityRepairer(io::FileSystem& files, std::string series_directory, SeriesId series)
-      : files_(files), directory_(std::move(series_directory)), series_(series) {}
+  /// Lifetime: `store` must outlive the repairer.
+  ParityRepairer(store::SegmentStore& store, SeriesId series) : store_(store), series_(series) {}
 
   /// Finds the damaged containers that parity can restore. Restores each in memory and verifies it
   /// completely, with the SHA-256 of every chunk. Reads the groups that contain them.
@@ -41,8 +41,8 @@ class ParityRepairer {
   /// Returns true if a scan found containers to restore.
   [[nodiscard]] bool restores() const { return !restorable_.empty(); }
   [[nodiscard]] std::vector<RepairStep> steps() const;
-  /// Restores the containers a second time, and overwrites their damaged blocks (docs/ORDERING.md
-  /// O26). Then removes damaged parity files.
+  /// Restores the containers a second time, and corrects each damaged file once per group
+  /// (docs/ORDERING.md O26). Then removes damaged parity files.
   [[nodiscard]] Result<void> execute(RepairReport& report, const Pass& pass);
 
  private:
@@ -78,10 +78,8 @@ class ParityRepairer {
                                                       std::uint64_t bytes) const;
   [[nodiscard]] Result<bool> is_whole(const store::ContainerRecord& record,
                                       const Image& image) const;
-  [[nodiscard]] Result<void> write(const store::ContainerRecord& record, const Image& image) const;
 
-  io::FileSystem& files_;
-  const std::string directory_;
+  store::SegmentStore& store_;
   const SeriesId series_;
   parity::GroupListing listing_;
   std::vector<Restorable> restorable_;

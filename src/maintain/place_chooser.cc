@@ -83,15 +83,14 @@ void take(const Shared& from, const base::IdRuns& wanted, const LocationRecord& 
 
 }  // namespace
 
-std::vector<LocationRecord> choose_places(io::FileSystem& files,
-                                          const std::string& series_directory, SeriesId series,
+std::vector<LocationRecord> choose_places(store::SegmentStore& store, SeriesId series,
                                           const std::vector<FoundContainer>& containers) {
   std::vector<LocationRecord> all;
   for (const auto& found : containers) all.insert(all.end(), found.runs.begin(), found.runs.end());
   const auto sharing = find_sharing(all);
   std::erase_if(all, [&](const auto& run) { return sharing.contains(run.container); });
 
-  store::SegmentReader reader(files, series_directory);
+  store::SegmentReader reader(store);
   std::map<ContainerNumber, Shared, std::greater<>> shared;  // Newest first.
   for (const auto& found : containers) {
     if (!sharing.contains(found.record.number)) continue;

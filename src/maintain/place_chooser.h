@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "catalog/location_table.h"
-#include "io/file_system.h"
 #include "maintain/container_scan.h"
+#include "store/segment_store.h"
 #include "varve/result.h"
 
 namespace varve::maintain {
@@ -15,7 +15,6 @@ namespace varve::maintain {
 /// several places, prefers one where its bytes match their SHA-256. Reads only the containers that
 /// share chunks with others.
 [[nodiscard]] std::vector<catalog::LocationRecord> choose_places(
-    io::FileSystem& files, const std::string& series_directory, SeriesId series,
-    const std::vector<FoundContainer>& containers);
+    store::SegmentStore& store, SeriesId series, const std::vector<FoundContainer>& containers);
 
 }  // namespace varve::maintain

@@ -299,8 +299,9 @@ Result<void> Repairer::scan_parity(const Progress& progress) {
   std::vector<RepairStep> first;
   VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
   for (const auto series : folders) {
-    auto parity =
-        std::make_unique<ParityRepairer>(*files_, series_directory(path_, series), series);
+    auto& store =
+        stores_.try_emplace(series, *files_, series_directory(path_, series)).first->second;
+    auto parity = std::make_unique<ParityRepairer>(store, series);
     VARVE_TRY(parity->scan_without_catalog([&](std::uint64_t bytes) {
       done.bytes_done += bytes;
       if (progress) progress(done);
@@ -330,12 +331,12 @@ Result<void> Repairer::scan_series(SeriesId series, CheckProgress& done, const P
     done.bytes_done += bytes;
     if (progress) progress(done);
   };
-  const auto directory = series_directory(path_, series);
-  auto repairer = std::make_unique<DataRepairer>(*catalog_, *files_, *outside_, directory, series);
+  auto& store = stores_.try_emplace(series, *files_, series_directory(path_, series)).first->second;
+  auto repairer = std::make_unique<DataRepairer>(*catalog_, *outside_, store, series);
   VARVE_TRY(repairer->scan(pass));
   // Parity comes first, because it restores data in its old place and state. A later plan checks
   // the rest.
-  auto parity = std::make_unique<ParityRepairer>(*files_, directory, series);
+  auto parity = std::make_unique<ParityRepairer>(store, series);
   VARVE_TRY(parity->scan(repairer->damaged(), pass));
   const bool restores = parity->restores();
   if (!restores) VARVE_TRY(parity->scan_parity());

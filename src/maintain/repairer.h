@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "maintain/data_repairer.h"
 #include "maintain/parity_repairer.h"
 #include "meta/lmdb.h"
+#include "store/folder_store.h"
 #include "varve/repair.h"
 #include "varve/result.h"
 
@@ -76,7 +78,8 @@ class Repairer final : public Repair {
   std::vector<std::string> manifests_;                 // Damaged manifests and labels to remove.
   std::vector<catalog::VersionRecord> lost_versions_;  // Open versions to drop.
   RepositoryParameters parameters_;
-  std::optional<meta::Env> catalog_;  // Set if the catalog is sound.
+  std::optional<meta::Env> catalog_;               // Set if the catalog is sound.
+  std::map<SeriesId, store::FolderStore> stores_;  // The repairers use them.
   std::vector<std::pair<SeriesId, std::unique_ptr<DataRepairer>>>
       repairers_;  // They use `catalog_`.
   std::vector<std::unique_ptr<ParityRepairer>> parity_repairers_;

@@ -11,8 +11,8 @@
 #include "catalog/layout_records.h"
 #include "catalog/series_catalog.h"
 #include "maintain/settled_files.h"
+#include "store/folder_store.h"
 #include "store/repository_names.h"
-#include "store/segment_files.h"
 
 namespace varve::maintain {
 
@@ -35,17 +35,17 @@ Result<void> note_long_segments(const meta::Env& catalog, io::FileSystem& files,
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
     VARVE_TRY_ASSIGN(settled, settled_files(txn, series));
   }
+  store::FolderStore store(
+      files, fmt::format("{}/series/{:08x}", repository_path, static_cast<std::uint32_t>(series)));
   for (const auto& file : settled) {
-    const auto path =
-        fmt::format("{}/series/{:08x}/{}", repository_path, static_cast<std::uint32_t>(series),
-                    store::segment_path(file.segment));
-    const auto length = files.tree_bytes(path);
+    const auto length = store.size(file.segment);
     // A short file is damage, which layout_checker.h finds.
     if (!length || *length <= file.bytes) continue;
     VARVE_TRY_ASSIGN(const bool unchanged, is_unchanged(catalog, series, file));
     if (!unchanged) continue;
-    note(path, fmt::format("{} bytes follow the last container; they are never read",
-                           *length - file.bytes));
+    note(store.describe(file.segment),
+         fmt::format("{} bytes follow the last container; they are never read",
+                     *length - file.bytes));
   }
   return {};
 }

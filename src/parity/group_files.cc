@@ -10,23 +10,12 @@
 
 #include "base/coding.h"
 #include "format/container.h"
-#include "store/repository_names.h"
 
 namespace varve::parity {
 
 namespace {
 
-constexpr std::string_view kSuffix = ".par";
-constexpr std::string_view kTemporarySuffix = ".tmp";
-
-std::optional<GroupNumber> number_of(std::string_view name) {
-  if (!name.ends_with(kSuffix)) return std::nullopt;
-  const auto number = base::parse_hex32(name.substr(0, name.size() - kSuffix.size()));
-  if (!number) return std::nullopt;
-  return static_cast<GroupNumber>(*number);
-}
-
-Result<std::vector<std::byte>> read_exactly(io::File& file, std::uint64_t offset,
+Result<std::vector<std::byte>> read_exactly(store::OpenSegment& file, std::uint64_t offset,
                                             std::size_t bytes) {
   std::vector<std::byte> out(bytes);
   VARVE_TRY_ASSIGN(const auto got, file.read_at(offset, out));
@@ -44,7 +33,7 @@ struct FoundHeader {
   std::uint64_t members_at = 0;
 };
 
-Result<FoundHeader> read_header(io::File& file, Copy copy) {
+Result<FoundHeader> read_header(store::OpenSegment& file, Copy copy) {
   VARVE_TRY_ASSIGN(const auto size, file.size());
   if (size < 2 * format::kParityHeaderBytes) {
     return Error(ErrorCode::kCorrupt, "parity file: it is cut off", EIO);
@@ -61,14 +50,14 @@ Result<FoundHeader> read_header(io::File& file, Copy copy) {
   return found;
 }
 
-Result<format::ParityIndex> read_index(io::File& file, Copy copy) {
+Result<format::ParityIndex> read_index(store::OpenSegment& file, Copy copy) {
   VARVE_TRY_ASSIGN(const auto found, read_header(file, copy));
   VARVE_TRY_ASSIGN(const auto bytes,
                    read_exactly(file, found.members_at, found.header.member_bytes()));
   return format::decode_parity_members(found.header, bytes);
 }
 
-Result<format::ParitySums> read_sums(io::File& file, Copy copy) {
+Result<format::ParitySums> read_sums(store::OpenSegment& file, Copy copy) {
   VARVE_TRY_ASSIGN(const auto found, read_header(file, copy));
   VARVE_TRY_ASSIGN(
       const auto bytes,
@@ -78,24 +67,13 @@ Result<format::ParitySums> read_sums(io::File& file, Copy copy) {
 
 }  // namespace
 
-std::string group_path(const std::string& series_directory, GroupNumber number) {
-  return fmt::format("{}/{}/{:08x}{}", series_directory, kGroupFolder, number, kSuffix);
-}
-
-Result<GroupListing> list_groups(io::FileSystem& files, const std::string& series_directory,
-                                 SeriesId series) {
+Result<GroupListing> list_groups(store::SegmentStore& store, SeriesId series) {
   GroupListing listing;
-  const auto folder = series_directory + "/" + kGroupFolder;
-  VARVE_TRY_ASSIGN(const bool present, files.exists(folder));
-  if (!present) return listing;
-  VARVE_TRY_ASSIGN(const auto names, files.list(folder));
-  for (const auto& name : names) {
-    const bool is_ours = store::known_name(store::FolderKind::kParity, name).has_value();
-    if (is_ours && name.ends_with(kTemporarySuffix)) listing.leftovers.push_back(name);
-    const auto number = number_of(name);
-    if (!number) continue;
-    listing.next_number = std::max(listing.next_number, number_after(*number));
-    const auto file = files.open(folder + "/" + name, io::OpenMode::kRead);
+  VARVE_TRY_ASSIGN(const auto files, store.list(store::StoredKind::kGroups));
+  for (const auto& name : files) {
+    const auto number = std::get<GroupNumber>(name);
+    listing.next_number = std::max(listing.next_number, number_after(number));
+    const auto file = store.open(number, store::ReadMode::kCached);
     if (!file && file.error().code() == ErrorCode::kNotFound) continue;  // Removed in the meantime.
     auto index =
         file ? read_index(**file, Copy::kFirst) : Result<format::ParityIndex>(file.error());
@@ -111,28 +89,24 @@ Result<GroupListing> list_groups(io::FileSystem& files, const std::string& serie
       const bool damaged =
           index.error().code() == ErrorCode::kCorrupt || index.error().errno_value() == EIO;
       if (!damaged) return std::move(index).error();
-      listing.damaged.emplace_back(*number, index.error());
+      listing.damaged.emplace_back(number, index.error());
       continue;
     }
     VARVE_TRY_ASSIGN(const auto bytes, (*file)->size());
-    listing.groups.push_back({*number, std::move(*index), bytes});
+    listing.groups.push_back({number, std::move(*index), bytes});
   }
   return listing;
 }
 
-Result<format::ParitySums> load_sums(io::FileSystem& files, const std::string& series_directory,
-                                     const Group& group) {
-  VARVE_TRY_ASSIGN(const auto file,
-                   files.open(group_path(series_directory, group.number), io::OpenMode::kRead));
+Result<format::ParitySums> load_sums(store::SegmentStore& store, const Group& group) {
+  VARVE_TRY_ASSIGN(const auto file, store.open(group.number, store::ReadMode::kCached));
   auto sums = read_sums(*file, Copy::kFirst);
   if (sums) return sums;
   return read_sums(*file, Copy::kLast);
 }
 
-Result<std::string> faults_of_group(io::FileSystem& files, const std::string& series_directory,
-                                    const Group& group) {
-  VARVE_TRY_ASSIGN(const auto file,
-                   files.open(group_path(series_directory, group.number), io::OpenMode::kRead));
+Result<std::string> faults_of_group(store::SegmentStore& store, const Group& group) {
+  VARVE_TRY_ASSIGN(const auto file, store.open(group.number, store::ReadMode::kCached));
   for (const auto copy : {Copy::kFirst, Copy::kLast}) {
     const auto index = read_index(*file, copy);
     if (!index) return index.error().message();

@@ -14,27 +14,25 @@ namespace {
 constexpr std::uint32_t kScanBlocks = 64;  // Blocks per read.
 }  // namespace
 
-Result<std::unique_ptr<GroupRestorer>> GroupRestorer::open(io::FileSystem& files,
-                                                           const std::string& series_directory,
+Result<std::unique_ptr<GroupRestorer>> GroupRestorer::open(store::SegmentStore& store,
                                                            Group group) {
-  VARVE_TRY_ASSIGN(auto sums, load_sums(files, series_directory, group));
+  VARVE_TRY_ASSIGN(auto sums, load_sums(store, group));
   if (sums.data.size() != group.index.blocks ||
       sums.parity.size() != group.index.shape().parity_total()) {
     return Error(ErrorCode::kCorrupt, "parity file: it changed while it was read", EIO);
   }
-  VARVE_TRY_ASSIGN(auto file,
-                   files.open(group_path(series_directory, group.number), io::OpenMode::kRead));
-  return std::unique_ptr<GroupRestorer>(new GroupRestorer(files, series_directory, std::move(group),
-                                                          std::move(sums), std::move(file)));
+  VARVE_TRY_ASSIGN(auto file, store.open(group.number, store::ReadMode::kCached));
+  return std::unique_ptr<GroupRestorer>(
+      new GroupRestorer(store, std::move(group), std::move(sums), std::move(file)));
 }
 
-GroupRestorer::GroupRestorer(io::FileSystem& files, const std::string& series_directory,
-                             Group group, format::ParitySums sums, std::unique_ptr<io::File> file)
+GroupRestorer::GroupRestorer(store::SegmentStore& store, Group group, format::ParitySums sums,
+                             std::shared_ptr<store::OpenSegment> file)
     : group_(std::move(group)),
       shape_(group_.index.shape()),
       sums_(std::move(sums)),
       file_(std::move(file)),
-      reader_(files, series_directory, group_.index.members),
+      reader_(store, group_.index.members),
       code_(shape_.data_blocks, shape_.parity_blocks),
       buffer_((std::size_t{shape_.data_blocks} + shape_.parity_blocks) * kParityBlockBytes) {}
 

@@ -13,10 +13,10 @@
 
 #include "base/aligned_buffer.h"
 #include "format/parity.h"
-#include "io/file_system.h"
 #include "parity/group_files.h"
 #include "parity/member_reader.h"
 #include "parity/reed_solomon.h"
+#include "store/segment_store.h"
 #include "varve/result.h"
 
 namespace varve::parity {
@@ -25,8 +25,8 @@ namespace varve::parity {
 class GroupRestorer {
  public:
   /// Opens the parity file of a group. Errors: kCorrupt if it is unusable.
-  [[nodiscard]] static Result<std::unique_ptr<GroupRestorer>> open(
-      io::FileSystem& files, const std::string& series_directory, Group group);
+  [[nodiscard]] static Result<std::unique_ptr<GroupRestorer>> open(store::SegmentStore& store,
+                                                                   Group group);
 
   /// Reads all members and finds the blocks that are missing or do not match their checksums. Calls
   /// `pass` with the bytes read.
@@ -46,8 +46,8 @@ class GroupRestorer {
       const std::set<std::uint32_t>& wanted);
 
  private:
-  GroupRestorer(io::FileSystem& files, const std::string& series_directory, Group group,
-                format::ParitySums sums, std::unique_ptr<io::File> file);
+  GroupRestorer(store::SegmentStore& store, Group group, format::ParitySums sums,
+                std::shared_ptr<store::OpenSegment> file);
   /// Returns false if too many blocks of the codeword are lost.
   [[nodiscard]] bool restore_codeword(std::uint32_t codeword, std::vector<std::uint32_t>& lost);
   [[nodiscard]] std::span<std::byte> slot(std::size_t i) {
@@ -57,7 +57,7 @@ class GroupRestorer {
   const Group group_;
   const format::ParityShape shape_;
   const format::ParitySums sums_;
-  const std::unique_ptr<io::File> file_;  ///< The group's parity file.
+  const std::shared_ptr<store::OpenSegment> file_;  ///< The group's parity file.
   MemberReader reader_;
   const ReedSolomon code_;
   base::AlignedBuffer buffer_;  ///< One codeword: its data blocks, then its parity blocks.

@@ -2,6 +2,7 @@
 #include "parity/group_writer.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -25,10 +26,9 @@ constexpr std::size_t kBatchBytes = 8U << 20;
 /// Computes the parity of a group in memory. For one use.
 class GroupEncoder {
  public:
-  GroupEncoder(io::FileSystem& files, const std::string& series_directory,
-               const format::ParityIndex& index)
+  GroupEncoder(store::SegmentStore& store, const format::ParityIndex& index)
       : shape_(index.shape()),
-        reader_(files, series_directory, index.members),
+        reader_(store, index.members),
         code_(shape_.data_blocks, shape_.parity_blocks),
         parity_(std::size_t{shape_.parity_total()} * kParityBlockBytes) {}
 
@@ -112,31 +112,28 @@ std::vector<SegmentNumber> changed_members(const format::ParityIndex& index,
   return changed;
 }
 
-Result<std::uint64_t> write_file(io::FileSystem& files, const std::string& path,
+Result<std::uint64_t> write_file(store::SegmentStore& store, GroupNumber number,
                                  format::ParityIndex& index, const GroupEncoder& encoder) {
-  const auto parts = format::encode_parity_index(index, encoder.sums());
-  const auto tables = parts.members + parts.sums;
-  VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kCreateNew));
-  std::uint64_t at = 0;
-  for (const auto bytes : {base::as_bytes(parts.header), base::as_bytes(tables), encoder.parity(),
-                           base::as_bytes(tables), base::as_bytes(parts.header)}) {
-    VARVE_TRY(file->write_at(at, bytes));
-    at += bytes.size();
-  }
-  VARVE_TRY(file->sync());
-  return at;
+  const auto encoded = format::encode_parity_index(index, encoder.sums());
+  const auto tables = encoded.members + encoded.sums;
+  const std::array<std::span<const std::byte>, 5> parts = {
+      base::as_bytes(encoded.header), base::as_bytes(tables), encoder.parity(),
+      base::as_bytes(tables), base::as_bytes(encoded.header)};
+  VARVE_TRY(store.put(number, parts));
+  std::uint64_t bytes = 0;
+  for (const auto& part : parts) bytes += part.size();
+  return bytes;
 }
 
 }  // namespace
 
-Result<GroupOutcome> write_group(io::FileSystem& files, const std::string& series_directory,
-                                 GroupNumber number, format::ParityIndex index,
-                                 const KnownSums& known,
+Result<GroupOutcome> write_group(store::SegmentStore& store, GroupNumber number,
+                                 format::ParityIndex index, const KnownSums& known,
                                  const std::function<bool(std::uint64_t)>& pass) {
   GroupOutcome outcome;
   index.blocks = 0;
   for (const auto& member : index.members) index.blocks += member.blocks();
-  GroupEncoder encoder(files, series_directory, index);
+  GroupEncoder encoder(store, index);
   const bool whole = encoder.run([&](std::uint64_t bytes) {
     outcome.bytes_read += bytes;
     return pass(bytes);
@@ -145,18 +142,7 @@ Result<GroupOutcome> write_group(io::FileSystem& files, const std::string& serie
   if (!whole) return outcome;
   outcome.damaged = changed_members(index, encoder.sums().data, known);
   if (!outcome.damaged.empty()) return outcome;
-  const auto path = group_path(series_directory, number);
-  const auto temporary = path + ".tmp";
-  const auto write = [&]() -> Result<void> {
-    VARVE_TRY_ASSIGN(outcome.bytes_written, write_file(files, temporary, index, encoder));
-    VARVE_TRY(files.rename(temporary, path));
-    return files.sync_directory(series_directory + "/" + kGroupFolder);
-  };
-  auto written = write();
-  if (!written) {
-    static_cast<void>(files.remove(temporary));
-    return std::move(written).error();
-  }
+  VARVE_TRY_ASSIGN(outcome.bytes_written, write_file(store, number, index, encoder));
   outcome.written = true;
   return outcome;
 }

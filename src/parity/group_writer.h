@@ -9,7 +9,7 @@
 
 #include "format/ids.h"
 #include "format/parity.h"
-#include "io/file_system.h"
+#include "store/segment_store.h"
 #include "varve/result.h"
 
 namespace varve::parity {
@@ -26,13 +26,10 @@ struct GroupOutcome {
   std::vector<SegmentNumber> damaged;
 };
 
-/// Computes the parity of index.members and writes it to group_path(number), through a temporary
-/// file that it syncs and renames. The folder must exist. Calls `pass` with the bytes read; it
-/// returns false to stop. Memory: the parity and 8 MiB.
-[[nodiscard]] Result<GroupOutcome> write_group(io::FileSystem& files,
-                                               const std::string& series_directory,
-                                               GroupNumber number, format::ParityIndex index,
-                                               const KnownSums& known,
+/// Computes the parity of index.members and writes it as a whole to the group's file. Calls `pass`
+/// with the bytes read; it returns false to stop. Memory: the parity and 8 MiB.
+[[nodiscard]] Result<GroupOutcome> write_group(store::SegmentStore& store, GroupNumber number,
+                                               format::ParityIndex index, const KnownSums& known,
                                                const std::function<bool(std::uint64_t)>& pass);
 
 }  // namespace varve::parity

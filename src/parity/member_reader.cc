@@ -5,15 +5,16 @@
 #include <cerrno>
 #include <utility>
 
+#include "io/file_system.h"
 #include "store/segment_files.h"
 
 namespace varve::parity {
 
 using format::kParityBlockBytes;
 
-MemberReader::MemberReader(io::FileSystem& files, std::string series_directory,
+MemberReader::MemberReader(store::SegmentStore& store,
                            const std::vector<format::ParityMember>& members)
-    : files_(files), directory_(std::move(series_directory)), members_(members) {
+    : store_(store), members_(members) {
   std::uint32_t next = 0;
   for (const auto& member : members_) {
     begins_.push_back(next);
@@ -26,18 +27,15 @@ std::size_t MemberReader::member_of(std::uint32_t block) const {
   return static_cast<std::size_t>(after - begins_.begin()) - 1;
 }
 
-Result<std::shared_ptr<io::File>> MemberReader::open(std::size_t member) {
+Result<std::shared_ptr<store::OpenSegment>> MemberReader::open(std::size_t member) {
   const auto known = open_.find(member);
   if (known != open_.end()) return known->second;
   if (open_.size() >= kOpenFilesMax) open_.clear();
   // Direct access keeps these bytes out of the page cache. They were just written or are rarely
   // read.
-  VARVE_TRY_ASSIGN(auto file,
-                   files_.open(directory_ + "/" + store::segment_path(members_[member].segment),
-                               io::OpenMode::kReadDirect));
-  std::shared_ptr<io::File> shared = std::move(file);
-  open_[member] = shared;
-  return shared;
+  VARVE_TRY_ASSIGN(auto file, store_.open(members_[member].segment, store::ReadMode::kDirect));
+  open_[member] = file;
+  return file;
 }
 
 // Reads whole blocks. The last block of a member may be shorter; this pads it with zeros.

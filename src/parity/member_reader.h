@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "format/parity.h"
-#include "io/file_system.h"
+#include "store/segment_store.h"
 #include "varve/result.h"
 
 namespace varve::parity {
@@ -20,9 +20,8 @@ namespace varve::parity {
 /// Reads the members of a group as one sequence of blocks. Keeps a few files open. Not thread-safe.
 class MemberReader {
  public:
-  /// Lifetime: `files` and `members` must outlive the reader.
-  MemberReader(io::FileSystem& files, std::string series_directory,
-               const std::vector<format::ParityMember>& members);
+  /// Lifetime: `store` and `members` must outlive the reader.
+  MemberReader(store::SegmentStore& store, const std::vector<format::ParityMember>& members);
 
   /// Reads blocks into `out`, from block `first` on. Pads the last block of a member with zeros.
   /// `out` must have room for whole blocks and be aligned for direct access. Appends the index in
@@ -37,16 +36,15 @@ class MemberReader {
   [[nodiscard]] std::size_t member_of(std::uint32_t block) const;
 
  private:
-  [[nodiscard]] Result<std::shared_ptr<io::File>> open(std::size_t member);
+  [[nodiscard]] Result<std::shared_ptr<store::OpenSegment>> open(std::size_t member);
   [[nodiscard]] Result<void> read_part(std::size_t member, std::uint64_t offset,
                                        std::span<std::byte> out);
 
   static constexpr std::size_t kOpenFilesMax = 64;
-  io::FileSystem& files_;
-  const std::string directory_;
+  store::SegmentStore& store_;
   const std::vector<format::ParityMember>& members_;
   std::vector<std::uint32_t> begins_;
-  std::unordered_map<std::size_t, std::shared_ptr<io::File>> open_;
+  std::unordered_map<std::size_t, std::shared_ptr<store::OpenSegment>> open_;
 };
 
 }  // namespace varve::parity

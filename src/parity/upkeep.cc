@@ -148,21 +148,14 @@ namespace {
 /// Brings the parity of one series up to date.
 class ParityUpkeep {
  public:
-  ParityUpkeep(io::FileSystem& files, const std::string& series_directory, SeriesId series,
-               const std::vector<DataFile>& present, const KeepOptions& options)
-      : files_(files),
-        directory_(series_directory),
-        series_(series),
-        present_(present),
-        options_(options) {}
+  ParityUpkeep(store::SegmentStore& store, SeriesId series, const std::vector<DataFile>& present,
+               const KeepOptions& options)
+      : store_(store), series_(series), present_(present), options_(options) {}
 
   [[nodiscard]] Result<KeepReport> run() {
-    VARVE_TRY_ASSIGN(listing_, list_groups(files_, directory_, series_));
-    const std::string folder = directory_ + "/" + kGroupFolder + "/";
-    for (const auto& name : listing_.leftovers) VARVE_TRY(remove(folder + name));
-    for (const auto& [number, error] : listing_.damaged) {
-      VARVE_TRY(remove(group_path(directory_, number)));
-    }
+    VARVE_TRY(store_.remove_unfinished(store::StoredKind::kGroups));
+    VARVE_TRY_ASSIGN(listing_, list_groups(store_, series_));
+    for (const auto& damaged : listing_.damaged) VARVE_TRY(remove(damaged.first));
     next_number_ = listing_.next_number;
     // A damaged file keeps its old parity. Each further pass plans without the damaged files found
     // so far.
@@ -173,8 +166,8 @@ class ParityUpkeep {
   }
 
  private:
-  [[nodiscard]] Result<void> remove(const std::string& path) {
-    auto removed = files_.remove(path);
+  [[nodiscard]] Result<void> remove(GroupNumber number) {
+    auto removed = store_.remove(number);
     if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed;
     return {};
   }
@@ -183,13 +176,10 @@ class ParityUpkeep {
   [[nodiscard]] Result<bool> pass() {
     report_.finished = false;
     const auto plan = plan_groups(present_, listing_.groups, options_.percent);
-    for (const auto number : plan.remove) VARVE_TRY(remove(group_path(directory_, number)));
+    for (const auto number : plan.remove) VARVE_TRY(remove(number));
     std::erase_if(listing_.groups, [&](const Group& group) {
       return std::find(plan.remove.begin(), plan.remove.end(), group.number) != plan.remove.end();
     });
-    if (!plan.make.empty()) {
-      VARVE_TRY(files_.make_durable_directory(directory_ + "/" + kGroupFolder));
-    }
     for (const auto& members : plan.make) {
       VARVE_TRY_ASSIGN(const auto damaged, make(members));
       if (!damaged.empty()) {
@@ -199,7 +189,7 @@ class ParityUpkeep {
       if (stopped_) return false;
     }
     for (const auto number : plan.replaced) {
-      if (!is_needed(number)) VARVE_TRY(remove(group_path(directory_, number)));
+      if (!is_needed(number)) VARVE_TRY(remove(number));
     }
     report_.finished = true;
     return false;
@@ -214,12 +204,11 @@ class ParityUpkeep {
     index.members = members;
     VARVE_TRY(check_space(members));
     VARVE_TRY_ASSIGN(const auto known, known_sums(members));
-    VARVE_TRY_ASSIGN(
-        auto outcome,
-        write_group(files_, directory_, next_number_, index, known, [this](std::uint64_t bytes) {
-          stopped_ = stopped_ || (options_.pass && !options_.pass(bytes));
-          return !stopped_;
-        }));
+    VARVE_TRY_ASSIGN(auto outcome,
+                     write_group(store_, next_number_, index, known, [this](std::uint64_t bytes) {
+                       stopped_ = stopped_ || (options_.pass && !options_.pass(bytes));
+                       return !stopped_;
+                     }));
     report_.bytes_read += outcome.bytes_read;
     if (outcome.written) {
       for (const auto& member : members) index.blocks += member.blocks();
@@ -233,7 +222,7 @@ class ParityUpkeep {
   }
 
   [[nodiscard]] Result<void> check_space(const std::vector<format::ParityMember>& members) {
-    VARVE_TRY_ASSIGN(const auto space, files_.space(directory_));
+    VARVE_TRY_ASSIGN(const auto space, store_.space());
     const auto wanted = bytes_of(members) * options_.percent / 100 + kSpareBytes;
     if (space.blocks_available * space.block_bytes >= wanted) return {};
     return Error(ErrorCode::kNoSpace, "the disk is too full for parity", ENOSPC);
@@ -250,7 +239,7 @@ class ParityUpkeep {
         return wanted.contains(member.segment) && !known.contains(member.segment);
       });
       if (!any) continue;
-      const auto sums = load_sums(files_, directory_, group);
+      const auto sums = load_sums(store_, group);
       if (!sums) continue;  // A group with damaged checksums does not count.
       auto at = sums->data.begin();
       for (const auto& member : old) {
@@ -288,8 +277,7 @@ class ParityUpkeep {
     return false;
   }
 
-  io::FileSystem& files_;
-  const std::string& directory_;
+  store::SegmentStore& store_;
   const SeriesId series_;
   std::vector<DataFile> present_;
   const KeepOptions& options_;
@@ -301,10 +289,9 @@ class ParityUpkeep {
 
 }  // namespace
 
-Result<KeepReport> keep_parity(io::FileSystem& files, const std::string& series_directory,
-                               SeriesId series, const std::vector<DataFile>& present,
-                               const KeepOptions& options) {
-  return ParityUpkeep(files, series_directory, series, present, options).run();
+Result<KeepReport> keep_parity(store::SegmentStore& store, SeriesId series,
+                               const std::vector<DataFile>& present, const KeepOptions& options) {
+  return ParityUpkeep(store, series, present, options).run();
 }
 
 }  // namespace varve::parity

@@ -9,9 +9,9 @@
 
 #include "format/ids.h"
 #include "format/parity.h"
-#include "io/file_system.h"
 #include "parity/group_files.h"
 #include "parity/group_writer.h"
+#include "store/segment_store.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
@@ -69,8 +69,7 @@ struct KeepReport {
 /// Writes missing groups, then removes groups that are no longer needed. A crash in between leaves
 /// surplus groups, never too few. One call at a time for a series.
 /// Errors: kNoSpace; the older groups remain.
-[[nodiscard]] Result<KeepReport> keep_parity(io::FileSystem& files,
-                                             const std::string& series_directory, SeriesId series,
+[[nodiscard]] Result<KeepReport> keep_parity(store::SegmentStore& store, SeriesId series,
                                              const std::vector<DataFile>& present,
                                              const KeepOptions& options);
 

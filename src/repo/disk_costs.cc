@@ -5,6 +5,7 @@
 
 #include "catalog/disk_record.h"
 #include "restore/read_costs.h"
+#include "store/folder_store.h"
 
 namespace varve::repo {
 namespace {
@@ -79,17 +80,16 @@ std::vector<io::ProbedFile> DiskCosts::files_to_probe(const std::stop_token& sto
   const auto series = parts_.files->list(parts_.series_directory);
   if (!series) return {};
   for (const std::string& id : *series) {
-    for (const char* kind : {"/active", "/volumes"}) {
-      const std::string directory = parts_.series_directory + "/" + id + kind;
-      const auto names = parts_.files->list(directory);
-      if (!names) continue;
-      for (const std::string& name : *names) {
+    store::FolderStore store(*parts_.files, parts_.series_directory + "/" + id);
+    for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
+      const auto files = store.list(kind);
+      if (!files) continue;
+      for (const auto& file : *files) {
         if (stop.stop_requested() || probed.size() == kFilesMax) break;
-        const std::string path = directory + "/" + name;
-        const auto size = parts_.files->tree_bytes(path);
+        const auto size = store.size(file);
         if (!size || *size < kFileBytesMin) continue;
         bytes += *size;
-        probed.push_back({path, *size});
+        probed.push_back({store.path(file), *size});
       }
     }
   }

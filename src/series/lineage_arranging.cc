@@ -122,10 +122,9 @@ Result<bool> LineageArranging::protect(const ArrangeOptions& options, ArrangePro
     if (options.progress) options.progress(done);
     return !options.stop.stop_requested();
   };
-  const auto directory = parts_.directory();
   for (int round = 1;; ++round) {
     VARVE_TRY_ASSIGN(const auto present, scan());
-    const auto kept = parity::keep_parity(*parts_.files, directory, parts_.id, present, how);
+    const auto kept = parity::keep_parity(*store_.segments, parts_.id, present, how);
     if (!kept) {
       base::log(base::LogLevel::kWarning, "parity: " + kept.error().message());
       return true;
@@ -138,7 +137,7 @@ Result<bool> LineageArranging::protect(const ArrangeOptions& options, ArrangePro
     if (kept->damaged.empty() || now == present || round == kParityRoundsMax) {
       for (const auto segment : kept->damaged) {
         base::log(base::LogLevel::kWarning,
-                  "parity: " + directory + "/" + store::segment_path(segment) +
+                  "parity: " + store_.segments->describe(segment) +
                       " is damaged, and its parity is left as it is; run `varve repair`");
       }
       return true;

@@ -6,12 +6,14 @@
 #include "catalog/object_store.h"
 #include "layout/category_layout.h"
 #include "series/series_parts.h"
+#include "store/segment_store.h"
 #include "varve/result.h"
 
 namespace varve::series {
 
 /// The stored chunks and objects of a lineage series.
 struct LineageStore {
+  std::unique_ptr<store::SegmentStore> segments;  ///< Outlives the layout.
   std::unique_ptr<layout::CategoryLayout> layout;
   std::unique_ptr<catalog::ObjectReader> objects;
 

@@ -11,8 +11,8 @@
 #include "catalog/location_table.h"
 #include "layout/arranger.h"
 #include "layout/window.h"
-#include "parity/group_files.h"
 #include "series/version_records.h"
+#include "store/folder_store.h"
 #include "store/repository_names.h"
 
 namespace varve::series {
@@ -119,7 +119,7 @@ Result<void> add_stats(const SeriesParts& parts, const meta::Txn& txn, Repositor
     VARVE_TRY_ASSIGN(const auto bytes, parts.files->tree_bytes(snapshot));
     stats.index_bytes += bytes;
   }
-  const auto parity = directory + "/" + parity::kGroupFolder;
+  const auto parity = directory + "/" + store::kParityFolder;
   VARVE_TRY_ASSIGN(const bool has_parity, parts.files->exists(parity));
   if (has_parity) {
     VARVE_TRY_ASSIGN(const auto bytes, parts.files->tree_bytes(parity));

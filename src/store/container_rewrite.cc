@@ -11,7 +11,7 @@
 namespace varve::store {
 namespace {
 
-// The length of the container that `bytes` start with, all of it verified.
+// Returns the length of the container at the start of `bytes`, after verifying all of it.
 Result<std::uint32_t> verified_length(std::span<const std::byte> bytes) {
   if (bytes.size() < format::kContainerFixedHeaderBytes) {
     return Error(ErrorCode::kCorrupt, "a container is cut off", EIO);
@@ -34,12 +34,9 @@ Result<std::uint32_t> verified_length(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-Result<void> rewrite_containers(io::FileSystem& files, const std::string& path, std::uint64_t bytes,
-                                bool compact) {
+Result<void> rewrite_containers(SegmentStore& store, SegmentNumber segment, std::uint64_t bytes) {
   VARVE_TRY_ASSIGN(const auto from,
-                   files.open(path, compact ? io::OpenMode::kRead : io::OpenMode::kReadDirect));
-  VARVE_TRY_ASSIGN(const auto to, files.open(path, compact ? io::OpenMode::kReadWrite
-                                                           : io::OpenMode::kWriteDirect));
+                   store.open(segment, is_volume(segment) ? ReadMode::kCached : ReadMode::kDirect));
   base::AlignedBuffer buffer(format::kContainerBytesMax);
   for (std::uint64_t at = 0; at < bytes;) {
     const auto wanted = buffer.span().first(std::min<std::uint64_t>(buffer.size(), bytes - at));
@@ -47,11 +44,11 @@ Result<void> rewrite_containers(io::FileSystem& files, const std::string& path, 
     const auto length = verified_length(wanted.first(got));
     if (!length) {
       return Error(ErrorCode::kCorrupt,
-                   path + " has lost what was written at offset " + std::to_string(at) +
-                       " when the disk failed: " + length.error().message(),
+                   store.describe(segment) + " has lost what was written at offset " +
+                       std::to_string(at) + " when the disk failed: " + length.error().message(),
                    EIO);
     }
-    VARVE_TRY(to->write_at(at, wanted.first(*length)));
+    VARVE_TRY(store.write_again(segment, at, wanted.first(*length)));
     at += *length;
   }
   return {};

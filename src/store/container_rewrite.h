@@ -2,19 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
-#include "io/file_system.h"
+#include "format/ids.h"
+#include "store/segment_store.h"
 #include "varve/result.h"
 
 namespace varve::store {
 
-/// Reads the containers in the first `bytes` of a file, which end there, verifies them, and
-/// writes each one where it was. For a file whose sync has failed: Linux drops what it could not
-/// write, and the next sync says that all is well. kCorrupt if one is not there any more; what
-/// is written is never anything else than a whole container that was read. `compact` as the
-/// containers are.
-[[nodiscard]] Result<void> rewrite_containers(io::FileSystem& files, const std::string& path,
-                                              std::uint64_t bytes, bool compact);
+/// Reads the containers in the first `bytes` of a file, verifies them, and writes each one again to
+/// its place. Used after a failed sync: Linux drops the pages that it could not write, and the next
+/// sync reports success. Writes only whole containers that it has verified.
+/// Errors: kCorrupt if a container is not in the file any more.
+[[nodiscard]] Result<void> rewrite_containers(SegmentStore& store, SegmentNumber segment,
+                                              std::uint64_t bytes);
 
 }  // namespace varve::store

@@ -2,6 +2,7 @@
 #include "store/container_writer.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -31,10 +32,10 @@ std::size_t container_raw_bytes_max(const ContainerWriterOptions& options) {
 
 }  // namespace
 
-ContainerWriter::ContainerWriter(io::FileSystem& files, base::ThreadPool& compressors,
+ContainerWriter::ContainerWriter(SegmentStore& store, base::ThreadPool& compressors,
                                  ContainerWriterOptions options,
                                  std::function<void(WrittenContainer)> on_written)
-    : files_(files),
+    : store_(store),
       compressors_(compressors),
       options_(std::move(options)),
       on_written_(std::move(on_written)),
@@ -159,18 +160,16 @@ Result<void> ContainerWriter::sync() {
     segments = unsynced_;
   }
   for (const auto& [segment, end] : segments) {
-    const auto path = options_.directory + "/" + segment_name(segment);
-    if (doubtful_.contains(segment)) {
-      VARVE_TRY(rewrite_containers(files_, path, end, options_.volume));
-    }
-    VARVE_TRY_ASSIGN(auto file, files_.open(path, io::OpenMode::kReadWrite));
-    if (auto synced = file->sync(); !synced) {
+    if (doubtful_.contains(segment)) VARVE_TRY(rewrite_containers(store_, segment, end));
+    if (auto synced = store_.sync(segment); !synced) {
       doubtful_.insert(segment);
       return synced;
     }
     doubtful_.erase(segment);
   }
-  if (!segments.empty()) VARVE_TRY(files_.sync_directory(options_.directory));
+  if (!segments.empty()) {
+    VARVE_TRY(store_.sync_names(options_.volume ? StoredKind::kVolumes : StoredKind::kSegments));
+  }
   const std::lock_guard lock(mutex_);
   for (const auto& synced : segments) {
     const auto it = unsynced_.find(synced.first);
@@ -317,7 +316,7 @@ void ContainerWriter::write_container(std::unique_lock<std::mutex>& lock) {
 Result<void> ContainerWriter::check_reserve() {
   // Keeps room for the catalog, so that syncing, sealing and deleting still work when the disk is
   // full: 1 % of the disk, from 8 to 256 MiB.
-  VARVE_TRY_ASSIGN(const SpaceInfo space, files_.space(options_.directory));
+  VARVE_TRY_ASSIGN(const SpaceInfo space, store_.space());
   const std::uint64_t total = space.blocks * space.block_bytes;
   const std::uint64_t available = space.blocks_available * space.block_bytes;
   const auto reserve = std::clamp<std::uint64_t>(total / 100, 8ULL << 20, 256ULL << 20);
@@ -340,12 +339,7 @@ Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
     const std::lock_guard lock(mutex_);
     segments_.push_back(segment_);
   }
-  VARVE_TRY_ASSIGN(auto file, files_.open(options_.directory + "/" + segment_name(segment_),
-                                          options_.volume ? io::OpenMode::kReadWrite
-                                                          : io::OpenMode::kWriteDirect));
-  VARVE_TRY_ASSIGN(const auto left_over, file->size());
-  if (left_over != 0) VARVE_TRY(file->truncate(0));  // A crash left the file; no record names it.
-  file_ = std::move(file);
+  VARVE_TRY_ASSIGN(file_, store_.create(segment_));  // Empties a file that no record names.
   return {};
 }
 
@@ -358,8 +352,9 @@ Result<void> ContainerWriter::write_container_once() {
   const std::size_t data_padded = format::padded_bytes(data_used_, header_.compact);
   std::memset(data_.data() + data_used_, 0, data_padded - data_used_);
   VARVE_TRY(open_segment(encoded.size() + data_padded));
-  VARVE_TRY(file_->write_at(segment_offset_ + encoded.size(), data_.span().first(data_padded)));
-  VARVE_TRY(file_->write_at(segment_offset_, header_buffer_.span().first(encoded.size())));
+  const std::array<std::span<const std::byte>, 2> parts = {
+      header_buffer_.span().first(encoded.size()), data_.span().first(data_padded)};
+  VARVE_TRY(file_->append(parts));
 
   WrittenContainer written;
   auto& record = written.record;

@@ -13,7 +13,6 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -21,8 +20,8 @@
 #include "base/thread_pool.h"
 #include "format/container.h"
 #include "format/ids.h"
-#include "io/file_system.h"
 #include "store/segment_files.h"
+#include "store/segment_store.h"
 #include "varve/options.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -31,7 +30,6 @@ namespace varve::store {
 
 struct ContainerWriterOptions {
   SeriesId series{};
-  std::string directory;            ///< Folder of the files; must exist.
   NumberSource* numbers = nullptr;  ///< Outlives the writer.
   /// True to write volumes: compact containers, through the page cache.
   bool volume = false;
@@ -65,8 +63,8 @@ class ContainerWriter {
  public:
   /// Starts the writer's thread. It calls `on_written` before the container's chunks cease to be
   /// readable by read_unwritten().
-  /// Lifetime: `files` and `compressors` must outlive the writer.
-  ContainerWriter(io::FileSystem& files, base::ThreadPool& compressors,
+  /// Lifetime: `store` and `compressors` must outlive the writer.
+  ContainerWriter(SegmentStore& store, base::ThreadPool& compressors,
                   ContainerWriterOptions options, std::function<void(WrittenContainer)> on_written);
   ContainerWriter(const ContainerWriter&) = delete;
   ContainerWriter& operator=(const ContainerWriter&) = delete;
@@ -111,7 +109,7 @@ class ContainerWriter {
   /// Asks for another attempt, in the error state, and returns its outcome.
   [[nodiscard]] Result<void> retry(std::unique_lock<std::mutex>& lock);
 
-  io::FileSystem& files_;
+  SegmentStore& store_;
   base::ThreadPool& compressors_;
   const ContainerWriterOptions options_;
   const std::function<void(WrittenContainer)> on_written_;
@@ -148,7 +146,7 @@ class ContainerWriter {
   base::AlignedBuffer header_buffer_;
   SegmentNumber segment_{};
   std::uint64_t segment_offset_ = 0;
-  std::unique_ptr<io::File> file_;
+  std::unique_ptr<SegmentAppender> file_;
   std::thread thread_;
 };
 

@@ -93,9 +93,9 @@ std::optional<KnownName> known_name(FolderKind folder, std::string_view name) {
     case FolderKind::kSeries:
       return in_series(name);
     case FolderKind::kActive:
-      return file_if(is_segment(name, ".seg"));
+      return file_if(is_segment(without(name, kTemporarySuffix), ".seg"));
     case FolderKind::kVolumes:
-      return file_if(is_segment(name, ".vol"));
+      return file_if(is_segment(without(name, kTemporarySuffix), ".vol"));
     case FolderKind::kManifests:
       return file_if(numbered(without(name, kTemporarySuffix), ".man").has_value());
     case FolderKind::kParity:

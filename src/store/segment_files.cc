@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "io/file_system.h"
 
 namespace varve::store {
 
@@ -98,28 +99,27 @@ std::string segment_path(SegmentNumber segment) {
 }
 
 std::string SegmentReader::describe(const ContainerRecord& record) const {
-  return fmt::format("{}/{} container {} at offset {}", directory_, segment_path(record.segment),
-                     record.number, record.offset);
+  return fmt::format("{} container {} at offset {}", store_.describe(record.segment), record.number,
+                     record.offset);
 }
 
-Result<std::shared_ptr<io::File>> SegmentReader::file(SegmentNumber segment, OpenFiles& among,
-                                                      io::OpenMode mode) {
+Result<std::shared_ptr<OpenSegment>> SegmentReader::file(SegmentNumber segment, OpenFiles& among,
+                                                         ReadMode mode) {
   std::uint64_t forgotten = 0;
   {
     const std::lock_guard lock(mutex_);
     if (const auto it = among.find(segment); it != among.end()) return it->second;
     forgotten = forgotten_;
   }
-  // Several may open different files at once: the disk has to look for each.
-  const auto path = directory_ + "/" + segment_path(segment);
-  auto opened = files_.open(path, mode);
+  // Opens without the lock: several threads may open different files at once.
+  auto opened = store_.open(segment, mode);
   if (!opened) {
     if (opened.error().code() != ErrorCode::kNotFound) return std::move(opened).error();
-    return Error(ErrorCode::kCorrupt, path + " is missing", EIO);
+    return Error(ErrorCode::kCorrupt, store_.describe(segment) + " is missing", EIO);
   }
   const std::lock_guard lock(mutex_);
-  // A file that was to be forgotten meanwhile must not stay open: it would keep its space.
-  if (forgotten != forgotten_) return std::shared_ptr<io::File>(std::move(*opened));
+  // A file that forget() closed meanwhile must not stay open, since it would keep its space.
+  if (forgotten != forgotten_) return std::move(*opened);
   if (among.size() >= kOpenFilesMax) among.erase(among.begin());
   return among.try_emplace(segment, std::move(*opened)).first->second;
 }
@@ -176,8 +176,7 @@ Result<std::span<const std::byte>> SegmentReader::read_direct(const ContainerRec
                                                               std::span<std::byte> room) {
   VARVE_TRY(check_range(record, offset, bytes));
   VARVE_ASSERT(room.size() >= io::direct_room(bytes));
-  VARVE_TRY_ASSIGN(const auto direct,
-                   file(record.segment, open_direct_, io::OpenMode::kReadDirect));
+  VARVE_TRY_ASSIGN(const auto direct, file(record.segment, open_direct_, ReadMode::kDirect));
   const std::uint64_t begin = record.offset + record.header_bytes + offset;
   const std::size_t before = begin % io::kDirectAlignment;  // That is read as well.
   const std::size_t blocks =
@@ -200,7 +199,7 @@ Error SegmentReader::ends_early(const ContainerRecord& record) const {
 }
 
 void SegmentReader::will_read_header(const ContainerRecord& record) {
-  // What is wrong with the file, reading it will tell.
+  // Reading the header will report what is wrong with the file.
   if (const auto from = file(record.segment)) {
     (*from)->will_read(record.offset, record.header_bytes);
   }

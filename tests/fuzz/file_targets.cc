@@ -22,6 +22,7 @@
 #include "maintain/manifest_file.h"
 #include "maintain/scrub.h"
 #include "right_sums.h"
+#include "store/folder_store.h"
 #include "support/format_samples.h"
 #include "temporary_folder.h"
 #include "transfer/restore_log.h"
@@ -115,8 +116,9 @@ void volume(Bytes input) {
     return;
   }
   std::uint64_t passed = 0;
+  store::FolderStore store(*files, "/s");
   const auto scan =
-      maintain::scan_containers(*files, "/s", kSeries, [&](std::uint64_t n) { passed += n; });
+      maintain::scan_containers(store, kSeries, [&](std::uint64_t n) { passed += n; });
   require(scan || scan.error().code() == ErrorCode::kUnsupported,
           "a file can be searched whatever it holds");
   if (!scan) return;

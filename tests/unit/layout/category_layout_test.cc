@@ -12,6 +12,7 @@
 #include "format/fingerprinter.h"
 #include "io/memory_file_system.h"
 #include "meta/schema.h"
+#include "store/folder_store.h"
 #include "support/temp_repository.h"
 
 namespace varve::layout {
@@ -37,11 +38,11 @@ class CategoryLayoutTest : public testing::Test {
   }
   void restart() {
     layout_.reset();
+    store_.emplace(*files_, "/r/1");
     CategoryLayoutOptions options;
     options.series = SeriesId{1};
-    options.series_directory = "/r/1";
     options.codec = Codec::kZstd;
-    layout_ = must(CategoryLayout::open(catalog_, *files_, &pool_, options));
+    layout_ = must(CategoryLayout::open(catalog_, *store_, &pool_, options));
   }
 
   static std::string chunk(std::uint64_t seed) {
@@ -78,6 +79,7 @@ class CategoryLayoutTest : public testing::Test {
 
   varve::test::TempDirectory directory_;
   std::unique_ptr<io::FileSystem> files_;
+  std::optional<store::FolderStore> store_;
   base::ThreadPool pool_;
   meta::Env catalog_;
   format::Fingerprinter fingerprinter_;

@@ -51,9 +51,9 @@ void History::start() {
   catalog_ = std::make_unique<meta::Env>(must(meta::Env::open(directory_->path(), environment)));
   CategoryLayoutOptions options;
   options.series = kSeries;
-  options.series_directory = kFolder;
   options.codec = Codec::kNone;
-  layout_ = must(CategoryLayout::open(*catalog_, files, &pool_, options));
+  if (!store_) store_ = std::make_unique<store::FolderStore>(files, kFolder);
+  layout_ = must(CategoryLayout::open(*catalog_, *store_, &pool_, options));
 }
 
 std::string History::bytes_of(Content content) {

@@ -22,6 +22,7 @@
 #include "layout/deletion.h"
 #include "layout/window.h"
 #include "meta/schema.h"
+#include "store/folder_store.h"
 #include "support/temp_repository.h"
 
 namespace varve::layout {
@@ -90,6 +91,7 @@ class History {
   std::unique_ptr<test::TempDirectory> directory_;
   std::unique_ptr<meta::Env> catalog_;
   base::ThreadPool pool_{1, "test"};
+  std::unique_ptr<store::FolderStore> store_;
   std::unique_ptr<CategoryLayout> layout_;
   std::map<VersionNumber, Version> versions_;
   std::vector<Content> newest_;

@@ -14,9 +14,9 @@ using format::kParityBlockBytes;
 using GroupTest = SampleFiles;
 
 // Restores every bad block of the group.
-std::map<std::uint32_t, std::vector<std::byte>> restored(io::FileSystem& files,
+std::map<std::uint32_t, std::vector<std::byte>> restored(store::FolderStore& store,
                                                          const Group& group) {
-  auto restorer = GroupRestorer::open(files, "s", group);
+  auto restorer = GroupRestorer::open(store, group);
   EXPECT_TRUE(restorer);
   (*restorer)->scan([](std::uint64_t) {});
   std::set<std::uint32_t> wanted;
@@ -39,7 +39,7 @@ TEST_F(GroupTest, DamagedBlocksOfSeveralFilesComeBack) {
   write(path_of(2), 2 * kParityBlockBytes, std::vector<std::byte>(kParityBlockBytes));
   flip(path_of(2), 299'999);
   flip(path_of(3), 4095);
-  const auto blocks = restored(*files, group);
+  const auto blocks = restored(store, group);
   ASSERT_EQ(blocks.size(), 6U);
   for (const auto& [number, bytes] : blocks) {
     const std::uint32_t segment = number < 40 ? 1 : number < 59 ? 2 : 3;
@@ -59,29 +59,29 @@ TEST_F(GroupTest, OneBlockTooManyRestoresNone) {
   const std::vector<DataFile> present{add(1, 60 * kParityBlockBytes)};
   keep(present, 10);
   for (std::uint64_t i = 0; i < 7; ++i) flip(path_of(1), i * kParityBlockBytes * 3);
-  EXPECT_TRUE(restored(*files, groups().front()).empty());
+  EXPECT_TRUE(restored(store, groups().front()).empty());
 }
 
 TEST_F(GroupTest, DamagedParityBlocksAndAIndexCountAsLost) {
   const std::vector<DataFile> present{add(1, 60 * kParityBlockBytes)};
   keep(present, 10);
   const auto group = groups().front();
-  const auto path = group_path("s", group.number);
-  ASSERT_EQ(*faults_of_group(*files, "s", group), "");
+  const auto path = store.path(group.number);
+  ASSERT_EQ(*faults_of_group(store, group), "");
   const auto index_bytes = (group.bytes - 6 * kParityBlockBytes) / 2;
   flip(path, index_bytes + 5);                          // The first parity block.
   flip(path, index_bytes + 3 * kParityBlockBytes + 5);  // The fourth.
-  EXPECT_EQ(*faults_of_group(*files, "s", group), "2 of 6 parity blocks are damaged");
+  EXPECT_EQ(*faults_of_group(store, group), "2 of 6 parity blocks are damaged");
   flip(path, 8);  // The first header.
   ASSERT_EQ(groups().size(), 1U);
   for (std::uint64_t i = 0; i < 4; ++i) flip(path_of(1), i * kParityBlockBytes * 3);
-  EXPECT_EQ(restored(*files, groups().front()).size(), 4U);
+  EXPECT_EQ(restored(store, groups().front()).size(), 4U);
   flip(path_of(1), 50 * kParityBlockBytes);
-  EXPECT_TRUE(restored(*files, groups().front()).empty());
+  EXPECT_TRUE(restored(store, groups().front()).empty());
   // Damages the other header, too, so the file is not recognisable any more.
   flip(path, group.bytes - 1);
   EXPECT_TRUE(groups().empty());
-  EXPECT_EQ(list_groups(*files, "s", kSeries)->damaged.size(), 1U);
+  EXPECT_EQ(list_groups(store, kSeries)->damaged.size(), 1U);
 }
 
 TEST_F(GroupTest, AMissingFileAndACutOneComeBackWithinTheParity) {
@@ -93,7 +93,7 @@ TEST_F(GroupTest, AMissingFileAndACutOneComeBackWithinTheParity) {
   ASSERT_TRUE(files->remove(path_of(2)));
   const auto cut = files->open(path_of(3), io::OpenMode::kReadWrite);
   ASSERT_TRUE((*cut)->truncate(20'000));
-  const auto blocks = restored(*files, group);
+  const auto blocks = restored(store, group);
   EXPECT_EQ(blocks.size(), 2U + 3);
   ASSERT_TRUE(blocks.contains(90));
   EXPECT_TRUE(std::equal(blocks.at(90).begin(), blocks.at(90).end(), contents[2].begin()));

@@ -13,6 +13,7 @@
 #include "io/memory_file_system.h"
 #include "parity/group_files.h"
 #include "parity/upkeep.h"
+#include "store/folder_store.h"
 #include "store/segment_files.h"
 #include "support/faulty_file_system.h"
 
@@ -64,18 +65,19 @@ class SampleFiles : public testing::Test {
   KeepReport keep(const std::vector<DataFile>& present, std::uint32_t percent) {
     KeepOptions options;
     options.percent = percent;
-    auto report = keep_parity(*files, "s", kSeries, present, options);
+    auto report = keep_parity(store, kSeries, present, options);
     EXPECT_TRUE(report) << report.error().message();
     return report ? *report : KeepReport{};
   }
   std::vector<Group> groups() {
-    auto listing = list_groups(*files, "s", kSeries);
+    auto listing = list_groups(store, kSeries);
     EXPECT_TRUE(listing);
     return listing->groups;
   }
 
   test::FaultyFileSystem* faulty;  // The same object as `files`.
   std::unique_ptr<io::FileSystem> files;
+  store::FolderStore store{*files, "s"};
   std::mt19937 random{1};
   std::map<std::uint32_t, std::vector<std::byte>> contents;
 };

@@ -36,7 +36,7 @@ TEST_F(ParityUpkeep, WhatIsNewIsGroupedWithWhatIsNotFullAndOldGroupsGo) {
   ASSERT_EQ(after.size(), 2U);
   EXPECT_EQ(members_of(after.back()), (std::vector<std::uint32_t>{1, 2, 4}));
   EXPECT_EQ(count_protected(present, after), 4U);
-  EXPECT_TRUE(*files->exists(group_path("s", before.back().number)));  // The group of the volumes.
+  EXPECT_TRUE(*files->exists(store.path(before.back().number)));  // The group of the volumes.
 }
 
 TEST_F(ParityUpkeep, AFullGroupStaysUntilAMemberIsCutOrGoes) {
@@ -109,7 +109,7 @@ TEST_F(ParityUpkeep, StoppedItLeavesWholeGroupsAndNothingElse) {
   KeepOptions options;
   options.percent = 5;
   options.pass = [](std::uint64_t) { return false; };
-  const auto report = keep_parity(*files, "s", kSeries, present, options);
+  const auto report = keep_parity(store, kSeries, present, options);
   ASSERT_TRUE(report);
   EXPECT_FALSE(report->finished);
   EXPECT_EQ(groups().size(), 1U);
@@ -127,12 +127,12 @@ TEST_F(ParityUpkeep, AFullDiskAndOneThatFailsLeaveTheOlderParity) {
   KeepOptions options;
   options.percent = 5;
   faulty->faults.disk_full = true;
-  const auto full = keep_parity(*files, "s", kSeries, present, options);
+  const auto full = keep_parity(store, kSeries, present, options);
   ASSERT_FALSE(full);
   EXPECT_EQ(full.error().code(), ErrorCode::kNoSpace);
   faulty->faults.disk_full = false;
   faulty->faults.writes_fail = true;
-  EXPECT_FALSE(keep_parity(*files, "s", kSeries, present, options));
+  EXPECT_FALSE(keep_parity(store, kSeries, present, options));
   faulty->faults.writes_fail = false;
   EXPECT_EQ(files->list("s/parity")->size(), 1U);
   EXPECT_EQ(count_protected(present, groups()), 1U);

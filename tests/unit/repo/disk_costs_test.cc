@@ -12,6 +12,7 @@
 #include "io/posix_file_system.h"
 #include "meta/schema.h"
 #include "repo/disk_costs.h"
+#include "store/segment_files.h"
 #include "support/temp_repository.h"
 
 namespace varve::repo {
@@ -66,7 +67,7 @@ class DiskCostsTest : public testing::Test {
     const std::string active = directory_.path() + "/series/00000001/active";
     std::filesystem::create_directories(active);
     for (int i = 0; i < count; ++i) {
-      const std::string path = active + "/" + std::to_string(i) + ".seg";
+      const std::string path = active + "/" + store::segment_name(static_cast<SegmentNumber>(i));
       std::ofstream(path).put('x');
       std::filesystem::resize_file(path, 64U << 20);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing containers: what was taken can be read, or comes to disk once there is room.
 #include "store/container_writer.h"
+#include "store/folder_store.h"
 
 #include <gtest/gtest.h>
 
@@ -40,12 +41,11 @@ class ContainerWriterTest : public testing::Test {
     EXPECT_TRUE(files_.make_directory("/s/active"));
     EXPECT_TRUE(files_.make_directory("/s/volumes"));
     options_.series = kSeries;
-    options_.directory = "/s/active";
     options_.numbers = &numbers_;
   }
 
   void start() {
-    writer_ = std::make_unique<ContainerWriter>(files_, pool_, options_,
+    writer_ = std::make_unique<ContainerWriter>(*store_, pool_, options_,
                                                 [this](WrittenContainer written) {
                                                   const std::lock_guard lock(mutex_);
                                                   written_.push_back(std::move(written));
@@ -64,7 +64,7 @@ class ContainerWriterTest : public testing::Test {
 
   // Every chunk of [0, count) is in exactly one container, with its bytes.
   void expect_on_disk(std::uint32_t count) {
-    SegmentReader reader(files_, "/s");
+    SegmentReader reader(*store_);
     std::map<std::uint32_t, std::vector<std::byte>> found;
     std::map<SegmentNumber, std::uint64_t> ends;
     const std::lock_guard lock(mutex_);
@@ -108,6 +108,7 @@ class ContainerWriterTest : public testing::Test {
 
   varve::test::FaultyFileSystem files_;
   base::ThreadPool pool_;
+  std::optional<FolderStore> store_{std::in_place, files_, "/s"};
   NumberSource numbers_;
   ContainerWriterOptions options_;
   bool compressible_ = false;
@@ -143,7 +144,7 @@ TEST_F(ContainerWriterTest, FramesAreLargeOnlyWhereTheyAreCompressed) {
     ASSERT_TRUE(writer_->flush());
     std::size_t frames = 0, bytes = 0;
     for (const auto& one : written_) {
-      frames += SegmentReader(files_, "/s").read_header(kSeries, one.record)->frames.size();
+      frames += SegmentReader(*store_).read_header(kSeries, one.record)->frames.size();
       bytes += one.record.raw_bytes;
     }
     EXPECT_GE(bytes / frames, least);
@@ -156,9 +157,8 @@ TEST_F(ContainerWriterTest, TinyChunksFillContainersThatTheirHeadersFitIn) {
   for (const auto codec : {Codec::kNone, Codec::kZstd}) {
     options_.codec = codec;
     const std::string series = codec == Codec::kNone ? "/a" : "/z";
-    options_.directory = series + "/active";
-    ASSERT_TRUE(files_.make_directory(series));
-    ASSERT_TRUE(files_.make_directory(options_.directory));
+    store_.emplace(files_, series);
+    ASSERT_TRUE(store_->prepare());
     written_.clear();
     start();
     constexpr std::uint32_t kChunks = 200000;
@@ -169,7 +169,7 @@ TEST_F(ContainerWriterTest, TinyChunksFillContainersThatTheirHeadersFitIn) {
       ASSERT_TRUE(writer_->append(ChunkId::make(kVersion, i), Fingerprint(), raw));
     }
     ASSERT_TRUE(writer_->sync());
-    SegmentReader reader(files_, series);
+    SegmentReader reader(*store_);
     std::uint32_t chunks = 0;
     for (const auto& written : written_) {
       EXPECT_LE(written.record.end() - written.record.offset, format::kContainerBytesMax);
@@ -343,7 +343,6 @@ TEST_F(ContainerWriterTest, SegmentsHoldOneContainerWhileTheRunIsShort) {
 }
 
 TEST_F(ContainerWriterTest, VolumesHoldContainersWithoutPadding) {
-  options_.directory = "/s/volumes";
   options_.volume = true;
   options_.segment_bytes_max = ~std::uint64_t{0};
   start();
@@ -429,7 +428,7 @@ TEST_F(ContainerWriterTest, AnotherContainerInItsPlaceIsCorrupt) {
   start();
   append_all(0, 10);
   ASSERT_TRUE(writer_->flush());
-  SegmentReader reader(files_, "/s");
+  SegmentReader reader(*store_);
   auto record = written_[0].record;
   ASSERT_TRUE(reader.read_header(kSeries, record));
   EXPECT_EQ(reader.read_header(SeriesId{4}, record).error().code(), ErrorCode::kCorrupt);

@@ -10,6 +10,7 @@
 
 #include "base/aligned_buffer.h"
 #include "io/posix_file_system.h"
+#include "store/folder_store.h"
 #include "store/segment_files.h"
 #include "support/temp_repository.h"
 
@@ -32,7 +33,8 @@ class SegmentReaderTest : public testing::TestWithParam<bool> {
     std::mt19937 random(1);
     data_.resize(kDataBytes);
     std::ranges::generate(data_, [&] { return static_cast<std::byte>(random()); });
-    reader_.emplace(*files_, directory_);
+    store_.emplace(*files_, directory_);
+    reader_.emplace(*store_);
     write(kDataBytes);
   }
   /// The file, with so many bytes of the container's data.
@@ -73,6 +75,7 @@ class SegmentReaderTest : public testing::TestWithParam<bool> {
   const std::string directory_ = folder_.path();
   ContainerRecord record_;
   std::vector<std::byte> data_;
+  std::optional<FolderStore> store_;
   std::optional<SegmentReader> reader_;
 };
 

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interface to the stored files of one series: segments, volumes and parity.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "format/ids.h"
+#include "varve/repository.h"
+#include "varve/result.h"
+
+namespace varve::store {
+
+/// Names a file of a segment store: a segment or volume, or the parity of a group.
+using StoredFile = std::variant<SegmentNumber, GroupNumber>;
+
+enum class StoredKind : std::uint8_t { kSegments, kVolumes, kGroups };
+
+/// Returns the kind of a file.
+[[nodiscard]] StoredKind kind_of(StoredFile file);
+
+/// The way in which reads of an open file use the page cache. A store without one ignores it.
+enum class ReadMode : std::uint8_t {
+  kCached,   ///< Through the cache, with read-ahead.
+  kPlanned,  ///< Through the cache, without read-ahead: the caller plans its requests.
+  kDirect,   ///< Past the cache: offset, length and memory aligned to io::kDirectAlignment.
+};
+
+/// A file that is open for reading. Thread-safe.
+class OpenSegment {
+ public:
+  virtual ~OpenSegment() = default;
+  /// Fills `out`. Returns fewer bytes only where the file ends.
+  /// Errors: kUnavailable if the store does not answer now; the caller may try again.
+  [[nodiscard]] virtual Result<std::size_t> read_at(std::uint64_t offset,
+                                                    std::span<std::byte> out) = 0;
+  [[nodiscard]] virtual Result<std::uint64_t> size() = 0;
+  /// Announces that these bytes will be read soon. Advice only.
+  virtual void will_read(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
+  /// Returns whether reading these bytes needs no request; false also if the store cannot tell.
+  [[nodiscard]] virtual bool is_cached(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {
+    return false;
+  }
+};
+
+/// One range of a batch of reads.
+struct RangeRead {
+  std::shared_ptr<OpenSegment> file;
+  std::uint64_t offset = 0;
+  std::span<std::byte> out;  ///< Must stay valid until the range's completion.
+};
+/// Receives the position of a range in its batch, and the result of reading it as read_at().
+using ReadCompletion = std::function<void(std::size_t position, Result<std::size_t> got)>;
+
+/// Writes a new file from its start to its end. Not thread-safe.
+class SegmentAppender {
+ public:
+  virtual ~SegmentAppender() = default;
+  /// Appends the parts, one after the other. In a segment, the memory and the length of each part
+  /// are aligned to io::kDirectAlignment. After an error the file's end is where it was before, and
+  /// the caller may append again.
+  [[nodiscard]] virtual Result<void> append(std::span<const std::span<const std::byte>> parts) = 0;
+};
+
+/// Bytes that belong at a place of a file.
+struct Correction {
+  std::uint64_t offset = 0;
+  std::vector<std::byte> bytes;
+};
+
+/// The files of one series. Thread-safe; calls that change one file must not overlap.
+///
+/// A file is written once, from its start, and then only cut, corrected or removed. What append()
+/// wrote may be lost in a crash until sync() and sync_names() have returned.
+class SegmentStore {
+ public:
+  virtual ~SegmentStore() = default;
+
+  /// Prepares a store of a new series for its first file. A prepared store is no error.
+  [[nodiscard]] virtual Result<void> prepare() = 0;
+
+  /// Opens a file for reading. Errors: kNotFound, kUnavailable.
+  [[nodiscard]] virtual Result<std::shared_ptr<OpenSegment>> open(StoredFile file,
+                                                                  ReadMode mode) = 0;
+  /// Reads ranges of open files, in any order, and calls `done` once for each. The calls come from
+  /// this thread or others, before or after read_many() returns, possibly at the same time.
+  /// Lifetime: the store must outlive the last call of `done`.
+  virtual void read_many(std::vector<RangeRead> ranges, ReadCompletion done) = 0;
+
+  /// Starts a file. Empties a file of that number, which a crash left.
+  [[nodiscard]] virtual Result<std::unique_ptr<SegmentAppender>> create(SegmentNumber segment) = 0;
+  /// Waits until the bytes of a file are on disk.
+  [[nodiscard]] virtual Result<void> sync(StoredFile file) = 0;
+  /// Waits until the names of created and removed files are on disk.
+  [[nodiscard]] virtual Result<void> sync_names(StoredKind kind) = 0;
+  /// Writes bytes again that the file has, because a sync failed and the disk may lack them.
+  [[nodiscard]] virtual Result<void> write_again(SegmentNumber segment, std::uint64_t offset,
+                                                 std::span<const std::byte> bytes) = 0;
+
+  /// Writes a file as a whole and waits until it is on disk. After a crash there is either the
+  /// whole file or none.
+  [[nodiscard]] virtual Result<void> put(StoredFile file,
+                                         std::span<const std::span<const std::byte>> parts) = 0;
+  /// Corrects damaged ranges and waits until they are on disk. Creates a missing file, with zeros
+  /// outside the ranges. Whatever happens, each range has its old or its new bytes, and all other
+  /// bytes are unchanged.
+  /// Errors: kIo if the ranges could not be written.
+  [[nodiscard]] virtual Result<void> correct(StoredFile file,
+                                             const std::vector<Correction>& corrections) = 0;
+
+  /// Shortens a file to its first `bytes`. Errors: kNotFound.
+  [[nodiscard]] virtual Result<void> cut(StoredFile file, std::uint64_t bytes) = 0;
+  /// Removes a file. Errors: kNotFound.
+  [[nodiscard]] virtual Result<void> remove(StoredFile file) = 0;
+  /// Removes what interrupted calls of put() and correct() left.
+  [[nodiscard]] virtual Result<void> remove_unfinished(StoredKind kind) = 0;
+
+  /// Returns all files of a kind, in any order. Unfinished files are not listed.
+  [[nodiscard]] virtual Result<std::vector<StoredFile>> list(StoredKind kind) = 0;
+  /// Returns the length of a file in bytes. Errors: kNotFound.
+  [[nodiscard]] virtual Result<std::uint64_t> size(StoredFile file) = 0;
+  /// Returns the space of the medium.
+  [[nodiscard]] virtual Result<SpaceInfo> space() = 0;
+
+  /// Returns the place of the store, or of a file, for messages.
+  [[nodiscard]] virtual std::string describe() const = 0;
+  [[nodiscard]] virtual std::string describe(StoredFile file) const = 0;
+};
+
+}  // namespace varve::store
