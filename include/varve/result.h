@@ -33,6 +33,7 @@ enum class ErrorCode : std::uint8_t {
   kStale,         ///< The file was removed while the caller still referred to it.
   kNoAttribute,   ///< The extended attribute is not set.
   kInterrupted,   ///< The user asked to stop.
+  kUnavailable,   ///< The storage does not answer now; the same call may succeed later.
 };
 
 /// An error. Its message tells the user what happened and what to do.

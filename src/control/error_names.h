@@ -10,7 +10,7 @@
 
 namespace varve::control {
 
-inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 21> kCodes = {{
+inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 22> kCodes = {{
     {ErrorCode::kIo, "io"},
     {ErrorCode::kCorrupt, "corrupt"},
     {ErrorCode::kNotFound, "not_found"},
@@ -32,6 +32,7 @@ inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 21> kCodes =
     {ErrorCode::kStale, "stale"},
     {ErrorCode::kNoAttribute, "no_attribute"},
     {ErrorCode::kInterrupted, "interrupted"},
+    {ErrorCode::kUnavailable, "unavailable"},
 }};
 
 }  // namespace varve::control

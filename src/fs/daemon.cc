@@ -84,7 +84,7 @@ Result<void> wait_for_child(int pipe, pid_t child) {
   const std::uint8_t code = reader.u8();
   const auto errno_value = static_cast<int>(reader.u32());
   if (!reader.ok() || kind != kFailed ||
-      code > static_cast<std::uint8_t>(ErrorCode::kInterrupted)) {
+      code > static_cast<std::uint8_t>(ErrorCode::kUnavailable)) {
     return Error(ErrorCode::kIo, "the daemon ended unexpectedly; see the system log");
   }
   return Error(static_cast<ErrorCode>(code), std::string(reader.text(reader.left())), errno_value);

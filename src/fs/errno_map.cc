@@ -49,6 +49,8 @@ int errno_of(const Error& error) {
       return EOPNOTSUPP;
     case ErrorCode::kInterrupted:
       return EINTR;
+    // EAGAIN would make programs call again at once, as on a descriptor that does not block.
+    case ErrorCode::kUnavailable:
     case ErrorCode::kLocked:
     case ErrorCode::kNoRepository:
       return EIO;
@@ -60,6 +62,7 @@ int report(std::string_view operation, const Error& error) {
   switch (error.code()) {
     case ErrorCode::kIo:
     case ErrorCode::kCorrupt:
+    case ErrorCode::kUnavailable:
     case ErrorCode::kLocked:
     case ErrorCode::kNoRepository:
       base::log(base::LogLevel::kError, fmt::format("{}: {}", operation, error.message()));

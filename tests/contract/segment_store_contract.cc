@@ -219,7 +219,7 @@ TEST(DistantStore, AnUnavailableStoreAnswersAnotherTry) {
   const auto opened = *store.open(kGroup, ReadMode::kCached);
   std::vector<std::byte> out(10);
   store.fail_reads(1);
-  EXPECT_EQ(opened->read_at(0, out).error().code(), ErrorCode::kBusy);
+  EXPECT_EQ(opened->read_at(0, out).error().code(), ErrorCode::kUnavailable);
   EXPECT_EQ(*opened->read_at(0, out), out.size());
 }
 
