@@ -14,7 +14,7 @@ import tree
 PAGE = "man/varve.1"
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 LONG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
-COMMAND = re.compile(r'add_subcommand\(\s*"([a-z]+)"')
+COMMAND = re.compile(r'add_command\(\s*"([a-z]+)"')
 
 
 def read_page():
