@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Varve shows for a stored name that the rules do not allow (varve/version_name.h).
+// The replacement that Varve shows for a stored name that the rules do not allow
+// (varve/version_name.h).
 #pragma once
 
 #include <cstdint>

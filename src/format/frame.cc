@@ -18,7 +18,7 @@ struct FreeContext {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
 };
 
-// What zstd works with. Making it again for each frame costs as much as a small frame's
+// A compression context of zstd. Making it again for each frame costs as much as a small frame's
 // compression, so every thread keeps one; it carries nothing from one frame to the next.
 struct Compressor {
   std::unique_ptr<ZSTD_CCtx, FreeContext> context{ZSTD_createCCtx()};

@@ -17,6 +17,7 @@
 #include "maintain/tree_chunks.h"
 #include "meta/schema.h"
 #include "store/folder_store.h"
+#include "store/repository_paths.h"
 
 namespace varve::maintain {
 
@@ -92,7 +93,7 @@ CatalogRebuilder::CatalogRebuilder(io::FileSystem& files, std::string repository
       progress_(std::move(progress)) {}
 
 std::string CatalogRebuilder::series_directory(SeriesId series) const {
-  return fmt::format("{}/series/{:08x}", path_, static_cast<std::uint32_t>(series));
+  return store::RepositoryPaths(path_).series(series);
 }
 
 template <typename Record>

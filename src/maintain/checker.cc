@@ -23,6 +23,7 @@
 #include "parity/group_files.h"
 #include "store/folder_store.h"
 #include "store/repository_names.h"
+#include "store/repository_paths.h"
 
 namespace varve::maintain {
 
@@ -36,7 +37,7 @@ Checker::Checker(const meta::Env& catalog, io::FileSystem& files, std::string re
       choice_(std::random_device()()) {}
 
 std::string Checker::series_directory(SeriesId series) const {
-  return fmt::format("{}/series/{:08x}", path_, static_cast<std::uint32_t>(series));
+  return store::RepositoryPaths(path_).series(series);
 }
 
 void Checker::damage(std::string where, std::string what, std::vector<base::IdRun> ids) {

@@ -19,6 +19,7 @@
 #include "meta/probe.h"
 #include "meta/schema.h"
 #include "store/repository_names.h"
+#include "store/repository_paths.h"
 
 namespace varve::maintain {
 
@@ -26,10 +27,6 @@ namespace {
 
 constexpr std::size_t kSuperblockBytesMax = 64U << 10;
 constexpr const char* kNewCatalog = "/catalog.new";
-
-std::string series_directory(const std::string& path, SeriesId series) {
-  return fmt::format("{}/series/{:08x}", path, static_cast<std::uint32_t>(series));
-}
 
 // Returns the series that have a folder, ascending.
 Result<std::vector<SeriesId>> list_folders(io::FileSystem& files, const std::string& path) {
@@ -115,7 +112,7 @@ Result<void> Repairer::scan_superblock() {
   if (superblock.error().code() == ErrorCode::kUnsupported) return std::move(superblock).error();
   VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
   for (const auto series : folders) {
-    const auto labels = read_labels(*files_, series_directory(path_, series), series);
+    const auto labels = read_labels(*files_, store::RepositoryPaths(path_).series(series), series);
     const auto copy = labels ? format::decode_superblock(labels->superblock)
                              : Result<format::Superblock>(labels.error());
     // A readable copy in another series may be older than the upgrade to the newer format.
@@ -126,7 +123,7 @@ Result<void> Repairer::scan_superblock() {
     superblock_lost_ = true;
     step(RepairStep::Kind::kSuperblock, path_ + "/varve.repo",
          superblock.error().message() + "; it is written again from " +
-             series_directory(path_, series) + "/" + kLabelsName);
+             store::RepositoryPaths(path_).series(series) + "/" + kLabelsName);
   }
   if (superblock_lost_) return {};
   if (folders.empty()) {
@@ -197,7 +194,7 @@ Result<void> Repairer::scan_catalog() {
 Result<void> Repairer::scan_manifests() {
   VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
   for (const auto series : folders) {
-    const auto directory = series_directory(path_, series);
+    const auto directory = store::RepositoryPaths(path_).series(series);
     const auto drop = [&](const std::string& path) {
       step(RepairStep::Kind::kManifest, path,
            "it is damaged; it is written again from the catalog");
@@ -299,8 +296,8 @@ Result<void> Repairer::scan_parity(const Progress& progress) {
   std::vector<RepairStep> first;
   VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
   for (const auto series : folders) {
-    auto& store =
-        stores_.try_emplace(series, *files_, series_directory(path_, series)).first->second;
+    auto& store = stores_.try_emplace(series, *files_, store::RepositoryPaths(path_).series(series))
+                      .first->second;
     auto parity = std::make_unique<ParityRepairer>(store, series);
     VARVE_TRY(parity->scan_without_catalog([&](std::uint64_t bytes) {
       done.bytes_done += bytes;
@@ -331,7 +328,8 @@ Result<void> Repairer::scan_series(SeriesId series, CheckProgress& done, const P
     done.bytes_done += bytes;
     if (progress) progress(done);
   };
-  auto& store = stores_.try_emplace(series, *files_, series_directory(path_, series)).first->second;
+  auto& store = stores_.try_emplace(series, *files_, store::RepositoryPaths(path_).series(series))
+                    .first->second;
   auto repairer = std::make_unique<DataRepairer>(*catalog_, *outside_, store, series);
   VARVE_TRY(repairer->scan(pass));
   // Parity comes first, because it restores data in its old place and state. A later plan checks
@@ -361,7 +359,7 @@ Result<void> Repairer::repair_data(RepairReport& report) {
     VARVE_TRY(repairer->execute(parameters_, report));
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
     VARVE_TRY_ASSIGN(const auto labels, encode_labels(txn, series, superblock_, {}));
-    VARVE_TRY(write_labels(*files_, series_directory(path_, series), labels));
+    VARVE_TRY(write_labels(*files_, store::RepositoryPaths(path_).series(series), labels));
   }
   return {};
 }
@@ -394,7 +392,8 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
   CheckProgress done;
   VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
   for (const auto series : folders) {
-    VARVE_TRY_ASSIGN(const auto bytes, files_->tree_bytes(series_directory(path_, series)));
+    VARVE_TRY_ASSIGN(const auto bytes,
+                     files_->tree_bytes(store::RepositoryPaths(path_).series(series)));
     done.bytes_total += bytes;
   }
   {
@@ -418,7 +417,7 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
     }
     VARVE_TRY_ASSIGN(const auto labels, rebuilder.labels(superblock_));
     for (const auto& [series, image] : labels) {
-      VARVE_TRY(write_labels(*files_, series_directory(path_, series), image));
+      VARVE_TRY(write_labels(*files_, store::RepositoryPaths(path_).series(series), image));
     }
   }
   VARVE_TRY(files_->sync_directory(fresh));

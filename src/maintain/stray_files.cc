@@ -13,6 +13,7 @@
 #include "maintain/settled_files.h"
 #include "store/folder_store.h"
 #include "store/repository_names.h"
+#include "store/repository_paths.h"
 
 namespace varve::maintain {
 
@@ -35,8 +36,7 @@ Result<void> note_long_segments(const meta::Env& catalog, io::FileSystem& files,
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
     VARVE_TRY_ASSIGN(settled, settled_files(txn, series));
   }
-  store::FolderStore store(
-      files, fmt::format("{}/series/{:08x}", repository_path, static_cast<std::uint32_t>(series)));
+  store::FolderStore store(files, store::RepositoryPaths(repository_path).series(series));
   for (const auto& file : settled) {
     const auto length = store.size(file.segment);
     // A short file is damage, which layout_checker.h finds.

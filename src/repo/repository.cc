@@ -60,15 +60,16 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
                  path + " is not empty; give an empty or a new folder for the repository",
                  ENOTEMPTY);
   }
-  for (const char* name : {"/catalog", "/series", "/staging"}) {
-    VARVE_TRY(files->make_directory(path + name));
+  const store::RepositoryPaths paths(path);
+  for (const auto& folder : {paths.catalog(), paths.all_series(), paths.all_staging()}) {
+    VARVE_TRY(files->make_directory(folder));
   }
   {
     meta::EnvOptions options;
     options.tables = meta::catalog::kTables;
-    VARVE_TRY(meta::Env::open(*files, path + "/catalog", options));
+    VARVE_TRY(meta::Env::open(*files, paths.catalog(), options));
   }
-  VARVE_TRY(files->sync_directory(path + "/catalog"));
+  VARVE_TRY(files->sync_directory(paths.catalog()));
   format::Superblock superblock;
   superblock.parameters = parameters;
   std::array<unsigned char, 16> id{};

@@ -37,8 +37,7 @@ LineageSeries::Loaded* LineageSeries::loaded() {
 
 Result<std::vector<VersionInfo>> LineageSeries::versions() {
   VARVE_TRY_ASSIGN(const auto owner, records_.owner());
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
+  VARVE_TRY_ASSIGN(const auto records, records_.all());
   std::vector<VersionInfo> all;
   for (const auto& record : records) {
     if (parts_.options->read_only && record.state == VersionState::kOpen) continue;
@@ -79,11 +78,7 @@ Result<std::optional<VersionInfo>> LineageSeries::version_to_end(std::string_vie
   } else {
     VARVE_TRY(use->open.check_may_open(name));
   }
-  std::vector<catalog::VersionRecord> records;
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-    VARVE_TRY_ASSIGN(records, catalog::list_versions(txn, parts_.id));
-  }
+  VARVE_TRY_ASSIGN(const auto records, records_.all());
   for (const auto& record : records) {
     if (record.state != VersionState::kOpen || record.unfinished) continue;
     VARVE_TRY(use->open.check_may_end(record));
@@ -94,11 +89,7 @@ Result<std::optional<VersionInfo>> LineageSeries::version_to_end(std::string_vie
 
 Result<std::vector<VersionInfo>> LineageSeries::open_versions() {
   VARVE_TRY_ASSIGN(const auto owner, records_.owner());
-  std::vector<catalog::VersionRecord> records;
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-    VARVE_TRY_ASSIGN(records, catalog::list_versions(txn, parts_.id));
-  }
+  VARVE_TRY_ASSIGN(auto records, records_.all());
   std::vector<VersionInfo> all;
   for (auto& record : records) {
     if (record.state != VersionState::kOpen || record.unfinished) continue;
@@ -133,11 +124,7 @@ Result<void> LineageSeries::measure_open(catalog::VersionRecord& record) {
 }
 
 Result<void> LineageSeries::end_present_version(Loaded& use) {
-  std::vector<catalog::VersionRecord> records;
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-    VARVE_TRY_ASSIGN(records, catalog::list_versions(txn, parts_.id));
-  }
+  VARVE_TRY_ASSIGN(const auto records, records_.all());
   for (const auto& record : records) {
     if (record.state != VersionState::kOpen) continue;
     if (record.unfinished) {
@@ -179,11 +166,7 @@ Result<std::shared_ptr<VersionWriter>> LineageSeries::writer() {
   VARVE_TRY_ASSIGN(auto* const use, load());
   const std::lock_guard lock(mutex_);
   if (!use->open.version()) {
-    std::vector<catalog::VersionRecord> records;
-    {
-      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-      VARVE_TRY_ASSIGN(records, catalog::list_versions(txn, parts_.id));
-    }
+    VARVE_TRY_ASSIGN(const auto records, records_.all());
     for (const auto& record : records) {
       if (record.state != VersionState::kOpen || record.unfinished) continue;
       VARVE_TRY(use->open.resume(record));

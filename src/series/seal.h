@@ -16,7 +16,7 @@
 
 namespace varve::series {
 
-/// What a caller wants of a seal.
+/// The caller's choices for a seal.
 struct SealRequest {
   std::string name;  ///< The sealed version's name; "" keeps its name, without ".partial".
   SealMode mode = SealMode::kEnd;

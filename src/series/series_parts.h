@@ -22,7 +22,7 @@ namespace varve::series {
 /// The error of a change to a repository that is open read-only: kReadOnly.
 [[nodiscard]] Error opened_read_only();
 
-/// What a repository lends to each of its series.
+/// The objects that a repository lends to each of its series.
 /// Lifetime: everything outlives the series. The pools are null if the repository is read-only.
 struct SeriesParts {
   SeriesId id{};
