@@ -19,7 +19,7 @@
 #include "layout/chunk_mover.h"
 #include "meta/lmdb.h"
 #include "store/folder_store.h"
-#include "varve/retention.h"
+#include "varve/arrange.h"
 
 namespace varve::bench {
 

@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
+#include "varve/browse.h"
 #include "varve/repository.h"
-#include "varve/version_reader.h"
 
 namespace {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of a repository: those fixed at init, and those chosen at each open.
+// Options of a repository: those fixed at init, those chosen at each open, and those of a seal or a
+// deletion.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,30 @@ struct OpenOptions {
   /// may write to it. Those users can then alter the stored data. Varve still refuses links that
   /// they put into the folder.
   bool trust_owner = false;
+};
+
+/// Whether a seal leaves an open version beside the sealed one.
+enum class SealMode : std::uint8_t {
+  kEnd,   ///< Only the sealed version.
+  kKeep,  ///< Also an open version with the old name, which starts as a clone of the sealed one.
+};
+
+/// How a seal treats files of the version that are open for writing.
+enum class SealWriters : std::uint8_t {
+  kRefuse,  ///< The seal fails with kBusy.
+  kCutOff,  ///< The seal includes the bytes written so far; later writes fail with kReadOnly.
+};
+
+/// How a deletion treats held versions.
+struct DeletionOptions {
+  /// Deletes the versions that nothing holds and lists the others in DeletionForecast::held.
+  /// Otherwise one held version makes the whole call fail and nothing is deleted.
+  bool skip_held = false;
+  /// Deletes versions with open files too; their readers then get errors. Still holds locked
+  /// versions and the bases of open versions.
+  bool force = false;
+  /// Treats a lock as ended once the clock says so, even if the clock has jumped.
+  bool force_clock = false;
 };
 
 }  // namespace varve

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "varve/maintenance.h"
+#include "varve/check.h"
 #include "varve/result.h"
 
 namespace varve {

@@ -11,13 +11,8 @@
 #include <vector>
 
 #include "varve/options.h"
-#include "varve/rank_table.h"
 #include "varve/result.h"
-#include "varve/retention.h"
 #include "varve/types.h"
-#include "varve/version_name.h"
-#include "varve/version_reader.h"
-#include "varve/version_writer.h"
 
 namespace varve {
 
@@ -25,11 +20,23 @@ namespace series {
 class Series;
 }  // namespace series
 
-struct CheckOptions;
-struct CheckProgress;
-struct CheckReport;
-struct ScrubOptions;
-struct ScrubReport;
+// Each header defines the types of its job: include those of the jobs that the program does.
+class VersionReader;      // varve/browse.h
+class VersionWriter;      // varve/backup.h
+struct NewFile;           // varve/backup.h
+struct SealOutcome;       // varve/backup.h
+struct DeletionForecast;  // varve/retention.h
+struct VersionUsage;      // varve/retention.h
+struct ArrangeOptions;    // varve/arrange.h
+struct ArrangeReport;     // varve/arrange.h
+struct ArrangeSettings;   // varve/arrange.h
+struct ArrangingDebt;     // varve/arrange.h
+struct CategoryInfo;      // varve/arrange.h
+struct CheckOptions;      // varve/check.h
+struct CheckProgress;     // varve/check.h
+struct CheckReport;       // varve/check.h
+struct ScrubOptions;      // varve/check.h
+struct ScrubReport;       // varve/check.h
 
 /// Called while a check runs.
 using CheckObserver = std::function<void(const CheckProgress&)>;
@@ -49,38 +56,6 @@ struct RepositoryStats {
   std::uint64_t index_bytes = 0;    ///< Snapshots of the neighbour indexes.
   std::uint64_t staging_bytes = 0;  ///< Overlays of open versions.
   std::uint64_t parity_bytes = 0;   ///< Parity files.
-};
-
-/// The result of statfs(2) for the disk below the repository.
-struct SpaceInfo {
-  std::uint64_t block_bytes = 0;
-  std::uint64_t blocks = 0;
-  std::uint64_t blocks_free = 0;
-  std::uint64_t blocks_available = 0;
-  std::uint64_t files = 0;
-  std::uint64_t files_free = 0;
-};
-
-/// The result of a seal. A mounted file system needs it to translate inode numbers.
-struct SealOutcome {
-  VersionInfo info;
-  RankTable rank_of;  ///< The sealed entries' ranks.
-  /// A sentence for the user if the clock is behind earlier versions; usually empty.
-  std::string warning;
-  /// The open version that continues the sealed one; only with SealMode::kKeep.
-  std::optional<VersionInfo> next;
-};
-
-/// Whether a seal leaves an open version beside the sealed one.
-enum class SealMode : std::uint8_t {
-  kEnd,   ///< Only the sealed version.
-  kKeep,  ///< Also an open version with the old name, which starts as a clone of the sealed one.
-};
-
-/// How a seal treats files of the version that are open for writing.
-enum class SealWriters : std::uint8_t {
-  kRefuse,  ///< The seal fails with kBusy.
-  kCutOff,  ///< The seal includes the bytes written so far; later writes fail with kReadOnly.
 };
 
 /// An opened repository. Thread-safe. At most one process can open it for writing; any number of
@@ -178,7 +153,7 @@ class Repository {
   /// Errors: kNotEmpty unless its tree is empty or `force` is set.
   [[nodiscard]] Result<void> abandon_version(SeriesId series, VersionNumber number, bool force);
 
-  // ---- Retention and arranging; see varve/retention.h. ----
+  // ---- Retention and arranging; see varve/retention.h and varve/arrange.h. ----
 
   /// Returns the effect that delete_versions() would have on the same set.
   /// Errors: kNotFound if a version does not exist; kInvalid if one is open (abandon_version()
@@ -213,7 +188,7 @@ class Repository {
   [[nodiscard]] virtual Result<ArrangeReport> arrange(SeriesId series,
                                                       const ArrangeOptions& options) = 0;
 
-  // ---- Checking; see varve/maintenance.h. ----
+  // ---- Checking; see varve/check.h. ----
 
   /// Checks the repository. Works beside a writer. The report lists damage; the call itself fails
   /// only if it could not check.

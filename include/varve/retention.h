@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of versions, deletion, and the arranging of stored data.
+// Deletes versions: the rules that decide which ones, the forecast of a deletion, sizes. See
+// Repository::delete_versions().
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <stop_token>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "varve/result.h"
 #include "varve/types.h"
 
 namespace varve {
-
-/// How a deletion treats held versions.
-struct DeletionOptions {
-  /// Deletes the versions that nothing holds and lists the others in DeletionForecast::held.
-  /// Otherwise one held version makes the whole call fail and nothing is deleted.
-  bool skip_held = false;
-  /// Deletes versions with open files too; their readers then get errors. Still holds locked
-  /// versions and the bases of open versions.
-  bool force = false;
-  /// Treats a lock as ended once the clock says so, even if the clock has jumped.
-  bool force_clock = false;
-};
 
 /// A version that a deletion leaves in place.
 struct HeldVersion {
@@ -68,67 +57,46 @@ struct VersionUsage {
   std::string base_of;
 };
 
-/// The chunks of one volume that exactly the versions `birth` to `death` refer to. In the active
-/// set: the chunks of one birth.
-struct CategoryInfo {
-  VersionNumber birth{};
-  VersionNumber death{};  ///< 0 in the active set, whose chunks are still in use.
-  std::string file;       ///< Path below the series' folder; empty in the active set.
-  std::uint64_t bytes =
-      0;  ///< Stored bytes with headers and padding; an estimate in the active set.
-  std::uint64_t chunk_bytes = 0;  ///< Raw bytes.
-  std::uint64_t chunks = 0;
-  bool live = true;  ///< True if a version from `birth` to `death` exists.
+/// Rules for keeping versions. A version is kept if any rule keeps it. Periods are in the local
+/// time zone; weeks begin on Monday (ISO 8601). Rules use Varve's own seal times and the version
+/// numbers, never names. "Newest" means the highest number. Periods without a version do not count.
+///
+/// Two kinds of versions cannot push others out:
+/// - A version of the future (sealed after `now`, while the clock was ahead) counts for no rule. It
+///   is kept until its seal time has passed.
+/// - An empty version (no entry below its root) satisfies a rule only if no version with entries
+///   does.
+struct KeepRules {
+  std::uint32_t last = 0;     ///< Number of newest versions to keep.
+  std::uint32_t hourly = 0;   ///< Number of hours to keep the newest version of.
+  std::uint32_t daily = 0;    ///< The same for days.
+  std::uint32_t weekly = 0;   ///< The same for weeks.
+  std::uint32_t monthly = 0;  ///< The same for months.
+  std::uint32_t yearly = 0;   ///< The same for years.
+  /// Keeps all versions sealed at most so many seconds before the newest version with entries. A
+  /// machine that was off for a year therefore keeps as many as one that was on.
+  std::optional<std::uint64_t> within_seconds;
+
+  [[nodiscard]] bool any() const;
 };
 
-/// The work left for the arranging policy. Sizes in raw bytes.
-struct ArrangingDebt {
-  std::uint64_t active_bytes = 0;     ///< In the segments of the active set, including dead bytes.
-  std::uint64_t dead_bytes = 0;       ///< Deleted and copied chunks in `active_bytes`.
-  std::uint64_t departing_bytes = 0;  ///< Chunks in `active_bytes` still to be moved to a volume.
-  std::uint64_t runs = 0;             ///< Sequences of segments written one after the other.
-  std::uint64_t volume_bytes = 0;     ///< In the archived categories.
+struct PruneDecision {
+  VersionInfo version;
+  bool keep = false;
+  bool future = false;  ///< Sealed after `now`.
+  /// The rules that keep it: "last", "daily 2026-03-01", "within", "locked", "future".
+  std::vector<std::string> reasons;
 };
 
-/// When the arranger moves chunks that fall out of use, and when it rewrites the active set.
-enum class ArrangePolicyKind : std::uint8_t {
-  kOriginal = 1,  ///< Rewrites the whole active set after each seal (MFDedup, FAST'21).
-  kBatched = 2,   ///< Rewrites the whole active set after every `batch` versions.
-  kTiered = 3,    ///< Moves departing chunks at once, merges runs by levels, and bounds dead space.
-};
+/// Decides which of the sealed versions in `versions` to keep. Keeps the versions in `locked`
+/// (those whose lock has not ended) regardless of the rules. Returns one decision for each version,
+/// by descending number. `now` is the present time.
+[[nodiscard]] std::vector<PruneDecision> decide_prune(const std::vector<VersionInfo>& versions,
+                                                      const std::vector<VersionNumber>& locked,
+                                                      const KeepRules& rules, const Timestamp& now);
 
-inline constexpr std::uint32_t kParityPercentMax = 25;
-
-/// Settings of the arranger, kept in the catalog. They may change at any time: every policy reads
-/// the files that any other policy wrote.
-struct ArrangeSettings {
-  ArrangePolicyKind policy = ArrangePolicyKind::kTiered;
-  std::uint32_t batch = 10;          ///< Versions between two arrangings; 1 or more; batched.
-  std::uint32_t dead_permille = 70;  ///< Tolerated dead share of the active set, per mille; tiered.
-  std::uint32_t fan = 20;  ///< Runs of one level that the arranger merges; 2 or more; tiered.
-  /// Main versions in a row without a chunk before it departs; 1 or more.
-  std::uint32_t window = 4;
-  /// Parity as a percentage of the data it protects; 0 = none, at most kParityPercentMax.
-  std::uint32_t parity_percent = 0;
-};
-
-struct ArrangeProgress {
-  std::uint64_t bytes_written = 0;  ///< Bytes written since the call began.
-  std::uint64_t bytes_read = 0;
-  std::uint64_t steps = 0;
-};
-
-/// Options of one call of arrange().
-struct ArrangeOptions {
-  std::uint64_t bytes_per_second = 0;  ///< Limit on bytes read plus bytes written; 0 = no limit.
-  std::stop_token stop;
-  /// Called after each step.
-  std::function<void(const ArrangeProgress&)> progress;
-};
-
-struct ArrangeReport {
-  ArrangeProgress done;
-  bool finished = false;  ///< False if the caller stopped it, or the disk is full.
-};
+/// Returns kInvalid if the decisions delete a version with entries but keep only empty versions and
+/// versions of the future.
+[[nodiscard]] Result<void> check_prune(const std::vector<PruneDecision>& decisions);
 
 }  // namespace varve

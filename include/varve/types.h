@@ -102,4 +102,32 @@ struct SeriesInfo {
   Timestamp created_at;
 };
 
+/// The result of statfs(2) for the disk below the repository.
+struct SpaceInfo {
+  std::uint64_t block_bytes = 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t blocks_free = 0;
+  std::uint64_t blocks_available = 0;
+  std::uint64_t files = 0;
+  std::uint64_t files_free = 0;
+};
+
+/// Progress of a tree that is copied into or out of a repository.
+struct TransferProgress {
+  std::uint64_t files_done = 0;
+  std::uint64_t bytes_done = 0;
+  std::uint64_t bytes_total = 0;
+};
+
+/// The outcome of a tree that was copied into or out of a repository.
+struct TransferReport {
+  std::uint64_t entries = 0;    ///< Entries created or already present.
+  std::uint64_t unchanged = 0;  ///< Entries that are files whose content was already present.
+  std::uint64_t removed = 0;
+  std::uint64_t bytes = 0;
+  bool resumed = false;  ///< An interrupted restore was continued.
+  /// Files that could not be read, or not given all their metadata, each with the reason.
+  std::vector<std::string> problems;
+};
+
 }  // namespace varve

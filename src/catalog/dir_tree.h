@@ -12,8 +12,8 @@
 
 #include "catalog/object_store.h"
 #include "format/dir_node.h"
+#include "varve/browse.h"
 #include "varve/result.h"
-#include "varve/version_reader.h"
 
 namespace varve::catalog {
 

@@ -13,8 +13,8 @@
 #include "base/id_runs.h"
 #include "format/ids.h"
 #include "meta/lmdb.h"
+#include "varve/arrange.h"
 #include "varve/result.h"
-#include "varve/retention.h"
 #include "varve/types.h"
 
 namespace varve::catalog {

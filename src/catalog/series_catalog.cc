@@ -8,6 +8,7 @@
 #include "base/time_coding.h"
 #include "catalog/stored_name.h"
 #include "meta/schema.h"
+#include "varve/version_name.h"
 
 namespace varve::catalog {
 

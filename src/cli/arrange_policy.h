@@ -4,8 +4,8 @@
 
 #include <string_view>
 
+#include "varve/arrange.h"
 #include "varve/result.h"
-#include "varve/retention.h"
 
 namespace varve::cli {
 

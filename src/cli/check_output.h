@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/command.h"
-#include "varve/maintenance.h"
+#include "varve/check.h"
 
 namespace varve::cli {
 

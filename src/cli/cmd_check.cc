@@ -13,7 +13,7 @@
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
-#include "varve/maintenance.h"
+#include "varve/check.h"
 
 namespace varve::cli {
 namespace {

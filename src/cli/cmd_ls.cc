@@ -16,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/version_path.h"
+#include "varve/browse.h"
 
 namespace varve::cli {
 namespace {

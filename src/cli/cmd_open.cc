@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/version_target.h"
-#include "varve/new_series.h"
+#include "varve/backup.h"
 
 namespace varve::cli {
 namespace {

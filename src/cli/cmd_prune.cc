@@ -16,7 +16,7 @@
 #include "cli/owed_arranging.h"
 #include "cli/quantity.h"
 #include "cli/upkeep_access.h"
-#include "varve/prune.h"
+#include "varve/retention.h"
 
 namespace varve::cli {
 namespace {

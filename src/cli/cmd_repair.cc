@@ -14,6 +14,7 @@
 #include "cli/progress.h"
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
+#include "varve/check.h"
 #include "varve/repair.h"
 
 namespace varve::cli {

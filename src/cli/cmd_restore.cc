@@ -18,7 +18,7 @@
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "cli/version_path.h"
-#include "varve/maintenance.h"
+#include "varve/restore.h"
 
 namespace varve::cli {
 namespace {

@@ -11,6 +11,7 @@
 #include "cli/repository_access.h"
 #include "cli/version_path.h"
 #include "cli/version_target.h"
+#include "varve/backup.h"
 
 namespace varve::cli {
 namespace {

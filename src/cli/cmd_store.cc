@@ -20,8 +20,8 @@
 #include "cli/signal_watch.h"
 #include "cli/version_path.h"
 #include "control/mounted_path.h"
-#include "varve/maintenance.h"
-#include "varve/new_series.h"
+#include "varve/backup.h"
+#include "varve/version_name.h"
 
 namespace varve::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/options.h"
-#include "varve/repository.h"
+#include "varve/retention.h"
 
 namespace varve::cli {
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "cli/output.h"
+#include "varve/arrange.h"
 
 namespace varve::cli {
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "varve/arrange.h"
 #include "varve/repository.h"
 
 namespace varve::cli {

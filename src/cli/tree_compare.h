@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "varve/browse.h"
 #include "varve/result.h"
-#include "varve/version_reader.h"
 
 namespace varve::cli {
 

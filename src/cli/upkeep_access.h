@@ -13,8 +13,10 @@
 
 #include "base/unique_fd.h"
 #include "control/client.h"
+#include "varve/arrange.h"
 #include "varve/repository.h"
 #include "varve/result.h"
+#include "varve/retention.h"
 
 namespace varve::cli {
 

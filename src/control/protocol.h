@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "control/identity.h"
+#include "varve/arrange.h"
 #include "varve/repository.h"
 #include "varve/result.h"
+#include "varve/retention.h"
 #include "varve/types.h"
 
 namespace varve::control {

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/coding.h"
 #include "format/container.h"
+#include "varve/arrange.h"
 
 namespace varve::format {
 

@@ -12,7 +12,6 @@
 
 #include "format/ids.h"
 #include "varve/result.h"
-#include "varve/retention.h"
 #include "varve/types.h"
 
 namespace varve::format {

@@ -14,8 +14,8 @@
 #include "fs/privileges.h"
 #include "fs/reply.h"
 #include "fs/version_directory.h"
+#include "varve/backup.h"
 #include "varve/result.h"
-#include "varve/version_writer.h"
 
 namespace varve::fs {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "varve/new_series.h"
+#include "varve/backup.h"
 
 namespace varve::fs {
 namespace {

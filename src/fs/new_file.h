@@ -6,8 +6,8 @@
 #include "fs/caller.h"
 #include "fs/file_stat.h"
 #include "fs/node_table.h"
+#include "varve/backup.h"
 #include "varve/result.h"
-#include "varve/version_writer.h"
 
 namespace varve::fs {
 

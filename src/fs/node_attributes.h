@@ -9,6 +9,8 @@
 #include "fs/file_stat.h"
 #include "fs/node_table.h"
 #include "fs/slot_table.h"
+#include "varve/backup.h"
+#include "varve/browse.h"
 #include "varve/repository.h"
 #include "varve/result.h"
 #include "varve/types.h"

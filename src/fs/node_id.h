@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include "varve/backup.h"
+#include "varve/browse.h"
 #include "varve/types.h"
-#include "varve/version_reader.h"
-#include "varve/version_writer.h"
 
 namespace varve::fs {
 

@@ -5,7 +5,7 @@
 #include <exception>
 #include <utility>
 
-#include "varve/removed_files.h"
+#include "varve/mount.h"
 
 namespace varve::fs {
 

@@ -8,11 +8,11 @@
 #include "fs/handles.h"
 #include "fs/node_id.h"
 #include "fs/slot_table.h"
+#include "varve/backup.h"
+#include "varve/browse.h"
 #include "varve/repository.h"
 #include "varve/result.h"
 #include "varve/types.h"
-#include "varve/version_reader.h"
-#include "varve/version_writer.h"
 
 namespace varve::fs {
 

@@ -14,11 +14,11 @@ namespace {
 /// Number of reads to pass to the pool after the loop has seen concurrent reads.
 constexpr int kReadsToHandOver = 256;
 
-/// Collects the parts that a reader lends, from the start of the range. Returns their size.
-std::size_t lend(FileReader& reader, const ReadOperations::Range& range, GatheredReply& reply) {
+/// Collects the parts that a file lends, from the start of the range. Returns their size.
+std::size_t lend(FileLender& lender, const ReadOperations::Range& range, GatheredReply& reply) {
   std::size_t bytes = 0;
   while (bytes < range.bytes) {
-    SharedBytes next = reader.lend(range.offset + bytes, range.bytes - bytes);
+    SharedBytes next = lender.lend(range.offset + bytes, range.bytes - bytes);
     if (next.bytes.empty()) break;
     // iovec has no const member; nothing writes to these bytes.
     reply.parts.push_back(
@@ -60,7 +60,9 @@ Result<Reply> ReadOperations::read(const Caller& caller, fuse_ino_t ino, const R
     return Reply(Later{[this, handle, range] { return read_waiting(*handle, range); }, workers});
   };
   if (content.reader == nullptr) return read_later(Workers::kGeneral);
-  if (auto reply = read_from_memory(*content.reader, range)) return std::move(*reply);
+  if (content.lender != nullptr) {
+    if (auto reply = read_from_memory(*content.lender, range)) return std::move(*reply);
+  }
   if (reads_to_hand_over_.load() > 0) {
     reads_to_hand_over_.fetch_sub(1);
     return read_later(Workers::kSealed);
@@ -70,11 +72,11 @@ Result<Reply> ReadOperations::read(const Caller& caller, fuse_ino_t ino, const R
 }
 
 /// Reads without waiting; nullopt if that is not possible.
-std::optional<Reply> ReadOperations::read_from_memory(FileReader& reader, const Range& range) {
-  SharedBytes lent = reader.try_lend(range.offset, range.bytes);
+std::optional<Reply> ReadOperations::read_from_memory(FileLender& lender, const Range& range) {
+  SharedBytes lent = lender.try_lend(range.offset, range.bytes);
   if (!lent.bytes.empty()) return Reply(LentReply{std::move(lent)});
   auto buffer = buffers_.take();
-  const auto got = reader.try_read(range.offset, std::span(buffer.data(), range.bytes));
+  const auto got = lender.try_read(range.offset, std::span(buffer.data(), range.bytes));
   if (!got) return std::nullopt;
   return Reply(BufferReply{std::move(buffer), *got});
 }
@@ -84,7 +86,7 @@ Result<Reply> ReadOperations::read_waiting(FileHandle& handle, const Range& rang
   VARVE_TRY_ASSIGN(const FileHandle::Content content, handle.content());
   FileReader* const reader = content.reader.get();
   GatheredReply reply;
-  const std::size_t lent = reader == nullptr ? 0 : lend(*reader, range, reply);
+  const std::size_t lent = content.lender == nullptr ? 0 : lend(*content.lender, range, reply);
   if (lent < range.bytes) {
     reply.buffer.emplace(buffers_.take());
     const std::span out(reply.buffer->data(), range.bytes - lent);

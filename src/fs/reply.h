@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "fs/buffer_pool.h"
+#include "varve/mount.h"
 #include "varve/result.h"
-#include "varve/version_reader.h"
 
 namespace varve::fs {
 

@@ -64,7 +64,7 @@ std::optional<struct stat> Slot::removed() const {
 std::optional<Rank> Slot::rank_of(Ino ino) const {
   if (ino == kRootIno) return Rank{0};
   const std::lock_guard lock(mutex_);
-  return rank_of_.find(ino);
+  return rank_of_ == nullptr ? std::nullopt : rank_of_->find(ino);
 }
 
 Slot& SlotTable::series(const SeriesInfo& series) { return version(series, VersionNumber{}); }

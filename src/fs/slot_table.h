@@ -19,7 +19,9 @@
 #include <vector>
 
 #include "fs/node_id.h"
-#include "varve/repository.h"
+#include "varve/backup.h"
+#include "varve/browse.h"
+#include "varve/mount.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
@@ -75,7 +77,7 @@ class Slot {
   mutable std::mutex mutex_;
   Tree tree_;
   std::optional<struct stat> removed_;
-  RankTable rank_of_;
+  std::shared_ptr<const RankTable> rank_of_;  ///< Null before the seal.
 };
 
 /// The slots of a mount. Slots never move. Thread-safe.

@@ -13,8 +13,10 @@
 
 #include "fs/kernel_notifier.h"
 #include "fs/node_table.h"
+#include "varve/backup.h"
 #include "varve/repository.h"
 #include "varve/result.h"
+#include "varve/retention.h"
 #include "varve/types.h"
 
 namespace varve::fs {

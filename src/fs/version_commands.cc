@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "fs/version_directory.h"
+#include "varve/version_name.h"
 
 namespace varve::fs {
 namespace {

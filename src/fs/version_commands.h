@@ -10,8 +10,10 @@
 
 #include "fs/node_table.h"
 #include "fs/version_changes.h"
+#include "varve/backup.h"
 #include "varve/repository.h"
 #include "varve/result.h"
+#include "varve/retention.h"
 #include "varve/types.h"
 
 namespace varve::fs {

@@ -15,9 +15,11 @@
 #include "fs/node_attributes.h"
 #include "fs/node_table.h"
 #include "fs/version_changes.h"
+#include "varve/backup.h"
 #include "varve/repository.h"
 #include "varve/result.h"
 #include "varve/types.h"
+#include "varve/version_name.h"
 
 namespace varve::fs {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "varve/repository.h"
 #include "varve/result.h"
+#include "varve/types.h"
 
 namespace varve::io {
 

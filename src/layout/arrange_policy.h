@@ -10,7 +10,7 @@
 
 #include "catalog/layout_records.h"
 #include "format/ids.h"
-#include "varve/retention.h"
+#include "varve/arrange.h"
 #include "varve/types.h"
 
 namespace varve::layout {

@@ -15,8 +15,8 @@
 #include "layout/chunk_mover.h"
 #include "layout/stream_order.h"
 #include "layout/window.h"
+#include "varve/arrange.h"
 #include "varve/result.h"
-#include "varve/retention.h"
 
 namespace varve::layout {
 

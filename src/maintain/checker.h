@@ -17,7 +17,7 @@
 #include "maintain/tree_checker.h"
 #include "meta/lmdb.h"
 #include "store/segment_files.h"
-#include "varve/maintenance.h"
+#include "varve/check.h"
 
 namespace varve::maintain {
 

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "maintain/data_repairer.h"
-#include "varve/repository.h"
 #include "varve/result.h"
 
 namespace varve::maintain {

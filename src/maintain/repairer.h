@@ -17,6 +17,7 @@
 #include "maintain/parity_repairer.h"
 #include "meta/lmdb.h"
 #include "store/folder_store.h"
+#include "varve/check.h"
 #include "varve/repair.h"
 #include "varve/result.h"
 

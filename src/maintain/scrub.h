@@ -8,7 +8,7 @@
 
 #include "io/file_system.h"
 #include "meta/lmdb.h"
-#include "varve/maintenance.h"
+#include "varve/check.h"
 #include "varve/result.h"
 
 namespace varve::maintain {

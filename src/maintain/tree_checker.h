@@ -13,7 +13,7 @@
 #include "catalog/object_store.h"
 #include "catalog/series_catalog.h"
 #include "meta/lmdb.h"
-#include "varve/maintenance.h"
+#include "varve/check.h"
 #include "varve/result.h"
 
 namespace varve::maintain {

@@ -2,6 +2,7 @@
 // The public entry points.
 #include "varve/repository.h"
 
+#include <fmt/format.h>
 #include <openssl/rand.h>
 
 #include <algorithm>
@@ -9,8 +10,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
-
-#include <fmt/format.h>
 
 #include "base/coding.h"
 #include "base/log.h"
@@ -23,8 +22,8 @@
 #include "series/series.h"
 #include "series/version_records.h"
 #include "store/repository_paths.h"
-#include "varve/maintenance.h"
-#include "varve/new_series.h"
+#include "varve/backup.h"
+#include "varve/check.h"
 #include "varve/repair.h"
 
 namespace varve {

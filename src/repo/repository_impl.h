@@ -23,7 +23,8 @@
 #include "series/series.h"
 #include "store/repository_paths.h"
 #include "store/space_guard.h"
-#include "varve/maintenance.h"
+#include "varve/arrange.h"
+#include "varve/check.h"
 #include "varve/repository.h"
 
 namespace varve::repo {

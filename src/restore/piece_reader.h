@@ -11,8 +11,8 @@
 #include "format/recipe.h"
 #include "layout/layout.h"
 #include "restore/slice_reader.h"
+#include "varve/browse.h"
 #include "varve/result.h"
-#include "varve/version_reader.h"
 
 namespace varve::restore {
 

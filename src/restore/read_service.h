@@ -28,8 +28,8 @@
 #include "format/recipe.h"
 #include "layout/layout.h"
 #include "restore/read_costs.h"
+#include "varve/mount.h"
 #include "varve/result.h"
-#include "varve/version_reader.h"
 
 namespace varve::restore {
 

@@ -13,8 +13,9 @@
 
 #include "base/log.h"
 #include "series/seal_clock.h"
-#include "varve/version_reader.h"
-#include "varve/version_writer.h"
+#include "varve/backup.h"
+#include "varve/browse.h"
+#include "varve/version_name.h"
 #include "version/sealed_version.h"
 
 namespace varve::series {

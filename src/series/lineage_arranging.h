@@ -7,8 +7,8 @@
 #include "series/manifests.h"
 #include "series/series.h"
 #include "series/series_parts.h"
+#include "varve/arrange.h"
 #include "varve/result.h"
-#include "varve/retention.h"
 
 namespace varve::series {
 

@@ -17,6 +17,7 @@
 #include "layout/window.h"
 #include "series/staging.h"
 #include "store/repository_names.h"
+#include "varve/version_name.h"
 #include "version/clone_base.h"
 #include "version/open_references.h"
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "catalog/layout_records.h"
 #include "series/seal_clock.h"
 #include "series/usage.h"
+#include "varve/mount.h"
 #include "varve/version_name.h"
 #include "version/sealer.h"
 
@@ -135,7 +137,7 @@ Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::Versio
   VARVE_TRY(txn.commit());
   manifests_.write_labels();
   outcome.info = version_info(record, owner->name);
-  outcome.rank_of = std::move(tree.rank_of);
+  outcome.rank_of = std::make_shared<const RankTable>(std::move(tree.rank_of));
   return {};
 }
 

@@ -11,7 +11,7 @@
 #include "series/readers.h"
 #include "series/series_parts.h"
 #include "series/version_records.h"
-#include "varve/repository.h"
+#include "varve/backup.h"
 #include "varve/result.h"
 
 namespace varve::series {

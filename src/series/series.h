@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "meta/lmdb.h"
+#include "varve/arrange.h"
+#include "varve/backup.h"
+#include "varve/browse.h"
 #include "varve/repository.h"
 #include "varve/result.h"
 #include "varve/retention.h"
 #include "varve/types.h"
-#include "varve/version_reader.h"
-#include "varve/version_writer.h"
 
 namespace varve::series {
 

@@ -6,9 +6,9 @@
 #include "catalog/series_catalog.h"
 #include "meta/lmdb.h"
 #include "series/series_parts.h"
+#include "varve/arrange.h"
 #include "varve/repository.h"
 #include "varve/result.h"
-#include "varve/retention.h"
 
 namespace varve::series {
 

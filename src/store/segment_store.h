@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "format/ids.h"
-#include "varve/repository.h"
 #include "varve/result.h"
+#include "varve/types.h"
 
 namespace varve::store {
 

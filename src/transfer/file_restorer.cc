@@ -23,10 +23,15 @@ std::string damage_text(const UnreadableData& lost) {
 FileRestorer::FileRestorer(bool sparse, Advance advance)
     : sparse_(sparse), advance_(std::move(advance)) {}
 
-Result<UnreadableData> FileRestorer::copy(FileReader& source, FileSink& sink,
-                                          std::uint64_t offset) {
+void FileRestorer::begin(FileReader& source) {
+  lender_ = dynamic_cast<FileLender*>(&source);
   unreadable_ = {};
   unreadable_end_ = 0;
+}
+
+Result<UnreadableData> FileRestorer::copy(FileReader& source, FileSink& sink,
+                                          std::uint64_t offset) {
+  begin(source);
   const std::uint64_t size = source.size();
   while (offset < size) {
     std::uint64_t begin = offset;
@@ -49,8 +54,7 @@ Result<UnreadableData> FileRestorer::copy(FileReader& source, FileSink& sink,
 
 Result<UnreadableData> FileRestorer::copy_ranges(FileReader& source, FileSink& sink,
                                                  std::span<const ByteRange> ranges) {
-  unreadable_ = {};
-  unreadable_end_ = 0;
+  begin(source);
   for (const ByteRange& range : ranges) VARVE_TRY(copy_range(source, sink, range));
   return std::exchange(unreadable_, {});
 }
@@ -58,7 +62,8 @@ Result<UnreadableData> FileRestorer::copy_ranges(FileReader& source, FileSink& s
 Result<void> FileRestorer::copy_range(FileReader& source, FileSink& sink, ByteRange range) {
   for (std::uint64_t at = range.begin; at < range.end;) {
     ByteRange piece{at, std::min(range.end, at + kReadBytes)};
-    SharedBytes lent = source.lend(at, static_cast<std::size_t>(piece.end - at));
+    SharedBytes lent;
+    if (lender_ != nullptr) lent = lender_->lend(at, static_cast<std::size_t>(piece.end - at));
     if (!lent.bytes.empty()) {
       piece.end = at + lent.bytes.size();
       VARVE_TRY(sink.put(piece, std::move(lent)));

@@ -9,8 +9,9 @@
 #include <string>
 
 #include "transfer/file_sink.h"
+#include "varve/browse.h"
+#include "varve/mount.h"
 #include "varve/result.h"
-#include "varve/version_reader.h"
 
 namespace varve::transfer {
 
@@ -43,6 +44,7 @@ class FileRestorer {
                                                    std::span<const ByteRange> ranges);
 
  private:
+  void begin(FileReader& source);
   [[nodiscard]] Result<void> copy_range(FileReader& source, FileSink& sink, ByteRange range);
   /// Passes on all readable bytes of a range in which a read failed.
   [[nodiscard]] Result<void> salvage(FileReader& source, FileSink& sink, ByteRange range);
@@ -57,6 +59,7 @@ class FileRestorer {
   const Advance advance_;
   std::shared_ptr<std::byte[]> room_;  // Buffer for the next piece; put() passes it to the sink.
   std::size_t room_bytes_ = 0;
+  FileLender* lender_ = nullptr;  // The source, if it can lend bytes.
   UnreadableData unreadable_;
   std::uint64_t unreadable_end_ = 0;
 };

@@ -7,8 +7,8 @@
 #include <optional>
 #include <span>
 
+#include "varve/mount.h"
 #include "varve/result.h"
-#include "varve/version_reader.h"
 
 namespace varve::transfer {
 

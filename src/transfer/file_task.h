@@ -18,7 +18,8 @@
 #include "transfer/file_sink.h"
 #include "transfer/problem_list.h"
 #include "transfer/writer_pool.h"
-#include "varve/version_reader.h"
+#include "varve/browse.h"
+#include "varve/mount.h"
 
 namespace varve::transfer {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "varve/browse.h"
 #include "varve/result.h"
-#include "varve/version_reader.h"
 
 namespace varve::transfer {
 

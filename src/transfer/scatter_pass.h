@@ -9,8 +9,8 @@
 
 #include "transfer/file_restorer.h"
 #include "transfer/file_task.h"
+#include "varve/browse.h"
 #include "varve/result.h"
-#include "varve/version_reader.h"
 
 namespace varve::transfer {
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "transfer/problem_list.h"
+#include "varve/browse.h"
 #include "varve/result.h"
-#include "varve/version_reader.h"
 
 namespace varve::transfer {
 

@@ -27,8 +27,7 @@
 #include "transfer/problem_list.h"
 #include "transfer/source_listing.h"
 #include "transfer/transfer_error.h"
-#include "varve/maintenance.h"
-#include "varve/version_writer.h"
+#include "varve/backup.h"
 
 namespace varve {
 namespace transfer {

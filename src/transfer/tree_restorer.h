@@ -24,8 +24,8 @@
 #include "transfer/restore_log.h"
 #include "transfer/scatter_pass.h"
 #include "transfer/writer_pool.h"
-#include "varve/maintenance.h"
-#include "varve/version_reader.h"
+#include "varve/browse.h"
+#include "varve/restore.h"
 
 namespace varve::transfer {
 

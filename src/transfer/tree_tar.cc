@@ -13,7 +13,7 @@
 #include "transfer/sparse_regions.h"
 #include "transfer/tar_writer.h"
 #include "transfer/transfer_error.h"
-#include "varve/maintenance.h"
+#include "varve/restore.h"
 
 namespace varve {
 namespace transfer {

@@ -7,9 +7,8 @@
 #include <cstdint>
 #include <thread>
 
-#include "varve/repository.h"
+#include "varve/backup.h"
 #include "varve/result.h"
-#include "varve/version_writer.h"
 #include "version/content_streams.h"
 #include "version/open_contents.h"
 #include "version/open_inode.h"

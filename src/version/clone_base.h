@@ -11,8 +11,8 @@
 #include "catalog/link_table.h"
 #include "catalog/object_store.h"
 #include "catalog/series_catalog.h"
+#include "varve/backup.h"
 #include "varve/result.h"
-#include "varve/version_writer.h"
 #include "version/open_inode.h"
 
 namespace varve::version {

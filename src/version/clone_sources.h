@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "format/recipe.h"
+#include "varve/backup.h"
 #include "varve/result.h"
-#include "varve/version_writer.h"
 #include "version/content_reader.h"
 #include "version/content_streams.h"
 #include "version/open_state.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "varve/backup.h"
 #include "varve/result.h"
-#include "varve/version_writer.h"
 #include "version/checkpointer.h"
 #include "version/open_contents.h"
 #include "version/open_state.h"

@@ -14,9 +14,9 @@
 #include "format/recipe.h"
 #include "ingest/ingest_pipeline.h"
 #include "io/file_system.h"
+#include "varve/backup.h"
 #include "varve/result.h"
 #include "varve/types.h"
-#include "varve/version_writer.h"
 #include "version/staged_content.h"
 
 namespace varve::version {

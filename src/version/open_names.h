@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
+#include "varve/backup.h"
+#include "varve/browse.h"
 #include "varve/result.h"
-#include "varve/version_reader.h"
-#include "varve/version_writer.h"
 #include "version/checkpointer.h"
 #include "version/clone_sources.h"
 #include "version/open_contents.h"

@@ -23,7 +23,6 @@
 #include "meta/lmdb.h"
 #include "restore/read_service.h"
 #include "store/space_guard.h"
-#include "varve/repository.h"
 #include "varve/result.h"
 #include "version/clone_base.h"
 #include "version/content_reader.h"

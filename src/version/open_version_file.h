@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "varve/version_writer.h"
+#include "varve/backup.h"
 #include "version/checkpointer.h"
 #include "version/clone_sources.h"
 #include "version/open_contents.h"

@@ -6,7 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "varve/version_writer.h"
+#include "varve/backup.h"
 
 namespace varve::version {
 

@@ -11,7 +11,8 @@
 #include "catalog/series_catalog.h"
 #include "layout/layout.h"
 #include "restore/read_service.h"
-#include "varve/version_reader.h"
+#include "varve/browse.h"
+#include "varve/mount.h"
 
 namespace varve::version {
 
@@ -80,7 +81,7 @@ class SealedVersion final : public VersionReader,
 };
 
 /// A regular file of a sealed version. Thread-safe; keeps the version alive.
-class SealedFile final : public FileReader {
+class SealedFile final : public FileReader, public FileLender {
  public:
   /// The caller has entered `open_files`, and the destructor leaves it. Null: the file is not
   /// counted.

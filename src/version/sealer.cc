@@ -12,7 +12,6 @@
 #include "format/container.h"
 #include "format/dir_entry_codec.h"
 #include "meta/schema.h"
-#include "varve/repository.h"
 
 namespace varve::version {
 

@@ -15,7 +15,7 @@
 #include "catalog/object_store.h"
 #include "catalog/series_catalog.h"
 #include "meta/lmdb.h"
-#include "varve/rank_table.h"
+#include "varve/mount.h"
 #include "varve/result.h"
 #include "version/clone_base.h"
 #include "version/open_inode.h"

@@ -4,7 +4,8 @@
 #include <algorithm>
 
 #include "support/temp_repository.h"
-#include "varve/maintenance.h"
+#include "varve/backup.h"
+#include "varve/check.h"
 
 namespace varve::test {
 namespace {

@@ -23,7 +23,9 @@
 #include "meta/schema.h"
 #include "right_sums.h"
 #include "support/temp_repository.h"
-#include "varve/maintenance.h"
+#include "varve/arrange.h"
+#include "varve/backup.h"
+#include "varve/check.h"
 #include "varve/repair.h"
 
 namespace varve::test {

@@ -15,6 +15,8 @@
 #include <utility>
 
 #include "base/coding.h"
+#include "varve/backup.h"
+#include "varve/browse.h"
 #include "varve/repository.h"
 
 namespace varve::test {

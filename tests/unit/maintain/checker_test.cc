@@ -13,7 +13,9 @@
 #include "format/container.h"
 #include "meta/schema.h"
 #include "support/temp_repository.h"
-#include "varve/maintenance.h"
+#include "varve/arrange.h"
+#include "varve/backup.h"
+#include "varve/check.h"
 
 namespace varve::test {
 namespace {

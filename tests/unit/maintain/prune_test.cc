@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "varve/prune.h"
+#include "varve/retention.h"
 
 #include <gtest/gtest.h>
 

@@ -6,6 +6,7 @@
 
 #include "parity/group_restorer.h"
 #include "sample_files.h"
+#include "varve/arrange.h"
 
 namespace varve::parity {
 namespace {

@@ -10,7 +10,8 @@
 #include "format/container.h"
 #include "meta/schema.h"
 #include "support/temp_repository.h"
-#include "varve/maintenance.h"
+#include "varve/backup.h"
+#include "varve/check.h"
 #include "varve/repair.h"
 
 namespace varve::test {

@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "support/temp_repository.h"
-#include "varve/maintenance.h"
+#include "varve/backup.h"
+#include "varve/check.h"
+#include "varve/retention.h"
 
 namespace varve::test {
 namespace {

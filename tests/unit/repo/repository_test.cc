@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "support/temp_repository.h"
-#include "varve/maintenance.h"
+#include "varve/backup.h"
+#include "varve/check.h"
 
 namespace varve::test {
 namespace {

@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "support/temp_repository.h"
-#include "varve/maintenance.h"
+#include "varve/arrange.h"
+#include "varve/backup.h"
+#include "varve/check.h"
 
 namespace varve::test {
 namespace {

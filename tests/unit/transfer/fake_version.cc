@@ -9,6 +9,8 @@
 #include <cstring>
 #include <span>
 
+#include "varve/mount.h"
+
 namespace varve::testing {
 namespace {
 
@@ -55,7 +57,7 @@ FakeNodePtr make_node(std::uint32_t mode) {
   return node;
 }
 
-class FakeFileReader final : public FileReader {
+class FakeFileReader final : public FileReader, public FileLender {
  public:
   explicit FakeFileReader(FakeNodePtr node) : node_(std::move(node)) {}
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
@@ -79,6 +81,7 @@ class FakeFileReader final : public FileReader {
     if (!got) return {};
     return {bytes, std::span(*bytes).first(*got)};
   }
+  SharedBytes try_lend(std::uint64_t, std::size_t) override { return {}; }
   Result<std::uint64_t> seek_data(std::uint64_t offset) override {
     return next_data(*node_, offset);
   }

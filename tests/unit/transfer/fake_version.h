@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "varve/version_reader.h"
-#include "varve/version_writer.h"
+#include "varve/backup.h"
+#include "varve/browse.h"
 
 namespace varve::testing {
 

@@ -6,7 +6,7 @@
 
 #include "fake_version.h"
 #include "file_tree.h"
-#include "varve/maintenance.h"
+#include "varve/restore.h"
 
 namespace varve::testing {
 namespace {

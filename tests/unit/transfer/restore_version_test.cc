@@ -16,7 +16,8 @@
 #include "base/unique_fd.h"
 #include "fake_version.h"
 #include "file_tree.h"
-#include "varve/maintenance.h"
+#include "varve/backup.h"
+#include "varve/restore.h"
 
 namespace varve::testing {
 namespace {

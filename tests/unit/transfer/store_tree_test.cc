@@ -11,7 +11,8 @@
 
 #include "fake_version.h"
 #include "file_tree.h"
-#include "varve/maintenance.h"
+#include "varve/backup.h"
+#include "varve/restore.h"
 
 namespace varve::testing {
 namespace {

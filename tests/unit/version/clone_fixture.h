@@ -13,7 +13,8 @@
 #include "meta/lmdb.h"
 #include "meta/schema.h"
 #include "support/temp_repository.h"
-#include "varve/maintenance.h"
+#include "varve/backup.h"
+#include "varve/check.h"
 
 namespace varve::test {
 

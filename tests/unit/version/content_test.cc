@@ -7,8 +7,9 @@
 #include <thread>
 
 #include "support/temp_repository.h"
-#include "varve/maintenance.h"
-#include "varve/retention.h"
+#include "varve/arrange.h"
+#include "varve/backup.h"
+#include "varve/check.h"
 
 namespace varve::test {
 namespace {

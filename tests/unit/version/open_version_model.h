@@ -14,7 +14,7 @@
 
 #include "support/temp_repository.h"
 #include "tree_model.h"
-#include "varve/maintenance.h"
+#include "varve/backup.h"
 
 namespace varve::test {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "open_version_model.h"
+#include "varve/check.h"
 
 namespace varve::test {
 namespace {

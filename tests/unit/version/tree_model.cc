@@ -10,6 +10,7 @@
 #include <set>
 
 #include "support/temp_repository.h"
+#include "varve/mount.h"
 
 namespace varve::test {
 
@@ -204,7 +205,7 @@ void compare_ranks(VersionReader& version, const Node& root, const SealOutcome& 
   SealedNames seen;
   compare_sealed_at(version, root, 0, "", seen);
   std::set<const Node*> mapped;
-  outcome.rank_of.for_each([&](Ino ino, std::uint32_t rank) {
+  outcome.rank_of->for_each([&](Ino ino, std::uint32_t rank) {
     ASSERT_TRUE(seen.node_of.contains(rank)) << ino;
     EXPECT_EQ(seen.node_of[rank]->ino, ino);
     mapped.insert(seen.node_of[rank]);

@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "varve/repository.h"
-#include "varve/version_reader.h"
-#include "varve/version_writer.h"
+#include "varve/backup.h"
+#include "varve/browse.h"
 
 namespace varve::test {
 

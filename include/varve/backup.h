@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes an open version: a mutable tree whose files are identified by inode number.
+// Writes versions: an open version is a mutable tree whose files are identified by inode number.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,14 @@
 #include <string>
 #include <string_view>
 
+#include "varve/browse.h"
 #include "varve/result.h"
 #include "varve/types.h"
-#include "varve/version_reader.h"
 
 namespace varve {
+
+class RankTable;
+class Repository;
 
 /// Inode number inside one open version; the root directory is 1. It stays the same across
 /// remounts, until the version is sealed.
@@ -187,5 +190,42 @@ class VersionWriter {
   /// Returns the number of OpenFiles that were opened for writing.
   [[nodiscard]] virtual std::size_t writers() const = 0;
 };
+
+/// The result of a seal.
+struct SealOutcome {
+  VersionInfo info;
+  /// A sentence for the user if the clock is behind earlier versions; usually empty.
+  std::string warning;
+  /// The open version that continues the sealed one; only with SealMode::kKeep.
+  std::optional<VersionInfo> next;
+  /// The sealed entries' ranks, by which a mount translates inode numbers; see varve/mount.h.
+  std::shared_ptr<const RankTable> rank_of;
+};
+
+/// Finds or creates the series, passes it to `open`, and returns the result of `open`. If `open`
+/// fails, removes the series again if this call created it.
+[[nodiscard]] Result<VersionInfo> open_in_series(
+    Repository& repository, std::string_view name,
+    const std::function<Result<VersionInfo>(const SeriesInfo&)>& open);
+
+/// A directory's identity, as stat(2) returns it.
+struct DirectoryIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const DirectoryIdentity&) const = default;
+};
+
+struct StoreOptions {
+  /// Directories stored without their entries, such as the repository itself.
+  std::vector<DirectoryIdentity> without_entries;
+  /// Called with the path below the source of each such directory in the tree. May be empty.
+  std::function<void(const std::string& path)> left_out;
+};
+
+/// Stores the tree below `directory` in an open version, without FUSE; see `varve store`. Calls
+/// `progress` as restore_version() does.
+[[nodiscard]] Result<TransferReport> store_tree(
+    VersionWriter& version, const std::string& directory,
+    const std::function<bool(const TransferProgress&)>& progress, const StoreOptions& options = {});
 
 }  // namespace varve

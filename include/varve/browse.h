@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,13 +28,6 @@ struct SealedEntry {
   std::uint64_t link_group = 0;
 };
 
-/// Bytes in memory that another object owns.
-/// Lifetime: the bytes stay valid and unchanged while the caller holds `owner`.
-struct SharedBytes {
-  std::shared_ptr<const void> owner;
-  std::span<const std::byte> bytes;
-};
-
 /// Reads one file of a sealed version. Keeps the version alive. Thread-safe.
 ///
 /// Verifies each byte by checksum before returning it. A damaged range gives kCorrupt; the rest of
@@ -47,27 +39,6 @@ class FileReader {
   /// Reads out.size() bytes at `offset`, or fewer at the end of the file. Returns their number.
   [[nodiscard]] virtual Result<std::size_t> read(std::uint64_t offset,
                                                  std::span<std::byte> out) = 0;
-
-  /// Reads like read(), but returns nullopt at once if that would need the disk or a wait.
-  [[nodiscard]] virtual std::optional<std::size_t> try_read(std::uint64_t offset,
-                                                            std::span<std::byte> out) = 0;
-
-  /// Returns at most `bytes_max` bytes at `offset` without a copy, if they are in memory or will be
-  /// soon. May return fewer bytes than the file has, or none: read() then gives the bytes or the
-  /// error.
-  /// Lifetime: release the bytes soon, and before the Repository is destroyed. The reader lends
-  /// nothing while too much memory is lent.
-  [[nodiscard]] virtual SharedBytes lend(std::uint64_t offset, std::size_t bytes_max) {
-    static_cast<void>(offset);
-    static_cast<void>(bytes_max);
-    return {};
-  }
-  /// Lends like lend(), but does not wait. Returns all of `bytes`, up to the file's end, or none.
-  [[nodiscard]] virtual SharedBytes try_lend(std::uint64_t offset, std::size_t bytes) {
-    static_cast<void>(offset);
-    static_cast<void>(bytes);
-    return {};
-  }
 
   /// Returns the offset of the next data (or hole) at or after `offset`, like lseek(2) with
   /// SEEK_DATA (or SEEK_HOLE).

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arranges stored data; see Repository::arrange().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+
+#include "varve/types.h"
+
+namespace varve {
+
+/// The chunks of one volume that exactly the versions `birth` to `death` refer to. In the active
+/// set: the chunks of one birth.
+struct CategoryInfo {
+  VersionNumber birth{};
+  VersionNumber death{};  ///< 0 in the active set, whose chunks are still in use.
+  std::string file;       ///< Path below the series' folder; empty in the active set.
+  std::uint64_t bytes =
+      0;  ///< Stored bytes with headers and padding; an estimate in the active set.
+  std::uint64_t chunk_bytes = 0;  ///< Raw bytes.
+  std::uint64_t chunks = 0;
+  bool live = true;  ///< True if a version from `birth` to `death` exists.
+};
+
+/// The work left for the arranging policy. Sizes in raw bytes.
+struct ArrangingDebt {
+  std::uint64_t active_bytes = 0;     ///< In the segments of the active set, including dead bytes.
+  std::uint64_t dead_bytes = 0;       ///< Deleted and copied chunks in `active_bytes`.
+  std::uint64_t departing_bytes = 0;  ///< Chunks in `active_bytes` still to be moved to a volume.
+  std::uint64_t runs = 0;             ///< Sequences of segments written one after the other.
+  std::uint64_t volume_bytes = 0;     ///< In the archived categories.
+};
+
+/// When the arranger moves chunks that fall out of use, and when it rewrites the active set.
+enum class ArrangePolicyKind : std::uint8_t {
+  kOriginal = 1,  ///< Rewrites the whole active set after each seal (MFDedup, FAST'21).
+  kBatched = 2,   ///< Rewrites the whole active set after every `batch` versions.
+  kTiered = 3,    ///< Moves departing chunks at once, merges runs by levels, and bounds dead space.
+};
+
+inline constexpr std::uint32_t kParityPercentMax = 25;
+
+/// Settings of the arranger, kept in the catalog. They may change at any time: every policy reads
+/// the files that any other policy wrote.
+struct ArrangeSettings {
+  ArrangePolicyKind policy = ArrangePolicyKind::kTiered;
+  std::uint32_t batch = 10;          ///< Versions between two arrangings; 1 or more; batched.
+  std::uint32_t dead_permille = 70;  ///< Tolerated dead share of the active set, per mille; tiered.
+  std::uint32_t fan = 20;  ///< Runs of one level that the arranger merges; 2 or more; tiered.
+  /// Main versions in a row without a chunk before it departs; 1 or more.
+  std::uint32_t window = 4;
+  /// Parity as a percentage of the data it protects; 0 = none, at most kParityPercentMax.
+  std::uint32_t parity_percent = 0;
+};
+
+struct ArrangeProgress {
+  std::uint64_t bytes_written = 0;  ///< Bytes written since the call began.
+  std::uint64_t bytes_read = 0;
+  std::uint64_t steps = 0;
+};
+
+/// Options of one call of arrange().
+struct ArrangeOptions {
+  std::uint64_t bytes_per_second = 0;  ///< Limit on bytes read plus bytes written; 0 = no limit.
+  std::stop_token stop;
+  /// Called after each step.
+  std::function<void(const ArrangeProgress&)> progress;
+};
+
+struct ArrangeReport {
+  ArrangeProgress done;
+  bool finished = false;  ///< False if the caller stopped it, or the disk is full.
+};
+
+}  // namespace varve

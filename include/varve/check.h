@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks a repository; see Repository::check() and Repository::scrub().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "varve/types.h"
+
+namespace varve {
+
+/// The position of a container in check order: series, then file, then offset.
+struct CheckPosition {
+  SeriesId series{};
+  std::uint32_t segment = 0;  ///< The file's number in the catalog.
+  std::uint64_t offset = 0;
+  auto operator<=>(const CheckPosition&) const = default;
+};
+
+struct CheckOptions {
+  bool read_data = true;       ///< Read every frame and verify its checksum.
+  bool verify_chunks = false;  ///< Also compare every chunk's SHA-256.
+  /// Percentage of containers to read the data of. Each call draws them at random.
+  unsigned percent = 100;
+  std::uint64_t bytes_per_second = 0;  ///< Read limit; 0 = no limit.
+  std::stop_token stop;                ///< Ends the check early; the report covers the part done.
+  /// Skips the data of all containers up to and including this one.
+  std::optional<CheckPosition> after;
+};
+
+struct CheckProgress {
+  std::uint64_t bytes_done = 0;
+  std::uint64_t bytes_total = 0;
+  CheckPosition reached;  ///< Position of the last container checked.
+};
+
+/// One damaged place. `where` names the repository's file. `affected` lists the files of versions
+/// (SERIES/VERSION/path) that the damage touches.
+struct Damage {
+  std::string where;
+  std::string what;
+  std::vector<std::string> affected;
+};
+
+/// A harmless thing in the repository's folder that does not belong to the repository.
+struct CheckNote {
+  std::string where;
+  std::string what;
+};
+
+/// Parity coverage of the files: the segments and volumes that no open version writes.
+struct ParityCoverage {
+  std::uint32_t percent = 0;  ///< Configured parity; 0 = none.
+  std::uint64_t files = 0;
+  std::uint64_t files_protected = 0;  ///< Files whose present content a parity file covers.
+};
+
+struct CheckReport {
+  std::uint64_t versions = 0;
+  std::uint64_t containers = 0;
+  std::uint64_t chunks = 0;
+  std::uint64_t bytes_read = 0;
+  std::vector<Damage> damages;
+  std::vector<CheckNote> notes;  ///< Unknown files, and bytes past the ends of files.
+  ParityCoverage parity;
+  bool finished = true;  ///< False if the caller stopped the check.
+};
+
+struct ScrubOptions {
+  std::uint64_t bytes_per_second = 0;  ///< Read limit; 0 = no limit.
+  std::stop_token stop;
+  bool restart = false;  ///< Begin at the start instead of resuming.
+};
+
+struct ScrubReport {
+  CheckReport check;  ///< The result of this run. `finished` if the run reached the end.
+  bool resumed = false;
+  std::uint64_t damages_before = 0;  ///< Damages found by earlier runs of the same pass.
+};
+
+}  // namespace varve

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies sealed versions out of a repository: into a directory, or as an archive.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve {
+
+class VersionReader;
+
+/// A change that a restore makes, or would make, to one entry of the target.
+enum class RestoreChange : char {
+  kAdded = '+',
+  kChanged = 'M',   ///< Content or file type.
+  kMetadata = 'm',  ///< Only owner, mode, times or extended attributes.
+  kRemoved = '-',
+};
+
+/// Options of restore_version(); see `varve restore`.
+struct RestoreOptions {
+  /// Parts of the version to restore:
+  /// - none: all of it;
+  /// - one: the directory's content, or the file, directly into the target;
+  /// - several: each one under its path in the version.
+  std::vector<std::string> paths;
+  bool sparse = true;            ///< Keep holes as holes.
+  bool delete_others = false;    ///< Remove target entries that the version does not have.
+  bool dry_run = false;          ///< Change nothing.
+  bool compare_content = false;  ///< Also read files whose size and time are equal.
+  bool scatter = false;          ///< Read in disk order; for spinning disks.
+  /// Pieces read in one pass, 48 bytes of memory each.
+  std::size_t scatter_pieces = std::size_t{1} << 19;
+  std::uint32_t writers = 0;  ///< Threads that create files; 0 = by number of cores.
+  /// Bytes after which the restore syncs its files and records them in the log.
+  std::uint64_t segment_bytes = 1ULL << 30;
+  /// Called with each change, from the calling thread. May be empty.
+  std::function<void(RestoreChange change, const std::string& path)> changed;
+};
+
+/// Restores a version into a new or existing directory. Replaces what differs. Replaces a file only
+/// once its new content is complete. An interrupted restore leaves a log in the directory; the same
+/// call then continues from it. Calls `progress` after each file and each piece of data. `progress`
+/// may be empty; it stops the restore by returning false.
+/// Errors: kBusy if another restore uses the directory; kInterrupted if `progress` returned false.
+[[nodiscard]] Result<TransferReport> restore_version(
+    VersionReader& version, const std::string& directory, const RestoreOptions& options,
+    const std::function<bool(const TransferProgress&)>& progress);
+
+/// Writes a version's tree as an archive that tar(1) can read. `fd` may be a pipe. `paths` selects
+/// parts as in RestoreOptions::paths. The report lists sockets and unreadable files as problems.
+/// Calls `progress` as restore_version() does.
+[[nodiscard]] Result<TransferReport> write_tar(
+    VersionReader& version, int fd, const std::vector<std::string>& paths,
+    const std::function<bool(const TransferProgress&)>& progress);
+
+}  // namespace varve
