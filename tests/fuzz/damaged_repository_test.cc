@@ -27,6 +27,7 @@
 #include "varve/backup.h"
 #include "varve/check.h"
 #include "varve/repair.h"
+#include "varve/retention.h"
 
 namespace varve::test {
 namespace {

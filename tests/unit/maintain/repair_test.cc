@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "repair_fixture.h"
+#include "varve/retention.h"
 
 namespace varve::test {
 namespace {

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "support/temp_repository.h"
+#include "varve/arrange.h"
 #include "varve/backup.h"
 #include "varve/check.h"
+#include "varve/retention.h"
 
 namespace varve::test {
 namespace {

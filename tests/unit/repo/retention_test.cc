@@ -17,6 +17,7 @@
 #include "varve/arrange.h"
 #include "varve/backup.h"
 #include "varve/check.h"
+#include "varve/retention.h"
 
 namespace varve::test {
 namespace {
