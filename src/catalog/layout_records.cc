@@ -17,7 +17,7 @@ constexpr std::string_view kParityKey = "parity";
 constexpr std::string_view kQuarantineKey = "quarantine";
 constexpr std::uint32_t kCountMax = 1U << 20;
 
-Error damaged(const char* what) {
+Error damaged_layout(const char* what) {
   return {ErrorCode::kCorrupt, std::string("catalog: the record of ") + what + " is damaged", EIO};
 }
 
@@ -39,7 +39,7 @@ Result<SegmentRecord> decode_segment(SegmentNumber segment, std::string_view byt
   if (!r.done() || role > static_cast<std::uint8_t>(SegmentRole::kVolume) ||
       version > 0xffffffffU || record.live_bytes > record.raw_bytes || containers > 0xffffffffU ||
       first > 0xffffffffU) {
-    return damaged("a segment");
+    return damaged_layout("a segment");
   }
   record.role = static_cast<SegmentRole>(role);
   record.version = static_cast<VersionNumber>(version);
@@ -64,7 +64,7 @@ Result<std::vector<SegmentRecord>> list_segments(const meta::Txn& txn, SeriesId 
   VARVE_TRY(meta::for_each_prefix(
       txn, meta::catalog::kSegments, meta::series_key(series),
       [&](std::string_view key, std::string_view value) -> Result<bool> {
-        if (key.size() != 8) return damaged("a segment");
+        if (key.size() != 8) return damaged_layout("a segment");
         VARVE_TRY_ASSIGN(
             const auto record,
             decode_segment(static_cast<SegmentNumber>(base::load_be32(key.substr(4))), value));
@@ -98,7 +98,8 @@ Result<CounterRecord> find_counters(const meta::Txn& txn, SeriesId series) {
   base::ByteReader r(*value);
   const std::uint64_t container = r.varint();
   const std::uint64_t segment = r.varint();
-  if (!r.done() || container > 0xffffffffU || segment > 0x7fffffffU) return damaged("counters");
+  if (!r.done() || container > 0xffffffffU || segment > 0x7fffffffU)
+    return damaged_layout("counters");
   record.next_container = static_cast<ContainerNumber>(container);
   record.next_segment = static_cast<SegmentNumber>(segment);
   return record;
@@ -126,7 +127,7 @@ Result<RetentionRecord> decode_retention(std::string_view bytes) {
   base::ByteReader r(bytes);
   const std::uint8_t flags = r.u8();
   record.locked_until = base::get_time(r);
-  if (!r.done() || flags > 1) return damaged("a version's retention");
+  if (!r.done() || flags > 1) return damaged_layout("a version's retention");
   record.side = flags == 1;
   return record;
 }
@@ -163,7 +164,8 @@ Result<ArrangeSettings> find_arrange_settings(const meta::Txn& txn) {
   if (parity) {
     base::ByteReader r(*parity);
     settings.parity_percent = r.u8();
-    if (!r.done() || !validate_arrange_settings(settings)) return damaged("the share of parity");
+    if (!r.done() || !validate_arrange_settings(settings))
+      return damaged_layout("the share of parity");
   }
   VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSettings, kArrangeKey));
   if (!value) return settings;
@@ -173,7 +175,8 @@ Result<ArrangeSettings> find_arrange_settings(const meta::Txn& txn) {
   settings.dead_permille = r.u32();
   settings.fan = r.u32();
   settings.window = r.u32();
-  if (!r.done() || !validate_arrange_settings(settings)) return damaged("the arranging policy");
+  if (!r.done() || !validate_arrange_settings(settings))
+    return damaged_layout("the arranging policy");
   return settings;
 }
 

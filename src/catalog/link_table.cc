@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kCollectedMax = std::size_t{1} << 26;
 constexpr std::uint64_t kGroupEnd = std::uint64_t{1} << 62;
 
-Error damaged() {
+Error damaged_links() {
   return {ErrorCode::kCorrupt, "catalog: a version's record of hard links is damaged", EIO};
 }
 
@@ -98,7 +98,7 @@ Result<LinkTable> LinkTable::decode(std::string_view bytes) {
   base::ByteReader r(bytes);
   LinkTable table;
   const std::uint64_t count = r.varint();
-  if (count > r.left()) return damaged();
+  if (count > r.left()) return damaged_links();
   table.names_.reserve(count);
   std::uint64_t rank = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -106,22 +106,22 @@ Result<LinkTable> LinkTable::decode(std::string_view bytes) {
     const std::uint64_t back = r.varint();
     if (!r.ok() || gap == 0 || gap > std::numeric_limits<std::uint32_t>::max() - rank ||
         back >= rank + gap) {
-      return damaged();
+      return damaged_links();
     }
     rank += gap;
     const auto first = static_cast<std::uint32_t>(rank - back);
     if (back == 0) {
       const std::uint64_t group = r.varint();
-      if (group == 0 || group >= kGroupEnd) return damaged();
+      if (group == 0 || group >= kGroupEnd) return damaged_links();
       table.files_.push_back({first, group});
     } else if (table.group_of(first) == 0) {
-      return damaged();
+      return damaged_links();
     }
     table.names_.push_back({static_cast<std::uint32_t>(rank), first});
   }
   auto groups = table.groups();
   if (!r.done() || std::adjacent_find(groups.begin(), groups.end()) != groups.end()) {
-    return damaged();
+    return damaged_links();
   }
   return table;
 }

@@ -9,7 +9,7 @@
 namespace varve::catalog {
 
 namespace {
-Error damaged(const char* what) {
+Error damaged_table(const char* what) {
   return {ErrorCode::kCorrupt, std::string("catalog: ") + what + " is damaged", EIO};
 }
 constexpr std::size_t kSeriesKeyBytes = 4;
@@ -35,7 +35,7 @@ Result<LocationRecord> LocationRecord::decode(ChunkId first, std::string_view by
   constexpr std::uint64_t kChunksMax = 1ULL << 17;  // No container holds more.
   if (!r.done() || count == 0 || count > kChunksMax || index > kChunksMax - count ||
       first.ordinal() + count > 0x100000000ULL || raw > (1ULL << 40) || container > 0xffffffffU) {
-    return damaged("a location");
+    return damaged_table("a location");
   }
   return LocationRecord{first, static_cast<std::uint32_t>(count), raw,
                         static_cast<ContainerNumber>(container), static_cast<std::uint32_t>(index)};
@@ -68,7 +68,7 @@ Result<void> for_each_location(const meta::Txn& txn, SeriesId series, ChunkId fr
   VARVE_TRY_ASSIGN(auto at, cursor.seek(meta::location_key(series, from)));
   const auto prefix = meta::series_key(series);
   while (at && at->key.starts_with(prefix)) {
-    if (at->key.size() != 12) return damaged("a location's key");
+    if (at->key.size() != 12) return damaged_table("a location's key");
     VARVE_TRY_ASSIGN(const auto record,
                      LocationRecord::decode(
                          ChunkId{base::load_be64(at->key.substr(kSeriesKeyBytes))}, at->value));
@@ -87,7 +87,7 @@ Result<void> for_each_location_of(const meta::Txn& txn, SeriesId series, const b
   const auto take = [&](const std::optional<meta::KeyValue>& at) -> Result<void> {
     present.reset();
     if (!at || !at->key.starts_with(prefix)) return {};
-    if (at->key.size() != 12) return damaged("a location's key");
+    if (at->key.size() != 12) return damaged_table("a location's key");
     VARVE_TRY_ASSIGN(
         present, LocationRecord::decode(ChunkId{base::load_be64(at->key.substr(kSeriesKeyBytes))},
                                         at->value));
@@ -155,7 +155,7 @@ Result<void> for_each_container_from(
   VARVE_TRY_ASSIGN(auto at, cursor.seek(meta::container_key(series, first)));
   const auto prefix = meta::series_key(series);
   while (at && at->key.starts_with(prefix)) {
-    if (at->key.size() != 8) return damaged("a container's key");
+    if (at->key.size() != 8) return damaged_table("a container's key");
     VARVE_TRY_ASSIGN(
         const auto record,
         store::ContainerRecord::decode(

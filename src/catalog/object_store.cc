@@ -110,7 +110,7 @@ bool for_each_piece(const ObjectRecord& object,
   return in.pos == in.size && done == object.raw_bytes && checksum.sum() == object.checksum;
 }
 
-Error damaged(format::NodeId id, const char* what) {
+Error damaged_object(format::NodeId id, const char* what) {
   return {ErrorCode::kCorrupt,
           fmt::format("catalog: object {}.{} {}", id.value >> 32, id.value & 0xffffffffU, what),
           EIO};
@@ -168,7 +168,7 @@ std::string encode_object(std::string_view raw) {
 Result<std::string> decode_object(format::NodeId id, std::string_view record,
                                   std::size_t bytes_max) {
   const auto object = parse_record(record);
-  if (!object || object->raw_bytes > bytes_max) return damaged(id, "has a bad record");
+  if (!object || object->raw_bytes > bytes_max) return damaged_object(id, "has a bad record");
   std::string raw;
   if (object->codec == Codec::kNone) {
     raw = object->payload;
@@ -176,10 +176,10 @@ Result<std::string> decode_object(format::NodeId id, std::string_view record,
     raw.resize(object->raw_bytes);
     const std::size_t n =
         ZSTD_decompress(raw.data(), raw.size(), object->payload.data(), object->payload.size());
-    if (n != object->raw_bytes) return damaged(id, "does not decompress");
+    if (n != object->raw_bytes) return damaged_object(id, "does not decompress");
   }
   if (format::checksum64(base::as_bytes(raw)) != object->checksum) {
-    return damaged(id, "does not match its checksum");
+    return damaged_object(id, "does not match its checksum");
   }
   return raw;
 }
@@ -188,14 +188,14 @@ Result<std::string> ObjectReader::raw(meta::TableIndex table, format::NodeId id,
                                       std::size_t bytes_max) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto value, txn.get(table, meta::object_key(series_, id.value)));
-  if (!value) return damaged(id, "is missing");
+  if (!value) return damaged_object(id, "is missing");
   return decode_object(id, *value, bytes_max);
 }
 
 Result<std::uint64_t> ObjectReader::checksum(meta::TableIndex table, format::NodeId id) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto value, txn.get(table, meta::object_key(series_, id.value)));
-  if (!value || value->size() < sizeof(std::uint64_t)) return damaged(id, "is missing");
+  if (!value || value->size() < sizeof(std::uint64_t)) return damaged_object(id, "is missing");
   return base::ByteReader(*value).u64();
 }
 
@@ -208,7 +208,7 @@ Result<std::shared_ptr<const format::DirPage>> ObjectReader::page(format::NodeId
                                                                   std::uint64_t span) {
   VARVE_TRY_ASSIGN(auto found, find_page(id));
   if (found.span != span) {
-    return damaged(id, "has a different number of entries than its reference says");
+    return damaged_object(id, "has a different number of entries than its reference says");
   }
   return std::move(found.page);
 }
@@ -229,7 +229,7 @@ Result<ObjectReader::CachedPage> ObjectReader::find_page(format::NodeId id) {
   for_each_reference(*decoded, [&](meta::TableIndex, format::NodeId child, std::uint64_t) {
     older = older && child < id;
   });
-  if (!older) return damaged(id, "refers to an object that is not older");
+  if (!older) return damaged_object(id, "refers to an object that is not older");
   CachedPage found{id.value, nullptr, format::span_of_page(*decoded),
                    format::memory_of_page(*decoded)};
   found.page = std::make_shared<const format::DirPage>(std::move(*decoded));
@@ -252,10 +252,11 @@ Result<void> ObjectReader::decode_recipe(format::NodeId id, std::uint64_t file_b
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto value,
                    txn.get(meta::catalog::kRecipes, meta::object_key(series_, id.value)));
-  if (!value) return damaged(id, "is missing");
-  if (!decode_recipe_record(*value, decoder)) return damaged(id, "is not a recipe, or is damaged");
+  if (!value) return damaged_object(id, "is missing");
+  if (!decode_recipe_record(*value, decoder))
+    return damaged_object(id, "is not a recipe, or is damaged");
   if (file_bytes != format::kAnyFileBytes && decoder.bytes() != file_bytes) {
-    return damaged(id, "does not fit its file's size");
+    return damaged_object(id, "does not fit its file's size");
   }
   return {};
 }

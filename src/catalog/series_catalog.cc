@@ -30,7 +30,7 @@ StoredState stored_state(const VersionRecord& record) {
   return record.replaces ? StoredState::kReplacing : StoredState::kBased;
 }
 
-Error damaged(const char* what) {
+Error damaged_record(const char* what) {
   return {ErrorCode::kCorrupt, std::string("catalog: a ") + what + " record is damaged", EIO};
 }
 
@@ -72,7 +72,7 @@ Result<SeriesRecord> decode_series(SeriesId id, std::string_view bytes) {
   record.created_at = get_time(r);
   const std::uint64_t next = r.varint();
   record.next_number = static_cast<std::uint32_t>(next);
-  if (!r.done() || next > 0xffffffffU) return damaged("series");
+  if (!r.done() || next > 0xffffffffU) return damaged_record("series");
   validate_name(record, static_cast<std::uint32_t>(id), check_series_name(record.name));
   return record;
 }
@@ -98,7 +98,7 @@ Result<VersionRecord> decode_version(SeriesId series, VersionNumber number,
   const auto root = r.text(r.left());
   if (!r.ok() || state < 1 || state > 5 || (based && base == 0) ||
       base >= static_cast<std::uint32_t>(number)) {
-    return damaged("version");
+    return damaged_record("version");
   }
   record.state = stored == StoredState::kSealed ? VersionState::kSealed : VersionState::kOpen;
   record.base = static_cast<VersionNumber>(base);
@@ -115,7 +115,7 @@ Result<std::vector<SeriesRecord>> list_series(const meta::Txn& txn) {
   VARVE_TRY(meta::for_each_prefix(
       txn, meta::catalog::kSeries, "",
       [&](std::string_view key, std::string_view value) -> Result<bool> {
-        if (key.size() != 4) return damaged("series");
+        if (key.size() != 4) return damaged_record("series");
         VARVE_TRY_ASSIGN(auto record,
                          decode_series(static_cast<SeriesId>(base::load_be32(key)), value));
         all.push_back(std::move(record));
@@ -150,7 +150,7 @@ Result<std::vector<VersionRecord>> list_versions(const meta::Txn& txn, SeriesId 
   VARVE_TRY(meta::for_each_prefix(
       txn, meta::catalog::kVersions, meta::series_key(series),
       [&](std::string_view key, std::string_view value) -> Result<bool> {
-        if (key.size() != 8) return damaged("version");
+        if (key.size() != 8) return damaged_record("version");
         const auto number = static_cast<VersionNumber>(base::load_be32(key.substr(4)));
         VARVE_TRY_ASSIGN(auto record, decode_version(series, number, value));
         all.push_back(std::move(record));
@@ -198,7 +198,7 @@ Result<void> erase_version(meta::WriteTxn& txn, SeriesId series, VersionNumber n
 Result<base::IdRuns> version_chunks(const meta::Txn& txn, SeriesId series, VersionNumber number) {
   VARVE_TRY_ASSIGN(const auto value,
                    txn.get(meta::catalog::kVersionChunks, meta::version_key(series, number)));
-  if (!value) return damaged("version's chunk");
+  if (!value) return damaged_record("version's chunk");
   return base::IdRuns::decode(*value);
 }
 

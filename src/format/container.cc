@@ -43,7 +43,7 @@ struct FixedHeader {
   std::uint64_t tables_checksum = 0;  // Of everything in the header behind the fixed.
 };
 
-Error damaged(const std::string& what) {
+Error damaged_header(const std::string& what) {
   return {ErrorCode::kCorrupt, "container header: " + what};
 }
 
@@ -76,12 +76,12 @@ bool all_zero(std::span<const std::byte> bytes) {
 
 // Reads and verifies the fixed header alone: afterwards its counts and lengths agree.
 Result<FixedHeader> decode_fixed_header(std::span<const std::byte> start) {
-  if (start.size() < kContainerFixedHeaderBytes) return damaged("it is cut short");
+  if (start.size() < kContainerFixedHeaderBytes) return damaged_header("it is cut short");
   const auto bytes = start.first(kContainerFixedHeaderBytes);
   ByteReader r(bytes);
   FixedHeader fixed;
   fixed.magic = r.u32();
-  if (fixed.magic != kContainerMagic) return damaged("there is no container here");
+  if (fixed.magic != kContainerMagic) return damaged_header("there is no container here");
   fixed.format = r.u16();
   fixed.zero = r.u16();
   fixed.features = r.u32();
@@ -96,7 +96,7 @@ Result<FixedHeader> decode_fixed_header(std::span<const std::byte> start) {
   fixed.tables_checksum = r.u64();
   const bool zeros = all_zero(r.bytes(kHeaderZeroBytes)) && fixed.zero == 0;
   if (r.u64() != checksum64(bytes.first(kHeaderChecksumOffset))) {
-    return damaged("the fixed header does not match its checksum");
+    return damaged_header("the fixed header does not match its checksum");
   }
   if (fixed.format != kContainerFormat || (fixed.features & ~kFeaturesKnown) != 0) {
     return Error(ErrorCode::kUnsupported, "container header: written by a newer Varve (format " +
@@ -104,19 +104,19 @@ Result<FixedHeader> decode_fixed_header(std::span<const std::byte> start) {
                                               std::to_string(fixed.features) +
                                               "); use that version or a later one");
   }
-  if (!zeros) return damaged("reserved bytes are not zero");
+  if (!zeros) return damaged_header("reserved bytes are not zero");
   // No product below overflows: the counts have 32 bits and are multiplied in 64.
   const bool compact = (fixed.features & kFeatureCompact) != 0;
   if (fixed.header_bytes !=
           container_header_bytes(fixed.frames, fixed.chunks, fixed.id_runs, compact) ||
       fixed.header_bytes + padded_bytes(fixed.data_bytes, compact) > kContainerBytesMax) {
-    return damaged("its lengths are impossible");
+    return damaged_header("its lengths are impossible");
   }
   if (fixed.frames > fixed.chunks || fixed.id_runs > fixed.chunks ||
       (fixed.chunks != 0 && (fixed.frames == 0 || fixed.id_runs == 0)) ||
       fixed.data_bytes > fixed.raw_bytes ||
       fixed.raw_bytes > std::uint64_t{fixed.frames} * kFrameRawBytesMax) {
-    return damaged("its counts are impossible");
+    return damaged_header("its counts are impossible");
   }
   return fixed;
 }
@@ -140,7 +140,7 @@ bool is_codec(std::uint8_t codec) {
          codec == static_cast<std::uint8_t>(Codec::kZstd);
 }
 
-bool is_possible(const FrameEntry& frame) {
+bool is_possible_frame(const FrameEntry& frame) {
   if (frame.chunk_count == 0 || frame.stored_bytes == 0) return false;
   if (frame.raw_bytes > kFrameRawBytesMax || frame.chunk_count > frame.raw_bytes) return false;
   return frame.codec == Codec::kNone ? frame.stored_bytes == frame.raw_bytes
@@ -160,8 +160,8 @@ Result<std::vector<FrameEntry>> decode_frames(ByteReader& r, const FixedHeader& 
     const bool zeros = all_zero(r.bytes(3));
     frame.checksum = r.u64();
     frame.codec = static_cast<Codec>(codec);
-    if (!r.ok() || !is_codec(codec) || !zeros || !is_possible(frame)) {
-      return damaged("a frame's entry is impossible");
+    if (!r.ok() || !is_codec(codec) || !zeros || !is_possible_frame(frame)) {
+      return damaged_header("a frame's entry is impossible");
     }
     frame.first_chunk = static_cast<std::uint32_t>(chunks);
     frame.offset = static_cast<std::uint32_t>(stored);
@@ -172,7 +172,7 @@ Result<std::vector<FrameEntry>> decode_frames(ByteReader& r, const FixedHeader& 
     if (chunks > fixed.chunks || stored > fixed.data_bytes) break;
   }
   if (chunks != fixed.chunks || stored != fixed.data_bytes || raw != fixed.raw_bytes) {
-    return damaged("the frames do not add up to what the fixed header says");
+    return damaged_header("the frames do not add up to what the fixed header says");
   }
   return frames;
 }
@@ -185,15 +185,15 @@ Result<std::vector<IdRun>> decode_id_runs(ByteReader& r, const FixedHeader& fixe
     run.first.value = r.u64();
     run.count = r.u32();
     if (!r.ok() || run.count == 0 || run.first.ordinal() + std::uint64_t{run.count} > 1ULL << 32) {
-      return damaged("a run of chunk ids is impossible");
+      return damaged_header("a run of chunk ids is impossible");
     }
     const bool goes_on = ids != 0 && run.first.value == next && run.first.ordinal() != 0;
-    if (goes_on) return damaged("runs of chunk ids are not joined");
+    if (goes_on) return damaged_header("runs of chunk ids are not joined");
     next = run.first.value + run.count;
     ids += run.count;
   }
   if (ids != fixed.chunks || base::IdRuns::from(runs).size() != ids) {
-    return damaged("the chunk ids do not match the chunks, or one stands twice");
+    return damaged_header("the chunk ids do not match the chunks, or one stands twice");
   }
   return runs;
 }
@@ -206,13 +206,13 @@ Result<void> place_chunks(ContainerHeader& header) {
     std::uint64_t offset = 0;
     for (std::uint32_t i = 0; i < frame.chunk_count; ++i, ++at) {
       ChunkEntry& chunk = header.chunks[at];
-      if (chunk.raw_bytes == 0) return damaged("a chunk has no bytes");
+      if (chunk.raw_bytes == 0) return damaged_header("a chunk has no bytes");
       chunk.frame = f;
       chunk.frame_offset = static_cast<std::uint32_t>(offset);
       offset += chunk.raw_bytes;
       if (offset > frame.raw_bytes) break;
     }
-    if (offset != frame.raw_bytes) return damaged("the chunks do not fill their frame");
+    if (offset != frame.raw_bytes) return damaged_header("the chunks do not fill their frame");
   }
   return {};
 }
@@ -253,7 +253,7 @@ std::string encode_container_header(ContainerHeader& header) {
   std::uint64_t stored = 0;
   header.raw_bytes = 0;
   for (auto& frame : header.frames) {
-    VARVE_ASSERT(is_possible(frame));
+    VARVE_ASSERT(is_possible_frame(frame));
     frame.first_chunk = static_cast<std::uint32_t>(chunks);
     frame.offset = static_cast<std::uint32_t>(stored);
     chunks += frame.chunk_count;
@@ -294,11 +294,11 @@ Result<std::uint32_t> container_header_length(std::span<const std::byte> start) 
 
 Result<ContainerHeader> decode_container_header(std::span<const std::byte> bytes) {
   VARVE_TRY_ASSIGN(const FixedHeader fixed, decode_fixed_header(bytes));
-  if (bytes.size() < fixed.header_bytes) return damaged("its tables are cut short");
+  if (bytes.size() < fixed.header_bytes) return damaged_header("its tables are cut short");
   const auto tables =
       bytes.subspan(kContainerFixedHeaderBytes, fixed.header_bytes - kContainerFixedHeaderBytes);
   if (checksum64(tables) != fixed.tables_checksum) {
-    return damaged("its tables do not match their checksum");
+    return damaged_header("its tables do not match their checksum");
   }
   ContainerHeader header;
   header.series = static_cast<SeriesId>(fixed.series);
@@ -321,7 +321,7 @@ Result<ContainerHeader> decode_container_header(std::span<const std::byte> bytes
       chunk->raw_bytes |= std::uint32_t{r.u16()} << 8;
     }
   }
-  if (!r.ok() || !all_zero(r.bytes(r.left()))) return damaged("its padding is not zero");
+  if (!r.ok() || !all_zero(r.bytes(r.left()))) return damaged_header("its padding is not zero");
   VARVE_TRY(place_chunks(header));
   return header;
 }

@@ -37,7 +37,7 @@ std::size_t memory_of(const DirEntry& entry) {
 
 std::size_t memory_of(const PageRef& ref) { return sizeof ref + ref.first_name.capacity(); }
 
-Error damaged(const char* what) {
+Error damaged_node(const char* what) {
   return {ErrorCode::kCorrupt, std::string("directory node: ") + what};
 }
 
@@ -84,7 +84,7 @@ void put_inner(const InnerPage& page, std::string& out) {
 
 Result<DirPage> get_leaf(ByteReader& r) {
   const std::uint64_t n = r.varint();
-  if (n > r.left() / kEntryBytesMin) return damaged("its count is impossible");
+  if (n > r.left() / kEntryBytesMin) return damaged_node("its count is impossible");
   LeafPage page;
   page.entries.reserve(std::min(n, kEntriesReserved));
   EntryContext context;
@@ -94,21 +94,23 @@ Result<DirPage> get_leaf(ByteReader& r) {
     std::string previous = context.name;
     page.entries.push_back(get_entry(r, context));
     const DirEntry& entry = page.entries.back();
-    if (!r.ok()) return damaged("an entry is malformed");
-    if (!follows(entry.name, previous)) return damaged("a name is out of order or not allowed");
-    if (!is_linked_well(entry)) return damaged("an entry's link count and group disagree");
+    if (!r.ok()) return damaged_node("an entry is malformed");
+    if (!follows(entry.name, previous))
+      return damaged_node("a name is out of order or not allowed");
+    if (!is_linked_well(entry)) return damaged_node("an entry's link count and group disagree");
     memory += memory_of(entry);
     span += 1 + entry.subtree_entries;
-    if (n > 1 && memory > kDirPageMemoryMax) return damaged("its entries take too much memory");
-    if (span >= kEntriesEnd) return damaged("more entries are below it than a version has");
+    if (n > 1 && memory > kDirPageMemoryMax)
+      return damaged_node("its entries take too much memory");
+    if (span >= kEntriesEnd) return damaged_node("more entries are below it than a version has");
   }
-  if (!r.done()) return damaged("bytes follow its last entry");
+  if (!r.done()) return damaged_node("bytes follow its last entry");
   return DirPage(std::move(page));
 }
 
 Result<DirPage> get_inner(ByteReader& r) {
   const std::uint64_t n = r.varint();
-  if (n == 0 || n > r.left() / kRefBytesMin) return damaged("its count is impossible");
+  if (n == 0 || n > r.left() / kRefBytesMin) return damaged_node("its count is impossible");
   InnerPage page;
   page.refs.reserve(std::min(n, kEntriesReserved));
   std::string previous;
@@ -123,21 +125,22 @@ Result<DirPage> get_inner(ByteReader& r) {
     const std::uint64_t below = r.varint();
     if (!r.ok() || entries == 0 || entries > std::numeric_limits<std::uint32_t>::max() ||
         below >= kEntriesEnd - entries) {
-      return damaged("a reference is malformed");
+      return damaged_node("a reference is malformed");
     }
     if (!follows(ref.first_name, previous)) {
-      return damaged("a name is out of order or not allowed");
+      return damaged_node("a name is out of order or not allowed");
     }
     ref.entries = static_cast<std::uint32_t>(entries);
     ref.subtree_entries = entries + below;
     previous = ref.first_name;
     memory += memory_of(ref);
     span += ref.subtree_entries;
-    if (n > 1 && memory > kDirPageMemoryMax) return damaged("its references take too much memory");
-    if (span >= kEntriesEnd) return damaged("more entries are below it than a version has");
+    if (n > 1 && memory > kDirPageMemoryMax)
+      return damaged_node("its references take too much memory");
+    if (span >= kEntriesEnd) return damaged_node("more entries are below it than a version has");
     page.refs.push_back(std::move(ref));
   }
-  if (!r.done()) return damaged("bytes follow its last reference");
+  if (!r.done()) return damaged_node("bytes follow its last reference");
   return DirPage(std::move(page));
 }
 
@@ -154,7 +157,7 @@ std::string encode_dir_page(const DirPage& page) {
 }
 
 Result<DirPage> decode_dir_page(std::string_view bytes) {
-  if (bytes.size() > kDirPageBytesMax) return damaged("it is too long");
+  if (bytes.size() > kDirPageBytesMax) return damaged_node("it is too long");
   ByteReader r(bytes);
   switch (static_cast<NodeKind>(r.u8())) {
     case NodeKind::kLeaf:
@@ -162,7 +165,7 @@ Result<DirPage> decode_dir_page(std::string_view bytes) {
     case NodeKind::kInner:
       return get_inner(r);
     default:
-      return damaged("it is not a page");
+      return damaged_node("it is not a page");
   }
 }
 
@@ -195,13 +198,13 @@ std::string encode_dir_entry(const DirEntry& entry) {
 }
 
 Result<DirEntry> decode_dir_entry(std::string_view bytes) {
-  if (bytes.size() > kDirPageBytesMax) return damaged("it is too long");
+  if (bytes.size() > kDirPageBytesMax) return damaged_node("it is too long");
   ByteReader r(bytes);
-  if (static_cast<NodeKind>(r.u8()) != NodeKind::kEntry) return damaged("it is not an entry");
+  if (static_cast<NodeKind>(r.u8()) != NodeKind::kEntry) return damaged_node("it is not an entry");
   EntryContext context;
   DirEntry entry = get_entry(r, context);
   if (!r.done() || !(entry.name.empty() || is_entry_name(entry.name))) {
-    return damaged("an entry is malformed");
+    return damaged_node("an entry is malformed");
   }
   return entry;
 }
@@ -216,10 +219,10 @@ std::string encode_recipe_object(const Recipe& recipe) {
 
 Result<Recipe> decode_recipe_object(std::string_view bytes) {
   ByteReader r(bytes);
-  if (static_cast<NodeKind>(r.u8()) != NodeKind::kRecipe) return damaged("it is not a recipe");
+  if (static_cast<NodeKind>(r.u8()) != NodeKind::kRecipe) return damaged_node("it is not a recipe");
   ChunkId base;
   Recipe recipe = decode_recipe(r, base);
-  if (!r.done()) return damaged("a recipe is malformed");
+  if (!r.done()) return damaged_node("a recipe is malformed");
   return recipe;
 }
 

@@ -35,7 +35,7 @@ ZSTD_DCtx* decompressor_of_this_thread() {
   return context.get();
 }
 
-Error damaged(const std::string& what) { return {ErrorCode::kCorrupt, "frame: " + what}; }
+Error damaged_frame(const std::string& what) { return {ErrorCode::kCorrupt, "frame: " + what}; }
 
 }  // namespace
 
@@ -61,24 +61,25 @@ EncodedFrame compress_frame(std::span<const std::byte> raw, Codec codec, int lev
 Result<void> decode_frame(const FrameEntry& frame, std::span<const std::byte> stored,
                           std::span<std::byte> out) {
   VARVE_ASSERT(out.size() == frame.raw_bytes);
-  if (stored.size() != frame.stored_bytes) return damaged("its stored bytes are cut short");
+  if (stored.size() != frame.stored_bytes) return damaged_frame("its stored bytes are cut short");
   if (checksum64(stored) != frame.checksum) {
-    return damaged("its stored bytes do not match their checksum");
+    return damaged_frame("its stored bytes do not match their checksum");
   }
   if (frame.codec == Codec::kNone) {
-    if (stored.size() != out.size()) return damaged("stored and raw length differ");
+    if (stored.size() != out.size()) return damaged_frame("stored and raw length differ");
     std::copy(stored.begin(), stored.end(), out.begin());
     return {};
   }
-  if (frame.codec != Codec::kZstd) return damaged("unknown codec");
+  if (frame.codec != Codec::kZstd) return damaged_frame("unknown codec");
   ZSTD_DCtx* context = decompressor_of_this_thread();
   if (context == nullptr) {
     return Error(ErrorCode::kIo, "frame: not enough memory to decompress it");
   }
   const std::size_t n =
       ZSTD_decompressDCtx(context, out.data(), out.size(), stored.data(), stored.size());
-  if (ZSTD_isError(n) != 0) return damaged(std::string("zstd says: ") + ZSTD_getErrorName(n));
-  if (n != out.size()) return damaged("it decompresses to another length than its entry says");
+  if (ZSTD_isError(n) != 0) return damaged_frame(std::string("zstd says: ") + ZSTD_getErrorName(n));
+  if (n != out.size())
+    return damaged_frame("it decompresses to another length than its entry says");
   return {};
 }
 

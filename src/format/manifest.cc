@@ -13,7 +13,7 @@ namespace varve::format {
 
 namespace {
 
-constexpr std::uint16_t kFormat = 1;
+constexpr std::uint16_t kManifestFormat = 1;
 constexpr std::size_t kZeroBytes = 8;  // Of the header, before its checksum.
 constexpr std::size_t kKeyBytesMax = 255;
 constexpr std::uint8_t kMoreFlag = 0x80;
@@ -24,7 +24,7 @@ constexpr std::size_t kPieceOverhead = 1 + 2 + 3;
 // Written once and read rarely, so small is worth more than fast.
 constexpr int kZstdLevel = 6;
 
-Error damaged(const char* what) {
+Error damaged_manifest(const char* what) {
   return {ErrorCode::kCorrupt, std::string("manifest: ") + what, EIO};
 }
 
@@ -34,7 +34,7 @@ std::string encode_manifest_header(const ManifestHeader& header) {
   std::string out;
   base::ByteWriter w(out);
   w.u32(kManifestMagic);
-  w.u16(kFormat);
+  w.u16(kManifestFormat);
   w.u16(static_cast<std::uint16_t>(header.kind));
   w.u32(static_cast<std::uint32_t>(header.series));
   w.u32(static_cast<std::uint32_t>(header.number));
@@ -48,14 +48,15 @@ std::string encode_manifest_header(const ManifestHeader& header) {
 }
 
 Result<ManifestHeader> decode_manifest_header(std::span<const std::byte> bytes) {
-  if (bytes.size() < kManifestHeaderBytes) return damaged("the file ends inside the header");
+  if (bytes.size() < kManifestHeaderBytes)
+    return damaged_manifest("the file ends inside the header");
   base::ByteReader r(bytes.first(kManifestHeaderBytes));
-  if (r.u32() != kManifestMagic) return damaged("this is none");
+  if (r.u32() != kManifestMagic) return damaged_manifest("this is none");
   constexpr std::size_t kSummed = kManifestHeaderBytes - sizeof(std::uint64_t);
   if (checksum64(bytes.first(kSummed)) != base::load_le<std::uint64_t>(bytes.data() + kSummed)) {
-    return damaged("the header does not match its checksum");
+    return damaged_manifest("the header does not match its checksum");
   }
-  if (r.u16() != kFormat) {
+  if (r.u16() != kManifestFormat) {
     return Error(ErrorCode::kUnsupported, "manifest: of a newer format; use a newer Varve");
   }
   ManifestHeader header;
@@ -72,7 +73,7 @@ Result<ManifestHeader> decode_manifest_header(std::span<const std::byte> bytes) 
   if (kind < 1 || kind > 2 || labels != (header.number == VersionNumber{}) ||
       (!labels && header.stamp != 0) || r.u64() != 0 || blocks > 0xffffffffU ||
       header.stored_bytes / kManifestBlockHeaderBytes < blocks) {
-    return damaged("the header contradicts itself");
+    return damaged_manifest("the header contradicts itself");
   }
   return header;
 }
@@ -144,7 +145,7 @@ Result<FrameEntry> decode_manifest_block_header(std::span<const std::byte> heade
       block.stored_bytes == 0 || block.stored_bytes > block.raw_bytes ||
       codec > static_cast<std::uint32_t>(Codec::kZstd) ||
       (block.codec == Codec::kNone) != (block.stored_bytes == block.raw_bytes)) {
-    return damaged("a block has impossible lengths");
+    return damaged_manifest("a block has impossible lengths");
   }
   return block;
 }
@@ -162,7 +163,8 @@ Result<void> for_each_manifest_piece(
     piece.key = r.sized_text(kKeyBytesMax);
     piece.value = r.sized_text(kManifestBlockRawMax);
     const auto number = static_cast<std::uint8_t>(piece.what);
-    if (!r.ok() || number == 0 || number > kLastRecord) return damaged("a block has bad records");
+    if (!r.ok() || number == 0 || number > kLastRecord)
+      return damaged_manifest("a block has bad records");
     VARVE_TRY(visit(piece));
   }
   return {};

@@ -13,13 +13,13 @@ namespace varve::format {
 
 namespace {
 
-constexpr std::uint16_t kFormat = 1;
+constexpr std::uint16_t kParityFormat = 1;
 constexpr std::size_t kReservedAt = 40;
 constexpr std::size_t kSumAt = 56;
 constexpr std::size_t kMemberBytes = 12;
 constexpr std::size_t kSumBytes = 8;
 
-Error damaged(const char* what) {
+Error damaged_parity(const char* what) {
   return {ErrorCode::kCorrupt, std::string("parity file: ") + what, EIO};
 }
 
@@ -64,7 +64,7 @@ EncodedParityIndex encode_parity_index(ParityIndex& index, const ParitySums& sum
   for (const auto sum : sums.parity) all.u64(sum);
   base::ByteWriter header(encoded.header);
   header.u32(kParityMagic);
-  header.u16(kFormat);
+  header.u16(kParityFormat);
   header.u16(static_cast<std::uint16_t>(index.percent));
   header.u32(static_cast<std::uint32_t>(index.series));
   header.u32(static_cast<std::uint32_t>(index.members.size()));
@@ -78,15 +78,15 @@ EncodedParityIndex encode_parity_index(ParityIndex& index, const ParitySums& sum
 }
 
 Result<ParityHeader> decode_parity_header(std::span<const std::byte> bytes) {
-  if (bytes.size() < kParityHeaderBytes) return damaged("it is cut off");
+  if (bytes.size() < kParityHeaderBytes) return damaged_parity("it is cut off");
   const auto header = bytes.first(kParityHeaderBytes);
   base::ByteReader r(header);
-  if (r.u32() != kParityMagic) return damaged("this is none");
+  if (r.u32() != kParityMagic) return damaged_parity("this is none");
   const auto format = r.u16();
   if (checksum64(header.first(kSumAt)) != base::load_le<std::uint64_t>(&header[kSumAt])) {
-    return damaged("the header's checksum is wrong");
+    return damaged_parity("the header's checksum is wrong");
   }
-  if (format != kFormat) {
+  if (format != kParityFormat) {
     return Error(ErrorCode::kUnsupported, "a parity file of a newer format", ENOTSUP);
   }
   ParityHeader decoded;
@@ -103,16 +103,16 @@ Result<ParityHeader> decode_parity_header(std::span<const std::byte> bytes) {
   if (!padded || !zeros || decoded.percent < 1 || decoded.percent > kParityPercentMax ||
       decoded.members < 1 || decoded.members > kParityMembersMax ||
       decoded.blocks < decoded.members || decoded.blocks > kParityBlocksMax) {
-    return damaged("the header is impossible");
+    return damaged_parity("the header is impossible");
   }
   return decoded;
 }
 
 Result<ParityIndex> decode_parity_members(const ParityHeader& header,
                                           std::span<const std::byte> bytes) {
-  if (bytes.size() != header.member_bytes()) return damaged("it is cut off");
+  if (bytes.size() != header.member_bytes()) return damaged_parity("it is cut off");
   if (checksum64(bytes) != header.members_checksum) {
-    return damaged("the checksum of its members is wrong");
+    return damaged_parity("the checksum of its members is wrong");
   }
   ParityIndex index;
   index.series = header.series;
@@ -125,20 +125,20 @@ Result<ParityIndex> decode_parity_members(const ParityHeader& header,
     member.segment = static_cast<SegmentNumber>(r.u32());
     member.bytes = r.u64();
     if (member.bytes == 0 || member.bytes > std::uint64_t{kParityBlocksMax} * kParityBlockBytes) {
-      return damaged("a member's length is impossible");
+      return damaged_parity("a member's length is impossible");
     }
     blocks += member.blocks();
     index.members.push_back(member);
   }
-  if (blocks != header.blocks) return damaged("its members have another number of blocks");
+  if (blocks != header.blocks) return damaged_parity("its members have another number of blocks");
   return index;
 }
 
 Result<ParitySums> decode_parity_sums(const ParityHeader& header,
                                       std::span<const std::byte> bytes) {
-  if (bytes.size() != header.sum_bytes()) return damaged("it is cut off");
+  if (bytes.size() != header.sum_bytes()) return damaged_parity("it is cut off");
   if (checksum64(bytes) != header.sums_checksum) {
-    return damaged("the checksum of its checksums is wrong");
+    return damaged_parity("the checksum of its checksums is wrong");
   }
   ParitySums sums;
   base::ByteReader r(bytes);

@@ -24,7 +24,7 @@ constexpr std::uint64_t kRunsReserved = std::uint64_t{8} << 20;
 
 // A hole has a length; a chunk has at least one byte, fits a frame, and its run stays inside
 // one birth.
-bool is_possible(const RecipeRun& run) {
+bool is_possible_run(const RecipeRun& run) {
   if (run.bytes == 0 || run.bytes > kFileBytesMax) return false;
   if (run.is_hole()) return true;
   return run.bytes >= run.count && run.bytes <= std::uint64_t{run.count} * kFrameRawBytesMax &&
@@ -46,7 +46,7 @@ std::optional<RecipeRun> get_run(base::ByteReader& reader, const RecipeRun* last
   run.count = static_cast<std::uint32_t>(count);
   if (count != 0) run.first = base.plus(static_cast<std::uint64_t>(reader.svarint()));
   run.bytes = reader.varint();
-  if (!reader.ok() || count > std::numeric_limits<std::uint32_t>::max() || !is_possible(run) ||
+  if (!reader.ok() || count > std::numeric_limits<std::uint32_t>::max() || !is_possible_run(run) ||
       run.bytes > bytes_max - sum || (last != nullptr && joins(*last, run))) {
     return std::nullopt;
   }
@@ -102,7 +102,7 @@ void encode_recipe(const Recipe& recipe, ChunkId& base, std::string& out) {
   base::ByteWriter w(out);
   w.varint(recipe.runs.size());
   for (const auto& run : recipe.runs) {
-    VARVE_ASSERT(is_possible(run));
+    VARVE_ASSERT(is_possible_run(run));
     w.varint(run.count);
     if (!run.is_hole()) {
       // The difference wraps around, so any two ids have one.

@@ -26,7 +26,7 @@ constexpr std::size_t kSuperblockBytesMax = 64U << 10;
 
 using Fields = std::map<std::string_view, std::string_view>;
 
-Error damaged(const std::string& what) {
+Error damaged_superblock(const std::string& what) {
   return {ErrorCode::kCorrupt,
           "varve.repo: " + what + "; restore this file from a copy of the repository"};
 }
@@ -47,10 +47,10 @@ Result<Fields> parse_fields(std::string_view text) {
     const std::string_view line = text.substr(0, end);
     const std::size_t equals = line.find(" = ");
     if (end == std::string_view::npos || equals == std::string_view::npos) {
-      return damaged("a line is not `key = value`");
+      return damaged_superblock("a line is not `key = value`");
     }
     if (!fields.emplace(line.substr(0, equals), line.substr(equals + 3)).second) {
-      return damaged("a key stands twice");
+      return damaged_superblock("a key stands twice");
     }
     text.remove_prefix(end + 1);
   }
@@ -59,7 +59,7 @@ Result<Fields> parse_fields(std::string_view text) {
 
 Result<std::string> text_field(const Fields& fields, std::string_view key) {
   const auto field = fields.find(key);
-  if (field == fields.end()) return damaged(fmt::format("`{}` is missing", key));
+  if (field == fields.end()) return damaged_superblock(fmt::format("`{}` is missing", key));
   return std::string(field->second);
 }
 
@@ -68,7 +68,7 @@ Result<std::uint32_t> number_of(std::string_view text, std::string_view key) {
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || stop != end) {
-    return damaged(fmt::format("`{}` is not a number", key));
+    return damaged_superblock(fmt::format("`{}` is not a number", key));
   }
   return value;
 }
@@ -88,7 +88,7 @@ Result<void> parse_compression(std::string_view text, RepositoryParameters& para
   if (!text.starts_with(zstd)) return unsupported(fmt::format("unknown codec `{}`", text));
   parameters.codec = Codec::kZstd;
   VARVE_TRY_ASSIGN(const auto level, number_of(text.substr(zstd.size()), "compression"));
-  if (level > 19) return damaged("the compression level is out of range");
+  if (level > 19) return damaged_superblock("the compression level is out of range");
   parameters.zstd_level = static_cast<int>(level);
   return {};
 }
@@ -123,16 +123,18 @@ std::string encode_superblock(const Superblock& superblock) {
 
 Result<Superblock> decode_superblock(std::string_view text) {
   if (text.size() > kSuperblockBytesMax || !text.starts_with(kFirstLine)) {
-    return damaged("this is not the superblock of a Varve repository, or it is cut short");
+    return damaged_superblock(
+        "this is not the superblock of a Varve repository, or it is cut short");
   }
-  if (text.size() < kFirstLine.size() + kChecksumLineBytes) return damaged("it is cut short");
+  if (text.size() < kFirstLine.size() + kChecksumLineBytes)
+    return damaged_superblock("it is cut short");
   const std::string_view body = text.substr(0, text.size() - kChecksumLineBytes);
   const std::string_view last = text.substr(body.size());
   if (!body.ends_with('\n') || !last.starts_with(kChecksumKey) || !last.ends_with('\n')) {
-    return damaged("its last line is no checksum: it is cut short");
+    return damaged_superblock("its last line is no checksum: it is cut short");
   }
   if (last != checksum_line(body)) {
-    return damaged("it does not match its checksum: it was edited or is damaged");
+    return damaged_superblock("it does not match its checksum: it was edited or is damaged");
   }
   VARVE_TRY_ASSIGN(const Fields fields, parse_fields(body.substr(kFirstLine.size())));
 
@@ -154,7 +156,7 @@ Result<Superblock> decode_superblock(std::string_view text) {
   }
   VARVE_TRY_ASSIGN(superblock.repository_id, text_field(fields, "repository_id"));
   if (!is_repository_id(superblock.repository_id)) {
-    return damaged("`repository_id` is not 32 hexadecimal digits");
+    return damaged_superblock("`repository_id` is not 32 hexadecimal digits");
   }
   RepositoryParameters& p = superblock.parameters;
   VARVE_TRY_ASSIGN(p.chunker, text_field(fields, "chunker"));
@@ -166,7 +168,7 @@ Result<Superblock> decode_superblock(std::string_view text) {
   if (auto valid = validate_parameters(p); !valid) {
     if (valid.error().code() == ErrorCode::kUnsupported)
       return unsupported(valid.error().message());
-    return damaged(valid.error().message());
+    return damaged_superblock(valid.error().message());
   }
   return superblock;
 }

@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 2> kSwallowedPrefixes = {"x-", "comment="
 
 constexpr std::uint32_t kSpinMax = 1000;
 
-std::vector<std::string> split(std::string_view list) {
+std::vector<std::string> split_list(std::string_view list) {
   std::vector<std::string> parts(1);
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (list[i] == '\\' && i + 1 < list.size()) {
@@ -165,7 +165,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
 }
 
 Result<void> parse_mount_options(std::string_view list, bool sloppy, MountOptions& options) {
-  for (const std::string& part : split(list)) {
+  for (const std::string& part : split_list(list)) {
     const std::string_view option = part;
     if (std::ranges::find(kSwallowed, option) != kSwallowed.end() ||
         std::ranges::any_of(kSwallowedPrefixes,

@@ -39,7 +39,7 @@ constexpr unsigned affine_of_inverse(std::uint64_t matrix, std::uint8_t add, std
   return out;
 }
 
-constexpr std::array<std::uint16_t, 256> make_table() {
+constexpr std::array<std::uint16_t, 256> make_short_table() {
   std::array<std::uint16_t, 256> table{};
   for (unsigned b = 0; b < 256; ++b) {
     const std::uint8_t inverse = invert_gf256(static_cast<std::uint8_t>(b));
@@ -60,7 +60,7 @@ std::uint16_t top_bits(unsigned count) {
 
 }  // namespace
 
-constexpr std::array<std::uint16_t, 256> kGear16Table = make_table();
+constexpr std::array<std::uint16_t, 256> kGear16Table = make_short_table();
 
 Gear16Rule make_gear16_rule(ChunkSizes sizes) {
   const auto avg_bits = static_cast<unsigned>(std::countr_zero(sizes.avg));

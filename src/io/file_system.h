@@ -31,6 +31,8 @@ constexpr bool only_reads(OpenMode mode) {
 }
 
 inline constexpr std::size_t kDirectAlignment = 4096;
+/// Returns whether direct access accepts `n` as an offset, a length or an address.
+constexpr bool is_aligned(std::uint64_t n) { return n % kDirectAlignment == 0; }
 /// Returns the buffer size for direct access to `bytes` bytes at any offset.
 constexpr std::size_t direct_room(std::size_t bytes) {
   return (bytes + 2 * kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;

@@ -93,8 +93,6 @@ class Content {
   std::uint64_t size_ = 0;
 };
 
-bool is_aligned(std::uint64_t n) { return n % kDirectAlignment == 0; }
-
 class MemoryFile final : public File {
  public:
   MemoryFile(std::shared_ptr<Content> content, std::string path, OpenMode mode)

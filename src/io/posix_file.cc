@@ -20,8 +20,6 @@ namespace {
 // Maximum number of bytes that one call fetches ahead.
 constexpr std::uint64_t kWillReadBytesMax = 64U << 20;
 
-bool is_aligned(std::uint64_t n) { return n % kDirectAlignment == 0; }
-
 class PosixFile final : public File {
  public:
   PosixFile(base::UniqueFd fd, std::string path, bool direct)

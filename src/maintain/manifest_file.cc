@@ -13,6 +13,7 @@
 #include "catalog/object_store.h"
 #include "catalog/series_catalog.h"
 #include "meta/schema.h"
+#include "store/repository_names.h"
 
 namespace varve::maintain {
 
@@ -21,7 +22,6 @@ using format::ManifestRecord;
 namespace {
 
 constexpr std::string_view kSuffix = ".man";
-constexpr std::string_view kTemporarySuffix = ".tmp";
 
 std::string version_suffix(VersionNumber number) {
   return base::be32(static_cast<std::uint32_t>(number));
@@ -106,7 +106,7 @@ Result<std::unique_ptr<ManifestWriter>> ManifestWriter::begin(io::FileSystem& fi
     VARVE_TRY(files.make_directory(folder));
     VARVE_TRY(files.sync_directory(series_directory));
   }
-  const auto path = manifest_path(series_directory, number) + std::string(kTemporarySuffix);
+  const auto path = manifest_path(series_directory, number) + std::string(store::kTemporarySuffix);
   VARVE_TRY_ASSIGN(writer->file_, files.open(path, io::OpenMode::kReadWrite));
   VARVE_TRY(writer->file_->truncate(0));  // A crash may have left a longer file.
   return writer;
@@ -115,8 +115,8 @@ Result<std::unique_ptr<ManifestWriter>> ManifestWriter::begin(io::FileSystem& fi
 ManifestWriter::~ManifestWriter() {
   if (!file_) return;
   file_.reset();
-  static_cast<void>(
-      files_.remove(manifest_path(series_directory_, number_) + std::string(kTemporarySuffix)));
+  static_cast<void>(files_.remove(manifest_path(series_directory_, number_) +
+                                  std::string(store::kTemporarySuffix)));
 }
 
 Result<void> ManifestWriter::append(std::string_view bytes) {
@@ -179,7 +179,7 @@ Result<void> ManifestWriter::commit(const meta::Txn& txn) {
   VARVE_TRY(file_->write_at(0, base::as_bytes(format::encode_manifest_header(header))));
   VARVE_TRY(file_->sync());
   const auto path = manifest_path(series_directory_, number_);
-  VARVE_TRY(files_.rename(path + std::string(kTemporarySuffix), path));
+  VARVE_TRY(files_.rename(path + std::string(store::kTemporarySuffix), path));
   file_.reset();
   return files_.sync_directory(series_directory_ + "/" + kManifestFolder);
 }

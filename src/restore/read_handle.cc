@@ -7,8 +7,6 @@
 
 namespace varve::restore {
 namespace {
-// Distance by which requests of the kernel's readahead may overtake each other.
-constexpr std::uint64_t kReorderBytes = 1U << 20;
 // A chunk moves at most once per version, so the second attempt nearly always finds all chunks.
 constexpr unsigned kMovesMax = 4;
 // A smaller file has its headers in memory after a few reads anyway.

@@ -22,8 +22,6 @@ constexpr std::ptrdiff_t kAreasLentMax = 5;
 // Maximum distance of a reader from the frontier of its session, in files or bytes.
 constexpr std::uint64_t kFilesAhead = 8;
 constexpr std::uint64_t kBytesAhead = 16U << 20;
-// Distance by which requests of the kernel's readahead may overtake each other.
-constexpr std::uint64_t kReorderBytes = 1U << 20;
 // Largest gap that is read rather than skipped.
 constexpr std::uint64_t kSkipBytesMin = 1U << 20;
 // A reader that has read this much without a gap is likely to continue.

@@ -18,6 +18,9 @@
 
 namespace varve::restore {
 
+/// Distance by which requests of the kernel's readahead may overtake each other.
+inline constexpr std::uint64_t kReorderBytes = 1U << 20;
+
 /// The parts that sessions work with.
 /// Lifetime: must outlive the sessions.
 struct SessionContext {

@@ -11,7 +11,6 @@
 namespace varve::restore {
 namespace {
 
-constexpr std::uint64_t kNever = LookAheadWindow::kNever;
 // Maximum memory of a chunk in the window: 24 bytes there, and 32 in the stream's table of files if
 // each file is one chunk.
 constexpr std::size_t kWindowBytesPerChunk = 56;

@@ -72,6 +72,8 @@ class WindowEngine final : public RestoreEngine {
       std::size_t bytes_max) override;
 
  private:
+  static constexpr std::uint64_t kNever = LookAheadWindow::kNever;
+
   // A slice to fetch.
   struct Job {
     std::shared_ptr<const format::ContainerHeader> header;

@@ -8,7 +8,6 @@
 namespace varve::restore {
 namespace {
 
-constexpr std::uint64_t kNever = LookAheadWindow::kNever;
 // Attempts to read a chunk that the arranger moves again and again. The engine then marks the chunk
 // bad, and the reader fetches it by random access.
 constexpr int kRoundsMax = 4;

@@ -16,7 +16,6 @@
 namespace varve::store {
 namespace {
 
-constexpr std::string_view kTemporarySuffix = ".tmp";
 constexpr std::size_t kCopyBytes = 1U << 20;
 
 const char* folder_name(StoredKind kind) {

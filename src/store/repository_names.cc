@@ -12,8 +12,6 @@ namespace varve::store {
 
 namespace {
 
-constexpr std::string_view kTemporarySuffix = ".tmp";
-
 bool is_number(std::string_view text) {
   return !text.empty() && text.front() != '0' && text.size() <= 9 &&
          std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });

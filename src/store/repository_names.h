@@ -14,6 +14,9 @@
 
 namespace varve::store {
 
+/// The end of the name of a file that is not complete yet.
+inline constexpr std::string_view kTemporarySuffix = ".tmp";
+
 /// The kinds of folders in a repository.
 enum class FolderKind : std::uint8_t {
   kRepository,   ///< The top: varve.repo, lock, catalog/, series/, …

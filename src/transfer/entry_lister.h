@@ -13,6 +13,10 @@
 
 namespace varve::transfer {
 
+/// Depth of a version's tree: deeper than any path that a system call accepts, so that a hostile
+/// tree has a bounded cost.
+inline constexpr std::size_t kDepthMax = 16384;
+
 /// Returns whether a file can have this name.
 [[nodiscard]] bool safe_name(std::string_view name);
 

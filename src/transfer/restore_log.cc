@@ -20,7 +20,7 @@
 namespace varve::transfer {
 namespace {
 
-constexpr std::string_view kMagic = "varve restore log 1";
+constexpr std::string_view kLogMagic = "varve restore log 1";
 constexpr std::size_t kTokenDigits = 16;
 // Every segment adds a point of 60 bytes. A longer file is not a log of Varve.
 constexpr off_t kLogBytesMax = 64 << 20;
@@ -85,7 +85,7 @@ void RestoreLog::read() {
   std::string text(static_cast<std::size_t>(status.st_size), '\0');
   if (::pread(fd.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) return;
   std::string_view rest = text;
-  if (take_line(rest) != kMagic) return;
+  if (take_line(rest) != kLogMagic) return;
   stale_ = true;
   if (take_line(rest) != identity_) return;
   const auto first_line = take_line(rest);
@@ -134,7 +134,7 @@ Result<void> RestoreLog::start() {
   }
   started_at_ = status.st_ctim.tv_sec;
   const std::string header =
-      line_of(kMagic) + line_of(identity_) + line_of(fmt::format("{} {}", token_, started_at_));
+      line_of(kLogMagic) + line_of(identity_) + line_of(fmt::format("{} {}", token_, started_at_));
   VARVE_TRY(
       write_all(fd_.get(), std::as_bytes(std::span(header.data(), header.size())), std::nullopt));
   if (::fsync(fd_.get()) != 0 || ::fsync(directory_fd_) != 0) {

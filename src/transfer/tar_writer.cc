@@ -33,7 +33,7 @@ constexpr Field kMtime{136, 12};
 constexpr Field kChecksum{148, 8};
 constexpr Field kType{156, 1};
 constexpr Field kLinkName{157, 100};
-constexpr Field kMagic{257, 8};
+constexpr Field kMagicField{257, 8};
 constexpr Field kDeviceMajor{329, 8};
 constexpr Field kDeviceMinor{337, 8};
 
@@ -46,7 +46,7 @@ constexpr std::uint64_t largest(Field field) { return (1ULL << (3 * (field.bytes
 
 class Header {
  public:
-  Header() { text(kMagic, std::string_view("ustar\00000", 8)); }
+  Header() { text(kMagicField, std::string_view("ustar\00000", 8)); }
 
   void text(Field field, std::string_view value) {
     std::memcpy(block_.data() + field.at, value.data(), std::min(value.size(), field.bytes));

@@ -22,7 +22,6 @@ namespace varve::transfer {
 namespace {
 
 constexpr std::uint64_t kCompareBytes = 1U << 20;
-constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 int open_resolved(int directory_fd, const char* name, int flags, std::uint64_t resolve) {
   struct open_how how {};

@@ -3,6 +3,7 @@
 // directory, and never follows the last component.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <functional>
@@ -14,6 +15,9 @@
 #include "varve/result.h"
 
 namespace varve::transfer {
+
+/// The flags with which a folder is opened: a link in its place is an error.
+inline constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 /// Opens a file with openat2(2), without leaving the directory or following a symlink. `name` has
 /// one component or several. Returns -1 and sets errno as openat(2) does.

@@ -26,6 +26,7 @@
 #include "transfer/file_metadata.h"
 #include "transfer/problem_list.h"
 #include "transfer/source_listing.h"
+#include "transfer/target_entry.h"
 #include "transfer/transfer_error.h"
 #include "varve/backup.h"
 
@@ -37,7 +38,6 @@ using base::UniqueFd;
 
 constexpr std::size_t kWriteBytes = 1U << 20;
 constexpr std::uint64_t kRoomAskedMax = 64U << 20;
-constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 /// Varve itself provides attributes with this prefix at a version's root.
 constexpr std::string_view kOwnXattrPrefix = "user.varve.";
 

@@ -24,9 +24,6 @@ namespace {
 
 using base::UniqueFd;
 
-// Deeper than any path that a system call accepts. Bounds the cost of a hostile tree.
-constexpr std::size_t kDepthMax = 16384;
-constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 // An interrupted restore with less data starts again from the beginning.
 constexpr std::uint64_t kBytesWithoutLog = 16U << 20;
 constexpr std::uint64_t kChangesWithoutLog = 1000;

@@ -19,8 +19,6 @@ namespace varve {
 namespace transfer {
 namespace {
 
-constexpr std::size_t kDepthMax = 16384;
-
 /// Writes the data of one file to the archive: exactly the bytes that the headers announce.
 /// Replaces unreadable bytes by zeros.
 class TarSink final : public FileSink {

@@ -3,6 +3,7 @@
 """The checks of text and of file names find what they look for, and nothing else."""
 
 import check_headers
+import check_names
 import check_text
 import tree
 
@@ -43,6 +44,15 @@ TREES = [
     ({"src/a/foo.h": "class Foo {", "src/a/bar.cc": "void bar() {\n"}, False),
 ]
 
+# (sources of a tree, is it a problem)
+PRIVATE = [
+    ({"src/a/x.cc": "int f(int n) {", "src/a/y.cc": "int f(int n) {"}, True),
+    ({"src/a/x.cc": "int f(int n) {", "src/a/y.cc": "int f(char c) {"}, False),
+    ({"src/a/x.cc": "constexpr int kA = 1;", "src/a/y.cc": "constexpr int kA = 2;"}, True),
+    ({"src/a/x.cc": "struct S {", "src/b/y.cc": "struct S {"}, False),
+    ({"src/cli/x.cc": "struct S {", "src/cli/y.cc": "struct S {"}, False),
+]
+
 
 def main():
     cases = [(text, list(check_text.problems_of(path, SPDX + text)), wrong)
@@ -55,6 +65,9 @@ def main():
     cases += [(str(rules), list(check_text.order_problems(rules)), wrong) for rules, wrong in ORDERS]
     cases += [(str(texts), list(check_headers.twin_problems(texts)), wrong)
               for texts, wrong in TREES]
+    cases += [(str(texts), list(check_names.collisions(
+        {path: "namespace {\n" + text for path, text in texts.items()})), wrong)
+              for texts, wrong in PRIVATE]
     problems = []
     for case, found, wrong in cases:
         if bool(found) != wrong:

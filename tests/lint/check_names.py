@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One private name has one meaning in a room, so that several sources can be compiled as one.
+
+scripts/demo builds so (-Dunity=on), which costs half of the time. check_lint.py shows that the
+check can fail.
+"""
+
+import collections
+import os
+import re
+
+import tree
+
+# Every command has an `Options` of its own; these two rooms are compiled source by source.
+SEPARATE = ("src/cli", "src/control")
+TYPE = re.compile(r"(?:struct|class|enum class) (\w+)|using (\w+) =")
+CONSTANT = re.compile(r"(?:constexpr|const|thread_local|static) [^=({;]*?\b(\w+)(?:\[\w*\])? ?[={;]")
+FUNCTION = re.compile(r"(?:\w[\w:<>,*& ]*[ *&])(\w+\([^)]*\)?)")
+
+
+def private_names(text):
+    """The names (functions with their parameters) in the anonymous namespaces of a source."""
+    inside = False
+    for line in text.splitlines():
+        if line == "namespace {":
+            inside = True
+        elif line == "}  // namespace":
+            inside = False
+        elif inside and line[:1].isalpha():
+            for pattern in (TYPE, CONSTANT, FUNCTION):
+                match = pattern.match(line)
+                if match:
+                    yield next(group for group in match.groups() if group)
+                    break
+
+
+def collisions(texts):
+    """Private names that two sources of one room declare. `texts`: path → text."""
+    users = collections.defaultdict(set)
+    for path, text in texts.items():
+        room = os.path.dirname(path)
+        if path.endswith(".cc") and room not in SEPARATE:
+            for name in private_names(text):
+                users[(room, name)].add(path)
+    for (_, name), paths in users.items():
+        if len(paths) > 1:
+            yield f"{min(paths)}: {', '.join(sorted(paths - {min(paths)}))} declares {name} too"
+
+
+def main():
+    texts = {path: tree.read(path) for path in tree.files((".cc",)) if path.startswith("src/")}
+    tree.finish("private names are unique in a room", len(texts), sorted(collisions(texts)))
+
+
+if __name__ == "__main__":
+    main()
