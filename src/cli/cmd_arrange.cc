@@ -14,8 +14,8 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/quantity.h"
+#include "cli/repository_access.h"
 #include "cli/signal_watch.h"
-#include "cli/upkeep_access.h"
 
 namespace varve::cli {
 namespace {
@@ -79,30 +79,30 @@ Result<bool> arrange(const Options& options, const Context& context) {
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.purpose = control::Purpose::kChange}));
   Progress progress("arranging", options.progress || (Progress::terminal() && !context.quiet));
-  StopRequest stop;
+  control::StopRequest stop;
   const SignalWatch signals(
       {.stop = [&] { stop.stop(); }, .report = [&] { progress.print_line(); }});
-  VARVE_TRY_ASSIGN(auto access,
-                   UpkeepAccess::open(named.repository, UpkeepAccess::Purpose::kChange));
-  Repository& repository = access.repository();
-  VARVE_TRY_ASSIGN(const auto all, find_series(repository, named.places));
+  VARVE_TRY_ASSIGN(const auto control, open_control(named.repository));
+  VARVE_TRY_ASSIGN(Repository* const repository, control->view());
+  VARVE_TRY_ASSIGN(const auto all, find_series(*repository, named.places));
   if (changes_settings(options)) {
-    VARVE_TRY_ASSIGN(const ArrangeSettings present, repository.arrange_settings());
+    VARVE_TRY_ASSIGN(const ArrangeSettings present, control->arrange_settings(std::nullopt));
     VARVE_TRY_ASSIGN(const ArrangeSettings settings, changed(present, options));
-    VARVE_TRY(access.set_arrange_settings(settings));
+    VARVE_TRY(control->arrange_settings(settings));
   }
   bool finished = true;
   for (const SeriesInfo& series : all) {
     VARVE_TRY_ASSIGN(const ArrangeReport report,
-                     access.arrange(series, rate, stop, [&](const ArrangeProgress& done) {
-                       progress.update(done.bytes_read + done.bytes_written, 0, 0);
-                     }));
+                     control->arrange({.series = series.name, .bytes_per_second = rate}, stop,
+                                      [&](const ArrangeProgress& done) {
+                                        progress.update(done.bytes_read + done.bytes_written, 0, 0);
+                                      }));
     progress.clear();
     print_report(series, report, options);
     finished = finished && report.finished;
     if (stop.stopped()) break;
   }
-  auto closed = access.close();
+  auto closed = control->close();
   if (!closed) return std::move(closed).error();
   if (stop.stopped()) return Error(ErrorCode::kInterrupted, "interrupted; the rest can wait");
   return finished;

@@ -41,7 +41,7 @@ Result<Clone> find_clone(Options options) {
     VARVE_TRY_ASSIGN(target, find_new_target(options.source, {}));
   }
   if (source.version.series != target.version.series || source.repository != target.repository) {
-    return Error(ErrorCode::kOtherVersion, "a version and its clone are of one series");
+    return Error(ErrorCode::kOtherVersion, "a version and its clone must be in the same series");
   }
   clone.repository = std::move(source.repository);
   clone.source = std::move(source.version);
@@ -49,20 +49,12 @@ Result<Clone> find_clone(Options options) {
   return clone;
 }
 
-Result<VersionInfo> clone_here(Repository& repository, const Clone& clone) {
-  VARVE_TRY_ASSIGN(const VersionInfo source, find_version(repository, clone.source));
-  return repository.clone_version(source.series, source.number, clone.target.version);
-}
-
 Result<VersionInfo> make_clone(const Clone& clone) {
-  VARVE_TRY_ASSIGN(WriteAccess access, open_or_reach(clone.repository));
-  if (access.repository) {
-    return close_after(*access.repository, clone_here(*access.repository, clone));
-  }
   control::OpenRequest request;
   request.version = name_of(clone.target);
   request.source = name_of(clone.source);
-  return access.daemon->clone(request);
+  VARVE_TRY_ASSIGN(const auto control, open_control(clone.repository));
+  return close_after(*control, control->clone(request));
 }
 
 int run_clone(const Options& options, const Context& context) {

@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
+#include "control/named_version.h"
 
 namespace varve::cli {
 namespace {
@@ -38,7 +39,7 @@ Result<std::map<SeriesId, std::vector<VersionNumber>>> find_wanted(
   std::vector<SeriesId> whole;
   for (const VersionPath& place : places) {
     if (place.version.empty()) {
-      VARVE_TRY_ASSIGN(const SeriesInfo series, find_one_series(repository, place.series));
+      VARVE_TRY_ASSIGN(const SeriesInfo series, control::find_series(repository, place.series));
       whole.push_back(series.id);
       continue;
     }

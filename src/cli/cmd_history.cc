@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/tree_compare.h"
+#include "control/named_version.h"
 
 namespace varve::cli {
 namespace {
@@ -59,7 +60,7 @@ Result<FileOfSeries> find_file(const std::vector<std::string>& words) {
 Result<std::vector<Occurrence>> find_occurrences(const Options& options, FileOfSeries& file) {
   VARVE_TRY_ASSIGN(file, find_file(options.words));
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(file.repository));
-  VARVE_TRY_ASSIGN(const SeriesInfo series, find_one_series(*repository, file.series));
+  VARVE_TRY_ASSIGN(const SeriesInfo series, control::find_series(*repository, file.series));
   VARVE_TRY_ASSIGN(const auto versions, repository->versions(series.id));
   std::vector<Occurrence> occurrences;
   // Null if the version before did not have the path.

@@ -12,7 +12,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/quantity.h"
-#include "cli/upkeep_access.h"
+#include "cli/repository_access.h"
 
 namespace varve::cli {
 namespace {
@@ -46,17 +46,17 @@ Result<void> lock(const Options& options, const Context& context) {
   VARVE_TRY_ASSIGN(const Timestamp until, end_of_lock(options));
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.least = 1, .purpose = control::Purpose::kChange}));
-  VARVE_TRY_ASSIGN(auto access,
-                   UpkeepAccess::open(named.repository, UpkeepAccess::Purpose::kChange));
+  VARVE_TRY_ASSIGN(const auto control, open_control(named.repository));
+  VARVE_TRY_ASSIGN(Repository* const repository, control->view());
   std::vector<VersionInfo> versions;
   for (const VersionPath& place : named.places) {
-    VARVE_TRY_ASSIGN(VersionInfo version, find_whole_version(access.repository(), place));
+    VARVE_TRY_ASSIGN(VersionInfo version, find_whole_version(*repository, place));
     versions.push_back(std::move(version));
   }
   for (const VersionInfo& version : versions) {
     const std::string name = version.series_name + "/" + version.name;
-    VARVE_TRY_ASSIGN(const SeriesInfo series, access.repository().find_series(version.series_name));
-    auto locked = access.lock(series, version.number, until);
+    auto locked =
+        control->lock({.series = version.series_name, .version = version.number, .until = until});
     if (!locked) return std::move(locked).error().with_context(name);
     if (options.json) {
       auto object = version_json(version);
@@ -66,7 +66,7 @@ Result<void> lock(const Options& options, const Context& context) {
       note(context, name + " cannot be deleted before " + time_text(until));
     }
   }
-  return access.close();
+  return control->close();
 }
 
 int run_lock(const Options& options, const Context& context) {

@@ -11,11 +11,11 @@
 
 #include "cli/command.h"
 #include "cli/named_places.h"
-#include "cli/open_versions.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/version_path.h"
+#include "control/open_versions.h"
 #include "varve/browse.h"
 
 namespace varve::cli {
@@ -38,7 +38,7 @@ struct Listed {
 };
 
 /// Adds the versions of one series to `rows`, or prints them as JSON.
-Result<void> list_series(Repository& repository, OpenVersions& open_versions,
+Result<void> list_series(Repository& repository, control::OpenVersions& open_versions,
                          const SeriesInfo& series, const Options& options,
                          std::vector<std::vector<std::string>>& rows) {
   VARVE_TRY_ASSIGN(auto versions, repository.versions(series.id));
@@ -166,7 +166,7 @@ Result<void> list(const Options& options) {
   const VersionPath path = parse_version_path(options.path);
   if (!path.version.empty()) return list_files(*repository, path, options);
   VARVE_TRY_ASSIGN(const auto all_series, repository->series());
-  OpenVersions open_versions(*repository);
+  control::OpenVersions open_versions(*repository);
   std::vector<std::vector<std::string>> rows;
   bool found = path.series.empty();
   for (const SeriesInfo& series : all_series) {

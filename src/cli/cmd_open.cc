@@ -11,7 +11,6 @@
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/version_target.h"
-#include "varve/backup.h"
 
 namespace varve::cli {
 namespace {
@@ -21,35 +20,21 @@ struct Options {
   bool json = false;
 };
 
-/// Returns a directory with the attributes that mkdir(1) would give it.
-NewFile own_directory() {
+/// Requests a version whose root has the attributes that mkdir(1) would give it.
+control::OpenRequest request_for(const VersionPath& version) {
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  NewFile root;
-  root.mode = S_IFDIR | (0777U & ~mask);
-  root.uid = ::geteuid();
-  root.gid = ::getegid();
-  return root;
-}
-
-Result<VersionInfo> open_here(Repository& repository, const VersionPath& version) {
-  return open_in_series(repository, version.series, [&](const SeriesInfo& series) {
-    return repository.open_version(series.id, version.version, own_directory());
-  });
+  control::OpenRequest request;
+  request.version = name_of(version);
+  request.mode = S_IFDIR | (0777U & ~mask);
+  request.uid = ::geteuid();
+  request.gid = ::getegid();
+  return request;
 }
 
 Result<VersionInfo> open(const VersionTarget& target) {
-  VARVE_TRY_ASSIGN(WriteAccess access, open_or_reach(target.repository));
-  if (access.repository) {
-    return close_after(*access.repository, open_here(*access.repository, target.version));
-  }
-  const NewFile root = own_directory();
-  control::OpenRequest request;
-  request.version = name_of(target.version);
-  request.mode = root.mode;
-  request.uid = root.uid;
-  request.gid = root.gid;
-  return access.daemon->open(request);
+  VARVE_TRY_ASSIGN(const auto control, open_control(target.repository));
+  return close_after(*control, control->open(request_for(target.version)));
 }
 
 int run_open(const Options& options, const Context& context) {

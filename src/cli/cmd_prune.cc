@@ -15,7 +15,7 @@
 #include "cli/output.h"
 #include "cli/owed_arranging.h"
 #include "cli/quantity.h"
-#include "cli/upkeep_access.h"
+#include "cli/repository_access.h"
 #include "varve/retention.h"
 
 namespace varve::cli {
@@ -108,12 +108,12 @@ struct Outcome {
   bool held = false;     ///< Versions were held although no rule keeps them.
 };
 
-Result<Outcome> prune_series(UpkeepAccess& access, const SeriesInfo& series,
+Result<Outcome> prune_series(control::RepositoryControl& control, const SeriesInfo& series,
                              const Options& options) {
-  Repository& repository = access.repository();
+  VARVE_TRY_ASSIGN(Repository* const repository, control.view());
   const Timestamp now = base::SystemClock().now();
-  VARVE_TRY_ASSIGN(const auto versions, repository.versions(series.id));
-  VARVE_TRY_ASSIGN(const auto locked, locked_versions(repository, series.id, options, now));
+  VARVE_TRY_ASSIGN(const auto versions, repository->versions(series.id));
+  VARVE_TRY_ASSIGN(const auto locked, locked_versions(*repository, series.id, options, now));
   const auto decisions = decide_prune(versions, locked, options.rules, now);
   std::vector<VersionNumber> going;
   for (const PruneDecision& decision : decisions) {
@@ -129,8 +129,10 @@ Result<Outcome> prune_series(UpkeepAccess& access, const SeriesInfo& series,
     VARVE_TRY(finish_output());
     const DeletionOptions how{
         .skip_held = true, .force = options.force, .force_clock = options.force_clock};
-    VARVE_TRY_ASSIGN(outcome, options.dry_run ? access.forecast(series, going, how)
-                                              : access.remove(series, going, how));
+    VARVE_TRY_ASSIGN(outcome, control.remove({.series = series.name,
+                                              .versions = going,
+                                              .forecast_only = options.dry_run,
+                                              .options = how}));
   }
   const DeletionFormat format{options.dry_run, options.json, options.exact};
   print_held(series, outcome, format);
@@ -150,19 +152,19 @@ Result<bool> prune(Options options, const Context& context) {
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.purpose = control::Purpose::kChange}));
   OwedArranging owed(!options.dry_run && !options.no_arrange, context);
-  VARVE_TRY_ASSIGN(
-      auto access,
-      UpkeepAccess::open(named.repository, options.dry_run ? UpkeepAccess::Purpose::kLook
-                                                           : UpkeepAccess::Purpose::kChange));
-  VARVE_TRY_ASSIGN(const auto all, find_series(access.repository(), named.places));
+  VARVE_TRY_ASSIGN(const auto control,
+                   open_control(named.repository, options.dry_run ? control::Purpose::kLook
+                                                                  : control::Purpose::kChange));
+  VARVE_TRY_ASSIGN(Repository* const repository, control->view());
+  VARVE_TRY_ASSIGN(const auto all, find_series(*repository, named.places));
   // A series that cannot be pruned, because a file is open there, does not stop the others.
   Result<void> first_failure;
-  std::vector<SeriesInfo> changed;
+  std::vector<std::string> changed;
   bool held = false;
   for (const SeriesInfo& series : all) {
-    auto pruned = prune_series(access, series, options);
+    auto pruned = prune_series(*control, series, options);
     if (pruned) {
-      if (pruned->changed) changed.push_back(series);
+      if (pruned->changed) changed.push_back(series.name);
       held = held || pruned->held;
       continue;
     }
@@ -173,8 +175,8 @@ Result<bool> prune(Options options, const Context& context) {
       (void)fail(failure);
     }
   }
-  if (!access.by_daemon()) owed.run(access.repository(), changed);
-  auto closed = access.close();
+  owed.run(*control, changed);
+  auto closed = control->close();
   VARVE_TRY(first_failure);
   VARVE_TRY(closed);
   return !held;

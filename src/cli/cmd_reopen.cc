@@ -6,7 +6,6 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
-#include "cli/version_path.h"
 #include "cli/version_target.h"
 
 namespace varve::cli {
@@ -17,19 +16,11 @@ struct Options {
   bool json = false;
 };
 
-Result<VersionInfo> reopen_here(Repository& repository, const VersionPath& version) {
-  VARVE_TRY_ASSIGN(const VersionInfo sealed, find_version(repository, version));
-  return repository.clone_version(sealed.series, sealed.number, sealed.name);
-}
-
 Result<VersionInfo> reopen(const VersionTarget& target) {
-  VARVE_TRY_ASSIGN(WriteAccess access, open_or_reach(target.repository));
-  if (access.repository) {
-    return close_after(*access.repository, reopen_here(*access.repository, target.version));
-  }
   control::OpenRequest request;
   request.version = request.source = name_of(target.version);
-  return access.daemon->clone(request);
+  VARVE_TRY_ASSIGN(const auto control, open_control(target.repository));
+  return close_after(*control, control->clone(request));
 }
 
 int run_reopen(const Options& options, const Context& context) {

@@ -12,7 +12,8 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/owed_arranging.h"
-#include "cli/upkeep_access.h"
+#include "cli/repository_access.h"
+#include "control/open_versions.h"
 
 namespace varve::cli {
 namespace {
@@ -41,7 +42,7 @@ struct Removal {
 
 Result<std::vector<Removal>> resolve(Repository& repository,
                                      const std::vector<VersionPath>& places) {
-  OpenVersions open_versions(repository);
+  control::OpenVersions open_versions(repository);
   std::vector<Removal> removals;
   for (const VersionPath& place : places) {
     VARVE_TRY_ASSIGN(VersionInfo version, find_any_version(repository, open_versions, place));
@@ -66,31 +67,39 @@ Result<std::vector<Removal>> resolve(Repository& repository,
   return removals;
 }
 
+/// Drops an open version.
+Result<void> drop(control::RepositoryControl& control, const SeriesInfo& series,
+                  VersionNumber number) {
+  auto dropped = control.remove({.series = series.name, .versions = {number}, .discard = true});
+  if (!dropped) return std::move(dropped).error().with_context(series.name);
+  return {};
+}
+
 /// Returns true if every version was removed. Sets `any` if at least one was.
 Result<bool> remove(const Options& options, const Context& context, bool& any) {
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.least = 1, .purpose = control::Purpose::kChange}));
   OwedArranging owed(!options.dry_run && !options.no_arrange, context);
-  VARVE_TRY_ASSIGN(
-      auto access,
-      UpkeepAccess::open(named.repository, options.dry_run ? UpkeepAccess::Purpose::kLook
-                                                           : UpkeepAccess::Purpose::kChange));
-  VARVE_TRY_ASSIGN(const auto removals, resolve(access.repository(), named.places));
-  std::vector<SeriesInfo> changed;
+  VARVE_TRY_ASSIGN(const auto control,
+                   open_control(named.repository, options.dry_run ? control::Purpose::kLook
+                                                                  : control::Purpose::kChange));
+  VARVE_TRY_ASSIGN(Repository* const repository, control->view());
+  VARVE_TRY_ASSIGN(const auto removals, resolve(*repository, named.places));
+  std::vector<std::string> changed;
   bool held = false;
   for (const Removal& removal : removals) {
     for (const VersionInfo& version : removal.open) {
-      auto dropped =
-          options.dry_run ? Result<void>() : access.discard(removal.series, version.number);
-      if (!dropped) return std::move(dropped).error().with_context(removal.series.name);
+      if (!options.dry_run) VARVE_TRY(drop(*control, removal.series, version.number));
       print_discarded(version, {options.dry_run, options.json, options.exact});
     }
     any = any || !removal.open.empty();
     if (removal.versions.empty()) continue;
     const DeletionOptions how{
         .skip_held = true, .force = options.force, .force_clock = options.force_clock};
-    auto outcome = options.dry_run ? access.forecast(removal.series, removal.numbers(), how)
-                                   : access.remove(removal.series, removal.numbers(), how);
+    auto outcome = control->remove({.series = removal.series.name,
+                                    .versions = removal.numbers(),
+                                    .forecast_only = options.dry_run,
+                                    .options = how});
     if (!outcome) return std::move(outcome).error().with_context(removal.series.name);
     const DeletionFormat format{options.dry_run, options.json, options.exact};
     for (const VersionInfo& version : removal.versions) {
@@ -102,11 +111,11 @@ Result<bool> remove(const Options& options, const Context& context, bool& any) {
     held = held || !outcome->held.empty();
     if (outcome->versions.empty()) continue;
     print_deletion(removal.series, *outcome, format);
-    changed.push_back(removal.series);
+    changed.push_back(removal.series.name);
   }
-  if (!access.by_daemon() && !options.dry_run) owed.run(access.repository(), changed);
+  owed.run(*control, changed);
   any = any || !changed.empty();
-  VARVE_TRY(access.close());
+  VARVE_TRY(control->close());
   return !held;
 }
 

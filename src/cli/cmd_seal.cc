@@ -9,7 +9,6 @@
 #include "cli/output.h"
 #include "cli/owed_arranging.h"
 #include "cli/repository_access.h"
-#include "cli/version_path.h"
 #include "cli/version_target.h"
 #include "varve/backup.h"
 
@@ -46,16 +45,6 @@ Result<void> sort_arguments(Options& options) {
   return {};
 }
 
-Result<control::SealReply> seal_here(Repository& repository, const VersionPath& version,
-                                     const Options& options) {
-  VARVE_TRY_ASSIGN(const VersionInfo info, find_version(repository, version));
-  VARVE_TRY_ASSIGN(SealOutcome sealed,
-                   repository.seal(info.series, info.number, options.name,
-                                   options.keep ? SealMode::kKeep : SealMode::kEnd));
-  // The repository has logged the warning already; a command's log is its standard error.
-  return control::SealReply{std::move(sealed.info), std::move(sealed.next), {}};
-}
-
 void print_sealed(const control::SealReply& reply, const Options& options, const Context& context) {
   if (options.json) {
     print_json(version_json(reply.sealed));
@@ -82,7 +71,6 @@ Result<void> add_waiting(const Options& options, control::SealRequest& request) 
   return {};
 }
 
-/// Seals the version, through the daemon if one writes to the repository.
 Result<void> seal(const VersionTarget& target, const Options& options, const Context& context) {
   control::SealRequest request;
   request.version = name_of(target.version);
@@ -91,22 +79,15 @@ Result<void> seal(const VersionTarget& target, const Options& options, const Con
   request.force = options.force;
   request.keep = options.keep;
   OwedArranging owed(!options.no_arrange, context);
-  VARVE_TRY_ASSIGN(WriteAccess access, open_or_reach(target.repository));
-  if (access.repository) {
-    const auto sealed = seal_here(*access.repository, target.version, options);
-    if (sealed) {
-      print_sealed(*sealed, options, context);
-      VARVE_TRY_ASSIGN(const SeriesInfo series,
-                       access.repository->find_series(sealed->sealed.series_name));
-      owed.run(*access.repository, {series});
-    }
-    auto closed = access.repository->close();
-    return sealed ? std::move(closed) : sealed.error();
+  VARVE_TRY_ASSIGN(const auto control, open_control(target.repository));
+  const auto sealed = control->seal(request, control::StopRequest());
+  if (sealed) {
+    if (!sealed->warning.empty()) report_problems({sealed->warning});
+    print_sealed(*sealed, options, context);
+    owed.run(*control, {sealed->sealed.series_name});
   }
-  VARVE_TRY_ASSIGN(const auto sealed, access.daemon->seal(request));
-  if (!sealed.warning.empty()) report_problems({sealed.warning});
-  print_sealed(sealed, options, context);
-  return {};
+  auto closed = control->close();
+  return sealed ? std::move(closed) : sealed.error();
 }
 
 int run_seal(Options options, const Context& context) {

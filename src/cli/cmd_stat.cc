@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
+#include "control/open_versions.h"
 
 namespace varve::cli {
 namespace {
@@ -32,7 +33,7 @@ Result<Report> look(const Options& options) {
   if (!named.rest.empty()) return Error(ErrorCode::kInvalid, "too many arguments; see --help");
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
   Report report;
-  OpenVersions open_versions(*repository);
+  control::OpenVersions open_versions(*repository);
   VARVE_TRY_ASSIGN(report.version,
                    find_any_version(*repository, open_versions, named.places.front()));
   const SeriesId series = report.version.series;

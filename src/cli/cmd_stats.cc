@@ -10,11 +10,11 @@
 
 #include "cli/arrange_policy.h"
 #include "cli/command.h"
-#include "cli/open_versions.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/stats_export.h"
+#include "control/open_versions.h"
 
 namespace varve::cli {
 namespace {
@@ -36,7 +36,7 @@ struct Figures {
 
 Result<Figures> collect(Repository& repository) {
   Figures figures;
-  OpenVersions open_versions(repository);
+  control::OpenVersions open_versions(repository);
   VARVE_TRY_ASSIGN(auto all_series, repository.series());
   for (SeriesInfo& series : all_series) {
     SeriesFigures& one = figures.series.emplace_back();

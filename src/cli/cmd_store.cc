@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -19,7 +18,9 @@
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "cli/version_path.h"
+#include "control/local_control.h"
 #include "control/mounted_path.h"
+#include "control/stop_request.h"
 #include "varve/backup.h"
 #include "varve/version_name.h"
 
@@ -95,7 +96,7 @@ Result<std::vector<DirectoryIdentity>> find_own_folders(const std::string& repos
 
 Result<TransferReport> store_and_seal(Repository& repository, const VersionPath& path,
                                       const Options& options, const Context& context,
-                                      Progress& progress, const std::stop_token& stop) {
+                                      Progress& progress, const control::StopRequest& stop) {
   StoreOptions store_options;
   VARVE_TRY_ASSIGN(store_options.without_entries,
                    find_own_folders(options.repository, options.directory));
@@ -109,7 +110,7 @@ Result<TransferReport> store_and_seal(Repository& repository, const VersionPath&
       *writer, options.directory,
       [&](const TransferProgress& done) {
         progress.update(done.bytes_done, done.bytes_total, done.files_done);
-        return !stop.stop_requested();
+        return !stop.stopped();
       },
       store_options);
   if (!report) return report;
@@ -120,8 +121,8 @@ Result<TransferReport> store_and_seal(Repository& repository, const VersionPath&
   VARVE_TRY_ASSIGN(const SealOutcome sealed, repository.seal(info.series, info.number, ""));
   print(version_summary(sealed.info));
   if (!options.no_arrange) {
-    VARVE_TRY_ASSIGN(const SeriesInfo series, repository.find_series(path.series));
-    arrange_owed(repository, {series}, stop, progress, context);
+    control::LocalControl control(repository);
+    arrange_owed(control, {path.series}, stop, progress, context);
   }
   return report;
 }
@@ -130,9 +131,9 @@ Result<TransferReport> store(const Options& options, const Context& context) {
   VARVE_TRY_ASSIGN(const VersionPath path, require_version(options.version, false));
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("storing", shown);
-  std::stop_source stop;
+  control::StopRequest stop;
   const SignalWatch signals(
-      {.stop = [&] { stop.request_stop(); }, .report = [&] { progress.print_line(); }});
+      {.stop = [&] { stop.stop(); }, .report = [&] { progress.print_line(); }});
   auto repository = open_to_write(options.repository);
   if (!repository && repository.error().code() == ErrorCode::kLocked) {
     return std::move(repository)
@@ -140,7 +141,7 @@ Result<TransferReport> store(const Options& options, const Context& context) {
         .with_context("if the repository is mounted, copy into the mount instead");
   }
   if (!repository) return std::move(repository).error();
-  auto report = store_and_seal(**repository, path, options, context, progress, stop.get_token());
+  auto report = store_and_seal(**repository, path, options, context, progress, stop);
   auto closed = (*repository)->close();
   if (closed) return report;
   if (report) return std::move(closed).error();

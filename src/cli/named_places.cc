@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "control/named_version.h"
+
 namespace varve::cli {
 namespace {
 
@@ -85,14 +87,6 @@ Result<NamedPlaces> find_places(const std::vector<std::string>& words, const Pla
   return named;
 }
 
-Result<SeriesInfo> find_one_series(Repository& repository, const std::string& name) {
-  auto series = repository.find_series(name);
-  if (!series && series.error().code() == ErrorCode::kNotFound) {
-    return Error(ErrorCode::kNotFound, "there is no series \"" + name + "\"");
-  }
-  return series;
-}
-
 Result<std::vector<SeriesInfo>> find_series(Repository& repository,
                                             const std::vector<VersionPath>& places) {
   if (places.empty()) return repository.series();
@@ -102,7 +96,7 @@ Result<std::vector<SeriesInfo>> find_series(Repository& repository,
       return Error(ErrorCode::kInvalid, "\"" + place.series + "/" + place.version +
                                             "\" is no series; write its name alone");
     }
-    VARVE_TRY_ASSIGN(SeriesInfo series, find_one_series(repository, place.series));
+    VARVE_TRY_ASSIGN(SeriesInfo series, control::find_series(repository, place.series));
     const bool known =
         std::ranges::any_of(all, [&](const SeriesInfo& other) { return other.id == series.id; });
     if (!known) all.push_back(std::move(series));
@@ -118,7 +112,7 @@ Result<VersionInfo> find_whole_version(Repository& repository, const VersionPath
   return find_version(repository, checked);
 }
 
-Result<VersionInfo> find_any_version(Repository& repository, OpenVersions& open_versions,
+Result<VersionInfo> find_any_version(Repository& repository, control::OpenVersions& open_versions,
                                      const VersionPath& place) {
   if (const auto series = repository.find_series(place.series); series && place.path.empty()) {
     VARVE_TRY_ASSIGN(const auto open, open_versions.of(*series));

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/open_versions.h"
 #include "cli/version_path.h"
 #include "control/mounted_path.h"
+#include "control/open_versions.h"
 #include "varve/repository.h"
 #include "varve/result.h"
 
@@ -44,17 +44,13 @@ struct PlaceCount {
 [[nodiscard]] Result<std::vector<SeriesInfo>> find_series(Repository& repository,
                                                           const std::vector<VersionPath>& places);
 
-/// Returns the series with this name.
-/// Errors: kNotFound, with the unknown name.
-[[nodiscard]] Result<SeriesInfo> find_one_series(Repository& repository, const std::string& name);
-
 /// Returns the one named version, sealed or open.
 /// Errors: kInvalid unless `place` is SERIES/VERSION.
 [[nodiscard]] Result<VersionInfo> find_whole_version(Repository& repository,
                                                      const VersionPath& place);
 /// Returns the version as find_whole_version() does; an open one with its present sizes.
 [[nodiscard]] Result<VersionInfo> find_any_version(Repository& repository,
-                                                   OpenVersions& open_versions,
+                                                   control::OpenVersions& open_versions,
                                                    const VersionPath& place);
 
 }  // namespace varve::cli

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/owed_arranging.h"
-#include "cli/options.h"
 
 #include <cstdlib>
 
+#include "cli/options.h"
 #include "cli/output.h"
 #include "varve/arrange.h"
 
@@ -13,20 +13,18 @@ void add_no_arrange_flag(Command& command, bool& off) {
   command.add_flag("--no-arrange", off, "Leave arranging to another command or a mount");
 }
 
-void arrange_owed(Repository& repository, const std::vector<SeriesInfo>& all,
-                  const std::stop_token& stop, Progress& progress, const Context& context) {
-  // An error in writing is told of at the end of the process.
+void arrange_owed(control::RepositoryControl& control, const std::vector<std::string>& all,
+                  const control::StopRequest& stop, Progress& progress, const Context& context) {
+  if (control.arranges_by_itself()) return;
+  // The end of the process reports an error of stdout.
   static_cast<void>(finish_output());
-  for (const SeriesInfo& series : all) {
-    ArrangeOptions options;
-    options.stop = stop;
-    options.progress = [&](const ArrangeProgress& done) {
+  for (const std::string& series : all) {
+    const auto report = control.arrange({.series = series}, stop, [&](const ArrangeProgress& done) {
       progress.update(done.bytes_read + done.bytes_written, 0, 0);
-    };
-    const auto report = repository.arrange(series.id, options);
+    });
     progress.clear();
-    const std::string name = name_text(series.name);
-    if (stop.stop_requested()) {
+    const std::string name = name_text(series);
+    if (stop.stopped()) {
       note(context, name + ": the rest of the arranging is put off; nothing is lost by that");
       return;
     }
@@ -45,15 +43,15 @@ OwedArranging::OwedArranging(bool wanted, const Context& context)
       SignalWatch::Actions{.stop =
                                [this] {
                                  if (!begun_) std::_Exit(kExitInterrupted);
-                                 stop_.request_stop();
+                                 stop_.stop();
                                },
                            .report = [this] { progress_.print_line(); }});
 }
 
-void OwedArranging::run(Repository& repository, const std::vector<SeriesInfo>& all) {
+void OwedArranging::run(control::RepositoryControl& control, const std::vector<std::string>& all) {
   if (!signals_) return;
   begun_ = true;
-  arrange_owed(repository, all, stop_.get_token(), progress_, context_);
+  arrange_owed(control, all, stop_, progress_, context_);
 }
 
 }  // namespace varve::cli

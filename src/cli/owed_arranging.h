@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -12,33 +11,36 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/signal_watch.h"
-#include "varve/repository.h"
+#include "control/repository_control.h"
+#include "control/stop_request.h"
 
 namespace varve::cli {
 
 /// Adds --no-arrange, which sets `off`.
 void add_no_arrange_flag(Command& command, bool& off);
 
-/// Arranges the series, one after the other, until nothing is owed. What the command was for is
-/// done by then, so that nothing here makes it fail: what ends arranging early (a stop, a full
-/// disk, damage) is noted, and what is left waits for the next command, or for `varve arrange`.
-/// What was printed before is on its way when it begins.
-void arrange_owed(Repository& repository, const std::vector<SeriesInfo>& all,
-                  const std::stop_token& stop, Progress& progress, const Context& context);
+/// Arranges the series with these names, one after the other, until no work is left. Does nothing
+/// if the repository arranges by itself. Flushes stdout first.
+///
+/// Never makes the command fail, because the command's own work is done. Prints a note if a stop, a
+/// full disk or damage ends arranging early. A later command or `varve arrange` continues the work.
+void arrange_owed(control::RepositoryControl& control, const std::vector<std::string>& all,
+                  const control::StopRequest& stop, Progress& progress, const Context& context);
 
-/// The same for commands that have no signals to watch for otherwise: SIGINT and SIGTERM end the
-/// process, as they do by themselves, until arranging has begun; then they end that after its
-/// present step. Make it before the repository is opened, which starts threads.
+/// Arranges at the end of a command that does not watch for signals itself. Until run() is called,
+/// SIGINT and SIGTERM end the process. After that, they stop arranging after its present step.
+/// Create it before opening the repository, which starts threads.
 class OwedArranging {
  public:
-  /// `wanted` false: run() does nothing, and signals are left alone.
+  /// With `wanted` false, run() does nothing, and signals keep their effect.
   OwedArranging(bool wanted, const Context& context);
-  void run(Repository& repository, const std::vector<SeriesInfo>& all);
+  /// Calls arrange_owed().
+  void run(control::RepositoryControl& control, const std::vector<std::string>& all);
 
  private:
   const Context& context_;
   Progress progress_;
-  std::stop_source stop_;
+  control::StopRequest stop_;
   std::atomic<bool> begun_ = false;
   std::unique_ptr<SignalWatch> signals_;  // Last: its thread uses the others.
 };

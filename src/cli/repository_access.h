@@ -2,10 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 
-#include "control/client.h"
+#include "control/mounted_path.h"
+#include "control/repository_control.h"
 #include "varve/repository.h"
 #include "varve/result.h"
 
@@ -17,21 +18,21 @@ namespace varve::cli {
 /// Opens a repository for reading. Works beside a process that writes.
 [[nodiscard]] Result<std::unique_ptr<Repository>> open_to_read(const std::string& path,
                                                                bool probe_catalog = false);
-/// Opens a repository for writing. Waits for a daemon that is ending.
+/// Opens a repository for writing in this process. Waits for a daemon that is ending.
 /// Errors: kLocked if another process writes, for example a daemon.
 [[nodiscard]] Result<std::unique_ptr<Repository>> open_to_write(const std::string& path);
 
-/// How a command writes to a repository. Exactly one member is set.
-struct WriteAccess {
-  std::unique_ptr<Repository> repository;  ///< The command's own repository.
-  std::optional<control::Client> daemon;   ///< The daemon that has it mounted.
-};
+/// Opens a repository for the command to change it, here or through the daemon that has it mounted;
+/// see control::open_control(). With kLook, takes no lock and only forecasts changes.
+[[nodiscard]] Result<std::unique_ptr<control::RepositoryControl>> open_control(
+    const std::string& path, control::Purpose purpose = control::Purpose::kChange);
 
-/// Opens a repository for writing, or connects to the daemon that writes to it.
-/// Errors: kLocked if the writing process takes no requests, such as another command.
-[[nodiscard]] Result<WriteAccess> open_or_reach(const std::string& path);
-
-/// Closes the repository and passes on `made`, or the error of the closing if `made` is none.
-[[nodiscard]] Result<VersionInfo> close_after(Repository& repository, Result<VersionInfo> made);
+/// Closes the repository. Returns `result`, or the error of closing if `result` is no error.
+template <typename Value>
+[[nodiscard]] Result<Value> close_after(control::RepositoryControl& control, Result<Value> result) {
+  auto closed = control.close();
+  if (result && !closed) return std::move(closed).error();
+  return result;
+}
 
 }  // namespace varve::cli

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "control/named_version.h"
+
 namespace varve::cli {
 namespace {
 
@@ -42,19 +44,7 @@ Result<VersionPath> require_version(std::string_view text, bool path_allowed) {
 }
 
 Result<VersionInfo> find_version(Repository& repository, const VersionPath& path) {
-  auto series = repository.find_series(path.series);
-  if (!series) {
-    if (series.error().code() != ErrorCode::kNotFound) return std::move(series).error();
-    return Error(ErrorCode::kNotFound, "there is no series \"" + path.series + "\"");
-  }
-  auto version = repository.find_version(series->id, path.version);
-  if (!version && version.error().code() == ErrorCode::kNotFound) {
-    return Error(ErrorCode::kNotFound,
-                 path.version == "latest"
-                     ? "series \"" + path.series + "\" has no sealed version"
-                     : "there is no version \"" + path.series + "/" + path.version + "\"");
-  }
-  return version;
+  return control::find_version(repository, {path.series, path.version});
 }
 
 }  // namespace varve::cli

@@ -119,10 +119,11 @@ Result<void> Client::sync() {
   return {};
 }
 
-Result<SealReply> Client::seal(const SealRequest& request) {
+Result<SealReply> Client::seal(const SealRequest& request, int stop) {
   Request asked = request_for(Operation::kSeal);
   asked.seal = request;
-  VARVE_TRY_ASSIGN(Reply reply, ask(asked));
+  VARVE_TRY(send(asked));
+  VARVE_TRY_ASSIGN(Reply reply, receive(stop));
   if (!reply.version) return lacks("version");
   return SealReply{*std::move(reply.version), std::move(reply.next), std::move(reply.warning)};
 }

@@ -45,7 +45,8 @@ class Client {
   [[nodiscard]] Result<void> ping();
   /// Makes all open versions durable. The error message names those for which that failed.
   [[nodiscard]] Result<void> sync();
-  [[nodiscard]] Result<SealReply> seal(const SealRequest& request);
+  /// Errors: kInterrupted once `stop` (a descriptor, or -1) is readable; as for arrange().
+  [[nodiscard]] Result<SealReply> seal(const SealRequest& request, int stop = -1);
   [[nodiscard]] Result<VersionInfo> open(const OpenRequest& request);
   [[nodiscard]] Result<VersionInfo> clone(const OpenRequest& request);
   [[nodiscard]] Result<RepositoryStats> stats();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "control/identity.h"
+#include "control/requests.h"
 #include "varve/arrange.h"
 #include "varve/repository.h"
 #include "varve/result.h"
@@ -32,56 +33,6 @@ enum class Operation {
   kArrangeSettings,
   kSync,  ///< Make all open versions durable; the reply has no members of its own.
   kOpenVersions
-};
-
-struct SealRequest {
-  std::string version;   ///< SERIES/VERSION.
-  std::string new_name;  ///< "" keeps the name, without ".partial".
-  bool wait = false;     ///< Wait until no program writes to the version.
-  /// With `wait`: the longest time to wait, in seconds; 0 for no limit.
-  std::uint64_t wait_seconds = 0;
-  bool force = false;  ///< Seal despite files open for writing; with `wait`, after the wait.
-  bool keep = false;   ///< Leave a clone open under the old name.
-};
-
-/// A request for an empty version (`source` is "") or a clone. For a clone, the daemon ignores
-/// mode, uid and gid of the root.
-struct OpenRequest {
-  /// SERIES/VERSION to create. For an empty version, also creates the series if needed.
-  std::string version;
-  std::string source;  ///< SERIES/VERSION, or SERIES/latest.
-  std::uint32_t mode = 0;
-  std::uint32_t uid = 0;
-  std::uint32_t gid = 0;
-};
-
-/// A deletion. It names versions by number, because another version may have taken a name since the
-/// command looked it up.
-struct DeleteRequest {
-  std::string series;
-  std::vector<VersionNumber> versions;
-  bool forecast_only = false;  ///< Delete nothing.
-  bool discard = false;        ///< Drop open versions instead.
-  DeletionOptions options{};
-};
-
-struct LockRequest {
-  std::string series;
-  VersionNumber version{};
-  Timestamp until;
-};
-
-struct ArrangeRequest {
-  std::string series;
-  std::uint64_t bytes_per_second = 0;  ///< See ArrangeOptions::bytes_per_second.
-};
-
-/// The result of a seal: the sealed version and, with SealRequest::keep, the open version that
-/// continues it.
-struct SealReply {
-  VersionInfo sealed;
-  std::optional<VersionInfo> next;
-  std::string warning;  ///< See SealOutcome::warning.
 };
 
 struct Request {

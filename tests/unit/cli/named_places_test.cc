@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/version_target.h"
+#include "control/named_version.h"
 #include "support/environment_variable.h"
 #include "support/temp_repository.h"
 
@@ -75,7 +76,7 @@ TEST_F(NamedPlacesTest, SeriesAreFoundOnceEachAndUnknownOnesNamed) {
   const VersionPath laptop{"laptop", "", ""};
   EXPECT_EQ(must(find_series(*repository, {laptop, laptop})).size(), 1U);
   EXPECT_EQ(code_of(find_series(*repository, {{"laptop", "monday", ""}})), ErrorCode::kInvalid);
-  const auto unknown = find_one_series(*repository, "phone");
+  const auto unknown = control::find_series(*repository, "phone");
   ASSERT_EQ(code_of(unknown), ErrorCode::kNotFound);
   EXPECT_NE(unknown.error().message().find("\"phone\""), std::string::npos);
 }

@@ -10,7 +10,7 @@
 #include "varve/repository.h"
 #include "varve/result.h"
 
-namespace varve::cli {
+namespace varve::control {
 
 /// Looks up the open versions of series. The catalog knows their sizes from the last checkpoint,
 /// which is some seconds old; a daemon that writes them knows better and is asked.
@@ -27,7 +27,7 @@ class OpenVersions {
  private:
   Repository& repository_;
   bool connected_ = false;
-  std::optional<control::Client> daemon_;
+  std::optional<Client> daemon_;
 };
 
-}  // namespace varve::cli
+}  // namespace varve::control

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/open_versions.h"
+#include "control/open_versions.h"
 
 #include <chrono>
 
-namespace varve::cli {
+namespace varve::control {
 
 namespace {
 // Better sizes are not worth a long wait for a daemon that is stopped.
-constexpr control::ClientPatience kPatience{std::chrono::seconds(5), std::chrono::seconds(1)};
+constexpr ClientPatience kPatience{std::chrono::seconds(5), std::chrono::seconds(1)};
 }  // namespace
 
 Result<std::vector<VersionInfo>> OpenVersions::of(const SeriesInfo& series) {
   VARVE_TRY_ASSIGN(auto versions, repository_.open_versions(series.id));
   if (versions.empty()) return versions;
   if (!connected_) {
-    auto daemon = control::Client::connect(repository_.path(), kPatience);
+    auto daemon = Client::connect(repository_.path(), kPatience);
     if (daemon) daemon_.emplace(*std::move(daemon));
     connected_ = true;
   }
@@ -25,4 +25,4 @@ Result<std::vector<VersionInfo>> OpenVersions::of(const SeriesInfo& series) {
   return versions;
 }
 
-}  // namespace varve::cli
+}  // namespace varve::control

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/local_control.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "control/named_version.h"
+
+namespace varve::control {
+
+Result<SealReply> LocalControl::seal(const SealRequest& request, const StopRequest& stop) {
+  VARVE_TRY_ASSIGN(const VersionName name, split_version_name(request.version));
+  VARVE_TRY_ASSIGN(const VersionInfo version, find_version(repository_, name));
+  if (version.state == VersionState::kSealed) {
+    return Error(ErrorCode::kReadOnly, fmt::format("{} is sealed already", request.version));
+  }
+  VARVE_TRY_ASSIGN(SealOutcome outcome, seal_version(version, request, stop));
+  return SealReply{std::move(outcome.info), std::move(outcome.next), std::move(outcome.warning)};
+}
+
+Result<VersionInfo> LocalControl::open(const OpenRequest& request) {
+  VARVE_TRY_ASSIGN(const VersionName name, split_version_name(request.version));
+  NewFile root;
+  root.mode = request.mode;
+  root.uid = request.uid;
+  root.gid = request.gid;
+  return open_in_series(repository_, name.series, [&](const SeriesInfo& series) {
+    return open_version(series, name.version, root);
+  });
+}
+
+Result<VersionInfo> LocalControl::clone(const OpenRequest& request) {
+  VARVE_TRY_ASSIGN(const VersionName target, split_version_name(request.version));
+  VARVE_TRY_ASSIGN(const VersionName source, split_version_name(request.source));
+  if (source.series != target.series) {
+    return Error(ErrorCode::kOtherVersion, "a version and its clone must be in the same series");
+  }
+  VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository_, source.series));
+  VARVE_TRY_ASSIGN(const VersionInfo info, find_version(repository_, source));
+  if (info.state != VersionState::kSealed) {
+    return Error(ErrorCode::kInvalid, fmt::format("{} is not sealed yet", request.source));
+  }
+  // `latest` onto `latest` reopens the version that has another name.
+  const bool reopens = request.version == request.source;
+  return clone_version(series, info.number, reopens ? info.name : target.version);
+}
+
+Result<DeletionForecast> LocalControl::remove(const DeleteRequest& request) {
+  VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository_, request.series));
+  if (request.discard) {
+    DeletionForecast dropped;
+    for (const VersionNumber number : request.versions) {
+      VARVE_TRY(discard_version(series.id, number));
+      dropped.versions.push_back(number);
+    }
+    return dropped;
+  }
+  if (request.forecast_only) {
+    return repository_.forecast_deletion(series.id, request.versions, request.options);
+  }
+  return delete_versions(series.id, request.versions, request.options);
+}
+
+Result<void> LocalControl::lock(const LockRequest& request) {
+  VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository_, request.series));
+  return repository_.lock_version(series.id, request.version, request.until);
+}
+
+Result<ArrangeReport> LocalControl::arrange(
+    const ArrangeRequest& request, const StopRequest& stop,
+    const std::function<void(const ArrangeProgress&)>& progress) {
+  VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository_, request.series));
+  return repository_.arrange(
+      series.id,
+      {.bytes_per_second = request.bytes_per_second, .stop = stop.token(), .progress = progress});
+}
+
+Result<ArrangeSettings> LocalControl::arrange_settings(
+    const std::optional<ArrangeSettings>& settings) {
+  if (settings) VARVE_TRY(repository_.set_arrange_settings(*settings));
+  return repository_.arrange_settings();
+}
+
+Result<std::vector<VersionInfo>> LocalControl::open_versions(const std::string& series) {
+  VARVE_TRY_ASSIGN(const SeriesInfo found, find_series(repository_, series));
+  return repository_.open_versions(found.id);
+}
+
+Result<SealOutcome> LocalControl::seal_version(const VersionInfo& version,
+                                               const SealRequest& request,
+                                               const StopRequest& /*stop*/) {
+  VARVE_TRY_ASSIGN(SealOutcome outcome,
+                   repository_.seal(version.series, version.number, request.new_name,
+                                    request.keep ? SealMode::kKeep : SealMode::kEnd,
+                                    request.force ? SealWriters::kCutOff : SealWriters::kRefuse));
+  outcome.warning.clear();
+  return outcome;
+}
+
+Result<VersionInfo> LocalControl::open_version(const SeriesInfo& series, std::string_view name,
+                                               const NewFile& root) {
+  return repository_.open_version(series.id, name, root);
+}
+
+Result<VersionInfo> LocalControl::clone_version(const SeriesInfo& series, VersionNumber source,
+                                                std::string_view name) {
+  return repository_.clone_version(series.id, source, name);
+}
+
+Result<void> LocalControl::discard_version(SeriesId series, VersionNumber number) {
+  return repository_.abandon_version(series, number, true);
+}
+
+Result<DeletionForecast> LocalControl::delete_versions(SeriesId series,
+                                                       const std::vector<VersionNumber>& numbers,
+                                                       const DeletionOptions& options) {
+  return repository_.delete_versions(series, numbers, options);
+}
+
+}  // namespace varve::control

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/repository_control.h"
+#include "varve/backup.h"
+
+namespace varve::control {
+
+/// Controls a repository that this process has opened. Thread-safe, except for close(). A daemon
+/// derives from it to notify the kernel of the changes.
+class LocalControl : public RepositoryControl {
+ public:
+  /// Lifetime: `repository` must outlive the control.
+  explicit LocalControl(Repository& repository) : repository_(repository) {}
+  explicit LocalControl(std::unique_ptr<Repository> repository)
+      : owned_(std::move(repository)), repository_(*owned_) {}
+
+  [[nodiscard]] Result<Repository*> view() override { return &repository_; }
+  [[nodiscard]] bool arranges_by_itself() const override { return false; }
+  [[nodiscard]] Result<SealReply> seal(const SealRequest& request,
+                                       const StopRequest& stop) override;
+  [[nodiscard]] Result<VersionInfo> open(const OpenRequest& request) override;
+  [[nodiscard]] Result<VersionInfo> clone(const OpenRequest& request) override;
+  [[nodiscard]] Result<DeletionForecast> remove(const DeleteRequest& request) override;
+  [[nodiscard]] Result<void> lock(const LockRequest& request) override;
+  [[nodiscard]] Result<ArrangeReport> arrange(
+      const ArrangeRequest& request, const StopRequest& stop,
+      const std::function<void(const ArrangeProgress&)>& progress) override;
+  [[nodiscard]] Result<ArrangeSettings> arrange_settings(
+      const std::optional<ArrangeSettings>& settings) override;
+  [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(const std::string& series) override;
+  [[nodiscard]] Result<RepositoryStats> stats() override { return repository_.stats(); }
+  [[nodiscard]] Result<void> sync() override { return repository_.sync(); }
+  [[nodiscard]] Result<void> close() override { return repository_.close(); }
+
+ protected:
+  /// Seals a version. The implementation here does not wait for writers, and returns no warning:
+  /// the repository has logged it to this process's standard error.
+  [[nodiscard]] virtual Result<SealOutcome> seal_version(const VersionInfo& version,
+                                                         const SealRequest& request,
+                                                         const StopRequest& stop);
+  [[nodiscard]] virtual Result<VersionInfo> open_version(const SeriesInfo& series,
+                                                         std::string_view name,
+                                                         const NewFile& root);
+  [[nodiscard]] virtual Result<VersionInfo> clone_version(const SeriesInfo& series,
+                                                          VersionNumber source,
+                                                          std::string_view name);
+  /// Drops an open version with all its files.
+  [[nodiscard]] virtual Result<void> discard_version(SeriesId series, VersionNumber number);
+  [[nodiscard]] virtual Result<DeletionForecast> delete_versions(
+      SeriesId series, const std::vector<VersionNumber>& numbers, const DeletionOptions& options);
+
+ private:
+  std::unique_ptr<Repository> owned_;
+  Repository& repository_;
+};
+
+}  // namespace varve::control

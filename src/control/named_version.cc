@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/named_version.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "varve/version_name.h"
+
+namespace varve::control {
+
+Result<VersionName> split_version_name(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos) {
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("\"{}\" names no version; write SERIES/VERSION", text));
+  }
+  return VersionName{text.substr(0, slash), text.substr(slash + 1)};
+}
+
+Result<SeriesInfo> find_series(Repository& repository, const std::string& name) {
+  auto series = repository.find_series(name);
+  if (!series && series.error().code() == ErrorCode::kNotFound) {
+    return Error(ErrorCode::kNotFound, fmt::format("there is no series \"{}\"", name));
+  }
+  return series;
+}
+
+Result<VersionInfo> find_version(Repository& repository, const VersionName& name) {
+  VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository, name.series));
+  auto version = repository.find_version(series.id, name.version);
+  if (!version && version.error().code() == ErrorCode::kNotFound) {
+    return Error(ErrorCode::kNotFound,
+                 name.version == kLatestName
+                     ? fmt::format("series \"{}\" has no sealed version", name.series)
+                     : fmt::format("there is no version \"{}/{}\"", name.series, name.version));
+  }
+  return version;
+}
+
+}  // namespace varve::control

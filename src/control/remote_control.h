@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/client.h"
+#include "control/repository_control.h"
+#include "varve/options.h"
+
+namespace varve::control {
+
+/// Controls a repository through the daemon that has it mounted.
+class RemoteControl final : public RepositoryControl {
+ public:
+  /// The folder of a repository, and the options for opening it to read.
+  struct Place {
+    std::string path;
+    OpenOptions options;
+  };
+  /// `view`: the repository, opened to read; nullptr to open it when it is needed.
+  RemoteControl(Place place, Client client, std::unique_ptr<Repository> view = nullptr);
+
+  [[nodiscard]] Result<Repository*> view() override;
+  [[nodiscard]] bool arranges_by_itself() const override { return true; }
+  [[nodiscard]] Result<SealReply> seal(const SealRequest& request,
+                                       const StopRequest& stop) override;
+  [[nodiscard]] Result<VersionInfo> open(const OpenRequest& request) override;
+  [[nodiscard]] Result<VersionInfo> clone(const OpenRequest& request) override;
+  [[nodiscard]] Result<DeletionForecast> remove(const DeleteRequest& request) override;
+  [[nodiscard]] Result<void> lock(const LockRequest& request) override;
+  [[nodiscard]] Result<ArrangeReport> arrange(
+      const ArrangeRequest& request, const StopRequest& stop,
+      const std::function<void(const ArrangeProgress&)>& progress) override;
+  [[nodiscard]] Result<ArrangeSettings> arrange_settings(
+      const std::optional<ArrangeSettings>& settings) override;
+  [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(const std::string& series) override;
+  [[nodiscard]] Result<RepositoryStats> stats() override;
+  [[nodiscard]] Result<void> sync() override;
+  [[nodiscard]] Result<void> close() override;
+
+ private:
+  /// Calls `operation` with the connection. After a stop, drops the connection, so that the daemon
+  /// stops too; the next call makes another one.
+  template <typename Operation>
+  [[nodiscard]] auto call(const Operation& operation)
+      -> decltype(operation(std::declval<Client&>()));
+
+  Place place_;
+  std::optional<Client> client_;
+  std::unique_ptr<Repository> view_;
+};
+
+}  // namespace varve::control

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The changes that a command makes to a repository, in its own process or in another one.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/requests.h"
+#include "control/stop_request.h"
+#include "varve/arrange.h"
+#include "varve/repository.h"
+#include "varve/result.h"
+#include "varve/retention.h"
+
+namespace varve::control {
+
+/// Controls a repository: LocalControl in this process, RemoteControl through the daemon that has
+/// it mounted. Both give the same results and error codes. open_control() chooses. Not thread-safe,
+/// unless an implementation says so.
+///
+/// Errors of each function: those of the Repository function that it calls. A remote control also
+/// fails with kBusy and ETIMEDOUT if the daemon does not answer.
+class RepositoryControl {
+ public:
+  virtual ~RepositoryControl() = default;
+  RepositoryControl(const RepositoryControl&) = delete;
+  RepositoryControl& operator=(const RepositoryControl&) = delete;
+
+  /// Returns the repository for reading. A remote control opens it read-only on the first call, and
+  /// then lists only sealed versions.
+  /// Lifetime: until this object is destroyed.
+  [[nodiscard]] virtual Result<Repository*> view() = 0;
+  /// Returns true if the process that makes the changes also arranges after them.
+  [[nodiscard]] virtual bool arranges_by_itself() const = 0;
+
+  /// Seals an open version. A stop ends the waiting for writers.
+  /// Errors: kReadOnly if the version is sealed; kBusy while files are open for writing;
+  /// kInterrupted after a stop.
+  [[nodiscard]] virtual Result<SealReply> seal(const SealRequest& request,
+                                               const StopRequest& stop) = 0;
+  /// Opens an empty version. Creates the series if needed.
+  [[nodiscard]] virtual Result<VersionInfo> open(const OpenRequest& request) = 0;
+  /// Opens a version with the tree of a sealed one. A clone onto its own source reopens it.
+  /// Errors: kOtherVersion if the two are not in the same series; kInvalid if the source is open.
+  [[nodiscard]] virtual Result<VersionInfo> clone(const OpenRequest& request) = 0;
+  /// Deletes versions, forecasts their deletion, or drops open versions, as the request says.
+  [[nodiscard]] virtual Result<DeletionForecast> remove(const DeleteRequest& request) = 0;
+  [[nodiscard]] virtual Result<void> lock(const LockRequest& request) = 0;
+  /// Arranges a series. May call `progress` from another thread.
+  /// Errors: after a stop, kInterrupted or a report that is not finished.
+  [[nodiscard]] virtual Result<ArrangeReport> arrange(
+      const ArrangeRequest& request, const StopRequest& stop,
+      const std::function<void(const ArrangeProgress&)>& progress) = 0;
+  /// Stores `settings`, if given. Returns the current settings.
+  [[nodiscard]] virtual Result<ArrangeSettings> arrange_settings(
+      const std::optional<ArrangeSettings>& settings) = 0;
+
+  /// Returns the open versions of a series with their present sizes.
+  [[nodiscard]] virtual Result<std::vector<VersionInfo>> open_versions(
+      const std::string& series) = 0;
+  [[nodiscard]] virtual Result<RepositoryStats> stats() = 0;
+  /// Makes all open versions durable.
+  [[nodiscard]] virtual Result<void> sync() = 0;
+
+  /// Closes what this process has opened. Call it at the end to learn of errors. No other function
+  /// may be called after it.
+  [[nodiscard]] virtual Result<void> close() = 0;
+
+ protected:
+  RepositoryControl() = default;
+};
+
+}  // namespace varve::control

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The requests that change a repository, and the result of a seal. Versions and series go by name,
+// because the process that carries out a request may be another one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "varve/retention.h"
+#include "varve/types.h"
+
+namespace varve::control {
+
+/// A request to seal an open version.
+struct SealRequest {
+  std::string version;     ///< SERIES/VERSION.
+  std::string new_name{};  ///< "" keeps the name, without ".partial".
+  bool wait = false;       ///< Wait until no program writes to the version.
+  /// With `wait`: the longest time to wait, in seconds; 0 for no limit.
+  std::uint64_t wait_seconds = 0;
+  bool force = false;  ///< Seal despite files open for writing; with `wait`, after the wait.
+  bool keep = false;   ///< Leave a clone open under the old name.
+};
+
+/// A request for an empty version (`source` is "") or a clone. For a clone, the daemon ignores
+/// mode, uid and gid of the root.
+struct OpenRequest {
+  /// SERIES/VERSION to create. For an empty version, also creates the series if needed.
+  std::string version;
+  std::string source{};  ///< SERIES/VERSION, or SERIES/latest.
+  std::uint32_t mode = 0;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+};
+
+/// A deletion. It names versions by number, because another version may have taken a name since the
+/// command looked it up.
+struct DeleteRequest {
+  std::string series;
+  std::vector<VersionNumber> versions;
+  bool forecast_only = false;  ///< Delete nothing.
+  bool discard = false;        ///< Drop open versions instead.
+  DeletionOptions options{};
+};
+
+/// A lock of a sealed version against deletion until a time.
+struct LockRequest {
+  std::string series;
+  VersionNumber version{};
+  Timestamp until;
+};
+
+/// A request to arrange one series.
+struct ArrangeRequest {
+  std::string series;
+  std::uint64_t bytes_per_second = 0;  ///< See ArrangeOptions::bytes_per_second.
+};
+
+/// The result of a seal: the sealed version and, with SealRequest::keep, the open version that
+/// continues it.
+struct SealReply {
+  VersionInfo sealed;
+  std::optional<VersionInfo> next;
+  std::string warning;  ///< See SealOutcome::warning.
+};
+
+}  // namespace varve::control

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks each implementation against the promises of control::RepositoryControl, and that both give
+// the same results, error codes and messages.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/coding.h"
+#include "control/client.h"
+#include "control/control_handlers.h"
+#include "control/local_control.h"
+#include "control/open_control.h"
+#include "control/remote_control.h"
+#include "control/server.h"
+#include "support/temp_repository.h"
+
+namespace varve::control {
+namespace {
+
+using test::code_of;
+using test::must;
+
+enum class Kind { kLocal, kRemote };
+
+/// A repository with a control of one kind. The server of a remote control is in this process.
+class Controlled {
+ public:
+  explicit Controlled(Kind kind) : path_(directory_.path() + "/r") {
+    must(Repository::create(path_, test::small_chunks(Codec::kNone)));
+    repository_ = test::reopen(path_);
+    if (kind == Kind::kLocal) {
+      control_ = std::make_unique<LocalControl>(*repository_);
+      return;
+    }
+    Handlers handlers;
+    // open_control() takes a daemon without a mount for one that is ending.
+    handlers.identify = [](Identity& identity) { identity.mount_device = 1; };
+    add_handlers(std::make_shared<LocalControl>(*repository_), handlers);
+    server_ = must(Server::start(path_, std::move(handlers)));
+    control_ = std::make_unique<RemoteControl>(RemoteControl::Place{path_, {}},
+                                               must(Client::connect(path_)));
+  }
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] Repository& repository() { return *repository_; }
+  [[nodiscard]] RepositoryControl& control() { return *control_; }
+
+  VersionInfo open(const std::string& version) {
+    return must(control_->open({.version = version, .mode = S_IFDIR | 0750}));
+  }
+  void write(const std::string& name, std::uint64_t seed) {
+    const auto series = must(repository_->find_series("s"));
+    const auto writer = must(repository_->writer(series.id));
+    test::write_file(*writer, kRootIno, name, test::noise(50'000, seed));
+    must(writer->sync());
+  }
+  /// Opens a version with one file, and seals it.
+  VersionInfo seal(const std::string& version, std::uint64_t seed) {
+    open(version);
+    write("f", seed);
+    return must(control_->seal({.version = version}, never_)).sealed;
+  }
+  [[nodiscard]] const StopRequest& never() const { return never_; }
+
+ private:
+  test::TempDirectory directory_;
+  std::string path_;
+  std::unique_ptr<Repository> repository_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<RepositoryControl> control_;
+  StopRequest never_;
+};
+
+class RepositoryControlContract : public testing::TestWithParam<Kind> {
+ protected:
+  Controlled controlled_{GetParam()};
+  RepositoryControl& control_ = controlled_.control();
+};
+
+TEST_P(RepositoryControlContract, OpeningCreatesTheSeriesAndTheRoot) {
+  const VersionInfo version = controlled_.open("s/v.partial");
+  EXPECT_EQ(version.series_name, "s");
+  EXPECT_EQ(version.name, "v.partial");
+  EXPECT_EQ(version.state, VersionState::kOpen);
+  const auto writer = must(controlled_.repository().writer(version.series));
+  EXPECT_EQ(must(writer->get(kRootIno)).attributes.mode, S_IFDIR | 0750U);
+  EXPECT_EQ(code_of(control_.open({.version = "t/latest", .mode = S_IFDIR | 0750})),
+            ErrorCode::kExists);
+  EXPECT_EQ(must(controlled_.repository().series()).size(), 1U) << "the series of a failure stays";
+}
+
+TEST_P(RepositoryControlContract, SealingDropsTheSuffixOrTakesANewName) {
+  EXPECT_EQ(controlled_.seal("s/v.partial", 1).name, "v");
+  controlled_.open("s/w");
+  const auto sealed = must(control_.seal({.version = "s/w", .new_name = "x"}, controlled_.never()));
+  EXPECT_EQ(sealed.sealed.name, "x");
+  EXPECT_EQ(sealed.sealed.state, VersionState::kSealed);
+  EXPECT_FALSE(sealed.next);
+  EXPECT_EQ(code_of(control_.seal({.version = "s/x"}, controlled_.never())), ErrorCode::kReadOnly);
+}
+
+TEST_P(RepositoryControlContract, AKeptVersionStaysOpen) {
+  controlled_.open("s/v.partial");
+  const auto sealed = must(control_.seal(
+      {.version = "s/v.partial", .new_name = "day1", .keep = true}, controlled_.never()));
+  EXPECT_EQ(sealed.sealed.name, "day1");
+  ASSERT_TRUE(sealed.next);
+  EXPECT_EQ(sealed.next->name, "v.partial");
+  EXPECT_EQ(must(control_.open_versions("s")).size(), 1U);
+}
+
+TEST_P(RepositoryControlContract, OnlyForceSealsBesideAWriter) {
+  controlled_.open("s/v");
+  const auto series = must(controlled_.repository().find_series("s"));
+  const auto writer = must(controlled_.repository().writer(series.id));
+  const auto entry = must(writer->create(kRootIno, "f", test::regular_file()));
+  const auto file = must(writer->open(entry.ino, true));
+  const std::string bytes = "written before the seal";
+  must(file->write(0, base::as_bytes(bytes)));
+  EXPECT_EQ(code_of(control_.seal({.version = "s/v"}, controlled_.never())), ErrorCode::kBusy);
+  const auto sealed = must(control_.seal({.version = "s/v", .force = true}, controlled_.never()));
+  EXPECT_EQ(sealed.sealed.logical_bytes, bytes.size());
+  EXPECT_EQ(code_of(file->write(0, base::as_bytes(bytes))), ErrorCode::kReadOnly);
+}
+
+TEST_P(RepositoryControlContract, ACloneOntoItsSourceReopensIt) {
+  controlled_.seal("s/v", 1);
+  const auto clone = must(control_.clone({.version = "s/w.partial", .source = "s/latest"}));
+  EXPECT_EQ(clone.name, "w.partial");
+  EXPECT_EQ(must(control_.open_versions("s")).front().entries, 1U);
+  EXPECT_EQ(code_of(control_.clone({.version = "s/x", .source = "s/w.partial"})),
+            ErrorCode::kInvalid);
+  EXPECT_EQ(code_of(control_.clone({.version = "t/x", .source = "s/v"})), ErrorCode::kOtherVersion);
+  const auto discarded =
+      must(control_.remove({.series = "s", .versions = {clone.number}, .discard = true}));
+  EXPECT_EQ(discarded.versions, std::vector<VersionNumber>{clone.number});
+  EXPECT_TRUE(must(control_.open_versions("s")).empty());
+  const auto reopened = must(control_.clone({.version = "s/latest", .source = "s/latest"}));
+  EXPECT_EQ(reopened.state, VersionState::kOpen);
+  EXPECT_NE(reopened.name, "latest");
+}
+
+TEST_P(RepositoryControlContract, AForecastDeletesNothingAndAgreesWithTheDeletion) {
+  const VersionInfo one = controlled_.seal("s/one", 1);
+  controlled_.seal("s/two", 2);
+  const auto forecast =
+      must(control_.remove({.series = "s", .versions = {one.number}, .forecast_only = true}));
+  EXPECT_EQ(must(controlled_.repository().versions(one.series)).size(), 2U);
+  const auto deleted = must(control_.remove({.series = "s", .versions = {one.number}}));
+  EXPECT_EQ(must(controlled_.repository().versions(one.series)).size(), 1U);
+  EXPECT_EQ(deleted.versions, forecast.versions);
+  EXPECT_EQ(deleted.freed_bytes, forecast.freed_bytes);
+  EXPECT_EQ(deleted.dead_bytes, forecast.dead_bytes);
+  EXPECT_GT(deleted.chunk_bytes, 0U);
+  EXPECT_EQ(code_of(control_.remove({.series = "s", .versions = {one.number}})),
+            ErrorCode::kNotFound);
+}
+
+TEST_P(RepositoryControlContract, ALockHoldsAVersionAndCanOnlyBeExtended) {
+  const VersionInfo version = controlled_.seal("s/v", 1);
+  const Timestamp later{.seconds = 4'000'000'000};
+  must(control_.lock({.series = "s", .version = version.number, .until = later}));
+  EXPECT_EQ(code_of(control_.lock(
+                {.series = "s", .version = version.number, .until = {.seconds = 3'900'000'000}})),
+            ErrorCode::kNotPermitted);
+  EXPECT_EQ(code_of(control_.remove({.series = "s", .versions = {version.number}})),
+            ErrorCode::kNotPermitted);
+  const auto skipped = must(control_.remove(
+      {.series = "s", .versions = {version.number}, .options = {.skip_held = true}}));
+  EXPECT_TRUE(skipped.versions.empty());
+  ASSERT_EQ(skipped.held.size(), 1U);
+  EXPECT_EQ(skipped.held.front().number, version.number);
+  EXPECT_FALSE(skipped.held.front().reason.empty());
+}
+
+TEST_P(RepositoryControlContract, SettingsAreStoredOnlyIfTheyAreValid) {
+  ArrangeSettings settings = must(control_.arrange_settings(std::nullopt));
+  settings.policy = ArrangePolicyKind::kBatched;
+  settings.batch = 3;
+  EXPECT_EQ(must(control_.arrange_settings(settings)).batch, 3U);
+  settings.batch = 0;
+  EXPECT_EQ(code_of(control_.arrange_settings(settings)), ErrorCode::kInvalid);
+  const auto stored = must(control_.arrange_settings(std::nullopt));
+  EXPECT_EQ(stored.policy, ArrangePolicyKind::kBatched);
+  EXPECT_EQ(stored.batch, 3U);
+}
+
+TEST_P(RepositoryControlContract, ArrangingEndsAtOnceAfterAStopAndCanBeRepeated) {
+  ArrangeSettings settings;
+  settings.policy = ArrangePolicyKind::kTiered;
+  settings.window = 1;
+  must(control_.arrange_settings(settings));
+  for (int i = 0; i < 4; ++i) {
+    controlled_.seal("s/v" + std::to_string(i), static_cast<std::uint64_t>(i));
+  }
+  StopRequest stop;
+  stop.stop();
+  const auto stopped = control_.arrange({.series = "s"}, stop, {});
+  if (stopped) {
+    EXPECT_FALSE(stopped->finished);
+  } else {
+    EXPECT_EQ(stopped.error().code(), ErrorCode::kInterrupted);
+  }
+  EXPECT_TRUE(must(control_.arrange({.series = "s"}, controlled_.never(), {})).finished);
+  const auto series = must(controlled_.repository().find_series("s"));
+  EXPECT_EQ(must(controlled_.repository().arranging_debt(series.id)).departing_bytes, 0U);
+}
+
+TEST_P(RepositoryControlContract, OpenVersionsHavePresentSizes) {
+  controlled_.open("s/v");
+  controlled_.write("f", 1);
+  must(control_.sync());
+  const auto open = must(control_.open_versions("s"));
+  ASSERT_EQ(open.size(), 1U);
+  EXPECT_EQ(open.front().entries, 1U);
+  const auto stats = must(control_.stats());
+  EXPECT_EQ(stats.series, 1U);
+  EXPECT_EQ(stats.versions_open, 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Controls, RepositoryControlContract,
+                         testing::Values(Kind::kLocal, Kind::kRemote), [](const auto& one) {
+                           return one.param == Kind::kLocal ? "Local" : "Remote";
+                         });
+
+template <typename Value>
+std::string outcome(const Result<Value>& result) {
+  if (result) return "done";
+  return std::to_string(static_cast<int>(result.error().code())) + " " + result.error().message();
+}
+
+/// Makes every kind of mistake. Returns the errors.
+std::vector<std::string> mistakes(Kind kind) {
+  Controlled controlled(kind);
+  RepositoryControl& control = controlled.control();
+  const VersionInfo sealed = controlled.seal("s/v", 1);
+  const VersionInfo open = controlled.open("s/w.partial");
+  const std::vector<VersionNumber> none{VersionNumber{99}};
+  const auto seal = [&](SealRequest request) { return control.seal(request, controlled.never()); };
+  return {outcome(seal({.version = "s"})),
+          outcome(seal({.version = "none/v"})),
+          outcome(seal({.version = "s/none"})),
+          outcome(seal({.version = "s/v"})),
+          outcome(seal({.version = "s/latest"})),
+          outcome(seal({.version = "s/w.partial", .new_name = "v"})),
+          outcome(seal({.version = "s/w.partial", .new_name = "latest"})),
+          outcome(control.open({.version = "s/x", .mode = S_IFDIR})),
+          outcome(control.open({.version = "s/v", .mode = S_IFDIR})),
+          outcome(control.open({.version = "s", .mode = S_IFDIR})),
+          outcome(control.open({.version = "t/" + std::string(300, 'x'), .mode = S_IFDIR})),
+          outcome(control.clone({.version = "s/x", .source = "s/none"})),
+          outcome(control.clone({.version = "s/x", .source = "s/w.partial"})),
+          outcome(control.clone({.version = "s/x", .source = "s/v"})),
+          outcome(control.clone({.version = "t/x", .source = "s/v"})),
+          outcome(control.clone({.version = "none/x", .source = "none/latest"})),
+          outcome(control.remove({.series = "none", .versions = {sealed.number}})),
+          outcome(control.remove({.series = "s", .versions = none})),
+          outcome(control.remove({.series = "s", .versions = none, .forecast_only = true})),
+          outcome(control.remove({.series = "s", .versions = none, .discard = true})),
+          outcome(control.remove({.series = "s", .versions = {open.number}})),
+          outcome(control.remove({.series = "s", .versions = {sealed.number}, .discard = true})),
+          outcome(control.lock({.series = "none", .version = sealed.number, .until = {1, 0}})),
+          outcome(control.lock({.series = "s", .version = none.front(), .until = {1, 0}})),
+          outcome(control.lock({.series = "s", .version = open.number, .until = {1, 0}})),
+          outcome(control.arrange({.series = "none"}, controlled.never(), {})),
+          outcome(control.open_versions("none"))};
+}
+
+TEST(RepositoryControls, GiveTheSameErrors) {
+  const auto local = mistakes(Kind::kLocal);
+  EXPECT_EQ(local, mistakes(Kind::kRemote));
+  EXPECT_EQ(std::ranges::count(local, "done"), 0) << "one of them is no mistake";
+}
+
+TEST(RepositoryControls, OpeningChoosesTheDaemonThatHasTheLock) {
+  std::string path;
+  {
+    Controlled held(Kind::kRemote);
+    path = held.path();
+    held.open("s/v");
+    const auto control = must(open_control(path, test::quiet_options()));
+    EXPECT_TRUE(control->arranges_by_itself());
+    EXPECT_EQ(must(control->open_versions("s")).size(), 1U);
+    must(control->close());
+  }
+  test::TempDirectory directory;
+  path = directory.path() + "/r";
+  must(Repository::create(path, test::small_chunks(Codec::kNone)));
+  const auto control = must(open_control(path, test::quiet_options()));
+  EXPECT_FALSE(control->arranges_by_itself());
+  must(control->open({.version = "s/v", .mode = S_IFDIR | 0755}));
+  EXPECT_EQ(must(must(control->view())->series()).size(), 1U);
+  must(control->close());
+  OpenOptions reading = test::quiet_options();
+  reading.read_only = true;
+  const auto reader = must(open_control(path, reading));
+  EXPECT_EQ(code_of(reader->open({.version = "s/w", .mode = S_IFDIR | 0755})),
+            ErrorCode::kReadOnly);
+}
+
+}  // namespace
+}  // namespace varve::control
