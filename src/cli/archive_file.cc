@@ -46,7 +46,7 @@ Result<base::UniqueFd> open_special(const std::string& path) {
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return system_error(path, errno);
   if (S_ISREG(status.st_mode)) {
-    return Error(ErrorCode::kExists, path + ": another program has just made this file", EEXIST);
+    return Error(ErrorCode::kExists, path + ": another program has just created this file", EEXIST);
   }
   return fd;
 }
@@ -89,7 +89,8 @@ Result<ArchiveFile> ArchiveFile::open(const std::string& path, bool force) {
   }
   ArchiveFile archive(path, std::move(temporary), std::move(fd), force);
   if (::isatty(archive.fd()) == 1) {
-    return Error(ErrorCode::kInvalid, "an archive is not written to a terminal");
+    return Error(ErrorCode::kInvalid,
+                 "standard output is a terminal; write the archive to a file or a pipe");
   }
   return archive;
 }

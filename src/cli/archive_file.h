@@ -30,7 +30,7 @@ class ArchiveFile {
 
   [[nodiscard]] int fd() const { return fd_.get(); }
   /// Syncs the file to disk, closes it and gives it its name.
-  /// Errors: kExists if another program has made a file of this name and `force` was not given.
+  /// Errors: kExists if another program has created a file of this name and `force` was not given.
   [[nodiscard]] Result<void> finish();
 
  private:

@@ -10,9 +10,11 @@
 namespace varve::cli {
 
 inline constexpr const char* kPolicyHelp =
-    "When stored data is put in order: original, batched or tiered (default); kept for later";
+    "When to put stored data in order: original, batched or tiered (default); the repository "
+    "stores it";
 
-/// kInvalid names those that there are.
+/// Returns the policy of this name.
+/// Errors: kInvalid, with the possible names.
 [[nodiscard]] Result<ArrangePolicyKind> parse_policy(std::string_view name);
 [[nodiscard]] std::string_view policy_name(ArrangePolicyKind policy);
 

@@ -33,7 +33,7 @@ Result<ScrubReport> scrub(const PartOptions& options, const Context& context) {
   Progress progress("checking", shown);
   std::stop_source source;
   how.stop = source.get_token();
-  // Told to stop, it remembers where it is.
+  // After a stop, scrub() records its position.
   const SignalWatch signals(
       {.stop = [&] { source.request_stop(); }, .report = [&] { progress.print_line(); }});
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository, true));
@@ -53,7 +53,7 @@ int check_in_parts(PartOptions options, const Context& context) {
   if (!report) return fail(report.error());
   if (report->damages_before != 0) {
     note(context,
-         fmt::format("this pass had found {} damaged places before", report->damages_before));
+         fmt::format("earlier runs of this pass found {} damaged places", report->damages_before));
   }
   print_check_report(report->check, options.json, context);
   if (!report->check.damages.empty()) return kExitError;

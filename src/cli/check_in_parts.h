@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checking all data a part at a time: `varve scrub` and `varve check --resume`.
+// Checks all data in parts: `varve scrub` and `varve check --resume`.
 #pragma once
 
 #include <string>
@@ -9,15 +9,16 @@
 namespace varve::cli {
 
 struct PartOptions {
-  std::string repository;  ///< As it was given; may be empty.
-  std::string rate;        ///< Bytes a second, with a unit; empty: no bound.
-  std::string time;        ///< After which to stop; empty: at the end.
-  bool restart = false;    ///< Begin at the start.
+  std::string repository;  ///< From the command line; may be empty.
+  std::string rate;        ///< Bytes per second, with a unit; empty for no limit.
+  std::string time;        ///< Time after which to stop; empty for no limit.
+  bool restart = false;    ///< Begin at the start of the data.
   bool json = false;
   bool progress = false;
 };
 
-/// Goes on where the last one stopped, until the end, the time or a signal; the exit code.
+/// Checks from where the last run stopped, until the end of the data, the time limit or a signal.
+/// Returns the exit code.
 [[nodiscard]] int check_in_parts(PartOptions options, const Context& context);
 
 }  // namespace varve::cli

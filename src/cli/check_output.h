@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the commands that look for damage tell of it.
+// The output of the commands that search for damage.
 #pragma once
 
 #include "cli/command.h"
@@ -7,7 +7,7 @@
 
 namespace varve::cli {
 
-/// The damaged places with the files that they touch, then the sums.
+/// Prints the damaged places with the files that they affect, then the sums.
 void print_check_report(const CheckReport& report, bool json, const Context& context);
 
 }  // namespace varve::cli

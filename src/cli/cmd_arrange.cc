@@ -45,7 +45,7 @@ Result<ArrangeSettings> changed(ArrangeSettings settings, const Options& options
   }
   if (options.dead_percent) {
     if (!(*options.dead_percent >= 0 && *options.dead_percent <= 100)) {
-      return Error(ErrorCode::kInvalid, "--dead is a percentage from 0 to 100");
+      return Error(ErrorCode::kInvalid, "--dead must be a percentage from 0 to 100");
     }
     settings.dead_permille = static_cast<std::uint32_t>(std::lround(*options.dead_percent * 10));
   }
@@ -104,14 +104,17 @@ Result<bool> arrange(const Options& options, const Context& context) {
   }
   auto closed = control->close();
   if (!closed) return std::move(closed).error();
-  if (stop.stopped()) return Error(ErrorCode::kInterrupted, "interrupted; the rest can wait");
+  if (stop.stopped())
+    return Error(ErrorCode::kInterrupted,
+                 "interrupted; a later command or a mount arranges the rest");
   return finished;
 }
 
 int run_arrange(const Options& options, const Context& context) {
   const auto finished = arrange(options, context);
   if (!finished) return fail(finished.error());
-  if (!*finished) note(context, "not all of it is arranged: the disk is full, or it is in use");
+  if (!*finished)
+    note(context, "arranging is not finished: the disk is full, or the data is in use");
   return *finished ? kExitOk : kExitIncomplete;
 }
 
@@ -120,25 +123,26 @@ int run_arrange(const Options& options, const Context& context) {
 void add_arrange_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
   auto command = line.add_command(
-      "arrange", "Move data that fell out of use to its volume, and put the rest in order");
-  command.add_option("REPO", options->words,
-                     std::string(kPlacesHelp) + "; then SERIES, all if none is named");
+      "arrange", "Move data that fell out of use to its volume, and put the other data in order");
+  command.add_places(options->words, "SERIES, one or more (default: all)");
   command.add_option("--policy", options->policy, kPolicyHelp);
   command.add_option("--batch", options->batch, "Versions between two arrangings (batched)");
   command.add_option("--dead", options->dead_percent,
                      "Percentage of the active set that may be dead (tiered)");
-  command.add_option("--fan", options->fan, "Runs of one level that are merged (tiered)");
+  command.add_option("--fan", options->fan, "Runs of one level that the arranger merges (tiered)");
   command.add_option("--window", options->window,
-                     "Versions in a row that must do without a chunk before it moves");
+                     "Versions in a row without a chunk before the chunk moves");
   command
-      .add_option("--parity", options->parity,
-                  "Percentage of parity beside the data, 0 (none) to 25; kept for later")
+      .add_option(
+          "--parity", options->parity,
+          "Parity to keep, as a percentage of the data: 0 (none) to 25; the repository stores it")
       .in(NumberRange<std::uint32_t>{0, kParityPercentMax});
-  command.add_option("--arrange-rate", options->rate,
-                     "Most bytes a second to read and write, for example 50M; no limit if missing");
-  command.add_flag("--json", options->json, "JSON lines, one for each series");
-  command.add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
-  command.add_flag("--progress", options->progress, "Show progress even if not on a terminal");
+  command.add_option(
+      "--arrange-rate", options->rate,
+      "Maximum number of bytes per second to read and write, such as 50M (default: no limit)");
+  command.add_json_flag(options->json, "one for each series");
+  command.add_bytes_flag(options->exact);
+  command.add_progress_flag(options->progress);
   command.run([options, &context] { return run_arrange(*options, context); });
 }
 

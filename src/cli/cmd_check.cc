@@ -21,20 +21,20 @@ namespace {
 struct Options {
   std::string repository;
   bool quick = false;
-  std::string read_data;  // Of how many of a hundred containers; "" for not so.
+  std::string read_data;  // Percentage of the containers; "" without the option.
   std::string rate;
   bool resume = false;
   bool json = false;
   bool progress = false;
 };
 
-// 1 to 100, with or without a percent sign.
+// Returns a number from 1 to 100, written with or without a percent sign.
 Result<unsigned> parse_percent(const std::string& text) {
   unsigned percent = 0;
   const char* end = text.data() + text.size() - (text.ends_with('%') ? 1 : 0);
   const auto [stop, error] = std::from_chars(text.data(), end, percent);
   if (error != std::errc() || stop != end || percent < 1 || percent > 100) {
-    return Error(ErrorCode::kInvalid, "--read-data takes 1% to 100%, not " + text);
+    return Error(ErrorCode::kInvalid, "--read-data must be 1% to 100%, not " + text);
   }
   return percent;
 }
@@ -59,12 +59,13 @@ Result<CheckReport> check(const Options& options, const Context& context) {
   });
 }
 
-// Which containers a part of the data was read of is not remembered, so all of it is.
+// A check of a percentage does not record the containers that it read, so it cannot be resumed.
 int resume_check(const Options& options, const Context& context) {
   const auto percent = parse_percent(options.read_data);
   if (!percent) return fail(percent.error());
   if (*percent != 100) {
-    return fail(Error(ErrorCode::kInvalid, "--resume reads all data: leave out the percentage"));
+    return fail(
+        Error(ErrorCode::kInvalid, "--resume reads all data; omit the percentage of --read-data"));
   }
   PartOptions parts;
   parts.repository = options.repository;
@@ -89,24 +90,24 @@ int run_check(Options options, const Context& context) {
 
 void add_check_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto command = line.add_command(
-      "check", "Check that all that is stored can be given back; exit code 1 if not");
-  command.add_option("REPO", options->repository, kRepositoryHelp);
-  auto quick = command.add_flag("--quick", options->quick, "Check the structure, read no data");
-  auto read_data =
-      command
-          .add_flag(
-              "--read-data{100%}", options->read_data,
-              "Also compare the SHA-256 of every chunk, not only the checksums; =N%: read the "
-              "data of so many containers only, others each time")
-          .excludes(quick);
+  auto command =
+      line.add_command("check", "Check that all stored data can be read; exit code 1 if not");
+  command.add_repository(options->repository);
+  auto quick =
+      command.add_flag("--quick", options->quick, "Check the structure only; read no data");
+  auto read_data = command
+                       .add_flag("--read-data{100%}", options->read_data,
+                                 "Also compare the SHA-256 of every chunk; =N% reads this "
+                                 "percentage of the containers, different ones each time")
+                       .excludes(quick);
   command
       .add_flag("--resume", options->resume,
-                "Go on where the last check with this option, or scrub, stopped")
+                "Continue where the last check with this option, or the last scrub, stopped")
       .needs(read_data);
-  command.add_option("--rate", options->rate, "Bytes a second to read at most, such as 50M");
-  command.add_flag("--json", options->json, "Results as JSON lines");
-  command.add_flag("--progress", options->progress, "Show progress even if not on a terminal");
+  command.add_option("--rate", options->rate,
+                     "Maximum number of bytes per second to read, such as 50M");
+  command.add_json_flag(options->json, "the results");
+  command.add_progress_flag(options->progress);
   command.run([options, &context] { return run_check(*options, context); });
 }
 

@@ -35,7 +35,9 @@ Result<Clone> find_clone(Options options) {
     VARVE_TRY_ASSIGN(source, find_target(options.repository, options.source));
     VARVE_TRY_ASSIGN(target, find_new_target(options.repository, options.target));
   } else if (options.source.empty()) {
-    return Error(ErrorCode::kInvalid, "name both versions: REPO SERIES/SOURCE SERIES/NEW");
+    return Error(
+        ErrorCode::kInvalid,
+        "a version is missing; give REPO SERIES/SOURCE SERIES/NEW, or two paths in a mount");
   } else {
     VARVE_TRY_ASSIGN(source, find_target(options.repository, {}));
     VARVE_TRY_ASSIGN(target, find_new_target(options.source, {}));
@@ -65,7 +67,7 @@ int run_clone(const Options& options, const Context& context) {
   if (options.json) {
     print_json(version_json(*made));
   } else {
-    note(context, name_of(clone->target) + " is open, as a clone of " + name_of(clone->source));
+    note(context, name_of(clone->target) + " is open as a clone of " + name_of(clone->source));
   }
   return kExitOk;
 }
@@ -75,14 +77,14 @@ int run_clone(const Options& options, const Context& context) {
 void add_clone_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
   auto command =
-      line.add_command("clone", "Open a new version that starts with a sealed version's tree");
+      line.add_command("clone", "Open a new version that starts with the tree of a sealed one");
   command.add_option("REPO", options->repository,
-                     "Folder of the repository (default: $VARVE_REPO); left out where the "
-                     "versions are paths in a mount");
+                     "Folder of the repository (default: $VARVE_REPO); omit it if both versions "
+                     "are paths in a mount");
   command.add_option("SOURCE", options->source,
-                     "SERIES/VERSION of a sealed version, SERIES/latest for the newest");
-  command.add_option("NEW", options->target, "SERIES/VERSION of the new one");
-  command.add_flag("--json", options->json, "Print the version as JSON");
+                     "SERIES/VERSION of a sealed version; SERIES/latest is the newest");
+  command.add_option("NEW", options->target, "SERIES/VERSION of the new version");
+  command.add_json_flag(options->json, "the new version");
   command.run([options, &context] { return run_clone(*options, context); });
 }
 

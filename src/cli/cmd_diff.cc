@@ -88,13 +88,15 @@ Result<Side> find_side(Repository& repository, const VersionPath& place, const s
 
 Result<void> diff(const Options& options, const Context& context) {
   VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.least = 2, .most = 2}));
-  if (named.rest.size() > 1) return Error(ErrorCode::kInvalid, "too many arguments; see --help");
+  if (named.rest.size() > 1)
+    return Error(ErrorCode::kInvalid, "there are too many arguments; see --help");
   const VersionPath& first = named.places[0];
   const VersionPath& second = named.places[1];
   std::string path = named.rest.empty() ? std::string() : plain_path(named.rest.front());
   if (!first.path.empty() || !second.path.empty()) {
     if (first.path != second.path || !path.empty()) {
-      return Error(ErrorCode::kInvalid, "the path below both versions must be the same");
+      return Error(ErrorCode::kInvalid,
+                   "the paths in both versions must be the same; or give PATH after the versions");
     }
     path = first.path;
   }
@@ -129,12 +131,11 @@ void add_diff_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
   auto command = line.add_command(
       "diff",
-      "List names that were added (+), removed (-), changed (M), or only their metadata (m)");
-  command.add_option("REPO", options->words,
-                     std::string(kPlacesHelp) + "; then SERIES/A SERIES/B, and PATH for a part");
+      "List names that were added (+), removed (-) or changed (M), or whose metadata changed (m)");
+  command.add_places(options->words, "SERIES/A and SERIES/B, and PATH to compare only a part");
   command.add_flag("--read-data", options->read_data,
-                   "Compare the data of all files, also where size and time are the same");
-  command.add_flag("--json", options->json, "JSON lines, one for each name");
+                   "Compare the data of all files, even if size and time are the same");
+  command.add_json_flag(options->json, "one for each name");
   command.run([options, &context] { return run_diff(*options, context); });
 }
 

@@ -131,12 +131,10 @@ int run_du(const Options& options) {
 
 void add_du_command(CommandLine& line, const Context& /*context*/) {
   auto options = std::make_shared<Options>();
-  auto command = line.add_command("du", "Print what each sealed version takes");
-  command.add_option(
-      "REPO", options->words,
-      std::string(kPlacesHelp) + "; then SERIES or SERIES/VERSION, all if none is named");
-  command.add_flag("--json", options->json, "JSON lines: the versions, then their sums");
-  command.add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  auto command = line.add_command("du", "Print the space that each sealed version takes");
+  command.add_places(options->words, "SERIES or SERIES/VERSION, one or more (default: all)");
+  command.add_json_flag(options->json, "the versions, then their sums");
+  command.add_bytes_flag(options->exact);
   command.run([options] { return run_du(*options); });
 }
 

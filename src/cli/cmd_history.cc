@@ -43,7 +43,8 @@ struct Occurrence {
 /// rest; SERIES/PATH has no version.
 Result<FileOfSeries> find_file(const std::vector<std::string>& words) {
   VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(words, {.least = 1, .most = 1}));
-  if (!named.rest.empty()) return Error(ErrorCode::kInvalid, "too many arguments; see --help");
+  if (!named.rest.empty())
+    return Error(ErrorCode::kInvalid, "there are too many arguments; see --help");
   const VersionPath& place = named.places.front();
   FileOfSeries file{named.repository, place.series, place.path};
   if (!named.in_mount) {
@@ -52,7 +53,7 @@ Result<FileOfSeries> find_file(const std::vector<std::string>& words) {
   }
   if (file.path.empty()) {
     return Error(ErrorCode::kInvalid,
-                 "name a file: SERIES/PATH without a version, or a path in a mount");
+                 "no file is named; give SERIES/PATH without a version, or a path in a mount");
   }
   return file;
 }
@@ -133,13 +134,12 @@ int run_history(const Options& options) {
 void add_history_command(CommandLine& line, const Context& /*context*/) {
   auto options = std::make_shared<Options>();
   auto command = line.add_command(
-      "history", "Print which sealed versions have a file, and in which it changed");
-  command.add_option("REPO", options->words,
-                     std::string(kPlacesHelp) + "; then SERIES/PATH, without a version");
+      "history", "List the sealed versions that have a file, and where it changed");
+  command.add_places(options->words, "SERIES/PATH, without a version");
   command.add_flag("--read-data", options->read_data,
-                   "Compare the data also where size and time are the same");
-  command.add_flag("--json", options->json, "JSON lines, one for each version that has the file");
-  command.add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+                   "Compare the data even if size and time are the same");
+  command.add_json_flag(options->json, "one for each version that has the file");
+  command.add_bytes_flag(options->exact);
   command.run([options] { return run_history(*options); });
 }
 

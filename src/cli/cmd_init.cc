@@ -42,7 +42,8 @@ Result<void> parse_compression(std::string_view text, RepositoryParameters& para
       return {};
     }
   }
-  return Error(ErrorCode::kInvalid, "--compression is none, zstd or zstd:LEVEL with LEVEL 1 to 19");
+  return Error(ErrorCode::kInvalid,
+               "--compression must be none, zstd or zstd:LEVEL, with LEVEL from 1 to 19");
 }
 
 /// Stores the settings in the catalog. Unlike the parameters, they can change later.
@@ -84,7 +85,7 @@ int run_init(Options options, const Context& context) {
       return fail(chosen.error());
     }
   }
-  note(context, "made a repository in " + options.repository);
+  note(context, "created a repository in " + options.repository);
   return kExitOk;
 }
 
@@ -92,11 +93,12 @@ int run_init(Options options, const Context& context) {
 
 void add_init_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto command = line.add_command("init", "Make a repository in an empty or new folder");
-  command.add_option("REPO", options->repository, kRepositoryHelp);
-  command.add_option("--compression", options->compression,
-                     "none, zstd or zstd:LEVEL, LEVEL from 1 (fast, default) to 19 (small)");
-  command.add_option("--chunker", options->chunker, "How files are cut into chunks")
+  auto command = line.add_command("init", "Create a repository in an empty or new folder");
+  command.add_repository(options->repository);
+  command.add_option(
+      "--compression", options->compression,
+      "none, zstd or zstd:LEVEL, with LEVEL from 1 (fast, the default) to 19 (small)");
+  command.add_option("--chunker", options->chunker, "Algorithm that cuts files into chunks")
       .one_of({"gear16", "fastcdc2020"})
       .show_default();
   command.add_option("--chunk-size", options->chunk_size, "Average size of a chunk")
@@ -104,9 +106,9 @@ void add_init_command(CommandLine& line, const Context& context) {
       .show_default();
   command.add_option("--arrange-policy", options->policy, kPolicyHelp);
   command
-      .add_option(
-          "--parity", options->parity,
-          "Percentage of parity beside the data, 0 (default) to 25: repairs damage without a copy")
+      .add_option("--parity", options->parity,
+                  "Parity to keep, as a percentage of the data: 0 (default) to 25; repairs damage "
+                  "without a second copy")
       .in(NumberRange<std::uint32_t>{0, kParityPercentMax});
   command.run([options, &context] { return run_init(*options, context); });
 }

@@ -26,7 +26,8 @@ struct Options {
 
 Result<Timestamp> end_of_lock(const Options& options) {
   if (options.until.empty() == options.duration.empty()) {
-    return Error(ErrorCode::kInvalid, "say how long: --until 2027-01-01, or --for 90d");
+    return Error(ErrorCode::kInvalid,
+                 "give the end of the lock in one way: --until 2027-01-01, or --for 90d");
   }
   Timestamp until = base::SystemClock().now();
   if (!options.duration.empty()) {
@@ -37,7 +38,7 @@ Result<Timestamp> end_of_lock(const Options& options) {
   const Timestamp now = until;
   VARVE_TRY_ASSIGN(until, parse_time(options.until));
   if (until <= now) {
-    return Error(ErrorCode::kInvalid, time_text(until) + " is over already");
+    return Error(ErrorCode::kInvalid, time_text(until) + " is in the past; give a later time");
   }
   return until;
 }
@@ -78,13 +79,14 @@ int run_lock(const Options& options, const Context& context) {
 
 void add_lock_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto command = line.add_command("lock", "Refuse to delete versions before a time");
-  command.add_option("REPO", options->words,
-                     std::string(kPlacesHelp) + "; then SERIES/VERSION, one or more");
-  command.add_option("--until", options->until,
-                     "2027-01-01 or 2027-01-01T18:30, in local time, or with a Z behind it in UTC");
-  command.add_option("--for", options->duration, "From now on: 12h, 30d, 2w, 6m, 1y");
-  command.add_flag("--json", options->json, "Print the versions as JSON lines");
+  auto command = line.add_command("lock", "Protect versions from deletion until a time");
+  command.add_places(options->words, "SERIES/VERSION, one or more");
+  command.add_option(
+      "--until", options->until,
+      "2027-01-01 or 2027-01-01T18:30, in local time, or in UTC with a Z at the end");
+  command.add_option("--for", options->duration,
+                     "Length of the lock from now: 12h, 30d, 2w, 6m, 1y");
+  command.add_json_flag(options->json, "the versions");
   command.run([options, &context] { return run_lock(*options, context); });
 }
 

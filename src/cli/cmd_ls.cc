@@ -189,7 +189,7 @@ int run_ls(Options options) {
     options.path = std::exchange(options.repository, from_environment);
   }
   if (options.repository.empty()) {
-    return fail(Error(ErrorCode::kInvalid, "name the repository, as an argument or in VARVE_REPO"));
+    return fail(no_repository_named());
   }
   const auto listed = list(options);
   return listed ? kExitOk : fail(listed.error());
@@ -200,12 +200,13 @@ int run_ls(Options options) {
 void add_ls_command(CommandLine& line, const Context& /*context*/) {
   auto options = std::make_shared<Options>();
   auto command = line.add_command("ls", "List versions, or files of a version");
-  command.add_option("REPO", options->repository, kRepositoryHelp);
-  command.add_option("PATH", options->path,
-                     "SERIES for its versions, SERIES/VERSION[/path] for files; all if missing");
-  command.add_flag("-l,--long", options->details, "With sizes, times and attributes");
-  command.add_flag("--json", options->json, "JSON lines, one for each version or file");
-  command.add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command.add_repository(options->repository);
+  command.add_option(
+      "PATH", options->path,
+      "SERIES lists its versions, SERIES/VERSION[/path] lists files (default: all versions)");
+  command.add_flag("-l,--long", options->details, "Print sizes, times and attributes too");
+  command.add_json_flag(options->json, "one for each version or file");
+  command.add_bytes_flag(options->exact);
   command.run([options] { return run_ls(*options); });
 }
 

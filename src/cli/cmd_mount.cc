@@ -25,14 +25,14 @@ struct Options {
 // folder is a mistake.
 Result<void> make_mount_point(const Options& options) {
   std::error_code failed;
-  // Without a repository, the mount will fail, so no folder is made.
+  // Without a repository, the mount will fail, so no folder is created.
   if (!std::filesystem::is_directory(options.repository, failed)) return {};
   const auto state = std::filesystem::symlink_status(options.directory, failed);
   if (state.type() != std::filesystem::file_type::not_found) return {};
   std::filesystem::create_directories(options.directory, failed);
   if (!failed) return {};
   return Error(ErrorCode::kIo,
-               "cannot make the mount point " + options.directory + ": " + failed.message(),
+               "cannot create the mount point " + options.directory + ": " + failed.message(),
                failed.value());
 }
 
@@ -58,8 +58,8 @@ int run_mount(Options options) {
 void add_mount_command(CommandLine& line, const Context& /*context*/) {
   auto options = std::make_shared<Options>();
   auto command = line.add_command("mount", "Show a repository's series and versions as files");
-  command.add_option("REPO", options->repository, kRepositoryHelp);
-  command.add_option("DIR", options->directory, "Where to mount it; made if it is missing");
+  command.add_repository(options->repository);
+  command.add_option("DIR", options->directory, "Mount point; created if it is missing");
   command
       .add_option("-o", options->lists,
                   "Mount options, comma-separated: ro, allow_other, default_permissions, uid=N, "
@@ -68,10 +68,10 @@ void add_mount_command(CommandLine& line, const Context& /*context*/) {
                   "see mount.varve(8)")
       .type_name("OPTIONS")
       .one_value_each();
-  command.add_flag("-f,--foreground", options->foreground, "Stay until it is unmounted");
+  command.add_flag("-f,--foreground", options->foreground,
+                   "Stay in the foreground until the repository is unmounted");
   command.add_flag("-d,--debug", options->debug, "Print every request; implies -f");
-  command.add_flag("-s", options->single_thread,
-                   "Accepted for other programs' sake, and without effect");
+  command.add_flag("-s", options->single_thread, "Accepted for other programs; has no effect");
   command.run([options] { return run_mount(*options); });
 }
 

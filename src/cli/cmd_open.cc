@@ -56,8 +56,8 @@ void add_open_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
   auto command = line.add_command("open", "Open a new, empty version, as mkdir in a mount does");
   add_target_words(command, options->words, "the new version",
-                   "SERIES/VERSION; a series that is missing is made");
-  command.add_flag("--json", options->json, "Print the version as JSON");
+                   "SERIES/VERSION; creates the series if needed");
+  command.add_json_flag(options->json, "the new version");
   command.run([options, &context] { return run_open(*options, context); });
 }
 

@@ -69,10 +69,10 @@ void print_future(const SeriesInfo& series, const std::vector<PruneDecision>& de
     print_json(object);
     return;
   }
-  print(
-      fmt::format("{}: the seal times of {} versions are still to come: check the clock; until "
-                  "then no rule counts or deletes them, but `varve rm` does\n",
-                  name_text(series.name), count));
+  print(fmt::format(
+      "{}: the seal times of {} versions are in the future; check the clock. Until these times no "
+      "rule counts or deletes the versions, but `varve rm` can delete them\n",
+      name_text(series.name), count));
 }
 
 std::string joined(const std::vector<std::string>& reasons) {
@@ -146,8 +146,7 @@ Result<bool> prune(Options options, const Context& context) {
     VARVE_TRY_ASSIGN(options.rules.within_seconds, parse_duration(options.within));
   }
   if (!options.rules.any()) {
-    return Error(ErrorCode::kInvalid,
-                 "no rule says what to keep; give at least one, such as --keep-last 7");
+    return Error(ErrorCode::kInvalid, "no rule is given; give at least one, such as --keep-last 7");
   }
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.purpose = control::Purpose::kChange}));
@@ -193,27 +192,27 @@ int run_prune(const Options& options, const Context& context) {
 void add_prune_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
   auto command = line.add_command(
-      "prune", "Delete the sealed versions that no rule keeps; rules go by the time of sealing");
-  command.add_option("REPO", options->words,
-                     std::string(kPlacesHelp) + "; then SERIES, all if none is named");
+      "prune", "Delete the sealed versions that no rule keeps; rules use the time of sealing");
+  command.add_places(options->words, "SERIES, one or more (default: all)");
   KeepRules& rules = options->rules;
-  command.add_option("--keep-last", rules.last, "Keep so many newest versions");
+  command.add_option("--keep-last", rules.last, "Number of newest versions to keep");
   command.add_option("--keep-hourly", rules.hourly,
-                     "Keep the newest version of each of the last so many hours that have one");
-  command.add_option("--keep-daily", rules.daily, "The same of days");
-  command.add_option("--keep-weekly", rules.weekly, "The same of weeks, which begin on Monday");
-  command.add_option("--keep-monthly", rules.monthly, "The same of months");
-  command.add_option("--keep-yearly", rules.yearly, "The same of years");
+                     "Number of last hours with versions; keeps the newest of each");
+  command.add_option("--keep-daily", rules.daily, "The same for days");
+  command.add_option("--keep-weekly", rules.weekly, "The same for weeks, which begin on Monday");
+  command.add_option("--keep-monthly", rules.monthly, "The same for months");
+  command.add_option("--keep-yearly", rules.yearly, "The same for years");
   command.add_option("--keep-within", options->within,
-                     "Keep what was sealed at most so long before the newest version: 12h, 30d, "
-                     "2w, 6m, 1y, or a sum such as 1y6m");
+                     "Keep versions sealed at most this time before the newest one: 12h, 30d, 2w, "
+                     "6m, 1y, or a sum such as 1y6m");
   command.add_flag("-n,--dry-run", options->dry_run,
-                   "Delete nothing, tell what would go and what would stay, and why");
+                   "Delete nothing; print the versions that would be deleted and those that would "
+                   "stay, with reasons");
   add_force_flags(command, options->force, options->force_clock,
-                  "; and delete where only versions of the future and empty ones stay");
+                  "; also delete if only versions of the future and empty ones would stay");
   add_no_arrange_flag(command, options->no_arrange);
-  command.add_flag("--json", options->json, "JSON lines: the versions, then each series' sums");
-  command.add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command.add_json_flag(options->json, "the versions, then the sums of each series");
+  command.add_bytes_flag(options->exact);
   command.run([options, &context] { return run_prune(*options, context); });
 }
 

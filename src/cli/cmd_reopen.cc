@@ -32,7 +32,7 @@ int run_reopen(const Options& options, const Context& context) {
     print_json(version_json(*made));
   } else {
     note(context, made->series_name + "/" + made->name +
-                      " is open; `varve seal` puts it in place of " + name_of(target->version));
+                      " is open; `varve seal` makes it replace " + name_of(target->version));
   }
   return kExitOk;
 }
@@ -42,10 +42,10 @@ int run_reopen(const Options& options, const Context& context) {
 void add_reopen_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
   auto command = line.add_command(
-      "reopen", "Go on with the newest sealed version: the next seal takes its place and its name");
+      "reopen", "Continue the newest sealed version; the next seal replaces it and takes its name");
   add_target_words(command, options->words, "the version",
-                   "SERIES/VERSION, sealed, the newest of its series");
-  command.add_flag("--json", options->json, "Print the open version as JSON");
+                   "SERIES/VERSION: the newest sealed version of its series");
+  command.add_json_flag(options->json, "the open version");
   command.run([options, &context] { return run_reopen(*options, context); });
 }
 

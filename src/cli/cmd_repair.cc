@@ -73,7 +73,7 @@ void print_steps(const std::vector<RepairStep>& steps, bool json) {
 bool agreed(const Options& options) {
   if (options.yes) return true;
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDERR_FILENO) == 0) return false;
-  std::fputs("varve: do this? [y/N] ", stderr);
+  std::fputs("varve: do these steps? [y/N] ", stderr);
   const int answer = std::getchar();
   return answer == 'y' || answer == 'Y';
 }
@@ -99,7 +99,7 @@ void print_report(const RepairReport& report, const Options& options, const Cont
     return;
   }
   if (context.quiet) return;
-  if (report.versions != 0) print(fmt::format("{} versions are back\n", report.versions));
+  if (report.versions != 0) print(fmt::format("{} versions were restored\n", report.versions));
   if (!report.old_catalog.empty()) {
     print("the old catalog is kept as " + printable(report.old_catalog) + "\n");
   }
@@ -127,7 +127,7 @@ Result<int> repair(const Options& options, const Context& context) {
   int rounds = 0;
   for (bool again = true; again;) {
     if (++rounds > kRoundsMax) {
-      note(context, "what was repaired does not stay so: the disk may be failing");
+      note(context, "repaired data is damaged again; the disk may be failing");
       return kExitIncomplete;
     }
     VARVE_TRY_ASSIGN(const auto planned,
@@ -140,7 +140,7 @@ Result<int> repair(const Options& options, const Context& context) {
     }
     if (options.dry_run) return kExitIncomplete;
     if (!agreed(options)) {
-      note(context, "nothing was changed; --yes does what is listed");
+      note(context, "nothing was changed; --yes does the listed steps");
       return kExitIncomplete;
     }
     VARVE_TRY_ASSIGN(const auto report, planned->execute(report_progress));
@@ -175,18 +175,18 @@ int run_repair(Options options, const Context& context) {
 void add_repair_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
   auto command =
-      line.add_command("repair", "Repair a damaged repository; lists first what it is going to do");
-  command.add_option("REPO", options->repository, kRepositoryHelp);
+      line.add_command("repair", "Repair a damaged repository; lists the steps and asks first");
+  command.add_repository(options->repository);
   command.add_option("--from", options->how.from,
-                     "A folder with files whose content may replace what is damaged");
+                     "Folder with files whose content may replace damaged data");
   command.add_flag("--catalog-only", options->catalog_only,
-                   "Look at the superblock and the catalog, read no data");
+                   "Check only the superblock and the catalog; read no data");
   command.add_flag("--rebuild-catalog", options->how.rebuild_catalog,
                    "Rebuild the catalog even if it seems sound");
-  command.add_flag("-n,--dry-run", options->dry_run, "Change nothing, tell what would be done");
-  command.add_flag("--yes", options->yes, "Do it without asking");
-  command.add_flag("--json", options->json, "Results as JSON lines");
-  command.add_flag("--progress", options->progress, "Show progress even if not on a terminal");
+  command.add_flag("-n,--dry-run", options->dry_run, "Change nothing; print the planned steps");
+  command.add_flag("--yes", options->yes, "Do the steps without asking");
+  command.add_json_flag(options->json, "the results");
+  command.add_progress_flag(options->progress);
   command.run([options, &context] { return run_repair(*options, context); });
 }
 

@@ -45,7 +45,7 @@ Result<Request> read_words(const Options& options) {
   std::vector<std::string> words = options.words;
   if (options.tar.empty()) {
     if (words.size() < 2) {
-      return Error(ErrorCode::kInvalid, "name a version and a directory; see --help");
+      return Error(ErrorCode::kInvalid, "a version or the directory is missing; see --help");
     }
     request.directory = std::move(words.back());
     words.pop_back();
@@ -59,7 +59,7 @@ Result<Request> read_words(const Options& options) {
                    "\"" + place.series + "\" names no version; write SERIES/VERSION");
     }
     if (place.series != request.version.series || place.version != request.version.version) {
-      return Error(ErrorCode::kInvalid, "all paths must be of one version");
+      return Error(ErrorCode::kInvalid, "all paths must be in the same version");
     }
     if (!place.path.empty()) request.paths.push_back(place.path);
   }
@@ -110,10 +110,10 @@ std::string summary(const TransferReport& report, const Options& options,
   std::string text = fmt::format("{} {} entries with {} to {}",
                                  options.restore.dry_run ? "would restore" : "restored",
                                  report.entries, size_text(report.bytes, false), target);
-  if (report.unchanged > 0) text += fmt::format(", {} files were there", report.unchanged);
+  if (report.unchanged > 0) text += fmt::format(", {} files unchanged", report.unchanged);
   if (report.removed > 0) text += fmt::format(", {} entries removed", report.removed);
-  if (report.resumed) text += ", after an interruption";
-  if (!report.problems.empty()) text += ", not all of it: see above";
+  if (report.resumed) text += ", continued after an interruption";
+  if (!report.problems.empty()) text += ", but not all; see the messages above";
   return text;
 }
 
@@ -124,7 +124,7 @@ int run_restore(const Options& options, const Context& context) {
   if (!report) {
     if (options.tar.empty() && (report.error().code() == ErrorCode::kInterrupted ||
                                 report.error().code() == ErrorCode::kNoSpace)) {
-      note(context, "the same command goes on from here");
+      note(context, "the same command continues from here");
     }
     return fail(report.error());
   }
@@ -138,23 +138,23 @@ int run_restore(const Options& options, const Context& context) {
 void add_restore_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
   auto command = line.add_command("restore", "Copy a version, or parts of it, to a directory");
-  command.add_option("REPO", options->words,
-                     std::string(kPlacesHelp) +
-                         "; then SERIES/VERSION[/path], one or more of one version; then the "
-                         "directory, new or existing");
+  command.add_places(
+      options->words,
+      "SERIES/VERSION[/path], one or more of one version; last, the directory, new or existing");
   auto remove = command.add_flag("--delete", options->restore.delete_others,
-                                 "Remove what the version does not have");
-  command.add_flag("-n,--dry-run", options->restore.dry_run, "Change nothing, tell what would be");
+                                 "Remove entries of the directory that the version does not have");
+  command.add_flag("-n,--dry-run", options->restore.dry_run,
+                   "Change nothing; print the planned changes");
   command.add_flag("--checksum", options->restore.compare_content,
-                   "Compare the content of files whose size and time are the same");
+                   "Compare the content of files even if size and time are the same");
   command
       .add_option("--writers", options->restore.writers,
-                  "Threads that make files (default: by the number of cores)")
+                  "Threads that create files (default: depends on the number of cores)")
       .in(NumberRange<int>{1, 64})
       .type_name("N");
   command
       .add_option("--segment", options->restore.segment_bytes,
-                  "Sync and note in the log after so much data (default: 1G)")
+                  "Data between two syncs that record the progress (default: 1G)")
       .as_size()
       .in(NumberRange<std::uint64_t>{std::uint64_t{1} << 16, std::uint64_t{1} << 40})
       .type_name("SIZE");
@@ -164,12 +164,12 @@ void add_restore_command(CommandLine& line, const Context& context) {
       .type_name("NAME");
   auto tar = command
                  .add_option("--to-tar", options->tar,
-                             "Write a tar archive to a new file, or with - to standard output")
+                             "Write a tar archive to a new file; - is standard output")
                  .type_name("FILE")
                  .excludes(remove)
                  .excludes(scatter);
   command.add_flag("--force", options->force, "Replace an existing archive").needs(tar);
-  command.add_flag("--progress", options->progress, "Show progress even if not on a terminal");
+  command.add_progress_flag(options->progress);
   command.run([options, &context] { return run_restore(*options, context); });
 }
 

@@ -131,14 +131,14 @@ int run_rm(const Options& options, const Context& context) {
 
 void add_rm_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto command = line.add_command("rm", "Delete versions; their space is back at once");
-  command.add_option("REPO", options->words,
-                     std::string(kPlacesHelp) + "; then SERIES/VERSION, one or more");
-  command.add_flag("-n,--dry-run", options->dry_run, "Delete nothing, tell what would go");
+  auto command = line.add_command("rm", "Delete versions, and free their space at once");
+  command.add_places(options->words, "SERIES/VERSION, one or more");
+  command.add_flag("-n,--dry-run", options->dry_run,
+                   "Delete nothing; print the versions that would be deleted");
   add_force_flags(command, options->force, options->force_clock);
   add_no_arrange_flag(command, options->no_arrange);
-  command.add_flag("--json", options->json, "JSON lines: the versions, then each series' sums");
-  command.add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command.add_json_flag(options->json, "the versions, then the sums of each series");
+  command.add_bytes_flag(options->exact);
   command.run([options, &context] { return run_rm(*options, context); });
 }
 

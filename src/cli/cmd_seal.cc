@@ -36,10 +36,11 @@ Result<void> sort_arguments(Options& options) {
       !options.second.empty() && options.second.find('/') == std::string::npos;
   if (second_is_name && options.name.empty()) options.name = std::exchange(options.second, {});
   if (!options.name.empty() && !options.as.empty()) {
-    return Error(ErrorCode::kInvalid, "the name is given twice");
+    return Error(ErrorCode::kInvalid, "the name is given twice; give it as NAME or with --as");
   }
   if (options.name.find('/') != std::string::npos) {
-    return Error(ErrorCode::kInvalid, "\"" + options.name + "\" is no name: it has a slash");
+    return Error(ErrorCode::kInvalid,
+                 "\"" + options.name + "\" is not a valid name: it contains a slash");
   }
   if (options.name.empty()) options.name = options.as;
   return {};
@@ -54,7 +55,7 @@ void print_sealed(const control::SealReply& reply, const Options& options, const
   print(version_summary(reply.sealed));
   if (reply.next) {
     note(context, reply.next->series_name + "/" + reply.next->name +
-                      " stays open, as a clone of what was sealed");
+                      " stays open as a clone of the sealed version");
   }
 }
 
@@ -104,23 +105,21 @@ void add_seal_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
   auto command = line.add_command("seal", "Make an open version immutable and durable");
   command.add_option("REPO", options->first,
-                     "Folder of the repository (default: $VARVE_REPO), or a version's path in "
-                     "a mount, and then no VERSION");
+                     "Folder of the repository (default: $VARVE_REPO); or, without VERSION, the "
+                     "path of the version in a mount");
   command.add_option("VERSION", options->second, "SERIES/VERSION");
   command.add_option("NAME", options->name,
-                     "The sealed version's name; by default its own, without .partial");
-  command.add_option("--as", options->as, "Another way to give NAME");
+                     "Name of the sealed version (default: its own name without .partial)");
+  command.add_option("--as", options->as, "The same as NAME");
   command.add_flag("--keep", options->keep,
-                   "Leave a version of the old name open, with the same tree, that goes on from "
-                   "the sealed one");
+                   "Leave a version open under the old name, as a clone of the sealed one");
   command.add_flag("--wait{forever}", options->wait,
-                   "Wait until no program writes to the version; with --wait=SECONDS, at most so "
-                   "long");
+                   "Wait until no program writes to the version; =SECONDS limits the wait");
   command.add_flag("--force", options->force,
-                   "Seal although programs have files open for writing: what they wrote so far is "
-                   "sealed, and what they write from then on fails");
+                   "Seal even if programs have files open for writing; the version contains the "
+                   "data written so far, and later writes fail");
   add_no_arrange_flag(command, options->no_arrange);
-  command.add_flag("--json", options->json, "Print JSON: the sealed version, then the kept one");
+  command.add_json_flag(options->json, "the sealed version, then the version that stays open");
   command.run([options, &context] { return run_seal(*options, context); });
 }
 

@@ -30,7 +30,8 @@ struct Report {
 
 Result<Report> look(const Options& options) {
   VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.least = 1, .most = 1}));
-  if (!named.rest.empty()) return Error(ErrorCode::kInvalid, "too many arguments; see --help");
+  if (!named.rest.empty())
+    return Error(ErrorCode::kInvalid, "there are too many arguments; see --help");
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
   Report report;
   control::OpenVersions open_versions(*repository);
@@ -118,10 +119,10 @@ int run_stat(const Options& options) {
 
 void add_stat_command(CommandLine& line, const Context& /*context*/) {
   auto options = std::make_shared<Options>();
-  auto command = line.add_command("stat", "Print everything that is known of one version");
-  command.add_option("REPO", options->words, std::string(kPlacesHelp) + "; then SERIES/VERSION");
-  command.add_flag("--json", options->json, "One JSON line");
-  command.add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  auto command = line.add_command("stat", "Print the times and sizes of one version");
+  command.add_places(options->words, "SERIES/VERSION");
+  command.add_json_flag(options->json, "the version");
+  command.add_bytes_flag(options->exact);
   command.run([options] { return run_stat(*options); });
 }
 

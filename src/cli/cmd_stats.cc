@@ -208,9 +208,8 @@ int run_stats(Options options) {
 void add_stats_command(CommandLine& line, const Context& /*context*/) {
   auto options = std::make_shared<Options>();
   auto command = line.add_command("stats", "Print sizes of the repository and of each version");
-  command.add_option("REPO", options->repository, kRepositoryHelp);
-  auto json = command.add_flag("--json", options->json,
-                               "JSON lines: the totals, then one for each version");
+  command.add_repository(options->repository);
+  auto json = command.add_json_flag(options->json, "the totals, then one for each version");
   auto categories = command.add_flag(
       "--categories", options->categories,
       "What is stored, by the first and the last version that refers to it, instead");
@@ -219,7 +218,7 @@ void add_stats_command(CommandLine& line, const Context& /*context*/) {
                 "Instead: for Prometheus' textfile collector, with the time of the last version")
       .excludes(json)
       .excludes(categories);
-  command.add_flag("--bytes", options->exact, "Exact numbers of bytes instead of KiB, MiB, GiB");
+  command.add_bytes_flag(options->exact);
   command.run([options] { return run_stats(*options); });
 }
 

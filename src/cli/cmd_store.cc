@@ -78,7 +78,7 @@ Result<std::vector<DirectoryIdentity>> find_own_folders(const std::string& repos
   };
   if (contains(own, source)) {
     return Error(ErrorCode::kInvalid, source.string() + " is in the repository " + own.string() +
-                                          ", which cannot store itself");
+                                          "; store a directory outside it");
   }
   std::vector<DirectoryIdentity> found;
   const auto add = [&](const std::string& path) {
@@ -102,7 +102,7 @@ Result<TransferReport> store_and_seal(Repository& repository, const VersionPath&
                    find_own_folders(options.repository, options.directory));
   store_options.left_out = [&](const std::string& folder) {
     progress.clear();
-    report_problems({folder + " is this repository, or its mount: stored as an empty directory"});
+    report_problems({folder + " is this repository or its mount; stored as an empty directory"});
   };
   VARVE_TRY_ASSIGN(const VersionInfo info, open_or_continue(repository, path, options.directory));
   VARVE_TRY_ASSIGN(auto writer, repository.writer(info.series));
@@ -165,7 +165,7 @@ int run_store(Options options, const Context& context) {
   report_problems(report->problems);
   note(context,
        fmt::format("stored {} entries with {}{}", report->entries, size_text(report->bytes, false),
-                   report->problems.empty() ? "" : ", not all of them: see above"));
+                   report->problems.empty() ? "" : ", but not all; see the messages above"));
   return report->problems.empty() ? kExitOk : kExitIncomplete;
 }
 
@@ -173,17 +173,17 @@ int run_store(Options options, const Context& context) {
 
 void add_store_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
-  auto command = line.add_command(
-      "store", "Store a directory as a version, without mounting; the mount is not needed for it");
-  command.add_option("REPO", options->repository, kRepositoryHelp);
-  command.add_option("VERSION", options->version,
-                     "SERIES/VERSION; a series that is missing is made, an open version continued");
-  command.add_option("DIR", options->directory, "The directory to store");
+  auto command = line.add_command("store", "Store a directory as a version, without a mount");
+  command.add_repository(options->repository);
+  command.add_option(
+      "VERSION", options->version,
+      "SERIES/VERSION; creates the series if needed, and continues an open version of this name");
+  command.add_option("DIR", options->directory, "Directory to store");
   auto seal = command.add_flag("--seal", options->seal,
                                "Seal at the end even if the name ends in .partial");
   command.add_flag("--keep-open", options->keep_open, "Do not seal at the end").excludes(seal);
   add_no_arrange_flag(command, options->no_arrange);
-  command.add_flag("--progress", options->progress, "Show progress even if not on a terminal");
+  command.add_progress_flag(options->progress);
   command.run([options, &context] { return run_store(*options, context); });
 }
 

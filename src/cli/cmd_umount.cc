@@ -21,8 +21,8 @@ int run_umount(const Options& options, const Context& context) {
   const auto outcome = control::unmount(options.directory, mode);
   if (!outcome) return fail(outcome.error());
   if (outcome->daemon_was_dead) {
-    note(context, fmt::format("{}: the daemon had died; its mount point is free again. Open "
-                              "versions go on where the last checkpoint left them",
+    note(context, fmt::format("{}: the daemon had died; the mount point is free again. Open "
+                              "versions continue from their last checkpoint",
                               outcome->mount_point));
   }
   return kExitOk;
@@ -33,11 +33,11 @@ int run_umount(const Options& options, const Context& context) {
 void add_umount_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
   auto command = line.add_command(
-      "umount", "Unmount a repository; returns when its daemon has written everything");
+      "umount", "Unmount a repository, and wait until its daemon has written everything");
   command.add_option("DIR", options->directory, "The mount point, or the mounted repository")
       .required();
   command.add_flag("--force", options->force,
-                   "Unmount even if open versions lose what is not on disk");
+                   "Unmount even if open versions lose data that is not on disk");
   command.run([options, &context] { return run_umount(*options, context); });
 }
 

@@ -43,6 +43,10 @@ void report_problems(const std::vector<std::string>& problems) {
   for (const std::string& problem : problems) print_message(problem);
 }
 
+Error no_repository_named() {
+  return {ErrorCode::kInvalid, "no repository is named; give REPO or set VARVE_REPO"};
+}
+
 Result<void> take_repository(std::initializer_list<std::string*> positionals) {
   const std::vector<std::string*> places(positionals);
   const char* from_environment = std::getenv("VARVE_REPO");
@@ -52,9 +56,8 @@ Result<void> take_repository(std::initializer_list<std::string*> positionals) {
   }
   for (const std::string* place : places) {
     if (place->empty()) {
-      return Error(ErrorCode::kInvalid, places.front()->empty()
-                                            ? "name the repository, as an argument or in VARVE_REPO"
-                                            : "an argument is missing; see --help");
+      if (places.front()->empty()) return no_repository_named();
+      return Error(ErrorCode::kInvalid, "an argument is missing; see --help");
     }
   }
   return {};

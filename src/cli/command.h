@@ -8,7 +8,7 @@
 //   void add_mount_command(CommandLine& line, const Context& context) {
 //     auto options = std::make_shared<Options>();
 //     auto command = line.add_command("mount", "Mount a repository");
-//     command.add_option("REPO", options->repository, kRepositoryHelp);
+//     command.add_repository(options->repository);
 //     command.add_option("DIR", options->directory, "Where to mount it");
 //     command.run([options, &context] { return run_mount(*options, context); });
 //   }
@@ -43,8 +43,6 @@ struct Context {
   int verbosity = 0;   ///< Number of -v options.
 };
 
-inline constexpr const char* kRepositoryHelp = "Folder of the repository (default: $VARVE_REPO)";
-
 /// Returns the exit code for `error`.
 [[nodiscard]] int exit_code(const Error& error);
 
@@ -62,6 +60,9 @@ void report_problems(const std::vector<std::string>& problems);
 /// all one place on and sets the first to VARVE_REPO.
 /// Errors: kInvalid if an argument is still missing.
 [[nodiscard]] Result<void> take_repository(std::initializer_list<std::string*> positionals);
+
+/// Returns the error for a command line that names no repository.
+[[nodiscard]] Error no_repository_named();
 
 void add_init_command(CommandLine& line, const Context& context);
 void add_mount_command(CommandLine& line, const Context& context);   // cmd_mount.cc

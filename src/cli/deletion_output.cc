@@ -12,9 +12,9 @@ namespace varve::cli {
 void add_force_flags(Command& command, bool& force, bool& force_clock, const std::string& more) {
   command.add_flag(
       "--force", force,
-      "Delete versions with open files too: programs that read them get errors" + more);
+      "Delete versions with open files too; programs that read them get errors" + more);
   command.add_flag("--force-clock", force_clock,
-                   "Believe the clock where it has jumped to the end of a lock");
+                   "Trust the clock even if it has jumped past the end of a lock");
 }
 
 namespace {
@@ -65,7 +65,7 @@ void print_deletion(const SeriesInfo& series, const DeletionForecast& forecast,
   std::string line = fmt::format("{}: {} version{}, {} {}", name_text(series.name),
                                  forecast.versions.size(), forecast.versions.size() == 1 ? "" : "s",
                                  exact_size_text(forecast.freed_bytes, format.exact),
-                                 format.dry_run ? "would come back" : "came back");
+                                 format.dry_run ? "would be freed" : "freed");
   if (forecast.dead_bytes != 0) {
     line += fmt::format("; {} more when the series is arranged",
                         size_text(forecast.dead_bytes, format.exact));

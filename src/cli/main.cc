@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kFooter =
     "Exit codes: 0 done, 1 error or damage, 3 done but not for all files, 10 no repository,\n"
     "11 another process writes to the repository, 130 interrupted.\n"
-    "VARVE_REPO names the repository where none is given. See varve(1).";
+    "VARVE_REPO names the repository if the command line names none. See varve(1).";
 
 void add_commands(CommandLine& line, const Context& context) {
   add_init_command(line, context);

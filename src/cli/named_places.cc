@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "cli/command.h"
 #include "control/named_version.h"
 
 namespace varve::cli {
@@ -17,10 +18,6 @@ std::string from_environment() {
   return repository == nullptr ? std::string() : std::string(repository);
 }
 
-Error nothing_named() {
-  return {ErrorCode::kInvalid, "name the repository, as an argument or in VARVE_REPO"};
-}
-
 /// Returns true if `word` is a path in a mount, and then adds its place to `named`.
 Result<bool> take_mounted(const std::string& word, control::Purpose purpose, NamedPlaces& named) {
   const auto mounted = control::find_mounted(word, purpose);
@@ -29,7 +26,7 @@ Result<bool> take_mounted(const std::string& word, control::Purpose purpose, Nam
     return false;
   }
   if (!named.repository.empty() && named.repository != mounted->repository) {
-    return Error(ErrorCode::kInvalid, word + " is in another repository than what stands before");
+    return Error(ErrorCode::kInvalid, word + " is in another repository than the path before it");
   }
   named.repository = mounted->repository;
   const VersionPath place = parse_version_path(mounted->in_repository);
@@ -67,7 +64,7 @@ Result<NamedPlaces> find_places(const std::vector<std::string>& words, const Pla
   } else if (left.size() > count.least || (left.size() == 1 && count.least == 0)) {
     named.repository = next();  // Opening it will report the error.
   } else {
-    return nothing_named();
+    return no_repository_named();
   }
   while (!left.empty() && named.places.size() < count.most) {
     const std::string word = next();
@@ -77,7 +74,7 @@ Result<NamedPlaces> find_places(const std::vector<std::string>& words, const Pla
     }
     VARVE_TRY_ASSIGN(const bool inside, take_mounted(word, count.purpose, named));
     if (!inside) {
-      return Error(ErrorCode::kInvalid, word + " is not in the mount, unlike what stands before");
+      return Error(ErrorCode::kInvalid, word + " is not in a mount, unlike the path before it");
     }
   }
   if (named.places.size() < count.least) {
@@ -94,7 +91,7 @@ Result<std::vector<SeriesInfo>> find_series(Repository& repository,
   for (const VersionPath& place : places) {
     if (!place.version.empty()) {
       return Error(ErrorCode::kInvalid, "\"" + place.series + "/" + place.version +
-                                            "\" is no series; write its name alone");
+                                            "\" is not a series; write the name of a series alone");
     }
     VARVE_TRY_ASSIGN(SeriesInfo series, control::find_series(repository, place.series));
     const bool known =

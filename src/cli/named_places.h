@@ -14,10 +14,7 @@
 
 namespace varve::cli {
 
-inline constexpr const char* kPlacesHelp =
-    "Folder of the repository (default: $VARVE_REPO); left out where paths in a mount follow";
-
-/// Returns true if `path` is a folder that has a repository, be it damaged.
+/// Returns true if `path` is a folder with a repository, even a damaged one.
 [[nodiscard]] bool holds_repository(const std::string& path);
 
 struct NamedPlaces {

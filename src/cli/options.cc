@@ -12,6 +12,8 @@
 namespace varve::cli {
 namespace {
 
+constexpr const char* kRepositoryHelp = "Folder of the repository (default: $VARVE_REPO)";
+
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   std::string reason = error.what();
   if (app.get_subcommands().empty() && !app.remaining().empty()) {
@@ -97,8 +99,27 @@ Option Command::add_flag(const std::string& names, Value& value, const std::stri
 template Option Command::add_flag(const std::string&, bool&, const std::string&);
 template Option Command::add_flag(const std::string&, std::string&, const std::string&);
 
+void Command::add_repository(std::string& value) { add_option("REPO", value, kRepositoryHelp); }
+
+void Command::add_places(std::vector<std::string>& words, const std::string& rest) {
+  add_option("REPO", words,
+             std::string(kRepositoryHelp) + "; omit it before paths in a mount; then " + rest);
+}
+
+Option Command::add_json_flag(bool& value, const std::string& lines) {
+  return add_flag("--json", value, "Print JSON lines: " + lines);
+}
+
+void Command::add_bytes_flag(bool& value) {
+  add_flag("--bytes", value, "Print exact numbers of bytes instead of KiB, MiB, GiB");
+}
+
+void Command::add_progress_flag(bool& value) {
+  add_flag("--progress", value, "Show progress even if standard error is not a terminal");
+}
+
 void Command::run(std::function<int()> work) {
-  // The command runs only after the whole line was parsed: flags may stand behind the command.
+  // The command runs only after the whole line was parsed: flags may follow the command.
   app_->callback([chosen = chosen_, work = std::move(work)] { *chosen = work; });
 }
 

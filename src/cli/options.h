@@ -69,6 +69,16 @@ class Command {
   template <typename Value>
   Option add_flag(const std::string& names, Value& value, const std::string& help);
 
+  /// Adds the argument REPO, the folder of the repository. take_repository() fills in VARVE_REPO.
+  void add_repository(std::string& value);
+  /// Adds the argument REPO, with all words behind it, for find_places(). `rest` describes them.
+  void add_places(std::vector<std::string>& words, const std::string& rest);
+  /// Adds --json. `lines` describes the lines that the command prints.
+  Option add_json_flag(bool& value, const std::string& lines);
+  /// Adds --bytes, for exact sizes.
+  void add_bytes_flag(bool& value);
+  void add_progress_flag(bool& value);
+
   /// Sets the function that does the command's work, and returns the exit code of the process.
   void run(std::function<int()> work);
 

@@ -10,7 +10,8 @@
 namespace varve::cli {
 
 void add_no_arrange_flag(Command& command, bool& off) {
-  command.add_flag("--no-arrange", off, "Leave arranging to another command or a mount");
+  command.add_flag("--no-arrange", off,
+                   "Do not arrange afterwards; a later command or a mount does it");
 }
 
 void arrange_owed(control::RepositoryControl& control, const std::vector<std::string>& all,
@@ -25,13 +26,15 @@ void arrange_owed(control::RepositoryControl& control, const std::vector<std::st
     progress.clear();
     const std::string name = name_text(series);
     if (stop.stopped()) {
-      note(context, name + ": the rest of the arranging is put off; nothing is lost by that");
+      note(context, name +
+                        ": arranging was interrupted; a later command or a mount continues it, and "
+                        "no data is lost");
       return;
     }
     if (!report) {
-      note(context, name + ": not arranged: " + report.error().message());
+      note(context, name + ": arranging failed: " + report.error().message());
     } else if (!report->finished) {
-      note(context, name + ": the disk is full, and arranging is put off");
+      note(context, name + ": the disk is full; arranging continues when there is space");
     }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arranging at the end of commands that leave something to arrange, where no daemon does it.
+// Arranges at the end of commands that leave work for the arranger, if no daemon does it.
 #pragma once
 
 #include <atomic>

@@ -9,26 +9,26 @@
 
 namespace varve::cli {
 
-/// How far a command is, shown on stderr: on a terminal as one line that is redrawn, else as a
-/// line each second, and as a line of its own when asked. Thread-safe.
+/// Shows the progress of a command on stderr: on a terminal as one line that it redraws, otherwise
+/// as one line each second. Thread-safe.
 class Progress {
  public:
-  /// `shown`: show it by itself; else only print_line() writes.
+  /// With `shown` false, only print_line() writes.
   Progress(std::string verb, bool shown);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  /// Removes the line.
+  /// Removes the redrawn line.
   ~Progress();
 
-  /// `bytes_total` 0 = unknown; `files` is left out where it is 0. Cheap: draws at most ten
-  /// times a second.
+  /// Sets the present state. `bytes_total` is 0 if unknown; a `files` of 0 is not shown. Draws at
+  /// most ten times a second.
   void update(std::uint64_t bytes_done, std::uint64_t bytes_total, std::uint64_t files);
-  /// Writes the present state as a line that stays.
+  /// Prints the present state as a line that stays.
   void print_line();
-  /// Removes the redrawn line, so that messages can be written.
+  /// Removes the redrawn line, to make room for messages.
   void clear();
 
-  /// True if stderr is a terminal that can redraw a line.
+  /// Returns true if stderr is a terminal that can redraw a line.
   [[nodiscard]] static bool terminal();
 
  private:

@@ -18,12 +18,12 @@ constexpr std::uint64_t kDurationMax = 10000 * 366 * kDay;
 
 Error no_duration(std::string_view text) {
   return {ErrorCode::kInvalid,
-          "\"" + std::string(text) + "\" is no length of time; write 12h, 30d, 2w, 6m or 1y"};
+          "\"" + std::string(text) + "\" is not a length of time; write 12h, 30d, 2w, 6m or 1y"};
 }
 
 Error no_time(std::string_view text) {
   return {ErrorCode::kInvalid,
-          "\"" + std::string(text) + "\" is no time; write 2027-01-01 or 2027-01-01T18:30"};
+          "\"" + std::string(text) + "\" is not a time; write 2027-01-01 or 2027-01-01T18:30"};
 }
 
 /// Takes exactly so many digits, and `before` in front of them if that is not 0.
@@ -94,8 +94,9 @@ Result<Timestamp> parse_time(std::string_view text) {
 
 Result<std::uint64_t> parse_bytes(std::string_view text) {
   constexpr std::string_view kPowers = "KMGT";
-  const Error wrong(ErrorCode::kInvalid, "\"" + std::string(text) +
-                                             "\" is no size; write a number, or 50M and the like");
+  const Error wrong(
+      ErrorCode::kInvalid,
+      "\"" + std::string(text) + "\" is not a size; write a number, such as 50000 or 50M");
   std::uint64_t value = 0;
   const char* const last = text.data() + text.size();
   const auto [end, failure] = std::from_chars(text.data(), last, value);

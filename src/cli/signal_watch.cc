@@ -45,7 +45,7 @@ SignalWatch::SignalWatch(Progress& progress)
 SignalWatch::~SignalWatch() {
   if (!thread_.joinable()) return;
   const std::uint64_t one = 1;
-  // An eventfd's first write cannot fail.
+  // The first write to an eventfd cannot fail.
   (void)!::write(quit_.get(), &one, sizeof one);
   thread_.join();
   ::pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);

@@ -10,18 +10,18 @@
 
 namespace varve::cli {
 
-/// Takes SIGINT, SIGTERM, SIGHUP and SIGUSR1, unless they are ignored, from the whole process while
-/// it lives, without a signal handler: a thread waits for them. Make it before any other thread
-/// starts, so that they inherit the mask.
+/// Handles SIGINT, SIGTERM, SIGHUP and SIGUSR1 of the process, unless they are ignored. Blocks them
+/// while this object lives; a thread waits for them. Create it before any other thread, so that all
+/// threads inherit the mask.
 class SignalWatch {
  public:
   struct Actions {
-    std::function<void()> stop;    ///< SIGINT, SIGTERM, SIGHUP. At the second one the process ends.
-    std::function<void()> report;  ///< SIGUSR1.
+    std::function<void()> stop;  ///< For SIGINT, SIGTERM and SIGHUP. A second one ends the process.
+    std::function<void()> report;  ///< For SIGUSR1.
   };
 
   explicit SignalWatch(Actions actions);
-  /// Ends the process at the first signal: for what may end anywhere.
+  /// Ends the process at the first signal, for work that may end anywhere.
   explicit SignalWatch(Progress& progress);
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;

@@ -131,7 +131,7 @@ class Walk {
       levels_.pop_back();
       return {};
     }
-    // The name that stands first is visited; the other side waits for its turn.
+    // Visits the name that comes first; the other side waits for its turn.
     if (left != nullptr && right != nullptr && left->name != right->name) {
       (left->name < right->name ? right : left) = nullptr;
     }

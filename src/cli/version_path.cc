@@ -37,8 +37,8 @@ Result<VersionPath> require_version(std::string_view text, bool path_allowed) {
                  "\"" + std::string(text) + "\" names no version; write SERIES/VERSION");
   }
   if (!path.path.empty() && !path_allowed) {
-    return Error(ErrorCode::kInvalid,
-                 "\"" + std::string(text) + "\" goes on after the version; write SERIES/VERSION");
+    return Error(ErrorCode::kInvalid, "\"" + std::string(text) +
+                                          "\" has a path after the version; write SERIES/VERSION");
   }
   return path;
 }

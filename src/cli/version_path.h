@@ -16,14 +16,15 @@ struct VersionPath {
   std::string path;     ///< Inside the version, without slashes at its ends.
 };
 
-/// Extra slashes count as one.
+/// Returns the parts of SERIES[/VERSION[/path]]. Several slashes count as one.
 [[nodiscard]] VersionPath parse_version_path(std::string_view text);
 
-/// As parse_version_path(), but kInvalid without a version or, unless `path_allowed`, with a
-/// path in it.
+/// Returns the parts of a text that names a version.
+/// Errors: kInvalid if the version is missing, or if there is a path and not `path_allowed`.
 [[nodiscard]] Result<VersionPath> require_version(std::string_view text, bool path_allowed);
 
-/// Finds the version; the error says which name is unknown.
+/// Returns the named version, without its path.
+/// Errors: kNotFound, with the name that is unknown.
 [[nodiscard]] Result<VersionInfo> find_version(Repository& repository, const VersionPath& path);
 
 }  // namespace varve::cli

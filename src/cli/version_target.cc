@@ -36,16 +36,17 @@ Result<VersionTarget> from_both(const std::string& repository, const std::string
 
 Error nothing_named() {
   return {ErrorCode::kInvalid,
-          "name the version: REPO SERIES/VERSION, or a version's path in a mount"};
+          "no version is named; give REPO SERIES/VERSION, or the path of a version in a mount"};
 }
 
 }  // namespace
 
 void add_target_words(Command& command, TargetWords& words, const std::string& what,
                       const std::string& version_help) {
-  command.add_option("REPO", words.first,
-                     "Folder of the repository (default: $VARVE_REPO), or " + what +
-                         "'s path in a mount, and then no VERSION");
+  command.add_option(
+      "REPO", words.first,
+      "Folder of the repository (default: $VARVE_REPO); or, without VERSION, the path of " + what +
+          " in a mount");
   command.add_option("VERSION", words.second, version_help);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open versions with the sizes that they have now.
+// Lists open versions with their present sizes.
 #pragma once
 
 #include <optional>
@@ -12,16 +12,16 @@
 
 namespace varve::control {
 
-/// Looks up the open versions of series. The catalog knows their sizes from the last checkpoint,
-/// which is some seconds old; a daemon that writes them knows better and is asked.
-/// Not thread-safe.
+/// Lists the open versions of series. The catalog has their sizes at the last checkpoint, some
+/// seconds ago. If a daemon writes to the versions, it reports their present sizes. Not
+/// thread-safe.
 class OpenVersions {
  public:
   /// Lifetime: `repository` must outlive this object.
   explicit OpenVersions(Repository& repository) : repository_(repository) {}
 
-  /// Returns the open versions of the series. Where the daemon does not answer, their sizes are
-  /// those of the catalog.
+  /// Returns the open versions of the series. If no daemon answers, their sizes are those of the
+  /// catalog.
   [[nodiscard]] Result<std::vector<VersionInfo>> of(const SeriesInfo& series);
 
  private:

@@ -11,13 +11,13 @@
 
 namespace varve::format {
 
-/// First byte of each kind of node, so that none can be taken for another.
+/// First byte of a node, which differs for each kind.
 enum class NodeKind : std::uint8_t { kLeaf = 1, kInner = 2, kRecipe = 3, kEntry = 4 };
 
-/// No version has as many, so ranks never run over.
+/// A number of entries that no version reaches, so ranks never overflow.
 inline constexpr std::uint64_t kEntriesEnd = 0xffffffff;
 
-/// What an entry is coded relative to: the previous one of the page, or nothing.
+/// The reference for coding an entry: the previous entry of the page, or an empty one.
 struct EntryContext {
   std::string name;
   std::uint32_t mode = 0;

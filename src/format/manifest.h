@@ -31,7 +31,7 @@ enum class ManifestKind : std::uint16_t {
   kLabels = 2,   ///< Labels of a series: the live versions and their names.
 };
 
-/// What a record is about. Its key is that of the catalog's table, without the series.
+/// The kind of a record. The record's key is that of the catalog's table, without the series.
 enum class ManifestRecord : std::uint8_t {
   kSeries = 1,         ///< No key. The catalog's value.
   kVersion = 2,        ///< u32 number. The catalog's value.

@@ -18,11 +18,11 @@ namespace varve::format {
 
 inline constexpr std::uint32_t kParityMagic = 0x41505656;  // "VVPA" in file order
 inline constexpr std::size_t kParityHeaderBytes = 64;
-/// What is lost and restored as one: a damaged byte costs so many.
+/// Size of a block, the unit of loss and restoring: one damaged byte costs a whole block.
 inline constexpr std::size_t kParityBlockBytes = 16U << 10;
-/// Data blocks of a codeword: together with the parity blocks, a byte counts them.
+/// Limit on the data blocks of a codeword. A byte can count them and the parity blocks together.
 inline constexpr std::uint32_t kParityDataBlocksMax = 200;
-/// Bounds of a group, so that a damaged header cannot ask for more memory than that.
+/// Limits of a group, which bound the memory that a damaged header can request.
 inline constexpr std::uint32_t kParityMembersMax = 1U << 16;
 inline constexpr std::uint32_t kParityBlocksMax = 1U << 17;
 
@@ -35,7 +35,7 @@ struct ParityShape {
   std::uint32_t parity_blocks =
       0;  ///< Parity blocks of a codeword, and lost blocks that it can restore.
 
-  /// Both in their bounds, and not 0.
+  /// Returns the shape of a group. Both arguments must be within their bounds and not 0.
   [[nodiscard]] static ParityShape of(std::uint32_t blocks, std::uint32_t percent);
   [[nodiscard]] std::uint32_t parity_total() const { return codewords * parity_blocks; }
 };
@@ -50,7 +50,7 @@ struct ParityMember {
   bool operator==(const ParityMember&) const = default;
 };
 
-/// What a group protects.
+/// The files that a group protects.
 struct ParityIndex {
   SeriesId series{};
   std::uint32_t percent = 0;          ///< 1 to kParityPercentMax.
@@ -60,7 +60,7 @@ struct ParityIndex {
   bool operator==(const ParityIndex&) const = default;
 };
 
-/// Checksums, by which damaged blocks are known.
+/// Checksums that reveal damaged blocks.
 struct ParitySums {
   std::vector<std::uint64_t> data;    ///< Checksum of each data block, with the zeros that pad it.
   std::vector<std::uint64_t> parity;  ///< Checksum of each parity block, codeword by codeword.
@@ -76,7 +76,7 @@ struct EncodedParityIndex {
 /// Computes index.blocks.
 [[nodiscard]] EncodedParityIndex encode_parity_index(ParityIndex& index, const ParitySums& sums);
 
-/// What a header says of the parts that follow.
+/// The sizes and checksums of the parts that follow, as a header states them.
 struct ParityHeader {
   SeriesId series{};
   std::uint32_t percent = 0;

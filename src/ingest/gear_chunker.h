@@ -37,10 +37,10 @@ inline constexpr std::uint64_t kGear16MatrixHigh = 0x6b9068dd5986e63e;
 inline constexpr std::uint8_t kGear16AddLow = 0x7a;
 inline constexpr std::uint8_t kGear16AddHigh = 0xb2;
 
-/// T, for code that looks bytes up.
+/// The table T.
 extern const std::array<std::uint16_t, 256> kGear16Table;
 
-/// What a scan needs; strong and loose are masks of top bits.
+/// The sizes and masks of a scan. The masks `strong` and `loose` select top bits.
 struct Gear16Rule {
   std::size_t min = 0;
   std::size_t avg = 0;
@@ -49,10 +49,10 @@ struct Gear16Rule {
   std::uint16_t loose = 0;
 };
 
-/// `sizes` must have passed make_chunker's checks.
+/// Returns the rule for `sizes`, which must have passed make_chunker's checks.
 [[nodiscard]] Gear16Rule make_gear16_rule(ChunkSizes sizes);
 
-/// Length of the chunk at data[0]. Reads nothing outside `data`.
+/// Returns the length of the chunk at data[0]. Reads nothing outside `data`.
 using Gear16Scan = std::size_t (*)(const Gear16Rule& rule, std::span<const std::byte> data);
 
 [[nodiscard]] std::size_t gear16_scan_scalar(const Gear16Rule& rule,
@@ -74,7 +74,7 @@ class Gear16Chunker final : public Chunker {
  public:
   static constexpr std::string_view kId = "gear16";
 
-  /// `sizes` must have passed make_chunker's checks.
+  /// Returns the rule for `sizes`, which must have passed make_chunker's checks.
   Gear16Chunker(ChunkSizes sizes, Gear16Form form);
 
   [[nodiscard]] std::size_t next(std::span<const std::byte> data) const override {

@@ -29,7 +29,7 @@ std::vector<SegmentNumber> segments_of(const std::vector<SegmentRecord>& files, 
   return segments;
 }
 
-/// What the newest version stored stays where it is; all the rest becomes one run.
+/// Plans to rewrite all files as one run, except those that the newest version stored.
 std::optional<RewriteJob> rewrite_all(const ActiveState& state, ChunkOrder order) {
   RewriteJob job{{}, SegmentRole::kBase, state.newest, order};
   for (const auto& file : state.files) {

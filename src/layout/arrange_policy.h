@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to arrange next: the interface and its three kinds. A policy decides by what is on disk
-// now, so a crash, or a change of policy, needs no clean-up.
+// The policies that choose the next work of the arranger. A policy decides from the present state
+// of the disk, so a crash or a change of the policy needs no clean-up.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ enum class ChunkOrder : std::uint8_t {
   kBirth,   ///< By chunk id.
 };
 
-/// To write the live chunks of files again as (a part of) one run.
+/// The work of writing the live chunks of files again as one run, or as a part of one.
 struct RewriteJob {
   std::vector<SegmentNumber> segments;
   catalog::SegmentRole role = catalog::SegmentRole::kBase;
@@ -36,20 +36,21 @@ struct RewriteJob {
   ChunkOrder order = ChunkOrder::kStream;
 };
 
-/// Not thread-safe.
+/// Chooses the next work. Not thread-safe.
 class ArrangePolicy {
  public:
   virtual ~ArrangePolicy() = default;
-  /// Whether the departing chunks should go to their volumes now.
+  /// Returns true if the arranger should move the departing chunks to their volumes now.
   [[nodiscard]] virtual bool wants_departure(const ActiveState& state) const = 0;
-  /// What to rewrite next, when none is departing or none should; nullopt if all is well.
+  /// Returns the next files to rewrite, or nullopt if no work is left. Call it only if
+  /// wants_departure() returned false, or no chunk is departing.
   [[nodiscard]] virtual std::optional<RewriteJob> next(const ActiveState& state) const = 0;
 };
 
-/// The settings must be valid.
+/// Returns the policy of the settings, which must be valid.
 [[nodiscard]] std::unique_ptr<ArrangePolicy> make_arrange_policy(const ArrangeSettings& settings);
 
-/// How many runs the files make up.
+/// Returns the number of runs that the files form.
 [[nodiscard]] std::size_t count_runs(const std::vector<catalog::SegmentRecord>& files);
 
 }  // namespace varve::layout

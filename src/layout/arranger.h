@@ -20,18 +20,18 @@
 
 namespace varve::layout {
 
-/// What an arranger needs beside the layout.
+/// The inputs of an arranger.
 struct ArrangerParts {
   CategoryLayout* layout = nullptr;
   StreamWalk newest;           ///< The files of the newest main version.
-  std::function<bool()> stop;  ///< Asked between steps, and while the order is worked out.
+  std::function<bool()> stop;  ///< Called between steps, and while the order is computed.
   /// Called after each step with its bytes; may wait, to keep to a rate.
   std::function<void(const MoveOutcome&)> after_step;
   std::uint64_t step_bytes_max = 32ULL << 20;  ///< Raw.
   std::uint64_t batch_bytes_max = MoveStep{}.batch_bytes_max;
 };
 
-/// What arranging finds on disk: shared with accounting and tests.
+/// The state of the active set on disk, for arranging, accounting and tests.
 struct ArrangeView {
   ActiveState state;
   /// Departing chunks by death: their last user among the sealed versions.
@@ -39,21 +39,21 @@ struct ArrangeView {
   base::IdRuns unused;  ///< In the active set, and no version refers to them.
 };
 
-/// `excluded` are chunks that cannot be moved.
+/// Returns the state of the active set. Chunks in `excluded` cannot be moved and do not depart.
 [[nodiscard]] Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series,
                                                   const ArrangeSettings& settings,
                                                   const base::IdRuns& excluded);
 
-/// One use, one thread. While run() is at work, nothing else arranges the series and no version is
-/// deleted (CategoryLayout::Exclusive); versions may be opened, written and sealed.
+/// Arranges a series once, on one thread. During run(), nothing else may arrange the series, and no
+/// version may be deleted (CategoryLayout::Exclusive). Versions may be opened, written and sealed.
 class Arranger {
  public:
   Arranger(ArrangerParts parts, const ArrangeSettings& settings)
       : parts_(std::move(parts)), settings_(settings), policy_(make_arrange_policy(settings)) {}
 
-  /// True when the policy has nothing left to do, false if it was stopped, also to make way for a
-  /// deletion. kNoSpace if the disk
-  /// is full; then, as after a crash, at most the last step is lost.
+  /// Runs steps until the policy has no work left. Returns false if it was stopped before, for
+  /// example for a deletion.
+  /// Errors: kNoSpace if the disk is full; as after a crash, at most the last step is lost.
   [[nodiscard]] Result<bool> run();
 
   [[nodiscard]] const MoveOutcome& done() const { return done_; }

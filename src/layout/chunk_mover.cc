@@ -268,8 +268,8 @@ void ChunkMover::note_read(const format::ContainerHeader& header, Pieces pieces)
   }
 }
 
-// What stays located where it is, once it is known: the chunks of the record that are not in the
-// step, and those that could not be read.
+// Notes the chunks of the record that stay in their place, once all are known: those that are not
+// in the step, and those that could not be read.
 void ChunkMover::note_done(Source& source, std::uint32_t chunks) {
   source.pending -= chunks;
   if (source.pending != 0 || !source.gives) return;

@@ -59,7 +59,7 @@ Result<ArrangeReport> RepositoryImpl::arrange(SeriesId id, const ArrangeOptions&
   VARVE_TRY_ASSIGN(auto* const series, find(id));
   VARVE_TRY(series::VersionRecords(catalog_, id).owner());
   {
-    // What the background would do next is done here; it looks at what is left afterwards.
+    // This call does the next work of the background thread, which continues with the rest.
     const std::lock_guard lock(arrange_mutex_);
     to_arrange_.erase(id);
   }

@@ -76,8 +76,8 @@ struct Correction {
 
 /// The files of one series. Thread-safe; calls that change one file must not overlap.
 ///
-/// A file is written once, from its start, and then only cut, corrected or removed. What append()
-/// wrote may be lost in a crash until sync() and sync_names() have returned.
+/// A file is written once, from its start, and then only cut, corrected or removed. A crash may
+/// lose appended bytes until sync() and sync_names() have returned.
 class SegmentStore {
  public:
   virtual ~SegmentStore() = default;
@@ -108,9 +108,8 @@ class SegmentStore {
   [[nodiscard]] virtual Result<void> put(StoredFile file,
                                          std::span<const std::span<const std::byte>> parts) = 0;
   /// Corrects damaged ranges and waits until they are on disk. Creates a missing file, with zeros
-  /// outside the ranges. Whatever happens, each range has its old or its new bytes, and all other
-  /// bytes are unchanged.
-  /// Errors: kIo if the ranges could not be written.
+  /// outside the ranges. Even after a failure, each range has its old or its new bytes, and all
+  /// other bytes are unchanged. Errors: kIo if the ranges could not be written.
   [[nodiscard]] virtual Result<void> correct(StoredFile file,
                                              const std::vector<Correction>& corrections) = 0;
 

@@ -146,7 +146,7 @@ expect_status 1 "$VARVE" ls --nonsense "$repo"
 expect_status 1 "$VARVE" restore "$repo" "$work/tree"
 message_says 'missing'
 expect_status 1 "$VARVE" restore "$repo" s/one s/three "$work/tree"
-message_says 'one version'
+message_says 'the same version'
 expect_status 1 "$VARVE" restore --to-tar "$work/no/such/place" "$repo" s/one
 [ "$(cat "$work/tree/file")" = text ]
 ok "bad arguments change nothing"

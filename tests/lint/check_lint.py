@@ -24,6 +24,8 @@ TEXTS = [
     ("include/varve/b.h", "/// Who writes must sync.\nint f();\n", True),
     ("include/varve/b.h", "/// Writes data. What was written\n/// is on disk.\nint f();\n", True),
     ("include/varve/b.h", "/// Returns what was written.\nint f();\n", False),
+    ("src/a/b.cc", "/// Stores data. Whatever happens,\n/// it is on disk.\nint f();\n", True),
+    ("tests/unit/a/b.cc", "/// What a test needs.\nint f();\n", False),
     ("include/varve/b.h", "/// Answers this: What is on disk?\nint f();\n", False),
     ("docs/ARCHITECTURE.md", "line\n" * 170, False),
     ("docs/ARCHITECTURE.md", "line\n" * 190, True),

@@ -71,7 +71,7 @@ def prose_problems(path, lines):
             yield f"{path}:{number}: `{found.group(0)}`: use a common word"
         if path.endswith(tree.CODE_SUFFIXES) and MEMBER_OF.search(line):
             yield f"{path}:{number}: a member's comment is a noun phrase that is complete by itself"
-    if path.startswith("include/"):
+    if path.startswith(("include/", "src/")):
         for number, words in docstrings(lines):
             for sentence, question in WHO_SENTENCE.findall(words):
                 if not question:
