@@ -50,11 +50,12 @@ Result<void> Client::connect() {
   const struct stat& folder = connected.repository.status;
   if (identity_.device != folder.st_dev || identity_.inode != folder.st_ino) {
     // Another repository's socket, or a link to it, has replaced this repository's socket.
-    return Error(ErrorCode::kNotPermitted,
-                 fmt::format("{}: the daemon that answers there (process {}) has another "
-                             "repository, {}",
-                             repository_, process_, identity_.repository),
-                 EPERM);
+    return Error(
+        ErrorCode::kNotPermitted,
+        fmt::format(
+            "{}: the daemon that answers there (process {}) has opened another repository, {}",
+            repository_, process_, identity_.repository),
+        EPERM);
   }
   return {};
 }

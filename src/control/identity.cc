@@ -34,18 +34,19 @@ std::optional<Identity> identity_from_json(const Json& object) {
 }
 
 Error protocol_refused(std::uint32_t protocol_of_command) {
-  return {ErrorCode::kUnsupported,
-          fmt::format("the daemon speaks protocol {}, this command protocol {}: they are of "
-                      "different versions of Varve. Use the version that the daemon was started "
-                      "with, or unmount the repository and mount it again",
-                      kProtocol, protocol_of_command)};
+  return {
+      ErrorCode::kUnsupported,
+      fmt::format(
+          "the daemon uses protocol {} and this command uses protocol {}, because their versions "
+          "of Varve differ. Use the daemon's version, or unmount the repository and mount it again",
+          kProtocol, protocol_of_command)};
 }
 
 Error daemon_refused(std::uint32_t protocol_of_daemon, std::int64_t process) {
   return {ErrorCode::kUnsupported,
-          fmt::format("the daemon (process {}) speaks protocol {} of {} version of Varve, this "
-                      "command protocol {}: unmount the repository and mount it again with this "
-                      "version, or use the daemon's",
+          fmt::format("the daemon (process {}) uses protocol {} of {} version of Varve, and this "
+                      "command uses protocol {}: unmount the repository and mount it again with "
+                      "this version, or use the daemon's version",
                       process, protocol_of_daemon,
                       protocol_of_daemon < kProtocol ? "an older" : "a newer", kProtocol)};
 }

@@ -80,12 +80,11 @@ Result<void> Server::run() {
   try {
     loop_ = std::thread([this] { loop(); });
   } catch (const std::system_error& error) {
-    return Error(
-        ErrorCode::kIo,
-        fmt::format("no thread can be started for the control server ({}); raise the limit "
-                    "of processes (ulimit -u, TasksMax=)",
-                    error.what()),
-        error.code().value());
+    return Error(ErrorCode::kIo,
+                 fmt::format("cannot start a thread for the control server ({}); raise the limit "
+                             "of processes (ulimit -u, TasksMax=)",
+                             error.what()),
+                 error.code().value());
   }
   return {};
 }
@@ -194,8 +193,8 @@ void Server::admit(base::UniqueFd socket) {
   }
   if (connections_.size() >= limits_.connections_max) {
     refuse(socket.get(), ErrorCode::kBusy,
-           fmt::format("the daemon has {} connections, which is too many for another; try again "
-                       "when some of these commands have ended",
+           fmt::format("the daemon serves {} commands already, too many to serve another; try "
+                       "again when some of them have ended",
                        connections_.size()));
     return;
   }
@@ -260,7 +259,7 @@ void Server::serve_received(Connection& connection) {
     serve(connection, line);
   }
   if (!connection.worker.joinable() && connection.received.size() > kLineBytesMax) {
-    refuse(connection.socket.get(), ErrorCode::kTooLarge, "the request is too long");
+    refuse(connection.socket.get(), ErrorCode::kTooLarge, "the request to the daemon is too long");
     connection.state = State::kBroken;
   }
 }
@@ -295,9 +294,10 @@ void Server::start_worker(Connection& connection, Request request) {
   } catch (const std::exception& error) {
     const Reply reply = failed(
         ErrorCode::kBusy,
-        fmt::format("the daemon cannot start a thread for this ({}); raise its limit of processes "
-                    "(ulimit -u, TasksMax=), or try again",
-                    error.what()));
+        fmt::format(
+            "the daemon cannot start a thread for this command ({}); raise its limit of processes "
+            "(ulimit -u, TasksMax=), or try again",
+            error.what()));
     const bool sent = send_line_now(connection.socket.get(), encode(reply)).has_value();
     connection.state = sent ? State::kIdle : State::kBroken;
   }

@@ -98,7 +98,7 @@ Reply Server::answer_upkeep(const Request& request, Connection& connection) {
       put(handlers_.settings(request.settings), reply.settings, reply);
       break;
     default:
-      reply.error = Error(ErrorCode::kInvalid, "not a request of this kind");
+      reply.error = Error(ErrorCode::kInvalid, "the daemon does not know this kind of request");
       break;
   }
   return reply;

@@ -88,7 +88,7 @@ Result<bool> wait_for(int socket, short events, const std::optional<Clock::time_
     const int ready = ::poll(waits, 2, poll_time(deadline));
     if (ready < 0 && errno == EINTR) continue;
     if (ready < 0) return system_error("control socket", errno);
-    if (waits[1].revents != 0) return Error(ErrorCode::kInterrupted, "told to stop");
+    if (waits[1].revents != 0) return Error(ErrorCode::kInterrupted, "interrupted");
     return ready > 0;
   }
 }
@@ -243,7 +243,9 @@ Result<void> send_line(int socket, std::string_view line, std::chrono::milliseco
     if (errno == EINTR) continue;
     if (errno != EAGAIN) return system_error("control socket", errno);
     VARVE_TRY_ASSIGN(const bool ready, wait_for(socket, POLLOUT, deadline, wake));
-    if (!ready) return Error(ErrorCode::kBusy, "the other end does not read", ETIMEDOUT);
+    if (!ready)
+      return Error(ErrorCode::kBusy, "the other end of the control socket does not read",
+                   ETIMEDOUT);
   }
   return {};
 }
@@ -253,7 +255,7 @@ Result<void> send_line_now(int socket, std::string_view line) {
   text += '\n';
   const ssize_t sent = ::send(socket, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent < 0 && errno == EAGAIN) {
-    return Error(ErrorCode::kBusy, "the other end does not read", EAGAIN);
+    return Error(ErrorCode::kBusy, "the other end of the control socket does not read", EAGAIN);
   }
   if (sent != static_cast<ssize_t>(text.size())) {
     return system_error("control socket", sent < 0 ? errno : EAGAIN);
@@ -266,7 +268,9 @@ Result<std::string> receive_line(int socket, std::chrono::milliseconds patience,
   std::string line;
   for (;;) {
     VARVE_TRY_ASSIGN(const bool ready, wait_for(socket, POLLIN, deadline, wake));
-    if (!ready) return Error(ErrorCode::kBusy, "the other end does not answer", ETIMEDOUT);
+    if (!ready)
+      return Error(ErrorCode::kBusy, "the other end of the control socket does not answer",
+                   ETIMEDOUT);
     char buffer[4096];
     // Look at the data first, so that bytes after the newline stay in the socket.
     ssize_t got = ::recv(socket, buffer, sizeof buffer, MSG_PEEK);
@@ -276,13 +280,14 @@ Result<std::string> receive_line(int socket, std::chrono::milliseconds patience,
     if (any) got = ::recv(socket, buffer, static_cast<std::size_t>(got), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno != ECONNRESET) return system_error("control socket", errno);
-    if (got <= 0) return Error(ErrorCode::kNotFound, "the other end closed the connection");
+    if (got <= 0) return Error(ErrorCode::kNotFound, "the other end closed the control socket");
     line.append(buffer, static_cast<std::size_t>(got));
     if (line.ends_with('\n')) {
       line.pop_back();
       return line;
     }
-    if (line.size() > kLineBytesMax) return Error(ErrorCode::kTooLarge, "control line too long");
+    if (line.size() > kLineBytesMax)
+      return Error(ErrorCode::kTooLarge, "a message on the control socket is too long");
   }
 }
 

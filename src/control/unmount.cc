@@ -35,8 +35,8 @@ constexpr std::chrono::milliseconds kBusyPause{50};
 
 Error busy(const std::string& mount_point) {
   return {ErrorCode::kBusy,
-          fmt::format("{} is in use: leave the directory and close its files (fuser -vm {} shows "
-                      "who has them), then try again",
+          fmt::format("{} is in use: leave the directory and close its files (fuser -vm {} lists "
+                      "the processes), then try again",
                       mount_point, mount_point),
           EBUSY};
 }
@@ -143,8 +143,8 @@ Result<void> make_durable(const MountedThere& there) {
     const ErrorCode code = client.error().code();
     if (code == ErrorCode::kNotFound || code == ErrorCode::kNoRepository) return {};
     return std::move(client).error().with_context(
-        "not unmounted, because the daemon could not be asked to make open versions durable; use "
-        "--force to unmount without asking it");
+        "not unmounted, because the daemon did not confirm that open versions are durable; use "
+        "--force to unmount without that");
   }
   // This is a read-only mount, and another daemon writes.
   if (client->identity().mount_device != there.mount.device) return {};

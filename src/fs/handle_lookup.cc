@@ -10,7 +10,7 @@ namespace {
 Result<fuse_entry_param> or_stale(Result<fuse_entry_param> found) {
   const bool absent = !found && (found.error().code() == ErrorCode::kNotFound ||
                                  found.error().code() == ErrorCode::kInvalid);
-  if (absent) return Error(ErrorCode::kStale, "nothing has this file handle");
+  if (absent) return Error(ErrorCode::kStale, "no file has this file handle");
   return found;
 }
 

@@ -166,7 +166,7 @@ void LoopPool::add_thread() {
       work(buffer);
     });
   } catch (const std::system_error& error) {
-    base::log(base::LogLevel::kWarning, fmt::format("no thread can be started: {}", error.what()));
+    base::log(base::LogLevel::kWarning, fmt::format("cannot start a thread: {}", error.what()));
   }
 }
 

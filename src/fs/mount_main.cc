@@ -53,8 +53,8 @@ Result<void> check_not_mounted(const std::string& directory) {
                              directory, directory));
   }
   return Error(ErrorCode::kBusy,
-               fmt::format("{} is in use: repository {} is mounted there; unmount it with "
-                           "`varve umount {}` or take another directory",
+               fmt::format("{} is in use: repository {} is mounted there; unmount it with `varve "
+                           "umount {}`, or choose another directory",
                            directory, there->repository, directory));
 }
 
@@ -67,7 +67,7 @@ Result<std::string> check_mount_point(const std::string& directory) {
   if (::stat(directory.c_str(), &values) != 0) {
     if (errno == ENOENT) {
       return Error(ErrorCode::kNotFound,
-                   fmt::format("mount point {} does not exist; make it with `mkdir -p {}`",
+                   fmt::format("mount point {} does not exist; create it with `mkdir -p {}`",
                                directory, directory));
     }
     return Error(ErrorCode::kIo, fmt::format("{}: {}", directory, std::strerror(errno)), errno);
@@ -83,16 +83,16 @@ Result<void> check_fuse_device() {
   if (::access("/dev/fuse", R_OK | W_OK) == 0) return {};
   if (errno == ENOENT) {
     return Error(ErrorCode::kUnsupported,
-                 "/dev/fuse is missing, so nothing can be mounted: load the module with `modprobe "
-                 "fuse`, or give the container --device /dev/fuse. Without it use `varve store` "
-                 "and `varve restore`");
+                 "cannot mount, because /dev/fuse is missing: load the module with `modprobe "
+                 "fuse`, or start the container with --device /dev/fuse. Without it, use `varve "
+                 "store` and `varve restore`");
   }
   return Error(ErrorCode::kIo, fmt::format("/dev/fuse: {}", std::strerror(errno)), errno);
 }
 
 Error no_thread(const std::system_error& error) {
   return {ErrorCode::kIo,
-          fmt::format("no thread can be started ({}): raise the limit of processes (ulimit -u, "
+          fmt::format("cannot start a thread ({}): raise the limit of processes (ulimit -u, "
                       "TasksMax= of a unit)",
                       error.what()),
           error.code().value()};
@@ -122,7 +122,7 @@ Result<void> mount(const std::string& repository, const std::string& directory,
   // The daemon changes its current directory, and the mount table shows the path to all users.
   auto repository_path = absolute_path(repository);
   if (!repository_path) {
-    return Error(ErrorCode::kNoRepository, fmt::format("{}; `varve init` makes a repository",
+    return Error(ErrorCode::kNoRepository, fmt::format("{}; `varve init` creates a repository",
                                                        repository_path.error().message()));
   }
   VARVE_TRY_ASSIGN(const std::string mount_point, check_mount_point(directory));
@@ -175,9 +175,8 @@ int mount_main(int argc, char** argv) {
     }
   }
   if (argc - optind != 2) {
-    return fail({ErrorCode::kInvalid,
-                 "a repository and a mount point are needed; see "
-                 "mount.varve(8)"});
+    return fail(
+        {ErrorCode::kInvalid, "the repository or the mount point is missing; see mount.varve(8)"});
   }
   if (asks_for_remount(lists)) {
     if (fake) return 0;

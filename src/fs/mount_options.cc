@@ -51,41 +51,41 @@ Result<void> parse_valued(std::string_view name, std::string_view value, bool sl
                           MountOptions& options) {
   if (name == "uid" || name == "gid") {
     const auto number = parse_number(value, 10);
-    if (!number) return bad_value(name, value, "a number is needed");
+    if (!number) return bad_value(name, value, "give a number");
     (name == "uid" ? options.uid : options.gid) = number;
   } else if (name == "umask") {
     options.umask = parse_number(value, 8);
     if (!options.umask || *options.umask > 0777) {
-      return bad_value(name, value, "an octal number up to 777 is needed");
+      return bad_value(name, value, "give an octal number up to 777");
     }
   } else if (name == "cache") {
     const auto bytes = parse_size(value);
-    if (!bytes || *bytes == 0) return bad_value(name, value, "a size such as 64M is needed");
+    if (!bytes || *bytes == 0) return bad_value(name, value, "give a size, such as 64M");
     options.open.cache_bytes = *bytes;
   } else if (name == "arrange_rate") {
     const auto bytes = parse_size(value);
-    if (!bytes) return bad_value(name, value, "a size a second such as 50M is needed");
+    if (!bytes) return bad_value(name, value, "give a size per second, such as 50M");
     options.open.arrange_bytes_per_second = *bytes;
   } else if (name == "autoseal") {
     const auto number = parse_number(value, 10);
     if (value != "off" && !number) {
-      return bad_value(name, value, "a number of seconds or off is needed");
+      return bad_value(name, value, "give a number of seconds, or off");
     }
     options.open.autoseal_s = value == "off" ? std::nullopt : number;
   } else if (name == "spin") {
     const auto number = parse_number(value, 10);
     if (!number || *number > kSpinMax) {
-      return bad_value(name, value, "a number of microseconds up to 1000 is needed");
+      return bad_value(name, value, "give a number of microseconds up to 1000");
     }
     options.spin = std::chrono::microseconds(*number);
   } else if (name == "engine") {
-    if (value.empty()) return bad_value(name, value, "the name of a restore engine is needed");
+    if (value.empty()) return bad_value(name, value, "give the name of a restore engine");
     options.open.engine = value;
   } else if (name == "series" || name == "version") {
-    if (value.empty()) return bad_value(name, value, "a name is needed");
+    if (value.empty()) return bad_value(name, value, "give a name");
     (name == "series" ? options.series : options.version) = value;
   } else if (name == "fsname" || name == "subtype") {
-    if (value.empty()) return bad_value(name, value, "a name is needed");
+    if (value.empty()) return bad_value(name, value, "give a name");
     (name == "fsname" ? options.source : options.subtype) = value;
   } else if (!sloppy) {
     return Error(ErrorCode::kInvalid,
@@ -120,8 +120,8 @@ Result<void> parse_flag(std::string_view name, bool sloppy, MountOptions& option
     options.open.arrange = false;
   } else if (name == "auto_unmount") {
     return Error(ErrorCode::kUnsupported,
-                 "mount option auto_unmount is refused: a mount point that empties itself makes "
-                 "a mirroring rsync delete its copy");
+                 "mount option auto_unmount is not allowed: when the daemon ends, the mount point "
+                 "would be empty, and a mirroring rsync would delete its copy");
   } else if (!sloppy) {
     return Error(ErrorCode::kInvalid,
                  fmt::format("unknown mount option {}; see mount.varve(8)", name));
@@ -184,8 +184,9 @@ Result<void> parse_mount_options(std::string_view list, bool sloppy, MountOption
 
 Result<void> check_mount_options(const MountOptions& options) {
   if (options.series.empty() && !options.version.empty()) {
-    return Error(ErrorCode::kInvalid,
-                 fmt::format("mount option version={} needs series= beside it", options.version));
+    return Error(
+        ErrorCode::kInvalid,
+        fmt::format("mount option version={} needs the option series= too", options.version));
   }
   return {};
 }

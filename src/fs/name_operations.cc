@@ -154,7 +154,8 @@ Result<void> NameOperations::allow_rename(const Node& from, const Node& to) cons
   // Not kOtherVersion: mv(1) would then copy the whole version and delete the original.
   const bool in_series = from.kind == Node::Kind::kSeries && from.slot == to.slot;
   if (!inside && !in_series) {
-    return Error(ErrorCode::kNotPermitted, "versions stay in their series and files in versions");
+    return Error(ErrorCode::kNotPermitted,
+                 "a version cannot leave its series, nor a file its version");
   }
   if (from.slot != to.slot) return Error(ErrorCode::kOtherVersion, "the versions differ");
   return {};

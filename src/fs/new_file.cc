@@ -22,7 +22,7 @@ Result<NewFile> new_file(const Caller& caller, const ShowOptions& show, const No
     const auto place = std::ranges::find(all, kDefaultAclName, &Xattr::name);
     if (place != all.end()) {
       const auto inherited = inherit_acl(place->value, mode);
-      if (!inherited) return Error(ErrorCode::kCorrupt, "a default ACL cannot be understood");
+      if (!inherited) return Error(ErrorCode::kCorrupt, "the directory has an invalid default ACL");
       file.mode = (mode & ~0777U) | inherited->permissions;
       if (!inherited->access.empty()) {
         file.xattrs.push_back({std::string(kAccessAclName), inherited->access});

@@ -61,12 +61,12 @@ Result<Node> NodeTable::resolve_open(std::uint64_t node_id) {
       return Error(ErrorCode::kNotFound, "the directory was removed");
     default:
       if (repository_.read_only()) return Error(ErrorCode::kReadOnly, "mounted read-only");
-      return Error(ErrorCode::kNotPermitted, "only versions hold files");
+      return Error(ErrorCode::kNotPermitted, "files must be in a version");
   }
 }
 
 Result<void> NodeTable::admit(std::uint64_t node_id) {
-  const Error stale(ErrorCode::kStale, "nothing has this file handle");
+  const Error stale(ErrorCode::kStale, "no file has this file handle");
   const NodeId id = unpack(node_id);
   const auto place = SlotTable::place_of(id.slot);
   if (root_ != kRootNodeId) {
@@ -115,7 +115,7 @@ Result<Slot*> NodeTable::load_version(const SeriesInfo& series, const VersionInf
   if (info.state == VersionState::kOpen) {
     VARVE_TRY_ASSIGN(auto writer, repository_.writer(series.id));
     if (writer->info().number != info.number) {
-      return Error(ErrorCode::kNotFound, "the version was sealed or given up meanwhile");
+      return Error(ErrorCode::kNotFound, "the version was sealed or removed in the meantime");
     }
     if (auto* const removed = dynamic_cast<RemovedFiles*>(writer.get())) removed->keep_removed();
     slot.set_writer(std::move(writer));

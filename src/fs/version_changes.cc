@@ -26,7 +26,8 @@ Result<SealOutcome> VersionChanges::seal(SeriesId series, VersionNumber number,
   VARVE_TRY_ASSIGN(SealOutcome outcome, repository_.seal(series, number, new_name, mode, writers));
   if (Slot* slot = nodes_.slots().find(series, number)) {
     auto reader = repository_.reader(series, number);
-    if (!reader) return std::move(reader).error().with_context("sealed, but cannot be read");
+    if (!reader)
+      return std::move(reader).error().with_context("the version is sealed, but cannot be read");
     slot->seal(outcome, std::move(*reader));
   }
   forget_latest(series);
@@ -54,15 +55,15 @@ Result<std::string> VersionChanges::end_present_version(const SeriesInfo& series
   const auto open = repository_.version_to_end(series.id, new_name, source);
   if (!open) {
     if (open.error().code() == ErrorCode::kBusy) {
-      base::log(base::LogLevel::kWarning, fmt::format("{}/{} is not opened: {}", series.name,
+      base::log(base::LogLevel::kWarning, fmt::format("cannot open {}/{}: {}", series.name,
                                                       new_name, open.error().message()));
     }
     return open.error();
   }
   if (!*open) return std::string();
   VARVE_TRY(seal(series.id, (*open)->number, {}));
-  base::log(base::LogLevel::kInfo, fmt::format("{}/{} was sealed, since {} is opened", series.name,
-                                               (*open)->name, new_name));
+  base::log(base::LogLevel::kInfo, fmt::format("{}/{} was sealed, because {} is opened",
+                                               series.name, (*open)->name, new_name));
   return (*open)->name;
 }
 

@@ -116,7 +116,7 @@ Result<SealOutcome> VersionCommands::seal(SeriesId series, VersionNumber number,
     static_cast<void>(changes_.wait_for_close(changes_.closed_writers(),
                                               std::chrono::steady_clock::now() + kWriterPoll));
     if (cancelled()) {
-      return Error(ErrorCode::kInterrupted, "the waiting for writers was cancelled");
+      return Error(ErrorCode::kInterrupted, "interrupted while waiting for writers");
     }
   }
   if (*sealed) changes_.forget_names(series, {old_name, (*sealed)->info.name});

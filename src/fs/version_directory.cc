@@ -163,13 +163,14 @@ std::optional<struct stat> VersionDirectory::last_attributes(const Slot* slot) c
 }
 
 Result<void> VersionDirectory::remove_version(const SeriesInfo& series, std::string_view name) {
-  if (name == kLatestName) return Error(ErrorCode::kNotPermitted, "latest follows the versions");
+  if (name == kLatestName)
+    return Error(ErrorCode::kNotPermitted, "latest cannot be changed; it follows the versions");
   const std::lock_guard lock(changes_.mutex_of(series.id));
   VARVE_TRY_ASSIGN(const VersionInfo info, repository_.find_version(series.id, name));
   const auto last = last_attributes(nodes_.slots().find(series.id, info.number));
   if (info.state == VersionState::kSealed) {
     if (!attributes_.show().rmdir_deletes) {
-      return Error(ErrorCode::kReadOnly, "a sealed version is not removed by rmdir");
+      return Error(ErrorCode::kReadOnly, "rmdir does not remove a sealed version; use `varve rm`");
     }
     VARVE_TRY(changes_.delete_after_last_close(series.id, {info.number}, {}));
     changes_.forget_latest(series.id);
@@ -185,7 +186,8 @@ Result<void> VersionDirectory::remove_version(const SeriesInfo& series, std::str
 
 Result<void> VersionDirectory::rename_version(const SeriesInfo& series, std::string_view name,
                                               std::string_view new_name) {
-  if (name == kLatestName) return Error(ErrorCode::kNotPermitted, "latest follows the versions");
+  if (name == kLatestName)
+    return Error(ErrorCode::kNotPermitted, "latest cannot be changed; it follows the versions");
   const std::lock_guard lock(changes_.mutex_of(series.id));
   VARVE_TRY_ASSIGN(const VersionInfo info, repository_.find_version(series.id, name));
   if (new_name == kLatestName || repository_.find_version(series.id, new_name)) {
@@ -198,7 +200,7 @@ Result<void> VersionDirectory::rename_version(const SeriesInfo& series, std::str
     return {};
   }
   if (becomes_partial != was_partial) {
-    return Error(ErrorCode::kNotPermitted, "nothing becomes partial again");
+    return Error(ErrorCode::kNotPermitted, "a sealed version cannot become partial again");
   }
   VARVE_TRY(repository_.rename_version(series.id, info.number, new_name));
   changes_.forget_latest(series.id);

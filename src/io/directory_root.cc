@@ -59,14 +59,13 @@ Error DirectoryRoot::refused(int errno_value, const std::string& path) {
     case ELOOP:
       return {ErrorCode::kCorrupt,
               path +
-                  " is a symbolic link, or leads through one; Varve follows none inside a "
-                  "repository: put the file or folder itself there",
+                  " is a symbolic link, or its path has one. Varve follows no symbolic link inside "
+                  "a repository; replace the link by the file or folder itself",
               ELOOP};
     case EXDEV:
-      return {
-          ErrorCode::kCorrupt,
-          path + " is on another file system than its repository; unmount what is mounted there",
-          EXDEV};
+      return {ErrorCode::kCorrupt,
+              path + " is on another file system than its repository; unmount that file system",
+              EXDEV};
     default:
       return error_from_errno(errno_value, "cannot open " + path);
   }

@@ -48,7 +48,7 @@ const char* advice(int errno_value) {
     case ENOSPC:
       return "; free some space on that disk and try again";
     case EDQUOT:
-      return "; free some space or ask for a larger quota, then try again";
+      return "; free some space or get a larger quota, then try again";
     case EACCES:
     case EPERM:
       return "; check the owner and the permissions, or run as the repository's owner";

@@ -226,7 +226,7 @@ class MemoryFileSystem final : public FileSystem {
       e = check_parent(key);
       if (e == 0) nodes_.emplace(key, nullptr);
     }
-    if (e != 0) return error_from_errno(e, "cannot make the directory " + path);
+    if (e != 0) return error_from_errno(e, "cannot create the directory " + path);
     return {};
   }
 
@@ -314,7 +314,7 @@ class MemoryFileSystem final : public FileSystem {
   Result<SpaceInfo> space(const std::string& path) override {
     const std::lock_guard lock(mutex_);
     if (!nodes_.contains(normal(path))) {
-      return error_from_errno(ENOENT, "cannot ask for the free space of " + path);
+      return error_from_errno(ENOENT, "cannot read the free space of " + path);
     }
     SpaceInfo info;
     info.block_bytes = kPageBytes;

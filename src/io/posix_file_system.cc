@@ -108,7 +108,7 @@ class PosixFileSystem final : public FileSystem {
         S_ISDIR(st.st_mode)) {
       return {};
     }
-    return error_from_errno(mkdir_errno, "cannot make the directory " + path);
+    return error_from_errno(mkdir_errno, "cannot create the directory " + path);
   }
 
   Result<void> remove(const std::string& path) override {
@@ -194,7 +194,7 @@ class PosixFileSystem final : public FileSystem {
     VARVE_TRY_ASSIGN(const auto fd, root_->directory(path));
     struct statvfs st {};
     if (retried([&] { return ::fstatvfs(fd.get(), &st); }) != 0) {
-      return error_from_errno(errno, "cannot ask for the free space of " + path);
+      return error_from_errno(errno, "cannot read the free space of " + path);
     }
     return space_of(st);
   }

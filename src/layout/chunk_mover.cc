@@ -301,8 +301,8 @@ Result<void> ChunkMover::write_batch(store::ContainerWriter& writer) {
   return {};
 }
 
-// A version that was opened meanwhile may refer to more than was in use when the step was planned,
-// if the window was made longer. What is archived as older must not be referred to by it.
+// A version that was opened since the step was planned may refer to more chunks than were in use
+// then, if the window was made longer. It must not refer to chunks that the step archives as older.
 Result<void> ChunkMover::check_death(const meta::Txn& txn) const {
   const SeriesId series = layout_.options().series;
   const auto moved = base::IdRuns::from(step_.chunks);

@@ -99,8 +99,9 @@ std::string CatalogRebuilder::series_directory(SeriesId series) const {
 template <typename Record>
 void CatalogRebuilder::tell_replaced_name(const Record& record) {
   if (record.name_fault.empty()) return;
-  problem(fmt::format("{}: the recorded name was not allowed ({}), so it has this name now",
-                      record.name, record.name_fault));
+  problem(
+      fmt::format("{}: the recorded name was not allowed ({}), so the version has this name now",
+                  record.name, record.name_fault));
 }
 
 std::string CatalogRebuilder::name_of(VersionNumber number) const {
@@ -115,7 +116,7 @@ Result<RebuildReport> CatalogRebuilder::run() {
   {
     std::array<unsigned char, 16> id{};
     if (RAND_bytes(id.data(), static_cast<int>(id.size())) != 1) {
-      return Error(ErrorCode::kIo, "no random numbers for the catalog's id", EIO);
+      return Error(ErrorCode::kIo, "cannot get random numbers for the catalog's id", EIO);
     }
     VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
     VARVE_TRY(txn.put(meta::catalog::kSettings, kCatalogIdSetting,
@@ -187,8 +188,8 @@ Result<void> CatalogRebuilder::read_labels_of(SeriesId series) {
   if (!labels) {
     whole_ = false;
     problem(series_directory(series) + "/" + kLabelsName + ": " + labels.error().message() +
-            "; every version with a manifest comes back, under the name that it was sealed with. "
-            "A lock comes back only if the version's manifest has it (locks by Varve 0.1 do not)");
+            "; the rebuilt catalog has every version with a manifest, under the name of its seal. "
+            "It has a lock only if the version's manifest has it (locks of Varve 0.1 do not)");
     return {};
   }
   VARVE_TRY_ASSIGN(owner_, catalog::decode_series(series, labels->series));

@@ -50,8 +50,8 @@ void Checker::check_name(const std::string& of, const std::string& fault,
                          const std::string& replacement) {
   if (fault.empty()) return;
   damage(path_ + "/catalog",
-         fmt::format("the record of {} has a name that is not allowed ({}); it is shown as {}", of,
-                     fault, replacement),
+         fmt::format("the record of {} has a name that is not allowed ({}); Varve shows it as {}",
+                     of, fault, replacement),
          {});
 }
 
@@ -268,7 +268,7 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
                               const std::vector<catalog::VersionRecord>& versions) {
   const auto directory = series_directory(series.id);
   const auto derived = [](const std::string& what) {
-    return what + " (the catalog is not touched: the next opening for writing rebuilds it)";
+    return what + " (the catalog is sound: the next opening for writing rebuilds this file)";
   };
   const auto present = list_manifests(files_, directory);
   if (!present) {
@@ -313,7 +313,7 @@ Result<void> Checker::check_parity(SeriesId series) {
     VARVE_TRY_ASSIGN(present, maintain::settled_files(txn, series));
   }
   const auto derived = [](const std::string& what) {
-    return what + " (derived data: `varve repair` removes it, and arranging makes a new one)";
+    return what + " (derived data: `varve repair` removes it, and arranging creates a new one)";
   };
   const auto listing = parity::list_groups(store, series);
   if (!listing) {

@@ -220,7 +220,7 @@ std::vector<RepairStep> ParityRepairer::steps() const {
   }
   for (const auto& [number, what] : damaged_groups_) {
     steps.push_back({RepairStep::Kind::kParity, store_.describe(number),
-                     what + "; it is removed, and arranging makes a new one"});
+                     what + "; the repair removes it, and arranging creates new parity"});
   }
   return steps;
 }

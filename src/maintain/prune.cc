@@ -136,9 +136,9 @@ Result<void> check_prune(const std::vector<PruneDecision>& decisions) {
   const bool real_goes = std::ranges::any_of(
       decisions, [](const auto& d) { return !d.keep && d.version.entries != 0; });
   if (!any_goes || real_stays || !real_goes) return {};
-  return Error(ErrorCode::kInvalid,
-               "only versions of the future and empty ones would stay; check the clock, or give "
-               "--force");
+  return Error(
+      ErrorCode::kInvalid,
+      "only versions of the future and empty ones would stay; check the clock, or give --force");
 }
 
 }  // namespace varve

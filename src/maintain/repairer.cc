@@ -122,7 +122,7 @@ Result<void> Repairer::scan_superblock() {
     parameters_ = copy->parameters;
     superblock_lost_ = true;
     step(RepairStep::Kind::kSuperblock, path_ + "/varve.repo",
-         superblock.error().message() + "; it is written again from " +
+         superblock.error().message() + "; the repair writes it again from " +
              store::RepositoryPaths(path_).series(series) + "/" + kLabelsName);
   }
   if (superblock_lost_) return {};
@@ -186,7 +186,7 @@ Result<void> Repairer::scan_catalog() {
   if (!fault) return {};
   catalog_lost_ = true;
   step(RepairStep::Kind::kCatalog, path_ + "/catalog",
-       *fault + "; a new catalog is built from manifests and containers");
+       *fault + "; the repair builds a new catalog from manifests and containers");
   return {};
 }
 
@@ -197,7 +197,7 @@ Result<void> Repairer::scan_manifests() {
     const auto directory = store::RepositoryPaths(path_).series(series);
     const auto drop = [&](const std::string& path) {
       step(RepairStep::Kind::kManifest, path,
-           "it is damaged; it is written again from the catalog");
+           "it is damaged; the repair writes it again from the catalog");
       manifests_.push_back(path);
     };
     VARVE_TRY_ASSIGN(const auto present, list_manifests(*files_, directory));
@@ -239,7 +239,7 @@ Result<void> Repairer::scan_open_versions() {
       step(RepairStep::Kind::kOpenVersion, path_ + "/staging",
            series.name + "/" + record.name + " was open, and its content is lost with its " +
                (damage ? "overlay, which is damaged (" + *damage + ")" : "staging folder") +
-               "; it is dropped");
+               "; the repair drops it");
       lost_versions_.push_back(record);
     }
   }

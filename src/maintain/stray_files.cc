@@ -85,7 +85,7 @@ void note_unknown_files(io::FileSystem& files, const std::string& repository_pat
     waiting.pop_back();
     auto names = files.list(folder);
     if (!names && names.error().errno_value() == ENOTDIR && ++unknown <= kUnknownNamed) {
-      note(folder, "unknown: a file that has the name of a folder; Varve leaves it alone");
+      note(folder, "unknown: a file with the name of a folder; Varve does not touch it");
     }
     if (!names) continue;  // Other checks report missing or unreadable folders.
     std::ranges::sort(*names, std::greater<>());
@@ -95,7 +95,7 @@ void note_unknown_files(io::FileSystem& files, const std::string& repository_pat
       if (known && known->folder) {
         waiting.emplace_back(path, *known->folder);
       } else if (!known && ++unknown <= kUnknownNamed) {
-        note(path, "unknown: Varve did not create it, and leaves it alone");
+        note(path, "unknown: Varve did not create it and does not touch it");
       }
     }
   }

@@ -38,7 +38,7 @@ Result<void> make_folder(const std::string& path) {
   const auto parent = normal.parent_path();
   std::error_code failed;
   if (!parent.empty()) std::filesystem::create_directories(parent, failed);
-  if (failed) return io::error_from_errno(failed.value(), "cannot make " + parent.string());
+  if (failed) return io::error_from_errno(failed.value(), "cannot create " + parent.string());
   return io::make_posix_file_system()->make_directory(path);
 }
 
@@ -56,7 +56,7 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
   for (const auto& name : names) {
     if (name == "lost+found") continue;
     return Error(ErrorCode::kNotEmpty,
-                 path + " is not empty; give an empty or a new folder for the repository",
+                 path + " is not empty; choose an empty or a new folder for the repository",
                  ENOTEMPTY);
   }
   const store::RepositoryPaths paths(path);
@@ -73,7 +73,7 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
   superblock.parameters = parameters;
   std::array<unsigned char, 16> id{};
   if (RAND_bytes(id.data(), static_cast<int>(id.size())) != 1) {
-    return Error(ErrorCode::kIo, "no random numbers for the repository's id", EIO);
+    return Error(ErrorCode::kIo, "cannot get random numbers for the repository's id", EIO);
   }
   superblock.repository_id = fmt::format("{:02x}", fmt::join(id, ""));
   // Written last: a folder without this file is not a repository.

@@ -125,7 +125,7 @@ void RepositoryImpl::arrange_in_background(const ArrangeOptions& options) {
     }
     const bool full = !finished && finished.error().code() == ErrorCode::kNoSpace;
     if (!finished && !(full && told)) {
-      base::log(base::LogLevel::kWarning, "arranging stops: " + finished.error().message());
+      base::log(base::LogLevel::kWarning, "arranging stopped: " + finished.error().message());
     }
     told = full;
     if (finished && *finished) {

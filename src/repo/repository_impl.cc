@@ -45,15 +45,15 @@ Error advised(const Error& of_catalog) {
 
 Error no_repository(const std::string& path) {
   return {ErrorCode::kNoRepository,
-          path + " is not a Varve repository (it has no varve.repo); make one with `varve init`",
+          path + " is not a Varve repository (it has no varve.repo); create one with `varve init`",
           ENOENT};
 }
 
 Error older_catalog(const std::string& catalog) {
   return {ErrorCode::kCorrupt,
           catalog +
-              " is older than the rest of the repository: put the right one back, or "
-              "run `varve repair`, which rebuilds it from the manifests",
+              " is older than the rest of the repository: restore the newest copy, or run `varve "
+              "repair`, which rebuilds it from the manifests",
           EIO};
 }
 }  // namespace
@@ -97,8 +97,8 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
       if (locked.error().code() != ErrorCode::kLocked) return std::move(locked).error();
       return Error(ErrorCode::kLocked,
                    path +
-                       " is in use by another process (mounted read-write, or a command is "
-                       "running); read-only use is possible beside it",
+                       " is in use by another process: it is mounted read-write, or a command is "
+                       "running. Wait for that process, or open the repository read-only",
                    EBUSY);
     }
     lock = std::move(*locked);
@@ -183,7 +183,7 @@ Result<void> RepositoryImpl::check_catalog_age() {
   if (!id.empty()) return {};
   std::array<unsigned char, 16> random{};
   if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1) {
-    return Error(ErrorCode::kIo, "no random numbers for the catalog's id", EIO);
+    return Error(ErrorCode::kIo, "cannot get random numbers for the catalog's id", EIO);
   }
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY(txn.put(meta::catalog::kSettings, maintain::kCatalogIdSetting,
@@ -324,7 +324,7 @@ Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
   catalog::SeriesRecord record;
   std::uint32_t id = 1;
   for (const auto& other : all) {
-    if (other.name == name) return Error(ErrorCode::kExists, "the series is there", EEXIST);
+    if (other.name == name) return Error(ErrorCode::kExists, "the series exists already", EEXIST);
     id = std::max(id, static_cast<std::uint32_t>(other.id) + 1);
   }
   {

@@ -105,7 +105,7 @@ class TreeCopier {
 Error not_newest(const std::string& name) {
   return {ErrorCode::kInvalid,
           name +
-              " is not the newest version of its series, and only that can be reopened; use "
+              " is not the newest version of its series; only the newest can be reopened. Use "
               "`varve clone` with another name",
           EINVAL};
 }

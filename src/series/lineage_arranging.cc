@@ -138,7 +138,7 @@ Result<bool> LineageArranging::protect(const ArrangeOptions& options, ArrangePro
       for (const auto segment : kept->damaged) {
         base::log(base::LogLevel::kWarning,
                   "parity: " + store_.segments->describe(segment) +
-                      " is damaged, and its parity is left as it is; run `varve repair`");
+                      " is damaged, so its parity does not change; run `varve repair`");
       }
       return true;
     }

@@ -223,8 +223,7 @@ layout::OpenHold LineageOpen::hold(const base::IdRuns* dying) {
   auto found = scan();
   if (!found) {
     base::log(base::LogLevel::kWarning,
-              "what the open version refers to cannot be told, so nothing that it may refer to is "
-              "freed: " +
+              "cannot find the chunks of the open version, so no chunk that it may use is freed: " +
                   found.error().message());
     index_.restore(retired);
     return {};

@@ -53,11 +53,12 @@ Result<VersionInfo> LineageSeries::find_version(std::string_view name) {
     VARVE_TRY_ASSIGN(const auto newest, records_.newest_sealed());
     if (!newest) return no_version();
     if (!newest->name_fault.empty()) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("the newest version has no valid name ({}); it is shown as {}: run "
-                               "`varve check`",
-                               newest->name_fault, newest->name),
-                   EIO);
+      return Error(
+          ErrorCode::kCorrupt,
+          fmt::format(
+              "the newest version has no valid name ({}); Varve shows it as {}. Run `varve check`",
+              newest->name_fault, newest->name),
+          EIO);
     }
     return version_info(*newest, owner.name);
   }
@@ -138,7 +139,7 @@ Result<void> LineageSeries::end_present_version(Loaded& use) {
     if (!sealed) return std::move(sealed).error();
     base::log(base::LogLevel::kInfo,
               sealed->outcome.info.series_name + "/" + sealed->outcome.info.name +
-                  " was sealed, since another version of the series is opened");
+                  " was sealed, because another version of the series is opened");
   }
   return {};
 }
@@ -241,9 +242,11 @@ Result<SealOutcome> LineageSeries::seal(VersionNumber number, std::string_view n
   if (replaced) {
     const auto deleted = delete_versions({*replaced}, {});
     if (!deleted) {
-      base::log(base::LogLevel::kWarning,
-                outcome.info.name + " was sealed, but the version that it replaces stays, as " +
-                    replaced_name(outcome.info.name, *replaced) + ": " + deleted.error().message());
+      base::log(base::LogLevel::kWarning, outcome.info.name +
+                                              " was sealed, but the version that it replaces could "
+                                              "not be deleted; that version is now called " +
+                                              replaced_name(outcome.info.name, *replaced) + ": " +
+                                              deleted.error().message());
     }
   }
   return std::move(outcome);

@@ -103,10 +103,10 @@ void Manifests::rewrite(const catalog::VersionRecord& record) {
   };
   const auto written = write();
   if (!written) {
-    base::log(base::LogLevel::kWarning,
-              fmt::format("the manifest of {} does not have its lock, only the catalog and the "
-                          "labels do: {}",
-                          record.name, written.error().message()));
+    base::log(
+        base::LogLevel::kWarning,
+        fmt::format("only the catalog and the labels have the lock of {}, not its manifest: {}",
+                    record.name, written.error().message()));
   }
 }
 

@@ -50,7 +50,7 @@ Result<SealResult> VersionSeal::run(catalog::VersionRecord record, const SealReq
     VARVE_TRY(records_.check_new_name(name));
   } else if (how.mode == SealMode::kKeep) {
     return Error(ErrorCode::kExists,
-                 record.name + " is the name of the version that goes on; give another one",
+                 record.name + " is the name of the version that stays open; choose another name",
                  EEXIST);
   }
   VARVE_TRY(parts_.with_reserve([&] { return open_.version()->freeze(how.writers); }));

@@ -23,8 +23,8 @@ Result<catalog::ClockRecord> choose_seal_time(const SeriesParts& parts,
   record.sealed_at = catalog::seal_time(versions, before.mark_seconds, now);
   if (record.sealed_at != now) {
     warning = fmt::format(
-        "the clock is {} seconds behind the version that was sealed before {}; that time counts "
-        "as the time of this seal",
+        "the clock is {} seconds behind the seal of the version before {}; the new seal gets the "
+        "time of that seal. Check the clock",
         record.sealed_at.seconds - now.seconds, record.name);
   }
   const bool ahead = std::any_of(versions.begin(), versions.end(), [&](const auto& version) {
@@ -32,8 +32,8 @@ Result<catalog::ClockRecord> choose_seal_time(const SeriesParts& parts,
   });
   if (ahead && warning.empty()) {
     warning = fmt::format(
-        "a version before {} has a time in the future: the clock was ahead when it was sealed; "
-        "retention rules leave it out",
+        "a version before {} was sealed while the clock was ahead, so its time is in the future; "
+        "retention rules ignore that version",
         record.name);
   }
   if (!warning.empty()) base::log(base::LogLevel::kWarning, warning);
@@ -56,13 +56,12 @@ Result<std::optional<Error>> lock_of(const SeriesParts& parts, const meta::Txn& 
   if (retention.locked_until == Timestamp{} || force_clock) return std::optional<Error>();
   VARVE_TRY_ASSIGN(const bool jumped, catalog::has_clock_jumped(txn, now));
   if (!jumped) return std::optional<Error>();
-  return std::optional(Error(
-      ErrorCode::kNotPermitted,
-      record.name +
-          " is locked: its lock has ended only if the clock is right, which is more than a day "
-          "ahead of the repository's last seal or of the highest time that it has seen; seal a "
-          "version, or check the clock and give --force-clock",
-      EPERM));
+  return std::optional(
+      Error(ErrorCode::kNotPermitted,
+            record.name + " is locked: its lock would have ended, but the clock is more than a day "
+                          "ahead of the repository's last seal or of the highest time that it has "
+                          "seen. Seal a version, or check the clock and give --force-clock",
+            EPERM));
 }
 
 }  // namespace varve::series

@@ -53,7 +53,7 @@ Result<void> VersionRecords::check_new_name(std::string_view name) const {
   VARVE_TRY_ASSIGN(const auto records, all());
   for (const auto& record : records) {
     if (record.name == name) {
-      return Error(ErrorCode::kExists, "a version of this name is there already", EEXIST);
+      return Error(ErrorCode::kExists, "a version of this name exists already", EEXIST);
     }
   }
   return {};

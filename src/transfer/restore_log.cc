@@ -130,7 +130,7 @@ Result<void> RestoreLog::start() {
                                 0600));
   struct stat status {};
   if (!fd_.valid() || ::fstat(fd_.get(), &status) != 0) {
-    return system_error("cannot make the restore log " + name_, errno);
+    return system_error("cannot create the restore log " + name_, errno);
   }
   started_at_ = status.st_ctim.tv_sec;
   const std::string header =

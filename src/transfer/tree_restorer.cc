@@ -101,7 +101,7 @@ Result<TransferReport> TreeRestorer::run(const std::string& directory) {
 Result<void> TreeRestorer::open_target(const std::string& directory, Frame& root) {
   if (!options_.dry_run) {
     root.fresh = ::mkdir(directory.c_str(), 0700) == 0;
-    if (!root.fresh && errno != EEXIST) return system_error("cannot make " + directory, errno);
+    if (!root.fresh && errno != EEXIST) return system_error("cannot create " + directory, errno);
   }
   root_ = UniqueFd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root_.valid()) {

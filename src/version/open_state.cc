@@ -36,7 +36,7 @@ Result<void> OpenState::open_overlay() {
   if (const auto checked = meta::check_pages(files, directory, options.tables); !checked) {
     return Error(checked.error().code(),
                  directory + "/data.mdb is damaged (" + checked.error().message() +
-                     "), so what the open version held cannot be read; `varve repair` drops it",
+                     "), so the open version cannot be read; `varve repair` drops it",
                  EIO);
   }
   VARVE_TRY(files.make_directory(parts.staging_directory + "/files"));

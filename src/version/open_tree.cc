@@ -35,7 +35,8 @@ Result<void> OpenTree::load() {
   VARVE_TRY_ASSIGN(const auto format, txn.get(meta::overlay::kState, kFormatKey));
   if (format && *format != base::be64(kOverlayFormat)) {
     return Error(ErrorCode::kUnsupported,
-                 "the open version was written by another Varve; seal it, or delete it, with that");
+                 "another version of Varve wrote the open version; seal or delete it with that "
+                 "version of Varve");
   }
   VARVE_TRY_ASSIGN(const auto value, txn.get(meta::overlay::kState, kNextInoKey));
   const Ino lowest = next_ino_;

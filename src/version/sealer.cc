@@ -315,7 +315,7 @@ Result<void> Sealer::take(const catalog::TreeEntry& found) {
   if (auto counted = count_below(found, rank, done); !counted) {
     damaged_ = true;
     base::log(base::LogLevel::kError,
-              "sealing: the version shares what is damaged in the one before: " +
+              "sealing: the version shares damaged data with the version before: " +
                   counted.error().message());
   }
   for (; done < count; ++done) {

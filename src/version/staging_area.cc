@@ -87,8 +87,8 @@ void StagingArea::count(OpenInode& inode) {
 Result<void> StagingArea::check(const OpenInode& inode) {
   if (!inode.staging_lost) return {};
   return Error(ErrorCode::kIo,
-               fmt::format("the disk failed while it took what was written to the file with inode "
-                           "number {}; write that file again, or remove it",
+               fmt::format("the disk failed while Varve wrote to the file with inode number {}; "
+                           "write that file again, or remove it",
                            inode.ino),
                EIO);
 }

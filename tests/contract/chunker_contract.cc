@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Chunker promises, asked of each of them.
+// Checks each implementation against the promises of ingest::Chunker.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>

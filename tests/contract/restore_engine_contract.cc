@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every restore engine must do: give the same bytes, whatever it keeps in memory.
+// Checks that every restore engine gives the same bytes, whatever it keeps in memory.
 #include <gtest/gtest.h>
 
 #include <array>

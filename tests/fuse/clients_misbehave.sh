@@ -78,7 +78,7 @@ python3 "$here/clients.py" "$socket" later >"$work/later" &
 later=$!
 wait_until "it listens" grep -q holding "$work/later"
 expect_status 1 "$VARVE" umount "$mnt"
-message_says 'could not be asked'
+message_says 'did not confirm'
 mountpoint -q "$mnt" || fail "it was unmounted"
 kill $later
 rm "$socket"

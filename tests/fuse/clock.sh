@@ -105,7 +105,7 @@ varve rm "$repo" s/v6 >/dev/null
 mv "$repo/catalog" "$work/catalog.lost2"
 rm "$repo"/series/*/labels
 varve -q repair --yes "$repo" >"$work/repaired" 2>&1 || [ $? -eq 3 ] || fail "$(cat "$work/repaired")"
-grep -q 'A lock comes back only' "$work/repaired" || fail "$(cat "$work/repaired")"
+grep -q 'It has a lock only' "$work/repaired" || fail "$(cat "$work/repaired")"
 expect_status 1 varve rm "$repo" s/v4
 [[ $message == *"is locked for"* ]] || fail "$message"
 ok "a lock outlives the loss of the catalog and the labels: the manifest has it"

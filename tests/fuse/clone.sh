@@ -60,7 +60,7 @@ echo "sealing it unchanged took $((($(date +%s%N) - started) / 1000000)) ms"
 expect_status 1 "$VARVE" clone laptop/one laptop/other
 message_says "current.partial is open"
 expect_status 1 "$VARVE" clone laptop/one laptop/same
-message_says "there already"
+message_says "exists already"
 expect_status 1 "$VARVE" clone laptop/absent laptop/other
 expect_status 1 "$VARVE" clone laptop/one desktop/other
 "$VARVE" check --quick

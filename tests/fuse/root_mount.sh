@@ -14,7 +14,7 @@ unmount_repo
 for wrong in series=none series=s,version=none version=first series=s,version=; do
   expect_status 1 mount_repo -o "$wrong"
 done
-message_says "name is needed"
+message_says "give a name"
 expect_status 1 mount_repo -o series=none
 message_says 'no series "none"'
 expect_status 1 mount_repo -o series=s,version=none

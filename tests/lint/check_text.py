@@ -22,10 +22,10 @@ BANNED_PROSE = re.compile(
     r"|\b(?:let|lets|letting) (?:it |them )?be\b|\bmend(?:s|ed|ing|er|ers)?\b|\bcrews?\b", re.I)
 # This folder names the words in order to find them.
 MAY_NAME_WORDS = "tests/lint/"
-# A sentence of a docstring that begins so hides its actor. A question may.
+# A sentence of a comment that begins so hides its actor. A question may.
 WHO_SENTENCE = re.compile(r"(?:^|[.!?:;] )((?:Who|Whom|Whose|Whoever|What|Whatever)\b[^.!?]*)(\??)")
 MEMBER_OF = re.compile(r"///< (?:Of|That)\b")
-DOCSTRING = re.compile(r"^\s*///(?!<)\s?(.*)")
+COMMENT = re.compile(r"^\s*///?(?!/|<)\s?(.*)")
 RULE = re.compile(r"(?<![\w-])O([0-9]{1,2})\b")
 RULE_OF = re.compile(r"^- \*\*O([0-9]+)\*\*", re.M)
 RULES = "docs/ORDERING.md"
@@ -50,12 +50,12 @@ def needs_spdx(path, text):
     return path.endswith(SOURCE_SUFFIXES) or text.startswith("#!")
 
 
-def docstrings(lines):
-    """(number of the first line, text) of each run of `///` lines."""
+def comments(lines):
+    """(number of the first line, text) of each run of `//` or `///` lines."""
     first, words = 0, []
     for number, line in enumerate([*lines, ""], 1):
-        found = DOCSTRING.match(line)
-        if found:
+        found = COMMENT.match(line)
+        if found and SPDX not in line:
             first = first or number
             words.append(found.group(1))
         elif words:
@@ -71,8 +71,8 @@ def prose_problems(path, lines):
             yield f"{path}:{number}: `{found.group(0)}`: use a common word"
         if path.endswith(tree.CODE_SUFFIXES) and MEMBER_OF.search(line):
             yield f"{path}:{number}: a member's comment is a noun phrase that is complete by itself"
-    if path.startswith(("include/", "src/")):
-        for number, words in docstrings(lines):
+    if path.endswith(tree.CODE_SUFFIXES):
+        for number, words in comments(lines):
             for sentence, question in WHO_SENTENCE.findall(words):
                 if not question:
                     yield f"{path}:{number}: `{sentence[:30]}`: name the actor, or begin with a verb"

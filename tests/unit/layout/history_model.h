@@ -32,7 +32,7 @@ using varve::test::must;
 inline constexpr SeriesId kSeries{1};
 inline const std::string kFolder = "/r/1";
 
-/// What a chunk holds: any two chunks of one content are equal.
+/// The content of a chunk: any two chunks of one content are equal.
 using Content = std::uint32_t;
 
 class History {

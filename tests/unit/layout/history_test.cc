@@ -300,8 +300,8 @@ TEST(Deletion, OpenVersionKeepsWhatItMayReferTo) {
   EXPECT_EQ(history.sealed().size(), 1U);
 }
 
-// What cannot be read is not moved, and what is not moved is not lost: once the damage is gone,
-// everything is there.
+// The mover leaves damaged chunks in their place and does not lose them: once the damage is gone,
+// all chunks are readable.
 TEST(Arranging, DamagedChunksStayWhereTheyAre) {
   for (const bool in_header : {false, true}) {
     History history(31);

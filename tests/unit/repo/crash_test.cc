@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a crash leaves: copies of the repository's folder, made while it is in use.
+// Tests repositories after a crash: copies of a repository's folder, made while it is in use.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

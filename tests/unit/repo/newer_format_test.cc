@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a newer Varve wrote is not taken for damage: it is refused, and left as it is.
+// Varve refuses repositories of newer formats, does not take them for damaged, and changes nothing.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -88,7 +88,7 @@ class NewerFormat : public testing::Test {
 };
 
 TEST_F(NewerFormat, SuperblockIsNotReplacedByAnOlderCopy) {
-  // What is lost is a newer superblock, of which one of two series has no copy yet.
+  // The lost superblock was a newer one, and one of two series has no copy of it yet.
   const auto other = path_ + "/series/00000002";
   fs::create_directory(other);
   auto labels = bytes_of(series_path_ + "labels");

@@ -133,7 +133,7 @@ TEST_F(ContainerWriterTest, FlushedContainersHoldEveryChunkOnce) {
   EXPECT_EQ(writer_->stored_bytes(), *files_.tree_bytes("/s"));
 }
 
-// What is not compressed is read at random in small pieces.
+// Uncompressed chunks get small frames, for random reads of small pieces.
 TEST_F(ContainerWriterTest, FramesAreLargeOnlyWhereTheyAreCompressed) {
   for (const auto& [codec, least, most] : {std::tuple(Codec::kNone, 24U << 10, 32U << 10),
                                            std::tuple(Codec::kZstd, 112U << 10, 128U << 10)}) {
@@ -287,7 +287,7 @@ TEST_F(ContainerWriterTest, VeryCompressibleChunksDoNotWaitForEver) {
   expect_on_disk(1000);
 }
 
-// What is packed waits no longer, so that little memory is enough to fill containers.
+// Packed chunks wait no longer, so a little memory is enough to fill containers.
 TEST_F(ContainerWriterTest, WithoutReadersContainersAreFullWhateverMayWait) {
   options_.waiting_bytes_max = 1U << 20;
   options_.readable = false;

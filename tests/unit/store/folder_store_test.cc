@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a segment store in a folder promises beyond the contract: names, and corrections that
-// cannot be swapped in.
+// Tests the promises of a segment store in a folder beyond the contract: names, and corrections
+// that cannot be swapped in.
 #include "store/folder_store.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tree of a version should be, kept in plain maps and strings.
+// A model of the tree of a version, in plain maps and strings.
 #pragma once
 
 #include <map>
