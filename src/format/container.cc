@@ -99,7 +99,7 @@ Result<FixedHeader> decode_fixed_header(std::span<const std::byte> start) {
     return damaged_header("the fixed header does not match its checksum");
   }
   if (fixed.format != kContainerFormat || (fixed.features & ~kFeaturesKnown) != 0) {
-    return Error(ErrorCode::kUnsupported, "container header: written by a newer Varve (format " +
+    return Error(ErrorCode::kUnsupported, "container header: a newer Varve wrote it (format " +
                                               std::to_string(fixed.format) + ", features " +
                                               std::to_string(fixed.features) +
                                               "); use that version or a later one");
@@ -172,7 +172,7 @@ Result<std::vector<FrameEntry>> decode_frames(ByteReader& r, const FixedHeader& 
     if (chunks > fixed.chunks || stored > fixed.data_bytes) break;
   }
   if (chunks != fixed.chunks || stored != fixed.data_bytes || raw != fixed.raw_bytes) {
-    return damaged_header("the frames do not add up to what the fixed header says");
+    return damaged_header("the sum of the frames differs from the fixed header");
   }
   return frames;
 }
@@ -193,7 +193,7 @@ Result<std::vector<IdRun>> decode_id_runs(ByteReader& r, const FixedHeader& fixe
     ids += run.count;
   }
   if (ids != fixed.chunks || base::IdRuns::from(runs).size() != ids) {
-    return damaged_header("the chunk ids do not match the chunks, or one stands twice");
+    return damaged_header("the chunk ids do not match the chunks, or one occurs twice");
   }
   return runs;
 }

@@ -51,13 +51,13 @@ Result<ManifestHeader> decode_manifest_header(std::span<const std::byte> bytes) 
   if (bytes.size() < kManifestHeaderBytes)
     return damaged_manifest("the file ends inside the header");
   base::ByteReader r(bytes.first(kManifestHeaderBytes));
-  if (r.u32() != kManifestMagic) return damaged_manifest("this is none");
+  if (r.u32() != kManifestMagic) return damaged_manifest("this is not a manifest");
   constexpr std::size_t kSummed = kManifestHeaderBytes - sizeof(std::uint64_t);
   if (checksum64(bytes.first(kSummed)) != base::load_le<std::uint64_t>(bytes.data() + kSummed)) {
     return damaged_manifest("the header does not match its checksum");
   }
   if (r.u16() != kManifestFormat) {
-    return Error(ErrorCode::kUnsupported, "manifest: of a newer format; use a newer Varve");
+    return Error(ErrorCode::kUnsupported, "manifest: its format is newer; use a newer Varve");
   }
   ManifestHeader header;
   const std::uint16_t kind = r.u16();

@@ -81,13 +81,14 @@ Result<ParityHeader> decode_parity_header(std::span<const std::byte> bytes) {
   if (bytes.size() < kParityHeaderBytes) return damaged_parity("it is cut off");
   const auto header = bytes.first(kParityHeaderBytes);
   base::ByteReader r(header);
-  if (r.u32() != kParityMagic) return damaged_parity("this is none");
+  if (r.u32() != kParityMagic) return damaged_parity("this is not a parity file");
   const auto format = r.u16();
   if (checksum64(header.first(kSumAt)) != base::load_le<std::uint64_t>(&header[kSumAt])) {
     return damaged_parity("the header's checksum is wrong");
   }
   if (format != kParityFormat) {
-    return Error(ErrorCode::kUnsupported, "a parity file of a newer format", ENOTSUP);
+    return Error(ErrorCode::kUnsupported, "a parity file of a newer format; use a newer Varve",
+                 ENOTSUP);
   }
   ParityHeader decoded;
   decoded.percent = r.u16();

@@ -50,7 +50,7 @@ Result<Fields> parse_fields(std::string_view text) {
       return damaged_superblock("a line is not `key = value`");
     }
     if (!fields.emplace(line.substr(0, equals), line.substr(equals + 3)).second) {
-      return damaged_superblock("a key stands twice");
+      return damaged_superblock("a key occurs twice");
     }
     text.remove_prefix(end + 1);
   }
@@ -131,7 +131,7 @@ Result<Superblock> decode_superblock(std::string_view text) {
   const std::string_view body = text.substr(0, text.size() - kChecksumLineBytes);
   const std::string_view last = text.substr(body.size());
   if (!body.ends_with('\n') || !last.starts_with(kChecksumKey) || !last.ends_with('\n')) {
-    return damaged_superblock("its last line is no checksum: it is cut short");
+    return damaged_superblock("its last line is not a checksum: the file is cut short");
   }
   if (last != checksum_line(body)) {
     return damaged_superblock("it does not match its checksum: it was edited or is damaged");
@@ -141,14 +141,16 @@ Result<Superblock> decode_superblock(std::string_view text) {
   Superblock superblock;
   VARVE_TRY_ASSIGN(superblock.format_version, number_field(fields, "format_version"));
   if (superblock.format_version != kFormatVersion) {
-    return unsupported(fmt::format("the repository has format {}, this program knows {}",
-                                   superblock.format_version, kFormatVersion));
+    return unsupported(
+        fmt::format("the repository has format {}, but this program knows only format {}",
+                    superblock.format_version, kFormatVersion));
   }
   VARVE_TRY_ASSIGN(superblock.features_required, text_field(fields, "features_required"));
   if (superblock.features_required == kNoFeatures) superblock.features_required.clear();
   if (!superblock.features_required.empty()) {
-    return unsupported(fmt::format("the repository needs the features `{}`, which are unknown here",
-                                   superblock.features_required));
+    return unsupported(
+        fmt::format("the repository needs the features `{}`, which this program does not know",
+                    superblock.features_required));
   }
   VARVE_TRY_ASSIGN(superblock.profile, text_field(fields, "profile"));
   if (superblock.profile != "lineage") {
@@ -178,9 +180,9 @@ Result<void> validate_parameters(const RepositoryParameters& parameters) {
     return Error(ErrorCode::kInvalid, std::move(message));
   };
   if (parameters.chunker != "gear16" && parameters.chunker != "fastcdc2020") {
-    return Error(
-        ErrorCode::kUnsupported,
-        fmt::format("unknown chunker `{}`: gear16 and fastcdc2020 are known", parameters.chunker));
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("unknown chunker `{}`; this program knows gear16 and fastcdc2020",
+                             parameters.chunker));
   }
   const std::uint32_t min = parameters.chunk_bytes_min;
   const std::uint32_t avg = parameters.chunk_bytes_avg;

@@ -25,12 +25,7 @@ class MountControl final : public control::LocalControl {
  protected:
   Result<SealOutcome> seal_version(const VersionInfo& version, const control::SealRequest& request,
                                    const control::StopRequest& stop) override {
-    const VersionCommands::SealWish wish = {.new_name = request.new_name,
-                                            .mode = request.keep ? SealMode::kKeep : SealMode::kEnd,
-                                            .wait = request.wait,
-                                            .wait_seconds = request.wait_seconds,
-                                            .force = request.force};
-    return commands_.seal(version.series, version.number, wish, [&] { return stop.stopped(); });
+    return commands_.seal(version.series, version.number, request, [&] { return stop.stopped(); });
   }
   Result<VersionInfo> open_version(const SeriesInfo& series, std::string_view name,
                                    const NewFile& root) override {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "fs/version_directory.h"
@@ -95,20 +96,21 @@ void VersionCommands::drop_deleted(SeriesId series, const std::vector<VersionInf
 }
 
 Result<SealOutcome> VersionCommands::seal(SeriesId series, VersionNumber number,
-                                          const SealWish& wish,
+                                          const control::SealRequest& request,
                                           const std::function<bool()>& cancelled) {
   std::optional<Result<SealOutcome>> sealed;
   std::string old_name;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(wish.wait_seconds);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(request.wait_seconds);
   for (;;) {
     const bool waits =
-        wish.wait && (wish.wait_seconds == 0 || std::chrono::steady_clock::now() < end);
-    const auto writers = wish.force && !waits ? SealWriters::kCutOff : SealWriters::kRefuse;
+        request.wait && (request.wait_seconds == 0 || std::chrono::steady_clock::now() < end);
+    const auto writers = request.force && !waits ? SealWriters::kCutOff : SealWriters::kRefuse;
     {
       const std::lock_guard lock(changes_.mutex_of(series));
       if (auto writer = repository_.writer(series)) old_name = (*writer)->info().name;
       VARVE_TRY_ASSIGN(const auto before, repository_.versions(series));
-      sealed = changes_.seal(series, number, wish.new_name, wish.mode, writers);
+      sealed = changes_.seal(series, number, request.new_name,
+                             request.keep ? SealMode::kKeep : SealMode::kEnd, writers);
       if (*sealed) drop_deleted(series, before);
     }
     if (*sealed || !waits || sealed->error().code() != ErrorCode::kBusy) break;

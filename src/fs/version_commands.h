@@ -2,12 +2,11 @@
 // Changes of versions that commands ask a mount's daemon for.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include "control/requests.h"
 #include "fs/node_table.h"
 #include "fs/version_changes.h"
 #include "varve/backup.h"
@@ -26,17 +25,10 @@ class VersionCommands {
   VersionCommands(Repository& repository, NodeTable& nodes, VersionChanges& changes)
       : repository_(repository), nodes_(nodes), changes_(changes) {}
 
-  /// A command's request to seal a version.
-  struct SealWish {
-    std::string new_name;  ///< See Repository::seal().
-    SealMode mode = SealMode::kEnd;
-    bool wait = false;               ///< Wait until no file is open for writing.
-    std::uint64_t wait_seconds = 0;  ///< With `wait`: time limit; 0 = no limit.
-    bool force = false;              ///< Cut writers off; with `wait`, after the wait.
-  };
-  /// Seals a version. Stops waiting once `cancelled` returns true.
+  /// Seals a version as the request says. The caller has found the version that it names. Stops
+  /// waiting once `cancelled` returns true.
   [[nodiscard]] Result<SealOutcome> seal(SeriesId series, VersionNumber number,
-                                         const SealWish& wish,
+                                         const control::SealRequest& request,
                                          const std::function<bool()>& cancelled);
   /// Opens a version, after sealing the present one as Repository::open_version() does.
   [[nodiscard]] Result<VersionInfo> open_version(const SeriesInfo& series, std::string_view name,

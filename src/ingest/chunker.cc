@@ -54,7 +54,7 @@ Result<std::unique_ptr<Chunker>> make_chunker(std::string_view id, ChunkSizes si
     return std::unique_ptr<Chunker>(std::make_unique<FastCdcChunker>(sizes));
   }
   return Error(ErrorCode::kUnsupported,
-               fmt::format("the chunker '{}' is unknown to this build", std::string(id)));
+               fmt::format("this build does not have the chunker '{}'", std::string(id)));
 }
 
 }  // namespace varve::ingest

@@ -133,7 +133,7 @@ Result<ChunkId> CategoryLayout::place(const Fingerprint& fingerprint,
       if (!writer_ && writer_version_ != VersionNumber{}) start_writer();
     }
     use.lock();
-    if (!writer_) return Error(ErrorCode::kInvalid, "the version was given up", EINVAL);
+    if (!writer_) return Error(ErrorCode::kInvalid, "the version was dropped", EINVAL);
   }
   ChunkId id;
   {

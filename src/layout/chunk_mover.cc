@@ -48,7 +48,7 @@ Result<void> ChunkMover::locate() {
     for (std::uint32_t i = 0; i < run.count;) {
       const ChunkId id = run.first.plus(i);
       VARVE_TRY_ASSIGN(const auto found, catalog::find_location(txn, series, id));
-      if (!found) return Error(ErrorCode::kStale, "a chunk to be moved is gone", ESTALE);
+      if (!found) return Error(ErrorCode::kStale, "a chunk that should move is missing", ESTALE);
       Piece piece;
       piece.record = *found;
       piece.skip = static_cast<std::uint32_t>(id.value - found->first.value);

@@ -58,8 +58,8 @@ class DeathCollector {
       dead = dead.subtract(chunks);
       if (archived.intersect(chunks).size() != 0) {
         return Error(ErrorCode::kCorrupt,
-                     "catalog: a version refers to chunks that are archived as an older one's; "
-                     "nothing was deleted; run `varve check`",
+                     "catalog: a version refers to archived chunks of an older version; nothing "
+                     "was deleted; run `varve check`",
                      EIO);
       }
     }

@@ -62,8 +62,8 @@ Result<void> SegmentLedger::remove(const catalog::LocationRecord& location,
   VARVE_TRY_ASSIGN(auto* owner, segment(holder->segment));
   const std::uint64_t gone = location.raw_bytes - std::min(kept, location.raw_bytes);
   if (kept > location.raw_bytes || gone > holder->live_bytes || gone > owner->live_bytes) {
-    return contradiction(
-        fmt::format("container {} holds less than is located in it", location.container));
+    return contradiction(fmt::format("container {} holds less data than the catalog locates in it",
+                                     location.container));
   }
   holder->live_bytes -= gone;
   owner->live_bytes -= gone;
@@ -105,7 +105,8 @@ Result<void> SegmentLedger::finish_segment(catalog::SegmentRecord& owner) {
         }));
   }
   if (held.size() != owner.containers) {
-    return contradiction(store::segment_path(owner.segment) + " has other containers than it says");
+    return contradiction(store::segment_path(owner.segment) +
+                         " has other containers than its record lists");
   }
   std::sort(held.begin(), held.end(),
             [](const auto& a, const auto& b) { return a.offset < b.offset; });

@@ -104,12 +104,12 @@ Result<EnvNames> EnvNames::make(const EnvFiles& files) {
                                  (names.folder_ + name).c_str()) == 0;
     };
     if (link(files.data(), kDataName) && link(files.lock(), kLockName)) return names;
-    return io::error_from_errno(errno, "cannot make links in " + names.folder_);
+    return io::error_from_errno(errno, "cannot create links in " + names.folder_);
   }
-  return Error(
-      ErrorCode::kIo,
-      "cannot make a folder for temporary names: set TMPDIR to a folder that only you can write to",
-      EACCES);
+  return Error(ErrorCode::kIo,
+               "cannot create a folder for temporary names: set TMPDIR to a folder that only you "
+               "can write to",
+               EACCES);
 }
 
 EnvNames::~EnvNames() {

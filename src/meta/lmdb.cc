@@ -104,7 +104,7 @@ Result<void> check_identity(MDB_env* env, const EnvFiles& files) {
 
 Error truncated(const std::string& directory) {
   return {ErrorCode::kCorrupt,
-          directory + "/data.mdb is truncated; put it back from a copy of the repository", EIO};
+          directory + "/data.mdb is truncated; restore it from a copy of the repository", EIO};
 }
 
 Env::Env(Env&& other) noexcept

@@ -94,10 +94,10 @@ Result<bool> survives_reading(const EnvFiles& files, const EnvOptions& options) 
   }
   const bool survived = WIFEXITED(status) && WEXITSTATUS(status) == kSurvived;
   if (!survived) {
-    base::log(base::LogLevel::kWarning,
-              files.directory() +
-                  "/data.mdb is damaged so that LMDB cannot read it: a child process "
-                  "that tried it has crashed");
+    base::log(
+        base::LogLevel::kWarning,
+        files.directory() +
+            "/data.mdb is so damaged that LMDB cannot read it: a child process that tried crashed");
   }
   return survived;
 }

@@ -34,7 +34,7 @@ Result<std::shared_ptr<const format::ContainerHeader>> ChunkResolver::header(
     return std::move(result).error().with_context(fmt::format("container {}", container));
   }
   if ((*result)->number != container) {
-    return Error(ErrorCode::kCorrupt, fmt::format("container {} says that it is container {}",
+    return Error(ErrorCode::kCorrupt, fmt::format("the header of container {} has the number {}",
                                                   container, (*result)->number));
   }
   if (recent_.size() < kRecentHeaders) {

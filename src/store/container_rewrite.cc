@@ -44,8 +44,8 @@ Result<void> rewrite_containers(SegmentStore& store, SegmentNumber segment, std:
     const auto length = verified_length(wanted.first(got));
     if (!length) {
       return Error(ErrorCode::kCorrupt,
-                   store.describe(segment) + " has lost what was written at offset " +
-                       std::to_string(at) + " when the disk failed: " + length.error().message(),
+                   store.describe(segment) + " has lost the data at offset " + std::to_string(at) +
+                       " when the disk failed: " + length.error().message(),
                    EIO);
     }
     VARVE_TRY(store.write_again(segment, at, wanted.first(*length)));

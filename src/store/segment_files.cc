@@ -144,7 +144,7 @@ Result<format::ContainerHeader> SegmentReader::read_header(SeriesId series,
   if (header->series != series || header->number != record.number ||
       header->compact != record.compact || header->header_bytes != record.header_bytes ||
       header->data_bytes != record.data_bytes) {
-    return Error(ErrorCode::kCorrupt, describe(record) + ": another container stands here", EIO);
+    return Error(ErrorCode::kCorrupt, describe(record) + ": another container is here", EIO);
   }
   return header;
 }

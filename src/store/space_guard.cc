@@ -70,7 +70,7 @@ Result<void> SpaceGuard::admit(std::uint64_t bytes) {
   if (room < needed) {
     budget_ = 0;
     return Error(ErrorCode::kNoSpace,
-                 "the repository's disk is full; free some space, then go on writing", ENOSPC);
+                 "the repository's disk is full; free some space, then continue writing", ENOSPC);
   }
   const auto left = room - needed;
   budget_ = std::min(left - left / static_cast<std::int64_t>(kOverheadDivisor), kBudgetBytesMax);

@@ -13,7 +13,8 @@ namespace varve::transfer {
 
 Result<void> DirectoryStack::push(base::UniqueFd directory) {
   struct stat status {};
-  if (::fstat(directory.get(), &status) != 0) return system_error("fstat of a directory", errno);
+  if (::fstat(directory.get(), &status) != 0)
+    return system_error("cannot examine a directory", errno);
   frames_.push_back(Frame{std::make_shared<const base::UniqueFd>(std::move(directory)),
                           status.st_dev, status.st_ino});
   if (frames_.size() - first_open_ > kOpenMax) frames_[first_open_++].fd.reset();
@@ -25,9 +26,9 @@ Result<SharedFd> DirectoryStack::pop() {
   if (frames_.size() > 1 && first_open_ == frames_.size() - 1) {
     Frame& parent = frames_[frames_.size() - 2];
     base::UniqueFd fd(::openat(top(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!fd.valid()) return system_error("opening a parent directory", errno);
+    if (!fd.valid()) return system_error("cannot open a parent directory", errno);
     struct stat status {};
-    if (::fstat(fd.get(), &status) != 0) return system_error("fstat of a directory", errno);
+    if (::fstat(fd.get(), &status) != 0) return system_error("cannot examine a directory", errno);
     if (status.st_dev != parent.device || status.st_ino != parent.inode) {
       return Error(ErrorCode::kStale, "a directory was moved during the transfer");
     }

@@ -66,7 +66,7 @@ template <typename Fill>
 Result<std::string> fill_buffer(const Fill& fill) {
   while (true) {
     const ssize_t size = fill(nullptr, 0);
-    if (size < 0) return system_error("reading extended attributes", errno);
+    if (size < 0) return system_error("cannot read extended attributes", errno);
     if (size == 0) return std::string();
     std::string value(static_cast<std::size_t>(size), '\0');
     const ssize_t got = fill(value.data(), value.size());
@@ -74,7 +74,7 @@ Result<std::string> fill_buffer(const Fill& fill) {
       value.resize(static_cast<std::size_t>(got));
       return value;
     }
-    if (errno != ERANGE) return system_error("reading extended attributes", errno);
+    if (errno != ERANGE) return system_error("cannot read extended attributes", errno);
   }
 }
 

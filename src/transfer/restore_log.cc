@@ -117,7 +117,7 @@ bool RestoreLog::is_temporary_name(const std::string& name) const {
 Result<void> RestoreLog::append(const std::string& payload) {
   const std::string line = line_of(payload);
   VARVE_TRY(write_all(fd_.get(), std::as_bytes(std::span(line.data(), line.size())), std::nullopt));
-  if (::fdatasync(fd_.get()) != 0) return system_error("sync of the restore log", errno);
+  if (::fdatasync(fd_.get()) != 0) return system_error("cannot sync the restore log", errno);
   return {};
 }
 
@@ -138,13 +138,13 @@ Result<void> RestoreLog::start() {
   VARVE_TRY(
       write_all(fd_.get(), std::as_bytes(std::span(header.data(), header.size())), std::nullopt));
   if (::fsync(fd_.get()) != 0 || ::fsync(directory_fd_) != 0) {
-    return system_error("sync of the restore log", errno);
+    return system_error("cannot sync the restore log", errno);
   }
   return {};
 }
 
 Result<void> RestoreLog::add(const RestorePoint& point) {
-  if (::syncfs(fd_.get()) != 0) return system_error("sync of the target", errno);
+  if (::syncfs(fd_.get()) != 0) return system_error("cannot sync the target", errno);
   return append(fmt::format("{} {}", point.rank, point.offset));
 }
 

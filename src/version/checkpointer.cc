@@ -62,7 +62,7 @@ void Checkpointer::start_background() {
 Result<void> Checkpointer::recover_root(const NewFile& root) {
   auto top = state_.tree.get(kRootIno);
   if (!top && top.error().code() != ErrorCode::kStale) return std::move(top).error();
-  if (top && !(*top)->is_directory()) return damaged_overlay("its root is no directory");
+  if (top && !(*top)->is_directory()) return damaged_overlay("its root is not a directory");
   if (top) return {};
   auto inode = std::make_unique<OpenInode>();
   inode->ino = kRootIno;

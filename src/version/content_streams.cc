@@ -25,7 +25,7 @@ bool ends_in_hole(const ingest::Content& content) {
 
 Result<void> ContentStreams::load_recipe(OpenInode& inode) {
   if (inode.recipe) return {};
-  if (!state_.parts.base) return Error(ErrorCode::kCorrupt, "a file without its recipe", EIO);
+  if (!state_.parts.base) return Error(ErrorCode::kCorrupt, "a file without a recipe", EIO);
   return state_.parts.base->load_recipe(inode);
 }
 
@@ -163,7 +163,7 @@ Result<void> ContentStreams::come_to_rest(OpenInode& inode) {
     const auto drained = state_.pipeline.drain();
     absorb(inode);
     if (inode.stream && !drained) return drained;
-    if (inode.stream) return Error(ErrorCode::kIo, "a file's last bytes have no place yet", EIO);
+    if (inode.stream) return Error(ErrorCode::kIo, "a file's last bytes are not stored yet", EIO);
   }
   return load_recipe(inode);
 }
@@ -184,7 +184,7 @@ Result<void> ContentStreams::recover_tails() {
   for (const auto& [ino, tail] : tails) {
     VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(ino));
     if (!inode->is_regular() || inode->staging != 0 || !inode->recipe) {
-      return damaged_overlay("last bytes of what is no file");
+      return damaged_overlay("last bytes without a file");
     }
     ingest::Content content;
     content.recipe = *inode->recipe;

@@ -68,7 +68,8 @@ Result<OpenInode*> OpenNames::child(Ino parent_ino, std::string_view name) {
   VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(*ino));
   // So a directory is never its own child, nor has two names; removing directories relies on that.
   const bool placed = inode->parent == parent_ino && *ino != kRootIno && *ino != parent_ino;
-  if (inode->is_directory() && !placed) return damaged_overlay("a directory is elsewhere");
+  if (inode->is_directory() && !placed)
+    return damaged_overlay("the record of a directory names another parent");
   return inode;
 }
 
@@ -155,7 +156,7 @@ Result<OpenEntry> OpenNames::link(Ino target, Ino parent_ino, std::string_view n
   VARVE_TRY_ASSIGN(auto* dir, directory(parent_ino));
   VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(target));
   if (inode->is_directory()) {
-    return Error(ErrorCode::kNotPermitted, "a directory has one name", EPERM);
+    return Error(ErrorCode::kNotPermitted, "a directory cannot have a second name", EPERM);
   }
   if (inode->nlink == 0) return Error(ErrorCode::kNotFound, "the file was removed", ENOENT);
   VARVE_TRY_ASSIGN(const auto taken, state_.tree.find(parent_ino, name));
@@ -182,11 +183,12 @@ Result<OpenEntry> OpenNames::clone(VersionReader& source, Rank rank, Ino parent_
   VARVE_TRY(check_name(name));
   auto* const sealed = dynamic_cast<SealedVersion*>(&source);
   if (sealed == nullptr || sealed->info().series != state_.info.series) {
-    return Error(ErrorCode::kOtherVersion, "only versions of one series share files", EXDEV);
+    return Error(ErrorCode::kOtherVersion, "only versions of the same series can share files",
+                 EXDEV);
   }
   VARVE_TRY_ASSIGN(auto stored, sealed->stored(rank));
   if ((stored.entry.mode & S_IFMT) == S_IFDIR) {
-    return Error(ErrorCode::kNotPermitted, "a directory has one name", EPERM);
+    return Error(ErrorCode::kNotPermitted, "a directory cannot have a second name", EPERM);
   }
   const LinkGroup group(sealed->info().number, stored.entry.link_group);
   std::optional<Ino> first;

@@ -47,7 +47,7 @@ Result<std::uint64_t> OpenVersionFile::seek_hole(std::uint64_t offset) {
 
 Result<void> OpenVersionFile::allocate(std::uint64_t offset, std::uint64_t bytes,
                                        AllocateMode mode) {
-  if (bytes == 0) return Error(ErrorCode::kInvalid, "no bytes are asked for", EINVAL);
+  if (bytes == 0) return Error(ErrorCode::kInvalid, "the range has no bytes", EINVAL);
   if (offset > kFileBytesMax || bytes > kFileBytesMax - offset) {
     return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB", EFBIG);
   }
@@ -72,7 +72,8 @@ Result<std::uint64_t> OpenVersionFile::clone_range(FileReader& source, std::uint
                                                    std::uint64_t offset, std::uint64_t bytes) {
   auto* const sealed = dynamic_cast<SealedFile*>(&source);
   if (sealed == nullptr || sealed->version().info().series != series()) {
-    return Error(ErrorCode::kOtherVersion, "only versions of one series share data", EXDEV);
+    return Error(ErrorCode::kOtherVersion, "only versions of the same series can share data",
+                 EXDEV);
   }
   const std::shared_lock references(parts_.state.references_mutex);
   VARVE_TRY_ASSIGN(auto recipe, parts_.clones.sealed(sealed->recipe()));
@@ -85,7 +86,8 @@ Result<std::uint64_t> OpenVersionFile::clone_range(OpenFile& source, std::uint64
                                                    std::uint64_t offset, std::uint64_t bytes) {
   auto* const other = dynamic_cast<OpenVersionFile*>(&source);
   if (other == nullptr || other->version_ != version_) {
-    return Error(ErrorCode::kOtherVersion, "only versions of one series share data", EXDEV);
+    return Error(ErrorCode::kOtherVersion, "only versions of the same series can share data",
+                 EXDEV);
   }
   VARVE_TRY(parts_.ingest.ingest(other->ino_, StagedIngest::Users::kNone));
   const std::shared_lock references(parts_.state.references_mutex);

@@ -110,7 +110,7 @@ Result<std::unique_ptr<OpenInode>> Sealer::load(Ino ino) {
     if (value && value->empty()) return damaged_overlay("a name of a removed file");
     if (value) return decode_open_inode(ino, *value, base_ == nullptr ? 0 : base_->end());
   }
-  if (base_ == nullptr || !base_->has(ino)) return damaged_overlay("a name without its inode");
+  if (base_ == nullptr || !base_->has(ino)) return damaged_overlay("a name without an inode");
   return base_->load(ino);
 }
 
@@ -131,7 +131,7 @@ format::NodeId Sealer::previous_of(std::string_view name) {
 Result<void> Sealer::enter(Ino ino, std::string_view name, std::uint64_t path_hash) {
   auto level = std::make_unique<Level>(objects_);
   VARVE_TRY_ASSIGN(level->inode, load(ino));
-  if (!level->inode->is_directory()) return damaged_overlay("its root is no directory");
+  if (!level->inode->is_directory()) return damaged_overlay("its root is not a directory");
   level->name = name;
   level->path_hash = path_hash;
   const auto base_page = level->inode->base_page;
@@ -143,7 +143,7 @@ Result<void> Sealer::enter(Ino ino, std::string_view name, std::uint64_t path_ha
     if (previous) level->previous = std::move(*previous);
   }
   if (base_page != format::NodeId{}) {
-    if (base_ == nullptr) return damaged_overlay("a directory of no base");
+    if (base_ == nullptr) return damaged_overlay("a directory without a base");
     level->base_names.emplace(base_->names(ino, base_page));
     VARVE_TRY(level->base_names->seek(""));
     VARVE_TRY_ASSIGN(level->base_name, level->base_names->next());
@@ -344,7 +344,8 @@ Result<void> Sealer::count_below(const catalog::TreeEntry& found, std::uint32_t 
     VARVE_TRY_ASSIGN(const auto at, walker.next());
     if (!at && done == count) return outcome;
     if (!at || done == count) {
-      return Error(ErrorCode::kCorrupt, "a directory has another number of entries than it says");
+      return Error(ErrorCode::kCorrupt,
+                   "the number of entries in a directory differs from its record");
     }
     auto counted = count_one(*at->entry);
     if (!counted) outcome = std::move(counted);  // The files after it are still counted.

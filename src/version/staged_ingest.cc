@@ -32,7 +32,7 @@ Result<format::Recipe> StagedIngest::cut(const StagedContent& content, io::File*
     return std::move(done).error();
   }
   auto recipe = pipeline.take_finished(stream);
-  if (!recipe) return Error(ErrorCode::kIo, "a file's chunks have no place yet", EIO);
+  if (!recipe) return Error(ErrorCode::kIo, "a file's chunks are not stored yet", EIO);
   return std::move(*recipe);
 }
 
