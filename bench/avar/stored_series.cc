@@ -90,7 +90,7 @@ void StoredSeries::open() {
   layout::CategoryLayoutOptions options;
   options.series = kSeries;
   store_ = std::make_unique<store::FolderStore>(*files_, directory_ + "/1");
-  layout_ = must(layout::CategoryLayout::open(*catalog_, *store_, &pool_, options));
+  layout_ = must(layout::CategoryLayout::open(*catalog_, *store_, *codec_, &pool_, options));
 }
 
 void StoredSeries::close() {

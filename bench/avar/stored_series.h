@@ -112,6 +112,7 @@ class StoredSeries {
   const std::string directory_;
   std::unique_ptr<io::FileSystem> files_;
   base::ThreadPool pool_{1, "bench"};
+  std::unique_ptr<const format::FrameCodec> codec_ = format::make_plain_frame_codec({});
   std::unique_ptr<meta::Env> catalog_;
   std::unique_ptr<store::FolderStore> store_;
   std::unique_ptr<layout::CategoryLayout> layout_;

@@ -19,6 +19,7 @@ namespace varve::bench {
 
 class PackedContainers final : public layout::ChunkSource {
  public:
+  const format::FrameCodec& codec() const override { return *codec_; }
   void place(ChunkId id, std::span<const std::byte> raw) {
     if (frame_bytes_ + raw.size() > format::kFrameRawBytesMax) end_frame();
     if (data_.size() + raw.size() > kContainerDataBytes) end_container();
@@ -71,6 +72,7 @@ class PackedContainers final : public layout::ChunkSource {
   }
 
  private:
+  const std::unique_ptr<const format::FrameCodec> codec_ = format::make_plain_frame_codec({});
   // The header takes the rest of the 4 MiB.
   static constexpr std::size_t kContainerDataBytes = (4U << 20) - (64U << 10);
 

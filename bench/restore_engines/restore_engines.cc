@@ -38,6 +38,7 @@ class CountingSource final : public layout::ChunkSource {
  public:
   explicit CountingSource(layout::ChunkSource& source) : source_(source) {}
 
+  const format::FrameCodec& codec() const override { return source_.codec(); }
   Result<layout::LocationRun> locate(ChunkId id) override { return source_.locate(id); }
   Result<std::shared_ptr<const format::ContainerHeader>> header(
       ContainerNumber container) override {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a mounted file system needs beyond the other headers. Other programs seldom do.
+// The parts that only a mounted file system needs. Other programs seldom include this header.
 #pragma once
 
 #include <array>

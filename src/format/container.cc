@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/container.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "format/compression.h"
 
 namespace varve::format {
 
@@ -135,11 +138,6 @@ std::vector<IdRun> runs_of(const std::vector<ChunkEntry>& chunks) {
   return runs;
 }
 
-bool is_codec(std::uint8_t codec) {
-  return codec == static_cast<std::uint8_t>(Codec::kNone) ||
-         codec == static_cast<std::uint8_t>(Codec::kZstd);
-}
-
 bool is_possible_frame(const FrameEntry& frame) {
   if (frame.chunk_count == 0 || frame.stored_bytes == 0) return false;
   if (frame.raw_bytes > kFrameRawBytesMax || frame.chunk_count > frame.raw_bytes) return false;
@@ -160,7 +158,7 @@ Result<std::vector<FrameEntry>> decode_frames(ByteReader& r, const FixedHeader& 
     const bool zeros = all_zero(r.bytes(3));
     frame.checksum = r.u64();
     frame.codec = static_cast<Codec>(codec);
-    if (!r.ok() || !is_codec(codec) || !zeros || !is_possible_frame(frame)) {
+    if (!r.ok() || find_compression(codec) == nullptr || !zeros || !is_possible_frame(frame)) {
       return damaged_header("a frame's entry is impossible");
     }
     frame.first_chunk = static_cast<std::uint32_t>(chunks);
@@ -324,6 +322,10 @@ Result<ContainerHeader> decode_container_header(std::span<const std::byte> bytes
   if (!r.ok() || !all_zero(r.bytes(r.left()))) return damaged_header("its padding is not zero");
   VARVE_TRY(place_chunks(header));
   return header;
+}
+
+std::uint64_t checksum64(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
 }
 
 }  // namespace varve::format

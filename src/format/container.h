@@ -93,16 +93,4 @@ struct ContainerHeader {
 /// XXH3-64, seed 0.
 [[nodiscard]] std::uint64_t checksum64(std::span<const std::byte> bytes);
 
-/// Compresses a frame's raw bytes. Data that does not shrink by 1/32 comes back as kNone.
-struct EncodedFrame {
-  Codec codec = Codec::kNone;
-  std::vector<std::byte> stored;  ///< Empty if codec is kNone: store the raw bytes.
-};
-[[nodiscard]] EncodedFrame compress_frame(std::span<const std::byte> raw, Codec codec, int level);
-
-/// Verifies the checksum of a frame's stored bytes and gives its raw bytes in `out`, whose
-/// size must be frame.raw_bytes.
-[[nodiscard]] Result<void> decode_frame(const FrameEntry& frame, std::span<const std::byte> stored,
-                                        std::span<std::byte> out);
-
 }  // namespace varve::format

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The way from a chunk's raw bytes to its fingerprint.
 #pragma once
-
-#include <openssl/evp.h>
 
 #include <cstddef>
 #include <memory>
@@ -11,19 +10,16 @@
 
 namespace varve::format {
 
-/// SHA-256 by OpenSSL. One a thread: not thread-safe, but cheap to keep.
+/// Computes the fingerprints of one repository's chunks. Equal bytes have equal fingerprints.
+/// Thread-safe and immutable.
 class Fingerprinter {
  public:
-  Fingerprinter();
-  [[nodiscard]] Fingerprint fingerprint(std::span<const std::byte> bytes);
-
- private:
-  struct Free {
-    void operator()(EVP_MD* md) const { EVP_MD_free(md); }
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-  };
-  std::unique_ptr<EVP_MD, Free> md_;
-  std::unique_ptr<EVP_MD_CTX, Free> context_;
+  virtual ~Fingerprinter() = default;
+  /// Returns the fingerprint of a chunk's raw bytes.
+  [[nodiscard]] virtual Fingerprint fingerprint(std::span<const std::byte> bytes) const = 0;
 };
+
+/// Returns the fingerprinter of a repository without a key: SHA-256.
+[[nodiscard]] std::unique_ptr<const Fingerprinter> make_sha256_fingerprinter();
 
 }  // namespace varve::format

@@ -14,15 +14,13 @@ namespace varve::format {
 namespace {
 
 constexpr std::uint16_t kManifestFormat = 1;
-constexpr std::size_t kZeroBytes = 8;  // Of the header, before its checksum.
+constexpr std::size_t kZeroBytes = 8;  // Reserved bytes of the header, before its checksum.
 constexpr std::size_t kKeyBytesMax = 255;
 constexpr std::uint8_t kMoreFlag = 0x80;
 constexpr std::uint8_t kLaterFlag = 0x40;
 constexpr std::uint8_t kLastRecord = static_cast<std::uint8_t>(ManifestRecord::kSuperblock);
-// A piece's kind, and the varints of its key's and value's length.
+// A piece's kind, and the varints of the lengths of its key and value.
 constexpr std::size_t kPieceOverhead = 1 + 2 + 3;
-// Written once and read rarely, so small is worth more than fast.
-constexpr int kZstdLevel = 6;
 
 Error damaged_manifest(const char* what) {
   return {ErrorCode::kCorrupt, std::string("manifest: ") + what, EIO};
@@ -78,8 +76,15 @@ Result<ManifestHeader> decode_manifest_header(std::span<const std::byte> bytes) 
   return header;
 }
 
-ManifestEncoder::ManifestEncoder(const ManifestHeader& identity, Codec codec, Sink sink)
-    : header_(identity), codec_(codec), sink_(std::move(sink)) {
+FramePlace place_of_block(const ManifestHeader& header, std::uint32_t block) {
+  const bool labels = header.kind == ManifestKind::kLabels;
+  return {labels ? FramePlace::Unit::kLabels : FramePlace::Unit::kManifest, header.series,
+          static_cast<std::uint32_t>(header.number), block};
+}
+
+ManifestEncoder::ManifestEncoder(const ManifestHeader& identity, const FrameCodec& codec,
+                                 const Compression& compression, Sink sink)
+    : header_(identity), codec_(codec), compression_(compression), sink_(std::move(sink)) {
   header_.blocks = 0;
   header_.stored_bytes = 0;
   header_.records = 0;
@@ -112,15 +117,15 @@ Result<void> ManifestEncoder::add_piece(const ManifestPiece& piece) {
 
 Result<void> ManifestEncoder::end_block() {
   if (block_.empty()) return {};
-  const auto raw = base::as_bytes(block_);
-  const auto packed = compress_frame(raw, codec_, kZstdLevel);
+  const auto raw = std::as_writable_bytes(std::span(block_));
+  auto packed = codec_.compress_as(compression_, raw);
   const auto stored = packed.codec == Codec::kNone ? raw : std::span(packed.stored);
   std::string out;
   base::ByteWriter w(out);
   w.u32(static_cast<std::uint32_t>(stored.size()));
   w.u32(static_cast<std::uint32_t>(raw.size()));
   w.u32(static_cast<std::uint32_t>(packed.codec));
-  w.u64(checksum64(stored));
+  w.u64(codec_.seal(place_of_block(header_, header_.blocks), stored));
   w.bytes(stored);
   block_.clear();
   ++header_.blocks;
@@ -143,7 +148,7 @@ Result<FrameEntry> decode_manifest_block_header(std::span<const std::byte> heade
   block.codec = static_cast<Codec>(codec);
   if (!r.ok() || block.raw_bytes == 0 || block.raw_bytes > kManifestBlockRawMax ||
       block.stored_bytes == 0 || block.stored_bytes > block.raw_bytes ||
-      codec > static_cast<std::uint32_t>(Codec::kZstd) ||
+      find_compression(codec) == nullptr ||
       (block.codec == Codec::kNone) != (block.stored_bytes == block.raw_bytes)) {
     return damaged_manifest("a block has impossible lengths");
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests: what the catalog knows of one version, in a file of its own, so that a lost catalog
-// can be made again. The labels of a series, in the same form, hold what changes later.
+// Manifests: the catalog's records of one version, in a file of its own, from which a lost catalog
+// can be rebuilt. The labels of a series have the same form and hold the records that change later.
 // docs/FORMAT.md §9.
 //
 //   header (64 bytes) | blocks: block header (20 bytes), stored bytes | ...
@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "format/container.h"
+#include "format/frame_codec.h"
 #include "varve/options.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -23,7 +23,7 @@ namespace varve::format {
 inline constexpr std::uint32_t kManifestMagic = 0x4e4d5656;  // "VVMN" in file order
 inline constexpr std::size_t kManifestHeaderBytes = 64;
 inline constexpr std::size_t kManifestBlockHeaderBytes = 20;
-/// Of a block, before compression.
+/// Maximum size of a block before compression.
 inline constexpr std::size_t kManifestBlockRawMax = kFrameRawBytesMax;
 
 enum class ManifestKind : std::uint16_t {
@@ -31,7 +31,7 @@ enum class ManifestKind : std::uint16_t {
   kLabels = 2,   ///< Labels of a series: the live versions and their names.
 };
 
-/// The kind of a record. The record's key is that of the catalog's table, without the series.
+/// The kind of a record. Its key is that of the catalog's table, without the series.
 enum class ManifestRecord : std::uint8_t {
   kSeries = 1,         ///< No key. The catalog's value.
   kVersion = 2,        ///< u32 number. The catalog's value.
@@ -47,41 +47,51 @@ enum class ManifestRecord : std::uint8_t {
 struct ManifestHeader {
   ManifestKind kind = ManifestKind::kVersion;
   SeriesId series{};
-  VersionNumber number{};    ///< 0 in labels.
-  std::uint32_t blocks = 0;  ///< How many follow.
-  std::uint64_t stored_bytes =
-      0;                      ///< Size of all blocks, with their headers: the rest of the file.
-  std::uint64_t records = 0;  ///< Pieces, where a value takes several.
-  /// In labels: number of the catalog's transaction that they mirror. Else 0.
+  VersionNumber number{};          ///< 0 in labels.
+  std::uint32_t blocks = 0;        ///< Number of blocks that follow.
+  std::uint64_t stored_bytes = 0;  ///< Size of all blocks with their headers: the rest of the file.
+  std::uint64_t records = 0;       ///< Number of records; each piece of a cut value counts.
+  /// In labels, the number of the catalog's transaction that they mirror; otherwise 0.
   std::uint64_t stamp = 0;
   bool operator==(const ManifestHeader&) const = default;
 };
 
 [[nodiscard]] std::string encode_manifest_header(const ManifestHeader& header);
-/// kCorrupt, or kUnsupported for a newer format. `bytes` may be longer than the header.
+/// Decodes a header. `bytes` may be longer than the header.
+/// Errors: kCorrupt; kUnsupported for a newer format.
 [[nodiscard]] Result<ManifestHeader> decode_manifest_header(std::span<const std::byte> bytes);
 
-/// A record, or a piece of one; views that die with the block.
+/// A record, or a piece of one. Lifetime: the views die with the block.
 struct ManifestPiece {
   ManifestRecord what = ManifestRecord::kSeries;
-  bool later = false;  ///< It goes on with the value of the piece before.
-  bool more = false;   ///< The next piece goes on with the value.
+  bool later = false;  ///< The value continues that of the piece before.
+  bool more = false;   ///< The next piece continues the value.
   std::string_view key;
   std::string_view value;
 };
+
+/// Compression of a version's manifest. It is written once and read rarely, so a small file is
+/// worth more than a fast one.
+inline constexpr Compression kManifestCompression{Codec::kZstd, 6};
+
+/// Returns the place of a block, for its codec. The header must have its kind, series and number.
+[[nodiscard]] FramePlace place_of_block(const ManifestHeader& header, std::uint32_t block);
 
 /// Cuts records into blocks. Not thread-safe.
 class ManifestEncoder {
  public:
   using Sink = std::function<Result<void>(std::string_view bytes)>;
 
-  /// `sink` gets the bytes that follow the header, block by block. `identity`: kind, series,
-  /// number and stamp.
-  ManifestEncoder(const ManifestHeader& identity, Codec codec, Sink sink);
+  /// Starts a manifest. `identity` gives its kind, series, number and stamp. `sink` gets the bytes
+  /// that follow the header, block by block.
+  /// Lifetime: `codec` must outlive the encoder.
+  ManifestEncoder(const ManifestHeader& identity, const FrameCodec& codec,
+                  const Compression& compression, Sink sink);
 
-  /// A value of more than a block becomes several pieces. Keys have at most 255 bytes.
+  /// Adds a record. A value of more than a block becomes several pieces. Keys have at most 255
+  /// bytes.
   [[nodiscard]] Result<void> add(ManifestRecord what, std::string_view key, std::string_view value);
-  /// Gives the last block away; the header to put in front of all.
+  /// Passes the last block to the sink and returns the header of the whole file.
   [[nodiscard]] Result<ManifestHeader> finish();
 
  private:
@@ -89,15 +99,18 @@ class ManifestEncoder {
   [[nodiscard]] Result<void> end_block();
 
   ManifestHeader header_;
-  const Codec codec_;
+  const FrameCodec& codec_;
+  const Compression compression_;
   const Sink sink_;
   std::string block_;
 };
 
-/// A block's entry: FrameEntry says where and how it is stored; the chunk counts are not used.
+/// Decodes a block's header. The entry's chunk counts are unused.
+/// Errors: kCorrupt.
 [[nodiscard]] Result<FrameEntry> decode_manifest_block_header(std::span<const std::byte> header);
 
-/// Calls `visit` for each piece of a block's raw bytes. kCorrupt if they are not records.
+/// Calls `visit` for each piece of a block's raw bytes.
+/// Errors: kCorrupt if the bytes are not records; those of `visit`.
 [[nodiscard]] Result<void> for_each_manifest_piece(
     std::span<const std::byte> raw, const std::function<Result<void>(const ManifestPiece&)>& visit);
 

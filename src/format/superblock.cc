@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <utility>
 
 #include "base/coding.h"
+#include "format/compression.h"
 #include "format/container.h"
 
 namespace varve::format {
@@ -21,7 +21,7 @@ constexpr std::string_view kNoFeatures = "none";
 constexpr std::string_view kChecksumKey = "checksum = ";
 constexpr std::size_t kChecksumLineBytes = kChecksumKey.size() + 16 + 1;
 constexpr std::size_t kRepositoryIdDigits = 32;
-// Longer ones are no superblock.
+// A longer file is not a superblock.
 constexpr std::size_t kSuperblockBytesMax = 64U << 10;
 
 using Fields = std::map<std::string_view, std::string_view>;
@@ -39,7 +39,7 @@ std::string checksum_line(std::string_view body) {
   return fmt::format("{}{:016x}\n", kChecksumKey, checksum64(base::as_bytes(body)));
 }
 
-// The lines between the first and the last, once the checksum has shown them whole.
+// Parses the lines between the first and the last one, after the checksum was verified.
 Result<Fields> parse_fields(std::string_view text) {
   Fields fields;
   while (!text.empty()) {
@@ -78,18 +78,18 @@ Result<std::uint32_t> number_field(const Fields& fields, std::string_view key) {
   return number_of(text, key);
 }
 
-// "none", or "zstd:LEVEL" as `varve init --compression` takes it.
-Result<void> parse_compression(std::string_view text, RepositoryParameters& parameters) {
-  const std::string_view zstd = "zstd:";
-  if (text == "none") {
-    parameters.codec = Codec::kNone;
-    return {};
-  }
-  if (!text.starts_with(zstd)) return unsupported(fmt::format("unknown codec `{}`", text));
-  parameters.codec = Codec::kZstd;
-  VARVE_TRY_ASSIGN(const auto level, number_of(text.substr(zstd.size()), "compression"));
-  if (level > 19) return damaged_superblock("the compression level is out of range");
-  parameters.zstd_level = static_cast<int>(level);
+// Reads "none" or "zstd:LEVEL". A superblock gives the level exactly if the method has levels.
+Result<void> read_compression(std::string_view text, RepositoryParameters& parameters) {
+  const std::size_t colon = text.find(':');
+  const bool has_level = colon != std::string_view::npos;
+  const auto method = parse_compression(text.substr(0, colon));
+  if (!method) return superblock_error(method.error());
+  if (has_level != (method->level != 0))
+    return unsupported(fmt::format("unknown codec `{}`", text));
+  const auto compression = parse_compression(text);
+  if (!compression) return superblock_error(compression.error());
+  parameters.codec = compression->codec;
+  if (compression->level != 0) parameters.zstd_level = compression->level;
   return {};
 }
 
@@ -100,10 +100,13 @@ bool is_repository_id(std::string_view id) {
 
 }  // namespace
 
+Error superblock_error(const Error& error) {
+  return error.code() == ErrorCode::kUnsupported ? unsupported(error.message())
+                                                 : damaged_superblock(error.message());
+}
+
 std::string encode_superblock(const Superblock& superblock) {
   const RepositoryParameters& p = superblock.parameters;
-  const std::string compression =
-      p.codec == Codec::kZstd ? fmt::format("zstd:{}", p.zstd_level) : "none";
   std::string text(kFirstLine);
   const auto add = [&](std::string_view key, const auto& value) {
     text += fmt::format("{} = {}\n", key, value);
@@ -115,7 +118,7 @@ std::string encode_superblock(const Superblock& superblock) {
   add("chunk_bytes_min", p.chunk_bytes_min);
   add("chunk_bytes_avg", p.chunk_bytes_avg);
   add("chunk_bytes_max", p.chunk_bytes_max);
-  add("compression", compression);
+  add("compression", compression_text(compression_of(p)));
   add("features_required",
       superblock.features_required.empty() ? kNoFeatures : superblock.features_required);
   return text + checksum_line(text);
@@ -166,46 +169,8 @@ Result<Superblock> decode_superblock(std::string_view text) {
   VARVE_TRY_ASSIGN(p.chunk_bytes_avg, number_field(fields, "chunk_bytes_avg"));
   VARVE_TRY_ASSIGN(p.chunk_bytes_max, number_field(fields, "chunk_bytes_max"));
   VARVE_TRY_ASSIGN(const std::string compression, text_field(fields, "compression"));
-  VARVE_TRY(parse_compression(compression, p));
-  if (auto valid = validate_parameters(p); !valid) {
-    if (valid.error().code() == ErrorCode::kUnsupported)
-      return unsupported(valid.error().message());
-    return damaged_superblock(valid.error().message());
-  }
+  VARVE_TRY(read_compression(compression, p));
   return superblock;
-}
-
-Result<void> validate_parameters(const RepositoryParameters& parameters) {
-  const auto invalid = [](std::string message) {
-    return Error(ErrorCode::kInvalid, std::move(message));
-  };
-  if (parameters.chunker != "gear16" && parameters.chunker != "fastcdc2020") {
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("unknown chunker `{}`; this program knows gear16 and fastcdc2020",
-                             parameters.chunker));
-  }
-  const std::uint32_t min = parameters.chunk_bytes_min;
-  const std::uint32_t avg = parameters.chunk_bytes_avg;
-  const std::uint32_t max = parameters.chunk_bytes_max;
-  if (avg < 4096 || avg > 16384 || (avg & (avg - 1)) != 0) {
-    return invalid(
-        fmt::format("the average chunk length must be 4096, 8192 or 16384, not {}", avg));
-  }
-  if (min < 256 || min >= avg) {
-    return invalid(fmt::format(
-        "the shortest chunk must have 256 bytes or more and be below the average, not {}", min));
-  }
-  if (max <= avg || max > kFrameRawBytesMax) {
-    return invalid(
-        fmt::format("the longest chunk must be over the average and have {} bytes or fewer, not {}",
-                    kFrameRawBytesMax, max));
-  }
-  if (parameters.codec == Codec::kZstd &&
-      (parameters.zstd_level < 1 || parameters.zstd_level > 19)) {
-    return invalid(
-        fmt::format("the zstd level must be between 1 and 19, not {}", parameters.zstd_level));
-  }
-  return {};
 }
 
 }  // namespace varve::format

@@ -23,11 +23,14 @@ struct Superblock {
 };
 
 [[nodiscard]] std::string encode_superblock(const Superblock& superblock);
-/// kCorrupt (truncated, checksum, malformed), or kUnsupported (newer version, unknown
-/// profile, feature or codec), with a message that says what to do.
+/// Decodes a superblock. Checks the form of every field and the compression, but not the chunker
+/// and its sizes: ingest::read_superblock() checks those too.
+/// Errors: kCorrupt (truncated, checksum, malformed); kUnsupported (newer version, unknown profile,
+/// feature or codec). The message tells the user what to do.
 [[nodiscard]] Result<Superblock> decode_superblock(std::string_view text);
 
-/// Says in a message what is wrong with parameters given at init.
-[[nodiscard]] Result<void> validate_parameters(const RepositoryParameters& parameters);
+/// Returns the error of a superblock whose parameters are refused with `error`: kUnsupported stays,
+/// any other code becomes kCorrupt. The message tells the user what to do.
+[[nodiscard]] Error superblock_error(const Error& error);
 
 }  // namespace varve::format

@@ -3,58 +3,78 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <string>
 
+#include "format/container.h"
 #include "ingest/fastcdc_chunker.h"
 #include "ingest/gear_chunker.h"
 
 namespace varve::ingest {
 namespace {
 
-constexpr std::uint32_t kAvgBytesMin = 1U << 10;
-constexpr std::uint32_t kAvgBytesMax = 16U << 10;  // The strong mask of a 16-bit hash ends here.
-constexpr std::uint32_t kMaxBytesMax = 128U << 10;
+constexpr std::uint32_t kRepositoryMinBytes = 256;
+constexpr std::uint32_t kRepositoryAvgBytes = 4096;
 
-Gear16Scan select_scan(Gear16Form form) {
-  const Gear16Scan simd = form == Gear16Form::kFastest ? gear16_avx512_scan() : nullptr;
-  return simd != nullptr ? simd : &gear16_scan_scalar;
+template <typename T, auto... kArguments>
+std::unique_ptr<Chunker> make(ChunkSizes sizes) {
+  return std::make_unique<T>(sizes, kArguments...);
 }
+
+// The default rule holds for both: the SIMD form of gear16 evaluates 64 positions a step, and the
+// strong mask of its 16-bit hash ends at an average of 16 KiB.
+constexpr std::array kChunkers{
+    ChunkerKind{Gear16Chunker::kId, "a Gear hash of 16 bytes, with AVX-512 where available",
+                ChunkSizeRule{}, make<Gear16Chunker, Gear16Form::kFastest>},
+    ChunkerKind{FastCdcChunker::kId, "FastCDC as published in 2020", ChunkSizeRule{},
+                make<FastCdcChunker>},
+};
+static_assert(std::ranges::all_of(kChunkers, [](const ChunkerKind& kind) {
+  return kind.sizes.max_most <= format::kFrameRawBytesMax;
+}));
 
 }  // namespace
 
-Result<void> check_chunk_sizes(ChunkSizes sizes) {
-  const bool ok = sizes.min >= kGear16StepBytes && sizes.min % kGear16StepBytes == 0 &&
-                  sizes.max % kGear16StepBytes == 0 && sizes.min < sizes.avg &&
-                  sizes.avg < sizes.max && std::has_single_bit(sizes.avg) &&
-                  sizes.avg >= kAvgBytesMin && sizes.avg <= kAvgBytesMax &&
-                  sizes.max <= kMaxBytesMax;
-  if (ok) return {};
-  return Error(
-      ErrorCode::kInvalid,
-      fmt::format("chunk sizes {}:{}:{} do not fit: the average must be a power of two from "
-                  "{} to {}, between the minimum and the maximum, which are multiples of "
-                  "{}; the maximum may be {}",
-                  sizes.min, sizes.avg, sizes.max, kAvgBytesMin, kAvgBytesMax, kGear16StepBytes,
-                  kMaxBytesMax));
+std::span<const ChunkerKind> chunker_kinds() { return kChunkers; }
+
+Result<const ChunkerKind*> find_chunker(std::string_view id) {
+  std::string known;
+  for (const ChunkerKind& kind : kChunkers) {
+    if (kind.id == id) return &kind;
+    known += (known.empty() ? "" : ", ") + std::string(kind.id);
+  }
+  return Error(ErrorCode::kUnsupported,
+               fmt::format("unknown chunker `{}`: {} are known", id, known));
 }
 
-Gear16Chunker::Gear16Chunker(ChunkSizes sizes, Gear16Form form)
-    : sizes_(sizes), rule_(make_gear16_rule(sizes)), scan_(select_scan(form)) {}
+Result<void> check_chunk_sizes(const ChunkSizeRule& rule, ChunkSizes sizes) {
+  const bool ok = sizes.min >= rule.min_least && sizes.min % rule.step == 0 &&
+                  sizes.max % rule.step == 0 && sizes.min < sizes.avg && sizes.avg < sizes.max &&
+                  std::has_single_bit(sizes.avg) && sizes.avg >= rule.avg_least &&
+                  sizes.avg <= rule.avg_most && sizes.max <= rule.max_most;
+  if (ok) return {};
+  return Error(ErrorCode::kInvalid,
+               fmt::format("chunks of {}:{}:{} bytes (minimum, average, maximum) are not allowed: "
+                           "the average must be a power of two from {} to {}; minimum and maximum "
+                           "must be multiples of {}; the minimum must be at least {} and below the "
+                           "average, the maximum above the average and at most {}",
+                           sizes.min, sizes.avg, sizes.max, rule.avg_least, rule.avg_most,
+                           rule.step, rule.min_least, rule.max_most));
+}
 
-Result<std::unique_ptr<Chunker>> make_gear16(ChunkSizes sizes, Gear16Form form) {
-  VARVE_TRY(check_chunk_sizes(sizes));
-  return std::unique_ptr<Chunker>(std::make_unique<Gear16Chunker>(sizes, form));
+ChunkSizeRule repository_sizes(const ChunkerKind& kind) {
+  ChunkSizeRule rule = kind.sizes;
+  rule.min_least = std::max(rule.min_least, kRepositoryMinBytes);
+  rule.avg_least = std::max(rule.avg_least, kRepositoryAvgBytes);
+  return rule;
 }
 
 Result<std::unique_ptr<Chunker>> make_chunker(std::string_view id, ChunkSizes sizes) {
-  if (id == Gear16Chunker::kId) return make_gear16(sizes, Gear16Form::kFastest);
-  if (id == FastCdcChunker::kId) {
-    VARVE_TRY(check_chunk_sizes(sizes));
-    return std::unique_ptr<Chunker>(std::make_unique<FastCdcChunker>(sizes));
-  }
-  return Error(ErrorCode::kUnsupported,
-               fmt::format("this build does not have the chunker '{}'", std::string(id)));
+  VARVE_TRY_ASSIGN(const ChunkerKind* const kind, find_chunker(id));
+  VARVE_TRY(check_chunk_sizes(kind->sizes, sizes));
+  return kind->make(sizes);
 }
 
 }  // namespace varve::ingest

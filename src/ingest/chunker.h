@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a file is cut into chunks.
+// Chunkers decide where a file is cut into chunks. To add one, implement Chunker and add its row to
+// the table in chunker.cc; names, help, checks and the contract suite follow.
 #pragma once
 
 #include <cstddef>
@@ -8,32 +9,75 @@
 #include <span>
 #include <string_view>
 
+#include "varve/options.h"
 #include "varve/result.h"
 
 namespace varve::ingest {
 
+/// Lengths of chunks, in bytes.
 struct ChunkSizes {
   std::uint32_t min = 2048;
   std::uint32_t avg = 8192;
   std::uint32_t max = 65536;
 };
 
+/// Returns the sizes that a repository's parameters choose.
+[[nodiscard]] constexpr ChunkSizes chunk_sizes_of(const RepositoryParameters& parameters) {
+  return {parameters.chunk_bytes_min, parameters.chunk_bytes_avg, parameters.chunk_bytes_max};
+}
+
 /// Finds content-defined boundaries. Stateless and thread-safe: the length of the next chunk
-/// is a pure function of the bytes from the last boundary on.
+/// is a pure function of the bytes after the last boundary.
 class Chunker {
  public:
   virtual ~Chunker() = default;
 
-  /// Length of the chunk that starts at data[0], in (0, sizes().max].
-  /// `data` must hold sizes().max bytes, or all that is left of the file; it may hold more.
+  /// Returns the length of the chunk that starts at data[0], in (0, sizes().max].
+  /// `data` must hold sizes().max bytes, or the rest of the file; it may hold more.
   [[nodiscard]] virtual std::size_t next(std::span<const std::byte> data) const = 0;
 
   [[nodiscard]] virtual ChunkSizes sizes() const = 0;
-  /// The id that stands in the superblock.
+  /// Returns the id that the superblock stores.
   [[nodiscard]] virtual std::string_view id() const = 0;
 };
 
-/// Ids: "gear16", "fastcdc2020". kUnsupported for another id, kInvalid for odd sizes.
+/// The sizes that a chunker supports. The average must be a power of two between the minimum and
+/// the maximum.
+struct ChunkSizeRule {
+  std::uint32_t step = 64;  ///< The minimum and the maximum are multiples of this.
+  std::uint32_t min_least = 64;
+  std::uint32_t avg_least = 1U << 10;
+  std::uint32_t avg_most = 16U << 10;
+  std::uint32_t max_most = 128U << 10;  ///< A chunk fits in a frame.
+};
+
+/// One row of the table of chunkers. Superblocks keep the id forever, so the boundaries of an id
+/// never change.
+struct ChunkerKind {
+  std::string_view id;
+  std::string_view help;
+  ChunkSizeRule sizes;
+  /// Creates the chunker. The sizes must obey the rule.
+  std::unique_ptr<Chunker> (*make)(ChunkSizes sizes) = nullptr;
+};
+
+/// Returns the table.
+[[nodiscard]] std::span<const ChunkerKind> chunker_kinds();
+
+/// Returns the row of an id.
+/// Errors: kUnsupported for an unknown id, with the known ones.
+[[nodiscard]] Result<const ChunkerKind*> find_chunker(std::string_view id);
+
+/// Checks sizes against a rule.
+/// Errors: kInvalid, with the allowed sizes.
+[[nodiscard]] Result<void> check_chunk_sizes(const ChunkSizeRule& rule, ChunkSizes sizes);
+
+/// Returns the sizes that a repository may have with this chunker. The lower bounds are higher than
+/// the chunker's, because each chunk costs memory and records.
+[[nodiscard]] ChunkSizeRule repository_sizes(const ChunkerKind& kind);
+
+/// Creates a chunker.
+/// Errors: those of find_chunker(), and of check_chunk_sizes() with the chunker's own rule.
 [[nodiscard]] Result<std::unique_ptr<Chunker>> make_chunker(std::string_view id, ChunkSizes sizes);
 
 }  // namespace varve::ingest

@@ -10,7 +10,7 @@ namespace {
 
 using Table = std::array<std::uint64_t, 256>;
 
-/// The table's numbers: SplitMix64 from the seed 0, in order.
+/// Returns the table: the numbers of SplitMix64 from the seed 0, in order.
 constexpr Table make_table() {
   Table table{};
   std::uint64_t state = 0;
@@ -33,15 +33,15 @@ constexpr Table shift_table(const Table& table) {
 constexpr Table kGear = make_table();
 constexpr Table kGearShifted = shift_table(kGear);
 
-/// `count` bits spread evenly over bits 62 down to 15. Bit 63 stays free, because the first
-/// byte of a pair is tested one bit further left; low bits have seen too few bytes.
+/// Returns `count` bits spread evenly over bits 62 down to 15. Bit 63 stays free, because the first
+/// byte of a pair is tested one bit further left. Low bits depend on too few bytes.
 std::uint64_t spread_bits(unsigned count) {
   std::uint64_t mask = 0;
   for (unsigned i = 0; i < count; ++i) mask |= 1ULL << (62 - i * 48 / count);
   return mask;
 }
 
-/// Scans [from, to) under one mask. The length of the chunk that ends there, or 0.
+/// Scans [from, to) under one mask. Returns the length of the chunk that ends there, or 0.
 std::size_t find_cut(const std::byte* data, std::size_t from, std::size_t to, std::uint64_t mask,
                      std::uint64_t& hash) {
   const std::uint64_t mask_shifted = mask << 1;

@@ -19,14 +19,14 @@ class FastCdcChunker final : public Chunker {
  public:
   static constexpr std::string_view kId = "fastcdc2020";
 
-  /// `sizes` must have passed make_chunker's checks.
+  /// Creates the chunker. `sizes` must obey its ChunkSizeRule.
   explicit FastCdcChunker(ChunkSizes sizes);
 
   [[nodiscard]] std::size_t next(std::span<const std::byte> data) const override;
   [[nodiscard]] ChunkSizes sizes() const override { return sizes_; }
   [[nodiscard]] std::string_view id() const override { return kId; }
 
-  /// The hash after `next`, given the one before; what the format's description calls Gear.
+  /// Returns the Gear hash after `next`, given the hash before it.
   [[nodiscard]] static std::uint64_t roll(std::uint64_t hash, std::byte next);
   [[nodiscard]] std::uint64_t strong_mask() const { return strong_; }
   [[nodiscard]] std::uint64_t loose_mask() const { return loose_; }

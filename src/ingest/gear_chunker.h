@@ -25,7 +25,7 @@
 namespace varve::ingest {
 
 inline constexpr std::size_t kGear16WindowBytes = 16;
-/// Positions that the SIMD form evaluates an iteration; sizes are multiples of it.
+/// Positions that the SIMD form evaluates in one iteration. Sizes are multiples of it.
 inline constexpr std::size_t kGear16StepBytes = 64;
 
 // T[b] is made of two affine images of b's inverse in GF(2^8) with the polynomial 0x11b, which
@@ -37,10 +37,10 @@ inline constexpr std::uint64_t kGear16MatrixHigh = 0x6b9068dd5986e63e;
 inline constexpr std::uint8_t kGear16AddLow = 0x7a;
 inline constexpr std::uint8_t kGear16AddHigh = 0xb2;
 
-/// The table T.
+/// The table T, for the scalar form.
 extern const std::array<std::uint16_t, 256> kGear16Table;
 
-/// The sizes and masks of a scan. The masks `strong` and `loose` select top bits.
+/// Parameters of a scan. `strong` and `loose` are masks of top bits.
 struct Gear16Rule {
   std::size_t min = 0;
   std::size_t avg = 0;
@@ -49,7 +49,7 @@ struct Gear16Rule {
   std::uint16_t loose = 0;
 };
 
-/// Returns the rule for `sizes`, which must have passed make_chunker's checks.
+/// Returns the rule for sizes that obey the chunker's ChunkSizeRule.
 [[nodiscard]] Gear16Rule make_gear16_rule(ChunkSizes sizes);
 
 /// Returns the length of the chunk at data[0]. Reads nothing outside `data`.
@@ -57,12 +57,12 @@ using Gear16Scan = std::size_t (*)(const Gear16Rule& rule, std::span<const std::
 
 [[nodiscard]] std::size_t gear16_scan_scalar(const Gear16Rule& rule,
                                              std::span<const std::byte> data);
-/// The scalar loop over [from, end), for ends that are shorter than a SIMD step: the length of
-/// the chunk that ends there, or `end`. Needs from >= kGear16WindowBytes.
+/// Runs the scalar loop over [from, end), for ends that are shorter than a SIMD step. Returns the
+/// length of the chunk that ends there, or `end`. Needs from >= kGear16WindowBytes.
 [[nodiscard]] std::size_t gear16_scan_range(const Gear16Rule& rule, std::span<const std::byte> data,
                                             std::size_t from, std::size_t end);
 
-/// The AVX-512BW + GFNI form, or null where this build or this processor lacks it.
+/// Returns the AVX-512BW + GFNI form, or null if this build or this processor lacks it.
 [[nodiscard]] Gear16Scan gear16_avx512_scan();
 
 enum class Gear16Form : std::uint8_t {
@@ -74,7 +74,7 @@ class Gear16Chunker final : public Chunker {
  public:
   static constexpr std::string_view kId = "gear16";
 
-  /// Returns the rule for `sizes`, which must have passed make_chunker's checks.
+  /// Creates the chunker. `sizes` must obey its ChunkSizeRule.
   Gear16Chunker(ChunkSizes sizes, Gear16Form form);
 
   [[nodiscard]] std::size_t next(std::span<const std::byte> data) const override {
@@ -90,11 +90,8 @@ class Gear16Chunker final : public Chunker {
   Gear16Scan scan_;
 };
 
-/// A gear16 chunker of a certain form, for tests and benchmarks. Errors as make_chunker's.
+/// Creates a gear16 chunker of a certain form, for tests and benchmarks.
+/// Errors: those of make_chunker().
 [[nodiscard]] Result<std::unique_ptr<Chunker>> make_gear16(ChunkSizes sizes, Gear16Form form);
-
-/// The rules for sizes that every chunker shares: min >= 64 and avg a power of two of 1 KiB to
-/// 16 KiB, max <= 128 KiB (a frame), min < avg < max, min and max multiples of 64.
-[[nodiscard]] Result<void> check_chunk_sizes(ChunkSizes sizes);
 
 }  // namespace varve::ingest

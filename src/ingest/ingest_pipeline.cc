@@ -18,15 +18,14 @@ constexpr std::size_t kBuffersKept = 40;
 constexpr std::size_t kSmallBufferBytes = 4096;
 }  // namespace
 
-IngestPipeline::IngestPipeline(const Chunker& chunker, index::FingerprintIndex& index,
-                               layout::Layout& layout, base::ThreadPool& fingerprint_pool,
-                               TailSpill& spill)
-    : chunker_(chunker),
-      index_(index),
-      layout_(layout),
-      pool_(fingerprint_pool),
-      spill_(spill),
-      chunk_max_(chunker.sizes().max) {}
+IngestPipeline::IngestPipeline(const IngestParts& parts)
+    : chunker_(parts.chunker),
+      fingerprinter_(parts.fingerprinter),
+      index_(parts.index),
+      layout_(parts.layout),
+      pool_(parts.fingerprint_pool),
+      spill_(parts.spill),
+      chunk_max_(parts.chunker.sizes().max) {}
 
 IngestPipeline::~IngestPipeline() {
   std::unique_lock lock(commit_mutex_);

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "format/fingerprinter.h"
 #include "format/recipe.h"
 #include "index/fingerprint_index.h"
 #include "ingest/chunker.h"
@@ -69,6 +70,17 @@ class IngestStream {
   std::uint64_t pieces_in_flight_ = 0;
 };
 
+/// The parts that a pipeline works with.
+/// Lifetime: all of them must outlive the pipeline.
+struct IngestParts {
+  const Chunker& chunker;
+  const format::Fingerprinter& fingerprinter;
+  index::FingerprintIndex& index;
+  layout::Layout& layout;
+  base::ThreadPool& fingerprint_pool;  ///< Runs no task that waits for the pipeline.
+  TailSpill& spill;
+};
+
 /// Turns the bytes of files into stored chunks and recipes. Thread-safe. Lock order: input_mutex_,
 /// then commit_mutex_.
 class IngestPipeline {
@@ -79,10 +91,7 @@ class IngestPipeline {
 
   using StreamPtr = std::shared_ptr<IngestStream>;
 
-  /// Lifetime: every argument must outlive the pipeline. `fingerprint_pool` must not run tasks that
-  /// wait for the pipeline.
-  IngestPipeline(const Chunker& chunker, index::FingerprintIndex& index, layout::Layout& layout,
-                 base::ThreadPool& fingerprint_pool, TailSpill& spill);
+  explicit IngestPipeline(const IngestParts& parts);
   IngestPipeline(const IngestPipeline&) = delete;
   IngestPipeline& operator=(const IngestPipeline&) = delete;
   /// Waits for the work in flight.
@@ -168,6 +177,7 @@ class IngestPipeline {
   [[nodiscard]] Result<void> wait_for_ticket(std::uint64_t ticket);
 
   const Chunker& chunker_;
+  const format::Fingerprinter& fingerprinter_;
   index::FingerprintIndex& index_;
   layout::Layout& layout_;
   base::ThreadPool& pool_;

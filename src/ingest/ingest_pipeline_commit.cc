@@ -3,19 +3,17 @@
 #include <cerrno>
 #include <utility>
 
-#include "format/fingerprinter.h"
 #include "ingest/ingest_pipeline.h"
 
 namespace varve::ingest {
 
 void IngestPipeline::fingerprint(const BatchPtr& batch, std::uint64_t ticket) {
-  format::Fingerprinter fingerprinter;
   batch->fingerprints.resize(batch->pieces.size());
   for (std::size_t i = 0; i < batch->pieces.size(); ++i) {
     const Piece& piece = batch->pieces[i];
     if (piece.is_ready()) continue;
     batch->fingerprints[i] =
-        fingerprinter.fingerprint({batch->buffer.data.get() + piece.offset, piece.bytes});
+        fingerprinter_.fingerprint({batch->buffer.data.get() + piece.offset, piece.bytes});
   }
   {
     const std::lock_guard lock(commit_mutex_);

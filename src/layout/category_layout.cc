@@ -23,18 +23,22 @@ CategoryLayout::Exclusive::Exclusive(CategoryLayout& layout, For what)
 }
 
 CategoryLayout::CategoryLayout(const meta::Env& catalog, store::SegmentStore& store,
-                               base::ThreadPool* compressors, CategoryLayoutOptions options)
+                               const format::FrameCodec& codec, base::ThreadPool* compressors,
+                               CategoryLayoutOptions options)
     : catalog_(catalog),
       store_(store),
+      codec_(codec),
       compressors_(compressors),
       options_(std::move(options)),
       reader_(store) {}
 
 Result<std::unique_ptr<CategoryLayout>> CategoryLayout::open(const meta::Env& catalog,
                                                              store::SegmentStore& store,
+                                                             const format::FrameCodec& codec,
                                                              base::ThreadPool* compressors,
                                                              const CategoryLayoutOptions& options) {
-  std::unique_ptr<CategoryLayout> layout(new CategoryLayout(catalog, store, compressors, options));
+  std::unique_ptr<CategoryLayout> layout(
+      new CategoryLayout(catalog, store, codec, compressors, options));
   if (options.read_only) return layout;
   VARVE_TRY(store.prepare());
   VARVE_TRY(layout->load_counters());
@@ -83,11 +87,9 @@ void CategoryLayout::start_writer() {
   store::ContainerWriterOptions writer;
   writer.series = options_.series;
   writer.numbers = &numbers_;
-  writer.codec = options_.codec;
-  writer.zstd_level = options_.zstd_level;
   writer.admitted = true;
   writer_ = std::make_unique<store::ContainerWriter>(
-      store_, *compressors_, writer,
+      store_, codec_, *compressors_, writer,
       [this](store::WrittenContainer written) { on_written(std::move(written)); });
 }
 

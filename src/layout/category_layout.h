@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "format/frame_codec.h"
 #include "format/ids.h"
 #include "io/file_system.h"
 #include "layout/layout.h"
@@ -23,15 +24,12 @@
 #include "meta/lmdb.h"
 #include "store/container_writer.h"
 #include "store/segment_files.h"
-#include "varve/options.h"
 
 namespace varve::layout {
 
 struct CategoryLayoutOptions {
   SeriesId series{};
   bool read_only = false;
-  Codec codec = Codec::kNone;
-  int zstd_level = 1;
 };
 
 /// The layout of one series with an active set and volumes. Thread-safe. Lock order:
@@ -54,10 +52,10 @@ class CategoryLayout final : public Layout {
 
   /// Opens the layout. Unless read-only, prepares the store and removes the files and bytes
   /// that a crash left. `compressors` may be null if read-only.
-  /// Lifetime: `catalog`, `store` and `compressors` must outlive the layout.
+  /// Lifetime: `catalog`, `store`, `codec` and `compressors` must outlive the layout.
   [[nodiscard]] static Result<std::unique_ptr<CategoryLayout>> open(
-      const meta::Env& catalog, store::SegmentStore& store, base::ThreadPool* compressors,
-      const CategoryLayoutOptions& options);
+      const meta::Env& catalog, store::SegmentStore& store, const format::FrameCodec& codec,
+      base::ThreadPool* compressors, const CategoryLayoutOptions& options);
 
   [[nodiscard]] Result<void> begin_version(VersionNumber number) override;
   [[nodiscard]] Result<ChunkId> place(const Fingerprint& fingerprint,
@@ -72,6 +70,7 @@ class CategoryLayout final : public Layout {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(unwritten_, 0));
   }
 
+  [[nodiscard]] const format::FrameCodec& codec() const override { return codec_; }
   [[nodiscard]] Result<LocationRun> locate(ChunkId id) override;
   [[nodiscard]] Result<std::shared_ptr<const format::ContainerHeader>> header(
       ContainerNumber container) override;
@@ -105,7 +104,8 @@ class CategoryLayout final : public Layout {
 
  private:
   CategoryLayout(const meta::Env& catalog, store::SegmentStore& store,
-                 base::ThreadPool* compressors, CategoryLayoutOptions options);
+                 const format::FrameCodec& codec, base::ThreadPool* compressors,
+                 CategoryLayoutOptions options);
   [[nodiscard]] Result<void> load_counters();
   /// Removes files and cuts off bytes that a crash left (docs/ORDERING.md O6).
   [[nodiscard]] Result<void> recover_files();
@@ -122,6 +122,7 @@ class CategoryLayout final : public Layout {
 
   const meta::Env& catalog_;
   store::SegmentStore& store_;
+  const format::FrameCodec& codec_;
   base::ThreadPool* compressors_;
   const CategoryLayoutOptions options_;
   store::SegmentReader reader_;

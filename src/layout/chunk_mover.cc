@@ -77,13 +77,11 @@ Result<void> ChunkMover::copy_all() {
   options.numbers = &layout_.numbers();
   options.volume = volume;
   options.segment_bytes_max = step_.segment_bytes_max;
-  options.codec = layout_.options().codec;
-  options.zstd_level = layout_.options().zstd_level;
   options.waiting_bytes_max = kWaitingBytesMax;
   options.readable = false;
   // Filled on the writer's thread, read after sync() has waited for it.
   store::ContainerWriter writer(
-      layout_.segment_store(), *layout_.compressors(), options,
+      layout_.segment_store(), layout_.codec(), *layout_.compressors(), options,
       [this](store::WrittenContainer one) { written_.push_back(std::move(one)); });
   auto copied = copy_batches(writer);
   if (copied) copied = writer.sync();  // O1: the data before the records that locate it.
@@ -222,8 +220,9 @@ void ChunkMover::read_frames(const store::ContainerRecord& record,
       raw.resize(frame.raw_bytes);
       auto decoded = read;
       if (decoded) {
-        decoded = format::decode_frame(
-            frame, std::span(stored).subspan(frame.offset - from, frame.stored_bytes), raw);
+        decoded = layout_.codec().decode(
+            format::place_of_frame(header, *it), frame,
+            std::span(stored).subspan(frame.offset - from, frame.stored_bytes), raw);
       }
       if (!decoded) base::log(base::LogLevel::kError, "arranging: " + decoded.error().message());
       for (std::uint32_t i = 0; i < frame.chunk_count; ++i) {

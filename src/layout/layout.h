@@ -11,6 +11,7 @@
 
 #include "base/id_runs.h"
 #include "format/container.h"
+#include "format/frame_codec.h"
 #include "format/ids.h"
 #include "io/file_system.h"
 #include "varve/result.h"
@@ -36,6 +37,9 @@ class ChunkSource {
  public:
   virtual ~ChunkSource() = default;
 
+  /// Returns the codec of the source's frames. Lifetime: it outlives the source.
+  [[nodiscard]] virtual const format::FrameCodec& codec() const = 0;
+
   /// Returns the location run that holds `id`.
   /// Errors: kCorrupt if there is none, because a reference then leads to a chunk that is not
   /// stored.
@@ -48,7 +52,7 @@ class ChunkSource {
       ContainerNumber container) = 0;
 
   /// Fills `out` with stored bytes from `offset` of the container's data. Does not verify them, as
-  /// format::decode_frame() does that, and does not cache them. Errors: kStale as for header().
+  /// codec() does that, and does not cache them. Errors: kStale as for header().
   [[nodiscard]] virtual Result<void> read_data(ContainerNumber container, std::uint32_t offset,
                                                std::span<std::byte> out) = 0;
 

@@ -84,10 +84,11 @@ class CatalogRebuilder::Batch {
   std::size_t bytes_ = 0;
 };
 
-CatalogRebuilder::CatalogRebuilder(io::FileSystem& files, std::string repository_path,
-                                   const meta::Env& catalog,
+CatalogRebuilder::CatalogRebuilder(const format::DataCodecs& codecs, io::FileSystem& files,
+                                   std::string repository_path, const meta::Env& catalog,
                                    std::function<void(std::uint64_t)> progress)
-    : files_(files),
+    : codecs_(codecs),
+      files_(files),
       path_(std::move(repository_path)),
       catalog_(catalog),
       progress_(std::move(progress)) {}
@@ -141,7 +142,7 @@ Result<std::vector<std::pair<SeriesId, std::string>>> CatalogRebuilder::labels(
   std::vector<std::pair<SeriesId, std::string>> all;
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   for (const auto series : done_) {
-    VARVE_TRY_ASSIGN(auto image, encode_labels(txn, series, superblock, {}));
+    VARVE_TRY_ASSIGN(auto image, encode_labels(txn, codecs_.frames(), series, superblock, {}));
     all.emplace_back(series, std::move(image));
   }
   return all;
@@ -183,7 +184,7 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
 }
 
 Result<void> CatalogRebuilder::read_labels_of(SeriesId series) {
-  auto labels = read_labels(files_, series_directory(series), series);
+  auto labels = read_labels(files_, codecs_.frames(), series_directory(series), series);
   VARVE_TRY(refuse_unsupported(labels));
   if (!labels) {
     whole_ = false;
@@ -259,7 +260,8 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
       }
       return {};
     };
-    const auto read = read_manifest(files_, manifest_path(directory, file.number), visit, bounds);
+    const auto read = read_manifest(files_, codecs_.frames(), manifest_path(directory, file.number),
+                                    visit, bounds);
     VARVE_TRY(refuse_unsupported(read));
     if (!read || read->damaged_blocks != 0) {
       version.damaged = true;
@@ -376,7 +378,7 @@ Result<void> CatalogRebuilder::put_locations(SeriesId series, store::SegmentStor
     problem(fmt::format("{}: no readable container in the {} bytes at offset {}", range.path,
                         range.bytes, range.offset));
   }
-  const auto places = choose_places(store, series, scan.containers);
+  const auto places = choose_places(codecs_, store, series, scan.containers);
   base::IdRuns wanted;
   for (const auto& [number, chunks] : chunks_of_) wanted = wanted.unite(chunks);
   std::map<ContainerNumber, std::uint64_t> live_of;

@@ -13,6 +13,7 @@
 #include "base/id_runs.h"
 #include "catalog/object_set.h"
 #include "catalog/series_catalog.h"
+#include "format/data_codecs.h"
 #include "io/file_system.h"
 #include "maintain/container_scan.h"
 #include "maintain/manifest_file.h"
@@ -36,7 +37,8 @@ class CatalogRebuilder {
  public:
   /// `catalog`: a new environment with the catalog's tables. Lifetime: all arguments must outlive
   /// the rebuilder.
-  CatalogRebuilder(io::FileSystem& files, std::string repository_path, const meta::Env& catalog,
+  CatalogRebuilder(const format::DataCodecs& codecs, io::FileSystem& files,
+                   std::string repository_path, const meta::Env& catalog,
                    std::function<void(std::uint64_t bytes)> progress);
 
   /// Rebuilds the catalog. It is complete and on disk when the call returns.
@@ -79,6 +81,7 @@ class CatalogRebuilder {
   [[nodiscard]] std::string series_directory(SeriesId series) const;
   [[nodiscard]] std::string name_of(VersionNumber number) const;
 
+  const format::DataCodecs& codecs_;
   io::FileSystem& files_;
   const std::string path_;
   const meta::Env& catalog_;

@@ -27,9 +27,11 @@
 
 namespace varve::maintain {
 
-Checker::Checker(const meta::Env& catalog, io::FileSystem& files, std::string repository_path,
-                 const CheckOptions& options, std::function<void(const CheckProgress&)> progress)
-    : catalog_(catalog),
+Checker::Checker(const format::DataCodecs& codecs, const meta::Env& catalog, io::FileSystem& files,
+                 std::string repository_path, const CheckOptions& options,
+                 std::function<void(const CheckProgress&)> progress)
+    : codecs_(codecs),
+      catalog_(catalog),
       files_(files),
       path_(std::move(repository_path)),
       options_(options),
@@ -208,7 +210,7 @@ Result<bool> Checker::check_containers(const catalog::SeriesRecord& series) {
     return {};
   };
   const VerifyPace pace{0, options_.bytes_per_second, options_.stop};
-  report_.finished = verify_containers(reader, series.id, jobs, pace,
+  report_.finished = verify_containers(codecs_, reader, series.id, jobs, pace,
                                        [&](const VerifyJob& job, ContainerVerdict&& verdict) {
                                          if (looked) looked = handle(job, verdict);
                                        });
@@ -276,7 +278,7 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
     return;
   }
   // An earlier release wrote neither labels nor manifests.
-  const auto labels = read_labels(files_, directory, series.id);
+  const auto labels = read_labels(files_, codecs_.frames(), directory, series.id);
   const bool none = !labels && labels.error().code() == ErrorCode::kNotFound && present->empty();
   if (!labels && !none) {
     damage(directory + "/" + kLabelsName, derived(labels.error().message()), {});
@@ -285,7 +287,7 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
   for (const auto& file : *present) {
     found.insert(file.number);
     const auto path = manifest_path(directory, file.number);
-    const auto fault = fault_of_manifest(files_, path, series.id, file.number);
+    const auto fault = fault_of_manifest(files_, codecs_.frames(), path, series.id, file.number);
     report_.bytes_read += file.bytes;
     // Deleted in the meantime.
     if (!fault && fault.error().code() == ErrorCode::kNotFound) continue;

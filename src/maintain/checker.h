@@ -11,6 +11,7 @@
 #include "base/id_runs.h"
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
+#include "format/data_codecs.h"
 #include "format/ids.h"
 #include "io/file_system.h"
 #include "maintain/parallel_verifier.h"
@@ -25,8 +26,10 @@ namespace varve::maintain {
 /// of the catalog at the time it reaches a series.
 class Checker {
  public:
-  Checker(const meta::Env& catalog, io::FileSystem& files, std::string repository_path,
-          const CheckOptions& options, std::function<void(const CheckProgress&)> progress);
+  /// Lifetime: `codecs`, `catalog` and `files` must outlive the checker.
+  Checker(const format::DataCodecs& codecs, const meta::Env& catalog, io::FileSystem& files,
+          std::string repository_path, const CheckOptions& options,
+          std::function<void(const CheckProgress&)> progress);
 
   /// Runs the check. Fails only if the catalog cannot be read at all.
   [[nodiscard]] Result<CheckReport> run();
@@ -56,6 +59,7 @@ class Checker {
   void damage(std::string where, std::string what, std::vector<base::IdRun> ids);
   [[nodiscard]] std::string series_directory(SeriesId series) const;
 
+  const format::DataCodecs& codecs_;
   const meta::Env& catalog_;
   io::FileSystem& files_;
   const std::string path_;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <span>
 
-#include "format/fingerprinter.h"
 #include "io/file_system.h"
 
 namespace varve::maintain {
@@ -23,7 +22,7 @@ std::vector<base::IdRun> chunks_of(const format::ContainerHeader& header,
 }
 
 void verify_chunks(const format::ContainerHeader& header, const format::FrameEntry& frame,
-                   std::span<const std::byte> raw, format::Fingerprinter& fingerprinter,
+                   std::span<const std::byte> raw, const format::Fingerprinter& fingerprinter,
                    ContainerVerdict& verdict) {
   ContainerVerdict::Fault fault;
   for (std::uint32_t i = 0; i < frame.chunk_count; ++i) {
@@ -40,15 +39,16 @@ void verify_chunks(const format::ContainerHeader& header, const format::FrameEnt
 
 }  // namespace
 
-ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
-                                  const store::ContainerRecord& record, VerifyLevel level) {
+ContainerVerdict verify_container(const format::DataCodecs& codecs, store::SegmentReader& reader,
+                                  SeriesId series, const store::ContainerRecord& record,
+                                  VerifyLevel level) {
   VerifyMemory memory;
-  return verify_container(reader, series, record, level, memory);
+  return verify_container(codecs, reader, series, record, level, memory);
 }
 
-ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
-                                  const store::ContainerRecord& record, VerifyLevel level,
-                                  VerifyMemory& memory) {
+ContainerVerdict verify_container(const format::DataCodecs& codecs, store::SegmentReader& reader,
+                                  SeriesId series, const store::ContainerRecord& record,
+                                  VerifyLevel level, VerifyMemory& memory) {
   ContainerVerdict verdict;
   verdict.bytes_read = record.header_bytes;
   auto read = reader.read_header(series, record);
@@ -64,22 +64,23 @@ ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
   const std::size_t room = io::direct_room(record.data_bytes);
   if (!memory.stored || memory.stored->size() < room) memory.stored.emplace(room);
   const auto whole = reader.read_direct(record, 0, record.data_bytes, memory.stored->span());
-  format::Fingerprinter fingerprinter;
-  for (const auto& frame : header.frames) {
+  for (std::uint32_t i = 0; i < header.frames.size(); ++i) {
+    const auto& frame = header.frames[i];
     memory.raw.resize(std::max<std::size_t>(memory.raw.size(), frame.raw_bytes));
     const auto raw = std::span(memory.raw).first(frame.raw_bytes);
     const auto stored =
         whole ? Result(whole->subspan(frame.offset, frame.stored_bytes))
               : reader.read_direct(record, frame.offset, frame.stored_bytes, memory.stored->span());
     const auto decoded =
-        stored ? format::decode_frame(frame, *stored, raw) : Result<void>(stored.error());
+        stored ? codecs.frames().decode(format::place_of_frame(header, i), frame, *stored, raw)
+               : Result<void>(stored.error());
     verdict.bytes_read += frame.stored_bytes;
     if (!decoded) {
       verdict.faults.push_back(
           {fmt::format("frame at data offset {}: {}", frame.offset, decoded.error().message()),
            chunks_of(header, frame)});
     } else if (level == VerifyLevel::kChunks) {
-      verify_chunks(header, frame, raw, fingerprinter, verdict);
+      verify_chunks(header, frame, raw, codecs.fingerprinter(), verdict);
     }
   }
   if (auto padding = reader.verify_padding(record); !padding) {

@@ -11,6 +11,7 @@
 #include "base/aligned_buffer.h"
 #include "base/id_runs.h"
 #include "format/container.h"
+#include "format/data_codecs.h"
 #include "store/segment_files.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -47,10 +48,12 @@ struct VerifyMemory {
 /// Verifies a container. Reads the data from the disk, past the page cache; header and padding may
 /// come from the cache. If the container is moved in the meantime, it looks damaged, so the caller
 /// must check the catalog afterwards. Thread-safe if each thread passes its own memory.
-[[nodiscard]] ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
+[[nodiscard]] ContainerVerdict verify_container(const format::DataCodecs& codecs,
+                                                store::SegmentReader& reader, SeriesId series,
                                                 const store::ContainerRecord& record,
                                                 VerifyLevel level, VerifyMemory& memory);
-[[nodiscard]] ContainerVerdict verify_container(store::SegmentReader& reader, SeriesId series,
+[[nodiscard]] ContainerVerdict verify_container(const format::DataCodecs& codecs,
+                                                store::SegmentReader& reader, SeriesId series,
                                                 const store::ContainerRecord& record,
                                                 VerifyLevel level);
 

@@ -13,7 +13,6 @@
 #include "base/thread_pool.h"
 #include "catalog/layout_records.h"
 #include "catalog/series_catalog.h"
-#include "format/fingerprinter.h"
 #include "ingest/chunker.h"
 #include "layout/category_layout.h"
 #include "layout/window.h"
@@ -57,12 +56,15 @@ Result<void> DataRepairer::scan(const std::function<void(std::uint64_t)>& pass) 
   });
   store::SegmentReader reader(store_);
   Result<void> noted;
-  static_cast<void>(verify_containers(
-      reader, series_, jobs, {}, [&](const VerifyJob& job, const ContainerVerdict& verdict) {
-        if (!verdict.header || !verdict.faults.empty()) damaged_.push_back(job.record);
-        if (noted) noted = note(job.record, verdict, located[job.record.number]);
-        pass(verdict.bytes_read);
-      }));
+  static_cast<void>(verify_containers(codecs_, reader, series_, jobs, {},
+                                      [&](const VerifyJob& job, const ContainerVerdict& verdict) {
+                                        if (!verdict.header || !verdict.faults.empty())
+                                          damaged_.push_back(job.record);
+                                        if (noted)
+                                          noted =
+                                              note(job.record, verdict, located[job.record.number]);
+                                        pass(verdict.bytes_read);
+                                      }));
   return noted;
 }
 
@@ -140,14 +142,11 @@ Result<void> DataRepairer::search_containers() {
 }
 
 void DataRepairer::search_file(const std::string& path, const RepositoryParameters& parameters) {
-  const auto chunker = ingest::make_chunker(
-      parameters.chunker,
-      {parameters.chunk_bytes_min, parameters.chunk_bytes_avg, parameters.chunk_bytes_max});
+  const auto chunker = ingest::make_chunker(parameters.chunker, ingest::chunk_sizes_of(parameters));
   const auto file = outside_.open(path, io::OpenMode::kRead);
   if (!chunker || !file) return;
   const auto size = (*file)->size();
   if (!size) return;
-  format::Fingerprinter fingerprinter;
   std::vector<std::byte> bytes(std::size_t{parameters.chunk_bytes_max} * 16);
   // Files store no holes, so each range between two holes is chunked separately.
   for (std::uint64_t at = 0; at < *size && !missing_.empty();) {
@@ -166,7 +165,7 @@ void DataRepairer::search_file(const std::string& path, const RepositoryParamete
       while (used < have && (have - used >= parameters.chunk_bytes_max || at + have == end)) {
         const auto rest = std::span<const std::byte>(bytes).subspan(used, have - used);
         const auto chunk = rest.first((*chunker)->next(rest));
-        const auto print = fingerprinter.fingerprint(chunk);
+        const auto print = codecs_.fingerprinter().fingerprint(chunk);
         if (missing_.contains(print)) found(print, {path, at + used, ContainerNumber{}, 0});
         used += chunk.size();
       }
@@ -234,18 +233,19 @@ Result<std::vector<std::byte>> DataRepairer::content_of(const Lost& lost) {
     std::vector<std::byte> stored(frame.stored_bytes);
     std::vector<std::byte> raw(frame.raw_bytes);
     VARVE_TRY(reader.read_data(*record, frame.offset, stored));
-    VARVE_TRY(format::decode_frame(frame, stored, raw));
+    VARVE_TRY(
+        codecs_.frames().decode(format::place_of_frame(header, chunk.frame), frame, stored, raw));
     const auto part = std::span(raw).subspan(chunk.frame_offset, chunk.raw_bytes);
     bytes.assign(part.begin(), part.end());
   }
-  format::Fingerprinter fingerprinter;
-  if (bytes.size() != lost.raw_bytes || fingerprinter.fingerprint(bytes) != lost.fingerprint) {
+  if (bytes.size() != lost.raw_bytes ||
+      codecs_.fingerprinter().fingerprint(bytes) != lost.fingerprint) {
     return Error(ErrorCode::kCorrupt, "the content has changed", EIO);
   }
   return bytes;
 }
 
-Result<void> DataRepairer::execute(const RepositoryParameters& parameters, RepairReport& report) {
+Result<void> DataRepairer::execute(RepairReport& report) {
   std::map<SegmentNumber, std::vector<store::Correction>> corrections;
   for (const auto& [container, faulty] : faulty_) {
     for (const auto& fix : faulty.fixes) {
@@ -255,7 +255,7 @@ Result<void> DataRepairer::execute(const RepositoryParameters& parameters, Repai
   for (const auto& [segment, bytes] : corrections) {
     VARVE_TRY(store_.correct(segment, bytes));  // O24
   }
-  if (!sources_.empty()) VARVE_TRY(store_again(parameters, report));
+  if (!sources_.empty()) VARVE_TRY(store_again(report));
   const auto lost = quarantine();
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY(catalog::put_quarantine(txn, series_, lost));
@@ -264,20 +264,16 @@ Result<void> DataRepairer::execute(const RepositoryParameters& parameters, Repai
   return {};
 }
 
-Result<void> DataRepairer::store_again(const RepositoryParameters& parameters,
-                                       RepairReport& report) {
+Result<void> DataRepairer::store_again(RepairReport& report) {
   base::ThreadPool compressors(2, "varve-compress");
   layout::CategoryLayoutOptions options;
   options.series = series_;
-  options.codec = parameters.codec;
-  options.zstd_level = parameters.zstd_level;
-  VARVE_TRY_ASSIGN(const auto layout,
-                   layout::CategoryLayout::open(catalog_, store_, &compressors, options));
+  VARVE_TRY_ASSIGN(
+      const auto layout,
+      layout::CategoryLayout::open(catalog_, store_, codecs_.frames(), &compressors, options));
   store::ContainerWriterOptions how;
   how.series = series_;
   how.numbers = &layout->numbers();
-  how.codec = parameters.codec;
-  how.zstd_level = parameters.zstd_level;
   std::vector<store::WrittenContainer> written;
   // Chunks to move, by their present container.
   std::map<ContainerNumber, std::vector<base::IdRun>> moved;
@@ -286,9 +282,9 @@ Result<void> DataRepairer::store_again(const RepositoryParameters& parameters,
     for (const auto& [container, faulty] : faulty_) {
       for (const auto& lost : faulty.lost) ordered[lost.id] = {&lost, container};
     }
-    store::ContainerWriter writer(store_, compressors, how, [&](store::WrittenContainer one) {
-      written.push_back(std::move(one));
-    });
+    store::ContainerWriter writer(
+        store_, codecs_.frames(), compressors, how,
+        [&](store::WrittenContainer one) { written.push_back(std::move(one)); });
     for (const auto& [id, entry] : ordered) {
       if (!sources_.contains(entry.first->fingerprint)) continue;
       const auto content = content_of(*entry.first);

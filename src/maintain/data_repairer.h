@@ -11,6 +11,7 @@
 
 #include "base/id_runs.h"
 #include "catalog/location_table.h"
+#include "format/data_codecs.h"
 #include "format/ids.h"
 #include "io/file_system.h"
 #include "layout/category_layout.h"
@@ -30,9 +31,10 @@ namespace varve::maintain {
 class DataRepairer {
  public:
   /// `outside` opens the files for search_file().
-  DataRepairer(const meta::Env& catalog, io::FileSystem& outside, store::SegmentStore& store,
-               SeriesId series)
-      : catalog_(catalog), outside_(outside), store_(store), series_(series) {}
+  /// Lifetime: all references must outlive the repairer.
+  DataRepairer(const format::DataCodecs& codecs, const meta::Env& catalog, io::FileSystem& outside,
+               store::SegmentStore& store, SeriesId series)
+      : codecs_(codecs), catalog_(catalog), outside_(outside), store_(store), series_(series) {}
 
   /// Reads all data and finds the damage. Calls `pass` with the bytes read.
   [[nodiscard]] Result<void> scan(const std::function<void(std::uint64_t)>& pass);
@@ -49,7 +51,7 @@ class DataRepairer {
   [[nodiscard]] std::vector<RepairStep> steps() const;
   /// Repairs the damage. `catalog` must be open for writing. Writes files first, then makes one
   /// commit (docs/ORDERING.md O9).
-  [[nodiscard]] Result<void> execute(const RepositoryParameters& parameters, RepairReport& report);
+  [[nodiscard]] Result<void> execute(RepairReport& report);
 
  private:
   /// The place where a chunk's content was found.
@@ -77,12 +79,12 @@ class DataRepairer {
   void found(const Fingerprint& fingerprint, const Source& source);
   [[nodiscard]] base::IdRuns quarantine() const;
   [[nodiscard]] Result<std::vector<std::byte>> content_of(const Lost& lost);
-  [[nodiscard]] Result<void> store_again(const RepositoryParameters& parameters,
-                                         RepairReport& report);
+  [[nodiscard]] Result<void> store_again(RepairReport& report);
   [[nodiscard]] Result<void> move(layout::CategoryLayout& layout,
                                   const std::vector<store::WrittenContainer>& written,
                                   const std::map<ContainerNumber, std::vector<base::IdRun>>& moved);
 
+  const format::DataCodecs& codecs_;
   const meta::Env& catalog_;
   io::FileSystem& outside_;
   store::SegmentStore& store_;

@@ -58,6 +58,22 @@ std::optional<SeriesId> series_of_folder(std::string_view name) {
   return static_cast<SeriesId>(*number);
 }
 
+Result<std::vector<SeriesId>> series_folders(io::FileSystem& files, const std::string& path) {
+  std::vector<SeriesId> all;
+  VARVE_TRY_ASSIGN(const bool present, files.exists(path + "/series"));
+  if (!present) return all;
+  VARVE_TRY_ASSIGN(const auto names, files.list(path + "/series"));
+  for (const auto& name : names) {
+    const auto series = series_of_folder(name);
+    if (!series) continue;
+    const auto inside = files.list(path + "/series/" + name);  // May be a user's file.
+    const bool is_file = !inside && inside.error().code() == ErrorCode::kNotDirectory;
+    if (!is_file) all.push_back(*series);
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
 std::string manifest_path(const std::string& series_directory, VersionNumber number) {
   return fmt::format("{}/{}/{:08x}{}", series_directory, kManifestFolder,
                      static_cast<std::uint32_t>(number), kSuffix);
@@ -84,21 +100,24 @@ Result<std::vector<ManifestFile>> list_manifests(io::FileSystem& files,
   return found;
 }
 
-ManifestWriter::ManifestWriter(io::FileSystem& files, const std::string& series_directory,
-                               SeriesId series, VersionNumber number)
+ManifestWriter::ManifestWriter(io::FileSystem& files, const format::FrameCodec& codec,
+                               const std::string& series_directory, SeriesId series,
+                               VersionNumber number)
     : files_(files),
       series_directory_(series_directory),
       series_(series),
       number_(number),
-      encoder_(identity(format::ManifestKind::kVersion, series, number), Codec::kZstd,
+      encoder_(identity(format::ManifestKind::kVersion, series, number), codec,
+               format::kManifestCompression,
                [this](std::string_view bytes) { return append(bytes); }) {}
 
 Result<std::unique_ptr<ManifestWriter>> ManifestWriter::begin(io::FileSystem& files,
+                                                              const format::FrameCodec& codec,
                                                               const std::string& series_directory,
                                                               SeriesId series,
                                                               VersionNumber number) {
   std::unique_ptr<ManifestWriter> writer(
-      new ManifestWriter(files, series_directory, series, number));
+      new ManifestWriter(files, codec, series_directory, series, number));
   const auto folder = series_directory + "/" + kManifestFolder;
   VARVE_TRY_ASSIGN(const bool present, files.exists(folder));
   if (!present) {
@@ -184,15 +203,15 @@ Result<void> ManifestWriter::commit(const meta::Txn& txn) {
   return files_.sync_directory(series_directory_ + "/" + kManifestFolder);
 }
 
-Result<std::string> encode_labels(const meta::Txn& txn, SeriesId series,
-                                  const std::string& superblock,
+Result<std::string> encode_labels(const meta::Txn& txn, const format::FrameCodec& codec,
+                                  SeriesId series, const std::string& superblock,
                                   const std::set<VersionNumber>& without, const std::string* clock,
                                   const std::map<VersionNumber, base::IdRuns>* open_chunks) {
   auto wanted = identity(format::ManifestKind::kLabels, series, VersionNumber{});
   wanted.stamp = txn.id();
   std::string body;
   // Not compressed: labels are small, and their length must not depend on the release of zstd.
-  format::ManifestEncoder encoder(wanted, Codec::kNone,
+  format::ManifestEncoder encoder(wanted, codec, format::Compression{},
                                   [&](std::string_view bytes) -> Result<void> {
                                     body += bytes;
                                     return {};
@@ -253,8 +272,8 @@ std::string Labels::setting(std::string_view name) const {
   return found == records.end() ? std::string() : found->value;
 }
 
-Result<bool> is_older_catalog(io::FileSystem& files, const std::string& repository_path,
-                              const meta::Txn& txn) {
+Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& codec,
+                              const std::string& repository_path, const meta::Txn& txn) {
   VARVE_TRY_ASSIGN(const auto known, txn.get(meta::catalog::kSettings, kCatalogIdSetting));
   const std::string id(known.value_or(""));
   VARVE_TRY_ASSIGN(const bool any, files.exists(repository_path + "/series"));
@@ -264,7 +283,7 @@ Result<bool> is_older_catalog(io::FileSystem& files, const std::string& reposito
     const auto series = series_of_folder(name);
     if (!series) continue;
     const auto labels =
-        read_labels(files, std::string(repository_path).append("/series/" + name), *series);
+        read_labels(files, codec, std::string(repository_path).append("/series/" + name), *series);
     VARVE_TRY(refuse_unsupported(labels));
     if (!labels || labels->catalog_id.empty()) continue;
     if (labels->catalog_id != id || labels->header.stamp > txn.id()) return true;

@@ -14,6 +14,7 @@
 
 #include "base/id_runs.h"
 #include "catalog/series_catalog.h"
+#include "format/frame_codec.h"
 #include "format/manifest.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
@@ -29,6 +30,9 @@ inline constexpr const char* kCatalogIdSetting = "catalog_id";
 
 /// Returns the series of a folder below series/; nullopt for any other name.
 [[nodiscard]] std::optional<SeriesId> series_of_folder(std::string_view name);
+/// Returns the series that have a folder, in ascending order.
+[[nodiscard]] Result<std::vector<SeriesId>> series_folders(io::FileSystem& files,
+                                                           const std::string& repository_path);
 
 [[nodiscard]] std::string manifest_path(const std::string& series_directory, VersionNumber number);
 
@@ -44,10 +48,10 @@ struct ManifestFile {
 /// leaves no file that a reader accepts as a manifest. Not thread-safe. Memory: one block.
 class ManifestWriter {
  public:
-  /// Starts a manifest. Lifetime: `files` must outlive the writer.
+  /// Starts a manifest. Lifetime: `files` and `codec` must outlive the writer.
   [[nodiscard]] static Result<std::unique_ptr<ManifestWriter>> begin(
-      io::FileSystem& files, const std::string& series_directory, SeriesId series,
-      VersionNumber number);
+      io::FileSystem& files, const format::FrameCodec& codec, const std::string& series_directory,
+      SeriesId series, VersionNumber number);
   ~ManifestWriter();
 
   /// Adds the objects that the version stored first: those with an ordinal below `count`. With
@@ -61,8 +65,8 @@ class ManifestWriter {
   [[nodiscard]] Result<void> commit(const meta::Txn& txn);
 
  private:
-  ManifestWriter(io::FileSystem& files, const std::string& series_directory, SeriesId series,
-                 VersionNumber number);
+  ManifestWriter(io::FileSystem& files, const format::FrameCodec& codec,
+                 const std::string& series_directory, SeriesId series, VersionNumber number);
   [[nodiscard]] Result<void> add_table(const meta::Txn& txn, meta::TableIndex table,
                                        format::ManifestRecord what, std::uint64_t count,
                                        bool tolerant);
@@ -83,8 +87,9 @@ class ManifestWriter {
 /// - `clock`, if given, replaces the catalog's record of the clock; "" omits it.
 /// - `open_chunks`, if given, replaces the chunks of the open versions that it contains.
 [[nodiscard]] Result<std::string> encode_labels(
-    const meta::Txn& txn, SeriesId series, const std::string& superblock,
-    const std::set<VersionNumber>& without, const std::string* clock = nullptr,
+    const meta::Txn& txn, const format::FrameCodec& codec, SeriesId series,
+    const std::string& superblock, const std::set<VersionNumber>& without,
+    const std::string* clock = nullptr,
     const std::map<VersionNumber, base::IdRuns>* open_chunks = nullptr);
 [[nodiscard]] Result<void> write_labels(io::FileSystem& files, const std::string& series_directory,
                                         const std::string& labels);
@@ -108,14 +113,18 @@ struct ManifestBounds {
 /// Calls `visit` for every readable record. Skips and counts damaged blocks, and records that break
 /// their bounds. Memory: the largest record, at most 1 GiB.
 /// Errors: kCorrupt if the header is damaged; kNotFound without a file.
-[[nodiscard]] Result<ManifestRead> read_manifest(io::FileSystem& files, const std::string& path,
+[[nodiscard]] Result<ManifestRead> read_manifest(io::FileSystem& files,
+                                                 const format::FrameCodec& codec,
+                                                 const std::string& path,
                                                  const ManifestVisit& visit,
                                                  const ManifestBounds& bounds = {});
 
 /// Returns the defect of a version's manifest; "" if it is sound.
 /// Errors: as read_manifest().
-[[nodiscard]] Result<std::string> fault_of_manifest(io::FileSystem& files, const std::string& path,
-                                                    SeriesId series, VersionNumber number);
+[[nodiscard]] Result<std::string> fault_of_manifest(io::FileSystem& files,
+                                                    const format::FrameCodec& codec,
+                                                    const std::string& path, SeriesId series,
+                                                    VersionNumber number);
 
 /// A complete labels file.
 struct Labels {
@@ -137,8 +146,8 @@ struct Labels {
 /// Reads a labels file.
 /// Errors: kNotFound without a file; kCorrupt if any part is damaged, or it belongs to another
 /// series.
-[[nodiscard]] Result<Labels> read_labels(io::FileSystem& files, const std::string& series_directory,
-                                         SeriesId series);
+[[nodiscard]] Result<Labels> read_labels(io::FileSystem& files, const format::FrameCodec& codec,
+                                         const std::string& series_directory, SeriesId series);
 
 /// Passes on kUnsupported and ignores other errors. A file of a newer Varve is not damaged and must
 /// not be repaired or rewritten.
@@ -151,7 +160,7 @@ template <typename T>
 /// Returns true if labels of a series mirror another catalog, or a later state of this catalog.
 /// Ignores unreadable labels.
 /// Errors: kUnsupported for labels of a newer format.
-[[nodiscard]] Result<bool> is_older_catalog(io::FileSystem& files,
+[[nodiscard]] Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& codec,
                                             const std::string& repository_path,
                                             const meta::Txn& txn);
 

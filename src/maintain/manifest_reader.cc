@@ -114,8 +114,9 @@ class RecordAssembler {
 
 }  // namespace
 
-Result<ManifestRead> read_manifest(io::FileSystem& files, const std::string& path,
-                                   const ManifestVisit& visit, const ManifestBounds& bounds) {
+Result<ManifestRead> read_manifest(io::FileSystem& files, const format::FrameCodec& codec,
+                                   const std::string& path, const ManifestVisit& visit,
+                                   const ManifestBounds& bounds) {
   VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
   VARVE_TRY_ASSIGN(const auto size, file->size());
   std::vector<std::byte> bytes(format::kManifestHeaderBytes);
@@ -143,7 +144,8 @@ Result<ManifestRead> read_manifest(io::FileSystem& files, const std::string& pat
     raw.resize(block->raw_bytes);
     VARVE_TRY_ASSIGN(const auto data_got, file->read_at(offset, bytes));
     offset += block->stored_bytes;
-    auto decoded = format::decode_frame(*block, std::span(bytes).first(data_got), raw);
+    const auto decoded = codec.decode(format::place_of_block(*header, i), *block,
+                                      std::span(bytes).first(data_got), raw);
     if (!decoded) {
       ++read.damaged_blocks;
       records.gap();
@@ -159,8 +161,9 @@ Result<ManifestRead> read_manifest(io::FileSystem& files, const std::string& pat
   return read;
 }
 
-Result<std::string> fault_of_manifest(io::FileSystem& files, const std::string& path,
-                                      SeriesId series, VersionNumber number) {
+Result<std::string> fault_of_manifest(io::FileSystem& files, const format::FrameCodec& codec,
+                                      const std::string& path, SeriesId series,
+                                      VersionNumber number) {
   std::string fault;
   const auto note_name = [&](const auto& record) {
     if (!record) {
@@ -172,7 +175,7 @@ Result<std::string> fault_of_manifest(io::FileSystem& files, const std::string& 
   ManifestBounds bounds;
   bounds.small_records_only = true;
   const auto read = read_manifest(
-      files, path,
+      files, codec, path,
       [&](ManifestRecord what, std::string_view, std::string_view value) {
         if (what == ManifestRecord::kSeries) note_name(catalog::decode_series(series, value));
         if (what == ManifestRecord::kVersion) {
@@ -190,15 +193,15 @@ Result<std::string> fault_of_manifest(io::FileSystem& files, const std::string& 
   return fault;
 }
 
-Result<Labels> read_labels(io::FileSystem& files, const std::string& series_directory,
-                           SeriesId series) {
+Result<Labels> read_labels(io::FileSystem& files, const format::FrameCodec& codec,
+                           const std::string& series_directory, SeriesId series) {
   Labels labels;
   const auto path = series_directory + "/" + kLabelsName;
   VARVE_TRY_ASSIGN(labels.image, files.read_file(path, kLabelsBytesMax));
   VARVE_TRY_ASSIGN(
       const auto read,
       read_manifest(
-          files, path,
+          files, codec, path,
           [&](ManifestRecord what, std::string_view key, std::string_view value) -> Result<void> {
             if (what == ManifestRecord::kSuperblock) {
               labels.superblock = value;

@@ -23,9 +23,13 @@ constexpr std::size_t kAheadPerThread = 4;  // Limit on verdicts that wait for e
 /// Distributes jobs to threads and returns their verdicts in order.
 class Pool {
  public:
-  Pool(store::SegmentReader& reader, SeriesId series, const std::vector<VerifyJob>& jobs,
-       unsigned threads)
-      : reader_(reader), series_(series), jobs_(jobs), ahead_(threads * kAheadPerThread) {
+  Pool(const format::DataCodecs& codecs, store::SegmentReader& reader, SeriesId series,
+       const std::vector<VerifyJob>& jobs, unsigned threads)
+      : codecs_(codecs),
+        reader_(reader),
+        series_(series),
+        jobs_(jobs),
+        ahead_(threads * kAheadPerThread) {
     for (unsigned i = 0; i < threads; ++i) {
       threads_.emplace_back([this] {
         base::name_this_thread("varve-verify");
@@ -65,14 +69,15 @@ class Pool {
   void work() {
     VerifyMemory memory;
     while (const auto job = next_job()) {
-      auto verdict =
-          verify_container(reader_, series_, jobs_[*job].record, jobs_[*job].level, memory);
+      auto verdict = verify_container(codecs_, reader_, series_, jobs_[*job].record,
+                                      jobs_[*job].level, memory);
       const std::lock_guard lock(mutex_);
       verdicts_.emplace(*job, std::move(verdict));
       done_.notify_all();
     }
   }
 
+  const format::DataCodecs& codecs_;
   store::SegmentReader& reader_;
   const SeriesId series_;
   const std::vector<VerifyJob>& jobs_;
@@ -88,13 +93,13 @@ class Pool {
 
 }  // namespace
 
-bool verify_containers(store::SegmentReader& reader, SeriesId series,
-                       const std::vector<VerifyJob>& jobs, const VerifyPace& pace,
+bool verify_containers(const format::DataCodecs& codecs, store::SegmentReader& reader,
+                       SeriesId series, const std::vector<VerifyJob>& jobs, const VerifyPace& pace,
                        const std::function<void(const VerifyJob&, ContainerVerdict&&)>& handle) {
   if (jobs.empty()) return true;
   const unsigned wanted = std::max(std::thread::hardware_concurrency(), 1U) * kThreadsPerCore;
   const unsigned threads = pace.threads != 0 ? pace.threads : std::min(wanted, kThreadsMax);
-  Pool pool(reader, series, jobs, pace.bytes_per_second != 0 ? 1 : threads);
+  Pool pool(codecs, reader, series, jobs, pace.bytes_per_second != 0 ? 1 : threads);
   const auto begin = std::chrono::steady_clock::now();
   double passed = 0;
   std::mutex mutex;

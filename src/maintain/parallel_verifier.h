@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "format/data_codecs.h"
 #include "maintain/container_verifier.h"
 #include "store/segment_files.h"
 #include "varve/types.h"
@@ -28,8 +29,8 @@ struct VerifyPace {
 /// the jobs. Returns false if it was stopped before all jobs were done.
 /// Memory: up to 4 MiB per thread, and a few waiting verdicts.
 [[nodiscard]] bool verify_containers(
-    store::SegmentReader& reader, SeriesId series, const std::vector<VerifyJob>& jobs,
-    const VerifyPace& pace,
+    const format::DataCodecs& codecs, store::SegmentReader& reader, SeriesId series,
+    const std::vector<VerifyJob>& jobs, const VerifyPace& pace,
     const std::function<void(const VerifyJob& job, ContainerVerdict&& verdict)>& handle);
 
 }  // namespace varve::maintain

@@ -206,7 +206,7 @@ Result<bool> ParityRepairer::is_whole(const store::ContainerRecord& record,
   alone.offset = 0;
   store::FolderStore alone_store(*memory, "image");
   store::SegmentReader reader(alone_store);
-  const auto verdict = verify_container(reader, series_, alone, VerifyLevel::kChunks);
+  const auto verdict = verify_container(codecs_, reader, series_, alone, VerifyLevel::kChunks);
   return verdict.header.has_value() && verdict.faults.empty();
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "format/data_codecs.h"
 #include "format/ids.h"
 #include "parity/group_files.h"
 #include "parity/group_restorer.h"
@@ -25,8 +26,9 @@ class ParityRepairer {
  public:
   using Pass = std::function<void(std::uint64_t bytes)>;
 
-  /// Lifetime: `store` must outlive the repairer.
-  ParityRepairer(store::SegmentStore& store, SeriesId series) : store_(store), series_(series) {}
+  /// Lifetime: `codecs` and `store` must outlive the repairer.
+  ParityRepairer(const format::DataCodecs& codecs, store::SegmentStore& store, SeriesId series)
+      : codecs_(codecs), store_(store), series_(series) {}
 
   /// Finds the damaged containers that parity can restore. Restores each in memory and verifies it
   /// completely, with the SHA-256 of every chunk. Reads the groups that contain them.
@@ -79,6 +81,7 @@ class ParityRepairer {
   [[nodiscard]] Result<bool> is_whole(const store::ContainerRecord& record,
                                       const Image& image) const;
 
+  const format::DataCodecs& codecs_;
   store::SegmentStore& store_;
   const SeriesId series_;
   parity::GroupListing listing_;

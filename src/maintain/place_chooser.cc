@@ -83,7 +83,8 @@ void take(const Shared& from, const base::IdRuns& wanted, const LocationRecord& 
 
 }  // namespace
 
-std::vector<LocationRecord> choose_places(store::SegmentStore& store, SeriesId series,
+std::vector<LocationRecord> choose_places(const format::DataCodecs& codecs,
+                                          store::SegmentStore& store, SeriesId series,
                                           const std::vector<FoundContainer>& containers) {
   std::vector<LocationRecord> all;
   for (const auto& found : containers) all.insert(all.end(), found.runs.begin(), found.runs.end());
@@ -96,7 +97,7 @@ std::vector<LocationRecord> choose_places(store::SegmentStore& store, SeriesId s
     if (!sharing.contains(found.record.number)) continue;
     Shared one;
     one.found = &found;
-    one.verdict = verify_container(reader, series, found.record, VerifyLevel::kChunks);
+    one.verdict = verify_container(codecs, reader, series, found.record, VerifyLevel::kChunks);
     if (!one.verdict.header) continue;
     std::vector<base::IdRun> bad;
     for (const auto& fault : one.verdict.faults) {

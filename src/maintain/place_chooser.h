@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "catalog/location_table.h"
+#include "format/data_codecs.h"
 #include "maintain/container_scan.h"
 #include "store/segment_store.h"
 #include "varve/result.h"
@@ -15,6 +16,7 @@ namespace varve::maintain {
 /// several places, prefers one where its bytes match their SHA-256. Reads only the containers that
 /// share chunks with others.
 [[nodiscard]] std::vector<catalog::LocationRecord> choose_places(
-    store::SegmentStore& store, SeriesId series, const std::vector<FoundContainer>& containers);
+    const format::DataCodecs& codecs, store::SegmentStore& store, SeriesId series,
+    const std::vector<FoundContainer>& containers);
 
 }  // namespace varve::maintain

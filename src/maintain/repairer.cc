@@ -10,6 +10,7 @@
 #include "base/coding.h"
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
+#include "ingest/parameters.h"
 #include "io/posix_file_system.h"
 #include "maintain/catalog_rebuilder.h"
 #include "maintain/checker.h"
@@ -27,23 +28,6 @@ namespace {
 
 constexpr std::size_t kSuperblockBytesMax = 64U << 10;
 constexpr const char* kNewCatalog = "/catalog.new";
-
-// Returns the series that have a folder, ascending.
-Result<std::vector<SeriesId>> list_folders(io::FileSystem& files, const std::string& path) {
-  std::vector<SeriesId> all;
-  VARVE_TRY_ASSIGN(const bool present, files.exists(path + "/series"));
-  if (!present) return all;
-  VARVE_TRY_ASSIGN(const auto names, files.list(path + "/series"));
-  for (const auto& name : names) {
-    const auto series = series_of_folder(name);
-    if (!series) continue;
-    const auto inside = files.list(path + "/series/" + name);  // May be a user's file.
-    const bool is_file = !inside && inside.error().code() == ErrorCode::kNotDirectory;
-    if (!is_file) all.push_back(*series);
-  }
-  std::sort(all.begin(), all.end());
-  return all;
-}
 
 meta::EnvOptions catalog_options(const std::string& path, bool read_only) {
   meta::EnvOptions options;
@@ -102,24 +86,27 @@ Result<void> Repairer::lock() {
 Result<void> Repairer::scan_superblock() {
   auto text = files_->read_file(path_ + "/varve.repo", kSuperblockBytesMax);
   auto superblock =
-      text ? format::decode_superblock(*text) : Result<format::Superblock>(std::move(text).error());
+      text ? ingest::read_superblock(*text) : Result<format::Superblock>(std::move(text).error());
   if (superblock) {
     superblock_ = *text;
-    parameters_ = superblock->parameters;
+    use(superblock->parameters);
     return {};
   }
   // Only a newer program may repair a newer format.
   if (superblock.error().code() == ErrorCode::kUnsupported) return std::move(superblock).error();
-  VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
+  // Labels are readable without the parameters, which only their copy of the superblock tells.
+  const auto plain = format::make_plain_frame_codec({});
+  VARVE_TRY_ASSIGN(const auto folders, series_folders(*files_, path_));
   for (const auto series : folders) {
-    const auto labels = read_labels(*files_, store::RepositoryPaths(path_).series(series), series);
-    const auto copy = labels ? format::decode_superblock(labels->superblock)
+    const auto labels =
+        read_labels(*files_, *plain, store::RepositoryPaths(path_).series(series), series);
+    const auto copy = labels ? ingest::read_superblock(labels->superblock)
                              : Result<format::Superblock>(labels.error());
     // A readable copy in another series may be older than the upgrade to the newer format.
     if (!copy && copy.error().code() == ErrorCode::kUnsupported) return copy.error();
     if (!copy || superblock_lost_) continue;
     superblock_ = labels->superblock;
-    parameters_ = copy->parameters;
+    use(copy->parameters);
     superblock_lost_ = true;
     step(RepairStep::Kind::kSuperblock, path_ + "/varve.repo",
          superblock.error().message() + "; the repair writes it again from " +
@@ -154,7 +141,7 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   if (!env) return std::optional(env.error().message());
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*env));
-    VARVE_TRY_ASSIGN(const bool older, is_older_catalog(*files_, path_, txn));
+    VARVE_TRY_ASSIGN(const bool older, is_older_catalog(*files_, codecs_->frames(), path_, txn));
     if (older) return std::optional<std::string>("it is older than the rest of the repository");
   }
   auto faults = faults_in(*env);
@@ -166,7 +153,7 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
 Result<std::vector<std::string>> Repairer::faults_in(const meta::Env& catalog) {
   CheckOptions how;
   how.read_data = false;
-  Checker checker(catalog, *files_, path_, how, {});
+  Checker checker(*codecs_, catalog, *files_, path_, how, {});
   VARVE_TRY_ASSIGN(const auto report, checker.run());
   std::vector<std::string> faults;
   for (const auto& damage : report.damages) {
@@ -192,7 +179,7 @@ Result<void> Repairer::scan_catalog() {
 
 // Plans the removal of damaged manifests. The next opening writes them again from the catalog.
 Result<void> Repairer::scan_manifests() {
-  VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
+  VARVE_TRY_ASSIGN(const auto folders, series_folders(*files_, path_));
   for (const auto series : folders) {
     const auto directory = store::RepositoryPaths(path_).series(series);
     const auto drop = [&](const std::string& path) {
@@ -204,14 +191,14 @@ Result<void> Repairer::scan_manifests() {
     bool any = false;
     for (const auto& file : present) {
       const auto path = manifest_path(directory, file.number);
-      const auto fault = fault_of_manifest(*files_, path, series, file.number);
+      const auto fault = fault_of_manifest(*files_, codecs_->frames(), path, series, file.number);
       if (fault && fault->empty()) continue;
       VARVE_TRY(refuse_unsupported(fault));
       drop(path);
       any = true;
     }
     // Without labels, the next opening also looks for objects of deleted versions.
-    const auto labels = read_labels(*files_, directory, series);
+    const auto labels = read_labels(*files_, codecs_->frames(), directory, series);
     VARVE_TRY(refuse_unsupported(labels));
     const bool damaged = !labels && labels.error().code() != ErrorCode::kNotFound;
     if (damaged) drop(directory + "/" + kLabelsName);
@@ -294,11 +281,11 @@ Result<void> Repairer::scan_data(const Progress& progress) {
 Result<void> Repairer::scan_parity(const Progress& progress) {
   CheckProgress done;
   std::vector<RepairStep> first;
-  VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
+  VARVE_TRY_ASSIGN(const auto folders, series_folders(*files_, path_));
   for (const auto series : folders) {
     auto& store = stores_.try_emplace(series, *files_, store::RepositoryPaths(path_).series(series))
                       .first->second;
-    auto parity = std::make_unique<ParityRepairer>(store, series);
+    auto parity = std::make_unique<ParityRepairer>(*codecs_, store, series);
     VARVE_TRY(parity->scan_without_catalog([&](std::uint64_t bytes) {
       done.bytes_done += bytes;
       if (progress) progress(done);
@@ -330,11 +317,11 @@ Result<void> Repairer::scan_series(SeriesId series, CheckProgress& done, const P
   };
   auto& store = stores_.try_emplace(series, *files_, store::RepositoryPaths(path_).series(series))
                     .first->second;
-  auto repairer = std::make_unique<DataRepairer>(*catalog_, *outside_, store, series);
+  auto repairer = std::make_unique<DataRepairer>(*codecs_, *catalog_, *outside_, store, series);
   VARVE_TRY(repairer->scan(pass));
   // Parity comes first, because it restores data in its old place and state. A later plan checks
   // the rest.
-  auto parity = std::make_unique<ParityRepairer>(store, series);
+  auto parity = std::make_unique<ParityRepairer>(*codecs_, store, series);
   VARVE_TRY(parity->scan(repairer->damaged(), pass));
   const bool restores = parity->restores();
   if (!restores) VARVE_TRY(parity->scan_parity());
@@ -356,9 +343,10 @@ Result<void> Repairer::scan_series(SeriesId series, CheckProgress& done, const P
 
 Result<void> Repairer::repair_data(RepairReport& report) {
   for (const auto& [series, repairer] : repairers_) {
-    VARVE_TRY(repairer->execute(parameters_, report));
+    VARVE_TRY(repairer->execute(report));
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
-    VARVE_TRY_ASSIGN(const auto labels, encode_labels(txn, series, superblock_, {}));
+    VARVE_TRY_ASSIGN(const auto labels,
+                     encode_labels(txn, codecs_->frames(), series, superblock_, {}));
     VARVE_TRY(write_labels(*files_, store::RepositoryPaths(path_).series(series), labels));
   }
   return {};
@@ -390,7 +378,7 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
   VARVE_TRY(store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment));
   VARVE_TRY(files_->make_directory(fresh));
   CheckProgress done;
-  VARVE_TRY_ASSIGN(const auto folders, list_folders(*files_, path_));
+  VARVE_TRY_ASSIGN(const auto folders, series_folders(*files_, path_));
   for (const auto series : folders) {
     VARVE_TRY_ASSIGN(const auto bytes,
                      files_->tree_bytes(store::RepositoryPaths(path_).series(series)));
@@ -399,7 +387,7 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
   {
     VARVE_TRY_ASSIGN(const auto env,
                      meta::Env::open(*files_, fresh, catalog_options(path_, false)));
-    CatalogRebuilder rebuilder(*files_, path_, env, [&](std::uint64_t bytes) {
+    CatalogRebuilder rebuilder(*codecs_, *files_, path_, env, [&](std::uint64_t bytes) {
       done.bytes_done += bytes;
       if (progress) progress(done);
     });

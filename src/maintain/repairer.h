@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "catalog/series_catalog.h"
-#include "format/superblock.h"
+#include "format/data_codecs.h"
 #include "io/file_system.h"
 #include "maintain/data_repairer.h"
 #include "maintain/parity_repairer.h"
@@ -41,6 +41,10 @@ class Repairer final : public Repair {
            std::unique_ptr<io::FileSystem> files);
   [[nodiscard]] Result<void> lock();
   [[nodiscard]] Result<void> scan_superblock();
+  void use(const RepositoryParameters& parameters) {
+    parameters_ = parameters;
+    codecs_.emplace(parameters);
+  }
   /// Returns the damage for which LMDB must not open an open version's overlay; nullopt if there is
   /// none.
   [[nodiscard]] std::optional<std::string> damage_of_overlay(
@@ -79,6 +83,7 @@ class Repairer final : public Repair {
   std::vector<std::string> manifests_;                 // Damaged manifests and labels to remove.
   std::vector<catalog::VersionRecord> lost_versions_;  // Open versions to drop.
   RepositoryParameters parameters_;
+  std::optional<format::DataCodecs> codecs_;       // Set with `parameters_`.
   std::optional<meta::Env> catalog_;               // Set if the catalog is sound.
   std::map<SeriesId, store::FolderStore> stores_;  // The repairers use them.
   std::vector<std::pair<SeriesId, std::unique_ptr<DataRepairer>>>

@@ -53,8 +53,9 @@ ScrubState decode_scrub_state(const std::string& text) {
   return encode_scrub_state(state) == text ? state : ScrubState();
 }
 
-Result<ScrubReport> scrub(const meta::Env& catalog, io::FileSystem& files,
-                          const std::string& repository_path, const ScrubOptions& options,
+Result<ScrubReport> scrub(const format::DataCodecs& codecs, const meta::Env& catalog,
+                          io::FileSystem& files, const std::string& repository_path,
+                          const ScrubOptions& options,
                           const std::function<void(const CheckProgress&)>& progress) {
   ScrubReport report;
   const auto path = repository_path + "/" + kStateName;
@@ -74,7 +75,7 @@ Result<ScrubReport> scrub(const meta::Env& catalog, io::FileSystem& files,
   how.stop = options.stop;
   how.after = state.reached;
   auto saved_at = std::chrono::steady_clock::now();
-  Checker checker(catalog, files, repository_path, how, [&](const CheckProgress& done) {
+  Checker checker(codecs, catalog, files, repository_path, how, [&](const CheckProgress& done) {
     if (progress) progress(done);
     if (!state.reached || done.reached > *state.reached) state.reached = done.reached;
     const auto now = std::chrono::steady_clock::now();

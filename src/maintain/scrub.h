@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "format/data_codecs.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
 #include "varve/check.h"
@@ -24,8 +25,9 @@ struct ScrubState {
 /// Decodes a state. Returns the start of a pass for malformed text.
 [[nodiscard]] ScrubState decode_scrub_state(const std::string& text);
 
-[[nodiscard]] Result<ScrubReport> scrub(const meta::Env& catalog, io::FileSystem& files,
-                                        const std::string& repository_path,
+/// Continues the pass through all data, or starts the next one.
+[[nodiscard]] Result<ScrubReport> scrub(const format::DataCodecs& codecs, const meta::Env& catalog,
+                                        io::FileSystem& files, const std::string& repository_path,
                                         const ScrubOptions& options,
                                         const std::function<void(const CheckProgress&)>& progress);
 

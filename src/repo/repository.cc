@@ -14,6 +14,7 @@
 #include "base/coding.h"
 #include "base/log.h"
 #include "format/superblock.h"
+#include "ingest/parameters.h"
 #include "io/posix_file_system.h"
 #include "maintain/repairer.h"
 #include "meta/lmdb.h"
@@ -46,7 +47,7 @@ Result<void> make_folder(const std::string& path) {
 
 Result<void> Repository::create(const std::string& path, const RepositoryParameters& parameters,
                                 bool trust_owner) {
-  VARVE_TRY(format::validate_parameters(parameters));
+  VARVE_TRY(ingest::check_parameters(parameters));
   VARVE_TRY(make_folder(path));
   VARVE_TRY_ASSIGN(const auto files, io::open_root(path, {.trust_owner = trust_owner}));
   VARVE_TRY_ASSIGN(const auto names, files->list(path));

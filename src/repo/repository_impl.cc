@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "catalog/series_catalog.h"
+#include "ingest/parameters.h"
 #include "io/posix_file_system.h"
 #include "maintain/checker.h"
 #include "maintain/manifest_file.h"
@@ -64,6 +65,7 @@ RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
     : paths_(std::move(path)),
       options_(options),
       superblock_(std::move(superblock)),
+      codecs_(superblock_.parameters),
       files_(std::move(files)),
       lock_(std::move(lock)),
       catalog_(std::move(catalog)),
@@ -88,7 +90,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
     }
     return std::move(text).error();
   }
-  auto superblock = format::decode_superblock(*text);
+  auto superblock = ingest::read_superblock(*text);
   if (!superblock) return std::move(superblock).error().with_context(paths.superblock());
   std::unique_ptr<io::FileLock> lock;
   if (!options.read_only) {
@@ -133,9 +135,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
 Result<void> RepositoryImpl::start() {
   const auto& parameters = superblock_.parameters;
   VARVE_TRY_ASSIGN(chunker_,
-                   ingest::make_chunker(parameters.chunker,
-                                        {parameters.chunk_bytes_min, parameters.chunk_bytes_avg,
-                                         parameters.chunk_bytes_max}));
+                   ingest::make_chunker(parameters.chunker, ingest::chunk_sizes_of(parameters)));
   restore::ReadOptions reading;
   reading.cache_bytes = options_.cache_bytes;
   reading.engine = options_.engine;
@@ -177,7 +177,8 @@ Result<void> RepositoryImpl::check_catalog_age() {
     VARVE_TRY_ASSIGN(const auto known,
                      txn.get(meta::catalog::kSettings, maintain::kCatalogIdSetting));
     if (known) id = *known;
-    VARVE_TRY_ASSIGN(const bool older, maintain::is_older_catalog(*files_, paths_.root(), txn));
+    VARVE_TRY_ASSIGN(const bool older,
+                     maintain::is_older_catalog(*files_, codecs_.frames(), paths_.root(), txn));
     if (older) return older_catalog(paths_.catalog());
   }
   if (!id.empty()) return {};
@@ -281,6 +282,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.paths = &paths_;
   parts.options = &options_;
   parts.superblock = &superblock_;
+  parts.codecs = &codecs_;
   parts.files = files_.get();
   parts.catalog = &catalog_;
   parts.clock = &clock_;
@@ -345,12 +347,12 @@ Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
 
 Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
                                           const CheckObserver& progress) {
-  return maintain::Checker(catalog_, *files_, paths_.root(), options, progress).run();
+  return maintain::Checker(codecs_, catalog_, *files_, paths_.root(), options, progress).run();
 }
 
 Result<ScrubReport> RepositoryImpl::scrub(const ScrubOptions& options,
                                           const CheckObserver& progress) {
-  return maintain::scrub(catalog_, *files_, paths_.root(), options, progress);
+  return maintain::scrub(codecs_, catalog_, *files_, paths_.root(), options, progress);
 }
 
 Result<RepositoryStats> RepositoryImpl::stats() {

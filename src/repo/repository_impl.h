@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/thread_pool.h"
+#include "format/data_codecs.h"
 #include "format/superblock.h"
 #include "ingest/chunker.h"
 #include "io/file_system.h"
@@ -83,6 +84,7 @@ class RepositoryImpl final : public Repository {
   const store::RepositoryPaths paths_;
   const OpenOptions options_;
   const format::Superblock superblock_;
+  const format::DataCodecs codecs_;
   const std::unique_ptr<io::FileSystem> files_;
   const std::unique_ptr<io::FileLock> lock_;
   meta::Env catalog_;

@@ -141,7 +141,8 @@ bool PieceReader::read_frame(const format::ContainerHeader& header, Slice slice,
   const std::uint32_t frame = parts[0].frame;
   raw_.resize(header.frames[frame].raw_bytes);
   const bool sound =
-      !stored.empty() && decode_slice_frame(header, slice, frame, stored, raw_).has_value();
+      !stored.empty() &&
+      decode_slice_frame(source_.codec(), header, slice, frame, stored, raw_).has_value();
   return std::ranges::all_of(parts, [&](const Part& part) {
     return take(*part.piece, part.offset, part.bytes,
                 sound ? raw_.data() + part.frame_offset : nullptr);

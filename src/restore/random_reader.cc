@@ -153,15 +153,19 @@ Result<void> RandomReader::read_part(const Part& part, bool is_announced, FileFr
                      fetch(part, slice, wanted, is_announced, buffer.first(room)));
     for (; i < j; ++i) {
       const Piece& piece = pieces[i];
+      const auto decode = [&](std::span<std::byte> out) {
+        return decode_slice_frame(part.what.source->codec(), header, slice, piece.frame, stored,
+                                  out);
+      };
       const std::size_t raw_bytes = header.frames[piece.frame].raw_bytes;
       if (piece.out.size() == raw_bytes) {
-        VARVE_TRY(decode_slice_frame(header, slice, piece.frame, stored, piece.out));
+        VARVE_TRY(decode(piece.out));
         // The frame is delivered completely and will hardly be wanted again, so the cache does not
         // keep it.
         continue;
       }
       auto frame = std::make_shared<Frame>(raw_bytes, frame_buffers_);
-      VARVE_TRY(decode_slice_frame(header, slice, piece.frame, stored, frame->bytes()));
+      VARVE_TRY(decode(frame->bytes()));
       frames_.insert(key_of(part, piece.frame), frame);
       deliver(piece, std::move(frame));
     }

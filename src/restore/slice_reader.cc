@@ -41,12 +41,14 @@ Result<std::span<const std::byte>> SliceReader::read_once(layout::ChunkSource& s
   return result;
 }
 
-Result<void> decode_slice_frame(const format::ContainerHeader& header, Slice slice,
+Result<void> decode_slice_frame(const format::FrameCodec& codec,
+                                const format::ContainerHeader& header, Slice slice,
                                 std::uint32_t frame, std::span<const std::byte> stored,
                                 std::span<std::byte> out) {
   const format::FrameEntry& entry = header.frames[frame];
   const std::size_t at = entry.offset - header.frames[slice.first].offset;
-  auto result = format::decode_frame(entry, stored.subspan(at, entry.stored_bytes), out);
+  auto result = codec.decode(format::place_of_frame(header, frame), entry,
+                             stored.subspan(at, entry.stored_bytes), out);
   if (result) return {};
   return std::move(result).error().with_context(
       fmt::format("container {}, frame {}", header.number, frame));

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "format/container.h"
+#include "format/frame_codec.h"
 #include "layout/layout.h"
 #include "restore/read_costs.h"
 #include "varve/result.h"
@@ -49,7 +50,8 @@ class SliceReader {
 
 /// Verifies and decodes one frame from the stored bytes of a slice. Error messages name the
 /// container and the frame.
-[[nodiscard]] Result<void> decode_slice_frame(const format::ContainerHeader& header, Slice slice,
+[[nodiscard]] Result<void> decode_slice_frame(const format::FrameCodec& codec,
+                                              const format::ContainerHeader& header, Slice slice,
                                               std::uint32_t frame,
                                               std::span<const std::byte> stored,
                                               std::span<std::byte> out);

@@ -242,7 +242,8 @@ bool WindowEngine::place_slice(const Job& job, std::span<const std::byte> stored
     if (raw.empty() && entry.raw_bytes <= lane.frame.size()) {
       raw = lane.frame.first(entry.raw_bytes);
     }
-    if (!raw.empty() && decode_slice_frame(header, job.slice, frame, stored, raw)) {
+    if (!raw.empty() &&
+        decode_slice_frame(context_.source->codec(), header, job.slice, frame, stored, raw)) {
       place_frame(header, frame, raw);
       continue;
     }

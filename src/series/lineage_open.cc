@@ -118,6 +118,7 @@ Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
   parts.files = parts_.files;
   parts.staging_directory = parts_.paths->staging(parts_.id, record.number);
   parts.chunker = parts_.chunker;
+  parts.fingerprinter = &parts_.codecs->fingerprinter();
   parts.index = index;
   parts.layout = store_.layout.get();
   parts.read_service = parts_.read_service;

@@ -12,10 +12,9 @@ Result<std::unique_ptr<LineageStore>> LineageStore::open(const SeriesParts& part
   layout::CategoryLayoutOptions options;
   options.series = parts.id;
   options.read_only = parts.options->read_only;
-  options.codec = parts.superblock->parameters.codec;
-  options.zstd_level = parts.superblock->parameters.zstd_level;
   store->segments = std::make_unique<store::FolderStore>(*parts.files, parts.directory());
   VARVE_TRY_ASSIGN(store->layout, layout::CategoryLayout::open(*parts.catalog, *store->segments,
+                                                               parts.codecs->frames(),
                                                                parts.compressors, options));
   store->objects = std::make_unique<catalog::ObjectReader>(*parts.catalog, parts.id);
   return store;

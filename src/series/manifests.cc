@@ -66,8 +66,9 @@ Result<void> collect_births(const meta::Txn& txn, meta::TableIndex table, Series
 
 Result<std::unique_ptr<maintain::ManifestWriter>> Manifests::begin(
     const catalog::VersionRecord& record, std::uint64_t objects) {
-  VARVE_TRY_ASSIGN(auto manifest, ManifestWriter::begin(*parts_.files, parts_.directory(),
-                                                        parts_.id, record.number));
+  VARVE_TRY_ASSIGN(auto manifest,
+                   ManifestWriter::begin(*parts_.files, parts_.codecs->frames(), parts_.directory(),
+                                         parts_.id, record.number));
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
   VARVE_TRY(manifest->add_objects(txn, objects, false));
   VARVE_TRY(manifest->sync());
@@ -80,9 +81,9 @@ void Manifests::write_labels() {
   const auto write = [&]() -> Result<void> {
     const std::lock_guard lock(labels_mutex_);
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-    VARVE_TRY_ASSIGN(
-        const auto labels,
-        maintain::encode_labels(txn, parts_.id, format::encode_superblock(*parts_.superblock), {}));
+    VARVE_TRY_ASSIGN(const auto labels,
+                     maintain::encode_labels(txn, parts_.codecs->frames(), parts_.id,
+                                             format::encode_superblock(*parts_.superblock), {}));
     return maintain::write_labels(*parts_.files, parts_.directory(), labels);
   };
   const auto written = write();
@@ -113,7 +114,8 @@ void Manifests::rewrite(const catalog::VersionRecord& record) {
 // Writes the manifests that an earlier release or a crash left out, and removes unused ones.
 Result<void> Manifests::complete() {
   const auto directory = parts_.directory();
-  const auto labels = maintain::read_labels(*parts_.files, directory, parts_.id);
+  const auto labels =
+      maintain::read_labels(*parts_.files, parts_.codecs->frames(), directory, parts_.id);
   VARVE_TRY_ASSIGN(const auto present, maintain::list_manifests(*parts_.files, directory));
   const auto has = [&](VersionNumber number) {
     return std::any_of(present.begin(), present.end(),
@@ -142,8 +144,8 @@ Result<void> Manifests::complete() {
     }
     for (const auto number : wanted) {
       if (has(number)) continue;
-      VARVE_TRY_ASSIGN(auto manifest,
-                       ManifestWriter::begin(*parts_.files, directory, parts_.id, number));
+      VARVE_TRY_ASSIGN(auto manifest, ManifestWriter::begin(*parts_.files, parts_.codecs->frames(),
+                                                            directory, parts_.id, number));
       VARVE_TRY(manifest->add_objects(txn, kAllObjects, true));
       VARVE_TRY(manifest->commit(txn));
     }
@@ -153,8 +155,8 @@ Result<void> Manifests::complete() {
     if (labels) clock = labels->setting(catalog::kClockSetting);
     VARVE_TRY_ASSIGN(
         const auto fresh,
-        maintain::encode_labels(txn, parts_.id, format::encode_superblock(*parts_.superblock), {},
-                                &clock));
+        maintain::encode_labels(txn, parts_.codecs->frames(), parts_.id,
+                                format::encode_superblock(*parts_.superblock), {}, &clock));
     if (labels && maintain::same_labels(fresh, labels->image)) return {};
   }
   VARVE_TRY_ASSIGN(const auto dead_now, dead({}));
@@ -183,10 +185,10 @@ Result<DeadManifests> Manifests::dead(const std::vector<catalog::VersionRecord>&
   }
   std::set<VersionNumber> without;
   for (const auto& record : gone) without.insert(record.number);
-  VARVE_TRY_ASSIGN(
-      const auto after,
-      maintain::encode_labels(txn, parts_.id, format::encode_superblock(*parts_.superblock),
-                              without, nullptr, &open));
+  VARVE_TRY_ASSIGN(const auto after,
+                   maintain::encode_labels(txn, parts_.codecs->frames(), parts_.id,
+                                           format::encode_superblock(*parts_.superblock), without,
+                                           nullptr, &open));
   const auto path = directory + "/" + maintain::kLabelsName;
   VARVE_TRY_ASSIGN(const bool labelled, parts_.files->exists(path));
   if (!labelled) return found;

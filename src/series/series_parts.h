@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/thread_pool.h"
+#include "format/data_codecs.h"
 #include "format/superblock.h"
 #include "ingest/chunker.h"
 #include "io/file_system.h"
@@ -29,6 +30,7 @@ struct SeriesParts {
   const store::RepositoryPaths* paths = nullptr;
   const OpenOptions* options = nullptr;
   const format::Superblock* superblock = nullptr;
+  const format::DataCodecs* codecs = nullptr;
   io::FileSystem* files = nullptr;
   const meta::Env* catalog = nullptr;
   const base::Clock* clock = nullptr;

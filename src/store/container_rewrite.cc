@@ -11,8 +11,9 @@
 namespace varve::store {
 namespace {
 
-// Returns the length of the container at the start of `bytes`, after verifying all of it.
-Result<std::uint32_t> verified_length(std::span<const std::byte> bytes) {
+// Verifies the container at the start of `bytes` and returns its length.
+Result<std::uint32_t> verified_length(const format::FrameCodec& codec,
+                                      std::span<const std::byte> bytes) {
   if (bytes.size() < format::kContainerFixedHeaderBytes) {
     return Error(ErrorCode::kCorrupt, "a container is cut off", EIO);
   }
@@ -24,24 +25,27 @@ Result<std::uint32_t> verified_length(std::span<const std::byte> bytes) {
     return Error(ErrorCode::kCorrupt, "a container is cut off", EIO);
   }
   std::vector<std::byte> raw;
-  for (const auto& frame : header.frames) {
+  for (std::uint32_t i = 0; i < header.frames.size(); ++i) {
+    const auto& frame = header.frames[i];
     raw.resize(frame.raw_bytes);
-    VARVE_TRY(format::decode_frame(
-        frame, bytes.subspan(header.header_bytes + frame.offset, frame.stored_bytes), raw));
+    VARVE_TRY(codec.decode(format::place_of_frame(header, i), frame,
+                           bytes.subspan(header.header_bytes + frame.offset, frame.stored_bytes),
+                           raw));
   }
   return header.stored_bytes();
 }
 
 }  // namespace
 
-Result<void> rewrite_containers(SegmentStore& store, SegmentNumber segment, std::uint64_t bytes) {
+Result<void> rewrite_containers(SegmentStore& store, const format::FrameCodec& codec,
+                                SegmentNumber segment, std::uint64_t bytes) {
   VARVE_TRY_ASSIGN(const auto from,
                    store.open(segment, is_volume(segment) ? ReadMode::kCached : ReadMode::kDirect));
   base::AlignedBuffer buffer(format::kContainerBytesMax);
   for (std::uint64_t at = 0; at < bytes;) {
     const auto wanted = buffer.span().first(std::min<std::uint64_t>(buffer.size(), bytes - at));
     VARVE_TRY_ASSIGN(const auto got, from->read_at(at, wanted));
-    const auto length = verified_length(wanted.first(got));
+    const auto length = verified_length(codec, wanted.first(got));
     if (!length) {
       return Error(ErrorCode::kCorrupt,
                    store.describe(segment) + " has lost the data at offset " + std::to_string(at) +

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "format/frame_codec.h"
 #include "format/ids.h"
 #include "store/segment_store.h"
 #include "varve/result.h"
@@ -13,7 +14,7 @@ namespace varve::store {
 /// its place. Used after a failed sync: Linux drops the pages that it could not write, and the next
 /// sync reports success. Writes only whole containers that it has verified.
 /// Errors: kCorrupt if a container is not in the file any more.
-[[nodiscard]] Result<void> rewrite_containers(SegmentStore& store, SegmentNumber segment,
-                                              std::uint64_t bytes);
+[[nodiscard]] Result<void> rewrite_containers(SegmentStore& store, const format::FrameCodec& codec,
+                                              SegmentNumber segment, std::uint64_t bytes);
 
 }  // namespace varve::store

@@ -32,14 +32,16 @@ std::size_t container_raw_bytes_max(const ContainerWriterOptions& options) {
 
 }  // namespace
 
-ContainerWriter::ContainerWriter(SegmentStore& store, base::ThreadPool& compressors,
-                                 ContainerWriterOptions options,
+ContainerWriter::ContainerWriter(SegmentStore& store, const format::FrameCodec& codec,
+                                 base::ThreadPool& compressors, ContainerWriterOptions options,
                                  std::function<void(WrittenContainer)> on_written)
     : store_(store),
+      codec_(codec),
       compressors_(compressors),
       options_(std::move(options)),
       on_written_(std::move(on_written)),
-      frame_bytes_(options_.codec == Codec::kNone ? kPlainFrameBytes : format::kFrameRawBytesMax),
+      frame_bytes_(codec_.compression().codec == Codec::kNone ? kPlainFrameBytes
+                                                              : format::kFrameRawBytesMax),
       data_(format::kContainerBytesMax),
       header_buffer_(kHeaderBufferBytes) {
   header_.series = options_.series;
@@ -101,7 +103,7 @@ void ContainerWriter::close_frame(std::unique_lock<std::mutex>& lock) {
   waiting_bytes_ += frame->raw.size();
   ++frames_closed_;
   unwritten_.push_back(frame);
-  if (options_.codec == Codec::kNone) {
+  if (codec_.compression().codec == Codec::kNone) {
     // Nothing to compress: wakes the writer's thread for several frames at once.
     frame->encoded_done = true;
     if (unwritten_.size() - packed_ >= kBytesPerWake / frame_bytes_) work_ready_.notify_all();
@@ -111,7 +113,7 @@ void ContainerWriter::close_frame(std::unique_lock<std::mutex>& lock) {
 }
 
 void ContainerWriter::encode(const FramePtr& frame) {
-  auto encoded = format::compress_frame(frame->raw, options_.codec, options_.zstd_level);
+  auto encoded = codec_.compress(frame->raw);
   const std::lock_guard lock(mutex_);
   frame->encoded = std::move(encoded);
   frame->encoded_done = true;
@@ -160,7 +162,7 @@ Result<void> ContainerWriter::sync() {
     segments = unsynced_;
   }
   for (const auto& [segment, end] : segments) {
-    if (doubtful_.contains(segment)) VARVE_TRY(rewrite_containers(store_, segment, end));
+    if (doubtful_.contains(segment)) VARVE_TRY(rewrite_containers(store_, codec_, segment, end));
     if (auto synced = store_.sync(segment); !synced) {
       doubtful_.insert(segment);
       return synced;
@@ -268,7 +270,6 @@ void ContainerWriter::pack(Frame& frame) {
   entry.stored_bytes = static_cast<std::uint32_t>(stored.size());
   entry.raw_bytes = static_cast<std::uint32_t>(frame.raw.size());
   entry.codec = frame.encoded.codec;
-  entry.checksum = format::checksum64(stored);
   header_.frames.push_back(entry);
   for (const auto& chunk : frame.chunks) {
     const bool follows = !header_.chunks.empty() && header_.chunks.back().id.plus(1) == chunk.id;
@@ -343,9 +344,22 @@ Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
   return {};
 }
 
+void ContainerWriter::seal_container() {
+  if (sealed_) return;
+  header_.number = options_.numbers->take_container();
+  std::size_t offset = 0;
+  for (std::uint32_t i = 0; i < header_.frames.size(); ++i) {
+    auto& frame = header_.frames[i];
+    const auto stored = data_.span().subspan(offset, frame.stored_bytes);
+    frame.checksum = codec_.seal(format::place_of_frame(header_, i), stored);
+    offset += frame.stored_bytes;
+  }
+  sealed_ = true;
+}
+
 Result<void> ContainerWriter::write_container_once() {
   if (!options_.admitted) VARVE_TRY(check_reserve());
-  header_.number = options_.numbers->take_container();
+  seal_container();
   const std::string encoded = format::encode_container_header(header_);
   VARVE_ASSERT(encoded.size() <= header_buffer_.size());
   std::memcpy(header_buffer_.data(), encoded.data(), encoded.size());
@@ -375,6 +389,7 @@ Result<void> ContainerWriter::write_container_once() {
     unsynced_[segment_] = record.end();
   }
   segment_offset_ += encoded.size() + data_padded;
+  sealed_ = false;
   header_.frames.clear();
   header_.chunks.clear();
   id_runs_ = 0;

@@ -19,10 +19,10 @@
 #include "base/aligned_buffer.h"
 #include "base/thread_pool.h"
 #include "format/container.h"
+#include "format/frame_codec.h"
 #include "format/ids.h"
 #include "store/segment_files.h"
 #include "store/segment_store.h"
-#include "varve/options.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
@@ -36,8 +36,6 @@ struct ContainerWriterOptions {
   /// Maximum length, in bytes, of a file with more than one container; 0 = by segment_bytes_for().
   /// A file has at least one container.
   std::uint64_t segment_bytes_max = 0;
-  Codec codec = Codec::kNone;
-  int zstd_level = 1;
   /// Raw bytes that may wait in memory before append() waits for the disk; at least 4 MiB without
   /// compression.
   std::size_t waiting_bytes_max = 32U << 20;
@@ -63,9 +61,10 @@ class ContainerWriter {
  public:
   /// Starts the writer's thread. It calls `on_written` before the container's chunks cease to be
   /// readable by read_unwritten().
-  /// Lifetime: `store` and `compressors` must outlive the writer.
-  ContainerWriter(SegmentStore& store, base::ThreadPool& compressors,
-                  ContainerWriterOptions options, std::function<void(WrittenContainer)> on_written);
+  /// Lifetime: `store`, `codec` and `compressors` must outlive the writer.
+  ContainerWriter(SegmentStore& store, const format::FrameCodec& codec,
+                  base::ThreadPool& compressors, ContainerWriterOptions options,
+                  std::function<void(WrittenContainer)> on_written);
   ContainerWriter(const ContainerWriter&) = delete;
   ContainerWriter& operator=(const ContainerWriter&) = delete;
   ~ContainerWriter();
@@ -103,6 +102,8 @@ class ContainerWriter {
   void pack(Frame& frame);
   void release_raw(Frame& frame);
   void write_container(std::unique_lock<std::mutex>& lock);
+  /// Takes the container's number and seals its frames, unless an attempt before did that.
+  void seal_container();
   [[nodiscard]] Result<void> write_container_once();
   [[nodiscard]] Result<void> check_reserve();
   [[nodiscard]] Result<void> open_segment(std::uint64_t container_bytes);
@@ -110,6 +111,7 @@ class ContainerWriter {
   [[nodiscard]] Result<void> retry(std::unique_lock<std::mutex>& lock);
 
   SegmentStore& store_;
+  const format::FrameCodec& codec_;
   base::ThreadPool& compressors_;
   const ContainerWriterOptions options_;
   const std::function<void(WrittenContainer)> on_written_;
@@ -139,6 +141,7 @@ class ContainerWriter {
 
   // Only the writer's thread touches these.
   format::ContainerHeader header_;
+  bool sealed_ = false;  // The container has its number, and its frames are final.
   std::size_t id_runs_ = 0;
   std::size_t data_used_ = 0;
   std::size_t packed_raw_ = 0;

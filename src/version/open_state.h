@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/thread_pool.h"
+#include "format/fingerprinter.h"
 #include "index/fingerprint_index.h"
 #include "ingest/chunker.h"
 #include "ingest/ingest_pipeline.h"
@@ -40,6 +41,7 @@ struct OpenVersionParts {
   io::FileSystem* files = nullptr;
   std::string staging_directory;  ///< REPO/staging/SERIES-NUMBER: holds overlay/ and files/.
   const ingest::Chunker* chunker = nullptr;
+  const format::Fingerprinter* fingerprinter = nullptr;
   std::shared_ptr<index::FingerprintIndex> index;
   layout::Layout* layout = nullptr;
   restore::ReadService* read_service = nullptr;

@@ -168,7 +168,8 @@ void forge_manifest(const meta::Env& env, const std::string& repository) {
   identity.series = kSeries;
   identity.number = kVersion;
   std::string body;
-  format::ManifestEncoder encoder(identity, Codec::kZstd,
+  const auto codec = format::make_plain_frame_codec({});
+  format::ManifestEncoder encoder(identity, *codec, format::kManifestCompression,
                                   [&](std::string_view bytes) -> Result<void> {
                                     body += bytes;
                                     return {};

@@ -42,10 +42,14 @@ bool put_file(io::FileSystem& files, const std::string& path, std::string_view b
 
 std::string manifest_image(const format::ManifestHeader& identity, Codec codec) {
   std::string body;
-  format::ManifestEncoder encoder(identity, codec, [&](std::string_view bytes) -> Result<void> {
-    body += bytes;
-    return {};
-  });
+  const auto frames = format::make_plain_frame_codec({});
+  const auto compression =
+      codec == Codec::kNone ? format::Compression{} : format::kManifestCompression;
+  format::ManifestEncoder encoder(identity, *frames, compression,
+                                  [&](std::string_view bytes) -> Result<void> {
+                                    body += bytes;
+                                    return {};
+                                  });
   const auto key = base::be32(7);
   const auto node = base::be64((7ULL << 32) + 1);
   using Record = format::ManifestRecord;
@@ -77,8 +81,9 @@ void manifest(Bytes input) {
   const auto listed = maintain::list_manifests(*files, "/s");
   require(listed && listed->size() == 1, "a manifest is found by its name");
   std::uint64_t records = 0;
+  const auto codec = format::make_plain_frame_codec({});
   const auto read = maintain::read_manifest(
-      *files, path,
+      *files, *codec, path,
       [&](format::ManifestRecord, std::string_view, std::string_view) -> Result<void> {
         ++records;
         return {};
@@ -88,7 +93,7 @@ void manifest(Bytes input) {
                 bytes.substr(0, format::kManifestHeaderBytes),
             "a header that is accepted has one encoding");
   }
-  const auto labels = maintain::read_labels(*files, "/s", kSeries);
+  const auto labels = maintain::read_labels(*files, *codec, "/s", kSeries);
   require(!labels || (read && read->damaged_blocks == 0), "labels are whole or not at all");
 }
 std::vector<std::string> manifest_seeds() {

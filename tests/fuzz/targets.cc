@@ -14,9 +14,11 @@
 #include "file_targets.h"
 #include "format/container.h"
 #include "format/dir_node.h"
+#include "format/frame_codec.h"
 #include "format/parity.h"
 #include "format/superblock.h"
 #include "index/neighbour_index.h"
+#include "ingest/parameters.h"
 #include "io/memory_file_system.h"
 #include "open_version_target.h"
 #include "right_sums.h"
@@ -48,7 +50,7 @@ std::vector<std::string> no_seeds() { return {std::string(64, '\0')}; }
 void superblock(Bytes input) {
   std::string bytes(text_of(input));
   sum_text(bytes);
-  settles(bytes, format::decode_superblock, format::encode_superblock);
+  settles(bytes, ingest::read_superblock, format::encode_superblock);
 }
 std::vector<std::string> superblock_seeds() {
   format::Superblock block;
@@ -74,18 +76,21 @@ void container(Bytes input) {
   auto copy = *header;
   require(format::encode_container_header(copy) == bytes.substr(0, *length),
           "a header that is accepted has one encoding");
-  for (auto frame : header->frames) {
+  const auto codec = format::make_plain_frame_codec({});
+  for (std::uint32_t i = 0; i < header->frames.size(); ++i) {
+    auto frame = header->frames[i];
     if (header->header_bytes + std::size_t{frame.offset} + frame.stored_bytes > bytes.size()) break;
     const auto stored = span.subspan(header->header_bytes + frame.offset, frame.stored_bytes);
     frame.checksum = format::checksum64(stored);
     std::vector<std::byte> raw(frame.raw_bytes);
-    static_cast<void>(format::decode_frame(frame, stored, raw));
+    static_cast<void>(codec->decode(format::place_of_frame(*header, i), frame, stored, raw));
   }
 }
 std::vector<std::string> container_seeds() {
   auto header = format::sample_header();
   const auto text = format::compressible_text(10100);
-  const auto packed = format::compress_frame(base::as_bytes(text), Codec::kZstd, 1);
+  const auto packed =
+      format::make_plain_frame_codec({Codec::kZstd, 1})->compress(base::as_bytes(text));
   header.frames[1].stored_bytes = static_cast<std::uint32_t>(packed.stored.size());
   std::vector<std::string> seeds;
   for (const bool compact : {false, true}) {
@@ -134,11 +139,13 @@ void frame(Bytes input) {
   entry.stored_bytes = static_cast<std::uint32_t>(stored.size());
   entry.checksum = format::checksum64(stored);
   std::vector<std::byte> raw(entry.raw_bytes);
-  static_cast<void>(format::decode_frame(entry, stored, raw));
+  static_cast<void>(
+      format::make_plain_frame_codec({})->decode(format::FramePlace{}, entry, stored, raw));
 }
 std::vector<std::string> frame_seeds() {
   const auto text = format::compressible_text(5000);
-  const auto packed = format::compress_frame(base::as_bytes(text), Codec::kZstd, 3);
+  const auto packed =
+      format::make_plain_frame_codec({Codec::kZstd, 3})->compress(base::as_bytes(text));
   std::string seed(8, '\0');
   const std::uint32_t raw = 4999;
   std::memcpy(seed.data(), &raw, sizeof raw);

@@ -29,7 +29,9 @@ using Bytes = std::vector<std::byte>;
 class FakeSource final : public layout::ChunkSource {
  public:
   explicit FakeSource(Codec codec = Codec::kNone, std::size_t container_bytes = 4000U << 10)
-      : codec_(codec), container_bytes_(container_bytes) {}
+      : codec_(format::make_plain_frame_codec({codec, 1})), container_bytes_(container_bytes) {}
+
+  const format::FrameCodec& codec() const override { return *codec_; }
 
   void place(ChunkId id, std::span<const std::byte> raw) {
     if (frame_.size() + raw.size() > format::kFrameRawBytesMax) end_frame();
@@ -156,7 +158,7 @@ class FakeSource final : public layout::ChunkSource {
   std::mutex mutex_;  // The engines announce and read on several threads.
   void end_frame() {
     if (frame_chunks_ == 0) return;
-    auto encoded = format::compress_frame(frame_, codec_, 1);
+    auto encoded = codec_->compress(frame_);
     const Bytes& stored = encoded.codec == Codec::kNone ? frame_ : encoded.stored;
     format::FrameEntry entry;
     entry.chunk_count = frame_chunks_;
@@ -170,7 +172,7 @@ class FakeSource final : public layout::ChunkSource {
     frame_chunks_ = 0;
   }
 
-  const Codec codec_;
+  const std::unique_ptr<const format::FrameCodec> codec_;
   const std::size_t container_bytes_;
   std::vector<format::ChunkEntry> chunks_;
   std::vector<format::FrameEntry> frames_;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/coding.h"
-#include "format/container.h"
+#include "format/frame_codec.h"
 #include "support/format_samples.h"
 
 namespace varve::format {
@@ -28,7 +28,7 @@ struct Stored {
 };
 
 Stored store(const std::string& raw, Codec codec, int level = 1) {
-  const EncodedFrame frame = compress_frame(as_bytes(raw), codec, level);
+  const EncodedFrame frame = make_plain_frame_codec({codec, level})->compress(as_bytes(raw));
   Stored stored;
   stored.bytes = frame.codec == Codec::kNone ? raw : std::string(base::as_text(frame.stored));
   stored.entry.codec = frame.codec;
@@ -40,8 +40,9 @@ Stored store(const std::string& raw, Codec codec, int level = 1) {
 
 Result<std::string> load(const Stored& stored) {
   std::string out(stored.entry.raw_bytes, '?');
-  VARVE_TRY(decode_frame(stored.entry, as_bytes(stored.bytes),
-                         std::as_writable_bytes(std::span(out.data(), out.size()))));
+  VARVE_TRY(make_plain_frame_codec({})->decode(
+      FramePlace{}, stored.entry, as_bytes(stored.bytes),
+      std::as_writable_bytes(std::span(out.data(), out.size()))));
   return out;
 }
 

@@ -51,7 +51,7 @@ struct SampleContainer {
   std::string bytes;
 
   SampleContainer() {
-    const auto packed_frame = compress_frame(as_bytes(packed), Codec::kZstd, 1);
+    const auto packed_frame = make_plain_frame_codec({Codec::kZstd, 1})->compress(as_bytes(packed));
     const std::string stored(base::as_text(packed_frame.stored));
     header.series = SeriesId{2};
     header.number = ContainerNumber{9};
@@ -77,8 +77,9 @@ struct SampleContainer {
 std::string raw_bytes(const ContainerHeader& header, const std::string& bytes, std::size_t frame) {
   const FrameEntry& entry = header.frames[frame];
   std::string raw(entry.raw_bytes, '\0');
-  const auto decoded = decode_frame(
-      entry, as_bytes(bytes).subspan(header.header_bytes + entry.offset, entry.stored_bytes),
+  const auto decoded = make_plain_frame_codec({})->decode(
+      place_of_frame(header, static_cast<std::uint32_t>(frame)), entry,
+      as_bytes(bytes).subspan(header.header_bytes + entry.offset, entry.stored_bytes),
       std::as_writable_bytes(std::span(raw.data(), raw.size())));
   EXPECT_TRUE(decoded.has_value()) << (decoded ? "" : decoded.error().message());
   return raw;
@@ -156,10 +157,12 @@ TEST(Golden, LabelsAreReadAndWrittenAlike) {
   identity.series = SeriesId{3};
   identity.stamp = 77;
   std::string body;
-  ManifestEncoder encoder(identity, Codec::kNone, [&](std::string_view bytes) -> Result<void> {
-    body += bytes;
-    return {};
-  });
+  const auto codec = make_plain_frame_codec({});
+  ManifestEncoder encoder(identity, *codec, Compression{},
+                          [&](std::string_view bytes) -> Result<void> {
+                            body += bytes;
+                            return {};
+                          });
   EXPECT_TRUE(encoder.add(ManifestRecord::kSeries, "", "a series").has_value());
   // Of two pieces, in two blocks.
   EXPECT_TRUE(encoder.add(ManifestRecord::kSetting, "name", std::string(140000, 'x')).has_value());

@@ -26,10 +26,13 @@ ManifestHeader identity() {
 
 std::string encoded(const Records& records, Codec codec) {
   std::string body;
-  ManifestEncoder encoder(identity(), codec, [&](std::string_view bytes) -> Result<void> {
-    body += bytes;
-    return {};
-  });
+  const auto frames = make_plain_frame_codec({});
+  const auto compression = codec == Codec::kNone ? Compression{} : kManifestCompression;
+  ManifestEncoder encoder(identity(), *frames, compression,
+                          [&](std::string_view bytes) -> Result<void> {
+                            body += bytes;
+                            return {};
+                          });
   for (const auto& [what, key, value] : records) {
     EXPECT_TRUE(encoder.add(what, key, value).has_value());
   }
@@ -57,8 +60,9 @@ Records decoded(std::string_view file, std::string& error) {
       return {};
     }
     std::vector<std::byte> raw(of_block->raw_bytes);
-    const auto block =
-        decode_frame(*of_block, as_bytes(file).subspan(at, of_block->stored_bytes), std::span(raw));
+    const auto block = make_plain_frame_codec({})->decode(
+        place_of_block(*header, i), *of_block, as_bytes(file).subspan(at, of_block->stored_bytes),
+        std::span(raw));
     at += of_block->stored_bytes;
     if (!block) {
       error = block.error().message();

@@ -102,7 +102,8 @@ TEST(Superblock, UnknownThingsReturnUnsupported) {
   EXPECT_EQ(code("features_required = none", "features_required = encryption"),
             ErrorCode::kUnsupported);
   EXPECT_EQ(code("zstd:1", "lz4"), ErrorCode::kUnsupported);
-  EXPECT_EQ(code("gear16", "rabin"), ErrorCode::kUnsupported);
+  EXPECT_EQ(code("zstd:1", "zstd"), ErrorCode::kUnsupported);
+  EXPECT_EQ(code("zstd:1", "none:1"), ErrorCode::kUnsupported);
 }
 
 TEST(Superblock, MalformedFieldsReturnCorrupt) {
@@ -110,15 +111,23 @@ TEST(Superblock, MalformedFieldsReturnCorrupt) {
     return error_of(forged(part, by)).code();
   };
   EXPECT_EQ(code("chunk_bytes_avg = 8192\n", ""), ErrorCode::kCorrupt);
-  EXPECT_EQ(code("chunk_bytes_avg = 8192", "chunk_bytes_avg = 8191"), ErrorCode::kCorrupt);
   EXPECT_EQ(code("chunk_bytes_avg = 8192", "chunk_bytes_avg = 8192x"), ErrorCode::kCorrupt);
   EXPECT_EQ(code("chunk_bytes_avg = 8192", "chunk_bytes_avg = -1"), ErrorCode::kCorrupt);
   EXPECT_EQ(code("chunk_bytes_avg = 8192", "chunk_bytes_avg"), ErrorCode::kCorrupt);
   EXPECT_EQ(code("chunk_bytes_min", "chunk_bytes_max"), ErrorCode::kCorrupt);
   EXPECT_EQ(code("zstd:1", "zstd:20"), ErrorCode::kCorrupt);
   EXPECT_EQ(code("zstd:1", "zstd:"), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("zstd:1", "zstd:0"), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("zstd:1", "zstd:1x"), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("zstd:1", "zstd:-1"), ErrorCode::kCorrupt);
   EXPECT_EQ(code("repository_id = 00", "repository_id = 0"), ErrorCode::kCorrupt);
   EXPECT_EQ(code("repository_id = 00", "repository_id = 0G"), ErrorCode::kCorrupt);
+}
+
+TEST(Superblock, LevelMayHaveLeadingZeros) {
+  const auto superblock = decode_superblock(forged("zstd:1", "zstd:007"));
+  ASSERT_TRUE(superblock.has_value()) << superblock.error().message();
+  EXPECT_EQ(superblock->parameters.zstd_level, 7);
 }
 
 TEST(Superblock, UnknownKeyIsInformation) {
@@ -129,35 +138,6 @@ TEST(Superblock, OtherFilesReturnCorrupt) {
   EXPECT_EQ(error_of("").code(), ErrorCode::kCorrupt);
   EXPECT_EQ(error_of("# something else\n").code(), ErrorCode::kCorrupt);
   EXPECT_EQ(error_of(std::string(1U << 20, 'x')).code(), ErrorCode::kCorrupt);
-}
-
-TEST(RepositoryParameters, DefaultsAreValid) {
-  EXPECT_TRUE(validate_parameters(RepositoryParameters{}).has_value());
-}
-
-TEST(RepositoryParameters, OddValuesReturnInvalid) {
-  const auto invalid = [](auto change) {
-    RepositoryParameters parameters;
-    change(parameters);
-    const auto valid = validate_parameters(parameters);
-    return !valid && valid.error().code() == ErrorCode::kInvalid;
-  };
-  EXPECT_TRUE(invalid([](auto& p) { p.chunk_bytes_avg = 8000; }));
-  EXPECT_TRUE(invalid([](auto& p) { p.chunk_bytes_avg = 2048; }));
-  EXPECT_TRUE(invalid([](auto& p) { p.chunk_bytes_avg = 32768; }));
-  EXPECT_TRUE(invalid([](auto& p) { p.chunk_bytes_min = 0; }));
-  EXPECT_TRUE(invalid([](auto& p) { p.chunk_bytes_min = 8192; }));
-  EXPECT_TRUE(invalid([](auto& p) { p.chunk_bytes_max = 8192; }));
-  EXPECT_TRUE(invalid([](auto& p) { p.chunk_bytes_max = 131073; }));
-  EXPECT_TRUE(invalid([](auto& p) { p.zstd_level = 0; }));
-  EXPECT_TRUE(invalid([](auto& p) { p.zstd_level = 20; }));
-}
-
-TEST(RepositoryParameters, LevelIsOfNoMatterWithoutCompression) {
-  RepositoryParameters parameters;
-  parameters.codec = Codec::kNone;
-  parameters.zstd_level = 0;
-  EXPECT_TRUE(validate_parameters(parameters).has_value());
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ class MemoryLayout final : public layout::Layout {
     return chunks_.size();
   }
 
+  const format::FrameCodec& codec() const override { return *codec_; }
   Result<layout::LocationRun> locate(ChunkId /*id*/) override { return unused(); }
   Result<std::shared_ptr<const format::ContainerHeader>> header(ContainerNumber /*c*/) override {
     return unused();
@@ -68,6 +69,7 @@ class MemoryLayout final : public layout::Layout {
 
  private:
   static Error unused() { return {ErrorCode::kUnsupported, "not in this test"}; }
+  const std::unique_ptr<const format::FrameCodec> codec_ = format::make_plain_frame_codec({});
   std::mutex mutex_;
   std::vector<Bytes> chunks_;
 };
@@ -79,7 +81,8 @@ class IngestPipelineTest : public testing::Test {
     chunker_ = std::move(*make_chunker("gear16", {2048, 8192, 65536}));
     pool_ = std::make_unique<base::ThreadPool>(2, "test");
     spill_ = std::make_unique<TailSpill>(files_, "/t/tails", std::size_t{128} << 10);
-    pipeline_ = std::make_unique<IngestPipeline>(*chunker_, index_, layout_, *pool_, *spill_);
+    pipeline_ = std::make_unique<IngestPipeline>(
+        IngestParts{*chunker_, *fingerprinter_, index_, layout_, *pool_, *spill_});
   }
 
   void append(const StreamPtr& stream, std::span<const std::byte> data) {
@@ -120,6 +123,8 @@ class IngestPipelineTest : public testing::Test {
   MemoryLayout layout_;
   index::NeighbourIndex index_;
   varve::test::FaultyFileSystem files_;
+  const std::unique_ptr<const format::Fingerprinter> fingerprinter_ =
+      format::make_sha256_fingerprinter();
   std::unique_ptr<Chunker> chunker_;
   std::unique_ptr<base::ThreadPool> pool_;
   std::unique_ptr<TailSpill> spill_;
@@ -345,7 +350,7 @@ TEST_F(IngestPipelineTest, SpilledTailThatCannotBeReadIsNotForgotten) {
 TEST_F(IngestPipelineTest, DestructionWithWorkInFlightWaitsForIt) {
   for (const bool full : {false, true}) {
     layout_.full = full;
-    IngestPipeline pipeline(*chunker_, index_, layout_, *pool_, *spill_);
+    IngestPipeline pipeline({*chunker_, *fingerprinter_, index_, layout_, *pool_, *spill_});
     const auto stream = pipeline.start({});
     ASSERT_TRUE(pipeline.append(stream, random_bytes(9U << 20, full ? 13 : 14)));
     ASSERT_TRUE(pipeline.finish(stream));

@@ -41,8 +41,7 @@ class CategoryLayoutTest : public testing::Test {
     store_.emplace(*files_, "/r/1");
     CategoryLayoutOptions options;
     options.series = SeriesId{1};
-    options.codec = Codec::kZstd;
-    layout_ = must(CategoryLayout::open(catalog_, *store_, &pool_, options));
+    layout_ = must(CategoryLayout::open(catalog_, *store_, *codec_, &pool_, options));
   }
 
   static std::string chunk(std::uint64_t seed) {
@@ -53,7 +52,7 @@ class CategoryLayoutTest : public testing::Test {
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto bytes = chunk(from_seed + i);
       const auto raw = base::as_bytes(bytes);
-      ids.push_back(must(layout_->place(fingerprinter_.fingerprint(raw), raw)));
+      ids.push_back(must(layout_->place(fingerprinter_->fingerprint(raw), raw)));
     }
     return ids;
   }
@@ -68,7 +67,7 @@ class CategoryLayoutTest : public testing::Test {
     std::vector<std::byte> stored(frame.stored_bytes);
     std::vector<std::byte> raw(frame.raw_bytes);
     must(layout_->read_data(where.container, frame.offset, stored));
-    must(format::decode_frame(frame, stored, raw));
+    must(codec_->decode(format::place_of_frame(*header, entry.frame), frame, stored, raw));
     return std::string(base::as_text(std::span(raw).subspan(entry.frame_offset, entry.raw_bytes)));
   }
   void expect_chunks(const std::vector<ChunkId>& ids, std::uint64_t from_seed) {
@@ -82,7 +81,10 @@ class CategoryLayoutTest : public testing::Test {
   std::optional<store::FolderStore> store_;
   base::ThreadPool pool_;
   meta::Env catalog_;
-  format::Fingerprinter fingerprinter_;
+  const std::unique_ptr<const format::Fingerprinter> fingerprinter_ =
+      format::make_sha256_fingerprinter();
+  const std::unique_ptr<const format::FrameCodec> codec_ =
+      format::make_plain_frame_codec({Codec::kZstd, 1});
   std::unique_ptr<CategoryLayout> layout_;
 };
 

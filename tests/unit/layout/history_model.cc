@@ -51,9 +51,8 @@ void History::start() {
   catalog_ = std::make_unique<meta::Env>(must(meta::Env::open(directory_->path(), environment)));
   CategoryLayoutOptions options;
   options.series = kSeries;
-  options.codec = Codec::kNone;
   if (!store_) store_ = std::make_unique<store::FolderStore>(files, kFolder);
-  layout_ = must(CategoryLayout::open(*catalog_, *store_, &pool_, options));
+  layout_ = must(CategoryLayout::open(*catalog_, *store_, *codec_, &pool_, options));
 }
 
 std::string History::bytes_of(Content content) {
@@ -277,7 +276,7 @@ void History::check_reading() {
       std::vector<std::byte> stored(frame.stored_bytes);
       raw.resize(frame.raw_bytes);
       must(layout_->read_data(container, frame.offset, stored));
-      must(format::decode_frame(frame, stored, raw));
+      must(codec_->decode(format::place_of_frame(*header, chunk.frame), frame, stored, raw));
     }
     const auto bytes = std::span(raw).subspan(chunk.frame_offset, chunk.raw_bytes);
     ASSERT_TRUE(base::as_text(bytes) == bytes_of(content)) << "chunk " << id << " is altered";

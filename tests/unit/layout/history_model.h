@@ -92,6 +92,7 @@ class History {
   std::unique_ptr<meta::Env> catalog_;
   base::ThreadPool pool_{1, "test"};
   std::unique_ptr<store::FolderStore> store_;
+  std::unique_ptr<const format::FrameCodec> codec_ = format::make_plain_frame_codec({});
   std::unique_ptr<CategoryLayout> layout_;
   std::map<VersionNumber, Version> versions_;
   std::vector<Content> newest_;

@@ -13,110 +13,10 @@
 #include <tuple>
 #include <vector>
 
-#include "format/fingerprinter.h"
-#include "io/memory_file_system.h"
-#include "support/faulty_file_system.h"
+#include "container_writer_fixture.h"
 
 namespace varve::store {
 namespace {
-
-constexpr SeriesId kSeries{3};
-constexpr VersionNumber kVersion{7};
-
-std::vector<std::byte> chunk_bytes(std::uint32_t ordinal, bool compressible) {
-  std::mt19937_64 random(ordinal);
-  std::vector<std::byte> out(1 + random() % 16384);
-  for (auto& b : out) b = compressible ? std::byte{0} : static_cast<std::byte>(random());
-  // Also compressible chunks differ.
-  for (std::size_t i = 0; i < std::min<std::size_t>(4, out.size()); ++i) {
-    out[i] = static_cast<std::byte>(ordinal >> (8 * i));
-  }
-  return out;
-}
-
-class ContainerWriterTest : public testing::Test {
- protected:
-  ContainerWriterTest() : files_(io::make_memory_file_system()), pool_(2, "test") {
-    EXPECT_TRUE(files_.make_directory("/s"));
-    EXPECT_TRUE(files_.make_directory("/s/active"));
-    EXPECT_TRUE(files_.make_directory("/s/volumes"));
-    options_.series = kSeries;
-    options_.numbers = &numbers_;
-  }
-
-  void start() {
-    writer_ = std::make_unique<ContainerWriter>(*store_, pool_, options_,
-                                                [this](WrittenContainer written) {
-                                                  const std::lock_guard lock(mutex_);
-                                                  written_.push_back(std::move(written));
-                                                });
-  }
-  Result<void> append(std::uint32_t ordinal) {
-    const auto raw = chunk_bytes(ordinal, compressible_);
-    return writer_->append(ChunkId::make(kVersion, ordinal), fingerprinter_.fingerprint(raw), raw);
-  }
-  void append_all(std::uint32_t from, std::uint32_t to) {
-    for (std::uint32_t i = from; i < to; ++i) {
-      const auto done = append(i);
-      ASSERT_TRUE(done) << done.error().message();
-    }
-  }
-
-  // Every chunk of [0, count) is in exactly one container, with its bytes.
-  void expect_on_disk(std::uint32_t count) {
-    SegmentReader reader(*store_);
-    std::map<std::uint32_t, std::vector<std::byte>> found;
-    std::map<SegmentNumber, std::uint64_t> ends;
-    const std::lock_guard lock(mutex_);
-    for (const auto& written : written_) {
-      const auto& record = written.record;
-      EXPECT_EQ(record.offset, ends[record.segment]) << "containers overlap, or leave a gap";
-      ends[record.segment] = record.end();
-      const auto decoded = ContainerRecord::decode(record.number, record.encode());
-      ASSERT_TRUE(decoded);
-      EXPECT_EQ(decoded->end(), record.end());
-      const auto header = reader.read_header(kSeries, record);
-      ASSERT_TRUE(header) << header.error().message();
-      EXPECT_EQ(header->chunks.size(), record.chunks);
-      EXPECT_TRUE(reader.verify_padding(record));
-      EXPECT_LE(record.end() - record.offset, format::kContainerBytesMax);
-      std::uint64_t listed = 0;
-      for (const auto& run : written.ids) listed += run.count;
-      EXPECT_EQ(listed, record.chunks);
-      std::uint64_t raw_bytes = 0;
-      for (const auto bytes : written.run_raw_bytes) raw_bytes += bytes;
-      EXPECT_EQ(raw_bytes, record.raw_bytes);
-      for (const auto& frame : header->frames) {
-        std::vector<std::byte> stored(frame.stored_bytes);
-        std::vector<std::byte> raw(frame.raw_bytes);
-        ASSERT_TRUE(reader.read_data(record, frame.offset, stored));
-        ASSERT_TRUE(format::decode_frame(frame, stored, raw));
-        for (std::uint32_t i = 0; i < frame.chunk_count; ++i) {
-          const auto& chunk = header->chunks[frame.first_chunk + i];
-          const auto bytes = std::span(raw).subspan(chunk.frame_offset, chunk.raw_bytes);
-          EXPECT_TRUE(
-              found.emplace(chunk.id.ordinal(), std::vector(bytes.begin(), bytes.end())).second)
-              << "chunk " << chunk.id.ordinal() << " is stored twice";
-        }
-      }
-    }
-    ASSERT_EQ(found.size(), count);
-    for (const auto& [ordinal, bytes] : found) {
-      ASSERT_TRUE(bytes == chunk_bytes(ordinal, compressible_)) << ordinal;
-    }
-  }
-
-  varve::test::FaultyFileSystem files_;
-  base::ThreadPool pool_;
-  std::optional<FolderStore> store_{std::in_place, files_, "/s"};
-  NumberSource numbers_;
-  ContainerWriterOptions options_;
-  bool compressible_ = false;
-  format::Fingerprinter fingerprinter_;
-  std::mutex mutex_;
-  std::vector<WrittenContainer> written_;
-  std::unique_ptr<ContainerWriter> writer_;
-};
 
 TEST_F(ContainerWriterTest, FlushedContainersHoldEveryChunkOnce) {
   start();
@@ -137,7 +37,7 @@ TEST_F(ContainerWriterTest, FlushedContainersHoldEveryChunkOnce) {
 TEST_F(ContainerWriterTest, FramesAreLargeOnlyWhereTheyAreCompressed) {
   for (const auto& [codec, least, most] : {std::tuple(Codec::kNone, 24U << 10, 32U << 10),
                                            std::tuple(Codec::kZstd, 112U << 10, 128U << 10)}) {
-    options_.codec = codec;
+    compression_.codec = codec;
     written_.clear();
     start();
     append_all(0, 600);
@@ -155,7 +55,7 @@ TEST_F(ContainerWriterTest, FramesAreLargeOnlyWhereTheyAreCompressed) {
 // Their headers are longer than their data.
 TEST_F(ContainerWriterTest, TinyChunksFillContainersThatTheirHeadersFitIn) {
   for (const auto codec : {Codec::kNone, Codec::kZstd}) {
-    options_.codec = codec;
+    compression_.codec = codec;
     const std::string series = codec == Codec::kNone ? "/a" : "/z";
     store_.emplace(files_, series);
     ASSERT_TRUE(store_->prepare());
@@ -182,7 +82,7 @@ TEST_F(ContainerWriterTest, TinyChunksFillContainersThatTheirHeadersFitIn) {
 }
 
 TEST_F(ContainerWriterTest, ChunkIsReadableFromTheCallOnUntilItIsWritten) {
-  options_.codec = Codec::kZstd;
+  compression_.codec = Codec::kZstd;
   start();
   append_all(0, 200);
   for (std::uint32_t i = 0; i < 200; ++i) {
@@ -259,15 +159,15 @@ TEST_F(ContainerWriterTest, DestructionOnAFullDiskEnds) {
 }
 
 TEST_F(ContainerWriterTest, DestructionWithoutFlushingWaitsForTheCompressors) {
-  options_.codec = Codec::kZstd;
-  options_.zstd_level = 15;
+  compression_.codec = Codec::kZstd;
+  compression_.level = 15;
   start();
   append_all(0, 400);
   writer_.reset();
 }
 
 TEST_F(ContainerWriterTest, VeryCompressibleChunksDoNotGatherInMemory) {
-  options_.codec = Codec::kZstd;
+  compression_.codec = Codec::kZstd;
   compressible_ = true;
   start();
   append_all(0, 12000);  // About 96 MiB raw, which fit into one container when compressed.
@@ -278,7 +178,7 @@ TEST_F(ContainerWriterTest, VeryCompressibleChunksDoNotGatherInMemory) {
 
 // A container that waits to be filled must not need more than may wait in memory.
 TEST_F(ContainerWriterTest, VeryCompressibleChunksDoNotWaitForEver) {
-  options_.codec = Codec::kZstd;
+  compression_.codec = Codec::kZstd;
   options_.waiting_bytes_max = 1U << 20;
   compressible_ = true;
   start();
@@ -303,7 +203,7 @@ TEST_F(ContainerWriterTest, WithoutReadersContainersAreFullWhateverMayWait) {
 TEST_F(ContainerWriterTest, WithoutReadersAFullDiskLosesNothing) {
   options_.waiting_bytes_max = 1U << 20;
   options_.readable = false;
-  options_.codec = Codec::kZstd;
+  compression_.codec = Codec::kZstd;
   start();
   append_all(0, 300);
   files_.faults.disk_full = true;
@@ -363,7 +263,7 @@ TEST_F(ContainerWriterTest, VolumesHoldContainersWithoutPadding) {
 }
 
 TEST_F(ContainerWriterTest, ReadersAndWritersWorkAtTheSameTime) {
-  options_.codec = Codec::kZstd;
+  compression_.codec = Codec::kZstd;
   start();
   std::thread reading([&] {
     for (std::uint32_t i = 0; i < 20000; ++i) {

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The codecs that all rooms of one repository share.
+#pragma once
+
+#include <memory>
+
+#include "format/fingerprinter.h"
+#include "format/frame_codec.h"
+#include "varve/options.h"
+
+namespace varve::format {
+
+/// The codecs of one repository. The repository makes them once and hands them down by reference;
+/// they must outlive every user. Thread-safe and immutable.
+class DataCodecs {
+ public:
+  /// Creates the codecs that the parameters choose. The parameters must be valid.
+  explicit DataCodecs(const RepositoryParameters& parameters)
+      : frames_(make_plain_frame_codec(compression_of(parameters))),
+        fingerprinter_(make_sha256_fingerprinter()) {}
+
+  [[nodiscard]] const FrameCodec& frames() const { return *frames_; }
+  [[nodiscard]] const Fingerprinter& fingerprinter() const { return *fingerprinter_; }
+
+ private:
+  std::unique_ptr<const FrameCodec> frames_;
+  std::unique_ptr<const Fingerprinter> fingerprinter_;
+};
+
+}  // namespace varve::format

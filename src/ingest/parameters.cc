@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/parameters.h"
+
+#include "format/compression.h"
+#include "ingest/chunker.h"
+
+namespace varve::ingest {
+
+Result<void> check_parameters(const RepositoryParameters& parameters) {
+  VARVE_TRY_ASSIGN(const auto* const kind, find_chunker(parameters.chunker));
+  VARVE_TRY(check_chunk_sizes(repository_sizes(*kind), chunk_sizes_of(parameters)));
+  return format::check_compression(format::compression_of(parameters));
+}
+
+Result<format::Superblock> read_superblock(std::string_view text) {
+  VARVE_TRY_ASSIGN(auto superblock, format::decode_superblock(text));
+  if (const auto valid = check_parameters(superblock.parameters); !valid) {
+    return format::superblock_error(valid.error());
+  }
+  return superblock;
+}
+
+}  // namespace varve::ingest
