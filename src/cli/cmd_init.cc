@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "cli/arrange_policy.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/repository_access.h"
+#include "varve/choices.h"
 #include "varve/repository.h"
 
 namespace varve::cli {
@@ -23,27 +24,19 @@ struct Options {
   std::optional<std::uint32_t> parity;
 };
 
-constexpr int kZstdLevelMax = 19;
+std::vector<std::string> chunker_names() {
+  std::vector<std::string> names;
+  for (auto& choice : chunker_choices()) names.push_back(std::move(choice.name));
+  return names;
+}
 
-Result<void> parse_compression(std::string_view text, RepositoryParameters& parameters) {
-  if (text == "none") {
-    parameters.codec = Codec::kNone;
-    return {};
+/// Returns the values of --compression, as the help and the error message say them.
+std::string compression_help() {
+  std::string help;
+  for (const auto& choice : compression_choices()) {
+    help += (help.empty() ? "" : ", ") + choice.help;
   }
-  parameters.codec = Codec::kZstd;
-  if (text == "zstd") return {};
-  constexpr std::string_view kPrefix = "zstd:";
-  if (text.starts_with(kPrefix)) {
-    const std::string_view level = text.substr(kPrefix.size());
-    const char* end = level.data() + level.size();
-    const auto [stop, failure] = std::from_chars(level.data(), end, parameters.zstd_level);
-    if (failure == std::errc() && stop == end && parameters.zstd_level >= 1 &&
-        parameters.zstd_level <= kZstdLevelMax) {
-      return {};
-    }
-  }
-  return Error(ErrorCode::kInvalid,
-               "--compression must be none, zstd or zstd:LEVEL, with LEVEL from 1 to 19");
+  return help;
 }
 
 /// Stores the settings in the catalog. Unlike the parameters, they can change later.
@@ -58,8 +51,8 @@ int run_init(Options options, const Context& context) {
     return fail(given.error());
   }
   RepositoryParameters parameters;
-  if (const auto parsed = parse_compression(options.compression, parameters); !parsed) {
-    return fail(parsed.error());
+  if (!choose_compression(options.compression, parameters)) {
+    return fail(Error(ErrorCode::kInvalid, "--compression is " + compression_help()));
   }
   ArrangeSettings settings;
   if (!options.policy.empty()) {
@@ -95,11 +88,9 @@ void add_init_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<Options>();
   auto command = line.add_command("init", "Create a repository in an empty or new folder");
   command.add_repository(options->repository);
-  command.add_option(
-      "--compression", options->compression,
-      "none, zstd or zstd:LEVEL, with LEVEL from 1 (fast, the default) to 19 (small)");
+  command.add_option("--compression", options->compression, compression_help());
   command.add_option("--chunker", options->chunker, "Algorithm that cuts files into chunks")
-      .one_of({"gear16", "fastcdc2020"})
+      .one_of(chunker_names())
       .show_default();
   command.add_option("--chunk-size", options->chunk_size, "Average size of a chunk")
       .one_of({"4K", "8K", "16K"})

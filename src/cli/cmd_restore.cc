@@ -18,6 +18,7 @@
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "cli/version_path.h"
+#include "varve/choices.h"
 #include "varve/restore.h"
 
 namespace varve::cli {
@@ -105,6 +106,12 @@ Result<TransferReport> restore(const Request& request, const Options& options,
   return restore_version(*reader, request.directory, restore_options, on_progress);
 }
 
+std::string engine_names() {
+  std::string names;
+  for (const auto& choice : engine_choices()) names += (names.empty() ? "" : ", ") + choice.name;
+  return names;
+}
+
 std::string summary(const TransferReport& report, const Options& options,
                     const std::string& target) {
   std::string text = fmt::format("{} {} entries with {} to {}",
@@ -160,7 +167,9 @@ void add_restore_command(CommandLine& line, const Context& context) {
       .type_name("SIZE");
   auto scatter = command.add_flag("--scatter", options->restore.scatter,
                                   "Read in the order of the disk, for spinning disks");
-  command.add_option("--engine", options->engine, "Restore engine; see mount.varve(8)")
+  command
+      .add_option("--engine", options->engine,
+                  fmt::format("Restore engine: {}; see mount.varve(8)", engine_names()))
       .type_name("NAME");
   auto tar = command
                  .add_option("--to-tar", options->tar,

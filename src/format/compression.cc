@@ -56,7 +56,7 @@ Result<void> decompress_zstd(std::span<const std::byte> stored, std::span<std::b
 // ---- The table ----
 
 constexpr std::array kMethods{
-    CompressionMethod{Codec::kNone, "none", 0, 0, 0, "no compression", nullptr, nullptr},
+    CompressionMethod{Codec::kNone, "none", 0, 0, 0, "none", nullptr, nullptr},
     CompressionMethod{Codec::kZstd, "zstd", 1, 19, 1,
                       "zstd or zstd:LEVEL, LEVEL from 1 (fast, default) to 19 (small)",
                       compress_zstd, decompress_zstd},

@@ -1,25 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which chunks are stored already: the question that deduplication asks.
+// The index from fingerprints to stored chunks, which deduplication asks.
 #pragma once
 
 #include <cstddef>
 #include <optional>
+#include <span>
 
 #include "varve/types.h"
 
 namespace varve::index {
 
-/// Not thread-safe: the ingest pipeline asks from one thread at a time.
+/// Finds stored chunks by fingerprint. Not thread-safe unless a function says so: the ingest
+/// pipeline calls from one thread at a time.
 class FingerprintIndex {
  public:
   virtual ~FingerprintIndex() = default;
-  /// The id of a stored chunk with this fingerprint, if the index knows one.
-  [[nodiscard]] virtual std::optional<ChunkId> find(const Fingerprint& fingerprint) const = 0;
-  /// The chunk is stored now. It must not be in the index.
+
+  /// Looks up a batch, so that an index on disk can read ahead. Sets ids[i] to the id of a stored
+  /// chunk with fingerprints[i], or to nullopt if the index knows none. Both spans have the same
+  /// size.
+  virtual void find(std::span<const Fingerprint> fingerprints,
+                    std::span<std::optional<ChunkId>> ids) const = 0;
+
+  /// Looks up one fingerprint.
+  [[nodiscard]] std::optional<ChunkId> find_one(const Fingerprint& fingerprint) const {
+    std::optional<ChunkId> id;
+    find({&fingerprint, 1}, {&id, 1});
+    return id;
+  }
+
+  /// Adds a stored chunk whose fingerprint find() does not know.
   virtual void insert(const Fingerprint& fingerprint, ChunkId id) = 0;
+
+  /// Records that a chunk was stored again: find() returns the new id from now on. Inserts the
+  /// chunk if find() does not know the fingerprint any more.
+  virtual void replace(const Fingerprint& fingerprint, ChunkId id) = 0;
+
+  /// Returns the number of entries.
   [[nodiscard]] virtual std::size_t size() const = 0;
-  /// How many of the `count` chunks from `first` on the version being written may refer to,
-  /// before the first that it may not: those of the neighbour, and its own. Thread-safe.
+
+  /// Returns how many of the `count` chunks from `first` on the version being written may refer to,
+  /// before the first one that it may not. It may refer to chunks of the neighbour, and to its own.
+  /// Thread-safe.
   [[nodiscard]] virtual std::uint32_t covers(ChunkId first, std::uint32_t count) const = 0;
 };
 

@@ -50,14 +50,22 @@ ChunkId NeighbourIndex::id_of(std::uint32_t rank) const {
   return ChunkId::make(own_, static_cast<std::uint32_t>(rank - known));
 }
 
-std::optional<ChunkId> NeighbourIndex::find(const Fingerprint& fingerprint) const {
+std::optional<std::size_t> NeighbourIndex::place_of(const Fingerprint& fingerprint) const {
   for (std::size_t i = home(fingerprint.data());; i = i + 1 == slots_.size() ? 0 : i + 1) {
     const Slot& slot = slots_[i];
     if (slot.rank == kEmpty) return std::nullopt;
     if (std::memcmp(slot.tag.data(), fingerprint.data(), kTagBytes) != 0) continue;
     // The same content may have been stored again since the chunk was retired.
-    const ChunkId id = id_of(slot.rank);
-    if (!is_retired(id)) return id;
+    if (!is_retired(id_of(slot.rank))) return i;
+  }
+}
+
+void NeighbourIndex::find(std::span<const Fingerprint> fingerprints,
+                          std::span<std::optional<ChunkId>> ids) const {
+  VARVE_ASSERT(ids.size() == fingerprints.size());
+  for (std::size_t i = 0; i < fingerprints.size(); ++i) {
+    const auto place = place_of(fingerprints[i]);
+    ids[i] = place ? std::optional(id_of(slots_[*place].rank)) : std::nullopt;
   }
 }
 
@@ -104,23 +112,31 @@ void NeighbourIndex::set_retired(base::IdRuns ids) {
   retired_.store(set->size() != 0 ? set : nullptr, std::memory_order_release);
 }
 
+std::uint64_t NeighbourIndex::rank_of(ChunkId id) const {
+  if (id.birth() == own_) return base_.size() + id.ordinal();
+  const auto found = base_.rank(id);
+  VARVE_ASSERT(found.has_value());
+  return *found;
+}
+
 void NeighbourIndex::insert(const Fingerprint& fingerprint, ChunkId id) {
   Slot slot;
   std::memcpy(slot.tag.data(), fingerprint.data(), kTagBytes);
-  std::uint64_t rank = 0;
-  if (id.birth() == own_) {
-    rank = base_.size() + id.ordinal();
-  } else {
-    const auto found = base_.rank(id);
-    VARVE_ASSERT(found.has_value());
-    rank = *found;
-  }
+  const std::uint64_t rank = rank_of(id);
   // Beyond 2^32 - 1 chunks (32 TiB at 8 KiB) the index does not find new ones again. That costs
   // space, never data.
   if (rank >= kEmpty) return;
   slot.rank = static_cast<std::uint32_t>(rank);
   if ((used_ + 1) * 4 > slots_.size() * 3) grow();
   put(slot);
+}
+
+void NeighbourIndex::replace(const Fingerprint& fingerprint, ChunkId id) {
+  const auto place = place_of(fingerprint);
+  if (!place) return insert(fingerprint, id);  // Retired since the caller found it.
+  const std::uint64_t rank = rank_of(id);
+  if (rank >= kEmpty) return;  // find() keeps the old copy.
+  slots_[*place].rank = static_cast<std::uint32_t>(rank);
 }
 
 void NeighbourIndex::put(const Slot& slot) {

@@ -11,6 +11,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,8 +48,10 @@ class NeighbourIndex final : public FingerprintIndex {
                                   SeriesId series, VersionNumber number,
                                   const base::IdRuns& live) const;
 
-  [[nodiscard]] std::optional<ChunkId> find(const Fingerprint& fingerprint) const override;
+  void find(std::span<const Fingerprint> fingerprints,
+            std::span<std::optional<ChunkId>> ids) const override;
   void insert(const Fingerprint& fingerprint, ChunkId id) override;
+  void replace(const Fingerprint& fingerprint, ChunkId id) override;
   [[nodiscard]] std::size_t size() const override { return used_; }
   [[nodiscard]] std::uint32_t covers(ChunkId first, std::uint32_t count) const override;
   /// Hides these chunks of the neighbours from find() and covers(). A find() that runs meanwhile
@@ -71,6 +75,10 @@ class NeighbourIndex final : public FingerprintIndex {
   NeighbourIndex(base::IdRuns base, VersionNumber own, std::size_t slots)
       : base_(std::move(base)), own_(own), slots_(slots) {}
   [[nodiscard]] std::size_t home(const std::byte* tag) const;
+  /// Returns the place of the entry that find() uses; nullopt without one.
+  [[nodiscard]] std::optional<std::size_t> place_of(const Fingerprint& fingerprint) const;
+  /// Returns the rank of a covered chunk.
+  [[nodiscard]] std::uint64_t rank_of(ChunkId id) const;
   void put(const Slot& slot);
   void grow();
   [[nodiscard]] ChunkId id_of(std::uint32_t rank) const;

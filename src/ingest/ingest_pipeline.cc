@@ -22,6 +22,7 @@ IngestPipeline::IngestPipeline(const IngestParts& parts)
     : chunker_(parts.chunker),
       fingerprinter_(parts.fingerprinter),
       index_(parts.index),
+      policy_(parts.policy),
       layout_(parts.layout),
       pool_(parts.fingerprint_pool),
       spill_(parts.spill),

@@ -24,9 +24,11 @@
 
 #include "base/thread_pool.h"
 #include "format/fingerprinter.h"
+#include "format/ids.h"
 #include "format/recipe.h"
 #include "index/fingerprint_index.h"
 #include "ingest/chunker.h"
+#include "ingest/dedup_policy.h"
 #include "ingest/tail_spill.h"
 #include "layout/layout.h"
 #include "varve/result.h"
@@ -76,6 +78,7 @@ struct IngestParts {
   const Chunker& chunker;
   const format::Fingerprinter& fingerprinter;
   index::FingerprintIndex& index;
+  DedupPolicy& policy;
   layout::Layout& layout;
   base::ThreadPool& fingerprint_pool;  ///< Runs no task that waits for the pipeline.
   TailSpill& spill;
@@ -172,6 +175,21 @@ class IngestPipeline {
   void fingerprint(const BatchPtr& batch, std::uint64_t ticket);
   void commit_ready();
   [[nodiscard]] Result<void> commit_batch(Batch& batch);
+  /// The stored copy of each of a batch's remaining pieces, and the decision about it.
+  struct Lookup {
+    std::vector<std::optional<ChunkId>> stored;
+    std::vector<DedupDecision> decisions;  // Empty if the policy is never asked.
+    // True for a piece whose fingerprint an earlier one of these pieces may have too.
+    std::vector<bool> repeated;
+  };
+  [[nodiscard]] Lookup look_up(const Batch& batch);
+  void decide(const Batch& batch, Lookup& lookup);
+  [[nodiscard]] std::vector<std::optional<ContainerNumber>> containers_of(
+      std::span<const std::optional<ChunkId>> stored);
+  /// Places the chunk of the next piece, unless it refers to a stored copy, and returns its id.
+  /// `from`: the piece that the lookup starts with.
+  [[nodiscard]] Result<ChunkId> commit_chunk(const Batch& batch, const Lookup& lookup,
+                                             std::size_t from);
   /// Tries again if committing stopped for lack of space. Returns the error that stays.
   [[nodiscard]] Result<void> resume();
   [[nodiscard]] Result<void> wait_for_ticket(std::uint64_t ticket);
@@ -179,6 +197,7 @@ class IngestPipeline {
   const Chunker& chunker_;
   const format::Fingerprinter& fingerprinter_;
   index::FingerprintIndex& index_;
+  DedupPolicy& policy_;
   layout::Layout& layout_;
   base::ThreadPool& pool_;
   TailSpill& spill_;

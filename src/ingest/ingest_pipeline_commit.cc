@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pipeline's work on the threads of its pool: fingerprints, then places for the chunks.
 #include <cerrno>
+#include <optional>
+#include <span>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
+#include "base/coding.h"
 #include "ingest/ingest_pipeline.h"
 
 namespace varve::ingest {
@@ -25,7 +30,7 @@ void IngestPipeline::fingerprint(const BatchPtr& batch, std::uint64_t ticket) {
   progress_.notify_all();
 }
 
-// One thread at a time commits; the others leave their batch and go on.
+// One thread at a time commits. The others leave their batch to it and continue.
 void IngestPipeline::commit_ready() {
   std::unique_lock lock(commit_mutex_);
   if (committing_ || error_) return;
@@ -49,9 +54,86 @@ void IngestPipeline::commit_ready() {
   progress_.notify_all();
 }
 
+// A lookup is for one call of commit_batch() only: after an error, the rest of the batch is looked
+// up again, because chunks may have been retired in the meantime.
+IngestPipeline::Lookup IngestPipeline::look_up(const Batch& batch) {
+  Lookup lookup;
+  const auto fingerprints = std::span(batch.fingerprints).subspan(batch.next_piece);
+  lookup.stored.resize(fingerprints.size());
+  index_.find(fingerprints, lookup.stored);
+  lookup.repeated.resize(fingerprints.size());
+  std::unordered_set<std::uint64_t> seen;  // The first bytes of a fingerprint tell it well enough.
+  for (std::size_t i = 0; i < fingerprints.size(); ++i) {
+    if (lookup.stored[i] || batch.pieces[batch.next_piece + i].is_ready()) continue;
+    const auto prefix = base::load_le<std::uint64_t>(fingerprints[i].data());
+    lookup.repeated[i] = !seen.insert(prefix).second;
+  }
+  if (policy_.wants() != DedupPolicy::Wants::kNothing) decide(batch, lookup);
+  return lookup;
+}
+
+void IngestPipeline::decide(const Batch& batch, Lookup& lookup) {
+  std::vector<std::optional<ContainerNumber>> containers(lookup.stored.size());
+  if (policy_.wants() == DedupPolicy::Wants::kContainers) containers = containers_of(lookup.stored);
+  std::vector<DedupCandidate> segment;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < lookup.stored.size(); ++i) {
+    const Piece& piece = batch.pieces[batch.next_piece + i];
+    if (piece.is_ready()) continue;
+    segment.push_back(
+        {batch.fingerprints[batch.next_piece + i], piece.bytes, lookup.stored[i], containers[i]});
+    places.push_back(i);
+  }
+  std::vector<DedupDecision> decisions(segment.size(), DedupDecision::kRefer);
+  policy_.decide(segment, decisions);
+  lookup.decisions.resize(lookup.stored.size(), DedupDecision::kRefer);
+  for (std::size_t i = 0; i < places.size(); ++i) lookup.decisions[places[i]] = decisions[i];
+}
+
+std::vector<std::optional<ContainerNumber>> IngestPipeline::containers_of(
+    std::span<const std::optional<ChunkId>> stored) {
+  std::vector<std::optional<ContainerNumber>> containers(stored.size());
+  layout::LocationRun run;  // Neighbours share a run.
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    if (!stored[i]) continue;
+    const ChunkId id = *stored[i];
+    if (id < run.first || id.value - run.first.value >= run.count) {
+      const auto located = layout_.locate(id);
+      if (!located) continue;  // Not written yet.
+      run = *located;
+    }
+    containers[i] = run.container;
+  }
+  return containers;
+}
+
+Result<ChunkId> IngestPipeline::commit_chunk(const Batch& batch, const Lookup& lookup,
+                                             std::size_t from) {
+  const Piece& piece = batch.pieces[batch.next_piece];
+  const Fingerprint& fingerprint = batch.fingerprints[batch.next_piece];
+  const std::size_t i = batch.next_piece - from;
+  std::optional<ChunkId> stored = lookup.stored[i];
+  const bool again =
+      stored && !lookup.decisions.empty() && lookup.decisions[i] == DedupDecision::kStoreAgain;
+  // An earlier piece of the batch has stored the same content since the lookup.
+  if (lookup.repeated[i]) stored = index_.find_one(fingerprint);
+  if (stored && !again) return *stored;
+  VARVE_TRY_ASSIGN(
+      const ChunkId id,
+      layout_.place(fingerprint, {batch.buffer.data.get() + piece.offset, piece.bytes}));
+  ++placed_chunks_;
+  if (again) {
+    index_.replace(fingerprint, id);
+  } else {
+    index_.insert(fingerprint, id);
+  }
+  return id;
+}
+
 Result<void> IngestPipeline::commit_batch(Batch& batch) {
-  std::vector<ChunkId> ids;
   const std::size_t from = batch.next_piece;
+  const Lookup lookup = look_up(batch);
+  std::vector<ChunkId> ids;
   Result<void> outcome;
   for (; batch.next_piece < batch.pieces.size(); ++batch.next_piece) {
     const Piece& piece = batch.pieces[batch.next_piece];
@@ -59,18 +141,10 @@ Result<void> IngestPipeline::commit_batch(Batch& batch) {
       ids.emplace_back();
       continue;
     }
-    const Fingerprint& fingerprint = batch.fingerprints[batch.next_piece];
-    auto id = index_.find(fingerprint);
+    auto id = commit_chunk(batch, lookup, from);
     if (!id) {
-      auto placed =
-          layout_.place(fingerprint, {batch.buffer.data.get() + piece.offset, piece.bytes});
-      if (!placed) {
-        outcome = std::move(placed).error();
-        break;
-      }
-      id = *placed;
-      ++placed_chunks_;
-      index_.insert(fingerprint, *id);
+      outcome = std::move(id).error();
+      break;
     }
     held_ -= piece.bytes;
     ids.push_back(*id);

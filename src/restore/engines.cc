@@ -11,55 +11,54 @@ namespace {
 using Keep = EngineKind::Keep;
 using Forward = EngineKind::Forward;
 
-struct NamedKind {
-  std::string_view name;
-  EngineKind kind;
-};
+template <EngineKind kKind>
+std::unique_ptr<RestoreEngine> make(const EngineContext& context, const EngineMemory& memory) {
+  return std::make_unique<WindowEngine>(kKind, context, memory);
+}
 
+// A kind is the cached content and the rule for its sizes.
 constexpr std::array kEngines{
-    // A window of fixed length, chunks by their next use: measured best.
-    NamedKind{"alacc", {Keep::kFuture, Forward::kTwoAreas, {}}},
-    // Cao et al., FAST'18, with all its rules.
-    NamedKind{"alacc-paper", {Keep::kFutureAndPast, Forward::kAdaptive, {}}},
-    // The same, but the window is kept long enough to fill the cache with F-chunks.
-    NamedKind{"alacc-f80", {Keep::kFutureAndPast, Forward::kAdaptive, {0.8, true}}},
-    // Forward assembly alone: Lillibridge et al., FAST'13.
-    NamedKind{"faa", {Keep::kNothing, Forward::kAllMemory, {}}},
-    NamedKind{"lru", {Keep::kContainers, Forward::kOneArea, {}}},
-    NamedKind{"lru-chunk", {Keep::kChunks, Forward::kOneArea, {}}},
-    // Belady's rule on the sequence of containers that the window needs.
-    NamedKind{"opt", {Keep::kContainersAhead, Forward::kOneArea, {}}},
+    EngineInfo{"alacc", "a window of fixed length, and chunks by their next use (default)",
+               make<EngineKind{Keep::kFuture, Forward::kTwoAreas, {}}>},
+    EngineInfo{"alacc-paper", "ALACC with all its published rules (FAST'18)",
+               make<EngineKind{Keep::kFutureAndPast, Forward::kAdaptive, {}}>},
+    EngineInfo{"alacc-f80", "the same, with a window that fills the cache with F-chunks",
+               make<EngineKind{Keep::kFutureAndPast, Forward::kAdaptive, {0.8, true}}>},
+    EngineInfo{"faa", "forward assembly alone (FAST'13)",
+               make<EngineKind{Keep::kNothing, Forward::kAllMemory, {}}>},
+    EngineInfo{"lru", "the containers that were used last",
+               make<EngineKind{Keep::kContainers, Forward::kOneArea, {}}>},
+    EngineInfo{"lru-chunk", "the chunks that were used last",
+               make<EngineKind{Keep::kChunks, Forward::kOneArea, {}}>},
+    EngineInfo{"opt", "Belady's rule on the containers that the window needs",
+               make<EngineKind{Keep::kContainersAhead, Forward::kOneArea, {}}>},
 };
 
-const NamedKind* find_engine(std::string_view name) {
-  for (const NamedKind& engine : kEngines) {
+Result<const EngineInfo*> find_engine(std::string_view name) {
+  std::string names;
+  for (const EngineInfo& engine : kEngines) {
     if (engine.name == name) return &engine;
+    if (!names.empty()) names += ", ";
+    names += engine.name;
   }
-  return nullptr;
+  return Error(ErrorCode::kInvalid,
+               "there is no restore engine called '" + std::string(name) + "'; there are " + names);
 }
 
 }  // namespace
 
-bool is_engine_name(std::string_view name) { return find_engine(name) != nullptr; }
+std::span<const EngineInfo> engine_infos() { return kEngines; }
 
-std::string engine_names() {
-  std::string names;
-  for (const NamedKind& engine : kEngines) {
-    if (!names.empty()) names += ", ";
-    names += engine.name;
-  }
-  return names;
+Result<void> check_engine(std::string_view name) {
+  VARVE_TRY(find_engine(name));
+  return {};
 }
 
 Result<std::unique_ptr<RestoreEngine>> make_engine(std::string_view name,
                                                    const EngineContext& context,
                                                    const EngineMemory& memory) {
-  const NamedKind* engine = find_engine(name);
-  if (engine == nullptr) {
-    return Error(ErrorCode::kInvalid, "there is no restore engine called '" + std::string(name) +
-                                          "'; there are " + engine_names());
-  }
-  return std::unique_ptr<RestoreEngine>(new WindowEngine(engine->kind, context, memory));
+  VARVE_TRY_ASSIGN(const EngineInfo* const engine, find_engine(name));
+  return engine->make(context, memory);
 }
 
 }  // namespace varve::restore

@@ -66,10 +66,7 @@ ReadCounters ReadServiceImpl::counters() const {
 }
 
 Result<std::unique_ptr<ReadService>> make_read_service(const ReadOptions& options) {
-  if (!is_engine_name(options.engine)) {
-    return Error(ErrorCode::kInvalid, "there is no restore engine called '" + options.engine +
-                                          "'; there are " + engine_names());
-  }
+  VARVE_TRY(check_engine(options.engine));
   return std::unique_ptr<ReadService>(new ReadServiceImpl(options));
 }
 

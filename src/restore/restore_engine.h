@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -85,13 +86,24 @@ class RestoreEngine {
       std::size_t bytes_max) = 0;
 };
 
-/// Returns whether make_engine() knows the name.
-[[nodiscard]] bool is_engine_name(std::string_view name);
-/// Returns all names, separated by commas, for messages.
-[[nodiscard]] std::string engine_names();
+/// One row of the table of engines.
+struct EngineInfo {
+  std::string_view name;
+  std::string_view help;
+  /// Creates the engine.
+  std::unique_ptr<RestoreEngine> (*make)(const EngineContext& context,
+                                         const EngineMemory& memory) = nullptr;
+};
+/// Returns the table. To add an engine, add its row to engines.cc; names, help, checks and the
+/// contract suite follow.
+[[nodiscard]] std::span<const EngineInfo> engine_infos();
+
+/// Checks that the table has an engine of this name.
+/// Errors: kInvalid, with the known names.
+[[nodiscard]] Result<void> check_engine(std::string_view name);
 
 /// Creates an engine. `memory` also determines the size of the tables, which stays.
-/// Errors: kInvalid for an unknown name.
+/// Errors: those of check_engine().
 [[nodiscard]] Result<std::unique_ptr<RestoreEngine>> make_engine(std::string_view name,
                                                                  const EngineContext& context,
                                                                  const EngineMemory& memory);

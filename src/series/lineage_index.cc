@@ -114,7 +114,7 @@ Result<void> LineageIndex::add(index::NeighbourIndex& index, const base::IdRuns&
         const std::uint64_t at = where->index + skip + j;
         if (at >= (*header)->chunks.size()) break;
         const auto& chunk = (*header)->chunks[at];
-        if (!index.find(chunk.fingerprint)) index.insert(chunk.fingerprint, id.plus(j));
+        if (!index.find_one(chunk.fingerprint)) index.insert(chunk.fingerprint, id.plus(j));
       }
     }
   }

@@ -120,6 +120,7 @@ Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
   parts.chunker = parts_.chunker;
   parts.fingerprinter = &parts_.codecs->fingerprinter();
   parts.index = index;
+  parts.dedup_policy = &dedup_policy_;
   parts.layout = store_.layout.get();
   parts.read_service = parts_.read_service;
   parts.fingerprint_pool = parts_.fingerprint_pool;

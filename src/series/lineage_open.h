@@ -6,6 +6,7 @@
 
 #include "base/id_runs.h"
 #include "catalog/series_catalog.h"
+#include "ingest/dedup_policy.h"
 #include "layout/deletion.h"
 #include "meta/lmdb.h"
 #include "series/lineage_index.h"
@@ -70,6 +71,7 @@ class LineageOpen {
   Manifests& manifests_;
   const VersionRecords records_;
   LineageIndex index_;
+  ingest::AlwaysRefer dedup_policy_;  // A lineage never stores a duplicate again.
   std::shared_ptr<version::OpenVersion> open_;
 };
 

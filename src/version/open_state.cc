@@ -20,8 +20,8 @@ constexpr std::uint64_t kRecordBytes = 1024;  // A usual inode and its name, wit
 OpenState::OpenState(const OpenVersionParts& version_parts, VersionInfo version_info)
     : parts(version_parts),
       spill(*parts.files, parts.staging_directory + "/tails", kSpillSlotBytes),
-      pipeline({*parts.chunker, *parts.fingerprinter, *parts.index, *parts.layout,
-                *parts.fingerprint_pool, spill}),
+      pipeline({*parts.chunker, *parts.fingerprinter, *parts.index, *parts.dedup_policy,
+                *parts.layout, *parts.fingerprint_pool, spill}),
       reader(*parts.layout, *parts.read_service,
              (std::uint64_t{1} << 63) | (static_cast<std::uint64_t>(version_info.series) << 32) |
                  static_cast<std::uint64_t>(version_info.number)),

@@ -17,6 +17,7 @@
 #include "format/fingerprinter.h"
 #include "index/fingerprint_index.h"
 #include "ingest/chunker.h"
+#include "ingest/dedup_policy.h"
 #include "ingest/ingest_pipeline.h"
 #include "ingest/tail_spill.h"
 #include "io/file_system.h"
@@ -43,6 +44,7 @@ struct OpenVersionParts {
   const ingest::Chunker* chunker = nullptr;
   const format::Fingerprinter* fingerprinter = nullptr;
   std::shared_ptr<index::FingerprintIndex> index;
+  ingest::DedupPolicy* dedup_policy = nullptr;
   layout::Layout* layout = nullptr;
   restore::ReadService* read_service = nullptr;
   base::ThreadPool* fingerprint_pool = nullptr;

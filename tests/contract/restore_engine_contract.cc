@@ -288,9 +288,13 @@ TEST_P(RestoreEngineContract, ChunkThatIsNotStoredEndsTheStreamWithAnError) {
   EXPECT_EQ(end.error().code(), ErrorCode::kCorrupt);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, RestoreEngineContract,
-                         testing::Values("alacc", "alacc-paper", "alacc-f80", "faa", "lru",
-                                         "lru-chunk", "opt"),
+std::vector<std::string> all_engines() {
+  std::vector<std::string> names;
+  for (const auto& engine : engine_infos()) names.emplace_back(engine.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, RestoreEngineContract, testing::ValuesIn(all_engines()),
                          [](const auto& engine) {
                            std::string name = engine.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -58,15 +58,15 @@ TEST_F(NeighbourIndexTest, GrowsAndFindsAllAndNothingElse) {
   NeighbourIndex index(old_chunks(100), kNew);
   for (std::uint32_t i = 0; i < 50000; ++i) {
     const auto id = i < 100 ? old_chunks(100).select(i) : ChunkId::make(kNew, i - 100);
-    ASSERT_FALSE(index.find(fingerprint(i)));
+    ASSERT_FALSE(index.find_one(fingerprint(i)));
     index.insert(fingerprint(i), id);
   }
   EXPECT_EQ(index.size(), 50000U);
   for (std::uint32_t i = 0; i < 50000; ++i) {
     const auto id = i < 100 ? old_chunks(100).select(i) : ChunkId::make(kNew, i - 100);
-    ASSERT_EQ(index.find(fingerprint(i)), id) << i;
+    ASSERT_EQ(index.find_one(fingerprint(i)), id) << i;
   }
-  for (std::uint32_t i = 50000; i < 51000; ++i) ASSERT_FALSE(index.find(fingerprint(i)));
+  for (std::uint32_t i = 50000; i < 51000; ++i) ASSERT_FALSE(index.find_one(fingerprint(i)));
 }
 
 TEST_F(NeighbourIndexTest, RetiredChunksAreNotFoundUntilTheyAreStoredAgainOrRestored) {
@@ -81,14 +81,14 @@ TEST_F(NeighbourIndexTest, RetiredChunksAreNotFoundUntilTheyAreStoredAgainOrRest
   EXPECT_EQ(index.covers(first, 50), 10U);
   EXPECT_EQ(index.covers(first.plus(12), 3), 0U);
   EXPECT_EQ(index.covers(first.plus(15), 35), 5U);
-  EXPECT_EQ(index.find(fingerprint(9)), first.plus(9));
-  EXPECT_FALSE(index.find(fingerprint(10)));
-  EXPECT_FALSE(index.find(fingerprint(20)));
+  EXPECT_EQ(index.find_one(fingerprint(9)), first.plus(9));
+  EXPECT_FALSE(index.find_one(fingerprint(10)));
+  EXPECT_FALSE(index.find_one(fingerprint(20)));
   index.insert(fingerprint(10), ChunkId::make(kNew, 0));
-  EXPECT_EQ(index.find(fingerprint(10)), ChunkId::make(kNew, 0));
+  EXPECT_EQ(index.find_one(fingerprint(10)), ChunkId::make(kNew, 0));
   index.restore(base::IdRuns::from({{first.plus(20), 1}}));
-  EXPECT_EQ(index.find(fingerprint(20)), first.plus(20));
-  EXPECT_FALSE(index.find(fingerprint(11)));
+  EXPECT_EQ(index.find_one(fingerprint(20)), first.plus(20));
+  EXPECT_FALSE(index.find_one(fingerprint(11)));
 }
 
 TEST_F(NeighbourIndexTest, EntriesPastTheEndGoOnAtTheStart) {
@@ -99,10 +99,10 @@ TEST_F(NeighbourIndexTest, EntriesPastTheEndGoOnAtTheStart) {
   Fingerprint low{};
   index.insert(low, ChunkId::make(kNew, 200));  // Its slot is already occupied.
   for (std::uint32_t i = 0; i < 200; ++i) {
-    ASSERT_EQ(index.find(high(static_cast<std::uint8_t>(i))), ChunkId::make(kNew, i));
+    ASSERT_EQ(index.find_one(high(static_cast<std::uint8_t>(i))), ChunkId::make(kNew, i));
   }
-  EXPECT_EQ(index.find(low), ChunkId::make(kNew, 200));
-  EXPECT_FALSE(index.find(high(201)));
+  EXPECT_EQ(index.find_one(low), ChunkId::make(kNew, 200));
+  EXPECT_FALSE(index.find_one(high(201)));
 }
 
 TEST_F(NeighbourIndexTest, SnapshotKeepsTheLiveEntriesUnderTheirIds) {
@@ -120,16 +120,16 @@ TEST_F(NeighbourIndexTest, SnapshotKeepsTheLiveEntriesUnderTheirIds) {
   EXPECT_EQ(again.size(), kept.size());
   for (std::uint32_t i = 0; i < 1000; ++i) {
     if (i % 3 != 0) {
-      ASSERT_EQ(again.find(fingerprint(i)), old_chunks(1000).select(i));
+      ASSERT_EQ(again.find_one(fingerprint(i)), old_chunks(1000).select(i));
     } else {
-      ASSERT_FALSE(again.find(fingerprint(i)));
+      ASSERT_FALSE(again.find_one(fingerprint(i)));
     }
   }
   for (std::uint32_t i = 0; i < 5000; ++i) {
     again.insert(fingerprint(10000 + i), ChunkId::make(kNew, i));
   }
-  EXPECT_EQ(again.find(fingerprint(14999)), ChunkId::make(kNew, 4999));
-  EXPECT_EQ(again.find(fingerprint(1)), old_chunks(1000).select(1));
+  EXPECT_EQ(again.find_one(fingerprint(14999)), ChunkId::make(kNew, 4999));
+  EXPECT_EQ(again.find_one(fingerprint(1)), old_chunks(1000).select(1));
 }
 
 TEST_F(NeighbourIndexTest, EmptySnapshotIsOne) {

@@ -6,13 +6,15 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "index/neighbour_index.h"
 #include "io/memory_file_system.h"
-#include "support/chunker_test_data.h"
+#include "memory_layout.h"
 #include "support/faulty_file_system.h"
 
 namespace varve::ingest {
@@ -24,56 +26,6 @@ using StreamPtr = IngestPipeline::StreamPtr;
 
 constexpr VersionNumber kVersion{1};
 
-// Keeps what is placed; the disk below can be full.
-class MemoryLayout final : public layout::Layout {
- public:
-  Result<ChunkId> place(const Fingerprint& /*fingerprint*/,
-                        std::span<const std::byte> raw) override {
-    const std::lock_guard lock(mutex_);
-    if (full) return Error(ErrorCode::kNoSpace, "the test's disk is full");
-    if (broken) return Error(ErrorCode::kIo, "the test's disk fails");
-    chunks_.emplace_back(raw.begin(), raw.end());
-    return ChunkId::make(kVersion, static_cast<std::uint32_t>(chunks_.size() - 1));
-  }
-  Bytes chunk(ChunkId id) {
-    const std::lock_guard lock(mutex_);
-    return chunks_.at(id.ordinal());
-  }
-  std::size_t chunks() {
-    const std::lock_guard lock(mutex_);
-    return chunks_.size();
-  }
-
-  const format::FrameCodec& codec() const override { return *codec_; }
-  Result<layout::LocationRun> locate(ChunkId /*id*/) override { return unused(); }
-  Result<std::shared_ptr<const format::ContainerHeader>> header(ContainerNumber /*c*/) override {
-    return unused();
-  }
-  Result<void> read_data(ContainerNumber /*c*/, std::uint32_t /*o*/,
-                         std::span<std::byte> /*out*/) override {
-    return unused();
-  }
-  Result<std::uint64_t> place_of(ContainerNumber /*container*/) override { return unused(); }
-  Result<void> begin_version(VersionNumber /*number*/) override { return {}; }
-  std::optional<std::vector<std::byte>> read_unwritten(ChunkId id) override { return chunk(id); }
-  Result<void> flush() override { return {}; }
-  Result<void> sync() override { return {}; }
-  Result<void> on_seal(VersionNumber /*number*/, const base::IdRuns& /*live*/) override {
-    return {};
-  }
-  Result<void> on_delete(VersionNumber /*number*/) override { return {}; }
-  layout::PlacedBytes placed() const override { return {}; }
-
-  std::atomic<bool> full{false};
-  std::atomic<bool> broken{false};
-
- private:
-  static Error unused() { return {ErrorCode::kUnsupported, "not in this test"}; }
-  const std::unique_ptr<const format::FrameCodec> codec_ = format::make_plain_frame_codec({});
-  std::mutex mutex_;
-  std::vector<Bytes> chunks_;
-};
-
 class IngestPipelineTest : public testing::Test {
  protected:
   IngestPipelineTest() : index_(base::IdRuns(), kVersion), files_(io::make_memory_file_system()) {
@@ -82,7 +34,7 @@ class IngestPipelineTest : public testing::Test {
     pool_ = std::make_unique<base::ThreadPool>(2, "test");
     spill_ = std::make_unique<TailSpill>(files_, "/t/tails", std::size_t{128} << 10);
     pipeline_ = std::make_unique<IngestPipeline>(
-        IngestParts{*chunker_, *fingerprinter_, index_, layout_, *pool_, *spill_});
+        IngestParts{*chunker_, *fingerprinter_, index_, policy_, layout_, *pool_, *spill_});
   }
 
   void append(const StreamPtr& stream, std::span<const std::byte> data) {
@@ -123,6 +75,7 @@ class IngestPipelineTest : public testing::Test {
   MemoryLayout layout_;
   index::NeighbourIndex index_;
   varve::test::FaultyFileSystem files_;
+  AlwaysRefer policy_;
   const std::unique_ptr<const format::Fingerprinter> fingerprinter_ =
       format::make_sha256_fingerprinter();
   std::unique_ptr<Chunker> chunker_;
@@ -350,11 +303,65 @@ TEST_F(IngestPipelineTest, SpilledTailThatCannotBeReadIsNotForgotten) {
 TEST_F(IngestPipelineTest, DestructionWithWorkInFlightWaitsForIt) {
   for (const bool full : {false, true}) {
     layout_.full = full;
-    IngestPipeline pipeline({*chunker_, *fingerprinter_, index_, layout_, *pool_, *spill_});
+    IngestPipeline pipeline(
+        {*chunker_, *fingerprinter_, index_, policy_, layout_, *pool_, *spill_});
     const auto stream = pipeline.start({});
     ASSERT_TRUE(pipeline.append(stream, random_bytes(9U << 20, full ? 13 : 14)));
     ASSERT_TRUE(pipeline.finish(stream));
   }
+}
+
+/// Counts the fingerprints that are looked up in another index.
+class CountingIndex final : public index::FingerprintIndex {
+ public:
+  explicit CountingIndex(index::FingerprintIndex& index) : index_(index) {}
+  void find(std::span<const Fingerprint> fingerprints,
+            std::span<std::optional<ChunkId>> ids) const override {
+    lookups += fingerprints.size();
+    index_.find(fingerprints, ids);
+  }
+  void insert(const Fingerprint& fingerprint, ChunkId id) override {
+    index_.insert(fingerprint, id);
+  }
+  void replace(const Fingerprint& fingerprint, ChunkId id) override {
+    index_.replace(fingerprint, id);
+  }
+  [[nodiscard]] std::size_t size() const override { return index_.size(); }
+  [[nodiscard]] std::uint32_t covers(ChunkId first, std::uint32_t count) const override {
+    return index_.covers(first, count);
+  }
+  mutable std::atomic<std::size_t> lookups{0};
+
+ private:
+  index::FingerprintIndex& index_;
+};
+
+TEST_F(IngestPipelineTest, OnlyChunksThatOneBatchRepeatsAreLookedUpTwice) {
+  CountingIndex counting(index_);
+  IngestPipeline pipeline(
+      {*chunker_, *fingerprinter_, counting, policy_, layout_, *pool_, *spill_});
+  const auto store = [&](const Bytes& data) {
+    const auto stream = pipeline.start({});
+    EXPECT_TRUE(pipeline.append(stream, data));
+    EXPECT_TRUE(pipeline.finish(stream));
+    EXPECT_TRUE(pipeline.drain());
+    const auto recipe = pipeline.take_finished(stream).value_or(format::Recipe());
+    EXPECT_TRUE(bytes_of(recipe) == data);
+    return lengths_of(recipe).size();
+  };
+  const Bytes data = random_bytes(3000000, 21);
+  std::size_t cut = store(data);
+  EXPECT_EQ(layout_.chunks(), cut);
+  EXPECT_EQ(counting.lookups, cut);
+  cut += store(data);
+  EXPECT_EQ(counting.lookups, cut);
+
+  // The chunks of zeros are all the same. The first batch stores one and looks the others up.
+  const std::size_t before = layout_.chunks();
+  const std::size_t zeros = store(Bytes(IngestPipeline::kBatchBytes / 2));
+  ASSERT_GT(zeros, 3U);
+  EXPECT_LE(layout_.chunks() - before, 2U);
+  EXPECT_GT(counting.lookups, cut + zeros);
 }
 
 TEST(TailSpill, SlotsAreUsedAgainAndTheFileGoes) {

@@ -17,6 +17,7 @@
 #include "store/container_writer.h"
 #include "store/folder_store.h"
 #include "support/faulty_file_system.h"
+#include "support/place_bound_codec.h"
 
 namespace varve::store {
 
@@ -46,7 +47,11 @@ class ContainerWriterTest : public testing::Test {
 
   void start() {
     writer_.reset();
-    codec_ = format::make_plain_frame_codec(compression_);
+    if (place_bound_) {
+      codec_ = std::make_unique<format::PlaceBoundCodec>(compression_);
+    } else {
+      codec_ = format::make_plain_frame_codec(compression_);
+    }
     writer_ = std::make_unique<ContainerWriter>(*store_, *codec_, pool_, options_,
                                                 [this](WrittenContainer written) {
                                                   const std::lock_guard lock(mutex_);
@@ -115,6 +120,7 @@ class ContainerWriterTest : public testing::Test {
   NumberSource numbers_;
   ContainerWriterOptions options_;
   format::Compression compression_{Codec::kNone, 1};
+  bool place_bound_ = false;
   std::unique_ptr<const format::FrameCodec> codec_;
   bool compressible_ = false;
   const std::unique_ptr<const format::Fingerprinter> fingerprinter_ =

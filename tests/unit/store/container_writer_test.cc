@@ -142,6 +142,27 @@ TEST_F(ContainerWriterTest, TornWriteIsWrittenAgain) {
   expect_on_disk(100);
 }
 
+TEST_F(ContainerWriterTest, FramesAreSealedOnceInTheirOwnPlaceDespiteTornWritesAndSyncs) {
+  place_bound_ = true;
+  std::uint32_t next = 0;
+  for (const Codec codec : {Codec::kNone, Codec::kZstd}) {
+    compression_.codec = codec;
+    compressible_ = true;
+    start();
+    append_all(next, next + 300);
+    next += 300;
+    files_.faults.writes_fail = true;
+    ASSERT_FALSE(writer_->flush());
+    ASSERT_FALSE(writer_->flush());
+    files_.faults.writes_fail = false;
+    ASSERT_TRUE(writer_->sync());
+    append_all(next, next + 5000);
+    next += 5000;
+    ASSERT_TRUE(writer_->sync());
+  }
+  expect_on_disk(next);
+}
+
 TEST_F(ContainerWriterTest, DestructionOnAFullDiskEnds) {
   for (int round = 0; round < 3; ++round) {
     start();

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hook at which a policy decides whether a duplicate is stored again.
+#include "ingest/dedup_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "index/neighbour_index.h"
+#include "ingest/ingest_pipeline.h"
+#include "io/memory_file_system.h"
+#include "memory_layout.h"
+#include "support/chunker_test_data.h"
+
+namespace varve::ingest {
+namespace {
+
+using test::Bytes;
+using test::random_bytes;
+
+/// Stores every n-th duplicate again, and notes everything that it is shown.
+class EveryNth final : public DedupPolicy {
+ public:
+  EveryNth(std::uint64_t n, Wants wants) : n_(n), wants_(wants) {}
+
+  [[nodiscard]] Wants wants() const override { return wants_; }
+  void decide(std::span<const DedupCandidate> segment,
+              std::span<DedupDecision> decisions) override {
+    ASSERT_EQ(segment.size(), decisions.size());
+    for (std::size_t i = 0; i < segment.size(); ++i) {
+      ASSERT_EQ(decisions[i], DedupDecision::kRefer);
+      if (segment[i].stored && ++duplicates % n_ == 0) decisions[i] = DedupDecision::kStoreAgain;
+    }
+    segments.emplace_back(segment.begin(), segment.end());
+    decided.emplace_back(decisions.begin(), decisions.end());
+  }
+
+  std::uint64_t duplicates = 0;
+  std::vector<std::vector<DedupCandidate>> segments;
+  std::vector<std::vector<DedupDecision>> decided;
+
+ private:
+  const std::uint64_t n_;
+  const Wants wants_;
+};
+
+/// Computes the number of stored chunks from a policy's notes, without an index.
+std::size_t oracle_chunks(const EveryNth& policy) {
+  std::set<Fingerprint> known;
+  std::size_t stored = 0;
+  for (std::size_t s = 0; s < policy.segments.size(); ++s) {
+    const auto before = known;
+    for (std::size_t i = 0; i < policy.segments[s].size(); ++i) {
+      const auto& candidate = policy.segments[s][i];
+      EXPECT_EQ(candidate.stored.has_value(), before.contains(candidate.fingerprint));
+      const bool fresh = known.insert(candidate.fingerprint).second;
+      const bool again = policy.decided[s][i] == DedupDecision::kStoreAgain;
+      stored += fresh || again ? 1 : 0;
+    }
+  }
+  return stored;
+}
+
+class DedupPolicyTest : public testing::Test {
+ protected:
+  DedupPolicyTest()
+      : chunker_(*make_chunker("gear16", {2048, 8192, 65536})),
+        files_(io::make_memory_file_system()) {
+    EXPECT_TRUE(files_->make_directory("/t"));
+  }
+
+  void start(DedupPolicy& policy) {
+    pipeline_ = std::make_unique<IngestPipeline>(
+        IngestParts{*chunker_, *fingerprinter_, *index_, policy, layout_, pool_, spill_});
+  }
+  /// Stores a file and expects the same bytes back.
+  format::Recipe store(const Bytes& data) {
+    const auto stream = pipeline_->start({});
+    EXPECT_TRUE(pipeline_->append(stream, data));
+    EXPECT_TRUE(pipeline_->finish(stream));
+    EXPECT_TRUE(pipeline_->drain());
+    auto recipe = pipeline_->take_finished(stream).value_or(format::Recipe());
+    Bytes back;
+    for (const auto& run : recipe.runs) {
+      for (std::uint32_t i = 0; i < run.count; ++i) {
+        const auto chunk = layout_.chunk(run.first.plus(i));
+        back.insert(back.end(), chunk.begin(), chunk.end());
+      }
+    }
+    EXPECT_TRUE(back == data) << "the restored bytes differ";
+    return recipe;
+  }
+
+  std::unique_ptr<Chunker> chunker_;
+  const std::unique_ptr<const format::Fingerprinter> fingerprinter_ =
+      format::make_sha256_fingerprinter();
+  std::unique_ptr<index::NeighbourIndex> index_ =
+      std::make_unique<index::NeighbourIndex>(base::IdRuns(), kLayoutVersion);
+  MemoryLayout layout_;
+  base::ThreadPool pool_{2, "test"};
+  std::unique_ptr<io::FileSystem> files_;
+  TailSpill spill_{*files_, "/t/tails", std::size_t{128} << 10};
+  std::unique_ptr<IngestPipeline> pipeline_;
+};
+
+Bytes repeated(const Bytes& data, int times) {
+  Bytes out;
+  for (int i = 0; i < times; ++i) out.insert(out.end(), data.begin(), data.end());
+  return out;
+}
+
+TEST_F(DedupPolicyTest, EveryNthDuplicateIsStoredAgainAndAllBytesComeBack) {
+  for (const std::uint64_t n : {1U, 2U, 7U, 1000000U}) {
+    EveryNth policy(n, DedupPolicy::Wants::kChunks);
+    layout_.clear();
+    index_ = std::make_unique<index::NeighbourIndex>(base::IdRuns(), kLayoutVersion);
+    start(policy);
+    const Bytes one = random_bytes(3000000, 17);
+    const Bytes other = random_bytes(1500000, 18);
+    store(one);
+    store(one);
+    store(repeated(other, 3));
+    store(repeated(one, 2));
+    store({});
+    EXPECT_EQ(layout_.chunks(), oracle_chunks(policy)) << n;
+    EXPECT_EQ(pipeline_->placed_chunks(), layout_.chunks());
+    std::uint64_t again = 0;
+    for (const auto& decisions : policy.decided) {
+      for (const auto decision : decisions) again += decision == DedupDecision::kStoreAgain ? 1 : 0;
+    }
+    EXPECT_EQ(again, policy.duplicates / n);
+    EXPECT_GT(policy.duplicates, 700U);
+    pipeline_.reset();
+  }
+}
+
+TEST_F(DedupPolicyTest, LaterDuplicatesReferToTheNewCopy) {
+  EveryNth again(1, DedupPolicy::Wants::kChunks);
+  start(again);
+  const Bytes data = random_bytes(1000000, 3);
+  const auto first = store(data);
+  const auto second = store(data);
+  EXPECT_GT(second.runs.front().first, first.runs.back().first);
+  pipeline_.reset();
+  AlwaysRefer refer;
+  start(refer);
+  EXPECT_EQ(store(data).runs, second.runs);
+}
+
+TEST_F(DedupPolicyTest, PolicyThatWantsNothingIsNotAskedAndLocatesNothing) {
+  EveryNth policy(1, DedupPolicy::Wants::kNothing);
+  start(policy);
+  const Bytes data = random_bytes(2000000, 5);
+  const auto first = store(data);
+  EXPECT_EQ(store(data).runs, first.runs);
+  EXPECT_TRUE(policy.segments.empty());
+  EXPECT_EQ(layout_.located, 0U);
+}
+
+TEST_F(DedupPolicyTest, ContainersAreGivenOnlyToAPolicyThatWantsThem) {
+  EveryNth chunks(1000000, DedupPolicy::Wants::kChunks);
+  start(chunks);
+  const Bytes data = random_bytes(2000000, 6);
+  store(data);
+  store(data);
+  EXPECT_EQ(layout_.located, 0U);
+  for (const auto& segment : chunks.segments) {
+    for (const auto& candidate : segment) EXPECT_FALSE(candidate.container);
+  }
+  pipeline_.reset();
+
+  EveryNth containers(1000000, DedupPolicy::Wants::kContainers);
+  start(containers);
+  layout_.unwritten_from = static_cast<std::uint32_t>(layout_.chunks() - 20);
+  store(data);
+  std::uint64_t known = 0;
+  std::uint64_t unknown = 0;
+  for (const auto& segment : containers.segments) {
+    for (const auto& candidate : segment) {
+      ASSERT_TRUE(candidate.stored.has_value());
+      ASSERT_GT(candidate.bytes, 0U);
+      const std::uint32_t ordinal = candidate.stored->ordinal();
+      if (ordinal >= layout_.unwritten_from) {
+        EXPECT_FALSE(candidate.container);
+        ++unknown;
+      } else {
+        ASSERT_TRUE(candidate.container.has_value());
+        EXPECT_EQ(*candidate.container, ContainerNumber{ordinal / MemoryLayout::kContainerChunks});
+        ++known;
+      }
+    }
+  }
+  EXPECT_EQ(unknown, 20U);
+  EXPECT_GT(known, 100U);
+  EXPECT_LT(layout_.located, known) << "a run is located once";
+}
+
+TEST_F(DedupPolicyTest, FullDiskStopsAndResumesWithoutLosingAChunk) {
+  EveryNth policy(2, DedupPolicy::Wants::kChunks);
+  start(policy);
+  const Bytes data = random_bytes(2000000, 8);
+  const auto first = store(data);
+  layout_.full = true;
+  const auto stream = pipeline_->start({});
+  static_cast<void>(pipeline_->append(stream, data));
+  static_cast<void>(pipeline_->finish(stream));
+  EXPECT_FALSE(pipeline_->drain());
+  layout_.full = false;
+  const auto next = pipeline_->start({});
+  EXPECT_TRUE(pipeline_->append(next, data));
+  EXPECT_TRUE(pipeline_->finish(next));
+  ASSERT_TRUE(pipeline_->drain());
+  const auto recipe = pipeline_->take_finished(next);
+  ASSERT_TRUE(recipe.has_value());
+  EXPECT_EQ(recipe->bytes(), data.size());
+  EXPECT_EQ(layout_.chunks(), pipeline_->placed_chunks());
+}
+
+}  // namespace
+}  // namespace varve::ingest
