@@ -33,7 +33,8 @@ class FingerprintIndex {
   virtual void insert(const Fingerprint& fingerprint, ChunkId id) = 0;
 
   /// Records that a chunk was stored again: find() returns the new id from now on. Inserts the
-  /// chunk if find() does not know the fingerprint any more.
+  /// chunk if find() does not know the fingerprint any more. An index that is full may keep the old
+  /// id. That is correct, because the old copy stays stored, but it repeats the decision.
   virtual void replace(const Fingerprint& fingerprint, ChunkId id) = 0;
 
   /// Returns the number of entries.

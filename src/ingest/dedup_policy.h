@@ -25,7 +25,7 @@ struct DedupCandidate {
 
 enum class DedupDecision : std::uint8_t {
   kRefer,       ///< The recipe gets the id of the stored copy.
-  kStoreAgain,  ///< The chunk is stored under a new id, and later duplicates refer to that.
+  kStoreAgain,  ///< The recipe does not refer to this copy. See DedupPolicy::decide().
 };
 
 /// Decides about duplicates, a segment of chunks at a time. The pipeline calls it from one thread
@@ -44,6 +44,14 @@ class DedupPolicy {
   [[nodiscard]] virtual Wants wants() const = 0;
   /// Decides about a segment. `decisions` has the size of `segment` and is filled with kRefer. The
   /// pipeline ignores the decision for a candidate without a stored copy.
+  ///
+  /// For kStoreAgain, the pipeline stores the chunk under a new id. Later duplicates, in this
+  /// segment and in the next ones, refer to the new copy, and so does a later candidate of this
+  /// segment with kStoreAgain: a segment stores a chunk at most once. If the index cannot hold the
+  /// new id (FingerprintIndex::replace()), later duplicates find the old copy, and each kStoreAgain
+  /// stores one more.
+  ///
+  /// After an error, such as a full disk, the pipeline asks again about the rest of the segment.
   virtual void decide(std::span<const DedupCandidate> segment,
                       std::span<DedupDecision> decisions) = 0;
 };

@@ -179,8 +179,11 @@ class IngestPipeline {
   struct Lookup {
     std::vector<std::optional<ChunkId>> stored;
     std::vector<DedupDecision> decisions;  // Empty if the policy is never asked.
-    // True for a piece whose fingerprint an earlier one of these pieces may have too.
+    // True for a piece if an earlier one of these pieces may store the same content.
     std::vector<bool> repeated;
+    [[nodiscard]] bool stores_again(std::size_t i) const {
+      return !decisions.empty() && decisions[i] == DedupDecision::kStoreAgain;
+    }
   };
   [[nodiscard]] Lookup look_up(const Batch& batch);
   void decide(const Batch& batch, Lookup& lookup);

@@ -61,14 +61,16 @@ IngestPipeline::Lookup IngestPipeline::look_up(const Batch& batch) {
   const auto fingerprints = std::span(batch.fingerprints).subspan(batch.next_piece);
   lookup.stored.resize(fingerprints.size());
   index_.find(fingerprints, lookup.stored);
+  if (policy_.wants() != DedupPolicy::Wants::kNothing) decide(batch, lookup);
   lookup.repeated.resize(fingerprints.size());
   std::unordered_set<std::uint64_t> seen;  // The first bytes of a fingerprint tell it well enough.
   for (std::size_t i = 0; i < fingerprints.size(); ++i) {
-    if (lookup.stored[i] || batch.pieces[batch.next_piece + i].is_ready()) continue;
+    if (batch.pieces[batch.next_piece + i].is_ready()) continue;
+    const bool refers = lookup.stored[i] && !lookup.stores_again(i);
+    if (refers && lookup.decisions.empty()) continue;
     const auto prefix = base::load_le<std::uint64_t>(fingerprints[i].data());
-    lookup.repeated[i] = !seen.insert(prefix).second;
+    lookup.repeated[i] = refers ? seen.contains(prefix) : !seen.insert(prefix).second;
   }
-  if (policy_.wants() != DedupPolicy::Wants::kNothing) decide(batch, lookup);
   return lookup;
 }
 
@@ -113,10 +115,12 @@ Result<ChunkId> IngestPipeline::commit_chunk(const Batch& batch, const Lookup& l
   const Fingerprint& fingerprint = batch.fingerprints[batch.next_piece];
   const std::size_t i = batch.next_piece - from;
   std::optional<ChunkId> stored = lookup.stored[i];
-  const bool again =
-      stored && !lookup.decisions.empty() && lookup.decisions[i] == DedupDecision::kStoreAgain;
-  // An earlier piece of the batch has stored the same content since the lookup.
-  if (lookup.repeated[i]) stored = index_.find_one(fingerprint);
+  bool again = stored && lookup.stores_again(i);
+  if (lookup.repeated[i]) {
+    // An earlier piece of the batch may have stored the same content since the lookup.
+    stored = index_.find_one(fingerprint);
+    again = again && stored == lookup.stored[i];
+  }
   if (stored && !again) return *stored;
   VARVE_TRY_ASSIGN(
       const ChunkId id,

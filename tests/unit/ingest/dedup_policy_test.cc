@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <set>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "index/neighbour_index.h"
@@ -46,17 +49,56 @@ class EveryNth final : public DedupPolicy {
   const Wants wants_;
 };
 
+/// Stores the first duplicate of each content in a segment again, and refers for all others.
+class FirstOfEachSegment final : public DedupPolicy {
+ public:
+  [[nodiscard]] Wants wants() const override { return Wants::kChunks; }
+  void decide(std::span<const DedupCandidate> segment,
+              std::span<DedupDecision> decisions) override {
+    std::set<Fingerprint> seen;
+    for (std::size_t i = 0; i < segment.size(); ++i) {
+      if (!segment[i].stored) continue;
+      ++duplicates;
+      if (seen.insert(segment[i].fingerprint).second) decisions[i] = DedupDecision::kStoreAgain;
+    }
+  }
+  std::uint64_t duplicates = 0;
+};
+
+/// An index without room for a second id of a content.
+class FullIndex final : public index::FingerprintIndex {
+ public:
+  void find(std::span<const Fingerprint> fingerprints,
+            std::span<std::optional<ChunkId>> ids) const override {
+    index_.find(fingerprints, ids);
+  }
+  void insert(const Fingerprint& fingerprint, ChunkId id) override {
+    index_.insert(fingerprint, id);
+  }
+  void replace(const Fingerprint& /*fingerprint*/, ChunkId /*id*/) override { ++kept; }
+  [[nodiscard]] std::size_t size() const override { return index_.size(); }
+  [[nodiscard]] std::uint32_t covers(ChunkId first, std::uint32_t count) const override {
+    return index_.covers(first, count);
+  }
+  std::uint64_t kept = 0;
+
+ private:
+  index::NeighbourIndex index_{base::IdRuns(), kLayoutVersion};
+};
+
 /// Computes the number of stored chunks from a policy's notes, without an index.
 std::size_t oracle_chunks(const EveryNth& policy) {
   std::set<Fingerprint> known;
   std::size_t stored = 0;
   for (std::size_t s = 0; s < policy.segments.size(); ++s) {
     const auto before = known;
+    std::set<Fingerprint> renewed;  // A segment stores a chunk at most once.
     for (std::size_t i = 0; i < policy.segments[s].size(); ++i) {
       const auto& candidate = policy.segments[s][i];
       EXPECT_EQ(candidate.stored.has_value(), before.contains(candidate.fingerprint));
       const bool fresh = known.insert(candidate.fingerprint).second;
-      const bool again = policy.decided[s][i] == DedupDecision::kStoreAgain;
+      const bool again = policy.decided[s][i] == DedupDecision::kStoreAgain &&
+                         renewed.insert(candidate.fingerprint).second;
       stored += fresh || again ? 1 : 0;
     }
   }
@@ -96,7 +138,7 @@ class DedupPolicyTest : public testing::Test {
   std::unique_ptr<Chunker> chunker_;
   const std::unique_ptr<const format::Fingerprinter> fingerprinter_ =
       format::make_sha256_fingerprinter();
-  std::unique_ptr<index::NeighbourIndex> index_ =
+  std::unique_ptr<index::FingerprintIndex> index_ =
       std::make_unique<index::NeighbourIndex>(base::IdRuns(), kLayoutVersion);
   MemoryLayout layout_;
   base::ThreadPool pool_{2, "test"};
@@ -147,6 +189,58 @@ TEST_F(DedupPolicyTest, LaterDuplicatesReferToTheNewCopy) {
   AlwaysRefer refer;
   start(refer);
   EXPECT_EQ(store(data).runs, second.runs);
+}
+
+std::set<ChunkId> ids_of(const format::Recipe& recipe) {
+  std::set<ChunkId> ids;
+  for (const auto& run : recipe.runs) {
+    for (std::uint32_t i = 0; i < run.count; ++i) ids.insert(run.first.plus(i));
+  }
+  return ids;
+}
+
+// The batch of a small file is one segment.
+TEST_F(DedupPolicyTest, DuplicatesInTheSameSegmentReferToTheNewCopy) {
+  const Bytes data = random_bytes(100000, 4);
+  const Bytes file = repeated(data, 6);
+  FirstOfEachSegment first_only;
+  EveryNth every(1, DedupPolicy::Wants::kChunks);
+  for (DedupPolicy* policy :
+       {static_cast<DedupPolicy*>(&first_only), static_cast<DedupPolicy*>(&every)}) {
+    layout_.clear();
+    index_ = std::make_unique<index::NeighbourIndex>(base::IdRuns(), kLayoutVersion);
+    start(*policy);
+    const auto old_ids = ids_of(store(file));
+    EXPECT_EQ(layout_.chunks(), old_ids.size()) << "the first file holds each content once";
+    const auto new_ids = ids_of(store(file));
+    EXPECT_EQ(new_ids.size(), old_ids.size());
+    EXPECT_GT(*new_ids.begin(), *old_ids.rbegin());
+    EXPECT_EQ(layout_.chunks(), 2 * old_ids.size()) << "a segment stores a chunk at most once";
+    pipeline_.reset();
+    AlwaysRefer refer;
+    start(refer);
+    EXPECT_EQ(ids_of(store(file)), new_ids) << "the next file refers to the newest copy";
+    pipeline_.reset();
+  }
+  EXPECT_GT(first_only.duplicates, 50U);
+}
+
+TEST_F(DedupPolicyTest, FullIndexKeepsTheOldCopyAndLosesNoBytes) {
+  const Bytes file = repeated(random_bytes(100000, 4), 6);
+  auto full = std::make_unique<FullIndex>();
+  const FullIndex& index = *full;
+  index_ = std::move(full);
+  EveryNth again(1, DedupPolicy::Wants::kChunks);
+  start(again);
+  const auto first = store(file);
+  const auto before = layout_.chunks();
+  store(file);
+  EXPECT_EQ(layout_.chunks(), before + index.kept) << "each decision stores one more copy";
+  EXPECT_EQ(index.kept, again.duplicates);
+  pipeline_.reset();
+  AlwaysRefer refer;
+  start(refer);
+  EXPECT_EQ(store(file).runs, first.runs) << "the index keeps the first copy";
 }
 
 TEST_F(DedupPolicyTest, PolicyThatWantsNothingIsNotAskedAndLocatesNothing) {
