@@ -19,6 +19,9 @@ struct Faults {
   std::atomic<bool> reads_fail{false};   ///< read_at() fails with kIo.
   std::atomic<bool> writes_fail{false};  ///< write_at() fails with kIo.
   std::atomic<int> writes{0};
+  /// Number of calls of write_at() that still succeed before one fails halfway with kIo; negative:
+  /// none fails.
+  std::atomic<int> writes_until_fault{-1};
 };
 
 class FaultyFile final : public io::File {
@@ -38,6 +41,10 @@ class FaultyFile final : public io::File {
       return Error(ErrorCode::kNoSpace, "the test's disk is full", ENOSPC);
     }
     if (faults_.writes_fail) return Error(ErrorCode::kIo, "the test's disk fails", EIO);
+    if (faults_.writes_until_fault >= 0 && faults_.writes_until_fault-- == 0) {
+      VARVE_TRY(file_->write_at(offset, data.first(data.size() / 8192 * 4096)));
+      return Error(ErrorCode::kIo, "the test's disk fails", EIO);
+    }
     ++faults_.writes;
     return file_->write_at(offset, data);
   }

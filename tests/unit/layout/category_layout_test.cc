@@ -13,6 +13,7 @@
 #include "io/memory_file_system.h"
 #include "meta/schema.h"
 #include "store/folder_store.h"
+#include "support/faulty_file_system.h"
 #include "support/temp_repository.h"
 
 namespace varve::layout {
@@ -27,7 +28,10 @@ constexpr VersionNumber kThird{3};
 
 class CategoryLayoutTest : public testing::Test {
  protected:
-  CategoryLayoutTest() : files_(io::make_memory_file_system()), pool_(2, "test"), catalog_(open()) {
+  CategoryLayoutTest()
+      : files_(std::make_unique<test::FaultyFileSystem>(io::make_memory_file_system())),
+        pool_(2, "test"),
+        catalog_(open()) {
     must(files_->make_directory("/r"));
     restart();
   }
@@ -77,7 +81,7 @@ class CategoryLayoutTest : public testing::Test {
   }
 
   varve::test::TempDirectory directory_;
-  std::unique_ptr<io::FileSystem> files_;
+  std::unique_ptr<test::FaultyFileSystem> files_;
   std::optional<store::FolderStore> store_;
   base::ThreadPool pool_;
   meta::Env catalog_;
@@ -189,6 +193,46 @@ TEST_F(CategoryLayoutTest, NumbersAreNotUsedAgainAfterARestart) {
   must(layout_->sync());
   EXPECT_EQ(must(layout_->locate(ids[0])).container, ContainerNumber{1});
   EXPECT_TRUE(must(files_->exists("/r/1/active/00000001.seg")));
+}
+
+TEST_F(CategoryLayoutTest, FailedWriteLeavesNoHoleInTheNumbersAndNoCollision) {
+  must(layout_->begin_version(kFirst));
+  auto ids = place(0, 700);
+  files_->faults.writes_until_fault = 0;
+  ASSERT_FALSE(layout_->flush());
+  // The checkpoint that follows stores the counters while the container has a number and no place.
+  const auto more = place(700, 700);
+  ids.insert(ids.end(), more.begin(), more.end());
+  files_->faults.writes_until_fault = 1;
+  static_cast<void>(layout_->sync());
+  must(layout_->sync());
+  const auto numbers = [&] {
+    std::vector<ContainerNumber> found;
+    const auto txn = must(meta::ReadTxn::begin(catalog_));
+    must(catalog::for_each_container(txn, SeriesId{1},
+                                     [&](const store::ContainerRecord& record) -> Result<bool> {
+                                       found.push_back(record.number);
+                                       return true;
+                                     }));
+    return found;
+  };
+  const auto expect_dense = [&] {
+    const auto found = numbers();
+    ASSERT_GE(found.size(), 2U);
+    for (std::uint32_t i = 1; i < found.size(); ++i) {
+      EXPECT_EQ(found[i], number_after(found[i - 1]));
+    }
+  };
+  expect_dense();
+  expect_chunks(ids, 0);
+  restart();
+  expect_chunks(ids, 0);
+  must(layout_->begin_version(kFirst));
+  const auto next = place(90000, 700);
+  ids.insert(ids.end(), next.begin(), next.end());
+  must(layout_->sync());
+  expect_dense();
+  expect_chunks(next, 90000);
 }
 
 TEST_F(CategoryLayoutTest, FilesThatTheCatalogDoesNotKnowAreRemovedAtTheStart) {

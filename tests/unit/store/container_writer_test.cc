@@ -163,6 +163,41 @@ TEST_F(ContainerWriterTest, FramesAreSealedOnceInTheirOwnPlaceDespiteTornWritesA
   expect_on_disk(next);
 }
 
+// The data and the header of each container are one write each.
+TEST_F(ContainerWriterTest, ContainerKeepsItsNumberAndItsPlaceIfAWriteFails) {
+  place_bound_ = true;
+  for (int fault = 0; fault < 8; ++fault) {
+    SCOPED_TRACE(fault);
+    store_.emplace(files_, "/fault-" + std::to_string(fault));
+    ASSERT_TRUE(store_->prepare());
+    numbers_.set_next(ContainerNumber{10});
+    written_.clear();
+    start();
+    files_.faults.writes_until_fault = fault;
+    for (std::uint32_t i = 0; i < 3000; ++i) {
+      auto done = append(i);
+      if (!done) done = append(i);
+      ASSERT_TRUE(done) << done.error().message();
+    }
+    EXPECT_TRUE(writer_->flush() || writer_->flush());
+    ASSERT_TRUE(writer_->sync());
+    EXPECT_LT(files_.faults.writes_until_fault, 0) << "no write failed";
+    expect_on_disk(3000);
+    ASSERT_GE(written_.size(), 5U);
+    for (std::uint32_t i = 0; i < written_.size(); ++i) {
+      EXPECT_EQ(written_[i].record.number, ContainerNumber{10 + i});
+    }
+    std::uint64_t bytes = 0;
+    for (const auto segment : writer_->segments()) {
+      const auto size = store_->size(segment);
+      ASSERT_TRUE(size) << "a segment without a file";
+      bytes += *size;
+    }
+    EXPECT_EQ(bytes, writer_->stored_bytes()) << "a failed write leaves bytes";
+    writer_.reset();
+  }
+}
+
 TEST_F(ContainerWriterTest, DestructionOnAFullDiskEnds) {
   for (int round = 0; round < 3; ++round) {
     start();
