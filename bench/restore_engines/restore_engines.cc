@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "restore/restore_engine.h"
 #include "restore_engines/traces.h"
 #include "support.h"
 
@@ -30,8 +31,12 @@ using bench::Trace;
 constexpr std::size_t kAreaBytes = 4U << 20;
 constexpr double kMiB = 1U << 20;
 
-const std::vector<std::string> kEngines = {"lru",         "lru-chunk", "faa",  "opt",
-                                           "alacc-paper", "alacc-f80", "alacc"};
+/// Returns the names of all engines.
+std::vector<std::string> engine_names() {
+  std::vector<std::string> names;
+  for (const auto& engine : restore::engine_infos()) names.emplace_back(engine.name);
+  return names;
+}
 
 /// Counts the reads from another source, and their time.
 class CountingSource final : public layout::ChunkSource {
@@ -207,7 +212,7 @@ void measure(const Trace& trace, std::size_t memory, const std::string& log,
                version.name, static_cast<double>(version.bytes) / kMiB, version.runs.size(),
                best_possible(trace, version));
     std::uint64_t hash = 0;
-    for (const std::string& engine : kEngines) {
+    for (const std::string& engine : engine_names()) {
       const Outcome whole = run(trace, version, engine, memory, true, engine == log);
       const Outcome extents = run(trace, version, engine, memory, false, false);
       if (hash == 0) hash = whole.hash;
@@ -251,7 +256,7 @@ void summarise(const std::map<std::string, std::vector<double>>& factors) {
         100 * (total / other_total - 1), 100 * (worst - 1));
   };
   for (const char* other : {"lru", "lru-chunk", "faa"}) compare("alacc-paper", other);
-  for (const std::string& other : kEngines) {
+  for (const std::string& other : engine_names()) {
     if (other != "alacc") compare("alacc", other);
   }
 }

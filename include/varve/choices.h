@@ -29,6 +29,9 @@ struct Choice {
 [[nodiscard]] Result<void> choose_compression(std::string_view text,
                                               RepositoryParameters& parameters);
 
+/// Returns the text of the parameters' compression that choose_compression() reads.
+[[nodiscard]] std::string compression_text(const RepositoryParameters& parameters);
+
 /// Checks parameters as Repository::create() and Repository::open() do.
 /// Errors: kUnsupported for an unknown chunker or codec; kInvalid for values out of their bounds.
 /// The message names the allowed values.

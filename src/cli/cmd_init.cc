@@ -17,8 +17,8 @@ namespace {
 
 struct Options {
   std::string repository;
-  std::string compression = "zstd:1";
-  std::string chunker = "gear16";
+  std::string compression = compression_text(RepositoryParameters());
+  std::string chunker = RepositoryParameters().chunker;
   std::string chunk_size = "8K";
   std::string policy;
   std::optional<std::uint32_t> parity;

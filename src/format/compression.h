@@ -46,7 +46,7 @@ struct CompressionMethod {
 /// Returns the row of a codec as it is stored on disk; null if this build does not know it.
 [[nodiscard]] const CompressionMethod* find_compression(std::uint32_t codec);
 
-/// Parses a method's name with an optional level: "none", "zstd", "zstd:19".
+/// Parses the name of a method and its optional level, such as zstd:19 or none.
 /// Errors: kUnsupported for an unknown name; kInvalid for a level that the method does not have.
 [[nodiscard]] Result<Compression> parse_compression(std::string_view text);
 

@@ -40,6 +40,10 @@ Result<void> choose_compression(std::string_view text, RepositoryParameters& par
   return {};
 }
 
+std::string compression_text(const RepositoryParameters& parameters) {
+  return format::compression_text(format::compression_of(parameters));
+}
+
 Result<void> check_parameters(const RepositoryParameters& parameters) {
   return ingest::check_parameters(parameters);
 }

@@ -29,6 +29,7 @@
 #include "layout/layout.h"
 #include "restore/read_costs.h"
 #include "varve/mount.h"
+#include "varve/options.h"
 #include "varve/result.h"
 
 namespace varve::restore {
@@ -73,7 +74,7 @@ class ReadHandle {
 
 struct ReadOptions {
   std::uint64_t cache_bytes = 64ULL << 20;
-  std::string engine = "alacc";
+  std::string engine = OpenOptions().engine;
 };
 
 /// Counters since the start, for statistics and tests.

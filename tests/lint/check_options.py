@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The man page and the program name the same commands and long options.
+"""The man page and the program name the same commands and long options. The names of chunkers,
+compression methods and restore engines are in the documents, and in one table of the source each.
 
 usage: check_options.py [VARVE]   With the program, its --help texts are compared too.
 """
@@ -15,6 +16,15 @@ PAGE = "man/varve.1"
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 LONG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 COMMAND = re.compile(r'add_command\(\s*"([a-z]+)"')
+
+# The files that define names, the form of a definition, and the documents with the names.
+REGISTRIES = [
+    ("src/ingest/", re.compile(r'kId = "([^"]+)"'), [PAGE, "docs/FORMAT.md"]),
+    ("src/format/compression.cc", re.compile(r'CompressionMethod\{Codec::\w+, "([^"]+)"'),
+     [PAGE, "docs/FORMAT.md"]),
+    ("src/restore/engines.cc", re.compile(r'EngineInfo\{"([^"]+)"'), ["man/mount.varve.8"]),
+]
+COMMON_WORDS = {"none"}  # Also names of other things in the source.
 
 
 def read_page():
@@ -34,6 +44,29 @@ def help_of(program, command):
     run = subprocess.run([program, *command, "--help"], stdout=subprocess.PIPE, text=True,
                          check=True, timeout=20)
     return run.stdout
+
+
+def check_registries(problems):
+    """Returns the number of names."""
+    sources = {path: tree.read(path) for path in tree.files((".cc", ".h"), "src")}
+    checked = 0
+    for where, definition, documents in REGISTRIES:
+        defined = {}
+        for path, text in sources.items():
+            if path.startswith(where):
+                defined.update((name, path) for name in definition.findall(text))
+        if not defined:
+            problems.append(f"{where}: no definition is like {definition.pattern}")
+        for name, home in defined.items():
+            checked += 1
+            for document in documents:
+                text = tree.read(document).replace("\\-", "-")
+                if not re.search(rf"(?<![\w-]){name}(?![\w-])", text):
+                    problems.append(f"{document}: {name} of {home} is missing")
+            for path, text in sources.items():
+                if path != home and name not in COMMON_WORDS and name in LITERAL.findall(text):
+                    problems.append(f"{path}: \"{name}\" is spelled again; {home} has it")
+    return checked
 
 
 def main():
@@ -59,6 +92,7 @@ def main():
         for command in [[]] + [[name] for name in sorted(commands)]:
             for option in set(LONG.findall(help_of(sys.argv[1], command))) - documented:
                 problems.append(f"{' '.join(['varve', *command])}: {option} is not in {PAGE}")
+    checked += check_registries(problems)
     tree.finish("man page and program agree", checked, problems)
 
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/temp_repository.h"
+#include "varve/choices.h"
 
 namespace varve::test {
 namespace {
@@ -49,7 +50,7 @@ TEST(RepositoryParameters, EveryCreatedRepositoryOpens) {
   const TempDirectory directory;
   int created = 0;
   int refused = 0;
-  for (const std::string chunker : {"gear16", "fastcdc2020"}) {
+  for (const auto& [chunker, help] : chunker_choices()) {
     for (const Sizes& sizes : odd_and_even_sizes()) {
       const std::string path = directory.path() + "/" + chunker + text_of(sizes);
       const auto made = Repository::create(path, with_sizes(chunker, sizes));
@@ -89,9 +90,34 @@ TEST(RepositoryParameters, UnknownChunkerIsRefusedWithTheKnownOnes) {
       Repository::create(directory.path() + "/r", with_sizes("rabin", {2048, 8192, 65536}));
   ASSERT_FALSE(made.has_value());
   EXPECT_EQ(made.error().code(), ErrorCode::kUnsupported);
-  for (const char* part : {"rabin", "gear16", "fastcdc2020"}) {
-    EXPECT_NE(made.error().message().find(part), std::string::npos) << made.error().message();
+  const std::string& message = made.error().message();
+  EXPECT_NE(message.find("rabin"), std::string::npos) << message;
+  for (const auto& [name, help] : chunker_choices()) {
+    EXPECT_NE(message.find(name), std::string::npos) << message;
   }
+}
+
+TEST(RepositoryParameters, EveryChosenCompressionIsValidAndGivesItsTextBack) {
+  ASSERT_FALSE(compression_choices().empty());
+  for (const auto& [name, help] : compression_choices()) {
+    EXPECT_FALSE(help.empty()) << name;
+    RepositoryParameters parameters;
+    ASSERT_TRUE(choose_compression(name, parameters)) << name;
+    EXPECT_TRUE(check_parameters(parameters)) << name;
+    const std::string text = compression_text(parameters);
+    RepositoryParameters same;
+    ASSERT_TRUE(choose_compression(text, same)) << text;
+    EXPECT_EQ(same.codec, parameters.codec);
+    EXPECT_EQ(same.zstd_level, parameters.zstd_level);
+  }
+  RepositoryParameters parameters;
+  for (const char* bad : {"", "zstd:", "zstd:0", "zstd:20", "zstd:x", "none:1", "unheard-of"}) {
+    const auto chosen = choose_compression(bad, parameters);
+    ASSERT_FALSE(chosen.has_value()) << bad;
+    EXPECT_EQ(chosen.error().code(), ErrorCode::kInvalid) << bad;
+  }
+  EXPECT_EQ(compression_text(parameters), compression_text(RepositoryParameters()))
+      << "a refused text changes nothing";
 }
 
 TEST(RepositoryParameters, LevelsOutOfRangeAreRefused) {
