@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "varve/retention.h"
+#include "varve/options.h"
 #include "varve/types.h"
 
 namespace varve::control {
