@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "varve/placement.h"
+
 namespace varve {
 
 enum class Codec : std::uint8_t { kNone = 0, kZstd = 1 };
@@ -18,7 +20,13 @@ struct RepositoryParameters {
   std::uint32_t chunk_bytes_avg = 8192;  ///< Power of two, 4096 to 16384.
   std::uint32_t chunk_bytes_max = 65536;
   Codec codec = Codec::kZstd;
-  int zstd_level = 1;  ///< 1 to 19; only for kZstd.
+  int zstd_level = 1;                         ///< 1 to 19; only for kZstd.
+  Placement placement = Placement::kLineage;  ///< Default for new series.
+};
+
+/// Choices for a new series.
+struct SeriesOptions {
+  std::optional<Placement> placement;  ///< nullopt: that of the RepositoryParameters.
 };
 
 /// Options chosen each time a process opens the repository.

@@ -100,8 +100,14 @@ class Repository {
   /// Errors: kNotFound.
   [[nodiscard]] Result<SeriesInfo> find_series(std::string_view name);
   /// Creates an empty series.
-  /// Errors: kExists if the name is taken; kInvalid or kNameTooLong for a name that is not allowed.
-  [[nodiscard]] virtual Result<SeriesInfo> create_series(std::string_view name) = 0;
+  /// Errors: kExists if the name is taken; kInvalid or kNameTooLong for a name that is not allowed;
+  /// kUnsupported for a placement that this build cannot make.
+  [[nodiscard]] virtual Result<SeriesInfo> create_series(std::string_view name,
+                                                         const SeriesOptions& options) = 0;
+  /// Creates an empty series with the repository's defaults. Errors: as the function above.
+  [[nodiscard]] Result<SeriesInfo> create_series(std::string_view name) {
+    return create_series(name, SeriesOptions());
+  }
   /// Removes an empty series.
   /// Errors: kNotEmpty if it has versions.
   [[nodiscard]] Result<void> remove_series(std::string_view name);

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "varve/placement.h"
+
 namespace varve {
 
 /// Number of a series inside one repository; never reused.
@@ -100,6 +102,7 @@ struct SeriesInfo {
   SeriesId id{};
   std::string name;
   Timestamp created_at;
+  Placement placement = Placement::kLineage;
 };
 
 /// The result of statfs(2) for the disk below the repository.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "catalog/series_catalog.h"
 
+#include <fmt/core.h>
+
 #include <cerrno>
 #include <set>
 
@@ -37,6 +39,17 @@ Error damaged_record(const char* what) {
 using base::get_time;
 using base::put_time;
 
+// Reads a placement other than lineage, which is not stored.
+Result<Placement> get_placement(base::ByteReader& r) {
+  const std::uint64_t placement = r.varint();
+  if (placement == 0) return damaged_record("series");
+  if (placement > 0xff) {
+    return Error(ErrorCode::kUnsupported,
+                 "catalog: a series has an unknown placement; use a newer Varve", ENOTSUP);
+  }
+  return static_cast<Placement>(placement);
+}
+
 // Replaces the record's name if it is not allowed, and stores the reason in `name_fault`.
 template <typename Record>
 void validate_name(Record& record, std::uint32_t number, const Result<void>& allowed) {
@@ -64,6 +77,10 @@ void part_names(std::vector<Record>& records, Number number_of) {
 
 }  // namespace
 
+SeriesInfo info_of(const SeriesRecord& record) {
+  return {record.id, record.name, record.created_at, record.placement};
+}
+
 Result<SeriesRecord> decode_series(SeriesId id, std::string_view bytes) {
   base::ByteReader r(bytes);
   SeriesRecord record;
@@ -72,7 +89,14 @@ Result<SeriesRecord> decode_series(SeriesId id, std::string_view bytes) {
   record.created_at = get_time(r);
   const std::uint64_t next = r.varint();
   record.next_number = static_cast<std::uint32_t>(next);
+  if (r.left() != 0) {
+    VARVE_TRY_ASSIGN(record.placement, get_placement(r));
+  }
   if (!r.done() || next > 0xffffffffU) return damaged_record("series");
+  if (const auto made = check_placement(record.placement); !made) {
+    return Error(made.error())
+        .with_context(fmt::format("series {} needs a newer Varve", static_cast<std::uint32_t>(id)));
+  }
   validate_name(record, static_cast<std::uint32_t>(id), check_series_name(record.name));
   return record;
 }
@@ -138,6 +162,9 @@ Result<void> put_series(meta::WriteTxn& txn, const SeriesRecord& record) {
   w.sized_text(record.name);
   put_time(w, record.created_at);
   w.varint(record.next_number);
+  if (record.placement != Placement::kLineage) {
+    w.varint(static_cast<std::uint8_t>(record.placement));
+  }
   return txn.put(meta::catalog::kSeries, meta::series_key(record.id), out);
 }
 

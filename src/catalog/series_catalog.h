@@ -21,6 +21,7 @@ struct SeriesRecord {
   std::string name;
   Timestamp created_at;
   std::uint32_t next_number = 1;  ///< Number of the next version.
+  Placement placement = Placement::kLineage;
   /// Reason why `name` replaces the stored name (catalog/stored_name.h); "" if `name` is the stored
   /// one.
   std::string name_fault;
@@ -54,8 +55,12 @@ struct VersionRecord {
   std::string name_fault;
 };
 
+/// Returns the public part of a record.
+[[nodiscard]] SeriesInfo info_of(const SeriesRecord& record);
+
 /// Decode the values of `series` and `versions` in the catalog (docs/FORMAT.md §7). A name that is
 /// not allowed is replaced and does not make the record unreadable.
+/// Errors: kCorrupt; kUnsupported for a series whose placement this build does not have.
 [[nodiscard]] Result<SeriesRecord> decode_series(SeriesId id, std::string_view bytes);
 [[nodiscard]] Result<VersionRecord> decode_version(SeriesId series, VersionNumber number,
                                                    std::string_view bytes);

@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "cli/repository_access.h"
 #include "varve/choices.h"
+#include "varve/placement.h"
 #include "varve/repository.h"
 
 namespace varve::cli {
@@ -20,6 +21,7 @@ struct Options {
   std::string compression = compression_text(RepositoryParameters());
   std::string chunker = RepositoryParameters().chunker;
   std::string chunk_size = "8K";
+  std::string placement = "lineage";
   std::string policy;
   std::optional<std::uint32_t> parity;
 };
@@ -54,6 +56,9 @@ int run_init(Options options, const Context& context) {
   if (!choose_compression(options.compression, parameters)) {
     return fail(Error(ErrorCode::kInvalid, "--compression is " + compression_help()));
   }
+  const auto placement = parse_placement(options.placement);
+  if (!placement) return fail(placement.error());
+  parameters.placement = *placement;
   ArrangeSettings settings;
   if (!options.policy.empty()) {
     const auto parsed = parse_policy(options.policy);
@@ -94,6 +99,11 @@ void add_init_command(CommandLine& line, const Context& context) {
       .show_default();
   command.add_option("--chunk-size", options->chunk_size, "Average size of a chunk")
       .one_of({"4K", "8K", "16K"})
+      .show_default();
+  command
+      .add_option("--placement", options->placement,
+                  "Where new series store their data: lineage, lineage+pool or pool; this version "
+                  "of Varve makes only lineage")
       .show_default();
   command.add_option("--arrange-policy", options->policy, kPolicyHelp);
   command

@@ -93,6 +93,16 @@ Result<void> read_compression(std::string_view text, RepositoryParameters& param
   return {};
 }
 
+// Returns the placement with a name, if this build can make series with it.
+Result<Placement> known_placement(std::string_view name) {
+  const auto placement = parse_placement(name);
+  if (!placement) return unsupported(placement.error().message());
+  if (const auto made = check_placement(*placement); !made) {
+    return unsupported(made.error().message());
+  }
+  return *placement;
+}
+
 bool is_repository_id(std::string_view id) {
   return id.size() == kRepositoryIdDigits &&
          id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -113,7 +123,7 @@ std::string encode_superblock(const Superblock& superblock) {
   };
   add("format_version", superblock.format_version);
   add("repository_id", superblock.repository_id);
-  add("profile", superblock.profile);
+  add("profile", placement_name(p.placement));
   add("chunker", p.chunker);
   add("chunk_bytes_min", p.chunk_bytes_min);
   add("chunk_bytes_avg", p.chunk_bytes_avg);
@@ -155,10 +165,8 @@ Result<Superblock> decode_superblock(std::string_view text) {
         fmt::format("the repository needs the features `{}`, which this program does not know",
                     superblock.features_required));
   }
-  VARVE_TRY_ASSIGN(superblock.profile, text_field(fields, "profile"));
-  if (superblock.profile != "lineage") {
-    return unsupported(fmt::format("unknown profile `{}`", superblock.profile));
-  }
+  VARVE_TRY_ASSIGN(const std::string placement, text_field(fields, "profile"));
+  VARVE_TRY_ASSIGN(superblock.parameters.placement, known_placement(placement));
   VARVE_TRY_ASSIGN(superblock.repository_id, text_field(fields, "repository_id"));
   if (!is_repository_id(superblock.repository_id)) {
     return damaged_superblock("`repository_id` is not 32 hexadecimal digits");

@@ -16,7 +16,6 @@ inline constexpr std::uint32_t kFormatVersion = 1;
 struct Superblock {
   std::uint32_t format_version = kFormatVersion;
   std::string repository_id;  ///< 32 hexadecimal digits, random.
-  std::string profile = "lineage";
   RepositoryParameters parameters;
   /// Names of features that a reader must know (such as encryption); none exists yet.
   std::string features_required;

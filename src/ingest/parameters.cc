@@ -3,12 +3,14 @@
 
 #include "format/compression.h"
 #include "ingest/chunker.h"
+#include "varve/placement.h"
 
 namespace varve::ingest {
 
 Result<void> check_parameters(const RepositoryParameters& parameters) {
   VARVE_TRY_ASSIGN(const auto* const kind, find_chunker(parameters.chunker));
   VARVE_TRY(check_chunk_sizes(repository_sizes(*kind), chunk_sizes_of(parameters)));
+  VARVE_TRY(check_placement(parameters.placement));
   return format::check_compression(format::compression_of(parameters));
 }
 

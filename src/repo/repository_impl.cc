@@ -148,6 +148,10 @@ Result<void> RepositoryImpl::start() {
   costs.service = read_service_.get();
   costs.read_only = options_.read_only;
   disk_costs_ = std::make_unique<DiskCosts>(std::move(costs));
+  // Refuses a series of a newer Varve before anything is written.
+  if (const auto all = series(); !all && all.error().code() == ErrorCode::kUnsupported) {
+    return all.error();
+  }
   if (options_.read_only) return {};
   const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
   const unsigned threads = options_.ingest_threads != 0 ? options_.ingest_threads : cores;
@@ -272,13 +276,14 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   const std::lock_guard lock(mutex_);
   const auto known = series_.find(id);
   if (known != series_.end()) return known->second.get();
+  series::SeriesParts parts;
+  parts.id = id;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(const auto record, catalog::find_series(txn, id));
     if (!record) return series::no_series();
+    parts.placement = record->placement;
   }
-  series::SeriesParts parts;
-  parts.id = id;
   parts.paths = &paths_;
   parts.options = &options_;
   parts.superblock = &superblock_;
@@ -301,7 +306,7 @@ Result<std::vector<SeriesInfo>> RepositoryImpl::series() {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto records, catalog::list_series(txn));
   std::vector<SeriesInfo> all;
-  for (const auto& record : records) all.push_back({record.id, record.name, record.created_at});
+  for (const auto& record : records) all.push_back(catalog::info_of(record));
   return all;
 }
 
@@ -318,9 +323,12 @@ std::string RepositoryImpl::present_path() {
   return *std::move(now);
 }
 
-Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
+Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name,
+                                                 const SeriesOptions& options) {
   if (options_.read_only) return series::opened_read_only();
   VARVE_TRY(check_series_name(name));
+  const auto placement = options.placement.value_or(superblock_.parameters.placement);
+  VARVE_TRY(check_placement(placement));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
   catalog::SeriesRecord record;
@@ -338,11 +346,12 @@ Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name) {
   record.id = static_cast<SeriesId>(id);
   record.name = name;
   record.created_at = clock_.now();
+  record.placement = placement;
   VARVE_TRY(catalog::put_series(txn, record));
   VARVE_TRY(txn.commit());
   const auto made = find(record.id);
   if (made) (*made)->write_labels();
-  return SeriesInfo{record.id, record.name, record.created_at};
+  return catalog::info_of(record);
 }
 
 Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,

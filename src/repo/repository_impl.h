@@ -48,7 +48,8 @@ class RepositoryImpl final : public Repository {
     return superblock_.parameters;
   }
   [[nodiscard]] Result<std::vector<SeriesInfo>> series() override;
-  [[nodiscard]] Result<SeriesInfo> create_series(std::string_view name) override;
+  [[nodiscard]] Result<SeriesInfo> create_series(std::string_view name,
+                                                 const SeriesOptions& options) override;
   [[nodiscard]] Result<ArrangeSettings> arrange_settings() override;
   [[nodiscard]] Result<void> set_arrange_settings(const ArrangeSettings& settings) override;
   [[nodiscard]] Result<ArrangeReport> arrange(SeriesId series,

@@ -9,9 +9,9 @@
 
 namespace varve::series {
 
-/// Makes the series that has the placement of its repository. Reads and writes no file: the first
+/// Makes the implementation for the series' placement. Reads and writes no file: the first
 /// use of a version's data opens the stored chunks.
-/// Errors: kUnsupported for a placement that this release does not have.
+/// Errors: kUnsupported for a placement that this build does not have.
 /// Lifetime: what `parts` points to outlives the series.
 [[nodiscard]] Result<std::unique_ptr<Series>> make_series(const SeriesParts& parts);
 

@@ -27,6 +27,7 @@ namespace varve::series {
 /// Lifetime: everything outlives the series. The pools are null if the repository is read-only.
 struct SeriesParts {
   SeriesId id{};
+  Placement placement = Placement::kLineage;
   const store::RepositoryPaths* paths = nullptr;
   const OpenOptions* options = nullptr;
   const format::Superblock* superblock = nullptr;

@@ -47,7 +47,7 @@ TEST(Superblock, RoundTrips) {
   ASSERT_TRUE(back.has_value()) << back.error().message();
   EXPECT_EQ(back->format_version, kFormatVersion);
   EXPECT_EQ(back->repository_id, superblock.repository_id);
-  EXPECT_EQ(back->profile, "lineage");
+  EXPECT_EQ(back->parameters.placement, Placement::kLineage);
   EXPECT_EQ(back->parameters.chunker, "fastcdc2020");
   EXPECT_EQ(back->parameters.chunk_bytes_min, 1024U);
   EXPECT_EQ(back->parameters.chunk_bytes_avg, 4096U);
@@ -99,11 +99,19 @@ TEST(Superblock, UnknownThingsReturnUnsupported) {
     return error_of(forged(part, by)).code();
   };
   EXPECT_EQ(code("profile = lineage", "profile = pool"), ErrorCode::kUnsupported);
+  EXPECT_EQ(code("profile = lineage", "profile = lineage+pool"), ErrorCode::kUnsupported);
+  EXPECT_EQ(code("profile = lineage", "profile = forest"), ErrorCode::kUnsupported);
   EXPECT_EQ(code("features_required = none", "features_required = encryption"),
             ErrorCode::kUnsupported);
   EXPECT_EQ(code("zstd:1", "lz4"), ErrorCode::kUnsupported);
   EXPECT_EQ(code("zstd:1", "zstd"), ErrorCode::kUnsupported);
   EXPECT_EQ(code("zstd:1", "none:1"), ErrorCode::kUnsupported);
+}
+
+TEST(Superblock, PlacementThatIsNotBuiltIsNamedInTheMessage) {
+  const Error error = error_of(forged("profile = lineage", "profile = pool"));
+  EXPECT_NE(error.message().find("the placement `pool`"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("use a newer Varve"), std::string::npos) << error.message();
 }
 
 TEST(Superblock, MalformedFieldsReturnCorrupt) {

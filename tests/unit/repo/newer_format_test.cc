@@ -131,6 +131,50 @@ TEST_F(NewerFormat, ContainerIsNotQuarantined) {
   EXPECT_NE(report.damages[0].what.find("newer Varve"), std::string::npos);
 }
 
+TEST_F(NewerFormat, SeriesOfAnotherPlacementIsRefusedAndNotRepaired) {
+  const auto set_record = [&](std::string_view addition) {
+    meta::EnvOptions options;
+    options.tables = meta::catalog::kTables;
+    options.map_bytes = std::size_t{1} << 30;
+    const auto env = must(meta::Env::open(path_ + "/catalog", options));
+    auto txn = must(meta::WriteTxn::begin(env));
+    const auto key = meta::series_key(series_);
+    const auto value = must(txn.get(meta::catalog::kSeries, key));
+    EXPECT_TRUE(value);
+    const auto changed = std::string(*value) + std::string(addition);
+    must(txn.put(meta::catalog::kSeries, key, changed));
+    must(txn.commit());
+  };
+  set_record("\x02");
+  for (const bool read_only : {false, true}) {
+    auto options = quiet_options();
+    options.read_only = read_only;
+    const auto opened = Repository::open(path_, options);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code(), ErrorCode::kUnsupported);
+    EXPECT_NE(opened.error().message().find("the placement `pool`"), std::string::npos)
+        << opened.error().message();
+  }
+  EXPECT_EQ(code_of(Repair::plan(path_, {}, false, {})), ErrorCode::kUnsupported);
+  set_record("\x01");
+  EXPECT_EQ(code_of(Repository::open(path_, quiet_options())), ErrorCode::kCorrupt)
+      << "two placements";
+}
+
+TEST_F(NewerFormat, PlacementsThatAreNotBuiltAreNotMade) {
+  auto parameters = small_chunks(Codec::kZstd);
+  parameters.placement = Placement::kPool;
+  EXPECT_EQ(code_of(Repository::create(directory_.path() + "/pool", parameters)),
+            ErrorCode::kUnsupported);
+  EXPECT_FALSE(fs::exists(directory_.path() + "/pool"));
+  repository_ = reopen(path_);
+  EXPECT_EQ(code_of(repository_->create_series("t", {Placement::kLineagePool})),
+            ErrorCode::kUnsupported);
+  const auto made = must(repository_->create_series("t", {Placement::kLineage}));
+  EXPECT_EQ(made.placement, Placement::kLineage);
+  EXPECT_EQ(must(repository_->find_series("t")).placement, Placement::kLineage);
+}
+
 TEST_F(NewerFormat, OpenVersionIsLeftToTheVarveThatWroteIt) {
   repository_ = reopen(path_);
   const auto number = must(repository_->open_version(series_, "two", folder())).number;
