@@ -28,7 +28,7 @@
 namespace varve::parity {
 namespace {
 
-constexpr SeriesId kSeries{1};
+constexpr StoreId kStore{1};
 constexpr std::size_t kMiB = 1U << 20;
 constexpr std::size_t kFileBytes = 32 * kMiB;
 
@@ -137,9 +137,9 @@ void measure(const std::string& directory, std::size_t bytes) {
     options.percent = percent;
     const double reading = read_all(*files, directory, present);
     const Timer timer;
-    const auto report = need(keep_parity(store, kSeries, present, options));
+    const auto report = need(keep_parity(store, kStore, present, options));
     const double making = timer.seconds();
-    const auto groups = need(list_groups(store, kSeries)).groups;
+    const auto groups = need(list_groups(store, kStore)).groups;
     const auto& group = groups.front();
     std::uint64_t group_bytes = 0;
     for (const auto& member : group.index.members) group_bytes += member.bytes;

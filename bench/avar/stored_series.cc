@@ -27,6 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr SeriesId kSeries{1};
+constexpr StoreId kStore{1};
 constexpr std::uint64_t kGapBytes = 1U << 20;  // Reads include shorter gaps.
 constexpr std::size_t kEngineBytes = 64U << 20;
 constexpr std::size_t kAreaBytes = 4U << 20;  // The area size of a reading session.
@@ -89,6 +90,7 @@ void StoredSeries::open() {
       std::make_unique<meta::Env>(must(meta::Env::open(directory_ + "/catalog", environment)));
   layout::CategoryLayoutOptions options;
   options.series = kSeries;
+  options.store = kStore;
   store_ = std::make_unique<store::FolderStore>(*files_, directory_ + "/1");
   layout_ = must(layout::CategoryLayout::open(*catalog_, *store_, *codec_, &pool_, options));
 }
@@ -160,12 +162,12 @@ void StoredSeries::put(VersionNumber number, VersionState state) {
   record.state = state;
   record.root.mode = 0040755;
   if (state == VersionState::kOpen) {
-    must(layout::open_window(txn, kSeries, number));
+    must(layout::open_window(txn, kSeries, kStore, number));
   } else {
     std::vector<base::IdRun> runs;
     for (const auto id : streams_.back()) runs.push_back({id, 1});
     const auto chunks = base::IdRuns::from(std::move(runs));
-    const bool side = must(layout::is_side_version(txn, kSeries, chunks));
+    const bool side = must(layout::is_side_version(txn, kSeries, kStore, chunks));
     must(catalog::put_version_chunks(txn, kSeries, number, chunks));
     must(catalog::put_retention(txn, kSeries, number, {side, {}}));
   }
@@ -229,7 +231,7 @@ Deletion StoredSeries::remove(const std::vector<std::size_t>& versions) {
 
 double StoredSeries::dead_share() {
   const auto txn = must(meta::ReadTxn::begin(*catalog_));
-  const auto view = must(layout::view_active_set(txn, kSeries, settings_, {}));
+  const auto view = must(layout::view_active_set(txn, kSeries, kStore, settings_, {}));
   std::uint64_t dead = view.state.departing_bytes;
   std::uint64_t all = 0;
   for (const auto& file : view.state.files) {
@@ -245,7 +247,7 @@ Space StoredSeries::space() {
   Space space;
   space.files = stored_bytes();
   const auto txn = must(meta::ReadTxn::begin(*catalog_));
-  for (const auto& segment : must(catalog::list_segments(txn, kSeries))) {
+  for (const auto& segment : must(catalog::list_segments(txn, kStore))) {
     space.live += segment.live_bytes;
     space.dead += segment.raw_bytes - segment.live_bytes;
   }
@@ -266,13 +268,13 @@ void StoredSeries::read_scattered(std::size_t version, Reads& reads) {
   {
     const auto txn = must(meta::ReadTxn::begin(*catalog_));
     std::unordered_map<ContainerNumber, store::ContainerRecord> containers;
-    must(catalog::for_each_container(txn, kSeries,
+    must(catalog::for_each_container(txn, kStore,
                                      [&](const store::ContainerRecord& r) -> Result<bool> {
                                        containers[r.number] = r;
                                        return true;
                                      }));
     for (const auto id : streams_[version]) {
-      const auto at = must(catalog::find_location(txn, kSeries, id));
+      const auto at = must(catalog::find_location(txn, kStore, id));
       const auto& record = containers.at(at->container);
       const auto header = must(layout_->header(at->container));
       const auto index = at->index + static_cast<std::uint32_t>(id.value - at->first.value);

@@ -21,8 +21,8 @@ Error damaged_layout(const char* what) {
   return {ErrorCode::kCorrupt, std::string("catalog: the record of ") + what + " is damaged", EIO};
 }
 
-std::string quarantine_key(SeriesId series) {
-  return std::string(kQuarantineKey) + meta::series_key(series);
+std::string quarantine_key(StoreId store_id) {
+  return std::string(kQuarantineKey) + meta::store_key(store_id);
 }
 
 Result<SegmentRecord> decode_segment(SegmentNumber segment, std::string_view bytes) {
@@ -50,19 +50,19 @@ Result<SegmentRecord> decode_segment(SegmentNumber segment, std::string_view byt
 
 }  // namespace
 
-Result<std::optional<SegmentRecord>> find_segment(const meta::Txn& txn, SeriesId series,
+Result<std::optional<SegmentRecord>> find_segment(const meta::Txn& txn, StoreId store_id,
                                                   SegmentNumber segment) {
   VARVE_TRY_ASSIGN(const auto value,
-                   txn.get(meta::catalog::kSegments, meta::segment_key(series, segment)));
+                   txn.get(meta::catalog::kSegments, meta::segment_key(store_id, segment)));
   if (!value) return std::optional<SegmentRecord>();
   VARVE_TRY_ASSIGN(const auto record, decode_segment(segment, *value));
   return std::optional(record);
 }
 
-Result<std::vector<SegmentRecord>> list_segments(const meta::Txn& txn, SeriesId series) {
+Result<std::vector<SegmentRecord>> list_segments(const meta::Txn& txn, StoreId store_id) {
   std::vector<SegmentRecord> all;
   VARVE_TRY(meta::for_each_prefix(
-      txn, meta::catalog::kSegments, meta::series_key(series),
+      txn, meta::catalog::kSegments, meta::store_key(store_id),
       [&](std::string_view key, std::string_view value) -> Result<bool> {
         if (key.size() != 8) return damaged_layout("a segment");
         VARVE_TRY_ASSIGN(
@@ -74,7 +74,7 @@ Result<std::vector<SegmentRecord>> list_segments(const meta::Txn& txn, SeriesId 
   return all;
 }
 
-Result<void> put_segment(meta::WriteTxn& txn, SeriesId series, const SegmentRecord& record) {
+Result<void> put_segment(meta::WriteTxn& txn, StoreId store_id, const SegmentRecord& record) {
   std::string out;
   base::ByteWriter w(out);
   w.u8(static_cast<std::uint8_t>(record.role));
@@ -84,16 +84,16 @@ Result<void> put_segment(meta::WriteTxn& txn, SeriesId series, const SegmentReco
   w.varint(record.live_bytes);
   w.varint(record.containers);
   w.varint(static_cast<std::uint32_t>(record.first_container));
-  return txn.put(meta::catalog::kSegments, meta::segment_key(series, record.segment), out);
+  return txn.put(meta::catalog::kSegments, meta::segment_key(store_id, record.segment), out);
 }
 
-Result<void> erase_segment(meta::WriteTxn& txn, SeriesId series, SegmentNumber segment) {
-  return txn.erase(meta::catalog::kSegments, meta::segment_key(series, segment));
+Result<void> erase_segment(meta::WriteTxn& txn, StoreId store_id, SegmentNumber segment) {
+  return txn.erase(meta::catalog::kSegments, meta::segment_key(store_id, segment));
 }
 
-Result<CounterRecord> find_counters(const meta::Txn& txn, SeriesId series) {
+Result<CounterRecord> find_counters(const meta::Txn& txn, StoreId store_id) {
   CounterRecord record;
-  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kCounters, meta::series_key(series)));
+  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kCounters, meta::store_key(store_id)));
   if (!value) return record;
   base::ByteReader r(*value);
   const std::uint64_t container = r.varint();
@@ -105,13 +105,13 @@ Result<CounterRecord> find_counters(const meta::Txn& txn, SeriesId series) {
   return record;
 }
 
-Result<void> raise_counters(meta::WriteTxn& txn, SeriesId series, const CounterRecord& counters) {
-  VARVE_TRY_ASSIGN(const auto known, find_counters(txn, series));
+Result<void> raise_counters(meta::WriteTxn& txn, StoreId store_id, const CounterRecord& counters) {
+  VARVE_TRY_ASSIGN(const auto known, find_counters(txn, store_id));
   std::string out;
   base::ByteWriter w(out);
   w.varint(static_cast<std::uint32_t>(std::max(known.next_container, counters.next_container)));
   w.varint(static_cast<std::uint32_t>(std::max(known.next_segment, counters.next_segment)));
-  return txn.put(meta::catalog::kCounters, meta::series_key(series), out);
+  return txn.put(meta::catalog::kCounters, meta::store_key(store_id), out);
 }
 
 Result<RetentionRecord> find_retention(const meta::Txn& txn, SeriesId series,
@@ -145,17 +145,17 @@ Result<void> erase_retention(meta::WriteTxn& txn, SeriesId series, VersionNumber
   return txn.erase(meta::catalog::kRetention, meta::version_key(series, number));
 }
 
-Result<base::IdRuns> find_quarantine(const meta::Txn& txn, SeriesId series) {
-  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSettings, quarantine_key(series)));
+Result<base::IdRuns> find_quarantine(const meta::Txn& txn, StoreId store_id) {
+  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSettings, quarantine_key(store_id)));
   if (!value) return base::IdRuns();
   return base::IdRuns::decode(*value);
 }
 
-Result<void> put_quarantine(meta::WriteTxn& txn, SeriesId series, const base::IdRuns& chunks) {
-  if (chunks.size() == 0) return txn.erase(meta::catalog::kSettings, quarantine_key(series));
+Result<void> put_quarantine(meta::WriteTxn& txn, StoreId store_id, const base::IdRuns& chunks) {
+  if (chunks.size() == 0) return txn.erase(meta::catalog::kSettings, quarantine_key(store_id));
   std::string out;
   chunks.encode(out);
-  return txn.put(meta::catalog::kSettings, quarantine_key(series), out);
+  return txn.put(meta::catalog::kSettings, quarantine_key(store_id), out);
 }
 
 Result<ArrangeSettings> find_arrange_settings(const meta::Txn& txn) {

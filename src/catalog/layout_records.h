@@ -45,14 +45,14 @@ struct SegmentRecord {
 };
 
 [[nodiscard]] Result<std::optional<SegmentRecord>> find_segment(const meta::Txn& txn,
-                                                                SeriesId series,
+                                                                StoreId store_id,
                                                                 SegmentNumber segment);
 /// Returns all segments of a series in ascending number.
 [[nodiscard]] Result<std::vector<SegmentRecord>> list_segments(const meta::Txn& txn,
-                                                               SeriesId series);
-[[nodiscard]] Result<void> put_segment(meta::WriteTxn& txn, SeriesId series,
+                                                               StoreId store_id);
+[[nodiscard]] Result<void> put_segment(meta::WriteTxn& txn, StoreId store_id,
                                        const SegmentRecord& record);
-[[nodiscard]] Result<void> erase_segment(meta::WriteTxn& txn, SeriesId series,
+[[nodiscard]] Result<void> erase_segment(meta::WriteTxn& txn, StoreId store_id,
                                          SegmentNumber segment);
 
 /// The lowest container and segment numbers that were never committed. No number is used twice,
@@ -61,9 +61,9 @@ struct CounterRecord {
   ContainerNumber next_container{};
   SegmentNumber next_segment{};  ///< Without kVolumeBit.
 };
-[[nodiscard]] Result<CounterRecord> find_counters(const meta::Txn& txn, SeriesId series);
+[[nodiscard]] Result<CounterRecord> find_counters(const meta::Txn& txn, StoreId store_id);
 /// Raises the stored counters to `counters`. Never lowers one.
-[[nodiscard]] Result<void> raise_counters(meta::WriteTxn& txn, SeriesId series,
+[[nodiscard]] Result<void> raise_counters(meta::WriteTxn& txn, StoreId store_id,
                                           const CounterRecord& counters);
 
 /// Retention state of a sealed version, stored beside the version's own record.
@@ -83,8 +83,8 @@ struct RetentionRecord {
 
 /// Returns the chunks that are known to be damaged and that new data must not refer to. Without a
 /// record, the set is empty.
-[[nodiscard]] Result<base::IdRuns> find_quarantine(const meta::Txn& txn, SeriesId series);
-[[nodiscard]] Result<void> put_quarantine(meta::WriteTxn& txn, SeriesId series,
+[[nodiscard]] Result<base::IdRuns> find_quarantine(const meta::Txn& txn, StoreId store_id);
+[[nodiscard]] Result<void> put_quarantine(meta::WriteTxn& txn, StoreId store_id,
                                           const base::IdRuns& chunks);
 
 /// Returns the stored settings, or the defaults if none are stored.

@@ -42,12 +42,12 @@ Result<LocationRecord> LocationRecord::decode(ChunkId first, std::string_view by
 }
 
 Result<std::optional<LocationRecord>> find_last_location_before(const meta::Txn& txn,
-                                                                SeriesId series, ChunkId id) {
+                                                                StoreId store_id, ChunkId id) {
   if (id.value == 0) return std::optional<LocationRecord>();
   VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::catalog::kLocations));
   const ChunkId at_most{id.value - 1};
-  VARVE_TRY_ASSIGN(const auto at, cursor.seek_at_or_before(meta::location_key(series, at_most)));
-  if (!at || at->key.size() != 12 || !at->key.starts_with(meta::series_key(series))) {
+  VARVE_TRY_ASSIGN(const auto at, cursor.seek_at_or_before(meta::location_key(store_id, at_most)));
+  if (!at || at->key.size() != 12 || !at->key.starts_with(meta::store_key(store_id))) {
     return std::optional<LocationRecord>();
   }
   const ChunkId first{base::load_be64(at->key.substr(kSeriesKeyBytes))};
@@ -55,18 +55,18 @@ Result<std::optional<LocationRecord>> find_last_location_before(const meta::Txn&
   return std::optional(record);
 }
 
-Result<std::optional<LocationRecord>> find_location(const meta::Txn& txn, SeriesId series,
+Result<std::optional<LocationRecord>> find_location(const meta::Txn& txn, StoreId store_id,
                                                     ChunkId id) {
-  VARVE_TRY_ASSIGN(auto record, find_last_location_before(txn, series, id.plus(1)));
+  VARVE_TRY_ASSIGN(auto record, find_last_location_before(txn, store_id, id.plus(1)));
   if (record && id.value - record->first.value >= record->count) record.reset();
   return record;
 }
 
-Result<void> for_each_location(const meta::Txn& txn, SeriesId series, ChunkId from,
+Result<void> for_each_location(const meta::Txn& txn, StoreId store_id, ChunkId from,
                                const std::function<Result<bool>(const LocationRecord&)>& visit) {
   VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::catalog::kLocations));
-  VARVE_TRY_ASSIGN(auto at, cursor.seek(meta::location_key(series, from)));
-  const auto prefix = meta::series_key(series);
+  VARVE_TRY_ASSIGN(auto at, cursor.seek(meta::location_key(store_id, from)));
+  const auto prefix = meta::store_key(store_id);
   while (at && at->key.starts_with(prefix)) {
     if (at->key.size() != 12) return damaged_table("a location's key");
     VARVE_TRY_ASSIGN(const auto record,
@@ -79,10 +79,10 @@ Result<void> for_each_location(const meta::Txn& txn, SeriesId series, ChunkId fr
   return {};
 }
 
-Result<void> for_each_location_of(const meta::Txn& txn, SeriesId series, const base::IdRuns& ids,
+Result<void> for_each_location_of(const meta::Txn& txn, StoreId store_id, const base::IdRuns& ids,
                                   const std::function<Result<bool>(const LocationRecord&)>& visit) {
   VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::catalog::kLocations));
-  const auto prefix = meta::series_key(series);
+  const auto prefix = meta::store_key(store_id);
   std::optional<LocationRecord> present;
   const auto take = [&](const std::optional<meta::KeyValue>& at) -> Result<void> {
     present.reset();
@@ -98,10 +98,10 @@ Result<void> for_each_location_of(const meta::Txn& txn, SeriesId series, const b
     const std::uint64_t end = run.first.value + run.count;
     if (end <= visited_to) continue;
     if (!present || present->first.value + present->count <= run.first.value) {
-      VARVE_TRY_ASSIGN(auto at, cursor.seek_at_or_before(meta::location_key(series, run.first)));
+      VARVE_TRY_ASSIGN(auto at, cursor.seek_at_or_before(meta::location_key(store_id, run.first)));
       VARVE_TRY(take(at));
       if (!present || present->first.value + present->count <= run.first.value) {
-        VARVE_TRY_ASSIGN(at, cursor.seek(meta::location_key(series, run.first)));
+        VARVE_TRY_ASSIGN(at, cursor.seek(meta::location_key(store_id, run.first)));
         VARVE_TRY(take(at));
       }
     }
@@ -120,40 +120,40 @@ Result<void> for_each_location_of(const meta::Txn& txn, SeriesId series, const b
   return {};
 }
 
-Result<void> put_location(meta::WriteTxn& txn, SeriesId series, const LocationRecord& record) {
-  return txn.put(meta::catalog::kLocations, meta::location_key(series, record.first),
+Result<void> put_location(meta::WriteTxn& txn, StoreId store_id, const LocationRecord& record) {
+  return txn.put(meta::catalog::kLocations, meta::location_key(store_id, record.first),
                  record.encode());
 }
 
-Result<void> erase_location(meta::WriteTxn& txn, SeriesId series, ChunkId first) {
-  return txn.erase(meta::catalog::kLocations, meta::location_key(series, first));
+Result<void> erase_location(meta::WriteTxn& txn, StoreId store_id, ChunkId first) {
+  return txn.erase(meta::catalog::kLocations, meta::location_key(store_id, first));
 }
 
-Result<void> erase_container(meta::WriteTxn& txn, SeriesId series, ContainerNumber number) {
-  return txn.erase(meta::catalog::kContainers, meta::container_key(series, number));
+Result<void> erase_container(meta::WriteTxn& txn, StoreId store_id, ContainerNumber number) {
+  return txn.erase(meta::catalog::kContainers, meta::container_key(store_id, number));
 }
 
-Result<std::optional<store::ContainerRecord>> find_container(const meta::Txn& txn, SeriesId series,
+Result<std::optional<store::ContainerRecord>> find_container(const meta::Txn& txn, StoreId store_id,
                                                              ContainerNumber number) {
   VARVE_TRY_ASSIGN(const auto value,
-                   txn.get(meta::catalog::kContainers, meta::container_key(series, number)));
+                   txn.get(meta::catalog::kContainers, meta::container_key(store_id, number)));
   if (!value) return std::optional<store::ContainerRecord>();
   VARVE_TRY_ASSIGN(auto record, store::ContainerRecord::decode(number, *value));
   return std::optional(record);
 }
 
 Result<void> for_each_container(
-    const meta::Txn& txn, SeriesId series,
+    const meta::Txn& txn, StoreId store_id,
     const std::function<Result<bool>(const store::ContainerRecord&)>& visit) {
-  return for_each_container_from(txn, series, ContainerNumber{}, visit);
+  return for_each_container_from(txn, store_id, ContainerNumber{}, visit);
 }
 
 Result<void> for_each_container_from(
-    const meta::Txn& txn, SeriesId series, ContainerNumber first,
+    const meta::Txn& txn, StoreId store_id, ContainerNumber first,
     const std::function<Result<bool>(const store::ContainerRecord&)>& visit) {
   VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::catalog::kContainers));
-  VARVE_TRY_ASSIGN(auto at, cursor.seek(meta::container_key(series, first)));
-  const auto prefix = meta::series_key(series);
+  VARVE_TRY_ASSIGN(auto at, cursor.seek(meta::container_key(store_id, first)));
+  const auto prefix = meta::store_key(store_id);
   while (at && at->key.starts_with(prefix)) {
     if (at->key.size() != 8) return damaged_table("a container's key");
     VARVE_TRY_ASSIGN(
@@ -168,9 +168,9 @@ Result<void> for_each_container_from(
   return {};
 }
 
-Result<void> put_container(meta::WriteTxn& txn, SeriesId series,
+Result<void> put_container(meta::WriteTxn& txn, StoreId store_id,
                            const store::ContainerRecord& record) {
-  return txn.put(meta::catalog::kContainers, meta::container_key(series, record.number),
+  return txn.put(meta::catalog::kContainers, meta::container_key(store_id, record.number),
                  record.encode());
 }
 

@@ -31,38 +31,38 @@ struct LocationRecord {
 
 /// Returns the run that holds `id`, or nullopt.
 [[nodiscard]] Result<std::optional<LocationRecord>> find_location(const meta::Txn& txn,
-                                                                  SeriesId series, ChunkId id);
+                                                                  StoreId store_id, ChunkId id);
 /// Returns the last run that starts before `id`, or nullopt.
 [[nodiscard]] Result<std::optional<LocationRecord>> find_last_location_before(const meta::Txn& txn,
-                                                                              SeriesId series,
+                                                                              StoreId store_id,
                                                                               ChunkId id);
 /// Calls `visit` for every location run of a series from `from` on, in id order, until `visit`
 /// returns false.
 [[nodiscard]] Result<void> for_each_location(
-    const meta::Txn& txn, SeriesId series, ChunkId from,
+    const meta::Txn& txn, StoreId store_id, ChunkId from,
     const std::function<Result<bool>(const LocationRecord&)>& visit);
 /// Calls `visit` once for every location run that overlaps `ids`.
 [[nodiscard]] Result<void> for_each_location_of(
-    const meta::Txn& txn, SeriesId series, const base::IdRuns& ids,
+    const meta::Txn& txn, StoreId store_id, const base::IdRuns& ids,
     const std::function<Result<bool>(const LocationRecord&)>& visit);
-[[nodiscard]] Result<void> put_location(meta::WriteTxn& txn, SeriesId series,
+[[nodiscard]] Result<void> put_location(meta::WriteTxn& txn, StoreId store_id,
                                         const LocationRecord& record);
 
-[[nodiscard]] Result<void> erase_location(meta::WriteTxn& txn, SeriesId series, ChunkId first);
+[[nodiscard]] Result<void> erase_location(meta::WriteTxn& txn, StoreId store_id, ChunkId first);
 
 [[nodiscard]] Result<std::optional<store::ContainerRecord>> find_container(const meta::Txn& txn,
-                                                                           SeriesId series,
+                                                                           StoreId store_id,
                                                                            ContainerNumber number);
 [[nodiscard]] Result<void> for_each_container(
-    const meta::Txn& txn, SeriesId series,
+    const meta::Txn& txn, StoreId store_id,
     const std::function<Result<bool>(const store::ContainerRecord&)>& visit);
 /// Calls `visit` for every container from `first` on, in the same way.
 [[nodiscard]] Result<void> for_each_container_from(
-    const meta::Txn& txn, SeriesId series, ContainerNumber first,
+    const meta::Txn& txn, StoreId store_id, ContainerNumber first,
     const std::function<Result<bool>(const store::ContainerRecord&)>& visit);
-[[nodiscard]] Result<void> put_container(meta::WriteTxn& txn, SeriesId series,
+[[nodiscard]] Result<void> put_container(meta::WriteTxn& txn, StoreId store_id,
                                          const store::ContainerRecord& record);
-[[nodiscard]] Result<void> erase_container(meta::WriteTxn& txn, SeriesId series,
+[[nodiscard]] Result<void> erase_container(meta::WriteTxn& txn, StoreId store_id,
                                            ContainerNumber number);
 
 }  // namespace varve::catalog

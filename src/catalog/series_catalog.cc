@@ -77,6 +77,10 @@ void part_names(std::vector<Record>& records, Number number_of) {
 
 }  // namespace
 
+StoreId store_of(SeriesId series) {
+  return static_cast<StoreId>(static_cast<std::uint32_t>(series));
+}
+
 SeriesInfo info_of(const SeriesRecord& record) {
   return {record.id, record.name, record.created_at, record.placement};
 }

@@ -10,6 +10,7 @@
 #include "base/id_runs.h"
 #include "catalog/link_table.h"
 #include "format/dir_node.h"
+#include "format/ids.h"
 #include "meta/lmdb.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -55,6 +56,9 @@ struct VersionRecord {
   std::string name_fault;
 };
 
+/// Returns the store that holds the chunks of a series. With the placement lineage, each series has
+/// a store of its own with the same number.
+[[nodiscard]] StoreId store_of(SeriesId series);
 /// Returns the public part of a record.
 [[nodiscard]] SeriesInfo info_of(const SeriesRecord& record);
 

@@ -35,7 +35,7 @@ struct FixedHeader {
   std::uint16_t format = kContainerFormat;
   std::uint16_t zero = 0;
   std::uint32_t features = 0;
-  std::uint32_t series = 0;
+  std::uint32_t store = 0;
   std::uint32_t number = 0;
   std::uint32_t frames = 0;
   std::uint32_t chunks = 0;
@@ -58,7 +58,7 @@ std::string encode_fixed_header(const FixedHeader& fixed) {
   w.u16(fixed.format);
   w.u16(fixed.zero);
   w.u32(fixed.features);
-  w.u32(fixed.series);
+  w.u32(fixed.store);
   w.u32(fixed.number);
   w.u32(fixed.frames);
   w.u32(fixed.chunks);
@@ -88,7 +88,7 @@ Result<FixedHeader> decode_fixed_header(std::span<const std::byte> start) {
   fixed.format = r.u16();
   fixed.zero = r.u16();
   fixed.features = r.u32();
-  fixed.series = r.u32();
+  fixed.store = r.u32();
   fixed.number = r.u32();
   fixed.frames = r.u32();
   fixed.chunks = r.u32();
@@ -273,7 +273,7 @@ std::string encode_container_header(ContainerHeader& header) {
 
   FixedHeader fixed;
   fixed.features = header.compact ? kFeatureCompact : 0;
-  fixed.series = static_cast<std::uint32_t>(header.series);
+  fixed.store = static_cast<std::uint32_t>(header.store);
   fixed.number = static_cast<std::uint32_t>(header.number);
   fixed.frames = static_cast<std::uint32_t>(header.frames.size());
   fixed.chunks = static_cast<std::uint32_t>(header.chunks.size());
@@ -299,7 +299,7 @@ Result<ContainerHeader> decode_container_header(std::span<const std::byte> bytes
     return damaged_header("its tables do not match their checksum");
   }
   ContainerHeader header;
-  header.series = static_cast<SeriesId>(fixed.series);
+  header.store = static_cast<StoreId>(fixed.store);
   header.number = static_cast<ContainerNumber>(fixed.number);
   header.compact = (fixed.features & kFeatureCompact) != 0;
   header.header_bytes = fixed.header_bytes;

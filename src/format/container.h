@@ -56,7 +56,7 @@ struct ChunkEntry {
 
 /// Everything about a container but its data.
 struct ContainerHeader {
-  SeriesId series{};
+  StoreId store{};
   ContainerNumber number{};  ///< Unique inside the series.
   bool compact = false;      ///< Without padding, so at any offset.
   std::uint32_t header_bytes =

@@ -24,13 +24,13 @@ namespace varve::format {
 struct FramePlace {
   enum class Unit : std::uint8_t { kContainer, kManifest, kLabels };
   Unit unit = Unit::kContainer;
-  SeriesId store{};          ///< Owner of the container.
+  std::uint32_t owner = 0;   ///< Value of the container's StoreId, or of the manifest's SeriesId.
   std::uint32_t number = 0;  ///< Value of the ContainerNumber, or of the manifest's VersionNumber.
   std::uint32_t frame = 0;   ///< Index of the frame in its unit.
   bool operator==(const FramePlace&) const = default;
 };
 
-/// Returns the place of a container's frame. The header must have its series and number.
+/// Returns the place of a container's frame. The header must have its store and number.
 [[nodiscard]] FramePlace place_of_frame(const ContainerHeader& header, std::uint32_t frame);
 
 /// A compressed frame that has no place yet.

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of a series' files and containers. Each kind is a type of its own.
+// The numbers of stores, and of the files and containers in one. Each kind is a type of its own.
 #pragma once
 
 #include <cstdint>
 
 namespace varve {
 
-/// Number of a container inside its series; given once, ascending.
+/// Number of a store: the containers, locations and segments that share one sequence of numbers. It
+/// differs from the series whose versions refer to them, since a store may serve several series.
+enum class StoreId : std::uint32_t {};
+
+/// Number of a container inside its store; given once, ascending.
 enum class ContainerNumber : std::uint32_t {};
 
-/// Number of a file of containers inside its series, with kVolumeBit if it was created as a
+/// Number of a file of containers inside its store, with kVolumeBit if it was created as a
 /// volume. Segments and volumes share one sequence of numbers.
 enum class SegmentNumber : std::uint32_t {};
 
@@ -44,6 +48,9 @@ inline constexpr std::uint32_t kVolumeBit = 1U << 31;
 }
 
 /// Return the number as fmt prints it.
+[[nodiscard]] constexpr std::uint32_t format_as(StoreId id) {
+  return static_cast<std::uint32_t>(id);
+}
 [[nodiscard]] constexpr std::uint32_t format_as(ContainerNumber number) {
   return static_cast<std::uint32_t>(number);
 }

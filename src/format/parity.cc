@@ -66,7 +66,7 @@ EncodedParityIndex encode_parity_index(ParityIndex& index, const ParitySums& sum
   header.u32(kParityMagic);
   header.u16(kParityFormat);
   header.u16(static_cast<std::uint16_t>(index.percent));
-  header.u32(static_cast<std::uint32_t>(index.series));
+  header.u32(static_cast<std::uint32_t>(index.store));
   header.u32(static_cast<std::uint32_t>(index.members.size()));
   header.u32(index.blocks);
   header.u32(0);
@@ -92,7 +92,7 @@ Result<ParityHeader> decode_parity_header(std::span<const std::byte> bytes) {
   }
   ParityHeader decoded;
   decoded.percent = r.u16();
-  decoded.series = static_cast<SeriesId>(r.u32());
+  decoded.store = static_cast<StoreId>(r.u32());
   decoded.members = r.u32();
   decoded.blocks = r.u32();
   const bool padded = r.u32() == 0;
@@ -116,7 +116,7 @@ Result<ParityIndex> decode_parity_members(const ParityHeader& header,
     return damaged_parity("the checksum of its members is wrong");
   }
   ParityIndex index;
-  index.series = header.series;
+  index.store = header.store;
   index.percent = header.percent;
   index.blocks = header.blocks;
   base::ByteReader r(bytes);

@@ -52,7 +52,7 @@ struct ParityMember {
 
 /// The files that a group protects.
 struct ParityIndex {
-  SeriesId series{};
+  StoreId store{};
   std::uint32_t percent = 0;          ///< 1 to kParityPercentMax.
   std::uint32_t blocks = 0;           ///< Sum over all members. Derived.
   std::vector<ParityMember> members;  ///< In the order of their blocks; at least one.
@@ -78,7 +78,7 @@ struct EncodedParityIndex {
 
 /// The sizes and checksums of the parts that follow, as a header states them.
 struct ParityHeader {
-  SeriesId series{};
+  StoreId store{};
   std::uint32_t percent = 0;
   std::uint32_t members = 0;
   std::uint32_t blocks = 0;

@@ -20,17 +20,17 @@ using catalog::SegmentRole;
 
 // Returns the chunks that are located in these files. Callers pass files of the active set, without
 // those of the open version.
-Result<base::IdRuns> active_chunks(const meta::Txn& txn, SeriesId series,
+Result<base::IdRuns> active_chunks(const meta::Txn& txn, StoreId store,
                                    const std::set<SegmentNumber>& segments) {
   std::set<ContainerNumber> containers;
-  VARVE_TRY(catalog::for_each_container(txn, series,
+  VARVE_TRY(catalog::for_each_container(txn, store,
                                         [&](const store::ContainerRecord& record) -> Result<bool> {
                                           if (segments.contains(record.segment))
                                             containers.insert(record.number);
                                           return true;
                                         }));
   std::vector<base::IdRun> runs;
-  VARVE_TRY(catalog::for_each_location(txn, series, ChunkId{},
+  VARVE_TRY(catalog::for_each_location(txn, store, ChunkId{},
                                        [&](const catalog::LocationRecord& record) -> Result<bool> {
                                          if (containers.contains(record.container))
                                            runs.push_back({record.first, record.count});
@@ -41,7 +41,7 @@ Result<base::IdRuns> active_chunks(const meta::Txn& txn, SeriesId series,
 
 }  // namespace
 
-Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series,
+Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series, StoreId store,
                                     const ArrangeSettings& settings, const base::IdRuns& excluded) {
   ArrangeView view;
   VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, series));
@@ -50,7 +50,7 @@ Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series,
     if (version.sealed) view.state.newest = version.number;
     if (!version.sealed) open.insert(version.number);
   }
-  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, series));
+  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, store));
   std::set<SegmentNumber> active;
   for (const auto& segment : segments) {
     if (!segment.active() || open.contains(segment.version)) continue;
@@ -64,7 +64,7 @@ Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series,
   for (const auto& version : versions) {
     if (version.sealed && version.number > base) ++view.state.versions_behind;
   }
-  VARVE_TRY_ASSIGN(auto leaving, active_chunks(txn, series, active));
+  VARVE_TRY_ASSIGN(auto leaving, active_chunks(txn, store, active));
   leaving = leaving.subtract(excluded);
   VARVE_TRY_ASSIGN(const auto kept, window_chunks(txn, series, versions, settings.window, false));
   leaving = leaving.subtract(kept);
@@ -79,7 +79,7 @@ Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series,
     auto dying = leaving.intersect(chunks);
     if (dying.size() == 0) continue;
     leaving = leaving.subtract(dying);
-    VARVE_TRY_ASSIGN(const auto bytes, estimate_bytes(txn, series, dying));
+    VARVE_TRY_ASSIGN(const auto bytes, estimate_bytes(txn, store, dying));
     view.state.departing_bytes += bytes;
     view.departing.emplace(it->number, std::move(dying));
   }
@@ -97,8 +97,8 @@ Result<bool> Arranger::run() {
     ArrangeView view;
     {
       VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(parts_.layout->catalog()));
-      VARVE_TRY_ASSIGN(view,
-                       view_active_set(txn, parts_.layout->options().series, settings_, damaged_));
+      VARVE_TRY_ASSIGN(view, view_active_set(txn, parts_.layout->options().series,
+                                             parts_.layout->options().store, settings_, damaged_));
     }
     auto more = work_off(view);
     if (!more) {
@@ -143,9 +143,9 @@ Result<bool> Arranger::work_off(const ArrangeView& view) {
 // a crash left.
 Result<void> Arranger::drop_unused(const base::IdRuns& unused) {
   auto& layout = *parts_.layout;
-  const SeriesId series = layout.options().series;
+  const StoreId store = layout.options().store;
   VARVE_TRY_ASSIGN(const auto snapshot, meta::ReadTxn::begin(layout.catalog()));
-  DeletionPlan plan{SegmentLedger(snapshot, series), 0, 0, {}, {}};
+  DeletionPlan plan{SegmentLedger(snapshot, store), 0, 0, {}, {}};
   VARVE_TRY(remove_chunks(layout, snapshot, unused, {}, plan));
   if (plan.ledger.empty()) return {};
   VARVE_TRY(plan.ledger.finish());
@@ -172,11 +172,10 @@ Result<void> Arranger::label_base(const ActiveState& state) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(layout.catalog()));
   for (const auto& file : state.files) {
     if (file.version != largest->first) continue;
-    VARVE_TRY_ASSIGN(auto record,
-                     catalog::find_segment(txn, layout.options().series, file.segment));
+    VARVE_TRY_ASSIGN(auto record, catalog::find_segment(txn, layout.options().store, file.segment));
     if (!record) continue;
     record->role = SegmentRole::kBase;
-    VARVE_TRY(catalog::put_segment(txn, layout.options().series, *record));
+    VARVE_TRY(catalog::put_segment(txn, layout.options().store, *record));
   }
   return txn.commit();
 }
@@ -184,7 +183,7 @@ Result<void> Arranger::label_base(const ActiveState& state) {
 Result<base::IdRuns> Arranger::chunks_in(const std::vector<SegmentNumber>& segments) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(parts_.layout->catalog()));
   VARVE_TRY_ASSIGN(auto chunks,
-                   active_chunks(txn, parts_.layout->options().series,
+                   active_chunks(txn, parts_.layout->options().store,
                                  std::set<SegmentNumber>(segments.begin(), segments.end())));
   return chunks.subtract(damaged_);
 }
@@ -217,7 +216,7 @@ Result<bool> Arranger::move(const std::vector<base::IdRun>& chunks, MoveStep kin
       while (at < chunks.size() && bytes < parts_.step_bytes_max) {
         const ChunkId first = chunks[at].first.plus(skip);
         VARVE_TRY_ASSIGN(const auto where,
-                         catalog::find_location(txn, layout.options().series, first));
+                         catalog::find_location(txn, layout.options().store, first));
         if (!where) return Error(ErrorCode::kStale, "a chunk that should move is missing", ESTALE);
         const auto behind = static_cast<std::uint32_t>(first.value - where->first.value);
         const std::uint32_t count = std::min(where->count - behind, chunks[at].count - skip);

@@ -41,7 +41,7 @@ struct ArrangeView {
 
 /// Returns the state of the active set. Chunks in `excluded` cannot be moved and do not depart.
 [[nodiscard]] Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series,
-                                                  const ArrangeSettings& settings,
+                                                  StoreId store, const ArrangeSettings& settings,
                                                   const base::IdRuns& excluded);
 
 /// Arranges a series once, on one thread. During run(), nothing else may arrange the series, and no

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "catalog/location_table.h"
+#include "layout/store_recovery.h"
 #include "meta/schema.h"
 
 namespace varve::layout {
@@ -40,52 +41,13 @@ Result<std::unique_ptr<CategoryLayout>> CategoryLayout::open(const meta::Env& ca
   std::unique_ptr<CategoryLayout> layout(
       new CategoryLayout(catalog, store, codec, compressors, options));
   if (options.read_only) return layout;
-  VARVE_TRY(store.prepare());
-  VARVE_TRY(layout->load_counters());
-  VARVE_TRY(layout->recover_files());
+  VARVE_TRY(recover_store(catalog, options.store, store, layout->numbers_));
   return layout;
-}
-
-Result<void> CategoryLayout::load_counters() {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  VARVE_TRY_ASSIGN(const auto counters, catalog::find_counters(txn, options_.series));
-  numbers_.set_next(counters.next_container);
-  numbers_.set_next(counters.next_segment);
-  return {};
-}
-
-// A crash left the containers that the catalog does not know; nothing ever referred to them. A file
-// that a container's record names is kept, even if the files' own records disagree.
-Result<void> CategoryLayout::recover_files() {
-  std::map<SegmentNumber, std::uint64_t> bytes_of;
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    VARVE_TRY(catalog::for_each_container(
-        txn, options_.series, [&](const store::ContainerRecord& record) -> Result<bool> {
-          auto& bytes = bytes_of[record.segment];
-          bytes = std::max(bytes, record.end());
-          return true;
-        }));
-  }
-  for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
-    VARVE_TRY(store_.remove_unfinished(kind));
-    VARVE_TRY_ASSIGN(const auto files, store_.list(kind));
-    for (const auto& file : files) {
-      const auto it = bytes_of.find(std::get<SegmentNumber>(file));
-      if (it == bytes_of.end()) {
-        VARVE_TRY(store_.remove(file));
-        continue;
-      }
-      VARVE_TRY_ASSIGN(const auto length, store_.size(file));
-      if (length > it->second) VARVE_TRY(store_.cut(file, it->second));
-    }
-  }
-  return {};
 }
 
 void CategoryLayout::start_writer() {
   store::ContainerWriterOptions writer;
-  writer.series = options_.series;
+  writer.store = options_.store;
   writer.numbers = &numbers_;
   writer.admitted = true;
   writer_ = std::make_unique<store::ContainerWriter>(
@@ -108,8 +70,7 @@ Result<void> CategoryLayout::begin_version(VersionNumber number) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   const auto after =
       ChunkId::make(static_cast<VersionNumber>(static_cast<std::uint32_t>(number) + 1), 0);
-  VARVE_TRY_ASSIGN(const auto last,
-                   catalog::find_last_location_before(txn, options_.series, after));
+  VARVE_TRY_ASSIGN(const auto last, catalog::find_last_location_before(txn, options_.store, after));
   if (last && last->first.birth() == number) next = last->first.ordinal() + last->count;
   const std::lock_guard lock(mutex_);
   // If an earlier attempt to open the version failed, chunks that it placed may still be on their
@@ -200,7 +161,7 @@ Result<void> CategoryLayout::sync() {
   if (containers.empty()) return {};
   VARVE_TRY(writer_->sync());  // O1: the data before the records that locate it.
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  SegmentLedger ledger(txn, options_.series);
+  SegmentLedger ledger(txn, options_.store);
   for (const auto& [number, record] : containers) {
     VARVE_TRY(ledger.add(record, catalog::SegmentRole::kNew, record.birth));
   }
@@ -208,7 +169,7 @@ Result<void> CategoryLayout::sync() {
     ledger.put({run.first, run.count, run.raw_bytes, run.container, run.index});
   }
   VARVE_TRY(ledger.apply(txn));
-  VARVE_TRY(catalog::raise_counters(txn, options_.series, counters()));
+  VARVE_TRY(catalog::raise_counters(txn, options_.store, counters()));
   VARVE_TRY(txn.commit());
   const std::lock_guard lock(mutex_);
   for (const auto& entry : locations) new_locations_.erase(entry.first);
@@ -237,14 +198,14 @@ Result<void> CategoryLayout::on_delete(VersionNumber number) {
     new_containers_.clear();
   }
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  SegmentLedger ledger(txn, options_.series);
+  SegmentLedger ledger(txn, options_.store);
   const auto remove = [&](const catalog::LocationRecord& record) -> Result<bool> {
     if (record.first.birth() != number) return false;
     auto removed = ledger.remove(record, {});
     if (!removed) return std::move(removed).error();
     return true;
   };
-  VARVE_TRY(catalog::for_each_location(txn, options_.series, ChunkId::make(number, 0), remove));
+  VARVE_TRY(catalog::for_each_location(txn, options_.store, ChunkId::make(number, 0), remove));
   VARVE_TRY(ledger.finish());
   VARVE_TRY(ledger.apply(txn));
   VARVE_TRY(txn.commit());
@@ -277,7 +238,7 @@ Result<LocationRun> CategoryLayout::locate(ChunkId id) {
     }
   }
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  VARVE_TRY_ASSIGN(const auto found, catalog::find_location(txn, options_.series, id));
+  VARVE_TRY_ASSIGN(const auto found, catalog::find_location(txn, options_.store, id));
   if (!found) {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("chunk {}.{} of series {} is not stored",
@@ -295,7 +256,7 @@ Result<store::ContainerRecord> CategoryLayout::record(ContainerNumber container)
     if (it != new_containers_.end()) return it->second;
   }
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-  VARVE_TRY_ASSIGN(const auto found, catalog::find_container(txn, options_.series, container));
+  VARVE_TRY_ASSIGN(const auto found, catalog::find_container(txn, options_.store, container));
   if (!found) {
     return Error(ErrorCode::kStale, fmt::format("container {} is not in the catalog", container),
                  EIO);
@@ -329,7 +290,7 @@ Result<std::shared_ptr<const format::ContainerHeader>> CategoryLayout::header(
     }
   }
   VARVE_TRY_ASSIGN(const auto where, record(container));
-  auto decoded = reader_.read_header(options_.series, where);
+  auto decoded = reader_.read_header(options_.store, where);
   if (!decoded) return explain(where, std::move(decoded).error());
   auto shared = std::make_shared<const format::ContainerHeader>(std::move(*decoded));
   const std::lock_guard lock(headers_mutex_);

@@ -28,7 +28,8 @@
 namespace varve::layout {
 
 struct CategoryLayoutOptions {
-  SeriesId series{};
+  SeriesId series{};  ///< Whose versions refer to the chunks.
+  StoreId store{};    ///< Where the chunks are.
   bool read_only = false;
 };
 
@@ -106,9 +107,6 @@ class CategoryLayout final : public Layout {
   CategoryLayout(const meta::Env& catalog, store::SegmentStore& store,
                  const format::FrameCodec& codec, base::ThreadPool* compressors,
                  CategoryLayoutOptions options);
-  [[nodiscard]] Result<void> load_counters();
-  /// Removes files and cuts off bytes that a crash left (docs/ORDERING.md O6).
-  [[nodiscard]] Result<void> recover_files();
   /// Starts the writer. The caller holds writer_mutex_ alone.
   void start_writer();
   /// Returns the error of reading a container, or kStale if the container is not there any more.

@@ -42,12 +42,12 @@ Result<MoveOutcome> ChunkMover::run() {
 
 Result<void> ChunkMover::locate() {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(layout_.catalog()));
-  const SeriesId series = layout_.options().series;
+  const StoreId store = layout_.options().store;
   std::size_t position = 0;
   for (const auto& run : step_.chunks) {
     for (std::uint32_t i = 0; i < run.count;) {
       const ChunkId id = run.first.plus(i);
-      VARVE_TRY_ASSIGN(const auto found, catalog::find_location(txn, series, id));
+      VARVE_TRY_ASSIGN(const auto found, catalog::find_location(txn, store, id));
       if (!found) return Error(ErrorCode::kStale, "a chunk that should move is missing", ESTALE);
       Piece piece;
       piece.record = *found;
@@ -58,7 +58,7 @@ Result<void> ChunkMover::locate() {
       source.record = *found;
       source.pending += piece.count;
       if (!containers_.contains(found->container)) {
-        VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, series, found->container));
+        VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, store, found->container));
         if (!record) return Error(ErrorCode::kCorrupt, "a container's record is missing", EIO);
         containers_.emplace(found->container, *record);
       }
@@ -73,7 +73,7 @@ Result<void> ChunkMover::locate() {
 Result<void> ChunkMover::copy_all() {
   const bool volume = step_.role == catalog::SegmentRole::kVolume;
   store::ContainerWriterOptions options;
-  options.series = layout_.options().series;
+  options.store = layout_.options().store;
   options.numbers = &layout_.numbers();
   options.volume = volume;
   options.segment_bytes_max = step_.segment_bytes_max;
@@ -155,7 +155,7 @@ Result<void> ChunkMover::read_batch(Pieces batch) {
 
 Result<void> ChunkMover::read_container(const store::ContainerRecord& record, Pieces pieces) {
   auto& reader = layout_.segment_reader();
-  const auto header = reader.read_header(layout_.options().series, record);
+  const auto header = reader.read_header(layout_.options().store, record);
   outcome_.bytes_read += record.header_bytes;
   if (!header) {
     base::log(base::LogLevel::kError, "arranging: " + header.error().message());
@@ -317,15 +317,15 @@ Result<void> ChunkMover::check_death(const meta::Txn& txn) const {
 }
 
 Result<void> ChunkMover::commit() {
-  const SeriesId series = layout_.options().series;
+  const StoreId store = layout_.options().store;
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(layout_.catalog()));
   if (step_.role == catalog::SegmentRole::kVolume) VARVE_TRY(check_death(txn));
-  SegmentLedger ledger(txn, series);
+  SegmentLedger ledger(txn, store);
   for (const auto& entry : sources_) {
     const Source& source = entry.second;
     VARVE_ASSERT(source.pending == 0);
     if (!source.gives) continue;
-    VARVE_TRY_ASSIGN(const auto now, catalog::find_location(txn, series, source.record.first));
+    VARVE_TRY_ASSIGN(const auto now, catalog::find_location(txn, store, source.record.first));
     if (!now || now->encode() != source.record.encode() || now->first != source.record.first) {
       return Error(ErrorCode::kStale, "another thread moved the chunk", ESTALE);
     }
@@ -343,7 +343,7 @@ Result<void> ChunkMover::commit() {
   }
   VARVE_TRY(ledger.finish());
   VARVE_TRY(ledger.apply(txn));
-  VARVE_TRY(catalog::raise_counters(txn, series, layout_.counters()));
+  VARVE_TRY(catalog::raise_counters(txn, store, layout_.counters()));
   // Should the commit fail, it is not certain that it did not happen: the files stay, and the
   // next opening of the repository removes them if the catalog does not know them.
   segments_.clear();

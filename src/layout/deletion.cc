@@ -23,6 +23,7 @@ class DeathCollector {
       : layout_(layout),
         txn_(txn),
         series_(layout.options().series),
+        store_(layout.options().store),
         versions_(std::move(versions)),
         gone_(gone),
         hold_(hold),
@@ -33,7 +34,7 @@ class DeathCollector {
   }
 
   Result<void> collect(const base::IdRuns* shared, DeletionPlan& plan) {
-    VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn_, series_));
+    VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn_, store_));
     for (const auto& segment : segments) {
       role_of_[segment.segment] = segment.role;
       // An earlier deletion has already removed the categories that it made dead.
@@ -78,7 +79,7 @@ class DeathCollector {
   Result<void> find_dead_categories(const catalog::SegmentRecord& volume, VersionNumber last) {
     std::uint32_t seen = 0;
     return catalog::for_each_container_from(
-        txn_, series_, volume.first_container,
+        txn_, store_, volume.first_container,
         [&](const store::ContainerRecord& record) -> Result<bool> {
           if (record.segment != volume.segment) return true;
           if (record.birth > last) {
@@ -91,7 +92,7 @@ class DeathCollector {
 
   Result<void> find_archived() {
     for (const auto birth : births_) {
-      VARVE_TRY(catalog::for_each_location(txn_, series_, ChunkId::make(birth, 0),
+      VARVE_TRY(catalog::for_each_location(txn_, store_, ChunkId::make(birth, 0),
                                            [&](const LocationRecord& record) -> Result<bool> {
                                              if (record.first.birth() != birth) return false;
                                              if (dead_containers_.contains(record.container)) {
@@ -105,7 +106,7 @@ class DeathCollector {
   }
 
   Result<catalog::SegmentRole> holder_of(ContainerNumber container) {
-    VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn_, series_, container));
+    VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn_, store_, container));
     const auto it = record ? role_of_.find(record->segment) : role_of_.end();
     if (it == role_of_.end()) {
       return Error(ErrorCode::kCorrupt, "catalog: a container's record is missing", EIO);
@@ -116,6 +117,7 @@ class DeathCollector {
   CategoryLayout& layout_;
   const meta::Txn& txn_;
   const SeriesId series_;
+  const StoreId store_;
   const std::vector<LiveVersion> versions_;
   const std::vector<VersionNumber>& gone_;
   const OpenHold& hold_;
@@ -192,7 +194,7 @@ Result<void> remove_chunks(CategoryLayout& layout, const meta::Txn& txn, const b
     if (!removed) return std::move(removed).error();
     return true;
   };
-  return catalog::for_each_location_of(txn, layout.options().series, chunks, visit);
+  return catalog::for_each_location_of(txn, layout.options().store, chunks, visit);
 }
 
 Result<base::IdRuns> dying_chunks(const meta::Txn& txn, SeriesId series,
@@ -231,7 +233,7 @@ Result<DeletionPlan> plan_deletion(CategoryLayout& layout, const meta::Txn& txn,
                                    const base::IdRuns* shared) {
   const SeriesId series = layout.options().series;
   VARVE_TRY_ASSIGN(auto versions, live_versions(txn, series));
-  DeletionPlan plan{SegmentLedger(txn, series), 0, 0, {}, {}};
+  DeletionPlan plan{SegmentLedger(txn, layout.options().store), 0, 0, {}, {}};
   DeathCollector collector(layout, txn, std::move(versions), gone, hold);
   VARVE_TRY(collector.collect(shared, plan));
   VARVE_TRY(plan.ledger.finish());

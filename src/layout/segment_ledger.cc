@@ -17,7 +17,7 @@ Error contradiction(const std::string& what) {
 Result<store::ContainerRecord*> SegmentLedger::container(ContainerNumber number) {
   const auto it = containers_.find(number);
   if (it != containers_.end()) return &it->second;
-  VARVE_TRY_ASSIGN(const auto found, catalog::find_container(txn_, series_, number));
+  VARVE_TRY_ASSIGN(const auto found, catalog::find_container(txn_, store_id_, number));
   if (!found) return contradiction(fmt::format("container {} is missing", number));
   return &containers_.emplace(number, *found).first->second;
 }
@@ -25,7 +25,7 @@ Result<store::ContainerRecord*> SegmentLedger::container(ContainerNumber number)
 Result<catalog::SegmentRecord*> SegmentLedger::segment(SegmentNumber number) {
   const auto it = segments_.find(number);
   if (it != segments_.end()) return &it->second;
-  VARVE_TRY_ASSIGN(const auto found, catalog::find_segment(txn_, series_, number));
+  VARVE_TRY_ASSIGN(const auto found, catalog::find_segment(txn_, store_id_, number));
   if (!found) return contradiction(store::segment_path(number) + " is missing");
   return &segments_.emplace(number, *found).first->second;
 }
@@ -34,7 +34,7 @@ Result<void> SegmentLedger::add(const store::ContainerRecord& added, catalog::Se
                                 VersionNumber version) {
   auto it = segments_.find(added.segment);
   if (it == segments_.end()) {
-    VARVE_TRY_ASSIGN(auto found, catalog::find_segment(txn_, series_, added.segment));
+    VARVE_TRY_ASSIGN(auto found, catalog::find_segment(txn_, store_id_, added.segment));
     if (!found) {
       found.emplace();
       found->segment = added.segment;
@@ -96,7 +96,7 @@ Result<void> SegmentLedger::finish_segment(catalog::SegmentRecord& owner) {
   }
   if (held.size() < owner.containers) {
     VARVE_TRY(catalog::for_each_container_from(
-        txn_, series_, owner.first_container,
+        txn_, store_id_, owner.first_container,
         [&](const store::ContainerRecord& record) -> Result<bool> {
           if (record.segment == owner.segment && !containers_.contains(record.number)) {
             held.push_back(record);
@@ -138,21 +138,21 @@ std::uint64_t SegmentLedger::freed_bytes() const {
 }
 
 Result<void> SegmentLedger::apply(meta::WriteTxn& txn) const {
-  for (const auto id : erased_) VARVE_TRY(catalog::erase_location(txn, series_, id));
-  for (const auto& location : put_) VARVE_TRY(catalog::put_location(txn, series_, location));
+  for (const auto id : erased_) VARVE_TRY(catalog::erase_location(txn, store_id_, id));
+  for (const auto& location : put_) VARVE_TRY(catalog::put_location(txn, store_id_, location));
   for (const auto& [number, record] : containers_) {
     if (!containers_gone_.contains(number)) {
-      VARVE_TRY(catalog::put_container(txn, series_, record));
+      VARVE_TRY(catalog::put_container(txn, store_id_, record));
     }
   }
   for (const auto number : containers_gone_) {
-    VARVE_TRY(catalog::erase_container(txn, series_, number));
+    VARVE_TRY(catalog::erase_container(txn, store_id_, number));
   }
   for (const auto& [number, record] : segments_) {
     if (segments_gone_.contains(number)) {
-      VARVE_TRY(catalog::erase_segment(txn, series_, number));
+      VARVE_TRY(catalog::erase_segment(txn, store_id_, number));
     } else {
-      VARVE_TRY(catalog::put_segment(txn, series_, record));
+      VARVE_TRY(catalog::put_segment(txn, store_id_, record));
     }
   }
   return {};

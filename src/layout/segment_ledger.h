@@ -34,7 +34,7 @@ struct FileCut {
 /// records that it touches before apply().
 class SegmentLedger {
  public:
-  SegmentLedger(const meta::Txn& txn, SeriesId series) : txn_(txn), series_(series) {}
+  SegmentLedger(const meta::Txn& txn, StoreId store_id) : txn_(txn), store_id_(store_id) {}
 
   /// A container that was written; its chunks are located by put().
   [[nodiscard]] Result<void> add(const store::ContainerRecord& container, catalog::SegmentRole role,
@@ -66,7 +66,7 @@ class SegmentLedger {
   [[nodiscard]] Result<void> finish_segment(catalog::SegmentRecord& segment);
 
   const meta::Txn& txn_;
-  const SeriesId series_;
+  const StoreId store_id_;
   std::map<ContainerNumber, store::ContainerRecord> containers_;
   std::map<SegmentNumber, catalog::SegmentRecord> segments_;
   std::set<ContainerNumber> containers_gone_;

@@ -73,7 +73,8 @@ Result<base::IdRuns> window_chunks(const meta::Txn& txn, SeriesId series,
   return chunks;
 }
 
-Result<void> open_window(meta::WriteTxn& txn, SeriesId series, VersionNumber number) {
+Result<void> open_window(meta::WriteTxn& txn, SeriesId series, StoreId store,
+                         VersionNumber number) {
   VARVE_TRY_ASSIGN(const auto settings, catalog::find_arrange_settings(txn));
   VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, series));
   std::vector<LiveVersion> sealed;
@@ -84,19 +85,20 @@ Result<void> open_window(meta::WriteTxn& txn, SeriesId series, VersionNumber num
   VARVE_TRY(catalog::put_version_chunks(txn, series, number, chunks));
   if (sealed.empty()) return {};
   const auto start = window_start(sealed, settings.window);
-  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, series));
+  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, store));
   for (auto segment : segments) {
     if (segment.active()) continue;
     const auto user = newest_at_most(sealed, segment.version);
     if (user == VersionNumber{} || user < start) continue;
     segment.role = catalog::SegmentRole::kNew;
     segment.version = user;
-    VARVE_TRY(catalog::put_segment(txn, series, segment));
+    VARVE_TRY(catalog::put_segment(txn, store, segment));
   }
   return {};
 }
 
-Result<bool> is_side_version(const meta::Txn& txn, SeriesId series, const base::IdRuns& chunks) {
+Result<bool> is_side_version(const meta::Txn& txn, SeriesId series, StoreId store,
+                             const base::IdRuns& chunks) {
   if (chunks.size() == 0) return true;
   VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, series));
   const LiveVersion* main = nullptr;
@@ -109,8 +111,8 @@ Result<bool> is_side_version(const meta::Txn& txn, SeriesId series, const base::
   if (main == nullptr) return false;
   // Returns whether `shared` makes up at least half of the bytes of `of`.
   const auto covers = [&](const base::IdRuns& shared, const base::IdRuns& of) -> Result<bool> {
-    VARVE_TRY_ASSIGN(const auto part, estimate_bytes(txn, series, shared));
-    VARVE_TRY_ASSIGN(const auto whole, estimate_bytes(txn, series, of));
+    VARVE_TRY_ASSIGN(const auto part, estimate_bytes(txn, store, shared));
+    VARVE_TRY_ASSIGN(const auto whole, estimate_bytes(txn, store, of));
     return part * 2 >= whole;
   };
   VARVE_TRY_ASSIGN(const auto main_chunks, catalog::version_chunks(txn, series, main->number));
@@ -135,13 +137,12 @@ Result<base::IdRuns> window_after(const meta::Txn& txn, SeriesId series, const b
   return window.unite(chunks);
 }
 
-Result<std::uint64_t> estimate_bytes(const meta::Txn& txn, SeriesId series,
-                                     const base::IdRuns& ids) {
+Result<std::uint64_t> estimate_bytes(const meta::Txn& txn, StoreId store, const base::IdRuns& ids) {
   std::uint64_t sum = 0;
   std::size_t at = 0;
   const auto& runs = ids.runs();
   VARVE_TRY(catalog::for_each_location_of(
-      txn, series, ids, [&](const catalog::LocationRecord& record) -> Result<bool> {
+      txn, store, ids, [&](const catalog::LocationRecord& record) -> Result<bool> {
         const std::uint64_t begin = record.first.value;
         const std::uint64_t end = begin + record.count;
         while (at < runs.size() && runs[at].first.value + runs[at].count <= begin) ++at;

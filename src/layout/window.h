@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/id_runs.h"
+#include "format/ids.h"
 #include "meta/lmdb.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -61,12 +62,13 @@ struct OpenHold {
 /// Prepares a version for the first work on it. Records the chunks that it may refer to. Returns
 /// volumes to the active set if their chunks are in the window again because newer versions were
 /// deleted. No data moves: only the files' records change.
-[[nodiscard]] Result<void> open_window(meta::WriteTxn& txn, SeriesId series, VersionNumber number);
+[[nodiscard]] Result<void> open_window(meta::WriteTxn& txn, SeriesId series, StoreId store,
+                                       VersionNumber number);
 
 /// Returns whether a version that is about to be sealed with these chunks should not count for the
 /// window. Such a version covers less than half of the newest main version, and is not the second
 /// in a row that is small but alike.
-[[nodiscard]] Result<bool> is_side_version(const meta::Txn& txn, SeriesId series,
+[[nodiscard]] Result<bool> is_side_version(const meta::Txn& txn, SeriesId series, StoreId store,
                                            const base::IdRuns& chunks);
 
 /// Returns the window as it will be after a version with these chunks is sealed as the newest.
@@ -75,7 +77,7 @@ struct OpenHold {
 
 /// Returns the raw size of the chunks, in bytes. Estimates a part of a location run by the run's
 /// average chunk.
-[[nodiscard]] Result<std::uint64_t> estimate_bytes(const meta::Txn& txn, SeriesId series,
+[[nodiscard]] Result<std::uint64_t> estimate_bytes(const meta::Txn& txn, StoreId store,
                                                    const base::IdRuns& ids);
 
 }  // namespace varve::layout

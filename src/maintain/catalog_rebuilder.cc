@@ -156,7 +156,7 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   chunks_of_.clear();
   open_.clear();
   store::FolderStore store(files_, series_directory(series));
-  VARVE_TRY_ASSIGN(const auto scan, scan_containers(store, series, progress_));
+  VARVE_TRY_ASSIGN(const auto scan, scan_containers(store, catalog::store_of(series), progress_));
   VARVE_TRY(read_labels_of(series));
   VARVE_TRY(read_manifests(series, scan));
   if (!owner_) {
@@ -378,7 +378,7 @@ Result<void> CatalogRebuilder::put_locations(SeriesId series, store::SegmentStor
     problem(fmt::format("{}: no readable container in the {} bytes at offset {}", range.path,
                         range.bytes, range.offset));
   }
-  const auto places = choose_places(codecs_, store, series, scan.containers);
+  const auto places = choose_places(codecs_, store, catalog::store_of(series), scan.containers);
   base::IdRuns wanted;
   for (const auto& [number, chunks] : chunks_of_) wanted = wanted.unite(chunks);
   std::map<ContainerNumber, std::uint64_t> live_of;
@@ -391,7 +391,7 @@ Result<void> CatalogRebuilder::put_locations(SeriesId series, store::SegmentStor
     }
     constexpr std::size_t kRecordBytes = 64;
     VARVE_TRY_ASSIGN(auto* txn, batch.txn(kRecordBytes));
-    VARVE_TRY(catalog::put_location(*txn, series, place));
+    VARVE_TRY(catalog::put_location(*txn, catalog::store_of(series), place));
     live_of[place.container] += place.raw_bytes;
   }
   VARVE_TRY(batch.commit());

@@ -17,6 +17,7 @@ namespace varve::maintain {
 // versions that use them.
 Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& scan,
                                          const std::map<ContainerNumber, std::uint64_t>& live_of) {
+  const StoreId store = catalog::store_of(series);
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto live, layout::live_versions(txn, series));
   VARVE_TRY_ASSIGN(const auto settings, catalog::find_arrange_settings(txn));
@@ -61,7 +62,7 @@ Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& s
     // file.
     if (record.live_bytes == 0) continue;
     for (const auto& container : containers) {
-      VARVE_TRY(catalog::put_container(txn, series, container));
+      VARVE_TRY(catalog::put_container(txn, store, container));
     }
     const auto ids = base::IdRuns::from(std::move(file.ids));
     VersionNumber user{};
@@ -85,9 +86,9 @@ Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& s
       record.role = of_one ? catalog::SegmentRole::kNew : catalog::SegmentRole::kMerged;
       record.version = file.last_birth;
     }
-    VARVE_TRY(catalog::put_segment(txn, series, record));
+    VARVE_TRY(catalog::put_segment(txn, store, record));
   }
-  VARVE_TRY(catalog::raise_counters(txn, series, {next_container, scan.next_segment}));
+  VARVE_TRY(catalog::raise_counters(txn, store, {next_container, scan.next_segment}));
   return txn.commit();
 }
 

@@ -13,7 +13,6 @@
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "format/container.h"
-#include "index/neighbour_index.h"
 #include "maintain/layout_checker.h"
 #include "maintain/manifest_file.h"
 #include "maintain/settled_files.h"
@@ -29,13 +28,14 @@ namespace varve::maintain {
 
 Checker::Checker(const format::DataCodecs& codecs, const meta::Env& catalog, io::FileSystem& files,
                  std::string repository_path, const CheckOptions& options,
-                 std::function<void(const CheckProgress&)> progress)
+                 std::function<void(const CheckProgress&)> progress, VerifyIndex verify_index)
     : codecs_(codecs),
       catalog_(catalog),
       files_(files),
       path_(std::move(repository_path)),
       options_(options),
       progress_(std::move(progress)),
+      verify_index_(std::move(verify_index)),
       choice_(std::random_device()()) {}
 
 std::string Checker::series_directory(SeriesId series) const {
@@ -70,7 +70,8 @@ Result<CheckReport> Checker::run() {
     VARVE_TRY_ASSIGN(all, catalog::list_series(txn));
     for (const auto& series : all) {
       VARVE_TRY(catalog::for_each_container(
-          txn, series.id, [&](const store::ContainerRecord& record) -> Result<bool> {
+          txn, catalog::store_of(series.id),
+          [&](const store::ContainerRecord& record) -> Result<bool> {
             const bool header_only = job_of(series.id, record).level == VerifyLevel::kHeader;
             done_.bytes_total += record.header_bytes + (header_only ? 0 : record.data_bytes);
             return true;
@@ -111,11 +112,12 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
     }
     // With read_data, reading the chunks also finds short files, and names the affected files.
     store::FolderStore store(files_, series_directory(series.id));
-    VARVE_TRY(check_layout(
-        txn, store, series.id, !options_.read_data, [&](const std::string& path, std::string what) {
-          damage(path.empty() ? path_ + "/catalog" : series_directory(series.id) + "/" + path,
-                 std::move(what), {});
-        }));
+    VARVE_TRY(check_layout(txn, store, catalog::store_of(series.id), !options_.read_data,
+                           [&](const std::string& path, std::string what) {
+                             damage(path.empty() ? path_ + "/catalog"
+                                                 : series_directory(series.id) + "/" + path,
+                                    std::move(what), {});
+                           }));
   }
   // Each round checks, at their new places, the chunks of containers that were arranged or deleted
   // in the round before.
@@ -169,16 +171,19 @@ Result<bool> Checker::check_containers(const catalog::SeriesRecord& series) {
   std::multimap<ContainerNumber, catalog::LocationRecord> runs_of;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    VARVE_TRY(catalog::for_each_container(
-        txn, series.id, [&](const store::ContainerRecord& record) -> Result<bool> {
-          if (!checked_.contains(record.number)) containers.push_back(record);
-          return true;
-        }));
-    VARVE_TRY(catalog::for_each_location(
-        txn, series.id, ChunkId{}, [&](const catalog::LocationRecord& record) -> Result<bool> {
-          runs_of.emplace(record.container, record);
-          return true;
-        }));
+    VARVE_TRY(
+        catalog::for_each_container(txn, catalog::store_of(series.id),
+                                    [&](const store::ContainerRecord& record) -> Result<bool> {
+                                      if (!checked_.contains(record.number))
+                                        containers.push_back(record);
+                                      return true;
+                                    }));
+    VARVE_TRY(
+        catalog::for_each_location(txn, catalog::store_of(series.id), ChunkId{},
+                                   [&](const catalog::LocationRecord& record) -> Result<bool> {
+                                     runs_of.emplace(record.container, record);
+                                     return true;
+                                   }));
   }
   std::sort(containers.begin(), containers.end(), [](const auto& a, const auto& b) {
     return std::pair(a.segment, a.offset) < std::pair(b.segment, b.offset);
@@ -198,7 +203,8 @@ Result<bool> Checker::check_containers(const catalog::SeriesRecord& series) {
     report_.bytes_read += verdict.bytes_read;
     if (report_.damages.size() != damages) {
       VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-      VARVE_TRY_ASSIGN(const auto now, catalog::find_container(txn, series.id, record.number));
+      VARVE_TRY_ASSIGN(const auto now,
+                       catalog::find_container(txn, catalog::store_of(series.id), record.number));
       if (!now || now->encode() != record.encode()) {
         some_gone = true;
         report_.damages.resize(damages);
@@ -210,7 +216,7 @@ Result<bool> Checker::check_containers(const catalog::SeriesRecord& series) {
     return {};
   };
   const VerifyPace pace{0, options_.bytes_per_second, options_.stop};
-  report_.finished = verify_containers(codecs_, reader, series.id, jobs, pace,
+  report_.finished = verify_containers(codecs_, reader, catalog::store_of(series.id), jobs, pace,
                                        [&](const VerifyJob& job, ContainerVerdict&& verdict) {
                                          if (looked) looked = handle(job, verdict);
                                        });
@@ -317,7 +323,7 @@ Result<void> Checker::check_parity(SeriesId series) {
   const auto derived = [](const std::string& what) {
     return what + " (derived data: `varve repair` removes it, and arranging creates a new one)";
   };
-  const auto listing = parity::list_groups(store, series);
+  const auto listing = parity::list_groups(store, catalog::store_of(series));
   if (!listing) {
     damage(store.describe() + "/" + store::kParityFolder, derived(listing.error().message()), {});
     return {};
@@ -358,17 +364,16 @@ void Checker::check_index(const catalog::SeriesRecord& series,
   for (const auto& version : versions) {
     if (version.state == VersionState::kSealed) newest = &version;
   }
-  if (newest == nullptr) return;
+  if (newest == nullptr || !verify_index_) return;
   const auto directory = series_directory(series.id);
   const auto next = static_cast<VersionNumber>(static_cast<std::uint32_t>(newest->number) + 1);
-  const auto loaded =
-      index::NeighbourIndex::load(files_, directory, series.id, newest->number, next);
+  const auto verified = verify_index_(series.id, newest->number);
   // After the deletion of newer versions, the index is missing until the next seal.
   const bool was_newest = series.next_number == static_cast<std::uint32_t>(next);
-  if (!loaded && loaded.error().code() == ErrorCode::kNotFound && !was_newest) return;
-  if (!loaded) {
+  if (!verified && verified.error().code() == ErrorCode::kNotFound && !was_newest) return;
+  if (!verified) {
     damage(directory + "/" + store::snapshot_name(newest->number),
-           loaded.error().message() + " (derived data: the next backup rebuilds it)", {});
+           verified.error().message() + " (derived data: the next backup rebuilds it)", {});
   }
 }
 

@@ -22,6 +22,10 @@
 
 namespace varve::maintain {
 
+/// Verifies the index of a series' newest sealed version, which is derived data. If empty, the
+/// check leaves indexes out. Errors: kNotFound if there is none; kCorrupt.
+using VerifyIndex = std::function<Result<void>(SeriesId series, VersionNumber newest)>;
+
 /// Checks a repository. For one use; owns its threads. Works beside a writer: it checks the state
 /// of the catalog at the time it reaches a series.
 class Checker {
@@ -29,7 +33,7 @@ class Checker {
   /// Lifetime: `codecs`, `catalog` and `files` must outlive the checker.
   Checker(const format::DataCodecs& codecs, const meta::Env& catalog, io::FileSystem& files,
           std::string repository_path, const CheckOptions& options,
-          std::function<void(const CheckProgress&)> progress);
+          std::function<void(const CheckProgress&)> progress, VerifyIndex verify_index);
 
   /// Runs the check. Fails only if the catalog cannot be read at all.
   [[nodiscard]] Result<CheckReport> run();
@@ -65,6 +69,7 @@ class Checker {
   const std::string path_;
   const CheckOptions options_;
   const std::function<void(const CheckProgress&)> progress_;
+  const VerifyIndex verify_index_;
   // Random seed for the choice of containers with CheckOptions::percent.
   const std::uint64_t choice_;
   CheckReport report_;

@@ -32,9 +32,9 @@ std::vector<catalog::LocationRecord> runs_of(const format::ContainerHeader& head
 /// Scans one file from start to end.
 class FileScan {
  public:
-  FileScan(store::OpenSegment& file, std::string path, SegmentNumber segment, SeriesId series,
+  FileScan(store::OpenSegment& file, std::string path, SegmentNumber segment, StoreId store_id,
            ContainerScan& scan)
-      : file_(file), path_(std::move(path)), segment_(segment), series_(series), scan_(scan) {}
+      : file_(file), path_(std::move(path)), segment_(segment), store_id_(store_id), scan_(scan) {}
 
   Result<void> run() {
     VARVE_TRY_ASSIGN(size_, file_.size());
@@ -74,7 +74,7 @@ class FileScan {
     scan_.bytes_read += length;
     VARVE_TRY_ASSIGN(const auto header, format::decode_container_header(bytes));
     const bool compact = is_volume(segment_);
-    if (header.series != series_ || header.chunks.empty() || header.compact != compact) {
+    if (header.store != store_id_ || header.chunks.empty() || header.compact != compact) {
       return none("the container belongs to another series or kind of file");
     }
     FoundContainer found;
@@ -120,7 +120,7 @@ class FileScan {
   store::OpenSegment& file_;
   const std::string path_;
   const SegmentNumber segment_;
-  const SeriesId series_;
+  const StoreId store_id_;
   ContainerScan& scan_;
   std::uint64_t size_ = 0;
   std::set<std::uint64_t> walked_;  // Places from which containers do not reach the end.
@@ -128,7 +128,7 @@ class FileScan {
 
 }  // namespace
 
-Result<ContainerScan> scan_containers(store::SegmentStore& store, SeriesId series,
+Result<ContainerScan> scan_containers(store::SegmentStore& store, StoreId store_id,
                                       const std::function<void(std::uint64_t)>& progress) {
   ContainerScan scan;
   for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
@@ -138,7 +138,7 @@ Result<ContainerScan> scan_containers(store::SegmentStore& store, SeriesId serie
       const auto segment = std::get<SegmentNumber>(name);
       scan.next_segment = std::max(scan.next_segment, number_after(without_kind(segment)));
       VARVE_TRY_ASSIGN(const auto file, store.open(segment, store::ReadMode::kCached));
-      FileScan one(*file, store.describe(segment), segment, series, scan);
+      FileScan one(*file, store.describe(segment), segment, store_id, scan);
       VARVE_TRY(one.run());
       VARVE_TRY_ASSIGN(const auto bytes, file->size());
       if (progress) progress(bytes);

@@ -44,7 +44,7 @@ struct ContainerScan {
 /// scanned file.
 /// Errors: kUnsupported for a container of a newer format.
 [[nodiscard]] Result<ContainerScan> scan_containers(
-    store::SegmentStore& store, SeriesId series,
+    store::SegmentStore& store, StoreId store_id,
     const std::function<void(std::uint64_t bytes)>& progress);
 
 }  // namespace varve::maintain

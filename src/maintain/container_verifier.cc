@@ -40,18 +40,18 @@ void verify_chunks(const format::ContainerHeader& header, const format::FrameEnt
 }  // namespace
 
 ContainerVerdict verify_container(const format::DataCodecs& codecs, store::SegmentReader& reader,
-                                  SeriesId series, const store::ContainerRecord& record,
+                                  StoreId store_id, const store::ContainerRecord& record,
                                   VerifyLevel level) {
   VerifyMemory memory;
-  return verify_container(codecs, reader, series, record, level, memory);
+  return verify_container(codecs, reader, store_id, record, level, memory);
 }
 
 ContainerVerdict verify_container(const format::DataCodecs& codecs, store::SegmentReader& reader,
-                                  SeriesId series, const store::ContainerRecord& record,
+                                  StoreId store_id, const store::ContainerRecord& record,
                                   VerifyLevel level, VerifyMemory& memory) {
   ContainerVerdict verdict;
   verdict.bytes_read = record.header_bytes;
-  auto read = reader.read_header(series, record);
+  auto read = reader.read_header(store_id, record);
   if (!read) {
     verdict.error = std::move(read).error();
     return verdict;

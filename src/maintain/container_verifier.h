@@ -49,11 +49,11 @@ struct VerifyMemory {
 /// come from the cache. If the container is moved in the meantime, it looks damaged, so the caller
 /// must check the catalog afterwards. Thread-safe if each thread passes its own memory.
 [[nodiscard]] ContainerVerdict verify_container(const format::DataCodecs& codecs,
-                                                store::SegmentReader& reader, SeriesId series,
+                                                store::SegmentReader& reader, StoreId store_id,
                                                 const store::ContainerRecord& record,
                                                 VerifyLevel level, VerifyMemory& memory);
 [[nodiscard]] ContainerVerdict verify_container(const format::DataCodecs& codecs,
-                                                store::SegmentReader& reader, SeriesId series,
+                                                store::SegmentReader& reader, StoreId store_id,
                                                 const store::ContainerRecord& record,
                                                 VerifyLevel level);
 

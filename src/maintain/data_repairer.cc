@@ -14,10 +14,10 @@
 #include "catalog/layout_records.h"
 #include "catalog/series_catalog.h"
 #include "ingest/chunker.h"
-#include "layout/category_layout.h"
+#include "layout/segment_ledger.h"
+#include "layout/store_recovery.h"
 #include "layout/window.h"
 #include "maintain/parallel_verifier.h"
-#include "store/container_writer.h"
 
 namespace varve::maintain {
 
@@ -30,13 +30,13 @@ Result<void> DataRepairer::scan(const std::function<void(std::uint64_t)>& pass) 
   base::IdRuns wanted;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    VARVE_TRY_ASSIGN(recorded_, catalog::find_quarantine(txn, series_));
+    VARVE_TRY_ASSIGN(recorded_, catalog::find_quarantine(txn, store_id_));
     VARVE_TRY(catalog::for_each_container(
-        txn, series_, [&](const store::ContainerRecord& record) -> Result<bool> {
+        txn, store_id_, [&](const store::ContainerRecord& record) -> Result<bool> {
           jobs.push_back({record, VerifyLevel::kChunks});
           return true;
         }));
-    VARVE_TRY(catalog::for_each_location(txn, series_, ChunkId{},
+    VARVE_TRY(catalog::for_each_location(txn, store_id_, ChunkId{},
                                          [&](const LocationRecord& at) -> Result<bool> {
                                            located[at.container].push_back(at);
                                            present.push_back({at.first, at.count});
@@ -56,7 +56,7 @@ Result<void> DataRepairer::scan(const std::function<void(std::uint64_t)>& pass) 
   });
   store::SegmentReader reader(store_);
   Result<void> noted;
-  static_cast<void>(verify_containers(codecs_, reader, series_, jobs, {},
+  static_cast<void>(verify_containers(codecs_, reader, store_id_, jobs, {},
                                       [&](const VerifyJob& job, const ContainerVerdict& verdict) {
                                         if (!verdict.header || !verdict.faults.empty())
                                           damaged_.push_back(job.record);
@@ -77,7 +77,7 @@ Result<void> DataRepairer::note(const store::ContainerRecord& record,
     if (verdict.error->code() == ErrorCode::kUnsupported) return *verdict.error;
     auto& faulty = faulty_[record.number];
     faulty.record = record;
-    VARVE_TRY_ASSIGN(const auto fix, find_header_fix(store_, series_, record));
+    VARVE_TRY_ASSIGN(const auto fix, find_header_fix(store_, store_id_, record));
     if (fix) {
       faulty.fixes.push_back(*fix);
       return {};  // A later plan checks the data, once the header is readable.
@@ -115,13 +115,13 @@ Result<void> DataRepairer::search_containers() {
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY(catalog::for_each_container(
-        txn, series_, [&](const store::ContainerRecord& record) -> Result<bool> {
+        txn, store_id_, [&](const store::ContainerRecord& record) -> Result<bool> {
           records.push_back(record);
           return true;
         }));
   }
   for (const auto& record : records) {
-    const auto header = reader.read_header(series_, record);
+    const auto header = reader.read_header(store_id_, record);
     if (!header) continue;
     for (std::uint32_t i = 0; i < header->chunks.size() && !missing_.empty(); ++i) {
       const auto& chunk = header->chunks[i];
@@ -223,9 +223,9 @@ Result<std::vector<std::byte>> DataRepairer::content_of(const Lost& lost) {
   } else {
     store::SegmentReader reader(store_);
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, series_, source.container));
+    VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, store_id_, source.container));
     if (!record) return Error(ErrorCode::kStale, "a container was removed", EIO);
-    VARVE_TRY_ASSIGN(const auto header, reader.read_header(series_, *record));
+    VARVE_TRY_ASSIGN(const auto header, reader.read_header(store_id_, *record));
     if (source.index >= header.chunks.size())
       return Error(ErrorCode::kStale, "a chunk was removed", EIO);
     const auto& chunk = header.chunks[source.index];
@@ -258,7 +258,7 @@ Result<void> DataRepairer::execute(RepairReport& report) {
   if (!sources_.empty()) VARVE_TRY(store_again(report));
   const auto lost = quarantine();
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY(catalog::put_quarantine(txn, series_, lost));
+  VARVE_TRY(catalog::put_quarantine(txn, store_id_, lost));
   VARVE_TRY(txn.commit());
   report.chunks_quarantined += lost.size();
   return {};
@@ -266,14 +266,11 @@ Result<void> DataRepairer::execute(RepairReport& report) {
 
 Result<void> DataRepairer::store_again(RepairReport& report) {
   base::ThreadPool compressors(2, "varve-compress");
-  layout::CategoryLayoutOptions options;
-  options.series = series_;
-  VARVE_TRY_ASSIGN(
-      const auto layout,
-      layout::CategoryLayout::open(catalog_, store_, codecs_.frames(), &compressors, options));
+  store::NumberSource numbers;
+  VARVE_TRY(layout::recover_store(catalog_, store_id_, store_, numbers));
   store::ContainerWriterOptions how;
-  how.series = series_;
-  how.numbers = &layout->numbers();
+  how.store = store_id_;
+  how.numbers = &numbers;
   std::vector<store::WrittenContainer> written;
   // Chunks to move, by their present container.
   std::map<ContainerNumber, std::vector<base::IdRun>> moved;
@@ -298,21 +295,22 @@ Result<void> DataRepairer::store_again(RepairReport& report) {
     }
     VARVE_TRY(writer.sync());  // O1.
   }
-  return move(*layout, written, moved);
+  return move({numbers.next_container(), numbers.next_segment()}, written, moved);
 }
 
 // Moves chunks out of the damaged containers, in the commit that sets their new locations.
-Result<void> DataRepairer::move(layout::CategoryLayout& layout,
+Result<void> DataRepairer::move(const catalog::CounterRecord& counters,
                                 const std::vector<store::WrittenContainer>& written,
                                 const std::map<ContainerNumber, std::vector<base::IdRun>>& moved) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  layout::SegmentLedger ledger(txn, series_);
+  layout::SegmentLedger ledger(txn, store_id_);
   store::SegmentReader reader(store_);
   for (const auto& [container, runs] : moved) {
     const auto ids = base::IdRuns::from(runs);
-    VARVE_TRY_ASSIGN(const auto header, reader.read_header(series_, faulty_.at(container).record));
+    VARVE_TRY_ASSIGN(const auto header,
+                     reader.read_header(store_id_, faulty_.at(container).record));
     std::vector<LocationRecord> leaving;
-    VARVE_TRY(catalog::for_each_location_of(txn, series_, ids,
+    VARVE_TRY(catalog::for_each_location_of(txn, store_id_, ids,
                                             [&](const LocationRecord& at) -> Result<bool> {
                                               leaving.push_back(at);
                                               return true;
@@ -346,9 +344,9 @@ Result<void> DataRepairer::move(layout::CategoryLayout& layout,
   }
   VARVE_TRY(ledger.finish());
   VARVE_TRY(ledger.apply(txn));
-  VARVE_TRY(catalog::raise_counters(txn, series_, layout.counters()));
+  VARVE_TRY(catalog::raise_counters(txn, store_id_, counters));
   VARVE_TRY(txn.commit());
-  return layout.free(ledger.cuts());
+  return layout::free_files(store_, ledger.cuts());
 }
 
 }  // namespace varve::maintain

@@ -10,14 +10,16 @@
 #include <vector>
 
 #include "base/id_runs.h"
+#include "catalog/layout_records.h"
 #include "catalog/location_table.h"
+#include "catalog/series_catalog.h"
 #include "format/data_codecs.h"
 #include "format/ids.h"
 #include "io/file_system.h"
-#include "layout/category_layout.h"
 #include "maintain/container_verifier.h"
 #include "maintain/header_fixer.h"
 #include "meta/lmdb.h"
+#include "store/container_writer.h"
 #include "store/segment_files.h"
 #include "store/segment_store.h"
 #include "varve/options.h"
@@ -34,7 +36,12 @@ class DataRepairer {
   /// Lifetime: all references must outlive the repairer.
   DataRepairer(const format::DataCodecs& codecs, const meta::Env& catalog, io::FileSystem& outside,
                store::SegmentStore& store, SeriesId series)
-      : codecs_(codecs), catalog_(catalog), outside_(outside), store_(store), series_(series) {}
+      : codecs_(codecs),
+        catalog_(catalog),
+        outside_(outside),
+        store_(store),
+        series_(series),
+        store_id_(catalog::store_of(series)) {}
 
   /// Reads all data and finds the damage. Calls `pass` with the bytes read.
   [[nodiscard]] Result<void> scan(const std::function<void(std::uint64_t)>& pass);
@@ -80,7 +87,7 @@ class DataRepairer {
   [[nodiscard]] base::IdRuns quarantine() const;
   [[nodiscard]] Result<std::vector<std::byte>> content_of(const Lost& lost);
   [[nodiscard]] Result<void> store_again(RepairReport& report);
-  [[nodiscard]] Result<void> move(layout::CategoryLayout& layout,
+  [[nodiscard]] Result<void> move(const catalog::CounterRecord& counters,
                                   const std::vector<store::WrittenContainer>& written,
                                   const std::map<ContainerNumber, std::vector<base::IdRun>>& moved);
 
@@ -89,6 +96,7 @@ class DataRepairer {
   io::FileSystem& outside_;
   store::SegmentStore& store_;
   const SeriesId series_;
+  const StoreId store_id_;
   std::vector<store::ContainerRecord> damaged_;
   std::map<ContainerNumber, Faulty> faulty_;      // By container number.
   std::map<Fingerprint, Source> sources_;         // Sources of the lost content found so far.

@@ -31,7 +31,7 @@ std::optional<std::size_t> try_bytes(std::span<std::byte> part, Right&& right) {
 
 }  // namespace
 
-Result<std::optional<HeaderFix>> find_header_fix(store::SegmentStore& store, SeriesId series,
+Result<std::optional<HeaderFix>> find_header_fix(store::SegmentStore& store, StoreId store_id,
                                                  const store::ContainerRecord& record) {
   const auto none = std::optional<HeaderFix>();
   const auto file = store.open(record.segment, store::ReadMode::kCached);
@@ -54,7 +54,7 @@ Result<std::optional<HeaderFix>> find_header_fix(store::SegmentStore& store, Ser
   }
   if (!fixed) return none;
   const auto decoded = format::decode_container_header(bytes);
-  if (!decoded || decoded->series != series || decoded->number != record.number ||
+  if (!decoded || decoded->store != store_id || decoded->number != record.number ||
       decoded->header_bytes != record.header_bytes || decoded->data_bytes != record.data_bytes) {
     return none;
   }

@@ -21,6 +21,6 @@ struct HeaderFix {
 /// Finds a header's single wrong byte: tries all values of all bytes until the header's checksums
 /// match. This takes up to a few seconds. Returns nullopt if more than one byte is wrong.
 [[nodiscard]] Result<std::optional<HeaderFix>> find_header_fix(
-    store::SegmentStore& store, SeriesId series, const store::ContainerRecord& record);
+    store::SegmentStore& store, StoreId store_id, const store::ContainerRecord& record);
 
 }  // namespace varve::maintain

@@ -28,17 +28,17 @@ struct Sums {
 
 }  // namespace
 
-Result<void> check_layout(const meta::Txn& txn, store::SegmentStore& store, SeriesId series,
+Result<void> check_layout(const meta::Txn& txn, store::SegmentStore& store, StoreId store_id,
                           bool check_lengths, const LayoutDamage& damage) {
   std::map<ContainerNumber, Holder> holders;
-  VARVE_TRY(catalog::for_each_container(txn, series,
+  VARVE_TRY(catalog::for_each_container(txn, store_id,
                                         [&](const store::ContainerRecord& record) -> Result<bool> {
                                           holders[record.number].record = record;
                                           return true;
                                         }));
   std::uint64_t end = 0;
   VARVE_TRY(catalog::for_each_location(
-      txn, series, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
+      txn, store_id, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
         const auto name = [&] {
           return fmt::format("the location of chunk {}.{}",
                              static_cast<std::uint32_t>(at.first.birth()), at.first.ordinal());
@@ -68,7 +68,7 @@ Result<void> check_layout(const meta::Txn& txn, store::SegmentStore& store, Seri
     ++sum.containers;
     sum.by_offset[record.offset] = &record;
   }
-  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, series));
+  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, store_id));
   for (const auto& segment : segments) {
     const auto path = store::segment_path(segment.segment);
     const auto sum = sums[segment.segment];
@@ -80,7 +80,7 @@ Result<void> check_layout(const meta::Txn& txn, store::SegmentStore& store, Seri
     if (check_lengths) {
       const auto length = store.size(segment.segment);
       VARVE_TRY_ASSIGN(const auto later, meta::ReadTxn::begin(txn.env()));
-      VARVE_TRY_ASSIGN(const auto now, catalog::find_segment(later, series, segment.segment));
+      VARVE_TRY_ASSIGN(const auto now, catalog::find_segment(later, store_id, segment.segment));
       // A writer may have deleted or cut the file since the snapshot.
       if (now && now->bytes == segment.bytes && (!length || *length < segment.bytes)) {
         damage(path, fmt::format("{} has {} bytes instead of {}", path, length ? *length : 0,

@@ -22,7 +22,7 @@ using LayoutDamage = std::function<void(std::string path, std::string what)>;
 /// - a file that is shorter than its record says.
 /// Reads only the catalog and, if so requested, the lengths of the files.
 [[nodiscard]] Result<void> check_layout(const meta::Txn& txn, store::SegmentStore& store,
-                                        SeriesId series, bool check_lengths,
+                                        StoreId store_id, bool check_lengths,
                                         const LayoutDamage& damage);
 
 }  // namespace varve::maintain

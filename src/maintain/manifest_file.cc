@@ -305,7 +305,8 @@ Result<bool> is_staging_lost(io::FileSystem& files, const std::string& repositor
   if (present) return false;
   // A version without chunks of its own may never have had staging.
   bool stored = false;
-  VARVE_TRY(catalog::for_each_location(txn, record.series, ChunkId::make(record.number, 0),
+  VARVE_TRY(catalog::for_each_location(txn, catalog::store_of(record.series),
+                                       ChunkId::make(record.number, 0),
                                        [&](const catalog::LocationRecord& at) -> Result<bool> {
                                          stored = at.first.birth() == record.number;
                                          return false;

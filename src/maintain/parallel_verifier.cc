@@ -23,11 +23,11 @@ constexpr std::size_t kAheadPerThread = 4;  // Limit on verdicts that wait for e
 /// Distributes jobs to threads and returns their verdicts in order.
 class Pool {
  public:
-  Pool(const format::DataCodecs& codecs, store::SegmentReader& reader, SeriesId series,
+  Pool(const format::DataCodecs& codecs, store::SegmentReader& reader, StoreId store_id,
        const std::vector<VerifyJob>& jobs, unsigned threads)
       : codecs_(codecs),
         reader_(reader),
-        series_(series),
+        store_id_(store_id),
         jobs_(jobs),
         ahead_(threads * kAheadPerThread) {
     for (unsigned i = 0; i < threads; ++i) {
@@ -69,7 +69,7 @@ class Pool {
   void work() {
     VerifyMemory memory;
     while (const auto job = next_job()) {
-      auto verdict = verify_container(codecs_, reader_, series_, jobs_[*job].record,
+      auto verdict = verify_container(codecs_, reader_, store_id_, jobs_[*job].record,
                                       jobs_[*job].level, memory);
       const std::lock_guard lock(mutex_);
       verdicts_.emplace(*job, std::move(verdict));
@@ -79,7 +79,7 @@ class Pool {
 
   const format::DataCodecs& codecs_;
   store::SegmentReader& reader_;
-  const SeriesId series_;
+  const StoreId store_id_;
   const std::vector<VerifyJob>& jobs_;
   const std::size_t ahead_;
   std::mutex mutex_;
@@ -94,12 +94,12 @@ class Pool {
 }  // namespace
 
 bool verify_containers(const format::DataCodecs& codecs, store::SegmentReader& reader,
-                       SeriesId series, const std::vector<VerifyJob>& jobs, const VerifyPace& pace,
+                       StoreId store_id, const std::vector<VerifyJob>& jobs, const VerifyPace& pace,
                        const std::function<void(const VerifyJob&, ContainerVerdict&&)>& handle) {
   if (jobs.empty()) return true;
   const unsigned wanted = std::max(std::thread::hardware_concurrency(), 1U) * kThreadsPerCore;
   const unsigned threads = pace.threads != 0 ? pace.threads : std::min(wanted, kThreadsMax);
-  Pool pool(codecs, reader, series, jobs, pace.bytes_per_second != 0 ? 1 : threads);
+  Pool pool(codecs, reader, store_id, jobs, pace.bytes_per_second != 0 ? 1 : threads);
   const auto begin = std::chrono::steady_clock::now();
   double passed = 0;
   std::mutex mutex;

@@ -29,7 +29,7 @@ struct VerifyPace {
 /// the jobs. Returns false if it was stopped before all jobs were done.
 /// Memory: up to 4 MiB per thread, and a few waiting verdicts.
 [[nodiscard]] bool verify_containers(
-    const format::DataCodecs& codecs, store::SegmentReader& reader, SeriesId series,
+    const format::DataCodecs& codecs, store::SegmentReader& reader, StoreId store_id,
     const std::vector<VerifyJob>& jobs, const VerifyPace& pace,
     const std::function<void(const VerifyJob& job, ContainerVerdict&& verdict)>& handle);
 

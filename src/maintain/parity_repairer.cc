@@ -33,7 +33,7 @@ std::optional<std::size_t> member_with(const format::ParityIndex& index,
 Result<void> ParityRepairer::scan(const std::vector<store::ContainerRecord>& damaged,
                                   const Pass& pass) {
   if (damaged.empty()) return {};
-  VARVE_TRY_ASSIGN(listing_, parity::list_groups(store_, series_));
+  VARVE_TRY_ASSIGN(listing_, parity::list_groups(store_, store_id_));
   auto left = damaged;
   // Newest first: a newer group protects all data that an older one still protects.
   for (auto group = listing_.groups.rbegin(); group != listing_.groups.rend(); ++group) {
@@ -53,7 +53,7 @@ Result<void> ParityRepairer::scan(const std::vector<store::ContainerRecord>& dam
 }
 
 Result<void> ParityRepairer::scan_without_catalog(const Pass& pass) {
-  VARVE_TRY_ASSIGN(const auto listing, parity::list_groups(store_, series_));
+  VARVE_TRY_ASSIGN(const auto listing, parity::list_groups(store_, store_id_));
   std::vector<store::ContainerRecord> damaged;
   for (const auto& group : listing.groups) {
     const auto opened = parity::GroupRestorer::open(store_, group);
@@ -88,7 +88,7 @@ void ParityRepairer::name_containers(const parity::GroupRestorer& restorer, std:
     if (!length || at + *length > end) return;
     const auto header =
         format::decode_container_header(repaired_bytes(restorer, member, restored, at, *length));
-    if (!header || header->series != series_ || at + header->stored_bytes() > end) return;
+    if (!header || header->store != store_id_ || at + header->stored_bytes() > end) return;
     const auto record = store::ContainerRecord::of(*header, file.segment, at);
     at += header->stored_bytes();
     const auto [first, last] = restorer.blocks_of(member, record.offset, at);
@@ -116,7 +116,7 @@ std::vector<std::byte> ParityRepairer::repaired_bytes(const parity::GroupRestore
 }
 
 Result<void> ParityRepairer::scan_parity() {
-  VARVE_TRY_ASSIGN(listing_, parity::list_groups(store_, series_));
+  VARVE_TRY_ASSIGN(listing_, parity::list_groups(store_, store_id_));
   for (const auto& [number, error] : listing_.damaged) {
     damaged_groups_.emplace_back(number, error.message());
   }
@@ -206,7 +206,7 @@ Result<bool> ParityRepairer::is_whole(const store::ContainerRecord& record,
   alone.offset = 0;
   store::FolderStore alone_store(*memory, "image");
   store::SegmentReader reader(alone_store);
-  const auto verdict = verify_container(codecs_, reader, series_, alone, VerifyLevel::kChunks);
+  const auto verdict = verify_container(codecs_, reader, store_id_, alone, VerifyLevel::kChunks);
   return verdict.header.has_value() && verdict.faults.empty();
 }
 

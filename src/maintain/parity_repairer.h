@@ -27,8 +27,8 @@ class ParityRepairer {
   using Pass = std::function<void(std::uint64_t bytes)>;
 
   /// Lifetime: `codecs` and `store` must outlive the repairer.
-  ParityRepairer(const format::DataCodecs& codecs, store::SegmentStore& store, SeriesId series)
-      : codecs_(codecs), store_(store), series_(series) {}
+  ParityRepairer(const format::DataCodecs& codecs, store::SegmentStore& store, StoreId store_id)
+      : codecs_(codecs), store_(store), store_id_(store_id) {}
 
   /// Finds the damaged containers that parity can restore. Restores each in memory and verifies it
   /// completely, with the SHA-256 of every chunk. Reads the groups that contain them.
@@ -83,7 +83,7 @@ class ParityRepairer {
 
   const format::DataCodecs& codecs_;
   store::SegmentStore& store_;
-  const SeriesId series_;
+  const StoreId store_id_;
   parity::GroupListing listing_;
   std::vector<Restorable> restorable_;
   // Number and defect of each damaged parity file.

@@ -84,7 +84,7 @@ void take(const Shared& from, const base::IdRuns& wanted, const LocationRecord& 
 }  // namespace
 
 std::vector<LocationRecord> choose_places(const format::DataCodecs& codecs,
-                                          store::SegmentStore& store, SeriesId series,
+                                          store::SegmentStore& store, StoreId store_id,
                                           const std::vector<FoundContainer>& containers) {
   std::vector<LocationRecord> all;
   for (const auto& found : containers) all.insert(all.end(), found.runs.begin(), found.runs.end());
@@ -97,7 +97,7 @@ std::vector<LocationRecord> choose_places(const format::DataCodecs& codecs,
     if (!sharing.contains(found.record.number)) continue;
     Shared one;
     one.found = &found;
-    one.verdict = verify_container(codecs, reader, series, found.record, VerifyLevel::kChunks);
+    one.verdict = verify_container(codecs, reader, store_id, found.record, VerifyLevel::kChunks);
     if (!one.verdict.header) continue;
     std::vector<base::IdRun> bad;
     for (const auto& fault : one.verdict.faults) {

@@ -16,7 +16,7 @@ namespace varve::maintain {
 /// several places, prefers one where its bytes match their SHA-256. Reads only the containers that
 /// share chunks with others.
 [[nodiscard]] std::vector<catalog::LocationRecord> choose_places(
-    const format::DataCodecs& codecs, store::SegmentStore& store, SeriesId series,
+    const format::DataCodecs& codecs, store::SegmentStore& store, StoreId store_id,
     const std::vector<FoundContainer>& containers);
 
 }  // namespace varve::maintain

@@ -153,7 +153,7 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
 Result<std::vector<std::string>> Repairer::faults_in(const meta::Env& catalog) {
   CheckOptions how;
   how.read_data = false;
-  Checker checker(*codecs_, catalog, *files_, path_, how, {});
+  Checker checker(*codecs_, catalog, *files_, path_, how, {}, {});  // An index is not the catalog.
   VARVE_TRY_ASSIGN(const auto report, checker.run());
   std::vector<std::string> faults;
   for (const auto& damage : report.damages) {
@@ -267,11 +267,12 @@ Result<void> Repairer::scan_data(const Progress& progress) {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
     VARVE_TRY_ASSIGN(all, catalog::list_series(txn));
     for (const auto& series : all) {
-      VARVE_TRY(catalog::for_each_container(
-          txn, series.id, [&](const store::ContainerRecord& record) -> Result<bool> {
-            done.bytes_total += record.header_bytes + record.data_bytes;
-            return true;
-          }));
+      VARVE_TRY(
+          catalog::for_each_container(txn, catalog::store_of(series.id),
+                                      [&](const store::ContainerRecord& record) -> Result<bool> {
+                                        done.bytes_total += record.header_bytes + record.data_bytes;
+                                        return true;
+                                      }));
     }
   }
   for (const auto& series : all) VARVE_TRY(scan_series(series.id, done, progress));
@@ -285,7 +286,7 @@ Result<void> Repairer::scan_parity(const Progress& progress) {
   for (const auto series : folders) {
     auto& store = stores_.try_emplace(series, *files_, store::RepositoryPaths(path_).series(series))
                       .first->second;
-    auto parity = std::make_unique<ParityRepairer>(*codecs_, store, series);
+    auto parity = std::make_unique<ParityRepairer>(*codecs_, store, catalog::store_of(series));
     VARVE_TRY(parity->scan_without_catalog([&](std::uint64_t bytes) {
       done.bytes_done += bytes;
       if (progress) progress(done);
@@ -321,7 +322,7 @@ Result<void> Repairer::scan_series(SeriesId series, CheckProgress& done, const P
   VARVE_TRY(repairer->scan(pass));
   // Parity comes first, because it restores data in its old place and state. A later plan checks
   // the rest.
-  auto parity = std::make_unique<ParityRepairer>(*codecs_, store, series);
+  auto parity = std::make_unique<ParityRepairer>(*codecs_, store, catalog::store_of(series));
   VARVE_TRY(parity->scan(repairer->damaged(), pass));
   const bool restores = parity->restores();
   if (!restores) VARVE_TRY(parity->scan_parity());

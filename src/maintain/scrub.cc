@@ -9,7 +9,6 @@
 #include "base/coding.h"
 #include "base/log.h"
 #include "format/container.h"
-#include "maintain/checker.h"
 
 namespace varve::maintain {
 
@@ -56,7 +55,8 @@ ScrubState decode_scrub_state(const std::string& text) {
 Result<ScrubReport> scrub(const format::DataCodecs& codecs, const meta::Env& catalog,
                           io::FileSystem& files, const std::string& repository_path,
                           const ScrubOptions& options,
-                          const std::function<void(const CheckProgress&)>& progress) {
+                          const std::function<void(const CheckProgress&)>& progress,
+                          const VerifyIndex& verify_index) {
   ScrubReport report;
   const auto path = repository_path + "/" + kStateName;
   const auto text = files.read_file(path, kStateBytesMax);
@@ -75,7 +75,7 @@ Result<ScrubReport> scrub(const format::DataCodecs& codecs, const meta::Env& cat
   how.stop = options.stop;
   how.after = state.reached;
   auto saved_at = std::chrono::steady_clock::now();
-  Checker checker(codecs, catalog, files, repository_path, how, [&](const CheckProgress& done) {
+  const auto on_progress = [&](const CheckProgress& done) {
     if (progress) progress(done);
     if (!state.reached || done.reached > *state.reached) state.reached = done.reached;
     const auto now = std::chrono::steady_clock::now();
@@ -84,7 +84,8 @@ Result<ScrubReport> scrub(const format::DataCodecs& codecs, const meta::Env& cat
     if (const auto saved = save(state); !saved) {
       base::log(base::LogLevel::kWarning, saved.error().message());
     }
-  });
+  };
+  Checker checker(codecs, catalog, files, repository_path, how, on_progress, verify_index);
   VARVE_TRY_ASSIGN(report.check, checker.run());
   state.damages += report.check.damages.size();
   if (report.check.finished) state = {};  // The next run starts a new pass.

@@ -8,6 +8,7 @@
 
 #include "format/data_codecs.h"
 #include "io/file_system.h"
+#include "maintain/checker.h"
 #include "meta/lmdb.h"
 #include "varve/check.h"
 #include "varve/result.h"
@@ -29,6 +30,7 @@ struct ScrubState {
 [[nodiscard]] Result<ScrubReport> scrub(const format::DataCodecs& codecs, const meta::Env& catalog,
                                         io::FileSystem& files, const std::string& repository_path,
                                         const ScrubOptions& options,
-                                        const std::function<void(const CheckProgress&)>& progress);
+                                        const std::function<void(const CheckProgress&)>& progress,
+                                        const VerifyIndex& verify_index);
 
 }  // namespace varve::maintain

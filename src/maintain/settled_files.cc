@@ -15,7 +15,7 @@ Result<std::vector<parity::DataFile>> settled_files(const meta::Txn& txn, Series
     if (version.state != VersionState::kSealed) open.insert(version.number);
   }
   std::vector<parity::DataFile> files;
-  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, series));
+  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, catalog::store_of(series)));
   for (const auto& segment : segments) {
     if (segment.role == catalog::SegmentRole::kNew && open.contains(segment.version)) continue;
     files.push_back({segment.segment, segment.bytes, !segment.active(),

@@ -24,7 +24,8 @@ constexpr std::size_t kUnknownNamed = 1000;
 // Returns true if the catalog's record of the file is unchanged.
 Result<bool> is_unchanged(const meta::Env& catalog, SeriesId series, const parity::DataFile& file) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
-  VARVE_TRY_ASSIGN(const auto now, catalog::find_segment(txn, series, file.segment));
+  VARVE_TRY_ASSIGN(const auto now,
+                   catalog::find_segment(txn, catalog::store_of(series), file.segment));
   return now && now->bytes == file.bytes;
 }
 

@@ -22,12 +22,12 @@ enum Table : TableIndex {
   kVersions,       ///< series u32, number u32 -> VersionRecord
   kNodes,          ///< series u32, node id u64 -> ObjectRecord of a directory page
   kRecipes,        ///< series u32, node id u64 -> ObjectRecord of a recipe
-  kContainers,     ///< series u32, container u32 -> ContainerRecord
-  kLocations,      ///< series u32, first chunk id u64 -> LocationRecord
+  kContainers,     ///< store u32, container u32 -> ContainerRecord
+  kLocations,      ///< store u32, first chunk id u64 -> LocationRecord
   kVersionChunks,  ///< series u32, number u32 -> the chunk ids it refers to (base::IdRuns)
   kVersionLinks,   ///< series u32, number u32 -> its hard-linked names (catalog::LinkTable)
-  kSegments,       ///< series u32, segment u32 -> SegmentRecord
-  kCounters,       ///< series u32 -> CounterRecord
+  kSegments,       ///< store u32, segment u32 -> SegmentRecord
+  kCounters,       ///< store u32 -> CounterRecord
   kRetention,      ///< series u32, number u32 -> RetentionRecord
   kSettings,       ///< name -> value; "arrange" -> ArrangeSettings, "disk" -> DiskRecord
 };
@@ -55,14 +55,17 @@ inline std::string series_key(SeriesId series) {
 inline std::string version_key(SeriesId series, VersionNumber number) {
   return series_key(series) + base::be32(static_cast<std::uint32_t>(number));
 }
-inline std::string container_key(SeriesId series, ContainerNumber container) {
-  return series_key(series) + base::be32(static_cast<std::uint32_t>(container));
+inline std::string store_key(StoreId store) {
+  return base::be32(static_cast<std::uint32_t>(store));
 }
-inline std::string segment_key(SeriesId series, SegmentNumber segment) {
-  return series_key(series) + base::be32(static_cast<std::uint32_t>(segment));
+inline std::string container_key(StoreId store, ContainerNumber container) {
+  return store_key(store) + base::be32(static_cast<std::uint32_t>(container));
 }
-inline std::string location_key(SeriesId series, ChunkId first) {
-  return series_key(series) + base::be64(first.value);
+inline std::string segment_key(StoreId store, SegmentNumber segment) {
+  return store_key(store) + base::be32(static_cast<std::uint32_t>(segment));
+}
+inline std::string location_key(StoreId store, ChunkId first) {
+  return store_key(store) + base::be64(first.value);
 }
 inline std::string object_key(SeriesId series, std::uint64_t node_id) {
   return series_key(series) + base::be64(node_id);

@@ -67,7 +67,7 @@ Result<format::ParitySums> read_sums(store::OpenSegment& file, Copy copy) {
 
 }  // namespace
 
-Result<GroupListing> list_groups(store::SegmentStore& store, SeriesId series) {
+Result<GroupListing> list_groups(store::SegmentStore& store, StoreId store_id) {
   GroupListing listing;
   VARVE_TRY_ASSIGN(const auto files, store.list(store::StoredKind::kGroups));
   for (const auto& name : files) {
@@ -81,7 +81,7 @@ Result<GroupListing> list_groups(store::SegmentStore& store, SeriesId series) {
       auto other = read_index(**file, Copy::kLast);
       if (other) index = std::move(other);
     }
-    if (index && index->series != series) {
+    if (index && index->store != store_id) {
       index = Error(ErrorCode::kCorrupt, "this is the parity of another series", EIO);
     }
     if (!index) {

@@ -31,7 +31,7 @@ struct GroupListing {
 
 /// Lists the groups with their members, without the checksums: 12 bytes per member. Skips files of
 /// a newer format. Returns an empty listing if the folder does not exist.
-[[nodiscard]] Result<GroupListing> list_groups(store::SegmentStore& store, SeriesId series);
+[[nodiscard]] Result<GroupListing> list_groups(store::SegmentStore& store, StoreId store_id);
 
 /// Loads the checksums of a group: 8 bytes for each 16 KiB of data.
 /// Errors: kCorrupt if both copies are damaged.

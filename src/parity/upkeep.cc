@@ -148,13 +148,13 @@ namespace {
 /// Brings the parity of one series up to date.
 class ParityUpkeep {
  public:
-  ParityUpkeep(store::SegmentStore& store, SeriesId series, const std::vector<DataFile>& present,
+  ParityUpkeep(store::SegmentStore& store, StoreId store_id, const std::vector<DataFile>& present,
                const KeepOptions& options)
-      : store_(store), series_(series), present_(present), options_(options) {}
+      : store_(store), store_id_(store_id), present_(present), options_(options) {}
 
   [[nodiscard]] Result<KeepReport> run() {
     VARVE_TRY(store_.remove_unfinished(store::StoredKind::kGroups));
-    VARVE_TRY_ASSIGN(listing_, list_groups(store_, series_));
+    VARVE_TRY_ASSIGN(listing_, list_groups(store_, store_id_));
     for (const auto& damaged : listing_.damaged) VARVE_TRY(remove(damaged.first));
     next_number_ = listing_.next_number;
     // A damaged file keeps its old parity. Each further pass plans without the damaged files found
@@ -199,7 +199,7 @@ class ParityUpkeep {
   [[nodiscard]] Result<std::vector<SegmentNumber>> make(
       const std::vector<format::ParityMember>& members) {
     format::ParityIndex index;
-    index.series = series_;
+    index.store = store_id_;
     index.percent = options_.percent;
     index.members = members;
     VARVE_TRY(check_space(members));
@@ -278,7 +278,7 @@ class ParityUpkeep {
   }
 
   store::SegmentStore& store_;
-  const SeriesId series_;
+  const StoreId store_id_;
   std::vector<DataFile> present_;
   const KeepOptions& options_;
   GroupListing listing_;
@@ -289,9 +289,9 @@ class ParityUpkeep {
 
 }  // namespace
 
-Result<KeepReport> keep_parity(store::SegmentStore& store, SeriesId series,
+Result<KeepReport> keep_parity(store::SegmentStore& store, StoreId store_id,
                                const std::vector<DataFile>& present, const KeepOptions& options) {
-  return ParityUpkeep(store, series, present, options).run();
+  return ParityUpkeep(store, store_id, present, options).run();
 }
 
 }  // namespace varve::parity

@@ -69,7 +69,7 @@ struct KeepReport {
 /// Writes missing groups, then removes groups that are no longer needed. A crash in between leaves
 /// surplus groups, never too few. One call at a time for a series.
 /// Errors: kNoSpace; the older groups remain.
-[[nodiscard]] Result<KeepReport> keep_parity(store::SegmentStore& store, SeriesId series,
+[[nodiscard]] Result<KeepReport> keep_parity(store::SegmentStore& store, StoreId store_id,
                                              const std::vector<DataFile>& present,
                                              const KeepOptions& options);
 

@@ -15,7 +15,6 @@
 #include "catalog/series_catalog.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
-#include "maintain/checker.h"
 #include "maintain/manifest_file.h"
 #include "maintain/scrub.h"
 #include "meta/probe.h"
@@ -278,6 +277,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   if (known != series_.end()) return known->second.get();
   series::SeriesParts parts;
   parts.id = id;
+  parts.store = catalog::store_of(id);
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(const auto record, catalog::find_series(txn, id));
@@ -354,14 +354,24 @@ Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name,
   return catalog::info_of(record);
 }
 
+maintain::VerifyIndex RepositoryImpl::index_verifier() {
+  return [this](SeriesId id, VersionNumber newest) -> Result<void> {
+    VARVE_TRY_ASSIGN(auto* const one, find(id));
+    return one->verify_index(newest);
+  };
+}
+
 Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
                                           const CheckObserver& progress) {
-  return maintain::Checker(codecs_, catalog_, *files_, paths_.root(), options, progress).run();
+  return maintain::Checker(codecs_, catalog_, *files_, paths_.root(), options, progress,
+                           index_verifier())
+      .run();
 }
 
 Result<ScrubReport> RepositoryImpl::scrub(const ScrubOptions& options,
                                           const CheckObserver& progress) {
-  return maintain::scrub(codecs_, catalog_, *files_, paths_.root(), options, progress);
+  return maintain::scrub(codecs_, catalog_, *files_, paths_.root(), options, progress,
+                         index_verifier());
 }
 
 Result<RepositoryStats> RepositoryImpl::stats() {

@@ -18,6 +18,7 @@
 #include "format/superblock.h"
 #include "ingest/chunker.h"
 #include "io/file_system.h"
+#include "maintain/checker.h"
 #include "meta/lmdb.h"
 #include "repo/disk_costs.h"
 #include "restore/read_service.h"
@@ -72,6 +73,8 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> remove_leftovers();
 
   [[nodiscard]] Result<series::Series*> find(SeriesId series) override;
+  /// Returns a function that asks a series to verify its index.
+  [[nodiscard]] maintain::VerifyIndex index_verifier();
   /// Returns the series that were used since the opening.
   [[nodiscard]] std::vector<series::Series*> used_series();
 

@@ -124,7 +124,7 @@ Result<bool> LineageArranging::protect(const ArrangeOptions& options, ArrangePro
   };
   for (int round = 1;; ++round) {
     VARVE_TRY_ASSIGN(const auto present, scan());
-    const auto kept = parity::keep_parity(*store_.segments, parts_.id, present, how);
+    const auto kept = parity::keep_parity(*store_.segments, parts_.store, present, how);
     if (!kept) {
       base::log(base::LogLevel::kWarning, "parity: " + kept.error().message());
       return true;

@@ -84,7 +84,7 @@ Result<DeletionForecast> LineageDeletion::forecast_plan(
   VARVE_TRY_ASSIGN(const auto manifests, manifests_.dead(gone, open));
   forecast.freed_bytes += manifests.bytes;
   if (plan.waiting.size() == 0) return forecast;
-  VARVE_TRY_ASSIGN(forecast.waiting_bytes, layout::estimate_bytes(txn, parts_.id, plan.waiting));
+  VARVE_TRY_ASSIGN(forecast.waiting_bytes, layout::estimate_bytes(txn, parts_.store, plan.waiting));
   VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
   for (const auto& record : records) {
     if (record.state == VersionState::kOpen) forecast.waiting_for = record.name;
@@ -245,7 +245,7 @@ Result<std::vector<VersionUsage>> LineageDeletion::usage() {
     usage.number = record.number;
     usage.logical_bytes = record.logical_bytes;
     VARVE_TRY_ASSIGN(const auto chunks, catalog::version_chunks(txn, parts_.id, record.number));
-    VARVE_TRY_ASSIGN(usage.referenced_bytes, layout::estimate_bytes(txn, parts_.id, chunks));
+    VARVE_TRY_ASSIGN(usage.referenced_bytes, layout::estimate_bytes(txn, parts_.store, chunks));
     VARVE_TRY_ASSIGN(const auto plan,
                      layout::plan_deletion(*store_.layout, txn, {record.number}, hold, &shared));
     std::optional<VersionNumber> snapshot;

@@ -19,6 +19,12 @@
 
 namespace varve::series {
 
+Result<void> LineageIndex::verify(const SeriesParts& parts, VersionNumber number) {
+  const auto next = static_cast<VersionNumber>(static_cast<std::uint32_t>(number) + 1);
+  VARVE_TRY(index::NeighbourIndex::load(*parts.files, parts.directory(), parts.id, number, next));
+  return {};
+}
+
 Result<std::shared_ptr<index::NeighbourIndex>> LineageIndex::load(
     const catalog::VersionRecord& record) {
   std::optional<VersionNumber> parent;
@@ -32,13 +38,13 @@ Result<std::shared_ptr<index::NeighbourIndex>> LineageIndex::load(
       if (other.state == VersionState::kSealed) parent = other.number;
     }
     std::vector<base::IdRun> runs;
-    VARVE_TRY(catalog::for_each_location(txn, parts_.id, ChunkId::make(record.number, 0),
+    VARVE_TRY(catalog::for_each_location(txn, parts_.store, ChunkId::make(record.number, 0),
                                          [&](const catalog::LocationRecord& at) -> Result<bool> {
                                            if (at.first.birth() == record.number)
                                              runs.push_back({at.first, at.count});
                                            return at.first.birth() == record.number;
                                          }));
-    VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, parts_.id));
+    VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, parts_.store));
     own = base::IdRuns::from(std::move(runs)).subtract(lost);
     window = window.subtract(lost);  // Lost content must be stored again if it comes back.
   }
@@ -76,7 +82,7 @@ Result<base::IdRuns> LineageIndex::open_window(const catalog::VersionRecord& rec
     if (present) return layout::protected_chunks(txn, parts_.id, version);
   }
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
-  VARVE_TRY(layout::open_window(txn, parts_.id, record.number));
+  VARVE_TRY(layout::open_window(txn, parts_.id, parts_.store, record.number));
   VARVE_TRY(txn.commit());
   // The labels contain the window too, and a deletion's forecast counts their bytes.
   manifests_.write_labels();
@@ -128,7 +134,7 @@ Result<bool> LineageIndex::save_window(const catalog::VersionRecord& record,
   base::IdRuns window;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-    const auto side = layout::is_side_version(txn, parts_.id, chunks);
+    const auto side = layout::is_side_version(txn, parts_.id, parts_.store, chunks);
     if (side) {
       is_side = *side;
     } else {
@@ -136,7 +142,7 @@ Result<bool> LineageIndex::save_window(const catalog::VersionRecord& record,
       base::log(base::LogLevel::kError, side.error().message());
     }
     VARVE_TRY_ASSIGN(window, layout::window_after(txn, parts_.id, chunks, is_side));
-    VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, parts_.id));
+    VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, parts_.store));
     window = window.subtract(lost);
   }
   VARVE_TRY(index_->save(*parts_.files, parts_.directory(), parts_.id, record.number, window));

@@ -21,6 +21,8 @@ class LineageIndex {
   LineageIndex(const SeriesParts& parts, LineageStore& store, Manifests& manifests)
       : parts_(parts), store_(store), manifests_(manifests) {}
 
+  /// Verifies the saved index of a sealed version. Takes no lock. Errors: kNotFound, kCorrupt.
+  [[nodiscard]] static Result<void> verify(const SeriesParts& parts, VersionNumber number);
   /// Loads the index of an open version.
   /// Errors: kCorrupt if the version's staging folder is lost.
   [[nodiscard]] Result<std::shared_ptr<index::NeighbourIndex>> load(

@@ -89,7 +89,8 @@ Result<void> LineageOpen::drop_leftovers(const catalog::VersionRecord& record) {
     bool in_use = false;
     {
       VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-      VARVE_TRY_ASSIGN(const auto last, catalog::find_last_location_before(txn, parts_.id, before));
+      VARVE_TRY_ASSIGN(const auto last,
+                       catalog::find_last_location_before(txn, parts_.store, before));
       if (!last) return {};
       birth = last->first.birth();
       VARVE_TRY_ASSIGN(const auto versions, layout::live_versions(txn, parts_.id));

@@ -13,6 +13,7 @@
 #include "series/clones.h"
 #include "series/lineage_arranging.h"
 #include "series/lineage_deletion.h"
+#include "series/lineage_index.h"
 #include "series/lineage_open.h"
 #include "series/lineage_store.h"
 #include "series/manifests.h"
@@ -57,6 +58,9 @@ class LineageSeries final : public Series {
   [[nodiscard]] Result<bool> arrange(const ArrangeOptions& options, Pace pace,
                                      ArrangeProgress& done) override;
   [[nodiscard]] Result<bool> protect(const ArrangeOptions& options, ArrangeProgress& done) override;
+  [[nodiscard]] Result<void> verify_index(VersionNumber newest) override {
+    return LineageIndex::verify(parts_, newest);
+  }
   [[nodiscard]] Result<void> add_stats(const meta::Txn& txn, RepositoryStats& stats) override;
   [[nodiscard]] Result<void> remove() override;
   [[nodiscard]] Result<void> complete_manifests() override { return manifests_.complete(); }

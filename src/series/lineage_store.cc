@@ -11,6 +11,7 @@ Result<std::unique_ptr<LineageStore>> LineageStore::open(const SeriesParts& part
   auto store = std::make_unique<LineageStore>();
   layout::CategoryLayoutOptions options;
   options.series = parts.id;
+  options.store = parts.store;
   options.read_only = parts.options->read_only;
   store->segments = std::make_unique<store::FolderStore>(*parts.files, parts.directory());
   VARVE_TRY_ASSIGN(store->layout, layout::CategoryLayout::open(*parts.catalog, *store->segments,

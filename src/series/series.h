@@ -63,6 +63,9 @@ class Series {
   [[nodiscard]] virtual Result<bool> protect(const ArrangeOptions& options,
                                              ArrangeProgress& done) = 0;
 
+  /// Verifies the index of the newest sealed version, whose number is `newest`.
+  /// Errors: kNotFound if there is none; kCorrupt. The next open version builds it again.
+  [[nodiscard]] virtual Result<void> verify_index(VersionNumber newest) = 0;
   /// Adds the sizes of the series, as `txn` sees it.
   [[nodiscard]] virtual Result<void> add_stats(const meta::Txn& txn, RepositoryStats& stats) = 0;
   /// Removes the series' record and files. Errors: kNotEmpty if it has versions.

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/thread_pool.h"
 #include "format/data_codecs.h"
+#include "format/ids.h"
 #include "format/superblock.h"
 #include "ingest/chunker.h"
 #include "io/file_system.h"
@@ -27,6 +28,7 @@ namespace varve::series {
 /// Lifetime: everything outlives the series. The pools are null if the repository is read-only.
 struct SeriesParts {
   SeriesId id{};
+  StoreId store{};  ///< Where the chunks of the series are.
   Placement placement = Placement::kLineage;
   const store::RepositoryPaths* paths = nullptr;
   const OpenOptions* options = nullptr;

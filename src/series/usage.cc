@@ -23,7 +23,7 @@ Result<void> measure_version(const SeriesParts& parts, catalog::VersionRecord& r
   record.stored_bytes = 0;
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts.catalog));
   std::optional<ContainerNumber> counted;
-  return catalog::for_each_location(txn, parts.id, ChunkId::make(record.number, 0),
+  return catalog::for_each_location(txn, parts.store, ChunkId::make(record.number, 0),
                                     [&](const catalog::LocationRecord& at) -> Result<bool> {
                                       if (at.first.birth() != record.number) return false;
                                       record.unique_bytes += at.raw_bytes;
@@ -31,7 +31,7 @@ Result<void> measure_version(const SeriesParts& parts, catalog::VersionRecord& r
                                       counted = at.container;
                                       VARVE_TRY_ASSIGN(
                                           const auto container,
-                                          catalog::find_container(txn, parts.id, at.container));
+                                          catalog::find_container(txn, parts.store, at.container));
                                       if (container)
                                         record.stored_bytes += container->end() - container->offset;
                                       return true;
@@ -42,13 +42,13 @@ Result<std::vector<CategoryInfo>> categories(const SeriesParts& parts) {
   VARVE_TRY(VersionRecords(*parts.catalog, parts.id).owner());
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts.catalog));
   VARVE_TRY_ASSIGN(const auto versions, layout::live_versions(txn, parts.id));
-  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, parts.id));
+  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, parts.store));
   std::map<SegmentNumber, catalog::SegmentRecord> segment_of;
   for (const auto& segment : segments) segment_of[segment.segment] = segment;
   std::map<std::pair<SegmentNumber, VersionNumber>, CategoryInfo> archived;
   std::map<ContainerNumber, store::ContainerRecord> active;
   VARVE_TRY(catalog::for_each_container(
-      txn, parts.id, [&](const store::ContainerRecord& record) -> Result<bool> {
+      txn, parts.store, [&](const store::ContainerRecord& record) -> Result<bool> {
         const auto owner = segment_of.find(record.segment);
         if (owner == segment_of.end() || owner->second.active()) {
           active[record.number] = record;
@@ -66,7 +66,7 @@ Result<std::vector<CategoryInfo>> categories(const SeriesParts& parts) {
       }));
   std::map<VersionNumber, CategoryInfo> by_birth;
   VARVE_TRY(catalog::for_each_location(
-      txn, parts.id, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
+      txn, parts.store, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
         const auto holder = active.find(at.container);
         if (holder == active.end()) return true;
         auto& category = by_birth[at.first.birth()];
@@ -88,17 +88,18 @@ Result<ArrangingDebt> arranging_debt(const SeriesParts& parts) {
   VARVE_TRY(VersionRecords(*parts.catalog, parts.id).owner());
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts.catalog));
   VARVE_TRY_ASSIGN(const auto settings, catalog::find_arrange_settings(txn));
-  VARVE_TRY_ASSIGN(const auto view, layout::view_active_set(txn, parts.id, settings, {}));
+  VARVE_TRY_ASSIGN(const auto view,
+                   layout::view_active_set(txn, parts.id, parts.store, settings, {}));
   ArrangingDebt debt;
   for (const auto& file : view.state.files) {
     debt.active_bytes += file.raw_bytes;
     debt.dead_bytes += file.raw_bytes - file.live_bytes;
   }
-  VARVE_TRY_ASSIGN(const auto unused, layout::estimate_bytes(txn, parts.id, view.unused));
+  VARVE_TRY_ASSIGN(const auto unused, layout::estimate_bytes(txn, parts.store, view.unused));
   debt.dead_bytes += unused;
   debt.departing_bytes = view.state.departing_bytes;
   debt.runs = layout::count_runs(view.state.files);
-  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, parts.id));
+  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, parts.store));
   for (const auto& segment : segments) {
     if (!segment.active()) debt.volume_bytes += segment.raw_bytes;
   }
@@ -125,7 +126,7 @@ Result<void> add_stats(const SeriesParts& parts, const meta::Txn& txn, Repositor
     VARVE_TRY_ASSIGN(const auto bytes, parts.files->tree_bytes(parity));
     stats.parity_bytes += bytes;
   }
-  VARVE_TRY(catalog::for_each_container(txn, parts.id,
+  VARVE_TRY(catalog::for_each_container(txn, parts.store,
                                         [&](const store::ContainerRecord& record) -> Result<bool> {
                                           ++stats.containers;
                                           stats.unique_bytes += record.live_bytes;
@@ -133,7 +134,7 @@ Result<void> add_stats(const SeriesParts& parts, const meta::Txn& txn, Repositor
                                           stats.container_bytes += record.end() - record.offset;
                                           return true;
                                         }));
-  return catalog::for_each_location(txn, parts.id, ChunkId{},
+  return catalog::for_each_location(txn, parts.store, ChunkId{},
                                     [&](const catalog::LocationRecord& record) -> Result<bool> {
                                       stats.chunks += record.count;
                                       return true;

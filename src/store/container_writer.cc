@@ -44,7 +44,7 @@ ContainerWriter::ContainerWriter(SegmentStore& store, const format::FrameCodec& 
                                                               : format::kFrameRawBytesMax),
       data_(format::kContainerBytesMax),
       header_buffer_(kHeaderBufferBytes) {
-  header_.series = options_.series;
+  header_.store = options_.store;
   header_.compact = options_.volume;
   thread_ = std::thread([this] {
     base::name_this_thread("varve-container");

@@ -29,7 +29,7 @@
 namespace varve::store {
 
 struct ContainerWriterOptions {
-  SeriesId series{};
+  StoreId store{};
   NumberSource* numbers = nullptr;  ///< Outlives the writer.
   /// True to write volumes: compact containers, through the page cache.
   bool volume = false;

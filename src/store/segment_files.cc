@@ -131,7 +131,7 @@ void SegmentReader::forget(SegmentNumber segment) {
   ++forgotten_;
 }
 
-Result<format::ContainerHeader> SegmentReader::read_header(SeriesId series,
+Result<format::ContainerHeader> SegmentReader::read_header(StoreId store_id,
                                                            const ContainerRecord& record) {
   std::vector<std::byte> bytes(record.header_bytes);
   VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
@@ -141,7 +141,7 @@ Result<format::ContainerHeader> SegmentReader::read_header(SeriesId series,
   }
   auto header = format::decode_container_header(bytes);
   if (!header) return std::move(header).error().with_context(describe(record));
-  if (header->series != series || header->number != record.number ||
+  if (header->store != store_id || header->number != record.number ||
       header->compact != record.compact || header->header_bytes != record.header_bytes ||
       header->data_bytes != record.data_bytes) {
     return Error(ErrorCode::kCorrupt, describe(record) + ": another container is here", EIO);

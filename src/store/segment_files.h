@@ -89,7 +89,7 @@ class SegmentReader {
 
   /// Reads and verifies a container's header.
   /// Errors: kCorrupt if it is damaged, or another container than the record describes.
-  [[nodiscard]] Result<format::ContainerHeader> read_header(SeriesId series,
+  [[nodiscard]] Result<format::ContainerHeader> read_header(StoreId store_id,
                                                             const ContainerRecord& record);
   /// Reads stored bytes from `offset` of the container's data, without verifying them.
   [[nodiscard]] Result<void> read_data(const ContainerRecord& record, std::uint32_t offset,

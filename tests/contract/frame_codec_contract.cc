@@ -57,7 +57,7 @@ class FrameCodecContract : public testing::TestWithParam<Subject> {
   }
 };
 
-constexpr FramePlace kPlace{FramePlace::Unit::kContainer, SeriesId{3}, 17, 5};
+constexpr FramePlace kPlace{FramePlace::Unit::kContainer, 3, 17, 5};
 
 Bytes noise(std::size_t bytes) {
   std::mt19937_64 random(bytes);
@@ -118,7 +118,7 @@ TEST_P(FrameCodecContract, OtherPlacesAreRefusedIfTheCodecBindsPlaces) {
   const auto stored = store(*codec, kPlace, compressible(2000));
   std::vector<FramePlace> others(4, kPlace);
   others[0].unit = FramePlace::Unit::kManifest;
-  others[1].store = SeriesId{4};
+  others[1].owner = 4;
   others[2].number = 18;
   others[3].frame = 6;
   for (const auto& other : others) {

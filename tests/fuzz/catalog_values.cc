@@ -21,6 +21,7 @@ namespace varve::fuzz {
 namespace {
 
 constexpr SeriesId kSeries{1};
+constexpr StoreId kStore{1};
 constexpr VersionNumber kVersion{2};
 constexpr std::uint64_t kFileBytes = std::uint64_t{1} << 30;  // Size of the file with the recipe.
 // The settings; the target tries each input as each of them.
@@ -53,13 +54,14 @@ std::string key_in(meta::TableIndex table) {
   using namespace meta::catalog;
   switch (table) {
     case meta::catalog::kSeries:
-    case kCounters:
       return meta::series_key(fuzz::kSeries);
+    case kCounters:
+      return meta::store_key(fuzz::kStore);
     case kNodes:
     case kRecipes:
       return meta::object_key(fuzz::kSeries, 7);
     case kLocations:
-      return meta::location_key(fuzz::kSeries, ChunkId::make(kVersion, 0));
+      return meta::location_key(fuzz::kStore, ChunkId::make(kVersion, 0));
     case kSettings:
       return kSettingNames[0];
     default:
@@ -86,10 +88,10 @@ void read(const meta::WriteTxn& txn, meta::TableIndex table) {
       static_cast<void>(catalog::version_links(txn, series, kVersion));
       break;
     case kSegments:
-      static_cast<void>(catalog::list_segments(txn, series));
+      static_cast<void>(catalog::list_segments(txn, fuzz::kStore));
       break;
     case kCounters:
-      static_cast<void>(catalog::find_counters(txn, series));
+      static_cast<void>(catalog::find_counters(txn, fuzz::kStore));
       break;
     case kRetention:
       static_cast<void>(catalog::find_retention(txn, series, kVersion));
@@ -97,7 +99,7 @@ void read(const meta::WriteTxn& txn, meta::TableIndex table) {
     case kSettings:
       static_cast<void>(catalog::find_arrange_settings(txn));
       static_cast<void>(catalog::find_disk_record(txn));
-      static_cast<void>(catalog::find_quarantine(txn, series));
+      static_cast<void>(catalog::find_quarantine(txn, fuzz::kStore));
       break;
     default:
       break;
@@ -158,7 +160,7 @@ std::vector<std::string> catalog_value_seeds() {
   version.root.child = format::NodeId{7};
   if (catalog::put_series(*txn, series)) take(meta::catalog::kSeries);
   if (catalog::put_version(*txn, version)) take(meta::catalog::kVersions);
-  if (catalog::raise_counters(*txn, fuzz::kSeries, {ContainerNumber{5}, SegmentNumber{6}}))
+  if (catalog::raise_counters(*txn, fuzz::kStore, {ContainerNumber{5}, SegmentNumber{6}}))
     take(meta::catalog::kCounters);
   if (catalog::put_retention(*txn, fuzz::kSeries, kVersion, {true, {9, 0}})) {
     take(meta::catalog::kRetention);
@@ -168,12 +170,12 @@ std::vector<std::string> catalog_value_seeds() {
   segment.segment = static_cast<SegmentNumber>(kVersion);
   segment.bytes = 8192;
   segment.containers = 1;
-  if (catalog::put_segment(*txn, fuzz::kSeries, segment)) take(meta::catalog::kSegments);
+  if (catalog::put_segment(*txn, fuzz::kStore, segment)) take(meta::catalog::kSegments);
   if (catalog::put_disk_record(*txn, {100'000, 200'000'000, 1ULL << 40, 1'700'000'000})) {
     take_from(meta::catalog::kSettings, kSettingNames[1]);
   }
   const auto ids = base::IdRuns::from({{ChunkId::make(VersionNumber{1}, 5), 9}});
-  if (catalog::put_quarantine(*txn, fuzz::kSeries, ids)) {
+  if (catalog::put_quarantine(*txn, fuzz::kStore, ids)) {
     take_from(meta::catalog::kSettings, kSettingNames[2]);
   }
   if (catalog::put_version_chunks(*txn, fuzz::kSeries, kVersion, ids)) {

@@ -33,6 +33,7 @@ namespace {
 using Bytes = std::span<const std::byte>;
 
 constexpr SeriesId kSeries{3};
+constexpr StoreId kStore{3};
 constexpr VersionNumber kVersion{7};
 
 bool put_file(io::FileSystem& files, const std::string& path, std::string_view bytes) {
@@ -122,8 +123,7 @@ void volume(Bytes input) {
   }
   std::uint64_t passed = 0;
   store::FolderStore store(*files, "/s");
-  const auto scan =
-      maintain::scan_containers(store, kSeries, [&](std::uint64_t n) { passed += n; });
+  const auto scan = maintain::scan_containers(store, kStore, [&](std::uint64_t n) { passed += n; });
   require(scan || scan.error().code() == ErrorCode::kUnsupported,
           "a file can be searched whatever it holds");
   if (!scan) return;
@@ -137,7 +137,7 @@ void volume(Bytes input) {
 std::vector<std::string> volume_seeds() {
   // Small, so that the test can try many.
   format::ContainerHeader header;
-  header.series = kSeries;
+  header.store = kStore;
   header.chunks = {format::chunk(ChunkId::make(kVersion, 10), 300),
                    format::chunk(ChunkId::make(kVersion, 11), 40)};
   format::FrameEntry frame;

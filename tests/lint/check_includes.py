@@ -3,7 +3,8 @@
 """Which room includes which: the tables of docs/ARCHITECTURE.md are the rule.
 
 A room sees itself, the rooms of its row, base and include/varve. An outside library is
-included only by the rooms of its row.
+included only by the rooms of its row. The third table names classes that other files must not
+know: they use the interface.
 """
 
 import os
@@ -32,6 +33,25 @@ def read_libraries():
         for prefixes, rooms, *_ in tree.table(DOCUMENT, "## Outside libraries")
         for prefix in WORD.findall(prefixes)
     }
+
+
+def read_hidden():
+    """Class → beginnings of the paths below src/ that may name it."""
+    return {
+        name: tuple(WORD.findall(places))
+        for names, _, places in tree.table(DOCUMENT, "## Classes behind an interface")
+        for name in WORD.findall(names)
+    }
+
+
+def hidden_names(path, text, hidden):
+    """(line number, class) for each class that the file must not name."""
+    below = path.split("/", 1)[1]
+    forbidden = [name for name, places in hidden.items() if not below.startswith(places)]
+    for number, line in enumerate(text.splitlines(), 1):
+        for name in forbidden:
+            if re.search(rf"\b{name}", line):
+                yield number, name
 
 
 def find_cycle(rooms):
@@ -68,8 +88,9 @@ def problem_of(room, target, quoted, rooms, libraries):
 
 def main():
     rooms, libraries = read_rooms(), read_libraries()
+    hidden = read_hidden()
     problems = []
-    if not rooms or not libraries:
+    if not rooms or not libraries or not hidden:
         problems.append(f"{DOCUMENT}: a table is missing")
     cycle = find_cycle(rooms)
     if cycle:
@@ -80,6 +101,8 @@ def main():
         if room not in rooms:
             problems.append(f"{path}: {room} has no row in {DOCUMENT}")
             continue
+        for line, name in hidden_names(path, tree.read(path), hidden):
+            problems.append(f"{path}:{line}: {name} is named outside of its places in {DOCUMENT}")
         for line, quoted, target in tree.includes(path):
             checked += 1
             wrong = problem_of(room, target, quoted, rooms, libraries)

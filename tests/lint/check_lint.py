@@ -3,6 +3,7 @@
 """The checks of text and of file names find what they look for, and nothing else."""
 
 import check_headers
+import check_includes
 import check_names
 import check_text
 import tree
@@ -39,6 +40,10 @@ LINKS = [("[B](B.md#part) and `a/b.h`\n", False), ("[C](C.md)\n", True), ("See `
          ("[web](https://example.org/a)\n", False)]
 # (numbers of the rules in a page's order, is it a problem)
 ORDERS = [([1, 2, 3], False), ([1, 3, 2], True), ([1, 2, 4], True)]
+# (path, text of a file, is it a problem) where only src/a/ and src/b/c_ may name Hidden
+HIDDEN = [("src/a/d.cc", "Hidden x;\n", False), ("src/b/c_d.h", "Hidden x;\n", False),
+          ("src/b/d.h", "Hidden x;\n", True), ("src/b/d.h", "HiddenOptions x;\n", True),
+          ("src/b/d.h", "Unhidden x;\n", False)]
 # (files of a tree, is it a problem)
 TREES = [
     ({"src/a/foo.h": "class Foo {", "src/a/foo.cc": "void Foo::bar() {\n"}, False),
@@ -66,6 +71,8 @@ def main():
     cases += [(text, list(check_text.link_problems(
         "docs/A.md", text, {"docs/B.md", "src/a/b.h"}.__contains__)), wrong)
               for text, wrong in LINKS]
+    cases += [(text, list(check_includes.hidden_names(path, text, {"Hidden": ("a/", "b/c_")})), wrong)
+              for path, text, wrong in HIDDEN]
     cases += [(str(rules), list(check_text.order_problems(rules)), wrong) for rules, wrong in ORDERS]
     cases += [(str(texts), list(check_headers.twin_problems(texts)), wrong)
               for texts, wrong in TREES]

@@ -36,7 +36,7 @@ inline ChunkEntry chunk(ChunkId id, std::uint32_t raw_bytes) {
 /// Two frames, five chunks, three runs of ids over two births.
 inline ContainerHeader sample_header() {
   ContainerHeader header;
-  header.series = SeriesId{3};
+  header.store = StoreId{3};
   header.number = ContainerNumber{77};
   const auto id = [](std::uint32_t birth, std::uint32_t ordinal) {
     return ChunkId::make(VersionNumber{birth}, ordinal);

@@ -80,14 +80,15 @@ void put_samples(meta::WriteTxn& txn) {
   container.live_bytes = 60000;
   container.compact = true;
   container.birth = kNumber;
-  must(put_container(txn, kOne, container));
+  must(put_container(txn, store_of(kOne), container));
   container.number = ContainerNumber{71};
   container.segment = SegmentNumber{6};
   container.offset = 3 * 4096;
   container.header_bytes = 4096;
   container.compact = false;
-  must(put_container(txn, kOne, container));
-  must(put_location(txn, kOne, {ChunkId::make(kNumber, 40), 13, 120000, ContainerNumber{70}, 2}));
+  must(put_container(txn, store_of(kOne), container));
+  must(put_location(txn, store_of(kOne),
+                    {ChunkId::make(kNumber, 40), 13, 120000, ContainerNumber{70}, 2}));
   SegmentRecord segment;
   segment.segment = SegmentNumber{6};
   segment.role = SegmentRole::kMerged;
@@ -97,8 +98,8 @@ void put_samples(meta::WriteTxn& txn) {
   segment.live_bytes = 60000;
   segment.containers = 1;
   segment.first_container = ContainerNumber{71};
-  must(put_segment(txn, kOne, segment));
-  must(raise_counters(txn, kOne, {ContainerNumber{72}, SegmentNumber{7}}));
+  must(put_segment(txn, store_of(kOne), segment));
+  must(raise_counters(txn, store_of(kOne), {ContainerNumber{72}, SegmentNumber{7}}));
   must(put_retention(txn, kOne, kNumber, {true, {1800000000, 0}}));
   ArrangeSettings arranging;  // All values are explicit, because defaults change.
   arranging.policy = ArrangePolicyKind::kTiered;
@@ -111,7 +112,7 @@ void put_samples(meta::WriteTxn& txn) {
   must(put_disk_record(txn, {100'000, 200'000'000, 1ULL << 40, 1'700'000'000}));
   const auto ids = base::IdRuns::from(
       {{ChunkId::make(VersionNumber{1}, 5), 9}, {ChunkId::make(kNumber, 0), 70000}});
-  must(put_quarantine(txn, kOne, ids));
+  must(put_quarantine(txn, store_of(kOne), ids));
   must(put_version_chunks(txn, kOne, kNumber, ids));
   must(put_version_links(txn, kOne, kNumber, LinkTable::from({{3, 1}, {5, 1}, {9, 4}})));
 }

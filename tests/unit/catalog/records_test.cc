@@ -21,6 +21,7 @@ using varve::test::code_of;
 using varve::test::must;
 
 constexpr SeriesId kSeries{2};
+constexpr StoreId kStore{2};
 
 class RecordsTest : public testing::Test {
  protected:
@@ -59,7 +60,7 @@ class RecordsTest : public testing::Test {
 };
 
 TEST_F(RecordsTest, SeriesRoundTripsAndDamageIsFound) {
-  const SeriesRecord record{kSeries, "a series", {-7, 999999999}, 0xffffffff, {}};
+  const SeriesRecord record{kSeries, "a series", {-7, 999999999}, 0xffffffff, {}, {}};
   commit([&](meta::WriteTxn& txn) { return put_series(txn, record); });
   {
     const auto txn = must(meta::ReadTxn::begin(catalog_));
@@ -192,14 +193,14 @@ TEST_F(RecordsTest, LocationIsFoundByAnyOfItsChunks) {
                                     {at(1, 10), 5, 500, ContainerNumber{1}, 3},
                                     {at(2, 7), 1, 99, ContainerNumber{0xffffffff}, 100}};
   commit([&](meta::WriteTxn& txn) -> Result<void> {
-    for (const auto& record : records) VARVE_TRY(put_location(txn, kSeries, record));
+    for (const auto& record : records) VARVE_TRY(put_location(txn, kStore, record));
     // Locations of the neighbouring series, which the search must not return.
-    VARVE_TRY(put_location(txn, SeriesId{1}, {at(9, 0), 1000, 1, ContainerNumber{1}, 1}));
-    return put_location(txn, SeriesId{3}, {at(0, 0), 1000, 1, ContainerNumber{1}, 1});
+    VARVE_TRY(put_location(txn, StoreId{1}, {at(9, 0), 1000, 1, ContainerNumber{1}, 1}));
+    return put_location(txn, StoreId{3}, {at(0, 0), 1000, 1, ContainerNumber{1}, 1});
   });
   const auto txn = must(meta::ReadTxn::begin(catalog_));
   const auto first_of = [&](ChunkId id) -> std::optional<ChunkId> {
-    const auto found = must(find_location(txn, kSeries, id));
+    const auto found = must(find_location(txn, kStore, id));
     return found ? std::optional(found->first) : std::nullopt;
   };
   EXPECT_EQ(first_of(at(1, 0)), at(1, 0));
@@ -211,16 +212,16 @@ TEST_F(RecordsTest, LocationIsFoundByAnyOfItsChunks) {
   EXPECT_EQ(first_of(at(2, 7)), at(2, 7));
   EXPECT_EQ(first_of(at(2, 8)), std::nullopt);
   EXPECT_EQ(first_of(at(0, 0)), std::nullopt);
-  const auto whole = must(find_location(txn, kSeries, at(2, 7)));
+  const auto whole = must(find_location(txn, kStore, at(2, 7)));
   EXPECT_EQ(whole->raw_bytes, 99U);
   EXPECT_EQ(whole->container, ContainerNumber{0xffffffffU});
   EXPECT_EQ(whole->index, 100U);
-  EXPECT_EQ(must(find_last_location_before(txn, kSeries, at(2, 0)))->first, at(1, 10));
-  EXPECT_EQ(must(find_last_location_before(txn, kSeries, at(2, 7)))->first, at(1, 10));
-  EXPECT_FALSE(must(find_last_location_before(txn, kSeries, at(1, 0))));
-  EXPECT_FALSE(must(find_last_location_before(txn, kSeries, ChunkId{0})));
+  EXPECT_EQ(must(find_last_location_before(txn, kStore, at(2, 0)))->first, at(1, 10));
+  EXPECT_EQ(must(find_last_location_before(txn, kStore, at(2, 7)))->first, at(1, 10));
+  EXPECT_FALSE(must(find_last_location_before(txn, kStore, at(1, 0))));
+  EXPECT_FALSE(must(find_last_location_before(txn, kStore, ChunkId{0})));
   std::vector<ChunkId> seen;
-  must(for_each_location(txn, kSeries, at(1, 1), [&](const LocationRecord& r) -> Result<bool> {
+  must(for_each_location(txn, kStore, at(1, 1), [&](const LocationRecord& r) -> Result<bool> {
     seen.push_back(r.first);
     return true;
   }));
@@ -254,13 +255,13 @@ TEST_F(RecordsTest, ContainersAreFoundAndVisitedInOrder) {
   for (const std::uint32_t number : {300U, 2U, 0U}) {
     record.number = ContainerNumber{number};
     record.offset = number * 4096ULL;
-    commit([&](meta::WriteTxn& txn) { return put_container(txn, kSeries, record); });
+    commit([&](meta::WriteTxn& txn) { return put_container(txn, kStore, record); });
   }
   const auto txn = must(meta::ReadTxn::begin(catalog_));
-  EXPECT_EQ(must(find_container(txn, kSeries, ContainerNumber{300}))->offset, 300 * 4096U);
-  EXPECT_FALSE(must(find_container(txn, kSeries, ContainerNumber{1})));
+  EXPECT_EQ(must(find_container(txn, kStore, ContainerNumber{300}))->offset, 300 * 4096U);
+  EXPECT_FALSE(must(find_container(txn, kStore, ContainerNumber{1})));
   std::vector<ContainerNumber> seen;
-  must(for_each_container(txn, kSeries, [&](const store::ContainerRecord& r) -> Result<bool> {
+  must(for_each_container(txn, kStore, [&](const store::ContainerRecord& r) -> Result<bool> {
     seen.push_back(r.number);
     return seen.size() < 2;
   }));

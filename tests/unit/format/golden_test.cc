@@ -53,7 +53,7 @@ struct SampleContainer {
   SampleContainer() {
     const auto packed_frame = make_plain_frame_codec({Codec::kZstd, 1})->compress(as_bytes(packed));
     const std::string stored(base::as_text(packed_frame.stored));
-    header.series = SeriesId{2};
+    header.store = StoreId{2};
     header.number = ContainerNumber{9};
     header.chunks = {chunk(ChunkId::make(VersionNumber{1}, 0), 10),
                      chunk(ChunkId::make(VersionNumber{1}, 1), 19),
@@ -91,7 +91,7 @@ TEST(Golden, ContainerIsReadAndItsHeaderWrittenAlike) {
   const auto header = decode_container_header(as_bytes(bytes));
   ASSERT_TRUE(header.has_value()) << header.error().message();
   EXPECT_EQ(header->stored_bytes(), bytes.size());
-  EXPECT_EQ(header->series, SeriesId{2});
+  EXPECT_EQ(header->store, StoreId{2});
   EXPECT_EQ(header->number, ContainerNumber{9});
   EXPECT_EQ(header->chunks, sample.header.chunks);
   EXPECT_EQ(raw_bytes(*header, bytes, 0), sample.plain);

@@ -13,7 +13,7 @@ namespace {
 
 ParityIndex sample_index() {
   ParityIndex index;
-  index.series = SeriesId{3};
+  index.store = StoreId{3};
   index.percent = 5;
   index.members = {{SegmentNumber{7}, 1},
                    {SegmentNumber{0x80000009U}, 40'000},

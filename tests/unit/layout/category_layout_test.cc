@@ -45,6 +45,7 @@ class CategoryLayoutTest : public testing::Test {
     store_.emplace(*files_, "/r/1");
     CategoryLayoutOptions options;
     options.series = SeriesId{1};
+    options.store = StoreId{1};
     layout_ = must(CategoryLayout::open(catalog_, *store_, *codec_, &pool_, options));
   }
 

@@ -23,11 +23,11 @@ void prefer_memory() {
 // The file that each container is in.
 std::map<ContainerNumber, catalog::SegmentRecord> segments_by_container(const meta::Txn& txn) {
   std::map<SegmentNumber, catalog::SegmentRecord> segments;
-  for (const auto& segment : must(catalog::list_segments(txn, kSeries))) {
+  for (const auto& segment : must(catalog::list_segments(txn, kStore))) {
     segments[segment.segment] = segment;
   }
   std::map<ContainerNumber, catalog::SegmentRecord> segment_of;
-  must(catalog::for_each_container(txn, kSeries,
+  must(catalog::for_each_container(txn, kStore,
                                    [&](const store::ContainerRecord& record) -> Result<bool> {
                                      segment_of[record.number] = segments.at(record.segment);
                                      return true;
@@ -51,6 +51,7 @@ void History::start() {
   catalog_ = std::make_unique<meta::Env>(must(meta::Env::open(directory_->path(), environment)));
   CategoryLayoutOptions options;
   options.series = kSeries;
+  options.store = kStore;
   if (!store_) store_ = std::make_unique<store::FolderStore>(files, kFolder);
   layout_ = must(CategoryLayout::open(*catalog_, *store_, *codec_, &pool_, options));
 }
@@ -79,7 +80,7 @@ VersionNumber History::open() {
   const auto number = static_cast<VersionNumber>(next_number_++);
   auto txn = must(meta::WriteTxn::begin(*catalog_));
   must(catalog::put_version(txn, record(number, VersionState::kOpen)));
-  must(open_window(txn, kSeries, number));
+  must(open_window(txn, kSeries, kStore, number));
   must(txn.commit());
   must(layout_->begin_version(number));
   open_ = number;
@@ -120,7 +121,7 @@ void History::seal() {
   }
   const auto chunks = base::IdRuns::from(std::move(runs));
   auto txn = must(meta::WriteTxn::begin(*catalog_));
-  side = writing_.side = must(is_side_version(txn, kSeries, chunks));
+  side = writing_.side = must(is_side_version(txn, kSeries, kStore, chunks));
   must(catalog::put_version_chunks(txn, kSeries, *open_, chunks));
   must(catalog::put_retention(txn, kSeries, *open_, {writing_.side, {}}));
   must(catalog::put_version(txn, record(*open_, VersionState::kSealed)));
@@ -218,7 +219,7 @@ void History::check_categories() {
   std::map<VersionNumber, std::vector<base::IdRun>> by_death;
   std::vector<base::IdRun> in_use;
   must(catalog::for_each_location(
-      txn, kSeries, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
+      txn, kStore, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
         const auto& segment = segment_of.at(at.container);
         auto& runs = segment.active() ? in_use : by_death[segment.version];
         runs.push_back({at.first, at.count});
@@ -249,7 +250,7 @@ void History::check_reading() {
     const auto txn = must(meta::ReadTxn::begin(*catalog_));
     std::uint64_t end = 0;
     must(catalog::for_each_location(
-        txn, kSeries, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
+        txn, kStore, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
           EXPECT_GE(at.first.value, end) << "two locations of one chunk";
           end = at.first.value + at.count;
           for (std::uint32_t i = 0; i < at.count; ++i) {
@@ -287,7 +288,7 @@ void History::check_reading() {
 void History::check_records() {
   const auto txn = must(meta::ReadTxn::begin(*catalog_));
   std::map<ContainerNumber, std::uint64_t> located;
-  must(catalog::for_each_location(txn, kSeries, ChunkId{},
+  must(catalog::for_each_location(txn, kStore, ChunkId{},
                                   [&](const catalog::LocationRecord& at) -> Result<bool> {
                                     located[at.container] += at.raw_bytes;
                                     return true;
@@ -299,7 +300,7 @@ void History::check_records() {
     std::uint32_t containers = 0;
   };
   std::map<SegmentNumber, Sums> sums;
-  must(catalog::for_each_container(txn, kSeries,
+  must(catalog::for_each_container(txn, kStore,
                                    [&](const store::ContainerRecord& record) -> Result<bool> {
                                      EXPECT_EQ(record.live_bytes, located[record.number])
                                          << "container " << format_as(record.number);
@@ -312,7 +313,7 @@ void History::check_records() {
                                      return true;
                                    }));
   EXPECT_TRUE(located.empty()) << "chunks are located in containers that are not there";
-  for (const auto& segment : must(catalog::list_segments(txn, kSeries))) {
+  for (const auto& segment : must(catalog::list_segments(txn, kStore))) {
     const auto sum = sums[segment.segment];
     sums.erase(segment.segment);
     EXPECT_EQ(segment.raw_bytes, sum.raw);
@@ -334,7 +335,7 @@ void History::check_volumes() {
   const auto txn = must(meta::ReadTxn::begin(*catalog_));
   const auto versions = must(live_versions(txn, kSeries));
   std::map<SegmentNumber, catalog::SegmentRecord> volumes;
-  for (const auto& segment : must(catalog::list_segments(txn, kSeries))) {
+  for (const auto& segment : must(catalog::list_segments(txn, kStore))) {
     if (!segment.active()) volumes[segment.segment] = segment;
   }
   struct Place {
@@ -344,7 +345,7 @@ void History::check_volumes() {
   std::map<SegmentNumber, std::map<std::uint64_t, Place>> births;
   std::set<std::pair<VersionNumber, VersionNumber>> categories;
   must(catalog::for_each_container(
-      txn, kSeries, [&](const store::ContainerRecord& record) -> Result<bool> {
+      txn, kStore, [&](const store::ContainerRecord& record) -> Result<bool> {
         const auto volume = volumes.find(record.segment);
         if (volume == volumes.end()) return true;
         births[record.segment][record.offset] = {record.birth, record.end()};
@@ -381,7 +382,7 @@ base::IdRuns History::read_set(VersionNumber number) {
   const auto segment_of = segments_by_container(txn);
   std::vector<base::IdRun> runs;
   must(catalog::for_each_location(
-      txn, kSeries, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
+      txn, kStore, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
         const auto& segment = segment_of.at(at.container);
         if (at.first.birth() <= number && (segment.active() || segment.version >= number)) {
           runs.push_back({at.first, at.count});

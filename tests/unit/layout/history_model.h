@@ -30,6 +30,7 @@ namespace varve::layout {
 using varve::test::must;
 
 inline constexpr SeriesId kSeries{1};
+inline constexpr StoreId kStore{1};
 inline const std::string kFolder = "/r/1";
 
 /// The content of a chunk: any two chunks of one content are equal.

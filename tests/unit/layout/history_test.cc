@@ -322,7 +322,7 @@ TEST(Arranging, DamagedChunksStayWhereTheyAre) {
     const auto locations = [&](const store::ContainerRecord& container) {
       std::vector<std::string> all;
       const auto txn = must(meta::ReadTxn::begin(history.catalog()));
-      must(catalog::for_each_location(txn, kSeries, ChunkId{},
+      must(catalog::for_each_location(txn, kStore, ChunkId{},
                                       [&](const catalog::LocationRecord& at) -> Result<bool> {
                                         if (at.container == container.number)
                                           all.push_back(at.encode());
@@ -332,7 +332,7 @@ TEST(Arranging, DamagedChunksStayWhereTheyAre) {
     };
     {
       const auto txn = must(meta::ReadTxn::begin(history.catalog()));
-      must(catalog::for_each_container(txn, kSeries,
+      must(catalog::for_each_container(txn, kStore,
                                        [&](const store::ContainerRecord& record) -> Result<bool> {
                                          damaged = record;
                                          return false;

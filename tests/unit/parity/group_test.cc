@@ -82,7 +82,7 @@ TEST_F(GroupTest, DamagedParityBlocksAndAIndexCountAsLost) {
   // Damages the other header, too, so the file is not recognisable any more.
   flip(path, group.bytes - 1);
   EXPECT_TRUE(groups().empty());
-  EXPECT_EQ(list_groups(store, kSeries)->damaged.size(), 1U);
+  EXPECT_EQ(list_groups(store, kStore)->damaged.size(), 1U);
 }
 
 TEST_F(GroupTest, AMissingFileAndACutOneComeBackWithinTheParity) {

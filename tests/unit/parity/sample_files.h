@@ -19,7 +19,7 @@
 
 namespace varve::parity {
 
-inline constexpr SeriesId kSeries{1};
+inline constexpr StoreId kStore{1};
 
 class SampleFiles : public testing::Test {
  protected:
@@ -65,12 +65,12 @@ class SampleFiles : public testing::Test {
   KeepReport keep(const std::vector<DataFile>& present, std::uint32_t percent) {
     KeepOptions options;
     options.percent = percent;
-    auto report = keep_parity(store, kSeries, present, options);
+    auto report = keep_parity(store, kStore, present, options);
     EXPECT_TRUE(report) << report.error().message();
     return report ? *report : KeepReport{};
   }
   std::vector<Group> groups() {
-    auto listing = list_groups(store, kSeries);
+    auto listing = list_groups(store, kStore);
     EXPECT_TRUE(listing);
     return listing->groups;
   }

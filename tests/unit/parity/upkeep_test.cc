@@ -109,7 +109,7 @@ TEST_F(ParityUpkeep, StoppedItLeavesWholeGroupsAndNothingElse) {
   KeepOptions options;
   options.percent = 5;
   options.pass = [](std::uint64_t) { return false; };
-  const auto report = keep_parity(store, kSeries, present, options);
+  const auto report = keep_parity(store, kStore, present, options);
   ASSERT_TRUE(report);
   EXPECT_FALSE(report->finished);
   EXPECT_EQ(groups().size(), 1U);
@@ -127,12 +127,12 @@ TEST_F(ParityUpkeep, AFullDiskAndOneThatFailsLeaveTheOlderParity) {
   KeepOptions options;
   options.percent = 5;
   faulty->faults.disk_full = true;
-  const auto full = keep_parity(store, kSeries, present, options);
+  const auto full = keep_parity(store, kStore, present, options);
   ASSERT_FALSE(full);
   EXPECT_EQ(full.error().code(), ErrorCode::kNoSpace);
   faulty->faults.disk_full = false;
   faulty->faults.writes_fail = true;
-  EXPECT_FALSE(keep_parity(store, kSeries, present, options));
+  EXPECT_FALSE(keep_parity(store, kStore, present, options));
   faulty->faults.writes_fail = false;
   EXPECT_EQ(files->list("s/parity")->size(), 1U);
   EXPECT_EQ(count_protected(present, groups()), 1U);

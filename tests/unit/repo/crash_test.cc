@@ -179,7 +179,8 @@ TEST_F(CrashTest, LostCatalogRecordsOfTheParentDoNotStopTheNextVersion) {
     const auto env = must(meta::Env::open(path_ + "/catalog", options));
     auto txn = must(meta::WriteTxn::begin(env));
     must(txn.erase(meta::catalog::kLocations,
-                   meta::location_key(series_, ChunkId::make(number_, 0))));
+                   meta::location_key(StoreId{static_cast<std::uint32_t>(series_)},
+                                      ChunkId::make(number_, 0))));
     must(txn.commit());
   }
   for (int round = 0; round < 2; ++round) {

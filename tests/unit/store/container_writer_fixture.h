@@ -21,7 +21,7 @@
 
 namespace varve::store {
 
-inline constexpr SeriesId kSeries{3};
+inline constexpr StoreId kStore{3};
 inline constexpr VersionNumber kVersion{7};
 
 inline std::vector<std::byte> chunk_bytes(std::uint32_t ordinal, bool compressible) {
@@ -41,7 +41,7 @@ class ContainerWriterTest : public testing::Test {
     EXPECT_TRUE(files_.make_directory("/s"));
     EXPECT_TRUE(files_.make_directory("/s/active"));
     EXPECT_TRUE(files_.make_directory("/s/volumes"));
-    options_.series = kSeries;
+    options_.store = kStore;
     options_.numbers = &numbers_;
   }
 
@@ -82,7 +82,7 @@ class ContainerWriterTest : public testing::Test {
       const auto decoded = ContainerRecord::decode(record.number, record.encode());
       ASSERT_TRUE(decoded);
       EXPECT_EQ(decoded->end(), record.end());
-      const auto header = reader.read_header(kSeries, record);
+      const auto header = reader.read_header(kStore, record);
       ASSERT_TRUE(header) << header.error().message();
       EXPECT_EQ(header->chunks.size(), record.chunks);
       EXPECT_TRUE(reader.verify_padding(record));

@@ -44,7 +44,7 @@ TEST_F(ContainerWriterTest, FramesAreLargeOnlyWhereTheyAreCompressed) {
     ASSERT_TRUE(writer_->flush());
     std::size_t frames = 0, bytes = 0;
     for (const auto& one : written_) {
-      frames += SegmentReader(*store_).read_header(kSeries, one.record)->frames.size();
+      frames += SegmentReader(*store_).read_header(kStore, one.record)->frames.size();
       bytes += one.record.raw_bytes;
     }
     EXPECT_GE(bytes / frames, least);
@@ -73,7 +73,7 @@ TEST_F(ContainerWriterTest, TinyChunksFillContainersThatTheirHeadersFitIn) {
     std::uint32_t chunks = 0;
     for (const auto& written : written_) {
       EXPECT_LE(written.record.end() - written.record.offset, format::kContainerBytesMax);
-      const auto header = reader.read_header(kSeries, written.record);
+      const auto header = reader.read_header(kStore, written.record);
       ASSERT_TRUE(header) << header.error().message();
       chunks += written.record.chunks;
     }
@@ -386,15 +386,15 @@ TEST_F(ContainerWriterTest, AnotherContainerInItsPlaceIsCorrupt) {
   ASSERT_TRUE(writer_->flush());
   SegmentReader reader(*store_);
   auto record = written_[0].record;
-  ASSERT_TRUE(reader.read_header(kSeries, record));
-  EXPECT_EQ(reader.read_header(SeriesId{4}, record).error().code(), ErrorCode::kCorrupt);
+  ASSERT_TRUE(reader.read_header(kStore, record));
+  EXPECT_EQ(reader.read_header(StoreId{4}, record).error().code(), ErrorCode::kCorrupt);
   const auto number = std::exchange(record.number, number_after(record.number));
-  EXPECT_EQ(reader.read_header(kSeries, record).error().code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(reader.read_header(kStore, record).error().code(), ErrorCode::kCorrupt);
   record.number = number;
   record.offset = 1 << 20;
-  EXPECT_EQ(reader.read_header(kSeries, record).error().code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(reader.read_header(kStore, record).error().code(), ErrorCode::kCorrupt);
   record.segment = SegmentNumber{9};
-  EXPECT_EQ(reader.read_header(kSeries, record).error().code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(reader.read_header(kStore, record).error().code(), ErrorCode::kCorrupt);
   record = written_[0].record;
   std::vector<std::byte> out(100);
   EXPECT_EQ(reader.read_data(record, record.data_bytes - 99, out).error().code(),

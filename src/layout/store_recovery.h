@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prepares a store for a writer after a restart.
+#pragma once
+
+#include "format/ids.h"
+#include "meta/lmdb.h"
+#include "store/segment_files.h"
+#include "store/segment_store.h"
+#include "varve/result.h"
+
+namespace varve::layout {
+
+/// Prepares a store for writing. Sets the numbers that come next. Removes the files and bytes that
+/// a crash left (docs/ORDERING.md O6). Nothing else may write to the store during the call.
+[[nodiscard]] Result<void> recover_store(const meta::Env& catalog, StoreId id,
+                                         store::SegmentStore& store, store::NumberSource& numbers);
+
+}  // namespace varve::layout
