@@ -68,8 +68,8 @@ class PlainFrameCodec final : public FrameCodec {
 }  // namespace
 
 FramePlace place_of_frame(const ContainerHeader& header, std::uint32_t frame) {
-  return {FramePlace::Unit::kContainer, header.series, static_cast<std::uint32_t>(header.number),
-          frame};
+  return {FramePlace::Unit::kContainer, static_cast<std::uint32_t>(header.store),
+          static_cast<std::uint32_t>(header.number), frame};
 }
 
 std::unique_ptr<const FrameCodec> make_plain_frame_codec(const Compression& compression) {

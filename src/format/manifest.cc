@@ -78,8 +78,9 @@ Result<ManifestHeader> decode_manifest_header(std::span<const std::byte> bytes) 
 
 FramePlace place_of_block(const ManifestHeader& header, std::uint32_t block) {
   const bool labels = header.kind == ManifestKind::kLabels;
-  return {labels ? FramePlace::Unit::kLabels : FramePlace::Unit::kManifest, header.series,
-          static_cast<std::uint32_t>(header.number), block};
+  return {labels ? FramePlace::Unit::kLabels : FramePlace::Unit::kManifest,
+          static_cast<std::uint32_t>(header.series), static_cast<std::uint32_t>(header.number),
+          block};
 }
 
 ManifestEncoder::ManifestEncoder(const ManifestHeader& identity, const FrameCodec& codec,

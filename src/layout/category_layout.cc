@@ -325,6 +325,28 @@ Result<std::span<const std::byte>> CategoryLayout::read_once(ContainerNumber con
   return read;
 }
 
+void CategoryLayout::read_many(const std::vector<DataRead>& reads, const DataCompletion& done) {
+  if (!store_.answers_later()) return ChunkSource::read_many(reads, done);
+  std::vector<store::ContainerRead> found;
+  std::vector<std::size_t> positions;
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    auto where = record(reads[i].container);
+    if (!where) {
+      done(i, std::move(where).error());
+      continue;
+    }
+    found.push_back({std::move(*where), reads[i].offset, reads[i].bytes, reads[i].room});
+    positions.push_back(i);
+  }
+  std::vector<store::ContainerRecord> places;
+  for (const auto& one : found) places.push_back(one.record);
+  reader_.read_many(found, [this, done, positions = std::move(positions),
+                            places = std::move(places)](std::size_t at, auto got) {
+    if (!got) got = explain(places[at], std::move(got).error());
+    done(positions[at], std::move(got));
+  });
+}
+
 void CategoryLayout::will_read_header(ContainerNumber container) {
   if (const auto where = record(container)) reader_.will_read_header(*where);
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,6 +32,17 @@ struct LocationRun {
 inline constexpr std::size_t kRoomAlignment = io::kDirectAlignment;
 /// Returns the size of the buffer that ChunkSource::read_once() needs for `bytes` bytes.
 constexpr std::size_t room_for(std::size_t bytes) { return io::direct_room(bytes); }
+
+/// One read of a batch: as the arguments of ChunkSource::read_once().
+struct DataRead {
+  ContainerNumber container{};
+  std::uint32_t offset = 0;
+  std::size_t bytes = 0;
+  std::span<std::byte> room;  ///< Must stay valid until the read's completion.
+};
+/// Receives the position of a read in its batch, and the result of reading it as by read_once().
+using DataCompletion =
+    std::function<void(std::size_t position, Result<std::span<const std::byte>> got)>;
 
 /// The part of a layout that readers need. Thread-safe.
 class ChunkSource {
@@ -64,6 +76,17 @@ class ChunkSource {
                                                                      std::span<std::byte> room) {
     VARVE_TRY(read_data(container, offset, room.first(bytes)));
     return std::span<const std::byte>(room.first(bytes));
+  }
+
+  /// Returns whether the data is in a distant store, so that reads should be submitted together.
+  [[nodiscard]] virtual bool answers_later() const { return false; }
+  /// Reads a batch in any order, and calls `done` once for each read. The calls come from this
+  /// thread or others, before or after read_many() returns, possibly at the same time.
+  /// Lifetime: the source must outlive the last call of `done`.
+  virtual void read_many(const std::vector<DataRead>& reads, const DataCompletion& done) {
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      done(i, read_once(reads[i].container, reads[i].offset, reads[i].bytes, reads[i].room));
+    }
   }
 
   /// Announces that the container's header will be read soon. Advice only.

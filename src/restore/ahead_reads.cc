@@ -35,7 +35,7 @@ struct AheadReads::State {
 
 AheadReads::AheadReads(SliceReader* reader, layout::ChunkSource* source, BufferPool* buffers,
                        base::ThreadPool* workers, std::size_t slots, std::size_t slice_bytes) {
-  if (workers == nullptr || slots == 0) return;
+  if ((workers == nullptr && !source->answers_later()) || slots == 0) return;
   state_ = std::make_shared<State>();
   state_->reader = reader;
   state_->source = source;
@@ -62,6 +62,16 @@ void AheadReads::plan(std::vector<Planned> next) {
   if (!state_) return;
   std::unique_lock lock(state_->mutex);
   ++state_->area;
+  std::erase_if(next, [this](const Planned& one) {
+    // The limit of a request may have grown since the slots were made.
+    const std::size_t room = layout::room_for(slice_bytes(*one.header, one.slice));
+    if (room > state_->slots.front().room.size()) return true;
+    // A slice of the present area may have been read in advance.
+    return state_->source->answers_later() &&
+           std::ranges::any_of(state_->slots, [&one](const Slot& slot) {
+             return slot.is_wanted && is_same(slot.planned, *one.header, one.slice);
+           });
+  });
   state_->planned.assign(std::make_move_iterator(next.begin()),
                          std::make_move_iterator(next.end()));
   start(state_, lock);
@@ -78,8 +88,12 @@ void AheadReads::finish_area() {
   start(state_, lock);
 }
 
-/// Queues planned slices on the workers until no slot is free.
-void AheadReads::start(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>&) {
+/// Starts to read planned slices until no slot is free. May release the lock for a while.
+void AheadReads::start(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock) {
+  if (state->source->answers_later()) {
+    submit(state, lock);
+    return;
+  }
   for (std::size_t i = 0; i < state->slots.size() && !state->planned.empty(); ++i) {
     Slot& slot = state->slots[i];
     if (slot.state != SlotState::kFree) continue;
@@ -90,6 +104,46 @@ void AheadReads::start(const std::shared_ptr<State>& state, std::unique_lock<std
     slot.is_wanted = true;
     state->workers->run([state, i] { read(state, i); });
   }
+}
+
+/// Submits as many planned slices as there are free slots, in one batch.
+void AheadReads::submit(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock) {
+  std::vector<SliceReader::Read> reads;
+  std::vector<std::size_t> numbers;
+  for (std::size_t i = 0; i < state->slots.size() && !state->planned.empty(); ++i) {
+    Slot& slot = state->slots[i];
+    if (slot.state != SlotState::kFree) continue;
+    slot.planned = std::move(state->planned.front());
+    state->planned.pop_front();
+    slot.area = state->area;
+    slot.state = SlotState::kReading;
+    slot.is_wanted = true;
+    ++state->reading;
+    reads.push_back({slot.planned.header, slot.planned.slice, slot.room});
+    numbers.push_back(i);
+  }
+  if (reads.empty()) return;
+  lock.unlock();  // The source may call back in this thread.
+  state->reader->read_many(
+      *state->source, reads,
+      [state, numbers](std::size_t at, Result<std::span<const std::byte>> got) {
+        std::unique_lock done(state->mutex);
+        finish(state, state->slots[numbers[at]], std::move(got), done);
+      });
+  lock.lock();
+}
+
+/// Ends the reading of a slot, and starts to read the next slice.
+void AheadReads::finish(const std::shared_ptr<State>& state, Slot& slot,
+                        Result<std::span<const std::byte>> got,
+                        std::unique_lock<std::mutex>& lock) {
+  // On a failure, the caller of take() reads the slice again and gets the error.
+  slot.bytes = got ? *got : std::span<const std::byte>();
+  slot.state = SlotState::kRead;
+  release_if_done(slot);
+  if (!state->is_closed) start(state, lock);
+  --state->reading;
+  state->changed.notify_all();
 }
 
 void AheadReads::read(const std::shared_ptr<State>& state, std::size_t number) {
@@ -107,13 +161,7 @@ void AheadReads::read(const std::shared_ptr<State>& state, std::size_t number) {
   auto got =
       state->reader->read_once(*state->source, *slot.planned.header, slot.planned.slice, slot.room);
   lock.lock();
-  // On a failure, the caller of take() reads the slice again and gets the error.
-  slot.bytes = got ? *got : std::span<const std::byte>();
-  slot.state = SlotState::kRead;
-  --state->reading;
-  release_if_done(slot);
-  if (!state->is_closed) start(state, lock);
-  state->changed.notify_all();
+  finish(state, slot, std::move(got), lock);
 }
 
 /// Frees a slot that was read and that nobody wants or holds. A queued slot becomes free when its
@@ -137,6 +185,9 @@ AheadReads::Lease AheadReads::take(const format::ContainerHeader& header, Slice 
     state_->changed.wait(lock, [&slot] { return slot.state == SlotState::kRead; });
     return {state_, i, slot.bytes};
   }
+  // The caller reads a slice for which no slot was free.
+  std::erase_if(state_->planned,
+                [&](const Planned& planned) { return is_same(planned, header, slice); });
   return {};
 }
 

@@ -20,7 +20,8 @@ namespace varve::restore {
 
 /// Reads the slices of the next area in advance, while the engine assembles the present area and
 /// the reader consumes it. Otherwise the disk would be idle during that time. The bytes are not
-/// verified: the caller of take() verifies them and reads a bad slice again.
+/// verified: the caller of take() verifies them and reads a bad slice again. If the source answers
+/// later, submits as many reads at once as there are slots, without workers.
 ///
 /// take() is thread-safe; one thread makes all other calls.
 class AheadReads {
@@ -35,7 +36,7 @@ class AheadReads {
   class Lease;
 
   /// Holds up to `slots` slices of at most `slice_bytes` each. Reads nothing if `workers` is
-  /// nullptr.
+  /// nullptr and the source does not answer later.
   /// Lifetime: all arguments must outlive this object.
   AheadReads(SliceReader* reader, layout::ChunkSource* source, BufferPool* buffers,
              base::ThreadPool* workers, std::size_t slots, std::size_t slice_bytes);
@@ -45,8 +46,8 @@ class AheadReads {
   ~AheadReads();
 
   [[nodiscard]] bool is_usable() const { return state_ != nullptr; }
-  /// Sets the slices that the next area needs, in the order of the take() calls. A read begins as
-  /// soon as a slot and a worker are free.
+  /// Sets the slices that the next area needs, in the order of the take() calls; slices of the
+  /// present area may precede them. A read begins as soon as a slot and a worker are free.
   void plan(std::vector<Planned> next);
   /// Releases the slices that were read for the present area and were not taken. The engine calls
   /// it when that area is assembled.
@@ -72,6 +73,9 @@ class AheadReads {
   // Shared with the workers, because a queued task may start after this object is destroyed.
   struct State;
   static void start(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock);
+  static void submit(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock);
+  static void finish(const std::shared_ptr<State>& state, Slot& slot,
+                     Result<std::span<const std::byte>> got, std::unique_lock<std::mutex>& lock);
   static void read(const std::shared_ptr<State>& state, std::size_t slot);
   static void release_if_done(Slot& slot);
 

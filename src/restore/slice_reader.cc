@@ -41,6 +41,17 @@ Result<std::span<const std::byte>> SliceReader::read_once(layout::ChunkSource& s
   return result;
 }
 
+void SliceReader::read_many(layout::ChunkSource& source, const std::vector<Read>& reads,
+                            const layout::DataCompletion& done) {
+  std::vector<layout::DataRead> wanted;
+  for (const auto& [header, slice, room] : reads) {
+    const std::size_t bytes = slice_bytes(*header, slice);
+    count(bytes);
+    wanted.push_back({header->number, header->frames[slice.first].offset, bytes, room});
+  }
+  source.read_many(wanted, done);
+}
+
 Result<void> decode_slice_frame(const format::FrameCodec& codec,
                                 const format::ContainerHeader& header, Slice slice,
                                 std::uint32_t frame, std::span<const std::byte> stored,

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "format/container.h"
 #include "format/frame_codec.h"
@@ -26,6 +28,16 @@ class SliceReader {
                                                              const format::ContainerHeader& header,
                                                              Slice slice,
                                                              std::span<std::byte> room);
+
+  /// One slice of a batch.
+  struct Read {
+    std::shared_ptr<const format::ContainerHeader> header;
+    Slice slice;
+    std::span<std::byte> room;
+  };
+  /// Reads slices as read_once(), all at once. See ChunkSource::read_many().
+  void read_many(layout::ChunkSource& source, const std::vector<Read>& reads,
+                 const layout::DataCompletion& done);
 
   /// Sets the costs by which engines plan their requests from now on.
   void set_costs(const ReadCosts& costs) {

@@ -70,6 +70,10 @@ void WindowEngine::plan_ahead() {
   if (!ahead_.is_usable()) return;
   std::vector<AheadReads::Planned> planned;
   std::vector<std::uint64_t> missing;
+  // The reads of the present area need not wait for a lane each.
+  if (context_.source->answers_later()) {
+    for (const Job& one : jobs_) planned.push_back({one.header, one.slice});
+  }
   if (forward_.areas().size() > 1) missing = empty_slots(forward_.areas()[1]);
   auto job = jobs_.begin();  // The jobs are also sorted by container.
   for_each_container(missing, [&](const std::span<const std::uint64_t> places) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "store/folder_store.h"
+#include "store/retrying_store.h"
 
 namespace varve::series {
 
@@ -13,7 +14,8 @@ Result<std::unique_ptr<LineageStore>> LineageStore::open(const SeriesParts& part
   options.series = parts.id;
   options.store = parts.store;
   options.read_only = parts.options->read_only;
-  store->segments = std::make_unique<store::FolderStore>(*parts.files, parts.directory());
+  store->segments = store::with_retries(
+      std::make_unique<store::FolderStore>(*parts.files, parts.directory()), {});
   VARVE_TRY_ASSIGN(store->layout, layout::CategoryLayout::open(*parts.catalog, *store->segments,
                                                                parts.codecs->frames(),
                                                                parts.compressors, options));

@@ -170,20 +170,63 @@ Result<std::span<const std::byte>> SegmentReader::read_once(const ContainerRecor
   return std::span<const std::byte>(room.first(bytes));
 }
 
+Result<SegmentReader::Blocks> SegmentReader::blocks_of(const ContainerRecord& record,
+                                                       std::uint32_t offset, std::size_t bytes,
+                                                       std::span<std::byte> room) {
+  VARVE_TRY(check_range(record, offset, bytes));
+  VARVE_ASSERT(room.size() >= io::direct_room(bytes));
+  Blocks blocks;
+  VARVE_TRY_ASSIGN(blocks.file, file(record.segment, open_direct_, ReadMode::kDirect));
+  const std::uint64_t begin = record.offset + record.header_bytes + offset;
+  blocks.before = begin % io::kDirectAlignment;
+  blocks.begin = begin - blocks.before;
+  blocks.bytes = (blocks.before + bytes + io::kDirectAlignment - 1) / io::kDirectAlignment *
+                 io::kDirectAlignment;
+  return blocks;
+}
+
 Result<std::span<const std::byte>> SegmentReader::read_direct(const ContainerRecord& record,
                                                               std::uint32_t offset,
                                                               std::size_t bytes,
                                                               std::span<std::byte> room) {
-  VARVE_TRY(check_range(record, offset, bytes));
-  VARVE_ASSERT(room.size() >= io::direct_room(bytes));
-  VARVE_TRY_ASSIGN(const auto direct, file(record.segment, open_direct_, ReadMode::kDirect));
-  const std::uint64_t begin = record.offset + record.header_bytes + offset;
-  const std::size_t before = begin % io::kDirectAlignment;  // That is read as well.
-  const std::size_t blocks =
-      (before + bytes + io::kDirectAlignment - 1) / io::kDirectAlignment * io::kDirectAlignment;
-  VARVE_TRY_ASSIGN(const std::size_t got, direct->read_at(begin - before, room.first(blocks)));
-  if (got < before + bytes) return ends_early(record);
-  return std::span<const std::byte>(room).subspan(before, bytes);
+  VARVE_TRY_ASSIGN(const auto blocks, blocks_of(record, offset, bytes, room));
+  VARVE_TRY_ASSIGN(const std::size_t got,
+                   blocks.file->read_at(blocks.begin, room.first(blocks.bytes)));
+  if (got < blocks.before + bytes) return ends_early(record);
+  return std::span<const std::byte>(room).subspan(blocks.before, bytes);
+}
+
+void SegmentReader::read_many(const std::vector<ContainerRead>& reads,
+                              const ContainerCompletion& done) {
+  struct Wanted {
+    std::size_t position = 0;
+    std::size_t before = 0;
+    ContainerRead read;
+  };
+  std::vector<Wanted> wanted;
+  std::vector<RangeRead> ranges;
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    const auto& read = reads[i];
+    auto blocks = blocks_of(read.record, read.offset, read.bytes, read.room);
+    if (!blocks) {
+      done(i, std::move(blocks).error());
+      continue;
+    }
+    ranges.push_back({std::move(blocks->file), blocks->begin, read.room.first(blocks->bytes)});
+    wanted.push_back({i, blocks->before, read});
+  }
+  if (ranges.empty()) return;
+  store_.read_many(std::move(ranges), [this, done, wanted = std::move(wanted)](
+                                          std::size_t at, Result<std::size_t> got) {
+    const auto& [position, before, read] = wanted[at];
+    if (!got) {
+      done(position, std::move(got).error());
+    } else if (*got < before + read.bytes) {
+      done(position, ends_early(read.record));
+    } else {
+      done(position, std::span<const std::byte>(read.room).subspan(before, read.bytes));
+    }
+  });
 }
 
 Result<void> SegmentReader::check_range(const ContainerRecord& record, std::uint32_t offset,

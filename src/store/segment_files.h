@@ -4,12 +4,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "format/container.h"
 #include "format/ids.h"
@@ -81,6 +83,17 @@ struct ContainerRecord {
 /// Returns the path below the series' folder: active/NNNNNNNN.seg or volumes/NNNNNNNN.vol.
 [[nodiscard]] std::string segment_path(SegmentNumber segment);
 
+/// One read of a batch: as the arguments of SegmentReader::read_once().
+struct ContainerRead {
+  ContainerRecord record;
+  std::uint32_t offset = 0;
+  std::size_t bytes = 0;
+  std::span<std::byte> room;  ///< Must stay valid until the read's completion.
+};
+/// Receives the position of a read in its batch, and the result of reading it as by read_once().
+using ContainerCompletion =
+    std::function<void(std::size_t position, Result<std::span<const std::byte>> got)>;
+
 /// Reads containers. Thread-safe. Keeps a bounded number of files open.
 class SegmentReader {
  public:
@@ -106,6 +119,8 @@ class SegmentReader {
                                                                std::uint32_t offset,
                                                                std::size_t bytes,
                                                                std::span<std::byte> room);
+  /// Submits the reads together, past the page cache. Calls `done` as SegmentStore::read_many().
+  void read_many(const std::vector<ContainerRead>& reads, const ContainerCompletion& done);
   /// Announce that the container's header, or a part of its data, will be read soon.
   void will_read_header(const ContainerRecord& record);
   void will_read_data(const ContainerRecord& record, std::uint32_t offset, std::size_t bytes);
@@ -117,6 +132,15 @@ class SegmentReader {
   [[nodiscard]] std::string describe(const ContainerRecord& record) const;
 
  private:
+  /// The blocks around a part of a container's data.
+  struct Blocks {
+    std::shared_ptr<OpenSegment> file;
+    std::uint64_t begin = 0;
+    std::size_t before = 0;  ///< Bytes of the first block before the part.
+    std::size_t bytes = 0;
+  };
+  [[nodiscard]] Result<Blocks> blocks_of(const ContainerRecord& record, std::uint32_t offset,
+                                         std::size_t bytes, std::span<std::byte> room);
   [[nodiscard]] Result<void> check_range(const ContainerRecord& record, std::uint32_t offset,
                                          std::size_t bytes) const;
   [[nodiscard]] Error ends_early(const ContainerRecord& record) const;

@@ -14,8 +14,8 @@
 
 #include "base/aligned_buffer.h"
 #include "io/memory_file_system.h"
-#include "memory_segment_store.h"
 #include "store/folder_store.h"
+#include "support/memory_segment_store.h"
 
 namespace varve::store {
 namespace {

@@ -44,8 +44,8 @@ class PlaceBoundCodec final : public FrameCodec {
  private:
   static std::uint64_t seed_of(const FramePlace& place) {
     std::uint64_t seed = static_cast<std::uint64_t>(place.unit) + 1;
-    for (const std::uint64_t part : {std::uint64_t{static_cast<std::uint32_t>(place.store)},
-                                     std::uint64_t{place.number}, std::uint64_t{place.frame}}) {
+    for (const std::uint64_t part :
+         {std::uint64_t{place.owner}, std::uint64_t{place.number}, std::uint64_t{place.frame}}) {
       seed = (seed ^ part) * 0x9e3779b97f4a7c15ULL;
     }
     return seed;

@@ -62,6 +62,7 @@ class MemorySegmentStore final : public store::SegmentStore {
     in_flight_max_ = std::max(in_flight_max_, waiting_.size());
     ready_.notify_all();
   }
+  bool answers_later() const override { return latency_.count() != 0; }
   Result<std::unique_ptr<store::SegmentAppender>> create(SegmentNumber segment) override {
     const std::lock_guard lock(mutex_);
     auto& slot = files_[segment];
