@@ -18,7 +18,6 @@
 #include "base/thread_pool.h"
 #include "format/frame_codec.h"
 #include "format/ids.h"
-#include "io/file_system.h"
 #include "layout/layout.h"
 #include "layout/segment_ledger.h"
 #include "meta/lmdb.h"

@@ -14,7 +14,7 @@
 #include "format/container.h"
 #include "format/frame_codec.h"
 #include "format/ids.h"
-#include "io/file_system.h"
+#include "store/segment_store.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
@@ -29,9 +29,9 @@ struct LocationRun {
   std::uint32_t index = 0;  ///< Index of `first` in the container's chunk table.
 };
 
-inline constexpr std::size_t kRoomAlignment = io::kDirectAlignment;
+inline constexpr std::size_t kRoomAlignment = store::kBlockBytes;
 /// Returns the size of the buffer that ChunkSource::read_once() needs for `bytes` bytes.
-constexpr std::size_t room_for(std::size_t bytes) { return io::direct_room(bytes); }
+constexpr std::size_t room_for(std::size_t bytes) { return store::room_for(bytes); }
 
 /// One read of a batch: as the arguments of ChunkSource::read_once().
 struct DataRead {

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "io/file_system.h"
 #include "store/segment_files.h"
 
 namespace varve::parity {
@@ -43,8 +42,7 @@ Result<void> MemberReader::read_part(std::size_t member, std::uint64_t offset,
                                      std::span<std::byte> out) {
   VARVE_TRY_ASSIGN(const auto file, open(member));
   const auto wanted = std::min<std::uint64_t>(out.size(), members_[member].bytes - offset);
-  const auto aligned =
-      (wanted + io::kDirectAlignment - 1) / io::kDirectAlignment * io::kDirectAlignment;
+  const auto aligned = store::whole_blocks(wanted);
   VARVE_TRY_ASSIGN(const auto got, file->read_at(offset, out.first(aligned)));
   if (got < wanted) {
     return Error(ErrorCode::kCorrupt,

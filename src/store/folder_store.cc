@@ -16,6 +16,7 @@
 namespace varve::store {
 namespace {
 
+static_assert(kBlockBytes == io::kDirectAlignment && room_for(1) == io::direct_room(1));
 constexpr std::size_t kCopyBytes = 1U << 20;
 
 const char* folder_name(StoredKind kind) {

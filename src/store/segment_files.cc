@@ -9,7 +9,6 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
-#include "io/file_system.h"
 
 namespace varve::store {
 
@@ -174,14 +173,13 @@ Result<SegmentReader::Blocks> SegmentReader::blocks_of(const ContainerRecord& re
                                                        std::uint32_t offset, std::size_t bytes,
                                                        std::span<std::byte> room) {
   VARVE_TRY(check_range(record, offset, bytes));
-  VARVE_ASSERT(room.size() >= io::direct_room(bytes));
+  VARVE_ASSERT(room.size() >= room_for(bytes));
   Blocks blocks;
   VARVE_TRY_ASSIGN(blocks.file, file(record.segment, open_direct_, ReadMode::kDirect));
   const std::uint64_t begin = record.offset + record.header_bytes + offset;
-  blocks.before = begin % io::kDirectAlignment;
+  blocks.before = begin % kBlockBytes;
   blocks.begin = begin - blocks.before;
-  blocks.bytes = (blocks.before + bytes + io::kDirectAlignment - 1) / io::kDirectAlignment *
-                 io::kDirectAlignment;
+  blocks.bytes = whole_blocks(blocks.before + bytes);
   return blocks;
 }
 

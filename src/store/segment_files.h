@@ -109,7 +109,7 @@ class SegmentReader {
                                        std::span<std::byte> out);
   /// Reads as read_data(), for bytes that are unlikely to be read again: past the page cache,
   /// unless it has them. Returns a view into `room`, which is aligned for direct access and has at
-  /// least io::direct_room(bytes).
+  /// least room_for(bytes).
   [[nodiscard]] Result<std::span<const std::byte>> read_once(const ContainerRecord& record,
                                                              std::uint32_t offset,
                                                              std::size_t bytes,

@@ -17,6 +17,15 @@
 
 namespace varve::store {
 
+/// Alignment of direct reads and of the parts of a segment, in bytes.
+inline constexpr std::size_t kBlockBytes = 4096;
+/// Returns `bytes`, rounded up to whole blocks.
+constexpr std::size_t whole_blocks(std::size_t bytes) {
+  return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+}
+/// Returns the buffer size for direct reads of `bytes` bytes at any offset.
+constexpr std::size_t room_for(std::size_t bytes) { return whole_blocks(bytes + kBlockBytes); }
+
 /// Names a file of a segment store: a segment or volume, or the parity of a group.
 using StoredFile = std::variant<SegmentNumber, GroupNumber>;
 
@@ -29,7 +38,7 @@ enum class StoredKind : std::uint8_t { kSegments, kVolumes, kGroups };
 enum class ReadMode : std::uint8_t {
   kCached,   ///< Through the cache, with read-ahead.
   kPlanned,  ///< Through the cache, without read-ahead: the caller plans its requests.
-  kDirect,   ///< Past the cache: offset, length and memory aligned to io::kDirectAlignment.
+  kDirect,   ///< Past the cache: offset, length and memory aligned to kBlockBytes.
 };
 
 /// A file that is open for reading. Thread-safe.
@@ -63,7 +72,7 @@ class SegmentAppender {
  public:
   virtual ~SegmentAppender() = default;
   /// Appends the parts, one after the other. In a segment, the memory and the length of each part
-  /// are aligned to io::kDirectAlignment. After an error the file's end is where it was before, and
+  /// are aligned to kBlockBytes. After an error the file's end is where it was before, and
   /// the caller may append again.
   [[nodiscard]] virtual Result<void> append(std::span<const std::span<const std::byte>> parts) = 0;
 };

@@ -162,8 +162,8 @@ TEST(DistantRestoreGate, SixteenRequestsAreInFlightAtOnce) {
   EXPECT_GE(segments.in_flight_max(), 16U);
   EXPECT_GE(source.requests, file.content.size() / kSliceBytesMax);
   EXPECT_EQ(source.repeated, 0U) << "bytes were read twice";
-  // One after the other, the requests would take longer than this.
-  EXPECT_LT(took, kLatency * source.requests.load() / 2) << source.requests << " requests";
+  // One after the other, the requests would take at least this long.
+  EXPECT_LT(took, kLatency * source.requests.load()) << source.requests << " requests";
 }
 
 TEST(DistantRestoreGate, AFailedBatchIsReadAgain) {
