@@ -75,11 +75,15 @@ class OpenFile {
   /// Errors: kNoSpace if the disk is full; then none of `data` was written.
   [[nodiscard]] virtual Result<void> write(std::uint64_t offset,
                                            std::span<const std::byte> data) = 0;
+  /// Reads out.size() bytes at `offset`, or fewer at the end of the file. Returns their number.
+  /// Errors: kCorrupt or kIo if stored bytes cannot be read.
   [[nodiscard]] virtual Result<std::size_t> read(std::uint64_t offset,
                                                  std::span<std::byte> out) = 0;
-  /// Returns the offset of the next data (or hole), like lseek(2).
-  /// Errors: kNotFound (ENXIO) past the end.
+  /// Returns the offset of the next data at or after `offset`, like lseek(2) with SEEK_DATA.
+  /// Errors: kNotFound (ENXIO) if no data follows.
   [[nodiscard]] virtual Result<std::uint64_t> seek_data(std::uint64_t offset) = 0;
+  /// Returns the offset of the next hole at or after `offset`, like lseek(2) with SEEK_HOLE.
+  /// Errors: kNotFound (ENXIO) past the end.
   [[nodiscard]] virtual Result<std::uint64_t> seek_hole(std::uint64_t offset) = 0;
   /// Changes a range as fallocate(2) does.
   /// Errors: kNoSpace if the disk has less space than requested.
@@ -94,24 +98,28 @@ class OpenFile {
                                                           std::uint64_t offset,
                                                           std::uint64_t bytes) = 0;
   /// Does the same with a source in this open version.
+  /// Errors: as above.
   [[nodiscard]] virtual Result<std::uint64_t> clone_range(OpenFile& source,
                                                           std::uint64_t source_offset,
                                                           std::uint64_t offset,
                                                           std::uint64_t bytes) = 0;
   /// Returns the error that stopped storing the version's data, if any. Call it on close(2). Does
   /// not wait, and promises no durability.
+  /// Errors: kNoSpace, kIo.
   [[nodiscard]] virtual Result<void> flush() = 0;
   /// Makes the file's bytes, attributes and name durable.
+  /// Errors: kNoSpace, kIo.
   [[nodiscard]] virtual Result<void> sync() = 0;
 };
 
 /// An open version. Thread-safe. Stores permission bits but does not enforce them: the caller, or
 /// the kernel, does.
 ///
-/// Errors have the code for the errno that POSIX requires (kNotFound = ENOENT and so on). Every
-/// function may return kStale if it gets the number of a removed inode, and kNotDirectory if it
-/// needs a directory. Functions that change the version return kReadOnly once it is being sealed,
-/// kNoSpace if the disk is too full, and kNameTooLong or kInvalid for names that no file can have.
+/// Errors have the code for the errno that POSIX requires (kNotFound = ENOENT and so on). Common
+/// errors, of each function: kStale for the number of a removed inode; kNotDirectory if it needs a
+/// directory; kCorrupt or kIo if stored metadata cannot be read. Functions that change the version
+/// also return kReadOnly once it is being sealed, kNoSpace if the disk is too full, and
+/// kNameTooLong or kInvalid for names that no file can have.
 class VersionWriter {
  public:
   virtual ~VersionWriter() = default;
@@ -119,16 +127,20 @@ class VersionWriter {
   [[nodiscard]] virtual VersionInfo info() const = 0;
 
   /// Returns the entry with an inode number.
+  /// Errors: the common ones.
   [[nodiscard]] virtual Result<OpenEntry> get(Ino ino) = 0;
   /// Finds a name in a directory.
   /// Errors: kNotFound if the directory has no such name.
   [[nodiscard]] virtual Result<OpenEntry> lookup(Ino directory, std::string_view name) = 0;
   /// Returns the inode number of a directory's parent.
+  /// Errors: the common ones.
   [[nodiscard]] virtual Result<Ino> parent(Ino directory) = 0;
 
+  /// Called with each entry of a directory. Returns false to stop.
+  using Visitor = std::function<bool(std::string_view name, const OpenEntry&)>;
   /// Calls `visit` for each entry whose name is > `after` in byte order ("" = all), until `visit`
   /// returns false.
-  using Visitor = std::function<bool(std::string_view name, const OpenEntry&)>;
+  /// Errors: the common ones.
   [[nodiscard]] virtual Result<void> list(Ino directory, std::string_view after,
                                           const Visitor& visit) = 0;
 
@@ -168,6 +180,7 @@ class VersionWriter {
   /// Errors: kInvalid if the inode is no symlink.
   [[nodiscard]] virtual Result<std::string> read_link(Ino ino) = 0;
   /// Returns the extended attributes of an inode, sorted by name.
+  /// Errors: the common ones.
   [[nodiscard]] virtual Result<Xattrs> xattrs(Ino ino) = 0;
   /// Sets an extended attribute.
   /// Errors: kExists with XattrMode::kCreate; kNoAttribute with XattrMode::kReplace; kTooLarge if
@@ -185,6 +198,7 @@ class VersionWriter {
   [[nodiscard]] virtual Result<std::unique_ptr<OpenFile>> open(Ino ino, bool for_writing) = 0;
 
   /// Makes all changes so far durable.
+  /// Errors: kNoSpace, kIo.
   [[nodiscard]] virtual Result<void> sync() = 0;
 
   /// Returns the number of OpenFiles that were opened for writing.
@@ -204,6 +218,7 @@ struct SealOutcome {
 
 /// Finds or creates the series, passes it to `open`, and returns the result of `open`. If `open`
 /// fails, removes the series again if this call created it.
+/// Errors: those of Repository::create_series() and of `open`.
 [[nodiscard]] Result<VersionInfo> open_in_series(
     Repository& repository, std::string_view name,
     const std::function<Result<VersionInfo>(const SeriesInfo&)>& open);
@@ -222,8 +237,12 @@ struct StoreOptions {
   std::function<void(const std::string& path)> left_out;
 };
 
-/// Stores the tree below `directory` in an open version, without FUSE; see `varve store`. Calls
-/// `progress` as restore_version() does.
+/// Stores the tree below `directory` in an open version, without FUSE. Replaces entries of the same
+/// names, so that the same call continues an interrupted one. The report lists entries that could
+/// not be read. Calls `progress` after each file and each piece of data. `progress` may be empty;
+/// it stops the call by returning false.
+/// Errors: kInterrupted if `progress` returned false; kNoSpace; kReadOnly; kIo if `directory`
+/// cannot be opened; kIo or kCorrupt if the repository fails.
 [[nodiscard]] Result<TransferReport> store_tree(
     VersionWriter& version, const std::string& directory,
     const std::function<bool(const TransferProgress&)>& progress, const StoreOptions& options = {});

@@ -37,13 +37,15 @@ class FileReader {
   virtual ~FileReader() = default;
 
   /// Reads out.size() bytes at `offset`, or fewer at the end of the file. Returns their number.
+  /// Errors: kCorrupt if a byte of the range is damaged; kIo; kStale if the version was deleted.
   [[nodiscard]] virtual Result<std::size_t> read(std::uint64_t offset,
                                                  std::span<std::byte> out) = 0;
 
-  /// Returns the offset of the next data (or hole) at or after `offset`, like lseek(2) with
-  /// SEEK_DATA (or SEEK_HOLE).
-  /// Errors: kNotFound (ENXIO) past the end.
+  /// Returns the offset of the next data at or after `offset`, like lseek(2) with SEEK_DATA.
+  /// Errors: kNotFound (ENXIO) if no data follows.
   [[nodiscard]] virtual Result<std::uint64_t> seek_data(std::uint64_t offset) = 0;
+  /// Returns the offset of the next hole at or after `offset`, like lseek(2) with SEEK_HOLE.
+  /// Errors: kNotFound (ENXIO) past the end.
   [[nodiscard]] virtual Result<std::uint64_t> seek_hole(std::uint64_t offset) = 0;
 
   /// Returns the size of the file.
@@ -70,8 +72,9 @@ struct StoredPiece {
 
 /// A sealed version. Thread-safe.
 ///
-/// Errors of each function: kCorrupt if the metadata that it needs is damaged; kNotFound if no
-/// entry has the rank. Lifetime: must not outlive its Repository.
+/// Common errors, of each function: kCorrupt if the metadata that it needs is damaged; kNotFound if
+/// no entry has the rank; kIo if the operating system reports an error.
+/// Lifetime: must not outlive its Repository.
 class VersionReader {
  public:
   virtual ~VersionReader() = default;
@@ -79,18 +82,21 @@ class VersionReader {
   [[nodiscard]] virtual const VersionInfo& info() const = 0;
 
   /// Returns the entry with a rank.
+  /// Errors: the common ones.
   [[nodiscard]] virtual Result<SealedEntry> get(Rank rank) = 0;
   /// Finds a name in a directory.
   /// Errors: kNotFound if the directory has no such name; kNotDirectory.
   [[nodiscard]] virtual Result<SealedEntry> lookup(Rank directory, std::string_view name) = 0;
   /// Returns the rank of the parent directory. The root is its own parent.
+  /// Errors: the common ones.
   [[nodiscard]] virtual Result<Rank> parent(Rank rank) = 0;
 
+  /// Called with each entry of a directory. Returns false to stop.
+  using Visitor =
+      std::function<bool(std::uint64_t position, std::string_view name, const SealedEntry&)>;
   /// Calls `visit` for each entry with a position > `after` (0 = from the start), in name order,
   /// until `visit` returns false. Positions ascend and never change.
   /// Errors: kNotDirectory.
-  using Visitor =
-      std::function<bool(std::uint64_t position, std::string_view name, const SealedEntry&)>;
   [[nodiscard]] virtual Result<void> list(Rank directory, std::uint64_t after,
                                           const Visitor& visit) = 0;
 
@@ -98,16 +104,18 @@ class VersionReader {
   /// Errors: kInvalid if the entry is no symlink.
   [[nodiscard]] virtual Result<std::string> read_link(Rank rank) = 0;
   /// Returns the extended attributes of an entry.
+  /// Errors: the common ones.
   [[nodiscard]] virtual Result<Xattrs> xattrs(Rank rank) = 0;
   /// Opens a regular file.
   /// Errors: kIsDirectory; kInvalid for other types; kStale if the version is being deleted.
   [[nodiscard]] virtual Result<std::shared_ptr<FileReader>> open(Rank rank) = 0;
 
+  /// Called with each piece of a file. Returns false to stop.
+  using PieceVisitor = std::function<bool(const StoredPiece&)>;
   /// Calls `visit` for each piece of a regular file's data from `offset` on, until `visit` returns
   /// false. `offset` is 0 or the end of a piece. Skips holes. Arranging may move data at any time:
   /// read_pieces() then passes null for the affected pieces, never wrong bytes.
   /// Errors: kInvalid if the entry is no regular file.
-  using PieceVisitor = std::function<bool(const StoredPiece&)>;
   [[nodiscard]] virtual Result<void> locate_data(Rank rank, std::uint64_t offset,
                                                  const PieceVisitor& visit) = 0;
 

@@ -72,6 +72,7 @@ class Repair {
   /// needs a sound catalog: if a step rebuilds the catalog, plan again afterwards.
   [[nodiscard]] virtual const std::vector<RepairStep>& steps() const = 0;
   /// Executes the steps. After a crash during execution, the repository can be repaired again.
+  /// Errors: kNoSpace; kIo; kCorrupt if a step meets new damage.
   [[nodiscard]] virtual Result<RepairReport> execute(
       const std::function<void(const CheckProgress&)>& progress) = 0;
 };

@@ -61,28 +61,35 @@ struct RepositoryStats {
 /// An opened repository. Thread-safe. At most one process can open it for writing; any number of
 /// processes can read at the same time.
 ///
-/// Errors of each function: kNotFound if the series or version does not exist; kReadOnly for a
-/// change to a repository that was opened read-only; kNoSpace if the disk is too full for a change;
-/// kCorrupt if the metadata that it needs is damaged.
+/// Common errors, of each function: kNotFound if the series or version does not exist; kReadOnly
+/// for a change to a repository that was opened read-only; kNoSpace if the disk is too full for a
+/// change; kCorrupt if the metadata that it needs is damaged; kIo if the operating system reports
+/// an error.
 class Repository {
  public:
   /// Creates a repository in `path`, with the folders above it. `path` must be empty or absent.
   /// `trust_owner` as in OpenOptions.
+  /// Errors: kInvalid or kUnsupported for parameters that are out of range; kExists if `path` is a
+  /// repository; kNotEmpty if it has other files; kIo if the folder cannot be made.
   [[nodiscard]] static Result<void> create(const std::string& path,
                                            const RepositoryParameters& parameters,
                                            bool trust_owner = false);
-  /// Opens a repository.
-  /// Errors: kNoRepository, kUnsupported, kCorrupt; kLocked if another process writes to it.
+  /// Opens a repository. The caller must not open one that its process has open: the catalog's
+  /// locks belong to the process.
+  /// Errors: kNoRepository if `path` has no repository; kUnsupported for a newer format; kCorrupt;
+  /// kLocked if another process writes to it; kNotPermitted if its owner is not trusted.
   [[nodiscard]] static Result<std::unique_ptr<Repository>> open(const std::string& path,
                                                                 const OpenOptions& options);
   virtual ~Repository() = default;
 
   /// Stops background work and makes open versions durable. Call it before destruction to learn of
   /// errors.
+  /// Errors: those of sync().
   [[nodiscard]] virtual Result<void> close() = 0;
 
   /// Makes all open versions durable. The error message names each version for which that failed,
   /// and the data that a crash would lose.
+  /// Errors: the code of the first failure.
   [[nodiscard]] virtual Result<void> sync() = 0;
 
   /// Returns the path that was given to open().
@@ -95,6 +102,7 @@ class Repository {
   [[nodiscard]] virtual const RepositoryParameters& parameters() const = 0;
 
   /// Returns all series.
+  /// Errors: the common ones.
   [[nodiscard]] virtual Result<std::vector<SeriesInfo>> series() = 0;
   /// Returns the series with a name.
   /// Errors: kNotFound.
@@ -114,11 +122,14 @@ class Repository {
 
   /// Returns sealed and open versions in ascending number. A read-only repository returns only
   /// sealed versions. The sizes of open versions are 0; open_versions() returns them.
+  /// Errors: the common ones.
   [[nodiscard]] Result<std::vector<VersionInfo>> versions(SeriesId series);
   /// Returns the open version, if there is one. A read-only repository returns it too, with the
   /// entries and bytes of the last checkpoint.
+  /// Errors: the common ones.
   [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(SeriesId series);
   /// Returns the version with this name, or the newest sealed version for "latest".
+  /// Errors: kNotFound if no version has the name, or none is sealed yet.
   [[nodiscard]] Result<VersionInfo> find_version(SeriesId series, std::string_view name);
 
   /// Returns the open version that open_version() and clone_version() would seal before they open
@@ -134,7 +145,8 @@ class Repository {
   /// Errors: kBusy as for version_to_end(); kExists if the name is taken or reserved.
   [[nodiscard]] Result<VersionInfo> open_version(SeriesId series, std::string_view name,
                                                  const NewFile& root);
-  /// Returns the series' open version, or kNotFound.
+  /// Returns the series' open version.
+  /// Errors: kNotFound if it has none; kReadOnly if the repository was opened read-only.
   [[nodiscard]] Result<std::shared_ptr<VersionWriter>> writer(SeriesId series);
   /// Returns a reader of a sealed version.
   /// Errors: kInvalid if the version is open.
@@ -150,9 +162,12 @@ class Repository {
   /// Opens a new version, as open_version() does, with the tree of a sealed version of the series.
   /// The time to clone the newest version does not depend on the size of its tree. Cloning an older
   /// version visits every file, and stores again the data that the newest version lacks.
+  /// Errors: those of open_version(); kInvalid if the source is open.
   [[nodiscard]] Result<VersionInfo> clone_version(SeriesId series, VersionNumber source,
                                                   std::string_view name);
   /// Renames a sealed version, or an open one. A rename cannot add or drop the suffix ".partial".
+  /// Errors: kExists if the name is taken or reserved; kNotPermitted or kInvalid if the suffix
+  /// would change; kInvalid or kNameTooLong for a name that is not allowed.
   [[nodiscard]] Result<void> rename_version(SeriesId series, VersionNumber number,
                                             std::string_view new_name);
   /// Drops an open version.
@@ -179,18 +194,23 @@ class Repository {
   /// Errors: kNotPermitted if the present lock ends later than `until`.
   [[nodiscard]] Result<void> lock_version(SeriesId series, VersionNumber number, Timestamp until);
   /// Returns the sizes of every sealed version, in ascending number.
+  /// Errors: the common ones.
   [[nodiscard]] Result<std::vector<VersionUsage>> version_usage(SeriesId series);
   /// Returns the categories by file, then by birth; those of the active set come last.
+  /// Errors: the common ones.
   [[nodiscard]] Result<std::vector<CategoryInfo>> categories(SeriesId series);
   /// Returns the work that is left for the arranger.
+  /// Errors: the common ones.
   [[nodiscard]] Result<ArrangingDebt> arranging_debt(SeriesId series);
   /// Returns the settings of the arranger.
+  /// Errors: the common ones.
   [[nodiscard]] virtual Result<ArrangeSettings> arrange_settings() = 0;
   /// Stores new settings of the arranger.
   /// Errors: kInvalid if a value is out of its range.
   [[nodiscard]] virtual Result<void> set_arrange_settings(const ArrangeSettings& settings) = 0;
   /// Arranges a series until the policy has no work left, the caller stops it, or the disk is full.
   /// Runs beside reading and writing. After a crash, the next call repeats the interrupted work.
+  /// Errors: the common ones, but not kNoSpace: ArrangeReport::finished is then false.
   [[nodiscard]] virtual Result<ArrangeReport> arrange(SeriesId series,
                                                       const ArrangeOptions& options) = 0;
 
@@ -198,17 +218,21 @@ class Repository {
 
   /// Checks the repository. Works beside a writer. The report lists damage; the call itself fails
   /// only if it could not check.
+  /// Errors: kIo if the operating system reports an error that is no damage.
   [[nodiscard]] virtual Result<CheckReport> check(const CheckOptions& options,
                                                   const CheckObserver& progress) = 0;
   /// Checks everything, including the SHA-256 of every chunk, from where the last run stopped.
   /// After a run that reaches the end, the next run begins at the start. Works beside a writer.
   /// Writes its position to one file in the repository's folder and changes no stored data.
+  /// Errors: kIo, kReadOnly or kNoSpace if the position cannot be written.
   [[nodiscard]] virtual Result<ScrubReport> scrub(const ScrubOptions& options,
                                                   const CheckObserver& progress) = 0;
 
   /// Returns the sizes of the repository.
+  /// Errors: the common ones.
   [[nodiscard]] virtual Result<RepositoryStats> stats() = 0;
   /// Returns the size and the free space of the disk below the repository.
+  /// Errors: kIo.
   [[nodiscard]] virtual Result<SpaceInfo> space() = 0;
 
  protected:

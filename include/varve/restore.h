@@ -48,7 +48,9 @@ struct RestoreOptions {
 /// once its new content is complete. An interrupted restore leaves a log in the directory; the same
 /// call then continues from it. Calls `progress` after each file and each piece of data. `progress`
 /// may be empty; it stops the restore by returning false.
-/// Errors: kBusy if another restore uses the directory; kInterrupted if `progress` returned false.
+/// Errors: kBusy if another restore uses the directory; kInterrupted if `progress` returned false;
+/// kNoSpace or kReadOnly if the target takes no more data; kNotFound if the version has no such
+/// path.
 [[nodiscard]] Result<TransferReport> restore_version(
     VersionReader& version, const std::string& directory, const RestoreOptions& options,
     const std::function<bool(const TransferProgress&)>& progress);
@@ -56,6 +58,8 @@ struct RestoreOptions {
 /// Writes a version's tree as an archive that tar(1) can read. `fd` may be a pipe. `paths` selects
 /// parts as in RestoreOptions::paths. The report lists sockets and unreadable files as problems.
 /// Calls `progress` as restore_version() does.
+/// Errors: kNotFound if the version has no such path; kInterrupted if `progress` returned false;
+/// kNoSpace or kIo if `fd` takes no more data.
 [[nodiscard]] Result<TransferReport> write_tar(
     VersionReader& version, int fd, const std::vector<std::string>& paths,
     const std::function<bool(const TransferProgress&)>& progress);

@@ -95,8 +95,8 @@ struct PruneDecision {
                                                       const std::vector<VersionNumber>& locked,
                                                       const KeepRules& rules, const Timestamp& now);
 
-/// Returns kInvalid if the decisions delete a version with entries but keep only empty versions and
-/// versions of the future.
+/// Checks that the decisions keep a version with entries, if they delete one.
+/// Errors: kInvalid if they keep only empty versions and versions of the future.
 [[nodiscard]] Result<void> check_prune(const std::vector<PruneDecision>& decisions);
 
 }  // namespace varve

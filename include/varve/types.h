@@ -2,8 +2,6 @@
 // The basic types that all rooms of Varve share. See docs/GLOSSARY.md.
 #pragma once
 
-#include <sys/types.h>
-
 #include <array>
 #include <compare>
 #include <cstddef>

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Headers have `#pragma once` and a reader; sources are built and named after their class's header.
 
-check_lint.py shows that the check of names can fail.
+Public headers include only public and standard headers, and name the errors of their functions.
+check_lint.py shows that the checks of names and of public headers can fail.
 """
 
 import os
@@ -12,6 +13,29 @@ import tree
 
 CLASS = re.compile(r"^(?:class|struct)\s+(?:\[\[\w+\]\]\s+)?(\w+)(?:\s+final)?\s*(?:$|[:{])", re.M)
 MEMBER = re.compile(r"^(?:[\w:<>,*&\[\] ]+\s[*&]*)?(\w+)::~?\w+\(", re.M)
+# A header of the standard library has no suffix.
+STANDARD = re.compile(r"^[a-z_0-9]+$")
+RETURNS_RESULT = re.compile(r"^\s*(?:\[\[nodiscard\]\]\s*)?(?:(?:virtual|static)\s+)*Result<.*?\b(\w+)\(")
+DOCSTRING_LINE = re.compile(r"^\s*///(?!<)")
+ERRORS_LINE = re.compile(r"^\s*/// Errors: \S")
+
+
+def public_header_problems(path, text):
+    """Includes that an installed header must not have, and functions without an "Errors:" line."""
+    for match in tree.INCLUDE.finditer(text):
+        quoted, target = match.group(1) == '"', match.group(2)
+        if not (target.startswith("varve/") if quoted else STANDARD.match(target)):
+            yield f"{path}: {target} is neither a public header nor one of the standard library"
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        function = RETURNS_RESULT.match(line + (lines + [""])[number + 1].strip())
+        if not function:
+            continue
+        first = number
+        while first > 0 and DOCSTRING_LINE.match(lines[first - 1]):
+            first -= 1
+        if not any(ERRORS_LINE.match(words) for words in lines[first:number]):
+            yield f"{path}:{number + 1}: {function.group(1)}() has no line `/// Errors: ...`"
 
 
 def is_named_after(source, header):
@@ -60,6 +84,8 @@ def main():
             problems.append(f"{path}: no #pragma once")
         if path not in included:
             problems.append(f"{path}: no other file includes this header")
+        if path.startswith("include/"):
+            problems.extend(public_header_problems(path, tree.read(path)))
     sources = [p for p in tree.files((".cc",)) if p.split("/")[0] in ("src", "tests", "bench")]
     builds = {}
     for path in sources:

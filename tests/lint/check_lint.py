@@ -30,6 +30,8 @@ TEXTS = [
     ("src/a/b.cc", "// Stores data.\n\n// Syncs it after what the\n// caller wrote.\n", False),
     ("tests/unit/a/b.cc", "/// What a test needs.\nint f();\n", True),
     ("include/varve/b.h", "/// Answers this: What is on disk?\nint f();\n", False),
+    ("examples/a.cc", "int a;\n" * 79, False),
+    ("examples/a.cc", "int a;\n" * 80, True),
     ("docs/ARCHITECTURE.md", "line\n" * 170, False),
     ("docs/ARCHITECTURE.md", "line\n" * 190, True),
 ]
@@ -51,6 +53,19 @@ TREES = [
     ({"src/a/foo_impl.h": "class Foo {", "src/a/foo_part.cc": "void Foo::bar() {\n"}, False),
     ({"src/a/foo.h": "class Foo {", "src/a/bar.cc": "Result<int> Foo::bar() {\n"}, True),
     ({"src/a/foo.h": "class Foo {", "src/a/bar.cc": "void bar() {\n"}, False),
+]
+# (text of a public header, is it a problem)
+PUBLIC_HEADERS = [
+    ("#include <span>\n#include \"varve/types.h\"\n", False),
+    ("#include <fmt/format.h>\n", True),
+    ("#include <lmdb.h>\n", True),
+    ("#include \"base/log.h\"\n", True),
+    ("/// Opens.\n/// Errors: kIo.\n[[nodiscard]] static Result<int> open(int a);\n", False),
+    ("/// Opens.\n[[nodiscard]] static Result<int> open(int a);\n", True),
+    ("/// Opens. Errors: kIo.\n[[nodiscard]] virtual Result<void> open() = 0;\n", True),
+    ("/// Opens.\n/// Errors: kIo.\nResult<int> open();\nResult<int> close();\n", True),
+    ("/// Opens.\n[[nodiscard]] Result<int>\n    open(int a);\n", True),
+    ("/// Copies.\nResult(const Result& other);\n", False),
 ]
 
 # (sources of a tree, is it a problem)
@@ -79,6 +94,8 @@ def main():
     cases += [(str(texts), list(check_names.collisions(
         {path: "namespace {\n" + text for path, text in texts.items()})), wrong)
               for texts, wrong in PRIVATE]
+    cases += [(text, list(check_headers.public_header_problems("include/varve/a.h", text)), wrong)
+              for text, wrong in PUBLIC_HEADERS]
     problems = []
     for case, found, wrong in cases:
         if bool(found) != wrong:

@@ -33,6 +33,8 @@ LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 NAMED_FILE = re.compile(r"`([a-z_0-9]+/[a-z_0-9/]+\.(?:h|cc|py|sh|md))`")
 ARCHITECTURE = "docs/ARCHITECTURE.md"
 ARCHITECTURE_LINES_MAX = 180
+EXAMPLES = "examples/"
+EXAMPLE_LINES_MAX = 80
 SOURCE_SUFFIXES = (".h", ".cc", ".py", ".sh", "meson.build")
 BYTES = ("tests/golden/", "tests/fuzz/corpus/")
 NO_SPDX_NAMES = ("packages.txt", "packages-tidy.txt", "LICENSE", ".gitignore", ".clang-format",
@@ -118,8 +120,9 @@ def problems_of(path, text):
     yield from prose_problems(path, lines)
     if path == ARCHITECTURE and len(lines) - 1 > ARCHITECTURE_LINES_MAX:
         yield f"{path}: {len(lines) - 1} lines, at most {ARCHITECTURE_LINES_MAX}"
-    if path.endswith(SOURCE_SUFFIXES) and len(lines) - 1 > LINES_MAX:
-        yield f"{path}: {len(lines) - 1} lines, at most {LINES_MAX}: split it"
+    lines_max = EXAMPLE_LINES_MAX if path.startswith(EXAMPLES) else LINES_MAX
+    if path.endswith(SOURCE_SUFFIXES) and len(lines) - 1 > lines_max:
+        yield f"{path}: {len(lines) - 1} lines, at most {lines_max}: split it"
     if path.endswith(tree.CODE_SUFFIXES):
         for number, line in enumerate(lines, 1):
             if len(line) > COLUMNS_MAX:
