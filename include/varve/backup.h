@@ -247,4 +247,29 @@ struct StoreOptions {
     VersionWriter& version, const std::string& directory,
     const std::function<bool(const TransferProgress&)>& progress, const StoreOptions& options = {});
 
+/// A directory to store, and the version to store it in.
+struct StoreRequest {
+  std::string series;  ///< Created if needed.
+  std::string version;
+  std::string directory;
+  StoreOptions options;
+};
+
+/// The result of store_version().
+struct StoredVersion {
+  VersionInfo info;
+  TransferReport report;
+};
+
+/// Stores a directory as a version and makes it durable, as `varve store` does. The version stays
+/// open: seal it with Repository::seal(). Continues the series' open version if it has the
+/// requested name, for example after an interruption. Otherwise seals it as
+/// Repository::open_version() does. Stores the repository's own folder as an empty directory. Calls
+/// `progress` as store_tree() does.
+/// Errors: those of Repository::open_version() and store_tree(); kInvalid if the directory is in
+/// the repository; kNotDirectory; kIo if the directory cannot be found.
+[[nodiscard]] Result<StoredVersion> store_version(
+    Repository& repository, const StoreRequest& request,
+    const std::function<bool(const TransferProgress&)>& progress);
+
 }  // namespace varve

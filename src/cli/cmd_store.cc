@@ -3,12 +3,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/options.h"
@@ -37,58 +37,21 @@ struct Options {
   bool progress = false;
 };
 
-/// Returns the series' open version if it has this name; otherwise opens a new version.
-Result<VersionInfo> open_or_continue(Repository& repository, const VersionPath& path,
-                                     const std::string& directory) {
-  struct stat status {};
-  if (::stat(directory.c_str(), &status) != 0) {
-    return Error(ErrorCode::kIo, directory + ": " + std::generic_category().message(errno), errno);
-  }
-  if (!S_ISDIR(status.st_mode)) {
-    return Error(ErrorCode::kNotDirectory, directory + " is not a directory");
-  }
-  NewFile root;
-  root.mode = status.st_mode;
-  root.uid = status.st_uid;
-  root.gid = status.st_gid;
-  return open_in_series(repository, path.series,
-                        [&](const SeriesInfo& series) -> Result<VersionInfo> {
-                          auto writer = repository.writer(series.id);
-                          if (writer && (*writer)->info().name == path.version)
-                            return (*writer)->info();
-                          if (!writer && writer.error().code() != ErrorCode::kNotFound) {
-                            return std::move(writer).error();
-                          }
-                          if (writer) writer->reset();  // A held writer would prevent the seal.
-                          return repository.open_version(series.id, path.version, root);
-                        });
-}
-
-/// Returns the directories whose entries must not be stored: the repository, which would grow with
-/// each stored file, and its mount points. Refuses a source inside the repository.
-Result<std::vector<DirectoryIdentity>> find_own_folders(const std::string& repository,
-                                                        const std::string& directory) {
+/// Returns the mount points of the repository in the directory: their entries are stored already.
+std::vector<DirectoryIdentity> find_own_mounts(const std::string& repository,
+                                               const std::string& directory) {
   std::error_code error;
   const auto own = std::filesystem::canonical(repository, error);
   const auto source = std::filesystem::canonical(directory, error);
-  if (error) return Error(ErrorCode::kIo, directory + ": " + error.message(), error.value());
-  const auto contains = [](const std::filesystem::path& outer, const std::filesystem::path& inner) {
-    return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first ==
-           outer.end();
-  };
-  if (contains(own, source)) {
-    return Error(ErrorCode::kInvalid, source.string() + " is in the repository " + own.string() +
-                                          "; store a directory outside it");
-  }
+  const auto mounts = control::find_mounts_of(own);
+  if (error || !mounts) return {};  // store_version() returns the error.
   std::vector<DirectoryIdentity> found;
-  const auto add = [&](const std::string& path) {
+  for (const auto& mount : *mounts) {
+    const std::filesystem::path point = mount.mount_point;
+    const auto differ = std::mismatch(source.begin(), source.end(), point.begin(), point.end());
     struct stat status {};
-    if (::lstat(path.c_str(), &status) == 0) found.push_back({status.st_dev, status.st_ino});
-  };
-  add(own);  // Finds the repository also under a bind mount.
-  if (const auto mounts = control::find_mounts_of(own)) {
-    for (const auto& mount : *mounts) {
-      if (contains(source, mount.mount_point)) add(mount.mount_point);
+    if (differ.first == source.end() && ::lstat(point.c_str(), &status) == 0) {
+      found.push_back({status.st_dev, status.st_ino});
     }
   }
   return found;
@@ -97,34 +60,32 @@ Result<std::vector<DirectoryIdentity>> find_own_folders(const std::string& repos
 Result<TransferReport> store_and_seal(Repository& repository, const VersionPath& path,
                                       const Options& options, const Context& context,
                                       Progress& progress, const control::StopRequest& stop) {
-  StoreOptions store_options;
-  VARVE_TRY_ASSIGN(store_options.without_entries,
-                   find_own_folders(options.repository, options.directory));
-  store_options.left_out = [&](const std::string& folder) {
+  StoreRequest request;
+  request.series = path.series;
+  request.version = path.version;
+  request.directory = options.directory;
+  request.options.without_entries = find_own_mounts(options.repository, options.directory);
+  request.options.left_out = [&](const std::string& folder) {
     progress.clear();
     report_problems({folder + " is this repository or its mount; stored as an empty directory"});
   };
-  VARVE_TRY_ASSIGN(const VersionInfo info, open_or_continue(repository, path, options.directory));
-  VARVE_TRY_ASSIGN(auto writer, repository.writer(info.series));
-  auto report = store_tree(
-      *writer, options.directory,
-      [&](const TransferProgress& done) {
-        progress.update(done.bytes_done, done.bytes_total, done.files_done);
-        return !stop.stopped();
-      },
-      store_options);
-  if (!report) return report;
-  VARVE_TRY(writer->sync());
-  writer.reset();
+  VARVE_TRY_ASSIGN(StoredVersion stored,
+                   store_version(repository, request, [&](const TransferProgress& done) {
+                     progress.update(done.bytes_done, done.bytes_total, done.files_done);
+                     return !stop.stopped();
+                   }));
+  const VersionInfo& info = stored.info;
   progress.clear();
-  if (options.keep_open || (is_partial_name(path.version) && !options.seal)) return report;
+  if (options.keep_open || (is_partial_name(path.version) && !options.seal)) {
+    return std::move(stored.report);
+  }
   VARVE_TRY_ASSIGN(const SealOutcome sealed, repository.seal(info.series, info.number, ""));
   print(version_summary(sealed.info));
   if (!options.no_arrange) {
     control::LocalControl control(repository);
     arrange_owed(control, {path.series}, stop, progress, context);
   }
-  return report;
+  return std::move(stored.report);
 }
 
 Result<TransferReport> store(const Options& options, const Context& context) {

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "varve/backup.h"
+#include "varve/repository.h"
+
+namespace varve {
+namespace {
+
+/// Returns the repository's folder, which would grow with each file of it that is stored. Refuses a
+/// source in the repository.
+Result<DirectoryIdentity> find_own_folder(const std::string& repository,
+                                          const std::string& directory) {
+  std::error_code error;
+  const auto own = std::filesystem::canonical(repository, error);
+  const auto source = std::filesystem::canonical(directory, error);
+  if (error) return Error(ErrorCode::kIo, directory + ": " + error.message(), error.value());
+  if (std::mismatch(own.begin(), own.end(), source.begin(), source.end()).first == own.end()) {
+    return Error(ErrorCode::kInvalid, source.string() + " is in the repository " + own.string() +
+                                          "; store a directory outside it");
+  }
+  struct stat status {};
+  if (::lstat(own.c_str(), &status) != 0) return DirectoryIdentity{};
+  return DirectoryIdentity{status.st_dev, status.st_ino};  // Also finds it under a bind mount.
+}
+
+/// Returns a new root directory with the attributes of `directory`.
+Result<NewFile> root_like(const std::string& directory) {
+  struct stat status {};
+  if (::stat(directory.c_str(), &status) != 0) {
+    return Error(ErrorCode::kIo, directory + ": " + std::generic_category().message(errno), errno);
+  }
+  if (!S_ISDIR(status.st_mode)) {
+    return Error(ErrorCode::kNotDirectory, directory + " is not a directory");
+  }
+  NewFile root;
+  root.mode = status.st_mode;
+  root.uid = status.st_uid;
+  root.gid = status.st_gid;
+  return root;
+}
+
+/// Returns the series' open version if it has this name; otherwise opens a new version.
+Result<VersionInfo> open_or_continue(Repository& repository, const StoreRequest& request) {
+  VARVE_TRY_ASSIGN(const NewFile root, root_like(request.directory));
+  const auto open = [&](const SeriesInfo& series) -> Result<VersionInfo> {
+    auto writer = repository.writer(series.id);
+    if (writer && (*writer)->info().name == request.version) return (*writer)->info();
+    if (!writer && writer.error().code() != ErrorCode::kNotFound) return std::move(writer).error();
+    if (writer) writer->reset();  // A held writer would prevent the seal.
+    return repository.open_version(series.id, request.version, root);
+  };
+  return open_in_series(repository, request.series, open);
+}
+
+}  // namespace
+
+Result<StoredVersion> store_version(Repository& repository, const StoreRequest& request,
+                                    const std::function<bool(const TransferProgress&)>& progress) {
+  StoreOptions options = request.options;
+  VARVE_TRY_ASSIGN(const DirectoryIdentity own,
+                   find_own_folder(repository.present_path(), request.directory));
+  options.without_entries.insert(options.without_entries.begin(), own);
+  StoredVersion stored;
+  VARVE_TRY_ASSIGN(stored.info, open_or_continue(repository, request));
+  VARVE_TRY_ASSIGN(const auto writer, repository.writer(stored.info.series));
+  VARVE_TRY_ASSIGN(stored.report, store_tree(*writer, request.directory, progress, options));
+  VARVE_TRY(writer->sync());
+  return stored;
+}
+
+}  // namespace varve
