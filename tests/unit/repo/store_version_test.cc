@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "support/temp_repository.h"
+#include "varve/backup.h"
+#include "varve/repository.h"
+
+namespace varve::test {
+namespace {
+
+class StoreVersionTest : public testing::Test {
+ protected:
+  StoreVersionTest() : source_(directory_.path() + "/source"), path_(directory_.path() + "/r") {
+    std::filesystem::create_directories(source_ + "/folder");
+    for (const char* name : {"/a", "/b", "/folder/c"}) std::ofstream(source_ + name) << name;
+    must(Repository::create(path_, small_chunks(Codec::kZstd)));
+    repository_ = reopen(path_);
+  }
+
+  [[nodiscard]] StoreRequest request() const { return {"s", "one", source_, {}}; }
+  /// Seals the stored version and returns a reader of it.
+  [[nodiscard]] std::shared_ptr<VersionReader> seal(const StoredVersion& stored) {
+    const auto sealed = must(repository_->seal(stored.info.series, stored.info.number, ""));
+    return must(repository_->reader(sealed.info.series, sealed.info.number));
+  }
+
+  TempDirectory directory_;
+  std::string source_;
+  std::string path_;
+  std::unique_ptr<Repository> repository_;
+};
+
+TEST_F(StoreVersionTest, StoresTheTreeAndLeavesTheVersionOpen) {
+  const auto stored = must(store_version(*repository_, request(), {}));
+  EXPECT_EQ(stored.info.state, VersionState::kOpen);
+  EXPECT_EQ(stored.report.entries, 5U);
+  EXPECT_TRUE(stored.report.problems.empty());
+  const auto version = seal(stored);
+  EXPECT_EQ(version->info().name, "one");
+  EXPECT_EQ(read_sealed(*version, "folder/c"), "/folder/c");
+}
+
+TEST_F(StoreVersionTest, ContinuesAnInterruptedVersionOfTheSameName) {
+  const auto stop = [](const TransferProgress& done) { return done.files_done < 2; };
+  EXPECT_EQ(code_of(store_version(*repository_, request(), stop)), ErrorCode::kInterrupted);
+  const auto series = must(repository_->find_series("s"));
+  ASSERT_EQ(must(repository_->open_versions(series.id)).size(), 1U);
+  const auto stored = must(store_version(*repository_, request(), {}));
+  EXPECT_EQ(stored.info.number, VersionNumber{1});
+  EXPECT_EQ(read_sealed(*seal(stored), "b"), "/b");
+}
+
+TEST_F(StoreVersionTest, RefusesASourceInTheRepository) {
+  StoreRequest inside = request();
+  for (const std::string& place : {path_, path_ + "/series"}) {
+    inside.directory = place;
+    EXPECT_EQ(code_of(store_version(*repository_, inside, {})), ErrorCode::kInvalid) << place;
+  }
+  EXPECT_TRUE(must(repository_->series()).empty());
+}
+
+TEST_F(StoreVersionTest, StoresTheRepositoryAsAnEmptyDirectory) {
+  std::vector<std::string> left_out;
+  StoreRequest above = request();
+  above.directory = directory_.path();
+  above.options.left_out = [&](const std::string& path) { left_out.push_back(path); };
+  const auto version = seal(must(store_version(*repository_, above, {})));
+  EXPECT_EQ(left_out, std::vector<std::string>{"r"});
+  EXPECT_EQ(read_sealed(*version, "source/a"), "/a");
+  EXPECT_EQ(code_of(version->lookup(find(*version, "r"), "varve.repo")), ErrorCode::kNotFound);
+}
+
+TEST_F(StoreVersionTest, AMissingSourceLeavesNoSeries) {
+  StoreRequest missing = request();
+  missing.directory += "/none";
+  EXPECT_EQ(code_of(store_version(*repository_, missing, {})), ErrorCode::kIo);
+  missing.directory = source_ + "/a";
+  EXPECT_EQ(code_of(store_version(*repository_, missing, {})), ErrorCode::kNotDirectory);
+  EXPECT_TRUE(must(repository_->series()).empty());
+}
+
+}  // namespace
+}  // namespace varve::test
