@@ -112,7 +112,8 @@ class Repository {
   /// kUnsupported for a placement that this build cannot make.
   [[nodiscard]] virtual Result<SeriesInfo> create_series(std::string_view name,
                                                          const SeriesOptions& options) = 0;
-  /// Creates an empty series with the repository's defaults. Errors: as the function above.
+  /// Creates an empty series with the repository's defaults.
+  /// Errors: as the function above.
   [[nodiscard]] Result<SeriesInfo> create_series(std::string_view name) {
     return create_series(name, SeriesOptions());
   }
