@@ -164,7 +164,7 @@ class CountingLayout final : public layout::Layout {
       header.chunks.push_back({chunk.id, chunk.fingerprint, frame.raw_bytes, 0, 0});
       container.data.insert(container.data.end(), chunk.raw.begin(), chunk.raw.end());
     }
-    format::encode_container_header(header);  // Sets the derived members.
+    static_cast<void>(format::encode_container_header(header));  // Sets the derived members.
     placed_.stored += container.data.size();
     container.header = std::make_shared<const format::ContainerHeader>(std::move(header));
     container.users = 1;
