@@ -29,7 +29,6 @@ constexpr std::size_t kAheadMemoryShare = 8;
 constexpr std::size_t kSlotsAheadMax = 16;
 // A distant store answers late, but answers many requests at once. The slots also serve the present
 // area.
-constexpr std::size_t kDistantMemoryShare = 4;
 constexpr std::size_t kDistantSlotsMax = 64;
 // With memory for fewer areas than this, the cache gains more from the memory than a second area
 // would.
@@ -58,10 +57,8 @@ std::size_t slots_ahead(const EngineKind& kind, const EngineContext& context,
                         const EngineMemory& memory) {
   if (kind.forward != EngineKind::Forward::kTwoAreas) return 0;
   const std::size_t slot_bytes = context.reader->costs().request_bytes_max;
-  if (context.source->answers_later()) {
-    return std::min(memory.total / kDistantMemoryShare / slot_bytes, kDistantSlotsMax);
-  }
-  return std::min(memory.total / kAheadMemoryShare / slot_bytes, kSlotsAheadMax);
+  const std::size_t most = context.source->answers_later() ? kDistantSlotsMax : kSlotsAheadMax;
+  return std::min(memory.total / kAheadMemoryShare / slot_bytes, most);
 }
 
 Error wrong_length(ChunkId id) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A restore from a store that answers each request after 50 ms keeps many requests in flight. A
-// restore from a local folder makes the requests that it made before.
+// A restore from a store that answers each request after 50 ms submits the requests of an area at
+// once. A restore from a local folder reads slice by slice.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -66,14 +66,14 @@ class CountingSource final : public layout::ChunkSource {
   }
 
   std::atomic<std::uint64_t> requests{0};
-  std::atomic<std::uint64_t> bytes{0};
+  std::atomic<std::uint64_t> bytes_read{0};
   std::atomic<std::uint64_t> repeated{0};  ///< Requests for bytes that were read before.
   std::atomic<std::uint64_t> batches{0};
 
  private:
   void note(ContainerNumber container, std::uint32_t offset, std::size_t size) {
     ++requests;
-    bytes += size;
+    bytes_read += size;
     const std::lock_guard lock(mutex_);
     if (!seen_.emplace(container, offset).second) ++repeated;
   }
@@ -141,9 +141,9 @@ void restore(const StoredFile& file, layout::ChunkSource& source) {
   context.meter = &meter;
   context.workers = &workers;
   context.ahead_readers = &workers;
-  const auto engine = must(make_engine("alacc", context, {64 * kMiB, 16 * kMiB}));
+  const auto engine = must(make_engine("alacc", context, {128 * kMiB, 32 * kMiB}));
   std::size_t at = 0;
-  while (const auto area = must(engine->assemble(4 * kMiB))) {
+  while (const auto area = must(engine->assemble(8 * kMiB))) {
     const std::size_t bytes = area->end() - area->position();
     ASSERT_EQ(area->good_bytes(at), bytes);
     ASSERT_EQ(std::memcmp(area->bytes_at(at), file.content.data() + at, bytes), 0);
@@ -152,7 +152,7 @@ void restore(const StoredFile& file, layout::ChunkSource& source) {
   EXPECT_EQ(at, file.content.size());
 }
 
-TEST(DistantRestoreGate, SixteenRequestsAreInFlightAtOnce) {
+TEST(DistantRestoreGate, TheRequestsOfAnAreaAreInFlightAtOnce) {
   test::MemorySegmentStore segments(kLatency);
   const StoredFile file(segments);
   CountingSource source(*file.layout);
@@ -187,7 +187,7 @@ TEST(DistantRestoreGate, ALocalFolderIsReadSliceBySlice) {
   restore(file, source);
   EXPECT_EQ(source.batches, 0U);
   EXPECT_EQ(source.repeated, 0U);
-  EXPECT_EQ(source.bytes, file.content.size());
+  EXPECT_EQ(source.bytes_read, file.content.size());
   EXPECT_LE(source.requests, 2 * file.content.size() / kSliceBytesMax);
 }
 
