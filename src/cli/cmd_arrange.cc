@@ -20,7 +20,7 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct ArrangeArguments {
   std::vector<std::string> words;
   std::string policy;
   std::optional<std::uint32_t> batch;
@@ -34,12 +34,12 @@ struct Options {
   bool progress = false;
 };
 
-bool changes_settings(const Options& options) {
+bool changes_settings(const ArrangeArguments& options) {
   return !options.policy.empty() || options.batch || options.dead_percent || options.fan ||
          options.window || options.parity;
 }
 
-Result<ArrangeSettings> changed(ArrangeSettings settings, const Options& options) {
+Result<ArrangeSettings> changed(ArrangeSettings settings, const ArrangeArguments& options) {
   if (!options.policy.empty()) {
     VARVE_TRY_ASSIGN(settings.policy, parse_policy(options.policy));
   }
@@ -56,7 +56,8 @@ Result<ArrangeSettings> changed(ArrangeSettings settings, const Options& options
   return settings;
 }
 
-void print_report(const SeriesInfo& series, const ArrangeReport& report, const Options& options) {
+void print_report(const SeriesInfo& series, const ArrangeReport& report,
+                  const ArrangeArguments& options) {
   if (options.json) {
     Json object{{"finished", report.finished},
                 {"steps", report.done.steps},
@@ -73,7 +74,7 @@ void print_report(const SeriesInfo& series, const ArrangeReport& report, const O
 }
 
 /// Returns true if all work is done.
-Result<bool> arrange(const Options& options, const Context& context) {
+Result<bool> arrange(const ArrangeArguments& options, const Context& context) {
   VARVE_TRY_ASSIGN(const std::uint64_t rate,
                    options.rate.empty() ? Result<std::uint64_t>(0) : parse_bytes(options.rate));
   VARVE_TRY_ASSIGN(const NamedPlaces named,
@@ -110,7 +111,7 @@ Result<bool> arrange(const Options& options, const Context& context) {
   return finished;
 }
 
-int run_arrange(const Options& options, const Context& context) {
+int run_arrange(const ArrangeArguments& options, const Context& context) {
   const auto finished = arrange(options, context);
   if (!finished) return fail(finished.error());
   if (!*finished)
@@ -121,7 +122,7 @@ int run_arrange(const Options& options, const Context& context) {
 }  // namespace
 
 void add_arrange_command(CommandLine& line, const Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ArrangeArguments>();
   auto command = line.add_command(
       "arrange", "Move data that fell out of use to its volume, and put the other data in order");
   command.add_places(options->words, "SERIES, one or more (default: all)");

@@ -18,7 +18,7 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct CheckArguments {
   std::string repository;
   bool quick = false;
   std::string read_data;  // Percentage of the containers; "" without the option.
@@ -39,7 +39,7 @@ Result<unsigned> parse_percent(const std::string& text) {
   return percent;
 }
 
-Result<CheckReport> check(const Options& options, const Context& context) {
+Result<CheckReport> check(const CheckArguments& options, const Context& context) {
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("checking", shown);
   // A check changes nothing, so it may end anywhere.
@@ -60,7 +60,7 @@ Result<CheckReport> check(const Options& options, const Context& context) {
 }
 
 // A check of a percentage does not record the containers that it read, so it cannot be resumed.
-int resume_check(const Options& options, const Context& context) {
+int resume_check(const CheckArguments& options, const Context& context) {
   const auto percent = parse_percent(options.read_data);
   if (!percent) return fail(percent.error());
   if (*percent != 100) {
@@ -75,7 +75,7 @@ int resume_check(const Options& options, const Context& context) {
   return check_in_parts(std::move(parts), context);
 }
 
-int run_check(Options options, const Context& context) {
+int run_check(CheckArguments options, const Context& context) {
   if (options.resume) return resume_check(options, context);
   if (const auto given = take_repository({&options.repository}); !given) {
     return fail(given.error());
@@ -89,7 +89,7 @@ int run_check(Options options, const Context& context) {
 }  // namespace
 
 void add_check_command(CommandLine& line, const Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckArguments>();
   auto command =
       line.add_command("check", "Check that all stored data can be read; exit code 1 if not");
   command.add_repository(options->repository);

@@ -13,7 +13,7 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct CloneArguments {
   std::string repository;
   std::string source;
   std::string target;
@@ -27,7 +27,7 @@ struct Clone {
 };
 
 /// With two arguments: paths in a mount, or versions of the repository in VARVE_REPO.
-Result<Clone> find_clone(Options options) {
+Result<Clone> find_clone(CloneArguments options) {
   Clone clone;
   VersionTarget source;
   VersionTarget target;
@@ -59,7 +59,7 @@ Result<VersionInfo> make_clone(const Clone& clone) {
   return close_after(*control, control->clone(request));
 }
 
-int run_clone(const Options& options, const Context& context) {
+int run_clone(const CloneArguments& options, const Context& context) {
   const auto clone = find_clone(options);
   if (!clone) return fail(clone.error());
   const auto made = make_clone(*clone);
@@ -75,7 +75,7 @@ int run_clone(const Options& options, const Context& context) {
 }  // namespace
 
 void add_clone_command(CommandLine& line, const Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CloneArguments>();
   auto command =
       line.add_command("clone", "Open a new version that starts with the tree of a sealed one");
   command.add_option("REPO", options->repository,

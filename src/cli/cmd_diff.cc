@@ -18,7 +18,7 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct DiffArguments {
   std::vector<std::string> words;
   bool read_data = false;
   bool json = false;
@@ -86,7 +86,7 @@ Result<Side> find_side(Repository& repository, const VersionPath& place, const s
   return side;
 }
 
-Result<void> diff(const Options& options, const Context& context) {
+Result<void> diff(const DiffArguments& options, const Context& context) {
   VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.least = 2, .most = 2}));
   if (named.rest.size() > 1)
     return Error(ErrorCode::kInvalid, "there are too many arguments; see --help");
@@ -120,7 +120,7 @@ Result<void> diff(const Options& options, const Context& context) {
   return {};
 }
 
-int run_diff(const Options& options, const Context& context) {
+int run_diff(const DiffArguments& options, const Context& context) {
   const auto compared = diff(options, context);
   return compared ? kExitOk : fail(compared.error());
 }
@@ -128,7 +128,7 @@ int run_diff(const Options& options, const Context& context) {
 }  // namespace
 
 void add_diff_command(CommandLine& line, const Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DiffArguments>();
   auto command = line.add_command(
       "diff",
       "List names that were added (+), removed (-) or changed (M), or whose metadata changed (m)");

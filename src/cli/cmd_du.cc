@@ -15,7 +15,7 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct DuArguments {
   std::vector<std::string> words;
   bool json = false;
   bool exact = false;
@@ -26,7 +26,7 @@ struct Line {
   VersionUsage usage;
 };
 
-struct Report {
+struct DuReport {
   std::vector<Line> lines;
   std::uint64_t logical_bytes = 0;
   std::uint64_t unique_bytes = 0;  ///< Bytes that deleting all of them would free.
@@ -55,7 +55,7 @@ Result<std::map<SeriesId, std::vector<VersionNumber>>> find_wanted(
 }
 
 Result<void> measure(Repository& repository, SeriesId series,
-                     const std::vector<VersionNumber>& numbers, Report& report) {
+                     const std::vector<VersionNumber>& numbers, DuReport& report) {
   VARVE_TRY_ASSIGN(const auto versions, repository.versions(series));
   VARVE_TRY_ASSIGN(const auto usages, repository.version_usage(series));
   std::vector<VersionNumber> taken;
@@ -74,18 +74,18 @@ Result<void> measure(Repository& repository, SeriesId series,
   return {};
 }
 
-Result<Report> measure_all(const Options& options) {
+Result<DuReport> measure_all(const DuArguments& options) {
   VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {}));
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
   VARVE_TRY_ASSIGN(const auto wanted, find_wanted(*repository, named.places));
-  Report report;
+  DuReport report;
   for (const auto& [series, numbers] : wanted) {
     VARVE_TRY(measure(*repository, series, numbers, report));
   }
   return report;
 }
 
-void print_as_json(const Report& report) {
+void print_as_json(const DuReport& report) {
   for (const Line& line : report.lines) {
     Json object{{"type", "version"},
                 {"sealed_at", iso_time(line.version.sealed_at)},
@@ -102,7 +102,7 @@ void print_as_json(const Report& report) {
               {"unique_bytes", report.unique_bytes}});
 }
 
-void print_as_text(const Report& report, bool exact) {
+void print_as_text(const DuReport& report, bool exact) {
   const auto size = [exact](std::uint64_t bytes) { return size_text(bytes, exact); };
   std::vector<std::vector<std::string>> rows{
       {"VERSION", "SEALED", "LOGICAL", "REFERENCED", "UNIQUE", "SHARED"}};
@@ -116,7 +116,7 @@ void print_as_text(const Report& report, bool exact) {
   print(table(rows, "llrrrr"));
 }
 
-int run_du(const Options& options) {
+int run_du(const DuArguments& options) {
   const auto report = measure_all(options);
   if (!report) return fail(report.error());
   if (options.json) {
@@ -130,7 +130,7 @@ int run_du(const Options& options) {
 }  // namespace
 
 void add_du_command(CommandLine& line, const Context& /*context*/) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DuArguments>();
   auto command = line.add_command("du", "Print the space that each sealed version takes");
   command.add_places(options->words, "SERIES or SERIES/VERSION, one or more (default: all)");
   command.add_json_flag(options->json, "the versions, then their sums");

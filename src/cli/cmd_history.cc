@@ -19,7 +19,7 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct HistoryArguments {
   std::vector<std::string> words;
   bool read_data = false;
   bool json = false;
@@ -58,7 +58,8 @@ Result<FileOfSeries> find_file(const std::vector<std::string>& words) {
   return file;
 }
 
-Result<std::vector<Occurrence>> find_occurrences(const Options& options, FileOfSeries& file) {
+Result<std::vector<Occurrence>> find_occurrences(const HistoryArguments& options,
+                                                 FileOfSeries& file) {
   VARVE_TRY_ASSIGN(file, find_file(options.words));
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(file.repository));
   VARVE_TRY_ASSIGN(const SeriesInfo series, control::find_series(*repository, file.series));
@@ -109,7 +110,7 @@ void print_as_json(const Occurrence& occurrence, const FileOfSeries& file) {
   print_json(object);
 }
 
-int run_history(const Options& options) {
+int run_history(const HistoryArguments& options) {
   FileOfSeries file;
   const auto occurrences = find_occurrences(options, file);
   if (!occurrences) return fail(occurrences.error());
@@ -132,7 +133,7 @@ int run_history(const Options& options) {
 }  // namespace
 
 void add_history_command(CommandLine& line, const Context& /*context*/) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<HistoryArguments>();
   auto command = line.add_command(
       "history", "List the sealed versions that have a file, and where it changed");
   command.add_places(options->words, "SERIES/PATH, without a version");

@@ -16,7 +16,7 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct InitArguments {
   std::string repository;
   std::string compression = compression_text(RepositoryParameters());
   std::string chunker = RepositoryParameters().chunker;
@@ -48,7 +48,7 @@ Result<void> choose_settings(const std::string& path, const ArrangeSettings& set
   return repository->close();
 }
 
-int run_init(Options options, const Context& context) {
+int run_init(InitArguments options, const Context& context) {
   if (const auto given = take_repository({&options.repository}); !given) {
     return fail(given.error());
   }
@@ -90,7 +90,7 @@ int run_init(Options options, const Context& context) {
 }  // namespace
 
 void add_init_command(CommandLine& line, const Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InitArguments>();
   auto command = line.add_command("init", "Create a repository in an empty or new folder");
   command.add_repository(options->repository);
   command.add_option("--compression", options->compression, compression_help());

@@ -17,14 +17,14 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct LockArguments {
   std::vector<std::string> words;
   std::string until;
   std::string duration;
   bool json = false;
 };
 
-Result<Timestamp> end_of_lock(const Options& options) {
+Result<Timestamp> end_of_lock(const LockArguments& options) {
   if (options.until.empty() == options.duration.empty()) {
     return Error(ErrorCode::kInvalid,
                  "give the end of the lock in one way: --until 2027-01-01, or --for 90d");
@@ -43,7 +43,7 @@ Result<Timestamp> end_of_lock(const Options& options) {
   return until;
 }
 
-Result<void> lock(const Options& options, const Context& context) {
+Result<void> lock(const LockArguments& options, const Context& context) {
   VARVE_TRY_ASSIGN(const Timestamp until, end_of_lock(options));
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.least = 1, .purpose = control::Purpose::kChange}));
@@ -70,7 +70,7 @@ Result<void> lock(const Options& options, const Context& context) {
   return control->close();
 }
 
-int run_lock(const Options& options, const Context& context) {
+int run_lock(const LockArguments& options, const Context& context) {
   const auto locked = lock(options, context);
   return locked ? kExitOk : fail(locked.error());
 }
@@ -78,7 +78,7 @@ int run_lock(const Options& options, const Context& context) {
 }  // namespace
 
 void add_lock_command(CommandLine& line, const Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LockArguments>();
   auto command = line.add_command("lock", "Protect versions from deletion until a time");
   command.add_places(options->words, "SERIES/VERSION, one or more");
   command.add_option(

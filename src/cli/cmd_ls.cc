@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kListBatch = 1024;
 
-struct Options {
+struct LsArguments {
   std::string repository;
   std::string path;
   bool details = false;
@@ -39,7 +39,7 @@ struct Listed {
 
 /// Adds the versions of one series to `rows`, or prints them as JSON.
 Result<void> list_series(Repository& repository, control::OpenVersions& open_versions,
-                         const SeriesInfo& series, const Options& options,
+                         const SeriesInfo& series, const LsArguments& options,
                          std::vector<std::vector<std::string>>& rows) {
   VARVE_TRY_ASSIGN(auto versions, repository.versions(series.id));
   std::erase_if(versions,
@@ -115,7 +115,7 @@ Result<std::vector<std::string>> details_row(VersionReader& reader, const std::s
 }
 
 Result<void> print_batch(VersionReader& reader, const std::vector<Listed>& batch,
-                         const Options& options) {
+                         const LsArguments& options) {
   std::vector<std::vector<std::string>> rows;
   for (const Listed& item : batch) {
     if (options.json) {
@@ -131,7 +131,8 @@ Result<void> print_batch(VersionReader& reader, const std::vector<Listed>& batch
   return {};
 }
 
-Result<void> list_files(Repository& repository, const VersionPath& path, const Options& options) {
+Result<void> list_files(Repository& repository, const VersionPath& path,
+                        const LsArguments& options) {
   VARVE_TRY_ASSIGN(const VersionInfo info, find_version(repository, path));
   VARVE_TRY_ASSIGN(const auto reader, repository.reader(info.series, info.number));
   VARVE_TRY_ASSIGN(SealedEntry entry, reader->get(0));
@@ -161,7 +162,7 @@ Result<void> list_files(Repository& repository, const VersionPath& path, const O
   return {};
 }
 
-Result<void> list(const Options& options) {
+Result<void> list(const LsArguments& options) {
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
   const VersionPath path = parse_version_path(options.path);
   if (!path.version.empty()) return list_files(*repository, path, options);
@@ -181,7 +182,7 @@ Result<void> list(const Options& options) {
   return {};
 }
 
-int run_ls(Options options) {
+int run_ls(LsArguments options) {
   const char* from_environment = std::getenv("VARVE_REPO");
   const bool set = from_environment != nullptr && *from_environment != '\0';
   // With VARVE_REPO set, a single argument names a repository only if one exists there.
@@ -198,7 +199,7 @@ int run_ls(Options options) {
 }  // namespace
 
 void add_ls_command(CommandLine& line, const Context& /*context*/) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LsArguments>();
   auto command = line.add_command("ls", "List versions, or files of a version");
   command.add_repository(options->repository);
   command.add_option(

@@ -12,7 +12,7 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct MountArguments {
   std::string repository;
   std::string directory;
   std::vector<std::string> lists;
@@ -23,7 +23,7 @@ struct Options {
 
 // Creates a missing mount point. mount(8) and fstab do not use this function: for them a missing
 // folder is a mistake.
-Result<void> make_mount_point(const Options& options) {
+Result<void> make_mount_point(const MountArguments& options) {
   std::error_code failed;
   // Without a repository, the mount will fail, so no folder is created.
   if (!std::filesystem::is_directory(options.repository, failed)) return {};
@@ -36,7 +36,7 @@ Result<void> make_mount_point(const Options& options) {
                failed.value());
 }
 
-int run_mount(Options options) {
+int run_mount(MountArguments options) {
   if (const auto given = take_repository({&options.repository, &options.directory}); !given) {
     return fail(given.error());
   }
@@ -56,7 +56,7 @@ int run_mount(Options options) {
 }  // namespace
 
 void add_mount_command(CommandLine& line, const Context& /*context*/) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MountArguments>();
   auto command = line.add_command("mount", "Show a repository's series and versions as files");
   command.add_repository(options->repository);
   command.add_option("DIR", options->directory, "Mount point; created if it is missing");

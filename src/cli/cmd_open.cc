@@ -15,7 +15,7 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct OpenArguments {
   TargetWords words;
   bool json = false;
 };
@@ -37,7 +37,7 @@ Result<VersionInfo> open(const VersionTarget& target) {
   return close_after(*control, control->open(request_for(target.version)));
 }
 
-int run_open(const Options& options, const Context& context) {
+int run_open(const OpenArguments& options, const Context& context) {
   const auto target = find_new_target(options.words.first, options.words.second);
   if (!target) return fail(target.error());
   const auto opened = open(*target);
@@ -53,7 +53,7 @@ int run_open(const Options& options, const Context& context) {
 }  // namespace
 
 void add_open_command(CommandLine& line, const Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OpenArguments>();
   auto command = line.add_command("open", "Open a new, empty version, as mkdir in a mount does");
   add_target_words(command, options->words, "the new version",
                    "SERIES/VERSION; creates the series if needed");

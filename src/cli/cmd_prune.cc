@@ -21,7 +21,7 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct PruneArguments {
   std::vector<std::string> words;
   KeepRules rules;
   std::string within;
@@ -34,7 +34,8 @@ struct Options {
 };
 
 Result<std::vector<VersionNumber>> locked_versions(Repository& repository, SeriesId series,
-                                                   const Options& options, const Timestamp& now) {
+                                                   const PruneArguments& options,
+                                                   const Timestamp& now) {
   VARVE_TRY_ASSIGN(const auto usage, repository.version_usage(series));
   std::vector<VersionNumber> locked;
   for (const VersionUsage& version : usage) {
@@ -46,7 +47,7 @@ Result<std::vector<VersionNumber>> locked_versions(Repository& repository, Serie
 
 /// Warns first if the prune deletes more than half of a series.
 void print_share(const SeriesInfo& series, std::size_t going, std::size_t all,
-                 const Options& options) {
+                 const PruneArguments& options) {
   if (going * 2 <= all) return;
   if (options.json) {
     Json object{{"type", "more_than_half"}, {"deletes", going}, {"versions", all}};
@@ -60,7 +61,7 @@ void print_share(const SeriesInfo& series, std::size_t going, std::size_t all,
 
 /// Warns about versions that the rules neither count nor delete because of their times.
 void print_future(const SeriesInfo& series, const std::vector<PruneDecision>& decisions,
-                  const Options& options) {
+                  const PruneArguments& options) {
   const auto count = std::ranges::count(decisions, true, &PruneDecision::future);
   if (count == 0) return;
   if (options.json) {
@@ -81,7 +82,7 @@ std::string joined(const std::vector<std::string>& reasons) {
   return text;
 }
 
-void print_decisions(const std::vector<PruneDecision>& decisions, const Options& options) {
+void print_decisions(const std::vector<PruneDecision>& decisions, const PruneArguments& options) {
   std::vector<std::vector<std::string>> rows;
   for (const PruneDecision& decision : decisions) {
     const VersionInfo& version = decision.version;
@@ -109,7 +110,7 @@ struct Outcome {
 };
 
 Result<Outcome> prune_series(control::RepositoryControl& control, const SeriesInfo& series,
-                             const Options& options) {
+                             const PruneArguments& options) {
   VARVE_TRY_ASSIGN(Repository* const repository, control.view());
   const Timestamp now = base::SystemClock().now();
   VARVE_TRY_ASSIGN(const auto versions, repository->versions(series.id));
@@ -141,7 +142,7 @@ Result<Outcome> prune_series(control::RepositoryControl& control, const SeriesIn
 }
 
 /// Returns true if every version that no rule keeps was deleted.
-Result<bool> prune(Options options, const Context& context) {
+Result<bool> prune(PruneArguments options, const Context& context) {
   if (!options.within.empty()) {
     VARVE_TRY_ASSIGN(options.rules.within_seconds, parse_duration(options.within));
   }
@@ -181,7 +182,7 @@ Result<bool> prune(Options options, const Context& context) {
   return !held;
 }
 
-int run_prune(const Options& options, const Context& context) {
+int run_prune(const PruneArguments& options, const Context& context) {
   const auto pruned = prune(options, context);
   if (!pruned) return fail(pruned.error());
   return *pruned ? kExitOk : kExitIncomplete;
@@ -190,7 +191,7 @@ int run_prune(const Options& options, const Context& context) {
 }  // namespace
 
 void add_prune_command(CommandLine& line, const Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PruneArguments>();
   auto command = line.add_command(
       "prune", "Delete the sealed versions that no rule keeps; rules use the time of sealing");
   command.add_places(options->words, "SERIES, one or more (default: all)");

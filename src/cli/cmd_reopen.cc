@@ -11,7 +11,7 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct ReopenArguments {
   TargetWords words;
   bool json = false;
 };
@@ -23,7 +23,7 @@ Result<VersionInfo> reopen(const VersionTarget& target) {
   return close_after(*control, control->clone(request));
 }
 
-int run_reopen(const Options& options, const Context& context) {
+int run_reopen(const ReopenArguments& options, const Context& context) {
   const auto target = find_target(options.words.first, options.words.second);
   if (!target) return fail(target.error());
   const auto made = reopen(*target);
@@ -40,7 +40,7 @@ int run_reopen(const Options& options, const Context& context) {
 }  // namespace
 
 void add_reopen_command(CommandLine& line, const Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReopenArguments>();
   auto command = line.add_command(
       "reopen", "Continue the newest sealed version; the next seal replaces it and takes its name");
   add_target_words(command, options->words, "the version",

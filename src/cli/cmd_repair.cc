@@ -20,7 +20,7 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct RepairArguments {
   std::string repository;
   RepairOptions how;
   bool catalog_only = false;
@@ -70,7 +70,7 @@ void print_steps(const std::vector<RepairStep>& steps, bool json) {
 }
 
 // Asks for consent at a terminal, unless --yes gave it.
-bool agreed(const Options& options) {
+bool agreed(const RepairArguments& options) {
   if (options.yes) return true;
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDERR_FILENO) == 0) return false;
   std::fputs("varve: do these steps? [y/N] ", stderr);
@@ -78,7 +78,8 @@ bool agreed(const Options& options) {
   return answer == 'y' || answer == 'Y';
 }
 
-void print_report(const RepairReport& report, const Options& options, const Context& context) {
+void print_report(const RepairReport& report, const RepairArguments& options,
+                  const Context& context) {
   for (const std::string& problem : report.problems) {
     if (options.json) {
       print_json({{"type", "problem"}, {"what", printable(problem)}});
@@ -112,7 +113,7 @@ void print_report(const RepairReport& report, const Options& options, const Cont
   }
 }
 
-Result<int> repair(const Options& options, const Context& context) {
+Result<int> repair(const RepairArguments& options, const Context& context) {
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("repairing", shown);
   // The repository can be repaired again after an interruption at any point.
@@ -162,7 +163,7 @@ Result<int> repair(const Options& options, const Context& context) {
   return lost ? kExitIncomplete : kExitOk;
 }
 
-int run_repair(Options options, const Context& context) {
+int run_repair(RepairArguments options, const Context& context) {
   if (const auto given = take_repository({&options.repository}); !given) {
     return fail(given.error());
   }
@@ -173,7 +174,7 @@ int run_repair(Options options, const Context& context) {
 }  // namespace
 
 void add_repair_command(CommandLine& line, const Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RepairArguments>();
   auto command =
       line.add_command("repair", "Repair a damaged repository; lists the steps and asks first");
   command.add_repository(options->repository);

@@ -24,7 +24,7 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct RestoreArguments {
   std::vector<std::string> words;
   std::string tar;
   std::string engine;
@@ -41,7 +41,7 @@ struct Request {
   std::string directory;
 };
 
-Result<Request> read_words(const Options& options) {
+Result<Request> read_words(const RestoreArguments& options) {
   Request request;
   std::vector<std::string> words = options.words;
   if (options.tar.empty()) {
@@ -69,7 +69,7 @@ Result<Request> read_words(const Options& options) {
   return request;
 }
 
-Result<TransferReport> restore(const Request& request, const Options& options,
+Result<TransferReport> restore(const Request& request, const RestoreArguments& options,
                                const Context& context) {
   // With --scatter, more open files mean fewer passes over the disk.
   base::raise_file_limit();
@@ -112,7 +112,7 @@ std::string engine_names() {
   return names;
 }
 
-std::string summary(const TransferReport& report, const Options& options,
+std::string summary(const TransferReport& report, const RestoreArguments& options,
                     const std::string& target) {
   std::string text = fmt::format("{} {} entries with {} to {}",
                                  options.restore.dry_run ? "would restore" : "restored",
@@ -124,7 +124,7 @@ std::string summary(const TransferReport& report, const Options& options,
   return text;
 }
 
-int run_restore(const Options& options, const Context& context) {
+int run_restore(const RestoreArguments& options, const Context& context) {
   const auto request = read_words(options);
   if (!request) return fail(request.error());
   const auto report = restore(*request, options, context);
@@ -143,7 +143,7 @@ int run_restore(const Options& options, const Context& context) {
 }  // namespace
 
 void add_restore_command(CommandLine& line, const Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RestoreArguments>();
   auto command = line.add_command("restore", "Copy a version, or parts of it, to a directory");
   command.add_places(
       options->words,

@@ -18,7 +18,7 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct RmArguments {
   std::vector<std::string> words;
   bool dry_run = false;
   bool force = false;
@@ -76,7 +76,7 @@ Result<void> drop(control::RepositoryControl& control, const SeriesInfo& series,
 }
 
 /// Returns true if every version was removed. Sets `any` if at least one was.
-Result<bool> remove(const Options& options, const Context& context, bool& any) {
+Result<bool> remove(const RmArguments& options, const Context& context, bool& any) {
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.least = 1, .purpose = control::Purpose::kChange}));
   OwedArranging owed(!options.dry_run && !options.no_arrange, context);
@@ -119,7 +119,7 @@ Result<bool> remove(const Options& options, const Context& context, bool& any) {
   return !held;
 }
 
-int run_rm(const Options& options, const Context& context) {
+int run_rm(const RmArguments& options, const Context& context) {
   bool any = false;
   const auto removed = remove(options, context, any);
   if (!removed) return fail(removed.error());
@@ -130,7 +130,7 @@ int run_rm(const Options& options, const Context& context) {
 }  // namespace
 
 void add_rm_command(CommandLine& line, const Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RmArguments>();
   auto command = line.add_command("rm", "Delete versions, and free their space at once");
   command.add_places(options->words, "SERIES/VERSION, one or more");
   command.add_flag("-n,--dry-run", options->dry_run,

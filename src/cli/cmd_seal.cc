@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kForever = "forever";
 constexpr std::uint64_t kWaitSecondsMax = 100ULL * 365 * 24 * 60 * 60;
 
-struct Options {
+struct SealArguments {
   std::string first;   ///< The repository, or a path in a mount.
   std::string second;  ///< The version.
   std::string name;    ///< Name of the sealed version.
@@ -31,7 +31,7 @@ struct Options {
 };
 
 /// Accepts the name before or after the version: a name has no slash, a version has one.
-Result<void> sort_arguments(Options& options) {
+Result<void> sort_arguments(SealArguments& options) {
   const bool second_is_name =
       !options.second.empty() && options.second.find('/') == std::string::npos;
   if (second_is_name && options.name.empty()) options.name = std::exchange(options.second, {});
@@ -46,7 +46,8 @@ Result<void> sort_arguments(Options& options) {
   return {};
 }
 
-void print_sealed(const control::SealReply& reply, const Options& options, const Context& context) {
+void print_sealed(const control::SealReply& reply, const SealArguments& options,
+                  const Context& context) {
   if (options.json) {
     print_json(version_json(reply.sealed));
     if (reply.next) print_json(version_json(*reply.next));
@@ -59,7 +60,7 @@ void print_sealed(const control::SealReply& reply, const Options& options, const
   }
 }
 
-Result<void> add_waiting(const Options& options, control::SealRequest& request) {
+Result<void> add_waiting(const SealArguments& options, control::SealRequest& request) {
   request.wait = !options.wait.empty();
   if (!request.wait || options.wait == kForever) return {};
   const char* const end = options.wait.data() + options.wait.size();
@@ -72,7 +73,8 @@ Result<void> add_waiting(const Options& options, control::SealRequest& request) 
   return {};
 }
 
-Result<void> seal(const VersionTarget& target, const Options& options, const Context& context) {
+Result<void> seal(const VersionTarget& target, const SealArguments& options,
+                  const Context& context) {
   control::SealRequest request;
   request.version = name_of(target.version);
   request.new_name = options.name;
@@ -91,7 +93,7 @@ Result<void> seal(const VersionTarget& target, const Options& options, const Con
   return sealed ? std::move(closed) : sealed.error();
 }
 
-int run_seal(Options options, const Context& context) {
+int run_seal(SealArguments options, const Context& context) {
   if (const auto sorted = sort_arguments(options); !sorted) return fail(sorted.error());
   const auto target = find_target(options.first, options.second);
   if (!target) return fail(target.error());
@@ -102,7 +104,7 @@ int run_seal(Options options, const Context& context) {
 }  // namespace
 
 void add_seal_command(CommandLine& line, const Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SealArguments>();
   auto command = line.add_command("seal", "Make an open version immutable and durable");
   command.add_option("REPO", options->first,
                      "Folder of the repository (default: $VARVE_REPO); or, without VERSION, the "

@@ -16,24 +16,24 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct StatArguments {
   std::vector<std::string> words;
   bool json = false;
   bool exact = false;
 };
 
-struct Report {
+struct StatReport {
   VersionInfo version;
   std::optional<VersionUsage> usage;  ///< Set for a sealed version.
   bool newest = false;                ///< True for the version that `latest` names.
 };
 
-Result<Report> look(const Options& options) {
+Result<StatReport> look(const StatArguments& options) {
   VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.least = 1, .most = 1}));
   if (!named.rest.empty())
     return Error(ErrorCode::kInvalid, "there are too many arguments; see --help");
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
-  Report report;
+  StatReport report;
   control::OpenVersions open_versions(*repository);
   VARVE_TRY_ASSIGN(report.version,
                    find_any_version(*repository, open_versions, named.places.front()));
@@ -48,7 +48,7 @@ Result<Report> look(const Options& options) {
 
 bool is_locked(const VersionUsage& usage) { return usage.locked_until > base::SystemClock().now(); }
 
-void print_as_json(const Report& report) {
+void print_as_json(const StatReport& report) {
   auto object = version_json(report.version);
   object["number"] = static_cast<std::uint32_t>(report.version.number);
   object["stored_bytes"] = report.version.stored_bytes;
@@ -68,7 +68,7 @@ void print_as_json(const Report& report) {
   print_json(object);
 }
 
-void print_as_text(const Report& report, bool exact) {
+void print_as_text(const StatReport& report, bool exact) {
   const VersionInfo& version = report.version;
   const auto size = [exact](std::uint64_t bytes) { return exact_size_text(bytes, exact); };
   const bool sealed = version.state == VersionState::kSealed;
@@ -104,7 +104,7 @@ void print_as_text(const Report& report, bool exact) {
   print(table(rows, "ll"));
 }
 
-int run_stat(const Options& options) {
+int run_stat(const StatArguments& options) {
   const auto report = look(options);
   if (!report) return fail(report.error());
   if (options.json) {
@@ -118,7 +118,7 @@ int run_stat(const Options& options) {
 }  // namespace
 
 void add_stat_command(CommandLine& line, const Context& /*context*/) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StatArguments>();
   auto command = line.add_command("stat", "Print the times and sizes of one version");
   command.add_places(options->words, "SERIES/VERSION");
   command.add_json_flag(options->json, "the version");

@@ -19,7 +19,7 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct StatsArguments {
   std::string repository;
   bool json = false;
   bool exact = false;
@@ -158,7 +158,7 @@ void print_category_json(const CategoryInfo& category, const SeriesInfo& series)
   print_json(object);
 }
 
-Result<void> print_categories(Repository& repository, const Options& options) {
+Result<void> print_categories(Repository& repository, const StatsArguments& options) {
   VARVE_TRY_ASSIGN(const auto all_series, repository.series());
   std::vector<std::vector<std::string>> rows{
       {"SERIES", "BIRTH", "DEATH", "BYTES", "RAW", "CHUNKS", "LIVE", "FILE"}};
@@ -181,7 +181,7 @@ Result<void> print_categories(Repository& repository, const Options& options) {
   return {};
 }
 
-Result<void> print_stats(const Options& options) {
+Result<void> print_stats(const StatsArguments& options) {
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
   if (options.categories) return print_categories(*repository, options);
   VARVE_TRY_ASSIGN(const Figures figures, collect(*repository));
@@ -195,7 +195,7 @@ Result<void> print_stats(const Options& options) {
   return {};
 }
 
-int run_stats(Options options) {
+int run_stats(StatsArguments options) {
   if (const auto given = take_repository({&options.repository}); !given) {
     return fail(given.error());
   }
@@ -206,7 +206,7 @@ int run_stats(Options options) {
 }  // namespace
 
 void add_stats_command(CommandLine& line, const Context& /*context*/) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StatsArguments>();
   auto command = line.add_command("stats", "Print sizes of the repository and of each version");
   command.add_repository(options->repository);
   auto json = command.add_json_flag(options->json, "the totals, then one for each version");

@@ -27,7 +27,7 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct StoreArguments {
   std::string repository;
   std::string version;
   std::string directory;
@@ -58,7 +58,7 @@ std::vector<DirectoryIdentity> find_own_mounts(const std::string& repository,
 }
 
 Result<TransferReport> store_and_seal(Repository& repository, const VersionPath& path,
-                                      const Options& options, const Context& context,
+                                      const StoreArguments& options, const Context& context,
                                       Progress& progress, const control::StopRequest& stop) {
   StoreRequest request;
   request.series = path.series;
@@ -88,7 +88,7 @@ Result<TransferReport> store_and_seal(Repository& repository, const VersionPath&
   return std::move(stored.report);
 }
 
-Result<TransferReport> store(const Options& options, const Context& context) {
+Result<TransferReport> store(const StoreArguments& options, const Context& context) {
   VARVE_TRY_ASSIGN(const VersionPath path, require_version(options.version, false));
   const bool shown = options.progress || (Progress::terminal() && !context.quiet);
   Progress progress("storing", shown);
@@ -109,7 +109,7 @@ Result<TransferReport> store(const Options& options, const Context& context) {
   return std::move(report).error().with_context(closed.error().message());
 }
 
-int run_store(Options options, const Context& context) {
+int run_store(StoreArguments options, const Context& context) {
   if (const auto given =
           take_repository({&options.repository, &options.version, &options.directory});
       !given) {
@@ -133,7 +133,7 @@ int run_store(Options options, const Context& context) {
 }  // namespace
 
 void add_store_command(CommandLine& line, const Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StoreArguments>();
   auto command = line.add_command("store", "Store a directory as a version, without a mount");
   command.add_repository(options->repository);
   command.add_option(

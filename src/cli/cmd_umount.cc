@@ -11,12 +11,12 @@
 namespace varve::cli {
 namespace {
 
-struct Options {
+struct UmountArguments {
   std::string directory;
   bool force = false;
 };
 
-int run_umount(const Options& options, const Context& context) {
+int run_umount(const UmountArguments& options, const Context& context) {
   const auto mode = options.force ? control::UnmountMode::kForce : control::UnmountMode::kSafe;
   const auto outcome = control::unmount(options.directory, mode);
   if (!outcome) return fail(outcome.error());
@@ -31,7 +31,7 @@ int run_umount(const Options& options, const Context& context) {
 }  // namespace
 
 void add_umount_command(CommandLine& line, const Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<UmountArguments>();
   auto command = line.add_command(
       "umount", "Unmount a repository, and wait until its daemon has written everything");
   command.add_option("DIR", options->directory, "The mount point, or the mounted repository")

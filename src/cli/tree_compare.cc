@@ -11,7 +11,7 @@
 namespace varve::cli {
 namespace {
 
-constexpr std::size_t kListBatch = 512;
+constexpr std::size_t kCompareBatch = 512;
 constexpr std::size_t kCompareBytes = 1 << 20;
 
 using Sink = std::function<void(const TreeChange&)>;
@@ -82,9 +82,9 @@ class DirectoryCursor {
         [this](std::uint64_t position, std::string_view name, const SealedEntry& entry) {
           batch_.push_back({std::string(name), entry});
           position_ = position;
-          return batch_.size() < kListBatch;
+          return batch_.size() < kCompareBatch;
         }));
-    at_end_ = batch_.size() < kListBatch;
+    at_end_ = batch_.size() < kCompareBatch;
     return {};
   }
 

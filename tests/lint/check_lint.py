@@ -74,7 +74,7 @@ PRIVATE = [
     ({"src/a/x.cc": "int f(int n) {", "src/a/y.cc": "int f(char c) {"}, False),
     ({"src/a/x.cc": "constexpr int kA = 1;", "src/a/y.cc": "constexpr int kA = 2;"}, True),
     ({"src/a/x.cc": "struct S {", "src/b/y.cc": "struct S {"}, False),
-    ({"src/cli/x.cc": "struct S {", "src/cli/y.cc": "struct S {"}, False),
+    ({"src/control/x.cc": "struct S {", "src/control/y.cc": "struct S {"}, False),
 ]
 
 

@@ -12,8 +12,8 @@ import re
 
 import tree
 
-# Every command has an `Options` of its own; these two rooms are compiled source by source.
-SEPARATE = ("src/cli", "src/control")
+# Compiled source by source, because each system call has an error of its own there.
+SEPARATE = ("src/control",)
 TYPE = re.compile(r"(?:struct|class|enum class) (\w+)|using (\w+) =")
 CONSTANT = re.compile(r"(?:constexpr|const|thread_local|static) [^=({;]*?\b(\w+)(?:\[\w*\])? ?[={;]")
 FUNCTION = re.compile(r"(?:\w[\w:<>,*& ]*[ *&])(\w+\([^)]*\)?)")
