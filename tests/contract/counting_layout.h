@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/id_runs.h"
+#include "format/frame_codec.h"
 #include "layout/layout.h"
 
 namespace varve::test {
@@ -104,6 +105,7 @@ class CountingLayout final : public layout::Layout {
     return sum;
   }
 
+  const format::FrameCodec& codec() const override { return *codec_; }
   Result<layout::LocationRun> locate(ChunkId id) override {
     const std::lock_guard lock(mutex_);
     for (const auto& [number, container] : disk_.containers) {
@@ -184,6 +186,8 @@ class CountingLayout final : public layout::Layout {
     std::erase_if(disk_.containers, [](const auto& entry) { return entry.second.users == 0; });
   }
 
+  const std::unique_ptr<const format::FrameCodec> codec_ =
+      format::make_plain_frame_codec({Codec::kNone, 1});
   CountedContainers& disk_;
   mutable std::mutex mutex_;
   std::optional<VersionNumber> open_;

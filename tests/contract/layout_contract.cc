@@ -19,6 +19,7 @@
 #include "catalog/series_catalog.h"
 #include "counting_layout.h"
 #include "format/fingerprinter.h"
+#include "format/frame_codec.h"
 #include "io/memory_file_system.h"
 #include "layout/category_layout.h"
 #include "layout/deletion.h"
@@ -130,8 +131,7 @@ class CategoryBench final : public Bench {
     CategoryLayoutOptions options;
     options.series = kSeries;
     options.store = kStore;
-    options.codec = Codec::kNone;
-    layout_ = must(CategoryLayout::open(*catalog_, *store_, &pool_, options));
+    layout_ = must(CategoryLayout::open(*catalog_, *store_, *codec_, &pool_, options));
   }
   static catalog::VersionRecord record(VersionNumber number, VersionState state) {
     catalog::VersionRecord record;
@@ -146,6 +146,8 @@ class CategoryBench final : public Bench {
   test::TempDirectory directory_;
   std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
   base::ThreadPool pool_{2, "test"};
+  const std::unique_ptr<const format::FrameCodec> codec_ =
+      format::make_plain_frame_codec({Codec::kNone, 1});
   std::unique_ptr<meta::Env> catalog_;
   std::unique_ptr<store::FolderStore> store_;
   std::unique_ptr<CategoryLayout> layout_;
@@ -175,7 +177,7 @@ class LayoutContract : public testing::TestWithParam<Kind> {
   ChunkId place(std::size_t bytes) {
     const auto raw = test::noise(bytes, ++content_);
     const auto id =
-        must(layout().place(fingerprinter_.fingerprint(base::as_bytes(raw)), base::as_bytes(raw)));
+        must(layout().place(fingerprinter_->fingerprint(base::as_bytes(raw)), base::as_bytes(raw)));
     EXPECT_EQ(id.birth(), *open_);
     EXPECT_TRUE(content_of_.emplace(id, raw).second) << "an id was given twice";
     live_.insert(id);
@@ -220,7 +222,7 @@ class LayoutContract : public testing::TestWithParam<Kind> {
     EXPECT_TRUE(std::ranges::equal(again, stored));
     must(layout().place_of(where.container));
     const auto part = std::span(stored).subspan(chunk.frame_offset, chunk.raw_bytes);
-    EXPECT_EQ(fingerprinter_.fingerprint(part), chunk.fingerprint);
+    EXPECT_EQ(fingerprinter_->fingerprint(part), chunk.fingerprint);
     return std::string(base::as_text(part));
   }
   // The content of a chunk that may be written or not.
@@ -246,7 +248,8 @@ class LayoutContract : public testing::TestWithParam<Kind> {
   Ids live_;
   std::uint32_t last_number_ = 0;
   std::uint64_t content_ = 0;
-  format::Fingerprinter fingerprinter_;
+  const std::unique_ptr<const format::Fingerprinter> fingerprinter_ =
+      format::make_sha256_fingerprinter();
 };
 
 TEST_P(LayoutContract, IdsAreConsecutiveAndReadableAtEachStep) {

@@ -15,6 +15,7 @@
 #include "base/coding.h"
 #include "base/thread_pool.h"
 #include "format/fingerprinter.h"
+#include "format/frame_codec.h"
 #include "io/memory_file_system.h"
 #include "layout/category_layout.h"
 #include "meta/schema.h"
@@ -38,6 +39,7 @@ constexpr std::size_t kChunks = 2048;  // 32 MiB.
 class CountingSource final : public layout::ChunkSource {
  public:
   explicit CountingSource(layout::ChunkSource& source) : source_(source) {}
+  const format::FrameCodec& codec() const override { return source_.codec(); }
   Result<layout::LocationRun> locate(ChunkId id) override { return source_.locate(id); }
   Result<std::shared_ptr<const format::ContainerHeader>> header(
       ContainerNumber container) override {
@@ -84,6 +86,11 @@ class CountingSource final : public layout::ChunkSource {
 
 /// One version of one file, in a store.
 class StoredFile {
+ private:
+  test::TempDirectory directory_;
+  const std::unique_ptr<const format::FrameCodec> codec_ = format::make_plain_frame_codec({});
+  std::unique_ptr<meta::Env> catalog_;
+
  public:
   explicit StoredFile(store::SegmentStore& segments) {
     meta::EnvOptions environment;
@@ -92,13 +99,13 @@ class StoredFile {
     layout::CategoryLayoutOptions options;
     options.series = SeriesId{1};
     options.store = StoreId{1};
-    layout = must(layout::CategoryLayout::open(*catalog_, segments, &pool, options));
+    layout = must(layout::CategoryLayout::open(*catalog_, segments, *codec_, &pool, options));
     must(layout->begin_version(VersionNumber{1}));
-    format::Fingerprinter fingerprinter;
+    const auto fingerprinter = format::make_sha256_fingerprinter();
     for (std::size_t i = 0; i < kChunks; ++i) {
       const auto raw = test::noise(kChunkBytes, i + 1);
       const auto bytes = base::as_bytes(raw);
-      recipe->append_chunk(must(layout->place(fingerprinter.fingerprint(bytes), bytes)),
+      recipe->append_chunk(must(layout->place(fingerprinter->fingerprint(bytes), bytes)),
                            kChunkBytes);
       content += raw;
     }
@@ -109,10 +116,6 @@ class StoredFile {
   std::shared_ptr<format::Recipe> recipe = std::make_shared<format::Recipe>();
   std::string content;
   std::unique_ptr<layout::CategoryLayout> layout;
-
- private:
-  test::TempDirectory directory_;
-  std::unique_ptr<meta::Env> catalog_;
 };
 
 class OneFile final : public FutureFiles {
