@@ -34,7 +34,7 @@ expect_status 1 "$VARVE" init "$repo"
 message_says 'repository|empty'
 for placement in lineage+pool pool; do
   expect_status 1 "$VARVE" init --placement $placement "$work/placed"
-  message_says "placement .$placement"
+  message_says "placement .${placement/+/.}"
 done
 expect_status 1 "$VARVE" init --placement forest "$work/placed"
 message_says 'lineage, lineage\+pool, pool'

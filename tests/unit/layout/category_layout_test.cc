@@ -210,7 +210,7 @@ TEST_F(CategoryLayoutTest, FailedWriteLeavesNoHoleInTheNumbersAndNoCollision) {
   const auto numbers = [&] {
     std::vector<ContainerNumber> found;
     const auto txn = must(meta::ReadTxn::begin(catalog_));
-    must(catalog::for_each_container(txn, SeriesId{1},
+    must(catalog::for_each_container(txn, StoreId{1},
                                      [&](const store::ContainerRecord& record) -> Result<bool> {
                                        found.push_back(record.number);
                                        return true;
