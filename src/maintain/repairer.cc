@@ -145,6 +145,7 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
     if (older) return std::optional<std::string>("it is older than the rest of the repository");
   }
   auto faults = faults_in(*env);
+  VARVE_TRY(refuse_unsupported(faults));
   if (!faults) return std::optional(faults.error().message());
   faults_ = std::move(*faults);
   return faults_.empty() ? std::optional<std::string>() : std::optional(faults_.front());
