@@ -245,7 +245,7 @@ Result<MountedThere> find_mounted_on(const std::string& directory) {
     return there;
   }
   VARVE_TRY_ASSIGN(const Attribute access, attribute(there.mount, "user.varve.access"));
-  there.read_only = access.error == 0 && access.value == "ro";
+  there.read_only = access.error == 0 && access.value == std::string_view("ro");
   VARVE_TRY_ASSIGN(const Attribute process, attribute(there.mount, "user.varve.pid"));
   std::from_chars(process.value.data(), process.value.data() + process.value.size(), there.process);
   return there;
