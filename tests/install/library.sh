@@ -93,7 +93,7 @@ fails 1 'browse: no such version' ./browse repo laptop sunday
 fails 1 'is not a Varve repository' ./browse tree
 fails 1 'backup: a version of this name exists already' ./backup repo laptop monday tree
 fails 1 'No such file or directory' ./backup repo laptop wednesday missing
-fails 1 'which cannot store itself' ./backup repo laptop wednesday repo/series
+fails 1 'store a directory outside it' ./backup repo laptop wednesday repo/series
 fails 2 'usage: backup' ./backup repo
 fails 2 'usage: browse' ./browse repo laptop
 [ "$(./browse repo | wc -l)" -eq 2 ]
