@@ -10,7 +10,7 @@ namespace varve::version {
 
 namespace {
 
-constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kContentBytesMax = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint64_t kOfFile = 0;  // The staging file; recipes have numbers from 1.
 
 }  // namespace
@@ -192,7 +192,7 @@ StagedContent StagedContent::decode(base::ByteReader& r) {
     const std::uint64_t gap = r.varint();
     const std::uint64_t length = r.varint();
     const std::uint64_t source = r.varint();
-    if (gap > kFileBytesMax - at || length == 0 || length > kFileBytesMax - at - gap ||
+    if (gap > kContentBytesMax - at || length == 0 || length > kContentBytesMax - at - gap ||
         source > recipes.size()) {
       r.fail();
       break;
@@ -211,7 +211,7 @@ StagedContent StagedContent::decode(base::ByteReader& r) {
     }
     content.clone(begin, at, recipe, offset);
   }
-  if (size < at || size > kFileBytesMax) r.fail();
+  if (size < at || size > kContentBytesMax) r.fail();
   if (r.ok()) content.resize(size);
   return content;
 }

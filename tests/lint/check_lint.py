@@ -74,6 +74,7 @@ PRIVATE = [
     ({"src/a/x.cc": "int f(int n) {", "src/a/y.cc": "int f(char c) {"}, False),
     ({"src/a/x.cc": "constexpr int kA = 1;", "src/a/y.cc": "constexpr int kA = 2;"}, True),
     ({"src/a/x.cc": "struct S {", "src/b/y.cc": "struct S {"}, False),
+    ({"src/a/x.cc": "constexpr int kA = 1;", "src/a/y.h": "inline constexpr int kA = 2;"}, True),
     ({"src/control/x.cc": "struct S {", "src/control/y.cc": "struct S {"}, False),
 ]
 
@@ -92,7 +93,8 @@ def main():
     cases += [(str(texts), list(check_headers.twin_problems(texts)), wrong)
               for texts, wrong in TREES]
     cases += [(str(texts), list(check_names.collisions(
-        {path: "namespace {\n" + text for path, text in texts.items()})), wrong)
+        {path: ("namespace {\n" if path.endswith(".cc") else "namespace varve::a {\n") + text
+         for path, text in texts.items()})), wrong)
               for texts, wrong in PRIVATE]
     cases += [(text, list(check_headers.public_header_problems("include/varve/a.h", text)), wrong)
               for text, wrong in PUBLIC_HEADERS]

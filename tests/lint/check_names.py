@@ -36,20 +36,29 @@ def private_names(text):
 
 
 def collisions(texts):
-    """Private names that two sources of one room declare. `texts`: path → text."""
+    """Private names that another source or a header of the room declares. `texts`: path → text."""
     users = collections.defaultdict(set)
+    shared = collections.defaultdict(set)
     for path, text in texts.items():
         room = os.path.dirname(path)
         if path.endswith(".cc") and room not in SEPARATE:
             for name in private_names(text):
                 users[(room, name)].add(path)
+        elif path.endswith(".h"):
+            for line in text.splitlines():
+                match = TYPE.match(line) or CONSTANT.match(line.removeprefix("inline "))
+                if match:
+                    shared[(room, next(group for group in match.groups() if group))].add(path)
+    for key, headers in shared.items():
+        if key in users:
+            users[key] |= headers
     for (_, name), paths in users.items():
         if len(paths) > 1:
             yield f"{min(paths)}: {', '.join(sorted(paths - {min(paths)}))} declares {name} too"
 
 
 def main():
-    texts = {path: tree.read(path) for path in tree.files((".cc",)) if path.startswith("src/")}
+    texts = {path: tree.read(path) for path in tree.files((".h", ".cc"), "src")}
     tree.finish("private names are unique in a room", len(texts), sorted(collisions(texts)))
 
 
