@@ -88,6 +88,18 @@ void AheadReads::finish_area() {
   start(state_, lock);
 }
 
+/// Gives the next planned slice to a slot and sets the slot's state. Returns false if the slot is
+/// not free.
+bool AheadReads::assign(State& state, Slot& slot, SlotState to) {
+  if (slot.state != SlotState::kFree) return false;
+  slot.planned = std::move(state.planned.front());
+  state.planned.pop_front();
+  slot.area = state.area;
+  slot.state = to;
+  slot.is_wanted = true;
+  return true;
+}
+
 /// Starts to read planned slices until no slot is free. May release the lock for a while.
 void AheadReads::start(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock) {
   if (state->source->answers_later()) {
@@ -95,13 +107,7 @@ void AheadReads::start(const std::shared_ptr<State>& state, std::unique_lock<std
     return;
   }
   for (std::size_t i = 0; i < state->slots.size() && !state->planned.empty(); ++i) {
-    Slot& slot = state->slots[i];
-    if (slot.state != SlotState::kFree) continue;
-    slot.planned = std::move(state->planned.front());
-    state->planned.pop_front();
-    slot.area = state->area;
-    slot.state = SlotState::kQueued;
-    slot.is_wanted = true;
+    if (!assign(*state, state->slots[i], SlotState::kQueued)) continue;
     state->workers->run([state, i] { read(state, i); });
   }
 }
@@ -112,12 +118,7 @@ void AheadReads::submit(const std::shared_ptr<State>& state, std::unique_lock<st
   std::vector<std::size_t> numbers;
   for (std::size_t i = 0; i < state->slots.size() && !state->planned.empty(); ++i) {
     Slot& slot = state->slots[i];
-    if (slot.state != SlotState::kFree) continue;
-    slot.planned = std::move(state->planned.front());
-    state->planned.pop_front();
-    slot.area = state->area;
-    slot.state = SlotState::kReading;
-    slot.is_wanted = true;
+    if (!assign(*state, slot, SlotState::kReading)) continue;
     ++state->reading;
     reads.push_back({slot.planned.header, slot.planned.slice, slot.room});
     numbers.push_back(i);

@@ -72,6 +72,7 @@ class AheadReads {
   };
   // Shared with the workers, because a queued task may start after this object is destroyed.
   struct State;
+  static bool assign(State& state, Slot& slot, SlotState to);
   static void start(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock);
   static void submit(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock);
   static void finish(const std::shared_ptr<State>& state, Slot& slot,
