@@ -267,9 +267,9 @@ void StoredSeries::read_scattered(std::size_t version, Reads& reads) {
   std::uint64_t useful = 0;
   {
     const auto txn = must(meta::ReadTxn::begin(*catalog_));
-    std::unordered_map<ContainerNumber, store::ContainerRecord> containers;
+    std::unordered_map<ContainerNumber, format::ContainerRecord> containers;
     must(catalog::for_each_container(txn, kStore,
-                                     [&](const store::ContainerRecord& r) -> Result<bool> {
+                                     [&](const format::ContainerRecord& r) -> Result<bool> {
                                        containers[r.number] = r;
                                        return true;
                                      }));

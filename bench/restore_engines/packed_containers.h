@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checksum.h"
 #include "format/container.h"
 #include "layout/layout.h"
 
@@ -82,7 +83,7 @@ class PackedContainers final : public layout::ChunkSource {
     frame.chunk_count = frame_chunks_;
     frame.raw_bytes = static_cast<std::uint32_t>(frame_bytes_);
     frame.stored_bytes = frame.raw_bytes;
-    frame.checksum = format::checksum64(std::span(data_).last(frame_bytes_));
+    frame.checksum = base::checksum64(std::span(data_).last(frame_bytes_));
     header_.frames.push_back(frame);
     frame_bytes_ = 0;
     frame_chunks_ = 0;

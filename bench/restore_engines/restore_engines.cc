@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/checksum.h"
 #include "restore/restore_engine.h"
 #include "restore_engines/traces.h"
 #include "support.h"
@@ -174,7 +175,7 @@ Outcome run(const Trace& trace, const Trace::Version& version, const std::string
         fmt::print(stderr, "bench: {} did not restore everything\n", name);
         std::exit(1);
       }
-      outcome.hash = outcome.hash * 31 + format::checksum64({area->bytes_at(at), area->end() - at});
+      outcome.hash = outcome.hash * 31 + base::checksum64({area->bytes_at(at), area->end() - at});
       hashing += bench::thread_cpu_seconds() - hash_begin;
     }
   }

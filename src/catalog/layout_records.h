@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/id_runs.h"
-#include "format/ids.h"
+#include "base/ids.h"
 #include "meta/lmdb.h"
 #include "varve/arrange.h"
 #include "varve/result.h"

@@ -133,24 +133,25 @@ Result<void> erase_container(meta::WriteTxn& txn, StoreId store_id, ContainerNum
   return txn.erase(meta::catalog::kContainers, meta::container_key(store_id, number));
 }
 
-Result<std::optional<store::ContainerRecord>> find_container(const meta::Txn& txn, StoreId store_id,
-                                                             ContainerNumber number) {
+Result<std::optional<format::ContainerRecord>> find_container(const meta::Txn& txn,
+                                                              StoreId store_id,
+                                                              ContainerNumber number) {
   VARVE_TRY_ASSIGN(const auto value,
                    txn.get(meta::catalog::kContainers, meta::container_key(store_id, number)));
-  if (!value) return std::optional<store::ContainerRecord>();
-  VARVE_TRY_ASSIGN(auto record, store::ContainerRecord::decode(number, *value));
+  if (!value) return std::optional<format::ContainerRecord>();
+  VARVE_TRY_ASSIGN(auto record, format::ContainerRecord::decode(number, *value));
   return std::optional(record);
 }
 
 Result<void> for_each_container(
     const meta::Txn& txn, StoreId store_id,
-    const std::function<Result<bool>(const store::ContainerRecord&)>& visit) {
+    const std::function<Result<bool>(const format::ContainerRecord&)>& visit) {
   return for_each_container_from(txn, store_id, ContainerNumber{}, visit);
 }
 
 Result<void> for_each_container_from(
     const meta::Txn& txn, StoreId store_id, ContainerNumber first,
-    const std::function<Result<bool>(const store::ContainerRecord&)>& visit) {
+    const std::function<Result<bool>(const format::ContainerRecord&)>& visit) {
   VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::catalog::kContainers));
   VARVE_TRY_ASSIGN(auto at, cursor.seek(meta::container_key(store_id, first)));
   const auto prefix = meta::store_key(store_id);
@@ -158,7 +159,7 @@ Result<void> for_each_container_from(
     if (at->key.size() != 8) return damaged_table("a container's key");
     VARVE_TRY_ASSIGN(
         const auto record,
-        store::ContainerRecord::decode(
+        format::ContainerRecord::decode(
             static_cast<ContainerNumber>(base::load_be32(at->key.substr(kSeriesKeyBytes))),
             at->value));
     VARVE_TRY_ASSIGN(const bool more, visit(record));
@@ -169,7 +170,7 @@ Result<void> for_each_container_from(
 }
 
 Result<void> put_container(meta::WriteTxn& txn, StoreId store_id,
-                           const store::ContainerRecord& record) {
+                           const format::ContainerRecord& record) {
   return txn.put(meta::catalog::kContainers, meta::container_key(store_id, record.number),
                  record.encode());
 }

@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "base/id_runs.h"
-#include "format/ids.h"
+#include "base/ids.h"
+#include "format/container_record.h"
 #include "meta/lmdb.h"
-#include "store/segment_files.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
@@ -50,18 +50,18 @@ struct LocationRecord {
 
 [[nodiscard]] Result<void> erase_location(meta::WriteTxn& txn, StoreId store_id, ChunkId first);
 
-[[nodiscard]] Result<std::optional<store::ContainerRecord>> find_container(const meta::Txn& txn,
-                                                                           StoreId store_id,
-                                                                           ContainerNumber number);
+[[nodiscard]] Result<std::optional<format::ContainerRecord>> find_container(const meta::Txn& txn,
+                                                                            StoreId store_id,
+                                                                            ContainerNumber number);
 [[nodiscard]] Result<void> for_each_container(
     const meta::Txn& txn, StoreId store_id,
-    const std::function<Result<bool>(const store::ContainerRecord&)>& visit);
+    const std::function<Result<bool>(const format::ContainerRecord&)>& visit);
 /// Calls `visit` for every container from `first` on, in the same way.
 [[nodiscard]] Result<void> for_each_container_from(
     const meta::Txn& txn, StoreId store_id, ContainerNumber first,
-    const std::function<Result<bool>(const store::ContainerRecord&)>& visit);
+    const std::function<Result<bool>(const format::ContainerRecord&)>& visit);
 [[nodiscard]] Result<void> put_container(meta::WriteTxn& txn, StoreId store_id,
-                                         const store::ContainerRecord& record);
+                                         const format::ContainerRecord& record);
 [[nodiscard]] Result<void> erase_container(meta::WriteTxn& txn, StoreId store_id,
                                            ContainerNumber number);
 

@@ -9,8 +9,8 @@
 #include <functional>
 #include <unordered_set>
 
+#include "base/checksum.h"
 #include "base/coding.h"
-#include "format/checksum_stream.h"
 #include "format/container.h"
 #include "format/dir_entry_codec.h"
 #include "format/recipe_decoder.h"
@@ -81,7 +81,7 @@ bool for_each_piece(const ObjectRecord& object,
                     const std::function<bool(std::string_view piece, bool last)>& take) {
   if (object.codec == Codec::kNone) {
     return take(object.payload, true) &&
-           format::checksum64(base::as_bytes(object.payload)) == object.checksum;
+           base::checksum64(base::as_bytes(object.payload)) == object.checksum;
   }
   struct Free {
     void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
@@ -91,7 +91,7 @@ bool for_each_piece(const ObjectRecord& object,
                                                       kWindowLogMax)) != 0U) {
     return false;
   }
-  format::ChecksumStream checksum;
+  base::ChecksumStream checksum;
   std::string piece(kPieceBytes, '\0');
   ZSTD_inBuffer in{object.payload.data(), object.payload.size(), 0};
   std::uint64_t done = 0;
@@ -162,7 +162,7 @@ std::size_t object_bytes_max(meta::TableIndex table) {
 }
 
 std::string encode_object(std::string_view raw) {
-  return encode_with(raw, format::checksum64(base::as_bytes(raw)));
+  return encode_with(raw, base::checksum64(base::as_bytes(raw)));
 }
 
 Result<std::string> decode_object(format::NodeId id, std::string_view record,
@@ -178,7 +178,7 @@ Result<std::string> decode_object(format::NodeId id, std::string_view record,
         ZSTD_decompress(raw.data(), raw.size(), object->payload.data(), object->payload.size());
     if (n != object->raw_bytes) return damaged_object(id, "does not decompress");
   }
-  if (format::checksum64(base::as_bytes(raw)) != object->checksum) {
+  if (base::checksum64(base::as_bytes(raw)) != object->checksum) {
     return damaged_object(id, "does not match its checksum");
   }
   return raw;
@@ -312,7 +312,7 @@ Result<format::NodeId> ObjectWriter::put_recipe(const format::Recipe& recipe,
 
 Result<format::NodeId> ObjectWriter::put(meta::TableIndex table, const std::string& raw,
                                          const PreviousObjects& previous) {
-  const auto checksum = format::checksum64(base::as_bytes(raw));
+  const auto checksum = base::checksum64(base::as_bytes(raw));
   const auto [first, last] = previous.by_checksum_.equal_range({table, checksum});
   for (auto it = first; it != last; ++it) {
     const auto stored = reader_.raw(table, it->second, raw.size());

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/id_runs.h"
+#include "base/ids.h"
 #include "catalog/link_table.h"
 #include "format/dir_node.h"
-#include "format/ids.h"
 #include "meta/lmdb.h"
 #include "varve/result.h"
 #include "varve/types.h"

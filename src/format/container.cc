@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/container.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "format/compression.h"
 
@@ -69,7 +68,7 @@ std::string encode_fixed_header(const FixedHeader& fixed) {
   w.u64(fixed.tables_checksum);
   out.append(kHeaderZeroBytes, '\0');
   VARVE_ASSERT(out.size() == kHeaderChecksumOffset);
-  w.u64(checksum64(base::as_bytes(out)));
+  w.u64(base::checksum64(base::as_bytes(out)));
   return out;
 }
 
@@ -98,7 +97,7 @@ Result<FixedHeader> decode_fixed_header(std::span<const std::byte> start) {
   fixed.raw_bytes = r.u64();
   fixed.tables_checksum = r.u64();
   const bool zeros = all_zero(r.bytes(kHeaderZeroBytes)) && fixed.zero == 0;
-  if (r.u64() != checksum64(bytes.first(kHeaderChecksumOffset))) {
+  if (r.u64() != base::checksum64(bytes.first(kHeaderChecksumOffset))) {
     return damaged_header("the fixed header does not match its checksum");
   }
   if (fixed.format != kContainerFormat || (fixed.features & ~kFeaturesKnown) != 0) {
@@ -281,7 +280,7 @@ std::string encode_container_header(ContainerHeader& header) {
   fixed.header_bytes = header.header_bytes;
   fixed.data_bytes = header.data_bytes;
   fixed.raw_bytes = header.raw_bytes;
-  fixed.tables_checksum = checksum64(base::as_bytes(tables));
+  fixed.tables_checksum = base::checksum64(base::as_bytes(tables));
   return encode_fixed_header(fixed) + tables;
 }
 
@@ -295,7 +294,7 @@ Result<ContainerHeader> decode_container_header(std::span<const std::byte> bytes
   if (bytes.size() < fixed.header_bytes) return damaged_header("its tables are cut short");
   const auto tables =
       bytes.subspan(kContainerFixedHeaderBytes, fixed.header_bytes - kContainerFixedHeaderBytes);
-  if (checksum64(tables) != fixed.tables_checksum) {
+  if (base::checksum64(tables) != fixed.tables_checksum) {
     return damaged_header("its tables do not match their checksum");
   }
   ContainerHeader header;
@@ -322,10 +321,6 @@ Result<ContainerHeader> decode_container_header(std::span<const std::byte> bytes
   if (!r.ok() || !all_zero(r.bytes(r.left()))) return damaged_header("its padding is not zero");
   VARVE_TRY(place_chunks(header));
   return header;
-}
-
-std::uint64_t checksum64(std::span<const std::byte> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
 }
 
 }  // namespace varve::format

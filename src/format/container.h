@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/id_runs.h"
-#include "format/ids.h"
+#include "base/ids.h"
 #include "varve/options.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -89,8 +89,5 @@ struct ContainerHeader {
 /// Decodes a whole header; verifies every checksum and bound. Never allocates more than the
 /// input's size allows.
 [[nodiscard]] Result<ContainerHeader> decode_container_header(std::span<const std::byte> header);
-
-/// XXH3-64, seed 0.
-[[nodiscard]] std::uint64_t checksum64(std::span<const std::byte> bytes);
 
 }  // namespace varve::format

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/assert.h"
+#include "base/checksum.h"
 
 namespace varve::format {
 
@@ -42,7 +43,7 @@ class PlainFrameCodec final : public FrameCodec {
 
   [[nodiscard]] std::uint64_t seal(const FramePlace& /*place*/,
                                    std::span<std::byte> stored) const override {
-    return checksum64(stored);
+    return base::checksum64(stored);
   }
 
   [[nodiscard]] Result<void> decode(const FramePlace& /*place*/, const FrameEntry& frame,
@@ -50,7 +51,7 @@ class PlainFrameCodec final : public FrameCodec {
                                     std::span<std::byte> out) const override {
     VARVE_ASSERT(out.size() == frame.raw_bytes);
     if (stored.size() != frame.stored_bytes) return damaged_frame("its stored bytes are cut short");
-    if (checksum64(stored) != frame.checksum) {
+    if (base::checksum64(stored) != frame.checksum) {
       return damaged_frame("its stored bytes do not match their checksum");
     }
     const auto* const method = find_compression(static_cast<std::uint32_t>(frame.codec));

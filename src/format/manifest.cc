@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/checksum.h"
 #include "base/coding.h"
 
 namespace varve::format {
@@ -41,7 +42,7 @@ std::string encode_manifest_header(const ManifestHeader& header) {
   w.u64(header.records);
   w.u64(header.stamp);
   out.append(kZeroBytes, '\0');
-  w.u64(checksum64(base::as_bytes(out)));
+  w.u64(base::checksum64(base::as_bytes(out)));
   return out;
 }
 
@@ -51,7 +52,8 @@ Result<ManifestHeader> decode_manifest_header(std::span<const std::byte> bytes) 
   base::ByteReader r(bytes.first(kManifestHeaderBytes));
   if (r.u32() != kManifestMagic) return damaged_manifest("this is not a manifest");
   constexpr std::size_t kSummed = kManifestHeaderBytes - sizeof(std::uint64_t);
-  if (checksum64(bytes.first(kSummed)) != base::load_le<std::uint64_t>(bytes.data() + kSummed)) {
+  if (base::checksum64(bytes.first(kSummed)) !=
+      base::load_le<std::uint64_t>(bytes.data() + kSummed)) {
     return damaged_manifest("the header does not match its checksum");
   }
   if (r.u16() != kManifestFormat) {

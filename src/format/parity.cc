@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/assert.h"
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "format/container.h"
 #include "varve/arrange.h"
@@ -70,10 +71,10 @@ EncodedParityIndex encode_parity_index(ParityIndex& index, const ParitySums& sum
   header.u32(static_cast<std::uint32_t>(index.members.size()));
   header.u32(index.blocks);
   header.u32(0);
-  header.u64(checksum64(base::as_bytes(encoded.members)));
-  header.u64(checksum64(base::as_bytes(encoded.sums)));
+  header.u64(base::checksum64(base::as_bytes(encoded.members)));
+  header.u64(base::checksum64(base::as_bytes(encoded.sums)));
   encoded.header.resize(kSumAt, '\0');
-  header.u64(checksum64(base::as_bytes(encoded.header)));
+  header.u64(base::checksum64(base::as_bytes(encoded.header)));
   return encoded;
 }
 
@@ -83,7 +84,7 @@ Result<ParityHeader> decode_parity_header(std::span<const std::byte> bytes) {
   base::ByteReader r(header);
   if (r.u32() != kParityMagic) return damaged_parity("this is not a parity file");
   const auto format = r.u16();
-  if (checksum64(header.first(kSumAt)) != base::load_le<std::uint64_t>(&header[kSumAt])) {
+  if (base::checksum64(header.first(kSumAt)) != base::load_le<std::uint64_t>(&header[kSumAt])) {
     return damaged_parity("the header's checksum is wrong");
   }
   if (format != kParityFormat) {
@@ -112,7 +113,7 @@ Result<ParityHeader> decode_parity_header(std::span<const std::byte> bytes) {
 Result<ParityIndex> decode_parity_members(const ParityHeader& header,
                                           std::span<const std::byte> bytes) {
   if (bytes.size() != header.member_bytes()) return damaged_parity("it is cut off");
-  if (checksum64(bytes) != header.members_checksum) {
+  if (base::checksum64(bytes) != header.members_checksum) {
     return damaged_parity("the checksum of its members is wrong");
   }
   ParityIndex index;
@@ -138,7 +139,7 @@ Result<ParityIndex> decode_parity_members(const ParityHeader& header,
 Result<ParitySums> decode_parity_sums(const ParityHeader& header,
                                       std::span<const std::byte> bytes) {
   if (bytes.size() != header.sum_bytes()) return damaged_parity("it is cut off");
-  if (checksum64(bytes) != header.sums_checksum) {
+  if (base::checksum64(bytes) != header.sums_checksum) {
     return damaged_parity("the checksum of its checksums is wrong");
   }
   ParitySums sums;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "format/ids.h"
+#include "base/ids.h"
 #include "varve/result.h"
 #include "varve/types.h"
 

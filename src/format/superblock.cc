@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "format/compression.h"
 #include "format/container.h"
@@ -36,7 +37,7 @@ Error unsupported(const std::string& what) {
 }
 
 std::string checksum_line(std::string_view body) {
-  return fmt::format("{}{:016x}\n", kChecksumKey, checksum64(base::as_bytes(body)));
+  return fmt::format("{}{:016x}\n", kChecksumKey, base::checksum64(base::as_bytes(body)));
 }
 
 // Parses the lines between the first and the last one, after the checksum was verified.

@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "base/assert.h"
+#include "base/checksum.h"
 #include "base/coding.h"
-#include "format/container.h"
-#include "store/repository_names.h"
 
 namespace varve::index {
 
@@ -155,9 +153,8 @@ void NeighbourIndex::grow() {
   }
 }
 
-Result<void> NeighbourIndex::save(io::FileSystem& files, const std::string& directory,
-                                  SeriesId series, VersionNumber number,
-                                  const base::IdRuns& live) const {
+std::string NeighbourIndex::encode(SeriesId series, VersionNumber number,
+                                   const base::IdRuns& live) const {
   std::vector<Slot> kept;
   kept.reserve(used_);
   for (const Slot& slot : slots_) {
@@ -184,24 +181,19 @@ Result<void> NeighbourIndex::save(io::FileSystem& files, const std::string& dire
     w.bytes(slot.tag);
     w.u32(slot.rank);
   }
-  w.u64(format::checksum64(base::as_bytes(out)));
-  return files.write_file_atomically(directory, store::snapshot_name(number), base::as_bytes(out));
+  w.u64(base::checksum64(base::as_bytes(out)));
+  return out;
 }
 
-Result<std::unique_ptr<NeighbourIndex>> NeighbourIndex::load(io::FileSystem& files,
-                                                             const std::string& directory,
-                                                             SeriesId series, VersionNumber number,
-                                                             VersionNumber own) {
-  constexpr std::size_t kSnapshotBytesMax = std::size_t{128} << 30;
-  VARVE_TRY_ASSIGN(
-      const std::string bytes,
-      files.read_file(directory + "/" + store::snapshot_name(number), kSnapshotBytesMax));
-  const Error damaged(ErrorCode::kCorrupt,
-                      directory + "/" + store::snapshot_name(number) + " is damaged", EIO);
-  if (bytes.size() < kHeaderBytes + kChecksumBytes) return damaged;
-  const auto body = std::string_view(bytes).substr(0, bytes.size() - kChecksumBytes);
-  if (base::load_le<std::uint64_t>(base::as_bytes(bytes).data() + body.size()) !=
-      format::checksum64(base::as_bytes(body))) {
+Result<std::unique_ptr<NeighbourIndex>> NeighbourIndex::decode(std::string_view snapshot,
+                                                               SeriesId series,
+                                                               VersionNumber number,
+                                                               VersionNumber own) {
+  const Error damaged(ErrorCode::kCorrupt, "the snapshot of the index is damaged");
+  if (snapshot.size() < kHeaderBytes + kChecksumBytes) return damaged;
+  const auto body = snapshot.substr(0, snapshot.size() - kChecksumBytes);
+  if (base::load_le<std::uint64_t>(base::as_bytes(snapshot).data() + body.size()) !=
+      base::checksum64(base::as_bytes(body))) {
     return damaged;
   }
   base::ByteReader r(body);

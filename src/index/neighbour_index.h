@@ -14,12 +14,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/id_runs.h"
 #include "index/fingerprint_index.h"
-#include "io/file_system.h"
 #include "varve/result.h"
 
 namespace varve::index {
@@ -35,18 +35,17 @@ class NeighbourIndex final : public FingerprintIndex {
   /// holds.
   NeighbourIndex(base::IdRuns base, VersionNumber own);
 
-  /// Reads the snapshot that save() wrote for version `number`.
-  /// Errors: kNotFound or kCorrupt; the caller then builds the index from containers.
-  [[nodiscard]] static Result<std::unique_ptr<NeighbourIndex>> load(io::FileSystem& files,
-                                                                    const std::string& directory,
-                                                                    SeriesId series,
-                                                                    VersionNumber number,
-                                                                    VersionNumber own);
-  /// Writes the entries whose ids are in `live` as version `number`'s snapshot, atomically
-  /// and durably. docs/FORMAT.md §8.
-  [[nodiscard]] Result<void> save(io::FileSystem& files, const std::string& directory,
-                                  SeriesId series, VersionNumber number,
-                                  const base::IdRuns& live) const;
+  /// Decodes the snapshot of version `number` as the index of the version `own`.
+  /// Errors: kCorrupt if it is damaged, or belongs to another series or version; the caller then
+  /// builds the index from containers.
+  [[nodiscard]] static Result<std::unique_ptr<NeighbourIndex>> decode(std::string_view snapshot,
+                                                                      SeriesId series,
+                                                                      VersionNumber number,
+                                                                      VersionNumber own);
+  /// Encodes the entries whose ids are in `live` as the snapshot of version `number`.
+  /// Format: docs/FORMAT.md §8.
+  [[nodiscard]] std::string encode(SeriesId series, VersionNumber number,
+                                   const base::IdRuns& live) const;
 
   void find(std::span<const Fingerprint> fingerprints,
             std::span<std::optional<ChunkId>> ids) const override;

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "format/ids.h"
+#include "base/ids.h"
 #include "varve/types.h"
 
 namespace varve::ingest {

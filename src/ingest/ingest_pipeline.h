@@ -22,9 +22,9 @@
 #include <span>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/thread_pool.h"
 #include "format/fingerprinter.h"
-#include "format/ids.h"
 #include "format/recipe.h"
 #include "index/fingerprint_index.h"
 #include "ingest/chunker.h"

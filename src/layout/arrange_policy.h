@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/ids.h"
 #include "catalog/layout_records.h"
-#include "format/ids.h"
 #include "varve/arrange.h"
 #include "varve/types.h"
 

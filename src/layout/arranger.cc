@@ -24,7 +24,7 @@ Result<base::IdRuns> active_chunks(const meta::Txn& txn, StoreId store,
                                    const std::set<SegmentNumber>& segments) {
   std::set<ContainerNumber> containers;
   VARVE_TRY(catalog::for_each_container(txn, store,
-                                        [&](const store::ContainerRecord& record) -> Result<bool> {
+                                        [&](const format::ContainerRecord& record) -> Result<bool> {
                                           if (segments.contains(record.segment))
                                             containers.insert(record.number);
                                           return true;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/id_runs.h"
-#include "format/ids.h"
+#include "base/ids.h"
 #include "layout/arrange_policy.h"
 #include "layout/category_layout.h"
 #include "layout/chunk_mover.h"

@@ -152,7 +152,7 @@ Result<void> CategoryLayout::sync() {
   if (!writer_) return {};
   VARVE_TRY(writer_->flush());
   std::map<std::uint64_t, LocationRun> locations;
-  std::unordered_map<ContainerNumber, store::ContainerRecord> containers;
+  std::unordered_map<ContainerNumber, format::ContainerRecord> containers;
   {
     const std::lock_guard lock(mutex_);
     locations = new_locations_;
@@ -249,7 +249,7 @@ Result<LocationRun> CategoryLayout::locate(ChunkId id) {
   return LocationRun{found->first, found->count, found->raw_bytes, found->container, found->index};
 }
 
-Result<store::ContainerRecord> CategoryLayout::record(ContainerNumber container) {
+Result<format::ContainerRecord> CategoryLayout::record(ContainerNumber container) {
   {
     const std::lock_guard lock(mutex_);
     const auto it = new_containers_.find(container);
@@ -266,7 +266,7 @@ Result<store::ContainerRecord> CategoryLayout::record(ContainerNumber container)
 
 // Arranging and deleting commit first and then free space. A reader that finds no file, or fewer
 // bytes than it expected, sees in the catalog whether that is the cause.
-Error CategoryLayout::explain(const store::ContainerRecord& was, Error error) {
+Error CategoryLayout::explain(const format::ContainerRecord& was, Error error) {
   const auto now = record(was.number);
   if (!now && now.error().code() == ErrorCode::kStale) return now.error();
   return error;
@@ -338,7 +338,7 @@ void CategoryLayout::read_many(const std::vector<DataRead>& reads, const DataCom
     found.push_back({std::move(*where), reads[i].offset, reads[i].bytes, reads[i].room});
     positions.push_back(i);
   }
-  std::vector<store::ContainerRecord> places;
+  std::vector<format::ContainerRecord> places;
   for (const auto& one : found) places.push_back(one.record);
   reader_.read_many(found, [this, done, positions = std::move(positions),
                             places = std::move(places)](std::size_t at, auto got) {

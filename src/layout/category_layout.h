@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/thread_pool.h"
 #include "format/frame_codec.h"
-#include "format/ids.h"
 #include "layout/layout.h"
 #include "layout/segment_ledger.h"
 #include "meta/lmdb.h"
@@ -111,9 +111,9 @@ class CategoryLayout final : public Layout {
   /// Starts the writer. The caller holds writer_mutex_ alone.
   void start_writer();
   /// Returns the error of reading a container, or kStale if the container is not there any more.
-  [[nodiscard]] Error explain(const store::ContainerRecord& was, Error error);
+  [[nodiscard]] Error explain(const format::ContainerRecord& was, Error error);
   void on_written(store::WrittenContainer written);
-  [[nodiscard]] Result<store::ContainerRecord> record(ContainerNumber container);
+  [[nodiscard]] Result<format::ContainerRecord> record(ContainerNumber container);
 
   /// Maximum memory of the cached headers, in bytes. These are the headers of about 1.5 GiB of
   /// chunks of the usual size, so random reads of an image do not read a header each time.
@@ -138,7 +138,7 @@ class CategoryLayout final : public Layout {
   std::uint64_t placed_raw_ = 0;
   // Records of containers and chunks that are written but not yet in the catalog.
   std::map<std::uint64_t, LocationRun> new_locations_;
-  std::unordered_map<ContainerNumber, store::ContainerRecord> new_containers_;
+  std::unordered_map<ContainerNumber, format::ContainerRecord> new_containers_;
 
   std::mutex headers_mutex_;
   using Headers =

@@ -153,7 +153,7 @@ Result<void> ChunkMover::read_batch(Pieces batch) {
   return {};
 }
 
-Result<void> ChunkMover::read_container(const store::ContainerRecord& record, Pieces pieces) {
+Result<void> ChunkMover::read_container(const format::ContainerRecord& record, Pieces pieces) {
   auto& reader = layout_.segment_reader();
   const auto header = reader.read_header(layout_.options().store, record);
   outcome_.bytes_read += record.header_bytes;
@@ -185,7 +185,7 @@ Result<void> ChunkMover::read_container(const store::ContainerRecord& record, Pi
 }
 
 // Reads the frames that hold wanted chunks, neighbours together, and copies the chunks out.
-void ChunkMover::read_frames(const store::ContainerRecord& record,
+void ChunkMover::read_frames(const format::ContainerRecord& record,
                              const format::ContainerHeader& header, Pieces pieces) {
   std::map<std::uint32_t, std::size_t> position_of;  // Index in the chunk table -> in the batch.
   std::set<std::uint32_t> frames;

@@ -11,7 +11,7 @@
 
 #include "base/aligned_buffer.h"
 #include "base/id_runs.h"
-#include "format/ids.h"
+#include "base/ids.h"
 #include "layout/category_layout.h"
 #include "store/container_writer.h"
 #include "varve/result.h"
@@ -79,8 +79,8 @@ class ChunkMover {
   [[nodiscard]] Result<void> copy_all();
   [[nodiscard]] Result<void> copy_batches(store::ContainerWriter& writer);
   [[nodiscard]] Result<void> read_batch(Pieces batch);
-  [[nodiscard]] Result<void> read_container(const store::ContainerRecord& record, Pieces pieces);
-  void read_frames(const store::ContainerRecord& record, const format::ContainerHeader& header,
+  [[nodiscard]] Result<void> read_container(const format::ContainerRecord& record, Pieces pieces);
+  void read_frames(const format::ContainerRecord& record, const format::ContainerHeader& header,
                    Pieces pieces);
   void reserve(std::size_t bytes);
   void note_read(const format::ContainerHeader& header, Pieces pieces);
@@ -95,9 +95,9 @@ class ChunkMover {
   const MoveStep step_;
   MoveOutcome outcome_;
   std::vector<ChunkId> ids_;
-  std::vector<Piece> pieces_;                                     // In the order of the step.
-  std::map<ContainerNumber, store::ContainerRecord> containers_;  // That they are in.
-  std::map<ChunkId, Source> sources_;                             // By the record's first chunk.
+  std::vector<Piece> pieces_;                                      // In the order of the step.
+  std::map<ContainerNumber, format::ContainerRecord> containers_;  // That they are in.
+  std::map<ChunkId, Source> sources_;                              // By the record's first chunk.
   // The batch that is being copied.
   std::size_t position_ = 0;  // Of its first chunk in the step.
   std::vector<Chunk> chunks_;

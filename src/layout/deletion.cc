@@ -80,7 +80,7 @@ class DeathCollector {
     std::uint32_t seen = 0;
     return catalog::for_each_container_from(
         txn_, store_, volume.first_container,
-        [&](const store::ContainerRecord& record) -> Result<bool> {
+        [&](const format::ContainerRecord& record) -> Result<bool> {
           if (record.segment != volume.segment) return true;
           if (record.birth > last) {
             dead_containers_.insert(record.number);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/id_runs.h"
-#include "format/ids.h"
+#include "base/ids.h"
 #include "layout/category_layout.h"
 #include "layout/segment_ledger.h"
 #include "layout/window.h"

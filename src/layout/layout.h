@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/id_runs.h"
+#include "base/ids.h"
 #include "format/container.h"
 #include "format/frame_codec.h"
-#include "format/ids.h"
 #include "store/segment_store.h"
 #include "varve/result.h"
 #include "varve/types.h"

@@ -14,7 +14,7 @@ Error contradiction(const std::string& what) {
 }
 }  // namespace
 
-Result<store::ContainerRecord*> SegmentLedger::container(ContainerNumber number) {
+Result<format::ContainerRecord*> SegmentLedger::container(ContainerNumber number) {
   const auto it = containers_.find(number);
   if (it != containers_.end()) return &it->second;
   VARVE_TRY_ASSIGN(const auto found, catalog::find_container(txn_, store_id_, number));
@@ -30,7 +30,7 @@ Result<catalog::SegmentRecord*> SegmentLedger::segment(SegmentNumber number) {
   return &segments_.emplace(number, *found).first->second;
 }
 
-Result<void> SegmentLedger::add(const store::ContainerRecord& added, catalog::SegmentRole role,
+Result<void> SegmentLedger::add(const format::ContainerRecord& added, catalog::SegmentRole role,
                                 VersionNumber version) {
   auto it = segments_.find(added.segment);
   if (it == segments_.end()) {
@@ -90,14 +90,14 @@ Result<void> SegmentLedger::finish() {
 
 Result<void> SegmentLedger::finish_segment(catalog::SegmentRecord& owner) {
   if (owner.live_bytes == owner.raw_bytes) return {};
-  std::vector<store::ContainerRecord> held;
+  std::vector<format::ContainerRecord> held;
   for (const auto& entry : containers_) {
     if (entry.second.segment == owner.segment) held.push_back(entry.second);
   }
   if (held.size() < owner.containers) {
     VARVE_TRY(catalog::for_each_container_from(
         txn_, store_id_, owner.first_container,
-        [&](const store::ContainerRecord& record) -> Result<bool> {
+        [&](const format::ContainerRecord& record) -> Result<bool> {
           if (record.segment == owner.segment && !containers_.contains(record.number)) {
             held.push_back(record);
           }

@@ -8,9 +8,9 @@
 #include <set>
 #include <vector>
 
+#include "base/ids.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
-#include "format/ids.h"
 #include "meta/lmdb.h"
 #include "store/segment_files.h"
 #include "store/segment_store.h"
@@ -37,8 +37,8 @@ class SegmentLedger {
   SegmentLedger(const meta::Txn& txn, StoreId store_id) : txn_(txn), store_id_(store_id) {}
 
   /// A container that was written; its chunks are located by put().
-  [[nodiscard]] Result<void> add(const store::ContainerRecord& container, catalog::SegmentRole role,
-                                 VersionNumber version);
+  [[nodiscard]] Result<void> add(const format::ContainerRecord& container,
+                                 catalog::SegmentRole role, VersionNumber version);
   void put(const catalog::LocationRecord& location) { put_.push_back(location); }
   /// The chunks of the record lie here no longer, but for those in `rest`, parts of it.
   [[nodiscard]] Result<void> remove(const catalog::LocationRecord& location,
@@ -61,13 +61,13 @@ class SegmentLedger {
   [[nodiscard]] Result<void> apply(meta::WriteTxn& txn) const;
 
  private:
-  [[nodiscard]] Result<store::ContainerRecord*> container(ContainerNumber number);
+  [[nodiscard]] Result<format::ContainerRecord*> container(ContainerNumber number);
   [[nodiscard]] Result<catalog::SegmentRecord*> segment(SegmentNumber number);
   [[nodiscard]] Result<void> finish_segment(catalog::SegmentRecord& segment);
 
   const meta::Txn& txn_;
   const StoreId store_id_;
-  std::map<ContainerNumber, store::ContainerRecord> containers_;
+  std::map<ContainerNumber, format::ContainerRecord> containers_;
   std::map<SegmentNumber, catalog::SegmentRecord> segments_;
   std::set<ContainerNumber> containers_gone_;
   std::set<SegmentNumber> segments_gone_;

@@ -26,7 +26,7 @@ Result<void> remove_leftovers(const meta::Env& catalog, StoreId id, store::Segme
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
     VARVE_TRY(catalog::for_each_container(
-        txn, id, [&](const store::ContainerRecord& record) -> Result<bool> {
+        txn, id, [&](const format::ContainerRecord& record) -> Result<bool> {
           auto& bytes = bytes_of[record.segment];
           bytes = std::max(bytes, record.end());
           return true;

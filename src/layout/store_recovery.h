@@ -2,7 +2,7 @@
 // Prepares a store for a writer after a restart.
 #pragma once
 
-#include "format/ids.h"
+#include "base/ids.h"
 #include "meta/lmdb.h"
 #include "store/segment_files.h"
 #include "store/segment_store.h"

@@ -46,7 +46,7 @@ Result<void> CatalogRebuilder::put_files(SeriesId series, const ContainerScan& s
     auto& record = file.record;
     record.segment = segment;
     record.first_container = file.containers.front()->record.number;
-    std::vector<store::ContainerRecord> containers;
+    std::vector<format::ContainerRecord> containers;
     for (const auto* found : file.containers) {
       auto container = found->record;
       const auto it = live_of.find(container.number);

@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
@@ -71,7 +72,7 @@ Result<CheckReport> Checker::run() {
     for (const auto& series : all) {
       VARVE_TRY(catalog::for_each_container(
           txn, catalog::store_of(series.id),
-          [&](const store::ContainerRecord& record) -> Result<bool> {
+          [&](const format::ContainerRecord& record) -> Result<bool> {
             const bool header_only = job_of(series.id, record).level == VerifyLevel::kHeader;
             done_.bytes_total += record.header_bytes + (header_only ? 0 : record.data_bytes);
             return true;
@@ -167,13 +168,13 @@ Result<void> Checker::check_chunks(const catalog::SeriesRecord& series,
 Result<bool> Checker::check_containers(const catalog::SeriesRecord& series) {
   store::FolderStore store(files_, series_directory(series.id));
   store::SegmentReader reader(store);
-  std::vector<store::ContainerRecord> containers;
+  std::vector<format::ContainerRecord> containers;
   std::multimap<ContainerNumber, catalog::LocationRecord> runs_of;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY(
         catalog::for_each_container(txn, catalog::store_of(series.id),
-                                    [&](const store::ContainerRecord& record) -> Result<bool> {
+                                    [&](const format::ContainerRecord& record) -> Result<bool> {
                                       if (!checked_.contains(record.number))
                                         containers.push_back(record);
                                       return true;
@@ -224,21 +225,21 @@ Result<bool> Checker::check_containers(const catalog::SeriesRecord& series) {
   return some_gone && report_.finished;
 }
 
-VerifyJob Checker::job_of(SeriesId series, const store::ContainerRecord& record) const {
+VerifyJob Checker::job_of(SeriesId series, const format::ContainerRecord& record) const {
   const CheckPosition here{series, static_cast<std::uint32_t>(record.segment), record.offset};
   const bool before = options_.after && here <= *options_.after;
   if (!options_.read_data || before) return {record, VerifyLevel::kHeader};
   if (options_.percent < 100) {
     const std::string name =
         base::be64(choice_) + base::be32(static_cast<std::uint32_t>(record.number));
-    const auto draw = format::checksum64(base::as_bytes(name)) % 100;
+    const auto draw = base::checksum64(base::as_bytes(name)) % 100;
     if (draw >= options_.percent) return {record, VerifyLevel::kHeader};
   }
   return {record, options_.verify_chunks ? VerifyLevel::kChunks : VerifyLevel::kFrames};
 }
 
 void Checker::check_container(
-    const store::SegmentReader& reader, const store::ContainerRecord& record,
+    const store::SegmentReader& reader, const format::ContainerRecord& record,
     const ContainerVerdict& verdict,
     const std::multimap<ContainerNumber, catalog::LocationRecord>& runs_of) {
   ++report_.containers;

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/id_runs.h"
+#include "base/ids.h"
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
 #include "format/data_codecs.h"
-#include "format/ids.h"
 #include "io/file_system.h"
 #include "maintain/parallel_verifier.h"
 #include "maintain/tree_checker.h"
@@ -41,8 +41,8 @@ class Checker {
  private:
   [[nodiscard]] Result<void> check_series(const catalog::SeriesRecord& series);
   [[nodiscard]] Result<bool> check_containers(const catalog::SeriesRecord& series);
-  [[nodiscard]] VerifyJob job_of(SeriesId series, const store::ContainerRecord& record) const;
-  void check_container(const store::SegmentReader& reader, const store::ContainerRecord& record,
+  [[nodiscard]] VerifyJob job_of(SeriesId series, const format::ContainerRecord& record) const;
+  void check_container(const store::SegmentReader& reader, const format::ContainerRecord& record,
                        const ContainerVerdict& verdict,
                        const std::multimap<ContainerNumber, catalog::LocationRecord>& runs_of);
   void check_manifests(const catalog::SeriesRecord& series,

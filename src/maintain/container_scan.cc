@@ -78,7 +78,7 @@ class FileScan {
       return none("the container belongs to another series or kind of file");
     }
     FoundContainer found;
-    found.record = store::ContainerRecord::of(header, segment_, offset);
+    found.record = format::ContainerRecord::of(header, segment_, offset);
     found.runs = runs_of(header);
     return found;
   }

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "base/ids.h"
 #include "catalog/location_table.h"
 #include "format/container.h"
-#include "format/ids.h"
-#include "store/segment_files.h"
+#include "format/container_record.h"
 #include "store/segment_store.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -19,7 +19,7 @@ namespace varve::maintain {
 
 /// A container found by the scan. Its record counts no chunks as live.
 struct FoundContainer {
-  store::ContainerRecord record;
+  format::ContainerRecord record;
   std::vector<catalog::LocationRecord> runs;  ///< Runs of its chunks, in the order of its table.
 };
 

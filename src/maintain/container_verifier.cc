@@ -40,14 +40,14 @@ void verify_chunks(const format::ContainerHeader& header, const format::FrameEnt
 }  // namespace
 
 ContainerVerdict verify_container(const format::DataCodecs& codecs, store::SegmentReader& reader,
-                                  StoreId store_id, const store::ContainerRecord& record,
+                                  StoreId store_id, const format::ContainerRecord& record,
                                   VerifyLevel level) {
   VerifyMemory memory;
   return verify_container(codecs, reader, store_id, record, level, memory);
 }
 
 ContainerVerdict verify_container(const format::DataCodecs& codecs, store::SegmentReader& reader,
-                                  StoreId store_id, const store::ContainerRecord& record,
+                                  StoreId store_id, const format::ContainerRecord& record,
                                   VerifyLevel level, VerifyMemory& memory) {
   ContainerVerdict verdict;
   verdict.bytes_read = record.header_bytes;

@@ -50,11 +50,11 @@ struct VerifyMemory {
 /// must check the catalog afterwards. Thread-safe if each thread passes its own memory.
 [[nodiscard]] ContainerVerdict verify_container(const format::DataCodecs& codecs,
                                                 store::SegmentReader& reader, StoreId store_id,
-                                                const store::ContainerRecord& record,
+                                                const format::ContainerRecord& record,
                                                 VerifyLevel level, VerifyMemory& memory);
 [[nodiscard]] ContainerVerdict verify_container(const format::DataCodecs& codecs,
                                                 store::SegmentReader& reader, StoreId store_id,
-                                                const store::ContainerRecord& record,
+                                                const format::ContainerRecord& record,
                                                 VerifyLevel level);
 
 }  // namespace varve::maintain

@@ -19,6 +19,7 @@
 #include "layout/window.h"
 #include "maintain/parallel_verifier.h"
 
+#include "store/segment_files.h"
 namespace varve::maintain {
 
 using catalog::LocationRecord;
@@ -32,7 +33,7 @@ Result<void> DataRepairer::scan(const std::function<void(std::uint64_t)>& pass) 
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(recorded_, catalog::find_quarantine(txn, store_id_));
     VARVE_TRY(catalog::for_each_container(
-        txn, store_id_, [&](const store::ContainerRecord& record) -> Result<bool> {
+        txn, store_id_, [&](const format::ContainerRecord& record) -> Result<bool> {
           jobs.push_back({record, VerifyLevel::kChunks});
           return true;
         }));
@@ -68,7 +69,7 @@ Result<void> DataRepairer::scan(const std::function<void(std::uint64_t)>& pass) 
   return noted;
 }
 
-Result<void> DataRepairer::note(const store::ContainerRecord& record,
+Result<void> DataRepairer::note(const format::ContainerRecord& record,
                                 const ContainerVerdict& verdict,
                                 const std::vector<LocationRecord>& located) {
   std::vector<base::IdRun> here;
@@ -111,11 +112,11 @@ void DataRepairer::found(const Fingerprint& fingerprint, const Source& source) {
 Result<void> DataRepairer::search_containers() {
   if (missing_.empty()) return {};
   store::SegmentReader reader(store_);
-  std::vector<store::ContainerRecord> records;
+  std::vector<format::ContainerRecord> records;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY(catalog::for_each_container(
-        txn, store_id_, [&](const store::ContainerRecord& record) -> Result<bool> {
+        txn, store_id_, [&](const format::ContainerRecord& record) -> Result<bool> {
           records.push_back(record);
           return true;
         }));

@@ -10,17 +10,17 @@
 #include <vector>
 
 #include "base/id_runs.h"
+#include "base/ids.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
+#include "format/container_record.h"
 #include "format/data_codecs.h"
-#include "format/ids.h"
 #include "io/file_system.h"
 #include "maintain/container_verifier.h"
 #include "maintain/header_fixer.h"
 #include "meta/lmdb.h"
 #include "store/container_writer.h"
-#include "store/segment_files.h"
 #include "store/segment_store.h"
 #include "varve/options.h"
 #include "varve/repair.h"
@@ -52,7 +52,7 @@ class DataRepairer {
   void search_file(const std::string& path, const RepositoryParameters& parameters);
 
   /// Returns the containers in which scan() found any damage, used or not.
-  [[nodiscard]] const std::vector<store::ContainerRecord>& damaged() const { return damaged_; }
+  [[nodiscard]] const std::vector<format::ContainerRecord>& damaged() const { return damaged_; }
   [[nodiscard]] bool all_found() const { return missing_.empty(); }
   /// Returns the steps that execute() would carry out.
   [[nodiscard]] std::vector<RepairStep> steps() const;
@@ -74,13 +74,13 @@ class DataRepairer {
     std::uint32_t raw_bytes = 0;
   };
   struct Faulty {
-    store::ContainerRecord record;
+    format::ContainerRecord record;
     /// Damaged chunks located in this container; empty if its header is damaged.
     std::vector<Lost> lost;
     std::vector<HeaderFix> fixes;
     std::uint64_t unknown = 0;  ///< Chunks lost because the header cannot be read.
   };
-  [[nodiscard]] Result<void> note(const store::ContainerRecord& record,
+  [[nodiscard]] Result<void> note(const format::ContainerRecord& record,
                                   const ContainerVerdict& verdict,
                                   const std::vector<catalog::LocationRecord>& located);
   void found(const Fingerprint& fingerprint, const Source& source);
@@ -97,7 +97,7 @@ class DataRepairer {
   store::SegmentStore& store_;
   const SeriesId series_;
   const StoreId store_id_;
-  std::vector<store::ContainerRecord> damaged_;
+  std::vector<format::ContainerRecord> damaged_;
   std::map<ContainerNumber, Faulty> faulty_;      // By container number.
   std::map<Fingerprint, Source> sources_;         // Sources of the lost content found so far.
   std::map<Fingerprint, std::uint32_t> missing_;  // Raw bytes of the chunks still missing.

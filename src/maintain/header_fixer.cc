@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "format/container.h"
 
@@ -32,7 +33,7 @@ std::optional<std::size_t> try_bytes(std::span<std::byte> part, Right&& right) {
 }  // namespace
 
 Result<std::optional<HeaderFix>> find_header_fix(store::SegmentStore& store, StoreId store_id,
-                                                 const store::ContainerRecord& record) {
+                                                 const format::ContainerRecord& record) {
   const auto none = std::optional<HeaderFix>();
   const auto file = store.open(record.segment, store::ReadMode::kCached);
   if (!file) return none;
@@ -44,12 +45,12 @@ Result<std::optional<HeaderFix>> find_header_fix(store::SegmentStore& store, Sto
   const auto table = bytes.subspan(format::kContainerFixedHeaderBytes);
   const auto sum_at = [&](std::size_t at) { return base::load_le<std::uint64_t>(&whole[at]); };
   std::optional<std::size_t> fixed;
-  if (format::checksum64(fixed_part.first(kHeaderSumAt)) != sum_at(kHeaderSumAt)) {
+  if (base::checksum64(fixed_part.first(kHeaderSumAt)) != sum_at(kHeaderSumAt)) {
     fixed = try_bytes(fixed_part, [&] {
-      return format::checksum64(fixed_part.first(kHeaderSumAt)) == sum_at(kHeaderSumAt);
+      return base::checksum64(fixed_part.first(kHeaderSumAt)) == sum_at(kHeaderSumAt);
     });
-  } else if (format::checksum64(table) != sum_at(kTableSumAt)) {
-    fixed = try_bytes(table, [&] { return format::checksum64(table) == sum_at(kTableSumAt); });
+  } else if (base::checksum64(table) != sum_at(kTableSumAt)) {
+    fixed = try_bytes(table, [&] { return base::checksum64(table) == sum_at(kTableSumAt); });
     if (fixed) *fixed += format::kContainerFixedHeaderBytes;
   }
   if (!fixed) return none;

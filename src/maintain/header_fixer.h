@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "store/segment_files.h"
+#include "format/container_record.h"
 #include "store/segment_store.h"
 #include "varve/result.h"
 
@@ -21,6 +21,6 @@ struct HeaderFix {
 /// Finds a header's single wrong byte: tries all values of all bytes until the header's checksums
 /// match. This takes up to a few seconds. Returns nullopt if more than one byte is wrong.
 [[nodiscard]] Result<std::optional<HeaderFix>> find_header_fix(
-    store::SegmentStore& store, StoreId store_id, const store::ContainerRecord& record);
+    store::SegmentStore& store, StoreId store_id, const format::ContainerRecord& record);
 
 }  // namespace varve::maintain

@@ -8,13 +8,14 @@
 
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
+#include "store/segment_files.h"
 
 namespace varve::maintain {
 
 namespace {
 
 struct Holder {
-  store::ContainerRecord record;
+  format::ContainerRecord record;
   std::uint64_t located = 0;
 };
 
@@ -23,7 +24,7 @@ struct Sums {
   std::uint64_t live = 0;
   std::uint64_t end = 0;
   std::uint32_t containers = 0;
-  std::map<std::uint64_t, const store::ContainerRecord*> by_offset;
+  std::map<std::uint64_t, const format::ContainerRecord*> by_offset;
 };
 
 }  // namespace
@@ -32,7 +33,7 @@ Result<void> check_layout(const meta::Txn& txn, store::SegmentStore& store, Stor
                           bool check_lengths, const LayoutDamage& damage) {
   std::map<ContainerNumber, Holder> holders;
   VARVE_TRY(catalog::for_each_container(txn, store_id,
-                                        [&](const store::ContainerRecord& record) -> Result<bool> {
+                                        [&](const format::ContainerRecord& record) -> Result<bool> {
                                           holders[record.number].record = record;
                                           return true;
                                         }));

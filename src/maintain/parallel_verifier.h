@@ -15,7 +15,7 @@
 namespace varve::maintain {
 
 struct VerifyJob {
-  store::ContainerRecord record;
+  format::ContainerRecord record;
   VerifyLevel level = VerifyLevel::kHeader;
 };
 

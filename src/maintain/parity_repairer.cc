@@ -11,6 +11,7 @@
 #include "io/memory_file_system.h"
 #include "maintain/container_verifier.h"
 #include "store/folder_store.h"
+#include "store/segment_files.h"
 
 namespace varve::maintain {
 
@@ -20,7 +21,7 @@ using format::kParityBlockBytes;
 
 // Returns the member that contains the whole container.
 std::optional<std::size_t> member_with(const format::ParityIndex& index,
-                                       const store::ContainerRecord& record) {
+                                       const format::ContainerRecord& record) {
   for (std::size_t i = 0; i < index.members.size(); ++i) {
     const auto& member = index.members[i];
     if (member.segment == record.segment && record.end() <= member.bytes) return i;
@@ -30,7 +31,7 @@ std::optional<std::size_t> member_with(const format::ParityIndex& index,
 
 }  // namespace
 
-Result<void> ParityRepairer::scan(const std::vector<store::ContainerRecord>& damaged,
+Result<void> ParityRepairer::scan(const std::vector<format::ContainerRecord>& damaged,
                                   const Pass& pass) {
   if (damaged.empty()) return {};
   VARVE_TRY_ASSIGN(listing_, parity::list_groups(store_, store_id_));
@@ -39,7 +40,7 @@ Result<void> ParityRepairer::scan(const std::vector<store::ContainerRecord>& dam
   for (auto group = listing_.groups.rbegin(); group != listing_.groups.rend(); ++group) {
     VARVE_TRY(
         restore(*group, left, pass,
-                [&](const store::ContainerRecord& record, const Image& image) -> Result<void> {
+                [&](const format::ContainerRecord& record, const Image& image) -> Result<void> {
                   restorable_.push_back(
                       {record, group->number, static_cast<std::uint32_t>(image.parts.size())});
                   return {};
@@ -54,7 +55,7 @@ Result<void> ParityRepairer::scan(const std::vector<store::ContainerRecord>& dam
 
 Result<void> ParityRepairer::scan_without_catalog(const Pass& pass) {
   VARVE_TRY_ASSIGN(const auto listing, parity::list_groups(store_, store_id_));
-  std::vector<store::ContainerRecord> damaged;
+  std::vector<format::ContainerRecord> damaged;
   for (const auto& group : listing.groups) {
     const auto opened = parity::GroupRestorer::open(store_, group);
     if (!opened) continue;
@@ -75,7 +76,7 @@ Result<void> ParityRepairer::scan_without_catalog(const Pass& pass) {
 
 void ParityRepairer::name_containers(const parity::GroupRestorer& restorer, std::size_t member,
                                      const Blocks& restored,
-                                     std::vector<store::ContainerRecord>& found) const {
+                                     std::vector<format::ContainerRecord>& found) const {
   const auto& file = restorer.index().members[member];
   const auto opened = store_.open(file.segment, store::ReadMode::kCached);
   if (!opened) return;
@@ -89,7 +90,7 @@ void ParityRepairer::name_containers(const parity::GroupRestorer& restorer, std:
     const auto header =
         format::decode_container_header(repaired_bytes(restorer, member, restored, at, *length));
     if (!header || header->store != store_id_ || at + header->stored_bytes() > end) return;
-    const auto record = store::ContainerRecord::of(*header, file.segment, at);
+    const auto record = format::ContainerRecord::of(*header, file.segment, at);
     at += header->stored_bytes();
     const auto [first, last] = restorer.blocks_of(member, record.offset, at);
     const auto touched = restored.lower_bound(first);
@@ -128,7 +129,7 @@ Result<void> ParityRepairer::scan_parity() {
 }
 
 Result<void> ParityRepairer::restore(const parity::Group& group,
-                                     const std::vector<store::ContainerRecord>& records,
+                                     const std::vector<format::ContainerRecord>& records,
                                      const Pass& pass, const Found& found) {
   const bool any = std::any_of(records.begin(), records.end(), [&](const auto& record) {
     return member_with(group.index, record).has_value();
@@ -140,7 +141,7 @@ Result<void> ParityRepairer::restore(const parity::Group& group,
   auto& restorer = **opened;
   restorer.scan(pass);
   std::set<std::uint32_t> wanted;
-  const auto blocks_of = [&](const store::ContainerRecord& record) {
+  const auto blocks_of = [&](const format::ContainerRecord& record) {
     std::vector<std::uint32_t> bad;
     const auto member = member_with(group.index, record);
     if (!member) return bad;
@@ -194,7 +195,7 @@ std::vector<std::byte> ParityRepairer::read_leniently(SegmentNumber segment, std
 }
 
 // Verifies a restored container with verify_container(), in a file in memory.
-Result<bool> ParityRepairer::is_whole(const store::ContainerRecord& record,
+Result<bool> ParityRepairer::is_whole(const format::ContainerRecord& record,
                                       const Image& image) const {
   const auto memory = io::make_memory_file_system();
   const auto path = store::segment_path(record.segment);
@@ -227,7 +228,7 @@ std::vector<RepairStep> ParityRepairer::steps() const {
 
 Result<void> ParityRepairer::execute(RepairReport& report, const Pass& pass) {
   for (const auto& group : listing_.groups) {
-    std::vector<store::ContainerRecord> records;
+    std::vector<format::ContainerRecord> records;
     for (const auto& one : restorable_) {
       if (one.group == group.number) records.push_back(one.record);
     }
@@ -235,7 +236,7 @@ Result<void> ParityRepairer::execute(RepairReport& report, const Pass& pass) {
     std::map<SegmentNumber, std::vector<store::Correction>> corrections;
     VARVE_TRY(
         restore(group, records, pass,
-                [&](const store::ContainerRecord& record, const Image& image) -> Result<void> {
+                [&](const format::ContainerRecord& record, const Image& image) -> Result<void> {
                   ++report.containers_restored;
                   for (const auto& [offset, bytes] : image.parts) {
                     const auto part = std::span(image.bytes).subspan(offset, bytes);

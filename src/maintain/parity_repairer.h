@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "base/ids.h"
+#include "format/container_record.h"
 #include "format/data_codecs.h"
-#include "format/ids.h"
 #include "parity/group_files.h"
 #include "parity/group_restorer.h"
-#include "store/segment_files.h"
 #include "store/segment_store.h"
 #include "varve/repair.h"
 #include "varve/result.h"
@@ -32,7 +32,7 @@ class ParityRepairer {
 
   /// Finds the damaged containers that parity can restore. Restores each in memory and verifies it
   /// completely, with the SHA-256 of every chunk. Reads the groups that contain them.
-  [[nodiscard]] Result<void> scan(const std::vector<store::ContainerRecord>& damaged,
+  [[nodiscard]] Result<void> scan(const std::vector<format::ContainerRecord>& damaged,
                                   const Pass& pass);
   /// Finds them without a catalog: compares the blocks of all existing files with the checksums in
   /// the groups. Does not restore a missing end of a file, because Varve may have cut the file.
@@ -49,7 +49,7 @@ class ParityRepairer {
 
  private:
   struct Restorable {
-    store::ContainerRecord record;
+    format::ContainerRecord record;
     GroupNumber group{};
     std::uint32_t blocks = 0;  ///< Number of its damaged blocks.
   };
@@ -59,18 +59,18 @@ class ParityRepairer {
     /// The parts to write, as offset and length.
     std::vector<std::pair<std::size_t, std::size_t>> parts;
   };
-  using Found = std::function<Result<void>(const store::ContainerRecord&, const Image&)>;
+  using Found = std::function<Result<void>(const format::ContainerRecord&, const Image&)>;
 
   /// Restores the containers of `records` that the group protects. Calls `found` for each that
   /// verifies.
   [[nodiscard]] Result<void> restore(const parity::Group& group,
-                                     const std::vector<store::ContainerRecord>& records,
+                                     const std::vector<format::ContainerRecord>& records,
                                      const Pass& pass, const Found& found);
   using Blocks = std::map<std::uint32_t, std::vector<std::byte>>;
   /// Appends the containers of a member that have blocks in `restored`. Finds them by their headers
   /// from the file's start on, up to an unreadable header.
   void name_containers(const parity::GroupRestorer& restorer, std::size_t member,
-                       const Blocks& restored, std::vector<store::ContainerRecord>& found) const;
+                       const Blocks& restored, std::vector<format::ContainerRecord>& found) const;
   /// Returns bytes of a member's file, with the restored blocks in their places.
   [[nodiscard]] std::vector<std::byte> repaired_bytes(const parity::GroupRestorer& restorer,
                                                       std::size_t member, const Blocks& restored,
@@ -78,7 +78,7 @@ class ParityRepairer {
                                                       std::uint64_t bytes) const;
   [[nodiscard]] std::vector<std::byte> read_leniently(SegmentNumber segment, std::uint64_t offset,
                                                       std::uint64_t bytes) const;
-  [[nodiscard]] Result<bool> is_whole(const store::ContainerRecord& record,
+  [[nodiscard]] Result<bool> is_whole(const format::ContainerRecord& record,
                                       const Image& image) const;
 
   const format::DataCodecs& codecs_;

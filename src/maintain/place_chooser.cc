@@ -7,6 +7,7 @@
 
 #include "base/id_runs.h"
 #include "maintain/container_verifier.h"
+#include "store/segment_files.h"
 
 namespace varve::maintain {
 

@@ -270,7 +270,7 @@ Result<void> Repairer::scan_data(const Progress& progress) {
     for (const auto& series : all) {
       VARVE_TRY(
           catalog::for_each_container(txn, catalog::store_of(series.id),
-                                      [&](const store::ContainerRecord& record) -> Result<bool> {
+                                      [&](const format::ContainerRecord& record) -> Result<bool> {
                                         done.bytes_total += record.header_bytes + record.data_bytes;
                                         return true;
                                       }));

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <sstream>
 
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "base/log.h"
 #include "format/container.h"
@@ -28,7 +29,7 @@ std::string encode_scrub_state(const ScrubState& state) {
                         state.reached->segment, state.reached->offset);
   }
   text += fmt::format("damages = {}\n", state.damages);
-  return text + fmt::format("checksum = {:016x}\n", format::checksum64(base::as_bytes(text)));
+  return text + fmt::format("checksum = {:016x}\n", base::checksum64(base::as_bytes(text)));
 }
 
 ScrubState decode_scrub_state(const std::string& text) {

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/coding.h"
-#include "format/ids.h"
+#include "base/ids.h"
 #include "meta/lmdb.h"
 #include "varve/types.h"
 

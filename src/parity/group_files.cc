@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "format/container.h"
 
@@ -121,7 +122,7 @@ Result<std::string> faults_of_group(store::SegmentStore& store, const Group& gro
   for (std::size_t i = 0; i < sums.parity.size(); ++i) {
     const auto got = file->read_at(header.header.index_bytes() + i * block.size(), block);
     const bool whole = got && *got == block.size();
-    if (!whole || format::checksum64(block) != sums.parity[i]) ++bad;
+    if (!whole || base::checksum64(block) != sums.parity[i]) ++bad;
   }
   if (bad == 0) return std::string();
   return fmt::format("{} of {} parity blocks are damaged", bad, sums.parity.size());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/checksum.h"
 #include "format/container.h"
 
 namespace varve::parity {
@@ -47,7 +48,7 @@ void GroupRestorer::scan(const std::function<void(std::uint64_t)>& pass) {
     for (const auto i : unread) bad_[first + i] = true;
     for (std::uint32_t i = 0; i < count; ++i) {
       const auto block = bytes.subspan(i * kParityBlockBytes, kParityBlockBytes);
-      if (format::checksum64(block) != sums_.data[first + i]) bad_[first + i] = true;
+      if (base::checksum64(block) != sums_.data[first + i]) bad_[first + i] = true;
     }
     pass(bytes.size());
   }
@@ -74,7 +75,7 @@ std::map<std::uint32_t, std::vector<std::byte>> GroupRestorer::restore(
     for (const auto block : blocks) {
       const auto bytes = slot(block / shape_.codewords);
       // Blocks that were not lost always match. A wrong restored block is worse than none.
-      if (format::checksum64(bytes) != sums_.data[block]) continue;
+      if (base::checksum64(bytes) != sums_.data[block]) continue;
       restored[block].assign(bytes.begin(), bytes.end());
     }
   }
@@ -93,7 +94,7 @@ bool GroupRestorer::restore_codeword(std::uint32_t codeword, std::vector<std::ui
     }
     std::vector<std::uint32_t> unread;
     if (!bad_[block]) static_cast<void>(reader_.read(block, bytes, unread));
-    if (bad_[block] || !unread.empty() || format::checksum64(bytes) != sums_.data[block]) {
+    if (bad_[block] || !unread.empty() || base::checksum64(bytes) != sums_.data[block]) {
       bad_[block] = true;
       lost.push_back(i);
     }
@@ -106,7 +107,7 @@ bool GroupRestorer::restore_codeword(std::uint32_t codeword, std::vector<std::ui
     const auto number = codeword * shape_.parity_blocks + j;
     const auto bytes = slot(shape_.data_blocks + j);
     const auto got = file_->read_at(parity_at + std::uint64_t{number} * kParityBlockBytes, bytes);
-    if (!got || *got != bytes.size() || format::checksum64(bytes) != sums_.parity[number]) continue;
+    if (!got || *got != bytes.size() || base::checksum64(bytes) != sums_.parity[number]) continue;
     parity[j] = bytes.data();
     ++sound;
   }

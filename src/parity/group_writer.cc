@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/aligned_buffer.h"
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "format/container.h"
 #include "parity/group_files.h"
@@ -51,13 +52,13 @@ class GroupEncoder {
       }
       for (std::uint32_t i = 0; i < count; ++i) {
         sums_.data.push_back(
-            format::checksum64(part.subspan(i * kParityBlockBytes, kParityBlockBytes)));
+            base::checksum64(part.subspan(i * kParityBlockBytes, kParityBlockBytes)));
       }
       add(row, part);
       if (!pass(part.size())) return false;
     }
     for (std::uint32_t i = 0; i < shape_.parity_total(); ++i) {
-      sums_.parity.push_back(format::checksum64(std::span(block(i), kParityBlockBytes)));
+      sums_.parity.push_back(base::checksum64(std::span(block(i), kParityBlockBytes)));
     }
     return true;
   }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "format/ids.h"
+#include "base/ids.h"
 #include "format/parity.h"
 #include "store/segment_store.h"
 #include "varve/result.h"

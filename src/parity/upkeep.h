@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "format/ids.h"
+#include "base/ids.h"
 #include "format/parity.h"
 #include "parity/group_files.h"
 #include "parity/group_writer.h"

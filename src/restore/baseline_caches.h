@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "format/ids.h"
+#include "base/ids.h"
 #include "layout/layout.h"
 #include "restore/memory_meter.h"
 #include "restore/restore_cache.h"

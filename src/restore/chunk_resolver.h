@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "format/ids.h"
+#include "base/ids.h"
 #include "layout/layout.h"
 #include "varve/result.h"
 

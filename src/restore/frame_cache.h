@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "base/ids.h"
 #include "format/container.h"
-#include "format/ids.h"
 #include "restore/buffer_pool.h"
 
 namespace varve::restore {

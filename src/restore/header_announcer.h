@@ -7,8 +7,8 @@
 #include <memory>
 #include <unordered_set>
 
+#include "base/ids.h"
 #include "base/thread_pool.h"
-#include "format/ids.h"
 #include "restore/read_service.h"
 
 namespace varve::restore {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/thread_pool.h"
-#include "format/ids.h"
 #include "layout/layout.h"
 #include "restore/look_ahead_window.h"
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "base/ids.h"
 #include "format/container.h"
-#include "format/ids.h"
 #include "restore/look_ahead_window.h"
 #include "varve/types.h"
 

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "format/ids.h"
+#include "base/ids.h"
 #include "format/recipe.h"
 #include "layout/layout.h"
 #include "varve/result.h"

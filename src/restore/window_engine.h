@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "format/ids.h"
+#include "base/ids.h"
 #include "restore/ahead_reads.h"
 #include "restore/alacc_rules.h"
 #include "restore/chunk_cache.h"

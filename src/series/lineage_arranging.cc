@@ -9,21 +9,18 @@
 #include <optional>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "base/log.h"
 #include "catalog/layout_records.h"
 #include "catalog/series_catalog.h"
 #include "layout/arranger.h"
-#include "maintain/settled_files.h"
-#include "parity/upkeep.h"
+#include "maintain/parity_upkeep.h"
 
 namespace varve::series {
 
 namespace {
 
 constexpr auto kCheckEvery = std::chrono::milliseconds(50);
-constexpr int kParityRoundsMax = 4;
 
 // Waits so that on average no more than so many bytes a second pass.
 class Throttle {
@@ -106,43 +103,17 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
 
 Result<bool> LineageArranging::protect(const ArrangeOptions& options, ArrangeProgress& done) {
   const std::lock_guard alone(parity_mutex_);
-  const auto scan = [&]() -> Result<std::vector<parity::DataFile>> {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-    return maintain::settled_files(txn, parts_.id);
-  };
   Throttle throttle(options.bytes_per_second, 0, [&] { return options.stop.stop_requested(); });
-  parity::KeepOptions how;
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-    VARVE_TRY_ASSIGN(const auto settings, catalog::find_arrange_settings(txn));
-    how.percent = settings.parity_percent;
-  }
-  how.pass = [&](std::uint64_t bytes) {
+  const auto pass = [&](std::uint64_t bytes) {
     throttle.pass(bytes);
     if (options.progress) options.progress(done);
     return !options.stop.stop_requested();
   };
-  for (int round = 1;; ++round) {
-    VARVE_TRY_ASSIGN(const auto present, scan());
-    const auto kept = parity::keep_parity(*store_.segments, parts_.store, present, how);
-    if (!kept) {
-      base::log(base::LogLevel::kWarning, "parity: " + kept.error().message());
-      return true;
-    }
-    done.bytes_read += kept->bytes_read;
-    done.bytes_written += kept->bytes_written;
-    if (!kept->finished) return false;
-    // Files that were cut or removed meanwhile look damaged.
-    VARVE_TRY_ASSIGN(const auto now, scan());
-    if (kept->damaged.empty() || now == present || round == kParityRoundsMax) {
-      for (const auto segment : kept->damaged) {
-        base::log(base::LogLevel::kWarning,
-                  "parity: " + store_.segments->describe(segment) +
-                      " is damaged, so its parity does not change; run `varve repair`");
-      }
-      return true;
-    }
-  }
+  VARVE_TRY_ASSIGN(const auto kept,
+                   maintain::keep_parity(*parts_.catalog, *store_.segments, parts_.id, pass));
+  done.bytes_read += kept.bytes_read;
+  done.bytes_written += kept.bytes_written;
+  return kept.finished;
 }
 
 }  // namespace varve::series

@@ -7,21 +7,45 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/coding.h"
 #include "base/log.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "layout/window.h"
 #include "meta/schema.h"
 #include "series/staging.h"
+#include "store/repository_names.h"
 
 namespace varve::series {
 
+namespace {
+
+std::string snapshot_path(const SeriesParts& parts, VersionNumber number) {
+  return parts.directory() + "/" + store::snapshot_name(number);
+}
+
+/// Reads the snapshot of version `number` as the index of the version `own`.
+/// Errors: kNotFound; kCorrupt.
+Result<std::unique_ptr<index::NeighbourIndex>> read_snapshot(const SeriesParts& parts,
+                                                             VersionNumber number,
+                                                             VersionNumber own) {
+  constexpr std::size_t kSnapshotBytesMax = std::size_t{128} << 30;
+  const std::string path = snapshot_path(parts, number);
+  VARVE_TRY_ASSIGN(const std::string snapshot, parts.files->read_file(path, kSnapshotBytesMax));
+  auto index = index::NeighbourIndex::decode(snapshot, parts.id, number, own);
+  if (!index) return std::move(index).error().with_context(path);
+  return index;
+}
+
+}  // namespace
+
 Result<void> LineageIndex::verify(const SeriesParts& parts, VersionNumber number) {
   const auto next = static_cast<VersionNumber>(static_cast<std::uint32_t>(number) + 1);
-  VARVE_TRY(index::NeighbourIndex::load(*parts.files, parts.directory(), parts.id, number, next));
+  VARVE_TRY(read_snapshot(parts, number, next));
   return {};
 }
 
@@ -50,8 +74,7 @@ Result<std::shared_ptr<index::NeighbourIndex>> LineageIndex::load(
   }
   std::shared_ptr<index::NeighbourIndex> index;
   if (parent) {
-    auto loaded = index::NeighbourIndex::load(*parts_.files, parts_.directory(), parts_.id, *parent,
-                                              record.number);
+    auto loaded = read_snapshot(parts_, *parent, record.number);
     // The snapshot has the window of the last seal; a deletion may have changed the window since.
     if (loaded && window.subtract((*loaded)->base()).size() == 0) {
       index = std::move(*loaded);
@@ -145,7 +168,9 @@ Result<bool> LineageIndex::save_window(const catalog::VersionRecord& record,
     VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, parts_.store));
     window = window.subtract(lost);
   }
-  VARVE_TRY(index_->save(*parts_.files, parts_.directory(), parts_.id, record.number, window));
+  const std::string snapshot = index_->encode(parts_.id, record.number, window);
+  VARVE_TRY(parts_.files->write_file_atomically(
+      parts_.directory(), store::snapshot_name(record.number), base::as_bytes(snapshot)));
   return is_side;
 }
 

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/ids.h"
 #include "base/thread_pool.h"
 #include "format/data_codecs.h"
-#include "format/ids.h"
 #include "format/superblock.h"
 #include "ingest/chunker.h"
 #include "io/file_system.h"

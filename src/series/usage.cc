@@ -14,6 +14,7 @@
 #include "series/version_records.h"
 #include "store/folder_store.h"
 #include "store/repository_names.h"
+#include "store/segment_files.h"
 
 namespace varve::series {
 
@@ -46,9 +47,9 @@ Result<std::vector<CategoryInfo>> categories(const SeriesParts& parts) {
   std::map<SegmentNumber, catalog::SegmentRecord> segment_of;
   for (const auto& segment : segments) segment_of[segment.segment] = segment;
   std::map<std::pair<SegmentNumber, VersionNumber>, CategoryInfo> archived;
-  std::map<ContainerNumber, store::ContainerRecord> active;
+  std::map<ContainerNumber, format::ContainerRecord> active;
   VARVE_TRY(catalog::for_each_container(
-      txn, parts.store, [&](const store::ContainerRecord& record) -> Result<bool> {
+      txn, parts.store, [&](const format::ContainerRecord& record) -> Result<bool> {
         const auto owner = segment_of.find(record.segment);
         if (owner == segment_of.end() || owner->second.active()) {
           active[record.number] = record;
@@ -127,7 +128,7 @@ Result<void> add_stats(const SeriesParts& parts, const meta::Txn& txn, Repositor
     stats.parity_bytes += bytes;
   }
   VARVE_TRY(catalog::for_each_container(txn, parts.store,
-                                        [&](const store::ContainerRecord& record) -> Result<bool> {
+                                        [&](const format::ContainerRecord& record) -> Result<bool> {
                                           ++stats.containers;
                                           stats.unique_bytes += record.live_bytes;
                                           stats.frame_bytes += record.data_bytes;

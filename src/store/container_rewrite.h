@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "base/ids.h"
 #include "format/frame_codec.h"
-#include "format/ids.h"
 #include "store/segment_store.h"
 #include "varve/result.h"
 

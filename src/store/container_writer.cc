@@ -372,7 +372,7 @@ Result<void> ContainerWriter::write_container_once() {
 
   WrittenContainer written;
   auto& record = written.record;
-  record = ContainerRecord::of(header_, segment_, segment_offset_);
+  record = format::ContainerRecord::of(header_, segment_, segment_offset_);
   record.live_bytes = record.raw_bytes;
   for (const auto& chunk : header_.chunks) {
     auto& ids = written.ids;

@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/ids.h"
 #include "base/thread_pool.h"
 #include "format/container.h"
 #include "format/frame_codec.h"
-#include "format/ids.h"
 #include "store/segment_files.h"
 #include "store/segment_store.h"
 #include "varve/result.h"
@@ -48,7 +48,7 @@ struct ContainerWriterOptions {
 
 /// A container that was written, but maybe not yet synced.
 struct WrittenContainer {
-  ContainerRecord record;
+  format::ContainerRecord record;
   std::vector<base::IdRun> ids;              ///< Runs in the order of the chunk table.
   std::vector<std::uint64_t> run_raw_bytes;  ///< Raw size of each of `ids`.
 };

@@ -20,74 +20,6 @@ std::uint64_t segment_bytes_for(std::uint64_t run_bytes) {
   return std::clamp(run_bytes / kSegmentsOfARun, kSegmentBytesMin, kSegmentBytesMax);
 }
 
-ContainerRecord ContainerRecord::of(const format::ContainerHeader& header, SegmentNumber segment,
-                                    std::uint64_t offset) {
-  ContainerRecord record;
-  record.number = header.number;
-  record.segment = segment;
-  record.offset = offset;
-  record.header_bytes = header.header_bytes;
-  record.data_bytes = header.data_bytes;
-  record.chunks = static_cast<std::uint32_t>(header.chunks.size());
-  record.raw_bytes = header.raw_bytes;
-  record.compact = header.compact;
-  if (!header.chunks.empty()) record.birth = header.chunks.front().id.birth();
-  return record;
-}
-
-std::uint64_t ContainerRecord::end() const {
-  return offset + header_bytes + format::padded_bytes(data_bytes, compact);
-}
-
-std::string ContainerRecord::encode() const {
-  std::string out;
-  base::ByteWriter w(out);
-  const std::uint64_t unit = compact ? 1 : format::kContainerAlignment;
-  w.varint(static_cast<std::uint32_t>(segment));
-  w.u8(compact ? 1 : 0);
-  w.varint(offset / unit);
-  w.varint(header_bytes / unit);
-  w.varint(data_bytes);
-  w.varint(chunks);
-  w.varint(raw_bytes);
-  w.varint(live_bytes);
-  w.varint(static_cast<std::uint32_t>(birth));
-  return out;
-}
-
-Result<ContainerRecord> ContainerRecord::decode(ContainerNumber number, std::string_view bytes) {
-  base::ByteReader r(bytes);
-  const std::uint64_t segment = r.varint();
-  const std::uint8_t flags = r.u8();
-  const std::uint64_t offset = r.varint();
-  const std::uint64_t header = r.varint();
-  const std::uint64_t data = r.varint();
-  const std::uint64_t chunks = r.varint();
-  const std::uint64_t raw = r.varint();
-  const std::uint64_t live = r.varint();
-  const std::uint64_t birth = r.varint();
-  const std::uint64_t unit = flags == 0 ? format::kContainerAlignment : 1;
-  if (!r.done() || segment > 0xffffffffU || flags > 1 || offset > (1ULL << 40) || header == 0 ||
-      header > format::kContainerBytesMax / unit || data > format::kContainerBytesMax ||
-      header * unit + data > format::kContainerBytesMax || chunks > format::kContainerBytesMax ||
-      raw > (1ULL << 40) || live > raw || birth > 0xffffffffU) {
-    return Error(ErrorCode::kCorrupt, fmt::format("catalog: container {} has a bad record", number),
-                 EIO);
-  }
-  ContainerRecord record;
-  record.number = number;
-  record.segment = static_cast<SegmentNumber>(segment);
-  record.compact = flags == 1;
-  record.offset = offset * unit;
-  record.header_bytes = static_cast<std::uint32_t>(header * unit);
-  record.data_bytes = static_cast<std::uint32_t>(data);
-  record.chunks = static_cast<std::uint32_t>(chunks);
-  record.raw_bytes = raw;
-  record.live_bytes = live;
-  record.birth = static_cast<VersionNumber>(birth);
-  return record;
-}
-
 std::string segment_name(SegmentNumber segment) {
   return is_volume(segment) ? fmt::format("{:08x}.vol", without_kind(segment))
                             : fmt::format("{:08x}.seg", segment);
@@ -97,7 +29,7 @@ std::string segment_path(SegmentNumber segment) {
   return (is_volume(segment) ? "volumes/" : "active/") + segment_name(segment);
 }
 
-std::string SegmentReader::describe(const ContainerRecord& record) const {
+std::string SegmentReader::describe(const format::ContainerRecord& record) const {
   return fmt::format("{} container {} at offset {}", store_.describe(record.segment), record.number,
                      record.offset);
 }
@@ -131,7 +63,7 @@ void SegmentReader::forget(SegmentNumber segment) {
 }
 
 Result<format::ContainerHeader> SegmentReader::read_header(StoreId store_id,
-                                                           const ContainerRecord& record) {
+                                                           const format::ContainerRecord& record) {
   std::vector<std::byte> bytes(record.header_bytes);
   VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
   VARVE_TRY_ASSIGN(const std::size_t got, segment->read_at(record.offset, bytes));
@@ -148,7 +80,7 @@ Result<format::ContainerHeader> SegmentReader::read_header(StoreId store_id,
   return header;
 }
 
-Result<void> SegmentReader::read_data(const ContainerRecord& record, std::uint32_t offset,
+Result<void> SegmentReader::read_data(const format::ContainerRecord& record, std::uint32_t offset,
                                       std::span<std::byte> out) {
   VARVE_TRY(check_range(record, offset, out.size()));
   VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
@@ -158,7 +90,7 @@ Result<void> SegmentReader::read_data(const ContainerRecord& record, std::uint32
   return {};
 }
 
-Result<std::span<const std::byte>> SegmentReader::read_once(const ContainerRecord& record,
+Result<std::span<const std::byte>> SegmentReader::read_once(const format::ContainerRecord& record,
                                                             std::uint32_t offset, std::size_t bytes,
                                                             std::span<std::byte> room) {
   VARVE_TRY_ASSIGN(const auto cached, file(record.segment));
@@ -169,7 +101,7 @@ Result<std::span<const std::byte>> SegmentReader::read_once(const ContainerRecor
   return std::span<const std::byte>(room.first(bytes));
 }
 
-Result<SegmentReader::Blocks> SegmentReader::blocks_of(const ContainerRecord& record,
+Result<SegmentReader::Blocks> SegmentReader::blocks_of(const format::ContainerRecord& record,
                                                        std::uint32_t offset, std::size_t bytes,
                                                        std::span<std::byte> room) {
   VARVE_TRY(check_range(record, offset, bytes));
@@ -183,7 +115,7 @@ Result<SegmentReader::Blocks> SegmentReader::blocks_of(const ContainerRecord& re
   return blocks;
 }
 
-Result<std::span<const std::byte>> SegmentReader::read_direct(const ContainerRecord& record,
+Result<std::span<const std::byte>> SegmentReader::read_direct(const format::ContainerRecord& record,
                                                               std::uint32_t offset,
                                                               std::size_t bytes,
                                                               std::span<std::byte> room) {
@@ -227,7 +159,7 @@ void SegmentReader::read_many(const std::vector<ContainerRead>& reads,
   });
 }
 
-Result<void> SegmentReader::check_range(const ContainerRecord& record, std::uint32_t offset,
+Result<void> SegmentReader::check_range(const format::ContainerRecord& record, std::uint32_t offset,
                                         std::size_t bytes) const {
   if (offset > record.data_bytes || bytes > record.data_bytes - offset) {
     return Error(ErrorCode::kCorrupt, describe(record) + ": a frame lies outside it", EIO);
@@ -235,18 +167,18 @@ Result<void> SegmentReader::check_range(const ContainerRecord& record, std::uint
   return {};
 }
 
-Error SegmentReader::ends_early(const ContainerRecord& record) const {
+Error SegmentReader::ends_early(const format::ContainerRecord& record) const {
   return Error(ErrorCode::kCorrupt, describe(record) + ": the file ends inside the data", EIO);
 }
 
-void SegmentReader::will_read_header(const ContainerRecord& record) {
+void SegmentReader::will_read_header(const format::ContainerRecord& record) {
   // Reading the header will report what is wrong with the file.
   if (const auto from = file(record.segment)) {
     (*from)->will_read(record.offset, record.header_bytes);
   }
 }
 
-void SegmentReader::will_read_data(const ContainerRecord& record, std::uint32_t offset,
+void SegmentReader::will_read_data(const format::ContainerRecord& record, std::uint32_t offset,
                                    std::size_t bytes) {
   if (!check_range(record, offset, bytes)) return;
   if (const auto from = file(record.segment)) {
@@ -254,7 +186,7 @@ void SegmentReader::will_read_data(const ContainerRecord& record, std::uint32_t 
   }
 }
 
-Result<void> SegmentReader::verify_padding(const ContainerRecord& record) {
+Result<void> SegmentReader::verify_padding(const format::ContainerRecord& record) {
   std::vector<std::byte> bytes(record.end() - record.offset - record.header_bytes -
                                record.data_bytes);
   if (bytes.empty()) return {};

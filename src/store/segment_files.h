@@ -13,8 +13,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/ids.h"
 #include "format/container.h"
-#include "format/ids.h"
+#include "format/container_record.h"
 #include "store/segment_store.h"
 #include "varve/result.h"
 
@@ -55,29 +56,6 @@ class NumberSource {
   std::atomic<std::uint32_t> next_segment_{0};  // Without kVolumeBit.
 };
 
-/// The place and the size of a container. The catalog keeps a record for each container.
-struct ContainerRecord {
-  ContainerNumber number{};
-  SegmentNumber segment{};
-  std::uint64_t offset = 0;
-  std::uint32_t header_bytes = 0;
-  std::uint32_t data_bytes = 0;
-  std::uint32_t chunks = 0;
-  std::uint64_t raw_bytes = 0;
-  std::uint64_t live_bytes = 0;  ///< Raw bytes of the chunks that the catalog locates here.
-  bool compact = false;          ///< As in format::ContainerHeader.
-  VersionNumber birth{};         ///< Birth of its first chunk; in a volume, of all chunks.
-
-  /// Returns the record of the container with this header, with no live bytes yet.
-  [[nodiscard]] static ContainerRecord of(const format::ContainerHeader& header,
-                                          SegmentNumber segment, std::uint64_t offset);
-  [[nodiscard]] std::uint64_t end() const;
-  [[nodiscard]] std::string encode() const;
-  /// Errors: kCorrupt if a length or an offset is impossible.
-  [[nodiscard]] static Result<ContainerRecord> decode(ContainerNumber number,
-                                                      std::string_view bytes);
-};
-
 /// Returns the file's name in its folder: NNNNNNNN.seg or NNNNNNNN.vol.
 [[nodiscard]] std::string segment_name(SegmentNumber segment);
 /// Returns the path below the series' folder: active/NNNNNNNN.seg or volumes/NNNNNNNN.vol.
@@ -85,7 +63,7 @@ struct ContainerRecord {
 
 /// One read of a batch: as the arguments of SegmentReader::read_once().
 struct ContainerRead {
-  ContainerRecord record;
+  format::ContainerRecord record;
   std::uint32_t offset = 0;
   std::size_t bytes = 0;
   std::span<std::byte> room;  ///< Must stay valid until the read's completion.
@@ -103,33 +81,33 @@ class SegmentReader {
   /// Reads and verifies a container's header.
   /// Errors: kCorrupt if it is damaged, or another container than the record describes.
   [[nodiscard]] Result<format::ContainerHeader> read_header(StoreId store_id,
-                                                            const ContainerRecord& record);
+                                                            const format::ContainerRecord& record);
   /// Reads stored bytes from `offset` of the container's data, without verifying them.
-  [[nodiscard]] Result<void> read_data(const ContainerRecord& record, std::uint32_t offset,
+  [[nodiscard]] Result<void> read_data(const format::ContainerRecord& record, std::uint32_t offset,
                                        std::span<std::byte> out);
   /// Reads as read_data(), for bytes that are unlikely to be read again: past the page cache,
   /// unless it has them. Returns a view into `room`, which is aligned for direct access and has at
   /// least room_for(bytes).
-  [[nodiscard]] Result<std::span<const std::byte>> read_once(const ContainerRecord& record,
+  [[nodiscard]] Result<std::span<const std::byte>> read_once(const format::ContainerRecord& record,
                                                              std::uint32_t offset,
                                                              std::size_t bytes,
                                                              std::span<std::byte> room);
   /// Reads as read_once(), but always past the page cache: the bytes that the disk has.
-  [[nodiscard]] Result<std::span<const std::byte>> read_direct(const ContainerRecord& record,
-                                                               std::uint32_t offset,
-                                                               std::size_t bytes,
-                                                               std::span<std::byte> room);
+  [[nodiscard]] Result<std::span<const std::byte>> read_direct(
+      const format::ContainerRecord& record, std::uint32_t offset, std::size_t bytes,
+      std::span<std::byte> room);
   /// Submits the reads together, past the page cache. Calls `done` as SegmentStore::read_many().
   void read_many(const std::vector<ContainerRead>& reads, const ContainerCompletion& done);
   /// Announce that the container's header, or a part of its data, will be read soon.
-  void will_read_header(const ContainerRecord& record);
-  void will_read_data(const ContainerRecord& record, std::uint32_t offset, std::size_t bytes);
+  void will_read_header(const format::ContainerRecord& record);
+  void will_read_data(const format::ContainerRecord& record, std::uint32_t offset,
+                      std::size_t bytes);
   /// Checks the zeros that pad the container. Errors: kCorrupt if one is missing or not zero.
-  [[nodiscard]] Result<void> verify_padding(const ContainerRecord& record);
+  [[nodiscard]] Result<void> verify_padding(const format::ContainerRecord& record);
   /// Closes a file that was removed or shortened.
   void forget(SegmentNumber segment);
   /// Returns the path of a container's file and its offset, for messages.
-  [[nodiscard]] std::string describe(const ContainerRecord& record) const;
+  [[nodiscard]] std::string describe(const format::ContainerRecord& record) const;
 
  private:
   /// The blocks around a part of a container's data.
@@ -139,11 +117,12 @@ class SegmentReader {
     std::size_t before = 0;  ///< Bytes of the first block before the part.
     std::size_t bytes = 0;
   };
-  [[nodiscard]] Result<Blocks> blocks_of(const ContainerRecord& record, std::uint32_t offset,
-                                         std::size_t bytes, std::span<std::byte> room);
-  [[nodiscard]] Result<void> check_range(const ContainerRecord& record, std::uint32_t offset,
-                                         std::size_t bytes) const;
-  [[nodiscard]] Error ends_early(const ContainerRecord& record) const;
+  [[nodiscard]] Result<Blocks> blocks_of(const format::ContainerRecord& record,
+                                         std::uint32_t offset, std::size_t bytes,
+                                         std::span<std::byte> room);
+  [[nodiscard]] Result<void> check_range(const format::ContainerRecord& record,
+                                         std::uint32_t offset, std::size_t bytes) const;
+  [[nodiscard]] Error ends_early(const format::ContainerRecord& record) const;
   using OpenFiles = std::unordered_map<SegmentNumber, std::shared_ptr<OpenSegment>>;
   [[nodiscard]] Result<std::shared_ptr<OpenSegment>> file(SegmentNumber segment) {
     return file(segment, open_, ReadMode::kPlanned);

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "format/ids.h"
+#include "base/ids.h"
 #include "varve/result.h"
 #include "varve/types.h"
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <string>
 
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "base/log.h"
 #include "format/container.h"
@@ -25,7 +26,7 @@ constexpr std::size_t kNamesRead = 256;
 std::uint64_t hash_below(std::uint64_t parent, std::string_view name) {
   std::string bytes = base::be64(parent);
   bytes.append(name);
-  return format::checksum64(base::as_bytes(bytes));
+  return base::checksum64(base::as_bytes(bytes));
 }
 
 }  // namespace

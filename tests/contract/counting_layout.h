@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/id_runs.h"
 #include "format/frame_codec.h"
 #include "layout/layout.h"
@@ -161,7 +162,7 @@ class CountingLayout final : public layout::Layout {
       format::FrameEntry frame;
       frame.chunk_count = 1;
       frame.raw_bytes = frame.stored_bytes = static_cast<std::uint32_t>(chunk.raw.size());
-      frame.checksum = format::checksum64(chunk.raw);
+      frame.checksum = base::checksum64(chunk.raw);
       header.frames.push_back(frame);
       header.chunks.push_back({chunk.id, chunk.fingerprint, frame.raw_bytes, 0, 0});
       container.data.insert(container.data.end(), chunk.raw.begin(), chunk.raw.end());

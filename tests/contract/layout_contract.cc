@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "base/thread_pool.h"
 #include "catalog/layout_records.h"
@@ -215,7 +216,7 @@ class LayoutContract : public testing::TestWithParam<Kind> {
     EXPECT_EQ(frame.codec, Codec::kNone);
     std::vector<std::byte> stored(frame.stored_bytes);
     must(layout().read_data(where.container, frame.offset, stored));
-    EXPECT_EQ(format::checksum64(stored), frame.checksum);
+    EXPECT_EQ(base::checksum64(stored), frame.checksum);
     base::AlignedBuffer room(room_for(stored.size()));
     const auto again =
         must(layout().read_once(where.container, frame.offset, stored.size(), room.span()));

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "format/container.h"
 
@@ -32,7 +33,7 @@ inline void put64(std::string& bytes, std::size_t at, std::uint64_t value) {
 
 /// Returns the checksum of the bytes from `from` to `to`.
 inline std::uint64_t sum(const std::string& bytes, std::size_t from, std::size_t to) {
-  return format::checksum64(base::as_bytes(bytes).subspan(from, to - from));
+  return base::checksum64(base::as_bytes(bytes).subspan(from, to - from));
 }
 
 }  // namespace varve::fuzz

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "targets.h"
+#include "base/checksum.h"
 
 #include <cstring>
 
@@ -81,7 +82,7 @@ void container(Bytes input) {
     auto frame = header->frames[i];
     if (header->header_bytes + std::size_t{frame.offset} + frame.stored_bytes > bytes.size()) break;
     const auto stored = span.subspan(header->header_bytes + frame.offset, frame.stored_bytes);
-    frame.checksum = format::checksum64(stored);
+    frame.checksum = base::checksum64(stored);
     std::vector<std::byte> raw(frame.raw_bytes);
     static_cast<void>(codec->decode(format::place_of_frame(*header, i), frame, stored, raw));
   }
@@ -137,7 +138,7 @@ void frame(Bytes input) {
   entry.raw_bytes = entry.raw_bytes % format::kFrameRawBytesMax + 1;
   const auto stored = input.subspan(8);
   entry.stored_bytes = static_cast<std::uint32_t>(stored.size());
-  entry.checksum = format::checksum64(stored);
+  entry.checksum = base::checksum64(stored);
   std::vector<std::byte> raw(entry.raw_bytes);
   static_cast<void>(
       format::make_plain_frame_codec({})->decode(format::FramePlace{}, entry, stored, raw));
@@ -156,11 +157,8 @@ void index_snapshot(Bytes input) {
   std::string bytes(text_of(input));
   if (bytes.size() < 40) return;
   sum_snapshot(bytes);
-  const auto files = io::make_memory_file_system();
-  const VersionNumber number{7};
-  const auto file = files->open("/" + store::snapshot_name(number), io::OpenMode::kReadWrite);
-  if (!file || !(*file)->write_at(0, base::as_bytes(bytes))) return;
-  static_cast<void>(index::NeighbourIndex::load(*files, "", SeriesId{3}, number, VersionNumber{8}));
+  static_cast<void>(
+      index::NeighbourIndex::decode(bytes, SeriesId{3}, VersionNumber{7}, VersionNumber{8}));
 }
 std::vector<std::string> index_snapshot_seeds() {
   const auto ids = base::IdRuns::from({{ChunkId::make(VersionNumber{5}, 10), 4}});
@@ -169,10 +167,7 @@ std::vector<std::string> index_snapshot_seeds() {
     const auto id = ChunkId::make(VersionNumber{5}, 10 + i);
     index.insert(format::chunk(id, 1).fingerprint, id);
   }
-  const auto files = io::make_memory_file_system();
-  if (!index.save(*files, "", SeriesId{3}, VersionNumber{7}, ids)) return {};
-  auto bytes = files->read_file("/" + store::snapshot_name(VersionNumber{7}), 1U << 20);
-  return {bytes ? *bytes : std::string()};
+  return {index.encode(SeriesId{3}, VersionNumber{7}, ids)};
 }
 
 // ---- Structures of the catalog and of open versions ----
@@ -235,9 +230,9 @@ void container_record(Bytes input) {
   settles(
       text_of(input),
       [](std::string_view bytes) {
-        return store::ContainerRecord::decode(ContainerNumber{1}, bytes);
+        return format::ContainerRecord::decode(ContainerNumber{1}, bytes);
       },
-      [](const store::ContainerRecord& record) { return record.encode(); });
+      [](const format::ContainerRecord& record) { return record.encode(); });
 }
 
 void open_inode(Bytes input) {

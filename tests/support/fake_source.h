@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checksum.h"
 #include "format/container.h"
 #include "restore/read_service.h"
 
@@ -165,7 +166,7 @@ class FakeSource final : public layout::ChunkSource {
     entry.raw_bytes = static_cast<std::uint32_t>(frame_.size());
     entry.stored_bytes = static_cast<std::uint32_t>(stored.size());
     entry.codec = encoded.codec;
-    entry.checksum = format::checksum64(stored);
+    entry.checksum = base::checksum64(stored);
     frames_.push_back(entry);
     data_.insert(data_.end(), stored.begin(), stored.end());
     frame_.clear();

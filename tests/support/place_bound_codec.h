@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/checksum.h"
 #include "format/frame_codec.h"
 
 namespace varve::format {
@@ -26,18 +27,18 @@ class PlaceBoundCodec final : public FrameCodec {
   [[nodiscard]] std::uint64_t seal(const FramePlace& place,
                                    std::span<std::byte> stored) const override {
     mask(place, stored);
-    return checksum64(stored) ^ seed_of(place);
+    return base::checksum64(stored) ^ seed_of(place);
   }
   [[nodiscard]] Result<void> decode(const FramePlace& place, const FrameEntry& frame,
                                     std::span<const std::byte> stored,
                                     std::span<std::byte> out) const override {
-    if ((checksum64(stored) ^ seed_of(place)) != frame.checksum) {
+    if ((base::checksum64(stored) ^ seed_of(place)) != frame.checksum) {
       return Error(ErrorCode::kCorrupt, "frame: it is damaged, or in another place");
     }
     std::vector<std::byte> plain(stored.begin(), stored.end());
     mask(place, plain);
     FrameEntry entry = frame;
-    entry.checksum = checksum64(plain);
+    entry.checksum = base::checksum64(plain);
     return plain_->decode(place, entry, plain, out);
   }
 

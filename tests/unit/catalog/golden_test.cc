@@ -69,7 +69,7 @@ void put_samples(meta::WriteTxn& txn) {
   version.state = VersionState::kOpen;
   version.base = kNumber;
   must(put_version(txn, version));
-  store::ContainerRecord container;
+  format::ContainerRecord container;
   container.number = ContainerNumber{70};
   container.segment = as_volume(SegmentNumber{5});
   container.offset = 12345;

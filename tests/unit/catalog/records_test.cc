@@ -248,7 +248,7 @@ TEST_F(RecordsTest, ImpossibleLocationIsCorrupt) {
 }
 
 TEST_F(RecordsTest, ContainersAreFoundAndVisitedInOrder) {
-  store::ContainerRecord record;
+  format::ContainerRecord record;
   record.header_bytes = 4096;
   record.data_bytes = 100;
   record.chunks = 1;
@@ -261,7 +261,7 @@ TEST_F(RecordsTest, ContainersAreFoundAndVisitedInOrder) {
   EXPECT_EQ(must(find_container(txn, kStore, ContainerNumber{300}))->offset, 300 * 4096U);
   EXPECT_FALSE(must(find_container(txn, kStore, ContainerNumber{1})));
   std::vector<ContainerNumber> seen;
-  must(for_each_container(txn, kStore, [&](const store::ContainerRecord& r) -> Result<bool> {
+  must(for_each_container(txn, kStore, [&](const format::ContainerRecord& r) -> Result<bool> {
     seen.push_back(r.number);
     return seen.size() < 2;
   }));

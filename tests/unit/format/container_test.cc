@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/container.h"
+#include "base/checksum.h"
 
 #include <gtest/gtest.h>
 
@@ -32,8 +33,8 @@ void put32(std::string& bytes, std::size_t at, std::uint32_t v) {
 
 // Makes both checksums right again, as a forger of a header would.
 void seal(std::string& bytes) {
-  put64(bytes, 48, checksum64(as_bytes(std::string_view(bytes).substr(128))));
-  put64(bytes, 120, checksum64(as_bytes(std::string_view(bytes).substr(0, 120))));
+  put64(bytes, 48, base::checksum64(as_bytes(std::string_view(bytes).substr(128))));
+  put64(bytes, 120, base::checksum64(as_bytes(std::string_view(bytes).substr(0, 120))));
 }
 
 ErrorCode code_of_forged(const std::function<void(std::string&)>& change) {

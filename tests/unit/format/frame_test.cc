@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "format/frame_codec.h"
 #include "support/format_samples.h"
@@ -34,7 +35,7 @@ Stored store(const std::string& raw, Codec codec, int level = 1) {
   stored.entry.codec = frame.codec;
   stored.entry.stored_bytes = static_cast<std::uint32_t>(stored.bytes.size());
   stored.entry.raw_bytes = static_cast<std::uint32_t>(raw.size());
-  stored.entry.checksum = checksum64(as_bytes(stored.bytes));
+  stored.entry.checksum = base::checksum64(as_bytes(stored.bytes));
   return stored;
 }
 
@@ -108,7 +109,7 @@ TEST(Frame, DamageUnderARightChecksumReturnsCorrupt) {
     Stored cut = whole;
     cut.bytes.resize(n);
     cut.entry.stored_bytes = static_cast<std::uint32_t>(n);
-    cut.entry.checksum = checksum64(as_bytes(cut.bytes));
+    cut.entry.checksum = base::checksum64(as_bytes(cut.bytes));
     ASSERT_FALSE(load(cut).has_value()) << n;
   }
 }
@@ -141,7 +142,7 @@ TEST(Frame, ThreadsDoNotDisturbEachOther) {
 
 TEST(Checksum, IsXxh3WithSeedZero) {
   // The published value for no bytes.
-  EXPECT_EQ(checksum64({}), 0x2d06800538d394c2U);
+  EXPECT_EQ(base::checksum64({}), 0x2d06800538d394c2U);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/checksum.h"
 #include "base/coding.h"
 #include "format/container.h"
 #include "format/dir_node.h"
@@ -61,13 +62,13 @@ struct SampleContainer {
     FrameEntry first;
     first.chunk_count = 2;
     first.raw_bytes = first.stored_bytes = static_cast<std::uint32_t>(plain.size());
-    first.checksum = checksum64(as_bytes(plain));
+    first.checksum = base::checksum64(as_bytes(plain));
     FrameEntry second;
     second.chunk_count = 1;
     second.raw_bytes = 3000;
     second.stored_bytes = static_cast<std::uint32_t>(stored.size());
     second.codec = packed_frame.codec;
-    second.checksum = checksum64(as_bytes(stored));
+    second.checksum = base::checksum64(as_bytes(stored));
     header.frames = {first, second};
     bytes = encode_container_header(header) + plain + stored;
     pad(bytes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/parity.h"
+#include "base/checksum.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +33,7 @@ ParitySums sums_for(const ParityIndex& index) {
 template <typename Int>
 Result<ParityHeader> with(std::string header, std::size_t at, Int value) {
   std::memcpy(&header[at], &value, sizeof value);
-  const auto sum = checksum64(base::as_bytes(header).first(56));
+  const auto sum = base::checksum64(base::as_bytes(header).first(56));
   std::memcpy(&header[56], &sum, sizeof sum);
   return decode_parity_header(base::as_bytes(header));
 }
@@ -113,7 +114,7 @@ TEST(Parity, MembersMustHaveTheBlocksOfTheHeader) {
     auto members = parts.members;
     std::memcpy(&members[12 + 4], &bytes, sizeof bytes);
     auto header = *decode_parity_header(base::as_bytes(parts.header));
-    header.members_checksum = checksum64(base::as_bytes(members));
+    header.members_checksum = base::checksum64(base::as_bytes(members));
     EXPECT_FALSE(decode_parity_members(header, base::as_bytes(members))) << bytes;
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/superblock.h"
+#include "base/checksum.h"
 
 #include <gtest/gtest.h>
 
@@ -26,7 +27,7 @@ std::string forged(std::string_view part, std::string_view by) {
   text.replace(at, part.size(), by);
   constexpr const char* kDigits = "0123456789abcdef";
   std::string hex;
-  const std::uint64_t sum = checksum64(base::as_bytes(text));
+  const std::uint64_t sum = base::checksum64(base::as_bytes(text));
   for (int shift = 60; shift >= 0; shift -= 4) hex += kDigits[(sum >> shift) & 15];
   return text + "checksum = " + hex + "\n";
 }

@@ -8,10 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/coding.h"
-#include "format/container.h"
-#include "io/memory_file_system.h"
-#include "store/repository_names.h"
 
 namespace varve::index {
 namespace {
@@ -41,20 +39,11 @@ base::IdRuns old_chunks(std::uint32_t count) {
                              {ChunkId::make(kOld, 0), count - count / 2}});
 }
 
-class NeighbourIndexTest : public testing::Test {
- protected:
-  NeighbourIndexTest() : files_(io::make_memory_file_system()) {
-    EXPECT_TRUE(files_->make_directory("/s"));
-  }
-  Result<std::unique_ptr<NeighbourIndex>> load() {
-    return NeighbourIndex::load(*files_, "/s", kSeries, kOld, kNew);
-  }
-  std::string path() const { return "/s/" + store::snapshot_name(kOld); }
+Result<std::unique_ptr<NeighbourIndex>> decode(std::string_view snapshot) {
+  return NeighbourIndex::decode(snapshot, kSeries, kOld, kNew);
+}
 
-  std::unique_ptr<io::FileSystem> files_;
-};
-
-TEST_F(NeighbourIndexTest, GrowsAndFindsAllAndNothingElse) {
+TEST(NeighbourIndexTest, GrowsAndFindsAllAndNothingElse) {
   NeighbourIndex index(old_chunks(100), kNew);
   for (std::uint32_t i = 0; i < 50000; ++i) {
     const auto id = i < 100 ? old_chunks(100).select(i) : ChunkId::make(kNew, i - 100);
@@ -69,7 +58,7 @@ TEST_F(NeighbourIndexTest, GrowsAndFindsAllAndNothingElse) {
   for (std::uint32_t i = 50000; i < 51000; ++i) ASSERT_FALSE(index.find_one(fingerprint(i)));
 }
 
-TEST_F(NeighbourIndexTest, RetiredChunksAreNotFoundUntilTheyAreStoredAgainOrRestored) {
+TEST(NeighbourIndexTest, RetiredChunksAreNotFoundUntilTheyAreStoredAgainOrRestored) {
   const auto old = old_chunks(100);
   NeighbourIndex index(old, kNew);
   for (std::uint32_t i = 0; i < 100; ++i) index.insert(fingerprint(i), old.select(i));
@@ -91,7 +80,7 @@ TEST_F(NeighbourIndexTest, RetiredChunksAreNotFoundUntilTheyAreStoredAgainOrRest
   EXPECT_FALSE(index.find_one(fingerprint(11)));
 }
 
-TEST_F(NeighbourIndexTest, EntriesPastTheEndGoOnAtTheStart) {
+TEST(NeighbourIndexTest, EntriesPastTheEndGoOnAtTheStart) {
   NeighbourIndex index(base::IdRuns(), kNew);
   for (std::uint32_t i = 0; i < 200; ++i) {
     index.insert(high(static_cast<std::uint8_t>(i)), ChunkId::make(kNew, i));
@@ -105,7 +94,7 @@ TEST_F(NeighbourIndexTest, EntriesPastTheEndGoOnAtTheStart) {
   EXPECT_FALSE(index.find_one(high(201)));
 }
 
-TEST_F(NeighbourIndexTest, SnapshotKeepsTheLiveEntriesUnderTheirIds) {
+TEST(NeighbourIndexTest, SnapshotKeepsTheLiveEntriesUnderTheirIds) {
   NeighbourIndex index(old_chunks(1000), kOld);
   for (std::uint32_t i = 0; i < 1000; ++i) index.insert(fingerprint(i), old_chunks(1000).select(i));
   // Drops every third chunk.
@@ -113,8 +102,7 @@ TEST_F(NeighbourIndexTest, SnapshotKeepsTheLiveEntriesUnderTheirIds) {
   for (std::uint32_t i = 0; i < 1000; ++i) {
     if (i % 3 != 0) kept.push_back({old_chunks(1000).select(i), 1});
   }
-  ASSERT_TRUE(index.save(*files_, "/s", kSeries, kOld, base::IdRuns::from(kept)));
-  const auto loaded = load();
+  const auto loaded = decode(index.encode(kSeries, kOld, base::IdRuns::from(kept)));
   ASSERT_TRUE(loaded) << loaded.error().message();
   auto& again = **loaded;
   EXPECT_EQ(again.size(), kept.size());
@@ -132,23 +120,19 @@ TEST_F(NeighbourIndexTest, SnapshotKeepsTheLiveEntriesUnderTheirIds) {
   EXPECT_EQ(again.find_one(fingerprint(1)), old_chunks(1000).select(1));
 }
 
-TEST_F(NeighbourIndexTest, EmptySnapshotIsOne) {
+TEST(NeighbourIndexTest, EmptySnapshotIsOne) {
   const NeighbourIndex index(base::IdRuns(), kOld);
-  ASSERT_TRUE(index.save(*files_, "/s", kSeries, kOld, base::IdRuns()));
-  const auto loaded = load();
+  const auto loaded = decode(index.encode(kSeries, kOld, base::IdRuns()));
   ASSERT_TRUE(loaded);
   EXPECT_EQ((*loaded)->size(), 0U);
 }
 
-TEST_F(NeighbourIndexTest, EachFlippedByteAndEachTruncationIsCorrupt) {
+TEST(NeighbourIndexTest, EachFlippedByteAndEachTruncationIsCorrupt) {
   NeighbourIndex index(old_chunks(10), kOld);
   for (std::uint32_t i = 0; i < 10; ++i) index.insert(fingerprint(i), old_chunks(10).select(i));
-  ASSERT_TRUE(index.save(*files_, "/s", kSeries, kOld, old_chunks(10)));
-  const auto good = *files_->read_file(path(), 1 << 20);
+  const std::string good = index.encode(kSeries, kOld, old_chunks(10));
   const auto outcome = [&](const std::string& bytes) {
-    EXPECT_TRUE(
-        files_->write_file_atomically("/s", store::snapshot_name(kOld), base::as_bytes(bytes)));
-    const auto loaded = load();
+    const auto loaded = decode(bytes);
     return loaded ? std::optional<ErrorCode>() : loaded.error().code();
   };
   ASSERT_EQ(outcome(good), std::nullopt);
@@ -161,7 +145,7 @@ TEST_F(NeighbourIndexTest, EachFlippedByteAndEachTruncationIsCorrupt) {
   EXPECT_EQ(outcome(good + "x"), ErrorCode::kCorrupt);
 }
 
-TEST_F(NeighbourIndexTest, SnapshotWithMoreEntriesThanChunksIsCorrupt) {
+TEST(NeighbourIndexTest, SnapshotWithMoreEntriesThanChunksIsCorrupt) {
   std::string runs;
   old_chunks(2).encode(runs);
   std::string out;
@@ -179,21 +163,18 @@ TEST_F(NeighbourIndexTest, SnapshotWithMoreEntriesThanChunksIsCorrupt) {
     w.bytes(std::span(tag).first(20));
     w.u32(0);
   }
-  w.u64(format::checksum64(base::as_bytes(out)));
-  ASSERT_TRUE(files_->write_file_atomically("/s", store::snapshot_name(kOld), base::as_bytes(out)));
-  const auto loaded = load();
+  w.u64(base::checksum64(base::as_bytes(out)));
+  const auto loaded = decode(out);
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code(), ErrorCode::kCorrupt);
 }
 
-TEST_F(NeighbourIndexTest, SnapshotOfAnotherSeriesOrVersionIsRefused) {
+TEST(NeighbourIndexTest, SnapshotOfAnotherSeriesOrVersionIsRefused) {
   const NeighbourIndex index(base::IdRuns(), kOld);
-  EXPECT_EQ(load().error().code(), ErrorCode::kNotFound);
-  ASSERT_TRUE(index.save(*files_, "/s", SeriesId{6}, kOld, base::IdRuns()));
-  EXPECT_EQ(load().error().code(), ErrorCode::kCorrupt);
-  ASSERT_TRUE(index.save(*files_, "/s", kSeries, kNew, base::IdRuns()));
-  ASSERT_TRUE(files_->rename("/s/" + store::snapshot_name(kNew), path()));
-  EXPECT_EQ(load().error().code(), ErrorCode::kCorrupt);
+  const std::string of_other_series = index.encode(SeriesId{6}, kOld, base::IdRuns());
+  EXPECT_EQ(decode(of_other_series).error().code(), ErrorCode::kCorrupt);
+  const std::string of_other_version = index.encode(kSeries, kNew, base::IdRuns());
+  EXPECT_EQ(decode(of_other_version).error().code(), ErrorCode::kCorrupt);
 }
 
 }  // namespace

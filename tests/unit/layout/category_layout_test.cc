@@ -211,7 +211,7 @@ TEST_F(CategoryLayoutTest, FailedWriteLeavesNoHoleInTheNumbersAndNoCollision) {
     std::vector<ContainerNumber> found;
     const auto txn = must(meta::ReadTxn::begin(catalog_));
     must(catalog::for_each_container(txn, StoreId{1},
-                                     [&](const store::ContainerRecord& record) -> Result<bool> {
+                                     [&](const format::ContainerRecord& record) -> Result<bool> {
                                        found.push_back(record.number);
                                        return true;
                                      }));

@@ -28,7 +28,7 @@ std::map<ContainerNumber, catalog::SegmentRecord> segments_by_container(const me
   }
   std::map<ContainerNumber, catalog::SegmentRecord> segment_of;
   must(catalog::for_each_container(txn, kStore,
-                                   [&](const store::ContainerRecord& record) -> Result<bool> {
+                                   [&](const format::ContainerRecord& record) -> Result<bool> {
                                      segment_of[record.number] = segments.at(record.segment);
                                      return true;
                                    }));
@@ -301,7 +301,7 @@ void History::check_records() {
   };
   std::map<SegmentNumber, Sums> sums;
   must(catalog::for_each_container(txn, kStore,
-                                   [&](const store::ContainerRecord& record) -> Result<bool> {
+                                   [&](const format::ContainerRecord& record) -> Result<bool> {
                                      EXPECT_EQ(record.live_bytes, located[record.number])
                                          << "container " << format_as(record.number);
                                      located.erase(record.number);
@@ -345,7 +345,7 @@ void History::check_volumes() {
   std::map<SegmentNumber, std::map<std::uint64_t, Place>> births;
   std::set<std::pair<VersionNumber, VersionNumber>> categories;
   must(catalog::for_each_container(
-      txn, kStore, [&](const store::ContainerRecord& record) -> Result<bool> {
+      txn, kStore, [&](const format::ContainerRecord& record) -> Result<bool> {
         const auto volume = volumes.find(record.segment);
         if (volume == volumes.end()) return true;
         births[record.segment][record.offset] = {record.birth, record.end()};

@@ -317,9 +317,9 @@ TEST(Arranging, DamagedChunksStayWhereTheyAre) {
       history.seal();
       stream = edited(history, stream, 14, next);
     }
-    store::ContainerRecord damaged;  // The first version's, of which most is to be moved.
+    format::ContainerRecord damaged;  // The first version's, of which most is to be moved.
     std::vector<std::string> before;
-    const auto locations = [&](const store::ContainerRecord& container) {
+    const auto locations = [&](const format::ContainerRecord& container) {
       std::vector<std::string> all;
       const auto txn = must(meta::ReadTxn::begin(history.catalog()));
       must(catalog::for_each_location(txn, kStore, ChunkId{},
@@ -333,7 +333,7 @@ TEST(Arranging, DamagedChunksStayWhereTheyAre) {
     {
       const auto txn = must(meta::ReadTxn::begin(history.catalog()));
       must(catalog::for_each_container(txn, kStore,
-                                       [&](const store::ContainerRecord& record) -> Result<bool> {
+                                       [&](const format::ContainerRecord& record) -> Result<bool> {
                                          damaged = record;
                                          return false;
                                        }));

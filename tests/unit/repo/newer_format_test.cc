@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string>
 
+#include "base/checksum.h"
 #include "format/container.h"
 #include "meta/schema.h"
 #include "support/temp_repository.h"
@@ -44,7 +45,7 @@ class NewerFormat : public testing::Test {
     auto bytes = bytes_of(path);
     ASSERT_GT(bytes.size(), checksum + sizeof(std::uint64_t));
     bytes[4] = 2;
-    const auto sum = format::checksum64(base::as_bytes(bytes).first(checksum));
+    const auto sum = base::checksum64(base::as_bytes(bytes).first(checksum));
     for (std::size_t i = 0; i < sizeof sum; ++i) {
       bytes[checksum + i] = static_cast<char>(sum >> (8 * i));
     }

@@ -79,7 +79,7 @@ class ContainerWriterTest : public testing::Test {
       const auto& record = written.record;
       EXPECT_EQ(record.offset, ends[record.segment]) << "containers overlap, or leave a gap";
       ends[record.segment] = record.end();
-      const auto decoded = ContainerRecord::decode(record.number, record.encode());
+      const auto decoded = format::ContainerRecord::decode(record.number, record.encode());
       ASSERT_TRUE(decoded);
       EXPECT_EQ(decoded->end(), record.end());
       const auto header = reader.read_header(kStore, record);

@@ -73,7 +73,7 @@ class SegmentReaderTest : public testing::TestWithParam<bool> {
   std::unique_ptr<io::FileSystem> files_;
   const test::TempDirectory folder_;
   const std::string directory_ = folder_.path();
-  ContainerRecord record_;
+  format::ContainerRecord record_;
   std::vector<std::byte> data_;
   std::optional<FolderStore> store_;
   std::optional<SegmentReader> reader_;

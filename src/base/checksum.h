@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The checksum of the formats on disk: XXH3-64 with seed 0.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +7,12 @@
 #include <memory>
 #include <span>
 
-namespace varve::format {
+namespace varve::base {
 
-/// Computes checksum64() (format/container.h) of bytes that arrive in pieces. Not thread-safe.
+/// Returns the XXH3-64 of the bytes, with seed 0.
+[[nodiscard]] std::uint64_t checksum64(std::span<const std::byte> bytes);
+
+/// Computes checksum64() of bytes that arrive in pieces. Not thread-safe.
 class ChecksumStream {
  public:
   ChecksumStream();
@@ -22,4 +26,4 @@ class ChecksumStream {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace varve::format
+}  // namespace varve::base

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "format/checksum_stream.h"
+#include "base/checksum.h"
 
 #include <xxhash.h>
 
-namespace varve::format {
+namespace varve::base {
+
+std::uint64_t checksum64(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
 
 struct ChecksumStream::State {
   struct Free {
@@ -24,4 +28,4 @@ void ChecksumStream::add(std::span<const std::byte> bytes) {
 
 std::uint64_t ChecksumStream::sum() const { return XXH3_64bits_digest(state_->xxh.get()); }
 
-}  // namespace varve::format
+}  // namespace varve::base

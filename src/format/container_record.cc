@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/container_record.h"
+
+#include <fmt/format.h>
+
+#include "base/coding.h"
+
+namespace varve::format {
+
+ContainerRecord ContainerRecord::of(const ContainerHeader& header, SegmentNumber segment,
+                                    std::uint64_t offset) {
+  ContainerRecord record;
+  record.number = header.number;
+  record.segment = segment;
+  record.offset = offset;
+  record.header_bytes = header.header_bytes;
+  record.data_bytes = header.data_bytes;
+  record.chunks = static_cast<std::uint32_t>(header.chunks.size());
+  record.raw_bytes = header.raw_bytes;
+  record.compact = header.compact;
+  if (!header.chunks.empty()) record.birth = header.chunks.front().id.birth();
+  return record;
+}
+
+std::uint64_t ContainerRecord::end() const {
+  return offset + header_bytes + padded_bytes(data_bytes, compact);
+}
+
+std::string ContainerRecord::encode() const {
+  std::string out;
+  base::ByteWriter w(out);
+  const std::uint64_t unit = compact ? 1 : kContainerAlignment;
+  w.varint(static_cast<std::uint32_t>(segment));
+  w.u8(compact ? 1 : 0);
+  w.varint(offset / unit);
+  w.varint(header_bytes / unit);
+  w.varint(data_bytes);
+  w.varint(chunks);
+  w.varint(raw_bytes);
+  w.varint(live_bytes);
+  w.varint(static_cast<std::uint32_t>(birth));
+  return out;
+}
+
+Result<ContainerRecord> ContainerRecord::decode(ContainerNumber number, std::string_view bytes) {
+  base::ByteReader r(bytes);
+  const std::uint64_t segment = r.varint();
+  const std::uint8_t flags = r.u8();
+  const std::uint64_t offset = r.varint();
+  const std::uint64_t header = r.varint();
+  const std::uint64_t data = r.varint();
+  const std::uint64_t chunks = r.varint();
+  const std::uint64_t raw = r.varint();
+  const std::uint64_t live = r.varint();
+  const std::uint64_t birth = r.varint();
+  const std::uint64_t unit = flags == 0 ? kContainerAlignment : 1;
+  if (!r.done() || segment > 0xffffffffU || flags > 1 || offset > (1ULL << 40) || header == 0 ||
+      header > kContainerBytesMax / unit || data > kContainerBytesMax ||
+      header * unit + data > kContainerBytesMax || chunks > kContainerBytesMax ||
+      raw > (1ULL << 40) || live > raw || birth > 0xffffffffU) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("catalog: container {} has a bad record", number));
+  }
+  ContainerRecord record;
+  record.number = number;
+  record.segment = static_cast<SegmentNumber>(segment);
+  record.compact = flags == 1;
+  record.offset = offset * unit;
+  record.header_bytes = static_cast<std::uint32_t>(header * unit);
+  record.data_bytes = static_cast<std::uint32_t>(data);
+  record.chunks = static_cast<std::uint32_t>(chunks);
+  record.raw_bytes = raw;
+  record.live_bytes = live;
+  record.birth = static_cast<VersionNumber>(birth);
+  return record;
+}
+
+}  // namespace varve::format

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/ids.h"
+#include "format/container.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::format {
+
+/// The place and the size of a container. The catalog keeps a record for each container.
+struct ContainerRecord {
+  ContainerNumber number{};
+  SegmentNumber segment{};
+  std::uint64_t offset = 0;
+  std::uint32_t header_bytes = 0;
+  std::uint32_t data_bytes = 0;
+  std::uint32_t chunks = 0;
+  std::uint64_t raw_bytes = 0;
+  std::uint64_t live_bytes = 0;  ///< Raw bytes of the chunks that the catalog locates here.
+  bool compact = false;          ///< As in ContainerHeader.
+  VersionNumber birth{};         ///< Birth of its first chunk; in a volume, of all chunks.
+
+  /// Returns the record of the container with this header, with no live bytes yet.
+  [[nodiscard]] static ContainerRecord of(const ContainerHeader& header, SegmentNumber segment,
+                                          std::uint64_t offset);
+  [[nodiscard]] std::uint64_t end() const;
+  [[nodiscard]] std::string encode() const;
+  /// Errors: kCorrupt if a length or an offset is impossible.
+  [[nodiscard]] static Result<ContainerRecord> decode(ContainerNumber number,
+                                                      std::string_view bytes);
+};
+
+}  // namespace varve::format

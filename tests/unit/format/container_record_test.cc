@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/container_record.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace varve::format {
+namespace {
+
+TEST(ContainerRecord, ImpossibleValuesAreCorrupt) {
+  ContainerRecord record;
+  record.segment = SegmentNumber{1};
+  record.offset = 8192;
+  record.header_bytes = 4096;
+  record.data_bytes = 5000;
+  record.chunks = 3;
+  record.raw_bytes = 9000;
+  record.live_bytes = 8000;
+  record.birth = VersionNumber{7};
+  EXPECT_EQ(record.end(), 8192U + 4096 + 8192);
+  const auto rejected = [](const std::string& bytes) {
+    const auto decoded = ContainerRecord::decode(ContainerNumber{1}, bytes);
+    return !decoded && decoded.error().code() == ErrorCode::kCorrupt;
+  };
+  ASSERT_TRUE(ContainerRecord::decode(ContainerNumber{1}, record.encode()));
+  EXPECT_TRUE(rejected(""));
+  EXPECT_TRUE(rejected(record.encode() + "x"));
+  EXPECT_TRUE(rejected(record.encode().substr(1)));
+  auto bad = record;
+  bad.header_bytes = 0;
+  EXPECT_TRUE(rejected(bad.encode()));
+  bad = record;
+  bad.data_bytes = kContainerBytesMax;
+  EXPECT_TRUE(rejected(bad.encode()));
+  bad = record;
+  bad.raw_bytes = 1ULL << 50;
+  EXPECT_TRUE(rejected(bad.encode()));
+  bad = record;
+  bad.live_bytes = 9001;
+  EXPECT_TRUE(rejected(bad.encode()));
+  auto compact = record;
+  compact.compact = true;
+  compact.offset = 8191;
+  compact.header_bytes = 129;
+  const auto decoded = ContainerRecord::decode(ContainerNumber{1}, compact.encode());
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->end(), 8191U + 129 + 5000);
+  EXPECT_EQ(decoded->birth, VersionNumber{7});
+  EXPECT_EQ(decoded->live_bytes, 8000U);
+}
+
+}  // namespace
+}  // namespace varve::format
