@@ -272,38 +272,14 @@ Error CategoryLayout::explain(const format::ContainerRecord& was, Error error) {
   return error;
 }
 
-namespace {
-std::size_t memory_of(const format::ContainerHeader& header) {
-  return sizeof header + header.frames.capacity() * sizeof(format::FrameEntry) +
-         header.chunks.capacity() * sizeof(format::ChunkEntry);
-}
-}  // namespace
-
 Result<std::shared_ptr<const format::ContainerHeader>> CategoryLayout::header(
     ContainerNumber container) {
-  {
-    const std::lock_guard lock(headers_mutex_);
-    const auto it = header_of_.find(container);
-    if (it != header_of_.end()) {
-      headers_.splice(headers_.begin(), headers_, it->second);
-      return it->second->second;
-    }
-  }
+  if (auto cached = headers_.find(container)) return cached;
   VARVE_TRY_ASSIGN(const auto where, record(container));
   auto decoded = reader_.read_header(options_.store, where);
   if (!decoded) return explain(where, std::move(decoded).error());
   auto shared = std::make_shared<const format::ContainerHeader>(std::move(*decoded));
-  const std::lock_guard lock(headers_mutex_);
-  if (!header_of_.contains(container)) {
-    headers_.emplace_front(container, shared);
-    header_of_[container] = headers_.begin();
-    header_bytes_ += memory_of(*shared);
-    while (header_bytes_ > kHeaderBytesCached && headers_.size() > 1) {
-      header_bytes_ -= memory_of(*headers_.back().second);
-      header_of_.erase(headers_.back().first);
-      headers_.pop_back();
-    }
-  }
+  headers_.add(container, shared);
   return shared;
 }
 
@@ -348,7 +324,18 @@ void CategoryLayout::read_many(const std::vector<DataRead>& reads, const DataCom
 }
 
 void CategoryLayout::will_read_header(ContainerNumber container) {
-  if (const auto where = record(container)) reader_.will_read_header(*where);
+  const auto where = record(container);
+  if (!where) return;
+  if (!store_.answers_later()) {
+    reader_.will_read_header(*where);
+  } else if (headers_.begin_read(container)) {
+    reader_.read_header_later(options_.store, *where, [this, container](auto header) {
+      // header() reads a bad header again and reports the error.
+      headers_.end_read(
+          container,
+          header ? std::make_shared<const format::ContainerHeader>(std::move(*header)) : nullptr);
+    });
+  }
 }
 
 void CategoryLayout::will_read_data(ContainerNumber container, std::uint32_t offset,

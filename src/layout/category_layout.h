@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,6 +17,7 @@
 #include "base/ids.h"
 #include "base/thread_pool.h"
 #include "format/frame_codec.h"
+#include "layout/header_cache.h"
 #include "layout/layout.h"
 #include "layout/segment_ledger.h"
 #include "meta/lmdb.h"
@@ -140,12 +140,7 @@ class CategoryLayout final : public Layout {
   std::map<std::uint64_t, LocationRun> new_locations_;
   std::unordered_map<ContainerNumber, format::ContainerRecord> new_containers_;
 
-  std::mutex headers_mutex_;
-  using Headers =
-      std::list<std::pair<ContainerNumber, std::shared_ptr<const format::ContainerHeader>>>;
-  Headers headers_;  // Most recently used first.
-  std::size_t header_bytes_ = 0;
-  std::unordered_map<ContainerNumber, Headers::iterator> header_of_;
+  HeaderCache headers_{kHeaderBytesCached};  // Its destructor waits for reads by reader_.
 
   // Held shared to use the writer, held alone to replace it.
   mutable std::shared_mutex writer_mutex_;

@@ -67,6 +67,26 @@ Result<format::ContainerHeader> SegmentReader::read_header(StoreId store_id,
   std::vector<std::byte> bytes(record.header_bytes);
   VARVE_TRY_ASSIGN(const auto segment, file(record.segment));
   VARVE_TRY_ASSIGN(const std::size_t got, segment->read_at(record.offset, bytes));
+  return decode_header(store_id, record, bytes, got);
+}
+
+void SegmentReader::read_header_later(
+    StoreId store_id, const format::ContainerRecord& record,
+    const std::function<void(Result<format::ContainerHeader>)>& done) {
+  auto segment = file(record.segment);
+  if (!segment) return done(std::move(segment).error());
+  const auto bytes = std::make_shared<std::vector<std::byte>>(record.header_bytes);
+  store_.read_many({{std::move(*segment), record.offset, *bytes}},
+                   [this, store_id, record, bytes, done](std::size_t, Result<std::size_t> got) {
+                     if (!got) return done(std::move(got).error());
+                     done(decode_header(store_id, record, *bytes, *got));
+                   });
+}
+
+Result<format::ContainerHeader> SegmentReader::decode_header(StoreId store_id,
+                                                             const format::ContainerRecord& record,
+                                                             std::span<const std::byte> bytes,
+                                                             std::size_t got) const {
   if (got != bytes.size()) {
     return Error(ErrorCode::kCorrupt, describe(record) + ": the file ends inside the header", EIO);
   }

@@ -82,6 +82,9 @@ class SegmentReader {
   /// Errors: kCorrupt if it is damaged, or another container than the record describes.
   [[nodiscard]] Result<format::ContainerHeader> read_header(StoreId store_id,
                                                             const format::ContainerRecord& record);
+  /// Submits a read as by read_header(). Calls `done` as SegmentStore::read_many().
+  void read_header_later(StoreId store_id, const format::ContainerRecord& record,
+                         const std::function<void(Result<format::ContainerHeader>)>& done);
   /// Reads stored bytes from `offset` of the container's data, without verifying them.
   [[nodiscard]] Result<void> read_data(const format::ContainerRecord& record, std::uint32_t offset,
                                        std::span<std::byte> out);
@@ -122,6 +125,10 @@ class SegmentReader {
                                          std::span<std::byte> room);
   [[nodiscard]] Result<void> check_range(const format::ContainerRecord& record,
                                          std::uint32_t offset, std::size_t bytes) const;
+  [[nodiscard]] Result<format::ContainerHeader> decode_header(StoreId store_id,
+                                                              const format::ContainerRecord& record,
+                                                              std::span<const std::byte> bytes,
+                                                              std::size_t got) const;
   [[nodiscard]] Error ends_early(const format::ContainerRecord& record) const;
   using OpenFiles = std::unordered_map<SegmentNumber, std::shared_ptr<OpenSegment>>;
   [[nodiscard]] Result<std::shared_ptr<OpenSegment>> file(SegmentNumber segment) {
