@@ -27,8 +27,7 @@ struct AheadReads::State {
   std::mutex mutex;  // Taken before the workers' queue lock; no other lock is taken under it.
   std::condition_variable changed;
   std::vector<Slot> slots;
-  std::deque<Planned> planned;  // Slices that wait for a free slot.
-  std::uint64_t area = 0;       // Number of the area that `planned` is for.
+  std::deque<Planned> planned;  // Slices that wait for a free slot, in the order of their areas.
   std::size_t reading = 0;
   bool is_closed = false;
 };
@@ -58,10 +57,12 @@ AheadReads::~AheadReads() {
 
 std::size_t AheadReads::bytes() const { return state_ ? state_->memory.capacity() : 0; }
 
-void AheadReads::plan(std::vector<Planned> next) {
+void AheadReads::plan(std::uint32_t present, std::vector<Planned> next) {
   if (!state_) return;
   std::unique_lock lock(state_->mutex);
-  ++state_->area;
+  auto& planned = state_->planned;
+  // The plan of the present area is known now, and replaces the one made in advance.
+  std::erase_if(planned, [present](const Planned& one) { return one.area <= present; });
   std::erase_if(next, [this](const Planned& one) {
     // The limit of a request may have grown since the slots were made.
     const std::size_t room = layout::room_for(slice_bytes(*one.header, one.slice));
@@ -72,16 +73,26 @@ void AheadReads::plan(std::vector<Planned> next) {
              return slot.is_wanted && is_same(slot.planned, *one.header, one.slice);
            });
   });
-  state_->planned.assign(std::make_move_iterator(next.begin()),
-                         std::make_move_iterator(next.end()));
+  const auto later =
+      std::ranges::find_if(next, [present](const Planned& one) { return one.area > present; });
+  planned.insert(planned.end(), std::make_move_iterator(later),
+                 std::make_move_iterator(next.end()));
+  planned.insert(planned.begin(), std::make_move_iterator(next.begin()),
+                 std::make_move_iterator(later));
   start(state_, lock);
 }
 
-void AheadReads::finish_area() {
+void AheadReads::forget_from(std::uint32_t area) {
+  if (!state_) return;
+  const std::lock_guard lock(state_->mutex);
+  std::erase_if(state_->planned, [area](const Planned& one) { return one.area >= area; });
+}
+
+void AheadReads::finish_area(std::uint32_t area) {
   if (!state_) return;
   std::unique_lock lock(state_->mutex);
   for (Slot& slot : state_->slots) {
-    if (slot.area >= state_->area) continue;
+    if (slot.planned.area > area) continue;
     slot.is_wanted = false;
     release_if_done(slot);
   }
@@ -94,7 +105,6 @@ bool AheadReads::assign(State& state, Slot& slot, SlotState to) {
   if (slot.state != SlotState::kFree) return false;
   slot.planned = std::move(state.planned.front());
   state.planned.pop_front();
-  slot.area = state.area;
   slot.state = to;
   slot.is_wanted = true;
   return true;

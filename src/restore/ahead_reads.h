@@ -18,10 +18,11 @@
 
 namespace varve::restore {
 
-/// Reads the slices of the next area in advance, while the engine assembles the present area and
+/// Reads the slices of the next areas in advance, while the engine assembles the present area and
 /// the reader consumes it. Otherwise the disk would be idle during that time. The bytes are not
 /// verified: the caller of take() verifies them and reads a bad slice again. If the source answers
-/// later, submits as many reads at once as there are slots, without workers.
+/// later, submits as many reads at once as there are slots, without workers. Areas have ascending
+/// numbers.
 ///
 /// take() is thread-safe; one thread makes all other calls.
 class AheadReads {
@@ -29,6 +30,7 @@ class AheadReads {
   struct Planned {
     std::shared_ptr<const format::ContainerHeader> header;
     Slice slice;
+    std::uint32_t area = 0;  ///< First area that needs the slice.
   };
 
   /// The bytes of a slice.
@@ -46,12 +48,14 @@ class AheadReads {
   ~AheadReads();
 
   [[nodiscard]] bool is_usable() const { return state_ != nullptr; }
-  /// Sets the slices that the next area needs, in the order of the take() calls; slices of the
-  /// present area may precede them. A read begins as soon as a slot and a worker are free.
-  void plan(std::vector<Planned> next);
-  /// Releases the slices that were read for the present area and were not taken. The engine calls
-  /// it when that area is assembled.
-  void finish_area();
+  /// Adds slices that areas from `present` on need, in the order of the take() calls. A read begins
+  /// as soon as a slot and a worker are free; the slices of the present area come first.
+  void plan(std::uint32_t present, std::vector<Planned> next);
+  /// Forgets the slices of areas from `area` on, except those that are being read or were read.
+  void forget_from(std::uint32_t area);
+  /// Releases the slices that were read for `area` and were not taken. The engine calls it when
+  /// that area is assembled.
+  void finish_area(std::uint32_t area);
 
   /// Returns the slice if it was read, or an empty lease. Waits if a worker is reading the slice
   /// now. Thread-safe.
@@ -64,7 +68,6 @@ class AheadReads {
   struct Slot {
     std::span<std::byte> room;
     Planned planned;
-    std::uint64_t area = 0;
     SlotState state = SlotState::kFree;
     bool is_wanted = false;
     bool is_lent = false;

@@ -55,6 +55,8 @@ class ForwardArea {
 
   [[nodiscard]] const std::deque<Area>& areas() const { return areas_; }
   [[nodiscard]] bool empty() const { return areas_.empty(); }
+  /// Returns the number of the first area since the start.
+  [[nodiscard]] std::uint32_t number() const { return number_; }
   /// Return positions in the window. Valid only if !empty().
   [[nodiscard]] std::uint64_t begin() const { return areas_.front().begin.at; }
   [[nodiscard]] std::uint64_t end() const { return areas_.back().end.at; }

@@ -29,13 +29,15 @@ constexpr std::size_t kAheadMemoryShare = 8;
 constexpr std::size_t kSlotsAheadMax = 16;
 // A distant store answers late, but answers many requests at once. The slots also serve the present
 // area.
+constexpr std::size_t kDistantMemoryShare = 4;
 constexpr std::size_t kDistantSlotsMax = 64;
 // With memory for fewer areas than this, the cache gains more from the memory than a second area
 // would.
 constexpr std::size_t kUnitsForTwoAreas = 4;
 
-// Distance of announcements after the present area: four containers.
+// Distance of announcements after the present area: four containers; from a distant store 16.
 constexpr std::uint64_t kBytesAnnounced = 16U << 20;
+constexpr std::uint64_t kDistantBytesAnnounced = 64U << 20;
 
 std::size_t window_chunks(const EngineMemory& memory) {
   return memory.total / kWindowMemoryShare / kWindowBytesPerChunk;
@@ -57,8 +59,10 @@ std::size_t slots_ahead(const EngineKind& kind, const EngineContext& context,
                         const EngineMemory& memory) {
   if (kind.forward != EngineKind::Forward::kTwoAreas) return 0;
   const std::size_t slot_bytes = context.reader->costs().request_bytes_max;
-  const std::size_t most = context.source->answers_later() ? kDistantSlotsMax : kSlotsAheadMax;
-  return std::min(memory.total / kAheadMemoryShare / slot_bytes, most);
+  if (context.source->answers_later()) {
+    return std::min(memory.total / kDistantMemoryShare / slot_bytes, kDistantSlotsMax);
+  }
+  return std::min(memory.total / kAheadMemoryShare / slot_bytes, kSlotsAheadMax);
 }
 
 Error wrong_length(ChunkId id) {
@@ -141,7 +145,7 @@ void WindowEngine::resize(std::size_t area_bytes) {
         sizes_ = {1, kWindowFactor * units};
         break;
       case EngineKind::Forward::kTwoAreas:
-        sizes_ = {units < kUnitsForTwoAreas ? 1U : 2U, kWindowFactor * units};
+        sizes_ = {areas_forward(area_bytes), kWindowFactor * units};
         break;
       case EngineKind::Forward::kAllMemory:
         sizes_ = {units, units};
@@ -161,6 +165,13 @@ void WindowEngine::resize(std::size_t area_bytes) {
   for (std::size_t i = 1; i < areas.size(); ++i) held += areas[i].bytes->capacity();
   held = std::max(held, (sizes_.forward - 1) * area_bytes);
   cache_->set_bytes_max(free > held ? free - held : 0);
+}
+
+/// Returns the number of areas for EngineKind::Forward::kTwoAreas.
+std::size_t WindowEngine::areas_forward(std::size_t area_bytes) const {
+  if (units_ < kUnitsForTwoAreas) return 1;
+  if (!context_.source->answers_later()) return 2;
+  return std::clamp<std::size_t>(1 + ahead_.bytes() / area_bytes, 2, units_ / 2);
 }
 
 void WindowEngine::look_ahead() {
@@ -183,6 +194,9 @@ void WindowEngine::retreat(std::size_t areas) {
     }
     forward_.pop_back();
   }
+  const std::uint32_t end = forward_.number() + static_cast<std::uint32_t>(areas);
+  while (!ahead_plans_.empty() && ahead_plans_.back().area >= end) ahead_plans_.pop_back();
+  ahead_.forget_from(end);
 }
 
 Result<void> WindowEngine::skip_to(std::uint64_t position) {
@@ -318,9 +332,18 @@ void WindowEngine::adapt(const StreamWindow::Cursor& end) {
   if (context_.observer != nullptr) context_.observer->on_cycle(report);
 }
 
+/// Announces the containers of about `bytes` from position `from` on.
+void WindowEngine::announce(std::uint64_t from, std::uint64_t bytes) {
+  const std::uint64_t in_window = chunks().end() - chunks().begin();
+  const std::uint64_t chunk_bytes =
+      std::max<std::uint64_t>(window_.bytes() / std::max<std::uint64_t>(in_window, 1), 1);
+  announcer_.announce(chunks(), from, bytes / chunk_bytes);
+}
+
 Result<std::shared_ptr<const AssemblyArea>> WindowEngine::assemble(std::size_t bytes_max) {
   resize(bytes_max);
   look_ahead();
+  if (context_.source->answers_later()) announce(chunks().begin(), kDistantBytesAnnounced);
   enter_areas(bytes_max);
   if (forward_.empty()) {
     if (enter_error_) return *enter_error_;
@@ -328,10 +351,7 @@ Result<std::shared_ptr<const AssemblyArea>> WindowEngine::assemble(std::size_t b
     return std::shared_ptr<const AssemblyArea>();
   }
   containers_read_ = 0;
-  const std::uint64_t in_window = chunks().end() - chunks().begin();
-  const std::uint64_t chunk_bytes =
-      std::max<std::uint64_t>(window_.bytes() / std::max<std::uint64_t>(in_window, 1), 1);
-  announcer_.announce(chunks(), forward_.areas().front().end.at, kBytesAnnounced / chunk_bytes);
+  announce(forward_.areas().front().end.at, kBytesAnnounced);
   read_missing();
   adapt(forward_.areas().front().end);
   return std::shared_ptr<const AssemblyArea>(leave_area());

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/ids.h"
@@ -34,7 +36,9 @@ struct EngineKind {
   };
   enum class Forward : std::uint8_t {
     kOneArea,
-    kTwoAreas,  ///< The present area, and the next one, whose slices are read in advance.
+    /// The present area, and the next one, whose slices are read in advance. If the source answers
+    /// later, as many areas as the reads in advance have room for.
+    kTwoAreas,
     kAllMemory,
     kAdaptive,  ///< Adapted by AlaccRules, as is the length of the window.
   };
@@ -81,6 +85,12 @@ class WindowEngine final : public RestoreEngine {
     std::shared_ptr<const std::vector<FrameNeed>> needs;
   };
 
+  // The frames that are read in advance for an area.
+  struct AheadPlan {
+    std::uint32_t area = 0;  // Its number in `forward_`.
+    std::unordered_map<ContainerNumber, std::vector<FrameNeed>> needs;
+  };
+
   [[nodiscard]] std::unique_ptr<RestoreCache> make_cache() const;
   [[nodiscard]] const LookAheadWindow& chunks() const { return window_.chunks(); }
   [[nodiscard]] ChunkUse use_of(std::uint64_t at) const;
@@ -90,7 +100,9 @@ class WindowEngine final : public RestoreEngine {
   // Sizes.
   [[nodiscard]] std::size_t free_bytes() const;
   void resize(std::size_t area_bytes);
+  [[nodiscard]] std::size_t areas_forward(std::size_t area_bytes) const;
   void look_ahead();
+  void announce(std::uint64_t from, std::uint64_t bytes);
   void adapt(const StreamWindow::Cursor& end);
 
   // Areas.
@@ -105,6 +117,9 @@ class WindowEngine final : public RestoreEngine {
   void read_missing();
   void plan_reads();
   void plan_ahead();
+  void plan_ahead(std::span<const std::uint64_t> places, std::vector<AheadReads::Planned>& planned);
+  void drop_unfetched(const std::vector<Slice>& slices, std::vector<FrameNeed>& needs) const;
+  [[nodiscard]] bool is_read_before(ContainerNumber container, std::uint32_t frame) const;
   template <typename Plan>
   void for_each_container(std::vector<std::uint64_t>& missing, const Plan& plan);
   void plan_container(std::span<const std::uint64_t> missing);
@@ -142,8 +157,9 @@ class WindowEngine final : public RestoreEngine {
   std::vector<ForwardArea::Slot> entering_;
   std::vector<std::uint64_t> missing_;
   std::vector<Job> jobs_;
-  std::size_t room_ = 0;             // Room that the cache still has for chunks needed later.
-  std::size_t containers_read_ = 0;  // Containers read in this cycle.
+  std::deque<AheadPlan> ahead_plans_;  // Of the areas after the present one, in their order.
+  std::size_t room_ = 0;               // Room that the cache still has for chunks needed later.
+  std::size_t containers_read_ = 0;    // Containers read in this cycle.
   std::uint64_t future_added_before_ = 0;
   std::uint64_t cycles_ = 0;
 

@@ -34,7 +34,7 @@ void WindowEngine::read_missing() {
     lanes_.run(jobs_.size(),
                [this](std::size_t job, ReadLane& lane) { read_job(jobs_[job], lane); });
     jobs_.clear();
-    if (round == 0) ahead_.finish_area();
+    if (round == 0) ahead_.finish_area(forward_.number());
     if (!stale_.empty()) locate_again();
   }
   for (const std::uint64_t at : missing_) forward_.mark_bad(at, forward_.slot(at).container);
@@ -65,37 +65,75 @@ void WindowEngine::plan_reads() {
   for_each_container(missing_, [this](const auto& missing) { plan_container(missing); });
 }
 
-/// Plans the slices of the second area's empty slots, with the same rules as plan_container().
+/// Plans the slices of the empty slots of the later areas that have no plan yet, with the same
+/// rules as plan_container().
 void WindowEngine::plan_ahead() {
   if (!ahead_.is_usable()) return;
+  const std::uint32_t present = forward_.number();
   std::vector<AheadReads::Planned> planned;
-  std::vector<std::uint64_t> missing;
   // The reads of the present area need not wait for a lane each.
   if (context_.source->answers_later()) {
-    for (const Job& one : jobs_) planned.push_back({one.header, one.slice});
+    for (const Job& one : jobs_) planned.push_back({one.header, one.slice, present});
   }
-  if (forward_.areas().size() > 1) missing = empty_slots(forward_.areas()[1]);
-  auto job = jobs_.begin();  // The jobs are also sorted by container.
-  for_each_container(missing, [&](const std::span<const std::uint64_t> places) {
-    const ContainerNumber container = forward_.slot(places.front()).container;
-    while (job != jobs_.end() && job->header->number < container) ++job;
-    const bool is_read_now = job != jobs_.end() && job->header->number == container;
-    const auto header = resolver_.header(container);
-    if (!header) return;
-    std::vector<FrameNeed> needs((*header)->frames.size(), FrameNeed::kNone);
-    for (const std::uint64_t at : places) {
-      const std::uint32_t frame = forward_.slot(at).frame;
-      if (is_read_now && (*job->needs)[frame] != FrameNeed::kNone) continue;
-      if (verify_place(**header, forward_.slot(at).index, chunks().id(at))) {
-        needs[frame] = FrameNeed::kNow;
-      }
-    }
-    mark_later(**header, needs);
-    for (const Slice& slice : plan_slices(**header, needs, context_.reader->costs())) {
-      planned.push_back({*header, slice});
-    }
+  while (!ahead_plans_.empty() && ahead_plans_.front().area <= present) ahead_plans_.pop_front();
+  const auto& areas = forward_.areas();
+  for (std::uint32_t area = present + 1; area - present < areas.size(); ++area) {
+    if (!ahead_plans_.empty() && ahead_plans_.back().area >= area) continue;
+    ahead_plans_.push_back({area, {}});
+    auto missing = empty_slots(areas[area - present]);
+    for_each_container(missing, [&](const auto& places) { plan_ahead(places, planned); });
+  }
+  ahead_.plan(present, std::move(planned));
+}
+
+/// Plans the slices of one container for the last area of `ahead_plans_`, but for the frames that
+/// an area before it reads.
+void WindowEngine::plan_ahead(std::span<const std::uint64_t> places,
+                              std::vector<AheadReads::Planned>& planned) {
+  const ContainerNumber container = forward_.slot(places.front()).container;
+  const auto header = resolver_.header(container);
+  if (!header) return;
+  std::vector<FrameNeed> needs((*header)->frames.size(), FrameNeed::kNone);
+  for (const std::uint64_t at : places) {
+    const ForwardArea::Slot& slot = forward_.slot(at);
+    if (is_read_before(container, slot.frame)) continue;
+    if (verify_place(**header, slot.index, chunks().id(at))) needs[slot.frame] = FrameNeed::kNow;
+  }
+  mark_later(**header, needs);
+  AheadPlan& plan = ahead_plans_.back();
+  const auto slices = plan_slices(**header, needs, context_.reader->costs());
+  for (const Slice& slice : slices) planned.push_back({*header, slice, plan.area});
+  drop_unfetched(slices, needs);
+  plan.needs.emplace(container, std::move(needs));
+}
+
+/// Returns whether the plan of the present area, or of one before the last of `ahead_plans_`, reads
+/// the frame.
+bool WindowEngine::is_read_before(ContainerNumber container, std::uint32_t frame) const {
+  const auto job = std::ranges::lower_bound(  // The jobs are sorted by container.
+      jobs_, container, {}, [](const Job& one) { return one.header->number; });
+  if (job != jobs_.end() && job->header->number == container &&
+      (*job->needs)[frame] != FrameNeed::kNone) {
+    return true;
+  }
+  return std::any_of(ahead_plans_.begin(), ahead_plans_.end() - 1, [&](const AheadPlan& plan) {
+    const auto found = plan.needs.find(container);
+    return found != plan.needs.end() && found->second[frame] != FrameNeed::kNone;
   });
-  ahead_.plan(std::move(planned));
+}
+
+/// Clears the needs of the frames that no slice fetches, so that a later area's plan reads them in
+/// advance. The plan for a local disk leaves them to that area: a reader that skips files would
+/// otherwise cause it to read most of what it skips.
+void WindowEngine::drop_unfetched(const std::vector<Slice>& slices,
+                                  std::vector<FrameNeed>& needs) const {
+  if (!context_.source->answers_later()) return;
+  std::uint32_t frame = 0;
+  for (const Slice& slice : slices) {
+    while (frame < slice.first) needs[frame++] = FrameNeed::kNone;
+    frame = slice.last + 1;
+  }
+  while (frame < needs.size()) needs[frame++] = FrameNeed::kNone;
 }
 
 /// Plans the requests to one container for the empty slots of the first area.
@@ -126,6 +164,7 @@ void WindowEngine::plan_container(std::span<const std::uint64_t> missing) {
   ++containers_read_;
   if (!is_whole) mark_later(**header, needs);
   const auto slices = plan_slices(**header, needs, context_.reader->costs());
+  drop_unfetched(slices, needs);
   const auto shared = std::make_shared<const std::vector<FrameNeed>>(std::move(needs));
   for (const Slice& slice : slices) jobs_.push_back({*header, slice, shared});
 }

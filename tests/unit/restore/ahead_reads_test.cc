@@ -33,9 +33,10 @@ class AheadReadsTest : public ::testing::Test {
     return {&reader_, &source_, &buffers_, workers, slots, kSliceRoom};
   }
   static Slice slice(std::uint32_t frame) { return {frame, frame}; }
-  std::vector<AheadReads::Planned> frames(std::uint32_t begin, std::uint32_t end) {
+  std::vector<AheadReads::Planned> frames(std::uint32_t begin, std::uint32_t end,
+                                          std::uint32_t area) {
     std::vector<AheadReads::Planned> planned;
-    for (; begin < end; ++begin) planned.push_back({header_, slice(begin)});
+    for (; begin < end; ++begin) planned.push_back({header_, slice(begin), area});
     return planned;
   }
   void expect_stored(std::span<const std::byte> bytes, std::uint32_t frame) {
@@ -70,7 +71,7 @@ class AheadReadsTest : public ::testing::Test {
 TEST_F(AheadReadsTest, WhatWasPlannedIsThereOnceAndNothingElse) {
   base::ThreadPool workers(1, "test");
   auto ahead = make(4, &workers);
-  ahead.plan(frames(2, 5));
+  ahead.plan(0, frames(2, 5, 1));
   wait_for(workers);
   EXPECT_EQ(reader_.requests(), 3U);
   for (std::uint32_t frame = 2; frame < 5; ++frame) {
@@ -86,7 +87,7 @@ TEST_F(AheadReadsTest, WhatWasPlannedIsThereOnceAndNothingElse) {
 TEST_F(AheadReadsTest, SlotsThatAreGivenBackAreUsedForTheRest) {
   base::ThreadPool workers(1, "test");
   auto ahead = make(2, &workers);
-  ahead.plan(frames(0, 6));
+  ahead.plan(0, frames(0, 6, 1));
   wait_for(workers);
   EXPECT_EQ(reader_.requests(), 2U);
   {
@@ -105,20 +106,50 @@ TEST_F(AheadReadsTest, SlotsThatAreGivenBackAreUsedForTheRest) {
 TEST_F(AheadReadsTest, WhatIsNotTakenGoesWithItsArea) {
   base::ThreadPool workers(1, "test");
   auto ahead = make(2, &workers);
-  ahead.plan(frames(0, 2));
+  ahead.plan(0, frames(0, 2, 1));
   wait_for(workers);
-  ahead.plan(frames(2, 4));
+  ahead.plan(1, frames(2, 4, 2));
   wait_for(workers);
   EXPECT_EQ(reader_.requests(), 2U);
   expect_stored(ahead.take(*header_, slice(1)).bytes(), 1);
   wait_for(workers);
   EXPECT_EQ(reader_.requests(), 3U);
-  ahead.finish_area();
+  ahead.finish_area(1);
   wait_for(workers);
   EXPECT_EQ(reader_.requests(), 4U);
   EXPECT_TRUE(ahead.take(*header_, slice(0)).bytes().empty());
   expect_stored(ahead.take(*header_, slice(2)).bytes(), 2);
   expect_stored(ahead.take(*header_, slice(3)).bytes(), 3);
+}
+
+TEST_F(AheadReadsTest, AreasArePlannedOneAfterTheOtherAndForgottenTogether) {
+  base::ThreadPool workers(1, "test");
+  auto ahead = make(1, &workers);
+  ahead.plan(0, frames(0, 2, 1));
+  ahead.plan(0, frames(2, 4, 2));
+  ahead.plan(0, frames(4, 5, 3));
+  ahead.forget_from(3);
+  for (std::uint32_t frame = 0; frame < 4; ++frame) {
+    wait_for(workers);
+    expect_stored(ahead.take(*header_, slice(frame)).bytes(), frame);
+  }
+  wait_for(workers);
+  EXPECT_EQ(reader_.requests(), 4U);
+}
+
+TEST_F(AheadReadsTest, ThePlanOfThePresentAreaReplacesTheOneMadeInAdvance) {
+  base::ThreadPool workers(1, "test");
+  auto ahead = make(1, &workers);
+  ahead.plan(0, frames(0, 3, 1));
+  wait_for(workers);
+  auto present = frames(3, 4, 1);
+  present.push_back(frames(5, 6, 2).front());
+  ahead.plan(1, present);
+  for (const std::uint32_t frame : {0U, 3U, 5U}) {
+    wait_for(workers);
+    expect_stored(ahead.take(*header_, slice(frame)).bytes(), frame);
+  }
+  EXPECT_EQ(reader_.requests(), 3U);
 }
 
 TEST_F(AheadReadsTest, WhatNobodyHasBegunToReadIsLeftToTheCaller) {
@@ -127,7 +158,7 @@ TEST_F(AheadReadsTest, WhatNobodyHasBegunToReadIsLeftToTheCaller) {
   std::unique_lock busy(mutex);
   workers.run([&] { const std::lock_guard lock(mutex); });
   auto ahead = make(2, &workers);
-  ahead.plan(frames(0, 1));
+  ahead.plan(0, frames(0, 1, 1));
   EXPECT_TRUE(ahead.take(*header_, slice(0)).bytes().empty());
   busy.unlock();
   wait_for(workers);
@@ -138,7 +169,7 @@ TEST_F(AheadReadsTest, FailedReadsAreNotThere) {
   base::ThreadPool workers(1, "test");
   auto ahead = make(2, &workers);
   source_.move_container(0);  // Reads of the old number now fail with kStale.
-  ahead.plan(frames(0, 2));
+  ahead.plan(0, frames(0, 2, 1));
   wait_for(workers);
   EXPECT_EQ(reader_.requests(), 2U);
   EXPECT_TRUE(ahead.take(*header_, slice(0)).bytes().empty());
@@ -158,7 +189,7 @@ TEST_F(AheadReadsTest, WhatIsUnderWayIsWaitedForAndMayEndTheReads) {
     changed.wait(lock, [&] { return may_go_on; });
   };
   auto ahead = std::make_unique<AheadReads>(&reader_, &source_, &buffers_, &workers, 1, kSliceRoom);
-  ahead->plan(frames(0, 2));
+  ahead->plan(0, frames(0, 2, 1));
   {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return is_reading; });
@@ -177,8 +208,8 @@ TEST_F(AheadReadsTest, WhatIsUnderWayIsWaitedForAndMayEndTheReads) {
 TEST_F(AheadReadsTest, WithoutWorkersThereIsNone) {
   auto ahead = make(2, nullptr);
   EXPECT_FALSE(ahead.is_usable());
-  ahead.plan(frames(0, 1));
-  ahead.finish_area();
+  ahead.plan(0, frames(0, 1, 1));
+  ahead.finish_area(1);
   EXPECT_TRUE(ahead.take(*header_, slice(0)).bytes().empty());
   EXPECT_EQ(ahead.bytes(), 0U);
 }
