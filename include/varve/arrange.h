@@ -2,10 +2,13 @@
 // Arranges stored data; see Repository::arrange().
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 #include "varve/types.h"
 
@@ -39,6 +42,33 @@ enum class ArrangePolicyKind : std::uint8_t {
   kBatched = 2,   ///< Rewrites the whole active set after every `batch` versions.
   kTiered = 3,    ///< Moves departing chunks at once, merges runs by levels, and bounds dead space.
 };
+
+/// A policy's name in commands and messages, and a phrase that explains it.
+struct ArrangePolicyName {
+  ArrangePolicyKind kind;
+  std::string_view name;
+  std::string_view help;
+};
+/// All policies of this build.
+inline constexpr std::array<ArrangePolicyName, 3> kArrangePolicies = {{
+    {ArrangePolicyKind::kOriginal, "original", "all data after each seal"},
+    {ArrangePolicyKind::kBatched, "batched", "all data after some seals"},
+    {ArrangePolicyKind::kTiered, "tiered", "only what a bound on dead space requires"},
+}};
+/// Returns the policy's name; "?" for a number that is no policy.
+[[nodiscard]] constexpr std::string_view name_of(ArrangePolicyKind policy) {
+  for (const auto& one : kArrangePolicies) {
+    if (one.kind == policy) return one.name;
+  }
+  return "?";
+}
+/// Returns the policy of this name; nullopt if there is none.
+[[nodiscard]] constexpr std::optional<ArrangePolicyKind> arrange_policy(std::string_view name) {
+  for (const auto& one : kArrangePolicies) {
+    if (one.name == name) return one.kind;
+  }
+  return std::nullopt;
+}
 
 inline constexpr std::uint32_t kParityPercentMax = 25;
 

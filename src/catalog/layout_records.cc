@@ -196,9 +196,8 @@ Result<void> put_arrange_settings(meta::WriteTxn& txn, const ArrangeSettings& se
 }
 
 Result<void> validate_arrange_settings(const ArrangeSettings& settings) {
-  const auto policy = static_cast<std::uint8_t>(settings.policy);
-  if (policy < static_cast<std::uint8_t>(ArrangePolicyKind::kOriginal) ||
-      policy > static_cast<std::uint8_t>(ArrangePolicyKind::kTiered)) {
+  if (std::ranges::find(kArrangePolicies, settings.policy, &ArrangePolicyName::kind) ==
+      kArrangePolicies.end()) {
     return Error(ErrorCode::kInvalid, "no such arranging policy", EINVAL);
   }
   if (settings.batch < 1 || settings.batch > kCountMax || settings.fan < 2 ||

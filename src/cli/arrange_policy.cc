@@ -1,31 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/arrange_policy.h"
 
-#include <algorithm>
-#include <array>
 #include <string>
-#include <utility>
 
 namespace varve::cli {
 namespace {
 
-using Name = std::pair<ArrangePolicyKind, std::string_view>;
-constexpr std::array<Name, 3> kNames = {{{ArrangePolicyKind::kOriginal, "original"},
-                                         {ArrangePolicyKind::kBatched, "batched"},
-                                         {ArrangePolicyKind::kTiered, "tiered"}}};
+/// Returns the names as a list for messages: "a, b or c".
+std::string all_names() {
+  std::string text;
+  for (const auto& one : kArrangePolicies) {
+    if (&one != &kArrangePolicies.front()) text += &one == &kArrangePolicies.back() ? " or " : ", ";
+    text += one.name;
+  }
+  return text;
+}
 
 }  // namespace
 
-Result<ArrangePolicyKind> parse_policy(std::string_view name) {
-  const auto place = std::ranges::find(kNames, name, &Name::second);
-  if (place != kNames.end()) return place->first;
-  return Error(ErrorCode::kInvalid, "there is no policy \"" + std::string(name) +
-                                        "\"; choose original, batched or tiered");
+std::string policy_help() {
+  std::string text = "Which stored data to put in order";
+  for (const auto& one : kArrangePolicies) {
+    text += (&one == &kArrangePolicies.front() ? ": " : "; ") + std::string(one.name) + ", " +
+            std::string(one.help);
+    if (one.kind == ArrangeSettings().policy) text += " (default)";
+  }
+  return text + ". The repository stores the choice";
 }
 
-std::string_view policy_name(ArrangePolicyKind policy) {
-  const auto place = std::ranges::find(kNames, policy, &Name::first);
-  return place == kNames.end() ? std::string_view("?") : place->second;
+Result<ArrangePolicyKind> parse_policy(std::string_view name) {
+  if (const auto policy = arrange_policy(name)) return *policy;
+  return Error(ErrorCode::kInvalid,
+               "there is no policy \"" + std::string(name) + "\"; choose " + all_names());
 }
 
 }  // namespace varve::cli

@@ -126,7 +126,7 @@ void add_arrange_command(CommandLine& line, const Context& context) {
   auto command = line.add_command(
       "arrange", "Move data that fell out of use to its volume, and put the other data in order");
   command.add_places(options->words, "SERIES, one or more (default: all)");
-  command.add_option("--policy", options->policy, kPolicyHelp);
+  command.add_option("--policy", options->policy, policy_help());
   command.add_option("--batch", options->batch, "Versions between two arrangings (batched)");
   command.add_option("--dead", options->dead_percent,
                      "Percentage of the active set that may be dead (tiered)");

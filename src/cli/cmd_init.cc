@@ -105,7 +105,7 @@ void add_init_command(CommandLine& line, const Context& context) {
                   "Where new series store their data: lineage, lineage+pool or pool; this version "
                   "of Varve makes only lineage")
       .show_default();
-  command.add_option("--arrange-policy", options->policy, kPolicyHelp);
+  command.add_option("--arrange-policy", options->policy, policy_help());
   command
       .add_option("--parity", options->parity,
                   "Parity to keep, as a percentage of the data: 0 (default) to 25; repairs damage "

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/arrange_policy.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -93,7 +92,7 @@ void print_as_json(const Figures& figures) {
               {"departing_bytes", figures.debt.departing_bytes},
               {"runs", figures.debt.runs},
               {"volume_bytes", figures.debt.volume_bytes},
-              {"policy", policy_name(figures.settings.policy)},
+              {"policy", name_of(figures.settings.policy)},
               {"dedup_ratio", dedup_ratio(t)}});
   for (const VersionInfo& version : all_versions(figures)) {
     Json object{{"state", version.state == VersionState::kSealed ? "sealed" : "open"},
@@ -137,7 +136,7 @@ void print_as_text(const Figures& figures, bool exact) {
                                   figures.debt.runs, size(figures.debt.dead_bytes))},
        {"volumes", size(figures.debt.volume_bytes)},
        {"to be arranged", fmt::format("{} (policy {})", size(figures.debt.departing_bytes),
-                                      policy_name(figures.settings.policy))},
+                                      name_of(figures.settings.policy))},
        {"dedup ratio", t.unique_bytes == 0 ? "-" : fmt::format("{:.2f}", dedup_ratio(t))}},
       "ll"));
 }

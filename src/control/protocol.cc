@@ -75,12 +75,6 @@ constexpr std::array<std::pair<const char*, std::uint32_t ArrangeSettings::*>, 5
     {"parity_percent", &ArrangeSettings::parity_percent},
 }};
 
-constexpr std::array<std::pair<ArrangePolicyKind, std::string_view>, 3> kPolicies = {{
-    {ArrangePolicyKind::kOriginal, "original"},
-    {ArrangePolicyKind::kBatched, "batched"},
-    {ArrangePolicyKind::kTiered, "tiered"},
-}};
-
 std::optional<std::vector<VersionInfo>> versions_from(const Json& list) {
   if (list.elements() == nullptr) return std::nullopt;
   std::vector<VersionInfo> all;
@@ -159,17 +153,16 @@ std::optional<std::vector<HeldVersion>> held_from(const Json& object) {
 
 Json to_json(const ArrangeSettings& settings) {
   Json object = numbers_to_json(kSettings, settings);
-  object["policy"] = name_in(kPolicies, settings.policy);
+  object["policy"] = name_of(settings.policy);
   return object;
 }
 
 std::optional<ArrangeSettings> settings_from(const Json& object) {
   auto settings = numbers_from<ArrangeSettings>(kSettings, object);
   Fields fields(object);
-  const std::string name = fields.text("policy");
-  const auto policy = std::ranges::find(kPolicies, name, &decltype(kPolicies)::value_type::second);
-  if (!settings || !fields.ok() || policy == kPolicies.end()) return std::nullopt;
-  settings->policy = policy->first;
+  const auto policy = arrange_policy(fields.text("policy"));
+  if (!settings || !fields.ok() || !policy) return std::nullopt;
+  settings->policy = *policy;
   return settings;
 }
 
