@@ -205,9 +205,13 @@ Result<VersionInfo> open_in_series(
   auto series = repository.find_series(name);
   const bool missing = !series && series.error().code() == ErrorCode::kNotFound;
   if (missing) series = repository.create_series(name);
+  const bool created = missing && series;
+  // Another caller created the series after the search.
+  const bool taken = missing && !series && series.error().code() == ErrorCode::kExists;
+  if (taken) series = repository.find_series(name);
   if (!series) return std::move(series).error();
   auto opened = open(*series);
-  if (!opened && missing) {
+  if (!opened && created) {
     // kNotEmpty: the version exists despite the error, or another caller opened one.
     const auto removed = repository.remove_series(name);
     if (!removed && removed.error().code() != ErrorCode::kNotEmpty) {

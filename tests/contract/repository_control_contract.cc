@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <barrier>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,22 +35,25 @@ class Controlled {
   explicit Controlled(Kind kind) : path_(directory_.path() + "/r") {
     must(Repository::create(path_, test::small_chunks(Codec::kNone)));
     repository_ = test::reopen(path_);
-    if (kind == Kind::kLocal) {
-      control_ = std::make_unique<LocalControl>(*repository_);
-      return;
+    if (kind == Kind::kRemote) {
+      Handlers handlers;
+      // open_control() takes a daemon without a mount for one that is ending.
+      handlers.identify = [](Identity& identity) { identity.mount_device = 1; };
+      add_handlers(std::make_shared<LocalControl>(*repository_), handlers);
+      server_ = must(Server::start(path_, std::move(handlers)));
     }
-    Handlers handlers;
-    // open_control() takes a daemon without a mount for one that is ending.
-    handlers.identify = [](Identity& identity) { identity.mount_device = 1; };
-    add_handlers(std::make_shared<LocalControl>(*repository_), handlers);
-    server_ = must(Server::start(path_, std::move(handlers)));
-    control_ = std::make_unique<RemoteControl>(RemoteControl::Place{path_, {}},
-                                               must(Client::connect(path_)));
+    control_ = another();
   }
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] Repository& repository() { return *repository_; }
   [[nodiscard]] RepositoryControl& control() { return *control_; }
+  /// Returns a further control of the repository, for another thread.
+  [[nodiscard]] std::unique_ptr<RepositoryControl> another() {
+    if (server_ == nullptr) return std::make_unique<LocalControl>(*repository_);
+    return std::make_unique<RemoteControl>(RemoteControl::Place{path_, {}},
+                                           must(Client::connect(path_)));
+  }
 
   VersionInfo open(const std::string& version) {
     return must(control_->open({.version = version, .mode = S_IFDIR | 0750}));
@@ -92,6 +97,28 @@ TEST_P(RepositoryControlContract, OpeningCreatesTheSeriesAndTheRoot) {
   EXPECT_EQ(code_of(control_.open({.version = "t/latest", .mode = S_IFDIR | 0750})),
             ErrorCode::kExists);
   EXPECT_EQ(must(controlled_.repository().series()).size(), 1U) << "the series of a failure stays";
+}
+
+TEST_P(RepositoryControlContract, CallersThatOpenInANewSeriesAtOnceShareIt) {
+  constexpr int kSeries = 40;
+  const auto other = controlled_.another();
+  for (int i = 0; i < kSeries; ++i) {
+    const std::string series = "s" + std::to_string(i);
+    std::barrier start(2);
+    const auto open_in = [&](RepositoryControl& control, const std::string& name) {
+      start.arrive_and_wait();
+      return control.open({.version = series + "/" + name, .mode = S_IFDIR | 0750});
+    };
+    auto second = std::async(std::launch::async, [&] { return open_in(*other, "b"); });
+    const auto first_opened = open_in(control_, "a");
+    const auto second_opened = second.get();
+    EXPECT_NE(first_opened.has_value(), second_opened.has_value()) << series;
+    for (const auto& opened : {first_opened, second_opened}) {
+      // One version is open at a time; an empty one is not sealed for the next.
+      if (opened) continue;
+      EXPECT_EQ(code_of(opened), ErrorCode::kBusy) << opened.error().message();
+    }
+  }
 }
 
 TEST_P(RepositoryControlContract, SealingDropsTheSuffixOrTakesANewName) {
