@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
+#include "control/open_versions.h"
 
 namespace varve::cli {
 namespace {
@@ -49,9 +50,10 @@ Result<void> lock(const LockArguments& options, const Context& context) {
                    find_places(options.words, {.least = 1, .purpose = control::Purpose::kChange}));
   VARVE_TRY_ASSIGN(const auto control, open_control(named.repository));
   VARVE_TRY_ASSIGN(Repository* const repository, control->view());
+  control::OpenVersions open_versions(*repository);
   std::vector<VersionInfo> versions;
   for (const VersionPath& place : named.places) {
-    VARVE_TRY_ASSIGN(VersionInfo version, find_whole_version(*repository, place));
+    VARVE_TRY_ASSIGN(VersionInfo version, find_any_version(*repository, open_versions, place));
     versions.push_back(std::move(version));
   }
   for (const VersionInfo& version : versions) {

@@ -144,6 +144,14 @@ message_says 'clone.partial'
 "$VARVE" stat "$repo" s/v11 | grep -q '^base of *s/clone.partial$' || fail "stat names no clone"
 rm -rf "$mnt/s/clone.partial"
 [ ! -e "$mnt/s/clone.partial" ] || fail "the clone is still there"
+"$VARVE" open "$repo" s/next
+for place in "$repo s/next" "$mnt/s/next"; do
+  # shellcheck disable=SC2086 # Two words.
+  expect_status 1 "$VARVE" lock --for 2h $place
+  message_says 'not sealed yet'
+done
+rmdir "$mnt/s/next"
+ok "an open version cannot be locked, and lock says why"
 all_present
 ok "a version that a clone is based on is kept"
 
