@@ -72,7 +72,8 @@ class OpenFile {
   [[nodiscard]] virtual Ino ino() const = 0;
 
   /// Writes all of `data` or fails. May wait for memory.
-  /// Errors: kNoSpace if the disk is full; then none of `data` was written.
+  /// Errors: kNoSpace if the disk is full; then none of `data` was written. kBadHandle if the file
+  /// was opened only for reading.
   [[nodiscard]] virtual Result<void> write(std::uint64_t offset,
                                            std::span<const std::byte> data) = 0;
   /// Reads out.size() bytes at `offset`, or fewer at the end of the file. Returns their number.
@@ -80,10 +81,10 @@ class OpenFile {
   [[nodiscard]] virtual Result<std::size_t> read(std::uint64_t offset,
                                                  std::span<std::byte> out) = 0;
   /// Returns the offset of the next data at or after `offset`, like lseek(2) with SEEK_DATA.
-  /// Errors: kNotFound (ENXIO) if no data follows.
+  /// Errors: kPastEnd if no data follows.
   [[nodiscard]] virtual Result<std::uint64_t> seek_data(std::uint64_t offset) = 0;
   /// Returns the offset of the next hole at or after `offset`, like lseek(2) with SEEK_HOLE.
-  /// Errors: kNotFound (ENXIO) past the end.
+  /// Errors: kPastEnd past the end.
   [[nodiscard]] virtual Result<std::uint64_t> seek_hole(std::uint64_t offset) = 0;
   /// Changes a range as fallocate(2) does.
   /// Errors: kNoSpace if the disk has less space than requested.
@@ -183,9 +184,9 @@ class VersionWriter {
   /// Errors: the common ones.
   [[nodiscard]] virtual Result<Xattrs> xattrs(Ino ino) = 0;
   /// Sets an extended attribute.
-  /// Errors: kExists with XattrMode::kCreate; kNoAttribute with XattrMode::kReplace; kTooLarge if
-  /// the value, or all attributes together, exceed the limits in varve/types.h; kInvalid if the
-  /// name has not 1 to 255 bytes.
+  /// Errors: kExists with XattrMode::kCreate; kNoAttribute with XattrMode::kReplace;
+  /// kAttributeTooLarge if the value, or all attributes together, exceed the limits in
+  /// varve/types.h; kInvalid if the name has not 1 to 255 bytes.
   [[nodiscard]] virtual Result<void> set_xattr(Ino ino, std::string_view name,
                                                std::string_view value, XattrMode mode) = 0;
   /// Removes an extended attribute.

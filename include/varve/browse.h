@@ -42,10 +42,10 @@ class FileReader {
                                                  std::span<std::byte> out) = 0;
 
   /// Returns the offset of the next data at or after `offset`, like lseek(2) with SEEK_DATA.
-  /// Errors: kNotFound (ENXIO) if no data follows.
+  /// Errors: kPastEnd if no data follows.
   [[nodiscard]] virtual Result<std::uint64_t> seek_data(std::uint64_t offset) = 0;
   /// Returns the offset of the next hole at or after `offset`, like lseek(2) with SEEK_HOLE.
-  /// Errors: kNotFound (ENXIO) past the end.
+  /// Errors: kPastEnd past the end.
   [[nodiscard]] virtual Result<std::uint64_t> seek_hole(std::uint64_t offset) = 0;
 
   /// Returns the size of the file.

@@ -13,38 +13,41 @@ namespace varve {
 
 /// The kinds of errors: a small closed set that callers may branch on.
 enum class ErrorCode : std::uint8_t {
-  kIo,            ///< The operating system reported an error; see errno_value().
-  kCorrupt,       ///< Bytes on disk do not match their checksum or their format.
-  kNotFound,      ///< No such series, version, file or attribute.
-  kExists,        ///< The name is taken.
-  kInvalid,       ///< The argument is not valid; nothing was done.
-  kBusy,          ///< Still in use (writers, open files).
-  kReadOnly,      ///< A change to a sealed version or a read-only repository.
-  kNoSpace,       ///< The disk, or Varve's reserve on it, is full.
-  kNotPermitted,  ///< Never allowed, or not before the end of a lock.
-  kNotEmpty,      ///< The directory or series still has entries.
-  kNotDirectory,  ///< The operation needs a directory.
-  kIsDirectory,   ///< The operation does not accept a directory.
-  kNameTooLong,   ///< A name over 255 bytes, a symlink over 4095.
-  kOtherVersion,  ///< A move or link between two versions.
-  kLocked,        ///< Another process holds the repository for writing.
-  kNoRepository,  ///< The folder is not a Varve repository.
-  kUnsupported,   ///< A newer format, or a feature that this build lacks.
-  kTooLarge,      ///< A value exceeds a fixed limit (file size, xattr).
-  kStale,         ///< The file was removed while the caller still referred to it.
-  kNoAttribute,   ///< The extended attribute is not set.
-  kInterrupted,   ///< The user asked to stop.
-  kUnavailable,   ///< The storage does not answer now; the same call may succeed later.
+  kIo,                 ///< The operating system reported an error without a code of its own.
+  kCorrupt,            ///< Bytes on disk do not match their checksum or their format.
+  kNotFound,           ///< No such series, version, file or attribute.
+  kExists,             ///< The name is taken.
+  kInvalid,            ///< The argument is not valid; nothing was done.
+  kBusy,               ///< Still in use (writers, open files).
+  kReadOnly,           ///< A change to a sealed version or a read-only repository.
+  kNoSpace,            ///< The disk, or Varve's reserve on it, is full.
+  kNotPermitted,       ///< Never allowed, or not before the end of a lock.
+  kNotEmpty,           ///< The directory or series still has entries.
+  kNotDirectory,       ///< The operation needs a directory.
+  kIsDirectory,        ///< The operation does not accept a directory.
+  kNameTooLong,        ///< A name over 255 bytes, a symlink over 4095.
+  kOtherVersion,       ///< A move or link between two versions.
+  kLocked,             ///< Another process holds the repository for writing.
+  kNoRepository,       ///< The folder is not a Varve repository.
+  kUnsupported,        ///< A newer format, or a feature that this build lacks.
+  kTooLarge,           ///< A value exceeds a fixed limit, such as the size of a file.
+  kAttributeTooLarge,  ///< The extended attributes of a file exceed a limit.
+  kStale,              ///< The file was removed while the caller still referred to it.
+  kNoAttribute,        ///< The extended attribute is not set.
+  kPastEnd,            ///< No data, or no hole, from the offset to the end of the file.
+  kBadHandle,          ///< The file is not open, or not open for this operation.
+  kInterrupted,        ///< The user asked to stop.
+  kUnavailable,        ///< The storage or the daemon does not answer now, but may later.
 };
 
 /// An error. Its message tells the user what happened and what to do.
 class Error {
  public:
-  Error(ErrorCode code, std::string message, int errno_value = 0)
-      : code_(code), errno_(errno_value), message_(std::move(message)) {}
+  Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
 
   [[nodiscard]] ErrorCode code() const { return code_; }
-  /// Returns the operating system's errno that caused the error, or 0.
+  /// Returns the errno of the system call that failed, or 0. The code says what to do; the errno is
+  /// for messages and for passing on to the kernel.
   [[nodiscard]] int errno_value() const { return errno_; }
   [[nodiscard]] const std::string& message() const { return message_; }
 
@@ -53,10 +56,20 @@ class Error {
     message_ = where + ": " + message_;
     return std::move(*this);
   }
+  /// Returns the error with `text` behind its message.
+  [[nodiscard]] Error with_more(const std::string& text) && {
+    message_ += text;
+    return std::move(*this);
+  }
+  /// Returns the error with the errno of the system call that failed.
+  [[nodiscard]] Error with_errno(int errno_value) && {
+    errno_ = errno_value;
+    return std::move(*this);
+  }
 
  private:
   ErrorCode code_;
-  int errno_;
+  int errno_ = 0;
   std::string message_;
 };
 

@@ -2,7 +2,6 @@
 #include "catalog/clock_record.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <string>
 
 #include "base/coding.h"
@@ -47,8 +46,7 @@ Result<ClockRecord> decode_clock_record(std::string_view bytes) {
   ClockRecord record;
   record.mark_seconds = static_cast<std::int64_t>(r.u64());
   record.ahead_since_seconds = static_cast<std::int64_t>(r.u64());
-  if (!r.done())
-    return Error(ErrorCode::kCorrupt, "catalog: the record of the clock is damaged", EIO);
+  if (!r.done()) return Error(ErrorCode::kCorrupt, "catalog: the record of the clock is damaged");
   return record;
 }
 

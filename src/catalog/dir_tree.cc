@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 
 namespace varve::catalog {
 
@@ -20,10 +19,10 @@ constexpr std::size_t kInnerPagesMax = 64;
 
 Result<void> check_level(std::size_t level) {
   if (level <= kInnerPagesMax) return {};
-  return Error(ErrorCode::kCorrupt, "a directory has too many levels of pages", EIO);
+  return Error(ErrorCode::kCorrupt, "a directory has too many levels of pages");
 }
 
-Error not_found(const char* what) { return {ErrorCode::kNotFound, what, ENOENT}; }
+Error not_found(const char* what) { return {ErrorCode::kNotFound, what}; }
 
 }  // namespace
 
@@ -33,7 +32,7 @@ TreeWalker::TreeWalker(ObjectReader& objects, const format::DirEntry& root)
 Result<void> TreeWalker::push(format::NodeId id, std::uint64_t span, Rank next_rank, Rank directory,
                               std::size_t level) {
   if (stack_.size() >= kDepthMax || level > kInnerPagesMax) {
-    return Error(ErrorCode::kCorrupt, "a version's tree is too deep", EIO);
+    return Error(ErrorCode::kCorrupt, "a version's tree is too deep");
   }
   VARVE_TRY_ASSIGN(auto page, objects_.page(id, span));
   // A page far above is read again when the walk comes back to it.
@@ -126,7 +125,7 @@ Result<TreeEntry> DirTree::get(Rank rank) const {
 
 Result<TreeEntry> DirTree::lookup(const TreeEntry& directory, std::string_view name) const {
   if (!is_directory(*directory.entry)) {
-    return Error(ErrorCode::kNotDirectory, "not a directory", ENOTDIR);
+    return Error(ErrorCode::kNotDirectory, "not a directory");
   }
   VARVE_TRY_ASSIGN(auto page, objects_.page(directory.entry->child));
   Rank rank = directory.rank + 1;

@@ -2,7 +2,6 @@
 #include "catalog/layout_records.h"
 
 #include <algorithm>
-#include <cerrno>
 
 #include "base/coding.h"
 #include "base/time_coding.h"
@@ -18,7 +17,7 @@ constexpr std::string_view kQuarantineKey = "quarantine";
 constexpr std::uint32_t kCountMax = 1U << 20;
 
 Error damaged_layout(const char* what) {
-  return {ErrorCode::kCorrupt, std::string("catalog: the record of ") + what + " is damaged", EIO};
+  return {ErrorCode::kCorrupt, std::string("catalog: the record of ") + what + " is damaged"};
 }
 
 std::string quarantine_key(StoreId store_id) {
@@ -198,7 +197,7 @@ Result<void> put_arrange_settings(meta::WriteTxn& txn, const ArrangeSettings& se
 Result<void> validate_arrange_settings(const ArrangeSettings& settings) {
   if (std::ranges::find(kArrangePolicies, settings.policy, &ArrangePolicyName::kind) ==
       kArrangePolicies.end()) {
-    return Error(ErrorCode::kInvalid, "no such arranging policy", EINVAL);
+    return Error(ErrorCode::kInvalid, "no such arranging policy");
   }
   if (settings.batch < 1 || settings.batch > kCountMax || settings.fan < 2 ||
       settings.fan > kCountMax || settings.window < 1 || settings.window > kCountMax ||
@@ -206,12 +205,10 @@ Result<void> validate_arrange_settings(const ArrangeSettings& settings) {
     return Error(
         ErrorCode::kInvalid,
         "arranging: batch and window must be at least 1, fan at least 2, and the dead share "
-        "from 1 % to 100 %",
-        EINVAL);
+        "from 1 % to 100 %");
   }
   if (settings.parity_percent > kParityPercentMax) {
-    return Error(ErrorCode::kInvalid, "parity must be 0 to 25 % of the data that it protects",
-                 EINVAL);
+    return Error(ErrorCode::kInvalid, "parity must be 0 to 25 % of the data that it protects");
   }
   return {};
 }

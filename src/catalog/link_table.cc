@@ -2,7 +2,6 @@
 #include "catalog/link_table.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <limits>
 
 #include "base/coding.h"
@@ -18,7 +17,7 @@ constexpr std::size_t kCollectedMax = std::size_t{1} << 26;
 constexpr std::uint64_t kGroupEnd = std::uint64_t{1} << 62;
 
 Error damaged_links() {
-  return {ErrorCode::kCorrupt, "catalog: a version's record of hard links is damaged", EIO};
+  return {ErrorCode::kCorrupt, "catalog: a version's record of hard links is damaged"};
 }
 
 }  // namespace
@@ -49,7 +48,7 @@ Result<LinkTable> LinkTable::collect(ObjectReader& objects, const format::DirEnt
     if (!found) return from(std::move(entries));
     if (found->entry->link_group == 0) continue;
     if (entries.size() == kCollectedMax) {
-      return Error(ErrorCode::kCorrupt, "a version has more hard links than can be collected", EIO);
+      return Error(ErrorCode::kCorrupt, "a version has more hard links than can be collected");
     }
     entries.push_back({static_cast<std::uint32_t>(found->rank), found->entry->link_group});
   }

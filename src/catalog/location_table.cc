@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "catalog/location_table.h"
 
-#include <cerrno>
-
 #include "base/coding.h"
 #include "meta/schema.h"
 
@@ -10,7 +8,7 @@ namespace varve::catalog {
 
 namespace {
 Error damaged_table(const char* what) {
-  return {ErrorCode::kCorrupt, std::string("catalog: ") + what + " is damaged", EIO};
+  return {ErrorCode::kCorrupt, std::string("catalog: ") + what + " is damaged"};
 }
 constexpr std::size_t kSeriesKeyBytes = 4;
 }  // namespace

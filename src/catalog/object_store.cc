@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <zstd.h>
 
-#include <cerrno>
 #include <functional>
 #include <unordered_set>
 
@@ -112,8 +111,7 @@ bool for_each_piece(const ObjectRecord& object,
 
 Error damaged_object(format::NodeId id, const char* what) {
   return {ErrorCode::kCorrupt,
-          fmt::format("catalog: object {}.{} {}", id.value >> 32, id.value & 0xffffffffU, what),
-          EIO};
+          fmt::format("catalog: object {}.{} {}", id.value >> 32, id.value & 0xffffffffU, what)};
 }
 
 bool decode_recipe_record(std::string_view record, format::RecipeDecoder& decoder) {

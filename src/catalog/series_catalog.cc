@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <cerrno>
 #include <set>
 
 #include "base/coding.h"
@@ -33,7 +32,7 @@ StoredState stored_state(const VersionRecord& record) {
 }
 
 Error damaged_record(const char* what) {
-  return {ErrorCode::kCorrupt, std::string("catalog: a ") + what + " record is damaged", EIO};
+  return {ErrorCode::kCorrupt, std::string("catalog: a ") + what + " record is damaged"};
 }
 
 using base::get_time;
@@ -45,7 +44,7 @@ Result<Placement> get_placement(base::ByteReader& r) {
   if (placement == 0) return damaged_record("series");
   if (placement > 0xff) {
     return Error(ErrorCode::kUnsupported,
-                 "catalog: a series has an unknown placement; use a newer Varve", ENOTSUP);
+                 "catalog: a series has an unknown placement; use a newer Varve");
   }
   return static_cast<Placement>(placement);
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "catalog/stored_name.h"
 
-#include <cerrno>
-
 #include "format/dir_entry_codec.h"
 #include "varve/version_name.h"
 
@@ -12,9 +10,9 @@ namespace {
 
 Result<void> check_name(std::string_view name, const char* message) {
   if (name.size() > kNameBytesMax) {
-    return Error(ErrorCode::kNameTooLong, "a name has at most 255 bytes", ENAMETOOLONG);
+    return Error(ErrorCode::kNameTooLong, "a name has at most 255 bytes");
   }
-  if (!format::is_entry_name(name)) return Error(ErrorCode::kInvalid, message, EINVAL);
+  if (!format::is_entry_name(name)) return Error(ErrorCode::kInvalid, message);
   return {};
 }
 
@@ -27,10 +25,10 @@ Result<void> check_series_name(std::string_view name) {
 Result<void> check_version_name(std::string_view name, VersionState state) {
   VARVE_TRY(check_name(name, "not a name for a version"));
   if (name == kLatestName) {
-    return Error(ErrorCode::kExists, "`latest` always names the newest sealed version", EEXIST);
+    return Error(ErrorCode::kExists, "`latest` always names the newest sealed version");
   }
   if (state == VersionState::kSealed && is_partial_name(name)) {
-    return Error(ErrorCode::kNotPermitted, "a sealed version cannot be called .partial", EPERM);
+    return Error(ErrorCode::kNotPermitted, "a sealed version cannot be called .partial");
   }
   return {};
 }

@@ -15,16 +15,13 @@
 #include <system_error>
 #include <utility>
 
+#include "base/system_error.h"
+
 namespace varve::cli {
 namespace {
 
-Error system_error(const std::string& path, int number) {
-  const auto code = number == ENOSPC ? ErrorCode::kNoSpace : ErrorCode::kIo;
-  return {code, path + ": " + std::generic_category().message(number), number};
-}
-
 Error already_exists(const std::string& path) {
-  return {ErrorCode::kExists, path + " exists; --force replaces it", EEXIST};
+  return {ErrorCode::kExists, path + " exists; --force replaces it"};
 }
 
 /// Returns the descriptor of this process that `path` names, such as the shell's >(command).
@@ -42,11 +39,11 @@ std::optional<int> named_descriptor(std::string_view path) {
 /// Opens an existing FIFO or device.
 Result<base::UniqueFd> open_special(const std::string& path) {
   base::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY));
-  if (!fd.valid()) return system_error(path, errno);
+  if (!fd.valid()) return base::system_error(path, errno);
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return system_error(path, errno);
+  if (::fstat(fd.get(), &status) != 0) return base::system_error(path, errno);
   if (S_ISREG(status.st_mode)) {
-    return Error(ErrorCode::kExists, path + ": another program has just created this file", EEXIST);
+    return Error(ErrorCode::kExists, path + ": another program has just created this file");
   }
   return fd;
 }
@@ -74,9 +71,9 @@ Result<ArchiveFile> ArchiveFile::open(const std::string& path, bool force) {
   const bool exists = !own && ::lstat(path.c_str(), &status) == 0;
   if (own) {
     fd = base::UniqueFd(::fcntl(*own, F_DUPFD_CLOEXEC, 3));
-    if (!fd.valid()) return system_error(path, errno);
+    if (!fd.valid()) return base::system_error(path, errno);
   } else if (exists && S_ISLNK(status.st_mode)) {
-    return Error(ErrorCode::kExists, path + " is a symbolic link; name the file itself", ELOOP);
+    return Error(ErrorCode::kExists, path + " is a symbolic link; name the file itself");
   } else if (exists && !S_ISREG(status.st_mode)) {
     VARVE_TRY_ASSIGN(fd, open_special(path));
   } else if (exists && !force) {
@@ -85,7 +82,7 @@ Result<ArchiveFile> ArchiveFile::open(const std::string& path, bool force) {
     // mkostemp() makes a new file of mode 0600.
     temporary = path + ".XXXXXX";
     fd = base::UniqueFd(::mkostemp(temporary.data(), O_CLOEXEC));
-    if (!fd.valid()) return system_error(path, errno);
+    if (!fd.valid()) return base::system_error(path, errno);
   }
   ArchiveFile archive(path, std::move(temporary), std::move(fd), force);
   if (::isatty(archive.fd()) == 1) {
@@ -98,9 +95,9 @@ Result<ArchiveFile> ArchiveFile::open(const std::string& path, bool force) {
 Result<void> ArchiveFile::finish() {
   // A pipe and some devices have no disk to sync to.
   if (::fsync(fd_.get()) != 0 && errno != EINVAL && errno != EROFS) {
-    return system_error(path_, errno);
+    return base::system_error(path_, errno);
   }
-  if (::close(fd_.release()) != 0) return system_error(path_, errno);
+  if (::close(fd_.release()) != 0) return base::system_error(path_, errno);
   return temporary_.empty() ? Result<void>() : rename();
 }
 
@@ -114,13 +111,13 @@ Result<void> ArchiveFile::rename() {
     done = ::rename(temporary_.c_str(), path_.c_str());
   }
   if (done != 0 && errno == EEXIST) return already_exists(path_);
-  if (done != 0) return system_error(path_, errno);
+  if (done != 0) return base::system_error(path_, errno);
   temporary_.clear();
   auto folder = std::filesystem::path(path_).parent_path();
   if (folder.empty()) folder = ".";
   const base::UniqueFd parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (parent.valid() && ::fsync(parent.get()) != 0 && errno != EINVAL && errno != EROFS) {
-    return system_error(folder.string(), errno);
+    return base::system_error(folder.string(), errno);
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/system_error.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "fs/mount_main.h"
@@ -31,9 +32,7 @@ Result<void> make_mount_point(const MountArguments& options) {
   if (state.type() != std::filesystem::file_type::not_found) return {};
   std::filesystem::create_directories(options.directory, failed);
   if (!failed) return {};
-  return Error(ErrorCode::kIo,
-               "cannot create the mount point " + options.directory + ": " + failed.message(),
-               failed.value());
+  return base::system_error("cannot create the mount point " + options.directory, failed.value());
 }
 
 int run_mount(MountArguments options) {

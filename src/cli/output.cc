@@ -9,7 +9,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
-#include <system_error>
+
+#include "base/system_error.h"
 
 namespace varve::cli {
 namespace {
@@ -66,8 +67,7 @@ void print_json(const Json& object) {
 
 Result<void> finish_output() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
-  return Error(ErrorCode::kIo,
-               "cannot write the results: " + std::generic_category().message(errno), errno);
+  return base::system_error("cannot write the results", errno);
 }
 
 bool is_utf8(std::string_view text) {

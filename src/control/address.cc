@@ -7,7 +7,8 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
+
+#include "base/system_error.h"
 
 namespace varve::control {
 namespace {
@@ -16,17 +17,13 @@ namespace {
 /// names defeat that.
 constexpr int kAbstractNames = 4;
 
-Error system_error(const std::string& what, int errno_value) {
-  return {ErrorCode::kIo, fmt::format("{}: {}", what, std::strerror(errno_value)), errno_value};
-}
-
 }  // namespace
 
 Result<Folder> open_folder(const std::string& path) {
   Folder folder;
   folder.fd = base::UniqueFd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder.fd.valid() || ::fstat(folder.fd.get(), &folder.status) != 0) {
-    return system_error(path, errno);
+    return base::io_error(path, errno);
   }
   return folder;
 }
@@ -38,14 +35,14 @@ std::string socket_folder(uid_t uid) {
 Result<base::UniqueFd> open_socket_folder(uid_t uid, bool make) {
   const std::string path = socket_folder(uid);
   if (make && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return system_error(path, errno);
+    return base::io_error(path, errno);
   }
   base::UniqueFd folder(::open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
-  if (!folder.valid() || ::fstat(folder.get(), &status) != 0) return system_error(path, errno);
+  if (!folder.valid() || ::fstat(folder.get(), &status) != 0) return base::io_error(path, errno);
   if (status.st_uid != uid || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return Error(ErrorCode::kNotPermitted,
-                 fmt::format("{} must belong to user {} alone", path, uid), EPERM);
+                 fmt::format("{} must belong to user {} alone", path, uid));
   }
   return folder;
 }

@@ -5,8 +5,6 @@
 #include <poll.h>
 #include <sys/stat.h>
 
-#include <cerrno>
-
 #include "control/socket.h"
 
 namespace varve::control {
@@ -37,7 +35,7 @@ Result<void> Client::connect() {
   // request.
   const auto sent =
       send_line(socket_.get(), encode(request_for(Operation::kHello)), patience_.silence);
-  if (!sent && sent.error().errno_value() == ETIMEDOUT) return silent();
+  if (!sent && sent.error().code() == ErrorCode::kUnavailable) return silent();
   const auto reply = receive(-1);
   if (!reply && reply.error().code() == ErrorCode::kInvalid) {
     // A daemon of protocol 1 does not know the request.
@@ -54,8 +52,7 @@ Result<void> Client::connect() {
         ErrorCode::kNotPermitted,
         fmt::format(
             "{}: the daemon that answers there (process {}) has opened another repository, {}",
-            repository_, process_, identity_.repository),
-        EPERM);
+            repository_, process_, identity_.repository));
   }
   return {};
 }
@@ -65,7 +62,7 @@ Result<void> Client::send(const Request& request) {
   pollfd closed = {.fd = socket_.get(), .events = POLLRDHUP, .revents = 0};
   if (::poll(&closed, 1, 0) > 0) VARVE_TRY(connect());
   const auto sent = send_line(socket_.get(), encode(request), patience_.silence);
-  if (!sent && sent.error().errno_value() == ETIMEDOUT) return silent();
+  if (!sent && sent.error().code() == ErrorCode::kUnavailable) return silent();
   return sent;
 }
 
@@ -101,13 +98,13 @@ Result<std::string> Client::receive_sign_of_life(int stop) {
     if (now - begin > patience_.silence || now - seen_running > patience_.stopped) return silent();
   }
   auto line = receive_line(socket_.get(), patience_.silence, stop);
-  if (!line && line.error().errno_value() == ETIMEDOUT) return silent();
+  if (!line && line.error().code() == ErrorCode::kUnavailable) return silent();
   return line;
 }
 
 Error Client::silent() const {
-  return {ErrorCode::kBusy, fmt::format("{}: {}", repository_, advice_for_silence(process_)),
-          ETIMEDOUT};
+  return {ErrorCode::kUnavailable,
+          fmt::format("{}: {}", repository_, advice_for_silence(process_))};
 }
 
 Result<void> Client::ping() {

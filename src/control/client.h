@@ -26,7 +26,7 @@ struct ClientPatience {
 };
 
 /// A connection to the daemon that holds a repository. Not thread-safe.
-/// Errors: those that the daemon met, unchanged; kBusy with ETIMEDOUT and advice if the daemon does
+/// Errors: those that the daemon met, unchanged; kUnavailable with advice if the daemon does
 /// not answer.
 class Client {
  public:

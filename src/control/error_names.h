@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of error codes in replies.
+// The names of error codes in replies. A code without a name of its own, which an older client
+// would not know, has the name of the nearest code; a reader takes the first code with a name.
 #pragma once
 
 #include <array>
@@ -10,7 +11,7 @@
 
 namespace varve::control {
 
-inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 22> kCodes = {{
+inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 25> kCodes = {{
     {ErrorCode::kIo, "io"},
     {ErrorCode::kCorrupt, "corrupt"},
     {ErrorCode::kNotFound, "not_found"},
@@ -33,6 +34,9 @@ inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 22> kCodes =
     {ErrorCode::kNoAttribute, "no_attribute"},
     {ErrorCode::kInterrupted, "interrupted"},
     {ErrorCode::kUnavailable, "unavailable"},
+    {ErrorCode::kAttributeTooLarge, "too_large"},
+    {ErrorCode::kPastEnd, "not_found"},
+    {ErrorCode::kBadHandle, "invalid"},
 }};
 
 }  // namespace varve::control

@@ -10,13 +10,13 @@
 #include <cerrno>
 #include <charconv>
 #include <climits>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <optional>
 #include <utility>
 
+#include "base/system_error.h"
 #include "base/unique_fd.h"
 #include "control/client.h"
 #include "control/patience.h"
@@ -72,8 +72,7 @@ Result<void> check_user(const MountEntry& mount, std::string_view path) {
       fmt::format("{} was mounted by user {}, who can forge its content; Varve trusts only your "
                   "own mounts and those of root. Name the repository and the version instead of "
                   "a path",
-                  mount.mount_point, mount.user ? std::to_string(*mount.user) : "unknown"),
-      EPERM);
+                  mount.mount_point, mount.user ? std::to_string(*mount.user) : "unknown"));
 }
 
 struct Attribute {
@@ -89,8 +88,8 @@ Result<Attribute> attribute(const MountEntry& mount, const std::string& name) {
     return Attribute{std::string(text, static_cast<std::size_t>(got)), 0};
   });
   if (!answer) {
-    return Error(ErrorCode::kBusy, fmt::format("{}: {}", mount.mount_point, advice_for_silence(0)),
-                 ETIMEDOUT);
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("{}: {}", mount.mount_point, advice_for_silence(0)));
   }
   return *answer;
 }
@@ -99,7 +98,7 @@ bool is_dead(const Attribute& answer) {
   return answer.error == ENOTCONN || answer.error == ECONNABORTED;
 }
 
-bool is_silent(const Error& error) { return error.errno_value() == ETIMEDOUT; }
+bool is_silent(const Error& error) { return error.code() == ErrorCode::kUnavailable; }
 
 /// Returns the identity of the daemon at `repository`'s own socket, if that daemon owns `mount`.
 /// Errors: only those of a daemon that does not answer.
@@ -136,7 +135,7 @@ Result<Found> find_entry(const std::string& path) {
   const auto place =
       answer_within<std::optional<Place>>(kSilenceMax, [path] { return resolve(path); });
   if (!place) {
-    return Error(ErrorCode::kBusy, fmt::format("{}: {}", path, advice_for_silence(0)), ETIMEDOUT);
+    return Error(ErrorCode::kUnavailable, fmt::format("{}: {}", path, advice_for_silence(0)));
   }
   Found found;
   if (*place) {
@@ -157,8 +156,7 @@ Error dead_daemon(const MountEntry& mount) {
   return {ErrorCode::kStale,
           fmt::format("{} is the mount point of a daemon that has died; free it with `varve umount "
                       "{}`",
-                      mount.mount_point, mount.mount_point),
-          ENOTCONN};
+                      mount.mount_point, mount.mount_point)};
 }
 
 /// Returns the repository that a mount claims to show.
@@ -198,14 +196,11 @@ Result<MountedPath> find_mounted(const std::string& path, Purpose purpose) {
         fmt::format("{} is mounted read-only, or by another program than Varve: the daemon of {} "
                     "does not know the mount. Name the repository and the version instead of a "
                     "path",
-                    found.mount.mount_point, mounted.repository),
-        EPERM);
+                    found.mount.mount_point, mounted.repository));
   } else {
     VARVE_TRY_ASSIGN(Attribute claimed, attribute(found.mount, "user.varve.root"));
     if (claimed.error != 0) {
-      return Error(ErrorCode::kIo,
-                   fmt::format("{}: {}", found.mount.mount_point, std::strerror(claimed.error)),
-                   claimed.error);
+      return base::io_error(found.mount.mount_point, claimed.error);
     }
     root = std::move(claimed.value);
   }

@@ -312,7 +312,6 @@ std::string encode(const Reply& reply) {
   if (reply.error) {
     line["code"] = name_in(kCodes, reply.error->code());
     line["message"] = text_to_json(reply.error->message());
-    line["errno"] = reply.error->errno_value();
     line["exit"] = exit_code_of(reply.error->code());
   }
   if (reply.working) line["working"] = true;
@@ -372,9 +371,9 @@ Result<Reply> decode_reply(std::string_view line) {
     const std::string name = fields.text("code");
     const std::string message = fields.text("message");
     const auto code = std::ranges::find(kCodes, name, &decltype(kCodes)::value_type::second);
-    if (!fields.ok() || code == kCodes.end()) return not_understood("reply");
-    const int errno_value = fields.has("errno") ? static_cast<int>(fields.integer("errno")) : 0;
-    reply.error = Error(code->first, message, errno_value);
+    if (!fields.ok()) return not_understood("reply");
+    // A newer daemon may have further codes; its message still says what happened.
+    reply.error = Error(code == kCodes.end() ? ErrorCode::kIo : code->first, message);
     return reply;
   }
   if (fields.has("working")) reply.working = fields.flag("working");

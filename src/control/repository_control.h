@@ -21,7 +21,7 @@ namespace varve::control {
 /// unless an implementation says so.
 ///
 /// Errors of each function: those of the Repository function that it calls. A remote control also
-/// fails with kBusy and ETIMEDOUT if the daemon does not answer.
+/// fails with kUnavailable if the daemon does not answer.
 class RepositoryControl {
  public:
   virtual ~RepositoryControl() = default;

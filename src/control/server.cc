@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/system_error.h"
 #include "base/thread_pool.h"
 
 namespace varve::control {
@@ -75,7 +76,7 @@ Result<void> Server::run() {
   const int flags = ::fcntl(listener_.get(), F_GETFL);
   if (!stop_.valid() || !nudge_.valid() || flags < 0 ||
       ::fcntl(listener_.get(), F_SETFL, flags | O_NONBLOCK) != 0) {
-    return Error(ErrorCode::kIo, "cannot start the control server", errno);
+    return base::system_error("cannot start the control server", errno);
   }
   try {
     loop_ = std::thread([this] { loop(); });
@@ -83,8 +84,7 @@ Result<void> Server::run() {
     return Error(ErrorCode::kIo,
                  fmt::format("cannot start a thread for the control server ({}); raise the limit "
                              "of processes (ulimit -u, TasksMax=)",
-                             error.what()),
-                 error.code().value());
+                             error.what()));
   }
   return {};
 }

@@ -16,16 +16,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/system_error.h"
+
 namespace varve::control {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 constexpr int kBacklog = 64;
-
-Error system_error(const std::string& what, int errno_value) {
-  return {ErrorCode::kIo, fmt::format("{}: {}", what, std::strerror(errno_value)), errno_value};
-}
 
 struct Address {
   sockaddr_un value{};
@@ -61,7 +59,7 @@ Result<void> listen_on(int socket, const Address& address) {
   if (::fchmod(socket, 0600) != 0 ||
       ::bind(socket, reinterpret_cast<const sockaddr*>(&address.value), address.bytes) != 0 ||
       ::listen(socket, kBacklog) != 0) {
-    return system_error("control socket", errno);
+    return base::io_error("control socket", errno);
   }
   return {};
 }
@@ -87,7 +85,7 @@ Result<bool> wait_for(int socket, short events, const std::optional<Clock::time_
                        {.fd = wake, .events = POLLIN, .revents = 0}};
     const int ready = ::poll(waits, 2, poll_time(deadline));
     if (ready < 0 && errno == EINTR) continue;
-    if (ready < 0) return system_error("control socket", errno);
+    if (ready < 0) return base::io_error("control socket", errno);
     if (waits[1].revents != 0) return Error(ErrorCode::kInterrupted, "interrupted");
     return ready > 0;
   }
@@ -98,7 +96,7 @@ Result<bool> wait_for(int socket, short events, const std::optional<Clock::time_
 Result<Connected> connect_at(const Address& address, std::chrono::milliseconds patience) {
   Connected connected;
   connected.socket = new_socket();
-  if (!connected.socket.valid()) return system_error("socket", errno);
+  if (!connected.socket.valid()) return base::io_error("socket", errno);
   // connect(2) blocks while the queue of a daemon that does not accept is full.
   const timeval limit{.tv_sec = std::max<time_t>(1, patience.count() / 1000), .tv_usec = 0};
   ::setsockopt(connected.socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
@@ -106,15 +104,15 @@ Result<Connected> connect_at(const Address& address, std::chrono::milliseconds p
                 address.bytes) != 0) {
     const int error = errno;
     if (error == EAGAIN) {
-      return Error(ErrorCode::kBusy, "the daemon accepts no connection; it may be stopped", error);
+      return Error(ErrorCode::kBusy, "the daemon accepts no connection; it may be stopped");
     }
-    if (error == EACCES || error == EPERM) return system_error("control socket", error);
-    return Error(ErrorCode::kNotFound, "nothing listens", error);
+    if (error == EACCES || error == EPERM) return base::io_error("control socket", error);
+    return Error(ErrorCode::kNotFound, "nothing listens");
   }
   ucred peer{};
   socklen_t bytes = sizeof peer;
   if (::getsockopt(connected.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
-    return system_error("control socket", errno);
+    return base::io_error("control socket", errno);
   }
   connected.process = peer.pid;
   connected.user = peer.uid;
@@ -172,7 +170,7 @@ Result<Listener> Listener::open(const std::string& repository) {
 
 Result<void> Listener::listen_at(int folder, const std::string& name) {
   socket_ = new_socket();
-  if (!socket_.valid()) return system_error("socket", errno);
+  if (!socket_.valid()) return base::io_error("socket", errno);
   ::unlinkat(folder, name.c_str(), 0);
   VARVE_TRY(listen_on(socket_.get(), address_in(folder, name)));
   name_ = name;
@@ -182,7 +180,7 @@ Result<void> Listener::listen_at(int folder, const std::string& name) {
 Result<void> Listener::listen_at_abstract_name() {
   for (const std::string& name : abstract_names(repository_.status, ::geteuid())) {
     socket_ = new_socket();
-    if (!socket_.valid()) return system_error("socket", errno);
+    if (!socket_.valid()) return base::io_error("socket", errno);
     if (!listen_on(socket_.get(), abstract_address(name))) continue;
     place_ = "@" + name;
     return {};
@@ -218,14 +216,13 @@ Result<Connected> connect_to(const std::string& repository, std::chrono::millise
           ErrorCode::kNotPermitted,
           fmt::format("{}: process {} of user {} answers instead of the daemon; Varve trusts only "
                       "the owner of the repository, root and the caller",
-                      repository, connected->process, connected->user),
-          EPERM);
+                      repository, connected->process, connected->user));
     } else if (connected.error().code() != ErrorCode::kNotFound && !refused) {
       refused = Error(connected.error()).with_context(repository);
     }
   }
   if (refused) return *std::move(refused);
-  return Error(ErrorCode::kNotFound, fmt::format("{} is not mounted", repository), ENOENT);
+  return Error(ErrorCode::kNotFound, fmt::format("{} is not mounted", repository));
 }
 
 Result<void> send_line(int socket, std::string_view line, std::chrono::milliseconds patience,
@@ -241,11 +238,10 @@ Result<void> send_line(int socket, std::string_view line, std::chrono::milliseco
       continue;
     }
     if (errno == EINTR) continue;
-    if (errno != EAGAIN) return system_error("control socket", errno);
+    if (errno != EAGAIN) return base::io_error("control socket", errno);
     VARVE_TRY_ASSIGN(const bool ready, wait_for(socket, POLLOUT, deadline, wake));
     if (!ready)
-      return Error(ErrorCode::kBusy, "the other end of the control socket does not read",
-                   ETIMEDOUT);
+      return Error(ErrorCode::kUnavailable, "the other end of the control socket does not read");
   }
   return {};
 }
@@ -255,10 +251,10 @@ Result<void> send_line_now(int socket, std::string_view line) {
   text += '\n';
   const ssize_t sent = ::send(socket, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent < 0 && errno == EAGAIN) {
-    return Error(ErrorCode::kBusy, "the other end of the control socket does not read", EAGAIN);
+    return Error(ErrorCode::kBusy, "the other end of the control socket does not read");
   }
   if (sent != static_cast<ssize_t>(text.size())) {
-    return system_error("control socket", sent < 0 ? errno : EAGAIN);
+    return base::io_error("control socket", sent < 0 ? errno : EAGAIN);
   }
   return {};
 }
@@ -269,8 +265,7 @@ Result<std::string> receive_line(int socket, std::chrono::milliseconds patience,
   for (;;) {
     VARVE_TRY_ASSIGN(const bool ready, wait_for(socket, POLLIN, deadline, wake));
     if (!ready)
-      return Error(ErrorCode::kBusy, "the other end of the control socket does not answer",
-                   ETIMEDOUT);
+      return Error(ErrorCode::kUnavailable, "the other end of the control socket does not answer");
     char buffer[4096];
     // Look at the data first, so that bytes after the newline stay in the socket.
     ssize_t got = ::recv(socket, buffer, sizeof buffer, MSG_PEEK);
@@ -279,7 +274,7 @@ Result<std::string> receive_line(int socket, std::chrono::milliseconds patience,
     if (end != nullptr) got = static_cast<const char*>(end) - buffer + 1;
     if (any) got = ::recv(socket, buffer, static_cast<std::size_t>(got), 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno != ECONNRESET) return system_error("control socket", errno);
+    if (got < 0 && errno != ECONNRESET) return base::io_error("control socket", errno);
     if (got <= 0) return Error(ErrorCode::kNotFound, "the other end closed the control socket");
     line.append(buffer, static_cast<std::size_t>(got));
     if (line.ends_with('\n')) {

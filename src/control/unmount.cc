@@ -16,6 +16,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/system_error.h"
 #include "base/unique_fd.h"
 #include "control/client.h"
 #include "control/mounted_path.h"
@@ -37,8 +38,7 @@ Error busy(const std::string& mount_point) {
   return {ErrorCode::kBusy,
           fmt::format("{} is in use: leave the directory and close its files (fuser -vm {} lists "
                       "the processes), then try again",
-                      mount_point, mount_point),
-          EBUSY};
+                      mount_point, mount_point)};
 }
 
 /// Runs fusermount3, which can unmount the caller's own mounts.
@@ -57,8 +57,7 @@ Result<void> run_fusermount(const std::string& mount_point, bool lazy) {
         ErrorCode::kIo,
         fmt::format("cannot run fusermount3 ({}); install the package fuse3, or unmount as "
                     "root",
-                    std::strerror(error)),
-        error);
+                    std::strerror(error)));
   }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
@@ -71,7 +70,7 @@ Result<void> detach_once(const std::string& mount_point, bool lazy) {
   if (::umount2(mount_point.c_str(), UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0) return {};
   if (errno == EBUSY) return busy(mount_point);
   if (errno == EPERM) return run_fusermount(mount_point, lazy);
-  return Error(ErrorCode::kIo, fmt::format("{}: {}", mount_point, std::strerror(errno)), errno);
+  return base::system_error(mount_point, errno);
 }
 
 /// Unmounts. Waits up to kBusyPatience for the last users to leave.
@@ -91,8 +90,7 @@ Result<base::UniqueFd> open_process(std::int64_t process) {
   if (process <= 0) return base::UniqueFd();
   base::UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(process), 0)));
   if (!fd.valid() && errno != ESRCH) {
-    return Error(ErrorCode::kIo, fmt::format("process {}: {}", process, std::strerror(errno)),
-                 errno);
+    return base::system_error(fmt::format("process {}", process), errno);
   }
   return fd;
 }
@@ -107,11 +105,10 @@ Result<void> wait_for_end(const base::UniqueFd& fd, pid_t process) {
     const Clock::time_point now = Clock::now();
     if (!is_stopped(process)) seen_running = now;
     if (now - seen_running > kStoppedMax) {
-      return Error(ErrorCode::kBusy,
+      return Error(ErrorCode::kUnavailable,
                    fmt::format("unmounted, but the daemon (process {}) is stopped and has not "
                                "written everything: continue it with `kill -CONT {}`",
-                               process, process),
-                   ETIMEDOUT);
+                               process, process));
     }
   }
   return {};

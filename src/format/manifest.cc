@@ -2,7 +2,6 @@
 #include "format/manifest.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 #include <vector>
 
@@ -24,7 +23,7 @@ constexpr std::uint8_t kLastRecord = static_cast<std::uint8_t>(ManifestRecord::k
 constexpr std::size_t kPieceOverhead = 1 + 2 + 3;
 
 Error damaged_manifest(const char* what) {
-  return {ErrorCode::kCorrupt, std::string("manifest: ") + what, EIO};
+  return {ErrorCode::kCorrupt, std::string("manifest: ") + what};
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "format/parity.h"
 
 #include <algorithm>
-#include <cerrno>
 
 #include "base/assert.h"
 #include "base/checksum.h"
@@ -21,7 +20,7 @@ constexpr std::size_t kMemberBytes = 12;
 constexpr std::size_t kSumBytes = 8;
 
 Error damaged_parity(const char* what) {
-  return {ErrorCode::kCorrupt, std::string("parity file: ") + what, EIO};
+  return {ErrorCode::kCorrupt, std::string("parity file: ") + what};
 }
 
 std::uint32_t rounded_up(std::uint64_t value, std::uint64_t divisor) {
@@ -88,8 +87,7 @@ Result<ParityHeader> decode_parity_header(std::span<const std::byte> bytes) {
     return damaged_parity("the header's checksum is wrong");
   }
   if (format != kParityFormat) {
-    return Error(ErrorCode::kUnsupported, "a parity file of a newer format; use a newer Varve",
-                 ENOTSUP);
+    return Error(ErrorCode::kUnsupported, "a parity file of a newer format; use a newer Varve");
   }
   ParityHeader decoded;
   decoded.percent = r.u16();

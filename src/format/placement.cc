@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 
 namespace varve {
 namespace {
@@ -38,10 +37,8 @@ std::string placement_names() {
 Result<Placement> parse_placement(std::string_view name) {
   const auto row = std::ranges::find(kRows, name, &Row::name);
   if (row != kRows.end()) return row->placement;
-  return Error(
-      ErrorCode::kInvalid,
-      fmt::format("unknown placement `{}`; the placements are {}", name, placement_names()),
-      EINVAL);
+  return Error(ErrorCode::kInvalid, fmt::format("unknown placement `{}`; the placements are {}",
+                                                name, placement_names()));
 }
 
 Result<void> check_placement(Placement placement) {
@@ -49,8 +46,7 @@ Result<void> check_placement(Placement placement) {
   if (row != kRows.end() && row->is_built) return {};
   return Error(ErrorCode::kUnsupported,
                fmt::format("this build of Varve has no series with the placement `{}`; it makes {}",
-                           placement_name(placement), placement_name(Placement::kLineage)),
-               ENOTSUP);
+                           placement_name(placement), placement_name(Placement::kLineage)));
 }
 
 }  // namespace varve

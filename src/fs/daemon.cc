@@ -11,13 +11,14 @@
 
 #include "base/coding.h"
 #include "base/log.h"
+#include "base/system_error.h"
 #include "base/unique_fd.h"
 
 namespace varve::fs {
 namespace {
 
 // The child sends its parent one message. The first byte is its kind; a failure continues with the
-// error's code, errno and text.
+// error's code and text.
 constexpr std::uint8_t kReady = 1;
 constexpr std::uint8_t kFailed = 2;
 
@@ -60,7 +61,6 @@ void leave_terminal() {
     base::ByteWriter writer(message);
     writer.u8(kFailed);
     writer.u8(static_cast<std::uint8_t>(result.error().code()));
-    writer.u32(static_cast<std::uint32_t>(result.error().errno_value()));
     writer.text(result.error().message());
     send(pipe.get(), message);
   }
@@ -82,12 +82,11 @@ Result<void> wait_for_child(int pipe, pid_t child) {
   if (reader.ok() && kind == kReady) return {};
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
   const std::uint8_t code = reader.u8();
-  const auto errno_value = static_cast<int>(reader.u32());
   if (!reader.ok() || kind != kFailed ||
       code > static_cast<std::uint8_t>(ErrorCode::kUnavailable)) {
     return Error(ErrorCode::kIo, "the daemon ended unexpectedly; see the system log");
   }
-  return Error(static_cast<ErrorCode>(code), std::string(reader.text(reader.left())), errno_value);
+  return Error(static_cast<ErrorCode>(code), std::string(reader.text(reader.left())));
 }
 
 }  // namespace
@@ -95,11 +94,11 @@ Result<void> wait_for_child(int pipe, pid_t child) {
 Result<void> run_as_daemon(
     const std::function<Result<void>(const std::function<void()>& ready)>& service) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Error(ErrorCode::kIo, "pipe", errno);
+  if (::pipe2(ends, O_CLOEXEC) != 0) return base::system_error("pipe", errno);
   base::UniqueFd read_end(ends[0]);
   base::UniqueFd write_end(ends[1]);
   const pid_t child = ::fork();
-  if (child < 0) return Error(ErrorCode::kIo, "cannot start a process", errno);
+  if (child < 0) return base::system_error("cannot start a process", errno);
   if (child == 0) {
     read_end.reset();
     run_child(std::move(write_end), service);

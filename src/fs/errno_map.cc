@@ -43,6 +43,12 @@ int errno_of(const Error& error) {
       return ESTALE;
     case ErrorCode::kTooLarge:
       return EFBIG;
+    case ErrorCode::kAttributeTooLarge:
+      return E2BIG;
+    case ErrorCode::kPastEnd:
+      return ENXIO;
+    case ErrorCode::kBadHandle:
+      return EBADF;
     case ErrorCode::kNoAttribute:
       return ENODATA;
     case ErrorCode::kUnsupported:

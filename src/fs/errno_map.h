@@ -8,8 +8,8 @@
 
 namespace varve::fs {
 
-/// Returns the positive errno that POSIX prescribes. kNotFound is ENOENT; callers for which it
-/// means another errno, such as lseek(2), check for it first.
+/// Returns the positive errno that POSIX prescribes for the error's code. For kIo that is the errno
+/// of the system call that failed, if there was one.
 [[nodiscard]] int errno_of(const Error& error);
 
 /// Returns errno_of(), and logs errors that need an administrator: damage, a failing disk, a full

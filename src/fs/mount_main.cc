@@ -10,7 +10,6 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -18,6 +17,7 @@
 #include "base/file_limit.h"
 #include "base/log.h"
 #include "base/path_list.h"
+#include "base/system_error.h"
 #include "control/lock_wait.h"
 #include "control/mounted_path.h"
 #include "fs/daemon.h"
@@ -35,7 +35,7 @@ constexpr int kExitLocked = 11;
 Result<std::string> absolute_path(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
   if (real != nullptr) return std::string(real.get());
-  return Error(ErrorCode::kIo, fmt::format("{}: {}", path, std::strerror(errno)), errno);
+  return base::system_error(path, errno);
 }
 
 /// Returns success if no Varve file system is mounted on the directory.
@@ -70,7 +70,7 @@ Result<std::string> check_mount_point(const std::string& directory) {
                    fmt::format("mount point {} does not exist; create it with `mkdir -p {}`",
                                directory, directory));
     }
-    return Error(ErrorCode::kIo, fmt::format("{}: {}", directory, std::strerror(errno)), errno);
+    return base::system_error(directory, errno);
   }
   if (!S_ISDIR(values.st_mode)) {
     return Error(ErrorCode::kNotDirectory,
@@ -87,15 +87,14 @@ Result<void> check_fuse_device() {
                  "fuse`, or start the container with --device /dev/fuse. Without it, use `varve "
                  "store` and `varve restore`");
   }
-  return Error(ErrorCode::kIo, fmt::format("/dev/fuse: {}", std::strerror(errno)), errno);
+  return base::system_error("/dev/fuse", errno);
 }
 
 Error no_thread(const std::system_error& error) {
   return {ErrorCode::kIo,
           fmt::format("cannot start a thread ({}): raise the limit of processes (ulimit -u, "
                       "TasksMax= of a unit)",
-                      error.what()),
-          error.code().value()};
+                      error.what())};
 }
 
 /// Runs the daemon. LMDB and threads do not survive a fork, so the repository is opened here and

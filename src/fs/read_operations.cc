@@ -36,14 +36,14 @@ Result<std::shared_ptr<FileHandle>> ReadOperations::file_of(const Caller& caller
                                                             const fuse_file_info& info) {
   if (info.fh != 0 || !opens_nothing_) {
     auto handle = nodes_.files().get(info.fh);
-    if (handle == nullptr) return Error(ErrorCode::kInvalid, "no such open file", EBADF);
+    if (handle == nullptr) return Error(ErrorCode::kBadHandle, "no such open file");
     return handle;
   }
   const pid_t reader = caller.pid();
   if (auto handle = recent_files_.find(ino, reader)) return handle;
   VARVE_TRY_ASSIGN(const Node node, nodes_.resolve(ino));
   if (node.kind != Node::Kind::kSealed) {
-    return Error(ErrorCode::kIsDirectory, "not a regular file", EISDIR);
+    return Error(ErrorCode::kIsDirectory, "not a regular file");
   }
   VARVE_TRY_ASSIGN(auto file, node.reader->open(node.rank));
   auto handle = std::make_shared<FileHandle>(*node.slot, std::move(file));
@@ -113,9 +113,8 @@ Result<Reply> ReadOperations::lseek(const Caller& caller, fuse_ino_t ino, off_t 
     }
     return whence == SEEK_DATA ? content.file->seek_data(begin) : content.file->seek_hole(begin);
   }();
-  if (found) return Reply(OffsetReply{static_cast<off_t>(*found)});
-  if (found.error().code() == ErrorCode::kNotFound) return Reply(Refusal{ENXIO});
-  return found.error();
+  if (!found) return found.error();
+  return Reply(OffsetReply{static_cast<off_t>(*found)});
 }
 
 }  // namespace varve::fs

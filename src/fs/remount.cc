@@ -10,6 +10,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/system_error.h"
 #include "control/mounted_path.h"
 
 namespace varve::fs {
@@ -78,7 +79,7 @@ Result<void> remount(const std::string& directory, std::string_view list) {
   if (!mounted) return mounted.error();
   struct statvfs values {};
   if (::statvfs(directory.c_str(), &values) != 0) {
-    return Error(ErrorCode::kIo, fmt::format("{}: {}", directory, std::strerror(errno)), errno);
+    return base::system_error(directory, errno);
   }
   unsigned long flags = present_flags(values);
   for_each_option(list, [&](std::string_view option) {
@@ -94,10 +95,9 @@ Result<void> remount(const std::string& directory, std::string_view list) {
   }
   if (::mount("none", directory.c_str(), nullptr, MS_REMOUNT | flags, nullptr) == 0) return {};
   if (errno == EBUSY) {
-    return Error(ErrorCode::kBusy, directory + ": files are open for writing; close them first",
-                 EBUSY);
+    return Error(ErrorCode::kBusy, directory + ": files are open for writing; close them first");
   }
-  return Error(ErrorCode::kIo, fmt::format("{}: {}", directory, std::strerror(errno)), errno);
+  return base::system_error(directory, errno);
 }
 
 }  // namespace varve::fs

@@ -20,15 +20,9 @@ constexpr std::string_view kTrustedPrefix = "trusted.";
 
 bool is_own(std::string_view name) { return name.starts_with(kOwnXattrPrefix); }
 
-/// Returns the reply to an error of extended attributes: E2BIG, not EFBIG, for a value that is too
-/// large.
-Result<Reply> xattr_failure(const Error& error) {
-  if (error.code() != ErrorCode::kTooLarge) return error;
-  return Reply(Refusal{error.errno_value() == ENOSPC ? ENOSPC : E2BIG});
-}
-
 Result<Reply> xattr_done(const Result<void>& result) {
-  return result ? Reply(Done{}) : xattr_failure(result.error());
+  if (!result) return result.error();
+  return Reply(Done{});
 }
 
 Result<Xattrs> xattrs_of(const Node& node) {
@@ -46,7 +40,7 @@ Result<Reply> XattrOperations::getxattr(fuse_ino_t ino, std::string_view name, s
     if (value) return value_reply(std::move(*value), room);
   }
   auto all = xattrs_of(node);
-  if (!all) return xattr_failure(all.error());
+  if (!all) return all.error();
   const auto place = std::ranges::find(*all, name, &Xattr::name);
   if (place == all->end()) return Reply(Refusal{ENODATA});
   return value_reply(std::move(place->value), room);
@@ -55,7 +49,7 @@ Result<Reply> XattrOperations::getxattr(fuse_ino_t ino, std::string_view name, s
 Result<Reply> XattrOperations::listxattr(const Caller& caller, fuse_ino_t ino, std::size_t room) {
   const auto node = parts_.nodes.resolve(ino);
   const auto all = node ? xattrs_of(*node) : Result<Xattrs>(node.error());
-  if (!all) return xattr_failure(all.error());
+  if (!all) return all.error();
   std::string names;
   std::optional<bool> is_admin;
   for (const Xattr& xattr : *all) {

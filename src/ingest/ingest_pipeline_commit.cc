@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pipeline's work on the threads of its pool: fingerprints, then places for the chunks.
-#include <cerrno>
 #include <optional>
 #include <span>
 #include <unordered_set>
@@ -169,7 +168,7 @@ Result<void> IngestPipeline::commit_batch(Batch& batch) {
 
 void IngestPipeline::give_up() {
   std::unique_lock lock(commit_mutex_);
-  error_ = Error(ErrorCode::kReadOnly, "the version was sealed or dropped", EROFS);
+  error_ = Error(ErrorCode::kReadOnly, "the version was sealed or dropped");
   progress_.notify_all();
   progress_.wait(lock, [&] { return !committing_; });
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/tail_spill.h"
 
-#include <cerrno>
-
 #include "base/assert.h"
 
 namespace varve::ingest {
@@ -32,7 +30,7 @@ Result<TailSpill::Slot> TailSpill::put(std::span<const std::byte> tail) {
 Result<void> TailSpill::read(const Slot& slot, std::span<std::byte> out) {
   VARVE_TRY_ASSIGN(const std::size_t got,
                    file_->read_at(std::uint64_t{slot.number} * slot_bytes_, out));
-  if (got != out.size()) return Error(ErrorCode::kIo, path_ + " is shorter than it was", EIO);
+  if (got != out.size()) return Error(ErrorCode::kIo, path_ + " is shorter than it was");
   return {};
 }
 

@@ -60,12 +60,10 @@ Error DirectoryRoot::refused(int errno_value, const std::string& path) {
       return {ErrorCode::kCorrupt,
               path +
                   " is a symbolic link, or its path has one. Varve follows no symbolic link inside "
-                  "a repository; replace the link by the file or folder itself",
-              ELOOP};
+                  "a repository; replace the link by the file or folder itself"};
     case EXDEV:
       return {ErrorCode::kCorrupt,
-              path + " is on another file system than its repository; unmount that file system",
-              EXDEV};
+              path + " is on another file system than its repository; unmount that file system"};
     default:
       return error_from_errno(errno_value, "cannot open " + path);
   }
@@ -87,7 +85,7 @@ Result<std::unique_ptr<DirectoryRoot>> DirectoryRoot::open(const std::string& pa
 
 // Returns the part of `path` below the root: "" for the root itself, else "a/b/c".
 Result<std::string> DirectoryRoot::below(const std::string& path) const {
-  const Error outside(ErrorCode::kInvalid, path + " is outside of " + name_, EINVAL);
+  const Error outside(ErrorCode::kInvalid, path + " is outside of " + name_);
   std::string_view rest = path;
   if (!rest.starts_with(name_)) return outside;
   rest.remove_prefix(name_.size());
@@ -198,16 +196,14 @@ Result<void> DirectoryRoot::check_owner(const struct statx& status, const std::s
   if (status.stx_uid != 0 && status.stx_uid != ::geteuid()) {
     return Error(ErrorCode::kNotPermitted,
                  fmt::format("{} belongs to user {}, neither to you nor to root{}", path,
-                             status.stx_uid, advice),
-                 EPERM);
+                             status.stx_uid, advice));
   }
   if ((status.stx_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return Error(
         ErrorCode::kNotPermitted,
         fmt::format("{} is writable by others: remove that permission with `chmod go-w` (on "
                     "exFAT, FAT or CIFS, mount with umask=077 or dir_mode=0700){}",
-                    path, advice),
-        EPERM);
+                    path, advice));
   }
   return {};
 }
@@ -216,7 +212,7 @@ Result<void> DirectoryRoot::check_file(int fd, const std::string& path, bool for
   struct statx status {};
   if (!examine(fd, status)) return error_from_errno(errno, "cannot examine " + path);
   if (!S_ISREG(status.stx_mode)) {
-    return Error(ErrorCode::kCorrupt, path + " is not a regular file", EIO);
+    return Error(ErrorCode::kCorrupt, path + " is not a regular file");
   }
   if (!restricted()) return {};
   if (is_mounted_over(status)) return refused(EXDEV, path);
@@ -224,8 +220,7 @@ Result<void> DirectoryRoot::check_file(int fd, const std::string& path, bool for
     return Error(ErrorCode::kCorrupt,
                  path +
                      " has another name elsewhere (a hard link), so Varve does not write to it: "
-                     "put a copy in its place",
-                 EMLINK);
+                     "put a copy in its place");
   }
   return check_owner(status, path);
 }

@@ -3,45 +3,14 @@
 
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "base/coding.h"
+#include "base/system_error.h"
 
 namespace varve::io {
 
 namespace {
-ErrorCode code_from_errno(int errno_value) {
-  switch (errno_value) {
-    case ENOSPC:
-    case EDQUOT:
-      return ErrorCode::kNoSpace;
-    case ENOENT:
-      return ErrorCode::kNotFound;
-    case EEXIST:
-      return ErrorCode::kExists;
-    case EBUSY:
-    case ETXTBSY:
-      return ErrorCode::kBusy;
-    case EROFS:
-      return ErrorCode::kReadOnly;
-    case ENOTEMPTY:
-      return ErrorCode::kNotEmpty;
-    case ENOTDIR:
-      return ErrorCode::kNotDirectory;
-    case EISDIR:
-      return ErrorCode::kIsDirectory;
-    case ENAMETOOLONG:
-      return ErrorCode::kNameTooLong;
-    case EFBIG:
-      return ErrorCode::kTooLarge;
-    case EINVAL:
-      return ErrorCode::kInvalid;
-    default:
-      return ErrorCode::kIo;
-  }
-}
-
 // Returns advice to the user, or "" if there is none.
 const char* advice(int errno_value) {
   switch (errno_value) {
@@ -66,19 +35,15 @@ const char* advice(int errno_value) {
 }  // namespace
 
 Error error_from_errno(int errno_value, const std::string& what) {
-  std::string message =
-      what + ": " + std::generic_category().message(errno_value) + advice(errno_value);
-  return {code_from_errno(errno_value), std::move(message), errno_value};
+  return base::system_error(what, errno_value).with_more(advice(errno_value));
 }
 
 Result<std::unique_ptr<FileLock>> FileSystem::lock_shared(const std::string& path) {
-  return Error(ErrorCode::kUnsupported, path + ": this file system has no shared locks",
-               EOPNOTSUPP);
+  return Error(ErrorCode::kUnsupported, path + ": this file system has no shared locks");
 }
 
 Result<base::UniqueFd> FileSystem::descriptor(const std::string& path, OpenMode /*mode*/) {
-  return Error(ErrorCode::kUnsupported, path + " is not in a file system of the kernel",
-               EOPNOTSUPP);
+  return Error(ErrorCode::kUnsupported, path + " is not in a file system of the kernel");
 }
 
 Result<std::string> FileSystem::read_file(const std::string& path, std::size_t bytes_max) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/system_error.h"
 #include "base/unique_fd.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -52,7 +53,7 @@ class File {
   [[nodiscard]] virtual Result<void> sync() = 0;
   [[nodiscard]] virtual Result<std::uint64_t> size() = 0;
   [[nodiscard]] virtual Result<void> truncate(std::uint64_t bytes) = 0;
-  /// Return an offset as lseek(2) with SEEK_DATA and SEEK_HOLE. Errors: kNotFound past the end.
+  /// Return an offset as lseek(2) with SEEK_DATA and SEEK_HOLE. Errors: kPastEnd.
   [[nodiscard]] virtual Result<std::uint64_t> seek_data(std::uint64_t offset) = 0;
   [[nodiscard]] virtual Result<std::uint64_t> seek_hole(std::uint64_t offset) = 0;
   /// Announces that the caller will read these bytes soon. The kernel may fetch them in advance.
@@ -111,7 +112,7 @@ class FileSystem {
                                                    std::span<const std::byte> data);
 };
 
-/// Returns the Error for an errno: kNoSpace for ENOSPC and EDQUOT, kNotFound for ENOENT and so on.
+/// Returns base::system_error() with advice to the user about the repository's disk.
 [[nodiscard]] Error error_from_errno(int errno_value, const std::string& what);
 
 }  // namespace varve::io

@@ -69,12 +69,12 @@ class Content {
     return size_;
   }
 
-  // Returns the first offset from `offset` on that is (not) in a written page. Errors: kNotFound if
+  // Returns the first offset from `offset` on that is (not) in a written page. Errors: kPastEnd if
   // there is none.
   Result<std::uint64_t> seek(std::uint64_t offset, bool data) const {
     const std::shared_lock lock(mutex_);
-    const Error none(ErrorCode::kNotFound,
-                     "the file has neither data nor a hole from that offset on", ENXIO);
+    const Error none(ErrorCode::kPastEnd,
+                     "the file has neither data nor a hole from that offset on");
     if (offset >= size_) return none;
     auto page = pages_.lower_bound(offset / kPageBytes);
     if (data) {
@@ -137,8 +137,7 @@ class MemoryFile final : public File {
     const bool direct = mode_ == OpenMode::kReadDirect || mode_ == OpenMode::kWriteDirect;
     if (direct && !(is_aligned(offset) && is_aligned(memory.size()) &&
                     is_aligned(reinterpret_cast<std::uintptr_t>(memory.data())))) {
-      return Error(ErrorCode::kInvalid, path_ + ": direct access must be aligned to 4096 bytes",
-                   EINVAL);
+      return Error(ErrorCode::kInvalid, path_ + ": direct access must be aligned to 4096 bytes");
     }
     return {};
   }
@@ -328,7 +327,7 @@ class MemoryFileSystem final : public FileSystem {
     const std::string key = normal(path);
     const std::lock_guard guard(locks_->mutex);
     if (!locks_->held.insert(key).second) {
-      return Error(ErrorCode::kLocked, path + " is locked by another process", EWOULDBLOCK);
+      return Error(ErrorCode::kLocked, path + " is locked by another process");
     }
     return std::unique_ptr<FileLock>(std::make_unique<MemoryLock>(locks_, key));
   }

@@ -115,8 +115,8 @@ class PosixFile final : public File {
     const off_t at = ::lseek(fd_.get(), static_cast<off_t>(offset), whence);
     if (at >= 0) return static_cast<std::uint64_t>(at);
     if (errno == ENXIO) {
-      return Error(ErrorCode::kNotFound,
-                   path_ + ": the file has neither data nor a hole from that offset on", ENXIO);
+      return Error(ErrorCode::kPastEnd,
+                   path_ + ": the file has neither data nor a hole from that offset on");
     }
     return failed(errno, "cannot seek in ");
   }
@@ -134,8 +134,7 @@ class PosixFile final : public File {
   Result<void> check_alignment(std::uint64_t offset, std::span<const std::byte> memory) const {
     if (direct_ && !(is_aligned(offset) && is_aligned(memory.size()) &&
                      is_aligned(reinterpret_cast<std::uintptr_t>(memory.data())))) {
-      return Error(ErrorCode::kInvalid, path_ + ": direct access must be aligned to 4096 bytes",
-                   EINVAL);
+      return Error(ErrorCode::kInvalid, path_ + ": direct access must be aligned to 4096 bytes");
     }
     return {};
   }

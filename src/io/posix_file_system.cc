@@ -162,9 +162,10 @@ class PosixFileSystem final : public FileSystem {
     const auto at = root_->entry(path);
     struct stat st {};
     if (at && ::fstatat(at->folder, at->name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) return true;
-    const int reason = at ? errno : at.error().errno_value();
-    if (reason == ENOENT || reason == ENOTDIR) return false;
-    return at ? error_from_errno(reason, "cannot examine " + path) : at.error();
+    const Error error = at ? error_from_errno(errno, "cannot examine " + path) : at.error();
+    const bool absent =
+        error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kNotDirectory;
+    return absent ? Result<bool>(false) : error;
   }
 
   Result<std::uint64_t> tree_bytes(const std::string& path) override {
@@ -211,7 +212,7 @@ class PosixFileSystem final : public FileSystem {
     VARVE_TRY_ASSIGN(auto fd, descriptor(path, mode));
     if (retried([&] { return ::flock(fd.get(), how | LOCK_NB); }) != 0) {
       if (errno == EWOULDBLOCK) {
-        return Error(ErrorCode::kLocked, path + " is locked by another process", EWOULDBLOCK);
+        return Error(ErrorCode::kLocked, path + " is locked by another process");
       }
       return error_from_errno(errno, "cannot lock " + path);
     }
@@ -236,7 +237,7 @@ class PosixFileSystem final : public FileSystem {
                       kFileMode);
     }));
     if (!fd.valid() && errno == ENXIO) {
-      return Error(ErrorCode::kCorrupt, path + " is not a regular file", EIO);
+      return Error(ErrorCode::kCorrupt, path + " is not a regular file");
     }
     if (!fd.valid()) {
       return root_->restricted() ? DirectoryRoot::refused(errno, path)

@@ -217,7 +217,7 @@ Result<bool> Arranger::move(const std::vector<base::IdRun>& chunks, MoveStep kin
         const ChunkId first = chunks[at].first.plus(skip);
         VARVE_TRY_ASSIGN(const auto where,
                          catalog::find_location(txn, layout.options().store, first));
-        if (!where) return Error(ErrorCode::kStale, "a chunk that should move is missing", ESTALE);
+        if (!where) return Error(ErrorCode::kStale, "a chunk that should move is missing");
         const auto behind = static_cast<std::uint32_t>(first.value - where->first.value);
         const std::uint32_t count = std::min(where->count - behind, chunks[at].count - skip);
         kind.chunks.push_back({first, count});

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "catalog/location_table.h"
 #include "layout/store_recovery.h"
@@ -85,7 +84,7 @@ Result<ChunkId> CategoryLayout::place(const Fingerprint& fingerprint,
                                       std::span<const std::byte> raw) {
   std::shared_lock use(writer_mutex_);
   if (writer_version_ == VersionNumber{}) {
-    return Error(ErrorCode::kInvalid, "no version is begun", EINVAL);
+    return Error(ErrorCode::kInvalid, "no version is begun");
   }
   if (!writer_) {
     // The writer has a thread and large buffers, so it starts only when a version has a chunk to
@@ -96,15 +95,14 @@ Result<ChunkId> CategoryLayout::place(const Fingerprint& fingerprint,
       if (!writer_ && writer_version_ != VersionNumber{}) start_writer();
     }
     use.lock();
-    if (!writer_) return Error(ErrorCode::kInvalid, "the version was dropped", EINVAL);
+    if (!writer_) return Error(ErrorCode::kInvalid, "the version was dropped");
   }
   ChunkId id;
   {
     const std::lock_guard lock(mutex_);
     id = ChunkId::make(number_, next_ordinal_);
     if (next_ordinal_ == 0xffffffffU) {
-      return Error(ErrorCode::kTooLarge, "a version can hold 4,294,967,294 new chunks at most",
-                   EFBIG);
+      return Error(ErrorCode::kTooLarge, "a version can hold 4,294,967,294 new chunks at most");
     }
   }
   // Only the ingest pipeline's committing thread calls place(), one chunk at a time, so no other
@@ -243,8 +241,7 @@ Result<LocationRun> CategoryLayout::locate(ChunkId id) {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("chunk {}.{} of series {} is not stored",
                              static_cast<std::uint32_t>(id.birth()), id.ordinal(),
-                             static_cast<std::uint32_t>(options_.series)),
-                 EIO);
+                             static_cast<std::uint32_t>(options_.series)));
   }
   return LocationRun{found->first, found->count, found->raw_bytes, found->container, found->index};
 }
@@ -258,8 +255,7 @@ Result<format::ContainerRecord> CategoryLayout::record(ContainerNumber container
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto found, catalog::find_container(txn, options_.store, container));
   if (!found) {
-    return Error(ErrorCode::kStale, fmt::format("container {} is not in the catalog", container),
-                 EIO);
+    return Error(ErrorCode::kStale, fmt::format("container {} is not in the catalog", container));
   }
   return *found;
 }

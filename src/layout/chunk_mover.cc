@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <set>
 #include <tuple>
@@ -48,7 +47,7 @@ Result<void> ChunkMover::locate() {
     for (std::uint32_t i = 0; i < run.count;) {
       const ChunkId id = run.first.plus(i);
       VARVE_TRY_ASSIGN(const auto found, catalog::find_location(txn, store, id));
-      if (!found) return Error(ErrorCode::kStale, "a chunk that should move is missing", ESTALE);
+      if (!found) return Error(ErrorCode::kStale, "a chunk that should move is missing");
       Piece piece;
       piece.record = *found;
       piece.skip = static_cast<std::uint32_t>(id.value - found->first.value);
@@ -59,7 +58,7 @@ Result<void> ChunkMover::locate() {
       source.pending += piece.count;
       if (!containers_.contains(found->container)) {
         VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, store, found->container));
-        if (!record) return Error(ErrorCode::kCorrupt, "a container's record is missing", EIO);
+        if (!record) return Error(ErrorCode::kCorrupt, "a container's record is missing");
         containers_.emplace(found->container, *record);
       }
       i += piece.count;
@@ -175,8 +174,7 @@ Result<void> ChunkMover::read_container(const format::ContainerRecord& record, P
     if (end > header->chunks.size() || header->chunks[at.index].id != at.first ||
         header->chunks[end - 1].id != at.first.plus(at.count - 1) || raw != at.raw_bytes) {
       return Error(ErrorCode::kCorrupt,
-                   "a location does not fit " + reader.describe(record) + "; run `varve check`",
-                   EIO);
+                   "a location does not fit " + reader.describe(record) + "; run `varve check`");
     }
   }
   read_frames(record, *header, pieces);
@@ -310,7 +308,7 @@ Result<void> ChunkMover::check_death(const meta::Txn& txn) const {
     if (version.number <= step_.version) continue;
     VARVE_TRY_ASSIGN(const auto chunks, protected_chunks(txn, series, version));
     if (moved.intersect(chunks).size() != 0) {
-      return Error(ErrorCode::kStale, "a chunk that was to be archived is in use again", ESTALE);
+      return Error(ErrorCode::kStale, "a chunk that was to be archived is in use again");
     }
   }
   return {};
@@ -327,7 +325,7 @@ Result<void> ChunkMover::commit() {
     if (!source.gives) continue;
     VARVE_TRY_ASSIGN(const auto now, catalog::find_location(txn, store, source.record.first));
     if (!now || now->encode() != source.record.encode() || now->first != source.record.first) {
-      return Error(ErrorCode::kStale, "another thread moved the chunk", ESTALE);
+      return Error(ErrorCode::kStale, "another thread moved the chunk");
     }
     VARVE_TRY(ledger.remove(source.record, source.rest));
   }

@@ -60,8 +60,7 @@ class DeathCollector {
       if (archived.intersect(chunks).size() != 0) {
         return Error(ErrorCode::kCorrupt,
                      "catalog: a version refers to archived chunks of an older version; nothing "
-                     "was deleted; run `varve check`",
-                     EIO);
+                     "was deleted; run `varve check`");
       }
     }
     plan.dead = dead;
@@ -109,7 +108,7 @@ class DeathCollector {
     VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn_, store_, container));
     const auto it = record ? role_of_.find(record->segment) : role_of_.end();
     if (it == role_of_.end()) {
-      return Error(ErrorCode::kCorrupt, "catalog: a container's record is missing", EIO);
+      return Error(ErrorCode::kCorrupt, "catalog: a container's record is missing");
     }
     return it->second;
   }

@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 
 namespace varve::layout {
 
 namespace {
 Error contradiction(const std::string& what) {
-  return {ErrorCode::kCorrupt, "catalog: " + what + "; run `varve check`", EIO};
+  return {ErrorCode::kCorrupt, "catalog: " + what + "; run `varve check`"};
 }
 }  // namespace
 

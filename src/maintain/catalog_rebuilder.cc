@@ -117,7 +117,7 @@ Result<RebuildReport> CatalogRebuilder::run() {
   {
     std::array<unsigned char, 16> id{};
     if (RAND_bytes(id.data(), static_cast<int>(id.size())) != 1) {
-      return Error(ErrorCode::kIo, "cannot get random numbers for the catalog's id", EIO);
+      return Error(ErrorCode::kIo, "cannot get random numbers for the catalog's id");
     }
     VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
     VARVE_TRY(txn.put(meta::catalog::kSettings, kCatalogIdSetting,

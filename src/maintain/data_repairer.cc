@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <memory>
 #include <optional>
 #include <set>
@@ -225,10 +224,10 @@ Result<std::vector<std::byte>> DataRepairer::content_of(const Lost& lost) {
     store::SegmentReader reader(store_);
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, store_id_, source.container));
-    if (!record) return Error(ErrorCode::kStale, "a container was removed", EIO);
+    if (!record) return Error(ErrorCode::kStale, "a container was removed");
     VARVE_TRY_ASSIGN(const auto header, reader.read_header(store_id_, *record));
     if (source.index >= header.chunks.size())
-      return Error(ErrorCode::kStale, "a chunk was removed", EIO);
+      return Error(ErrorCode::kStale, "a chunk was removed");
     const auto& chunk = header.chunks[source.index];
     const auto& frame = header.frames[chunk.frame];
     std::vector<std::byte> stored(frame.stored_bytes);
@@ -241,7 +240,7 @@ Result<std::vector<std::byte>> DataRepairer::content_of(const Lost& lost) {
   }
   if (bytes.size() != lost.raw_bytes ||
       codecs_.fingerprinter().fingerprint(bytes) != lost.fingerprint) {
-    return Error(ErrorCode::kCorrupt, "the content has changed", EIO);
+    return Error(ErrorCode::kCorrupt, "the content has changed");
   }
   return bytes;
 }
@@ -320,7 +319,7 @@ Result<void> DataRepairer::move(const catalog::CounterRecord& counters,
       std::vector<LocationRecord> rest;
       const auto kept = base::IdRuns::from({{at.first, at.count}}).subtract(ids);
       if (at.index + std::uint64_t{at.count} > header.chunks.size()) {
-        return Error(ErrorCode::kCorrupt, "a location does not fit its container", EIO);
+        return Error(ErrorCode::kCorrupt, "a location does not fit its container");
       }
       for (const auto& run : kept.runs()) {
         const auto skip = static_cast<std::uint32_t>(run.first.value - at.first.value);

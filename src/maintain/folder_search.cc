@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/system_error.h"
+
 namespace varve::maintain {
 
 Result<void> search_folder(const std::string& folder, const RepositoryParameters& parameters,
@@ -18,7 +20,7 @@ Result<void> search_folder(const std::string& folder, const RepositoryParameters
       repairer.search_file(at->path().string(), parameters);
     }
   }
-  if (error) return Error(ErrorCode::kIo, folder + ": " + error.message(), error.value());
+  if (error) return base::io_error(folder, error.value());
   return {};
 }
 

@@ -46,7 +46,7 @@ Result<void> add_of_version(const meta::Txn& txn, meta::TableIndex table, Manife
 
 Result<void> add_series(const meta::Txn& txn, SeriesId series, format::ManifestEncoder& encoder) {
   VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSeries, meta::series_key(series)));
-  if (!value) return Error(ErrorCode::kNotFound, "no such series", ENOENT);
+  if (!value) return Error(ErrorCode::kNotFound, "no such series");
   return encoder.add(ManifestRecord::kSeries, "", *value);
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 
 #include "base/coding.h"
@@ -23,7 +22,7 @@ constexpr std::size_t kSmallRecordBytesMax = std::size_t{2} << 20;
 constexpr std::size_t kLabelsBytesMax = std::size_t{1} << 28;
 
 Error damaged(const std::string& path, const std::string& what) {
-  return {ErrorCode::kCorrupt, path + ": " + what, EIO};
+  return {ErrorCode::kCorrupt, path + ": " + what};
 }
 
 // Returns the size limit of a record's value.

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "base/coding.h"
+#include "base/system_error.h"
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
 #include "ingest/parameters.h"
@@ -80,7 +80,7 @@ Result<void> Repairer::lock() {
   }
   if (locked.error().code() != ErrorCode::kLocked) return std::move(locked).error();
   return Error(ErrorCode::kLocked,
-               path_ + " is in use by another process: unmount it, then repair it", EBUSY);
+               path_ + " is in use by another process: unmount it, then repair it");
 }
 
 Result<void> Repairer::scan_superblock() {
@@ -114,7 +114,7 @@ Result<void> Repairer::scan_superblock() {
   }
   if (superblock_lost_) return {};
   if (folders.empty()) {
-    return Error(ErrorCode::kNoRepository, path_ + " is not a Varve repository", ENOENT);
+    return Error(ErrorCode::kNoRepository, path_ + " is not a Varve repository");
   }
   return std::move(superblock).error().with_context("no series has a copy of the superblock");
 }
@@ -128,7 +128,7 @@ Result<std::optional<std::string>> Repairer::fault_of_catalog() {
   const auto files = meta::EnvFiles::open(*files_, catalog_path, options);
   if (!files) {
     const bool damaged =
-        files.error().code() == ErrorCode::kCorrupt || files.error().errno_value() == EIO;
+        files.error().code() == ErrorCode::kCorrupt || base::is_device_failure(files.error());
     if (!damaged) return files.error();
     return std::optional(files.error().message());
   }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 #include <vector>
 
@@ -85,7 +84,7 @@ void note_unknown_files(io::FileSystem& files, const std::string& repository_pat
     const auto [folder, kind] = std::move(waiting.back());
     waiting.pop_back();
     auto names = files.list(folder);
-    if (!names && names.error().errno_value() == ENOTDIR && ++unknown <= kUnknownNamed) {
+    if (!names && names.error().code() == ErrorCode::kNotDirectory && ++unknown <= kUnknownNamed) {
       note(folder, "unknown: a file with the name of a folder; Varve does not touch it");
     }
     if (!names) continue;  // Other checks report missing or unreadable folders.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/system_error.h"
 #include "meta/lmdb.h"
 
 namespace varve::meta {
@@ -42,8 +43,7 @@ Error locked_by_writer(const std::string& directory, uid_t owner) {
           fmt::format("{} belongs to user {}, and a process is writing to it now. Another user can "
                       "read it only while nothing is written: run the command as that user "
                       "(`sudo -u '#{}' varve …`), or wait until the writer has ended",
-                      directory, owner, owner),
-          EBUSY};
+                      directory, owner, owner)};
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ Result<EnvFiles> EnvFiles::open(io::FileSystem& files, const std::string& direct
   if (!is_made) {
     VARVE_TRY_ASSIGN(const bool present, files.exists(directory + kDataName));
     if (!present) {
-      return Error(ErrorCode::kIo, directory + kDataName + " is missing", ENOENT);
+      return Error(ErrorCode::kIo, directory + kDataName + " is missing");
     }
   }
   const auto mode = options.read_only ? io::OpenMode::kRead : io::OpenMode::kReadWrite;
@@ -85,8 +85,7 @@ Result<EnvFiles> EnvFiles::open(io::FileSystem& files, const std::string& direct
     open->lock = std::move(*lock);
   } else {
     // Read-only media have no writer, so LMDB needs no reader table.
-    const int reason = lock.error().errno_value();
-    if (!options.read_only || (reason != EROFS && reason != EACCES)) {
+    if (!options.read_only || !base::refuses_writing(lock.error())) {
       return std::move(lock).error();
     }
   }
@@ -108,8 +107,7 @@ Result<EnvNames> EnvNames::make(const EnvFiles& files) {
   }
   return Error(ErrorCode::kIo,
                "cannot create a folder for temporary names: set TMPDIR to a folder that only you "
-               "can write to",
-               EACCES);
+               "can write to");
 }
 
 EnvNames::~EnvNames() {

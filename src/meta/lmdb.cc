@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/coding.h"
+#include "base/system_error.h"
 #include "io/posix_file_system.h"
 
 namespace varve::meta {
@@ -24,19 +25,20 @@ std::string_view to_view(const MDB_val& v) {
 }
 
 Error error_from_lmdb(int rc, const char* what) {
-  const std::string message = std::string("catalog: ") + what + ": " + mdb_strerror(rc);
+  const std::string failed = std::string("catalog: ") + what;
+  const std::string message = failed + ": " + mdb_strerror(rc);
   switch (rc) {
     case ENOSPC:
     case EDQUOT:
     case MDB_MAP_FULL:
-      return {ErrorCode::kNoSpace, message + "; free some space on the repository's disk", ENOSPC};
+      return {ErrorCode::kNoSpace, message + "; free some space on the repository's disk"};
     case MDB_CORRUPTED:
     case MDB_PAGE_NOTFOUND:
     case MDB_INVALID:
     case MDB_VERSION_MISMATCH:
-      return {ErrorCode::kCorrupt, message, EIO};
+      return {ErrorCode::kCorrupt, message};
     default:
-      return {ErrorCode::kIo, message, rc > 0 ? rc : EIO};
+      return rc > 0 ? base::io_error(failed, rc) : Error(ErrorCode::kIo, message);
   }
 }
 
@@ -51,8 +53,7 @@ Result<std::string_view> verified(std::string_view key, std::string_view stored)
     const auto sum = base::load_le<std::uint32_t>(base::as_bytes(stored).data() + value.size());
     if (sum == checksum(key, value)) return value;
   }
-  return Error(ErrorCode::kCorrupt, "catalog: a record's checksum is wrong; run `varve check`",
-               EIO);
+  return Error(ErrorCode::kCorrupt, "catalog: a record's checksum is wrong; run `varve check`");
 }
 
 struct FileLength {
@@ -95,7 +96,7 @@ Result<void> check_identity(MDB_env* env, const EnvFiles& files) {
   mdb_env_get_fd(env, &fd);
   if (fstat(fd, &opened) != 0 || fstat(files.data(), &checked) != 0 ||
       opened.st_dev != checked.st_dev || opened.st_ino != checked.st_ino) {
-    return Error(ErrorCode::kIo, files.directory() + ": LMDB opened another file", EIO);
+    return Error(ErrorCode::kIo, files.directory() + ": LMDB opened another file");
   }
   return {};
 }
@@ -104,7 +105,7 @@ Result<void> check_identity(MDB_env* env, const EnvFiles& files) {
 
 Error truncated(const std::string& directory) {
   return {ErrorCode::kCorrupt,
-          directory + "/data.mdb is truncated; restore it from a copy of the repository", EIO};
+          directory + "/data.mdb is truncated; restore it from a copy of the repository"};
 }
 
 Env::Env(Env&& other) noexcept
@@ -126,20 +127,27 @@ Result<Env> Env::open(io::FileSystem& files, const std::string& directory,
   return open(std::move(opened), options);
 }
 
+// Returns LMDB's code for the opening, 0 for success.
+Result<int> Env::map(const EnvOptions& options, std::size_t bytes) {
+  if (env_ != nullptr) mdb_env_close(std::exchange(env_, nullptr));
+  const int rc = mdb_env_create(&env_);
+  if (rc != 0) return error_from_lmdb(rc, "create");
+  mdb_env_set_mapsize(env_, bytes);
+  mdb_env_set_maxdbs(env_, static_cast<MDB_dbi>(options.tables.size()));
+  mdb_env_set_maxreaders(env_, 1024);
+  unsigned flags = MDB_NOTLS | MDB_NORDAHEAD;
+  if (options.read_only) flags |= MDB_RDONLY;
+  if (files_.lock() < 0) flags |= MDB_NOLOCK;
+  VARVE_TRY_ASSIGN(const auto names, EnvNames::make(files_));
+  return mdb_env_open(env_, names.folder().c_str(), flags, 0600);
+}
+
 Result<Env> Env::open(EnvFiles files, const EnvOptions& options) {
   const auto& directory = files.directory();
   Env env(files);
-  int rc = mdb_env_create(&env.env_);
-  if (rc != 0) return error_from_lmdb(rc, "create");
-  mdb_env_set_mapsize(env.env_, options.map_bytes);
-  mdb_env_set_maxdbs(env.env_, static_cast<MDB_dbi>(options.tables.size()));
-  mdb_env_set_maxreaders(env.env_, 1024);
-  unsigned flags = MDB_NOTLS | MDB_NORDAHEAD;
-  if (options.read_only) flags |= MDB_RDONLY;
-  if (files.lock() < 0) flags |= MDB_NOLOCK;
-  {
-    VARVE_TRY_ASSIGN(const auto names, EnvNames::make(files));
-    rc = mdb_env_open(env.env_, names.folder().c_str(), flags, 0600);
+  VARVE_TRY_ASSIGN(int rc, env.map(options, options.map_bytes));
+  if (rc == ENOMEM && options.map_bytes_min != 0) {
+    VARVE_TRY_ASSIGN(rc, env.map(options, options.map_bytes_min));
   }
   if (rc != 0) {
     return error_from_lmdb(rc, ("open " + directory).c_str());

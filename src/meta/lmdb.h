@@ -30,6 +30,8 @@ struct EnvOptions {
   std::string writer_lock;
   /// Address space for the map, in bytes; the file grows only when data fills it.
   std::size_t map_bytes = std::size_t{256} << 30;
+  /// Size of the map if the address space has no room for `map_bytes`; 0 = an error instead.
+  std::size_t map_bytes_min = 0;
 };
 
 /// An open environment. Thread-safe. Commits are synchronous (no NOSYNC, no WRITEMAP).
@@ -52,6 +54,8 @@ class Env {
 
  private:
   explicit Env(EnvFiles files) : files_(std::move(files)) {}
+  [[nodiscard]] Result<int> map(const EnvOptions& options, std::size_t bytes);
+
   EnvFiles files_;  // Outlives the environment.
   MDB_env* env_ = nullptr;
   std::vector<MDB_dbi> tables_;

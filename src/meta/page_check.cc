@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/coding.h"
+#include "base/system_error.h"
 #include "io/posix_file_system.h"
 #include "meta/page_format.h"
 
@@ -49,7 +50,7 @@ Int load(const std::byte* p) {
 }
 
 Error wrong(PageNumber page, const char* what) {
-  return {ErrorCode::kCorrupt, "page " + std::to_string(page) + ": " + what, EIO};
+  return {ErrorCode::kCorrupt, "page " + std::to_string(page) + ": " + what};
 }
 
 class PageCheck {
@@ -99,7 +100,7 @@ class PageCheck {
       const auto n = ::pread(fd_, out.data() + got, out.size() - got, static_cast<off_t>(at + got));
       if (n == 0) return wrong(page, "the file ends before it");
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return Error(ErrorCode::kIo, "the disk cannot read it", errno);
+      if (n < 0) return base::io_error("the disk cannot read it", errno);
       got += static_cast<std::size_t>(n);
     }
     return {};
@@ -141,7 +142,7 @@ class PageCheck {
     const bool is_first = commit ? first.commit == *commit : first.commit > second.commit;
     const auto& meta = is_first ? first : second;
     struct stat file {};
-    if (::fstat(fd_, &file) != 0) return Error(ErrorCode::kIo, "read the file's length", errno);
+    if (::fstat(fd_, &file) != 0) return base::io_error("cannot examine the file", errno);
     const auto pages = static_cast<std::uint64_t>(file.st_size) / page_bytes_;
     if (meta.last_page >= std::min(pages, kPagesMax) || meta.last_page + 1 < kMetaPages) {
       return wrong(is_first ? 0 : 1, "the last page is not in the file");
@@ -376,7 +377,7 @@ class PageCheck {
       known += static_cast<std::size_t>(std::count(tables_.begin(), tables_.end(), name));
     }
     if (known < tables_.size() && known < found_.size()) {
-      return Error(ErrorCode::kCorrupt, "a table has a wrong name", EIO);
+      return Error(ErrorCode::kCorrupt, "a table has a wrong name");
     }
     return {};
   }
@@ -407,7 +408,7 @@ Result<void> check_pages(io::FileSystem& files, const std::string& directory,
                          std::span<const char* const> tables) {
   const auto file = files.descriptor(directory + "/data.mdb", io::OpenMode::kRead);
   if (!file && file.error().code() == ErrorCode::kNotFound) {
-    return Error(ErrorCode::kCorrupt, "it is missing", EIO);
+    return Error(ErrorCode::kCorrupt, "it is missing");
   }
   if (!file) return file.error();
   const auto checked = PageCheck(file->get(), tables).run(std::nullopt);
@@ -430,7 +431,7 @@ Result<void> check_pages(const Env& env, std::span<const char* const> tables) {
     if (!checked) return checked.error();
     if (*checked) return {};
   }
-  return Error(ErrorCode::kBusy, "the catalog changes faster than its pages can be checked", EBUSY);
+  return Error(ErrorCode::kBusy, "the catalog changes faster than its pages can be checked");
 }
 
 }  // namespace varve::meta

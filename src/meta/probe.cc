@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/system_error.h"
 #include "meta/page_check.h"
 
 namespace varve::meta {
@@ -85,12 +86,12 @@ void end_quietly(std::span<std::byte> stack) {
 
 Result<bool> survives_reading(const EnvFiles& files, const EnvOptions& options) {
   const pid_t child = fork();
-  if (child < 0) return Error(ErrorCode::kIo, "cannot start a process to probe the catalog", errno);
+  if (child < 0) return base::system_error("cannot start a process to probe the catalog", errno);
   if (child == 0) run_child(files, options);
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
     if (errno != EINTR)
-      return Error(ErrorCode::kIo, "cannot wait for the process that probes the catalog", errno);
+      return base::system_error("cannot wait for the process that probes the catalog", errno);
   }
   const bool survived = WIFEXITED(status) && WEXITSTATUS(status) == kSurvived;
   if (!survived) {
@@ -109,10 +110,9 @@ Result<void> probe_environment(const EnvFiles& files, const EnvOptions& options)
     VARVE_TRY_ASSIGN(const bool survived, survives_reading(files, options));
     if (survived) return {};
   }
-  return Error(checked.error().code(),
-               files.directory() + "/data.mdb is damaged (" + checked.error().message() +
-                   "): it cannot be " + (options.read_only ? "read" : "written to"),
-               EIO);
+  return Error(checked.error().code(), files.directory() + "/data.mdb is damaged (" +
+                                           checked.error().message() + "): it cannot be " +
+                                           (options.read_only ? "read" : "written to"));
 }
 
 }  // namespace varve::meta

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <memory>
 #include <optional>
 
 #include "base/checksum.h"
 #include "base/coding.h"
+#include "base/system_error.h"
 #include "format/container.h"
 
 namespace varve::parity {
@@ -20,7 +20,7 @@ Result<std::vector<std::byte>> read_exactly(store::OpenSegment& file, std::uint6
                                             std::size_t bytes) {
   std::vector<std::byte> out(bytes);
   VARVE_TRY_ASSIGN(const auto got, file.read_at(offset, out));
-  if (got != bytes) return Error(ErrorCode::kCorrupt, "parity file: it is cut off", EIO);
+  if (got != bytes) return Error(ErrorCode::kCorrupt, "parity file: it is cut off");
   return out;
 }
 
@@ -37,14 +37,14 @@ struct FoundHeader {
 Result<FoundHeader> read_header(store::OpenSegment& file, Copy copy) {
   VARVE_TRY_ASSIGN(const auto size, file.size());
   if (size < 2 * format::kParityHeaderBytes) {
-    return Error(ErrorCode::kCorrupt, "parity file: it is cut off", EIO);
+    return Error(ErrorCode::kCorrupt, "parity file: it is cut off");
   }
   const auto at = copy == Copy::kFirst ? 0 : size - format::kParityHeaderBytes;
   VARVE_TRY_ASSIGN(const auto bytes, read_exactly(file, at, format::kParityHeaderBytes));
   FoundHeader found;
   VARVE_TRY_ASSIGN(found.header, format::decode_parity_header(bytes));
   if (found.header.file_bytes() != size) {
-    return Error(ErrorCode::kCorrupt, "parity file: its length is wrong", EIO);
+    return Error(ErrorCode::kCorrupt, "parity file: its length is wrong");
   }
   found.members_at =
       copy == Copy::kFirst ? format::kParityHeaderBytes : size - found.header.index_bytes();
@@ -83,12 +83,12 @@ Result<GroupListing> list_groups(store::SegmentStore& store, StoreId store_id) {
       if (other) index = std::move(other);
     }
     if (index && index->store != store_id) {
-      index = Error(ErrorCode::kCorrupt, "this is the parity of another series", EIO);
+      index = Error(ErrorCode::kCorrupt, "this is the parity of another series");
     }
     if (!index) {
       if (index.error().code() == ErrorCode::kUnsupported) continue;
       const bool damaged =
-          index.error().code() == ErrorCode::kCorrupt || index.error().errno_value() == EIO;
+          index.error().code() == ErrorCode::kCorrupt || base::is_device_failure(index.error());
       if (!damaged) return std::move(index).error();
       listing.damaged.emplace_back(number, index.error());
       continue;

@@ -20,7 +20,7 @@ Result<std::unique_ptr<GroupRestorer>> GroupRestorer::open(store::SegmentStore& 
   VARVE_TRY_ASSIGN(auto sums, load_sums(store, group));
   if (sums.data.size() != group.index.blocks ||
       sums.parity.size() != group.index.shape().parity_total()) {
-    return Error(ErrorCode::kCorrupt, "parity file: it changed while it was read", EIO);
+    return Error(ErrorCode::kCorrupt, "parity file: it changed while it was read");
   }
   VARVE_TRY_ASSIGN(auto file, store.open(group.number, store::ReadMode::kCached));
   return std::unique_ptr<GroupRestorer>(

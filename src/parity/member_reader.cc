@@ -2,7 +2,6 @@
 #include "parity/member_reader.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "store/segment_files.h"
@@ -46,7 +45,7 @@ Result<void> MemberReader::read_part(std::size_t member, std::uint64_t offset,
   VARVE_TRY_ASSIGN(const auto got, file->read_at(offset, out.first(aligned)));
   if (got < wanted) {
     return Error(ErrorCode::kCorrupt,
-                 store::segment_path(members_[member].segment) + " is too short", EIO);
+                 store::segment_path(members_[member].segment) + " is too short");
   }
   std::fill(out.begin() + static_cast<std::ptrdiff_t>(wanted), out.end(), std::byte{});
   return {};

@@ -2,7 +2,6 @@
 #include "parity/upkeep.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <set>
 #include <tuple>
@@ -225,7 +224,7 @@ class ParityUpkeep {
     VARVE_TRY_ASSIGN(const auto space, store_.space());
     const auto wanted = bytes_of(members) * options_.percent / 100 + kSpareBytes;
     if (space.blocks_available * space.block_bytes >= wanted) return {};
-    return Error(ErrorCode::kNoSpace, "the disk is too full for parity", ENOSPC);
+    return Error(ErrorCode::kNoSpace, "the disk is too full for parity");
   }
 
   // Returns the checksums that existing groups have for the members.

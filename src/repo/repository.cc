@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <filesystem>
 #include <system_error>
 
@@ -52,13 +51,12 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
   VARVE_TRY_ASSIGN(const auto files, io::open_root(path, {.trust_owner = trust_owner}));
   VARVE_TRY_ASSIGN(const auto names, files->list(path));
   if (std::find(names.begin(), names.end(), "varve.repo") != names.end()) {
-    return Error(ErrorCode::kExists, path + " is a Varve repository already", EEXIST);
+    return Error(ErrorCode::kExists, path + " is a Varve repository already");
   }
   for (const auto& name : names) {
     if (name == "lost+found") continue;
     return Error(ErrorCode::kNotEmpty,
-                 path + " is not empty; choose an empty or a new folder for the repository",
-                 ENOTEMPTY);
+                 path + " is not empty; choose an empty or a new folder for the repository");
   }
   const store::RepositoryPaths paths(path);
   for (const auto& folder : {paths.catalog(), paths.all_series(), paths.all_staging()}) {
@@ -74,7 +72,7 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
   superblock.parameters = parameters;
   std::array<unsigned char, 16> id{};
   if (RAND_bytes(id.data(), static_cast<int>(id.size())) != 1) {
-    return Error(ErrorCode::kIo, "cannot get random numbers for the repository's id", EIO);
+    return Error(ErrorCode::kIo, "cannot get random numbers for the repository's id");
   }
   superblock.repository_id = fmt::format("{:02x}", fmt::join(id, ""));
   // Written last: a folder without this file is not a repository.

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <optional>
 #include <thread>
 
@@ -35,26 +34,23 @@ constexpr std::uint64_t kProbedBytesMax = 256U << 20;
 /// Returns true if a file that is not Varve's has the name of a series' folder.
 bool is_file_in_place(io::FileSystem& files, const std::string& folder) {
   const auto names = files.list(folder);
-  return !names && names.error().errno_value() == ENOTDIR;
+  return !names && names.error().code() == ErrorCode::kNotDirectory;
 }
 
-Error advised(const Error& of_catalog) {
-  return {of_catalog.code(), of_catalog.message() + "; run `varve repair`, which rebuilds it",
-          of_catalog.errno_value()};
+Error advised(Error of_catalog) {
+  return std::move(of_catalog).with_more("; run `varve repair`, which rebuilds it");
 }
 
 Error no_repository(const std::string& path) {
   return {ErrorCode::kNoRepository,
-          path + " is not a Varve repository (it has no varve.repo); create one with `varve init`",
-          ENOENT};
+          path + " is not a Varve repository (it has no varve.repo); create one with `varve init`"};
 }
 
 Error older_catalog(const std::string& catalog) {
   return {ErrorCode::kCorrupt,
           catalog +
               " is older than the rest of the repository: restore the newest copy, or run `varve "
-              "repair`, which rebuilds it from the manifests",
-          EIO};
+              "repair`, which rebuilds it from the manifests"};
 }
 }  // namespace
 
@@ -84,7 +80,8 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   auto files = std::move(*opened);
   auto text = files->read_file(paths.superblock(), kSuperblockBytesMax);
   if (!text) {
-    if (text.error().code() == ErrorCode::kNotFound || text.error().errno_value() == ENOTDIR) {
+    if (text.error().code() == ErrorCode::kNotFound ||
+        text.error().code() == ErrorCode::kNotDirectory) {
       return no_repository(path);
     }
     return std::move(text).error();
@@ -99,15 +96,14 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
       return Error(ErrorCode::kLocked,
                    path +
                        " is in use by another process: it is mounted read-write, or a command is "
-                       "running. Wait for that process, or open the repository read-only",
-                   EBUSY);
+                       "running. Wait for that process, or open the repository read-only");
     }
     lock = std::move(*locked);
   }
   VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(paths.catalog_data()));
   if (!has_catalog) {
     return Error(ErrorCode::kCorrupt,
-                 paths.catalog() + " is missing: run `varve repair`, which rebuilds it", ENOENT);
+                 paths.catalog() + " is missing: run `varve repair`, which rebuilds it");
   }
   meta::EnvOptions env;
   env.tables = meta::catalog::kTables;
@@ -187,7 +183,7 @@ Result<void> RepositoryImpl::check_catalog_age() {
   if (!id.empty()) return {};
   std::array<unsigned char, 16> random{};
   if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1) {
-    return Error(ErrorCode::kIo, "cannot get random numbers for the catalog's id", EIO);
+    return Error(ErrorCode::kIo, "cannot get random numbers for the catalog's id");
   }
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY(txn.put(meta::catalog::kSettings, maintain::kCatalogIdSetting,
@@ -250,16 +246,15 @@ std::vector<series::Series*> RepositoryImpl::used_series() {
 }
 
 Result<void> RepositoryImpl::sync() {
-  std::optional<Error> first;
-  std::string all;
+  std::optional<Error> errors;
   for (auto* const one : used_series()) {
-    const auto synced = one->sync();
+    auto synced = one->sync();
     if (synced) continue;
-    all += (all.empty() ? "" : "\n") + synced.error().message();
-    if (!first) first = synced.error();
+    errors = errors ? std::move(*errors).with_more("\n" + synced.error().message())
+                    : std::move(synced).error();
   }
-  if (!first) return {};
-  return Error(first->code(), all, first->errno_value());
+  if (!errors) return {};
+  return std::move(*errors);
 }
 
 Result<void> RepositoryImpl::close() {
@@ -334,7 +329,7 @@ Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name,
   catalog::SeriesRecord record;
   std::uint32_t id = 1;
   for (const auto& other : all) {
-    if (other.name == name) return Error(ErrorCode::kExists, "the series exists already", EEXIST);
+    if (other.name == name) return Error(ErrorCode::kExists, "the series exists already");
     id = std::max(id, static_cast<std::uint32_t>(other.id) + 1);
   }
   {

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/system_error.h"
 #include "varve/backup.h"
 #include "varve/repository.h"
 
@@ -21,7 +22,7 @@ Result<DirectoryIdentity> find_own_folder(const std::string& repository,
   std::error_code error;
   const auto own = std::filesystem::canonical(repository, error);
   const auto source = std::filesystem::canonical(directory, error);
-  if (error) return Error(ErrorCode::kIo, directory + ": " + error.message(), error.value());
+  if (error) return base::io_error(directory, error.value());
   if (std::mismatch(own.begin(), own.end(), source.begin(), source.end()).first == own.end()) {
     return Error(ErrorCode::kInvalid, source.string() + " is in the repository " + own.string() +
                                           "; store a directory outside it");
@@ -35,7 +36,7 @@ Result<DirectoryIdentity> find_own_folder(const std::string& repository,
 Result<NewFile> root_like(const std::string& directory) {
   struct stat status {};
   if (::stat(directory.c_str(), &status) != 0) {
-    return Error(ErrorCode::kIo, directory + ": " + std::generic_category().message(errno), errno);
+    return base::io_error(directory, errno);
   }
   if (!S_ISDIR(status.st_mode)) {
     return Error(ErrorCode::kNotDirectory, directory + " is not a directory");

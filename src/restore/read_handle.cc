@@ -224,7 +224,7 @@ Result<void> FileHandle::read_random(const Stretch& stretch) {
     read = try_random(stretch, last);
   }
   if (!read && read.error().code() == ErrorCode::kStale) {
-    return Error(ErrorCode::kCorrupt, read.error().message(), EIO);
+    return Error(ErrorCode::kCorrupt, read.error().message());
   }
   if (!read) return read;
   const std::lock_guard lock(mutex_);

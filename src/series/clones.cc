@@ -6,7 +6,6 @@
 
 #include <sys/stat.h>
 
-#include <cerrno>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -106,8 +105,7 @@ Error not_newest(const std::string& name) {
   return {ErrorCode::kInvalid,
           name +
               " is not the newest version of its series; only the newest can be reopened. Use "
-              "`varve clone` with another name",
-          EINVAL};
+              "`varve clone` with another name"};
 }
 
 }  // namespace
@@ -123,8 +121,7 @@ Result<void> VersionClones::check_may_reopen(const catalog::VersionRecord& recor
     // Its seal would make it the newest version.
     return Error(
         ErrorCode::kBusy,
-        other.name + " is open in this series: seal or remove it before you reopen " + record.name,
-        EBUSY);
+        other.name + " is open in this series: seal or remove it before you reopen " + record.name);
   }
   VARVE_TRY_ASSIGN(auto locked, lock_of(parts_, txn, record, false));
   if (locked) return *std::move(locked);
@@ -135,7 +132,7 @@ Result<CloneSource> VersionClones::source(VersionNumber source, std::string_view
   CloneSource found;
   VARVE_TRY_ASSIGN(found.record, records_.find(source));
   if (found.record.state != VersionState::kSealed) {
-    return Error(ErrorCode::kInvalid, found.record.name + " is not sealed yet", EINVAL);
+    return Error(ErrorCode::kInvalid, found.record.name + " is not sealed yet");
   }
   found.reopens = name == found.record.name;
   found.own_name = found.reopens ? partial_name(found.record.name) : std::string(name);

@@ -3,7 +3,6 @@
 #include "series/lineage_deletion.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <memory>
 #include <utility>
 
@@ -37,7 +36,7 @@ Result<std::vector<catalog::VersionRecord>> LineageDeletion::records_to_delete(
   for (const auto number : wanted) {
     VARVE_TRY_ASSIGN(auto record, records_.find(number));
     if (record.state != VersionState::kSealed) {
-      return Error(ErrorCode::kInvalid, record.name + " is open; abandon it instead", EINVAL);
+      return Error(ErrorCode::kInvalid, record.name + " is open; abandon it instead");
     }
     records.push_back(std::move(record));
   }
@@ -52,8 +51,8 @@ Result<std::optional<Error>> LineageDeletion::holder_of(const catalog::VersionRe
   VARVE_TRY_ASSIGN(const auto all, catalog::list_versions(txn, parts_.id));
   for (const auto& other : all) {
     if (other.state == VersionState::kOpen && other.base == record.number) {
-      return std::optional(Error(
-          ErrorCode::kBusy, other.name + " is based on " + record.name + "; seal it first", EBUSY));
+      return std::optional(
+          Error(ErrorCode::kBusy, other.name + " is based on " + record.name + "; seal it first"));
     }
   }
   return std::optional<Error>();
@@ -121,7 +120,7 @@ Result<std::vector<HeldVersion>> LineageDeletion::leave_out_held(
   for (auto& record : gone) {
     VARVE_TRY_ASSIGN(auto holder, holder_of(record, options));
     if (!holder && has_files(record)) {
-      holder = Error(ErrorCode::kBusy, record.name + " has open files", EBUSY);
+      holder = Error(ErrorCode::kBusy, record.name + " has open files");
     }
     if (!holder) {
       free.push_back(std::move(record));

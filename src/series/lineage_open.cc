@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,8 +31,7 @@ Error version_busy(const std::string& name, const std::string& why) {
   return {ErrorCode::kBusy,
           name + " is open in this series and " + why +
               "; seal it with `varve seal`, or remove it with `varve rm` (or rmdir, while it is "
-              "empty)",
-          EBUSY};
+              "empty)"};
 }
 
 }  // namespace
@@ -68,7 +66,7 @@ Result<VersionInfo> LineageOpen::put_new(catalog::VersionRecord& record) {
   VARVE_TRY(parts_.space->admit(kNewVersionBytes));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
   VARVE_TRY_ASSIGN(auto owner, catalog::find_series(txn, parts_.id));
-  if (!owner) return Error(ErrorCode::kNotFound, "no such series", ENOENT);
+  if (!owner) return Error(ErrorCode::kNotFound, "no such series");
   record.number = static_cast<VersionNumber>(owner->next_number++);
   record.opened_at = parts_.clock->now();
   VARVE_TRY(catalog::observe_clock(txn, record.opened_at));
@@ -173,7 +171,7 @@ Result<std::shared_ptr<const version::CloneBase>> LineageOpen::load_base(
   if (record.base == VersionNumber{}) return std::shared_ptr<const version::CloneBase>();
   VARVE_TRY_ASSIGN(auto base, records_.find(record.base));
   if (base.state != VersionState::kSealed) {
-    return Error(ErrorCode::kCorrupt, "catalog: a version is based on one that is not sealed", EIO);
+    return Error(ErrorCode::kCorrupt, "catalog: a version is based on one that is not sealed");
   }
   std::optional<catalog::LinkTable> links;
   {
@@ -207,7 +205,7 @@ layout::OpenHold LineageOpen::hold(const base::IdRuns* dying) {
       if (!open) return layout::OpenHold{};
       if (open->base != VersionNumber{}) {
         VARVE_TRY_ASSIGN(const auto base, catalog::find_version(txn, parts_.id, open->base));
-        if (!base) return Error(ErrorCode::kCorrupt, "the base of an open version is missing", EIO);
+        if (!base) return Error(ErrorCode::kCorrupt, "the base of an open version is missing");
         base_end = base->entries + 2;
       }
     }
@@ -257,15 +255,15 @@ void LineageOpen::release() {
 
 Result<void> LineageOpen::sync() {
   if (!open_) return {};
-  const auto synced = open_->sync();
+  auto synced = open_->sync();
   if (synced) return {};
   const auto info = open_->info();
   const auto unsaved = open_->unsaved();
-  return Error(synced.error().code(),
-               fmt::format("{}/{}: {}; {} changed entries and {} bytes of contents are not on disk",
-                           info.series_name, info.name, synced.error().message(), unsaved.entries,
-                           unsaved.bytes),
-               synced.error().errno_value());
+  return std::move(synced)
+      .error()
+      .with_context(fmt::format("{}/{}", info.series_name, info.name))
+      .with_more(fmt::format("; {} changed entries and {} bytes of contents are not on disk",
+                             unsaved.entries, unsaved.bytes));
 }
 
 }  // namespace varve::series

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <cerrno>
 #include <utility>
 
 #include "base/log.h"
@@ -57,8 +56,7 @@ Result<VersionInfo> LineageSeries::find_version(std::string_view name) {
           ErrorCode::kCorrupt,
           fmt::format(
               "the newest version has no valid name ({}); Varve shows it as {}. Run `varve check`",
-              newest->name_fault, newest->name),
-          EIO);
+              newest->name_fault, newest->name));
     }
     return version_info(*newest, owner.name);
   }
@@ -183,7 +181,7 @@ Result<std::shared_ptr<VersionReader>> LineageSeries::reader(VersionNumber numbe
   VARVE_TRY_ASSIGN(const auto owner, records_.owner());
   VARVE_TRY_ASSIGN(const auto record, records_.find(number));
   if (record.state != VersionState::kSealed) {
-    return Error(ErrorCode::kInvalid, record.name + " is not sealed yet", EINVAL);
+    return Error(ErrorCode::kInvalid, record.name + " is not sealed yet");
   }
   if (parts_.on_reader) parts_.on_reader();
   version::SealedVersionParts parts;
@@ -204,11 +202,11 @@ Result<void> LineageSeries::rename_version(VersionNumber number, std::string_vie
   VARVE_TRY_ASSIGN(auto record, records_.find(number));
   if (is_partial_name(new_name) &&
       (record.state == VersionState::kSealed || !is_partial_name(record.name))) {
-    return Error(ErrorCode::kNotPermitted, "a version cannot become partial again", EPERM);
+    return Error(ErrorCode::kNotPermitted, "a version cannot become partial again");
   }
   if (record.state == VersionState::kOpen && is_partial_name(record.name) &&
       !is_partial_name(new_name)) {
-    return Error(ErrorCode::kInvalid, "dropping .partial seals the version", EINVAL);
+    return Error(ErrorCode::kInvalid, "dropping .partial seals the version");
   }
   if (new_name == record.name) return {};
   VARVE_TRY(records_.check_new_name(new_name));
@@ -232,7 +230,7 @@ Result<SealOutcome> LineageSeries::seal(VersionNumber number, std::string_view n
     const std::lock_guard lock(mutex_);
     VARVE_TRY_ASSIGN(auto record, records_.find(number));
     if (record.state != VersionState::kOpen) {
-      return Error(ErrorCode::kReadOnly, record.name + " is sealed already", EROFS);
+      return Error(ErrorCode::kReadOnly, record.name + " is sealed already");
     }
     VARVE_TRY(use->open.resume(record));
     sealed = use->seal.run(std::move(record), {std::string(new_name), mode, writers, true});
@@ -282,13 +280,13 @@ Result<void> LineageSeries::lock_version(VersionNumber number, Timestamp until) 
   const std::lock_guard lock(mutex_);
   VARVE_TRY_ASSIGN(const auto record, records_.find(number));
   if (record.state != VersionState::kSealed) {
-    return Error(ErrorCode::kInvalid, record.name + " is not sealed yet", EINVAL);
+    return Error(ErrorCode::kInvalid, record.name + " is not sealed yet");
   }
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
   VARVE_TRY_ASSIGN(auto retention, catalog::find_retention(txn, parts_.id, number));
   if (until < retention.locked_until) {
     return Error(ErrorCode::kNotPermitted,
-                 record.name + " is locked for longer; a lock cannot be made shorter", EPERM);
+                 record.name + " is locked for longer; a lock cannot be made shorter");
   }
   retention.locked_until = until;
   VARVE_TRY(catalog::put_retention(txn, parts_.id, number, retention));
@@ -305,15 +303,15 @@ Result<void> LineageSeries::abandon_version(VersionNumber number, bool force) {
   const std::lock_guard lock(mutex_);
   VARVE_TRY_ASSIGN(auto record, records_.find(number));
   if (record.state != VersionState::kOpen) {
-    return Error(ErrorCode::kReadOnly, record.name + " is sealed", EROFS);
+    return Error(ErrorCode::kReadOnly, record.name + " is sealed");
   }
   VARVE_TRY(use->open.resume(record));
   if (use->open.version()->writers() != 0) {
-    return Error(ErrorCode::kBusy, record.name + " has files open for writing", EBUSY);
+    return Error(ErrorCode::kBusy, record.name + " has files open for writing");
   }
   VARVE_TRY_ASSIGN(const bool empty, use->open.version()->is_empty());
   if (!empty && !force) {
-    return Error(ErrorCode::kNotEmpty, record.name + " is not empty", ENOTEMPTY);
+    return Error(ErrorCode::kNotEmpty, record.name + " is not empty");
   }
   // The deleted contents need no more disk space.
   VARVE_TRY(use->open.version()->freeze_to_drop());
@@ -381,7 +379,7 @@ Result<void> LineageSeries::remove() {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
   VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
   if (!records.empty()) {
-    return Error(ErrorCode::kNotEmpty, "the series still has versions", ENOTEMPTY);
+    return Error(ErrorCode::kNotEmpty, "the series still has versions");
   }
   VARVE_TRY(catalog::erase_series(txn, parts_.id));
   VARVE_TRY(txn.commit());

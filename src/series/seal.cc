@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -50,8 +49,7 @@ Result<SealResult> VersionSeal::run(catalog::VersionRecord record, const SealReq
     VARVE_TRY(records_.check_new_name(name));
   } else if (how.mode == SealMode::kKeep) {
     return Error(ErrorCode::kExists,
-                 record.name + " is the name of the version that stays open; choose another name",
-                 EEXIST);
+                 record.name + " is the name of the version that stays open; choose another name");
   }
   VARVE_TRY(parts_.with_reserve([&] { return open_.version()->freeze(how.writers); }));
   if (how.mode == SealMode::kKeep) {
@@ -115,7 +113,7 @@ Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::Versio
   VARVE_TRY_ASSIGN(const auto manifest, manifests_.begin(record, objects.new_objects()));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
   VARVE_TRY_ASSIGN(auto owner, catalog::find_series(txn, parts_.id));
-  if (!owner) return Error(ErrorCode::kCorrupt, "the series' record is missing", EIO);
+  if (!owner) return Error(ErrorCode::kCorrupt, "the series' record is missing");
   VARVE_TRY(catalog::put_version_chunks(txn, parts_.id, record.number, tree.chunks));
   VARVE_TRY(catalog::put_version_links(txn, parts_.id, record.number, tree.links));
   VARVE_TRY(catalog::put_retention(txn, parts_.id, record.number, {side, {}}));

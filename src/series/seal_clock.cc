@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "base/log.h"
 #include "catalog/layout_records.h"
@@ -48,10 +47,9 @@ Result<std::optional<Error>> lock_of(const SeriesParts& parts, const meta::Txn& 
   VARVE_TRY_ASSIGN(const auto retention,
                    catalog::find_retention(txn, record.series, record.number));
   if (retention.locked_until > now) {
-    return std::optional(Error(ErrorCode::kNotPermitted,
-                               fmt::format("{} is locked for {} seconds more", record.name,
-                                           retention.locked_until.seconds - now.seconds),
-                               EPERM));
+    return std::optional(
+        Error(ErrorCode::kNotPermitted, fmt::format("{} is locked for {} seconds more", record.name,
+                                                    retention.locked_until.seconds - now.seconds)));
   }
   if (retention.locked_until == Timestamp{} || force_clock) return std::optional<Error>();
   VARVE_TRY_ASSIGN(const bool jumped, catalog::has_clock_jumped(txn, now));
@@ -60,8 +58,7 @@ Result<std::optional<Error>> lock_of(const SeriesParts& parts, const meta::Txn& 
       Error(ErrorCode::kNotPermitted,
             record.name + " is locked: its lock would have ended, but the clock is more than a day "
                           "ahead of the repository's last seal or of the highest time that it has "
-                          "seen. Seal a version, or check the clock and give --force-clock",
-            EPERM));
+                          "seen. Seal a version, or check the clock and give --force-clock"));
 }
 
 }  // namespace varve::series

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "series/series_parts.h"
 
-#include <cerrno>
-
 namespace varve::series {
 
-Error opened_read_only() {
-  return {ErrorCode::kReadOnly, "the repository is open read-only", EROFS};
-}
+Error opened_read_only() { return {ErrorCode::kReadOnly, "the repository is open read-only"}; }
 
 Result<void> SeriesParts::check_writable() const {
   if (options->read_only) return opened_read_only();

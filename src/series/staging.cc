@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "series/staging.h"
 
-#include <cerrno>
-
 #include "maintain/manifest_file.h"
 #include "meta/lmdb.h"
 #include "store/repository_names.h"
@@ -14,11 +12,9 @@ Result<void> check_staging(const SeriesParts& parts, const catalog::VersionRecor
   VARVE_TRY_ASSIGN(const bool lost,
                    maintain::is_staging_lost(*parts.files, parts.paths->root(), txn, record));
   if (!lost) return {};
-  return Error(ErrorCode::kCorrupt,
-               parts.paths->staging(parts.id, record.number) +
-                   " is missing, so what the open version " + record.name +
-                   " held is lost; `varve repair` drops it",
-               EIO);
+  return Error(ErrorCode::kCorrupt, parts.paths->staging(parts.id, record.number) +
+                                        " is missing, so what the open version " + record.name +
+                                        " held is lost; `varve repair` drops it");
 }
 
 Result<void> remove_staging(const SeriesParts& parts, const catalog::VersionRecord& record) {

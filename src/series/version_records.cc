@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "series/version_records.h"
 
-#include <cerrno>
 #include <utility>
 
 #include "varve/version_name.h"
 
 namespace varve::series {
 
-Error no_series() { return {ErrorCode::kNotFound, "no such series", ENOENT}; }
-Error no_version() { return {ErrorCode::kNotFound, "no such version", ENOENT}; }
+Error no_series() { return {ErrorCode::kNotFound, "no such series"}; }
+Error no_version() { return {ErrorCode::kNotFound, "no such version"}; }
 
 Result<catalog::SeriesRecord> VersionRecords::owner() const {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
@@ -53,7 +52,7 @@ Result<void> VersionRecords::check_new_name(std::string_view name) const {
   VARVE_TRY_ASSIGN(const auto records, all());
   for (const auto& record : records) {
     if (record.name == name) {
-      return Error(ErrorCode::kExists, "a version of this name exists already", EEXIST);
+      return Error(ErrorCode::kExists, "a version of this name exists already");
     }
   }
   return {};

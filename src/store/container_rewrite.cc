@@ -2,7 +2,6 @@
 #include "store/container_rewrite.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <vector>
 
 #include "base/aligned_buffer.h"
@@ -15,14 +14,14 @@ namespace {
 Result<std::uint32_t> verified_length(const format::FrameCodec& codec,
                                       std::span<const std::byte> bytes) {
   if (bytes.size() < format::kContainerFixedHeaderBytes) {
-    return Error(ErrorCode::kCorrupt, "a container is cut off", EIO);
+    return Error(ErrorCode::kCorrupt, "a container is cut off");
   }
   VARVE_TRY_ASSIGN(const auto header_bytes, format::container_header_length(
                                                 bytes.first(format::kContainerFixedHeaderBytes)));
-  if (header_bytes > bytes.size()) return Error(ErrorCode::kCorrupt, "a container is cut off", EIO);
+  if (header_bytes > bytes.size()) return Error(ErrorCode::kCorrupt, "a container is cut off");
   VARVE_TRY_ASSIGN(const auto header, format::decode_container_header(bytes.first(header_bytes)));
   if (header.stored_bytes() > bytes.size()) {
-    return Error(ErrorCode::kCorrupt, "a container is cut off", EIO);
+    return Error(ErrorCode::kCorrupt, "a container is cut off");
   }
   std::vector<std::byte> raw;
   for (std::uint32_t i = 0; i < header.frames.size(); ++i) {
@@ -47,10 +46,9 @@ Result<void> rewrite_containers(SegmentStore& store, const format::FrameCodec& c
     VARVE_TRY_ASSIGN(const auto got, from->read_at(at, wanted));
     const auto length = verified_length(codec, wanted.first(got));
     if (!length) {
-      return Error(ErrorCode::kCorrupt,
-                   store.describe(segment) + " has lost the data at offset " + std::to_string(at) +
-                       " when the disk failed: " + length.error().message(),
-                   EIO);
+      return Error(ErrorCode::kCorrupt, store.describe(segment) + " has lost the data at offset " +
+                                            std::to_string(at) +
+                                            " when the disk failed: " + length.error().message());
     }
     VARVE_TRY(store.write_again(segment, at, wanted.first(*length)));
     at += *length;

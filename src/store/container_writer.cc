@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 
 #include "base/assert.h"
@@ -323,7 +322,7 @@ Result<void> ContainerWriter::check_reserve() {
   const auto reserve = std::clamp<std::uint64_t>(total / 100, 8ULL << 20, 256ULL << 20);
   if (available < reserve + format::kContainerBytesMax) {
     return Error(ErrorCode::kNoSpace,
-                 "the repository's disk is full; free some space, then continue writing", ENOSPC);
+                 "the repository's disk is full; free some space, then continue writing");
   }
   return {};
 }

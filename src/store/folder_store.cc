@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 #include <utility>
 
@@ -146,7 +145,7 @@ Result<void> read_correctable(io::File& file, std::uint64_t offset, std::span<st
     const auto got = file.read_at(offset + at, out.subspan(at, kPiece));
     if (got && *got >= here) continue;
     if (!is_corrected(corrections, offset + at, offset + at + here)) {
-      return got ? Error(ErrorCode::kIo, "the file became shorter", EIO) : got.error();
+      return got ? Error(ErrorCode::kIo, "the file became shorter") : got.error();
     }
   }
   return {};
@@ -284,7 +283,7 @@ Result<void> FolderStore::correct_by_swap(StoredFile file,
     VARVE_TRY_ASSIGN(const auto part, corrected(*from, size, at, end, buffer, corrections));
     VARVE_TRY_ASSIGN(const auto got, copy->read_at(at, written.span()));
     if (got != part.size() || !std::equal(part.begin(), part.end(), written.span().begin())) {
-      return Error(ErrorCode::kIo, temporary + " differs from what was written", EIO);
+      return Error(ErrorCode::kIo, temporary + " differs from what was written");
     }
   }
   return swap_in(file, temporary);
@@ -301,7 +300,7 @@ Result<void> FolderStore::correct_in_place(StoredFile file,
 Result<void> FolderStore::cut(StoredFile file, std::uint64_t bytes) {
   // Opening for writing would create a missing file.
   VARVE_TRY_ASSIGN(const bool present, files_.exists(path(file)));
-  if (!present) return Error(ErrorCode::kNotFound, path(file) + " is missing", ENOENT);
+  if (!present) return Error(ErrorCode::kNotFound, path(file) + " is missing");
   VARVE_TRY_ASSIGN(const auto opened, files_.open(path(file), io::OpenMode::kReadWrite));
   return opened->truncate(bytes);
 }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <vector>
 
 #include "base/assert.h"
@@ -46,7 +45,7 @@ Result<std::shared_ptr<OpenSegment>> SegmentReader::file(SegmentNumber segment, 
   auto opened = store_.open(segment, mode);
   if (!opened) {
     if (opened.error().code() != ErrorCode::kNotFound) return std::move(opened).error();
-    return Error(ErrorCode::kCorrupt, store_.describe(segment) + " is missing", EIO);
+    return Error(ErrorCode::kCorrupt, store_.describe(segment) + " is missing");
   }
   const std::lock_guard lock(mutex_);
   // A file that forget() closed meanwhile must not stay open, since it would keep its space.
@@ -88,14 +87,14 @@ Result<format::ContainerHeader> SegmentReader::decode_header(StoreId store_id,
                                                              std::span<const std::byte> bytes,
                                                              std::size_t got) const {
   if (got != bytes.size()) {
-    return Error(ErrorCode::kCorrupt, describe(record) + ": the file ends inside the header", EIO);
+    return Error(ErrorCode::kCorrupt, describe(record) + ": the file ends inside the header");
   }
   auto header = format::decode_container_header(bytes);
   if (!header) return std::move(header).error().with_context(describe(record));
   if (header->store != store_id || header->number != record.number ||
       header->compact != record.compact || header->header_bytes != record.header_bytes ||
       header->data_bytes != record.data_bytes) {
-    return Error(ErrorCode::kCorrupt, describe(record) + ": another container is here", EIO);
+    return Error(ErrorCode::kCorrupt, describe(record) + ": another container is here");
   }
   return header;
 }
@@ -182,13 +181,13 @@ void SegmentReader::read_many(const std::vector<ContainerRead>& reads,
 Result<void> SegmentReader::check_range(const format::ContainerRecord& record, std::uint32_t offset,
                                         std::size_t bytes) const {
   if (offset > record.data_bytes || bytes > record.data_bytes - offset) {
-    return Error(ErrorCode::kCorrupt, describe(record) + ": a frame lies outside it", EIO);
+    return Error(ErrorCode::kCorrupt, describe(record) + ": a frame lies outside it");
   }
   return {};
 }
 
 Error SegmentReader::ends_early(const format::ContainerRecord& record) const {
-  return Error(ErrorCode::kCorrupt, describe(record) + ": the file ends inside the data", EIO);
+  return Error(ErrorCode::kCorrupt, describe(record) + ": the file ends inside the data");
 }
 
 void SegmentReader::will_read_header(const format::ContainerRecord& record) {
@@ -217,7 +216,7 @@ Result<void> SegmentReader::verify_padding(const format::ContainerRecord& record
   const bool zero =
       std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
   if (got != bytes.size() || !zero) {
-    return Error(ErrorCode::kCorrupt, describe(record) + ": the padding is damaged", EIO);
+    return Error(ErrorCode::kCorrupt, describe(record) + ": the padding is damaged");
   }
   return {};
 }

@@ -2,7 +2,6 @@
 #include "store/space_guard.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "format/container.h"
@@ -70,7 +69,7 @@ Result<void> SpaceGuard::admit(std::uint64_t bytes) {
   if (room < needed) {
     budget_ = 0;
     return Error(ErrorCode::kNoSpace,
-                 "the repository's disk is full; free some space, then continue writing", ENOSPC);
+                 "the repository's disk is full; free some space, then continue writing");
   }
   const auto left = room - needed;
   budget_ = std::min(left - left / static_cast<std::int64_t>(kOverheadDivisor), kBudgetBytesMax);

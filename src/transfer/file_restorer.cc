@@ -40,7 +40,7 @@ Result<UnreadableData> FileRestorer::copy(FileReader& source, FileSink& sink,
     if (auto data = source.seek_data(offset); data) {
       begin = std::clamp(*data, offset, size);
       if (auto hole = source.seek_hole(begin); hole && *hole > begin) end = std::min(*hole, size);
-    } else if (data.error().code() == ErrorCode::kNotFound) {
+    } else if (data.error().code() == ErrorCode::kPastEnd) {
       begin = size;
     }
     if (begin > offset) {

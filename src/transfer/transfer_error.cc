@@ -12,7 +12,7 @@ Error system_error(const std::string& where, int errno_value) {
   const ErrorCode code = errno_value == ENOSPC || errno_value == EDQUOT ? ErrorCode::kNoSpace
                          : errno_value == EROFS                         ? ErrorCode::kReadOnly
                                                                         : ErrorCode::kIo;
-  return Error(code, where + ": " + errno_text(errno_value), errno_value);
+  return Error(code, where + ": " + errno_text(errno_value)).with_errno(errno_value);
 }
 
 bool ends_transfer(const Error& error) {

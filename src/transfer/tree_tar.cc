@@ -74,7 +74,7 @@ std::optional<std::vector<ByteRange>> data_regions(FileReader& file) {
   SparseRegions regions(file.size());
   for (std::uint64_t at = 0; at < file.size();) {
     const auto data = file.seek_data(at);
-    if (!data && data.error().code() == ErrorCode::kNotFound) break;
+    if (!data && data.error().code() == ErrorCode::kPastEnd) break;
     if (!data) return std::nullopt;
     const auto hole = file.seek_hole(*data);
     if (!hole || *hole <= *data || *data < at) return std::nullopt;

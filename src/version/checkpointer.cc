@@ -3,7 +3,6 @@
 
 #include <sys/stat.h>
 
-#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -281,10 +280,9 @@ Result<void> Checkpointer::freeze_to_drop() {
   if (state_.writers != 0) {
     return Error(ErrorCode::kBusy,
                  "files of the version are open for writing; close them, or wait for them with "
-                 "`varve seal --wait`",
-                 EBUSY);
+                 "`varve seal --wait`");
   }
-  if (state_.frozen) return Error(ErrorCode::kBusy, "the version is being sealed already", EBUSY);
+  if (state_.frozen) return Error(ErrorCode::kBusy, "the version is being sealed already");
   state_.frozen = true;
   return {};
 }
@@ -295,10 +293,9 @@ Result<void> Checkpointer::freeze(SealWriters writers) {
     if (state_.writers != 0 && writers == SealWriters::kRefuse) {
       return Error(ErrorCode::kBusy,
                    "files of the version are open for writing; close them, or wait for them with "
-                   "`varve seal --wait`, or cut them off with `varve seal --force`",
-                   EBUSY);
+                   "`varve seal --wait`, or cut them off with `varve seal --force`");
     }
-    if (state_.frozen) return Error(ErrorCode::kBusy, "the version is being sealed already", EBUSY);
+    if (state_.frozen) return Error(ErrorCode::kBusy, "the version is being sealed already");
     state_.frozen = true;
     if (auto ended = end_writing(); !ended) {
       state_.frozen = false;

@@ -3,8 +3,6 @@
 
 #include <sys/stat.h>
 
-#include <cerrno>
-
 namespace varve::version {
 
 Result<std::unique_ptr<OpenInode>> CloneBase::load(Ino ino) const {

@@ -2,7 +2,6 @@
 #include "version/clone_sources.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <mutex>
 #include <utility>
 
@@ -41,7 +40,7 @@ Result<std::shared_ptr<OpenRecipe>> CloneSources::sealed(
 Result<std::shared_ptr<OpenRecipe>> CloneSources::at_rest(Ino ino) {
   VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(ino));
   if (inode->staging != 0 || (inode->stream && inode->writers != 0)) {
-    return Error(ErrorCode::kUnsupported, "the file is being written", EOPNOTSUPP);
+    return Error(ErrorCode::kUnsupported, "the file is being written");
   }
   VARVE_TRY(streams_.come_to_rest(*inode));
   if (last_source_ != inode->recipe) {

@@ -2,7 +2,6 @@
 #include "version/content_cutter.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 namespace varve::version {
@@ -51,7 +50,7 @@ Result<void> ContentCutter::feed(const ingest::IngestPipeline::StreamPtr& stream
 Result<std::uint64_t> ContentCutter::hole_end(std::uint64_t offset) {
   auto data = content_.seek(offset, SeekFor::kData);
   if (data) return *data;
-  if (data.error().code() == ErrorCode::kNotFound) return content_.size();
+  if (data.error().code() == ErrorCode::kPastEnd) return content_.size();
   return std::move(data).error();
 }
 
@@ -150,7 +149,7 @@ Result<void> ContentCutter::read(std::uint64_t offset, std::span<std::byte> out)
       std::memset(part.data(), 0, part.size());
     }
     if (got == 0) {
-      return Error(ErrorCode::kCorrupt, "a file ends before the bytes that it should hold", EIO);
+      return Error(ErrorCode::kCorrupt, "a file ends before the bytes that it should hold");
     }
     offset += got;
     out = out.subspan(got);

@@ -2,7 +2,6 @@
 #include "version/content_reader.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "base/assert.h"
@@ -113,7 +112,7 @@ Result<void> ContentReader::read_run_apart(const format::RecipeRun& run, std::ui
   const std::uint64_t end = std::min<std::uint64_t>(front.bytes, offset + out.size());
   VARVE_TRY_ASSIGN(const auto handle, open(written));
   VARVE_TRY_ASSIGN(const std::size_t got, handle->read(offset, out.first(end - offset)));
-  if (got != end - offset) return Error(ErrorCode::kCorrupt, "a file ends before its size", EIO);
+  if (got != end - offset) return Error(ErrorCode::kCorrupt, "a file ends before its size");
   return {};
 }
 
@@ -174,7 +173,7 @@ Result<RecipeChunk> ContentReader::chunk_at(OpenRecipe& recipe, std::uint64_t of
     if (offset < chunk.offset + chunk.bytes) return chunk;
     chunk.offset += chunk.bytes;
   }
-  return Error(ErrorCode::kCorrupt, "a container does not hold the chunks that it should", EIO);
+  return Error(ErrorCode::kCorrupt, "a container does not hold the chunks that it should");
 }
 
 Result<std::vector<std::byte>> ContentReader::chunk(ChunkId id) {
@@ -196,7 +195,7 @@ Result<std::uint32_t> ContentReader::chunk_bytes(ChunkId id) {
   VARVE_TRY_ASSIGN(const auto header, layout_.header(where.container));
   const std::uint64_t index = where.index + (id.value - where.first.value);
   if (index >= header->chunks.size() || header->chunks[index].id != id) {
-    return Error(ErrorCode::kCorrupt, "a container does not hold the chunk that it should", EIO);
+    return Error(ErrorCode::kCorrupt, "a container does not hold the chunk that it should");
   }
   return header->chunks[index].raw_bytes;
 }

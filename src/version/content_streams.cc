@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,7 +24,7 @@ bool ends_in_hole(const ingest::Content& content) {
 
 Result<void> ContentStreams::load_recipe(OpenInode& inode) {
   if (inode.recipe) return {};
-  if (!state_.parts.base) return Error(ErrorCode::kCorrupt, "a file without a recipe", EIO);
+  if (!state_.parts.base) return Error(ErrorCode::kCorrupt, "a file without a recipe");
   return state_.parts.base->load_recipe(inode);
 }
 
@@ -163,7 +162,7 @@ Result<void> ContentStreams::come_to_rest(OpenInode& inode) {
     const auto drained = state_.pipeline.drain();
     absorb(inode);
     if (inode.stream && !drained) return drained;
-    if (inode.stream) return Error(ErrorCode::kIo, "a file's last bytes are not stored yet", EIO);
+    if (inode.stream) return Error(ErrorCode::kIo, "a file's last bytes are not stored yet");
   }
   return load_recipe(inode);
 }

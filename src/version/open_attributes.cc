@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <mutex>
 
@@ -27,14 +26,13 @@ Result<void> check_limits(const Xattrs& all, const Xattr& wanted) {
     names += xattr.name.size() + 1;
   }
   if (!present && names > XATTR_LIST_MAX) {
-    return Error(ErrorCode::kTooLarge,
-                 "the names of a file's extended attributes are limited to 64 KiB", ENOSPC);
+    return Error(ErrorCode::kAttributeTooLarge,
+                 "the names of a file's extended attributes are limited to 64 KiB");
   }
   if (wanted.value.size() > kXattrValueBytesMax || total > kXattrTotalBytesMax) {
-    return Error(ErrorCode::kTooLarge,
+    return Error(ErrorCode::kAttributeTooLarge,
                  "extended attributes are limited to 64 KiB each and "
-                 "256 KiB a file",
-                 E2BIG);
+                 "256 KiB a file");
   }
   return {};
 }
@@ -56,8 +54,8 @@ Result<OpenEntry> OpenAttributes::set_attributes(Ino ino, const AttributeChange&
                      change.size ? contents_.wait_until_uncut(lock, ino) : state_.tree.get(ino));
     const Timestamp now = state_.parts.clock->now();
     if (change.size) {
-      if (inode->is_directory()) return Error(ErrorCode::kIsDirectory, "a directory", EISDIR);
-      if (!inode->is_regular()) return Error(ErrorCode::kInvalid, "not a regular file", EINVAL);
+      if (inode->is_directory()) return Error(ErrorCode::kIsDirectory, "a directory");
+      if (!inode->is_regular()) return Error(ErrorCode::kInvalid, "not a regular file");
       VARVE_TRY(contents_.truncate(*inode, *change.size));
       inode->mtime = now;
     }
@@ -78,7 +76,7 @@ Result<std::string> OpenAttributes::read_link(Ino ino) {
   const std::lock_guard lock(state_.mutex);
   VARVE_TRY_ASSIGN(const auto* inode, state_.tree.get(ino));
   if ((inode->mode & S_IFMT) != S_IFLNK) {
-    return Error(ErrorCode::kInvalid, "not a symlink", EINVAL);
+    return Error(ErrorCode::kInvalid, "not a symlink");
   }
   return inode->symlink_target;
 }
@@ -92,7 +90,7 @@ Result<Xattrs> OpenAttributes::xattrs(Ino ino) {
 Result<void> OpenAttributes::set_xattr(Ino ino, std::string_view name, std::string_view value,
                                        XattrMode mode) {
   if (name.empty() || name.size() > kNameBytesMax) {
-    return Error(ErrorCode::kInvalid, "an attribute's name has 1 to 255 bytes", ERANGE);
+    return Error(ErrorCode::kInvalid, "an attribute's name has 1 to 255 bytes");
   }
   const std::lock_guard lock(state_.mutex);
   VARVE_TRY(checkpointer_.check_writable());
@@ -104,10 +102,10 @@ Result<void> OpenAttributes::set_xattr(Ino ino, std::string_view name, std::stri
   const bool present = it != all.end() && it->name == name;
   VARVE_TRY(state_.admit_record(value.size()));
   if (present && mode == XattrMode::kCreate) {
-    return Error(ErrorCode::kExists, "the attribute is set already", EEXIST);
+    return Error(ErrorCode::kExists, "the attribute is set already");
   }
   if (!present && mode == XattrMode::kReplace) {
-    return Error(ErrorCode::kNoAttribute, "no such attribute", ENODATA);
+    return Error(ErrorCode::kNoAttribute, "no such attribute");
   }
   Xattr wanted{std::string(name), std::string(value)};
   VARVE_TRY(check_limits(all, wanted));
@@ -126,7 +124,7 @@ Result<void> OpenAttributes::remove_xattr(Ino ino, std::string_view name) {
   VARVE_TRY(checkpointer_.check_writable());
   VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(ino));
   const auto gone = std::erase_if(inode->xattrs, [&](const Xattr& a) { return a.name == name; });
-  if (gone == 0) return Error(ErrorCode::kNoAttribute, "no such attribute", ENODATA);
+  if (gone == 0) return Error(ErrorCode::kNoAttribute, "no such attribute");
   inode->ctime = state_.parts.clock->now();
   state_.tree.touch(*inode);
   return {};

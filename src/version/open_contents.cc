@@ -2,7 +2,6 @@
 #include "version/open_contents.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -29,7 +28,7 @@ Result<void> OpenContents::write(OpenInode& inode, std::uint64_t offset,
                                  std::span<const std::byte> data) {
   if (data.empty()) return {};
   if (offset > kFileBytesMax || data.size() > kFileBytesMax - offset) {
-    return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB", EFBIG);
+    return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB");
   }
   const bool staged = inode.staging != 0 || offset < inode.size;
   VARVE_TRY(state_.admit((staged ? 2 : 1) * data.size()));
@@ -56,7 +55,7 @@ Result<void> OpenContents::truncate(OpenInode& inode, std::uint64_t bytes) {
 }
 
 Result<void> OpenContents::resize(OpenInode& inode, std::uint64_t bytes) {
-  if (bytes > kFileBytesMax) return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB", EFBIG);
+  if (bytes > kFileBytesMax) return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB");
   if (bytes == 0) {
     drop(inode);
   } else if (inode.staging != 0) {
@@ -101,7 +100,7 @@ Result<std::uint64_t> OpenContents::clone_range(OpenInode& inode,
   const std::uint64_t bytes = std::min(range.bytes, source->bytes() - range.source_offset);
   if (bytes == 0) return bytes;
   if (offset > kFileBytesMax || bytes > kFileBytesMax - offset) {
-    return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB", EFBIG);
+    return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB");
   }
   if (offset == 0 && inode.size <= bytes && range.source_offset == 0 && bytes == source->bytes()) {
     drop(inode);  // The whole file: takes the recipe itself.
@@ -142,8 +141,8 @@ void OpenContents::drop_forgotten() {
 
 Result<void> OpenContents::add_handle(Ino ino, bool writer) {
   VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(ino));
-  if (inode->is_directory()) return Error(ErrorCode::kIsDirectory, "a directory", EISDIR);
-  if (!inode->is_regular()) return Error(ErrorCode::kInvalid, "not a regular file", EINVAL);
+  if (inode->is_directory()) return Error(ErrorCode::kIsDirectory, "a directory");
+  if (!inode->is_regular()) return Error(ErrorCode::kInvalid, "not a regular file");
   ++inode->handles;
   if (writer) {
     ++inode->writers;
@@ -189,7 +188,7 @@ Result<std::size_t> OpenContents::read_content(const ingest::Content& content, s
     const auto part =
         out.subspan(done, std::min<std::uint64_t>(out.size() - done, cut - offset - done));
     VARVE_TRY_ASSIGN(const auto got, state_.reader.read(recipe, offset + done, part));
-    if (got == 0) return Error(ErrorCode::kCorrupt, "a file is shorter than it should be", EIO);
+    if (got == 0) return Error(ErrorCode::kCorrupt, "a file is shorter than it should be");
     done += got;
   }
   const auto from = content.tail.begin() + static_cast<std::ptrdiff_t>(offset + done - cut);
@@ -213,7 +212,7 @@ Result<std::size_t> OpenContents::read_staged(const std::vector<StagedContent::R
         std::memset(part.data(), 0, part.size());
       }
       if (got == 0) {
-        return Error(ErrorCode::kCorrupt, "a staged file is shorter than it should be", EIO);
+        return Error(ErrorCode::kCorrupt, "a staged file is shorter than it should be");
       }
       at += got;
       done += got;
@@ -268,7 +267,7 @@ Result<std::uint64_t> OpenContents::seek(Ino ino, std::uint64_t offset, SeekFor 
   const std::lock_guard lock(state_.mutex);
   VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(ino));
   if (offset >= inode->size) {
-    return Error(ErrorCode::kNotFound, "past the end of the file", ENXIO);
+    return Error(ErrorCode::kPastEnd, "past the end of the file");
   }
   streams_.absorb(*inode);
   if (inode->stream && inode->writers != 0 && !state_.frozen) VARVE_TRY(stage(*inode));

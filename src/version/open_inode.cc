@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "version/open_inode.h"
 
-#include <cerrno>
-
 #include "base/coding.h"
 #include "base/time_coding.h"
 #include "format/dir_entry_codec.h"
@@ -93,7 +91,7 @@ bool has_content_of_type(const OpenInode& inode) {
 }  // namespace
 
 Error damaged_overlay(const char* what) {
-  return {ErrorCode::kCorrupt, std::string("the open version's overlay: ") + what, EIO};
+  return {ErrorCode::kCorrupt, std::string("the open version's overlay: ") + what};
 }
 
 std::string encode_open_inode(const OpenInode& inode, const format::Recipe& recipe) {
@@ -143,7 +141,7 @@ Result<std::unique_ptr<OpenInode>> decode_open_inode(Ino ino, std::string_view b
   const bool refers_to_base =
       inode->base_page != format::NodeId{} || inode->recipe_id != format::NodeId{};
   if (!r.done() || !has_content_of_type(*inode) || (refers_to_base && ino >= base_end)) {
-    return Error(ErrorCode::kCorrupt, "an open version's inode record is damaged", EIO);
+    return Error(ErrorCode::kCorrupt, "an open version's inode record is damaged");
   }
   if (inode->recipe_id != format::NodeId{}) {
     inode->size = base_bytes;

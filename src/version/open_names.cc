@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <bit>
-#include <cerrno>
 #include <cstddef>
 #include <mutex>
 #include <shared_mutex>
@@ -18,10 +17,10 @@ namespace {
 Result<void> check_name(std::string_view name) {
   if (name.empty() || name == "." || name == ".." ||
       name.find_first_of(std::string_view("/\0", 2)) != std::string_view::npos) {
-    return Error(ErrorCode::kInvalid, "not a file name", EINVAL);
+    return Error(ErrorCode::kInvalid, "not a file name");
   }
   if (name.size() > kNameBytesMax) {
-    return Error(ErrorCode::kNameTooLong, "a name has at most 255 bytes", ENAMETOOLONG);
+    return Error(ErrorCode::kNameTooLong, "a name has at most 255 bytes");
   }
   return {};
 }
@@ -54,17 +53,17 @@ std::unique_ptr<OpenInode> clone_of(format::DirEntry entry,
 
 Result<OpenInode*> OpenNames::directory(Ino ino) {
   VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(ino));
-  if (!inode->is_directory()) return Error(ErrorCode::kNotDirectory, "not a directory", ENOTDIR);
-  if (inode->nlink == 0) return Error(ErrorCode::kNotFound, "the directory was removed", ENOENT);
+  if (!inode->is_directory()) return Error(ErrorCode::kNotDirectory, "not a directory");
+  if (inode->nlink == 0) return Error(ErrorCode::kNotFound, "the directory was removed");
   return inode;
 }
 
 Result<OpenInode*> OpenNames::child(Ino parent_ino, std::string_view name) {
   if (name.size() > kNameBytesMax) {
-    return Error(ErrorCode::kNameTooLong, "a name has at most 255 bytes", ENAMETOOLONG);
+    return Error(ErrorCode::kNameTooLong, "a name has at most 255 bytes");
   }
   VARVE_TRY_ASSIGN(const auto ino, state_.tree.find(parent_ino, name));
-  if (!ino) return Error(ErrorCode::kNotFound, "no such file", ENOENT);
+  if (!ino) return Error(ErrorCode::kNotFound, "no such file");
   VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(*ino));
   // So a directory is never its own child, nor has two names; removing directories relies on that.
   const bool placed = inode->parent == parent_ino && *ino != kRootIno && *ino != parent_ino;
@@ -76,7 +75,7 @@ Result<OpenInode*> OpenNames::child(Ino parent_ino, std::string_view name) {
 Result<OpenInode*> OpenNames::directory_for_new(Ino ino, std::string_view name) {
   VARVE_TRY_ASSIGN(auto* dir, directory(ino));
   VARVE_TRY_ASSIGN(const auto taken, state_.tree.find(ino, name));
-  if (taken) return Error(ErrorCode::kExists, "the name is taken", EEXIST);
+  if (taken) return Error(ErrorCode::kExists, "the name is taken");
   return dir;
 }
 
@@ -114,7 +113,7 @@ void OpenNames::touch_directory(OpenInode& dir, std::int64_t children, int subdi
 Result<OpenEntry> OpenNames::create(Ino parent_ino, std::string_view name, const NewFile& file) {
   VARVE_TRY(check_name(name));
   if (file.symlink_target.size() > kSymlinkBytesMax) {
-    return Error(ErrorCode::kNameTooLong, "a symlink has at most 4095 bytes", ENAMETOOLONG);
+    return Error(ErrorCode::kNameTooLong, "a symlink has at most 4095 bytes");
   }
   OpenEntry entry;
   {
@@ -156,11 +155,11 @@ Result<OpenEntry> OpenNames::link(Ino target, Ino parent_ino, std::string_view n
   VARVE_TRY_ASSIGN(auto* dir, directory(parent_ino));
   VARVE_TRY_ASSIGN(auto* inode, state_.tree.get(target));
   if (inode->is_directory()) {
-    return Error(ErrorCode::kNotPermitted, "a directory cannot have a second name", EPERM);
+    return Error(ErrorCode::kNotPermitted, "a directory cannot have a second name");
   }
-  if (inode->nlink == 0) return Error(ErrorCode::kNotFound, "the file was removed", ENOENT);
+  if (inode->nlink == 0) return Error(ErrorCode::kNotFound, "the file was removed");
   VARVE_TRY_ASSIGN(const auto taken, state_.tree.find(parent_ino, name));
-  if (taken) return Error(ErrorCode::kExists, "the name is taken", EEXIST);
+  if (taken) return Error(ErrorCode::kExists, "the name is taken");
   VARVE_TRY(state_.admit_record(name.size()));
   ++inode->nlink;
   inode->ctime = state_.parts.clock->now();
@@ -183,12 +182,11 @@ Result<OpenEntry> OpenNames::clone(VersionReader& source, Rank rank, Ino parent_
   VARVE_TRY(check_name(name));
   auto* const sealed = dynamic_cast<SealedVersion*>(&source);
   if (sealed == nullptr || sealed->info().series != state_.info.series) {
-    return Error(ErrorCode::kOtherVersion, "only versions of the same series can share files",
-                 EXDEV);
+    return Error(ErrorCode::kOtherVersion, "only versions of the same series can share files");
   }
   VARVE_TRY_ASSIGN(auto stored, sealed->stored(rank));
   if ((stored.entry.mode & S_IFMT) == S_IFDIR) {
-    return Error(ErrorCode::kNotPermitted, "a directory cannot have a second name", EPERM);
+    return Error(ErrorCode::kNotPermitted, "a directory cannot have a second name");
   }
   const LinkGroup group(sealed->info().number, stored.entry.link_group);
   std::optional<Ino> first;
@@ -248,7 +246,7 @@ Result<void> OpenNames::unlink(Ino parent_ino, std::string_view name) {
     VARVE_TRY(checkpointer_.check_writable());
     VARVE_TRY_ASSIGN(auto* dir, directory(parent_ino));
     VARVE_TRY_ASSIGN(auto* inode, child(parent_ino, name));
-    if (inode->is_directory()) return Error(ErrorCode::kIsDirectory, "a directory", EISDIR);
+    if (inode->is_directory()) return Error(ErrorCode::kIsDirectory, "a directory");
     VARVE_TRY(drop_name({*dir, name}, *inode));
   }
   return checkpointer_.relieve();
@@ -261,10 +259,10 @@ Result<void> OpenNames::remove_directory(Ino parent_ino, std::string_view name) 
     VARVE_TRY_ASSIGN(auto* dir, directory(parent_ino));
     VARVE_TRY_ASSIGN(auto* inode, child(parent_ino, name));
     if (!inode->is_directory()) {
-      return Error(ErrorCode::kNotDirectory, "not a directory", ENOTDIR);
+      return Error(ErrorCode::kNotDirectory, "not a directory");
     }
     if (inode->children != 0) {
-      return Error(ErrorCode::kNotEmpty, "the directory is not empty", ENOTEMPTY);
+      return Error(ErrorCode::kNotEmpty, "the directory is not empty");
     }
     VARVE_TRY(drop_name({*dir, name}, *inode));
   }
@@ -280,7 +278,7 @@ Result<void> OpenNames::check_ancestry(Ino moved, Ino into) {
     if (at == kept) return damaged_overlay("directories in a circle");
     if (std::has_single_bit(steps)) kept = at;
     if (at == moved) {
-      return Error(ErrorCode::kInvalid, "a directory cannot be moved below itself", EINVAL);
+      return Error(ErrorCode::kInvalid, "a directory cannot be moved below itself");
     }
     VARVE_TRY_ASSIGN(const auto* inode, state_.tree.get(at));
     at = inode->parent;
@@ -309,13 +307,13 @@ Result<void> OpenNames::exchange(const Place& from, OpenInode& a, const Place& t
 Result<void> OpenNames::check_replaceable(const OpenInode& moved, const OpenInode& target,
                                           const OpenInode& from) {
   if (moved.is_directory() && !target.is_directory()) {
-    return Error(ErrorCode::kNotDirectory, "not a directory", ENOTDIR);
+    return Error(ErrorCode::kNotDirectory, "not a directory");
   }
   if (!moved.is_directory() && target.is_directory()) {
-    return Error(ErrorCode::kIsDirectory, "a directory", EISDIR);
+    return Error(ErrorCode::kIsDirectory, "a directory");
   }
   if (target.children != 0 || target.ino == from.ino) {
-    return Error(ErrorCode::kNotEmpty, "the directory is not empty", ENOTEMPTY);
+    return Error(ErrorCode::kNotEmpty, "the directory is not empty");
   }
   return {};
 }
@@ -336,11 +334,11 @@ Result<void> OpenNames::rename(Ino from_ino, std::string_view from_name, Ino to_
       VARVE_TRY_ASSIGN(target, child(to_ino, to_name));
     }
     if (mode == RenameMode::kExchange) {
-      if (target == nullptr) return Error(ErrorCode::kNotFound, "no such file", ENOENT);
+      if (target == nullptr) return Error(ErrorCode::kNotFound, "no such file");
       return exchange({*from, from_name}, *moved, {*to, to_name}, *target);
     }
     if (target != nullptr && mode == RenameMode::kNoReplace) {
-      return Error(ErrorCode::kExists, "the name is taken", EEXIST);
+      return Error(ErrorCode::kExists, "the name is taken");
     }
     if (target == moved) return {};  // Two names of one file: POSIX says nothing happens.
     if (moved->is_directory()) VARVE_TRY(check_ancestry(moved->ino, to_ino));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "version/open_references.h"
 
-#include <cerrno>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -43,7 +42,7 @@ Result<base::IdRuns> overlay_references(const meta::Txn& overlay, Ino base_end) 
   std::vector<base::IdRun> runs;
   const auto visit = [&](std::string_view key, std::string_view value) -> Result<bool> {
     if (value.empty()) return true;  // A file of the base that was removed.
-    if (key.size() != 8) return Error(ErrorCode::kCorrupt, "an overlay has a bad key", EIO);
+    if (key.size() != 8) return Error(ErrorCode::kCorrupt, "an overlay has a bad key");
     VARVE_TRY_ASSIGN(const auto inode, decode_open_inode(base::load_be64(key), value, base_end));
     add_references(*inode, runs);
     if (runs.size() > kRunsGathered) {

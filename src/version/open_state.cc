@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "version/open_state.h"
 
-#include <cerrno>
 #include <utility>
 
 #include "meta/page_check.h"
@@ -33,24 +32,16 @@ Result<void> OpenState::open_overlay() {
   meta::EnvOptions options;
   options.tables = meta::overlay::kTables;
   options.map_bytes = kOverlayMapBytes;
+  options.map_bytes_min = kSmallMapBytes;  // Thousands of versions share the address space.
   auto& files = *parts.files;
   if (const auto checked = meta::check_pages(files, directory, options.tables); !checked) {
     return Error(checked.error().code(),
                  directory + "/data.mdb is damaged (" + checked.error().message() +
-                     "), so the open version cannot be read; `varve repair` drops it",
-                 EIO);
+                     "), so the open version cannot be read; `varve repair` drops it");
   }
   VARVE_TRY(files.make_directory(parts.staging_directory + "/files"));
-  auto env = meta::Env::open(files, directory, options);
-  if (env) {
-    overlay.emplace(std::move(*env));
-  } else if (env.error().errno_value() == ENOMEM) {
-    options.map_bytes = kSmallMapBytes;  // Thousands of versions share the address space.
-    VARVE_TRY_ASSIGN(auto small, meta::Env::open(files, directory, options));
-    overlay.emplace(std::move(small));
-  } else {
-    return std::move(env).error();
-  }
+  VARVE_TRY_ASSIGN(auto env, meta::Env::open(files, directory, options));
+  overlay.emplace(std::move(env));
   tree.attach(*overlay);
   return {};
 }
@@ -75,7 +66,7 @@ Result<void> OpenState::make_overlay() {
 }
 
 Result<void> OpenState::check_not_frozen() const {
-  if (frozen) return Error(ErrorCode::kReadOnly, "the version is being sealed", EROFS);
+  if (frozen) return Error(ErrorCode::kReadOnly, "the version is being sealed");
   return {};
 }
 

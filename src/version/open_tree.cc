@@ -2,7 +2,6 @@
 #include "version/open_tree.h"
 
 #include <algorithm>
-#include <cerrno>
 
 #include "base/coding.h"
 #include "format/dir_entry_codec.h"
@@ -46,7 +45,7 @@ Result<void> OpenTree::load() {
   VARVE_TRY_ASSIGN(const auto last, inodes.seek_at_or_before(meta::ino_key(~Ino{0})));
   if (next_ino_ < lowest || next_ino_ > kInosEnd ||
       (last && last->key >= meta::ino_key(next_ino_))) {
-    return Error(ErrorCode::kCorrupt, "the open version's counter of inodes is damaged", EIO);
+    return Error(ErrorCode::kCorrupt, "the open version's counter of inodes is damaged");
   }
   return {};
 }
@@ -86,7 +85,7 @@ Ino OpenTree::remember(const catalog::TreeEntry& found) {
 
 Result<OpenInode*> OpenTree::get(Ino ino) {
   if (const auto it = inodes_.find(ino); it != inodes_.end()) return it->second.get();
-  const Error removed(ErrorCode::kStale, "the file was removed", ESTALE);
+  const Error removed(ErrorCode::kStale, "the file was removed");
   if (dirty_.contains(ino) || removing_.contains(ino)) return removed;
   std::unique_ptr<OpenInode> inode;
   if (overlay_ != nullptr) {
@@ -165,7 +164,7 @@ class OpenTree::Names {
       found = {std::string(stored_->key.substr(kParentBytes)), ino_of(stored_->value)};
       // list() skips a key without a name.
       if (!found.name.empty() && !format::is_entry_name(found.name)) {
-        return Error(ErrorCode::kCorrupt, "an open version has a name that is not allowed", EIO);
+        return Error(ErrorCode::kCorrupt, "an open version has a name that is not allowed");
       }
       VARVE_TRY_ASSIGN(stored_, cursor_->next());
     }

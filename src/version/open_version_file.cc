@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "version/open_version_file.h"
 
-#include <cerrno>
 #include <shared_mutex>
 
 #include "version/sealed_version.h"
@@ -11,7 +10,7 @@ namespace varve::version {
 OpenVersionFile::~OpenVersionFile() { parts_.contents.release(ino_, writer_); }
 
 Result<OpenInode*> OpenVersionFile::writable(std::unique_lock<std::mutex>& lock) {
-  if (!writer_) return Error(ErrorCode::kInvalid, "not open for writing", EBADF);
+  if (!writer_) return Error(ErrorCode::kBadHandle, "not open for writing");
   VARVE_TRY(parts_.checkpointer.check_writable());
   return parts_.contents.wait_until_uncut(lock, ino_);
 }
@@ -47,9 +46,9 @@ Result<std::uint64_t> OpenVersionFile::seek_hole(std::uint64_t offset) {
 
 Result<void> OpenVersionFile::allocate(std::uint64_t offset, std::uint64_t bytes,
                                        AllocateMode mode) {
-  if (bytes == 0) return Error(ErrorCode::kInvalid, "the range has no bytes", EINVAL);
+  if (bytes == 0) return Error(ErrorCode::kInvalid, "the range has no bytes");
   if (offset > kFileBytesMax || bytes > kFileBytesMax - offset) {
-    return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB", EFBIG);
+    return Error(ErrorCode::kTooLarge, "a file has at most 4 EiB");
   }
   const std::uint64_t end = offset + bytes;
   const bool grows = mode == AllocateMode::kExtend || mode == AllocateMode::kZeroRange;
@@ -72,8 +71,7 @@ Result<std::uint64_t> OpenVersionFile::clone_range(FileReader& source, std::uint
                                                    std::uint64_t offset, std::uint64_t bytes) {
   auto* const sealed = dynamic_cast<SealedFile*>(&source);
   if (sealed == nullptr || sealed->version().info().series != series()) {
-    return Error(ErrorCode::kOtherVersion, "only versions of the same series can share data",
-                 EXDEV);
+    return Error(ErrorCode::kOtherVersion, "only versions of the same series can share data");
   }
   const std::shared_lock references(parts_.state.references_mutex);
   VARVE_TRY_ASSIGN(auto recipe, parts_.clones.sealed(sealed->recipe()));
@@ -86,8 +84,7 @@ Result<std::uint64_t> OpenVersionFile::clone_range(OpenFile& source, std::uint64
                                                    std::uint64_t offset, std::uint64_t bytes) {
   auto* const other = dynamic_cast<OpenVersionFile*>(&source);
   if (other == nullptr || other->version_ != version_) {
-    return Error(ErrorCode::kOtherVersion, "only versions of the same series can share data",
-                 EXDEV);
+    return Error(ErrorCode::kOtherVersion, "only versions of the same series can share data");
   }
   VARVE_TRY(parts_.ingest.ingest(other->ino_, StagedIngest::Users::kNone));
   const std::shared_lock references(parts_.state.references_mutex);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -32,7 +31,7 @@ constexpr std::uint64_t kHoleBlockBytes = 4096;
 template <typename Seek>
 [[nodiscard]] Result<std::uint64_t> seek_by_blocks(std::uint64_t size, std::uint64_t offset,
                                                    SeekFor wanted, Seek seek) {
-  if (offset >= size) return Error(ErrorCode::kNotFound, "past the end of the file", ENXIO);
+  if (offset >= size) return Error(ErrorCode::kPastEnd, "past the end of the file");
   std::uint64_t at = block_begin(offset);
   if (wanted == SeekFor::kData) {
     VARVE_TRY_ASSIGN(const std::uint64_t data, seek(at, SeekFor::kData));
@@ -43,7 +42,7 @@ template <typename Seek>
     const std::uint64_t block = block_end(hole);
     if (block >= size) return size;
     auto data = seek(block, SeekFor::kData);
-    if (!data && data.error().code() != ErrorCode::kNotFound) return std::move(data).error();
+    if (!data && data.error().code() != ErrorCode::kPastEnd) return std::move(data).error();
     if (!data || *data >= block + kHoleBlockBytes) {
       // The bytes from `hole` to `block`, if any, are in a block with data.
       return std::max(offset, block);
@@ -54,7 +53,7 @@ template <typename Seek>
 
 /// Returns the offset of lseek(2) with SEEK_DATA or SEEK_HOLE by single bytes, in a file of `size`
 /// bytes; the file's end counts as a hole. Starts at `run`, a run at or before `offset`, which
-/// begins at `run_begin` in the file. Errors: kNotFound (ENXIO) past the end, and where no data
+/// begins at `run_begin` in the file. Errors: kPastEnd past the end, and where no data
 /// follows.
 [[nodiscard]] inline Result<std::uint64_t> seek_in_recipe(const format::Recipe& recipe,
                                                           std::uint64_t size, std::uint64_t offset,
@@ -70,7 +69,7 @@ template <typename Seek>
     }
     if (!data) return size;
   }
-  return Error(ErrorCode::kNotFound, "past the end of the file", ENXIO);
+  return Error(ErrorCode::kPastEnd, "past the end of the file");
 }
 
 /// Does the same by whole blocks. Recipes of older versions of Varve have holes of single bytes.

@@ -3,8 +3,6 @@
 
 #include <sys/stat.h>
 
-#include <cerrno>
-
 #include "restore/piece_reader.h"
 #include "version/recipe_seek.h"
 
@@ -54,7 +52,7 @@ Result<std::shared_ptr<const format::Recipe>> recipe_of(catalog::ObjectReader& o
 }
 
 namespace {
-Error deleted() { return {ErrorCode::kStale, "the version was deleted", ESTALE}; }
+Error deleted() { return {ErrorCode::kStale, "the version was deleted"}; }
 }  // namespace
 
 SealedFile::SealedFile(std::shared_ptr<SealedVersion> version,
@@ -161,7 +159,7 @@ Result<Rank> SealedVersion::parent(Rank rank) {
 Result<void> SealedVersion::list(Rank directory, std::uint64_t after, const Visitor& visit) {
   VARVE_TRY_ASSIGN(const auto parent_entry, tree_.get(directory));
   if (!is_type(*parent_entry.entry, S_IFDIR)) {
-    return Error(ErrorCode::kNotDirectory, "not a directory", ENOTDIR);
+    return Error(ErrorCode::kNotDirectory, "not a directory");
   }
   return tree_.list(parent_entry, after, [&](const catalog::TreeEntry& found) {
     return visit(found.rank, found.entry->name, entry_of(found));
@@ -170,7 +168,7 @@ Result<void> SealedVersion::list(Rank directory, std::uint64_t after, const Visi
 
 Result<std::string> SealedVersion::read_link(Rank rank) {
   VARVE_TRY_ASSIGN(const auto found, tree_.get(rank));
-  if (!is_type(*found.entry, S_IFLNK)) return Error(ErrorCode::kInvalid, "not a symlink", EINVAL);
+  if (!is_type(*found.entry, S_IFLNK)) return Error(ErrorCode::kInvalid, "not a symlink");
   return found.entry->symlink_target;
 }
 
@@ -192,7 +190,7 @@ Result<SealedVersion::Stored> SealedVersion::stored(Rank rank) {
 Result<void> SealedVersion::locate_data(Rank rank, std::uint64_t offset,
                                         const PieceVisitor& visit) {
   VARVE_TRY_ASSIGN(const Stored file, stored(rank));
-  if (!file.recipe) return Error(ErrorCode::kInvalid, "not a regular file", EINVAL);
+  if (!file.recipe) return Error(ErrorCode::kInvalid, "not a regular file");
   return restore::locate_pieces(*parts_.source, *file.recipe, offset, visit);
 }
 
@@ -202,9 +200,9 @@ void SealedVersion::read_pieces(std::span<const StoredPiece> pieces, const Piece
 
 Result<std::shared_ptr<FileReader>> SealedVersion::open(Rank rank) {
   VARVE_TRY_ASSIGN(const auto found, tree_.get(rank));
-  if (is_type(*found.entry, S_IFDIR)) return Error(ErrorCode::kIsDirectory, "a directory", EISDIR);
+  if (is_type(*found.entry, S_IFDIR)) return Error(ErrorCode::kIsDirectory, "a directory");
   if (!is_type(*found.entry, S_IFREG)) {
-    return Error(ErrorCode::kInvalid, "not a regular file", EINVAL);
+    return Error(ErrorCode::kInvalid, "not a regular file");
   }
   restore::ReadableFile file;
   file.version_key =
@@ -218,7 +216,7 @@ Result<std::shared_ptr<FileReader>> SealedVersion::open(Rank rank) {
   };
   VARVE_TRY_ASSIGN(auto handle, parts_.read_service->open(std::move(file)));
   if (parts_.open_files && !parts_.open_files->enter()) {
-    return Error(ErrorCode::kStale, "the version is being deleted", ESTALE);
+    return Error(ErrorCode::kStale, "the version is being deleted");
   }
   return std::shared_ptr<FileReader>(std::make_shared<SealedFile>(
       shared_from_this(), parts_.open_files, recipe, std::move(handle)));

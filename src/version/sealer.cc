@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <string>
 
 #include "base/checksum.h"
@@ -155,7 +154,7 @@ Result<void> Sealer::enter(Ino ino, std::string_view name, std::uint64_t path_ha
 
 Result<std::uint32_t> Sealer::take_ranks(std::uint64_t count) {
   if (count > format::kEntriesEnd - next_rank_) {
-    return Error(ErrorCode::kTooLarge, "a version has at most 4,294,967,294 entries", EFBIG);
+    return Error(ErrorCode::kTooLarge, "a version has at most 4,294,967,294 entries");
   }
   const std::uint32_t first = next_rank_;
   next_rank_ += static_cast<std::uint32_t>(count);

@@ -2,7 +2,6 @@
 #include "version/staged_content.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <limits>
 #include <unordered_map>
 
@@ -147,7 +146,7 @@ Result<std::uint64_t> StagedContent::seek_bytes(std::uint64_t offset, SeekFor wa
     offset = range.end;
     if (!data && offset == size_) return size_;
   }
-  return Error(ErrorCode::kNotFound, "past the end of the file", ENXIO);
+  return Error(ErrorCode::kPastEnd, "past the end of the file");
 }
 
 void StagedContent::encode(std::string& out) const {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "version/staged_ingest.h"
 
-#include <cerrno>
 #include <cstddef>
 #include <memory>
 #include <shared_mutex>
@@ -32,7 +31,7 @@ Result<format::Recipe> StagedIngest::cut(const StagedContent& content, io::File*
     return std::move(done).error();
   }
   auto recipe = pipeline.take_finished(stream);
-  if (!recipe) return Error(ErrorCode::kIo, "a file's chunks are not stored yet", EIO);
+  if (!recipe) return Error(ErrorCode::kIo, "a file's chunks are not stored yet");
   return std::move(*recipe);
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <mutex>
 
@@ -89,8 +88,7 @@ Result<void> StagingArea::check(const OpenInode& inode) {
   return Error(ErrorCode::kIo,
                fmt::format("the disk failed while Varve wrote to the file with inode number {}; "
                            "write that file again, or remove it",
-                           inode.ino),
-               EIO);
+                           inode.ino));
 }
 
 void StagingArea::queue(const std::vector<Ino>& inodes) {

@@ -52,7 +52,7 @@ class CountingLayout final : public layout::Layout {
   }
   Result<ChunkId> place(const Fingerprint& fingerprint, std::span<const std::byte> raw) override {
     const std::lock_guard lock(mutex_);
-    if (!open_) return Error(ErrorCode::kInvalid, "no version is begun", EINVAL);
+    if (!open_) return Error(ErrorCode::kInvalid, "no version is begun");
     const auto id = ChunkId::make(*open_, disk_.next_ordinal[*open_]++);
     waiting_.push_back({id, fingerprint, {raw.begin(), raw.end()}});
     placed_.raw += raw.size();
@@ -115,7 +115,7 @@ class CountingLayout final : public layout::Layout {
       return layout::LocationRun{chunks.front().id, static_cast<std::uint32_t>(chunks.size()),
                                  container.data.size(), number, 0};
     }
-    return Error(ErrorCode::kCorrupt, "the chunk is not stored", EIO);
+    return Error(ErrorCode::kCorrupt, "the chunk is not stored");
   }
   Result<std::shared_ptr<const format::ContainerHeader>> header(ContainerNumber number) override {
     const std::lock_guard lock(mutex_);
@@ -130,7 +130,7 @@ class CountingLayout final : public layout::Layout {
     if (found == disk_.containers.end()) return gone();
     const auto& data = found->second.data;
     if (offset > data.size() || out.size() > data.size() - offset) {
-      return Error(ErrorCode::kCorrupt, "the container ends before", EIO);
+      return Error(ErrorCode::kCorrupt, "the container ends before");
     }
     std::memcpy(out.data(), data.data() + offset, out.size());
     return {};
@@ -148,7 +148,7 @@ class CountingLayout final : public layout::Layout {
     std::vector<std::byte> raw;
   };
 
-  static Error gone() { return {ErrorCode::kStale, "there is no such container", EIO}; }
+  static Error gone() { return {ErrorCode::kStale, "there is no such container"}; }
   static bool uses(const base::IdRuns& live, const CountedContainers::Container& container) {
     return std::ranges::any_of(container.header->chunks,
                                [&](const auto& chunk) { return live.contains(chunk.id); });

@@ -170,8 +170,8 @@ TEST_P(FileSystemContract, SeekFindsDataAndHoles) {
   EXPECT_EQ(*file->seek_data(2 * kMiB + 5), 2 * kMiB + 5);
   EXPECT_GE(*file->seek_hole(2 * kMiB), 3 * kMiB);
   EXPECT_LE(*file->seek_hole(2 * kMiB), 4 * kMiB);
-  EXPECT_EQ(code_of(file->seek_data(4 * kMiB)), ErrorCode::kNotFound);
-  EXPECT_EQ(code_of(file->seek_hole(4 * kMiB)), ErrorCode::kNotFound);
+  EXPECT_EQ(code_of(file->seek_data(4 * kMiB)), ErrorCode::kPastEnd);
+  EXPECT_EQ(code_of(file->seek_hole(4 * kMiB)), ErrorCode::kPastEnd);
 }
 
 TEST_P(FileSystemContract, DirectAccessWritesAndReadsWholeBlocks) {

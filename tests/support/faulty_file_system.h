@@ -30,7 +30,7 @@ class FaultyFile final : public io::File {
       : file_(std::move(file)), faults_(faults) {}
 
   Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> out) override {
-    if (faults_.reads_fail) return Error(ErrorCode::kIo, "the test's disk fails", EIO);
+    if (faults_.reads_fail) return Error(ErrorCode::kIo, "the test's disk fails").with_errno(EIO);
     return file_->read_at(offset, out);
   }
   Result<void> write_at(std::uint64_t offset, std::span<const std::byte> data) override {
@@ -38,12 +38,12 @@ class FaultyFile final : public io::File {
       // Like a real disk: a part of the bytes may be written.
       const auto part = data.first(data.size() / 8192 * 4096);
       VARVE_TRY(file_->write_at(offset, part));
-      return Error(ErrorCode::kNoSpace, "the test's disk is full", ENOSPC);
+      return Error(ErrorCode::kNoSpace, "the test's disk is full");
     }
-    if (faults_.writes_fail) return Error(ErrorCode::kIo, "the test's disk fails", EIO);
+    if (faults_.writes_fail) return Error(ErrorCode::kIo, "the test's disk fails").with_errno(EIO);
     if (faults_.writes_until_fault >= 0 && faults_.writes_until_fault-- == 0) {
       VARVE_TRY(file_->write_at(offset, data.first(data.size() / 8192 * 4096)));
-      return Error(ErrorCode::kIo, "the test's disk fails", EIO);
+      return Error(ErrorCode::kIo, "the test's disk fails").with_errno(EIO);
     }
     ++faults_.writes;
     return file_->write_at(offset, data);

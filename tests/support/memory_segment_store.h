@@ -146,7 +146,7 @@ class MemorySegmentStore final : public store::SegmentStore {
       const std::lock_guard lock(store_.mutex_);
       if (store_.reads_to_fail_ > 0) {
         --store_.reads_to_fail_;
-        return Error(ErrorCode::kUnavailable, "the store does not answer; try again", EAGAIN);
+        return Error(ErrorCode::kUnavailable, "the store does not answer; try again");
       }
       if (offset >= bytes_->size()) return std::size_t{0};
       const auto got = std::min<std::size_t>(out.size(), bytes_->size() - offset);
@@ -179,7 +179,7 @@ class MemorySegmentStore final : public store::SegmentStore {
   };
 
   static Error missing(store::StoredFile /*file*/) {
-    return {ErrorCode::kNotFound, "there is no such file", ENOENT};
+    return {ErrorCode::kNotFound, "there is no such file"};
   }
   Result<void> present(store::StoredFile file) {
     const std::lock_guard lock(mutex_);

@@ -21,9 +21,9 @@ TEST(ControlProtocol, SealRequestRoundTripsWithAnyBytesInNames) {
   EXPECT_TRUE(decoded->seal.keep);
 }
 
-TEST(ControlProtocol, ErrorRoundTripsWithCodeAndErrno) {
+TEST(ControlProtocol, ErrorRoundTripsWithItsCode) {
   Reply reply;
-  reply.error = Error(ErrorCode::kBusy, "files are open", 16);
+  reply.error = Error(ErrorCode::kBusy, "files are open");
   const std::string line = encode(reply);
   EXPECT_NE(line.find("\"exit\":1"), std::string::npos) << line;
   const auto decoded = decode_reply(line);
@@ -31,7 +31,31 @@ TEST(ControlProtocol, ErrorRoundTripsWithCodeAndErrno) {
   ASSERT_TRUE(decoded->error);
   EXPECT_EQ(decoded->error->code(), ErrorCode::kBusy);
   EXPECT_EQ(decoded->error->message(), "files are open");
-  EXPECT_EQ(decoded->error->errno_value(), 16);
+}
+
+ErrorCode code_after_the_wire(ErrorCode code) {
+  Reply reply;
+  reply.error = Error(code, "why");
+  const auto decoded = decode_reply(encode(reply));
+  return decoded && decoded->error ? decoded->error->code() : ErrorCode::kCorrupt;
+}
+
+TEST(ControlProtocol, CodeThatOlderClientsDoNotKnowIsSentAsTheNearestOne) {
+  EXPECT_EQ(code_after_the_wire(ErrorCode::kUnavailable), ErrorCode::kUnavailable);
+  EXPECT_EQ(code_after_the_wire(ErrorCode::kAttributeTooLarge), ErrorCode::kTooLarge);
+  EXPECT_EQ(code_after_the_wire(ErrorCode::kPastEnd), ErrorCode::kNotFound);
+  EXPECT_EQ(code_after_the_wire(ErrorCode::kBadHandle), ErrorCode::kInvalid);
+}
+
+TEST(ControlProtocol, ErrorOfAnotherVersionOfVarveIsUnderstood) {
+  const auto older =
+      decode_reply(R"({"ok":false,"code":"busy","message":"files are open","errno":16,"exit":1})");
+  ASSERT_TRUE(older && older->error);
+  EXPECT_EQ(older->error->code(), ErrorCode::kBusy);
+  const auto newer = decode_reply(R"({"ok":false,"code":"dusty","message":"clean the disk"})");
+  ASSERT_TRUE(newer && newer->error);
+  EXPECT_EQ(newer->error->code(), ErrorCode::kIo);
+  EXPECT_EQ(newer->error->message(), "clean the disk");
 }
 
 TEST(ControlProtocol, VersionAndStatsRoundTrip) {

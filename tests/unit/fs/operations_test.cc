@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <variant>
 
+#include "fs/errno_map.h"
 #include "fs/front_end.h"
 #include "varve/repository.h"
 
@@ -162,6 +164,26 @@ TEST_F(Operations, WithdrawnHandleIsForgotten) {
   EXPECT_EQ(
       must<Refusal>(fs().directories().readdir(nullptr, {4096, 0, false}, opened.info)).errno_value,
       EBADF);
+}
+
+TEST_F(Operations, ReadingAFileThatIsNotOpenIsEBADF) {
+  const fuse_ino_t version = make_directory(make_directory(kTop, "s"), "v.partial");
+  const CreateReply made = create(version, "f");
+  made.withdraw();
+  const auto read = settled(fs().reads().read(root(), made.entry.ino, {0, 10}, made.info));
+  ASSERT_FALSE(read);
+  EXPECT_EQ(errno_of(read.error()), EBADF);
+  const auto sought = fs().reads().lseek(root(), made.entry.ino, 0, SEEK_DATA, made.info);
+  ASSERT_FALSE(sought);
+  EXPECT_EQ(errno_of(sought.error()), EBADF);
+}
+
+TEST_F(Operations, SeekingPastTheEndIsENXIO) {
+  const fuse_ino_t version = make_directory(make_directory(kTop, "s"), "v.partial");
+  const CreateReply made = create(version, "f");
+  const auto sought = fs().reads().lseek(root(), made.entry.ino, 1, SEEK_DATA, made.info);
+  ASSERT_FALSE(sought);
+  EXPECT_EQ(errno_of(sought.error()), ENXIO);
 }
 
 TEST_F(Operations, UnknownNodeIsStale) {

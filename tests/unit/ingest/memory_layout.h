@@ -24,7 +24,7 @@ class MemoryLayout final : public layout::Layout {
                         std::span<const std::byte> raw) override {
     const std::lock_guard lock(mutex_);
     if (full) return Error(ErrorCode::kNoSpace, "the test's disk is full");
-    if (broken) return Error(ErrorCode::kIo, "the test's disk fails");
+    if (broken) return Error(ErrorCode::kIo, "the test's disk fails").with_errno(EIO);
     chunks_.emplace_back(raw.begin(), raw.end());
     return ChunkId::make(kLayoutVersion, static_cast<std::uint32_t>(chunks_.size() - 1));
   }

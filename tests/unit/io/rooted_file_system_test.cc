@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "base/coding.h"
@@ -43,8 +43,8 @@ class RootedFileSystem : public testing::TestWithParam<bool> {
     return opened ? std::move(*opened) : nullptr;
   }
   template <typename T>
-  static int errno_of(const Result<T>& result) {
-    return result ? 0 : result.error().errno_value();
+  static std::optional<ErrorCode> code_of(const Result<T>& result) {
+    return result ? std::nullopt : std::optional(result.error().code());
   }
   void link_to(const std::string& target, const std::string& name) {
     ASSERT_EQ(::symlink(target.c_str(), (root_ + "/" + name).c_str()), 0);
@@ -64,18 +64,19 @@ TEST_P(RootedFileSystem, FoldersThatAreLinksLeadNowhere) {
   link_to(victim_, "link");
   link_to("../../victim", "d/inner");
   for (const auto& folder : {root_ + "/link", root_ + "/d/inner"}) {
-    for (const auto mode : kModes) EXPECT_EQ(errno_of(files_->open(folder + "/f", mode)), ELOOP);
-    EXPECT_EQ(errno_of(files_->make_directory(folder + "/new")), ELOOP);
-    EXPECT_EQ(errno_of(files_->remove(folder + "/f")), ELOOP);
-    EXPECT_EQ(errno_of(files_->rename(folder + "/f", root_ + "/f")), ELOOP);
-    EXPECT_EQ(errno_of(files_->rename(root_ + "/d", folder + "/d")), ELOOP);
-    EXPECT_EQ(errno_of(files_->list(folder)), ELOOP);
-    EXPECT_EQ(errno_of(files_->sync_directory(folder)), ELOOP);
-    EXPECT_EQ(errno_of(files_->exists(folder + "/f")), ELOOP);
-    EXPECT_EQ(errno_of(files_->tree_bytes(folder + "/f")), ELOOP);
-    EXPECT_EQ(errno_of(files_->space(folder)), ELOOP);
-    EXPECT_EQ(errno_of(files_->lock(folder + "/f")), ELOOP);
-    EXPECT_EQ(errno_of(files_->lock_shared(folder + "/f")), ELOOP);
+    for (const auto mode : kModes)
+      EXPECT_EQ(code_of(files_->open(folder + "/f", mode)), ErrorCode::kCorrupt);
+    EXPECT_EQ(code_of(files_->make_directory(folder + "/new")), ErrorCode::kCorrupt);
+    EXPECT_EQ(code_of(files_->remove(folder + "/f")), ErrorCode::kCorrupt);
+    EXPECT_EQ(code_of(files_->rename(folder + "/f", root_ + "/f")), ErrorCode::kCorrupt);
+    EXPECT_EQ(code_of(files_->rename(root_ + "/d", folder + "/d")), ErrorCode::kCorrupt);
+    EXPECT_EQ(code_of(files_->list(folder)), ErrorCode::kCorrupt);
+    EXPECT_EQ(code_of(files_->sync_directory(folder)), ErrorCode::kCorrupt);
+    EXPECT_EQ(code_of(files_->exists(folder + "/f")), ErrorCode::kCorrupt);
+    EXPECT_EQ(code_of(files_->tree_bytes(folder + "/f")), ErrorCode::kCorrupt);
+    EXPECT_EQ(code_of(files_->space(folder)), ErrorCode::kCorrupt);
+    EXPECT_EQ(code_of(files_->lock(folder + "/f")), ErrorCode::kCorrupt);
+    EXPECT_EQ(code_of(files_->lock_shared(folder + "/f")), ErrorCode::kCorrupt);
   }
   EXPECT_EQ(*plain_->list(victim_), std::vector<std::string>{"f"});
 }
@@ -87,7 +88,7 @@ TEST_P(RootedFileSystem, FilesThatAreLinksAreRefused) {
     EXPECT_FALSE(files_->open(root_ + "/f", mode).has_value());
     EXPECT_FALSE(files_->open(root_ + "/new", mode).has_value());
   }
-  EXPECT_EQ(errno_of(files_->lock(root_ + "/f")), ELOOP);
+  EXPECT_EQ(code_of(files_->lock(root_ + "/f")), ErrorCode::kCorrupt);
   EXPECT_EQ(*files_->tree_bytes(root_ + "/f"), 0U);
   // Removes the link, not its target.
   EXPECT_TRUE(files_->remove(root_ + "/f").has_value());
@@ -97,16 +98,16 @@ TEST_P(RootedFileSystem, FilesThatAreLinksAreRefused) {
 TEST_P(RootedFileSystem, FilesWithAnotherNameAreReadButNotWritten) {
   ASSERT_EQ(::link((victim_ + "/f").c_str(), (root_ + "/f").c_str()), 0);
   EXPECT_TRUE(files_->open(root_ + "/f", OpenMode::kRead).has_value());
-  EXPECT_EQ(errno_of(files_->open(root_ + "/f", OpenMode::kReadWrite)), EMLINK);
-  EXPECT_EQ(errno_of(files_->open(root_ + "/f", OpenMode::kWriteDirect)), EMLINK);
-  EXPECT_EQ(errno_of(files_->lock(root_ + "/f")), EMLINK);
+  EXPECT_EQ(code_of(files_->open(root_ + "/f", OpenMode::kReadWrite)), ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of(files_->open(root_ + "/f", OpenMode::kWriteDirect)), ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of(files_->lock(root_ + "/f")), ErrorCode::kCorrupt);
 }
 
 TEST_P(RootedFileSystem, PathsStayBelowTheRoot) {
   for (const auto& path : {victim_ + "/f", root_ + "/../victim/f", root_ + "/d/../../victim/f",
                            root_ + "x/f", std::string("f")}) {
-    EXPECT_EQ(errno_of(files_->open(path, OpenMode::kRead)), EINVAL) << path;
-    EXPECT_EQ(errno_of(files_->remove(path)), EINVAL) << path;
+    EXPECT_EQ(code_of(files_->open(path, OpenMode::kRead)), ErrorCode::kInvalid) << path;
+    EXPECT_EQ(code_of(files_->remove(path)), ErrorCode::kInvalid) << path;
   }
   make(root_ + "/d/f");
   EXPECT_TRUE(files_->open(root_ + "//d/./f", OpenMode::kRead).has_value());
@@ -132,17 +133,17 @@ TEST_P(RootedFileSystem, OthersFoldersAndFilesAreRefusedUnlessTrusted) {
   make(root_ + "/g");
   const auto trusting = rooted({.trust_owner = true});
   ASSERT_EQ(::chmod((root_ + "/d").c_str(), 0770), 0);
-  EXPECT_EQ(errno_of(files_->open(root_ + "/d/f", OpenMode::kRead)), EPERM);
-  EXPECT_EQ(errno_of(files_->list(root_ + "/d")), EPERM);
+  EXPECT_EQ(code_of(files_->open(root_ + "/d/f", OpenMode::kRead)), ErrorCode::kNotPermitted);
+  EXPECT_EQ(code_of(files_->list(root_ + "/d")), ErrorCode::kNotPermitted);
   EXPECT_TRUE(trusting->open(root_ + "/d/f", OpenMode::kRead).has_value());
   ASSERT_EQ(::chmod((root_ + "/d").c_str(), 0755), 0);
   EXPECT_TRUE(files_->open(root_ + "/d/f", OpenMode::kRead).has_value());
   ASSERT_EQ(::chmod((root_ + "/g").c_str(), 0602), 0);
-  EXPECT_EQ(errno_of(files_->open(root_ + "/g", OpenMode::kRead)), EPERM);
+  EXPECT_EQ(code_of(files_->open(root_ + "/g", OpenMode::kRead)), ErrorCode::kNotPermitted);
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give files to others";
   constexpr uid_t kOther = 4001;
   ASSERT_EQ(::chown((root_ + "/d/f").c_str(), kOther, kOther), 0);
-  EXPECT_EQ(errno_of(files_->open(root_ + "/d/f", OpenMode::kRead)), EPERM);
+  EXPECT_EQ(code_of(files_->open(root_ + "/d/f", OpenMode::kRead)), ErrorCode::kNotPermitted);
   EXPECT_TRUE(trusting->open(root_ + "/d/f", OpenMode::kRead).has_value());
   ASSERT_EQ(::chown(root_.c_str(), kOther, kOther), 0);
   EXPECT_EQ(rooted({}), nullptr);
@@ -151,7 +152,7 @@ TEST_P(RootedFileSystem, OthersFoldersAndFilesAreRefusedUnlessTrusted) {
 
 TEST_P(RootedFileSystem, SharedLocksExcludeTheWriterAndMakeNoFile) {
   const auto path = root_ + "/lock";
-  EXPECT_EQ(errno_of(files_->lock_shared(path)), ENOENT);
+  EXPECT_EQ(code_of(files_->lock_shared(path)), ErrorCode::kNotFound);
   EXPECT_FALSE(*files_->exists(path));
   make(path);
   auto first = files_->lock_shared(path);

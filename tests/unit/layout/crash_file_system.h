@@ -110,7 +110,7 @@ class CrashFileSystem final : public io::FileSystem {
       const std::lock_guard lock(mutex);
       ++changes;
       if (left != 0 && --left == 0) broken = true;
-      if (broken) return Error(ErrorCode::kIo, "the test's disk fails", EIO);
+      if (broken) return Error(ErrorCode::kIo, "the test's disk fails").with_errno(EIO);
       return {};
     }
     mutable std::mutex mutex;

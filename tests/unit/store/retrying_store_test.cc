@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 constexpr SegmentNumber kSegment{3};
 constexpr GroupNumber kGroup{4};
 
-Error unavailable() { return {ErrorCode::kUnavailable, "the store does not answer", EAGAIN}; }
+Error unavailable() { return {ErrorCode::kUnavailable, "the store does not answer"}; }
 
 /// Fails the next calls with an error, some of them after they took effect.
 struct Failures {
@@ -190,7 +190,7 @@ TEST_F(RetryingStoreTest, GivesUpAfterTheLastAttempt) {
 }
 
 TEST_F(RetryingStoreTest, OtherErrorsAreReturnedAtOnce) {
-  failures_.error = Error(ErrorCode::kIo, "the disk fails", EIO);
+  failures_.error = Error(ErrorCode::kIo, "the disk fails").with_errno(EIO);
   failures_.left = 1;
   EXPECT_EQ(store_->size(kGroup).error().code(), ErrorCode::kIo);
   EXPECT_EQ(store_->open(kSegment, ReadMode::kCached).error().code(), ErrorCode::kNotFound);

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <span>
 
@@ -14,7 +13,7 @@
 namespace varve::testing {
 namespace {
 
-Error not_found() { return Error(ErrorCode::kNotFound, "no such file", ENOENT); }
+Error not_found() { return Error(ErrorCode::kNotFound, "no such file"); }
 
 auto place_of(FakeNode& directory, std::string_view name) {
   return std::lower_bound(directory.children.begin(), directory.children.end(), name,
@@ -30,7 +29,7 @@ std::uint64_t data_at(const FakeNode& node, std::uint64_t offset) {
 
 Result<std::uint64_t> next_data(const FakeNode& node, std::uint64_t offset) {
   const std::uint64_t at = data_at(node, offset);
-  if (at >= node.attributes.size) return Error(ErrorCode::kNotFound, "past the data", ENXIO);
+  if (at >= node.attributes.size) return Error(ErrorCode::kPastEnd, "past the data");
   return at;
 }
 
@@ -218,7 +217,7 @@ Result<void> FakeWriter::list(Ino directory, std::string_view after, const Visit
 
 Result<OpenEntry> FakeWriter::create(Ino directory, std::string_view name, const NewFile& file) {
   FakeNode& parent = *nodes_.at(directory);
-  if (parent.child(name)) return Error(ErrorCode::kExists, "the name is taken", EEXIST);
+  if (parent.child(name)) return Error(ErrorCode::kExists, "the name is taken");
   auto node = make_node(file.mode);
   node->ino = next_ino_++;
   node->attributes.uid = file.uid;
@@ -234,7 +233,7 @@ Result<OpenEntry> FakeWriter::create(Ino directory, std::string_view name, const
 
 Result<OpenEntry> FakeWriter::link(Ino target, Ino directory, std::string_view name) {
   FakeNode& parent = *nodes_.at(directory);
-  if (parent.child(name)) return Error(ErrorCode::kExists, "the name is taken", EEXIST);
+  if (parent.child(name)) return Error(ErrorCode::kExists, "the name is taken");
   const FakeNodePtr node = nodes_.at(target);
   ++node->attributes.nlink;
   parent.children.emplace(place_of(parent, name), name, node);

@@ -170,7 +170,7 @@ class OpenVersionModel : public testing::TestWithParam<Setting> {
     if (offset > 400000) offset = 0;
     const auto done = handle.file->write(offset, base::as_bytes(data));
     if (!handle.writable) {
-      ASSERT_EQ(code_of(done), ErrorCode::kInvalid);
+      ASSERT_EQ(code_of(done), ErrorCode::kBadHandle);
       return;
     }
     ASSERT_TRUE(done) << done.error().message();

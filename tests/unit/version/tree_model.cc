@@ -48,7 +48,7 @@ void compare_holes(File& file, const std::string& content, const std::string& pa
     const auto data = file.seek_data(at);
     const std::uint64_t from = data ? *data : content.size();
     if (!data) {
-      EXPECT_EQ(data.error().code(), ErrorCode::kNotFound) << path;
+      EXPECT_EQ(data.error().code(), ErrorCode::kPastEnd) << path;
     }
     ASSERT_GE(from, at) << path;
     ASSERT_LE(from, content.size()) << path;

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns the errno of a failed system call into an Error.
+#pragma once
+
+#include <string>
+
+#include "varve/result.h"
+
+namespace varve::base {
+
+/// Returns the error of a system call that failed: "WHAT: the system's message". Its code is
+/// kNotFound for ENOENT and so on, and kIo for an errno without a code of its own.
+[[nodiscard]] Error system_error(const std::string& what, int errno_value);
+
+/// Returns the same error, but with the code kIo for every errno. For calls on a socket, inside the
+/// catalog and on the user's files: a caller would take kNotFound for a missing version.
+[[nodiscard]] Error io_error(const std::string& what, int errno_value);
+
+/// Returns true if a device failed (EIO). Its bytes are then as lost as bytes whose checksum is
+/// wrong.
+[[nodiscard]] bool is_device_failure(const Error& error);
+
+/// Returns true if the system refused to open a file for writing: its permissions or a read-only
+/// file system forbid it (EACCES, EROFS).
+[[nodiscard]] bool refuses_writing(const Error& error);
+
+}  // namespace varve::base
