@@ -3,8 +3,8 @@
 """Which room includes which: the tables of docs/ARCHITECTURE.md are the rule.
 
 A room sees itself, the rooms of its row, base and include/varve. An outside library is
-included only by the rooms of its row. The third table names classes that other files must not
-know: they use the interface.
+included only by the rooms of its row. The third table has names of classes and functions that
+other files must not use: they use the interface.
 """
 
 import os
@@ -36,7 +36,7 @@ def read_libraries():
 
 
 def read_hidden():
-    """Class → beginnings of the paths below src/ that may name it."""
+    """Name → beginnings of the paths below src/ that may use it."""
     return {
         name: tuple(WORD.findall(places))
         for names, _, places in tree.table(DOCUMENT, "## Classes behind an interface")
@@ -45,12 +45,12 @@ def read_hidden():
 
 
 def hidden_names(path, text, hidden):
-    """(line number, class) for each class that the file must not name."""
+    """(line number, name) for each use of a name that the file must not use."""
     below = path.split("/", 1)[1]
     forbidden = [name for name, places in hidden.items() if not below.startswith(places)]
     for number, line in enumerate(text.splitlines(), 1):
         for name in forbidden:
-            if re.search(rf"\b{name}", line):
+            if re.search(rf"\b{re.escape(name)}", line):
                 yield number, name
 
 

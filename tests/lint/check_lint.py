@@ -42,10 +42,11 @@ LINKS = [("[B](B.md#part) and `a/b.h`\n", False), ("[C](C.md)\n", True), ("See `
          ("[web](https://example.org/a)\n", False)]
 # (numbers of the rules in a page's order, is it a problem)
 ORDERS = [([1, 2, 3], False), ([1, 3, 2], True), ([1, 2, 4], True)]
-# (path, text of a file, is it a problem) where only src/a/ and src/b/c_ may name Hidden
+# (path, text of a file, is it a problem) where only src/a/ and src/b/c_ may name Hidden and hidden_value()
 HIDDEN = [("src/a/d.cc", "Hidden x;\n", False), ("src/b/c_d.h", "Hidden x;\n", False),
           ("src/b/d.h", "Hidden x;\n", True), ("src/b/d.h", "HiddenOptions x;\n", True),
-          ("src/b/d.h", "Unhidden x;\n", False)]
+          ("src/b/d.h", "Unhidden x;\n", False), ("src/b/d.cc", "e.hidden_value();\n", True),
+          ("src/a/d.cc", "e.hidden_value();\n", False), ("src/b/d.cc", "int hidden_value;\n", False)]
 # (files of a tree, is it a problem)
 TREES = [
     ({"src/a/foo.h": "class Foo {", "src/a/foo.cc": "void Foo::bar() {\n"}, False),
@@ -87,7 +88,8 @@ def main():
     cases += [(text, list(check_text.link_problems(
         "docs/A.md", text, {"docs/B.md", "src/a/b.h"}.__contains__)), wrong)
               for text, wrong in LINKS]
-    cases += [(text, list(check_includes.hidden_names(path, text, {"Hidden": ("a/", "b/c_")})), wrong)
+    hidden = {"Hidden": ("a/", "b/c_"), "hidden_value()": ("a/",)}
+    cases += [(text, list(check_includes.hidden_names(path, text, hidden)), wrong)
               for path, text, wrong in HIDDEN]
     cases += [(str(rules), list(check_text.order_problems(rules)), wrong) for rules, wrong in ORDERS]
     cases += [(str(texts), list(check_headers.twin_problems(texts)), wrong)
