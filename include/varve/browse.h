@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,42 @@ struct SealedEntry {
   std::uint64_t link_group = 0;
 };
 
+/// Bytes in memory that another object owns.
+/// Lifetime: the bytes stay valid and unchanged while the caller holds `owner`.
+struct SharedBytes {
+  std::shared_ptr<const void> owner;
+  std::span<const std::byte> bytes;
+};
+
+/// A range of a file to read, and the ways of reading that the caller accepts.
+struct ReadRequest {
+  std::uint64_t offset = 0;
+  std::size_t bytes = 0;
+  /// Returns memory for `bytes` bytes. The reader calls it at most once, just before it copies. If
+  /// empty, the reader does not copy.
+  std::function<std::span<std::byte>(std::size_t bytes)> memory = nullptr;
+  bool may_wait = true;   ///< False to read only bytes that are in memory.
+  bool may_lend = false;  ///< True to get bytes in memory without a copy, if that is possible.
+};
+
+/// Returns a request to copy to `out`, for as long as that takes.
+[[nodiscard]] inline ReadRequest request_to_copy(std::uint64_t offset, std::span<std::byte> out) {
+  return {.offset = offset, .bytes = out.size(), .memory = [out](std::size_t) { return out; }};
+}
+
+/// The answer to a ReadRequest: lent bytes, copied bytes, or neither.
+struct ReadBytes {
+  /// Empty if nothing is lent. If the request may wait, these may be fewer bytes than it asks for;
+  /// the caller then asks for the rest.
+  SharedBytes lent;
+  /// Number of copied bytes: as many as the request asks for, or fewer at the end of the file.
+  std::optional<std::size_t> copied;
+
+  [[nodiscard]] bool is_lent() const { return !lent.bytes.empty(); }
+  /// Returns true if nothing was read, because reading would wait or copy against the request.
+  [[nodiscard]] bool is_refused() const { return !is_lent() && !copied; }
+};
+
 /// Reads one file of a sealed version. Keeps the version alive. Thread-safe.
 ///
 /// Verifies each byte by checksum before returning it. A damaged range gives kCorrupt; the rest of
@@ -38,8 +75,16 @@ class FileReader {
 
   /// Reads out.size() bytes at `offset`, or fewer at the end of the file. Returns their number.
   /// Errors: kCorrupt if a byte of the range is damaged; kIo; kStale if the version was deleted.
-  [[nodiscard]] virtual Result<std::size_t> read(std::uint64_t offset,
-                                                 std::span<std::byte> out) = 0;
+  [[nodiscard]] Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) {
+    VARVE_TRY_ASSIGN(const ReadBytes got, read_as(request_to_copy(offset, out)));
+    return got.copied.value_or(0);
+  }
+  /// Reads a range in the fastest way that the request accepts: lends, copies from memory, or waits
+  /// and copies. Without waiting, it reads all bytes of the range or none.
+  /// Errors: those of read().
+  /// Lifetime: release lent bytes soon, and before the Repository is destroyed. The reader lends
+  /// nothing while too much memory is lent.
+  [[nodiscard]] virtual Result<ReadBytes> read_as(const ReadRequest& request) = 0;
 
   /// Returns the offset of the next data at or after `offset`, like lseek(2) with SEEK_DATA.
   /// Errors: kPastEnd if no data follows.

@@ -5,9 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <span>
 #include <unordered_map>
 
 #include "varve/backup.h"
@@ -65,34 +63,6 @@ class RemovedFiles {
   virtual void keep_removed() = 0;
   /// Stops keeping one inode. Does not wait. Has no effect on an inode that has a name.
   virtual void forget(Ino ino) = 0;
-};
-
-/// Bytes in memory that another object owns.
-/// Lifetime: the bytes stay valid and unchanged while the caller holds `owner`.
-struct SharedBytes {
-  std::shared_ptr<const void> owner;
-  std::span<const std::byte> bytes;
-};
-
-/// Lends the content of an open file without a copy. Every FileReader of a Repository implements
-/// this interface. Thread-safe.
-class FileLender {
- public:
-  virtual ~FileLender() = default;
-
-  /// Reads like FileReader::read(), but returns nullopt at once if that would need the disk or a
-  /// wait.
-  [[nodiscard]] virtual std::optional<std::size_t> try_read(std::uint64_t offset,
-                                                            std::span<std::byte> out) = 0;
-
-  /// Returns at most `bytes_max` bytes at `offset` without a copy, if they are in memory or will be
-  /// soon. May return fewer bytes than the file has, or none: FileReader::read() then gives the
-  /// bytes or the error.
-  /// Lifetime: release the bytes soon, and before the Repository is destroyed. The reader lends
-  /// nothing while too much memory is lent.
-  [[nodiscard]] virtual SharedBytes lend(std::uint64_t offset, std::size_t bytes_max) = 0;
-  /// Lends like lend(), but does not wait. Returns all of `bytes`, up to the file's end, or none.
-  [[nodiscard]] virtual SharedBytes try_lend(std::uint64_t offset, std::size_t bytes) = 0;
 };
 
 }  // namespace varve

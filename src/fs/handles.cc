@@ -11,12 +11,11 @@ Result<FileHandle::Content> FileHandle::content() {
       const auto rank = slot_.rank_of(file_->ino());
       if (!rank)
         return Error(ErrorCode::kStale, "the file had no name when its version was sealed");
-      VARVE_TRY_ASSIGN(auto reader, tree.reader->open(*rank));
-      set_reader(std::move(reader));
+      VARVE_TRY_ASSIGN(reader_, tree.reader->open(*rank));
       file_ = nullptr;
     }
   }
-  return Content{file_, reader_, lender_};
+  return Content{file_, reader_};
 }
 
 std::string DirHandle::rewind_to(std::uint64_t offset) {

@@ -14,7 +14,6 @@
 #include "fs/slot_table.h"
 #include "varve/backup.h"
 #include "varve/browse.h"
-#include "varve/mount.h"
 
 namespace varve::fs {
 
@@ -25,9 +24,7 @@ class FileHandle {
   FileHandle(Slot& slot, std::shared_ptr<OpenFile> file, bool writable)
       : slot_(slot), writable_(writable), file_(std::move(file)) {}
   FileHandle(Slot& slot, std::shared_ptr<FileReader> reader, std::uint64_t node_id = 0)
-      : slot_(slot), writable_(false), node_id_(node_id) {
-    set_reader(std::move(reader));
-  }
+      : slot_(slot), writable_(false), node_id_(node_id), reader_(std::move(reader)) {}
 
   [[nodiscard]] bool writable() const { return writable_; }
   [[nodiscard]] const Slot& slot() const { return slot_; }
@@ -42,18 +39,12 @@ class FileHandle {
   struct Content {
     std::shared_ptr<OpenFile> file;
     std::shared_ptr<FileReader> reader;
-    FileLender* lender = nullptr;  ///< The reader, if it can lend bytes.
   };
   /// Returns the present source of the content.
   /// Errors: kStale if the file had lost its name when its version was sealed.
   [[nodiscard]] Result<Content> content();
 
  private:
-  void set_reader(std::shared_ptr<FileReader> reader) {
-    reader_ = std::move(reader);
-    lender_ = dynamic_cast<FileLender*>(reader_.get());
-  }
-
   Slot& slot_;
   const bool writable_;
   const std::uint64_t node_id_ = 0;
@@ -61,7 +52,6 @@ class FileHandle {
   std::mutex mutex_;
   std::shared_ptr<OpenFile> file_;
   std::shared_ptr<FileReader> reader_;
-  FileLender* lender_ = nullptr;  // The same object as reader_, or null.
 };
 
 /// An open directory, with its state between two readdir calls. Not thread-safe: hold `mutex` while

@@ -14,19 +14,44 @@ namespace {
 /// Number of reads to pass to the pool after the loop has seen concurrent reads.
 constexpr int kReadsToHandOver = 256;
 
-/// Collects the parts that a file lends, from the start of the range. Returns their size.
-std::size_t lend(FileLender& lender, const ReadOperations::Range& range, GatheredReply& reply) {
-  std::size_t bytes = 0;
-  while (bytes < range.bytes) {
-    SharedBytes next = lender.lend(range.offset + bytes, range.bytes - bytes);
-    if (next.bytes.empty()) break;
-    // iovec has no const member; nothing writes to these bytes.
-    reply.parts.push_back(
-        {.iov_base = const_cast<std::byte*>(next.bytes.data()), .iov_len = next.bytes.size()});
-    bytes += next.bytes.size();
-    reply.lent.push_back(std::move(next));
+/// Takes a buffer from the pool once a read needs one.
+class BufferOnDemand {
+ public:
+  explicit BufferOnDemand(BufferPool& pool) : pool_(pool) {}
+  /// Returns the function for ReadRequest::memory. Lifetime: until this object is destroyed.
+  [[nodiscard]] auto memory() {
+    return [this](std::size_t bytes) { return std::span(take().data(), bytes); };
   }
-  return bytes;
+  /// Returns the buffer, for the reply.
+  BufferPool::Lease& take() { return lease_ ? *lease_ : lease_.emplace(pool_.take()); }
+
+ private:
+  BufferPool& pool_;
+  std::optional<BufferPool::Lease> lease_;
+};
+
+/// Reads a range of a sealed file: lent parts first, then a copy of what the file does not lend.
+Result<GatheredReply> gather(FileReader& reader, const ReadOperations::Range& range,
+                             BufferPool& buffers) {
+  GatheredReply reply;
+  BufferOnDemand buffer(buffers);
+  for (std::size_t done = 0; done < range.bytes;) {
+    VARVE_TRY_ASSIGN(ReadBytes got, reader.read_as({.offset = range.offset + done,
+                                                    .bytes = range.bytes - done,
+                                                    .memory = buffer.memory(),
+                                                    .may_lend = true}));
+    if (!got.is_lent()) {
+      reply.buffer.emplace(std::move(buffer.take()));
+      reply.parts.push_back({.iov_base = reply.buffer->data(), .iov_len = got.copied.value_or(0)});
+      break;
+    }
+    // iovec has no const member; nothing writes to these bytes.
+    reply.parts.push_back({.iov_base = const_cast<std::byte*>(got.lent.bytes.data()),
+                           .iov_len = got.lent.bytes.size()});
+    done += got.lent.bytes.size();
+    reply.lent.push_back(std::move(got.lent));
+  }
+  return reply;
 }
 
 }  // namespace
@@ -60,9 +85,8 @@ Result<Reply> ReadOperations::read(const Caller& caller, fuse_ino_t ino, const R
     return Reply(Later{[this, handle, range] { return read_waiting(*handle, range); }, workers});
   };
   if (content.reader == nullptr) return read_later(Workers::kGeneral);
-  if (content.lender != nullptr) {
-    if (auto reply = read_from_memory(*content.lender, range)) return std::move(*reply);
-  }
+  VARVE_TRY_ASSIGN(auto reply, read_from_memory(*content.reader, range));
+  if (reply) return std::move(*reply);
   if (reads_to_hand_over_.load() > 0) {
     reads_to_hand_over_.fetch_sub(1);
     return read_later(Workers::kSealed);
@@ -72,31 +96,31 @@ Result<Reply> ReadOperations::read(const Caller& caller, fuse_ino_t ino, const R
 }
 
 /// Reads without waiting; nullopt if that is not possible.
-std::optional<Reply> ReadOperations::read_from_memory(FileLender& lender, const Range& range) {
-  SharedBytes lent = lender.try_lend(range.offset, range.bytes);
-  if (!lent.bytes.empty()) return Reply(LentReply{std::move(lent)});
-  auto buffer = buffers_.take();
-  const auto got = lender.try_read(range.offset, std::span(buffer.data(), range.bytes));
-  if (!got) return std::nullopt;
-  return Reply(BufferReply{std::move(buffer), *got});
+Result<std::optional<Reply>> ReadOperations::read_from_memory(FileReader& reader,
+                                                              const Range& range) {
+  BufferOnDemand buffer(buffers_);
+  VARVE_TRY_ASSIGN(ReadBytes got, reader.read_as({.offset = range.offset,
+                                                  .bytes = range.bytes,
+                                                  .memory = buffer.memory(),
+                                                  .may_wait = false,
+                                                  .may_lend = true}));
+  if (got.is_refused()) return std::optional<Reply>();
+  if (got.is_lent()) return std::optional(Reply(LentReply{std::move(got.lent)}));
+  return std::optional(Reply(BufferReply{std::move(buffer.take()), *got.copied}));
 }
 
 /// Reads and waits for the disk if necessary.
 Result<Reply> ReadOperations::read_waiting(FileHandle& handle, const Range& range) {
   VARVE_TRY_ASSIGN(const FileHandle::Content content, handle.content());
-  FileReader* const reader = content.reader.get();
-  GatheredReply reply;
-  const std::size_t lent = content.lender == nullptr ? 0 : lend(*content.lender, range, reply);
-  if (lent < range.bytes) {
-    reply.buffer.emplace(buffers_.take());
-    const std::span out(reply.buffer->data(), range.bytes - lent);
-    VARVE_TRY_ASSIGN(const std::size_t got, reader == nullptr
-                                                ? content.file->read(range.offset, out)
-                                                : reader->read(range.offset + lent, out));
-    reply.parts.push_back({.iov_base = reply.buffer->data(), .iov_len = got});
+  if (content.reader == nullptr) {
+    auto buffer = buffers_.take();
+    VARVE_TRY_ASSIGN(const std::size_t got,
+                     content.file->read(range.offset, std::span(buffer.data(), range.bytes)));
+    return Reply(BufferReply{std::move(buffer), got});
   }
+  VARVE_TRY_ASSIGN(auto reply, gather(*content.reader, range, buffers_));
   // Checked before the reply, so that a single reader, which waits for each reply, does not count.
-  if (reader != nullptr && kernel_.has_more_requests()) reads_to_hand_over_ = kReadsToHandOver;
+  if (kernel_.has_more_requests()) reads_to_hand_over_ = kReadsToHandOver;
   return Reply(std::move(reply));
 }
 

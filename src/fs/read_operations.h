@@ -53,7 +53,8 @@ class ReadOperations {
  private:
   [[nodiscard]] Result<std::shared_ptr<FileHandle>> file_of(const Caller& caller, fuse_ino_t ino,
                                                             const fuse_file_info& info);
-  [[nodiscard]] std::optional<Reply> read_from_memory(FileLender& lender, const Range& range);
+  [[nodiscard]] Result<std::optional<Reply>> read_from_memory(FileReader& reader,
+                                                              const Range& range);
   [[nodiscard]] Result<Reply> read_waiting(FileHandle& handle, const Range& range);
 
   NodeTable& nodes_;

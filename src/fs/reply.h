@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "fs/buffer_pool.h"
-#include "varve/mount.h"
+#include "varve/browse.h"
 #include "varve/result.h"
 
 namespace varve::fs {

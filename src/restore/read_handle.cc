@@ -30,12 +30,6 @@ void FileHandle::Stretch::advance(const format::Recipe& recipe, std::size_t byte
   }
 }
 
-std::span<std::byte> FileHandle::clip(std::uint64_t offset, std::span<std::byte> out) {
-  const std::uint64_t size = index_.file_bytes();
-  if (offset >= size) return {};
-  return out.first(static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size - offset)));
-}
-
 template <typename ReadStretch>
 bool FileHandle::for_each_stretch(std::uint64_t offset, std::span<std::byte> out,
                                   const ReadStretch& read_stretch) {
@@ -63,9 +57,23 @@ bool FileHandle::for_each_stretch(std::uint64_t offset, std::span<std::byte> out
   return true;
 }
 
-Result<std::size_t> FileHandle::read(std::uint64_t offset, std::span<std::byte> out) {
-  out = clip(offset, out);
-  if (out.empty()) return std::size_t{0};
+Result<ReadBytes> FileHandle::read_as(const ReadRequest& request) {
+  const std::uint64_t offset = request.offset;
+  const std::uint64_t left = offset < index_.file_bytes() ? index_.file_bytes() - offset : 0;
+  const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(request.bytes, left));
+  if (bytes == 0) return ReadBytes{{}, std::size_t{0}};
+  if (request.may_lend) {
+    auto lent = request.may_wait ? lend(offset, bytes) : lend_whole(offset, bytes);
+    if (!lent.bytes.empty()) return ReadBytes{std::move(lent), {}};
+  }
+  if (!request.memory) return ReadBytes{};
+  const auto out = request.memory(bytes).first(bytes);
+  if (!request.may_wait && !copy_from_memory(offset, out)) return ReadBytes{};
+  if (request.may_wait) VARVE_TRY(copy(offset, out));
+  return ReadBytes{{}, bytes};
+}
+
+Result<void> FileHandle::copy(std::uint64_t offset, std::span<std::byte> out) {
   auto start_session_at = note_read(offset, out.size());
   std::optional<Error> error;
   const bool done = for_each_stretch(offset, out, [&](const Stretch& stretch) {
@@ -76,12 +84,10 @@ Result<std::size_t> FileHandle::read(std::uint64_t offset, std::span<std::byte> 
   if (!done) return std::move(*error);
   context_.bytes_delivered->fetch_add(out.size());
   if (was_read_whole()) context_.sessions->on_whole_file(file_);
-  return out.size();
+  return {};
 }
 
-std::optional<std::size_t> FileHandle::try_read(std::uint64_t offset, std::span<std::byte> out) {
-  out = clip(offset, out);
-  if (out.empty()) return std::size_t{0};
+bool FileHandle::copy_from_memory(std::uint64_t offset, std::span<std::byte> out) {
   const bool done = for_each_stretch(offset, out, [&](Stretch stretch) {
     while (!stretch.out.empty()) {
       std::size_t n = copy_from_session(stretch.at.data_offset, stretch.out);
@@ -91,11 +97,11 @@ std::optional<std::size_t> FileHandle::try_read(std::uint64_t offset, std::span<
     }
     return true;
   });
-  if (!done) return std::nullopt;
-  // Starting a session may wait, so it is left to a later read().
+  if (!done) return false;
+  // Starting a session may wait, so it is left to a later read.
   static_cast<void>(note_read(offset, out.size()));
   context_.bytes_delivered->fetch_add(out.size());
-  return out.size();
+  return true;
 }
 
 Result<void> FileHandle::read_stretch(Stretch stretch,
@@ -156,12 +162,11 @@ SharedBytes FileHandle::lend_from_session(std::uint64_t offset, std::uint64_t da
   return {std::move(taken->area), lent};
 }
 
-/// Lends only from an existing session. Otherwise returns nothing, and the caller falls back to
-/// read().
-SharedBytes FileHandle::lend(std::uint64_t offset, std::size_t bytes_max) {
-  if (offset >= index_.file_bytes()) return {};
+/// Lends at most `bytes` from an existing session, after waiting until they are assembled. Returns
+/// nothing for a hole and without a session.
+SharedBytes FileHandle::lend(std::uint64_t offset, std::size_t bytes) {
   const FilePosition at = index_.find(offset);
-  const auto bytes = static_cast<std::size_t>(bytes_to_hole(at, bytes_max));
+  bytes = static_cast<std::size_t>(bytes_to_hole(at, bytes));
   if (bytes == 0) return {};
   auto lent = lend_from_session(offset, at.data_offset, bytes, TakeFor::kLending);
   if (lent.bytes.empty() && await_session(at.data_offset)) {
@@ -170,11 +175,10 @@ SharedBytes FileHandle::lend(std::uint64_t offset, std::size_t bytes_max) {
   return lent;
 }
 
-SharedBytes FileHandle::try_lend(std::uint64_t offset, std::size_t bytes) {
-  if (offset >= index_.file_bytes()) return {};
-  bytes = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, index_.file_bytes() - offset));
+/// Lends all of `bytes` without waiting, or nothing.
+SharedBytes FileHandle::lend_whole(std::uint64_t offset, std::size_t bytes) {
   const FilePosition at = index_.find(offset);
-  if (bytes == 0 || bytes_to_hole(at, bytes) < bytes) return {};
+  if (bytes_to_hole(at, bytes) < bytes) return {};
   return lend_from_session(offset, at.data_offset, bytes, TakeFor::kLendingWhole);
 }
 

@@ -33,11 +33,7 @@ class FileHandle final : public ReadHandle {
  public:
   FileHandle(const ReadContext& context, ReadableFile file);
 
-  [[nodiscard]] Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
-  [[nodiscard]] std::optional<std::size_t> try_read(std::uint64_t offset,
-                                                    std::span<std::byte> out) override;
-  [[nodiscard]] SharedBytes lend(std::uint64_t offset, std::size_t bytes_max) override;
-  [[nodiscard]] SharedBytes try_lend(std::uint64_t offset, std::size_t bytes) override;
+  [[nodiscard]] Result<ReadBytes> read_as(const ReadRequest& request) override;
 
  private:
   // A stretch of data without holes.
@@ -46,7 +42,10 @@ class FileHandle final : public ReadHandle {
     std::span<std::byte> out;
     void advance(const format::Recipe& recipe, std::size_t bytes);
   };
-  [[nodiscard]] std::span<std::byte> clip(std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] SharedBytes lend(std::uint64_t offset, std::size_t bytes);
+  [[nodiscard]] SharedBytes lend_whole(std::uint64_t offset, std::size_t bytes);
+  [[nodiscard]] Result<void> copy(std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] bool copy_from_memory(std::uint64_t offset, std::span<std::byte> out);
   /// Zeroes the holes in `out` and calls `read_stretch` for the rest. Stops and returns false when
   /// `read_stretch` returns false.
   template <typename ReadStretch>

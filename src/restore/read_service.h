@@ -28,7 +28,7 @@
 #include "format/recipe.h"
 #include "layout/layout.h"
 #include "restore/read_costs.h"
-#include "varve/mount.h"
+#include "varve/browse.h"
 #include "varve/options.h"
 #include "varve/result.h"
 
@@ -63,13 +63,13 @@ struct ReadableFile {
 class ReadHandle {
  public:
   virtual ~ReadHandle() = default;
-  /// Read as the functions of varve::FileReader. Thread-safe.
-  [[nodiscard]] virtual Result<std::size_t> read(std::uint64_t offset,
-                                                 std::span<std::byte> out) = 0;
-  [[nodiscard]] virtual std::optional<std::size_t> try_read(std::uint64_t offset,
-                                                            std::span<std::byte> out) = 0;
-  [[nodiscard]] virtual SharedBytes lend(std::uint64_t offset, std::size_t bytes_max) = 0;
-  [[nodiscard]] virtual SharedBytes try_lend(std::uint64_t offset, std::size_t bytes) = 0;
+  /// Reads as varve::FileReader::read_as(). Thread-safe.
+  [[nodiscard]] virtual Result<ReadBytes> read_as(const ReadRequest& request) = 0;
+  /// Reads as varve::FileReader::read(). Thread-safe.
+  [[nodiscard]] Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) {
+    VARVE_TRY_ASSIGN(const ReadBytes got, read_as(request_to_copy(offset, out)));
+    return got.copied.value_or(0);
+  }
 };
 
 struct ReadOptions {

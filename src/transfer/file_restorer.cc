@@ -23,15 +23,14 @@ std::string damage_text(const UnreadableData& lost) {
 FileRestorer::FileRestorer(bool sparse, Advance advance)
     : sparse_(sparse), advance_(std::move(advance)) {}
 
-void FileRestorer::begin(FileReader& source) {
-  lender_ = dynamic_cast<FileLender*>(&source);
+void FileRestorer::begin() {
   unreadable_ = {};
   unreadable_end_ = 0;
 }
 
 Result<UnreadableData> FileRestorer::copy(FileReader& source, FileSink& sink,
                                           std::uint64_t offset) {
-  begin(source);
+  begin();
   const std::uint64_t size = source.size();
   while (offset < size) {
     std::uint64_t begin = offset;
@@ -54,7 +53,7 @@ Result<UnreadableData> FileRestorer::copy(FileReader& source, FileSink& sink,
 
 Result<UnreadableData> FileRestorer::copy_ranges(FileReader& source, FileSink& sink,
                                                  std::span<const ByteRange> ranges) {
-  begin(source);
+  begin();
   for (const ByteRange& range : ranges) VARVE_TRY(copy_range(source, sink, range));
   return std::exchange(unreadable_, {});
 }
@@ -62,12 +61,14 @@ Result<UnreadableData> FileRestorer::copy_ranges(FileReader& source, FileSink& s
 Result<void> FileRestorer::copy_range(FileReader& source, FileSink& sink, ByteRange range) {
   for (std::uint64_t at = range.begin; at < range.end;) {
     ByteRange piece{at, std::min(range.end, at + kReadBytes)};
-    SharedBytes lent;
-    if (lender_ != nullptr) lent = lender_->lend(at, static_cast<std::size_t>(piece.end - at));
-    if (!lent.bytes.empty()) {
-      piece.end = at + lent.bytes.size();
-      VARVE_TRY(sink.put(piece, std::move(lent)));
-    } else if (try_read(source, piece)) {
+    auto got = source.read_as({.offset = at,
+                               .bytes = static_cast<std::size_t>(piece.end - at),
+                               .memory = [&](std::size_t) { return room(piece); },
+                               .may_lend = true});
+    if (got && got->is_lent()) {
+      piece.end = at + got->lent.bytes.size();
+      VARVE_TRY(sink.put(piece, std::move(got->lent)));
+    } else if (is_whole(piece, got ? Result(got->copied.value_or(0)) : got.error())) {
       VARVE_TRY(put_room(sink, piece));
     } else {
       VARVE_TRY(salvage(source, sink, piece));
@@ -140,8 +141,11 @@ Result<void> FileRestorer::put_room(FileSink& sink, ByteRange range) {
 
 bool FileRestorer::try_read(FileReader& source, ByteRange range) {
   const auto out = room(range);
-  auto got = source.read(range.begin, out);
-  if (got && *got == out.size()) return true;
+  return is_whole(range, source.read(range.begin, out));
+}
+
+bool FileRestorer::is_whole(ByteRange range, const Result<std::size_t>& got) {
+  if (got && *got == range.end - range.begin) return true;
   if (unreadable_.reason.empty())
     unreadable_.reason = got ? "the data ends too early" : got.error().message();
   return false;

@@ -10,7 +10,6 @@
 
 #include "transfer/file_sink.h"
 #include "varve/browse.h"
-#include "varve/mount.h"
 #include "varve/result.h"
 
 namespace varve::transfer {
@@ -44,7 +43,7 @@ class FileRestorer {
                                                    std::span<const ByteRange> ranges);
 
  private:
-  void begin(FileReader& source);
+  void begin();
   [[nodiscard]] Result<void> copy_range(FileReader& source, FileSink& sink, ByteRange range);
   /// Passes on all readable bytes of a range in which a read failed.
   [[nodiscard]] Result<void> salvage(FileReader& source, FileSink& sink, ByteRange range);
@@ -52,6 +51,7 @@ class FileRestorer {
   [[nodiscard]] std::span<std::byte> room(ByteRange range);
   [[nodiscard]] Result<void> put_room(FileSink& sink, ByteRange range);
   [[nodiscard]] bool try_read(FileReader& source, ByteRange range);
+  [[nodiscard]] bool is_whole(ByteRange range, const Result<std::size_t>& got);
   [[nodiscard]] Result<void> put_zeros(FileSink& sink, ByteRange range);
   void add_unreadable(ByteRange range);
 
@@ -59,7 +59,6 @@ class FileRestorer {
   const Advance advance_;
   std::shared_ptr<std::byte[]> room_;  // Buffer for the next piece; put() passes it to the sink.
   std::size_t room_bytes_ = 0;
-  FileLender* lender_ = nullptr;  // The source, if it can lend bytes.
   UnreadableData unreadable_;
   std::uint64_t unreadable_end_ = 0;
 };

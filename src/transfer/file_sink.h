@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "varve/mount.h"
+#include "varve/browse.h"
 #include "varve/result.h"
 
 namespace varve::transfer {

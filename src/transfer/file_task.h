@@ -19,7 +19,6 @@
 #include "transfer/problem_list.h"
 #include "transfer/writer_pool.h"
 #include "varve/browse.h"
-#include "varve/mount.h"
 
 namespace varve::transfer {
 

@@ -70,25 +70,10 @@ SealedFile::~SealedFile() {
 }
 
 // A read that the deletion interrupts may fail with another error; the cause is still the deletion.
-Result<std::size_t> SealedFile::read(std::uint64_t offset, std::span<std::byte> out) {
-  auto got = cut_off() ? Result<std::size_t>(deleted()) : handle_->read(offset, out);
+Result<ReadBytes> SealedFile::read_as(const ReadRequest& request) {
+  auto got = cut_off() ? Result<ReadBytes>(deleted()) : handle_->read_as(request);
   if (!got && cut_off()) return deleted();
   return got;
-}
-
-std::optional<std::size_t> SealedFile::try_read(std::uint64_t offset, std::span<std::byte> out) {
-  if (cut_off()) return std::nullopt;
-  return handle_->try_read(offset, out);
-}
-
-SharedBytes SealedFile::lend(std::uint64_t offset, std::size_t bytes_max) {
-  if (cut_off()) return {};
-  return handle_->lend(offset, bytes_max);
-}
-
-SharedBytes SealedFile::try_lend(std::uint64_t offset, std::size_t bytes) {
-  if (cut_off()) return {};
-  return handle_->try_lend(offset, bytes);
 }
 
 Result<std::uint64_t> SealedFile::seek_data(std::uint64_t offset) {

@@ -12,7 +12,6 @@
 #include "layout/layout.h"
 #include "restore/read_service.h"
 #include "varve/browse.h"
-#include "varve/mount.h"
 
 namespace varve::version {
 
@@ -81,7 +80,7 @@ class SealedVersion final : public VersionReader,
 };
 
 /// A regular file of a sealed version. Thread-safe; keeps the version alive.
-class SealedFile final : public FileReader, public FileLender {
+class SealedFile final : public FileReader {
  public:
   /// The caller has entered `open_files`, and the destructor leaves it. Null: the file is not
   /// counted.
@@ -95,11 +94,7 @@ class SealedFile final : public FileReader, public FileLender {
   [[nodiscard]] const SealedVersion& version() const { return *version_; }
   [[nodiscard]] const std::shared_ptr<const format::Recipe>& recipe() const { return recipe_; }
 
-  [[nodiscard]] Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
-  [[nodiscard]] std::optional<std::size_t> try_read(std::uint64_t offset,
-                                                    std::span<std::byte> out) override;
-  [[nodiscard]] SharedBytes lend(std::uint64_t offset, std::size_t bytes_max) override;
-  [[nodiscard]] SharedBytes try_lend(std::uint64_t offset, std::size_t bytes) override;
+  [[nodiscard]] Result<ReadBytes> read_as(const ReadRequest& request) override;
   [[nodiscard]] Result<std::uint64_t> seek_data(std::uint64_t offset) override;
   [[nodiscard]] Result<std::uint64_t> seek_hole(std::uint64_t offset) override;
   [[nodiscard]] std::uint64_t size() const override { return size_; }

@@ -13,6 +13,17 @@ namespace {
 
 constexpr std::size_t kMiB = 1U << 20;
 
+/// Reads without memory to copy to.
+Result<ReadBytes> ask_to_lend(ReadHandle& handle, std::uint64_t offset, std::size_t bytes,
+                              bool may_wait) {
+  return handle.read_as({.offset = offset, .bytes = bytes, .may_wait = may_wait, .may_lend = true});
+}
+
+SharedBytes lend(ReadHandle& handle, std::uint64_t offset, std::size_t bytes) {
+  const auto got = ask_to_lend(handle, offset, bytes, true);
+  return got ? got->lent : SharedBytes{};
+}
+
 bool is_part(const SharedBytes& lent, const Bytes& content, std::size_t offset) {
   return std::ranges::equal(lent.bytes, std::span(content).subspan(offset, lent.bytes.size()));
 }
@@ -24,14 +35,14 @@ TEST(Lending, BeginsWithTheSessionAndGivesWhatReadingGives) {
   const auto service = make_service();
   const auto handle = open_file(*service, world, 0);
   const Bytes& content = world.files[0].content;
-  EXPECT_TRUE(handle->lend(0, kMiB).bytes.empty());
+  EXPECT_TRUE(lend(*handle, 0, kMiB).bytes.empty());
   Bytes buffer(kMiB);
   ASSERT_TRUE(handle->read(0, buffer));
-  EXPECT_TRUE(handle->lend(kMiB, kMiB).bytes.empty());
+  EXPECT_TRUE(lend(*handle, kMiB, kMiB).bytes.empty());
   ASSERT_TRUE(handle->read(kMiB, buffer));
   std::size_t pieces = 0;
   for (std::size_t at = 2 * kMiB; at < content.size();) {
-    const SharedBytes lent = handle->lend(at, kMiB);
+    const SharedBytes lent = lend(*handle, at, kMiB);
     ASSERT_FALSE(lent.bytes.empty()) << at;
     ASSERT_LE(lent.bytes.size(), kMiB);
     ASSERT_TRUE(is_part(lent, content, at)) << at;
@@ -39,7 +50,7 @@ TEST(Lending, BeginsWithTheSessionAndGivesWhatReadingGives) {
     ++pieces;
   }
   EXPECT_LE(pieces, 60U);
-  EXPECT_TRUE(handle->lend(content.size(), 1).bytes.empty());
+  EXPECT_TRUE(lend(*handle, content.size(), 1).bytes.empty());
   EXPECT_EQ(service->counters().sessions, 1U);
   EXPECT_EQ(service->counters().bytes_delivered, content.size());
   EXPECT_LE(service->counters().bytes_read, world.source.stored_bytes() * 105 / 100);
@@ -56,7 +67,7 @@ TEST(Lending, WhatIsHeldStaysAndIsNotMuch) {
   std::vector<std::pair<std::size_t, SharedBytes>> held;
   std::size_t held_bytes = 0;
   for (std::size_t at = 0; at < content.size();) {
-    SharedBytes lent = handle->lend(at, kMiB);
+    SharedBytes lent = lend(*handle, at, kMiB);
     if (lent.bytes.empty()) {
       const std::size_t bytes = std::min(buffer.size(), content.size() - at);
       ASSERT_EQ(*handle->read(at, buffer), bytes);
@@ -74,6 +85,44 @@ TEST(Lending, WhatIsHeldStaysAndIsNotMuch) {
   for (const auto& [at, lent] : held) EXPECT_TRUE(is_part(lent, content, at)) << at;
 }
 
+TEST(Lending, CopiesOnceAndOnlyWhatItCannotLend) {
+  World world(35);
+  World::File& file = world.add_file();
+  world.append_new(file, 20 * kMiB);
+  world.append_hole(file, kMiB);
+  world.append_new(file, kMiB);
+  world.finish();
+  const auto service = make_service();
+  const auto handle = open_file(*service, world, 0);
+  const Bytes& content = file.content;
+  std::size_t lent_bytes = 0;
+  for (std::size_t at = 0; at < content.size();) {
+    Bytes buffer;
+    unsigned copies = 0;
+    const auto got = handle->read_as({.offset = at,
+                                      .bytes = kMiB,
+                                      .memory =
+                                          [&](std::size_t bytes) {
+                                            ++copies;
+                                            buffer.resize(bytes);
+                                            return std::span(buffer);
+                                          },
+                                      .may_lend = true});
+    ASSERT_TRUE(got);
+    ASSERT_FALSE(got->is_refused());
+    ASSERT_EQ(copies, got->is_lent() ? 0U : 1U);
+    ASSERT_EQ(got->is_lent(), !got->copied.has_value());
+    const auto bytes = got->is_lent() ? got->lent.bytes : std::span<const std::byte>(buffer);
+    ASSERT_TRUE(std::ranges::equal(bytes, std::span(content).subspan(at, bytes.size()))) << at;
+    at += bytes.size();
+    if (got->is_lent()) lent_bytes += bytes.size();
+  }
+  EXPECT_GE(lent_bytes, 10 * kMiB);
+  const auto end = handle->read_as({.offset = content.size(), .bytes = 1, .may_lend = true});
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->copied, 0U);
+}
+
 TEST(Lending, WithoutAWaitGivesAllOrNothing) {
   World world(34);
   World::File& file = world.add_file();
@@ -89,8 +138,10 @@ TEST(Lending, WithoutAWaitGivesAllOrNothing) {
   constexpr std::size_t kPiece = 100U << 10;  // Does not divide 30 MiB.
   for (std::size_t at = 0; at < content.size(); at += kPiece) {
     const std::size_t wanted = std::min(kPiece, content.size() - at);
-    const SharedBytes lent = handle->try_lend(at, kPiece);
-    if (lent.bytes.empty()) {
+    const auto got = ask_to_lend(*handle, at, kPiece, false);
+    ASSERT_TRUE(got);
+    const SharedBytes& lent = got->lent;
+    if (got->is_refused()) {
       ASSERT_EQ(*handle->read(at, std::span(buffer).first(wanted)), wanted);
       continue;
     }
@@ -122,7 +173,7 @@ TEST(Lending, EndsAtHolesAndAtDamage) {
   bool met_damage = false;
   for (std::size_t at = 2 * kMiB; at < file.content.size();) {
     const bool is_hole = at >= 12 * kMiB && at < 15 * kMiB;
-    const SharedBytes lent = handle->lend(at, kMiB);
+    const SharedBytes lent = lend(*handle, at, kMiB);
     if (lent.bytes.empty() && at == bad) {
       met_damage = true;
       EXPECT_FALSE(handle->read(at, std::span(buffer).first(1)));

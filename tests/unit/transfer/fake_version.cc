@@ -56,31 +56,18 @@ FakeNodePtr make_node(std::uint32_t mode) {
   return node;
 }
 
-class FakeFileReader final : public FileReader, public FileLender {
+class FakeFileReader final : public FileReader {
  public:
   explicit FakeFileReader(FakeNodePtr node) : node_(std::move(node)) {}
-  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
-    for (const auto& [begin, end] : node_->damaged) {
-      if (offset < end && begin < offset + out.size()) {
-        return Error(ErrorCode::kCorrupt, "checksum of a frame does not match");
-      }
-    }
-    return copy_out(*node_, offset, out);
-  }
-  std::optional<std::size_t> try_read(std::uint64_t, std::span<std::byte>) override {
-    return std::nullopt;
-  }
   /// Lends every other piece, with an odd length.
-  SharedBytes lend(std::uint64_t offset, std::size_t bytes_max) override {
-    is_lending_ = !is_lending_;
-    bytes_max = std::min<std::size_t>(bytes_max, 100'001);
-    if (!is_lending_ || node_->attributes.size < bytes_max) return {};
-    const auto bytes = std::make_shared<std::vector<std::byte>>(bytes_max);
-    const auto got = read(offset, *bytes);
-    if (!got) return {};
-    return {bytes, std::span(*bytes).first(*got)};
+  Result<ReadBytes> read_as(const ReadRequest& request) override {
+    if (request.may_lend) {
+      auto lent = lend(request.offset, request.bytes);
+      if (!lent.bytes.empty()) return ReadBytes{std::move(lent), {}};
+    }
+    VARVE_TRY_ASSIGN(const std::size_t got, copy(request.offset, request.memory(request.bytes)));
+    return ReadBytes{{}, got};
   }
-  SharedBytes try_lend(std::uint64_t, std::size_t) override { return {}; }
   Result<std::uint64_t> seek_data(std::uint64_t offset) override {
     return next_data(*node_, offset);
   }
@@ -90,6 +77,24 @@ class FakeFileReader final : public FileReader, public FileLender {
   std::uint64_t size() const override { return node_->attributes.size; }
 
  private:
+  [[nodiscard]] Result<std::size_t> copy(std::uint64_t offset, std::span<std::byte> out) const {
+    for (const auto& [begin, end] : node_->damaged) {
+      if (offset < end && begin < offset + out.size()) {
+        return Error(ErrorCode::kCorrupt, "checksum of a frame does not match");
+      }
+    }
+    return copy_out(*node_, offset, out);
+  }
+  [[nodiscard]] SharedBytes lend(std::uint64_t offset, std::size_t bytes_max) {
+    is_lending_ = !is_lending_;
+    bytes_max = std::min<std::size_t>(bytes_max, 100'001);
+    if (!is_lending_ || node_->attributes.size < bytes_max) return {};
+    const auto bytes = std::make_shared<std::vector<std::byte>>(bytes_max);
+    const auto got = copy(offset, *bytes);
+    if (!got) return {};
+    return {bytes, std::span(*bytes).first(*got)};
+  }
+
   FakeNodePtr node_;
   bool is_lending_ = false;
 };
