@@ -308,16 +308,18 @@ void StoredSeries::read_in_order(std::size_t version, Reads& reads) {
   close();
   open();  // Drops all headers from memory.
   restore::MemoryMeter meter;
-  restore::SliceReader reader;
+  base::Metrics registry;
+  const restore::ReadMetrics metrics(registry);
+  restore::SliceReader reader(metrics);
   restore::BufferPool areas(1, &meter);
   restore::BufferPool slices(2, &meter);
   IdStream stream(streams_[version], bytes_of_);
   const auto before = bytes_read_so_far();
   std::uint64_t delivered = 0;
   {
-    const auto engine = must(
-        restore::make_engine("alacc", {layout_.get(), &stream, &reader, &areas, &slices, &meter},
-                             {kEngineBytes, kAreas * kAreaBytes}));
+    const auto engine = must(restore::make_engine(
+        "alacc", {layout_.get(), &stream, &reader, &areas, &slices, &meter, &metrics},
+        {kEngineBytes, kAreas * kAreaBytes}));
     while (true) {
       const auto area = must(engine->assemble(kAreaBytes));
       if (!area) break;
@@ -330,7 +332,7 @@ void StoredSeries::read_in_order(std::size_t version, Reads& reads) {
   }
   reads.in_order =
       static_cast<double>(bytes_read_so_far() - before) / static_cast<double>(delivered);
-  reads.requests = reader.requests();
+  reads.requests = metrics.requests.value();
 }
 
 }  // namespace varve::bench

@@ -148,7 +148,9 @@ Outcome run(const Trace& trace, const Trace::Version& version, const std::string
   CountingSource source(*trace.source);
   VersionRuns stream(version);
   restore::MemoryMeter meter;
-  restore::SliceReader reader;
+  base::Metrics registry;
+  const restore::ReadMetrics metrics(registry);
+  restore::SliceReader reader(metrics);
   if (whole_containers) reader.set_costs({64U << 10, kAreaBytes});
   restore::BufferPool areas(1, &meter);
   restore::BufferPool slices(2, &meter);
@@ -160,6 +162,7 @@ Outcome run(const Trace& trace, const Trace::Version& version, const std::string
   context.areas = &areas;
   context.slices = &slices;
   context.meter = &meter;
+  context.metrics = &metrics;
   context.observer = &log;
   context.whole_containers = whole_containers;
   Outcome outcome;
@@ -182,8 +185,8 @@ Outcome run(const Trace& trace, const Trace::Version& version, const std::string
   const double seconds = bench::thread_cpu_seconds() - begin - hashing - source.seconds();
   const double restored = static_cast<double>(version.bytes);
   outcome.speed_factor = restored / kMiB / static_cast<double>(log.containers());
-  outcome.per_container = 4 * restored / static_cast<double>(reader.bytes());
-  outcome.requests = static_cast<double>(reader.requests()) * 100 * kMiB / restored;
+  outcome.per_container = 4 * restored / static_cast<double>(metrics.read_bytes.value());
+  outcome.requests = static_cast<double>(metrics.requests.value()) * 100 * kMiB / restored;
   outcome.seconds = seconds * 1024 * kMiB / restored;
   outcome.mean_forward = log.mean_forward();
   outcome.mean_window = log.mean_window();

@@ -10,12 +10,16 @@
 #include <string_view>
 #include <vector>
 
+#include "varve/metrics.h"
 #include "varve/options.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
 namespace varve {
 
+namespace base {
+class Metrics;
+}  // namespace base
 namespace series {
 class Series;
 }  // namespace series
@@ -235,6 +239,11 @@ class Repository {
   /// Returns the size and the free space of the disk below the repository.
   /// Errors: kIo.
   [[nodiscard]] virtual Result<SpaceInfo> space() = 0;
+  /// Returns the present values of all metrics of this process, in a fixed order. Reads no disk.
+  [[nodiscard]] std::vector<MetricSample> metrics();
+  /// Returns the registry of the metrics, to which the mount adds those of its requests.
+  /// Lifetime: until the repository is destroyed.
+  [[nodiscard]] virtual base::Metrics& metrics_registry() = 0;
 
  protected:
   /// Returns a series. It stays until the repository is destroyed.

@@ -36,6 +36,18 @@ NeighbourIndex::NeighbourIndex(base::IdRuns base, VersionNumber own)
   slots_.resize(slots_for(std::min(base_.size(), kExpectedMax)));
 }
 
+NeighbourIndex::~NeighbourIndex() { stop_counting(); }
+
+void NeighbourIndex::count_in(const IndexMetrics& metrics) {
+  metrics_ = &metrics;
+  metrics.entries.add(used_);
+}
+
+void NeighbourIndex::stop_counting() {
+  if (metrics_ != nullptr) metrics_->entries.remove(used_);
+  metrics_ = nullptr;
+}
+
 std::size_t NeighbourIndex::home(const std::byte* tag) const {
   // The mapping preserves order, so a sorted snapshot fills the table front to back.
   const auto prefix = __builtin_bswap64(base::load_le<std::uint64_t>(tag));
@@ -61,10 +73,15 @@ std::optional<std::size_t> NeighbourIndex::place_of(const Fingerprint& fingerpri
 void NeighbourIndex::find(std::span<const Fingerprint> fingerprints,
                           std::span<std::optional<ChunkId>> ids) const {
   VARVE_ASSERT(ids.size() == fingerprints.size());
+  std::uint64_t hits = 0;
   for (std::size_t i = 0; i < fingerprints.size(); ++i) {
     const auto place = place_of(fingerprints[i]);
     ids[i] = place ? std::optional(id_of(slots_[*place].rank)) : std::nullopt;
+    hits += place ? 1 : 0;
   }
+  if (metrics_ == nullptr) return;
+  metrics_->lookups.add(fingerprints.size());
+  metrics_->hits.add(hits);
 }
 
 std::uint32_t NeighbourIndex::covers(ChunkId first, std::uint32_t count) const {
@@ -127,6 +144,7 @@ void NeighbourIndex::insert(const Fingerprint& fingerprint, ChunkId id) {
   slot.rank = static_cast<std::uint32_t>(rank);
   if ((used_ + 1) * 4 > slots_.size() * 3) grow();
   put(slot);
+  if (metrics_ != nullptr) metrics_->entries.add();
 }
 
 void NeighbourIndex::replace(const Fingerprint& fingerprint, ChunkId id) {

@@ -20,6 +20,7 @@
 
 #include "base/id_runs.h"
 #include "index/fingerprint_index.h"
+#include "index/index_metrics.h"
 #include "varve/result.h"
 
 namespace varve::index {
@@ -46,6 +47,17 @@ class NeighbourIndex final : public FingerprintIndex {
   /// Format: docs/FORMAT.md §8.
   [[nodiscard]] std::string encode(SeriesId series, VersionNumber number,
                                    const base::IdRuns& live) const;
+
+  NeighbourIndex(const NeighbourIndex&) = delete;
+  NeighbourIndex& operator=(const NeighbourIndex&) = delete;
+  ~NeighbourIndex() override;
+
+  /// Counts the entries, and all lookups from now on. Must be called at most once, before the first
+  /// lookup.
+  /// Lifetime: `metrics` must outlive the index, or else the counting.
+  void count_in(const IndexMetrics& metrics);
+  /// Ends the counting. Must not be called during a lookup.
+  void stop_counting();
 
   void find(std::span<const Fingerprint> fingerprints,
             std::span<std::optional<ChunkId>> ids) const override;
@@ -95,6 +107,7 @@ class NeighbourIndex final : public FingerprintIndex {
   // Every set that retired_ ever pointed to: a lookup may still use an older one.
   std::vector<std::unique_ptr<const base::IdRuns>> retired_sets_;
   std::size_t used_ = 0;
+  const IndexMetrics* metrics_ = nullptr;
 };
 
 }  // namespace varve::index

@@ -26,6 +26,7 @@ IngestPipeline::IngestPipeline(const IngestParts& parts)
       layout_(parts.layout),
       pool_(parts.fingerprint_pool),
       spill_(parts.spill),
+      metrics_(parts.metrics),
       chunk_max_(parts.chunker.sizes().max) {}
 
 IngestPipeline::~IngestPipeline() {
@@ -52,6 +53,7 @@ Result<void> IngestPipeline::append(const StreamPtr& stream, std::span<const std
   VARVE_TRY(resume());
   if (idle_bytes_ > kIdleBytesMax) VARVE_TRY(trim_idle(nullptr));
   VARVE_TRY(load_spilled(*stream));
+  metrics_.received_bytes.add(data.size());
   unlist_idle(*stream);
   while (!data.empty()) {
     const std::size_t full = kBatchBytes + chunk_max_;
@@ -99,6 +101,8 @@ Result<void> IngestPipeline::append_cut(const StreamPtr& stream, std::span<const
     at += length;
   }
   VARVE_ASSERT(at == data.size());
+  metrics_.received_bytes.add(at);
+  metrics_.cut_chunks.add(pieces.size());
   held_ += at;
   count_in_flight(stream, pieces.size());
   if (data.size() <= kSmallFileBytes) {
@@ -295,6 +299,7 @@ Result<void> IngestPipeline::cut(const StreamPtr& stream, bool all) {
     at += n;
   }
   if (pieces.empty()) return {};
+  metrics_.cut_chunks.add(pieces.size());
   count_in_flight(stream, pieces.size());
   if (all && stream->used_ <= kSmallFileBytes) {
     share({data, at}, pieces);

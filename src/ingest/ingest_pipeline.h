@@ -29,6 +29,7 @@
 #include "index/fingerprint_index.h"
 #include "ingest/chunker.h"
 #include "ingest/dedup_policy.h"
+#include "ingest/ingest_metrics.h"
 #include "ingest/tail_spill.h"
 #include "layout/layout.h"
 #include "varve/result.h"
@@ -82,6 +83,7 @@ struct IngestParts {
   layout::Layout& layout;
   base::ThreadPool& fingerprint_pool;  ///< Runs no task that waits for the pipeline.
   TailSpill& spill;
+  const IngestMetrics& metrics;
 };
 
 /// Turns the bytes of files into stored chunks and recipes. Thread-safe. Lock order: input_mutex_,
@@ -189,10 +191,18 @@ class IngestPipeline {
   void decide(const Batch& batch, Lookup& lookup);
   [[nodiscard]] std::vector<std::optional<ContainerNumber>> containers_of(
       std::span<const std::optional<ChunkId>> stored);
+  /// The chunks of one call of commit_batch(), to be added to the metrics at once.
+  struct Tally {
+    std::uint64_t fresh = 0;
+    std::uint64_t duplicate = 0;
+    std::uint64_t again = 0;
+    std::uint64_t stored_bytes = 0;
+  };
   /// Places the chunk of the next piece, unless it refers to a stored copy, and returns its id.
   /// `from`: the piece that the lookup starts with.
   [[nodiscard]] Result<ChunkId> commit_chunk(const Batch& batch, const Lookup& lookup,
-                                             std::size_t from);
+                                             std::size_t from, Tally& tally);
+  void count(const Tally& tally);
   /// Tries again if committing stopped for lack of space. Returns the error that stays.
   [[nodiscard]] Result<void> resume();
   [[nodiscard]] Result<void> wait_for_ticket(std::uint64_t ticket);
@@ -204,6 +214,7 @@ class IngestPipeline {
   layout::Layout& layout_;
   base::ThreadPool& pool_;
   TailSpill& spill_;
+  const IngestMetrics& metrics_;
   const std::size_t chunk_max_;
   std::atomic<std::uint64_t> held_{0};
   std::atomic<std::uint64_t> placed_chunks_{0};

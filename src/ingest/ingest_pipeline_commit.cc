@@ -109,7 +109,7 @@ std::vector<std::optional<ContainerNumber>> IngestPipeline::containers_of(
 }
 
 Result<ChunkId> IngestPipeline::commit_chunk(const Batch& batch, const Lookup& lookup,
-                                             std::size_t from) {
+                                             std::size_t from, Tally& tally) {
   const Piece& piece = batch.pieces[batch.next_piece];
   const Fingerprint& fingerprint = batch.fingerprints[batch.next_piece];
   const std::size_t i = batch.next_piece - from;
@@ -120,11 +120,16 @@ Result<ChunkId> IngestPipeline::commit_chunk(const Batch& batch, const Lookup& l
     stored = index_.find_one(fingerprint);
     again = again && stored == lookup.stored[i];
   }
-  if (stored && !again) return *stored;
+  if (stored && !again) {
+    ++tally.duplicate;
+    return *stored;
+  }
   VARVE_TRY_ASSIGN(
       const ChunkId id,
       layout_.place(fingerprint, {batch.buffer.data.get() + piece.offset, piece.bytes}));
   ++placed_chunks_;
+  ++(again ? tally.again : tally.fresh);
+  tally.stored_bytes += piece.bytes;
   if (again) {
     index_.replace(fingerprint, id);
   } else {
@@ -133,10 +138,18 @@ Result<ChunkId> IngestPipeline::commit_chunk(const Batch& batch, const Lookup& l
   return id;
 }
 
+void IngestPipeline::count(const Tally& tally) {
+  metrics_.new_chunks.add(tally.fresh);
+  metrics_.duplicate_chunks.add(tally.duplicate);
+  metrics_.again_chunks.add(tally.again);
+  metrics_.stored_bytes.add(tally.stored_bytes);
+}
+
 Result<void> IngestPipeline::commit_batch(Batch& batch) {
   const std::size_t from = batch.next_piece;
   const Lookup lookup = look_up(batch);
   std::vector<ChunkId> ids;
+  Tally tally;
   Result<void> outcome;
   for (; batch.next_piece < batch.pieces.size(); ++batch.next_piece) {
     const Piece& piece = batch.pieces[batch.next_piece];
@@ -144,7 +157,7 @@ Result<void> IngestPipeline::commit_batch(Batch& batch) {
       ids.emplace_back();
       continue;
     }
-    auto id = commit_chunk(batch, lookup, from);
+    auto id = commit_chunk(batch, lookup, from, tally);
     if (!id) {
       outcome = std::move(id).error();
       break;
@@ -152,6 +165,7 @@ Result<void> IngestPipeline::commit_batch(Batch& batch) {
     held_ -= piece.bytes;
     ids.push_back(*id);
   }
+  count(tally);
   const std::lock_guard lock(commit_mutex_);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     Piece& piece = batch.pieces[from + i];

@@ -90,6 +90,31 @@ Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series, Store
 Result<bool> Arranger::run() {
   const CategoryLayout::Exclusive exclusive(*parts_.layout,
                                             CategoryLayout::Exclusive::For::kArranging);
+  counted_to_ = std::chrono::steady_clock::now();
+  if (metrics_ != nullptr) metrics_->runs.add();
+  auto finished = run_steps();
+  count_time(Time::kWork);
+  return finished;
+}
+
+void Arranger::count(const MoveOutcome& step) {
+  done_.bytes_read += step.bytes_read;
+  done_.bytes_written += step.bytes_written;
+  done_.bytes_freed += step.bytes_freed;
+  if (metrics_ == nullptr) return;
+  metrics_->read_bytes.add(step.bytes_read);
+  metrics_->written_bytes.add(step.bytes_written);
+  metrics_->freed_bytes.add(step.bytes_freed);
+  count_time(Time::kWork);
+}
+
+void Arranger::count_time(Time spent) {
+  const auto now = std::chrono::steady_clock::now();
+  if (metrics_ != nullptr && spent == Time::kWork) metrics_->busy_seconds.add(now - counted_to_);
+  counted_to_ = now;
+}
+
+Result<bool> Arranger::run_steps() {
   int stale = 0;
   while (!stopped()) {
     const auto before = done_;
@@ -152,7 +177,9 @@ Result<void> Arranger::drop_unused(const base::IdRuns& unused) {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(layout.catalog()));
   VARVE_TRY(plan.ledger.apply(txn));
   VARVE_TRY(txn.commit());
-  done_.bytes_freed += plan.ledger.freed_bytes();
+  MoveOutcome freed;
+  freed.bytes_freed = plan.ledger.freed_bytes();
+  count(freed);
   return layout.free(plan.ledger.cuts());
 }
 
@@ -231,11 +258,12 @@ Result<bool> Arranger::move(const std::vector<base::IdRun>& chunks, MoveStep kin
     }
     ChunkMover mover(layout, kind);
     VARVE_TRY_ASSIGN(const auto outcome, mover.run());
-    done_.bytes_read += outcome.bytes_read;
-    done_.bytes_written += outcome.bytes_written;
-    done_.bytes_freed += outcome.bytes_freed;
+    count(outcome);
     if (!outcome.damaged.empty()) damaged_ = damaged_.unite(base::IdRuns::from(outcome.damaged));
-    if (parts_.after_step) parts_.after_step(outcome);
+    if (parts_.after_step) {
+      parts_.after_step(outcome);
+      count_time(Time::kPause);
+    }
   }
   return true;
 }

@@ -2,6 +2,7 @@
 // Moves chunks to where the policy wants them, in steps that each stand for themselves.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -49,7 +50,10 @@ struct ArrangeView {
 class Arranger {
  public:
   Arranger(ArrangerParts parts, const ArrangeSettings& settings)
-      : parts_(std::move(parts)), settings_(settings), policy_(make_arrange_policy(settings)) {}
+      : parts_(std::move(parts)),
+        settings_(settings),
+        policy_(make_arrange_policy(settings)),
+        metrics_(parts_.layout->options().metrics) {}
 
   /// Runs steps until the policy has no work left. Returns false if it was stopped before, for
   /// example for a deletion.
@@ -59,6 +63,7 @@ class Arranger {
   [[nodiscard]] const MoveOutcome& done() const { return done_; }
 
  private:
+  [[nodiscard]] Result<bool> run_steps();
   [[nodiscard]] Result<bool> work_off(const ArrangeView& view);
   [[nodiscard]] Result<void> drop_unused(const base::IdRuns& unused);
   [[nodiscard]] Result<void> label_base(const ActiveState& state);
@@ -66,6 +71,11 @@ class Arranger {
   /// Moves the chunks in this order, in steps; false if stopped.
   [[nodiscard]] Result<bool> move(const std::vector<base::IdRun>& chunks, MoveStep kind);
   [[nodiscard]] Result<base::IdRuns> chunks_in(const std::vector<SegmentNumber>& segments);
+  /// Adds a step to done() and to the metrics.
+  void count(const MoveOutcome& step);
+  enum class Time : std::uint8_t { kWork, kPause };
+  /// Adds the time since the last call to the metrics, unless it was a pause.
+  void count_time(Time spent);
   [[nodiscard]] bool stopped() const {
     return parts_.layout->make_way() || (parts_.stop && parts_.stop());
   }
@@ -73,8 +83,10 @@ class Arranger {
   const ArrangerParts parts_;
   const ArrangeSettings settings_;
   const std::unique_ptr<ArrangePolicy> policy_;
+  const LayoutMetrics* const metrics_;
   base::IdRuns damaged_;
   MoveOutcome done_;
+  std::chrono::steady_clock::time_point counted_to_;
 };
 
 }  // namespace varve::layout

@@ -133,6 +133,10 @@ Result<void> CategoryLayout::flush() {
 
 void CategoryLayout::on_written(store::WrittenContainer written) {
   unwritten_ -= static_cast<std::int64_t>(written.record.raw_bytes);
+  if (options_.metrics != nullptr) {
+    options_.metrics->containers.add();
+    options_.metrics->container_bytes.add(written.record.end() - written.record.offset);
+  }
   const std::lock_guard lock(mutex_);
   std::uint32_t index = 0;
   for (std::size_t i = 0; i < written.ids.size(); ++i) {

@@ -19,6 +19,7 @@
 #include "format/frame_codec.h"
 #include "layout/header_cache.h"
 #include "layout/layout.h"
+#include "layout/layout_metrics.h"
 #include "layout/segment_ledger.h"
 #include "meta/lmdb.h"
 #include "store/container_writer.h"
@@ -30,6 +31,7 @@ struct CategoryLayoutOptions {
   SeriesId series{};  ///< Whose versions refer to the chunks.
   StoreId store{};    ///< Where the chunks are.
   bool read_only = false;
+  const LayoutMetrics* metrics = nullptr;  ///< Null: nothing is counted. Outlives the layout.
 };
 
 /// The layout of one series with an active set and volumes. Thread-safe. Lock order:

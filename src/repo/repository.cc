@@ -12,6 +12,7 @@
 
 #include "base/coding.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "format/superblock.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
@@ -196,6 +197,8 @@ Result<ArrangingDebt> Repository::arranging_debt(SeriesId series) {
   VARVE_TRY_ASSIGN(auto* const found, find(series));
   return found->arranging_debt();
 }
+
+std::vector<MetricSample> Repository::metrics() { return metrics_registry().sample(); }
 
 Result<VersionInfo> open_in_series(
     Repository& repository, std::string_view name,

@@ -134,7 +134,7 @@ Result<void> RepositoryImpl::start() {
   restore::ReadOptions reading;
   reading.cache_bytes = options_.cache_bytes;
   reading.engine = options_.engine;
-  VARVE_TRY_ASSIGN(read_service_, restore::make_read_service(reading));
+  VARVE_TRY_ASSIGN(read_service_, restore::make_read_service(reading, metrics_));
   DiskCosts::Parts costs;
   costs.series_directory = paths_.all_series();
   costs.files = files_.get();
@@ -287,6 +287,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.catalog = &catalog_;
   parts.clock = &clock_;
   parts.space = &space_;
+  parts.metrics = &series_metrics_;
   parts.read_service = read_service_.get();
   parts.chunker = chunker_.get();
   parts.compressors = compressors_.get();

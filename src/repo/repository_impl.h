@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/metrics.h"
 #include "base/thread_pool.h"
 #include "format/data_codecs.h"
 #include "format/superblock.h"
@@ -23,6 +24,7 @@
 #include "repo/disk_costs.h"
 #include "restore/read_service.h"
 #include "series/series.h"
+#include "series/series_metrics.h"
 #include "store/repository_paths.h"
 #include "store/space_guard.h"
 #include "varve/arrange.h"
@@ -61,6 +63,7 @@ class RepositoryImpl final : public Repository {
                                           const CheckObserver& progress) override;
   [[nodiscard]] Result<RepositoryStats> stats() override;
   [[nodiscard]] Result<SpaceInfo> space() override;
+  [[nodiscard]] base::Metrics& metrics_registry() override { return metrics_; }
 
  private:
   RepositoryImpl(std::string path, const OpenOptions& options, format::Superblock superblock,
@@ -85,6 +88,8 @@ class RepositoryImpl final : public Repository {
   void arrange_in_background(const ArrangeOptions& options);
   void stop_arranging();
 
+  base::Metrics metrics_;
+  const series::SeriesMetrics series_metrics_{metrics_};
   const store::RepositoryPaths paths_;
   const OpenOptions options_;
   const format::Superblock superblock_;

@@ -144,6 +144,7 @@ bool PieceReader::read_frame(const format::ContainerHeader& header, Slice slice,
       !stored.empty() &&
       decode_slice_frame(source_.codec(), header, slice, frame, stored, raw_).has_value();
   return std::ranges::all_of(parts, [&](const Part& part) {
+    if (sound) metrics_.delivered_bytes.add(part.bytes);
     return take(*part.piece, part.offset, part.bytes,
                 sound ? raw_.data() + part.frame_offset : nullptr);
   });

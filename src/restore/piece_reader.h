@@ -26,7 +26,8 @@ namespace varve::restore {
 /// once, in ascending order. Not thread-safe.
 class PieceReader {
  public:
-  explicit PieceReader(layout::ChunkSource& source) : source_(source) {}
+  PieceReader(layout::ChunkSource& source, const ReadMetrics& metrics)
+      : source_(source), metrics_(metrics), reader_(metrics) {}
 
   /// Reads the pieces as VersionReader::read_pieces().
   void read(std::span<const StoredPiece> pieces, const VersionReader::PieceTaker& take);
@@ -52,6 +53,7 @@ class PieceReader {
                                 const VersionReader::PieceTaker& take);
 
   layout::ChunkSource& source_;
+  const ReadMetrics& metrics_;
   SliceReader reader_;
   std::vector<Part> parts_;  // Parts in the present container.
   std::vector<std::byte> stored_;

@@ -133,6 +133,7 @@ Result<void> RandomReader::read_part(const Part& part, bool is_announced, FileFr
   };
   for (std::size_t i = 0; i < pieces.size();) {
     if (auto frame = frames_.find(key_of(part, pieces[i].frame))) {
+      metrics_.frame_cache_hits.add();
       deliver(pieces[i++], std::move(frame));
       continue;
     }
@@ -144,6 +145,7 @@ Result<void> RandomReader::read_part(const Part& part, bool is_announced, FileFr
            slice_bytes(header, {slice.first, pieces[j].frame}) <= kSliceBytesMax) {
       slice.last = pieces[j++].frame;
     }
+    metrics_.frame_cache_misses.add(j - i);
     std::size_t wanted = 0;
     for (std::size_t k = i; k < j; ++k) wanted += pieces[k].out.size();
     const std::size_t bytes = slice_bytes(header, slice);

@@ -40,8 +40,9 @@ struct RandomRead {
 /// as reading from a fast disk. Thread-safe.
 class RandomReader {
  public:
-  RandomReader(SliceReader* reader, BufferPool* slices, BufferPool* frames)
-      : reader_(reader), slices_(slices), frame_buffers_(frames) {}
+  RandomReader(SliceReader* reader, BufferPool* slices, BufferPool* frames,
+               const ReadMetrics& metrics)
+      : reader_(reader), slices_(slices), frame_buffers_(frames), metrics_(metrics) {}
 
   /// The wanted bytes of one frame.
   struct Piece {
@@ -80,6 +81,7 @@ class RandomReader {
   SliceReader* const reader_;
   BufferPool* const slices_;
   BufferPool* const frame_buffers_;
+  const ReadMetrics& metrics_;
   FrameCache frames_;
 };
 

@@ -82,7 +82,7 @@ Result<void> FileHandle::copy(std::uint64_t offset, std::span<std::byte> out) {
     return !error;
   });
   if (!done) return std::move(*error);
-  context_.bytes_delivered->fetch_add(out.size());
+  context_.bytes_delivered->add(out.size());
   if (was_read_whole()) context_.sessions->on_whole_file(file_);
   return {};
 }
@@ -100,7 +100,7 @@ bool FileHandle::copy_from_memory(std::uint64_t offset, std::span<std::byte> out
   if (!done) return false;
   // Starting a session may wait, so it is left to a later read.
   static_cast<void>(note_read(offset, out.size()));
-  context_.bytes_delivered->fetch_add(out.size());
+  context_.bytes_delivered->add(out.size());
   return true;
 }
 
@@ -157,7 +157,7 @@ SharedBytes FileHandle::lend_from_session(std::uint64_t offset, std::uint64_t da
   if (!taken) return {};
   note_from_session();
   static_cast<void>(note_read(offset, taken->count));
-  context_.bytes_delivered->fetch_add(taken->count);
+  context_.bytes_delivered->add(taken->count);
   const auto lent = taken->span();
   return {std::move(taken->area), lent};
 }

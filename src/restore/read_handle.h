@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "base/metrics.h"
 #include "restore/header_announcer.h"
 #include "restore/random_reader.h"
 #include "restore/read_service.h"
@@ -24,7 +24,7 @@ struct ReadContext {
   SessionManager* sessions = nullptr;
   RandomReader* random = nullptr;
   base::ThreadPool* prefetchers = nullptr;
-  std::atomic<std::uint64_t>* bytes_delivered = nullptr;
+  base::Counter* bytes_delivered = nullptr;
 };
 
 /// An open file. Serves reads from a session if one has the bytes, otherwise frame by frame

@@ -28,11 +28,14 @@ std::size_t memory_bytes(const ReadOptions& options) {
 
 }  // namespace
 
-ReadServiceImpl::ReadServiceImpl(const ReadOptions& options)
-    : areas_(kSpareAreas, &meter_),
+ReadServiceImpl::ReadServiceImpl(const ReadOptions& options, base::Metrics& registry)
+    : metrics_(registry),
+      meter_(metrics_.memory_bytes),
+      slice_reader_(metrics_),
+      areas_(kSpareAreas, &meter_),
       slices_(0, &meter_, layout::room_for(kSliceBytesMax)),
       frames_(kSpareFrames, &meter_),
-      random_(&slice_reader_, &slices_, &frames_),
+      random_(&slice_reader_, &slices_, &frames_, metrics_),
       ahead_readers_(kAheadThreads, "varve-ahead"),
       readers_(kReadThreads, "varve-read"),
       prefetchers_(kPrefetchThreads, "varve-prefetch"),
@@ -45,6 +48,7 @@ SessionContext ReadServiceImpl::session_context(const std::string& engine) {
   context.engine.areas = &areas_;
   context.engine.slices = &slices_;
   context.engine.meter = &meter_;
+  context.engine.metrics = &metrics_;
   context.engine.workers = &readers_;
   context.engine.ahead_readers = &ahead_readers_;
   context.engine_name = engine;
@@ -56,18 +60,14 @@ Result<std::unique_ptr<ReadHandle>> ReadServiceImpl::open(ReadableFile file) {
   if (file.source == nullptr || !file.content.recipe) {
     return Error(ErrorCode::kInvalid, "a file without content cannot be read");
   }
-  return std::unique_ptr<ReadHandle>(
-      new FileHandle({&sessions_, &random_, &prefetchers_, &bytes_delivered_}, std::move(file)));
+  return std::unique_ptr<ReadHandle>(new FileHandle(
+      {&sessions_, &random_, &prefetchers_, &metrics_.delivered_bytes}, std::move(file)));
 }
 
-ReadCounters ReadServiceImpl::counters() const {
-  return {slice_reader_.requests(), slice_reader_.bytes(), bytes_delivered_.load(),
-          sessions_.sessions_started()};
-}
-
-Result<std::unique_ptr<ReadService>> make_read_service(const ReadOptions& options) {
+Result<std::unique_ptr<ReadService>> make_read_service(const ReadOptions& options,
+                                                       base::Metrics& registry) {
   VARVE_TRY(check_engine(options.engine));
-  return std::unique_ptr<ReadService>(new ReadServiceImpl(options));
+  return std::unique_ptr<ReadService>(new ReadServiceImpl(options, registry));
 }
 
 }  // namespace varve::restore

@@ -28,6 +28,7 @@
 #include "format/recipe.h"
 #include "layout/layout.h"
 #include "restore/read_costs.h"
+#include "restore/read_metrics.h"
 #include "varve/browse.h"
 #include "varve/options.h"
 #include "varve/result.h"
@@ -77,14 +78,6 @@ struct ReadOptions {
   std::string engine = OpenOptions().engine;
 };
 
-/// Counters since the start, for statistics and tests.
-struct ReadCounters {
-  std::uint64_t requests = 0;         ///< Reads of stored data from the source.
-  std::uint64_t bytes_read = 0;       ///< Stored bytes read from the source.
-  std::uint64_t bytes_delivered = 0;  ///< Raw bytes given to readers.
-  std::uint64_t sessions = 0;         ///< Look-ahead sessions started.
-};
-
 /// Opens files for reading. Thread-safe.
 /// Lifetime: handles must be destroyed before the service.
 class ReadService {
@@ -93,10 +86,12 @@ class ReadService {
   [[nodiscard]] virtual Result<std::unique_ptr<ReadHandle>> open(ReadableFile file) = 0;
   /// Sets the costs of requests on the repository's disk, from now on.
   virtual void set_costs(const ReadCosts& costs) = 0;
-  [[nodiscard]] virtual ReadCounters counters() const = 0;
+  [[nodiscard]] virtual const ReadMetrics& metrics() const = 0;
 };
 
-/// Creates a service. Errors: kInvalid for an unknown engine.
-[[nodiscard]] Result<std::unique_ptr<ReadService>> make_read_service(const ReadOptions& options);
+/// Creates a service and registers its metrics. Errors: kInvalid for an unknown engine.
+/// Lifetime: `registry` must outlive the service.
+[[nodiscard]] Result<std::unique_ptr<ReadService>> make_read_service(const ReadOptions& options,
+                                                                     base::Metrics& registry);
 
 }  // namespace varve::restore

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <memory>
 
 #include "base/thread_pool.h"
@@ -23,23 +22,23 @@ namespace varve::restore {
 ///   MiB each).
 class ReadServiceImpl final : public ReadService {
  public:
-  explicit ReadServiceImpl(const ReadOptions& options);
+  ReadServiceImpl(const ReadOptions& options, base::Metrics& registry);
 
   [[nodiscard]] Result<std::unique_ptr<ReadHandle>> open(ReadableFile file) override;
   void set_costs(const ReadCosts& costs) override { slice_reader_.set_costs(costs); }
-  [[nodiscard]] ReadCounters counters() const override;
+  [[nodiscard]] const ReadMetrics& metrics() const override { return metrics_; }
   [[nodiscard]] const MemoryMeter& memory() const { return meter_; }
 
  private:
   [[nodiscard]] SessionContext session_context(const std::string& engine);
 
+  const ReadMetrics metrics_;
   MemoryMeter meter_;
   SliceReader slice_reader_;
   BufferPool areas_;
   BufferPool slices_;
   BufferPool frames_;  // Frames of random access.
   RandomReader random_;
-  std::atomic<std::uint64_t> bytes_delivered_ = 0;
   // Both pools help the prefetchers to assemble, so they are declared before them and outlive them.
   // Reads in advance have their own pool. In the queue of the other pool they would delay the area
   // that a reader waits for.

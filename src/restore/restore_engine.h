@@ -15,6 +15,7 @@
 #include "restore/assembly_area.h"
 #include "restore/buffer_pool.h"
 #include "restore/memory_meter.h"
+#include "restore/read_metrics.h"
 #include "restore/slice_reader.h"
 #include "restore/stream_window.h"
 #include "varve/result.h"
@@ -49,6 +50,7 @@ struct EngineContext {
   BufferPool* areas = nullptr;   ///< Pool of the areas.
   BufferPool* slices = nullptr;  ///< Pool of the buffers for stored bytes.
   MemoryMeter* meter = nullptr;
+  const ReadMetrics* metrics = nullptr;
   // Any of these may be nullptr.
   base::ThreadPool* workers = nullptr;        ///< Threads that help to read and decode.
   base::ThreadPool* ahead_readers = nullptr;  ///< Threads that read for the next area in advance.

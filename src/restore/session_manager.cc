@@ -133,7 +133,7 @@ std::shared_ptr<Session> SessionManager::start(const ReadableFile& file,
   --starting_;
   if (session) {
     members_.push_back({*session, ticks_, reader});
-    started_.fetch_add(1);
+    context_.engine.metrics->sessions.add();
   }
   share_memory();
   if (!session) return nullptr;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -47,8 +46,6 @@ class SessionManager {
   /// the files read before were its neighbours.
   void on_whole_file(const ReadableFile& file);
 
-  [[nodiscard]] std::uint64_t sessions_started() const { return started_.load(); }
-
  private:
   struct Member {
     std::shared_ptr<Session> session;
@@ -88,7 +85,6 @@ class SessionManager {
   const SessionContext context_;
   const std::size_t memory_bytes_;
   const std::size_t sessions_max_;
-  std::atomic<std::uint64_t> started_ = 0;
 
   std::mutex mutex_;  // Taken before a session's mutex.
   std::vector<Member> members_;

@@ -19,8 +19,8 @@ Error explain(Error error, const format::ContainerHeader& header, Slice slice) {
 }  // namespace
 
 void SliceReader::count(std::size_t bytes) {
-  requests_.fetch_add(1);
-  bytes_.fetch_add(bytes);
+  metrics_.requests.add();
+  metrics_.read_bytes.add(bytes);
 }
 
 Result<void> SliceReader::read(layout::ChunkSource& source, const format::ContainerHeader& header,

@@ -12,6 +12,7 @@
 #include "format/frame_codec.h"
 #include "layout/layout.h"
 #include "restore/read_costs.h"
+#include "restore/read_metrics.h"
 #include "varve/result.h"
 
 namespace varve::restore {
@@ -19,6 +20,9 @@ namespace varve::restore {
 /// Reads slices from their containers and counts the bytes. Thread-safe.
 class SliceReader {
  public:
+  /// Lifetime: `metrics` must outlive the reader.
+  explicit SliceReader(const ReadMetrics& metrics) : metrics_(metrics) {}
+
   /// Reads the stored bytes of a slice into `out`, whose size is slice_bytes().
   [[nodiscard]] Result<void> read(layout::ChunkSource& source,
                                   const format::ContainerHeader& header, Slice slice,
@@ -48,14 +52,10 @@ class SliceReader {
     return {gap_bytes_max_.load(), request_bytes_max_.load()};
   }
 
-  [[nodiscard]] std::uint64_t requests() const { return requests_.load(); }
-  [[nodiscard]] std::uint64_t bytes() const { return bytes_.load(); }
-
  private:
   void count(std::size_t bytes);
 
-  std::atomic<std::uint64_t> requests_ = 0;
-  std::atomic<std::uint64_t> bytes_ = 0;
+  const ReadMetrics& metrics_;
   std::atomic<std::uint32_t> gap_bytes_max_ = ReadCosts{}.gap_bytes_max;
   std::atomic<std::uint32_t> request_bytes_max_ = ReadCosts{}.request_bytes_max;
 };

@@ -255,13 +255,18 @@ Result<bool> WindowEngine::enter_area(std::size_t bytes_max) {
 /// read next can evict them.
 void WindowEngine::fill_from_cache() {
   const auto& area = forward_.areas().back();
+  std::uint64_t hits = 0;
+  std::uint64_t misses = 0;
   for (std::uint64_t at = area.begin.at; at != area.end.at; ++at) {
     if (forward_.slot(at).state != ForwardArea::SlotState::kEmpty) continue;
     const auto raw = cache_->find(use_of(at));
+    ++(raw.empty() ? misses : hits);
     if (raw.empty()) continue;
     const auto placed = forward_.place(at, std::nullopt, raw, ForwardArea::SlotState::kFromCache);
     cache_->on_used(chunks().id(at), covered(placed.next_use));
   }
+  context_.metrics->chunk_cache_hits.add(hits);
+  context_.metrics->chunk_cache_misses.add(misses);
 }
 
 void WindowEngine::enter_areas(std::size_t bytes_max) {
@@ -287,6 +292,7 @@ std::shared_ptr<AssemblyArea> WindowEngine::leave_area() {
   area.bytes->finish();
   window_.leave(area.end);
   cache_->on_begin(area.end.at);
+  context_.metrics->areas.add();
   return std::move(area.bytes);
 }
 

@@ -38,7 +38,11 @@ class LineageIndex {
   base::IdRuns retire(const base::IdRuns& ids);
   /// Reverts retire() for these chunks. Does nothing without a loaded index.
   void restore(const base::IdRuns& ids);
-  void close() { index_.reset(); }
+  /// Drops the present index. A handle on a stopped version may keep it, even after the repository.
+  void close() {
+    if (index_) index_->stop_counting();
+    index_.reset();
+  }
 
  private:
   /// Returns the chunks that an open version may refer to besides its own. The first call records

@@ -111,6 +111,7 @@ Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
   VARVE_TRY(drop_leftovers(record));
   VARVE_TRY(store_.layout->begin_version(record.number));
   VARVE_TRY_ASSIGN(auto index, index_.load(record));
+  index->count_in(parts_.metrics->index);
   version::OpenVersionParts parts;
   VARVE_TRY_ASSIGN(parts.base, load_base(record));
   parts.clock = parts_.clock;
@@ -123,6 +124,7 @@ Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
   parts.layout = store_.layout.get();
   parts.read_service = parts_.read_service;
   parts.fingerprint_pool = parts_.fingerprint_pool;
+  parts.ingest_metrics = &parts_.metrics->ingest;
   parts.space = parts_.space;
   parts.checkpoint_interval_ms = parts_.options->checkpoint_interval_ms;
   NewFile root;

@@ -13,6 +13,7 @@
 #include "io/file_system.h"
 #include "meta/lmdb.h"
 #include "restore/read_service.h"
+#include "series/series_metrics.h"
 #include "store/repository_paths.h"
 #include "store/space_guard.h"
 #include "varve/options.h"
@@ -38,6 +39,7 @@ struct SeriesParts {
   const meta::Env* catalog = nullptr;
   const base::Clock* clock = nullptr;
   store::SpaceGuard* space = nullptr;
+  const SeriesMetrics* metrics = nullptr;
   restore::ReadService* read_service = nullptr;
   const ingest::Chunker* chunker = nullptr;
   base::ThreadPool* compressors = nullptr;

@@ -20,7 +20,7 @@ OpenState::OpenState(const OpenVersionParts& version_parts, VersionInfo version_
     : parts(version_parts),
       spill(*parts.files, parts.staging_directory + "/tails", kSpillSlotBytes),
       pipeline({*parts.chunker, *parts.fingerprinter, *parts.index, *parts.dedup_policy,
-                *parts.layout, *parts.fingerprint_pool, spill}),
+                *parts.layout, *parts.fingerprint_pool, spill, *parts.ingest_metrics}),
       reader(*parts.layout, *parts.read_service,
              (std::uint64_t{1} << 63) | (static_cast<std::uint64_t>(version_info.series) << 32) |
                  static_cast<std::uint64_t>(version_info.number)),

@@ -48,6 +48,7 @@ struct OpenVersionParts {
   layout::Layout* layout = nullptr;
   restore::ReadService* read_service = nullptr;
   base::ThreadPool* fingerprint_pool = nullptr;
+  const ingest::IngestMetrics* ingest_metrics = nullptr;
   std::uint32_t checkpoint_interval_ms = 4000;
   std::shared_ptr<const CloneBase> base;  ///< Null unless the version starts as a clone.
   store::SpaceGuard* space = nullptr;     ///< Null: the version accepts every write.

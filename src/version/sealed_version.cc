@@ -180,7 +180,7 @@ Result<void> SealedVersion::locate_data(Rank rank, std::uint64_t offset,
 }
 
 void SealedVersion::read_pieces(std::span<const StoredPiece> pieces, const PieceTaker& take) {
-  restore::PieceReader(*parts_.source).read(pieces, take);
+  restore::PieceReader(*parts_.source, parts_.read_service->metrics()).read(pieces, take);
 }
 
 Result<std::shared_ptr<FileReader>> SealedVersion::open(Rank rank) {

@@ -23,7 +23,9 @@ class RestoreEngineContract : public testing::TestWithParam<std::string> {
           slices(2, &meter),
           stream(std::nullopt, std::make_unique<WorldFutureFiles>(world, 0)) {}
     MemoryMeter meter;
-    SliceReader reader;
+    base::Metrics registry;
+    ReadMetrics metrics{registry};
+    SliceReader reader{metrics};
     BufferPool areas;
     BufferPool slices;
     FileStream stream;
@@ -41,6 +43,7 @@ class RestoreEngineContract : public testing::TestWithParam<std::string> {
     context.areas = &bench->areas;
     context.slices = &bench->slices;
     context.meter = &bench->meter;
+    context.metrics = &bench->metrics;
     context.workers = workers;
     context.ahead_readers = workers;
     context.observer = observer;

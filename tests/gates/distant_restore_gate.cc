@@ -131,7 +131,9 @@ class OneFile final : public FutureFiles {
 void restore(const StoredFile& file, layout::ChunkSource& source) {
   base::ThreadPool workers(3, "test");
   MemoryMeter meter;
-  SliceReader reader;
+  base::Metrics registry;
+  const ReadMetrics metrics(registry);
+  SliceReader reader(metrics);
   BufferPool areas(1, &meter);
   BufferPool slices(2, &meter);
   FileStream stream(std::nullopt, std::make_unique<OneFile>(FileContent{1, file.recipe}));
@@ -142,6 +144,7 @@ void restore(const StoredFile& file, layout::ChunkSource& source) {
   context.areas = &areas;
   context.slices = &slices;
   context.meter = &meter;
+  context.metrics = &metrics;
   context.workers = &workers;
   context.ahead_readers = &workers;
   const auto engine = must(make_engine("alacc", context, {64 * kMiB, 16 * kMiB}));

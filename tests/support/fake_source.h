@@ -321,10 +321,24 @@ inline void fill_random(World& world, std::size_t files) {
   world.finish();
 }
 
+/// A service with a registry of its own.
+class CountedService final : public ReadService {
+ public:
+  explicit CountedService(std::uint64_t cache_bytes)
+      : service_(std::move(*make_read_service({cache_bytes, "alacc"}, registry_))) {}
+  [[nodiscard]] Result<std::unique_ptr<ReadHandle>> open(ReadableFile file) override {
+    return service_->open(std::move(file));
+  }
+  void set_costs(const ReadCosts& costs) override { service_->set_costs(costs); }
+  [[nodiscard]] const ReadMetrics& metrics() const override { return service_->metrics(); }
+
+ private:
+  base::Metrics registry_;
+  const std::unique_ptr<ReadService> service_;
+};
+
 inline std::unique_ptr<ReadService> make_service(std::uint64_t cache_bytes = 64U << 20) {
-  auto service = make_read_service({cache_bytes, "alacc"});
-  EXPECT_TRUE(service.has_value());
-  return std::move(*service);
+  return std::make_unique<CountedService>(cache_bytes);
 }
 
 inline std::unique_ptr<ReadHandle> open_file(ReadService& service, World& world,

@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "base/checksum.h"
 #include "base/coding.h"
+#include "base/metrics.h"
 
 namespace varve::index {
 namespace {
@@ -41,6 +43,35 @@ base::IdRuns old_chunks(std::uint32_t count) {
 
 Result<std::unique_ptr<NeighbourIndex>> decode(std::string_view snapshot) {
   return NeighbourIndex::decode(snapshot, kSeries, kOld, kNew);
+}
+
+TEST(NeighbourIndexTest, CountsLookupsHitsAndEntriesUntilItStops) {
+  base::Metrics registry;
+  const IndexMetrics metrics(registry);
+  NeighbourIndex index(old_chunks(10), kNew);
+  index.insert(fingerprint(0), old_chunks(10).select(0));
+  index.count_in(metrics);
+  EXPECT_EQ(metrics.entries.value(), 1U);
+  for (std::uint32_t i = 0; i < 2000; ++i) index.insert(fingerprint(i + 1), ChunkId::make(kNew, i));
+  EXPECT_EQ(metrics.entries.value(), 2001U) << "the table has grown meanwhile";
+  const std::vector<Fingerprint> asked{fingerprint(7), fingerprint(5000), fingerprint(8)};
+  std::vector<std::optional<ChunkId>> ids(asked.size());
+  index.find(asked, ids);
+  EXPECT_EQ(metrics.lookups.value(), 3U);
+  EXPECT_EQ(metrics.hits.value(), 2U);
+  {
+    NeighbourIndex other(old_chunks(10), kNew);
+    other.insert(fingerprint(0), old_chunks(10).select(0));
+    other.count_in(metrics);
+    EXPECT_EQ(metrics.entries.value(), 2002U);
+  }
+  EXPECT_EQ(metrics.entries.value(), 2001U) << "a destroyed index still counts";
+  index.stop_counting();
+  EXPECT_EQ(metrics.entries.value(), 0U);
+  index.insert(fingerprint(9000), ChunkId::make(kNew, 3000));
+  EXPECT_TRUE(index.find_one(fingerprint(9000)));
+  EXPECT_EQ(metrics.entries.value(), 0U);
+  EXPECT_EQ(metrics.lookups.value(), 3U);
 }
 
 TEST(NeighbourIndexTest, GrowsAndFindsAllAndNothingElse) {

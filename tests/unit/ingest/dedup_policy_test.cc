@@ -114,8 +114,10 @@ class DedupPolicyTest : public testing::Test {
   }
 
   void start(DedupPolicy& policy) {
-    pipeline_ = std::make_unique<IngestPipeline>(
-        IngestParts{*chunker_, *fingerprinter_, *index_, policy, layout_, pool_, spill_});
+    registry_ = std::make_unique<base::Metrics>();
+    metrics_ = std::make_unique<IngestMetrics>(*registry_);
+    pipeline_ = std::make_unique<IngestPipeline>(IngestParts{
+        *chunker_, *fingerprinter_, *index_, policy, layout_, pool_, spill_, *metrics_});
   }
   /// Stores a file and expects the same bytes back.
   format::Recipe store(const Bytes& data) {
@@ -144,6 +146,8 @@ class DedupPolicyTest : public testing::Test {
   base::ThreadPool pool_{2, "test"};
   std::unique_ptr<io::FileSystem> files_;
   TailSpill spill_{*files_, "/t/tails", std::size_t{128} << 10};
+  std::unique_ptr<base::Metrics> registry_;
+  std::unique_ptr<IngestMetrics> metrics_;
   std::unique_ptr<IngestPipeline> pipeline_;
 };
 
@@ -168,6 +172,13 @@ TEST_F(DedupPolicyTest, EveryNthDuplicateIsStoredAgainAndAllBytesComeBack) {
     store({});
     EXPECT_EQ(layout_.chunks(), oracle_chunks(policy)) << n;
     EXPECT_EQ(pipeline_->placed_chunks(), layout_.chunks());
+    const std::uint64_t fresh = metrics_->new_chunks.value();
+    const std::uint64_t renewed = metrics_->again_chunks.value();
+    EXPECT_EQ(fresh + renewed, layout_.chunks());
+    EXPECT_GT(fresh, 0U);
+    EXPECT_EQ(renewed != 0, policy.duplicates >= n);
+    EXPECT_EQ(metrics_->cut_chunks.value(), fresh + renewed + metrics_->duplicate_chunks.value());
+    EXPECT_EQ(metrics_->received_bytes.value(), 4 * one.size() + 3 * other.size());
     std::uint64_t again = 0;
     for (const auto& decisions : policy.decided) {
       for (const auto decision : decisions) again += decision == DedupDecision::kStoreAgain ? 1 : 0;

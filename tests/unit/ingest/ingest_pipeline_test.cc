@@ -33,8 +33,8 @@ class IngestPipelineTest : public testing::Test {
     chunker_ = std::move(*make_chunker("gear16", {2048, 8192, 65536}));
     pool_ = std::make_unique<base::ThreadPool>(2, "test");
     spill_ = std::make_unique<TailSpill>(files_, "/t/tails", std::size_t{128} << 10);
-    pipeline_ = std::make_unique<IngestPipeline>(
-        IngestParts{*chunker_, *fingerprinter_, index_, policy_, layout_, *pool_, *spill_});
+    pipeline_ = std::make_unique<IngestPipeline>(IngestParts{
+        *chunker_, *fingerprinter_, index_, policy_, layout_, *pool_, *spill_, metrics_});
   }
 
   void append(const StreamPtr& stream, std::span<const std::byte> data) {
@@ -73,6 +73,8 @@ class IngestPipelineTest : public testing::Test {
   }
 
   MemoryLayout layout_;
+  base::Metrics registry_;
+  const IngestMetrics metrics_{registry_};
   index::NeighbourIndex index_;
   varve::test::FaultyFileSystem files_;
   AlwaysRefer policy_;
@@ -304,7 +306,7 @@ TEST_F(IngestPipelineTest, DestructionWithWorkInFlightWaitsForIt) {
   for (const bool full : {false, true}) {
     layout_.full = full;
     IngestPipeline pipeline(
-        {*chunker_, *fingerprinter_, index_, policy_, layout_, *pool_, *spill_});
+        {*chunker_, *fingerprinter_, index_, policy_, layout_, *pool_, *spill_, metrics_});
     const auto stream = pipeline.start({});
     ASSERT_TRUE(pipeline.append(stream, random_bytes(9U << 20, full ? 13 : 14)));
     ASSERT_TRUE(pipeline.finish(stream));
@@ -339,7 +341,7 @@ class CountingIndex final : public index::FingerprintIndex {
 TEST_F(IngestPipelineTest, OnlyChunksThatOneBatchRepeatsAreLookedUpTwice) {
   CountingIndex counting(index_);
   IngestPipeline pipeline(
-      {*chunker_, *fingerprinter_, counting, policy_, layout_, *pool_, *spill_});
+      {*chunker_, *fingerprinter_, counting, policy_, layout_, *pool_, *spill_, metrics_});
   const auto store = [&](const Bytes& data) {
     const auto stream = pipeline.start({});
     EXPECT_TRUE(pipeline.append(stream, data));

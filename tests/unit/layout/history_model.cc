@@ -52,6 +52,7 @@ void History::start() {
   CategoryLayoutOptions options;
   options.series = kSeries;
   options.store = kStore;
+  options.metrics = &metrics_;
   if (!store_) store_ = std::make_unique<store::FolderStore>(files, kFolder);
   layout_ = must(CategoryLayout::open(*catalog_, *store_, *codec_, &pool_, options));
 }
@@ -158,9 +159,19 @@ Result<bool> History::arrange(std::uint64_t steps_max) {
     const auto txn = must(meta::ReadTxn::begin(*catalog_));
     settings = must(catalog::find_arrange_settings(txn));
   }
+  const std::uint64_t runs = metrics_.runs.value();
+  const std::uint64_t read = metrics_.read_bytes.value();
+  const std::uint64_t written = metrics_.written_bytes.value();
+  const std::uint64_t freed = metrics_.freed_bytes.value();
+  const std::uint64_t busy = metrics_.busy_seconds.value();
   Arranger arranger(parts, settings);
   auto finished = arranger.run();
   moved = arranger.done();
+  EXPECT_EQ(metrics_.runs.value(), runs + 1);
+  EXPECT_EQ(metrics_.read_bytes.value(), read + moved.bytes_read);
+  EXPECT_EQ(metrics_.written_bytes.value(), written + moved.bytes_written);
+  EXPECT_EQ(metrics_.freed_bytes.value(), freed + moved.bytes_freed);
+  EXPECT_GT(metrics_.busy_seconds.value(), busy);
   return finished;
 }
 

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/metrics.h"
 #include "catalog/layout_records.h"
 #include "catalog/series_catalog.h"
 #include "crash_file_system.h"
@@ -49,7 +50,8 @@ class History {
   [[nodiscard]] std::vector<VersionNumber> sealed() const;
   [[nodiscard]] const std::vector<Content>& newest_stream() const { return newest_; }
 
-  /// True if it came to its end. Stops after `steps_max` steps.
+  /// True if it came to its end. Stops after `steps_max` steps. Checks that the metrics grow by
+  /// `moved`.
   [[nodiscard]] Result<bool> arrange(std::uint64_t steps_max = ~std::uint64_t{0});
   /// Deletes the versions, and expects that exactly the forecast bytes come back.
   void remove(const std::vector<VersionNumber>& numbers);
@@ -91,6 +93,8 @@ class History {
 
   std::unique_ptr<test::TempDirectory> directory_;
   std::unique_ptr<meta::Env> catalog_;
+  base::Metrics registry_;
+  const LayoutMetrics metrics_{registry_};
   base::ThreadPool pool_{1, "test"};
   std::unique_ptr<store::FolderStore> store_;
   std::unique_ptr<const format::FrameCodec> codec_ = format::make_plain_frame_codec({});

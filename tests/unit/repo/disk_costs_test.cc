@@ -30,7 +30,7 @@ class CostsSink final : public restore::ReadService {
     costs_ = costs;
     changed_.notify_all();
   }
-  [[nodiscard]] restore::ReadCounters counters() const override { return {}; }
+  [[nodiscard]] const restore::ReadMetrics& metrics() const override { return metrics_; }
 
   [[nodiscard]] std::optional<restore::ReadCosts> costs() {
     const std::lock_guard lock(mutex_);
@@ -45,6 +45,8 @@ class CostsSink final : public restore::ReadService {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<restore::ReadCosts> costs_;
+  base::Metrics registry_;
+  restore::ReadMetrics metrics_{registry_};
 };
 
 class FixedClock final : public base::Clock {

@@ -62,7 +62,9 @@ class AheadReadsTest : public ::testing::Test {
   }
 
   MemoryMeter meter_;
-  SliceReader reader_;
+  base::Metrics registry_;
+  ReadMetrics metrics_{registry_};
+  SliceReader reader_{metrics_};
   BufferPool buffers_{0, &meter_};
   FakeSource source_;
   std::shared_ptr<const format::ContainerHeader> header_;
@@ -73,7 +75,7 @@ TEST_F(AheadReadsTest, WhatWasPlannedIsThereOnceAndNothingElse) {
   auto ahead = make(4, &workers);
   ahead.plan(0, frames(2, 5, 1));
   wait_for(workers);
-  EXPECT_EQ(reader_.requests(), 3U);
+  EXPECT_EQ(metrics_.requests.value(), 3U);
   for (std::uint32_t frame = 2; frame < 5; ++frame) {
     const auto lease = ahead.take(*header_, slice(frame));
     expect_stored(lease.bytes(), frame);
@@ -81,7 +83,7 @@ TEST_F(AheadReadsTest, WhatWasPlannedIsThereOnceAndNothingElse) {
   EXPECT_TRUE(ahead.take(*header_, slice(2)).bytes().empty());
   EXPECT_TRUE(ahead.take(*header_, slice(5)).bytes().empty());
   EXPECT_TRUE(ahead.take(*header_, {2, 3}).bytes().empty());
-  EXPECT_EQ(reader_.requests(), 3U);
+  EXPECT_EQ(metrics_.requests.value(), 3U);
 }
 
 TEST_F(AheadReadsTest, SlotsThatAreGivenBackAreUsedForTheRest) {
@@ -89,18 +91,18 @@ TEST_F(AheadReadsTest, SlotsThatAreGivenBackAreUsedForTheRest) {
   auto ahead = make(2, &workers);
   ahead.plan(0, frames(0, 6, 1));
   wait_for(workers);
-  EXPECT_EQ(reader_.requests(), 2U);
+  EXPECT_EQ(metrics_.requests.value(), 2U);
   {
     const auto lease = ahead.take(*header_, slice(0));
     wait_for(workers);
-    EXPECT_EQ(reader_.requests(), 2U);  // Both slots hold a slice that is still needed.
+    EXPECT_EQ(metrics_.requests.value(), 2U);  // Both slots hold a slice that is still needed.
     expect_stored(lease.bytes(), 0);
   }
   for (std::uint32_t frame = 1; frame < 6; ++frame) {
     wait_for(workers);
     expect_stored(ahead.take(*header_, slice(frame)).bytes(), frame);
   }
-  EXPECT_EQ(reader_.requests(), 6U);
+  EXPECT_EQ(metrics_.requests.value(), 6U);
 }
 
 TEST_F(AheadReadsTest, WhatIsNotTakenGoesWithItsArea) {
@@ -110,13 +112,13 @@ TEST_F(AheadReadsTest, WhatIsNotTakenGoesWithItsArea) {
   wait_for(workers);
   ahead.plan(1, frames(2, 4, 2));
   wait_for(workers);
-  EXPECT_EQ(reader_.requests(), 2U);
+  EXPECT_EQ(metrics_.requests.value(), 2U);
   expect_stored(ahead.take(*header_, slice(1)).bytes(), 1);
   wait_for(workers);
-  EXPECT_EQ(reader_.requests(), 3U);
+  EXPECT_EQ(metrics_.requests.value(), 3U);
   ahead.finish_area(1);
   wait_for(workers);
-  EXPECT_EQ(reader_.requests(), 4U);
+  EXPECT_EQ(metrics_.requests.value(), 4U);
   EXPECT_TRUE(ahead.take(*header_, slice(0)).bytes().empty());
   expect_stored(ahead.take(*header_, slice(2)).bytes(), 2);
   expect_stored(ahead.take(*header_, slice(3)).bytes(), 3);
@@ -134,7 +136,7 @@ TEST_F(AheadReadsTest, AreasArePlannedOneAfterTheOtherAndForgottenTogether) {
     expect_stored(ahead.take(*header_, slice(frame)).bytes(), frame);
   }
   wait_for(workers);
-  EXPECT_EQ(reader_.requests(), 4U);
+  EXPECT_EQ(metrics_.requests.value(), 4U);
 }
 
 TEST_F(AheadReadsTest, ThePlanOfThePresentAreaReplacesTheOneMadeInAdvance) {
@@ -149,7 +151,7 @@ TEST_F(AheadReadsTest, ThePlanOfThePresentAreaReplacesTheOneMadeInAdvance) {
     wait_for(workers);
     expect_stored(ahead.take(*header_, slice(frame)).bytes(), frame);
   }
-  EXPECT_EQ(reader_.requests(), 3U);
+  EXPECT_EQ(metrics_.requests.value(), 3U);
 }
 
 TEST_F(AheadReadsTest, WhatNobodyHasBegunToReadIsLeftToTheCaller) {
@@ -162,7 +164,7 @@ TEST_F(AheadReadsTest, WhatNobodyHasBegunToReadIsLeftToTheCaller) {
   EXPECT_TRUE(ahead.take(*header_, slice(0)).bytes().empty());
   busy.unlock();
   wait_for(workers);
-  EXPECT_EQ(reader_.requests(), 0U);
+  EXPECT_EQ(metrics_.requests.value(), 0U);
 }
 
 TEST_F(AheadReadsTest, FailedReadsAreNotThere) {
@@ -171,7 +173,7 @@ TEST_F(AheadReadsTest, FailedReadsAreNotThere) {
   source_.move_container(0);  // Reads of the old number now fail with kStale.
   ahead.plan(0, frames(0, 2, 1));
   wait_for(workers);
-  EXPECT_EQ(reader_.requests(), 2U);
+  EXPECT_EQ(metrics_.requests.value(), 2U);
   EXPECT_TRUE(ahead.take(*header_, slice(0)).bytes().empty());
   EXPECT_TRUE(ahead.take(*header_, slice(1)).bytes().empty());
 }

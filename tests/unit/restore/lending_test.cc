@@ -51,9 +51,9 @@ TEST(Lending, BeginsWithTheSessionAndGivesWhatReadingGives) {
   }
   EXPECT_LE(pieces, 60U);
   EXPECT_TRUE(lend(*handle, content.size(), 1).bytes.empty());
-  EXPECT_EQ(service->counters().sessions, 1U);
-  EXPECT_EQ(service->counters().bytes_delivered, content.size());
-  EXPECT_LE(service->counters().bytes_read, world.source.stored_bytes() * 105 / 100);
+  EXPECT_EQ(service->metrics().sessions.value(), 1U);
+  EXPECT_EQ(service->metrics().delivered_bytes.value(), content.size());
+  EXPECT_LE(service->metrics().read_bytes.value(), world.source.stored_bytes() * 105 / 100);
 }
 
 TEST(Lending, WhatIsHeldStaysAndIsNotMuch) {
@@ -151,7 +151,7 @@ TEST(Lending, WithoutAWaitGivesAllOrNothing) {
     lent_bytes += wanted;
   }
   EXPECT_GE(lent_bytes, 5 * kMiB);
-  EXPECT_EQ(service->counters().sessions, 1U);
+  EXPECT_EQ(service->metrics().sessions.value(), 1U);
 }
 
 TEST(Lending, EndsAtHolesAndAtDamage) {

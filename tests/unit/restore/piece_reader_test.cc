@@ -62,7 +62,9 @@ TEST_P(PieceReaderTest, ReadsEachContainerOnceInTheOrderOfTheDisk) {
   Assembly assembly(world);
   std::vector<FakeSource::Read> reads;
   world.source.recorded = &reads;
-  PieceReader(world.source).read(pieces, [&](const auto&... what) {
+  base::Metrics registry;
+  const ReadMetrics metrics(registry);
+  PieceReader(world.source, metrics).read(pieces, [&](const auto&... what) {
     return assembly.take(what...);
   });
   std::uint64_t holes = 0;
@@ -98,7 +100,9 @@ TEST(PieceReader, WhatIsDamagedIsTakenWithoutDataAndNothingElse) {
   world.source.damage_header(1);
   const auto pieces = locate_all(world);
   Assembly assembly(world);
-  PieceReader(world.source).read(pieces, [&](const auto&... what) {
+  base::Metrics registry;
+  const ReadMetrics metrics(registry);
+  PieceReader(world.source, metrics).read(pieces, [&](const auto&... what) {
     return assembly.take(what...);
   });
   std::uint64_t in_frame = 0;
@@ -150,7 +154,9 @@ TEST(PieceReader, StopsWhenItIsTold) {
   fill_random(world, 20);
   const auto pieces = locate_all(world);
   int calls = 0;
-  PieceReader(world.source).read(pieces, [&](const auto&...) { return ++calls < 5; });
+  base::Metrics registry;
+  const ReadMetrics metrics(registry);
+  PieceReader(world.source, metrics).read(pieces, [&](const auto&...) { return ++calls < 5; });
   EXPECT_EQ(calls, 5);
 }
 

@@ -25,7 +25,8 @@ std::optional<std::size_t> read_from_memory(ReadHandle& handle, std::uint64_t of
 }
 
 TEST(ReadService, UnknownEngineIsInvalid) {
-  const auto service = make_read_service({64U << 20, "warp"});
+  base::Metrics registry;
+  const auto service = make_read_service({64U << 20, "warp"}, registry);
   ASSERT_FALSE(service.has_value());
   EXPECT_EQ(service.error().code(), ErrorCode::kInvalid);
 }
@@ -40,7 +41,7 @@ TEST(ReadService, TreeOrderGivesEveryFileExactly) {
         for (std::size_t i = 0; i < world.files.size(); ++i) {
           expect_whole(*service, world, i, request);
         }
-        EXPECT_GE(service->counters().sessions, 1U);
+        EXPECT_GE(service->metrics().sessions.value(), 1U);
       }
     }
   }
@@ -54,11 +55,11 @@ TEST(ReadService, TreeOrderReadsEachStoredByteAboutOnce) {
   world.finish();
   const auto service = make_service();
   for (std::size_t i = 0; i < world.files.size(); ++i) expect_whole(*service, world, i, kMiB);
-  const ReadCounters counters = service->counters();
-  EXPECT_EQ(counters.sessions, 1U);
-  EXPECT_EQ(counters.bytes_delivered, world.source.stored_bytes());
-  EXPECT_LE(counters.bytes_read, world.source.stored_bytes() * 105 / 100);
-  EXPECT_LE(counters.requests, world.source.stored_bytes() / (300U << 10));
+  const ReadMetrics& counted = service->metrics();
+  EXPECT_EQ(counted.sessions.value(), 1U);
+  EXPECT_EQ(counted.delivered_bytes.value(), world.source.stored_bytes());
+  EXPECT_LE(counted.read_bytes.value(), world.source.stored_bytes() * 105 / 100);
+  EXPECT_LE(counted.requests.value(), world.source.stored_bytes() / (300U << 10));
 }
 
 TEST(ReadService, BulkReadsStreamFromTheThirdFileAtTheLatest) {
@@ -67,11 +68,11 @@ TEST(ReadService, BulkReadsStreamFromTheThirdFileAtTheLatest) {
   world.finish();
   const auto service = make_service();
   for (std::size_t i = 0; i < 3; ++i) expect_whole(*service, world, i, kMiB);
-  EXPECT_EQ(service->counters().sessions, 1U);
-  const std::uint64_t requests = service->counters().requests;
+  EXPECT_EQ(service->metrics().sessions.value(), 1U);
+  const std::uint64_t requests = service->metrics().requests.value();
   for (std::size_t i = 3; i < 100; ++i) expect_whole(*service, world, i, kMiB);
-  EXPECT_EQ(service->counters().sessions, 1U);
-  EXPECT_LE(service->counters().requests, requests + 2);
+  EXPECT_EQ(service->metrics().sessions.value(), 1U);
+  EXPECT_LE(service->metrics().requests.value(), requests + 2);
 }
 
 TEST(ReadService, LargeFileStreamsFromItsSecondRead) {
@@ -82,9 +83,9 @@ TEST(ReadService, LargeFileStreamsFromItsSecondRead) {
   const auto handle = open_file(*service, world, 0);
   Bytes buffer(kMiB);
   ASSERT_TRUE(handle->read(0, buffer).has_value());
-  EXPECT_EQ(service->counters().sessions, 0U);
+  EXPECT_EQ(service->metrics().sessions.value(), 0U);
   ASSERT_TRUE(handle->read(kMiB, buffer).has_value());
-  EXPECT_EQ(service->counters().sessions, 1U);
+  EXPECT_EQ(service->metrics().sessions.value(), 1U);
 }
 
 TEST(ReadService, SessionGoesOnBehindFilesThatAreLeftOut) {
@@ -97,10 +98,10 @@ TEST(ReadService, SessionGoesOnBehindFilesThatAreLeftOut) {
     expect_whole(*service, world, i, kMiB);
     wanted += world.files[i].content.size();
   }
-  EXPECT_EQ(service->counters().sessions, 1U);
+  EXPECT_EQ(service->metrics().sessions.value(), 1U);
   // When the reader leaves out a file, the areas assembled in advance are wasted.
-  EXPECT_LE(service->counters().bytes_read, world.source.stored_bytes() * 85 / 100);
-  EXPECT_GE(service->counters().bytes_read, wanted);
+  EXPECT_LE(service->metrics().read_bytes.value(), world.source.stored_bytes() * 85 / 100);
+  EXPECT_GE(service->metrics().read_bytes.value(), wanted);
 }
 
 TEST(ReadService, RequestsThatOvertakeEachOtherStayInTheSession) {
@@ -118,8 +119,8 @@ TEST(ReadService, RequestsThatOvertakeEachOtherStayInTheSession) {
       ASSERT_EQ(std::memcmp(buffer.data(), content.data() + offset, *n), 0);
     }
   }
-  EXPECT_EQ(service->counters().sessions, 1U);
-  EXPECT_LE(service->counters().bytes_read, world.source.stored_bytes() * 105 / 100);
+  EXPECT_EQ(service->metrics().sessions.value(), 1U);
+  EXPECT_LE(service->metrics().read_bytes.value(), world.source.stored_bytes() * 105 / 100);
 }
 
 TEST(ReadService, InterleavedReadersEachHaveTheirSession) {
@@ -137,8 +138,8 @@ TEST(ReadService, InterleavedReadersEachHaveTheirSession) {
       ASSERT_EQ(std::memcmp(buffer.data(), world.files[index].content.data() + at, *n), 0);
     }
   }
-  EXPECT_EQ(service->counters().sessions, 2U);
-  EXPECT_LE(service->counters().bytes_read, world.source.stored_bytes());
+  EXPECT_EQ(service->metrics().sessions.value(), 2U);
+  EXPECT_LE(service->metrics().read_bytes.value(), world.source.stored_bytes());
 }
 
 /// Two programs copy two folders of one version. The service must recognise both orders.
@@ -159,8 +160,8 @@ TEST(ReadService, InterleavedWalksOfSmallFilesEachHaveTheirSession) {
       ASSERT_EQ(std::memcmp(buffer.data(), content.data(), *n), 0);
     }
   }
-  EXPECT_EQ(service->counters().sessions, 2U);
-  EXPECT_LE(service->counters().requests, kFiles / 2);
+  EXPECT_EQ(service->metrics().sessions.value(), 2U);
+  EXPECT_LE(service->metrics().requests.value(), kFiles / 2);
 }
 
 TEST(ReadService, RandomReadsFetchOnlyTheFramesThatCoverThem) {
@@ -173,16 +174,61 @@ TEST(ReadService, RandomReadsFetchOnlyTheFramesThatCoverThem) {
   Bytes buffer(4096);
   for (int i = 0; i < 500; ++i) {
     const std::size_t offset = world.random() % (content.size() - buffer.size());
-    const std::uint64_t before = service->counters().bytes_read;
+    const std::uint64_t before = service->metrics().read_bytes.value();
     const auto n = handle->read(offset, buffer);
     ASSERT_TRUE(n.has_value());
     ASSERT_EQ(*n, buffer.size());
     ASSERT_EQ(std::memcmp(buffer.data(), content.data() + offset, *n), 0);
     // 4 KiB may cross the border of two frames.
-    ASSERT_LE(service->counters().bytes_read - before, 2 * format::kFrameRawBytesMax);
+    ASSERT_LE(service->metrics().read_bytes.value() - before, 2 * format::kFrameRawBytesMax);
   }
-  EXPECT_EQ(service->counters().sessions, 0U);
-  EXPECT_LE(service->counters().bytes_read, 500 * format::kFrameRawBytesMax * 11 / 10);
+  EXPECT_EQ(service->metrics().sessions.value(), 0U);
+  EXPECT_LE(service->metrics().read_bytes.value(), 500 * format::kFrameRawBytesMax * 11 / 10);
+}
+
+TEST(ReadService, TheMetricsTellWhichFramesWereCached) {
+  World world(8);
+  world.append_new(world.add_file(), 4 * kMiB);
+  world.finish();
+  const auto service = make_service();
+  const ReadMetrics& metrics = service->metrics();
+  Bytes buffer(100);
+  for (std::uint64_t reads = 1; reads <= 3; ++reads) {
+    // Another handle, because a handle remembers its last frame.
+    const auto n = open_file(*service, world, 0)->read(2 * kMiB, buffer);
+    ASSERT_TRUE(n.has_value());
+    ASSERT_EQ(*n, buffer.size());
+    EXPECT_EQ(metrics.frame_cache_misses.value(), 1U);
+    EXPECT_EQ(metrics.frame_cache_hits.value(), reads - 1);
+    EXPECT_EQ(metrics.requests.value(), 1U);
+    EXPECT_EQ(metrics.delivered_bytes.value(), reads * buffer.size());
+  }
+}
+
+TEST(ReadService, TheMetricsTellWhichChunksAnAreaFoundInTheCache) {
+  std::vector<std::uint64_t> hits;
+  for (const bool repeats : {false, true}) {
+    World world(9);
+    World::File& file = world.add_file();
+    world.append_new(file, 20 * kMiB);  // The session starts here.
+    std::vector<ChunkId> first;
+    for (int i = 0; i < 200; ++i) {
+      first.push_back(world.new_chunk(8000));
+      world.append(file, first.back());
+    }
+    world.append_new(file, 20 * kMiB);
+    for (const ChunkId id : first) world.append(file, repeats ? id : world.new_chunk(8000));
+    world.finish();
+    const auto service = make_service();
+    expect_whole(*service, world, 0, kMiB);
+    const ReadMetrics& metrics = service->metrics();
+    EXPECT_GT(metrics.areas.value(), 1U);
+    EXPECT_GT(metrics.chunk_cache_misses.value(), first.size());
+    EXPECT_GT(metrics.memory_bytes.value(), 0U);
+    hits.push_back(metrics.chunk_cache_hits.value());
+  }
+  // Without repeats, the cache has only chunks that were read with those of an earlier area.
+  EXPECT_GT(hits[1], hits[0] + 100);
 }
 
 TEST(ReadService, ReaderThatJumpsAwayGetsANewSessionWhenItReadsOn) {
@@ -201,9 +247,9 @@ TEST(ReadService, ReaderThatJumpsAwayGetsANewSessionWhenItReadsOn) {
     for (std::size_t at = start; at < end; at += kMiB) {
       ASSERT_TRUE(handle->read(at, buffer).has_value());
       ASSERT_EQ(std::memcmp(buffer.data(), content.data() + at, kMiB), 0);
-      if (service->counters().sessions == wanted) end = std::min(end, at + 10 * kMiB);
+      if (service->metrics().sessions.value() == wanted) end = std::min(end, at + 10 * kMiB);
     }
-    EXPECT_EQ(service->counters().sessions, wanted);
+    EXPECT_EQ(service->metrics().sessions.value(), wanted);
   }
 }
 
@@ -221,13 +267,13 @@ TEST(ReadService, GiantHoleCostsNeitherTimeNorReads) {
   const auto handle = open_file(*service, world, 0);
   Bytes buffer(kMiB, std::byte{1});
   ASSERT_TRUE(handle->read(0, buffer).has_value());
-  const std::uint64_t requests = service->counters().requests;
+  const std::uint64_t requests = service->metrics().requests.value();
   for (std::uint64_t at = 5000; at < 5000 + 64 * kMiB; at += kMiB) {
     ASSERT_EQ(read_from_memory(*handle, at, buffer), kMiB);
     ASSERT_TRUE(
         std::all_of(buffer.begin(), buffer.end(), [](std::byte b) { return b == std::byte{0}; }));
   }
-  EXPECT_EQ(service->counters().requests, requests);
+  EXPECT_EQ(service->metrics().requests.value(), requests);
   const auto n = handle->read((1ULL << 40) + 1000, buffer);
   ASSERT_TRUE(n.has_value());
   EXPECT_EQ(*n, 10000U);
@@ -248,7 +294,7 @@ TEST(ReadService, WithoutAWaitItAnswersFromAreasFramesAndHolesOnly) {
   const auto handle = open_file(*service, world, 0);
   Bytes buffer(4096);
   EXPECT_EQ(read_from_memory(*handle, 0, buffer), std::nullopt);
-  EXPECT_EQ(service->counters().requests, 0U);
+  EXPECT_EQ(service->metrics().requests.value(), 0U);
   EXPECT_EQ(read_from_memory(*handle, content.size(), buffer), 0U);
   EXPECT_EQ(read_from_memory(*handle, 8 * kMiB + 100, buffer), buffer.size());
   // This data is in the frame that the last read decoded.
@@ -267,7 +313,8 @@ TEST(ReadService, MemoryStaysWithinTheBudget) {
   World world(14);
   fill_random(world, test::kThreadsWatched ? 30 : 150);
   for (const std::size_t budget : {16 * kMiB, 64 * kMiB}) {
-    ReadServiceImpl service({budget, "alacc"});
+    base::Metrics registry;
+    ReadServiceImpl service({budget, "alacc"}, registry);
     std::vector<std::thread> readers;
     for (std::size_t t = 0; t < 6; ++t) {
       readers.emplace_back([&, t] {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/metrics.h"
+
+namespace varve::layout {
+
+/// The metrics of all layouts and arrangers of a repository.
+struct LayoutMetrics {
+  explicit LayoutMetrics(base::Metrics& registry) : metrics(registry) {}
+
+  base::Metrics& metrics;
+
+  // Containers with chunks of open versions.
+  base::Counter& containers =
+      metrics.counter("varve_layout_containers_total", "Containers that hold new chunks.");
+  base::Counter& container_bytes = metrics.counter("varve_layout_container_bytes_total",
+                                                   "Stored bytes of containers with new chunks.");
+
+  // Arranging.
+  base::Counter& runs = metrics.counter("varve_arrange_runs_total", "Runs that arranging began.");
+  base::Counter& read_bytes =
+      metrics.counter("varve_arrange_read_bytes_total", "Stored bytes that arranging read.");
+  base::Counter& written_bytes = metrics.counter(
+      "varve_arrange_written_bytes_total", "Stored bytes of the chunks that arranging moved.");
+  base::Counter& freed_bytes = metrics.counter("varve_arrange_freed_bytes_total",
+                                               "Stored bytes of the files that arranging removed.");
+  base::Counter& busy_seconds = metrics.counter("varve_arrange_busy_seconds_total",
+                                                "Time that arranging worked, without its pauses.");
+};
+
+}  // namespace varve::layout

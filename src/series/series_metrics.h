@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/metrics.h"
+#include "index/index_metrics.h"
+#include "ingest/ingest_metrics.h"
+#include "layout/layout_metrics.h"
+
+namespace varve::series {
+
+/// The metrics that all series of a repository share.
+struct SeriesMetrics {
+  explicit SeriesMetrics(base::Metrics& registry)
+      : ingest(registry), index(registry), layout(registry) {}
+
+  const ingest::IngestMetrics ingest;
+  const index::IndexMetrics index;
+  const layout::LayoutMetrics layout;
+};
+
+}  // namespace varve::series
