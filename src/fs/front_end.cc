@@ -34,7 +34,8 @@ FrontEnd::FrontEnd(Repository& repository, const ShowOptions& show)
       xattr_operations_({nodes_, versions_, privileges_, kernel_}, show),
       read_operations_(nodes_, kernel_, buffers_),
       file_operations_({nodes_, attributes_, privileges_, changes_, read_operations_}),
-      directory_operations_({nodes_, attributes_, versions_, buffers_}) {}
+      directory_operations_({nodes_, attributes_, versions_, buffers_}),
+      responder_(repository.metrics_registry()) {}
 
 void FrontEnd::attach(fuse_session* session, std::string mount_point) {
   kernel_.attach(session);

@@ -9,11 +9,11 @@ namespace {
 
 FrontEnd& front_end_of(fuse_req_t req) { return *static_cast<FrontEnd*>(fuse_req_userdata(req)); }
 
-/// Runs an operation of the session's FrontEnd and sends its reply. `name` is for the log.
-template <typename Operation>
-void answer(fuse_req_t req, const char* name, const Operation& operation) {
+/// Runs `work`, an operation of the session's FrontEnd, and sends its reply.
+template <typename Work>
+void answer(fuse_req_t req, Operation operation, const Work& work) {
   FrontEnd& fs = front_end_of(req);
-  fs.responder().answer(req, name, [&] { return operation(fs); });
+  fs.responder().answer(req, operation, [&] { return work(fs); });
 }
 
 // Called once, before any other request. Has no reply.
@@ -23,12 +23,12 @@ void op_init(void* front_end, fuse_conn_info* connection) {
 
 // Valid replies: EntryReply, also with node id 0 for a name that does not exist.
 void op_lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  answer(req, "lookup", [&](FrontEnd& fs) { return fs.names().lookup(parent, name); });
+  answer(req, Operation::kLookup, [&](FrontEnd& fs) { return fs.names().lookup(parent, name); });
 }
 
 // Valid replies: NoReply.
 void op_forget(fuse_req_t req, fuse_ino_t ino, std::uint64_t) {
-  answer(req, "forget", [&](FrontEnd& fs) -> Result<Reply> {
+  answer(req, Operation::kForget, [&](FrontEnd& fs) -> Result<Reply> {
     fs.nodes().forget(ino);
     return Reply(NoReply{});
   });
@@ -36,7 +36,7 @@ void op_forget(fuse_req_t req, fuse_ino_t ino, std::uint64_t) {
 
 // Valid replies: NoReply.
 void op_forget_multi(fuse_req_t req, std::size_t count, fuse_forget_data* forgets) {
-  answer(req, "forget", [&](FrontEnd& fs) -> Result<Reply> {
+  answer(req, Operation::kForget, [&](FrontEnd& fs) -> Result<Reply> {
     for (std::size_t i = 0; i < count; ++i) fs.nodes().forget(forgets[i].ino);
     return Reply(NoReply{});
   });
@@ -44,23 +44,23 @@ void op_forget_multi(fuse_req_t req, std::size_t count, fuse_forget_data* forget
 
 // Valid replies: AttributeReply.
 void op_getattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
-  answer(req, "stat", [&](FrontEnd& fs) { return fs.attributes().getattr(ino); });
+  answer(req, Operation::kGetattr, [&](FrontEnd& fs) { return fs.attributes().getattr(ino); });
 }
 
 // Valid replies: AttributeReply.
 void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat* values, int to_set, fuse_file_info*) {
-  answer(req, "setattr",
+  answer(req, Operation::kSetattr,
          [&](FrontEnd& fs) { return fs.attributes().setattr(Caller(req), ino, *values, to_set); });
 }
 
 // Valid replies: LinkReply.
 void op_readlink(fuse_req_t req, fuse_ino_t ino) {
-  answer(req, "readlink", [&](FrontEnd& fs) { return fs.attributes().readlink(ino); });
+  answer(req, Operation::kReadlink, [&](FrontEnd& fs) { return fs.attributes().readlink(ino); });
 }
 
 // Valid replies: EntryReply.
 void op_mknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t rdev) {
-  answer(req, "create", [&](FrontEnd& fs) {
+  answer(req, Operation::kMknod, [&](FrontEnd& fs) {
     return fs.names().make_file(Caller(req), parent,
                                 {.name = name, .mode = mode, .rdev = rdev, .target = {}});
   });
@@ -68,7 +68,7 @@ void op_mknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, 
 
 // Valid replies: EntryReply.
 void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
-  answer(req, "mkdir", [&](FrontEnd& fs) {
+  answer(req, Operation::kMkdir, [&](FrontEnd& fs) {
     return fs.names().mkdir(Caller(req), parent,
                             {.name = name, .mode = mode, .rdev = 0, .target = {}});
   });
@@ -76,17 +76,17 @@ void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) 
 
 // Valid replies: Done.
 void op_unlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  answer(req, "unlink", [&](FrontEnd& fs) { return fs.names().unlink(parent, name); });
+  answer(req, Operation::kUnlink, [&](FrontEnd& fs) { return fs.names().unlink(parent, name); });
 }
 
 // Valid replies: Done.
 void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  answer(req, "rmdir", [&](FrontEnd& fs) { return fs.names().rmdir(parent, name); });
+  answer(req, Operation::kRmdir, [&](FrontEnd& fs) { return fs.names().rmdir(parent, name); });
 }
 
 // Valid replies: EntryReply.
 void op_symlink(fuse_req_t req, const char* target, fuse_ino_t parent, const char* name) {
-  answer(req, "create", [&](FrontEnd& fs) {
+  answer(req, Operation::kSymlink, [&](FrontEnd& fs) {
     return fs.names().make_file(
         Caller(req), parent, {.name = name, .mode = S_IFLNK | 0777, .rdev = 0, .target = target});
   });
@@ -95,32 +95,32 @@ void op_symlink(fuse_req_t req, const char* target, fuse_ino_t parent, const cha
 // Valid replies: Done.
 void op_rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
                const char* new_name, unsigned flags) {
-  answer(req, "rename", [&](FrontEnd& fs) {
+  answer(req, Operation::kRename, [&](FrontEnd& fs) {
     return fs.names().rename({parent, name}, {new_parent, new_name}, flags);
   });
 }
 
 // Valid replies: EntryReply.
 void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
-  answer(req, "link", [&](FrontEnd& fs) { return fs.names().link(ino, parent, name); });
+  answer(req, Operation::kLink, [&](FrontEnd& fs) { return fs.names().link(ino, parent, name); });
 }
 
 // Valid replies: CreateReply.
 void op_create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
                fuse_file_info* info) {
-  answer(req, "create",
+  answer(req, Operation::kCreate,
          [&](FrontEnd& fs) { return fs.files().create(Caller(req), parent, name, mode, *info); });
 }
 
 // Valid replies: OpenReply. ENOSYS: the kernel opens files without asking from now on.
 void op_open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* info) {
-  answer(req, "open", [&](FrontEnd& fs) { return fs.files().open(ino, *info); });
+  answer(req, Operation::kOpen, [&](FrontEnd& fs) { return fs.files().open(ino, *info); });
 }
 
 // Valid replies: LentReply, BufferReply, GatheredReply; fewer bytes than asked for only at the end
 // of the file.
 void op_read(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset, fuse_file_info* info) {
-  answer(req, "read", [&](FrontEnd& fs) {
+  answer(req, Operation::kRead, [&](FrontEnd& fs) {
     return fs.reads().read(Caller(req), ino, {static_cast<std::uint64_t>(offset), size}, *info);
   });
 }
@@ -128,40 +128,41 @@ void op_read(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t offset, fus
 // Valid replies: WriteReply.
 void op_write(fuse_req_t req, fuse_ino_t ino, const char* data, std::size_t size, off_t offset,
               fuse_file_info* info) {
-  answer(req, "write", [&](FrontEnd& fs) {
+  answer(req, Operation::kWrite, [&](FrontEnd& fs) {
     return fs.files().write(Caller(req), ino, {data, size}, offset, *info);
   });
 }
 
 // Valid replies: Done. ENOSYS: the kernel sends no further flush.
 void op_flush(fuse_req_t req, fuse_ino_t, fuse_file_info* info) {
-  answer(req, "close", [&](FrontEnd& fs) { return fs.files().flush(*info); });
+  answer(req, Operation::kFlush, [&](FrontEnd& fs) { return fs.files().flush(*info); });
 }
 
 // Valid replies: Done.
 void op_release(fuse_req_t req, fuse_ino_t, fuse_file_info* info) {
-  answer(req, "release", [&](FrontEnd& fs) { return fs.files().release(*info); });
+  answer(req, Operation::kRelease, [&](FrontEnd& fs) { return fs.files().release(*info); });
 }
 
 // Valid replies: Done.
 void op_fsync(fuse_req_t req, fuse_ino_t, int, fuse_file_info* info) {
-  answer(req, "fsync", [&](FrontEnd& fs) { return fs.files().fsync(*info); });
+  answer(req, Operation::kFsync, [&](FrontEnd& fs) { return fs.files().fsync(*info); });
 }
 
 // Valid replies: OffsetReply.
 void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, fuse_file_info* info) {
-  answer(req, "lseek",
+  answer(req, Operation::kLseek,
          [&](FrontEnd& fs) { return fs.reads().lseek(Caller(req), ino, offset, whence, *info); });
 }
 
 // Valid replies: OpenReply.
 void op_opendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* info) {
-  answer(req, "opendir", [&](FrontEnd& fs) { return fs.directories().opendir(ino, *info); });
+  answer(req, Operation::kOpendir,
+         [&](FrontEnd& fs) { return fs.directories().opendir(ino, *info); });
 }
 
 // Valid replies: BufferReply, empty at the end of the directory.
 void op_readdir(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info* info) {
-  answer(req, "readdir", [&](FrontEnd& fs) {
+  answer(req, Operation::kReaddir, [&](FrontEnd& fs) {
     return fs.directories().readdir(req, {size, offset, false}, *info);
   });
 }
@@ -170,53 +171,57 @@ void op_readdir(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse
 // entry that has a node id.
 void op_readdirplus(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset,
                     fuse_file_info* info) {
-  answer(req, "readdir", [&](FrontEnd& fs) {
+  answer(req, Operation::kReaddirplus, [&](FrontEnd& fs) {
     return fs.directories().readdir(req, {size, offset, true}, *info);
   });
 }
 
 // Valid replies: Done.
 void op_releasedir(fuse_req_t req, fuse_ino_t, fuse_file_info* info) {
-  answer(req, "releasedir", [&](FrontEnd& fs) { return fs.directories().releasedir(*info); });
+  answer(req, Operation::kReleasedir,
+         [&](FrontEnd& fs) { return fs.directories().releasedir(*info); });
 }
 
 // Valid replies: Done.
 void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int, fuse_file_info*) {
-  answer(req, "fsync", [&](FrontEnd& fs) { return fs.directories().fsyncdir(ino); });
+  answer(req, Operation::kFsyncdir, [&](FrontEnd& fs) { return fs.directories().fsyncdir(ino); });
 }
 
 // Valid replies: SpaceReply.
 void op_statfs(fuse_req_t req, fuse_ino_t) {
-  answer(req, "statfs", [&](FrontEnd& fs) { return fs.statfs(); });
+  answer(req, Operation::kStatfs, [&](FrontEnd& fs) { return fs.statfs(); });
 }
 
 // Valid replies: Done.
 void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value,
                  std::size_t size, int flags) {
-  answer(req, "xattr", [&](FrontEnd& fs) {
+  answer(req, Operation::kSetxattr, [&](FrontEnd& fs) {
     return fs.xattrs().setxattr(Caller(req), ino, {name, {value, size}}, flags);
   });
 }
 
 // Valid replies: ValueSizeReply for size 0, otherwise ValueReply.
 void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::size_t size) {
-  answer(req, "xattr", [&](FrontEnd& fs) { return fs.xattrs().getxattr(ino, name, size); });
+  answer(req, Operation::kGetxattr,
+         [&](FrontEnd& fs) { return fs.xattrs().getxattr(ino, name, size); });
 }
 
 // Valid replies: ValueSizeReply for size 0, otherwise ValueReply.
 void op_listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
-  answer(req, "xattr", [&](FrontEnd& fs) { return fs.xattrs().listxattr(Caller(req), ino, size); });
+  answer(req, Operation::kListxattr,
+         [&](FrontEnd& fs) { return fs.xattrs().listxattr(Caller(req), ino, size); });
 }
 
 // Valid replies: Done.
 void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
-  answer(req, "xattr", [&](FrontEnd& fs) { return fs.xattrs().removexattr(ino, name); });
+  answer(req, Operation::kRemovexattr,
+         [&](FrontEnd& fs) { return fs.xattrs().removexattr(ino, name); });
 }
 
 // Valid replies: Done. ENOSYS: the kernel sends no further fallocate.
 void op_fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t bytes,
                   fuse_file_info* info) {
-  answer(req, "fallocate", [&](FrontEnd& fs) {
+  answer(req, Operation::kFallocate, [&](FrontEnd& fs) {
     return fs.files().fallocate(mode, {offset, bytes}, *info);
   });
 }
@@ -224,7 +229,7 @@ void op_fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t byte
 // Valid replies: WriteReply. EXDEV and EOPNOTSUPP: the kernel copies the bytes itself.
 void op_copy_file_range(fuse_req_t req, fuse_ino_t, off_t source_offset, fuse_file_info* source,
                         fuse_ino_t, off_t offset, fuse_file_info* info, std::size_t bytes, int) {
-  answer(req, "copy_file_range", [&](FrontEnd& fs) {
+  answer(req, Operation::kCopyFileRange, [&](FrontEnd& fs) {
     return fs.files().copy_file_range({*source, source_offset}, {*info, offset}, bytes);
   });
 }

@@ -69,6 +69,10 @@ Reply value_reply(std::string value, std::size_t room) {
   return ValueReply{std::move(value)};
 }
 
+bool is_errno(const Result<Reply>& result) {
+  return !result || std::holds_alternative<Refusal>(result->content);
+}
+
 void send_reply(fuse_req_t req, const char* operation, const Result<Reply>& result) {
   const Sender send(req);
   if (result) {

@@ -123,6 +123,8 @@ struct Reply {
 /// value does not fit.
 [[nodiscard]] Reply value_reply(std::string value, std::size_t room);
 
+/// Returns whether send_reply() replies with an errno.
+[[nodiscard]] bool is_errno(const Result<Reply>& result);
 /// Sends the result of an operation to the kernel. This is the only function that replies. An
 /// error is logged with the operation's name and becomes an errno. The result must not be Later.
 void send_reply(fuse_req_t req, const char* operation, const Result<Reply>& result);

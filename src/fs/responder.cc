@@ -16,8 +16,9 @@ constexpr std::size_t kGeneralThreads = 32;
 constexpr std::size_t kSealedThreads = 4;
 }  // namespace
 
-Responder::Responder()
-    : general_(std::make_unique<base::ThreadPool>(kGeneralThreads, "varve-fs")),
+Responder::Responder(base::Metrics& registry)
+    : metrics_(registry),
+      general_(std::make_unique<base::ThreadPool>(kGeneralThreads, "varve-fs")),
       sealed_(std::make_unique<base::ThreadPool>(kSealedThreads, "varve-read")) {}
 
 void Responder::shut_down() {
@@ -25,19 +26,27 @@ void Responder::shut_down() {
   sealed_.reset();
 }
 
-void Responder::finish(fuse_req_t req, const char* operation, Result<Reply> result) {
+void Responder::finish(const Request& request, Result<Reply> result) {
   auto* const later = result ? std::get_if<Later>(&result->content) : nullptr;
   if (later == nullptr) {
-    send_reply(req, operation, result);
+    send(request, result);
     return;
   }
   base::ThreadPool& pool = later->workers == Workers::kSealed ? *sealed_ : *general_;
-  pool.run([this, req, operation, work = std::move(later->work)] { answer(req, operation, work); });
+  pool.run([this, request, work = std::move(later->work)] { run(request, work); });
 }
 
-void Responder::fail(fuse_req_t req, const char* operation, const std::exception& stray) {
+void Responder::fail(const Request& request, const std::exception& stray) {
   base::log(base::LogLevel::kError, fmt::format("unexpected exception: {}", stray.what()));
-  send_reply(req, operation, Reply(Refusal{EIO}));
+  send(request, Reply(Refusal{EIO}));
+}
+
+void Responder::send(const Request& request, const Result<Reply>& result) {
+  send_reply(request.req, log_name(request.operation), result);
+  const RequestMetrics::OfOperation& metrics = metrics_.of(request.operation);
+  metrics.seconds->record(Clock::now() - request.arrived);
+  if (is_errno(result)) metrics.errors->add();
+  metrics_.in_progress().remove();
 }
 
 }  // namespace varve::fs

@@ -5,32 +5,32 @@
 #define FUSE_USE_VERSION 312
 #include <fuse_lowlevel.h>
 
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
 
+#include "base/metrics.h"
 #include "base/thread_pool.h"
 #include "fs/reply.h"
+#include "fs/request_metrics.h"
 #include "varve/result.h"
 
 namespace varve::fs {
 
-/// Runs each operation and sends its reply exactly once. Operations that return Later continue in
-/// a pool of threads. Thread-safe.
+/// Runs each operation, sends its reply exactly once, and measures the time until then. Operations
+/// that return Later continue in a pool of threads. Thread-safe.
 class Responder {
  public:
-  Responder();
+  /// Lifetime: `registry` must outlive the responder.
+  explicit Responder(base::Metrics& registry);
 
   /// Runs `work`, which returns the Result<Reply> of an operation, and sends the reply. An
   /// exception must not pass through libfuse's C frames, so a stray exception becomes EIO.
-  /// `operation` is the name for the log. Lifetime: `operation` must be a literal.
   template <typename Work>
-  void answer(fuse_req_t req, const char* operation, const Work& work) {
-    try {
-      finish(req, operation, work());
-    } catch (const std::exception& stray) {
-      fail(req, operation, stray);
-    }
+  void answer(fuse_req_t req, Operation operation, const Work& work) {
+    metrics_.in_progress().add();
+    run({req, operation, Clock::now()}, work);
   }
   /// Runs `task`, which belongs to no request, in a thread.
   void run_in_background(std::function<void()> task) { general_->run(std::move(task)); }
@@ -38,9 +38,27 @@ class Responder {
   void shut_down();
 
  private:
-  void finish(fuse_req_t req, const char* operation, Result<Reply> result);
-  static void fail(fuse_req_t req, const char* operation, const std::exception& stray);
+  using Clock = std::chrono::steady_clock;
+  struct Request {
+    fuse_req_t req;
+    Operation operation;
+    Clock::time_point arrived;
+  };
 
+  template <typename Work>
+  void run(const Request& request, const Work& work) {
+    try {
+      finish(request, work());
+    } catch (const std::exception& stray) {
+      fail(request, stray);
+    }
+  }
+  void finish(const Request& request, Result<Reply> result);
+  void fail(const Request& request, const std::exception& stray);
+  /// Sends the reply, and counts the request as answered.
+  void send(const Request& request, const Result<Reply>& result);
+
+  const RequestMetrics metrics_;
   std::unique_ptr<base::ThreadPool> general_;
   std::unique_ptr<base::ThreadPool> sealed_;
 };
