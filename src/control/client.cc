@@ -72,6 +72,12 @@ Result<Reply> Client::ask(const Request& request) {
 }
 
 Result<Reply> Client::receive(int stop) {
+  VARVE_TRY_ASSIGN(Reply reply, receive_any(stop));
+  if (reply.error) return *std::move(reply.error);
+  return reply;
+}
+
+Result<Reply> Client::receive_any(int stop) {
   for (;;) {
     auto line = receive_sign_of_life(stop);
     if (!line && line.error().code() == ErrorCode::kNotFound) {
@@ -79,7 +85,6 @@ Result<Reply> Client::receive(int stop) {
     }
     if (!line) return std::move(line).error();
     VARVE_TRY_ASSIGN(Reply reply, decode_reply(*line));
-    if (reply.error) return *std::move(reply.error);
     if (!reply.working) return reply;
   }
 }
@@ -146,6 +151,22 @@ Result<RepositoryStats> Client::stats() {
   VARVE_TRY_ASSIGN(Reply reply, ask(request_for(Operation::kStats)));
   if (!reply.stats) return lacks("sizes");
   return *reply.stats;
+}
+
+Result<std::vector<MetricSample>> Client::metrics() {
+  VARVE_TRY(send(request_for(Operation::kMetrics)));
+  VARVE_TRY_ASSIGN(Reply reply, receive_any(-1));
+  // The request has no members that could be wrong, so the daemon does not know it.
+  if (reply.error && reply.error->code() == ErrorCode::kInvalid) {
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("{}: the daemon (process {}) is of an older Varve and has no metrics; "
+                             "unmount the repository with `varve umount` and mount it again with "
+                             "this version",
+                             repository_, process_));
+  }
+  if (reply.error) return *std::move(reply.error);
+  if (!reply.metrics) return lacks("metrics");
+  return *std::move(reply.metrics);
 }
 
 Result<std::vector<VersionInfo>> Client::open_versions(const std::string& series) {

@@ -50,6 +50,9 @@ class Client {
   [[nodiscard]] Result<VersionInfo> open(const OpenRequest& request);
   [[nodiscard]] Result<VersionInfo> clone(const OpenRequest& request);
   [[nodiscard]] Result<RepositoryStats> stats();
+  /// Returns the metrics of the daemon.
+  /// Errors: kUnsupported if it is of an older Varve, which has none.
+  [[nodiscard]] Result<std::vector<MetricSample>> metrics();
   /// Returns the open versions of the series of that name, with their present sizes.
   [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(const std::string& series);
   [[nodiscard]] Result<DeletionForecast> remove(const DeleteRequest& request);
@@ -70,6 +73,9 @@ class Client {
   [[nodiscard]] Result<void> connect();
   [[nodiscard]] Result<void> send(const Request& request);
   [[nodiscard]] Result<Reply> ask(const Request& request);
+  /// Returns the next reply that is more than a sign of life. It may be an error of the daemon.
+  [[nodiscard]] Result<Reply> receive_any(int stop);
+  /// As receive_any(), but returns an error of the daemon as an error.
   [[nodiscard]] Result<Reply> receive(int stop);
   [[nodiscard]] Result<std::string> receive_sign_of_life(int stop);
   [[nodiscard]] Error silent() const;

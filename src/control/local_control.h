@@ -37,6 +37,9 @@ class LocalControl : public RepositoryControl {
       const std::optional<ArrangeSettings>& settings) override;
   [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(const std::string& series) override;
   [[nodiscard]] Result<RepositoryStats> stats() override { return repository_.stats(); }
+  [[nodiscard]] Result<std::vector<MetricSample>> metrics() override {
+    return repository_.metrics();
+  }
   [[nodiscard]] Result<void> sync() override { return repository_.sync(); }
   [[nodiscard]] Result<void> close() override { return repository_.close(); }
 

@@ -10,12 +10,13 @@
 #include "control/identity_json.h"
 #include "control/json.h"
 #include "control/json_fields.h"
+#include "control/metrics_json.h"
 #include "control/version_json.h"
 
 namespace varve::control {
 namespace {
 
-constexpr std::array<std::pair<Operation, std::string_view>, 12> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 13> kOperations = {{
     {Operation::kHello, "hello"},
     {Operation::kPing, "ping"},
     {Operation::kSeal, "seal"},
@@ -28,6 +29,7 @@ constexpr std::array<std::pair<Operation, std::string_view>, 12> kOperations = {
     {Operation::kArrangeSettings, "arrange_settings"},
     {Operation::kSync, "sync"},
     {Operation::kOpenVersions, "open_versions"},
+    {Operation::kMetrics, "metrics"},
 }};
 
 template <typename Table, typename Value>
@@ -326,6 +328,7 @@ std::string encode(const Reply& reply) {
       line["versions"].push_back(version_to_json(version));
     }
   }
+  if (reply.metrics) line["metrics"] = metrics_to_json(*reply.metrics);
   encode_upkeep(reply, line);
   return line.dump();
 }
@@ -397,6 +400,10 @@ Result<Reply> decode_reply(std::string_view line) {
   if (fields.has("stats")) {
     reply.stats = numbers_from<RepositoryStats>(kStats, *object.find("stats"));
     if (!reply.stats) return not_understood("reply");
+  }
+  if (fields.has("metrics")) {
+    reply.metrics = metrics_from_json(*object.find("metrics"));
+    if (!reply.metrics) return not_understood("reply");
   }
   if (!fields.ok() || !decode_upkeep(object, reply)) return not_understood("reply");
   return reply;

@@ -13,6 +13,7 @@
 #include "control/identity.h"
 #include "control/requests.h"
 #include "varve/arrange.h"
+#include "varve/metrics.h"
 #include "varve/repository.h"
 #include "varve/result.h"
 #include "varve/retention.h"
@@ -32,7 +33,8 @@ enum class Operation {
   kArrange,
   kArrangeSettings,
   kSync,  ///< Make all open versions durable; the reply has no members of its own.
-  kOpenVersions
+  kOpenVersions,
+  kMetrics
 };
 
 struct Request {
@@ -57,9 +59,10 @@ struct Reply {
   std::optional<VersionInfo> version;  ///< Only for kSeal, kOpen and kClone.
   std::optional<VersionInfo> next;     ///< Only for kSeal with `keep`.
   std::string warning;                 ///< Only for kSeal; usually empty.
-  std::optional<std::vector<VersionInfo>> versions;  ///< Only for kOpenVersions.
-  std::optional<RepositoryStats> stats;              ///< Only for kStats.
-  std::optional<DeletionForecast> forecast;          ///< Only for kDelete.
+  std::optional<std::vector<VersionInfo>> versions;    ///< Only for kOpenVersions.
+  std::optional<RepositoryStats> stats;                ///< Only for kStats.
+  std::optional<std::vector<MetricSample>> metrics{};  ///< Only for kMetrics.
+  std::optional<DeletionForecast> forecast;            ///< Only for kDelete.
   std::optional<ArrangeProgress> progress;
   std::optional<ArrangeReport> arranged;    ///< Only for the last reply to kArrange.
   std::optional<ArrangeSettings> settings;  ///< Only for kArrangeSettings: the current settings.

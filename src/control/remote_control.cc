@@ -66,6 +66,10 @@ Result<RepositoryStats> RemoteControl::stats() {
   return call([&](Client& client) { return client.stats(); });
 }
 
+Result<std::vector<MetricSample>> RemoteControl::metrics() {
+  return call([](Client& client) { return client.metrics(); });
+}
+
 Result<void> RemoteControl::sync() {
   return call([&](Client& client) { return client.sync(); });
 }

@@ -10,6 +10,7 @@
 #include "control/requests.h"
 #include "control/stop_request.h"
 #include "varve/arrange.h"
+#include "varve/metrics.h"
 #include "varve/repository.h"
 #include "varve/result.h"
 #include "varve/retention.h"
@@ -61,6 +62,9 @@ class RepositoryControl {
   [[nodiscard]] virtual Result<std::vector<VersionInfo>> open_versions(
       const std::string& series) = 0;
   [[nodiscard]] virtual Result<RepositoryStats> stats() = 0;
+  /// Returns the metrics of the process that makes the changes.
+  /// Errors: kUnsupported if that is a daemon of an older Varve, which has none.
+  [[nodiscard]] virtual Result<std::vector<MetricSample>> metrics() = 0;
   /// Makes all open versions durable.
   [[nodiscard]] virtual Result<void> sync() = 0;
 

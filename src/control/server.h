@@ -33,6 +33,7 @@ struct Handlers {
   std::function<Result<VersionInfo>(const OpenRequest&)> open;
   std::function<Result<VersionInfo>(const OpenRequest&)> clone;
   std::function<Result<RepositoryStats>()> stats;
+  std::function<Result<std::vector<MetricSample>>()> metrics;
   /// Returns the open versions of the series of that name, with their present sizes.
   std::function<Result<std::vector<VersionInfo>>(const std::string& series)> open_versions;
   std::function<Result<void>()> sync;

@@ -51,6 +51,9 @@ Reply Server::answer(const Request& request, Connection& connection) {
     case Operation::kStats:
       put(handlers_.stats(), reply.stats, reply);
       break;
+    case Operation::kMetrics:
+      put(handlers_.metrics(), reply.metrics, reply);
+      break;
     case Operation::kOpenVersions:
       put(handlers_.open_versions(request.series), reply.versions, reply);
       break;

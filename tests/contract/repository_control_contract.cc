@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -248,6 +249,25 @@ TEST_P(RepositoryControlContract, OpenVersionsHavePresentSizes) {
   const auto stats = must(control_.stats());
   EXPECT_EQ(stats.series, 1U);
   EXPECT_EQ(stats.versions_open, 1U);
+}
+
+TEST_P(RepositoryControlContract, MetricsAreThoseOfTheProcessThatChanges) {
+  const auto value = [&](std::string_view name) {
+    const auto samples = must(control_.metrics());
+    const auto place = std::ranges::find(samples, name, &MetricSample::name);
+    EXPECT_NE(place, samples.end()) << name;
+    return place == samples.end() ? 0 : place->value;
+  };
+  EXPECT_EQ(value("varve_ingest_received_bytes_total"), 0U);
+  controlled_.seal("s/v", 1);
+  EXPECT_EQ(value("varve_ingest_received_bytes_total"), 50'000U);
+  const std::uint64_t chunks = value("varve_ingest_new_chunks_total");
+  EXPECT_GT(chunks, 1U);
+  controlled_.seal("s/w", 1);
+  EXPECT_EQ(value("varve_ingest_received_bytes_total"), 100'000U);
+  EXPECT_EQ(value("varve_ingest_new_chunks_total"), chunks);
+  EXPECT_EQ(value("varve_ingest_duplicate_chunks_total"), chunks);
+  EXPECT_EQ(must(control_.metrics()), controlled_.repository().metrics());
 }
 
 INSTANTIATE_TEST_SUITE_P(Controls, RepositoryControlContract,
