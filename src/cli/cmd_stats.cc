@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/metrics_output.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "cli/stats_export.h"
+#include "control/client.h"
 #include "control/open_versions.h"
 
 namespace varve::cli {
@@ -24,6 +26,7 @@ struct StatsArguments {
   bool exact = false;
   bool categories = false;
   bool prometheus = false;
+  bool live = false;
 };
 
 struct Figures {
@@ -180,12 +183,47 @@ Result<void> print_categories(Repository& repository, const StatsArguments& opti
   return {};
 }
 
+Result<std::vector<MetricSample>> ask_daemon(const std::string& repository) {
+  VARVE_TRY_ASSIGN(auto daemon, control::Client::connect(repository));
+  return daemon.metrics();
+}
+
+Result<void> print_live(const StatsArguments& options) {
+  const auto samples = ask_daemon(options.repository);
+  if (!samples && samples.error().code() == ErrorCode::kNotFound) {
+    VARVE_TRY(open_to_read(options.repository));  // The folder may be no repository.
+    return Error(
+        ErrorCode::kNotFound,
+        fmt::format("{} is not mounted, or only read-only, so no daemon can be asked; mount "
+                    "it with `varve mount`, without -o ro",
+                    options.repository));
+  }
+  if (!samples) return samples.error();
+  if (!options.json) print(metrics_table(*samples, options.exact));
+  for (const MetricSample& sample : *samples) {
+    if (options.json) print_json(metric_json(sample));
+  }
+  return {};
+}
+
+/// Prints the figures of the repository, and the metrics of the daemon if there is one.
+void print_for_prometheus(const std::string& repository, const Figures& figures) {
+  print(prometheus_text(repository, figures.totals, figures.series));
+  const auto samples = ask_daemon(repository);
+  if (samples) {
+    print(prometheus_metrics(repository, *samples));
+  } else if (samples.error().code() != ErrorCode::kNotFound) {
+    report_problems({"the metrics of the daemon are missing: " + samples.error().message()});
+  }
+}
+
 Result<void> print_stats(const StatsArguments& options) {
+  if (options.live) return print_live(options);
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
   if (options.categories) return print_categories(*repository, options);
   VARVE_TRY_ASSIGN(const Figures figures, collect(*repository));
   if (options.prometheus) {
-    print(prometheus_text(repository->path(), figures.totals, figures.series));
+    print_for_prometheus(repository->path(), figures);
   } else if (options.json) {
     print_as_json(figures);
   } else {
@@ -212,10 +250,14 @@ void add_stats_command(CommandLine& line, const Context& /*context*/) {
   auto categories = command.add_flag(
       "--categories", options->categories,
       "What is stored, by the first and the last version that refers to it, instead");
+  auto prometheus = command.add_flag(
+      "--prometheus", options->prometheus,
+      "Instead: for Prometheus' textfile collector, also with the metrics of the daemon");
+  prometheus.excludes(json).excludes(categories);
   command
-      .add_flag("--prometheus", options->prometheus,
-                "Instead: for Prometheus' textfile collector, with the time of the last version")
-      .excludes(json)
+      .add_flag("--live", options->live,
+                "Instead: the metrics of the daemon that has the repository mounted")
+      .excludes(prometheus)
       .excludes(categories);
   command.add_bytes_flag(options->exact);
   command.run([options] { return run_stats(*options); });

@@ -11,21 +11,6 @@
 namespace varve::cli {
 namespace {
 
-/// Returns a label's value as the format requires: valid UTF-8, with \ " and newlines escaped.
-std::string label(std::string_view value) {
-  const std::string plain = is_utf8(value) ? std::string(value) : printable(value);
-  std::string text;
-  for (const char c : plain) {
-    if (c == '\\' || c == '"') text += '\\';
-    text += c == '\n' ? std::string("\\n") : std::string(1, c);
-  }
-  return text;
-}
-
-void add_header(std::string& text, std::string_view name, std::string_view help) {
-  text += fmt::format("# HELP {} {}\n# TYPE {} gauge\n", name, help, name);
-}
-
 std::uint64_t logical_bytes(const std::vector<VersionInfo>& versions) {
   std::uint64_t sum = 0;
   for (const VersionInfo& version : versions) sum += version.logical_bytes;
@@ -88,12 +73,29 @@ std::vector<SeriesGauge> series_gauges() {
 
 }  // namespace
 
+std::string prometheus_label(std::string_view value) {
+  const std::string plain = is_utf8(value) ? std::string(value) : printable(value);
+  std::string text;
+  for (const char c : plain) {
+    if (c == '\\' || c == '"') text += '\\';
+    text += c == '\n' ? std::string("\\n") : std::string(1, c);
+  }
+  return text;
+}
+
+void add_prometheus_header(std::string& text, std::string_view name, std::string_view help,
+                           std::string_view type) {
+  std::string escaped;
+  for (const char c : help) escaped += c == '\\' ? std::string("\\\\") : std::string(1, c);
+  text += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, escaped, name, type);
+}
+
 std::string prometheus_text(std::string_view repository, const RepositoryStats& totals,
                             const std::vector<SeriesFigures>& series) {
   std::string text;
-  const std::string name = label(repository);
+  const std::string name = prometheus_label(repository);
   const auto add_total = [&](std::string_view gauge, std::string_view help, std::uint64_t value) {
-    add_header(text, gauge, help);
+    add_prometheus_header(text, gauge, help, "gauge");
     text += fmt::format("{}{{repository=\"{}\"}} {}\n", gauge, name, value);
   };
   add_total("varve_repository_logical_bytes", "File data of all sealed versions.",
@@ -109,11 +111,12 @@ std::string prometheus_text(std::string_view repository, const RepositoryStats& 
   add_total("varve_repository_parity_bytes", "Bytes of parity files.", totals.parity_bytes);
   const auto add_open = [&](std::string_view gauge, std::string_view help,
                             const std::function<std::uint64_t(const VersionInfo&)>& value) {
-    add_header(text, gauge, help);
+    add_prometheus_header(text, gauge, help, "gauge");
     for (const SeriesFigures& figures : series) {
       for (const VersionInfo& version : figures.open) {
         text += fmt::format("{}{{repository=\"{}\",series=\"{}\",version=\"{}\"}} {}\n", gauge,
-                            name, label(figures.series.name), label(version.name), value(version));
+                            name, prometheus_label(figures.series.name),
+                            prometheus_label(version.name), value(version));
       }
     }
   };
@@ -124,12 +127,12 @@ std::string prometheus_text(std::string_view repository, const RepositoryStats& 
   add_open("varve_open_version_entries", "Names in the open version.",
            [](const VersionInfo& version) { return version.entries; });
   for (const SeriesGauge& gauge : series_gauges()) {
-    add_header(text, gauge.name, gauge.help);
+    add_prometheus_header(text, gauge.name, gauge.help, "gauge");
     for (const SeriesFigures& figures : series) {
       const VersionInfo* newest = newest_sealed(figures);
       if (newest == nullptr) continue;
       text += fmt::format("{}{{repository=\"{}\",series=\"{}\"}} {}\n", gauge.name, name,
-                          label(figures.series.name), gauge.value(figures, *newest));
+                          prometheus_label(figures.series.name), gauge.value(figures, *newest));
     }
   }
   return text;

@@ -24,4 +24,10 @@ struct SeriesFigures {
                                           const RepositoryStats& totals,
                                           const std::vector<SeriesFigures>& series);
 
+/// Returns a label's value as the format requires: valid UTF-8, with \ " and newlines escaped.
+[[nodiscard]] std::string prometheus_label(std::string_view value);
+/// Appends the lines that precede the samples of a family. `type`: "gauge", for example.
+void add_prometheus_header(std::string& text, std::string_view name, std::string_view help,
+                           std::string_view type);
+
 }  // namespace varve::cli

@@ -46,7 +46,8 @@ message_says '60 seconds'
 "$VARVE" ls -l "$repo" home | grep -q 'open since' || fail "ls -l does not show it"
 "$VARVE" stat "$repo" home/one | grep -q 'entries *2' || fail "stat does not show the entries"
 "$VARVE" stat --json "$repo" home/one | grep -q '"state":"open"' || fail "stat --json"
-"$VARVE" stats --prometheus "$repo" | grep -q 'varve_open_version_opened_timestamp_seconds{.*version="one"}' ||
+"$VARVE" stats --prometheus "$repo" >"$work/metrics"
+grep -q 'varve_open_version_opened_timestamp_seconds{.*version="one"}' "$work/metrics" ||
   fail "the metrics lack the open version"
 ok "ls, stat and the metrics show an open version beside the daemon"
 "$VARVE" rm -n "$repo" home/one >"$work/stdout"
