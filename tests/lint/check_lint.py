@@ -4,6 +4,7 @@
 
 import check_headers
 import check_includes
+import check_metrics
 import check_names
 import check_text
 import tree
@@ -79,6 +80,35 @@ PRIVATE = [
     ({"src/control/x.cc": "struct S {", "src/control/y.cc": "struct S {"}, False),
 ]
 
+# (declaration of a metric, is it a problem) where the page has varve_a_b_total
+METRICS = [
+    ('m.counter("varve_a_b_total", "Things that were made.");\n', False),
+    ('m.counter("varve_a_b_total", "Things that were made.");\n'
+     'm.counter("varve_a_b_total", "Things that were made.");\n', True),
+    ('m.counter("varve_a_b_total", "Things that were lost.");\n', True),
+    ('m.gauge("varve_a_b_total", "Things that were made.");\n', True),
+    ('m.counter("varve_a_b_total", "Things that were made.");\nm.gauge("varve_a_c", "C.");\n', True),
+    ('m.counter(name, "Things that were made.");\n', True),
+    ("", True),
+]
+# (a declaration, is it a problem) where every metric is on the page
+METRIC_RULES = [
+    ('m.gauge("varve_a_bytes", "Memory in use.");\n', False),
+    ('m.gauge("varve_a_total", "Memory in use.");\n', True),
+    ('m.counter("varve_a_bytes", "Memory in use.");\n', True),
+    ('m.histogram("varve_a_bytes", "Memory in use.");\n', True),
+    ('m.gauge("memory_bytes", "Memory in use.");\n', True),
+    ('m.gauge("varve_A_bytes", "Memory in use.");\n', True),
+    ('m.gauge("varve_a_bytes", "memory");\n', True),
+]
+
+
+def metric_page_problems(text):
+    rows = [["`varve_a_b_total{operation}`", "counter", "Things that were made."]]
+    yield from check_metrics.source_problems("src/a/b.h", text)
+    yield from check_metrics.page_problems(
+        list(check_metrics.declarations("src/a/b.h", text)), rows)
+
 
 def main():
     cases = [(text, list(check_text.problems_of(path, SPDX + text)), wrong)
@@ -100,6 +130,9 @@ def main():
               for texts, wrong in PRIVATE]
     cases += [(text, list(check_headers.public_header_problems("include/varve/a.h", text)), wrong)
               for text, wrong in PUBLIC_HEADERS]
+    cases += [(text, list(metric_page_problems(text)), wrong) for text, wrong in METRICS]
+    cases += [(text, list(check_metrics.source_problems("src/a/b.h", text)), wrong)
+              for text, wrong in METRIC_RULES]
     problems = []
     for case, found, wrong in cases:
         if bool(found) != wrong:
