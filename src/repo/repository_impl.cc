@@ -52,6 +52,44 @@ Error older_catalog(const std::string& catalog) {
               " is older than the rest of the repository: restore the newest copy, or run `varve "
               "repair`, which rebuilds it from the manifests"};
 }
+// A crash leaves staging folders of versions that are no longer open, and unfinished copies of
+// older versions. The next open version of a series frees the chunks of such a copy.
+Result<void> remove_leftovers(const meta::Env& catalog, io::FileSystem& files,
+                              const store::RepositoryPaths& paths) {
+  std::vector<std::string> wanted;
+  std::vector<catalog::VersionRecord> unfinished;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+    VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
+    for (const auto& series : all) {
+      VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series.id));
+      for (const auto& record : records) {
+        if (record.unfinished) {
+          unfinished.push_back(record);
+        } else if (record.state == VersionState::kOpen) {
+          wanted.push_back(store::staging_name(series.id, record.number));
+        }
+      }
+    }
+  }
+  if (!unfinished.empty()) {
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog));
+    for (const auto& record : unfinished) {
+      VARVE_TRY(catalog::erase_version(txn, record.series, record.number));
+    }
+    VARVE_TRY(txn.commit());
+  }
+  VARVE_TRY(files.make_durable_directory(paths.all_staging()));
+  VARVE_TRY_ASSIGN(const auto names, files.list(paths.all_staging()));
+  for (const auto& name : names) {
+    const bool is_ours = store::parse_staging_name(name).has_value();
+    if (!is_ours || std::find(wanted.begin(), wanted.end(), name) != wanted.end()) continue;
+    VARVE_TRY(store::remove_folder(files, paths.all_staging() + "/" + name,
+                                   store::FolderKind::kOpenVersion));
+  }
+  return {};
+}
+
 }  // namespace
 
 RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
@@ -154,7 +192,7 @@ Result<void> RepositoryImpl::start() {
   fingerprint_pool_ = std::make_unique<base::ThreadPool>(threads, "varve-hash");
 
   VARVE_TRY(check_catalog_age());
-  VARVE_TRY(remove_leftovers());
+  VARVE_TRY(remove_leftovers(catalog_, *files_, paths_));
   VARVE_TRY_ASSIGN(const auto all, series());
   for (const auto& info : all) {
     VARVE_TRY_ASSIGN(auto* const one, find(info.id));
@@ -189,43 +227,6 @@ Result<void> RepositoryImpl::check_catalog_age() {
   VARVE_TRY(txn.put(meta::catalog::kSettings, maintain::kCatalogIdSetting,
                     base::as_text(std::as_bytes(std::span(random)))));
   return txn.commit();
-}
-
-// A crash leaves staging folders of versions that are no longer open, and unfinished copies of
-// older versions. The next open version of a series frees the chunks of such a copy.
-Result<void> RepositoryImpl::remove_leftovers() {
-  std::vector<std::string> wanted;
-  std::vector<catalog::VersionRecord> unfinished;
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
-    for (const auto& series : all) {
-      VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series.id));
-      for (const auto& record : records) {
-        if (record.unfinished) {
-          unfinished.push_back(record);
-        } else if (record.state == VersionState::kOpen) {
-          wanted.push_back(store::staging_name(series.id, record.number));
-        }
-      }
-    }
-  }
-  if (!unfinished.empty()) {
-    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-    for (const auto& record : unfinished) {
-      VARVE_TRY(catalog::erase_version(txn, record.series, record.number));
-    }
-    VARVE_TRY(txn.commit());
-  }
-  VARVE_TRY(files_->make_durable_directory(paths_.all_staging()));
-  VARVE_TRY_ASSIGN(const auto names, files_->list(paths_.all_staging()));
-  for (const auto& name : names) {
-    const bool is_ours = store::parse_staging_name(name).has_value();
-    if (!is_ours || std::find(wanted.begin(), wanted.end(), name) != wanted.end()) continue;
-    VARVE_TRY(store::remove_folder(*files_, paths_.all_staging() + "/" + name,
-                                   store::FolderKind::kOpenVersion));
-  }
-  return {};
 }
 
 RepositoryImpl::~RepositoryImpl() {

@@ -72,8 +72,6 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> start();
   /// Refuses a catalog that is older than the rest of the repository.
   [[nodiscard]] Result<void> check_catalog_age();
-  /// Removes staging folders and copies that a crash left.
-  [[nodiscard]] Result<void> remove_leftovers();
 
   [[nodiscard]] Result<series::Series*> find(SeriesId series) override;
   /// Returns a function that asks a series to verify its index.
