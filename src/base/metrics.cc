@@ -21,6 +21,12 @@ bool is_word(std::string_view text) {
          });
 }
 
+/// A name that the text format of Prometheus would give to a part of a histogram is refused.
+bool is_metric_name(std::string_view name) {
+  return is_word(name) && name.starts_with("varve_") && name.size() <= Metrics::kNameBytesMax &&
+         !name.ends_with("_bucket") && !name.ends_with("_sum") && !name.ends_with("_count");
+}
+
 bool is_printable(std::string_view text, std::size_t bytes_max) {
   return !text.empty() && text.size() <= bytes_max &&
          std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
@@ -65,7 +71,7 @@ std::array<std::uint64_t, kMetricBounds + 1> Histogram::counts() const {
 void Metrics::add(std::string_view name, std::string_view help, MetricKind kind, Labels labels,
                   std::size_t index) {
   VARVE_ASSERT(size_ < kMetricsMax);
-  VARVE_ASSERT(is_word(name) && name.starts_with("varve_") && name.size() <= kNameBytesMax);
+  VARVE_ASSERT(is_metric_name(name));
   VARVE_ASSERT(has_right_suffix(name, kind));
   VARVE_ASSERT(is_printable(help, kHelpBytesMax));
   VARVE_ASSERT(are_well_formed(labels));
@@ -131,10 +137,10 @@ std::vector<MetricSample> Metrics::sample() const {
 
 bool is_well_formed(const MetricSample& sample) {
   const std::size_t buckets = sample.kind == MetricKind::kHistogram ? kMetricBounds + 1 : 0;
-  return is_word(sample.name) && sample.name.size() <= Metrics::kNameBytesMax &&
-         has_right_suffix(sample.name, sample.kind) && sample.unit == unit_of(sample.name) &&
-         is_printable(sample.help, Metrics::kHelpBytesMax) && are_well_formed(sample.labels) &&
-         sample.buckets.size() == buckets && std::ranges::is_sorted(sample.buckets);
+  return is_metric_name(sample.name) && has_right_suffix(sample.name, sample.kind) &&
+         sample.unit == unit_of(sample.name) && is_printable(sample.help, Metrics::kHelpBytesMax) &&
+         are_well_formed(sample.labels) && sample.buckets.size() == buckets &&
+         std::ranges::is_sorted(sample.buckets);
 }
 
 }  // namespace varve::base

@@ -190,15 +190,16 @@ Result<std::vector<MetricSample>> ask_daemon(const std::string& repository) {
 
 Result<void> print_live(const StatsArguments& options) {
   const auto samples = ask_daemon(options.repository);
-  if (!samples && samples.error().code() == ErrorCode::kNotFound) {
-    VARVE_TRY(open_to_read(options.repository));  // The folder may be no repository.
+  if (!samples) {
+    VARVE_TRY(open_to_read(options.repository));  // The path may be no repository.
+    if (samples.error().code() != ErrorCode::kNotFound) return samples.error();
     return Error(
         ErrorCode::kNotFound,
-        fmt::format("{} is not mounted, or only read-only, so no daemon can be asked; mount "
-                    "it with `varve mount`, without -o ro",
+        fmt::format("{} is not mounted, or only read-only, or its daemon has ended, so no daemon "
+                    "can be asked; mount it with `varve mount`, without -o ro (after `varve "
+                    "umount`, if the daemon has ended)",
                     options.repository));
   }
-  if (!samples) return samples.error();
   if (!options.json) print(metrics_table(*samples, options.exact));
   for (const MetricSample& sample : *samples) {
     if (options.json) print_json(metric_json(sample));

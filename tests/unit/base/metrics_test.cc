@@ -108,6 +108,7 @@ TEST(Metrics, ASampleThatBreaksARuleIsNotWellFormed) {
   };
   EXPECT_TRUE(refused([](MetricSample& s) { s.name = "varve_a_bytes"; }));
   EXPECT_TRUE(refused([](MetricSample& s) { s.name = "varve_a{_seconds"; }));
+  EXPECT_TRUE(refused([](MetricSample& s) { s.name = "other_a_seconds"; }));
   EXPECT_TRUE(refused([](MetricSample& s) { s.name = std::string(60, 'a') + "_seconds"; }));
   EXPECT_TRUE(refused([](MetricSample& s) { s.help.clear(); }));
   EXPECT_TRUE(refused([](MetricSample& s) { s.help = "a\nb"; }));
@@ -123,6 +124,14 @@ TEST(Metrics, ASampleThatBreaksARuleIsNotWellFormed) {
   EXPECT_TRUE(refused([](MetricSample& s) { s.labels.resize(9, {"a", "b"}); }));
   EXPECT_TRUE(refused([](MetricSample& s) { s.buckets.pop_back(); }));
   EXPECT_TRUE(refused([](MetricSample& s) { s.buckets[3] = 1; }));
+  MetricSample gauge = good;
+  gauge.kind = MetricKind::kGauge;
+  gauge.unit = MetricUnit::kNone;
+  gauge.buckets.clear();
+  gauge.name = "varve_a_seconds_now";
+  EXPECT_TRUE(is_well_formed(gauge));
+  gauge.name = "varve_a_seconds_count";
+  EXPECT_FALSE(is_well_formed(gauge)) << "a histogram has a line of this name";
 }
 
 TEST(MetricsDeathTest, AMetricIsRegisteredOnceAndByTheRules) {
@@ -131,7 +140,7 @@ TEST(MetricsDeathTest, AMetricIsRegisteredOnceAndByTheRules) {
   static_cast<void>(metrics.counter("varve_a_total", "A."));
   EXPECT_DEATH(static_cast<void>(metrics.counter("varve_a_total", "A.")), "labels");
   EXPECT_DEATH(static_cast<void>(metrics.counter("varve_a", "A.")), "suffix");
-  EXPECT_DEATH(static_cast<void>(metrics.gauge("varve_A", "A.")), "is_word");
+  EXPECT_DEATH(static_cast<void>(metrics.gauge("varve_A", "A.")), "is_metric_name");
 }
 
 }  // namespace
