@@ -30,7 +30,7 @@ CategoryLayout::CategoryLayout(const meta::Env& catalog, store::SegmentStore& st
       codec_(codec),
       compressors_(compressors),
       options_(std::move(options)),
-      reader_(store) {}
+      reader_(store, options_.open_files) {}
 
 Result<std::unique_ptr<CategoryLayout>> CategoryLayout::open(const meta::Env& catalog,
                                                              store::SegmentStore& store,
@@ -54,6 +54,12 @@ void CategoryLayout::start_writer() {
       [this](store::WrittenContainer written) { on_written(std::move(written)); });
 }
 
+void CategoryLayout::end_writer() {
+  if (!writer_) return;
+  stored_by_ended_writers_ += writer_->stored_bytes();
+  writer_.reset();
+}
+
 Result<void> CategoryLayout::begin_version(VersionNumber number) {
   {
     const std::lock_guard alone(writer_mutex_);
@@ -61,7 +67,7 @@ Result<void> CategoryLayout::begin_version(VersionNumber number) {
     // too.
     if (writer_ && writer_version_ != number) {
       VARVE_TRY(writer_->flush());
-      writer_.reset();
+      end_writer();
     }
     writer_version_ = number;
   }
@@ -77,6 +83,7 @@ Result<void> CategoryLayout::begin_version(VersionNumber number) {
   next_ordinal_ = number == number_ ? std::max(next, next_ordinal_) : next;
   number_ = number;
   placed_raw_ = 0;
+  stored_by_ended_writers_ = 0;
   return {};
 }
 
@@ -180,7 +187,12 @@ Result<void> CategoryLayout::sync() {
 }
 
 Result<void> CategoryLayout::on_seal(VersionNumber /*number*/, const base::IdRuns& /*live*/) {
-  return sync();
+  VARVE_TRY(sync());
+  // The writer's thread, buffers and file end here: a series without an open version needs none. If
+  // the seal fails after this, the next chunk starts another writer.
+  const std::lock_guard alone(writer_mutex_);
+  end_writer();
+  return {};
 }
 
 // An abandoned version stored its chunks in its own files; nothing else refers to them. The records
@@ -227,7 +239,7 @@ Result<void> CategoryLayout::free(const std::vector<FileCut>& cuts) {
 PlacedBytes CategoryLayout::placed() const {
   const std::shared_lock use(writer_mutex_);
   const std::lock_guard lock(mutex_);
-  return {placed_raw_, writer_ ? writer_->stored_bytes() : 0};
+  return {placed_raw_, stored_by_ended_writers_ + (writer_ ? writer_->stored_bytes() : 0)};
 }
 
 Result<LocationRun> CategoryLayout::locate(ChunkId id) {

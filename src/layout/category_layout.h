@@ -31,6 +31,8 @@ struct CategoryLayoutOptions {
   SeriesId series{};  ///< Whose versions refer to the chunks.
   StoreId store{};    ///< Where the chunks are.
   bool read_only = false;
+  /// Null: the layout keeps open files of its own. Outlives the layout.
+  store::OpenFiles* open_files = nullptr;
   const LayoutMetrics* metrics = nullptr;  ///< Null: nothing is counted. Outlives the layout.
 };
 
@@ -112,6 +114,8 @@ class CategoryLayout final : public Layout {
                  CategoryLayoutOptions options);
   /// Starts the writer. The caller holds writer_mutex_ alone.
   void start_writer();
+  /// Ends the writer, which must be flushed. The caller holds writer_mutex_ alone.
+  void end_writer();
   /// Returns the error of reading a container, or kStale if the container is not there any more.
   [[nodiscard]] Error explain(const format::ContainerRecord& was, Error error);
   void on_written(store::WrittenContainer written);
@@ -147,7 +151,8 @@ class CategoryLayout final : public Layout {
   // Held shared to use the writer, held alone to replace it.
   mutable std::shared_mutex writer_mutex_;
   VersionNumber writer_version_{};
-  std::unique_ptr<store::ContainerWriter> writer_;  // Last: its thread calls on_written().
+  std::atomic<std::uint64_t> stored_by_ended_writers_{0};  // Since begin_version().
+  std::unique_ptr<store::ContainerWriter> writer_;         // Last: its thread calls on_written().
 };
 
 }  // namespace varve::layout

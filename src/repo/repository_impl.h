@@ -25,6 +25,7 @@
 #include "restore/read_service.h"
 #include "series/series.h"
 #include "series/series_metrics.h"
+#include "store/open_files.h"
 #include "store/repository_paths.h"
 #include "store/space_guard.h"
 #include "varve/arrange.h"
@@ -86,6 +87,9 @@ class RepositoryImpl final : public Repository {
   void arrange_in_background(const ArrangeOptions& options);
   void stop_arranging();
 
+  // Enough for a restore that reads many segments at once, and far from the usual hard limits.
+  static constexpr std::size_t kOpenFilesMax = 512;
+
   base::Metrics metrics_;
   const series::SeriesMetrics series_metrics_{metrics_};
   const store::RepositoryPaths paths_;
@@ -97,6 +101,7 @@ class RepositoryImpl final : public Repository {
   meta::Env catalog_;
   base::SystemClock clock_;
   store::SpaceGuard space_;
+  store::OpenFiles open_files_{kOpenFilesMax};  // Outlives the series.
   std::unique_ptr<ingest::Chunker> chunker_;
   std::unique_ptr<base::ThreadPool> compressors_;
   std::unique_ptr<base::ThreadPool> fingerprint_pool_;

@@ -14,6 +14,7 @@ Result<std::unique_ptr<LineageStore>> LineageStore::open(const SeriesParts& part
   options.series = parts.id;
   options.store = parts.store;
   options.read_only = parts.options->read_only;
+  options.open_files = parts.open_files;
   options.metrics = &parts.metrics->layout;
   store->segments = store::with_retries(
       std::make_unique<store::FolderStore>(*parts.files, parts.directory()), {});

@@ -14,6 +14,7 @@
 #include "meta/lmdb.h"
 #include "restore/read_service.h"
 #include "series/series_metrics.h"
+#include "store/open_files.h"
 #include "store/repository_paths.h"
 #include "store/space_guard.h"
 #include "varve/options.h"
@@ -39,6 +40,7 @@ struct SeriesParts {
   const meta::Env* catalog = nullptr;
   const base::Clock* clock = nullptr;
   store::SpaceGuard* space = nullptr;
+  store::OpenFiles* open_files = nullptr;
   const SeriesMetrics* metrics = nullptr;
   restore::ReadService* read_service = nullptr;
   const ingest::Chunker* chunker = nullptr;

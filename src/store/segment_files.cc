@@ -33,33 +33,20 @@ std::string SegmentReader::describe(const format::ContainerRecord& record) const
                      record.offset);
 }
 
-Result<std::shared_ptr<OpenSegment>> SegmentReader::file(SegmentNumber segment, OpenFiles& among,
-                                                         ReadMode mode) {
-  std::uint64_t forgotten = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto it = among.find(segment); it != among.end()) return it->second;
-    forgotten = forgotten_;
-  }
-  // Opens without the lock: several threads may open different files at once.
+Result<std::shared_ptr<OpenSegment>> SegmentReader::file(SegmentNumber segment, ReadMode mode) {
+  const OpenFiles::Key key{&store_, segment, mode};
+  std::uint64_t state = 0;
+  if (auto known = files_.find(key, state)) return known;
+  // Opens without a lock: several threads may open different files at once.
   auto opened = store_.open(segment, mode);
   if (!opened) {
     if (opened.error().code() != ErrorCode::kNotFound) return std::move(opened).error();
     return Error(ErrorCode::kCorrupt, store_.describe(segment) + " is missing");
   }
-  const std::lock_guard lock(mutex_);
-  // A file that forget() closed meanwhile must not stay open, since it would keep its space.
-  if (forgotten != forgotten_) return std::move(*opened);
-  if (among.size() >= kOpenFilesMax) among.erase(among.begin());
-  return among.try_emplace(segment, std::move(*opened)).first->second;
+  return files_.add(key, state, std::move(*opened));
 }
 
-void SegmentReader::forget(SegmentNumber segment) {
-  const std::lock_guard lock(mutex_);
-  open_.erase(segment);
-  open_direct_.erase(segment);
-  ++forgotten_;
-}
+void SegmentReader::forget(SegmentNumber segment) { files_.forget(store_, segment); }
 
 Result<format::ContainerHeader> SegmentReader::read_header(StoreId store_id,
                                                            const format::ContainerRecord& record) {
@@ -126,7 +113,7 @@ Result<SegmentReader::Blocks> SegmentReader::blocks_of(const format::ContainerRe
   VARVE_TRY(check_range(record, offset, bytes));
   VARVE_ASSERT(room.size() >= room_for(bytes));
   Blocks blocks;
-  VARVE_TRY_ASSIGN(blocks.file, file(record.segment, open_direct_, ReadMode::kDirect));
+  VARVE_TRY_ASSIGN(blocks.file, file(record.segment, ReadMode::kDirect));
   const std::uint64_t begin = record.offset + record.header_bytes + offset;
   blocks.before = begin % kBlockBytes;
   blocks.begin = begin - blocks.before;

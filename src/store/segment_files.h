@@ -5,17 +5,15 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/ids.h"
 #include "format/container.h"
 #include "format/container_record.h"
+#include "store/open_files.h"
 #include "store/segment_store.h"
 #include "varve/result.h"
 
@@ -72,11 +70,18 @@ struct ContainerRead {
 using ContainerCompletion =
     std::function<void(std::size_t position, Result<std::span<const std::byte>> got)>;
 
-/// Reads containers. Thread-safe. Keeps a bounded number of files open.
+/// Reads containers. Thread-safe.
 class SegmentReader {
  public:
-  /// Lifetime: `store` must outlive the reader.
-  explicit SegmentReader(SegmentStore& store) : store_(store) {}
+  /// Keeps the files that it reads open in `files`; without `files`, it has some of its own.
+  /// Lifetime: `store` and `files` must outlive the reader.
+  explicit SegmentReader(SegmentStore& store, OpenFiles* files = nullptr)
+      : store_(store),
+        own_files_(files == nullptr ? std::make_unique<OpenFiles>(kOwnFilesMax) : nullptr),
+        files_(files == nullptr ? *own_files_ : *files) {}
+  SegmentReader(const SegmentReader&) = delete;
+  SegmentReader& operator=(const SegmentReader&) = delete;
+  ~SegmentReader() { files_.forget(store_); }
 
   /// Reads and verifies a container's header.
   /// Errors: kCorrupt if it is damaged, or another container than the record describes.
@@ -130,19 +135,13 @@ class SegmentReader {
                                                               std::span<const std::byte> bytes,
                                                               std::size_t got) const;
   [[nodiscard]] Error ends_early(const format::ContainerRecord& record) const;
-  using OpenFiles = std::unordered_map<SegmentNumber, std::shared_ptr<OpenSegment>>;
-  [[nodiscard]] Result<std::shared_ptr<OpenSegment>> file(SegmentNumber segment) {
-    return file(segment, open_, ReadMode::kPlanned);
-  }
-  [[nodiscard]] Result<std::shared_ptr<OpenSegment>> file(SegmentNumber segment, OpenFiles& among,
-                                                          ReadMode mode);
+  [[nodiscard]] Result<std::shared_ptr<OpenSegment>> file(SegmentNumber segment,
+                                                          ReadMode mode = ReadMode::kPlanned);
 
-  static constexpr std::size_t kOpenFilesMax = 256;
+  static constexpr std::size_t kOwnFilesMax = 256;
   SegmentStore& store_;
-  std::mutex mutex_;
-  OpenFiles open_;
-  OpenFiles open_direct_;        // The same files, for read_once().
-  std::uint64_t forgotten_ = 0;  // Calls of forget().
+  const std::unique_ptr<OpenFiles> own_files_;
+  OpenFiles& files_;
 };
 
 }  // namespace varve::store
