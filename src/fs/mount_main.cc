@@ -101,7 +101,7 @@ Error no_thread(const std::system_error& error) {
 /// not in the calling process.
 Result<void> open_and_serve(const std::string& repository_path, const std::string& directory,
                             const MountOptions& options, const std::function<void()>& ready) try {
-  base::raise_file_limit();  // Every series keeps several files open.
+  base::raise_file_limit();  // Each open version that is written has files open.
   block_ending_signals();
   auto how = options.open;
   how.trust_owner = how.trust_owner || base::is_listed_path("VARVE_TRUST", repository_path);
