@@ -211,15 +211,9 @@ Result<std::shared_ptr<const format::DirPage>> ObjectReader::page(format::NodeId
   return std::move(found.page);
 }
 
-Result<ObjectReader::CachedPage> ObjectReader::find_page(format::NodeId id) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto it = page_of_.find(id.value);
-    if (it != page_of_.end()) {
-      pages_.splice(pages_.begin(), pages_, it->second);
-      return *it->second;
-    }
-  }
+Result<PageCache::Page> ObjectReader::find_page(format::NodeId id) {
+  const PageCache::Key key{series_, id.value};
+  if (auto cached = cache_.find(key)) return *std::move(cached);
   VARVE_TRY_ASSIGN(const auto bytes, raw(meta::catalog::kNodes, id, format::kDirPageBytesMax));
   auto decoded = format::decode_dir_page(bytes);
   if (!decoded) return std::move(decoded).error();
@@ -228,20 +222,10 @@ Result<ObjectReader::CachedPage> ObjectReader::find_page(format::NodeId id) {
     older = older && child < id;
   });
   if (!older) return damaged_object(id, "refers to an object that is not older");
-  CachedPage found{id.value, nullptr, format::span_of_page(*decoded),
-                   format::memory_of_page(*decoded)};
+  const std::size_t memory = format::memory_of_page(*decoded);
+  PageCache::Page found{nullptr, format::span_of_page(*decoded)};
   found.page = std::make_shared<const format::DirPage>(std::move(*decoded));
-  const std::lock_guard lock(mutex_);
-  if (!page_of_.contains(id.value)) {
-    pages_.push_front(found);
-    page_of_[id.value] = pages_.begin();
-    memory_ += found.memory;
-    while (pages_.size() > kPagesCached || (memory_ > kMemoryMax && pages_.size() > 1)) {
-      memory_ -= pages_.back().memory;
-      page_of_.erase(pages_.back().id);
-      pages_.pop_back();
-    }
-  }
+  cache_.add(key, found, memory);
   return found;
 }
 

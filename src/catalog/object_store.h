@@ -9,16 +9,14 @@
 
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "catalog/page_cache.h"
 #include "format/dir_node.h"
 #include "format/recipe_decoder.h"
 #include "meta/lmdb.h"
@@ -40,7 +38,13 @@ namespace varve::catalog {
 /// Reads one series' objects; keeps recently used pages decoded. Thread-safe.
 class ObjectReader {
  public:
-  ObjectReader(const meta::Env& catalog, SeriesId series) : catalog_(catalog), series_(series) {}
+  /// Keeps pages in `cache`; without it, the reader has one of its own.
+  /// Lifetime: `catalog` and `cache` must outlive the reader.
+  ObjectReader(const meta::Env& catalog, SeriesId series, PageCache* cache = nullptr)
+      : catalog_(catalog),
+        series_(series),
+        own_cache_(cache == nullptr ? std::make_unique<PageCache>() : nullptr),
+        cache_(cache == nullptr ? *own_cache_ : *cache) {}
 
   /// Returns a decoded page.
   /// Errors: kCorrupt if the object is missing or damaged, or refers to an object that is not
@@ -69,25 +73,14 @@ class ObjectReader {
   [[nodiscard]] Result<std::uint64_t> checksum(meta::TableIndex table, format::NodeId id);
 
  private:
-  struct CachedPage {
-    std::uint64_t id = 0;
-    std::shared_ptr<const format::DirPage> page;
-    std::uint64_t span = 0;
-    std::size_t memory = 0;
-  };
-  [[nodiscard]] Result<CachedPage> find_page(format::NodeId id);
+  [[nodiscard]] Result<PageCache::Page> find_page(format::NodeId id);
   [[nodiscard]] Result<void> decode_recipe(format::NodeId id, std::uint64_t file_bytes,
                                            format::RecipeDecoder& decoder);
 
-  static constexpr std::size_t kPagesCached = 2048;
-  static constexpr std::size_t kMemoryMax = std::size_t{64} << 20;  // Bytes of the cached pages.
   const meta::Env& catalog_;
   const SeriesId series_;
-  std::mutex mutex_;
-  using Pages = std::list<CachedPage>;
-  Pages pages_;  // Most recently used first.
-  std::size_t memory_ = 0;
-  std::unordered_map<std::uint64_t, Pages::iterator> page_of_;
+  const std::unique_ptr<PageCache> own_cache_;
+  PageCache& cache_;
 };
 
 /// The objects of one directory of the parent version: its pages and its files' recipes.

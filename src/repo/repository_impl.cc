@@ -289,6 +289,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.clock = &clock_;
   parts.space = &space_;
   parts.open_files = &open_files_;
+  parts.pages = &pages_;
   parts.metrics = &series_metrics_;
   parts.read_service = read_service_.get();
   parts.chunker = chunker_.get();

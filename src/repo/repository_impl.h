@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/thread_pool.h"
+#include "catalog/page_cache.h"
 #include "format/data_codecs.h"
 #include "format/superblock.h"
 #include "ingest/chunker.h"
@@ -102,6 +103,7 @@ class RepositoryImpl final : public Repository {
   base::SystemClock clock_;
   store::SpaceGuard space_;
   store::OpenFiles open_files_{kOpenFilesMax};  // Outlives the series.
+  catalog::PageCache pages_;                    // Outlives the series.
   std::unique_ptr<ingest::Chunker> chunker_;
   std::unique_ptr<base::ThreadPool> compressors_;
   std::unique_ptr<base::ThreadPool> fingerprint_pool_;

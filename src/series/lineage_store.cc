@@ -21,7 +21,7 @@ Result<std::unique_ptr<LineageStore>> LineageStore::open(const SeriesParts& part
   VARVE_TRY_ASSIGN(store->layout, layout::CategoryLayout::open(*parts.catalog, *store->segments,
                                                                parts.codecs->frames(),
                                                                parts.compressors, options));
-  store->objects = std::make_unique<catalog::ObjectReader>(*parts.catalog, parts.id);
+  store->objects = std::make_unique<catalog::ObjectReader>(*parts.catalog, parts.id, parts.pages);
   return store;
 }
 

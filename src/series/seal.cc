@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/free_memory.h"
 #include "base/log.h"
 #include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
@@ -72,6 +73,7 @@ Result<SealResult> VersionSeal::run(catalog::VersionRecord record, const SealReq
     return std::move(committed).error();
   }
   open_.end(record);
+  base::return_free_memory();
   if (old) {
     result.replaced = old->number;
     readers_.forget(old->number);  // The next reader gets the new name.

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/thread_pool.h"
+#include "catalog/page_cache.h"
 #include "format/data_codecs.h"
 #include "format/superblock.h"
 #include "ingest/chunker.h"
@@ -41,6 +42,7 @@ struct SeriesParts {
   const base::Clock* clock = nullptr;
   store::SpaceGuard* space = nullptr;
   store::OpenFiles* open_files = nullptr;
+  catalog::PageCache* pages = nullptr;
   const SeriesMetrics* metrics = nullptr;
   restore::ReadService* read_service = nullptr;
   const ingest::Chunker* chunker = nullptr;

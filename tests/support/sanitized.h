@@ -11,4 +11,11 @@ inline constexpr bool kThreadsWatched = true;
 inline constexpr bool kThreadsWatched = false;
 #endif
 
+/// Whether the program runs under a sanitizer that replaces the allocator.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 }  // namespace varve::test
