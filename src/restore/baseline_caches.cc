@@ -51,13 +51,13 @@ void ContainerCache::set_bytes_max(std::size_t bytes_max) {
   evict(0);
 }
 
-/// Returns the position of the container's first stretch that is not assembled yet.
+/// Returns the position of the container's first stretch after the areas under assembly.
 std::uint64_t ContainerCache::next_use(ContainerNumber container) const {
   const auto it = uses_.find(container);
   return it == uses_.end() ? kNever : it->second.front();
 }
 
-void ContainerCache::on_begin(std::uint64_t position) {
+void ContainerCache::on_entered(std::uint64_t position) {
   // A stretch ends where the next one begins.
   while (sequence_.size() > 1 && sequence_[1].position <= position) {
     const auto it = uses_.find(sequence_.front().container);
@@ -90,6 +90,19 @@ void ContainerCache::forget(Order::iterator it) {
 
 void ContainerCache::evict(std::size_t bytes) {
   while (bytes_ + bytes > bytes_max_ && !order_.empty()) forget(victim());
+}
+
+/// Makes room for a whole container at once, so that its frames do not evict each other. Returns
+/// false, and evicts nothing, if the room has containers that are needed sooner.
+bool ContainerCache::make_room(const format::ContainerHeader& header) {
+  const std::uint64_t next = next_use(header.number);
+  std::size_t sooner = 0;
+  for (const Container& kept : order_) {
+    if (next_use(kept.number) < next) sooner += kept.size;
+  }
+  if (sooner + header.raw_bytes > bytes_max_) return false;
+  evict(header.raw_bytes);
+  return true;
 }
 
 const ContainerCache::Place* ContainerCache::place(const Container& container,
@@ -131,9 +144,7 @@ void ContainerCache::offer_frame(const format::ContainerHeader& header, std::uin
                                  std::span<const std::byte> raw) {
   auto known = containers_.find(header.number);
   if (known == containers_.end()) {
-    if (header.raw_bytes > bytes_max_) return;
-    // Makes room for the whole container at once, so that its frames do not evict each other.
-    evict(header.raw_bytes);
+    if (!make_room(header)) return;
     Container container;
     container.number = header.number;
     container.frames.resize(header.frames.size());

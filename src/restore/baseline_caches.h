@@ -54,8 +54,9 @@ class LruChunkCache final : public RestoreCache {
 };
 
 /// Keeps whole containers. Without a source, evicts the least recently used one first. With a
-/// source, it locates the chunks of the window and evicts the container whose next use is farthest
-/// (Belady). Containers that the window does not need go first of all.
+/// source, it locates the chunks of the window and evicts the container whose next use after the
+/// areas under assembly is farthest (Belady). It does not keep a container at all if it needs all
+/// others sooner. Containers that the window does not need go first of all.
 class ContainerCache final : public RestoreCache {
  public:
   /// `source` is nullptr for eviction by last use; otherwise it must outlive the cache.
@@ -75,7 +76,7 @@ class ContainerCache final : public RestoreCache {
   void offer_frame(const format::ContainerHeader& header, std::uint32_t frame,
                    std::span<const std::byte> raw) override;
 
-  void on_begin(std::uint64_t position) override;
+  void on_entered(std::uint64_t position) override;
 
  private:
   struct Place {
@@ -97,6 +98,7 @@ class ContainerCache final : public RestoreCache {
   [[nodiscard]] Order::iterator victim();
   void forget(Order::iterator it);
   void evict(std::size_t bytes);
+  [[nodiscard]] bool make_room(const format::ContainerHeader& header);
 
   MemoryMeter* const meter_;
   layout::ChunkSource* const source_;

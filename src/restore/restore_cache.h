@@ -41,8 +41,9 @@ class RestoreCache {
   virtual void on_used(ChunkId id, std::uint64_t next_use) = 0;
   /// Notes that the window has reached a use of the chunk, at `position`.
   virtual void on_ahead(ChunkId /*id*/, std::uint64_t /*position*/) {}
-  /// Notes that everything before `position` is assembled.
-  virtual void on_begin(std::uint64_t /*position*/) {}
+  /// Notes that the areas under assembly contain everything before `position`. They have taken the
+  /// chunks that the cache has, and the engine now reads the others.
+  virtual void on_entered(std::uint64_t /*position*/) {}
 
   /// Returns whether the cache wants whole containers, used or not.
   [[nodiscard]] virtual bool keeps_containers() const { return false; }

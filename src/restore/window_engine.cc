@@ -291,7 +291,6 @@ std::shared_ptr<AssemblyArea> WindowEngine::leave_area() {
   ForwardArea::Area area = forward_.pop_front();
   area.bytes->finish();
   window_.leave(area.end);
-  cache_->on_begin(area.end.at);
   context_.metrics->areas.add();
   return std::move(area.bytes);
 }
@@ -358,6 +357,8 @@ Result<std::shared_ptr<const AssemblyArea>> WindowEngine::assemble(std::size_t b
   }
   containers_read_ = 0;
   announce(forward_.areas().front().end.at, kBytesAnnounced);
+  // Before the reads, so that what they evict depends on the uses after these areas only.
+  cache_->on_entered(forward_.end());
   read_missing();
   adapt(forward_.areas().front().end);
   return std::shared_ptr<const AssemblyArea>(leave_area());

@@ -304,7 +304,7 @@ TEST(ContainerCache, GivesUpTheContainerThatIsNeededLast) {
     ahead.on_ahead(first_of(container).plus(1), at + 1);
     at += 10;
   }
-  ahead.on_begin(20);
+  ahead.on_entered(20);
   for (ContainerCache* cache : {&ahead, &recent}) {
     cache->set_bytes_max(9 * kMiB);
     for (const std::uint32_t container : {0U, 1U, 2U}) {
@@ -315,6 +315,11 @@ TEST(ContainerCache, GivesUpTheContainerThatIsNeededLast) {
   }
   EXPECT_TRUE(ahead.contains({first_of(0), ContainerNumber{0}, 0}));
   EXPECT_FALSE(ahead.contains({first_of(1), ContainerNumber{1}, 0}));
+  EXPECT_TRUE(ahead.contains({first_of(2), ContainerNumber{2}, 0}));
+  const auto farthest = *world.source.header(ContainerNumber{1});
+  ahead.offer_frame(*farthest, 0, Bytes(farthest->frames[0].raw_bytes));
+  EXPECT_FALSE(ahead.contains({first_of(1), ContainerNumber{1}, 0})) << "others come sooner";
+  EXPECT_TRUE(ahead.contains({first_of(2), ContainerNumber{2}, 0}));
   EXPECT_FALSE(recent.contains({first_of(0), ContainerNumber{0}, 0}));
   EXPECT_TRUE(recent.contains({first_of(1), ContainerNumber{1}, 0}));
   EXPECT_EQ(recent.find({first_of(2), ContainerNumber{2}, 0}).front(), std::byte{2});
