@@ -9,13 +9,11 @@
 #include <bit>
 #include <limits>
 #include <map>
-#include <memory>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "support/container_trace.h"
+#include "support/container_traces.h"
 
 namespace varve::restore {
 namespace {
@@ -91,65 +89,6 @@ std::size_t fewest_reads(const ContainerTrace& trace, std::size_t capacity) {
   std::size_t fewest = std::numeric_limits<std::size_t>::max();
   for (const auto& [kept, all] : reads) fewest = std::min(fewest, all);
   return fewest;
-}
-
-using TracePointer = std::unique_ptr<ContainerTrace>;
-
-// Old containers in order, where a tenth of the chunks changed later and are in newer containers.
-TracePointer sequential_with_drift(std::size_t areas) {
-  auto trace = std::make_unique<ContainerTrace>("sequential with drift", areas + areas / 8);
-  std::mt19937 random(41);
-  for (std::size_t area = 0; area < areas; ++area) {
-    for (std::size_t i = 0; i < kAreaChunks; ++i) {
-      const bool changed = random() % 10 == 0;
-      const std::size_t newer = areas + random() % (areas / 8);
-      const std::size_t chunk = kAreaChunks * (changed ? newer : area) + i;
-      trace->use(chunk);
-    }
-  }
-  return trace;
-}
-
-// Short runs from anywhere near, as after many versions of small changes.
-TracePointer scattered(std::size_t areas, std::size_t reach) {
-  auto trace = std::make_unique<ContainerTrace>("scattered", areas);
-  std::mt19937 random(42);
-  while (trace->chunks.size() < areas * kAreaChunks) {
-    const std::size_t here = trace->chunks.size() / kAreaChunks;
-    const std::size_t first = here > reach ? here - reach : 0;
-    const std::size_t container = first + random() % (std::min(here + reach, areas) - first);
-    const std::size_t index = random() % kAreaChunks;
-    trace->use(container * kAreaChunks + index,
-               1 + random() % std::min<std::size_t>(4, kAreaChunks - index));
-  }
-  return trace;
-}
-
-// The same containers in the same order again and again. Eviction by last use keeps the wrong ones.
-TracePointer cyclic(std::size_t containers, std::size_t rounds) {
-  auto trace = std::make_unique<ContainerTrace>("cyclic", containers);
-  for (std::size_t i = 0; i < rounds; ++i) trace->use(0, containers * kAreaChunks);
-  return trace;
-}
-
-TracePointer random_chunks(std::size_t containers, std::size_t areas, std::size_t run) {
-  auto trace = std::make_unique<ContainerTrace>("random", containers);
-  std::mt19937 random(43);
-  while (trace->chunks.size() < areas * kAreaChunks) {
-    trace->use(random() % (containers * kAreaChunks - run), run);
-  }
-  return trace;
-}
-
-// Most chunks from a few containers that are always in use, the others from all.
-TracePointer skewed(std::size_t containers, std::size_t areas) {
-  auto trace = std::make_unique<ContainerTrace>("skewed", containers);
-  std::mt19937 random(44);
-  while (trace->chunks.size() < areas * kAreaChunks) {
-    const std::size_t of = random() % 3 != 0 ? containers / 8 : containers;
-    trace->use(random() % (of * kAreaChunks - 4), 4);
-  }
-  return trace;
 }
 
 std::vector<TracePointer> traces(std::size_t areas) {

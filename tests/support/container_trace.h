@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "restore/chunk_cache.h"
 #include "restore/restore_engine.h"
 #include "support/fake_source.h"
 
