@@ -3,16 +3,23 @@
 // versions, in four layouts.
 //
 //   bench-restore-engines DIRECTORY [--versions N] [--chunks N] [--memory MIB] [--log ENGINE]
+//                        [--fix-step N]
 //
 // "Speed factor" is restored MiB per container read, as published engines read: whole
 // containers. "Extents" is restored MiB per 4 MiB read by requests planned from the window, with
 // the number of requests per 100 MiB. The memory holds forward assembly and cache; the
 // window's table and one request's buffer are extra.
+//
+// "fix-opt" is the best of all fixed sizes of ALACC's parts, as the publication searches it: every
+// size of the forward area, with windows from the memory to six times as much in steps of
+// `--fix-step` areas (default 16; 0 leaves it out).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -20,6 +27,7 @@
 
 #include "base/checksum.h"
 #include "restore/restore_engine.h"
+#include "restore/window_engine.h"
 #include "restore_engines/traces.h"
 #include "support.h"
 
@@ -31,6 +39,7 @@ using bench::Trace;
 
 constexpr std::size_t kAreaBytes = 4U << 20;
 constexpr double kMiB = 1U << 20;
+constexpr const char* kFixOpt = "fix-opt";
 
 /// Returns the names of all engines.
 std::vector<std::string> engine_names() {
@@ -123,10 +132,11 @@ class CycleLog final : public restore::EngineObserver {
 };
 
 struct Outcome {
-  double speed_factor = 0;   // MiB per container.
-  double per_container = 0;  // MiB per 4 MiB read.
-  double requests = 0;       // Per 100 MiB.
-  double seconds = 0;        // Computing time per GiB.
+  std::size_t containers = 0;  // Number of containers read.
+  double speed_factor = 0;     // MiB per container.
+  double per_container = 0;    // MiB per 4 MiB read.
+  double requests = 0;         // Per 100 MiB.
+  double seconds = 0;          // Computing time per GiB.
   double mean_forward = 0;
   double mean_window = 0;
   std::string rules;
@@ -143,8 +153,37 @@ std::size_t total_for(const std::string& engine, std::size_t memory, std::size_t
   return static_cast<std::size_t>((static_cast<double>(memory) + beside) / (1 - tables));
 }
 
-Outcome run(const Trace& trace, const Trace::Version& version, const std::string& name,
+using MakeEngine = std::function<std::unique_ptr<restore::RestoreEngine>(
+    const restore::EngineContext& context, const restore::EngineMemory& memory)>;
+
+/// The engine to measure.
+struct Candidate {
+  std::string name;
+  MakeEngine make;
+  /// The run ends early when it has read more containers.
+  std::size_t containers_max = std::numeric_limits<std::size_t>::max();
+};
+
+Candidate engine_called(const std::string& name) {
+  return {name, [name](const auto& context, const auto& memory) {
+            return must(restore::make_engine(name, context, memory));
+          }};
+}
+
+/// Returns the published engine with fixed sizes.
+Candidate engine_of(const restore::AlaccSizes& sizes) {
+  restore::EngineKind kind;
+  kind.keep = restore::EngineKind::Keep::kFutureAndPast;
+  kind.forward = restore::EngineKind::Forward::kFixed;
+  kind.sizes = sizes;
+  return {"alacc-fixed", [kind](const auto& context, const auto& memory) {
+            return std::make_unique<restore::WindowEngine>(kind, context, memory);
+          }};
+}
+
+Outcome run(const Trace& trace, const Trace::Version& version, const Candidate& candidate,
             std::size_t memory, bool whole_containers, bool print_log) {
+  const std::string& name = candidate.name;
   CountingSource source(*trace.source);
   VersionRuns stream(version);
   restore::MemoryMeter meter;
@@ -169,9 +208,10 @@ Outcome run(const Trace& trace, const Trace::Version& version, const std::string
   const double begin = bench::thread_cpu_seconds();
   double hashing = 0;
   {
-    const auto engine = must(restore::make_engine(
-        name, context, {total_for(name, memory, reader.costs().request_bytes_max), kAreaBytes}));
+    const auto engine = candidate.make(
+        context, {total_for(name, memory, reader.costs().request_bytes_max), kAreaBytes});
     while (const auto area = must(engine->assemble(kAreaBytes))) {
+      if (log.containers() > candidate.containers_max) break;
       const double hash_begin = bench::thread_cpu_seconds();
       const std::uint64_t at = area->position();
       if (area->good_bytes(at) != area->end() - at) {
@@ -184,6 +224,7 @@ Outcome run(const Trace& trace, const Trace::Version& version, const std::string
   }
   const double seconds = bench::thread_cpu_seconds() - begin - hashing - source.seconds();
   const double restored = static_cast<double>(version.bytes);
+  outcome.containers = log.containers();
   outcome.speed_factor = restored / kMiB / static_cast<double>(log.containers());
   outcome.per_container = 4 * restored / static_cast<double>(metrics.read_bytes.value());
   outcome.requests = static_cast<double>(metrics.requests.value()) * 100 * kMiB / restored;
@@ -209,35 +250,78 @@ double best_possible(const Trace& trace, const Trace::Version& version) {
   return static_cast<double>(version.bytes) / kMiB / static_cast<double>(containers.size());
 }
 
-void measure(const Trace& trace, std::size_t memory, const std::string& log,
+void print(const std::string& engine, const Outcome& whole, const Outcome& extents) {
+  fmt::print(
+      "  {:<12} speed factor {:>5.2f} | extents {:>5.2f}, {:>5.0f} requests | {:>5.2f} s/GiB | "
+      "forward {:>4.1f}, window {:>5.1f} | peak {:>3.0f} MiB{}\n",
+      engine, whole.speed_factor, extents.per_container, extents.requests, whole.seconds,
+      whole.mean_forward, whole.mean_window, static_cast<double>(whole.peak_bytes) / kMiB,
+      whole.rules);
+  std::fflush(stdout);
+}
+
+/// Finds the fixed sizes that read the fewest containers, by trying all of them.
+Outcome run_best_fixed(const Trace& trace, const Trace::Version& version, std::size_t memory,
+                       std::size_t window_step, restore::AlaccSizes& best_sizes) {
+  const std::size_t units = memory / kAreaBytes;
+  Outcome best;
+  best.containers = std::numeric_limits<std::size_t>::max();
+  for (std::size_t forward = 1; forward < std::max<std::size_t>(units, 2); ++forward) {
+    for (std::size_t window = units; window <= 6 * units; window += window_step) {
+      Candidate candidate = engine_of({forward, window});
+      candidate.containers_max = best.containers;
+      const Outcome outcome = run(trace, version, candidate, memory, true, false);
+      if (outcome.containers >= best.containers) continue;
+      best = outcome;
+      best_sizes = {forward, window};
+    }
+  }
+  return best;
+}
+
+struct Settings {
+  std::size_t memory = 64U << 20;
+  std::size_t fix_step = 16;
+  std::string log;
+};
+
+void measure(const Trace& trace, const Settings& settings,
              std::map<std::string, std::vector<double>>& factors) {
+  const std::size_t memory = settings.memory;
   for (const Trace::Version& version : trace.versions) {
     fmt::print("{}, {}: {:.0f} MiB, {} runs; at most {:.2f} MiB a container\n", trace.name,
                version.name, static_cast<double>(version.bytes) / kMiB, version.runs.size(),
                best_possible(trace, version));
     std::uint64_t hash = 0;
     for (const std::string& engine : engine_names()) {
-      const Outcome whole = run(trace, version, engine, memory, true, engine == log);
-      const Outcome extents = run(trace, version, engine, memory, false, false);
+      const Candidate candidate = engine_called(engine);
+      const Outcome whole = run(trace, version, candidate, memory, true, engine == settings.log);
+      const Outcome extents = run(trace, version, candidate, memory, false, false);
       if (hash == 0) hash = whole.hash;
       if (whole.hash != hash || extents.hash != hash) {
         fmt::print(stderr, "bench: {} restored other bytes\n", engine);
         std::exit(1);
       }
       factors[engine].push_back(whole.speed_factor);
-      fmt::print(
-          "  {:<12} speed factor {:>5.2f} | extents {:>5.2f}, {:>5.0f} requests | {:>5.2f} s/GiB | "
-          "forward {:>4.1f}, window {:>5.1f} | peak {:>3.0f} MiB{}\n",
-          engine, whole.speed_factor, extents.per_container, extents.requests, whole.seconds,
-          whole.mean_forward, whole.mean_window, static_cast<double>(whole.peak_bytes) / kMiB,
-          whole.rules);
-      std::fflush(stdout);
+      print(engine, whole, extents);
     }
+    if (settings.fix_step == 0) continue;
+    restore::AlaccSizes sizes;
+    const Outcome whole = run_best_fixed(trace, version, memory, settings.fix_step, sizes);
+    const Outcome extents = run(trace, version, engine_of(sizes), memory, false, false);
+    if (whole.hash != hash || extents.hash != hash) {
+      fmt::print(stderr, "bench: fixed sizes restored other bytes\n");
+      std::exit(1);
+    }
+    factors[kFixOpt].push_back(whole.speed_factor);
+    print(kFixOpt, whole, extents);
   }
 }
 
 void summarise(const std::map<std::string, std::vector<double>>& factors) {
-  const auto compare = [&factors](const std::string& engine, const std::string& other) {
+  const auto compare = [&factors](const std::string& engine, const std::string& other,
+                                  const std::string& note = "") {
+    if (!factors.contains(other)) return;
     double sum = 0;
     double log_sum = 0;
     double worst = 1e9;
@@ -255,14 +339,18 @@ void summarise(const std::map<std::string, std::vector<double>>& factors) {
     const auto n = static_cast<double>(a.size());
     fmt::print(
         "{:<12} over {:<12} mean of ratios {:+.0f} %, geometric {:+.0f} %, ratio of means "
-        "{:+.0f} %; worst {:+.0f} %\n",
+        "{:+.0f} %; worst {:+.1f} %{}\n",
         engine, other, 100 * (sum / n - 1), 100 * (std::exp(log_sum / n) - 1),
-        100 * (total / other_total - 1), 100 * (worst - 1));
+        100 * (total / other_total - 1), 100 * (worst - 1), note);
   };
-  for (const char* other : {"lru", "lru-chunk", "faa"}) compare("alacc-paper", other);
+  compare("alacc-paper", "lru", " (published: +83 %)");
+  compare("alacc-paper", "lru-chunk", " (published: +12 %)");
+  compare("alacc-paper", "faa", " (published: +37 %)");
+  compare("alacc-paper", kFixOpt, " (published: +2 %)");
   for (const std::string& other : engine_names()) {
     if (other != "alacc") compare("alacc", other);
   }
+  compare("alacc", kFixOpt);
 }
 
 }  // namespace
@@ -271,23 +359,23 @@ int main(int argc, char** argv) {
   if (argc < 2) {
     fmt::print(stderr,
                "usage: bench-restore-engines DIRECTORY [--versions N] [--chunks N] "
-               "[--memory MIB] [--log ENGINE]\n");
+               "[--memory MIB] [--log ENGINE] [--fix-step N]\n");
     return 2;
   }
   const std::string directory = std::string(argv[1]) + "/bench-restore-engines";
   std::size_t versions = 20;
   std::size_t chunks = 60000;
-  std::size_t memory = 64U << 20;
-  std::string log;
+  Settings settings;
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
     if (name == "--versions") versions = std::strtoul(argv[i + 1], nullptr, 10);
     if (name == "--chunks") chunks = std::strtoul(argv[i + 1], nullptr, 10);
-    if (name == "--memory") memory = std::strtoul(argv[i + 1], nullptr, 10) << 20;
-    if (name == "--log") log = argv[i + 1];
+    if (name == "--memory") settings.memory = std::strtoul(argv[i + 1], nullptr, 10) << 20;
+    if (name == "--log") settings.log = argv[i + 1];
+    if (name == "--fix-step") settings.fix_step = std::strtoul(argv[i + 1], nullptr, 10);
   }
   fmt::print("{} versions of about {} chunks, {} MiB for assembly and cache\n", versions, chunks,
-             memory >> 20);
+             settings.memory >> 20);
   bench::SourceOptions clustered;
   clustered.chunks = chunks;
   clustered.hot_files_spread = true;
@@ -299,18 +387,17 @@ int main(int argc, char** argv) {
   scattered.self_duplicates = 0.05;
 
   std::map<std::string, std::vector<double>> factors;
-  measure(bench::classic_trace("containers, 2 % clustered", clustered, versions), memory, log,
+  measure(bench::classic_trace("containers, 2 % clustered", clustered, versions), settings,
           factors);
-  measure(bench::classic_trace("the same with 15 % copies", copies, versions), memory, log,
-          factors);
-  measure(bench::classic_trace("containers, 0.5 % scattered", scattered, versions), memory, log,
+  measure(bench::classic_trace("the same with 15 % copies", copies, versions), settings, factors);
+  measure(bench::classic_trace("containers, 0.5 % scattered", scattered, versions), settings,
           factors);
   measure(bench::series_trace("tiered layout", directory, clustered, ArrangePolicyKind::kTiered,
                               versions),
-          memory, log, factors);
+          settings, factors);
   measure(bench::series_trace("birth-ordered layout", directory, clustered,
                               ArrangePolicyKind::kOriginal, versions),
-          memory, log, factors);
+          settings, factors);
   summarise(factors);
   return 0;
 }

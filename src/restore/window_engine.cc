@@ -153,6 +153,10 @@ void WindowEngine::resize(std::size_t area_bytes) {
       case EngineKind::Forward::kAdaptive:
         sizes_ = AlaccRules::initial(units);
         break;
+      case EngineKind::Forward::kFixed:
+        sizes_.forward = std::clamp<std::size_t>(kind_.sizes.forward, 1, units);
+        sizes_.window = std::clamp<std::size_t>(kind_.sizes.window, units, kWindowFactor * units);
+        break;
     }
   }
   const auto& areas = forward_.areas();
@@ -177,7 +181,8 @@ std::size_t WindowEngine::areas_forward(std::size_t area_bytes) const {
 void WindowEngine::look_ahead() {
   // The window is at least one area long, with any amount of memory.
   window_.fill(std::max<std::uint64_t>(kWindowFactor * memory_.total, area_bytes_));
-  const std::uint64_t bytes = rules_ ? std::uint64_t{sizes_.window} * area_bytes_ : kNever;
+  const std::uint64_t bytes =
+      has_published_sizes() ? std::uint64_t{sizes_.window} * area_bytes_ : kNever;
   window_.extend_near(bytes, [this](std::uint64_t at) { cache_->on_ahead(chunks().id(at), at); });
 }
 
@@ -272,7 +277,8 @@ void WindowEngine::fill_from_cache() {
 void WindowEngine::enter_areas(std::size_t bytes_max) {
   enter_error_.reset();
   // A reader waits for the very first area, so the engine reads nothing for a second one.
-  const std::size_t wanted = cycles_ == 0 && !rules_ ? 1 : sizes_.forward;
+  const bool is_first = cycles_ == 0 && !has_published_sizes();
+  const std::size_t wanted = is_first ? 1 : sizes_.forward;
   while (forward_.areas().size() < wanted) {
     auto entered = enter_area(bytes_max);
     if (!entered) enter_error_ = std::move(entered).error();

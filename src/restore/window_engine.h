@@ -41,10 +41,12 @@ struct EngineKind {
     kTwoAreas,
     kAllMemory,
     kAdaptive,  ///< Adapted by AlaccRules, as is the length of the window.
+    kFixed,     ///< The sizes of the kind, as far as the memory allows.
   };
   Keep keep = Keep::kFuture;
   Forward forward = Forward::kOneArea;
-  AlaccRules::Options rules;
+  AlaccRules::Options rules = {};  ///< For kAdaptive.
+  AlaccSizes sizes = {};           ///< For kFixed.
 };
 
 /// The common implementation of all engines: a look-ahead window, forward assembly and a cache. The
@@ -92,6 +94,12 @@ class WindowEngine final : public RestoreEngine {
   };
 
   [[nodiscard]] std::unique_ptr<RestoreCache> make_cache() const;
+  /// Returns whether the sizes are those of the publication, in areas, with a window of that
+  /// length.
+  [[nodiscard]] bool has_published_sizes() const {
+    return kind_.forward == EngineKind::Forward::kAdaptive ||
+           kind_.forward == EngineKind::Forward::kFixed;
+  }
   [[nodiscard]] const LookAheadWindow& chunks() const { return window_.chunks(); }
   [[nodiscard]] ChunkUse use_of(std::uint64_t at) const;
   /// Returns `next_use`, or kNever if it is after the near end of the window.
