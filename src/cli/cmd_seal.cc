@@ -16,7 +16,6 @@ namespace varve::cli {
 namespace {
 
 constexpr const char* kForever = "forever";
-constexpr std::uint64_t kWaitSecondsMax = 100ULL * 365 * 24 * 60 * 60;
 
 struct SealArguments {
   std::string first;   ///< The repository, or a path in a mount.
@@ -65,7 +64,8 @@ Result<void> add_waiting(const SealArguments& options, control::SealRequest& req
   if (!request.wait || options.wait == kForever) return {};
   const char* const end = options.wait.data() + options.wait.size();
   const auto parsed = std::from_chars(options.wait.data(), end, request.wait_seconds);
-  if (parsed.ec != std::errc() || parsed.ptr != end || request.wait_seconds > kWaitSecondsMax) {
+  if (parsed.ec != std::errc() || parsed.ptr != end ||
+      request.wait_seconds > control::kSealWaitSecondsMax) {
     return Error(ErrorCode::kInvalid,
                  "--wait=" + options.wait + ": give a number of seconds, such as --wait=30");
   }

@@ -352,6 +352,7 @@ Result<Request> decode_request(std::string_view line) {
     if (fields.has("new_name")) request.seal.new_name = fields.text("new_name");
     if (fields.has("wait")) request.seal.wait = fields.flag("wait");
     if (fields.has("wait_seconds")) request.seal.wait_seconds = fields.count("wait_seconds");
+    if (request.seal.wait_seconds > kSealWaitSecondsMax) return not_understood("request");
     if (fields.has("force")) request.seal.force = fields.flag("force");
     if (fields.has("keep")) request.seal.keep = fields.flag("keep");
   }

@@ -13,12 +13,15 @@
 
 namespace varve::control {
 
+/// The longest wait for writers that a request may ask for: a hundred years, in seconds.
+inline constexpr std::uint64_t kSealWaitSecondsMax = 100ULL * 365 * 24 * 60 * 60;
+
 /// A request to seal an open version.
 struct SealRequest {
   std::string version;     ///< SERIES/VERSION.
   std::string new_name{};  ///< "" keeps the name, without ".partial".
   bool wait = false;       ///< Wait until no program writes to the version.
-  /// With `wait`: the longest time to wait, in seconds; 0 for no limit.
+  /// With `wait`: the longest time to wait, in seconds, up to kSealWaitSecondsMax; 0 for no limit.
   std::uint64_t wait_seconds = 0;
   bool force = false;  ///< Seal despite files open for writing; with `wait`, after the wait.
   bool keep = false;   ///< Leave a clone open under the old name.

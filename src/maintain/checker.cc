@@ -16,6 +16,7 @@
 #include "format/container.h"
 #include "maintain/layout_checker.h"
 #include "maintain/manifest_file.h"
+#include "maintain/open_version_fault.h"
 #include "maintain/settled_files.h"
 #include "maintain/stray_files.h"
 #include "meta/page_check.h"
@@ -120,6 +121,7 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
                                     std::move(what), {});
                            }));
   }
+  for (const auto& version : versions) VARVE_TRY(check_open_version(series, version));
   // Each round checks, at their new places, the chunks of containers that were arranged or deleted
   // in the round before.
   constexpr int kRoundsMax = 16;
@@ -139,6 +141,24 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
   for (const auto& version : versions) {
     if (version.state == VersionState::kSealed) trees.check(version);
   }
+  return {};
+}
+
+Result<void> Checker::check_open_version(const catalog::SeriesRecord& series,
+                                         const catalog::VersionRecord& version) {
+  if (version.state != VersionState::kOpen) return {};
+  std::optional<std::string> fault;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(fault, fault_of_open_version(files_, path_, txn, version, false));
+  }
+  if (!fault) return {};
+  // A daemon may have sealed or removed the version meanwhile.
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto still, catalog::find_version(txn, series.id, version.number));
+  if (!still || still->state != VersionState::kOpen) return {};
+  const std::string name = series.name + "/" + version.name;
+  report_.damages.push_back({path_ + "/staging", name + " was open, and " + *fault, {name}});
   return {};
 }
 

@@ -291,27 +291,4 @@ Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& c
   return false;
 }
 
-std::string overlay_directory(const std::string& repository_path,
-                              const catalog::VersionRecord& record) {
-  return fmt::format("{}/staging/{:08x}-{:08x}/overlay", repository_path,
-                     static_cast<std::uint32_t>(record.series),
-                     static_cast<std::uint32_t>(record.number));
-}
-
-Result<bool> is_staging_lost(io::FileSystem& files, const std::string& repository_path,
-                             const meta::Txn& txn, const catalog::VersionRecord& record) {
-  if (record.state != VersionState::kOpen || record.unfinished) return false;
-  VARVE_TRY_ASSIGN(const bool present, files.exists(overlay_directory(repository_path, record)));
-  if (present) return false;
-  // A version without chunks of its own may never have had staging.
-  bool stored = false;
-  VARVE_TRY(catalog::for_each_location(txn, catalog::store_of(record.series),
-                                       ChunkId::make(record.number, 0),
-                                       [&](const catalog::LocationRecord& at) -> Result<bool> {
-                                         stored = at.first.birth() == record.number;
-                                         return false;
-                                       }));
-  return stored;
-}
-
 }  // namespace varve::maintain

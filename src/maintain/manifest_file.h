@@ -164,14 +164,4 @@ template <typename T>
                                             const std::string& repository_path,
                                             const meta::Txn& txn);
 
-/// Returns the folder of an open version's overlay, which may not exist.
-[[nodiscard]] std::string overlay_directory(const std::string& repository_path,
-                                            const catalog::VersionRecord& record);
-
-/// Returns true if an open version stored chunks but its overlay, which lists its files, is
-/// missing.
-[[nodiscard]] Result<bool> is_staging_lost(io::FileSystem& files,
-                                           const std::string& repository_path, const meta::Txn& txn,
-                                           const catalog::VersionRecord& record);
-
 }  // namespace varve::maintain

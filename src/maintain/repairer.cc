@@ -16,6 +16,7 @@
 #include "maintain/checker.h"
 #include "maintain/folder_search.h"
 #include "maintain/manifest_file.h"
+#include "maintain/open_version_fault.h"
 #include "meta/page_check.h"
 #include "meta/probe.h"
 #include "meta/schema.h"
@@ -221,33 +222,15 @@ Result<void> Repairer::scan_open_versions() {
   for (const auto& series : all) {
     VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series.id));
     for (const auto& record : records) {
-      VARVE_TRY_ASSIGN(const bool lost, is_staging_lost(*files_, path_, txn, record));
-      const auto damage = lost ? std::nullopt : damage_of_overlay(record);
-      if (!lost && !damage) continue;
+      VARVE_TRY_ASSIGN(const auto fault,
+                       fault_of_open_version(*files_, path_, txn, record, lock_ != nullptr));
+      if (!fault) continue;
       step(RepairStep::Kind::kOpenVersion, path_ + "/staging",
-           series.name + "/" + record.name + " was open, and its content is lost with its " +
-               (damage ? "overlay, which is damaged (" + *damage + ")" : "staging folder") +
-               "; the repair drops it");
+           series.name + "/" + record.name + " was open, and " + *fault + "; the repair drops it");
       lost_versions_.push_back(record);
     }
   }
   return {};
-}
-
-std::optional<std::string> Repairer::damage_of_overlay(const catalog::VersionRecord& record) const {
-  if (record.state != VersionState::kOpen || record.unfinished) return std::nullopt;
-  const auto overlay = overlay_directory(path_, record);
-  if (const auto present = files_->exists(overlay); !present || !*present) return std::nullopt;
-  // Without the lock, a writer may commit during the check, but hardly during each attempt.
-  constexpr int kTriesUnlocked = 3;
-  std::optional<std::string> damage;
-  for (int tries = lock_ ? 1 : kTriesUnlocked; tries > 0; --tries) {
-    const auto checked = meta::check_pages(*files_, overlay, meta::overlay::kTables);
-    // A read error may be temporary, so only corruption counts.
-    if (checked || checked.error().code() != ErrorCode::kCorrupt) return std::nullopt;
-    damage = checked.error().message();
-  }
-  return damage;
 }
 
 // The next write to the series frees their chunks, as after a crash.

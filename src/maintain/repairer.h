@@ -45,10 +45,6 @@ class Repairer final : public Repair {
     parameters_ = parameters;
     codecs_.emplace(parameters);
   }
-  /// Returns the damage for which LMDB must not open an open version's overlay; nullopt if there is
-  /// none.
-  [[nodiscard]] std::optional<std::string> damage_of_overlay(
-      const catalog::VersionRecord& record) const;
   [[nodiscard]] Result<void> scan_catalog();
   /// Returns the reason why the catalog cannot be used; nullopt if it can.
   [[nodiscard]] Result<std::optional<std::string>> fault_of_catalog();

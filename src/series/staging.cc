@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "series/staging.h"
 
-#include "maintain/manifest_file.h"
+#include "maintain/open_version_fault.h"
 #include "meta/lmdb.h"
 #include "store/repository_names.h"
 

@@ -215,6 +215,8 @@ TEST(ControlProtocol, WrongInputReturnsInvalid) {
   for (const char* line : {"", "{", "[]", "null", "{}", "{\"op\":1}", "{\"op\":\"format\"}",
                            "{\"op\":\"seal\"}", "{\"op\":\"seal\",\"version\":[256]}",
                            "{\"op\":\"seal\",\"version\":\"a/b\",\"wait\":\"yes\"}",
+                           "{\"op\":\"seal\",\"version\":\"a/b\",\"wait\":true,"
+                           "\"wait_seconds\":9223372037000000000}",
                            "{\"op\":\"clone\",\"version\":\"a/b\"}",
                            "{\"op\":\"delete\",\"series\":\"a\",\"forecast\":false}",
                            "{\"op\":\"delete\",\"series\":\"a\",\"versions\":[1]}",

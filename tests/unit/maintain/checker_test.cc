@@ -85,6 +85,27 @@ TEST_P(CheckerTest, WholeRepositoryHasNoDamage) {
   }
 }
 
+TEST_P(CheckerTest, LostContentOfAnOpenVersionIsReported) {
+  const auto series = must(repository_->find_series("s")).id;
+  must(repository_->open_version(series, "v3", folder()));
+  {
+    const auto version = must(repository_->writer(series));
+    write_file(*version, kRootIno, "c", noise(200000, 4));
+    must(version->sync());
+  }
+  EXPECT_TRUE(check().damages.empty());
+  const auto overlay =
+      std::filesystem::directory_iterator(path_ + "/staging")->path().string() + "/overlay";
+  for (const std::uint64_t offset : {16U, 4096U + 16U}) flip(overlay + "/data.mdb", offset);
+  auto report = check();
+  ASSERT_EQ(report.damages.size(), 1U);
+  EXPECT_EQ(affected(report), std::set<std::string>{"s/v3"});
+  std::filesystem::remove_all(path_ + "/staging");
+  report = check();
+  ASSERT_EQ(report.damages.size(), 1U);
+  EXPECT_EQ(affected(report), std::set<std::string>{"s/v3"});
+}
+
 TEST_P(CheckerTest, EachRegionOfASegmentIsCovered) {
   const auto image = read_bytes(segment_);
   const auto header_bytes = must(format::container_header_length(
