@@ -171,6 +171,18 @@ void NeighbourIndex::grow() {
   }
 }
 
+std::unique_ptr<NeighbourIndex> NeighbourIndex::over(const base::IdRuns& base) const {
+  std::unique_ptr<NeighbourIndex> index(new NeighbourIndex(base, own_, slots_.size()));
+  for (Slot slot : slots_) {
+    if (slot.rank == kEmpty) continue;
+    const auto rank = base.rank(id_of(slot.rank));
+    if (!rank || *rank >= kEmpty) continue;
+    slot.rank = static_cast<std::uint32_t>(*rank);
+    index->put(slot);
+  }
+  return index;
+}
+
 std::string NeighbourIndex::encode(SeriesId series, VersionNumber number,
                                    const base::IdRuns& live) const {
   std::vector<Slot> kept;

@@ -43,6 +43,9 @@ class NeighbourIndex final : public FingerprintIndex {
                                                                       SeriesId series,
                                                                       VersionNumber number,
                                                                       VersionNumber own);
+  /// Returns the same index over other chunks, `base`. Leaves out the entries of chunks that are
+  /// not in it. Must be called before the first insert() and retire().
+  [[nodiscard]] std::unique_ptr<NeighbourIndex> over(const base::IdRuns& base) const;
   /// Encodes the entries whose ids are in `live` as the snapshot of version `number`.
   /// Format: docs/FORMAT.md §8.
   [[nodiscard]] std::string encode(SeriesId series, VersionNumber number,

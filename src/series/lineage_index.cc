@@ -75,15 +75,15 @@ Result<std::shared_ptr<index::NeighbourIndex>> LineageIndex::load(
   std::shared_ptr<index::NeighbourIndex> index;
   if (parent) {
     auto loaded = read_snapshot(parts_, *parent, record.number);
-    // The snapshot has the window of the last seal; a deletion may have changed the window since.
-    if (loaded && window.subtract((*loaded)->base()).size() == 0) {
-      index = std::move(*loaded);
-      const auto gone = index->base().subtract(window);
-      if (gone.size() != 0) index->retire(gone);
+    // The snapshot has the window of the last seal. A deletion may have changed the window since:
+    // then only the chunks that entered it are read from containers.
+    if (loaded) {
+      const auto entered = window.subtract((*loaded)->base());
+      index = window == (*loaded)->base() ? std::move(*loaded) : (*loaded)->over(window);
+      VARVE_TRY(add(*index, entered));
     } else if (window.size() != 0) {
       base::log(base::LogLevel::kWarning,
-                (loaded ? "the window has changed" : loaded.error().message()) +
-                    "; building the index from containers");
+                loaded.error().message() + "; building the index from containers");
     }
   }
   if (!index) {
