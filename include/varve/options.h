@@ -33,8 +33,10 @@ struct SeriesOptions {
 struct OpenOptions {
   bool read_only = false;
   std::uint64_t cache_bytes = 64ULL << 20;  ///< Memory budget of the restore engine.
-  std::string engine = "alacc";             ///< Restore engine.
-  std::uint32_t ingest_threads = 0;         ///< Fingerprint workers; 0 = one per core, at most 8.
+  /// Memory budget of the index of each open version, at least 1 MiB.
+  std::uint64_t index_bytes = 256ULL << 20;
+  std::string engine = "alacc";      ///< Restore engine.
+  std::uint32_t ingest_threads = 0;  ///< Fingerprint workers; 0 = one per core, at most 8.
   std::uint32_t checkpoint_interval_ms = 4000;
   /// Idle time in seconds after which opening or cloning a version may seal the series' open
   /// version. nullopt: it never seals the open version.

@@ -3,8 +3,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "cli/output.h"
 #include "cli/owed_arranging.h"
 #include "cli/progress.h"
+#include "cli/quantity.h"
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
 #include "cli/version_path.h"
@@ -31,6 +34,7 @@ struct StoreArguments {
   std::string repository;
   std::string version;
   std::string directory;
+  std::string index_memory;
   bool seal = false;
   bool keep_open = false;
   bool no_arrange = false;
@@ -95,7 +99,11 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
   control::StopRequest stop;
   const SignalWatch signals(
       {.stop = [&] { stop.stop(); }, .report = [&] { progress.print_line(); }});
-  auto repository = open_to_write(options.repository);
+  std::optional<std::uint64_t> index_bytes;
+  if (!options.index_memory.empty()) {
+    VARVE_TRY_ASSIGN(index_bytes, parse_bytes(options.index_memory));
+  }
+  auto repository = open_to_write(options.repository, index_bytes);
   if (!repository && repository.error().code() == ErrorCode::kLocked) {
     return std::move(repository)
         .error()
@@ -143,6 +151,8 @@ void add_store_command(CommandLine& line, const Context& context) {
   auto seal = command.add_flag("--seal", options->seal,
                                "Seal at the end even if the name ends in .partial");
   command.add_flag("--keep-open", options->keep_open, "Do not seal at the end").excludes(seal);
+  command.add_option("--index-memory", options->index_memory,
+                     "Memory for the index of known chunks, such as 1G (default: 256M)");
   add_no_arrange_flag(command, options->no_arrange);
   command.add_progress_flag(options->progress);
   command.run([options, &context] { return run_store(*options, context); });

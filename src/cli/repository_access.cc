@@ -30,9 +30,11 @@ Result<std::unique_ptr<Repository>> open_to_read(const std::string& path, bool p
   return Repository::open(path, options);
 }
 
-Result<std::unique_ptr<Repository>> open_to_write(const std::string& path) {
+Result<std::unique_ptr<Repository>> open_to_write(const std::string& path,
+                                                  std::optional<std::uint64_t> index_bytes) {
   base::raise_file_limit();
-  const OpenOptions options = options_for(path, control::Purpose::kChange);
+  OpenOptions options = options_for(path, control::Purpose::kChange);
+  options.index_bytes = index_bytes.value_or(options.index_bytes);
   return control::open_when_unlocked(path, [&] { return Repository::open(path, options); });
 }
 

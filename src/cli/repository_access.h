@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -20,7 +22,8 @@ namespace varve::cli {
                                                                bool probe_catalog = false);
 /// Opens a repository for writing in this process. Waits for a daemon that is ending.
 /// Errors: kLocked if another process writes, for example a daemon.
-[[nodiscard]] Result<std::unique_ptr<Repository>> open_to_write(const std::string& path);
+[[nodiscard]] Result<std::unique_ptr<Repository>> open_to_write(
+    const std::string& path, std::optional<std::uint64_t> index_bytes = {});
 
 /// Opens a repository for the command to change it, here or through the daemon that has it mounted;
 /// see control::open_control(). With kLook, takes no lock and only forecasts changes.

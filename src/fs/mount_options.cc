@@ -62,6 +62,10 @@ Result<void> parse_valued(std::string_view name, std::string_view value, bool sl
     const auto bytes = parse_size(value);
     if (!bytes || *bytes == 0) return bad_value(name, value, "give a size, such as 64M");
     options.open.cache_bytes = *bytes;
+  } else if (name == "index_memory") {
+    const auto bytes = parse_size(value);
+    if (!bytes || *bytes == 0) return bad_value(name, value, "give a size, such as 256M");
+    options.open.index_bytes = *bytes;
   } else if (name == "arrange_rate") {
     const auto bytes = parse_size(value);
     if (!bytes) return bad_value(name, value, "give a size per second, such as 50M");

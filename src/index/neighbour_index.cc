@@ -1,73 +1,122 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "index/neighbour_index.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstring>
 
 #include "base/assert.h"
-#include "base/checksum.h"
-#include "base/coding.h"
+#include "base/log.h"
 
 namespace varve::index {
 
 namespace {
 
-// Snapshot: magic u32, version u32, series u32, number u32, entries u64, id-run bytes u64,
-// id runs, entries {tag 20, rank u32} ascending by tag, XXH3-64 of all before.
-constexpr std::uint32_t kMagic = 0x58495656;  // "VVIX"
-constexpr std::uint32_t kSnapshotVersion = 1;
-constexpr std::size_t kHeaderBytes = 32;
-constexpr std::size_t kChecksumBytes = 8;
-constexpr std::size_t kSlotsMin = 1024;
-constexpr std::uint64_t kExpectedMax = 1U << 20;
-
-__extension__ using Wide = unsigned __int128;
-
-std::size_t slots_for(std::uint64_t entries) {
-  return std::max(kSlotsMin, static_cast<std::size_t>(entries) * 3 / 2);
+// Parts of the budget. A table that grows needs half as much again for a moment.
+std::size_t table_part(std::size_t budget) { return budget / 8 * 3; }
+std::size_t cache_part(std::size_t budget) { return budget / 4; }
+std::size_t beside_part(std::size_t budget) {
+  return std::max<std::size_t>(budget / 16, 2048 * sizeof(Entry));
 }
+
+// Chunks beside a found one that the next lookups may want.
+constexpr std::uint64_t kAheadMin = 64;
+constexpr std::uint64_t kAheadMax = 4096;
 
 }  // namespace
 
+NeighbourIndex::Disk::Disk(IndexStorage storage)
+    : runs(std::move(storage.folder), cache_part(storage.memory_bytes)),
+      stored(storage.stored),
+      table_bytes_max(table_part(storage.memory_bytes)),
+      beside_bytes_max(beside_part(storage.memory_bytes)) {}
+
 NeighbourIndex::NeighbourIndex(base::IdRuns base, VersionNumber own)
-    : NeighbourIndex(std::move(base), own, 0) {
-  slots_.resize(slots_for(std::min(base_.size(), kExpectedMax)));
-}
+    : base_(std::move(base)), own_(own) {}
+
+NeighbourIndex::NeighbourIndex(base::IdRuns base, VersionNumber own, IndexStorage storage)
+    : base_(std::move(base)), own_(own), disk_(std::make_unique<Disk>(std::move(storage))) {}
 
 NeighbourIndex::~NeighbourIndex() { stop_counting(); }
 
+void NeighbourIndex::open_runs(const std::vector<RunRef>& refs) {
+  VARVE_ASSERT(disk_ != nullptr && metrics_ == nullptr);
+  disk_->runs.open(refs);
+  entries_ += disk_->runs.entries();
+}
+
+Result<void> NeighbourIndex::import(io::File& snapshot, VersionNumber version) {
+  VARVE_ASSERT(disk_ != nullptr && metrics_ == nullptr);
+  VARVE_TRY(disk_->runs.import(snapshot, version));
+  entries_ += disk_->runs.entries();
+  return {};
+}
+
+base::IdRuns NeighbourIndex::missing() const {
+  const auto left = base_.subtract(base::IdRuns::from(told_));
+  return disk_ ? left.subtract(disk_->runs.covered()) : left;
+}
+
 void NeighbourIndex::count_in(const IndexMetrics& metrics) {
   metrics_ = &metrics;
-  metrics.entries.add(used_);
+  metrics.entries.add(entries_);
 }
 
 void NeighbourIndex::stop_counting() {
-  if (metrics_ != nullptr) metrics_->entries.remove(used_);
+  if (metrics_ != nullptr) metrics_->entries.remove(entries_);
   metrics_ = nullptr;
 }
 
-std::size_t NeighbourIndex::home(const std::byte* tag) const {
-  // The mapping preserves order, so a sorted snapshot fills the table front to back.
-  const auto prefix = __builtin_bswap64(base::load_le<std::uint64_t>(tag));
-  return static_cast<std::size_t>((static_cast<Wide>(prefix) * slots_.size()) >> 64);
+bool NeighbourIndex::is_usable(ChunkId id) const {
+  return (id.birth() == own_ || base_.contains(id)) && !is_retired(id);
 }
 
-ChunkId NeighbourIndex::id_of(std::uint32_t rank) const {
-  const std::uint64_t known = base_.size();
-  if (rank < known) return base_.select(rank);
-  return ChunkId::make(own_, static_cast<std::uint32_t>(rank - known));
+std::optional<ChunkId> NeighbourIndex::find_in_table(const Tag& tag) const {
+  // The same content may have been stored again since the chunk was retired.
+  return table_.find(tag, [&](ChunkId id) { return is_usable(id); });
 }
 
-std::optional<std::size_t> NeighbourIndex::place_of(const Fingerprint& fingerprint) const {
-  for (std::size_t i = home(fingerprint.data());; i = i + 1 == slots_.size() ? 0 : i + 1) {
-    const Slot& slot = slots_[i];
-    if (slot.rank == kEmpty) return std::nullopt;
-    if (std::memcmp(slot.tag.data(), fingerprint.data(), kTagBytes) != 0) continue;
-    // The same content may have been stored again since the chunk was retired.
-    if (!is_retired(id_of(slot.rank))) return i;
-  }
+RunSet::Verdict NeighbourIndex::confirm(ChunkId id, bool is_new,
+                                        const Fingerprint& fingerprint) const {
+  using Verdict = RunSet::Verdict;
+  if (!is_usable(id)) return Verdict::kSkip;
+  // The version's own chunks may be in no container yet, and no older run names them.
+  if (id.birth() == own_) return is_new ? Verdict::kTake : Verdict::kSkip;
+  if (disk_->stored == nullptr) return Verdict::kTake;
+  bool is_same = false;
+  Disk& disk = *disk_;
+  // Chunks that are looked up in the order of their ids make the look-ahead long, others short.
+  disk.ahead = id == disk.ahead_end ? std::min(2 * disk.ahead, kAheadMax) : kAheadMin;
+  disk.ahead_end = id.plus(1);
+  const bool read = disk.stored->around(id, [&](const Fingerprint& its, ChunkId other) {
+    if (other == id) is_same = its == fingerprint;
+    if (other.birth() == own_ || other < id || other.value - id.value >= disk.ahead) return;
+    disk.ahead_end = other.plus(1);
+    const Entry entry(tag_of(its), other);
+    if (disk.recent.find(entry.tag, [&](ChunkId known) { return known == other; })) return;
+    if (disk.recent.bytes_after_put() > disk.beside_bytes_max) {
+      std::swap(disk.recent, disk.older);
+      disk.recent.clear();
+    }
+    disk.recent.put(entry);
+  });
+  // Content in a container that cannot be read is stored again.
+  if (!read) return Verdict::kSkip;
+  return is_same ? Verdict::kTake : Verdict::kWrong;
+}
+
+std::optional<ChunkId> NeighbourIndex::find_stored(const Fingerprint& fingerprint,
+                                                   const Tag& tag) const {
+  if (!disk_) return std::nullopt;
+  const auto is_usable_one = [&](ChunkId id) { return is_usable(id); };
+  if (const auto id = disk_->recent.find(tag, is_usable_one)) return id;
+  if (const auto id = disk_->older.find(tag, is_usable_one)) return id;
+  return disk_->runs.find(
+      tag, [&](ChunkId id, bool is_new) { return confirm(id, is_new, fingerprint); });
+}
+
+std::optional<ChunkId> NeighbourIndex::find_any(const Fingerprint& fingerprint) const {
+  const Tag tag = tag_of(fingerprint);
+  if (const auto id = find_in_table(tag)) return id;
+  return find_stored(fingerprint, tag);
 }
 
 void NeighbourIndex::find(std::span<const Fingerprint> fingerprints,
@@ -75,9 +124,8 @@ void NeighbourIndex::find(std::span<const Fingerprint> fingerprints,
   VARVE_ASSERT(ids.size() == fingerprints.size());
   std::uint64_t hits = 0;
   for (std::size_t i = 0; i < fingerprints.size(); ++i) {
-    const auto place = place_of(fingerprints[i]);
-    ids[i] = place ? std::optional(id_of(slots_[*place].rank)) : std::nullopt;
-    hits += place ? 1 : 0;
+    ids[i] = find_any(fingerprints[i]);
+    hits += ids[i] ? 1 : 0;
   }
   if (metrics_ == nullptr) return;
   metrics_->lookups.add(fingerprints.size());
@@ -127,128 +175,84 @@ void NeighbourIndex::set_retired(base::IdRuns ids) {
   retired_.store(set->size() != 0 ? set : nullptr, std::memory_order_release);
 }
 
-std::uint64_t NeighbourIndex::rank_of(ChunkId id) const {
-  if (id.birth() == own_) return base_.size() + id.ordinal();
-  const auto found = base_.rank(id);
-  VARVE_ASSERT(found.has_value());
-  return *found;
+void NeighbourIndex::put(const Tag& tag, ChunkId id) {
+  if (disk_ && table_.bytes_after_put() > disk_->table_bytes_max) {
+    auto spilled = spill(nullptr);
+    if (spilled) spilled = disk_->runs.merge_new();
+    if (!spilled) {
+      base::log(base::LogLevel::kWarning,
+                spilled.error().message() + "; the index does not find some new chunks again");
+    }
+  }
+  table_.put(Entry(tag, id));
+  note_covered(base::IdRuns::from({{id, 1}}));
+}
+
+void NeighbourIndex::note_covered(const base::IdRuns& ids) {
+  for (const auto& run : ids.runs()) {
+    const bool follows = !told_.empty() && told_.back().first.birth() == run.first.birth() &&
+                         told_.back().first.plus(told_.back().count) == run.first;
+    if (follows) {
+      told_.back().count += run.count;
+    } else {
+      told_.push_back(run);
+    }
+  }
+  if (told_.size() < told_join_at_) return;
+  told_ = base::IdRuns::from(std::move(told_)).runs();
+  told_join_at_ = std::max(kToldJoinAt, 2 * told_.size());
 }
 
 void NeighbourIndex::insert(const Fingerprint& fingerprint, ChunkId id) {
-  Slot slot;
-  std::memcpy(slot.tag.data(), fingerprint.data(), kTagBytes);
-  const std::uint64_t rank = rank_of(id);
-  // Beyond 2^32 - 1 chunks (32 TiB at 8 KiB) the index does not find new ones again. That costs
-  // space, never data.
-  if (rank >= kEmpty) return;
-  slot.rank = static_cast<std::uint32_t>(rank);
-  if ((used_ + 1) * 4 > slots_.size() * 3) grow();
-  put(slot);
+  VARVE_ASSERT(id.birth() == own_ || base_.contains(id));
+  put(tag_of(fingerprint), id);
+  ++entries_;
   if (metrics_ != nullptr) metrics_->entries.add();
 }
 
 void NeighbourIndex::replace(const Fingerprint& fingerprint, ChunkId id) {
-  const auto place = place_of(fingerprint);
-  if (!place) return insert(fingerprint, id);  // Retired since the caller found it.
-  const std::uint64_t rank = rank_of(id);
-  if (rank >= kEmpty) return;  // find() keeps the old copy.
-  slots_[*place].rank = static_cast<std::uint32_t>(rank);
-}
-
-void NeighbourIndex::put(const Slot& slot) {
-  std::size_t i = home(slot.tag.data());
-  while (slots_[i].rank != kEmpty) i = i + 1 == slots_.size() ? 0 : i + 1;
-  slots_[i] = slot;
-  ++used_;
-}
-
-void NeighbourIndex::grow() {
-  std::vector<Slot> old(slots_.size() * 2);
-  old.swap(slots_);
-  used_ = 0;
-  for (const Slot& slot : old) {
-    if (slot.rank != kEmpty) put(slot);
+  VARVE_ASSERT(id.birth() == own_ || base_.contains(id));
+  const Tag tag = tag_of(fingerprint);
+  if (const auto old = find_in_table(tag)) {
+    table_.change(tag, *old, id);
+    note_covered(base::IdRuns::from({{id, 1}}));
+  } else if (find_stored(fingerprint, tag)) {
+    put(tag, id);  // The table comes before the runs.
+  } else {
+    insert(fingerprint, id);  // Retired since the caller found it.
   }
 }
 
-std::unique_ptr<NeighbourIndex> NeighbourIndex::over(const base::IdRuns& base) const {
-  std::unique_ptr<NeighbourIndex> index(new NeighbourIndex(base, own_, slots_.size()));
-  for (Slot slot : slots_) {
-    if (slot.rank == kEmpty) continue;
-    const auto rank = base.rank(id_of(slot.rank));
-    if (!rank || *rank >= kEmpty) continue;
-    slot.rank = static_cast<std::uint32_t>(*rank);
-    index->put(slot);
+Result<void> NeighbourIndex::spill(const base::IdRuns* live) {
+  auto entries = table_.take_sorted();
+  auto told = base::IdRuns::from(std::exchange(told_, {}));
+  if (live != nullptr) {
+    std::erase_if(entries, [&](const Entry& entry) { return !live->contains(entry.id()); });
+    told = told.intersect(*live);
   }
-  return index;
+  // Of several entries with one tag, keeps the last one that is not hidden.
+  std::size_t kept = 0;
+  for (const Entry& entry : entries) {
+    if (kept == 0 || entries[kept - 1].tag != entry.tag) {
+      entries[kept++] = entry;
+    } else if (!is_retired(entry.id()) || is_retired(entries[kept - 1].id())) {
+      entries[kept - 1] = entry;
+    }
+  }
+  entries.resize(kept);
+  auto written = disk_->runs.write(entries, told);
+  if (!written && live != nullptr) {  // The caller may try again.
+    for (const Entry& entry : entries) table_.put(entry);
+    note_covered(told);
+  }
+  return written;
 }
 
-std::string NeighbourIndex::encode(SeriesId series, VersionNumber number,
-                                   const base::IdRuns& live) const {
-  std::vector<Slot> kept;
-  kept.reserve(used_);
-  for (const Slot& slot : slots_) {
-    if (slot.rank == kEmpty) continue;
-    const auto rank = live.rank(id_of(slot.rank));
-    if (!rank || *rank >= kEmpty) continue;
-    kept.push_back(slot);
-    kept.back().rank = static_cast<std::uint32_t>(*rank);
-  }
-  std::sort(kept.begin(), kept.end(), [](const Slot& a, const Slot& b) { return a.tag < b.tag; });
-  std::string runs;
-  live.encode(runs);
-  std::string out;
-  out.reserve(kHeaderBytes + runs.size() + kept.size() * sizeof(Slot) + kChecksumBytes);
-  base::ByteWriter w(out);
-  w.u32(kMagic);
-  w.u32(kSnapshotVersion);
-  w.u32(static_cast<std::uint32_t>(series));
-  w.u32(static_cast<std::uint32_t>(number));
-  w.u64(kept.size());
-  w.u64(runs.size());
-  w.text(runs);
-  for (const Slot& slot : kept) {
-    w.bytes(slot.tag);
-    w.u32(slot.rank);
-  }
-  w.u64(base::checksum64(base::as_bytes(out)));
-  return out;
-}
-
-Result<std::unique_ptr<NeighbourIndex>> NeighbourIndex::decode(std::string_view snapshot,
-                                                               SeriesId series,
-                                                               VersionNumber number,
-                                                               VersionNumber own) {
-  const Error damaged(ErrorCode::kCorrupt, "the snapshot of the index is damaged");
-  if (snapshot.size() < kHeaderBytes + kChecksumBytes) return damaged;
-  const auto body = snapshot.substr(0, snapshot.size() - kChecksumBytes);
-  if (base::load_le<std::uint64_t>(base::as_bytes(snapshot).data() + body.size()) !=
-      base::checksum64(base::as_bytes(body))) {
-    return damaged;
-  }
-  base::ByteReader r(body);
-  const bool ours = r.u32() == kMagic && r.u32() == kSnapshotVersion &&
-                    r.u32() == static_cast<std::uint32_t>(series) &&
-                    r.u32() == static_cast<std::uint32_t>(number);
-  const std::uint64_t entries = r.u64();
-  const std::uint64_t run_bytes = r.u64();
-  const auto runs = r.text(run_bytes);
-  if (!ours || !r.ok() || entries > r.left() / sizeof(Slot) || entries * sizeof(Slot) != r.left()) {
-    return damaged;
-  }
-  VARVE_TRY_ASSIGN(auto base_ids, base::IdRuns::decode(runs));
-  if (entries > base_ids.size()) return damaged;  // More than the table has room for.
-  std::unique_ptr<NeighbourIndex> index(
-      new NeighbourIndex(std::move(base_ids), own, slots_for(entries)));
-  for (std::uint64_t i = 0; i < entries; ++i) {
-    Slot slot;
-    const auto tag = r.bytes(kTagBytes);
-    std::copy(tag.begin(), tag.end(), slot.tag.begin());
-    slot.rank = r.u32();
-    if (slot.rank >= index->base_.size()) return damaged;
-    index->put(slot);
-  }
-  return index;
+Result<std::vector<RunRef>> NeighbourIndex::save(const base::IdRuns& live) {
+  VARVE_ASSERT(disk_ != nullptr);
+  VARVE_TRY(spill(&live));
+  VARVE_TRY(disk_->runs.merge(live));
+  return disk_->runs.refs();
 }
 
 }  // namespace varve::index

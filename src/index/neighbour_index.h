@@ -1,59 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// The neighbour index: the chunks of the previous version and of the one being written
+// The neighbour index: the chunks of the previous versions and of the one being written
 // (MFDedup's neighbour-duplicate-focus index, FAST'21 §3.1).
-//
-// Each chunk takes 24 bytes: 20 bytes of its SHA-256, and its rank, from which the index derives
-// the id. A match of 160 bits counts as equality, as in every store that identifies chunks by
-// SHA-1-sized hashes. SHA-256 avoids SHA-1's known collisions.
 #pragma once
 
-#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/id_runs.h"
 #include "index/fingerprint_index.h"
 #include "index/index_metrics.h"
+#include "index/run_set.h"
+#include "index/tag_table.h"
 #include "varve/result.h"
 
 namespace varve::index {
 
-/// An open-addressed table, ordered by fingerprint, at most 3/4 full.
+/// Reads the fingerprints of stored chunks from their containers.
+class StoredFingerprints {
+ public:
+  using Visit = std::function<void(const Fingerprint&, ChunkId)>;
+  virtual ~StoredFingerprints() = default;
+  /// Passes on the chunks that are stored one after the other around `id`, with `id` among them:
+  /// usually those of a container. Returns false if they cannot be read.
+  [[nodiscard]] virtual bool around(ChunkId id, const Visit& visit) = 0;
+};
+
+/// The place of an index on disk.
+struct IndexStorage {
+  RunFolder folder;
+  /// Confirms each chunk that a run names, because runs are derived data. Must outlive the last
+  /// lookup.
+  StoredFingerprints* stored = nullptr;
+  std::size_t memory_bytes = std::size_t{256} << 20;  ///< Budget for tables and caches.
+};
+
+/// Entries in memory, and runs on disk.
 ///
-/// Ranks below base.size() are positions in `base`, the previous version's chunks. Higher ranks are
-/// ordinals of the version being written.
+/// New entries go to a table. When the table has used its part of the budget, and when the index is
+/// saved, the table becomes a run. A lookup asks the table, then the chunks stored beside those
+/// that were found last (Zhu et al., FAST'08 §4.2), then the runs, newest first. An entry counts
+/// only if its chunk is in `base` or of the version being written.
 class NeighbourIndex final : public FingerprintIndex {
  public:
-  /// Creates an empty index over `base` for the version `own`; insert() fills it. At first it has
-  /// room for a million chunks at most, because a damaged catalog may claim more chunks than memory
-  /// holds.
+  /// Creates an empty index over `base` for the version `own`, in memory only: without a budget.
   NeighbourIndex(base::IdRuns base, VersionNumber own);
-
-  /// Decodes the snapshot of version `number` as the index of the version `own`.
-  /// Errors: kCorrupt if it is damaged, or belongs to another series or version; the caller then
-  /// builds the index from containers.
-  [[nodiscard]] static Result<std::unique_ptr<NeighbourIndex>> decode(std::string_view snapshot,
-                                                                      SeriesId series,
-                                                                      VersionNumber number,
-                                                                      VersionNumber own);
-  /// Returns the same index over other chunks, `base`. Leaves out the entries of chunks that are
-  /// not in it. Must be called before the first insert() and retire().
-  [[nodiscard]] std::unique_ptr<NeighbourIndex> over(const base::IdRuns& base) const;
-  /// Encodes the entries whose ids are in `live` as the snapshot of version `number`.
-  /// Format: docs/FORMAT.md §8.
-  [[nodiscard]] std::string encode(SeriesId series, VersionNumber number,
-                                   const base::IdRuns& live) const;
+  /// Creates an empty index with runs.
+  NeighbourIndex(base::IdRuns base, VersionNumber own, IndexStorage storage);
 
   NeighbourIndex(const NeighbourIndex&) = delete;
   NeighbourIndex& operator=(const NeighbourIndex&) = delete;
   ~NeighbourIndex() override;
+
+  /// Opens the runs of a snapshot. Logs and leaves out damaged ones.
+  void open_runs(const std::vector<RunRef>& refs);
+  /// Takes the entries of a snapshot of layout 1. Errors: kCorrupt; those of writing a run.
+  [[nodiscard]] Result<void> import(io::File& snapshot, VersionNumber version);
+  /// Returns the chunks of base() that the index was never told about.
+  [[nodiscard]] base::IdRuns missing() const;
+  /// Notes that the index was told about these chunks, also if it has no entries for some.
+  void note_covered(const base::IdRuns& ids);
+  /// Writes the table as a run, merges runs, and returns the runs that a snapshot must name. All
+  /// entries with ids in `live` stay. Must not be called during a lookup.
+  [[nodiscard]] Result<std::vector<RunRef>> save(const base::IdRuns& live);
 
   /// Counts the entries, and all lookups from now on. Must be called at most once, before the first
   /// lookup.
@@ -66,7 +81,8 @@ class NeighbourIndex final : public FingerprintIndex {
             std::span<std::optional<ChunkId>> ids) const override;
   void insert(const Fingerprint& fingerprint, ChunkId id) override;
   void replace(const Fingerprint& fingerprint, ChunkId id) override;
-  [[nodiscard]] std::size_t size() const override { return used_; }
+  /// Counts also the entries of chunks that left the window since their run was written.
+  [[nodiscard]] std::size_t size() const override { return entries_; }
   [[nodiscard]] std::uint32_t covers(ChunkId first, std::uint32_t count) const override;
   /// Hides these chunks of the neighbours from find() and covers(). A find() that runs meanwhile
   /// may still return one. The caller must call it from one thread at a time. Returns those of the
@@ -76,26 +92,36 @@ class NeighbourIndex final : public FingerprintIndex {
   void restore(const base::IdRuns& ids);
   /// Returns the chunks that the index covers besides those of the version being written.
   [[nodiscard]] const base::IdRuns& base() const { return base_; }
+  /// Returns the number of blocks of runs that lookups have read from the disk.
+  [[nodiscard]] std::uint64_t blocks_read() const { return disk_ ? disk_->runs.blocks_read() : 0; }
 
  private:
-  static constexpr std::size_t kTagBytes = 20;
-  static constexpr std::uint32_t kEmpty = 0xffffffff;
-  struct Slot {
-    std::array<std::byte, kTagBytes> tag{};
-    std::uint32_t rank = kEmpty;
+  /// The part of the index that an index in memory does not have.
+  struct Disk {
+    explicit Disk(IndexStorage storage);
+    RunSet runs;
+    StoredFingerprints* const stored;
+    const std::size_t table_bytes_max;
+    const std::size_t beside_bytes_max;
+    // Chunks stored beside those that were found; the older table is dropped when the recent one
+    // is full.
+    TagTable recent;
+    TagTable older;
+    std::uint64_t ahead = 0;  // Chunks to take at the next find.
+    ChunkId ahead_end;        // Chunk after those taken last.
   };
-  static_assert(sizeof(Slot) == 24);
 
-  NeighbourIndex(base::IdRuns base, VersionNumber own, std::size_t slots)
-      : base_(std::move(base)), own_(own), slots_(slots) {}
-  [[nodiscard]] std::size_t home(const std::byte* tag) const;
-  /// Returns the place of the entry that find() uses; nullopt without one.
-  [[nodiscard]] std::optional<std::size_t> place_of(const Fingerprint& fingerprint) const;
-  /// Returns the rank of a covered chunk.
-  [[nodiscard]] std::uint64_t rank_of(ChunkId id) const;
-  void put(const Slot& slot);
-  void grow();
-  [[nodiscard]] ChunkId id_of(std::uint32_t rank) const;
+  [[nodiscard]] bool is_usable(ChunkId id) const;
+  [[nodiscard]] std::optional<ChunkId> find_in_table(const Tag& tag) const;
+  [[nodiscard]] std::optional<ChunkId> find_stored(const Fingerprint& fingerprint,
+                                                   const Tag& tag) const;
+  [[nodiscard]] std::optional<ChunkId> find_any(const Fingerprint& fingerprint) const;
+  /// Reads the chunks from `id` on in its container, and checks its fingerprint.
+  [[nodiscard]] RunSet::Verdict confirm(ChunkId id, bool is_new,
+                                        const Fingerprint& fingerprint) const;
+  /// Writes the table as a run. Leaves out chunks that are not in `live`, unless that is null.
+  [[nodiscard]] Result<void> spill(const base::IdRuns* live);
+  void put(const Tag& tag, ChunkId id);
 
   void set_retired(base::IdRuns ids);
   [[nodiscard]] bool is_retired(ChunkId id) const {
@@ -103,13 +129,17 @@ class NeighbourIndex final : public FingerprintIndex {
     return retired != nullptr && retired->contains(id);
   }
 
-  base::IdRuns base_;
-  VersionNumber own_;
-  std::vector<Slot> slots_;
+  const base::IdRuns base_;
+  const VersionNumber own_;
+  TagTable table_;
+  static constexpr std::size_t kToldJoinAt = 4096;
+  std::vector<base::IdRun> told_;  // Chunks that the table was told about.
+  std::size_t told_join_at_ = kToldJoinAt;
+  std::unique_ptr<Disk> disk_;
   std::atomic<const base::IdRuns*> retired_{nullptr};
   // Every set that retired_ ever pointed to: a lookup may still use an older one.
   std::vector<std::unique_ptr<const base::IdRuns>> retired_sets_;
-  std::size_t used_ = 0;
+  std::size_t entries_ = 0;
   const IndexMetrics* metrics_ = nullptr;
 };
 

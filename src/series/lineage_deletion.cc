@@ -10,7 +10,6 @@
 #include "catalog/layout_records.h"
 #include "layout/window.h"
 #include "series/seal_clock.h"
-#include "store/repository_names.h"
 
 namespace varve::series {
 
@@ -60,7 +59,7 @@ Result<std::optional<Error>> LineageDeletion::holder_of(const catalog::VersionRe
 
 Result<DeletionForecast> LineageDeletion::forecast_plan(
     const layout::DeletionPlan& plan, const std::vector<catalog::VersionRecord>& gone,
-    std::optional<VersionNumber>& snapshot) {
+    IndexFilesPlan& index) {
   DeletionForecast forecast;
   forecast.versions = numbers_of(gone);
   forecast.freed_bytes = plan.ledger.freed_bytes();
@@ -68,23 +67,16 @@ Result<DeletionForecast> LineageDeletion::forecast_plan(
       static_cast<std::uint64_t>(std::max<std::int64_t>(plan.ledger.dead_bytes(), 0));
   forecast.chunks = plan.chunks;
   forecast.chunk_bytes = plan.chunk_bytes;
-  // Only the newest version has a snapshot of the index.
-  for (const auto& record : gone) {
-    const auto path = parts_.directory() + "/" + store::snapshot_name(record.number);
-    VARVE_TRY_ASSIGN(const bool present, parts_.files->exists(path));
-    if (!present) continue;
-    VARVE_TRY_ASSIGN(const auto bytes, parts_.files->tree_bytes(path));
-    forecast.freed_bytes += bytes;
-    snapshot = record.number;
-  }
   if (gone.empty()) return forecast;
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
+  VARVE_TRY_ASSIGN(index, plan_index_files(parts_, records, gone));
+  forecast.freed_bytes += index.freed_bytes;
   VARVE_TRY_ASSIGN(const auto open, open_.record_after(txn, plan));
   VARVE_TRY_ASSIGN(const auto manifests, manifests_.dead(gone, open));
   forecast.freed_bytes += manifests.bytes;
   if (plan.waiting.size() == 0) return forecast;
   VARVE_TRY_ASSIGN(forecast.waiting_bytes, layout::estimate_bytes(txn, parts_.store, plan.waiting));
-  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
   for (const auto& record : records) {
     if (record.state == VersionState::kOpen) forecast.waiting_for = record.name;
   }
@@ -106,8 +98,8 @@ Result<DeletionForecast> LineageDeletion::forecast(const std::vector<VersionNumb
   const auto hold = open_.hold(nullptr);
   VARVE_TRY_ASSIGN(const auto plan,
                    layout::plan_deletion(*store_.layout, txn, numbers_of(gone), hold));
-  std::optional<VersionNumber> snapshot;
-  VARVE_TRY_ASSIGN(auto outcome, forecast_plan(plan, gone, snapshot));
+  IndexFilesPlan index;
+  VARVE_TRY_ASSIGN(auto outcome, forecast_plan(plan, gone, index));
   outcome.held = std::move(held);
   return outcome;
 }
@@ -179,8 +171,8 @@ Result<DeletionForecast> LineageDeletion::delete_records(
   VARVE_TRY_ASSIGN(const auto plan,
                    layout::plan_deletion(*store_.layout, txn, numbers_of(gone), hold));
   VARVE_TRY_ASSIGN(const auto open, open_.record_after(txn, plan));
-  std::optional<VersionNumber> snapshot;
-  VARVE_TRY_ASSIGN(const auto outcome, forecast_plan(plan, gone, snapshot));
+  IndexFilesPlan index;
+  VARVE_TRY_ASSIGN(const auto outcome, forecast_plan(plan, gone, index));
   VARVE_TRY_ASSIGN(const auto manifests, manifests_.dead(gone, open));
 
   // Damage in a tree only costs space in the catalog: objects that may be in use are kept.
@@ -201,12 +193,14 @@ Result<DeletionForecast> LineageDeletion::delete_records(
     base::log(base::LogLevel::kWarning, "deleting: " + walked.error().message());
     dead = {};
   }
+  // Without the index of the newest version, the next one rebuilds it.
+  if (const auto prepared = prepare_index_files(parts_, index); !prepared) {
+    base::log(base::LogLevel::kWarning, "deleting: " + prepared.error().message());
+  }
   VARVE_TRY(parts_.with_reserve([&] { return commit_deletion(plan, gone, dead, open); }));
   auto freed = store_.layout->free(plan.ledger.cuts());
-  if (snapshot) {
-    auto removed = parts_.files->remove(parts_.directory() + "/" + store::snapshot_name(*snapshot));
-    if (freed) freed = std::move(removed);
-  }
+  auto removed = apply_index_files(parts_, index);
+  if (freed) freed = std::move(removed);
   manifests_.drop(manifests);
   // The versions are deleted. The next opening frees the rest.
   if (!freed) base::log(base::LogLevel::kWarning, "deleting: " + freed.error().message());
@@ -247,8 +241,8 @@ Result<std::vector<VersionUsage>> LineageDeletion::usage() {
     VARVE_TRY_ASSIGN(usage.referenced_bytes, layout::estimate_bytes(txn, parts_.store, chunks));
     VARVE_TRY_ASSIGN(const auto plan,
                      layout::plan_deletion(*store_.layout, txn, {record.number}, hold, &shared));
-    std::optional<VersionNumber> snapshot;
-    VARVE_TRY_ASSIGN(const auto alone, forecast_plan(plan, {record}, snapshot));
+    IndexFilesPlan index;
+    VARVE_TRY_ASSIGN(const auto alone, forecast_plan(plan, {record}, index));
     usage.unique_bytes = alone.freed_bytes;
     usage.shared_bytes =
         usage.referenced_bytes - std::min(usage.referenced_bytes, plan.chunk_bytes);

@@ -8,6 +8,7 @@
 #include "catalog/object_set.h"
 #include "catalog/series_catalog.h"
 #include "layout/deletion.h"
+#include "series/index_files.h"
 #include "series/lineage_open.h"
 #include "series/lineage_store.h"
 #include "series/manifests.h"
@@ -54,10 +55,10 @@ class LineageDeletion {
   [[nodiscard]] Result<std::vector<HeldVersion>> leave_out_held(
       std::vector<catalog::VersionRecord>& gone, const DeletionOptions& options,
       const std::function<bool(const catalog::VersionRecord&)>& has_files);
-  /// Sets `snapshot` to the version whose snapshot of the index goes too.
+  /// Sets `index` to the effect on the files of the index.
   [[nodiscard]] Result<DeletionForecast> forecast_plan(
       const layout::DeletionPlan& plan, const std::vector<catalog::VersionRecord>& gone,
-      std::optional<VersionNumber>& snapshot);
+      IndexFilesPlan& index);
   [[nodiscard]] Result<DeletionForecast> delete_records(
       const std::vector<catalog::VersionRecord>& gone);
   [[nodiscard]] Result<void> commit_deletion(const layout::DeletionPlan& plan,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads the neighbour index of an open version from its parent's snapshot, or rebuilds it from
-// containers.
+// Loads the neighbour index of an open version from the files of its parent's index, or rebuilds
+// it from containers.
 #include "series/lineage_index.h"
 
 #include <fmt/format.h>
@@ -8,15 +8,17 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "base/coding.h"
 #include "base/log.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
+#include "layout/layout.h"
 #include "layout/window.h"
 #include "meta/schema.h"
+#include "series/index_files.h"
 #include "series/staging.h"
 #include "store/repository_names.h"
 
@@ -24,28 +26,103 @@ namespace varve::series {
 
 namespace {
 
-std::string snapshot_path(const SeriesParts& parts, VersionNumber number) {
-  return parts.directory() + "/" + store::snapshot_name(number);
+constexpr std::uint64_t kMemoryBytesMin = std::uint64_t{1} << 20;
+
+/// Reads the fingerprints beside a chunk from its container. Not thread-safe.
+class ContainerFingerprints final : public index::StoredFingerprints {
+ public:
+  ContainerFingerprints(const SeriesParts& parts, layout::Layout& layout)
+      : parts_(parts), layout_(layout) {}
+  bool around(ChunkId id, const Visit& visit) override;
+  /// Passes on the chunks from `id` on that are stored in its container, `count` at most. Returns
+  /// their number, 0 if they cannot be located. Skips chunks of a container that cannot be read.
+  std::uint64_t from(ChunkId id, std::uint64_t count, const Visit& visit);
+
+ private:
+  struct Place {
+    layout::LocationRun where;
+    std::shared_ptr<const format::ContainerHeader> header;  // Null if it cannot be read.
+  };
+  [[nodiscard]] std::optional<Place> find(ChunkId id);
+  /// Logs an error, for a container only once.
+  void report(ContainerNumber container, const Error& error);
+
+  const SeriesParts& parts_;
+  layout::Layout& layout_;
+  std::unordered_set<ContainerNumber> unreadable_;
+};
+
+std::optional<ContainerFingerprints::Place> ContainerFingerprints::find(ChunkId id) {
+  auto where = layout_.locate(id);
+  auto header = where ? layout_.header(where->container)
+                      : Result<std::shared_ptr<const format::ContainerHeader>>(where.error());
+  if (where && !header && header.error().code() == ErrorCode::kStale) {
+    where = layout_.locate(id);  // The chunk was moved meanwhile.
+    if (where) header = layout_.header(where->container);
+  }
+  if (!where) {
+    report(ContainerNumber{}, where.error());
+    return std::nullopt;
+  }
+  if (!header) report(where->container, header.error());
+  return Place{*where, header ? std::move(*header) : nullptr};
 }
 
-/// Reads the snapshot of version `number` as the index of the version `own`.
-/// Errors: kNotFound; kCorrupt.
-Result<std::unique_ptr<index::NeighbourIndex>> read_snapshot(const SeriesParts& parts,
-                                                             VersionNumber number,
-                                                             VersionNumber own) {
-  constexpr std::size_t kSnapshotBytesMax = std::size_t{128} << 30;
-  const std::string path = snapshot_path(parts, number);
-  VARVE_TRY_ASSIGN(const std::string snapshot, parts.files->read_file(path, kSnapshotBytesMax));
-  auto index = index::NeighbourIndex::decode(snapshot, parts.id, number, own);
-  if (!index) return std::move(index).error().with_context(path);
-  return index;
+void ContainerFingerprints::report(ContainerNumber container, const Error& error) {
+  if (!unreadable_.insert(container).second) return;
+  base::log(base::LogLevel::kError,
+            fmt::format("series {}: {}", static_cast<std::uint32_t>(parts_.id), error.message()));
+}
+
+bool ContainerFingerprints::around(ChunkId id, const Visit& visit) {
+  const auto place = find(id);
+  if (!place || !place->header) return false;
+  const auto& [where, header] = *place;
+  for (std::uint64_t i = 0; i < where.count; ++i) {
+    if (where.index + i >= header->chunks.size()) break;
+    visit(header->chunks[where.index + i].fingerprint, where.first.plus(i));
+  }
+  return true;
+}
+
+std::uint64_t ContainerFingerprints::from(ChunkId id, std::uint64_t count, const Visit& visit) {
+  const auto place = find(id);
+  if (!place) return 0;
+  const auto& [where, header] = *place;
+  const std::uint64_t skip = id.value - where.first.value;
+  const std::uint64_t found = std::min<std::uint64_t>(where.count - skip, count);
+  for (std::uint64_t i = 0; header && i < found; ++i) {
+    const std::uint64_t at = where.index + skip + i;
+    if (at >= header->chunks.size()) break;
+    visit(header->chunks[at].fingerprint, id.plus(i));
+  }
+  return found;
 }
 
 }  // namespace
 
-Result<void> LineageIndex::verify(const SeriesParts& parts, VersionNumber number) {
-  const auto next = static_cast<VersionNumber>(static_cast<std::uint32_t>(number) + 1);
-  VARVE_TRY(read_snapshot(parts, number, next));
+LineageIndex::LineageIndex(const SeriesParts& parts, LineageStore& store, Manifests& manifests)
+    : parts_(parts), store_(store), manifests_(manifests) {}
+
+LineageIndex::~LineageIndex() = default;
+
+// Takes the entries from the files of the index of the newest sealed version. Any fault only costs
+// time: the caller reads the fingerprints that the index lacks from containers.
+Result<void> LineageIndex::load_files(index::NeighbourIndex& index,
+                                      std::optional<VersionNumber> parent) {
+  const auto runs = parent ? read_index_snapshot(parts_, *parent)
+                           : Result<std::vector<index::RunRef>>(std::vector<index::RunRef>());
+  // Runs that the snapshot does not name are of a version that was not sealed.
+  VARVE_TRY(remove_other_runs(parts_, runs ? *runs : std::vector<index::RunRef>()));
+  if (runs) {
+    index.open_runs(*runs);
+    return {};
+  }
+  if (runs.error().code() != ErrorCode::kUnsupported) return runs.error();
+  const auto path = parts_.directory() + "/" + store::snapshot_name(*parent);
+  VARVE_TRY_ASSIGN(const auto file, parts_.files->open(path, io::OpenMode::kRead));
+  auto imported = index.import(*file, *parent);
+  if (!imported) return std::move(imported).error().with_context(path);
   return {};
 }
 
@@ -72,25 +149,37 @@ Result<std::shared_ptr<index::NeighbourIndex>> LineageIndex::load(
     own = base::IdRuns::from(std::move(runs)).subtract(lost);
     window = window.subtract(lost);  // Lost content must be stored again if it comes back.
   }
-  std::shared_ptr<index::NeighbourIndex> index;
-  if (parent) {
-    auto loaded = read_snapshot(parts_, *parent, record.number);
-    // The snapshot has the window of the last seal. A deletion may have changed the window since:
-    // then only the chunks that entered it are read from containers.
-    if (loaded) {
-      const auto entered = window.subtract((*loaded)->base());
-      index = window == (*loaded)->base() ? std::move(*loaded) : (*loaded)->over(window);
-      VARVE_TRY(add(*index, entered));
-    } else if (window.size() != 0) {
-      base::log(base::LogLevel::kWarning,
-                loaded.error().message() + "; building the index from containers");
+  auto fingerprints = std::make_unique<ContainerFingerprints>(parts_, *store_.layout);
+  index::IndexStorage storage;
+  storage.folder = run_folder(parts_);
+  storage.stored = fingerprints.get();
+  storage.memory_bytes = std::max<std::uint64_t>(parts_.options->index_bytes, kMemoryBytesMin);
+  auto index = std::make_shared<index::NeighbourIndex>(window, record.number, std::move(storage));
+  const auto loaded = load_files(*index, parent);
+  // A deletion may have brought chunks into the window since the runs were written.
+  const auto missing = index->missing();
+  if (!loaded && missing.size() != 0) {
+    base::log(base::LogLevel::kWarning,
+              loaded.error().message() + "; building the index from containers");
+  }
+  const auto add = [&](const base::IdRuns& ids) {
+    for (const auto& run : ids.runs()) {
+      for (std::uint64_t i = 0; i < run.count;) {
+        const auto found = fingerprints->from(run.first.plus(i), run.count - i,
+                                              [&](const Fingerprint& fingerprint, ChunkId id) {
+                                                if (!index->find_one(fingerprint))
+                                                  index->insert(fingerprint, id);
+                                              });
+        if (found == 0) break;
+        i += found;
+      }
     }
-  }
-  if (!index) {
-    index = std::make_shared<index::NeighbourIndex>(window, record.number);
-    VARVE_TRY(add(*index, window));
-  }
-  VARVE_TRY(add(*index, own));
+    // Damage only costs space: chunks with an unreadable header are not found again.
+    index->note_covered(ids);
+  };
+  add(missing);
+  add(own);
+  fingerprints_ = std::move(fingerprints);
   return index;
 }
 
@@ -113,43 +202,6 @@ Result<base::IdRuns> LineageIndex::open_window(const catalog::VersionRecord& rec
   return layout::protected_chunks(now, parts_.id, version);
 }
 
-// Adds the fingerprints in the headers of containers. Damage only costs space: chunks with an
-// unreadable header are not found again.
-Result<void> LineageIndex::add(index::NeighbourIndex& index, const base::IdRuns& ids) {
-  for (const auto& run : ids.runs()) {
-    for (std::uint64_t i = 0; i < run.count;) {
-      const ChunkId id = run.first.plus(i);
-      auto where = store_.layout->locate(id);
-      auto header = where ? store_.layout->header(where->container)
-                          : Result<std::shared_ptr<const format::ContainerHeader>>(where.error());
-      if (where && !header && header.error().code() == ErrorCode::kStale) {
-        where = store_.layout->locate(id);  // The chunk was moved meanwhile.
-        if (where) header = store_.layout->header(where->container);
-      }
-      if (!where) {
-        base::log(base::LogLevel::kError, where.error().message());
-        break;
-      }
-      const std::uint64_t skip = id.value - where->first.value;
-      const std::uint64_t count = std::min<std::uint64_t>(where->count - skip, run.count - i);
-      i += count;
-      if (!header) {
-        base::log(base::LogLevel::kError,
-                  fmt::format("series {}: {}", static_cast<std::uint32_t>(parts_.id),
-                              header.error().message()));
-        continue;
-      }
-      for (std::uint64_t j = 0; j < count; ++j) {
-        const std::uint64_t at = where->index + skip + j;
-        if (at >= (*header)->chunks.size()) break;
-        const auto& chunk = (*header)->chunks[at];
-        if (!index.find_one(chunk.fingerprint)) index.insert(chunk.fingerprint, id.plus(j));
-      }
-    }
-  }
-  return {};
-}
-
 // A side version shares so little with its series that it does not become the next one's neighbour.
 Result<bool> LineageIndex::save_window(const catalog::VersionRecord& record,
                                        const base::IdRuns& chunks) {
@@ -168,9 +220,8 @@ Result<bool> LineageIndex::save_window(const catalog::VersionRecord& record,
     VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, parts_.store));
     window = window.subtract(lost);
   }
-  const std::string snapshot = index_->encode(parts_.id, record.number, window);
-  VARVE_TRY(parts_.files->write_file_atomically(
-      parts_.directory(), store::snapshot_name(record.number), base::as_bytes(snapshot)));
+  VARVE_TRY_ASSIGN(const auto runs, index_->save(window));
+  VARVE_TRY(write_index_snapshot(parts_, record.number, runs));
   return is_side;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/id_runs.h"
@@ -18,11 +19,11 @@ namespace varve::series {
 class LineageIndex {
  public:
   /// Lifetime: the arguments outlive the object.
-  LineageIndex(const SeriesParts& parts, LineageStore& store, Manifests& manifests)
-      : parts_(parts), store_(store), manifests_(manifests) {}
+  LineageIndex(const SeriesParts& parts, LineageStore& store, Manifests& manifests);
+  LineageIndex(const LineageIndex&) = delete;
+  LineageIndex& operator=(const LineageIndex&) = delete;
+  ~LineageIndex();
 
-  /// Verifies the saved index of a sealed version. Takes no lock. Errors: kNotFound, kCorrupt.
-  [[nodiscard]] static Result<void> verify(const SeriesParts& parts, VersionNumber number);
   /// Loads the index of an open version.
   /// Errors: kCorrupt if the version's staging folder is lost.
   [[nodiscard]] Result<std::shared_ptr<index::NeighbourIndex>> load(
@@ -48,11 +49,14 @@ class LineageIndex {
   /// Returns the chunks that an open version may refer to besides its own. The first call records
   /// them.
   [[nodiscard]] Result<base::IdRuns> open_window(const catalog::VersionRecord& record);
-  [[nodiscard]] Result<void> add(index::NeighbourIndex& index, const base::IdRuns& ids);
+  /// Opens the runs of the newest sealed version's index, and removes others.
+  [[nodiscard]] Result<void> load_files(index::NeighbourIndex& index,
+                                        std::optional<VersionNumber> parent);
 
   const SeriesParts& parts_;
   LineageStore& store_;
   Manifests& manifests_;
+  std::unique_ptr<index::StoredFingerprints> fingerprints_;  // The loaded index uses it.
   std::shared_ptr<index::NeighbourIndex> index_;
 };
 

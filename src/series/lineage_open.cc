@@ -14,6 +14,7 @@
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "layout/window.h"
+#include "series/index_files.h"
 #include "series/staging.h"
 #include "store/repository_names.h"
 #include "varve/version_name.h"
@@ -142,15 +143,9 @@ Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
 void LineageOpen::end(const catalog::VersionRecord& record) {
   release();
   auto removed = remove_staging(parts_, record);
-  const auto directory = parts_.directory();
-  auto names = parts_.files->list(directory);
-  if (names) {
-    for (const auto& name : *names) {
-      const auto snapshot = store::parse_snapshot_name(name);
-      if (!snapshot || *snapshot == record.number) continue;
-      if (record.state == VersionState::kSealed)
-        removed = parts_.files->remove(directory + "/" + name);
-    }
+  if (record.state == VersionState::kSealed) {
+    auto others = remove_other_index_files(parts_, record.number);
+    if (removed) removed = std::move(others);
   }
   if (!removed) base::log(base::LogLevel::kWarning, removed.error().message());
 }

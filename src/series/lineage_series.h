@@ -59,7 +59,7 @@ class LineageSeries final : public Series {
                                      ArrangeProgress& done) override;
   [[nodiscard]] Result<bool> protect(const ArrangeOptions& options, ArrangeProgress& done) override;
   [[nodiscard]] Result<void> verify_index(VersionNumber newest) override {
-    return LineageIndex::verify(parts_, newest);
+    return verify_index_files(parts_, newest);
   }
   [[nodiscard]] Result<void> add_stats(const meta::Txn& txn, RepositoryStats& stats) override;
   [[nodiscard]] Result<void> remove() override;

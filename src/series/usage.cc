@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures versions, categories and the work that is left for arranging. Reads the catalog only.
 #include "series/usage.h"
+#include "series/index_files.h"
 
 #include <algorithm>
 #include <map>
@@ -115,12 +116,9 @@ Result<void> add_stats(const SeriesParts& parts, const meta::Txn& txn, Repositor
     stats.versions_sealed += sealed ? 1 : 0;
     stats.versions_open += sealed ? 0 : 1;
     stats.logical_bytes += sealed ? record.logical_bytes : 0;
-    const auto snapshot = directory + "/" + store::snapshot_name(record.number);
-    VARVE_TRY_ASSIGN(const bool present, parts.files->exists(snapshot));
-    if (!present) continue;
-    VARVE_TRY_ASSIGN(const auto bytes, parts.files->tree_bytes(snapshot));
-    stats.index_bytes += bytes;
   }
+  VARVE_TRY_ASSIGN(const auto index_bytes, index_file_bytes(parts));
+  stats.index_bytes += index_bytes;
   const auto parity = directory + "/" + store::kParityFolder;
   VARVE_TRY_ASSIGN(const bool has_parity, parts.files->exists(parity));
   if (has_parity) {

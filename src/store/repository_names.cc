@@ -34,6 +34,13 @@ std::optional<std::uint32_t> numbered(std::string_view name, std::string_view su
   return base::parse_hex32(without(name, suffix));
 }
 
+// Returns the number of a name of the form index-NNNNNNNN with this suffix.
+std::optional<std::uint32_t> of_index(std::string_view name, std::string_view suffix) {
+  constexpr std::string_view kPrefix = "index-";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  return numbered(name.substr(kPrefix.size()), suffix);
+}
+
 std::optional<KnownName> file_if(bool is_known) {
   return is_known ? std::optional(KnownName{}) : std::nullopt;
 }
@@ -57,7 +64,7 @@ std::optional<KnownName> in_series(std::string_view name) {
   if (name == "manifests") return KnownName{FolderKind::kManifests};
   if (name == "parity") return KnownName{FolderKind::kParity};
   const auto file = without(name, kTemporarySuffix);
-  return file_if(file == "labels" || parse_snapshot_name(file).has_value());
+  return file_if(file == "labels" || parse_snapshot_name(file) || parse_index_run_name(name));
 }
 
 std::optional<KnownName> in_open_version(std::string_view name) {
@@ -128,11 +135,15 @@ std::string snapshot_name(VersionNumber number) {
 }
 
 std::optional<VersionNumber> parse_snapshot_name(std::string_view name) {
-  constexpr std::string_view kPrefix = "index-";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  const auto number = numbered(name.substr(kPrefix.size()), ".snap");
+  const auto number = of_index(name, ".snap");
   if (!number) return std::nullopt;
   return static_cast<VersionNumber>(*number);
+}
+
+std::string index_run_name(std::uint32_t number) { return fmt::format("index-{:08x}.run", number); }
+
+std::optional<std::uint32_t> parse_index_run_name(std::string_view name) {
+  return of_index(name, ".run");
 }
 
 Result<void> check_folders(io::FileSystem& files, const std::string& repository) {

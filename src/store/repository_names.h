@@ -55,6 +55,11 @@ struct StagingName {
 /// Returns the version of such a snapshot, from its name.
 [[nodiscard]] std::optional<VersionNumber> parse_snapshot_name(std::string_view name);
 
+/// Returns the name of a run of the neighbour index: index-NNNNNNNN.run.
+[[nodiscard]] std::string index_run_name(std::uint32_t number);
+/// Returns the number of such a run, from its name.
+[[nodiscard]] std::optional<std::uint32_t> parse_index_run_name(std::string_view name);
+
 /// Looks at the folders of a repository that every use of it needs. The file system thus refuses
 /// links, mounts and other users' folders at once (io::open_root()). A missing folder is no error.
 [[nodiscard]] Result<void> check_folders(io::FileSystem& files, const std::string& repository);

@@ -16,7 +16,7 @@ namespace varve::version {
 
 namespace {
 constexpr std::uint64_t kSealedEntryBytes = 512;
-constexpr std::uint64_t kIndexEntryBytes = 24;
+constexpr std::uint64_t kIndexEntryBytes = 48;
 constexpr std::size_t kChangedMaxTight = 2048;
 
 using Urgency = ContentStreams::Urgency;

@@ -13,6 +13,8 @@
 
 #include "base/id_runs.h"
 #include "index/neighbour_index.h"
+#include "io/memory_file_system.h"
+#include "support/index_samples.h"
 
 namespace varve::index {
 namespace {
@@ -50,6 +52,32 @@ class ReferenceIndex final : public FingerprintIndex {
  private:
   std::map<Fingerprint, ChunkId> map_;
   std::vector<ChunkId> base_;
+};
+
+/// An index with so little memory that most entries are in runs. Its files are in memory.
+class OnDisk final : public FingerprintIndex {
+ public:
+  explicit OnDisk(const base::IdRuns& base)
+      : index_(base, kOwn, {test_folder(*files_, SeriesId{5}), nullptr, kMemoryBytes}) {}
+  void find(std::span<const Fingerprint> fingerprints,
+            std::span<std::optional<ChunkId>> ids) const override {
+    index_.find(fingerprints, ids);
+  }
+  void insert(const Fingerprint& fingerprint, ChunkId id) override {
+    index_.insert(fingerprint, id);
+  }
+  void replace(const Fingerprint& fingerprint, ChunkId id) override {
+    index_.replace(fingerprint, id);
+  }
+  [[nodiscard]] std::size_t size() const override { return index_.size(); }
+  [[nodiscard]] std::uint32_t covers(ChunkId first, std::uint32_t count) const override {
+    return index_.covers(first, count);
+  }
+
+ private:
+  static constexpr std::size_t kMemoryBytes = 76U << 10;  // A table of 1024 slots.
+  const std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
+  NeighbourIndex index_;
 };
 
 struct Subject {
@@ -156,6 +184,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Subject{"neighbour",
                             [](const base::IdRuns& base) -> std::unique_ptr<FingerprintIndex> {
                               return std::make_unique<NeighbourIndex>(base, kOwn);
+                            }},
+                    Subject{"on_disk",
+                            [](const base::IdRuns& base) -> std::unique_ptr<FingerprintIndex> {
+                              return std::make_unique<OnDisk>(base);
                             }},
                     Subject{"reference",
                             [](const base::IdRuns& base) -> std::unique_ptr<FingerprintIndex> {

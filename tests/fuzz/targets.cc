@@ -18,7 +18,8 @@
 #include "format/frame_codec.h"
 #include "format/parity.h"
 #include "format/superblock.h"
-#include "index/neighbour_index.h"
+#include "index/run_set.h"
+#include "index/run_writer.h"
 #include "ingest/parameters.h"
 #include "io/memory_file_system.h"
 #include "open_version_target.h"
@@ -26,6 +27,7 @@
 #include "store/repository_names.h"
 #include "store/segment_files.h"
 #include "support/format_samples.h"
+#include "support/index_samples.h"
 #include "version/open_inode.h"
 
 namespace varve::fuzz {
@@ -157,17 +159,64 @@ void index_snapshot(Bytes input) {
   std::string bytes(text_of(input));
   if (bytes.size() < 40) return;
   sum_snapshot(bytes);
-  static_cast<void>(
-      index::NeighbourIndex::decode(bytes, SeriesId{3}, VersionNumber{7}, VersionNumber{8}));
+  static_cast<void>(index::decode_snapshot(bytes, SeriesId{3}, VersionNumber{7}));
+  const auto files = io::make_memory_file_system();
+  const auto file = std::move(*files->open("/snapshot", io::OpenMode::kReadWrite));
+  static_cast<void>(file->write_at(0, base::as_bytes(bytes)));
+  index::RunSet runs(index::test_folder(*files, SeriesId{3}), 1U << 16);
+  static_cast<void>(runs.import(*file, VersionNumber{7}));
 }
 std::vector<std::string> index_snapshot_seeds() {
   const auto ids = base::IdRuns::from({{ChunkId::make(VersionNumber{5}, 10), 4}});
-  index::NeighbourIndex index(ids, VersionNumber{7});
+  index::TagTable table;
   for (unsigned i = 0; i < 4; ++i) {
     const auto id = ChunkId::make(VersionNumber{5}, 10 + i);
-    index.insert(format::chunk(id, 1).fingerprint, id);
+    table.put({index::tag_of(format::chunk(id, 1).fingerprint), id});
   }
-  return {index.encode(SeriesId{3}, VersionNumber{7}, ids)};
+  return {index::old_snapshot(SeriesId{3}, VersionNumber{7}, ids, table.take_sorted()),
+          index::encode_snapshot(SeriesId{3}, VersionNumber{7}, {{1, 4, 5}, {2, 6, 7}})};
+}
+
+// Damage to a run, with right checksums.
+void index_run(Bytes input) {
+  std::string bytes(text_of(input));
+  if (bytes.size() < index::kBlockBytes) return;
+  index::RunRef ref;
+  for (std::uint64_t i = 0; (i + 1) * index::kBlockBytes <= bytes.size(); ++i) {
+    index::Block block;
+    std::memcpy(block.data(), bytes.data() + i * index::kBlockBytes, block.size());
+    if (i == 0) std::memcpy(&ref.entries, block.data() + 16, sizeof ref.entries);
+    index::seal_block(block, i);
+    std::memcpy(bytes.data() + i * index::kBlockBytes, block.data(), block.size());
+    if (i == 0) std::memcpy(&ref.header_checksum, block.data() + index::kBlockBodyBytes, 8);
+  }
+  ref.number = 1;
+  const auto files = io::make_memory_file_system();
+  const auto folder = index::test_folder(*files, SeriesId{3});
+  const auto file = std::move(*files->open(folder.path_of(1), io::OpenMode::kReadWrite));
+  static_cast<void>(file->write_at(0, base::as_bytes(bytes)));
+  const auto run = index::IndexRun::open(folder, ref);
+  if (!run) return;
+  static_cast<void>((*run)->verify());
+  index::BlockCache cache(1U << 16);
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    static_cast<void>((*run)->find(index::tag_of(index::random_fingerprint(i)), cache));
+  }
+  index::RunScanner scanner(**run);
+  for (auto entry = scanner.next(); entry && !entry->is_empty(); entry = scanner.next()) continue;
+}
+std::vector<std::string> index_run_seeds() {
+  const auto files = io::make_memory_file_system();
+  const auto folder = index::test_folder(*files, SeriesId{3});
+  index::TagTable table;
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    table.put({index::tag_of(index::random_fingerprint(i)), ChunkId::make(VersionNumber{5}, i)});
+  }
+  const auto writer = std::move(*index::RunWriter::create(folder, 1, 300));
+  for (const auto& entry : table.take_sorted()) static_cast<void>(writer->add(entry));
+  static_cast<void>(
+      writer->finish(base::IdRuns::from({{ChunkId::make(VersionNumber{5}, 0), 300}})));
+  return {*files->read_file(folder.path_of(1), 1U << 20)};
 }
 
 // ---- Structures of the catalog and of open versions ----
@@ -309,6 +358,7 @@ constexpr Target kTargets[] = {
     {"parity_index", parity_index, parity_index_seeds},
     {"frame", frame, frame_seeds},
     {"index_snapshot", index_snapshot, index_snapshot_seeds},
+    {"index_run", index_run, index_run_seeds},
     {"manifest", manifest, manifest_seeds},
     {"volume", volume, volume_seeds},
     {"restore_log", restore_log, restore_log_seeds},

@@ -19,6 +19,8 @@ struct Faults {
   std::atomic<bool> reads_fail{false};   ///< read_at() fails with kIo.
   std::atomic<bool> writes_fail{false};  ///< write_at() fails with kIo.
   std::atomic<int> writes{0};
+  std::atomic<std::uint64_t> bytes_read{0};
+  std::atomic<std::uint64_t> bytes_written{0};
   /// Number of calls of write_at() that still succeed before one fails halfway with kIo; negative:
   /// none fails.
   std::atomic<int> writes_until_fault{-1};
@@ -31,6 +33,7 @@ class FaultyFile final : public io::File {
 
   Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> out) override {
     if (faults_.reads_fail) return Error(ErrorCode::kIo, "the test's disk fails").with_errno(EIO);
+    faults_.bytes_read += out.size();
     return file_->read_at(offset, out);
   }
   Result<void> write_at(std::uint64_t offset, std::span<const std::byte> data) override {
@@ -46,6 +49,7 @@ class FaultyFile final : public io::File {
       return Error(ErrorCode::kIo, "the test's disk fails").with_errno(EIO);
     }
     ++faults_.writes;
+    faults_.bytes_written += data.size();
     return file_->write_at(offset, data);
   }
   Result<void> sync() override { return file_->sync(); }

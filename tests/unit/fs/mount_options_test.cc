@@ -8,14 +8,17 @@ namespace {
 
 TEST(MountOptions, ListSetsWhatItNames) {
   MountOptions options;
-  ASSERT_TRUE(parse_mount_options("ro,allow_other,uid=12,gid=34,umask=027,cache=3M,engine=lru",
-                                  false, options));
+  ASSERT_TRUE(
+      parse_mount_options("ro,allow_other,uid=12,gid=34,umask=027,cache=3M,engine=lru,"
+                          "index_memory=5M",
+                          false, options));
   EXPECT_TRUE(options.open.read_only);
   EXPECT_TRUE(options.allow_other);
   EXPECT_EQ(options.uid, 12U);
   EXPECT_EQ(options.gid, 34U);
   EXPECT_EQ(options.umask, 027U);
   EXPECT_EQ(options.open.cache_bytes, 3ULL << 20);
+  EXPECT_EQ(options.open.index_bytes, 5ULL << 20);
   EXPECT_EQ(options.open.engine, "lru");
 }
 
@@ -50,8 +53,9 @@ TEST(MountOptions, UnknownOptionIsNamedUnlessSloppy) {
 }
 
 TEST(MountOptions, BadValueIsRefusedEvenWhenSloppy) {
-  for (const char* list : {"uid=", "gid=-1", "umask=8", "umask=1777", "cache=0", "cache=1X",
-                           "cache=99999999999999T", "engine=", "arrange_rate=fast"}) {
+  for (const char* list :
+       {"uid=", "gid=-1", "umask=8", "umask=1777", "cache=0", "cache=1X", "cache=99999999999999T",
+        "engine=", "arrange_rate=fast", "index_memory=0"}) {
     MountOptions options;
     EXPECT_FALSE(parse_mount_options(list, true, options)) << list;
   }

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of fingerprints: lookups, growth, and the snapshot.
+// The index in memory: lookups, growth and hidden chunks.
 #include "index/neighbour_index.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
 #include <random>
-#include <string>
 #include <vector>
 
-#include "base/checksum.h"
-#include "base/coding.h"
 #include "base/metrics.h"
 
 namespace varve::index {
 namespace {
 
-constexpr SeriesId kSeries{5};
 constexpr VersionNumber kOld{3};
 constexpr VersionNumber kNew{4};
 
@@ -39,10 +35,6 @@ base::IdRuns old_chunks(std::uint32_t count) {
   // A gap, as after a version that used only some of the chunks.
   return base::IdRuns::from({{ChunkId::make(VersionNumber{1}, 7), count / 2},
                              {ChunkId::make(kOld, 0), count - count / 2}});
-}
-
-Result<std::unique_ptr<NeighbourIndex>> decode(std::string_view snapshot) {
-  return NeighbourIndex::decode(snapshot, kSeries, kOld, kNew);
 }
 
 TEST(NeighbourIndexTest, CountsLookupsHitsAndEntriesUntilItStops) {
@@ -123,89 +115,6 @@ TEST(NeighbourIndexTest, EntriesPastTheEndGoOnAtTheStart) {
   }
   EXPECT_EQ(index.find_one(low), ChunkId::make(kNew, 200));
   EXPECT_FALSE(index.find_one(high(201)));
-}
-
-TEST(NeighbourIndexTest, SnapshotKeepsTheLiveEntriesUnderTheirIds) {
-  NeighbourIndex index(old_chunks(1000), kOld);
-  for (std::uint32_t i = 0; i < 1000; ++i) index.insert(fingerprint(i), old_chunks(1000).select(i));
-  // Drops every third chunk.
-  std::vector<base::IdRun> kept;
-  for (std::uint32_t i = 0; i < 1000; ++i) {
-    if (i % 3 != 0) kept.push_back({old_chunks(1000).select(i), 1});
-  }
-  const auto loaded = decode(index.encode(kSeries, kOld, base::IdRuns::from(kept)));
-  ASSERT_TRUE(loaded) << loaded.error().message();
-  auto& again = **loaded;
-  EXPECT_EQ(again.size(), kept.size());
-  for (std::uint32_t i = 0; i < 1000; ++i) {
-    if (i % 3 != 0) {
-      ASSERT_EQ(again.find_one(fingerprint(i)), old_chunks(1000).select(i));
-    } else {
-      ASSERT_FALSE(again.find_one(fingerprint(i)));
-    }
-  }
-  for (std::uint32_t i = 0; i < 5000; ++i) {
-    again.insert(fingerprint(10000 + i), ChunkId::make(kNew, i));
-  }
-  EXPECT_EQ(again.find_one(fingerprint(14999)), ChunkId::make(kNew, 4999));
-  EXPECT_EQ(again.find_one(fingerprint(1)), old_chunks(1000).select(1));
-}
-
-TEST(NeighbourIndexTest, EmptySnapshotIsOne) {
-  const NeighbourIndex index(base::IdRuns(), kOld);
-  const auto loaded = decode(index.encode(kSeries, kOld, base::IdRuns()));
-  ASSERT_TRUE(loaded);
-  EXPECT_EQ((*loaded)->size(), 0U);
-}
-
-TEST(NeighbourIndexTest, EachFlippedByteAndEachTruncationIsCorrupt) {
-  NeighbourIndex index(old_chunks(10), kOld);
-  for (std::uint32_t i = 0; i < 10; ++i) index.insert(fingerprint(i), old_chunks(10).select(i));
-  const std::string good = index.encode(kSeries, kOld, old_chunks(10));
-  const auto outcome = [&](const std::string& bytes) {
-    const auto loaded = decode(bytes);
-    return loaded ? std::optional<ErrorCode>() : loaded.error().code();
-  };
-  ASSERT_EQ(outcome(good), std::nullopt);
-  for (std::size_t i = 0; i < good.size(); ++i) {
-    auto bad = good;
-    bad[i] = static_cast<char>(bad[i] ^ 0x10);
-    ASSERT_EQ(outcome(bad), ErrorCode::kCorrupt) << "byte " << i;
-    ASSERT_EQ(outcome(good.substr(0, i)), ErrorCode::kCorrupt) << i << " bytes";
-  }
-  EXPECT_EQ(outcome(good + "x"), ErrorCode::kCorrupt);
-}
-
-TEST(NeighbourIndexTest, SnapshotWithMoreEntriesThanChunksIsCorrupt) {
-  std::string runs;
-  old_chunks(2).encode(runs);
-  std::string out;
-  base::ByteWriter w(out);
-  constexpr std::uint64_t kEntries = 3000;  // More than the slots of a table for two chunks.
-  w.u32(0x58495656);
-  w.u32(1);
-  w.u32(static_cast<std::uint32_t>(kSeries));
-  w.u32(static_cast<std::uint32_t>(kOld));
-  w.u64(kEntries);
-  w.u64(runs.size());
-  w.text(runs);
-  for (std::uint64_t i = 0; i < kEntries; ++i) {
-    const auto tag = fingerprint(i);
-    w.bytes(std::span(tag).first(20));
-    w.u32(0);
-  }
-  w.u64(base::checksum64(base::as_bytes(out)));
-  const auto loaded = decode(out);
-  ASSERT_FALSE(loaded);
-  EXPECT_EQ(loaded.error().code(), ErrorCode::kCorrupt);
-}
-
-TEST(NeighbourIndexTest, SnapshotOfAnotherSeriesOrVersionIsRefused) {
-  const NeighbourIndex index(base::IdRuns(), kOld);
-  const std::string of_other_series = index.encode(SeriesId{6}, kOld, base::IdRuns());
-  EXPECT_EQ(decode(of_other_series).error().code(), ErrorCode::kCorrupt);
-  const std::string of_other_version = index.encode(kSeries, kNew, base::IdRuns());
-  EXPECT_EQ(decode(of_other_version).error().code(), ErrorCode::kCorrupt);
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ TEST(RepositoryNames, OnlyExactFormsAreKnown) {
   EXPECT_TRUE(is_known(FolderKind::kRepository, "catalog.damaged-12"));
   EXPECT_TRUE(is_known(FolderKind::kAllSeries, "0000001f"));
   EXPECT_TRUE(is_known(FolderKind::kSeries, "index-00000002.snap.tmp"));
+  EXPECT_TRUE(is_known(FolderKind::kSeries, "index-00000002.run"));
+  EXPECT_FALSE(is_known(FolderKind::kSeries, "index-00000002.run.tmp"));
   EXPECT_TRUE(is_known(FolderKind::kActive, "0000000a.seg"));
   EXPECT_TRUE(is_known(FolderKind::kVolumes, "0000000a.vol"));
   EXPECT_TRUE(is_known(FolderKind::kManifests, "00000001.man"));
@@ -50,6 +52,8 @@ TEST(RepositoryNames, NamesRoundTrip) {
   EXPECT_EQ(parsed->number, VersionNumber{0x1234});
   EXPECT_EQ(parse_snapshot_name("index-0000000a.snap"), VersionNumber{10});
   EXPECT_EQ(parse_snapshot_name("index-0000000a.snap.tmp"), std::nullopt);
+  EXPECT_EQ(parse_index_run_name(index_run_name(10)), 10U);
+  EXPECT_EQ(parse_index_run_name("index-0000000a.snap"), std::nullopt);
 }
 
 class RemoveFolder : public testing::Test {

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs: immutable files with entries of the index.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "index/run_format.h"
+#include "io/file_system.h"
+#include "varve/result.h"
+
+namespace varve::index {
+
+/// The folder of a series' runs.
+/// Lifetime: `files` must outlive all users, but not their runs.
+struct RunFolder {
+  io::FileSystem* files = nullptr;
+  std::string directory;
+  SeriesId series{};
+  std::function<std::string(std::uint32_t number)> name_of;  ///< Name of a run's file.
+
+  [[nodiscard]] std::string path_of(std::uint32_t number) const {
+    return directory + "/" + name_of(number);
+  }
+};
+
+class BlockCache;
+
+/// An open run. Not thread-safe.
+class IndexRun {
+ public:
+  /// Opens a run and verifies its header and its set of chunk ids, but no entry.
+  /// Errors: kNotFound; kCorrupt for damage, or another run than `expected`.
+  [[nodiscard]] static Result<std::unique_ptr<IndexRun>> open(const RunFolder& folder,
+                                                              const RunRef& expected);
+
+  /// Returns the id that the run has for the tag.
+  /// Errors: kCorrupt if a block is damaged; kIo.
+  [[nodiscard]] Result<std::optional<ChunkId>> find(const Tag& tag, BlockCache& cache) const;
+  /// Reads one block past the cache, and verifies it. Errors: as find().
+  [[nodiscard]] Result<void> read_block(std::uint64_t number, Block& block) const;
+  /// Reads and verifies all blocks. Errors: as find().
+  [[nodiscard]] Result<void> verify() const;
+
+  /// The chunks that the run was told about. It has an entry for each of them, unless another chunk
+  /// has the same content, or the chunk's fingerprint could not be read.
+  [[nodiscard]] const base::IdRuns& covered() const { return covered_; }
+  [[nodiscard]] const RunHeader& header() const { return header_; }
+  [[nodiscard]] const RunRef& ref() const { return ref_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  IndexRun() = default;
+
+  std::unique_ptr<io::File> file_;
+  std::string path_;
+  RunHeader header_;
+  RunRef ref_;
+  base::IdRuns covered_;
+};
+
+/// Keeps the blocks of runs that were read last, within a budget. Not thread-safe.
+class BlockCache {
+ public:
+  explicit BlockCache(std::size_t bytes_max) : blocks_max_(bytes_max / kBytesPerBlock + 2) {}
+  /// Returns a verified block of a run. Lifetime: until the next call.
+  /// Errors: as IndexRun::find().
+  [[nodiscard]] Result<std::span<const std::byte, kBlockBytes>> get(const IndexRun& run,
+                                                                    std::uint64_t number);
+  [[nodiscard]] std::uint64_t blocks_read() const { return blocks_read_; }
+  void clear();
+
+ private:
+  // A block, its node of the list, and its slot of the map.
+  static constexpr std::size_t kBytesPerBlock = kBlockBytes + 128;
+  struct Kept {
+    std::uint64_t key = 0;
+    Block block{};
+  };
+  const std::size_t blocks_max_;
+  std::list<Kept> blocks_;  // Most recently used first.
+  std::unordered_map<std::uint64_t, std::list<Kept>::iterator> place_of_;
+  std::uint64_t blocks_read_ = 0;
+};
+
+/// Reads the entries of a run in ascending order, past the cache. Not thread-safe.
+/// Lifetime: the run must outlive it.
+class RunScanner {
+ public:
+  explicit RunScanner(const IndexRun& run) : run_(run) {}
+  /// Returns the next entry; an empty one after the last. Errors: as IndexRun::find().
+  [[nodiscard]] Result<Entry> next();
+
+ private:
+  const IndexRun& run_;
+  Block block_{};
+  std::uint64_t bucket_ = 0;
+  std::size_t position_ = kBlockEntries;
+};
+
+}  // namespace varve::index

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runs of an index: a large one and ever smaller, newer ones, merged when several have about
+// the same size (log-structured merge tree, O'Neil et al. 1996, with tiers).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "index/index_run.h"
+#include "index/run_format.h"
+#include "varve/result.h"
+
+namespace varve::index {
+
+class RunWriter;
+
+/// The runs of one index, oldest first. Not thread-safe.
+///
+/// A run with damage is left out from the moment it is found, and refs() does not name it any more.
+class RunSet {
+ public:
+  /// The outcome of a caller's check of an entry.
+  enum class Verdict : std::uint8_t {
+    kTake,
+    kSkip,   ///< The chunk is not one that the caller may use.
+    kWrong,  ///< The chunk has another content: the run is damaged.
+  };
+
+  RunSet(RunFolder folder, std::size_t cache_bytes)
+      : folder_(std::move(folder)), cache_(cache_bytes) {}
+
+  /// Opens runs. Logs and leaves out those that are damaged or missing.
+  void open(const std::vector<RunRef>& refs);
+  /// Adds the entries of a snapshot of layout 1 as a run. Errors: those of scan_snapshot(), and of
+  /// writing a run.
+  [[nodiscard]] Result<void> import(io::File& snapshot, VersionNumber version);
+
+  /// Checks a chunk. `is_new` tells whether this object wrote the entry, by write().
+  using Check = std::function<Verdict(ChunkId id, bool is_new)>;
+  /// Returns the id of the newest entry with this tag that `check` takes.
+  [[nodiscard]] std::optional<ChunkId> find(const Tag& tag, const Check& check);
+  /// Writes a run with these entries, ascending by tag, each tag once.
+  [[nodiscard]] Result<void> write(const std::vector<Entry>& entries, const base::IdRuns& covered);
+  /// Merges runs until few are left, and most entries have ids in `live`. Drops other entries from
+  /// the runs that it merges.
+  [[nodiscard]] Result<void> merge(const base::IdRuns& live);
+  /// Merges runs that write() has written until few of them are left. Keeps all entries.
+  [[nodiscard]] Result<void> merge_new();
+
+  [[nodiscard]] std::vector<RunRef> refs() const;
+  /// Returns the chunks that the runs were told about.
+  [[nodiscard]] base::IdRuns covered() const;
+  /// Returns the number of entries, those of unused chunks included.
+  [[nodiscard]] std::uint64_t entries() const;
+  [[nodiscard]] std::uint64_t blocks_read() const { return cache_.blocks_read(); }
+
+ private:
+  struct Member {
+    std::unique_ptr<IndexRun> run;
+    bool is_new = false;
+    bool damaged = false;
+  };
+  void leave_out(Member& member, const Error& error);
+  void drop_damaged();
+  /// Returns the first run, from `begin` on, to merge with all after it; nullopt if there are few.
+  [[nodiscard]] std::optional<std::size_t> merge_start(std::size_t begin) const;
+  /// Merges the runs from `first` on. A null `live` keeps all entries.
+  [[nodiscard]] Result<void> merge_from(std::size_t first, const base::IdRuns* live);
+  /// Writes the entries of the runs from `first` on: one for each tag, the newest that is live.
+  /// Returns false if a run turned out to be damaged.
+  [[nodiscard]] Result<bool> write_merged(std::size_t first, const base::IdRuns* live,
+                                          RunWriter& writer);
+
+  const RunFolder folder_;
+  BlockCache cache_;
+  std::vector<Member> members_;
+  std::uint32_t next_number_ = 1;
+};
+
+/// Reads a snapshot of layout 1: passes each entry to `visit`, ascending by tag, and then returns
+/// the chunks that it covers. The entries are verified only when it returns.
+/// Errors: kCorrupt for damage, or the snapshot of another series or version; those of `visit`.
+[[nodiscard]] Result<base::IdRuns> scan_snapshot(
+    io::File& snapshot, SeriesId series, VersionNumber version,
+    const std::function<Result<void>(const Entry&, std::uint64_t entries)>& visit);
+
+}  // namespace varve::index

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of a series' neighbour index: a snapshot names the runs of the index.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "catalog/series_catalog.h"
+#include "index/run_set.h"
+#include "series/series_parts.h"
+#include "varve/result.h"
+
+namespace varve::series {
+
+/// The effect of a deletion on the files of the index: see plan_index_files().
+struct IndexFilesPlan {
+  std::optional<VersionNumber> from;  ///< Deleted version whose snapshot goes.
+  std::optional<VersionNumber> to;    ///< Version that gets the snapshot instead.
+  bool drops_runs = false;            ///< No version is left to use the runs.
+  std::uint64_t freed_bytes = 0;
+};
+
+[[nodiscard]] index::RunFolder run_folder(const SeriesParts& parts);
+/// Returns the runs that the snapshot of a version names.
+/// Errors: kNotFound; kCorrupt; kUnsupported for a snapshot of layout 1.
+[[nodiscard]] Result<std::vector<index::RunRef>> read_index_snapshot(const SeriesParts& parts,
+                                                                     VersionNumber number);
+/// Makes the snapshot of a version name these runs, durably.
+[[nodiscard]] Result<void> write_index_snapshot(const SeriesParts& parts, VersionNumber number,
+                                                const std::vector<index::RunRef>& runs);
+/// Verifies the snapshot of a version, and every block of its runs. Takes no lock.
+/// Errors: kNotFound, kCorrupt.
+[[nodiscard]] Result<void> verify_index_files(const SeriesParts& parts, VersionNumber number);
+/// Removes the runs that are not among these.
+[[nodiscard]] Result<void> remove_other_runs(const SeriesParts& parts,
+                                             const std::vector<index::RunRef>& runs);
+/// Removes the snapshots of other versions, and the runs that the one of `number` does not name.
+[[nodiscard]] Result<void> remove_other_index_files(const SeriesParts& parts, VersionNumber number);
+/// Returns the size of all files of the index.
+[[nodiscard]] Result<std::uint64_t> index_file_bytes(const SeriesParts& parts);
+
+/// Plans a deletion of `gone`, of the series' versions `all`. The index of the newest version stays
+/// for the version that is the newest afterwards.
+[[nodiscard]] Result<IndexFilesPlan> plan_index_files(
+    const SeriesParts& parts, const std::vector<catalog::VersionRecord>& all,
+    const std::vector<catalog::VersionRecord>& gone);
+/// Writes the snapshot of the version that is the newest afterwards. Call before the deletion's
+/// commit.
+[[nodiscard]] Result<void> prepare_index_files(const SeriesParts& parts,
+                                               const IndexFilesPlan& plan);
+/// Removes the files that are not needed any more. Call after the deletion's commit.
+[[nodiscard]] Result<void> apply_index_files(const SeriesParts& parts, const IndexFilesPlan& plan);
+
+}  // namespace varve::series
