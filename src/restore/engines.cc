@@ -18,8 +18,8 @@ std::unique_ptr<RestoreEngine> make(const EngineContext& context, const EngineMe
 
 // A kind is the cached content and the rule for its sizes.
 constexpr std::array kEngines{
-    EngineInfo{"alacc", "a window of fixed length, and chunks by their next use (default)",
-               make<EngineKind{Keep::kFuture, Forward::kTwoAreas, {}}>},
+    EngineInfo{"alacc", "a long window, and chunks by the reads that they save (default)",
+               make<EngineKind{Keep::kGroups, Forward::kOneAssembled, {}}>},
     EngineInfo{"alacc-paper", "ALACC with all its published rules (FAST'18)",
                make<EngineKind{Keep::kFutureAndPast, Forward::kAdaptive, {}}>},
     EngineInfo{"alacc-f80", "the same, with a window that fills the cache with F-chunks",

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "restore/forward_area.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "base/assert.h"
 
 namespace varve::restore {
 
@@ -10,7 +13,19 @@ void ForwardArea::push(Area area, std::vector<Slot>& slots) {
   const auto number = number_ + static_cast<std::uint32_t>(areas_.size());
   for (Slot& slot : slots) slot.area = number;
   slots_.insert(slots_.end(), slots.begin(), slots.end());
+  if (area.bytes) {
+    assembled_end_ = area.end.at;
+  } else if (areas_.empty()) {
+    assembled_end_ = area.begin.at;
+  }
   areas_.push_back(std::move(area));
+}
+
+void ForwardArea::provide(std::shared_ptr<AssemblyArea> bytes) {
+  const auto planned = std::ranges::find_if(areas_, [](const Area& area) { return !area.bytes; });
+  VARVE_ASSERT(planned != areas_.end());
+  planned->bytes = std::move(bytes);
+  assembled_end_ = planned->end.at;
 }
 
 ForwardArea::Area ForwardArea::pop_front() {
@@ -25,13 +40,14 @@ ForwardArea::Area ForwardArea::pop_front() {
 void ForwardArea::pop_back() {
   const Area& area = areas_.back();
   slots_.resize(slots_.size() - (area.end.at - area.begin.at));
+  assembled_end_ = std::min(assembled_end_, area.begin.at);
   areas_.pop_back();
 }
 
 ForwardArea::Placed ForwardArea::place(std::uint64_t at, std::optional<ContainerNumber> container,
                                        std::span<const std::byte> raw, SlotState state) {
   Placed placed;
-  for (; at < end(); at = window_->next_use(at)) {
+  for (; at < assembled_end_; at = window_->next_use(at)) {
     placed.is_used = true;
     Slot& empty = slot(at);
     if (container && empty.container != *container) continue;
@@ -47,7 +63,7 @@ ForwardArea::Placed ForwardArea::place(std::uint64_t at, std::optional<Container
 }
 
 bool ForwardArea::has_empty(std::uint64_t at, ContainerNumber container) const {
-  for (; at < end(); at = window_->next_use(at)) {
+  for (; at < assembled_end_; at = window_->next_use(at)) {
     const Slot& one = slot(at);
     if (one.container == container && one.state == SlotState::kEmpty) return true;
   }
@@ -65,7 +81,7 @@ std::span<std::byte> ForwardArea::in_place(const format::ContainerHeader& header
                                            std::uint32_t frame) const {
   const format::FrameEntry& entry = header.frames[frame];
   const std::uint64_t first = window_->first_use(header.chunks[entry.first_chunk].id);
-  if (first >= end() || end() - first < entry.chunk_count) return {};
+  if (first >= assembled_end_ || assembled_end_ - first < entry.chunk_count) return {};
   const std::uint32_t area_number = slot(first).area;
   for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
     const format::ChunkEntry& chunk = header.chunks[entry.first_chunk + i];

@@ -20,6 +20,10 @@ namespace varve::restore {
 /// chunks. The engine enters areas at the back and delivers them at the front. A chunk that was
 /// read fills all of its slots at once.
 ///
+/// An area without bytes is planned: it has slots, so that its reads can begin, but takes no memory
+/// yet. Chunks for it stay in the cache until provide() gives it bytes. Planned areas are behind
+/// all others.
+///
 /// Several threads may call place(), mark_bad() and in_place() if each handles its own frames. A
 /// slot belongs to the container that it names, so a copy of its chunk in another container does
 /// not touch it. (Arranging leaves such copies.) One thread makes all other calls.
@@ -41,13 +45,14 @@ class ForwardArea {
     SlotState state = SlotState::kEmpty;
   };
   struct Area {
-    std::shared_ptr<AssemblyArea> bytes;
+    std::shared_ptr<AssemblyArea> bytes;  ///< nullptr of a planned area.
     StreamWindow::Cursor begin;
     StreamWindow::Cursor end;
+    std::uint32_t size = 0;  ///< In bytes.
   };
   struct Placed {
-    std::uint64_t next_use = LookAheadWindow::kNever;  ///< First use after the areas.
-    /// True if the chunk has slots in the areas.
+    std::uint64_t next_use = LookAheadWindow::kNever;  ///< First use after assembled_end().
+    /// True if the chunk has slots before assembled_end().
     bool is_used = false;
   };
 
@@ -60,6 +65,8 @@ class ForwardArea {
   /// Return positions in the window. Valid only if !empty().
   [[nodiscard]] std::uint64_t begin() const { return areas_.front().begin.at; }
   [[nodiscard]] std::uint64_t end() const { return areas_.back().end.at; }
+  /// Returns the end of the areas that have bytes.
+  [[nodiscard]] std::uint64_t assembled_end() const { return assembled_end_; }
   [[nodiscard]] Slot& slot(std::uint64_t at) { return slots_[at - begin()]; }
   [[nodiscard]] const Slot& slot(std::uint64_t at) const { return slots_[at - begin()]; }
   [[nodiscard]] std::span<std::byte> bytes(const Slot& slot) const {
@@ -68,6 +75,8 @@ class ForwardArea {
 
   /// Adds an area at the back, with its slots. Sets the `area` of each slot.
   void push(Area area, std::vector<Slot>& slots);
+  /// Gives a planned area, the first one without bytes, its bytes.
+  void provide(std::shared_ptr<AssemblyArea> bytes);
   [[nodiscard]] Area pop_front();
   /// Removes the last area with its slots.
   void pop_back();
@@ -77,7 +86,8 @@ class ForwardArea {
   /// bad if its length is not that of `raw`.
   Placed place(std::uint64_t at, std::optional<ContainerNumber> container,
                std::span<const std::byte> raw, SlotState state);
-  /// Returns whether the chunk has empty slots that are to be read from the container.
+  /// Returns whether the chunk has empty slots before assembled_end() that are to be read from the
+  /// container.
   [[nodiscard]] bool has_empty(std::uint64_t at, ContainerNumber container) const;
   /// Marks the chunk's empty slots that are to be read from the container as bad.
   void mark_bad(std::uint64_t at, ContainerNumber container);
@@ -94,6 +104,7 @@ class ForwardArea {
   std::deque<Area> areas_;
   std::deque<Slot> slots_;
   std::uint32_t number_ = 0;  // Number of the first area.
+  std::uint64_t assembled_end_ = 0;
 };
 
 }  // namespace varve::restore

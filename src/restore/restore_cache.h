@@ -19,6 +19,15 @@ struct ChunkUse {
   std::uint32_t index = 0;  ///< Index in the container's chunk table.
 };
 
+/// A chunk that the engine is about to read, and that the window needs again.
+struct PlannedChunk {
+  ContainerNumber container{};
+  std::uint32_t frame = 0;  ///< 0 if the engine reads whole containers.
+  std::size_t bytes = 0;
+  std::size_t read_bytes = 0;  ///< Bytes that reading the frame, or the container, takes.
+  std::uint64_t next_use = 0;
+};
+
 /// Keeps decoded chunks that an engine has read, for later areas. Engines differ mainly in their
 /// cache. Next uses are positions in the look-ahead window, after the areas under assembly. Not
 /// thread-safe.
@@ -44,6 +53,15 @@ class RestoreCache {
   /// Notes that the areas under assembly contain everything before `position`. They have taken the
   /// chunks that the cache has, and the engine now reads the others.
   virtual void on_entered(std::uint64_t /*position*/) {}
+
+  /// Returns whether the cache wants to know in advance what the engine reads.
+  [[nodiscard]] virtual bool chooses_in_advance() const { return false; }
+  /// Announces a chunk that the engine is about to read. Called only if chooses_in_advance().
+  virtual void on_planned(ChunkId /*id*/, const PlannedChunk& /*chunk*/) {}
+  /// Notes that all chunks of an area are announced. Offers follow.
+  virtual void on_all_planned() {}
+  /// Notes the number of chunks of an area, estimated.
+  virtual void set_area_chunks(std::uint64_t /*chunks*/) {}
 
   /// Returns whether the cache wants whole containers, used or not.
   [[nodiscard]] virtual bool keeps_containers() const { return false; }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "restore/baseline_caches.h"
+#include "restore/group_cache.h"
 
 namespace varve::restore {
 namespace {
@@ -15,8 +16,10 @@ namespace {
 // each file is one chunk.
 constexpr std::size_t kWindowBytesPerChunk = 56;
 constexpr std::size_t kWindowMemoryShare = 16;
-// Length of the window, as a multiple of the memory. Longer ones gained nothing.
+// Length of the window, as a multiple of the memory: as published, and for GroupCache, which gains
+// from a longer one where memory is small.
 constexpr std::size_t kWindowFactor = 6;
+constexpr std::size_t kLongWindowFactor = 16;
 // Memory for slots, plans and headers during the assembly of one area.
 constexpr std::size_t kPlanBytes = 512U << 10;
 // Share of the memory for concurrent requests, if there are enough workers.
@@ -31,10 +34,6 @@ constexpr std::size_t kSlotsAheadMax = 16;
 // area.
 constexpr std::size_t kDistantMemoryShare = 4;
 constexpr std::size_t kDistantSlotsMax = 64;
-// With memory for fewer areas than this, the cache gains more from the memory than a second area
-// would.
-constexpr std::size_t kUnitsForTwoAreas = 4;
-
 // Distance of announcements after the present area: four containers; from a distant store 16.
 constexpr std::uint64_t kBytesAnnounced = 16U << 20;
 constexpr std::uint64_t kDistantBytesAnnounced = 64U << 20;
@@ -46,7 +45,7 @@ std::size_t window_chunks(const EngineMemory& memory) {
 std::size_t table_bytes(const EngineKind& kind, const EngineMemory& memory) {
   const std::size_t one_area = memory.total / kWindowMemoryShare + kPlanBytes;
   if (kind.forward == EngineKind::Forward::kOneArea) return one_area;
-  if (kind.forward == EngineKind::Forward::kTwoAreas) return one_area + kPlanBytes;
+  if (kind.forward == EngineKind::Forward::kOneAssembled) return one_area + kPlanBytes;
   return one_area + window_chunks(memory) * sizeof(ForwardArea::Slot);
 }
 
@@ -57,7 +56,7 @@ std::size_t lanes_for(const EngineContext& context, const EngineMemory& memory) 
 
 std::size_t slots_ahead(const EngineKind& kind, const EngineContext& context,
                         const EngineMemory& memory) {
-  if (kind.forward != EngineKind::Forward::kTwoAreas) return 0;
+  if (kind.forward != EngineKind::Forward::kOneAssembled) return 0;
   const std::size_t slot_bytes = context.reader->costs().request_bytes_max;
   if (context.source->answers_later()) {
     return std::min(memory.total / kDistantMemoryShare / slot_bytes, kDistantSlotsMax);
@@ -99,6 +98,8 @@ std::unique_ptr<RestoreCache> WindowEngine::make_cache() const {
   switch (kind_.keep) {
     case EngineKind::Keep::kNothing:
       return std::make_unique<NoCache>();
+    case EngineKind::Keep::kGroups:
+      return std::make_unique<GroupCache>(context_.meter);
     case EngineKind::Keep::kFuture:
     case EngineKind::Keep::kFutureAndPast:
       return std::make_unique<ChunkCache>(context_.meter,
@@ -144,7 +145,7 @@ void WindowEngine::resize(std::size_t area_bytes) {
       case EngineKind::Forward::kOneArea:
         sizes_ = {1, kWindowFactor * units};
         break;
-      case EngineKind::Forward::kTwoAreas:
+      case EngineKind::Forward::kOneAssembled:
         sizes_ = {areas_forward(area_bytes), kWindowFactor * units};
         break;
       case EngineKind::Forward::kAllMemory:
@@ -161,26 +162,29 @@ void WindowEngine::resize(std::size_t area_bytes) {
   }
   const auto& areas = forward_.areas();
   const auto is_too_long = [&] {
+    const ForwardArea::Area& last = areas.back();
     return areas.size() > sizes_.forward ||
-           (!areas.empty() && areas.back().bytes->capacity() > area_bytes);
+           (last.bytes ? last.bytes->capacity() : last.size) > area_bytes;
   };
   while (!areas.empty() && is_too_long()) retreat(areas.size() - 1);
   std::size_t held = 0;
-  for (std::size_t i = 1; i < areas.size(); ++i) held += areas[i].bytes->capacity();
-  held = std::max(held, (sizes_.forward - 1) * area_bytes);
+  for (std::size_t i = 1; i < areas.size(); ++i) {
+    if (areas[i].bytes) held += areas[i].bytes->capacity();
+  }
+  if (!plans_areas()) held = std::max(held, (sizes_.forward - 1) * area_bytes);
   cache_->set_bytes_max(free > held ? free - held : 0);
 }
 
-/// Returns the number of areas for EngineKind::Forward::kTwoAreas.
+/// Returns the number of areas for EngineKind::Forward::kOneAssembled.
 std::size_t WindowEngine::areas_forward(std::size_t area_bytes) const {
-  if (units_ < kUnitsForTwoAreas) return 1;
   if (!context_.source->answers_later()) return 2;
-  return std::clamp<std::size_t>(1 + ahead_.bytes() / area_bytes, 2, units_ / 2);
+  return std::max<std::size_t>(1 + ahead_.bytes() / area_bytes, 2);
 }
 
 void WindowEngine::look_ahead() {
   // The window is at least one area long, with any amount of memory.
-  window_.fill(std::max<std::uint64_t>(kWindowFactor * memory_.total, area_bytes_));
+  const std::uint64_t factor = plans_areas() ? kLongWindowFactor : kWindowFactor;
+  window_.fill(std::max<std::uint64_t>(factor * memory_.total, area_bytes_));
   const std::uint64_t bytes =
       has_published_sizes() ? std::uint64_t{sizes_.window} * area_bytes_ : kNever;
   window_.extend_near(bytes, [this](std::uint64_t at) { cache_->on_ahead(chunks().id(at), at); });
@@ -191,11 +195,17 @@ void WindowEngine::look_ahead() {
 void WindowEngine::retreat(std::size_t areas) {
   while (forward_.areas().size() > areas) {
     const auto& area = forward_.areas().back();
-    for (std::uint64_t at = area.begin.at; at != area.end.at; ++at) {
+    for (std::uint64_t at = area.begin.at; area.bytes && at != area.end.at; ++at) {
       const ForwardArea::Slot& slot = forward_.slot(at);
       const bool is_filled = slot.state == ForwardArea::SlotState::kFromDisk ||
                              slot.state == ForwardArea::SlotState::kFromCache;
-      if (is_filled) cache_->offer(chunks().id(at), forward_.bytes(slot), at, true);
+      if (!is_filled) continue;
+      if (cache_->chooses_in_advance()) {
+        const std::uint32_t frame = context_.whole_containers ? 0 : slot.frame;
+        cache_->on_planned(chunks().id(at), {slot.container, frame, slot.bytes, slot.bytes, at});
+        cache_->on_all_planned();
+      }
+      cache_->offer(chunks().id(at), forward_.bytes(slot), at, true);
     }
     forward_.pop_back();
   }
@@ -219,7 +229,7 @@ Result<bool> WindowEngine::enter_area(std::size_t bytes_max) {
   area.begin = forward_.empty() ? window_.front() : forward_.areas().back().end;
   area.end = area.begin;
   entering_.clear();
-  std::uint32_t size = 0;
+  std::uint32_t& size = area.size;
   while (area.end.at != chunks().end()) {
     const ChunkId id = chunks().id(area.end.at);
     const auto place = resolver_.resolve(id);
@@ -248,18 +258,23 @@ Result<bool> WindowEngine::enter_area(std::size_t bytes_max) {
     window_.advance(area.end, entry.raw_bytes);
   }
   if (entering_.empty()) return false;
-  // A short last area takes a buffer of full size, so that the pool can reuse buffers.
-  area.bytes = std::make_shared<AssemblyArea>(context_.areas->acquire(bytes_max),
-                                              window_.stream_position(area.begin), size);
+  const bool is_planned = plans_areas() && !forward_.empty();
+  if (!is_planned) area.bytes = make_area(area, bytes_max);
   forward_.push(std::move(area), entering_);
-  fill_from_cache();
+  if (!is_planned) fill_from_cache(forward_.areas().back());
   return true;
 }
 
-/// Fills the slots of the last area with cached chunks. Does it at once, before the chunks that are
-/// read next can evict them.
-void WindowEngine::fill_from_cache() {
-  const auto& area = forward_.areas().back();
+std::shared_ptr<AssemblyArea> WindowEngine::make_area(const ForwardArea::Area& area,
+                                                      std::size_t bytes_max) {
+  // A short last area takes a buffer of full size, so that the pool can reuse buffers.
+  return std::make_shared<AssemblyArea>(context_.areas->acquire(bytes_max),
+                                        window_.stream_position(area.begin), area.size);
+}
+
+/// Fills the slots of an area with cached chunks. Does it at once, before the chunks that are read
+/// next can evict them.
+void WindowEngine::fill_from_cache(const ForwardArea::Area& area) {
   std::uint64_t hits = 0;
   std::uint64_t misses = 0;
   for (std::uint64_t at = area.begin.at; at != area.end.at; ++at) {
@@ -276,6 +291,10 @@ void WindowEngine::fill_from_cache() {
 
 void WindowEngine::enter_areas(std::size_t bytes_max) {
   enter_error_.reset();
+  if (!forward_.empty() && !forward_.areas().front().bytes) {
+    forward_.provide(make_area(forward_.areas().front(), bytes_max));
+    fill_from_cache(forward_.areas().front());
+  }
   // A reader waits for the very first area, so the engine reads nothing for a second one.
   const bool is_first = cycles_ == 0 && !has_published_sizes();
   const std::size_t wanted = is_first ? 1 : sizes_.forward;
@@ -363,6 +382,7 @@ Result<std::shared_ptr<const AssemblyArea>> WindowEngine::assemble(std::size_t b
   }
   containers_read_ = 0;
   announce(forward_.areas().front().end.at, kBytesAnnounced);
+  cache_->set_area_chunks(forward_.areas().front().end.at - forward_.begin());
   // Before the reads, so that what they evict depends on the uses after these areas only.
   cache_->on_entered(forward_.end());
   read_missing();

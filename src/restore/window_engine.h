@@ -28,6 +28,7 @@ namespace varve::restore {
 struct EngineKind {
   enum class Keep : std::uint8_t {
     kNothing,
+    kGroups,           ///< F-chunks, by the reads that they save.
     kFuture,           ///< F-chunks, by next use.
     kFutureAndPast,    ///< F-chunks by next use, and P-chunks by last use.
     kChunks,           ///< All chunks that were read, by last use.
@@ -36,9 +37,9 @@ struct EngineKind {
   };
   enum class Forward : std::uint8_t {
     kOneArea,
-    /// The present area, and the next one, whose slices are read in advance. If the source answers
-    /// later, as many areas as the reads in advance have room for.
-    kTwoAreas,
+    /// The present area, and a planned one, whose slices are read in advance. If the source answers
+    /// later, as many planned areas as the reads in advance have room for.
+    kOneAssembled,
     kAllMemory,
     kAdaptive,  ///< Adapted by AlaccRules, as is the length of the window.
     kFixed,     ///< The sizes of the kind, as far as the memory allows.
@@ -56,7 +57,7 @@ struct EngineKind {
 /// 1. Window: extends the look-ahead window by the next chunks of the stream (StreamWindow).
 /// 2. Area: enters areas at the end of the forward area (ForwardArea). Finds the container of each
 ///    of their chunks, and fills the slots of cached chunks at once, before later reads can evict
-///    them.
+///    them. A planned area takes no memory; its chunks stay in the cache.
 /// 3. Plan: sorts the empty slots of the first area by container, and marks the needed frames of
 ///    each container.
 /// 4. Slices: joins neighbouring frames into requests (plan_slices()). The lanes fetch them in
@@ -100,6 +101,10 @@ class WindowEngine final : public RestoreEngine {
     return kind_.forward == EngineKind::Forward::kAdaptive ||
            kind_.forward == EngineKind::Forward::kFixed;
   }
+  /// Returns whether all areas but the first are planned only.
+  [[nodiscard]] bool plans_areas() const {
+    return kind_.forward == EngineKind::Forward::kOneAssembled;
+  }
   [[nodiscard]] const LookAheadWindow& chunks() const { return window_.chunks(); }
   [[nodiscard]] ChunkUse use_of(std::uint64_t at) const;
   /// Returns `next_use`, or kNever if it is after the near end of the window.
@@ -116,7 +121,9 @@ class WindowEngine final : public RestoreEngine {
   // Areas.
   void enter_areas(std::size_t bytes_max);
   [[nodiscard]] Result<bool> enter_area(std::size_t bytes_max);
-  void fill_from_cache();
+  [[nodiscard]] std::shared_ptr<AssemblyArea> make_area(const ForwardArea::Area& area,
+                                                        std::size_t bytes_max);
+  void fill_from_cache(const ForwardArea::Area& area);
   void retreat(std::size_t areas);
   [[nodiscard]] std::shared_ptr<AssemblyArea> leave_area();
 
@@ -131,6 +138,9 @@ class WindowEngine final : public RestoreEngine {
   template <typename Plan>
   void for_each_container(std::vector<std::uint64_t>& missing, const Plan& plan);
   void plan_container(std::span<const std::uint64_t> missing);
+  void announce_chunks();
+  [[nodiscard]] bool copy_plan(const format::ContainerHeader& header,
+                               std::vector<FrameNeed>& needs) const;
   void mark_later(const format::ContainerHeader& header, std::vector<FrameNeed>& needs);
   [[nodiscard]] bool is_wanted(const format::ContainerHeader& header, std::uint32_t frame);
   [[nodiscard]] Result<std::span<const std::byte>> fetch(const format::ContainerHeader& header,
@@ -165,8 +175,11 @@ class WindowEngine final : public RestoreEngine {
   std::vector<ForwardArea::Slot> entering_;
   std::vector<std::uint64_t> missing_;
   std::vector<Job> jobs_;
+  AheadPlan present_plan_;             // Of the present area, if it was made in advance.
   std::deque<AheadPlan> ahead_plans_;  // Of the areas after the present one, in their order.
   std::size_t room_ = 0;               // Room that the cache still has for chunks needed later.
+  std::uint64_t later_end_ = 0;        // End of the uses for which it reads more than it must.
+  std::size_t planned_room_ = 0;       // Room that it makes for chunks of planned areas.
   std::size_t containers_read_ = 0;    // Containers read in this cycle.
   std::uint64_t future_added_before_ = 0;
   std::uint64_t cycles_ = 0;

@@ -11,6 +11,9 @@ namespace {
 // Attempts to read a chunk that the arranger moves again and again. The engine then marks the chunk
 // bad, and the reader fetches it by random access.
 constexpr int kRoundsMax = 4;
+// Distance up to which the engine reads frames for later, in multiples of the memory. A chunk that
+// is needed later than that is often evicted before.
+constexpr std::uint64_t kLaterFactor = 2;
 
 }  // namespace
 
@@ -29,6 +32,10 @@ void WindowEngine::read_missing() {
     if (missing_.empty()) return;
     if (round == kRoundsMax) break;
     stale_.clear();
+    while (!ahead_plans_.empty() && ahead_plans_.front().area <= forward_.number()) {
+      present_plan_ = std::move(ahead_plans_.front());
+      ahead_plans_.pop_front();
+    }
     plan_reads();
     if (round == 0) plan_ahead();
     lanes_.run(jobs_.size(),
@@ -62,7 +69,36 @@ void WindowEngine::for_each_container(std::vector<std::uint64_t>& missing, const
 
 void WindowEngine::plan_reads() {
   room_ = cache_->room();
+  const std::uint64_t area_chunks = forward_.areas().front().end.at - forward_.begin();
+  later_end_ = forward_.assembled_end() + kLaterFactor * units_ * area_chunks;
+  planned_room_ = std::max(room_, std::min(free_bytes() / 4, area_bytes_));
   for_each_container(missing_, [this](const auto& missing) { plan_container(missing); });
+  if (cache_->chooses_in_advance()) announce_chunks();
+}
+
+/// Announces the chunks that the jobs read and that the window needs again.
+void WindowEngine::announce_chunks() {
+  for (const Job& job : jobs_) {
+    const format::ContainerHeader& header = *job.header;
+    for (std::uint32_t frame = job.slice.first; frame <= job.slice.last; ++frame) {
+      if ((*job.needs)[frame] == FrameNeed::kNone) continue;
+      const format::FrameEntry& entry = header.frames[frame];
+      PlannedChunk planned;
+      planned.container = header.number;
+      planned.frame = context_.whole_containers ? 0 : frame;
+      planned.read_bytes = context_.whole_containers ? header.data_bytes : entry.stored_bytes;
+      for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
+        const format::ChunkEntry& chunk = header.chunks[entry.first_chunk + i];
+        std::uint64_t use = chunks().first_use(chunk.id);
+        while (use < forward_.assembled_end()) use = chunks().next_use(use);
+        planned.next_use = covered(use);
+        if (planned.next_use == kNever) continue;
+        planned.bytes = chunk.raw_bytes;
+        cache_->on_planned(chunk.id, planned);
+      }
+    }
+  }
+  cache_->on_all_planned();
 }
 
 /// Plans the slices of the empty slots of the later areas that have no plan yet, with the same
@@ -75,12 +111,12 @@ void WindowEngine::plan_ahead() {
   if (context_.source->answers_later()) {
     for (const Job& one : jobs_) planned.push_back({one.header, one.slice, present});
   }
-  while (!ahead_plans_.empty() && ahead_plans_.front().area <= present) ahead_plans_.pop_front();
   const auto& areas = forward_.areas();
   for (std::uint32_t area = present + 1; area - present < areas.size(); ++area) {
     if (!ahead_plans_.empty() && ahead_plans_.back().area >= area) continue;
     ahead_plans_.push_back({area, {}});
     auto missing = empty_slots(areas[area - present]);
+    std::erase_if(missing, [this](std::uint64_t at) { return cache_->contains(use_of(at)); });
     for_each_container(missing, [&](const auto& places) { plan_ahead(places, planned); });
   }
   ahead_.plan(present, std::move(planned));
@@ -162,11 +198,24 @@ void WindowEngine::plan_container(std::span<const std::uint64_t> missing) {
   }
   if (!has_any) return;
   ++containers_read_;
-  if (!is_whole) mark_later(**header, needs);
+  if (!is_whole && !copy_plan(**header, needs)) mark_later(**header, needs);
   const auto slices = plan_slices(**header, needs, context_.reader->costs());
   drop_unfetched(slices, needs);
   const auto shared = std::make_shared<const std::vector<FrameNeed>>(std::move(needs));
   for (const Slice& slice : slices) jobs_.push_back({*header, slice, shared});
+}
+
+/// Adds the needs of the plan that was made in advance for the present area, so that its slices
+/// match. Returns false if there is none.
+bool WindowEngine::copy_plan(const format::ContainerHeader& header,
+                             std::vector<FrameNeed>& needs) const {
+  if (present_plan_.area != forward_.number()) return false;
+  const auto plan = present_plan_.needs.find(header.number);
+  if (plan == present_plan_.needs.end() || plan->second.size() != needs.size()) return false;
+  for (std::size_t frame = 0; frame < needs.size(); ++frame) {
+    needs[frame] = std::max(needs[frame], plan->second[frame]);
+  }
+  return true;
 }
 
 /// Marks the frames that the window needs later and that are near enough to a needed frame to be
@@ -206,18 +255,23 @@ bool WindowEngine::is_wanted(const format::ContainerHeader& header, std::uint32_
   const format::FrameEntry& entry = header.frames[frame];
   std::size_t bytes = 0;
   bool fills_slot = false;
+  bool fills_planned = false;
   for (std::uint32_t i = 0; i < entry.chunk_count; ++i) {
     const format::ChunkEntry& chunk = header.chunks[entry.first_chunk + i];
     std::uint64_t use = chunks().first_use(chunk.id);
     if (use == kNever) continue;
     fills_slot |= forward_.has_empty(use, header.number);
-    while (use < forward_.end()) use = chunks().next_use(use);
+    while (use < forward_.assembled_end()) use = chunks().next_use(use);
     if (covered(use) == kNever) continue;
     if (cache_->contains({chunk.id, header.number, entry.first_chunk + i})) continue;
+    fills_planned |= use < forward_.end();
+    if (plans_areas() && use > later_end_) continue;
     bytes += chunk.raw_bytes + ChunkCache::kChunkOverheadBytes;
   }
-  const bool has_room = bytes > 0 && bytes <= room_;
-  if (has_room) room_ -= bytes;
+  // The cache makes room for the chunks of planned areas, within reason.
+  std::size_t& room = fills_planned ? planned_room_ : room_;
+  const bool has_room = bytes > 0 && bytes <= room;
+  if (has_room) room -= bytes;
   return fills_slot || has_room;
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -24,6 +25,8 @@ class ContainerTrace {
   static constexpr std::size_t kChunkBytes = 16U << 10;
   static constexpr std::size_t kContainerChunks = 16;
   static constexpr std::size_t kAreaBytes = kChunkBytes * kContainerChunks;
+  /// Memory that a cache may take for the tables of the chunks of one container.
+  static constexpr std::size_t kContainerTableBytes = kContainerChunks * 256;
 
   ContainerTrace(std::string name, std::size_t containers)
       : source(Codec::kNone, kAreaBytes), name_(std::move(name)) {
@@ -90,16 +93,17 @@ struct TraceReplay {
   std::vector<EngineCycle> cycles;
   std::size_t containers_read = 0;
   std::size_t requests = 0;
+  std::uint64_t bytes_read = 0;  ///< Stored bytes.
   /// Memory of the cache and of all areas under assembly but the first, in bytes.
   std::size_t memory = 0;
   /// Number of chunks of which the engine knows the order in advance.
   std::size_t window_chunks = 0;
 };
 
-/// Restores the trace with whole containers and room for `containers` of them beside the area.
-/// Checks the bytes.
+/// Restores the trace with whole containers, or with planned slices, and room for `containers` of
+/// them, and their tables, beside the area. Checks the bytes.
 inline TraceReplay replay(ContainerTrace& trace, const std::string& engine_name,
-                          std::size_t containers) {
+                          std::size_t containers, bool whole_containers = true) {
   struct Recorder final : EngineObserver {
     void on_cycle(const EngineCycle& cycle) override { cycles.push_back(cycle); }
     std::vector<EngineCycle> cycles;
@@ -122,14 +126,15 @@ inline TraceReplay replay(ContainerTrace& trace, const std::string& engine_name,
   context.meter = &meter;
   context.metrics = &metrics;
   context.observer = &recorder;
-  context.whole_containers = true;
+  context.whole_containers = whole_containers;
   TraceReplay result;
   // More memory, until the tables and buffers leave enough.
-  EngineMemory memory{containers * kArea, kArea};
+  EngineMemory memory{(containers + 1) * kArea, kArea};
   std::unique_ptr<RestoreEngine> engine;
-  while (result.memory < containers * kArea) {
+  const std::size_t memory_wanted = containers * (kArea + ContainerTrace::kContainerTableBytes);
+  while (result.memory < memory_wanted) {
     engine.reset();
-    memory.total += kArea / 4;
+    memory.total += 4096;
     engine = std::move(*make_engine(engine_name, context, memory));
     const std::size_t taken = meter.held() + memory.areas;
     result.memory = memory.total > taken ? memory.total - taken : 0;
@@ -155,6 +160,7 @@ inline TraceReplay replay(ContainerTrace& trace, const std::string& engine_name,
   EXPECT_EQ(at, trace.chunks.size());
   result.cycles = std::move(recorder.cycles);
   result.requests = reads.size();
+  for (const FakeSource::Read& read : reads) result.bytes_read += read.bytes;
   for (const EngineCycle& cycle : result.cycles) {
     result.containers_read += cycle.containers_read;
     EXPECT_EQ(cycle.memory, 1 + result.memory / kArea);
