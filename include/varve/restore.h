@@ -23,6 +23,16 @@ enum class RestoreChange : char {
   kRemoved = '-',
 };
 
+/// When a restore records its progress in its log.
+enum class RecoveryLog : std::uint8_t {
+  kSegment,  ///< After each RestoreOptions::segment_bytes, in the background.
+  /// After each kRecoveryBufferBytes, before the restore goes on. An interrupted restore then
+  /// writes at most that much again.
+  kBuffer,
+};
+/// The size of an assembly buffer.
+inline constexpr std::uint64_t kRecoveryBufferBytes = 4ULL << 20;
+
 /// Options of restore_version(); see `varve restore`.
 struct RestoreOptions {
   /// Parts of the version to restore:
@@ -40,6 +50,7 @@ struct RestoreOptions {
   std::uint32_t writers = 0;  ///< Threads that create files; 0 = by number of cores.
   /// Bytes after which the restore syncs its files and records them in the log.
   std::uint64_t segment_bytes = 1ULL << 30;
+  RecoveryLog recovery_log = RecoveryLog::kSegment;  ///< kBuffer excludes `scatter`.
   /// Called with each change, from the calling thread. May be empty.
   std::function<void(RestoreChange change, const std::string& path)> changed;
 };

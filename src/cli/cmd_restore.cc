@@ -28,6 +28,7 @@ struct RestoreArguments {
   std::vector<std::string> words;
   std::string tar;
   std::string engine;
+  std::string recovery_log;
   RestoreOptions restore;
   bool progress = false;
   bool force = false;
@@ -98,6 +99,7 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   }
   RestoreOptions restore_options = options.restore;
   restore_options.paths = request.paths;
+  if (options.recovery_log == "buffer") restore_options.recovery_log = RecoveryLog::kBuffer;
   if (options.restore.dry_run || context.verbosity > 0) {
     restore_options.changed = [](RestoreChange change, const std::string& path) {
       print(fmt::format("{} {}\n", static_cast<char>(change), name_text(path)));
@@ -165,8 +167,16 @@ void add_restore_command(CommandLine& line, const Context& context) {
       .as_size()
       .in(NumberRange<std::uint64_t>{std::uint64_t{1} << 16, std::uint64_t{1} << 40})
       .type_name("SIZE");
-  auto scatter = command.add_flag("--scatter", options->restore.scatter,
-                                  "Read in the order of the disk, for spinning disks");
+  auto recovery_log = command
+                          .add_option("--recovery-log", options->recovery_log,
+                                      "When to sync and record the progress: after each segment "
+                                      "(default), or after each buffer of 4M")
+                          .one_of({"segment", "buffer"})
+                          .type_name("segment|buffer");
+  auto scatter = command
+                     .add_flag("--scatter", options->restore.scatter,
+                               "Read in the order of the disk, for spinning disks")
+                     .excludes(recovery_log);
   command
       .add_option("--engine", options->engine,
                   fmt::format("Restore engine: {}; see mount.varve(8)", engine_names()))

@@ -72,6 +72,12 @@ void FileTask::submit(Piece piece) {
   });
 }
 
+Result<void> FileTask::sync() {
+  const std::lock_guard lock(mutex_);
+  if (fd_.valid() && ::fdatasync(fd_.get()) != 0) return system_error("sync", errno);
+  return {};
+}
+
 void FileTask::release_held() {
   if (held_) submit(*std::exchange(held_, std::nullopt));
 }

@@ -89,6 +89,8 @@ class FileTask final : public FileSink, public std::enable_shared_from_this<File
   void fail(const Error& error);
   /// Ends the file after its last piece. `lost` are the ranges that could not be read.
   void finish(const UnreadableData& lost);
+  /// Writes the data of all finished pieces to the disk.
+  [[nodiscard]] Result<void> sync();
   /// Keeps the temporary file for the next restore if the file remains incomplete.
   void keep_partial() { keep_partial_ = true; }
   /// Waits until the file is made or has failed. Returns true if it is made.
@@ -131,17 +133,18 @@ class FileTask final : public FileSink, public std::enable_shared_from_this<File
   std::optional<Error> error_;
 };
 
-/// Passes on a large file's pieces, and reports the end of the submitted ones.
+/// Passes on a large file's pieces. Reports the end of the submitted ones, and the bytes of the
+/// next piece.
 class LargeFileSink final : public FileSink {
  public:
-  using Reached = std::function<Result<void>(std::uint64_t offset)>;
+  using Reached = std::function<Result<void>(std::uint64_t offset, std::uint64_t next_bytes)>;
   LargeFileSink(FileTask& task, std::uint64_t begin, Reached reached)
       : task_(task), reached_(std::move(reached)), end_(begin) {}
 
   [[nodiscard]] Result<void> put(ByteRange range, SharedBytes data) override {
     VARVE_TRY(task_.put(range, std::move(data)));
     // The task holds back this piece, but has submitted all pieces before it.
-    return reached_(std::exchange(end_, range.end));
+    return reached_(std::exchange(end_, range.end), range.end - range.begin);
   }
   [[nodiscard]] Result<void> skip(ByteRange range) override { return task_.skip(range); }
 

@@ -22,7 +22,9 @@ namespace {
 
 constexpr std::string_view kLogMagic = "varve restore log 1";
 constexpr std::size_t kTokenDigits = 16;
-// Every segment adds a point of 60 bytes. A longer file is not a log of Varve.
+// A point takes up to 60 bytes. A log that is longer than this is shortened.
+constexpr std::size_t kLogBytes = 1U << 20;
+// A longer file is not a log of Varve.
 constexpr off_t kLogBytesMax = 64 << 20;
 
 /// Fowler-Noll-Vo 1a with 64 bits. It only has to detect torn lines.
@@ -100,10 +102,18 @@ void RestoreLog::read() {
     if (!take_number(numbers, point.rank) || !take_number(numbers, point.offset)) break;
     before_last_ = std::exchange(last_, point);
   }
+  newest_ = {before_last_, last_};
   // Cuts off a torn line, so that the next line follows a complete one.
   if (::ftruncate(fd.get(), static_cast<off_t>(text.size() - rest.size())) != 0) return;
+  bytes_ = text.size() - rest.size();
   fd_ = std::move(fd);
   resumes_ = true;
+}
+
+/// Returns the lines before the points.
+std::string RestoreLog::head() const {
+  return line_of(kLogMagic) + line_of(identity_) +
+         line_of(fmt::format("{} {}", token_, started_at_));
 }
 
 std::string RestoreLog::temporary_name(Rank rank) const {
@@ -116,6 +126,8 @@ bool RestoreLog::is_temporary_name(const std::string& name) const {
 
 Result<void> RestoreLog::append(const std::string& payload) {
   const std::string line = line_of(payload);
+  if (bytes_ + line.size() > kLogBytes) return shorten(line);
+  bytes_ += line.size();
   VARVE_TRY(write_all(fd_.get(), std::as_bytes(std::span(line.data(), line.size())), std::nullopt));
   if (::fdatasync(fd_.get()) != 0) return system_error("cannot sync the restore log", errno);
   return {};
@@ -133,8 +145,8 @@ Result<void> RestoreLog::start() {
     return system_error("cannot create the restore log " + name_, errno);
   }
   started_at_ = status.st_ctim.tv_sec;
-  const std::string header =
-      line_of(kLogMagic) + line_of(identity_) + line_of(fmt::format("{} {}", token_, started_at_));
+  const std::string header = head();
+  bytes_ = header.size();
   VARVE_TRY(
       write_all(fd_.get(), std::as_bytes(std::span(header.data(), header.size())), std::nullopt));
   if (::fsync(fd_.get()) != 0 || ::fsync(directory_fd_) != 0) {
@@ -143,9 +155,39 @@ Result<void> RestoreLog::start() {
   return {};
 }
 
-Result<void> RestoreLog::add(const RestorePoint& point) {
+Result<void> RestoreLog::sync_target() {
   if (::syncfs(fd_.get()) != 0) return system_error("cannot sync the target", errno);
-  return append(fmt::format("{} {}", point.rank, point.offset));
+  return {};
+}
+
+Result<void> RestoreLog::add(const RestorePoint& point) {
+  VARVE_TRY(append(fmt::format("{} {}", point.rank, point.offset)));
+  newest_[0] = std::exchange(newest_[1], point);
+  return {};
+}
+
+/// Replaces the log by one that has only the newest points before `line`.
+Result<void> RestoreLog::shorten(const std::string& line) {
+  std::string text = head();
+  for (const RestorePoint& point : newest_) {
+    text += line_of(fmt::format("{} {}", point.rank, point.offset));
+  }
+  text += line;
+  const std::string temporary = ".varve-" + token_ + "-log.part";
+  (void)::unlinkat(directory_fd_, temporary.c_str(), 0);
+  base::UniqueFd fd(::openat(directory_fd_, temporary.c_str(),
+                             O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                             0600));
+  if (!fd.valid()) return system_error("cannot create the restore log", errno);
+  VARVE_TRY(write_all(fd.get(), std::as_bytes(std::span(text.data(), text.size())), std::nullopt));
+  if (::fsync(fd.get()) != 0 ||
+      ::renameat(directory_fd_, temporary.c_str(), directory_fd_, name_.c_str()) != 0 ||
+      ::fsync(directory_fd_) != 0) {
+    return system_error("cannot replace the restore log", errno);
+  }
+  bytes_ = text.size();
+  fd_ = std::move(fd);
+  return {};
 }
 
 Result<void> RestoreLog::remove() {

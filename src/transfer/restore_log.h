@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,12 +21,14 @@ struct RestorePoint {
 };
 
 /// The log that lets an interrupted restore continue. It is a small file in the target directory.
-/// Each line has a checksum, so that a reader ignores a torn line. add() writes a point only after
-/// everything before it is on disk. Not thread-safe, except that one thread may call add() while
-/// others call the const functions.
+/// Each line has a checksum, so that a reader ignores a torn line. The caller adds a point only
+/// after everything before it is on disk. Not thread-safe, except that one thread may call
+/// sync_target() and add() while others call the const functions.
 ///
-/// Source: the restore record list of ALACC (Cao et al., FAST 2018). We differ by a sync of the
-/// target instead of writes past the page cache.
+/// Source: the restore recovery log of ALACC (Cao et al., FAST 2018). We differ by a sync of the
+/// target instead of writes past the page cache. A point names the file and the offset in it, from
+/// which the recipe gives the chunk. The engine rebuilds its window and cache, so their sizes are
+/// not recorded.
 class RestoreLog {
  public:
   /// Reads the log `name` in the directory, if it has this `identity` and belongs to this user.
@@ -50,13 +54,17 @@ class RestoreLog {
   /// Creates the log durably unless it exists. Call it before the first use of a temporary name.
   [[nodiscard]] Result<void> start();
   [[nodiscard]] bool started() const { return fd_.valid(); }
-  /// Syncs the target's file system and then appends the point.
+  /// Syncs the target's file system.
+  [[nodiscard]] Result<void> sync_target();
+  /// Appends the point durably. Shortens a long log to its last points.
   [[nodiscard]] Result<void> add(const RestorePoint& point);
   /// Removes the log of a complete restore.
   [[nodiscard]] Result<void> remove();
 
  private:
   void read();
+  [[nodiscard]] std::string head() const;
+  [[nodiscard]] Result<void> shorten(const std::string& line);
   [[nodiscard]] Result<void> append(const std::string& payload);
 
   const int directory_fd_;
@@ -65,9 +73,11 @@ class RestoreLog {
   std::string token_;  // Distinguishes this restore's temporary files from all other files.
   base::UniqueFd fd_;
   bool resumes_ = false;
-  bool stale_ = false;  // True if the file is the obsolete log of another restore.
+  bool stale_ = false;     // True if the file is the obsolete log of another restore.
+  std::size_t bytes_ = 0;  // Length of the log.
   RestorePoint last_;
   RestorePoint before_last_;
+  std::array<RestorePoint, 2> newest_;  // The last points, of this run too.
   std::int64_t started_at_ = 0;
 };
 

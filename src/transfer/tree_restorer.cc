@@ -47,6 +47,7 @@ TreeRestorer::TreeRestorer(VersionReader& version, const RestoreOptions& options
       selection_(options.paths.size() > 1 ? options.paths : std::vector<std::string>()),
       data_(options.sparse, [this](std::uint64_t bytes) { return advance(bytes); }),
       shared_(version),
+      segment_bytes_(logs_buffers() ? kRecoveryBufferBytes : options.segment_bytes),
       pool_(writers(options)),
       syncer_(1, "varve-sync") {
   if (options.scatter) {
@@ -216,7 +217,7 @@ Result<void> TreeRestorer::walk() {
         }
         continue;  // A point of the log cannot describe which files of a batch are complete.
       }
-      if (since_point_ >= options_.segment_bytes) due = RestorePoint{item.entry.rank + 1, 0};
+      if (is_point_due(0)) due = RestorePoint{item.entry.rank + 1, 0};
     } else {
       frames_.back().path_bytes = path_bytes;
     }
@@ -228,6 +229,7 @@ Result<void> TreeRestorer::walk() {
 /// cannot continue.
 Result<void> TreeRestorer::restore_entry(const std::string& name, const SealedEntry& entry) {
   if (selection_.match(path_) == PathSelection::Match::kNone) return {};
+  only_large_since_point_ = false;
   auto made = make_entry(name, entry);
   if (!made) {
     if (ends_transfer(made.error())) return std::move(made).error().with_context(path_);
@@ -331,18 +333,32 @@ Result<void> TreeRestorer::finish_run(const SealedEntry& top) {
   return {};
 }
 
-/// Adds a point to the log, in the background: another thread first syncs everything before the
-/// point. Skips the point if the sync of the previous one is still under way.
+bool TreeRestorer::is_point_due(std::uint64_t next_bytes) const {
+  // A log of buffers bounds the bytes that are restored twice; a segment may be a little longer.
+  return since_point_ + (logs_buffers() ? next_bytes : 0) >= segment_bytes_;
+}
+
+/// Adds a point to the log after everything before it is synced. Between segments, another thread
+/// does so in the background, and a point is skipped if the sync of the previous one is still under
+/// way.
 Result<void> TreeRestorer::add_point(const RestorePoint& point) {
   if (options_.dry_run || syncing_) return {};
   since_point_ = 0;
   VARVE_TRY(log_->start());
   pool_.drain();
   if (shared_.failed()) return {};
-  syncing_ = true;
+  const bool is_in_large = large_ && point.rank == large_rank_ && point.offset > 0;
   if (large_ && point.rank == large_rank_) large_offset_ = point.offset;
+  if (logs_buffers()) {
+    VARVE_TRY(std::exchange(only_large_since_point_, is_in_large) ? large_->sync()
+                                                                  : log_->sync_target());
+    return log_->add(point);
+  }
+  syncing_ = true;
   syncer_.run([this, point] {
-    if (auto added = log_->add(point); !added) shared_.fail(added.error());
+    auto added = log_->sync_target();
+    if (added) added = log_->add(point);
+    if (!added) shared_.fail(added.error());
     syncing_ = false;
     syncing_.notify_all();
   });
@@ -369,6 +385,10 @@ void TreeRestorer::tell(RestoreChange change, const std::string& path) const {
 Result<TransferReport> restore_version(
     VersionReader& version, const std::string& directory, const RestoreOptions& options,
     const std::function<bool(const TransferProgress&)>& progress) {
+  if (options.scatter && options.recovery_log == RecoveryLog::kBuffer) {
+    return Error(ErrorCode::kInvalid,
+                 "a log of buffers needs the order of the files, not that of the disk");
+  }
   return transfer::TreeRestorer(version, options, progress).run(directory);
 }
 

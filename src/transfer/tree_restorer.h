@@ -103,6 +103,9 @@ class TreeRestorer {
                         bool fresh);
   [[nodiscard]] Result<void> run_scatter();
   [[nodiscard]] Result<void> make_late_link(const LateLink& link);
+  [[nodiscard]] bool logs_buffers() const { return options_.recovery_log == RecoveryLog::kBuffer; }
+  // Returns whether a point of the log is due before `next_bytes` more are restored.
+  [[nodiscard]] bool is_point_due(std::uint64_t next_bytes) const;
   [[nodiscard]] Result<void> add_point(const RestorePoint& point);
   [[nodiscard]] bool is_log_due();
   [[nodiscard]] bool advance(std::uint64_t bytes);
@@ -153,9 +156,11 @@ class TreeRestorer {
   TransferReport report_;
   base::UniqueFd root_;
   std::optional<RestoreLog> log_;
-  std::uint64_t since_point_ = 0;    // Bytes read since the last point of the log.
-  std::uint64_t changes_ = 0;        // Changes since the start.
-  std::shared_ptr<FileTask> large_;  // The file now being read, if it can be resumed.
+  const std::uint64_t segment_bytes_;    // Bytes between two points of the log.
+  std::uint64_t since_point_ = 0;        // Bytes read since the last point.
+  bool only_large_since_point_ = false;  // True if since then only `large_` has changed.
+  std::uint64_t changes_ = 0;            // Changes since the start.
+  std::shared_ptr<FileTask> large_;      // The file now being read, if it can be resumed.
   Rank large_rank_ = 0;
   std::uint64_t large_offset_ = 0;       // Offset in it up to which the log has it.
   std::shared_ptr<FileTask> last_task_;  // Task of the present entry, if that has more names.

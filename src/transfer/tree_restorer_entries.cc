@@ -89,8 +89,11 @@ Result<bool> TreeRestorer::is_content_same(FileReader& source, const std::string
   if (!fd.valid() || ::fstat(fd.get(), &opened) != 0 || opened.st_ino != status.st_ino) {
     return false;
   }
-  return same_content(source, fd.get(), 0, wanted.size,
-                      [this](std::uint64_t bytes) { return advance(bytes); });
+  // The last but one point may be inside the file.
+  const RestorePoint& before = log_->verified();
+  const bool is_partly = !options_.compare_content && before.rank == entry.rank;
+  return same_content(source, fd.get(), is_partly ? std::min(before.offset, wanted.size) : 0,
+                      wanted.size, [this](std::uint64_t bytes) { return advance(bytes); });
 }
 
 bool TreeRestorer::keep(const std::string& name, const SealedEntry& entry,
@@ -135,6 +138,9 @@ Result<void> TreeRestorer::make_file(const std::string& name, const SealedEntry&
   if (present) {
     VARVE_TRY_ASSIGN(const bool same, is_content_same(*source, name, entry, *present));
     if (same && keep(name, entry, *present)) {
+      if (!options_.dry_run && log_->resumes() && entry.rank == log_->last().rank) {
+        (void)::unlinkat(directories_.top(), log_->temporary_name(entry.rank).c_str(), 0);
+      }
       done_.bytes_total -= std::min(done_.bytes_total, entry.attributes.data_bytes);
       return {};
     }
@@ -150,7 +156,12 @@ Result<void> TreeRestorer::make_file(const std::string& name, const SealedEntry&
 
 Result<void> TreeRestorer::write_file(FileReader& source, const std::string& name,
                                       const SealedEntry& entry, bool replaces) {
-  const bool is_large = entry.attributes.size > options_.segment_bytes;
+  // The interrupted restore may have had other segments: its part of this file counts.
+  const bool has_part =
+      !scatter_ && log_->resumes() && log_->last().rank == entry.rank && log_->last().offset > 0;
+  const bool is_large =
+      has_part || entry.attributes.size > segment_bytes_ ||
+      (logs_buffers() && since_point_ + entry.attributes.data_bytes > segment_bytes_);
   if (scatter_ || is_large || replaces || is_log_due()) VARVE_TRY(log_->start());
   FilePlan plan;
   plan.directory = directories_.share_top();
@@ -177,9 +188,10 @@ Result<void> TreeRestorer::write_file(FileReader& source, const std::string& nam
     large_rank_ = entry.rank;
     large_offset_ = begin;
   }
-  LargeFileSink resumable(*task, begin, [this, rank = entry.rank](std::uint64_t offset) {
-    return since_point_ < options_.segment_bytes ? Result<void>() : add_point({rank, offset});
-  });
+  const auto on_piece = [this, rank = entry.rank](std::uint64_t offset, std::uint64_t next_bytes) {
+    return is_point_due(next_bytes) ? add_point({rank, offset}) : Result<void>();
+  };
+  LargeFileSink resumable(*task, begin, on_piece);
   FileSink& sink = is_large ? static_cast<FileSink&>(resumable) : *task;
   VARVE_TRY_ASSIGN(const UnreadableData lost, data_.copy(source, sink, begin));
   task->finish(lost);

@@ -56,6 +56,36 @@ TEST(RestoreVersion, SecondRestoreToTheSameDirectoryIsRefusedMeanwhile) {
   EXPECT_EQ(second, ErrorCode::kBusy);
 }
 
+TEST(RestoreVersion, ARestoreContinuedWithOtherSegmentsLeavesNoPartOfAFile) {
+  auto root = make_directory();
+  root->children = {{"f", make_file(std::string(6U << 20, 'x'))}};
+  const TemporaryDirectory place;
+  {
+    FakeReader version(root);
+    RestoreOptions options;
+    options.segment_bytes = 1U << 20;
+    const auto report = restore_version(version, place / "out", options, [&](const auto& now) {
+      if (now.bytes_done < (4U << 20)) return true;
+      // Waits until the log has a point.
+      const auto lines = [&] {
+        const std::string log = read_file(place / "out/.varve-restore.log");
+        return std::count(log.begin(), log.end(), '\n');
+      };
+      while (lines() < 4) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return false;
+    });
+    ASSERT_FALSE(report);
+  }
+  FakeReader version(root);
+  const auto report = restore_version(version, place / "out", {}, {});
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_TRUE(report->resumed);
+  EXPECT_EQ(read_file(place / "out/f"), root->children[0].second->data);
+  for (const auto& entry : fs::directory_iterator(place / "out")) {
+    EXPECT_EQ(entry.path().filename(), "f") << "something is left";
+  }
+}
+
 TEST(RestoreVersion, SeveralPathsKeepTheirPlaces) {
   auto inner = make_directory();
   inner->children = {{"f", make_file("inner")}, {"g", make_file("other")}};
