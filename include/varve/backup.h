@@ -19,6 +19,9 @@ namespace varve {
 
 class RankTable;
 class Repository;
+namespace transfer {
+class SourceStatesWriter;
+}  // namespace transfer
 
 /// Inode number inside one open version; the root directory is 1. It stays the same across
 /// remounts, until the version is sealed.
@@ -28,6 +31,9 @@ inline constexpr Ino kRootIno = 1;
 struct OpenEntry {
   Ino ino = 0;
   Attributes attributes;
+  /// True if the file is unchanged since the version was cloned. Its rank in the cloned version is
+  /// then `ino` - 1, or, if it has several names, that of the first of them.
+  bool as_in_base = false;
 };
 
 /// The initial state of a new file. `mode` includes the file type.
@@ -254,23 +260,38 @@ struct StoreRequest {
   std::string version;
   std::string directory;
   StoreOptions options;
+  /// Set if the caller seals the version with seal_stored(). store_version() then starts with a
+  /// clone of the newest version if that was stored from the same directory, does not read files
+  /// that have not changed since, and makes the version equal to the directory.
+  bool seals = false;
+  /// Reads every file.
+  bool read_all = false;
+  /// A file whose mtime or ctime is less than this before the start is read again by the next
+  /// store, because a later change may not change its rounded time. For tests.
+  std::uint32_t settle_s = 2;
 };
 
 /// The result of store_version().
 struct StoredVersion {
   VersionInfo info;
   TransferReport report;
+  std::shared_ptr<transfer::SourceStatesWriter> sources;  ///< For seal_stored().
 };
 
 /// Stores a directory as a version and makes it durable, as `varve store` does. The version stays
-/// open: seal it with Repository::seal(). Continues the series' open version if it has the
-/// requested name, for example after an interruption. Otherwise seals it as
-/// Repository::open_version() does. Stores the repository's own folder as an empty directory. Calls
-/// `progress` as store_tree() does.
+/// open: seal it with seal_stored() or Repository::seal(). Continues the open version if it
+/// has the requested name, for example after an interruption, and makes it equal to the directory
+/// if store_version() began it. Otherwise seals it as Repository::open_version() does. Stores the
+/// repository's own folder as an empty directory. Calls `progress` as store_tree() does.
 /// Errors: those of Repository::open_version() and store_tree(); kInvalid if the directory is in
 /// the repository; kNotDirectory; kIo if the directory cannot be found.
 [[nodiscard]] Result<StoredVersion> store_version(
     Repository& repository, const StoreRequest& request,
     const std::function<bool(const TransferProgress&)>& progress);
+
+/// Seals a version that store_version() stored with StoreRequest::seals, and keeps the states of
+/// the source's files for the next store. If they cannot be kept, the next store reads every file.
+/// Errors: those of Repository::seal().
+[[nodiscard]] Result<SealOutcome> seal_stored(Repository& repository, const StoredVersion& stored);
 
 }  // namespace varve

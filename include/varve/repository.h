@@ -20,6 +20,9 @@ namespace varve {
 namespace base {
 class Metrics;
 }  // namespace base
+namespace io {
+class FileSystem;
+}  // namespace io
 namespace series {
 class Series;
 }  // namespace series
@@ -244,6 +247,13 @@ class Repository {
   /// Returns the registry of the metrics, to which the mount adds those of its requests.
   /// Lifetime: until the repository is destroyed.
   [[nodiscard]] virtual base::Metrics& metrics_registry() = 0;
+  /// Returns the access to the repository's disk, for parts of Varve that keep derived data there.
+  /// Lifetime: until the repository is destroyed.
+  [[nodiscard]] virtual io::FileSystem& file_system() = 0;
+  /// Returns a number that changes when `varve repair` marks more chunks of the series as lost; 0
+  /// if none are.
+  /// Errors: the common ones.
+  [[nodiscard]] Result<std::uint64_t> lost_chunks_stamp(SeriesId series);
 
  protected:
   /// Returns a series. It stays until the repository is destroyed.

@@ -38,6 +38,7 @@ struct StoreArguments {
   bool seal = false;
   bool keep_open = false;
   bool no_arrange = false;
+  bool checksum = false;
   bool progress = false;
 };
 
@@ -68,6 +69,9 @@ Result<TransferReport> store_and_seal(Repository& repository, const VersionPath&
   request.series = path.series;
   request.version = path.version;
   request.directory = options.directory;
+  const bool stays_open = options.keep_open || (is_partial_name(path.version) && !options.seal);
+  request.seals = !stays_open;
+  request.read_all = options.checksum;
   request.options.without_entries = find_own_mounts(options.repository, options.directory);
   request.options.left_out = [&](const std::string& folder) {
     progress.clear();
@@ -78,12 +82,9 @@ Result<TransferReport> store_and_seal(Repository& repository, const VersionPath&
                      progress.update(done.bytes_done, done.bytes_total, done.files_done);
                      return !stop.stopped();
                    }));
-  const VersionInfo& info = stored.info;
   progress.clear();
-  if (options.keep_open || (is_partial_name(path.version) && !options.seal)) {
-    return std::move(stored.report);
-  }
-  VARVE_TRY_ASSIGN(const SealOutcome sealed, repository.seal(info.series, info.number, ""));
+  if (stays_open) return std::move(stored.report);
+  VARVE_TRY_ASSIGN(const SealOutcome sealed, seal_stored(repository, stored));
   print(version_summary(sealed.info));
   if (!options.no_arrange) {
     control::LocalControl control(repository);
@@ -132,9 +133,13 @@ int run_store(StoreArguments options, const Context& context) {
     return fail(report.error());
   }
   report_problems(report->problems);
-  note(context,
-       fmt::format("stored {} entries with {}{}", report->entries, size_text(report->bytes, false),
-                   report->problems.empty() ? "" : ", but not all; see the messages above"));
+  note(
+      context,
+      fmt::format("stored {} entries with {}{}{}", report->entries, size_text(report->bytes, false),
+                  report->unchanged == 0
+                      ? ""
+                      : fmt::format("; {} unchanged files were not read", report->unchanged),
+                  report->problems.empty() ? "" : ", but not all; see the messages above"));
   return report->problems.empty() ? kExitOk : kExitIncomplete;
 }
 
@@ -153,6 +158,8 @@ void add_store_command(CommandLine& line, const Context& context) {
   command.add_flag("--keep-open", options->keep_open, "Do not seal at the end").excludes(seal);
   command.add_option("--index-memory", options->index_memory,
                      "Memory for the index of known chunks, such as 1G (default: 256M)");
+  command.add_flag("--checksum", options->checksum,
+                   "Read every file, also those that seem unchanged since the last store");
   add_no_arrange_flag(command, options->no_arrange);
   command.add_progress_flag(options->progress);
   command.run([options, &context] { return run_store(*options, context); });

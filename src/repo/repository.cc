@@ -112,6 +112,11 @@ Result<std::vector<VersionInfo>> Repository::open_versions(SeriesId series) {
   return found->open_versions();
 }
 
+Result<std::uint64_t> Repository::lost_chunks_stamp(SeriesId series) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->lost_chunks_stamp();
+}
+
 Result<VersionInfo> Repository::find_version(SeriesId series, std::string_view name) {
   VARVE_TRY_ASSIGN(auto* const found, find(series));
   return found->find_version(name);

@@ -66,6 +66,7 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<RepositoryStats> stats() override;
   [[nodiscard]] Result<SpaceInfo> space() override;
   [[nodiscard]] base::Metrics& metrics_registry() override { return metrics_; }
+  [[nodiscard]] io::FileSystem& file_system() override { return *files_; }
 
  private:
   RepositoryImpl(std::string path, const OpenOptions& options, format::Superblock superblock,

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/system_error.h"
+#include "repo/source_memory.h"
+#include "transfer/tree_importer.h"
 #include "varve/backup.h"
 #include "varve/repository.h"
 
@@ -49,14 +51,19 @@ Result<NewFile> root_like(const std::string& directory) {
 }
 
 /// Returns the series' open version if it has this name; otherwise opens a new version.
-Result<VersionInfo> open_or_continue(Repository& repository, const StoreRequest& request) {
+Result<VersionInfo> open_or_continue(Repository& repository, const StoreRequest& request,
+                                     repo::SourceMemory& memory) {
   VARVE_TRY_ASSIGN(const NewFile root, root_like(request.directory));
   const auto open = [&](const SeriesInfo& series) -> Result<VersionInfo> {
     auto writer = repository.writer(series.id);
-    if (writer && (*writer)->info().name == request.version) return (*writer)->info();
+    if (writer && (*writer)->info().name == request.version) {
+      const VersionInfo info = (*writer)->info();
+      VARVE_TRY(memory.resume(info));
+      return info;
+    }
     if (!writer && writer.error().code() != ErrorCode::kNotFound) return std::move(writer).error();
     if (writer) writer->reset();  // A held writer would prevent the seal.
-    return repository.open_version(series.id, request.version, root);
+    return memory.open_version(series.id, root);
   };
   return open_in_series(repository, request.series, open);
 }
@@ -69,12 +76,25 @@ Result<StoredVersion> store_version(Repository& repository, const StoreRequest& 
   VARVE_TRY_ASSIGN(const DirectoryIdentity own,
                    find_own_folder(repository.present_path(), request.directory));
   options.without_entries.insert(options.without_entries.begin(), own);
+  std::error_code error;
+  const auto source = std::filesystem::canonical(request.directory, error);
+  if (error) return base::io_error(request.directory, error.value());
+  repo::SourceMemory memory(repository, request, source.string());
   StoredVersion stored;
-  VARVE_TRY_ASSIGN(stored.info, open_or_continue(repository, request));
+  VARVE_TRY_ASSIGN(stored.info, open_or_continue(repository, request, memory));
   VARVE_TRY_ASSIGN(const auto writer, repository.writer(stored.info.series));
-  VARVE_TRY_ASSIGN(stored.report, store_tree(*writer, request.directory, progress, options));
+  VARVE_TRY_ASSIGN(stored.report, transfer::import_tree(*writer, request.directory, progress,
+                                                        options, memory.tracking()));
   VARVE_TRY(writer->sync());
+  VARVE_TRY(memory.finish());
+  stored.sources = memory.states();
   return stored;
+}
+
+Result<SealOutcome> seal_stored(Repository& repository, const StoredVersion& stored) {
+  VARVE_TRY_ASSIGN(auto sealed, repository.seal(stored.info.series, stored.info.number, ""));
+  if (stored.sources) repo::keep_states(repository, *stored.sources, sealed.info);
+  return sealed;
 }
 
 }  // namespace varve

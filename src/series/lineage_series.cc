@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "base/checksum.h"
+#include "base/coding.h"
 #include "base/log.h"
 #include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
@@ -371,6 +373,15 @@ Result<bool> LineageSeries::protect(const ArrangeOptions& options, ArrangeProgre
 
 Result<void> LineageSeries::add_stats(const meta::Txn& txn, RepositoryStats& stats) {
   return series::add_stats(parts_, txn, stats);
+}
+
+Result<std::uint64_t> LineageSeries::lost_chunks_stamp() {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, parts_.store));
+  if (lost.size() == 0) return std::uint64_t{0};
+  std::string runs;
+  lost.encode(runs);
+  return base::checksum64(base::as_bytes(runs));
 }
 
 Result<void> LineageSeries::remove() {

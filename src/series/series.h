@@ -66,6 +66,8 @@ class Series {
   /// Verifies the index of the newest sealed version, whose number is `newest`.
   /// Errors: kNotFound if there is none; kCorrupt. The next open version builds it again.
   [[nodiscard]] virtual Result<void> verify_index(VersionNumber newest) = 0;
+  /// Returns Repository::lost_chunks_stamp().
+  [[nodiscard]] virtual Result<std::uint64_t> lost_chunks_stamp() = 0;
   /// Adds the sizes of the series, as `txn` sees it.
   [[nodiscard]] virtual Result<void> add_stats(const meta::Txn& txn, RepositoryStats& stats) = 0;
   /// Removes the series' record and files. Errors: kNotEmpty if it has versions.

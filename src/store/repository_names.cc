@@ -64,7 +64,8 @@ std::optional<KnownName> in_series(std::string_view name) {
   if (name == "manifests") return KnownName{FolderKind::kManifests};
   if (name == "parity") return KnownName{FolderKind::kParity};
   const auto file = without(name, kTemporarySuffix);
-  return file_if(file == "labels" || parse_snapshot_name(file) || parse_index_run_name(name));
+  return file_if(file == "labels" || parse_snapshot_name(file).has_value() ||
+                 parse_index_run_name(name).has_value() || parse_sources_name(file).has_value());
 }
 
 std::optional<KnownName> in_open_version(std::string_view name) {
@@ -144,6 +145,18 @@ std::string index_run_name(std::uint32_t number) { return fmt::format("index-{:0
 
 std::optional<std::uint32_t> parse_index_run_name(std::string_view name) {
   return of_index(name, ".run");
+}
+
+std::string sources_name(VersionNumber number) {
+  return fmt::format("sources-{:08x}.dat", static_cast<std::uint32_t>(number));
+}
+
+std::optional<VersionNumber> parse_sources_name(std::string_view name) {
+  constexpr std::string_view kPrefix = "sources-";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const auto number = numbered(name.substr(kPrefix.size()), ".dat");
+  if (!number) return std::nullopt;
+  return static_cast<VersionNumber>(*number);
 }
 
 Result<void> check_folders(io::FileSystem& files, const std::string& repository) {

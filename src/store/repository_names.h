@@ -60,6 +60,11 @@ struct StagingName {
 /// Returns the number of such a run, from its name.
 [[nodiscard]] std::optional<std::uint32_t> parse_index_run_name(std::string_view name);
 
+/// Returns the name of the states that a version's source files had: sources-NNNNNNNN.dat.
+[[nodiscard]] std::string sources_name(VersionNumber number);
+/// Returns the version of such a file, from its name without kTemporarySuffix.
+[[nodiscard]] std::optional<VersionNumber> parse_sources_name(std::string_view name);
+
 /// Looks at the folders of a repository that every use of it needs. The file system thus refuses
 /// links, mounts and other users' folders at once (io::open_root()). A missing folder is no error.
 [[nodiscard]] Result<void> check_folders(io::FileSystem& files, const std::string& repository);

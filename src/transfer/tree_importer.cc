@@ -5,6 +5,13 @@
 // byte order. Neighbours in the tree therefore become neighbours in the store. The tree may change
 // during the walk. The importer opens each file by name in an open directory, without following
 // symlinks. It uses the attributes of the opened file, not those of an earlier look.
+//
+// With SourceTracking, the version starts as a clone of an earlier one, and the importer makes it
+// equal to the source. A file stays as it is if the clone did not change it, and if the source has
+// the inode and the ctime with which it was stored. The importer counts the entries as it makes
+// them: their numbers are the ranks in the sealed version.
+#include "transfer/tree_importer.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,19 +22,21 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
-#include <span>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "transfer/data_importer.h"
 #include "transfer/directory_stack.h"
 #include "transfer/file_metadata.h"
+#include "transfer/metadata_importer.h"
 #include "transfer/problem_list.h"
 #include "transfer/source_listing.h"
 #include "transfer/target_entry.h"
 #include "transfer/transfer_error.h"
+#include "transfer/version_names.h"
 #include "varve/backup.h"
 
 namespace varve {
@@ -36,10 +45,7 @@ namespace {
 
 using base::UniqueFd;
 
-constexpr std::size_t kWriteBytes = 1U << 20;
 constexpr std::uint64_t kRoomAskedMax = 64U << 20;
-/// Varve itself provides attributes with this prefix at a version's root.
-constexpr std::string_view kOwnXattrPrefix = "user.varve.";
 
 struct Frame {
   Ino ino = 0;
@@ -47,6 +53,8 @@ struct Frame {
   std::vector<std::string> names;
   std::size_t next = 0;
   std::size_t path_bytes = 0;
+  bool is_new = false;
+  VersionNames stored;  // Names in the version. Only used with SourceTracking.
 };
 
 /// A hard-linked file already stored under its first name.
@@ -58,49 +66,52 @@ struct StoredLink {
 class TreeImporter {
  public:
   TreeImporter(VersionWriter& version, const std::function<bool(const TransferProgress&)>& progress,
-               const StoreOptions& options)
-      : version_(version), progress_(progress), options_(options), buffer_(kWriteBytes) {}
+               const StoreOptions& options, const SourceTracking* tracking)
+      : version_(version),
+        progress_(progress),
+        options_(options),
+        tracking_(tracking),
+        data_(version, errors_, [this](std::uint64_t bytes) { return advance(bytes); }),
+        metadata_(version, errors_, problems_) {}
 
   [[nodiscard]] Result<TransferReport> run(const std::string& directory);
 
  private:
   [[nodiscard]] Result<void> store_children();
+  [[nodiscard]] Result<void> store_named(const std::string& name);
   [[nodiscard]] Result<void> store_entry(const std::string& name);
+  [[nodiscard]] Result<void> find_stored(const std::string* name);
+  [[nodiscard]] bool is_unchanged(const struct stat& status);
+  void count(const std::optional<SourceState>& state);
+  [[nodiscard]] std::optional<SourceState> state_of(const struct stat& status);
   [[nodiscard]] Result<void> store_file(const std::string& name);
   [[nodiscard]] Result<void> ask_for_room(const std::string& name, const struct stat& status);
   [[nodiscard]] Result<bool> store_link(const struct stat& status, const std::string& name);
-  [[nodiscard]] Result<void> enter_directory(UniqueFd fd, Ino ino);
+  [[nodiscard]] Result<void> enter_directory(UniqueFd fd, Ino ino, bool is_new);
   [[nodiscard]] Result<void> leave_directory();
   [[nodiscard]] Result<void> store_directory(const std::string& name);
-  [[nodiscard]] Result<void> store_data(int fd, const struct stat& status, Ino ino);
-  [[nodiscard]] Result<void> store_range(int fd, OpenFile& file, std::uint64_t begin,
-                                         std::uint64_t& end);
   [[nodiscard]] Result<void> store_other(const std::string& name, const struct stat& status);
   [[nodiscard]] Result<OpenEntry> make(const std::string& name, const struct stat& status,
                                        std::string symlink_target);
-  [[nodiscard]] Result<void> finish(const FileRef& file, Ino ino, const struct stat& status);
+  [[nodiscard]] Result<void> drop_incomplete(const std::string& name);
   void remember_link(const struct stat& status, Ino ino);
   [[nodiscard]] bool advance(std::uint64_t bytes);
-  /// Returns the version's answer. Records if the repository is broken: then the importer does not
-  /// continue with the next file.
   template <typename T>
   [[nodiscard]] Result<T> checked(Result<T> answer) {
-    if (!answer &&
-        (answer.error().code() == ErrorCode::kIo || answer.error().code() == ErrorCode::kCorrupt)) {
-      repository_failed_ = true;
-    }
-    return answer;
+    return errors_.checked(std::move(answer));
   }
-  [[nodiscard]] bool ends(const Error& error) const {
-    return repository_failed_ || ends_transfer(error);
-  }
+  [[nodiscard]] bool ends(const Error& error) const { return errors_.ends(error); }
 
   VersionWriter& version_;
   const std::function<bool(const TransferProgress&)>& progress_;
   const StoreOptions& options_;
-  std::vector<std::byte> buffer_;
-  bool repository_failed_ = false;
+  const SourceTracking* const tracking_;  // Null: entries are only added and replaced.
+  VersionErrors errors_;
+  DataImporter data_;
   ProblemList problems_;
+  MetadataImporter metadata_;
+  bool counted_ = false;               // True once the present entry has its rank.
+  std::optional<OpenEntry> existing_;  // The version's entry with the present entry's name.
   TransferProgress done_;
   TransferReport report_;
   DirectoryStack directories_;
@@ -112,7 +123,8 @@ class TreeImporter {
 Result<TransferReport> TreeImporter::run(const std::string& directory) {
   UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return system_error("cannot open " + directory, errno);
-  VARVE_TRY(enter_directory(std::move(fd), kRootIno));
+  VARVE_TRY(enter_directory(std::move(fd), kRootIno, false));
+  count(std::nullopt);
   ++report_.entries;
   VARVE_TRY(store_children());
   report_.bytes = done_.bytes_done;
@@ -124,6 +136,7 @@ Result<void> TreeImporter::store_children() {
   while (!frames_.empty()) {
     Frame& frame = frames_.back();
     if (frame.next == frame.names.size()) {
+      VARVE_TRY(find_stored(nullptr));
       VARVE_TRY(leave_directory());
       continue;
     }
@@ -132,10 +145,11 @@ Result<void> TreeImporter::store_children() {
     if (!path_.empty()) path_ += '/';
     path_ += name;
     const std::size_t depth = frames_.size();
-    auto stored = store_entry(name);
+    auto stored = store_named(name);
     if (!stored) {
       if (ends(stored.error())) return std::move(stored).error().with_context(path_);
       problems_.add(path_, stored.error().message());
+      VARVE_TRY(drop_incomplete(name));
     } else {
       ++report_.entries;
       ++done_.files_done;
@@ -150,6 +164,72 @@ Result<void> TreeImporter::store_children() {
   return {};
 }
 
+Result<void> TreeImporter::store_named(const std::string& name) {
+  counted_ = false;
+  VARVE_TRY(find_stored(&name));
+  return store_entry(name);
+}
+
+/// Sets `existing_` for a name of the present directory. Removes the version's names before it,
+/// which the source does not have; with null, all that are left.
+Result<void> TreeImporter::find_stored(const std::string* name) {
+  existing_.reset();
+  if (tracking_ == nullptr) return {};
+  Frame& frame = frames_.back();
+  while (true) {
+    VARVE_TRY_ASSIGN(const VersionName* found, checked(frame.stored.peek(version_)));
+    if (found == nullptr || (name != nullptr && found->name > *name)) return {};
+    frame.stored.take();
+    if (name != nullptr && found->name == *name) {
+      existing_ = found->entry;
+      return {};
+    }
+    VARVE_TRY(checked(remove_from_version(version_, frame.ino, found->name)));
+    ++report_.removed;
+  }
+}
+
+/// Removes what the version has of an entry that could not be stored, so that it never has the
+/// state of an earlier version. A directory that could not be listed stays, without entries.
+Result<void> TreeImporter::drop_incomplete(const std::string& name) {
+  if (tracking_ == nullptr) return {};
+  const Ino directory = frames_.back().ino;
+  if (!counted_) return checked(remove_from_version(version_, directory, name));
+  VARVE_TRY_ASSIGN(const auto entry, checked(version_.lookup(directory, name)));
+  return checked(clear_directory(version_, entry.ino));
+}
+
+/// Returns the state by which the next store finds the file unchanged; nullopt if it must read it.
+std::optional<SourceState> TreeImporter::state_of(const struct stat& status) {
+  if (tracking_ == nullptr) return std::nullopt;
+  const Timestamp mtime = time_of(status.st_mtim);
+  const Timestamp ctime = time_of(status.st_ctim);
+  if (!tracking_->clock->is_settled(directories_.top(), status.st_dev, mtime, ctime)) {
+    return std::nullopt;
+  }
+  return SourceState{status.st_ino, status.st_dev, ctime};
+}
+
+/// Gives the present entry the next rank.
+void TreeImporter::count(const std::optional<SourceState>& state) {
+  counted_ = true;
+  if (tracking_ != nullptr) tracking_->next->add(state);
+}
+
+/// Returns whether the version already has the file in its present state.
+bool TreeImporter::is_unchanged(const struct stat& status) {
+  if (!existing_ || !existing_->as_in_base || tracking_->previous == nullptr) return false;
+  const Attributes& stored = existing_->attributes;
+  const bool special = S_ISBLK(status.st_mode) || S_ISCHR(status.st_mode);
+  if (stored.mode != status.st_mode || stored.uid != status.st_uid || stored.gid != status.st_gid ||
+      stored.mtime != time_of(status.st_mtim) || (special && stored.rdev != status.st_rdev) ||
+      (!special && stored.size != static_cast<std::uint64_t>(status.st_size))) {
+    return false;
+  }
+  const auto state = state_of(status);
+  return state && tracking_->previous->matches(existing_->ino - 1, *state);
+}
+
 Result<void> TreeImporter::store_entry(const std::string& name) {
   struct stat status {};
   if (::fstatat(directories_.top(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -157,7 +237,19 @@ Result<void> TreeImporter::store_entry(const std::string& name) {
   }
   if (S_ISDIR(status.st_mode)) return store_directory(name);
   VARVE_TRY_ASSIGN(const bool linked, store_link(status, name));
-  if (linked) return {};
+  if (linked) {
+    count(std::nullopt);  // The file's state belongs to its first name.
+    return {};
+  }
+  if (is_unchanged(status)) {
+    remember_link(status, existing_->ino);
+    count(state_of(status));
+    ++report_.unchanged;
+    return {};
+  }
+  if (existing_ && S_ISDIR(existing_->attributes.mode)) {
+    VARVE_TRY(checked(remove_from_version(version_, frames_.back().ino, name)));
+  }
   return S_ISREG(status.st_mode) ? store_file(name) : store_other(name, status);
 }
 
@@ -166,12 +258,14 @@ Result<bool> TreeImporter::store_link(const struct stat& status, const std::stri
   const auto found = links_.find({status.st_dev, status.st_ino});
   if (found == links_.end()) return false;
   const Ino directory = frames_.back().ino;
-  auto linked = checked(version_.link(found->second.ino, directory, name));
-  if (!linked && linked.error().code() == ErrorCode::kExists) {
-    VARVE_TRY(checked(version_.unlink(directory, name)));
-    linked = checked(version_.link(found->second.ino, directory, name));
+  if (!existing_ || existing_->ino != found->second.ino) {
+    auto linked = checked(version_.link(found->second.ino, directory, name));
+    if (!linked && linked.error().code() == ErrorCode::kExists) {
+      VARVE_TRY(checked(remove_from_version(version_, directory, name)));
+      linked = checked(version_.link(found->second.ino, directory, name));
+    }
+    if (!linked) return std::move(linked).error();
   }
-  if (!linked) return std::move(linked).error();
   if (--found->second.names_left == 0) links_.erase(found);
   return true;
 }
@@ -181,9 +275,11 @@ void TreeImporter::remember_link(const struct stat& status, Ino ino) {
   links_[{status.st_dev, status.st_ino}] = StoredLink{ino, status.st_nlink - 1};
 }
 
-Result<void> TreeImporter::enter_directory(UniqueFd fd, Ino ino) {
+Result<void> TreeImporter::enter_directory(UniqueFd fd, Ino ino, bool is_new) {
   Frame frame;
   frame.ino = ino;
+  frame.is_new = is_new;
+  if (!is_new) frame.stored = VersionNames(ino);
   if (::fstat(fd.get(), &frame.status) != 0) return system_error("fstat", errno);
   const DirectoryIdentity identity{frame.status.st_dev, frame.status.st_ino};
   if (std::ranges::find(options_.without_entries, identity) == options_.without_entries.end()) {
@@ -201,10 +297,14 @@ Result<void> TreeImporter::leave_directory() {
   VARVE_TRY_ASSIGN(const SharedFd fd, directories_.pop());
   const Frame frame = std::move(frames_.back());
   frames_.pop_back();
-  auto finished = finish(FileRef::opened(fd->get()), frame.ino, frame.status);
+  const FileRef file = FileRef::opened(fd->get());
+  const std::string& path = path_.empty() ? "." : path_;
+  auto finished = tracking_ != nullptr && !frame.is_new
+                      ? metadata_.adjust(file, frame.ino, frame.status, path)
+                      : metadata_.set(file, frame.ino, frame.status, path);
   if (!finished) {
     if (ends(finished.error())) return finished;
-    problems_.add(path_.empty() ? "." : path_, finished.error().message());
+    problems_.add(path, finished.error().message());
   }
   path_.resize(frame.path_bytes);
   return {};
@@ -216,15 +316,15 @@ Result<void> TreeImporter::store_directory(const std::string& name) {
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return system_error("fstat", errno);
   const Ino parent = frames_.back().ino;
-  auto existing = checked(version_.lookup(parent, name));
-  Ino ino = 0;
-  if (existing && S_ISDIR(existing->attributes.mode)) {
-    ino = existing->ino;
-  } else {
-    VARVE_TRY_ASSIGN(const OpenEntry made, make(name, status, {}));
-    ino = made.ino;
+  if (tracking_ == nullptr) {
+    if (auto found = checked(version_.lookup(parent, name)); found) existing_ = *found;
   }
-  return enter_directory(std::move(fd), ino);
+  const bool is_new = !existing_ || !S_ISDIR(existing_->attributes.mode);
+  if (is_new) {
+    VARVE_TRY_ASSIGN(existing_, make(name, status, {}));
+  }
+  count(std::nullopt);
+  return enter_directory(std::move(fd), existing_->ino, is_new);
 }
 
 /// Creates `name`. Replaces an entry that an interrupted run left there.
@@ -272,72 +372,20 @@ Result<void> TreeImporter::store_file(const std::string& name) {
   if (!S_ISREG(status.st_mode)) {
     return Error(ErrorCode::kInvalid, "replaced by another kind of file during the import");
   }
+  auto state = state_of(status);
+  if (state && !SourceClock::settle_mappings(fd.get())) state.reset();
+  const std::uint64_t problems = metadata_.problems();
   VARVE_TRY(ask_for_room(name, status));
   VARVE_TRY_ASSIGN(const OpenEntry made, make(name, status, {}));
-  auto stored = store_data(fd.get(), status, made.ino);
-  if (stored) stored = finish(FileRef::opened(fd.get()), made.ino, status);
+  auto stored = data_.store(fd.get(), status, made.ino);
+  if (stored) stored = metadata_.set(FileRef::opened(fd.get()), made.ino, status, path_);
   if (!stored) {
     // An incomplete file could be mistaken for a complete one.
     VARVE_TRY(checked(version_.unlink(frames_.back().ino, name)));
     return std::move(stored).error().with_context("not stored");
   }
   remember_link(status, made.ino);
-  return {};
-}
-
-/// Stores a file's data. Never reads past the size seen first, so a growing file ends too.
-Result<void> TreeImporter::store_data(int fd, const struct stat& status, Ino ino) {
-  const auto size = static_cast<std::uint64_t>(status.st_size);
-  if (size == 0) return {};
-  VARVE_TRY_ASSIGN(const auto file, checked(version_.open(ino, true)));
-  // Only a file with fewer blocks than bytes can have holes.
-  const bool may_have_holes = static_cast<std::uint64_t>(status.st_blocks) * 512 < size;
-  std::uint64_t size_now = size;
-  for (std::uint64_t offset = 0; offset < size_now;) {
-    std::uint64_t end = size_now;
-    if (may_have_holes) {
-      const off_t data = ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
-      if (data < 0 && errno == ENXIO) break;  // The rest is a hole.
-      if (data >= 0) {
-        offset = static_cast<std::uint64_t>(data);
-        const off_t hole = ::lseek(fd, data, SEEK_HOLE);
-        if (hole > data) end = std::min(size_now, static_cast<std::uint64_t>(hole));
-      }
-    }
-    if (offset >= end) break;
-    const std::uint64_t wanted = end;
-    VARVE_TRY(store_range(fd, *file, offset, end));
-    if (end < wanted) size_now = end;  // The file was truncated meanwhile.
-    offset = end;
-  }
-  VARVE_TRY(checked(file->flush()));
-  if (may_have_holes) {
-    AttributeChange change;
-    change.size = size_now;
-    VARVE_TRY(checked(version_.set_attributes(ino, change)));
-  }
-  return {};
-}
-
-/// Stores [begin, end). If the file ends earlier, sets `end` to its end.
-Result<void> TreeImporter::store_range(int fd, OpenFile& file, std::uint64_t begin,
-                                       std::uint64_t& end) {
-  while (begin < end) {
-    const std::size_t length = std::min<std::uint64_t>(kWriteBytes, end - begin);
-    const ssize_t n = ::pread(fd, buffer_.data(), length, static_cast<off_t>(begin));
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      return system_error("read", errno);
-    }
-    if (n == 0) {
-      end = begin;
-      return {};
-    }
-    const auto got = static_cast<std::size_t>(n);
-    VARVE_TRY(checked(file.write(begin, std::span<const std::byte>(buffer_).first(got))));
-    begin += got;
-    if (!advance(got)) return Error(ErrorCode::kInterrupted, "interrupted");
-  }
+  count(problems == metadata_.problems() ? state : std::nullopt);
   return {};
 }
 
@@ -351,36 +399,11 @@ Result<void> TreeImporter::store_other(const std::string& name, const struct sta
     target.resize(static_cast<std::size_t>(n));
   }
   VARVE_TRY_ASSIGN(const OpenEntry made, make(name, status, std::move(target)));
-  VARVE_TRY(finish(FileRef::named(directories_.top(), name), made.ino, status));
+  const std::uint64_t problems = metadata_.problems();
+  const FileRef file = FileRef::named(directories_.top(), name);
+  VARVE_TRY(metadata_.set(file, made.ino, status, path_));
   remember_link(status, made.ino);
-  return {};
-}
-
-/// Sets extended attributes and the other metadata. This must follow the data, because a write
-/// changes the mtime and clears the setuid bit.
-Result<void> TreeImporter::finish(const FileRef& file, Ino ino, const struct stat& status) {
-  const std::string& path = path_.empty() ? "." : path_;
-  auto xattrs = read_xattrs(file);
-  if (!xattrs) {
-    problems_.add(path, xattrs.error().message());
-    xattrs = Xattrs();
-  }
-  for (const Xattr& xattr : *xattrs) {
-    if (ino == kRootIno && xattr.name.starts_with(kOwnXattrPrefix)) continue;
-    auto set = checked(version_.set_xattr(ino, xattr.name, xattr.value, XattrMode::kAny));
-    if (!set && ends(set.error())) return set;
-    if (!set) {
-      problems_.add_shared("attribute " + xattr.name + " not stored: " + set.error().message(),
-                           path);
-    }
-  }
-  AttributeChange change;
-  change.mode = status.st_mode & 07777U;
-  change.uid = status.st_uid;
-  change.gid = status.st_gid;
-  change.mtime =
-      Timestamp{status.st_mtim.tv_sec, static_cast<std::uint32_t>(status.st_mtim.tv_nsec)};
-  VARVE_TRY(checked(version_.set_attributes(ino, change)));
+  count(problems == metadata_.problems() ? state_of(status) : std::nullopt);
   return {};
 }
 
@@ -390,12 +413,19 @@ bool TreeImporter::advance(std::uint64_t bytes) {
 }
 
 }  // namespace
+
+Result<TransferReport> import_tree(VersionWriter& version, const std::string& directory,
+                                   const std::function<bool(const TransferProgress&)>& progress,
+                                   const StoreOptions& options, const SourceTracking* tracking) {
+  return TreeImporter(version, progress, options, tracking).run(directory);
+}
+
 }  // namespace transfer
 
 Result<TransferReport> store_tree(VersionWriter& version, const std::string& directory,
                                   const std::function<bool(const TransferProgress&)>& progress,
                                   const StoreOptions& options) {
-  return transfer::TreeImporter(version, progress, options).run(directory);
+  return transfer::import_tree(version, directory, progress, options, nullptr);
 }
 
 }  // namespace varve

@@ -14,6 +14,7 @@ Result<std::unique_ptr<OpenInode>> CloneBase::make(const catalog::TreeEntry& fou
   const format::DirEntry& entry = *found.entry;
   auto inode = std::make_unique<OpenInode>();
   inode->ino = ino_of(found.rank);
+  inode->as_in_base = true;
   inode->mode = entry.mode;
   inode->uid = entry.uid;
   inode->gid = entry.gid;

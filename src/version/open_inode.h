@@ -71,12 +71,13 @@ struct OpenInode {
   bool dirty = false;         ///< True if the next checkpoint must record the inode.
   bool flushing = false;      ///< True while a checkpoint writes the inode's record.
   bool held = false;          ///< True for a removed inode that RemovedInodes holds.
+  bool as_in_base = false;    ///< True if the inode is a file of the base, without a change.
 
   [[nodiscard]] bool is_directory() const { return (mode & S_IFMT) == S_IFDIR; }
   [[nodiscard]] bool is_regular() const { return (mode & S_IFMT) == S_IFREG; }
   /// Returns the attributes as stat(2) reports them.
   [[nodiscard]] Attributes attributes() const;
-  [[nodiscard]] OpenEntry entry() const { return {ino, attributes()}; }
+  [[nodiscard]] OpenEntry entry() const { return {ino, attributes(), as_in_base}; }
 };
 
 /// Returns the error for an overlay whose records contradict each other. `what` completes the

@@ -237,12 +237,14 @@ void OpenTree::clear_name(Ino directory, std::string_view name) {
 }
 
 void OpenTree::touch(OpenInode& inode) {
+  inode.as_in_base = false;
   if (inode.dirty || inode.nlink == 0) return;
   inode.dirty = true;
   dirty_[inode.ino] = false;
 }
 
 void OpenTree::erase_record(OpenInode& inode) {
+  inode.as_in_base = false;
   inode.dirty = true;
   dirty_[inode.ino] = true;
 }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides which version `varve store` starts from, and which files of its source it need not read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "transfer/source_clock.h"
+#include "transfer/source_states.h"
+#include "transfer/tree_importer.h"
+#include "varve/backup.h"
+#include "varve/repository.h"
+#include "varve/result.h"
+
+namespace varve::repo {
+
+/// The states of a source directory's files, from the last store and for the next one. All of it is
+/// derived data: where it is missing, damaged or in doubt, every file is read. Not thread-safe.
+class SourceMemory {
+ public:
+  /// `source`: the directory's path without symlinks.
+  SourceMemory(Repository& repository, const StoreRequest& request, const std::string& source);
+
+  /// Opens a version of the series. Starts with a clone of the newest version if that was stored
+  /// from this source.
+  /// Errors: those of Repository::open_version().
+  [[nodiscard]] Result<VersionInfo> open_version(SeriesId series, const NewFile& root);
+  /// Continues an open version if a store of this source began it. Otherwise the store only adds
+  /// and replaces entries.
+  [[nodiscard]] Result<void> resume(const VersionInfo& info);
+  /// Ends the store of a version that stays open. The next store does not remove entries from it.
+  [[nodiscard]] Result<void> finish();
+  /// Returns the tracking of the import; null if the version is to be stored in the usual way.
+  /// Lifetime: as this object's.
+  [[nodiscard]] const transfer::SourceTracking* tracking() const {
+    return states_ ? &tracking_ : nullptr;
+  }
+  /// Returns the states of the version, for the seal. May be null.
+  [[nodiscard]] std::shared_ptr<transfer::SourceStatesWriter> states() const { return states_; }
+
+ private:
+  [[nodiscard]] std::string directory(SeriesId series) const;
+  [[nodiscard]] transfer::SourceStatesHeader new_header(SeriesId series);
+  [[nodiscard]] std::unique_ptr<transfer::SourceStates> states_of(const VersionInfo& version);
+  [[nodiscard]] std::optional<transfer::SourceStatesHeader> find_beginning(const VersionInfo& info,
+                                                                           VersionNumber number);
+  [[nodiscard]] Result<void> track(const VersionInfo& info, const VersionInfo* base);
+
+  Repository& repository_;
+  const StoreRequest& request_;
+  const Timestamp started_at_;
+  transfer::SourceClock clock_;
+  std::uint64_t source_ = 0;
+  std::uint64_t root_inode_ = 0;
+  std::unique_ptr<transfer::SourceStates> previous_;
+  std::shared_ptr<transfer::SourceStatesWriter> states_;
+  transfer::SourceTracking tracking_;
+};
+
+/// Completes the states for a sealed version, and removes those of earlier versions.
+void keep_states(Repository& repository, transfer::SourceStatesWriter& states,
+                 const VersionInfo& sealed);
+
+}  // namespace varve::repo

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/source_clock.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+
+namespace varve::transfer {
+
+namespace {
+
+// File systems that set the ctime, from the clock of this machine, at every change of a file, and
+// also at a change through a mapping once its pages were written. Others are read each time:
+// tmpfs, and overlayfs above it, do not set the ctime for a mapped page a second time; FAT and FUSE
+// file systems may keep the ctime; read-only images have the times that their maker chose.
+constexpr std::array<std::uint32_t, 6> kClockedSystems = {
+    0x0000EF53,  // ext2, ext3, ext4
+    0x58465342,  // XFS
+    0x9123683E,  // Btrfs
+    0xF2F52010,  // F2FS
+    0x2FC12FC1,  // ZFS
+    0xCA451A4E,  // bcachefs
+};
+constexpr std::uint32_t kNfsSystem = 0x6969;
+// The clock of an NFS server may differ from this machine's.
+constexpr std::int64_t kServerSkewSeconds = 24 * 3600;
+
+}  // namespace
+
+Timestamp kernel_time() {
+  struct timespec now {};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return {now.tv_sec, static_cast<std::uint32_t>(now.tv_nsec)};
+}
+
+std::optional<std::int64_t> SourceClock::margin_of(int directory_fd, dev_t device) {
+  if (const auto known = margins_.find(device); known != margins_.end()) return known->second;
+  std::optional<std::int64_t> margin;
+  struct stat directory {};
+  struct statfs system {};
+  // A file with another device than its directory is a mount of its own.
+  if (::fstat(directory_fd, &directory) == 0 && directory.st_dev == device &&
+      ::fstatfs(directory_fd, &system) == 0) {
+    const auto type = static_cast<std::uint32_t>(system.f_type);
+    if (std::ranges::find(kClockedSystems, type) != kClockedSystems.end()) margin = settle_s_;
+    if (type == kNfsSystem) margin = kServerSkewSeconds;
+  } else {
+    return std::nullopt;
+  }
+  margins_[device] = margin;
+  return margin;
+}
+
+bool SourceClock::is_settled(int directory_fd, dev_t device, const Timestamp& mtime,
+                             const Timestamp& ctime) {
+  const auto margin = margin_of(directory_fd, device);
+  if (!margin) return false;
+  const Timestamp before{started_at_.seconds - *margin, started_at_.nanoseconds};
+  return mtime < before && ctime < before;
+}
+
+bool SourceClock::settle_mappings(int fd) {
+  constexpr unsigned kFlags =
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  return ::sync_file_range(fd, 0, 0, kFlags) == 0;
+}
+
+}  // namespace varve::transfer

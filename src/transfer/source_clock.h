@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "varve/types.h"
+
+namespace varve::transfer {
+
+/// Returns the time of the clock by which the kernel stamps files.
+[[nodiscard]] Timestamp kernel_time();
+
+/// Knows which file systems of the source show every change of a file in its ctime, and from when
+/// on a change could still leave the ctime as it is. Not thread-safe.
+class SourceClock {
+ public:
+  /// `started_at`: the time at which the store began. A change within `settle_s` seconds before it
+  /// may have the time of a later change, because file systems round times.
+  SourceClock(Timestamp started_at, std::uint32_t settle_s)
+      : started_at_(started_at), settle_s_(settle_s) {}
+
+  /// Returns whether a file in this open directory, with this device and these times, will have
+  /// another ctime after any later change.
+  [[nodiscard]] bool is_settled(int directory_fd, dev_t device, const Timestamp& mtime,
+                                const Timestamp& ctime);
+  /// Writes the file's changed pages to disk. After that, a change through a shared mapping sets
+  /// the ctime again. Returns false if that failed: then the ctime may stay.
+  [[nodiscard]] static bool settle_mappings(int fd);
+
+ private:
+  /// Returns the seconds before started_at_ that do not count; nullopt if no ctime counts.
+  [[nodiscard]] std::optional<std::int64_t> margin_of(int directory_fd, dev_t device);
+
+  const Timestamp started_at_;
+  const std::uint32_t settle_s_;
+  std::map<dev_t, std::optional<std::int64_t>> margins_;
+};
+
+}  // namespace varve::transfer
