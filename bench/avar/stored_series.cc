@@ -116,7 +116,7 @@ void StoredSeries::go_back() {
   open();
 }
 
-void StoredSeries::store(const std::vector<Content>& stream, const VersionSource& source) {
+void StoredSeries::store(const std::vector<Content>& stream, const ContentSource& source) {
   const auto number = static_cast<VersionNumber>(streams_.size() + 1);
   put(number, VersionState::kOpen);
   must(layout_->begin_version(number));
@@ -301,6 +301,7 @@ void StoredSeries::read_scattered(std::size_t version, Reads& reads) {
     read += end - begin;
     ++reads.extents;
   }
+  reads.unique_bytes = useful;
   reads.amplification = static_cast<double>(read) / static_cast<double>(useful);
 }
 
@@ -330,8 +331,9 @@ void StoredSeries::read_in_order(std::size_t version, Reads& reads) {
       delivered += bytes;
     }
   }
-  reads.in_order =
-      static_cast<double>(bytes_read_so_far() - before) / static_cast<double>(delivered);
+  reads.read_bytes = bytes_read_so_far() - before;
+  reads.logical_bytes = delivered;
+  reads.in_order = static_cast<double>(reads.read_bytes) / static_cast<double>(delivered);
   reads.requests = metrics.requests.value();
 }
 

@@ -45,7 +45,10 @@ struct Reads {
   double amplification = 0;
   std::size_t extents = 0;   ///< Number of reads for that.
   double in_order = 0;       ///< Amplification of the restore engine with 64 MiB, headers included.
-  std::size_t requests = 0;  ///< Requests of the engine.
+  std::size_t requests = 0;  ///< Requests of the engine for data.
+  std::uint64_t read_bytes = 0;    ///< Bytes that the engine read, headers included.
+  std::uint64_t unique_bytes = 0;  ///< Size of the version's different chunks.
+  std::uint64_t logical_bytes = 0;
 };
 
 /// The use of the files' bytes. The parts add up to `files`.
@@ -71,7 +74,7 @@ class StoredSeries {
   StoredSeries(const StoredSeries&) = delete;
   StoredSeries& operator=(const StoredSeries&) = delete;
 
-  void store(const std::vector<Content>& stream, const VersionSource& source);
+  void store(const std::vector<Content>& stream, const ContentSource& source);
   layout::MoveOutcome arrange();
   /// Deletes versions. They count from 0, in the order of storing.
   Deletion remove(const std::vector<std::size_t>& versions);

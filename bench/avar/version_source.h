@@ -16,6 +16,32 @@ namespace varve::bench {
 
 using Content = std::uint32_t;
 
+/// The bytes of contents.
+class ContentSource {
+ public:
+  virtual ~ContentSource() = default;
+  /// Returns the size of a content: 2 to 64 KiB, 8 KiB on average.
+  [[nodiscard]] virtual std::size_t bytes_of(Content content) const {
+    std::mt19937_64 random(content * 2654435761ULL + 1);
+    std::exponential_distribution<double> length(1.0 / 6144);
+    return std::min<std::size_t>(65536, 2048 + static_cast<std::size_t>(length(random)));
+  }
+  /// Returns the bytes of a content. The next call replaces them.
+  [[nodiscard]] virtual std::span<const std::byte> data_of(Content content) const {
+    std::uint64_t state = content * 0x9e3779b97f4a7c15ULL + 1;
+    for (auto& word : data_) {
+      state ^= state << 13;
+      state ^= state >> 7;
+      state ^= state << 17;
+      word = state;
+    }
+    return std::as_bytes(std::span(data_)).first(bytes_of(content));
+  }
+
+ private:
+  mutable std::array<std::uint64_t, 8192> data_{};
+};
+
 struct SourceOptions {
   std::size_t chunks = 60000;
   double change = 0.02;  ///< Share of the chunks that a version changes.
@@ -29,7 +55,7 @@ struct SourceOptions {
   std::uint64_t seed = 7;
 };
 
-class VersionSource {
+class VersionSource final : public ContentSource {
  public:
   explicit VersionSource(const SourceOptions& options) : options_(options), random_(options.seed) {
     std::lognormal_distribution<double> length(2.3, 1.6);
@@ -78,22 +104,6 @@ class VersionSource {
     note();
   }
 
-  /// Returns the size of a content: 2 to 64 KiB, 8 KiB on average.
-  [[nodiscard]] std::size_t bytes_of(Content content) const {
-    std::mt19937_64 random(content * 2654435761ULL + 1);
-    std::exponential_distribution<double> length(1.0 / 6144);
-    return std::min<std::size_t>(65536, 2048 + static_cast<std::size_t>(length(random)));
-  }
-  [[nodiscard]] std::span<const std::byte> data_of(Content content) const {
-    std::uint64_t state = content * 0x9e3779b97f4a7c15ULL + 1;
-    for (auto& word : data_) {
-      state ^= state << 13;
-      state ^= state >> 7;
-      state ^= state << 17;
-      word = state;
-    }
-    return std::as_bytes(std::span(data_)).first(bytes_of(content));
-  }
   /// Returns the bytes of all versions so far, with each content once.
   [[nodiscard]] std::uint64_t distinct_bytes() const { return distinct_bytes_; }
 
@@ -169,7 +179,6 @@ class VersionSource {
   std::vector<std::vector<std::vector<Content>>> past_;
   std::unordered_set<Content> seen_;
   std::uint64_t distinct_bytes_ = 0;
-  mutable std::array<std::uint64_t, 8192> data_{};
 };
 
 }  // namespace varve::bench

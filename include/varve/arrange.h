@@ -79,7 +79,7 @@ struct ArrangeSettings {
   std::uint32_t batch = 10;          ///< Versions between two arrangings; 1 or more; batched.
   std::uint32_t dead_permille = 70;  ///< Tolerated dead share of the active set, per mille; tiered.
   std::uint32_t fan = 20;  ///< Runs of one level that the arranger merges; 2 or more; tiered.
-  /// Main versions in a row without a chunk before it departs; 1 or more.
+  /// Main versions in a row without a chunk after which a new version stores it again; 1 or more.
   std::uint32_t window = 4;
   /// Parity as a percentage of the data it protects; 0 = none, at most kParityPercentMax.
   std::uint32_t parity_percent = 0;

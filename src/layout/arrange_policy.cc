@@ -67,9 +67,9 @@ class BatchedPolicy final : public ArrangePolicy {
   const std::uint32_t batch_;
 };
 
-// Departing chunks are copied out at once. New runs are merged by levels, which bounds how many
-// runs a reader has to follow; the files with the largest dead share are written again, within
-// their run, when the dead share of the whole exceeds its bound.
+// Departing chunks are copied out at once. The files whose dead chunks hinder the newest version's
+// reader most are written again when all gaps together exceed their bound, or dead space does.
+// New runs are merged, the smallest first, so that a reader follows few of them.
 class TieredPolicy final : public ArrangePolicy {
  public:
   TieredPolicy(std::uint32_t dead_permille, std::uint32_t fan)
@@ -86,33 +86,45 @@ class TieredPolicy final : public ArrangePolicy {
       return RewriteJob{segments_of(state.files, SegmentRole::kBase), SegmentRole::kBase,
                         state.newest, ChunkOrder::kStream};
     }
-    return compact(state);
+    const auto gap = [&](const SegmentRecord& file) {
+      const auto it = state.gap_bytes.find(file.segment);
+      return it == state.gap_bytes.end() ? 0 : it->second;
+    };
+    if (auto job = reduce(state, gap, dead_permille_ * kGapShare / kDeadShare)) return job;
+    const auto dead = [](const SegmentRecord& file) { return file.raw_bytes - file.live_bytes; };
+    return reduce(state, dead, dead_permille_);
   }
 
  private:
-  std::optional<RewriteJob> compact(const ActiveState& state) const {
-    std::uint64_t total = 0;
-    std::uint64_t dead = 0;
+  // The share of gaps is bounded by this part of that of dead space.
+  static constexpr std::uint64_t kGapShare = 4;
+  static constexpr std::uint64_t kDeadShare = 7;
+
+  /// Plans to write files again if cost(file) of all files exceeds its share of their live bytes.
+  template <typename Cost>
+  std::optional<RewriteJob> reduce(const ActiveState& state, const Cost& cost,
+                                   std::uint64_t permille) const {
+    std::uint64_t live = 0;
+    std::uint64_t sum = 0;
     for (const auto& file : state.files) {
-      total += file.raw_bytes;
-      dead += file.raw_bytes - file.live_bytes;
+      live += file.live_bytes;
+      sum += cost(file);
     }
-    if (dead * 1000 <= total * dead_permille_) return std::nullopt;
+    if (sum * 1000 <= live * permille) return std::nullopt;
     auto files = state.files;
-    const auto dead_share = [](const SegmentRecord& file) {
-      return static_cast<double>(file.raw_bytes - file.live_bytes) /
+    const auto share = [&](const SegmentRecord& file) {
+      return static_cast<double>(cost(file)) /
              static_cast<double>(std::max<std::uint64_t>(file.raw_bytes, 1));
     };
     std::sort(files.begin(), files.end(), [&](const auto& a, const auto& b) {
-      return dead_share(a) != dead_share(b) ? dead_share(a) > dead_share(b) : a.segment < b.segment;
+      return share(a) != share(b) ? share(a) > share(b) : a.segment < b.segment;
     });
     // Somewhat more than needed, so that the next version does not start it again.
     std::map<std::pair<SegmentRole, VersionNumber>, std::vector<SegmentNumber>> victims;
     for (const auto& file : files) {
-      if (dead * 1250 <= total * dead_permille_) break;
+      if (sum * 1250 <= live * permille) break;
       victims[{file.role, file.version}].push_back(file.segment);
-      total -= file.raw_bytes - file.live_bytes;
-      dead -= file.raw_bytes - file.live_bytes;
+      sum -= cost(file);
     }
     // One run at a time, the one with most victims first: the state is looked at again after it.
     const auto largest = std::max_element(

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -15,9 +16,17 @@
 
 namespace varve::layout {
 
+/// A dead range in a container that is as long as this costs a reader a request of its own, and
+/// counts as this much. The reader reads through a shorter one.
+inline constexpr std::uint64_t kGapCostMax = 64U << 10;
+
 /// A series' active set, without the files of an open version. Departing chunks count as live.
 struct ActiveState {
   std::vector<catalog::SegmentRecord> files;
+  /// Raw bytes of the gaps between the live chunks of a file's containers, each at most
+  /// kGapCostMax: what the newest version's reader pays for the file's dead chunks. A file without
+  /// an entry has none.
+  std::map<SegmentNumber, std::uint64_t> gap_bytes;
   std::uint64_t departing_bytes = 0;  ///< Raw bytes of chunks that are to leave it.
   VersionNumber newest{};             ///< Sealed version.
   std::uint32_t versions_behind = 0;  ///< Sealed versions since the base was last written.

@@ -32,11 +32,20 @@ struct ArrangerParts {
   std::uint64_t batch_bytes_max = MoveStep{}.batch_bytes_max;
 };
 
-/// The state of the active set on disk, for arranging, accounting and tests.
+/// The state of the active set on disk, for arranging, accounting and tests. Its chunks are those
+/// of the newest main version and of the side versions after it, and chunks that these lost.
 struct ArrangeView {
   ActiveState state;
-  /// Departing chunks by death: their last user among the sealed versions.
+  /// Files of the active set that hold chunks for an open version only: volumes that were spliced
+  /// back, and files that the arranger wrote for `aside`. The newest version reads none of them.
+  std::vector<catalog::SegmentRecord> files_aside;
+  /// Lost chunks by death: their last user among the sealed versions. They go to a volume.
   std::map<VersionNumber, base::IdRuns> departing;
+  /// Lost chunks by death that an open version may refer to. They go to a file aside.
+  std::map<VersionNumber, base::IdRuns> aside;
+  base::IdRuns returned;  ///< In a file aside, and the newest version refers to them again.
+  /// Files aside all of whose chunks have the same death: they become the volume of that death.
+  std::map<SegmentNumber, VersionNumber> settled;
   base::IdRuns unused;  ///< In the active set, and no version refers to them.
 };
 
@@ -67,6 +76,8 @@ class Arranger {
   [[nodiscard]] Result<bool> work_off(const ArrangeView& view);
   [[nodiscard]] Result<void> drop_unused(const base::IdRuns& unused);
   [[nodiscard]] Result<void> label_base(const ActiveState& state);
+  [[nodiscard]] Result<void> settle(const std::map<SegmentNumber, VersionNumber>& files);
+  [[nodiscard]] Result<bool> depart(const ArrangeView& view);
   [[nodiscard]] Result<bool> rewrite(const RewriteJob& job, const ActiveState& state);
   /// Moves the chunks in this order, in steps; false if stopped.
   [[nodiscard]] Result<bool> move(const std::vector<base::IdRun>& chunks, MoveStep kind);

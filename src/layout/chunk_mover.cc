@@ -70,7 +70,7 @@ Result<void> ChunkMover::locate() {
 }
 
 Result<void> ChunkMover::copy_all() {
-  const bool volume = step_.role == catalog::SegmentRole::kVolume;
+  const bool volume = step_.role == catalog::SegmentRole::kVolume || step_.aside;
   store::ContainerWriterOptions options;
   options.store = layout_.options().store;
   options.numbers = &layout_.numbers();
@@ -284,7 +284,7 @@ void ChunkMover::note_done(Source& source, std::uint32_t chunks) {
 }
 
 Result<void> ChunkMover::write_batch(store::ContainerWriter& writer) {
-  const bool volume = step_.role == catalog::SegmentRole::kVolume;
+  const bool volume = step_.role == catalog::SegmentRole::kVolume || step_.aside;
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
     const auto& chunk = chunks_[i];
     if (!chunk.present) continue;
@@ -301,16 +301,9 @@ Result<void> ChunkMover::write_batch(store::ContainerWriter& writer) {
 // A version that was opened since the step was planned may refer to more chunks than were in use
 // then, if the window was made longer. It must not refer to chunks that the step archives as older.
 Result<void> ChunkMover::check_death(const meta::Txn& txn) const {
-  const SeriesId series = layout_.options().series;
-  const auto moved = base::IdRuns::from(step_.chunks);
-  VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, series));
-  for (const auto& version : versions) {
-    if (version.number <= step_.version) continue;
-    VARVE_TRY_ASSIGN(const auto chunks, protected_chunks(txn, series, version));
-    if (moved.intersect(chunks).size() != 0) {
-      return Error(ErrorCode::kStale, "a chunk that was to be archived is in use again");
-    }
-  }
+  VARVE_TRY_ASSIGN(const bool used, used_after(txn, layout_.options().series,
+                                               base::IdRuns::from(step_.chunks), step_.version));
+  if (used) return Error(ErrorCode::kStale, "a chunk that was to be archived is in use again");
   return {};
 }
 

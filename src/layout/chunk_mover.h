@@ -22,7 +22,9 @@ namespace varve::layout {
 struct MoveStep {
   std::vector<base::IdRun> chunks;  ///< In the order in which they shall lie; each once.
   catalog::SegmentRole role = catalog::SegmentRole::kBase;
-  VersionNumber version{};              ///< Version of the run; for a volume, the death.
+  VersionNumber version{};  ///< Version of the run; for a volume, the death.
+  /// True to write a file of the active set in the form of a volume, which it may become.
+  bool aside = false;
   std::uint64_t segment_bytes_max = 0;  ///< Size limit of each new file.
   /// Raw bytes that are read before they are written. With less, frames whose chunks lie far apart
   /// in the new order are read more often; with more, arranging takes memory that others need.

@@ -39,6 +39,17 @@ Result<base::IdRuns> held_chunks(const meta::Txn& txn, SeriesId series, const Li
   return !version.sealed && known ? chunks.intersect(hold.chunks) : std::move(chunks);
 }
 
+Result<bool> used_after(const meta::Txn& txn, SeriesId series, const base::IdRuns& chunks,
+                        VersionNumber death) {
+  VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, series));
+  for (const auto& version : versions) {
+    if (version.number <= death) continue;
+    VARVE_TRY_ASSIGN(const auto its, protected_chunks(txn, series, version));
+    if (chunks.intersect(its).size() != 0) return true;
+  }
+  return false;
+}
+
 VersionNumber window_start(const std::vector<LiveVersion>& versions, std::uint32_t window) {
   for (auto it = versions.rbegin(); it != versions.rend(); ++it) {
     if (it->sealed && !it->side && --window == 0) return it->number;

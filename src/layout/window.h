@@ -42,6 +42,10 @@ struct OpenHold {
 [[nodiscard]] Result<base::IdRuns> held_chunks(const meta::Txn& txn, SeriesId series,
                                                const LiveVersion& version, const OpenHold& hold);
 
+/// Returns whether a version after `death` refers, or may refer, to one of the chunks.
+[[nodiscard]] Result<bool> used_after(const meta::Txn& txn, SeriesId series,
+                                      const base::IdRuns& chunks, VersionNumber death);
+
 /// Returns the `window`-th newest main version; 0 if there are fewer. It and all sealed versions
 /// after it make up the window.
 [[nodiscard]] VersionNumber window_start(const std::vector<LiveVersion>& versions,

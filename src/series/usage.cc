@@ -93,9 +93,11 @@ Result<ArrangingDebt> arranging_debt(const SeriesParts& parts) {
   VARVE_TRY_ASSIGN(const auto view,
                    layout::view_active_set(txn, parts.id, parts.store, settings, {}));
   ArrangingDebt debt;
-  for (const auto& file : view.state.files) {
-    debt.active_bytes += file.raw_bytes;
-    debt.dead_bytes += file.raw_bytes - file.live_bytes;
+  for (const auto* files : {&view.state.files, &view.files_aside}) {
+    for (const auto& file : *files) {
+      debt.active_bytes += file.raw_bytes;
+      debt.dead_bytes += file.raw_bytes - file.live_bytes;
+    }
   }
   VARVE_TRY_ASSIGN(const auto unused, layout::estimate_bytes(txn, parts.store, view.unused));
   debt.dead_bytes += unused;

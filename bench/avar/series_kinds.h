@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generates series of the kinds that backups have: releases, packages, images, mail, databases.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "avar/version_source.h"
+
+namespace varve::bench {
+
+/// A series of one kind. A version is a list of files, and a file a list of contents.
+class KindSource final : public ContentSource {
+ public:
+  using Files = std::vector<std::vector<Content>>;
+
+  enum class Kind : std::uint8_t {
+    kReleases,   ///< One package: most releases change 1 %, every fourth one half of it.
+    kPackages,   ///< Many packages: 2 % of the bytes are packages that are replaced or updated.
+    kImages,     ///< A disk: 2 % of the blocks change, clustered, half of them in a few hot places.
+    kMail,       ///< Folders that grow at their end, and lose a few mails.
+    kDatabase,   ///< One file: 2 % of the pages change, most in a tenth of the file.
+    kScattered,  ///< One file: 2 % of the pages change, anywhere.
+  };
+
+  KindSource(Kind kind, std::size_t chunks, std::uint64_t seed)
+      : kind_(kind), chunks_(chunks), random_(seed) {
+    switch (kind) {
+      case Kind::kReleases:
+        add_files(3.0, 1.8, 3000);
+        break;
+      case Kind::kPackages:
+        add_files(3.5, 1.2, 500);
+        break;
+      case Kind::kMail:
+        for (int i = 0; i < 20; ++i) files_.push_back(fresh(chunks / 20));
+        break;
+      case Kind::kImages:
+      case Kind::kDatabase:
+      case Kind::kScattered:
+        files_.push_back(fresh(chunks));
+        break;
+    }
+    for (auto& place : hot_) place = random_() % chunks;
+  }
+
+  [[nodiscard]] std::vector<Content> stream() const {
+    std::vector<Content> all;
+    for (const auto& file : files_) all.insert(all.end(), file.begin(), file.end());
+    return all;
+  }
+
+  void next_version() {
+    ++version_;
+    const auto budget = static_cast<std::ptrdiff_t>(chunks_ / 50);
+    switch (kind_) {
+      case Kind::kReleases:
+        version_ % 4 == 0 ? edit_runs(static_cast<std::ptrdiff_t>(chunks_ / 2), 6)
+                          : edit_runs(static_cast<std::ptrdiff_t>(chunks_ / 100), 2);
+        break;
+      case Kind::kPackages:
+        replace_packages(budget);
+        break;
+      case Kind::kMail:
+        deliver_mail();
+        break;
+      case Kind::kImages:
+        overwrite(budget, 8, 0.5);
+        break;
+      case Kind::kDatabase:
+        overwrite(budget, 1, 0.9);
+        break;
+      case Kind::kScattered:
+        overwrite(budget, 1, 0);
+        break;
+    }
+  }
+
+ private:
+  double unit() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
+  std::size_t about(double mean) {
+    return 1 + static_cast<std::size_t>(std::exponential_distribution<double>(1 / mean)(random_));
+  }
+  std::vector<Content> fresh(std::size_t count) {
+    std::vector<Content> contents(count);
+    for (auto& content : contents) content = next_++;
+    return contents;
+  }
+  void add_files(double mean, double deviation, std::size_t most) {
+    std::lognormal_distribution<double> length(mean, deviation);
+    for (std::size_t total = 0; total < chunks_; total += files_.back().size()) {
+      files_.push_back(fresh(std::clamp<std::size_t>(static_cast<std::size_t>(length(random_)), 1,
+                                                     std::min(most, chunks_ / 4))));
+    }
+  }
+  /// Replaces runs of chunks in files that are chosen by their size.
+  void edit_runs(std::ptrdiff_t budget, double mean) {
+    std::vector<std::size_t> ends;
+    for (const auto& file : files_) ends.push_back((ends.empty() ? 0 : ends.back()) + file.size());
+    while (budget > 0) {
+      const auto chosen = std::upper_bound(ends.begin(), ends.end(), random_() % ends.back());
+      auto& file = files_[static_cast<std::size_t>(chosen - ends.begin())];
+      const std::size_t at = random_() % file.size();
+      const std::size_t end = std::min(file.size(), at + about(mean));
+      for (std::size_t i = at; i < end; ++i) file[i] = next_++;
+      budget -= static_cast<std::ptrdiff_t>(end - at);
+    }
+  }
+  void replace_packages(std::ptrdiff_t budget) {
+    while (budget > 0) {
+      auto& package = files_[random_() % files_.size()];
+      const double keep = random_() % 2 == 0 ? 0 : unit() * 0.8;
+      for (auto& content : package) {
+        if (unit() >= keep) content = next_++;
+      }
+      budget -= static_cast<std::ptrdiff_t>(package.size());
+    }
+  }
+  void deliver_mail() {
+    for (auto& folder : files_) {
+      if (random_() % 5 == 0) continue;
+      folder.back() = next_++;
+      const auto mails = fresh(about(static_cast<double>(chunks_) / 1500));
+      folder.insert(folder.end(), mails.begin(), mails.end());
+      if (random_() % 3 != 0) continue;
+      const auto at = folder.begin() + static_cast<std::ptrdiff_t>(random_() % folder.size());
+      folder.erase(at, at + std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(about(8)),
+                                                     folder.end() - at - 1));
+    }
+  }
+  void overwrite(std::ptrdiff_t budget, double run, double hot) {
+    auto& file = files_.front();
+    std::normal_distribution<double> around(0, static_cast<double>(file.size()) / 400);
+    while (budget > 0) {
+      std::size_t at = random_() % file.size();
+      if (unit() < hot) {
+        const auto place = static_cast<double>(hot_[random_() % hot_.size()]) + around(random_);
+        at = static_cast<std::size_t>(std::clamp(place, 0.0, static_cast<double>(file.size() - 1)));
+      }
+      const std::size_t end = std::min(file.size(), at + (run > 1 ? about(run) : 1));
+      for (std::size_t i = at; i < end; ++i) file[i] = next_++;
+      budget -= static_cast<std::ptrdiff_t>(end - at);
+    }
+  }
+
+  const Kind kind_;
+  const std::size_t chunks_;
+  std::mt19937_64 random_;
+  Content next_ = 0;
+  std::size_t version_ = 0;
+  Files files_;
+  std::array<std::size_t, 24> hot_{};
+};
+
+struct KindName {
+  std::string_view name;
+  KindSource::Kind kind;
+};
+inline constexpr std::array<KindName, 6> kKinds = {{
+    {"releases", KindSource::Kind::kReleases},
+    {"packages", KindSource::Kind::kPackages},
+    {"images", KindSource::Kind::kImages},
+    {"mail", KindSource::Kind::kMail},
+    {"database", KindSource::Kind::kDatabase},
+    {"scattered", KindSource::Kind::kScattered},
+}};
+
+}  // namespace varve::bench

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The newest version reads best: after every version of a history, with few bytes more than its
+// different chunks have, and arranging writes a bounded part of a backup for that.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "avar/series_kinds.h"
+#include "avar/stored_series.h"
+
+namespace varve {
+namespace {
+
+constexpr std::size_t kChunks = 4000;  // About 32 MiB.
+constexpr std::size_t kVersions = 18;
+
+struct Limits {
+  double newest_share = 0.95;    // Different bytes / bytes read, headers included.
+  double written_of_backup = 0;  // Mean of all versions.
+};
+
+double ratio(std::uint64_t part, std::uint64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(whole);
+}
+
+void check_kind(bench::KindSource::Kind kind, const Limits& limits) {
+  const std::string directory = testing::TempDir() + "varve-newest-" + std::to_string(::getpid());
+  bench::StoredSeries series(directory, ArrangeSettings{});
+  bench::KindSource source(kind, kChunks, 42);
+  std::uint64_t written = 0;
+  std::uint64_t backups = 0;
+  for (std::size_t i = 0; i < kVersions; ++i) {
+    if (i != 0) source.next_version();
+    series.store(source.stream(), source);
+    written += series.arrange().bytes_written;
+    if (i != 0) backups += series.backup_bytes();
+    const auto reads = series.reads_of(i);
+    EXPECT_GE(ratio(reads.unique_bytes, reads.read_bytes), limits.newest_share)
+        << "version " << i + 1;
+  }
+  EXPECT_LE(ratio(written, backups), limits.written_of_backup);
+}
+
+TEST(NewestGate, ReleasesOfAPackage) {
+  check_kind(bench::KindSource::Kind::kReleases, {0.945, 0.25});
+}
+
+TEST(NewestGate, ImagesOfADisk) { check_kind(bench::KindSource::Kind::kImages, {0.95, 0.15}); }
+
+TEST(NewestGate, FoldersOfMail) { check_kind(bench::KindSource::Kind::kMail, {0.95, 0.1}); }
+
+TEST(NewestGate, DatabaseWithScatteredPages) {
+  check_kind(bench::KindSource::Kind::kDatabase, {0.94, 0.18});
+}
+
+}  // namespace
+}  // namespace varve
