@@ -12,8 +12,6 @@
 namespace varve::restore {
 namespace {
 
-constexpr std::size_t kMiB = 1U << 20;
-
 class RestoreEngineContract : public testing::TestWithParam<std::string> {
  public:
   // An engine over all files of a world.

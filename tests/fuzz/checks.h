@@ -17,7 +17,10 @@
 
 namespace varve::fuzz {
 
-inline std::string_view text_of(std::span<const std::byte> input) {
+/// The input of a target.
+using Bytes = std::span<const std::byte>;
+
+inline std::string_view text_of(Bytes input) {
   return {reinterpret_cast<const char*>(input.data()), input.size()};
 }
 

@@ -16,8 +16,6 @@
 namespace varve::fuzz {
 namespace {
 
-using Bytes = std::span<const std::byte>;
-
 constexpr std::array<const char*, 2> kTables = {"names", "values"};
 constexpr std::size_t kPage = 4096;
 constexpr unsigned kKeys = 220;

@@ -30,11 +30,9 @@
 namespace varve::fuzz {
 namespace {
 
-using Bytes = std::span<const std::byte>;
-
-constexpr SeriesId kSeries{3};
-constexpr StoreId kStore{3};
-constexpr VersionNumber kVersion{7};
+constexpr SeriesId kFileSeries{3};
+constexpr StoreId kFileStore{3};
+constexpr VersionNumber kFileVersion{7};
 
 bool put_file(io::FileSystem& files, const std::string& path, std::string_view bytes) {
   const auto file = files.open(path, io::OpenMode::kReadWrite);
@@ -72,7 +70,7 @@ void manifest(Bytes input) {
   std::string bytes(text_of(input));
   sum_manifest(bytes);
   const auto files = io::make_memory_file_system();
-  const auto path = maintain::manifest_path("/s", kVersion);
+  const auto path = maintain::manifest_path("/s", kFileVersion);
   if (!files->make_directory("/s") ||
       !files->make_directory(std::string("/s/") + maintain::kManifestFolder) ||
       !put_file(*files, path, bytes) ||
@@ -94,13 +92,13 @@ void manifest(Bytes input) {
                 bytes.substr(0, format::kManifestHeaderBytes),
             "a header that is accepted has one encoding");
   }
-  const auto labels = maintain::read_labels(*files, *codec, "/s", kSeries);
+  const auto labels = maintain::read_labels(*files, *codec, "/s", kFileSeries);
   require(!labels || (read && read->damaged_blocks == 0), "labels are whole or not at all");
 }
 std::vector<std::string> manifest_seeds() {
   format::ManifestHeader identity;
-  identity.series = kSeries;
-  identity.number = kVersion;
+  identity.series = kFileSeries;
+  identity.number = kFileVersion;
   std::vector<std::string> seeds{manifest_image(identity, Codec::kZstd)};
   identity.kind = format::ManifestKind::kLabels;
   identity.number = {};
@@ -123,7 +121,8 @@ void volume(Bytes input) {
   }
   std::uint64_t passed = 0;
   store::FolderStore store(*files, "/s");
-  const auto scan = maintain::scan_containers(store, kStore, [&](std::uint64_t n) { passed += n; });
+  const auto scan =
+      maintain::scan_containers(store, kFileStore, [&](std::uint64_t n) { passed += n; });
   require(scan || scan.error().code() == ErrorCode::kUnsupported,
           "a file can be searched whatever it holds");
   if (!scan) return;
@@ -137,9 +136,9 @@ void volume(Bytes input) {
 std::vector<std::string> volume_seeds() {
   // Small, so that the test can try many.
   format::ContainerHeader header;
-  header.store = kStore;
-  header.chunks = {format::chunk(ChunkId::make(kVersion, 10), 300),
-                   format::chunk(ChunkId::make(kVersion, 11), 40)};
+  header.store = kFileStore;
+  header.chunks = {format::chunk(ChunkId::make(kFileVersion, 10), 300),
+                   format::chunk(ChunkId::make(kFileVersion, 11), 40)};
   format::FrameEntry frame;
   frame.chunk_count = 2;
   frame.stored_bytes = frame.raw_bytes = 340;
@@ -207,7 +206,7 @@ void scrub_state(Bytes input) {
 }
 std::vector<std::string> scrub_state_seeds() {
   maintain::ScrubState state;
-  state.reached = CheckPosition{kSeries, 5, 4096};
+  state.reached = CheckPosition{kFileSeries, 5, 4096};
   state.damages = 2;
   return {maintain::encode_scrub_state(state), maintain::encode_scrub_state({})};
 }

@@ -33,8 +33,6 @@
 namespace varve::fuzz {
 namespace {
 
-using Bytes = std::span<const std::byte>;
-
 // Decodes and encodes twice. The two encodings must agree.
 template <typename Decode, typename Encode>
 void settles(std::string_view input, const Decode& decode, const Encode& encode) {

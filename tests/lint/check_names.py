@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One private name has one meaning in a room, so that several sources can be compiled as one.
 
-scripts/demo builds so (-Dunity=on), which costs half of the time. check_lint.py shows that the
+scripts/demo and scripts/test build so (-Dunity=on), which costs half of the time. check_lint.py shows that the
 check can fail.
 """
 
@@ -58,7 +58,8 @@ def collisions(texts):
 
 
 def main():
-    texts = {path: tree.read(path) for path in tree.files((".h", ".cc"), "src")}
+    texts = {path: tree.read(path) for below in ("src", "tests/unit", "tests/fuzz")
+             for path in tree.files((".h", ".cc"), below)}
     tree.finish("private names are unique in a room", len(texts), sorted(collisions(texts)))
 
 

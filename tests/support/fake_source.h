@@ -26,6 +26,8 @@ namespace varve::restore {
 
 using Bytes = std::vector<std::byte>;
 
+inline constexpr std::size_t kMiB = 1U << 20;
+
 /// Containers in memory. One thread fills them, then several may read.
 class FakeSource final : public layout::ChunkSource {
  public:

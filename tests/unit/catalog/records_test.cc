@@ -20,7 +20,7 @@ namespace {
 using varve::test::code_of;
 using varve::test::must;
 
-constexpr SeriesId kSeries{2};
+constexpr SeriesId kRecordSeries{2};
 constexpr StoreId kStore{2};
 
 class RecordsTest : public testing::Test {
@@ -60,7 +60,7 @@ class RecordsTest : public testing::Test {
 };
 
 TEST_F(RecordsTest, SeriesRoundTripsAndDamageIsFound) {
-  const SeriesRecord record{kSeries, "a series", {-7, 999999999}, 0xffffffff, {}, {}};
+  const SeriesRecord record{kRecordSeries, "a series", {-7, 999999999}, 0xffffffff, {}, {}};
   commit([&](meta::WriteTxn& txn) { return put_series(txn, record); });
   {
     const auto txn = must(meta::ReadTxn::begin(catalog_));
@@ -72,15 +72,15 @@ TEST_F(RecordsTest, SeriesRoundTripsAndDamageIsFound) {
     EXPECT_EQ(all[0].next_number, record.next_number);
     EXPECT_FALSE(must(find_series(txn, SeriesId{3})));
   }
-  expect_damage_found(meta::catalog::kSeries, meta::series_key(kSeries),
-                      [](const meta::Txn& txn) { return find_series(txn, kSeries); });
-  commit([&](meta::WriteTxn& txn) { return erase_series(txn, kSeries); });
+  expect_damage_found(meta::catalog::kSeries, meta::series_key(kRecordSeries),
+                      [](const meta::Txn& txn) { return find_series(txn, kRecordSeries); });
+  commit([&](meta::WriteTxn& txn) { return erase_series(txn, kRecordSeries); });
   EXPECT_TRUE(must(list_series(must(meta::ReadTxn::begin(catalog_)))).empty());
 }
 
 TEST_F(RecordsTest, VersionRoundTripsAndDamageIsFound) {
   VersionRecord record;
-  record.series = kSeries;
+  record.series = kRecordSeries;
   record.number = VersionNumber{300};
   record.name = std::string(255, 'n');
   record.state = VersionState::kSealed;
@@ -101,7 +101,7 @@ TEST_F(RecordsTest, VersionRoundTripsAndDamageIsFound) {
   commit([&](meta::WriteTxn& txn) { return put_version(txn, older); });
   {
     const auto txn = must(meta::ReadTxn::begin(catalog_));
-    const auto all = must(list_versions(txn, kSeries));
+    const auto all = must(list_versions(txn, kRecordSeries));
     ASSERT_EQ(all.size(), 2U);
     EXPECT_EQ(all[0].number, older.number);
     EXPECT_EQ(all[0].state, VersionState::kOpen);
@@ -112,16 +112,16 @@ TEST_F(RecordsTest, VersionRoundTripsAndDamageIsFound) {
     EXPECT_EQ(all[1].root, record.root);
     EXPECT_TRUE(must(list_versions(txn, SeriesId{1})).empty());
     EXPECT_TRUE(must(list_versions(txn, SeriesId{3})).empty());
-    EXPECT_EQ(code_of(version_chunks(txn, kSeries, record.number)), ErrorCode::kCorrupt);
+    EXPECT_EQ(code_of(version_chunks(txn, kRecordSeries, record.number)), ErrorCode::kCorrupt);
   }
   expect_damage_found(
-      meta::catalog::kVersions, meta::version_key(kSeries, record.number),
-      [&](const meta::Txn& txn) { return find_version(txn, kSeries, record.number); });
+      meta::catalog::kVersions, meta::version_key(kRecordSeries, record.number),
+      [&](const meta::Txn& txn) { return find_version(txn, kRecordSeries, record.number); });
 }
 
 TEST_F(RecordsTest, KindsOfOpenVersionsRoundTrip) {
   VersionRecord record;
-  record.series = kSeries;
+  record.series = kRecordSeries;
   record.number = VersionNumber{300};
   record.name = "n";
   record.root.mode = S_IFDIR | 0750;
@@ -131,7 +131,7 @@ TEST_F(RecordsTest, KindsOfOpenVersionsRoundTrip) {
     record.unfinished = unfinished;
     commit([&](meta::WriteTxn& txn) { return put_version(txn, record); });
     const auto txn = must(meta::ReadTxn::begin(catalog_));
-    const auto got = *must(find_version(txn, kSeries, record.number));
+    const auto got = *must(find_version(txn, kRecordSeries, record.number));
     EXPECT_EQ(got.state, VersionState::kOpen);
     EXPECT_EQ(got.base, base);
     EXPECT_EQ(got.unfinished, unfinished);
@@ -141,7 +141,7 @@ TEST_F(RecordsTest, KindsOfOpenVersionsRoundTrip) {
   record.base = record.number;
   commit([&](meta::WriteTxn& txn) { return put_version(txn, record); });
   const auto txn = must(meta::ReadTxn::begin(catalog_));
-  EXPECT_EQ(code_of(find_version(txn, kSeries, record.number)), ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of(find_version(txn, kRecordSeries, record.number)), ErrorCode::kCorrupt);
 }
 
 TEST_F(RecordsTest, LinksRoundTripAndDamageIsFound) {
@@ -155,34 +155,37 @@ TEST_F(RecordsTest, LinksRoundTripAndDamageIsFound) {
   EXPECT_EQ(links.names_in(6, 895).size(), 3U);
   EXPECT_EQ(links.groups(), (std::vector<std::uint64_t>{3, 7, 1ULL << 61}));
   const VersionNumber number{4};
-  const auto read = [&](const meta::Txn& txn) { return version_links(txn, kSeries, number); };
+  const auto read = [&](const meta::Txn& txn) { return version_links(txn, kRecordSeries, number); };
   EXPECT_FALSE(must(read(must(meta::ReadTxn::begin(catalog_)))));
   for (const auto& table : {LinkTable(), links}) {
-    commit([&](meta::WriteTxn& txn) { return put_version_links(txn, kSeries, number, table); });
+    commit(
+        [&](meta::WriteTxn& txn) { return put_version_links(txn, kRecordSeries, number, table); });
     EXPECT_EQ(*must(read(must(meta::ReadTxn::begin(catalog_)))), table);
-    expect_damage_found(meta::catalog::kVersionLinks, meta::version_key(kSeries, number), read);
+    expect_damage_found(meta::catalog::kVersionLinks, meta::version_key(kRecordSeries, number),
+                        read);
   }
-  commit([&](meta::WriteTxn& txn) { return erase_version(txn, kSeries, number); });
+  commit([&](meta::WriteTxn& txn) { return erase_version(txn, kRecordSeries, number); });
   EXPECT_FALSE(must(read(must(meta::ReadTxn::begin(catalog_)))));
 }
 
 TEST_F(RecordsTest, ErasedVersionTakesItsChunkListAlong) {
   VersionRecord record;
-  record.series = kSeries;
+  record.series = kRecordSeries;
   record.number = VersionNumber{1};
   record.name = "v";
   record.root.mode = S_IFDIR | 0755;
   const auto chunks = base::IdRuns::from({{ChunkId::make(VersionNumber{1}, 4), 5}});
   commit([&](meta::WriteTxn& txn) -> Result<void> {
     VARVE_TRY(put_version(txn, record));
-    return put_version_chunks(txn, kSeries, record.number, chunks);
+    return put_version_chunks(txn, kRecordSeries, record.number, chunks);
   });
-  EXPECT_EQ(must(version_chunks(must(meta::ReadTxn::begin(catalog_)), kSeries, record.number)),
-            chunks);
-  commit([&](meta::WriteTxn& txn) { return erase_version(txn, kSeries, record.number); });
+  EXPECT_EQ(
+      must(version_chunks(must(meta::ReadTxn::begin(catalog_)), kRecordSeries, record.number)),
+      chunks);
+  commit([&](meta::WriteTxn& txn) { return erase_version(txn, kRecordSeries, record.number); });
   const auto txn = must(meta::ReadTxn::begin(catalog_));
-  EXPECT_FALSE(must(find_version(txn, kSeries, record.number)));
-  EXPECT_EQ(code_of(version_chunks(txn, kSeries, record.number)), ErrorCode::kCorrupt);
+  EXPECT_FALSE(must(find_version(txn, kRecordSeries, record.number)));
+  EXPECT_EQ(code_of(version_chunks(txn, kRecordSeries, record.number)), ErrorCode::kCorrupt);
 }
 
 TEST_F(RecordsTest, LocationIsFoundByAnyOfItsChunks) {
@@ -282,7 +285,7 @@ TEST_F(RecordsTest, NamesThatAreNotAllowedAreReplaced) {
   std::uint32_t number = 1;
   const auto put = [&](const std::string& name) {
     VersionRecord record;
-    record.series = kSeries;
+    record.series = kRecordSeries;
     record.number = static_cast<VersionNumber>(number++);
     record.name = name;
     record.state = VersionState::kSealed;
@@ -293,7 +296,7 @@ TEST_F(RecordsTest, NamesThatAreNotAllowedAreReplaced) {
   put("invalid-name-4");
   for (const auto& name : forged) put(name);
   const auto txn = must(meta::ReadTxn::begin(catalog_));
-  const auto all = must(list_versions(txn, kSeries));
+  const auto all = must(list_versions(txn, kRecordSeries));
   ASSERT_EQ(all.size(), 12U);
   std::set<std::string> names;
   for (const auto& record : all) {
@@ -306,7 +309,7 @@ TEST_F(RecordsTest, NamesThatAreNotAllowedAreReplaced) {
   EXPECT_EQ(all[1].name, "invalid-name-4");
   EXPECT_EQ(all[2].name, "invalid-name-3");
   EXPECT_EQ(all[3].name, "invalid-name-4_");
-  EXPECT_EQ(must(find_version(txn, kSeries, VersionNumber{5}))->name, "invalid-name-5");
+  EXPECT_EQ(must(find_version(txn, kRecordSeries, VersionNumber{5}))->name, "invalid-name-5");
 }
 
 TEST_F(RecordsTest, NamesOfSeriesThatAreNotAllowedAreReplaced) {

@@ -19,7 +19,7 @@
 namespace varve::control {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{20'000};
+constexpr std::chrono::milliseconds kServerPatience{20'000};
 
 /// A server in a folder whose path is longer than a socket address allows.
 class ControlServer : public testing::Test {
@@ -155,14 +155,14 @@ TEST_F(ControlServer, ArrangingTellsOfProgressAndEndsWithAReport) {
 TEST_F(ControlServer, LinesSentTogetherAreReceivedOneByOne) {
   const auto listener = Listener::open(folder_);
   ASSERT_TRUE(listener);
-  const auto sender = connect_to(folder_, kPatience);
+  const auto sender = connect_to(folder_, kServerPatience);
   ASSERT_TRUE(sender);
   const base::UniqueFd receiver(::accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
   ASSERT_TRUE(receiver.valid());
   const std::string longest(10000, 'x');
-  ASSERT_TRUE(send_line(sender->socket.get(), "one\ntwo\n" + longest, kPatience));
+  ASSERT_TRUE(send_line(sender->socket.get(), "one\ntwo\n" + longest, kServerPatience));
   for (const std::string& line : {std::string("one"), std::string("two"), longest}) {
-    const auto received = receive_line(receiver.get(), kPatience);
+    const auto received = receive_line(receiver.get(), kServerPatience);
     ASSERT_TRUE(received);
     EXPECT_EQ(*received, line);
   }
@@ -218,12 +218,12 @@ TEST_F(ControlServer, WaitingRequestIsCancelledWhenTheClientLeaves) {
   };
   const auto server = Server::start(folder_, handlers_);
   ASSERT_TRUE(server);
-  auto connected = connect_to(folder_, kPatience);
+  auto connected = connect_to(folder_, kServerPatience);
   ASSERT_TRUE(connected);
   Request request;
   request.operation = Operation::kSeal;
   request.seal.version = "s/v";
-  ASSERT_TRUE(send_line(connected->socket.get(), encode(request), kPatience));
+  ASSERT_TRUE(send_line(connected->socket.get(), encode(request), kServerPatience));
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return waiting; });
   connected->socket.reset();

@@ -12,7 +12,7 @@
 namespace varve::format {
 namespace {
 
-Superblock sample() {
+Superblock sample_superblock() {
   Superblock superblock;
   superblock.repository_id = "00112233445566778899aabbccddeeff";
   return superblock;
@@ -20,7 +20,7 @@ Superblock sample() {
 
 // The text with one part replaced, under a right checksum.
 std::string forged(std::string_view part, std::string_view by) {
-  std::string text = encode_superblock(sample());
+  std::string text = encode_superblock(sample_superblock());
   text.resize(text.rfind("checksum"));
   const std::size_t at = text.find(part);
   EXPECT_NE(at, std::string::npos);
@@ -38,7 +38,7 @@ Error error_of(const std::string& text) {
 }
 
 TEST(Superblock, RoundTrips) {
-  Superblock superblock = sample();
+  Superblock superblock = sample_superblock();
   superblock.parameters.chunk_bytes_avg = 4096;
   superblock.parameters.chunk_bytes_min = 1024;
   superblock.parameters.chunk_bytes_max = 32768;
@@ -59,7 +59,7 @@ TEST(Superblock, RoundTrips) {
 }
 
 TEST(Superblock, WithoutCompressionRoundTrips) {
-  Superblock superblock = sample();
+  Superblock superblock = sample_superblock();
   superblock.parameters.codec = Codec::kNone;
   const auto back = decode_superblock(encode_superblock(superblock));
   ASSERT_TRUE(back.has_value()) << back.error().message();
@@ -67,7 +67,7 @@ TEST(Superblock, WithoutCompressionRoundTrips) {
 }
 
 TEST(Superblock, EveryChangedByteReturnsCorrupt) {
-  std::string text = encode_superblock(sample());
+  std::string text = encode_superblock(sample_superblock());
   for (auto& c : text) {
     const char was = c;
     for (int value = 0; value < 256; ++value) {
@@ -80,7 +80,7 @@ TEST(Superblock, EveryChangedByteReturnsCorrupt) {
 }
 
 TEST(Superblock, EveryTruncationReturnsCorruptAndNamesTheFile) {
-  const std::string text = encode_superblock(sample());
+  const std::string text = encode_superblock(sample_superblock());
   for (std::size_t n = 0; n < text.size(); ++n) {
     const Error error = error_of(text.substr(0, n));
     ASSERT_EQ(error.code(), ErrorCode::kCorrupt) << n;

@@ -21,7 +21,7 @@ namespace {
 using varve::test::code_of;
 using varve::test::must;
 
-constexpr std::array<const char*, 1> kTables = {"a"};
+constexpr std::array<const char*, 1> kOneTable = {"a"};
 constexpr uid_t kOther = 4001;
 
 class EnvFilesTest : public testing::Test {
@@ -35,7 +35,7 @@ class EnvFilesTest : public testing::Test {
   }
   EnvOptions options(bool read_only) {
     EnvOptions made;
-    made.tables = kTables;
+    made.tables = kOneTable;
     made.read_only = read_only;
     made.writer_lock = path("writer");
     return made;

@@ -17,13 +17,13 @@ namespace {
 using varve::test::code_of;
 using varve::test::must;
 
-constexpr std::array<const char*, 2> kTables = {"a", "b"};
+constexpr std::array<const char*, 2> kTwoTables = {"a", "b"};
 
 class LmdbTest : public testing::Test {
  protected:
   Env open(bool read_only = false) {
     EnvOptions options;
-    options.tables = kTables;
+    options.tables = kTwoTables;
     options.read_only = read_only;
     return must(Env::open(directory_.path(), options));
   }
@@ -169,7 +169,7 @@ TEST_F(LmdbTest, TruncatedFileIsRefused) {
     std::filesystem::resize_file(path, left);
     for (const bool read_only : {true, false}) {
       EnvOptions options;
-      options.tables = kTables;
+      options.tables = kTwoTables;
       options.must_exist = true;
       options.read_only = read_only;
       EXPECT_EQ(code_of(Env::open(directory_.path(), options)), ErrorCode::kCorrupt) << left;

@@ -25,19 +25,19 @@ using varve::test::code_of;
 using varve::test::must;
 using varve::test::noise;
 
-constexpr std::array<const char*, 3> kTables = {"a", "b", "c"};
+constexpr std::array<const char*, 3> kThreeTables = {"a", "b", "c"};
 
 class PageCheckTest : public testing::Test {
  protected:
   [[nodiscard]] EnvOptions options(bool read_only = false) const {
     EnvOptions how;
-    how.tables = kTables;
+    how.tables = kThreeTables;
     how.read_only = read_only;
     how.map_bytes = std::size_t{1} << 30;
     return how;
   }
   Env open() { return must(Env::open(directory_.path(), options())); }
-  [[nodiscard]] Result<void> check() const { return check_pages(directory_.path(), kTables); }
+  [[nodiscard]] Result<void> check() const { return check_pages(directory_.path(), kThreeTables); }
 
   // Writes trees of two levels, long values, and free pages of several commits.
   void fill() {
@@ -136,7 +136,7 @@ TEST_F(PageCheckTest, AcceptsAnyHistoryOfCommits) {
       env.emplace(open());
     }
     auto txn = must(WriteTxn::begin(*env));
-    const auto table = random() % kTables.size();
+    const auto table = random() % kThreeTables.size();
     const auto erased_percent = random() % 100;
     for (auto i = random() % 200 + 1; i > 0; --i) {
       // The lengths of keys differ widely, like those of names.
@@ -150,7 +150,7 @@ TEST_F(PageCheckTest, AcceptsAnyHistoryOfCommits) {
     }
     if (random() % 10 == 0) continue;  // Aborts the transaction.
     must(txn.commit());
-    const auto checked = random() % 2 == 0 ? check() : check_pages(*env, kTables);
+    const auto checked = random() % 2 == 0 ? check() : check_pages(*env, kThreeTables);
     ASSERT_TRUE(checked) << "after commit " << commit << ": " << checked.error().message();
   }
 }

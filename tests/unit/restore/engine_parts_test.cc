@@ -15,8 +15,6 @@
 namespace varve::restore {
 namespace {
 
-constexpr std::uint64_t kMiB = 1U << 20;
-
 // A cycle with average values, on which only the last rule acts.
 AlaccCycle quiet_cycle() {
   AlaccCycle cycle;

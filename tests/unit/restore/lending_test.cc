@@ -11,8 +11,6 @@
 namespace varve::restore {
 namespace {
 
-constexpr std::size_t kMiB = 1U << 20;
-
 /// Reads without memory to copy to.
 Result<ReadBytes> ask_to_lend(ReadHandle& handle, std::uint64_t offset, std::size_t bytes,
                               bool may_wait) {

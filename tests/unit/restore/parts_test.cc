@@ -12,7 +12,7 @@
 namespace varve::restore {
 namespace {
 
-constexpr std::uint64_t kNever = RestoreCache::kNever;
+constexpr std::uint64_t kNeverUsed = RestoreCache::kNever;
 constexpr std::size_t kChunkCost = 100 + ChunkCache::kChunkOverheadBytes;
 
 void offer(ChunkCache& cache, std::uint64_t id, std::uint64_t next_use) {
@@ -34,7 +34,7 @@ TEST(ChunkCache, EvictsTheFarthestNextUseFirst) {
   EXPECT_TRUE(has(cache, 2));
   offer(cache, 9, 99);
   EXPECT_FALSE(has(cache, 9));
-  offer(cache, 5, kNever);
+  offer(cache, 5, kNeverUsed);
   EXPECT_FALSE(has(cache, 5));
   EXPECT_EQ(cache.bytes(), 3 * kChunkCost);
 }
@@ -52,7 +52,7 @@ TEST(ChunkCache, ShrinkingDropsTheFarthestAndTheMeterFollows) {
     EXPECT_FALSE(has(cache, 2));
     cache.on_used(ChunkId{1}, 50);
     EXPECT_TRUE(has(cache, 1));
-    cache.on_used(ChunkId{0}, kNever);
+    cache.on_used(ChunkId{0}, kNeverUsed);
     EXPECT_EQ(meter.held(), kChunkCost);
   }
   EXPECT_EQ(meter.held(), 0U);
@@ -62,19 +62,19 @@ TEST(ChunkCache, UsedChunksGoFirstAndComeBackWhenTheWindowNeedsThem) {
   MemoryMeter meter;
   ChunkCache cache(&meter, true);
   cache.set_bytes_max(3 * kChunkCost);
-  offer(cache, 1, kNever);
-  offer(cache, 2, kNever);
+  offer(cache, 1, kNeverUsed);
+  offer(cache, 2, kNeverUsed);
   offer(cache, 3, 70);
   EXPECT_EQ(cache.counters().past_chunks, 2U);
   EXPECT_EQ(cache.counters().future_bytes, 100U);
   cache.on_ahead(ChunkId{1}, 80);
   EXPECT_EQ(cache.counters().future_bytes, 200U);
   EXPECT_EQ(cache.counters().future_added_bytes, 200U);
-  offer(cache, 4, kNever);
+  offer(cache, 4, kNeverUsed);
   EXPECT_FALSE(has(cache, 2)) << "the P-chunk goes before F-chunks";
   EXPECT_TRUE(has(cache, 1));
   // After its last use, an F-chunk becomes the most recently used P-chunk.
-  cache.on_used(ChunkId{3}, kNever);
+  cache.on_used(ChunkId{3}, kNeverUsed);
   offer(cache, 5, 60);
   EXPECT_FALSE(has(cache, 4));
   EXPECT_TRUE(has(cache, 3));

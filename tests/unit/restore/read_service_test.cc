@@ -13,8 +13,6 @@
 namespace varve::restore {
 namespace {
 
-constexpr std::size_t kMiB = 1U << 20;
-
 /// Reads without a wait. Returns nothing if that is not possible.
 std::optional<std::size_t> read_from_memory(ReadHandle& handle, std::uint64_t offset,
                                             std::span<std::byte> out) {
