@@ -23,8 +23,9 @@ constexpr std::uint64_t kAheadMax = 4096;
 
 }  // namespace
 
-NeighbourIndex::Disk::Disk(IndexStorage storage)
-    : runs(std::move(storage.folder), cache_part(storage.memory_bytes)),
+NeighbourIndex::Disk::Disk(IndexStorage storage, NeighbourIndex& index)
+    : owner(index),
+      runs(std::move(storage.folder), cache_part(storage.memory_bytes)),
       stored(storage.stored),
       table_bytes_max(table_part(storage.memory_bytes)),
       beside_bytes_max(beside_part(storage.memory_bytes)) {}
@@ -33,7 +34,7 @@ NeighbourIndex::NeighbourIndex(base::IdRuns base, VersionNumber own)
     : base_(std::move(base)), own_(own) {}
 
 NeighbourIndex::NeighbourIndex(base::IdRuns base, VersionNumber own, IndexStorage storage)
-    : base_(std::move(base)), own_(own), disk_(std::make_unique<Disk>(std::move(storage))) {}
+    : base_(std::move(base)), own_(own), disk_(std::make_unique<Disk>(std::move(storage), *this)) {}
 
 NeighbourIndex::~NeighbourIndex() { stop_counting(); }
 
@@ -109,8 +110,32 @@ std::optional<ChunkId> NeighbourIndex::find_stored(const Fingerprint& fingerprin
   const auto is_usable_one = [&](ChunkId id) { return is_usable(id); };
   if (const auto id = disk_->recent.find(tag, is_usable_one)) return id;
   if (const auto id = disk_->older.find(tag, is_usable_one)) return id;
-  return disk_->runs.find(
-      tag, [&](ChunkId id, bool is_new) { return confirm(id, is_new, fingerprint); });
+  const auto check = [&](ChunkId id, bool is_new) { return confirm(id, is_new, fingerprint); };
+  while (true) {
+    const auto id = disk_->runs.find(tag, check);
+    if (id || !disk_->runs.has_lost()) return id;
+    disk_->owner.rebuild_lost();
+    if (const auto rebuilt = find_in_table(tag)) return rebuilt;
+  }
+}
+
+void NeighbourIndex::rebuild_lost() {
+  const auto ids = disk_->runs.take_lost().intersect(base_);
+  if (disk_->stored == nullptr) return;
+  for (const auto& run : ids.runs()) {
+    const std::uint64_t end = run.first.value + run.count;
+    for (std::uint64_t at = run.first.value; at < end;) {
+      std::uint64_t next = at + 1;
+      const auto add = [&](const Fingerprint& fingerprint, ChunkId id) {
+        if (id.value < at || id.value >= end) return;
+        next = std::max(next, id.value + 1);
+        if (!find_in_table(tag_of(fingerprint))) insert(fingerprint, id);
+      };
+      static_cast<void>(disk_->stored->around(ChunkId{at}, add));
+      at = next;
+    }
+  }
+  note_covered(ids);
 }
 
 std::optional<ChunkId> NeighbourIndex::find_any(const Fingerprint& fingerprint) const {
@@ -250,6 +275,7 @@ Result<void> NeighbourIndex::spill(const base::IdRuns* live) {
 
 Result<std::vector<RunRef>> NeighbourIndex::save(const base::IdRuns& live) {
   VARVE_ASSERT(disk_ != nullptr);
+  if (disk_->runs.has_lost()) rebuild_lost();
   VARVE_TRY(spill(&live));
   VARVE_TRY(disk_->runs.merge(live));
   return disk_->runs.refs();

@@ -98,7 +98,8 @@ class NeighbourIndex final : public FingerprintIndex {
  private:
   /// The part of the index that an index in memory does not have.
   struct Disk {
-    explicit Disk(IndexStorage storage);
+    Disk(IndexStorage storage, NeighbourIndex& index);
+    NeighbourIndex& owner;  // A lookup that finds damage rebuilds a part of the index.
     RunSet runs;
     StoredFingerprints* const stored;
     const std::size_t table_bytes_max;
@@ -119,6 +120,8 @@ class NeighbourIndex final : public FingerprintIndex {
   /// Reads the chunks from `id` on in its container, and checks its fingerprint.
   [[nodiscard]] RunSet::Verdict confirm(ChunkId id, bool is_new,
                                         const Fingerprint& fingerprint) const;
+  /// Takes the entries of damaged runs from containers.
+  void rebuild_lost();
   /// Writes the table as a run. Leaves out chunks that are not in `live`, unless that is null.
   [[nodiscard]] Result<void> spill(const base::IdRuns* live);
   void put(const Tag& tag, ChunkId id);

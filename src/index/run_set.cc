@@ -31,7 +31,7 @@ void RunSet::leave_out(Member& member, const Error& error) {
   if (member.damaged) return;
   member.damaged = true;
   base::log(base::LogLevel::kWarning,
-            error.message() + "; the next version builds this part of the index from containers");
+            error.message() + "; building this part of the index from containers");
 }
 
 void RunSet::open(const std::vector<RunRef>& refs) {
@@ -98,9 +98,20 @@ Result<void> RunSet::write(const std::vector<Entry>& entries, const base::IdRuns
 }
 
 void RunSet::drop_damaged() {
-  if (std::erase_if(members_, [](const Member& member) { return member.damaged; }) != 0) {
-    cache_.clear();
-  }
+  const auto drop = [&](const Member& member) {
+    if (member.damaged) lost_ = lost_.unite(member.run->covered());
+    return member.damaged;
+  };
+  if (std::erase_if(members_, drop) != 0) cache_.clear();
+}
+
+bool RunSet::has_lost() const {
+  return lost_.size() != 0 || std::ranges::any_of(members_, &Member::damaged);
+}
+
+base::IdRuns RunSet::take_lost() {
+  drop_damaged();
+  return std::exchange(lost_, {}).subtract(covered());
 }
 
 std::optional<std::size_t> RunSet::merge_start(std::size_t begin) const {

@@ -21,7 +21,8 @@ class RunWriter;
 
 /// The runs of one index, oldest first. Not thread-safe.
 ///
-/// A run with damage is left out from the moment it is found, and refs() does not name it any more.
+/// A run with damage is of no use from the moment it is found, and refs() does not name it any
+/// more.
 class RunSet {
  public:
   /// The outcome of a caller's check of an entry.
@@ -52,6 +53,11 @@ class RunSet {
   /// Merges runs that write() has written until few of them are left. Keeps all entries.
   [[nodiscard]] Result<void> merge_new();
 
+  /// Returns whether a run was lost to damage since take_lost().
+  [[nodiscard]] bool has_lost() const;
+  /// Drops damaged runs. Returns the chunks that no run covers any more.
+  [[nodiscard]] base::IdRuns take_lost();
+
   [[nodiscard]] std::vector<RunRef> refs() const;
   /// Returns the chunks that the runs were told about.
   [[nodiscard]] base::IdRuns covered() const;
@@ -65,7 +71,7 @@ class RunSet {
     bool is_new = false;
     bool damaged = false;
   };
-  void leave_out(Member& member, const Error& error);
+  static void leave_out(Member& member, const Error& error);
   void drop_damaged();
   /// Returns the first run, from `begin` on, to merge with all after it; nullopt if there are few.
   [[nodiscard]] std::optional<std::size_t> merge_start(std::size_t begin) const;
@@ -79,6 +85,7 @@ class RunSet {
   const RunFolder folder_;
   BlockCache cache_;
   std::vector<Member> members_;
+  base::IdRuns lost_;  // Covered by the runs that were dropped.
   std::uint32_t next_number_ = 1;
 };
 

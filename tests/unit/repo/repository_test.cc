@@ -305,18 +305,18 @@ TEST_F(RepositoryTest, StagedFileBeingCutHoldsTheSealUp) {
 TEST_F(RepositoryTest, IndexSnapshotIsMadeAnewWhereItIsMissingOrDamaged) {
   const std::vector<std::string> contents = {noise(300000, 1), noise(50000, 2)};
   store("v0", contents);
-  for (int damage = 0; damage < 2; ++damage) {
+  for (int damage = 0; damage < 5; ++damage) {
     repository_.reset();
     std::string snapshot;
     for (const auto& at : std::filesystem::recursive_directory_iterator(path_ + "/series")) {
-      if (at.path().extension() == ".snap") snapshot = at.path();
+      if (at.path().extension() == (damage < 2 ? ".snap" : ".run")) snapshot = at.path();
     }
     ASSERT_FALSE(snapshot.empty());
-    if (damage == 0) {
+    if (damage == 0 || damage == 2) {
       std::filesystem::remove(snapshot);
     } else {
       std::fstream file(snapshot, std::ios::in | std::ios::out | std::ios::binary);
-      file.seekp(100);
+      file.seekp(damage == 4 ? 5000 : 30);  // In a block of entries, or in the header.
       file.put('!');
     }
     restart();
