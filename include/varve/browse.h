@@ -151,6 +151,12 @@ class VersionReader {
   /// Returns the extended attributes of an entry.
   /// Errors: the common ones.
   [[nodiscard]] virtual Result<Xattrs> xattrs(Rank rank) = 0;
+  /// Returns whether any entry has extended attributes, after a walk over all of them. Calls
+  /// `goes_on` now and then, and returns true once that returns false.
+  /// Errors: the common ones.
+  [[nodiscard]] virtual Result<bool> may_have_xattrs(const std::function<bool()>& /*goes_on*/) {
+    return true;
+  }
   /// Opens a regular file.
   /// Errors: kIsDirectory; kInvalid for other types; kStale if the version is being deleted.
   [[nodiscard]] virtual Result<std::shared_ptr<FileReader>> open(Rank rank) = 0;

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +18,7 @@
 #include "base/system_error.h"
 #include "base/unique_fd.h"
 #include "control/client.h"
+#include "control/own_attribute.h"
 #include "control/patience.h"
 
 namespace varve::control {
@@ -75,18 +75,9 @@ Result<void> check_user(const MountEntry& mount, std::string_view path) {
                   mount.mount_point, mount.user ? std::to_string(*mount.user) : "unknown"));
 }
 
-struct Attribute {
-  std::string value;
-  int error = 0;
-};
-
-Result<Attribute> attribute(const MountEntry& mount, const std::string& name) {
-  const auto answer = answer_within<Attribute>(kSilenceMax, [point = mount.mount_point, name]() {
-    char text[PATH_MAX];
-    const ssize_t got = ::getxattr(point.c_str(), name.c_str(), text, sizeof text);
-    if (got < 0) return Attribute{{}, errno};
-    return Attribute{std::string(text, static_cast<std::size_t>(got)), 0};
-  });
+Result<OwnAttribute> attribute(const MountEntry& mount, const std::string& name) {
+  const auto answer = answer_within<OwnAttribute>(
+      kSilenceMax, [point = mount.mount_point, name]() { return own_attribute(point, name); });
   if (!answer) {
     return Error(ErrorCode::kUnavailable,
                  fmt::format("{}: {}", mount.mount_point, advice_for_silence(0)));
@@ -94,7 +85,7 @@ Result<Attribute> attribute(const MountEntry& mount, const std::string& name) {
   return *answer;
 }
 
-bool is_dead(const Attribute& answer) {
+bool is_dead(const OwnAttribute& answer) {
   return answer.error == ENOTCONN || answer.error == ECONNABORTED;
 }
 
@@ -161,7 +152,7 @@ Error dead_daemon(const MountEntry& mount) {
 
 /// Returns the repository that a mount claims to show.
 Result<std::string> claimed_repository(const MountEntry& mount, const std::string& path) {
-  VARVE_TRY_ASSIGN(Attribute claimed, attribute(mount, "user.varve.repository"));
+  VARVE_TRY_ASSIGN(OwnAttribute claimed, attribute(mount, "user.varve.repository"));
   if (is_dead(claimed)) {
     // The option subtype= gives Varve's mounts other types, but their source is the repository.
     const bool ours = mount.type == kFileSystemType || is_repository(mount.source);
@@ -198,7 +189,7 @@ Result<MountedPath> find_mounted(const std::string& path, Purpose purpose) {
                     "path",
                     found.mount.mount_point, mounted.repository));
   } else {
-    VARVE_TRY_ASSIGN(Attribute claimed, attribute(found.mount, "user.varve.root"));
+    VARVE_TRY_ASSIGN(OwnAttribute claimed, attribute(found.mount, "user.varve.root"));
     if (claimed.error != 0) {
       return base::io_error(found.mount.mount_point, claimed.error);
     }
@@ -239,9 +230,9 @@ Result<MountedThere> find_mounted_on(const std::string& directory) {
     there.process = daemon->process;
     return there;
   }
-  VARVE_TRY_ASSIGN(const Attribute access, attribute(there.mount, "user.varve.access"));
+  VARVE_TRY_ASSIGN(const OwnAttribute access, attribute(there.mount, "user.varve.access"));
   there.read_only = access.error == 0 && access.value == std::string_view("ro");
-  VARVE_TRY_ASSIGN(const Attribute process, attribute(there.mount, "user.varve.pid"));
+  VARVE_TRY_ASSIGN(const OwnAttribute process, attribute(there.mount, "user.varve.pid"));
   std::from_chars(process.value.data(), process.value.data() + process.value.size(), there.process);
   return there;
 }

@@ -43,6 +43,7 @@ void FrontEnd::attach(fuse_session* session, std::string mount_point) {
 }
 
 void FrontEnd::shut_down() {
+  ending_ = true;
   responder_.shut_down();
   nodes_.files().clear();
   read_operations_.clear();
@@ -85,6 +86,23 @@ void FrontEnd::tune_read_ahead() const {
   const base::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!file.valid() || ::write(file.get(), kReadAheadKb.data(), kReadAheadKb.size()) < 0) {
     base::log(base::LogLevel::kInfo, fmt::format("{}: cannot raise the read-ahead", path));
+  }
+}
+
+// Only the root of the mount decides. A mount that shows a series or the repository may show a
+// version with attributes later, and the kernel would never ask for them.
+void FrontEnd::drop_needless_xattr_requests() {
+  constexpr std::uint64_t kEntriesReadAtOnce = 100000;
+  const auto root = nodes_.resolve(kRootNodeId);
+  if (!root || root->kind != Node::Kind::kSealed || root->rank != 0) return;
+  const auto find_out = [this, reader = root->reader] {
+    const auto any = reader->may_have_xattrs([this] { return !ending_; });
+    if (any && !*any) xattr_operations_.answer_nothing(false);
+  };
+  if (root->reader->info().entries <= kEntriesReadAtOnce) {
+    find_out();
+  } else {
+    responder_.run_in_background(find_out);
   }
 }
 

@@ -5,6 +5,7 @@
 #define FUSE_USE_VERSION 312
 #include <fuse_lowlevel.h>
 
+#include <atomic>
 #include <string>
 
 #include "fs/attribute_operations.h"
@@ -50,6 +51,9 @@ class FrontEnd {
 
   /// Negotiates the features of the connection.
   void init(fuse_conn_info* connection);
+  /// Stops answering requests for extended attributes if the mount shows only one sealed version,
+  /// which has none. Finds that out before it returns, or in the background for a large version.
+  void drop_needless_xattr_requests();
   /// Returns the space of the repository's file system.
   [[nodiscard]] Result<Reply> statfs();
 
@@ -72,6 +76,7 @@ class FrontEnd {
 
   Repository& repository_;
   std::string mount_point_;
+  std::atomic<bool> ending_ = false;
   BufferPool buffers_;
   KernelNotifier kernel_;
   NodeTable nodes_;

@@ -234,6 +234,14 @@ void op_copy_file_range(fuse_req_t req, fuse_ino_t, off_t source_offset, fuse_fi
   });
 }
 
+// Valid replies: IoctlReply.
+void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned request, void*, fuse_file_info*, unsigned,
+              const void* in, std::size_t in_bytes, std::size_t out_bytes) {
+  answer(req, Operation::kIoctl, [&](FrontEnd& fs) {
+    return fs.xattrs().ioctl(ino, request, {static_cast<const char*>(in), in_bytes}, out_bytes);
+  });
+}
+
 fuse_lowlevel_ops make_operations() {
   fuse_lowlevel_ops ops{};
   ops.init = op_init;
@@ -270,6 +278,7 @@ fuse_lowlevel_ops make_operations() {
   ops.removexattr = op_removexattr;
   ops.fallocate = op_fallocate;
   ops.copy_file_range = op_copy_file_range;
+  ops.ioctl = op_ioctl;
   return ops;
 }
 

@@ -82,6 +82,13 @@ Result<void> parse_valued(std::string_view name, std::string_view value, bool sl
       return bad_value(name, value, "give a number of microseconds up to 1000");
     }
     options.spin = std::chrono::microseconds(*number);
+  } else if (name == "xattr") {
+    if (value != "auto" && value != "on" && value != "off") {
+      return bad_value(name, value, "give auto, on or off");
+    }
+    options.xattrs = value == "on"    ? XattrAnswers::kOn
+                     : value == "off" ? XattrAnswers::kOff
+                                      : XattrAnswers::kAuto;
   } else if (name == "engine") {
     if (value.empty()) return bad_value(name, value, "give the name of a restore engine");
     options.open.engine = value;
@@ -191,6 +198,13 @@ Result<void> check_mount_options(const MountOptions& options) {
     return Error(
         ErrorCode::kInvalid,
         fmt::format("mount option version={} needs the option series= too", options.version));
+  }
+  if (options.xattrs == XattrAnswers::kOff &&
+      (options.allow_other || options.default_permissions)) {
+    return Error(
+        ErrorCode::kInvalid,
+        "mount option xattr=off is not allowed with allow_other or default_permissions: "
+        "the kernel would not see access control lists, and would allow more than they do");
   }
   return {};
 }

@@ -14,6 +14,13 @@
 
 namespace varve::fs {
 
+/// Whether a mount answers requests for extended attributes.
+enum class XattrAnswers : std::uint8_t {
+  kAuto,  ///< Unless it shows only one sealed version, which has none.
+  kOn,
+  kOff,
+};
+
 struct MountOptions {
   OpenOptions open;
   std::optional<std::uint32_t> uid;
@@ -29,7 +36,8 @@ struct MountOptions {
   bool set_user_ids_work = false;    ///< suid; off unless asked for.
   bool devices_work = false;         ///< dev; off unless asked for.
   bool no_execution = false;         ///< noexec.
-  bool rmdir_deletes = false;        ///< rmdir of a sealed version deletes it.
+  XattrAnswers xattrs = XattrAnswers::kAuto;
+  bool rmdir_deletes = false;  ///< rmdir of a sealed version deletes it.
   /// Time to poll for the next request of a busy program before sleeping; 0 = none.
   std::chrono::microseconds spin{0};
   bool foreground = false;

@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
-#include <sys/xattr.h>
 
 #include <cerrno>
 #include <cstring>
@@ -12,6 +11,7 @@
 
 #include "base/system_error.h"
 #include "control/mounted_path.h"
+#include "control/own_attribute.h"
 
 namespace varve::fs {
 namespace {
@@ -61,9 +61,8 @@ unsigned long present_flags(const struct statvfs& values) {
 }
 
 bool daemon_is_read_only(const std::string& directory) {
-  char access[3] = {};
-  const ssize_t got = ::getxattr(directory.c_str(), "user.varve.access", access, sizeof access - 1);
-  return got == 2 && std::string_view(access, 2) == "ro";
+  const auto access = control::own_attribute(directory, "user.varve.access");
+  return access.error == 0 && access.value == "ro";
 }
 
 }  // namespace

@@ -45,6 +45,9 @@ class Sender {
   void operator()(const WriteReply& reply) const { fuse_reply_write(req_, reply.bytes); }
   void operator()(const OffsetReply& reply) const { fuse_reply_lseek(req_, reply.offset); }
   void operator()(const SpaceReply& reply) const { fuse_reply_statfs(req_, &reply.values); }
+  void operator()(const IoctlReply& reply) const {
+    fuse_reply_ioctl(req_, 0, reply.value.data(), reply.value.size());
+  }
   void operator()(const Later&) const { VARVE_ASSERT(false); }
 
  private:

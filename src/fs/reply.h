@@ -86,6 +86,10 @@ struct WriteReply {
 struct OffsetReply {
   off_t offset;
 };
+/// The value that an ioctl(2) returns in its argument.
+struct IoctlReply {
+  std::string value;
+};
 struct SpaceReply {
   struct statvfs values;
 };
@@ -105,7 +109,7 @@ struct Reply {
   using Content =
       std::variant<Done, Refusal, NoReply, EntryReply, AttributeReply, OpenReply, CreateReply,
                    LinkReply, LentReply, BufferReply, GatheredReply, ValueReply, ValueSizeReply,
-                   WriteReply, OffsetReply, SpaceReply, Later>;
+                   WriteReply, OffsetReply, SpaceReply, IoctlReply, Later>;
 
   template <typename Kind>
   requires std::constructible_from<Content, Kind> &&

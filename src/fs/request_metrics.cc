@@ -42,6 +42,7 @@ constexpr std::array<OperationName, kOperationCount> kNames = {{
     {Operation::kListxattr, "listxattr", "xattr"},
     {Operation::kRemovexattr, "removexattr", "xattr"},
     {Operation::kFallocate, "fallocate", "fallocate"},
+    {Operation::kIoctl, "ioctl", "ioctl"},
     {Operation::kCopyFileRange, "copy_file_range", "copy_file_range"},
 }};
 

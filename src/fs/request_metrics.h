@@ -42,6 +42,7 @@ enum class Operation : std::uint8_t {
   kListxattr,
   kRemovexattr,
   kFallocate,
+  kIoctl,
   kCopyFileRange,  // Last: gives the number of operations.
 };
 inline constexpr std::size_t kOperationCount =

@@ -206,6 +206,8 @@ Result<void> serve_mount(Repository& repository, const std::string& directory,
   const MountGuard mounted(session.get());
   identity.mounted_on(directory);
   front_end.attach(session.get(), directory);
+  if (options.xattrs == XattrAnswers::kOff) front_end.xattrs().answer_nothing(true);
+  if (options.xattrs == XattrAnswers::kAuto) front_end.drop_needless_xattr_requests();
   {
     EagerReceiver receiver = make_receiver(session.get(), options.spin);
     LoopPool pool(calls_of(session.get(), receiver), {});

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "control/own_attribute.h"
 #include "fs/posix_acl.h"
 
 namespace varve::fs {
@@ -33,7 +34,22 @@ Result<Xattrs> xattrs_of(const Node& node) {
 
 }  // namespace
 
+Result<Reply> XattrOperations::ioctl(fuse_ino_t ino, unsigned request, std::string_view in,
+                                     std::size_t out_bytes) {
+  constexpr std::size_t kBytes = sizeof(control::OwnAttributeText);
+  if (request != control::kOwnAttributeRequest || in.size() != kBytes || out_bytes != kBytes) {
+    return Reply(Refusal{ENOTTY});
+  }
+  VARVE_TRY_ASSIGN(const Node node, parts_.nodes.resolve(ino));
+  const std::string_view name = in.substr(0, std::min(in.find('\0'), in.size()));
+  auto value = is_own(name) ? parts_.versions.own_xattr(ino, node, name) : std::nullopt;
+  if (!value || value->size() >= kBytes) return Reply(Refusal{ENODATA});
+  value->resize(kBytes, '\0');
+  return Reply(IoctlReply{std::move(*value)});
+}
+
 Result<Reply> XattrOperations::getxattr(fuse_ino_t ino, std::string_view name, std::size_t room) {
+  if (answers_ != Answers::kAll) return Reply(Refusal{ENOSYS});
   VARVE_TRY_ASSIGN(const Node node, parts_.nodes.resolve(ino));
   if (is_own(name)) {
     auto value = parts_.versions.own_xattr(ino, node, name);
@@ -47,6 +63,7 @@ Result<Reply> XattrOperations::getxattr(fuse_ino_t ino, std::string_view name, s
 }
 
 Result<Reply> XattrOperations::listxattr(const Caller& caller, fuse_ino_t ino, std::size_t room) {
+  if (answers_ != Answers::kAll) return Reply(Refusal{ENOSYS});
   const auto node = parts_.nodes.resolve(ino);
   const auto all = node ? xattrs_of(*node) : Result<Xattrs>(node.error());
   if (!all) return all.error();
@@ -92,6 +109,7 @@ Result<void> XattrOperations::set_access_acl(const Caller& caller, fuse_ino_t in
 
 Result<Reply> XattrOperations::setxattr(const Caller& caller, fuse_ino_t ino,
                                         const NamedValue& xattr, int flags) {
+  if (answers_ == Answers::kNone) return Reply(Refusal{ENOSYS});
   VARVE_TRY_ASSIGN(const Node node, parts_.nodes.resolve_open(ino));
   if (is_own(xattr.name) && node.is_version_root()) return Reply(Refusal{EPERM});
   XattrMode mode = XattrMode::kAny;
@@ -105,6 +123,7 @@ Result<Reply> XattrOperations::setxattr(const Caller& caller, fuse_ino_t ino,
 }
 
 Result<Reply> XattrOperations::removexattr(fuse_ino_t ino, std::string_view name) {
+  if (answers_ == Answers::kNone) return Reply(Refusal{ENOSYS});
   VARVE_TRY_ASSIGN(const Node node, parts_.nodes.resolve_open(ino));
   if (is_own(name) && node.is_version_root()) return Reply(Refusal{EPERM});
   const auto done = node.writer->remove_xattr(node.ino, name);

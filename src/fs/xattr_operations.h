@@ -5,7 +5,9 @@
 #define FUSE_USE_VERSION 312
 #include <fuse_lowlevel.h>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include "fs/caller.h"
@@ -32,6 +34,12 @@ class XattrOperations {
   /// Lifetime: the parts must outlive the object.
   XattrOperations(const Parts& parts, const ShowOptions& show) : parts_(parts), show_(show) {}
 
+  /// Stops answering requests for extended attributes: the kernel asks no more. With `all`, it
+  /// does not ask to set or remove any either.
+  void answer_nothing(bool all) { answers_ = all ? Answers::kNone : Answers::kNoReads; }
+  /// Answers an ioctl(2): the attributes user.varve.* of the mount, for commands.
+  [[nodiscard]] Result<Reply> ioctl(fuse_ino_t ino, unsigned request, std::string_view in,
+                                    std::size_t out_bytes);
   /// Returns the value, or its size if `room` is 0.
   [[nodiscard]] Result<Reply> getxattr(fuse_ino_t ino, std::string_view name, std::size_t room);
   /// Returns the names, each with a terminating NUL, or their size if `room` is 0.
@@ -51,8 +59,11 @@ class XattrOperations {
   [[nodiscard]] Result<void> set_access_acl(const Caller& caller, fuse_ino_t ino, const Node& node,
                                             std::string_view value);
 
+  enum class Answers : std::uint8_t { kAll, kNoReads, kNone };
+
   const Parts parts_;
   const ShowOptions show_;
+  std::atomic<Answers> answers_ = Answers::kAll;
 };
 
 }  // namespace varve::fs

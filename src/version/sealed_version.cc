@@ -162,6 +162,17 @@ Result<Xattrs> SealedVersion::xattrs(Rank rank) {
   return found.entry->xattrs;
 }
 
+Result<bool> SealedVersion::may_have_xattrs(const std::function<bool()>& goes_on) {
+  constexpr std::uint64_t kEntriesBetweenCalls = 1024;
+  catalog::TreeWalker walker(*parts_.objects, root_);
+  for (std::uint64_t seen = 1;; ++seen) {
+    VARVE_TRY_ASSIGN(const auto found, walker.next());
+    if (!found) return false;
+    if (!found->entry->xattrs.empty()) return true;
+    if (seen % kEntriesBetweenCalls == 0 && !goes_on()) return true;
+  }
+}
+
 Result<SealedVersion::Stored> SealedVersion::stored(Rank rank) {
   VARVE_TRY_ASSIGN(const auto found, tree_.get(rank));
   Stored stored;

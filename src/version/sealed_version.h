@@ -58,6 +58,7 @@ class SealedVersion final : public VersionReader,
                                   const Visitor& visit) override;
   [[nodiscard]] Result<std::string> read_link(Rank rank) override;
   [[nodiscard]] Result<Xattrs> xattrs(Rank rank) override;
+  [[nodiscard]] Result<bool> may_have_xattrs(const std::function<bool()>& goes_on) override;
   [[nodiscard]] Result<std::shared_ptr<FileReader>> open(Rank rank) override;
   [[nodiscard]] Result<void> locate_data(Rank rank, std::uint64_t offset,
                                          const PieceVisitor& visit) override;
