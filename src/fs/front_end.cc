@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <string_view>
 #include <utility>
 
@@ -19,6 +21,16 @@ namespace {
 constexpr unsigned kRequestBytesMax = 1U << 20;
 constexpr unsigned kBackgroundRequestsMax = 64;
 constexpr std::string_view kReadAheadKb = "4096";
+
+/// Returns whether the kernel may cache the targets of links. The target of `latest` changes, and
+/// its size with it. Kernels before 6.15 cut a cached target at the size that they saw first.
+bool caches_changing_links() {
+  struct utsname system {};
+  unsigned first = 0;
+  unsigned second = 0;
+  return ::uname(&system) == 0 && std::sscanf(system.release, "%u.%u", &first, &second) == 2 &&
+         (first > 6 || (first == 6 && second >= 15));
+}
 }  // namespace
 
 FrontEnd::FrontEnd(Repository& repository, const ShowOptions& show)
@@ -61,6 +73,10 @@ void FrontEnd::init(fuse_conn_info* connection) {
       ~(FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_SPLICE_READ |
         FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_HANDLE_KILLPRIV |
         FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_CACHE_SYMLINKS);
+  // In a read-only mount, another process seals versions, and cannot notify this mount's kernel.
+  if (!repository_.read_only() && caches_changing_links()) {
+    connection->want |= connection->capable & FUSE_CAP_CACHE_SYMLINKS;
+  }
   // Directory replies always include attributes. With READDIRPLUS_AUTO, the kernel asks only for
   // names after the first page of a directory, and then looks up each name that needs attributes.
   connection->want &= ~FUSE_CAP_READDIRPLUS_AUTO;

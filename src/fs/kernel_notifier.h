@@ -24,8 +24,8 @@ class KernelNotifier {
   /// Drops the cached attributes of a node. Takes no lock that a waiting request may hold, so it is
   /// allowed while the kernel waits for a reply.
   void forget_attributes(fuse_ino_t node) const;
-  /// Drops the cached attributes and pages of a node. Only for commands, whose requests do not come
-  /// through the kernel.
+  /// Drops the cached attributes and pages of a node, or the target of a link. Waits for requests
+  /// that read them. Not for a thread on which such a request may wait.
   void forget_pages(fuse_ino_t node) const;
   /// Drops the cached name in a directory. Only for commands: the kernel must not get this
   /// notification while a request holds the directory.

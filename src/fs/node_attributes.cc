@@ -93,9 +93,9 @@ fuse_entry_param NodeAttributes::entry(const Slot& slot, const SealedEntry& entr
   return result;
 }
 
-// The kernel reads the target of `latest` each time, so the target is never out of date. The
-// attributes are worth caching, because rsync reads them several times per file. In a read-only
-// mount the timeout is 0, because another process seals versions and cannot notify this one.
+// The attributes of `latest` are worth caching, because rsync reads them several times per file. A
+// change of `latest` drops them and its target from the kernel's cache. In a read-only mount the
+// timeout is 0, because another process seals versions and cannot notify this one.
 double NodeAttributes::latest_timeout_s() const {
   return repository_.read_only() ? 0 : kSeriesTimeoutS;
 }

@@ -24,13 +24,13 @@ Result<SealOutcome> VersionChanges::seal(SeriesId series, VersionNumber number,
                                          std::string_view new_name, SealMode mode,
                                          SealWriters writers) {
   VARVE_TRY_ASSIGN(SealOutcome outcome, repository_.seal(series, number, new_name, mode, writers));
+  forget_latest(series);
   if (Slot* slot = nodes_.slots().find(series, number)) {
     auto reader = repository_.reader(series, number);
     if (!reader)
       return std::move(reader).error().with_context("the version is sealed, but cannot be read");
     slot->seal(outcome, std::move(*reader));
   }
-  forget_latest(series);
   return outcome;
 }
 
@@ -103,12 +103,13 @@ bool VersionChanges::wait_for_close(std::uint64_t seen, std::chrono::steady_cloc
   return writers_left_.wait_until(lock, end, [&] { return writers_closed_ != seen; });
 }
 
-// Invalidates only attributes, which is allowed while a request holds the directory.
+// The kernel caches the target. This locks no directory, so it is allowed while a request holds
+// one. A request for the target that is under way delays it, but waits for nothing that the caller
+// holds.
 void VersionChanges::forget_latest(SeriesId series) {
   const Slot* directory = nodes_.slots().find(series, VersionNumber{});
   if (directory == nullptr || !kernel_.is_mounted()) return;
-  kernel_.forget_attributes(
-      pack({.slot = directory->index(), .open = false, .low = kSeriesLatest}));
+  kernel_.forget_pages(pack({.slot = directory->index(), .open = false, .low = kSeriesLatest}));
 }
 
 void VersionChanges::forget_names(SeriesId series, const std::vector<std::string>& names) {
