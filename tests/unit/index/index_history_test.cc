@@ -20,7 +20,7 @@
 namespace varve::index {
 namespace {
 
-constexpr SeriesId kSeries{5};
+constexpr SeriesId kHistorySeries{5};
 constexpr std::size_t kWindow = 3;
 // Makes the table spill after 1536 entries.
 constexpr std::size_t kMemoryBytes = 256U << 10;
@@ -89,7 +89,7 @@ class History {
       const auto number = sealed_.rbegin()->first;
       const auto bytes = files_->read_file(snapshot_of(number), 1U << 20);
       if (bytes) {
-        auto runs = decode_snapshot(*bytes, kSeries, static_cast<VersionNumber>(number));
+        auto runs = decode_snapshot(*bytes, kHistorySeries, static_cast<VersionNumber>(number));
         if (runs) named = *runs;
       }
     }
@@ -176,8 +176,9 @@ class History {
     auto runs = index->save(live);
     ASSERT_TRUE(runs) << runs.error().message();
     if (crashes && random_() % 2 == 0) return;  // The runs are written, the snapshot is not.
-    ASSERT_TRUE(files_->write_file_atomically(
-        "/s", store::snapshot_name(own), base::as_bytes(encode_snapshot(kSeries, own, *runs))));
+    ASSERT_TRUE(
+        files_->write_file_atomically("/s", store::snapshot_name(own),
+                                      base::as_bytes(encode_snapshot(kHistorySeries, own, *runs))));
     if (crashes) return;  // The snapshot is written, the version is not sealed.
     sealed_[number] = version;
     remove_other_runs(*runs);
@@ -194,11 +195,12 @@ class History {
     if (!newest || sealed_.empty()) return;
     const auto bytes = files_->read_file(snapshot_of(number), 1U << 20);
     if (!bytes) return;
-    const auto runs = decode_snapshot(*bytes, kSeries, static_cast<VersionNumber>(number));
+    const auto runs = decode_snapshot(*bytes, kHistorySeries, static_cast<VersionNumber>(number));
     if (!runs) return;
     const auto heir = static_cast<VersionNumber>(sealed_.rbegin()->first);
     ASSERT_TRUE(files_->write_file_atomically(
-        "/s", store::snapshot_name(heir), base::as_bytes(encode_snapshot(kSeries, heir, *runs))));
+        "/s", store::snapshot_name(heir),
+        base::as_bytes(encode_snapshot(kHistorySeries, heir, *runs))));
   }
 
   // Removes a file, cuts it, or flips bytes of it.
@@ -227,7 +229,7 @@ class History {
 
   std::mt19937_64 random_;
   const std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
-  const RunFolder folder_ = test_folder(*files_, kSeries);
+  const RunFolder folder_ = test_folder(*files_, kHistorySeries);
   Store store_;
   std::map<std::uint32_t, Version> sealed_;
   // Contents that were stored again while an older chunk was in the window. The index keeps the
@@ -268,7 +270,7 @@ class IndexFilesTest : public testing::Test {
 
   const base::IdRuns chunks_ = base::IdRuns::from({{ChunkId::make(kOld, 0), kChunks}});
   const std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
-  const RunFolder folder_ = test_folder(*files_, kSeries);
+  const RunFolder folder_ = test_folder(*files_, kHistorySeries);
   Store store_;
 };
 

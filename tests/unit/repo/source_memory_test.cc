@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kFiles =
+constexpr std::uint64_t kSourceFiles =
     6;  // Names of the source that are no directories; two are of one file.
 
 std::string content_of(const fs::path& path) {
@@ -167,7 +167,8 @@ TEST_F(SourceMemoryTest, UnchangedFilesAreKeptAndAllOthersRead) {
     EXPECT_TRUE(report.problems.empty());
     expect_equal();
     const auto group = std::string("0124").find(name[0]);
-    constexpr std::uint64_t kUnchanged[] = {0, kFiles - 1, kFiles - 2, kFiles - 3};
+    constexpr std::uint64_t kUnchanged[] = {0, kSourceFiles - 1, kSourceFiles - 2,
+                                            kSourceFiles - 3};
     if (group != std::string::npos) {
       EXPECT_EQ(report.unchanged, kUnchanged[group]);
     }
@@ -179,7 +180,7 @@ TEST_F(SourceMemoryTest, AFileChangedShortlyBeforeTheStoreIsReadAgain) {
   first.settle_s = 3600;
   store(first);
   EXPECT_EQ(store("2").unchanged, 0U);
-  EXPECT_EQ(store("3").unchanged, kFiles - 1);
+  EXPECT_EQ(store("3").unchanged, kSourceFiles - 1);
 }
 
 TEST_F(SourceMemoryTest, ReadAllReadsEveryFile) {
