@@ -167,7 +167,7 @@ void visit_open(VersionWriter& version, Ino directory, int depth, unsigned& left
   }));
   static_cast<void>(version.parent(directory));
   std::array<std::byte, 4096> bytes;
-  for (const auto& [ino, attributes] : found) {
+  for (const auto& [ino, attributes, unchanged] : found) {
     static_cast<void>(version.read_link(ino));
     static_cast<void>(version.xattrs(ino));
     if (S_ISDIR(attributes.mode)) {
