@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/free_memory.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/options.h"
@@ -77,6 +78,7 @@ std::string_view base_name(std::string_view path) {
 }  // namespace varve::cli
 
 int main(int argc, char** argv) {
+  varve::base::bound_free_memory();
   try {
     // mount(8) calls this program by these names, with its own order of arguments.
     const std::string_view name = varve::cli::base_name(argc > 0 ? argv[0] : "varve");

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/free_memory.h"
 #include "support/sanitized.h"
 #include "support/temp_repository.h"
 
@@ -50,6 +51,7 @@ void back_up(Repository& repository, const std::string& name) {
 
 TEST(SealMemoryGate, SealsOnManyThreadsHoldNoMoreThanOne) {
   if constexpr (test::kSanitized) GTEST_SKIP() << "a sanitizer has another allocator";
+  base::bound_free_memory();  // As the program does.
   const test::TempDirectory directory;
   const std::string path = directory.path() + "/repo";
   must(Repository::create(path, test::small_chunks(Codec::kNone)));

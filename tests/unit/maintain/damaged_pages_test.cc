@@ -88,7 +88,7 @@ TEST_P(DamagedPages, OfAnOverlayCostTheOpenVersionOnly) {
   const auto writer = repository_->writer(series_);
   ASSERT_FALSE(writer);
   expect_advice(writer.error());
-  expect_whole({"v1", "v2", "v3", "v4"});
+  EXPECT_EQ(must(repository_->check({}, {})).damages.size(), 1U);
   const auto report = repair();
   ASSERT_EQ(steps_.size(), 1U);
   EXPECT_EQ(steps_.front().kind, RepairStep::Kind::kOpenVersion);
