@@ -10,10 +10,17 @@
 
 namespace varve::catalog {
 
+namespace {
+
+VersionNumber birth_of(format::NodeId id) { return static_cast<VersionNumber>(id.value >> 32); }
+
+}  // namespace
+
 Result<void> collect_objects(ObjectReader& objects, format::NodeId root, const ObjectSet& except,
-                             ObjectSet& found) {
+                             ObjectSet& found, VersionNumber before) {
   std::vector<format::NodeId> waiting;
   const auto add_page = [&](format::NodeId id) {
+    if (birth_of(id) <= before) return;
     if (!except.pages.contains(id.value) && found.pages.insert(id.value).second) {
       waiting.push_back(id);
     }
@@ -30,26 +37,50 @@ Result<void> collect_objects(ObjectReader& objects, format::NodeId root, const O
     for (const auto& entry : std::get<format::LeafPage>(*page).entries) {
       const auto type = entry.mode & S_IFMT;
       if (type == S_IFDIR) add_page(entry.child);
-      if (type == S_IFREG && !entry.recipe && !except.recipes.contains(entry.recipe_id.value)) {
-        found.recipes.insert(entry.recipe_id.value);
-      }
+      if (type != S_IFREG || entry.recipe || birth_of(entry.recipe_id) <= before) continue;
+      if (except.recipes.contains(entry.recipe_id.value)) continue;
+      found.recipes.insert(entry.recipe_id.value);
     }
   }
   return {};
 }
 
+// A version shares objects only with the version that is the newest when it is sealed. So an object
+// that two versions share is in every version between them, as long as that one exists. It follows:
+//   - An object of a tree that goes is in the version before the group if it was born by then, and
+//     otherwise in no version before.
+//   - If a later version has it, the next version after the group has it too.
+Result<void> find_dead_objects(ObjectReader& objects, const std::vector<VersionTree>& trees,
+                               ObjectSet& dead) {
+  VersionNumber before{};
+  for (std::size_t i = 0; i < trees.size(); ++i) {
+    if (!trees[i].goes) {
+      before = trees[i].number;
+      continue;
+    }
+    std::size_t next = i;
+    while (next < trees.size() && trees[next].goes) ++next;
+    ObjectSet live;
+    if (next < trees.size()) {
+      VARVE_TRY(collect_objects(objects, trees[next].root, {}, live, before));
+    }
+    for (; i < next; ++i) VARVE_TRY(collect_objects(objects, trees[i].root, live, dead, before));
+    --i;
+  }
+  return {};
+}
+
 Result<bool> refers_to_birth(ObjectReader& objects, format::NodeId root, VersionNumber birth) {
-  const auto born = [](std::uint64_t id) { return static_cast<VersionNumber>(id >> 32); };
   std::unordered_set<std::uint64_t> seen;
   std::vector<format::NodeId> waiting;
   const auto add_page = [&](format::NodeId id) {
-    if (born(id.value) >= birth && seen.insert(id.value).second) waiting.push_back(id);
+    if (birth_of(id) >= birth && seen.insert(id.value).second) waiting.push_back(id);
   };
   add_page(root);
   while (!waiting.empty()) {
     const auto id = waiting.back();
     waiting.pop_back();
-    if (born(id.value) == birth) return true;
+    if (birth_of(id) == birth) return true;
     VARVE_TRY_ASSIGN(const auto page, objects.page(id));
     if (const auto* inner = std::get_if<format::InnerPage>(page.get())) {
       for (const auto& ref : inner->refs) add_page(ref.page);
@@ -58,7 +89,7 @@ Result<bool> refers_to_birth(ObjectReader& objects, format::NodeId root, Version
     for (const auto& entry : std::get<format::LeafPage>(*page).entries) {
       const auto type = entry.mode & S_IFMT;
       if (type == S_IFDIR) add_page(entry.child);
-      if (type == S_IFREG && !entry.recipe && born(entry.recipe_id.value) == birth) return true;
+      if (type == S_IFREG && !entry.recipe && birth_of(entry.recipe_id) == birth) return true;
     }
   }
   return false;

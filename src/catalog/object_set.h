@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <unordered_set>
+#include <vector>
 
 #include "catalog/object_store.h"
 #include "meta/lmdb.h"
@@ -19,10 +20,30 @@ struct ObjectSet {
 
 /// Adds the objects of the tree below `root` (a top page) to `found`. Skips objects that are
 /// already in `found` or `except`, with everything below them; that is complete because objects are
-/// immutable. Memory: about 16 bytes per object. After an error, `found` keeps the objects found so
+/// immutable. Skips objects born in `before` or earlier, likewise: they refer to no newer object.
+/// Memory: about 16 bytes per object. After an error, `found` keeps the objects found so
 /// far.
 [[nodiscard]] Result<void> collect_objects(ObjectReader& objects, format::NodeId root,
-                                           const ObjectSet& except, ObjectSet& found);
+                                           const ObjectSet& except, ObjectSet& found,
+                                           VersionNumber before = {});
+
+/// A sealed version's tree, for find_dead_objects().
+struct VersionTree {
+  VersionNumber number{};
+  format::NodeId root{};  ///< Top page.
+  bool goes = false;      ///< The version is to be deleted.
+};
+
+/// Adds the objects that die with the versions that go to `dead`. `trees` has all sealed versions
+/// of the series, in ascending number.
+///
+/// Reads only the trees that go, and the next tree after each group of them, and of these only
+/// pages born after the version before the group: the cost follows the changes between the versions
+/// on both sides. Without a version before, it reads two whole trees.
+/// Errors: kCorrupt for damage in one of these trees. Then nothing may be erased.
+[[nodiscard]] Result<void> find_dead_objects(ObjectReader& objects,
+                                             const std::vector<VersionTree>& trees,
+                                             ObjectSet& dead);
 
 /// Returns whether the tree below `root` refers to an object that version `birth` stored first.
 /// Skips pages of older versions, because these refer to no newer object.

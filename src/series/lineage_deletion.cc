@@ -176,19 +176,16 @@ Result<DeletionForecast> LineageDeletion::delete_records(
   VARVE_TRY_ASSIGN(const auto manifests, manifests_.dead(gone, open));
 
   // Damage in a tree only costs space in the catalog: objects that may be in use are kept.
-  catalog::ObjectSet dead;
-  catalog::ObjectSet live;
   VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
-  Result<void> walked;
+  std::vector<catalog::VersionTree> trees;
   for (const auto& record : records) {
+    if (record.state != VersionState::kSealed) continue;
     const bool goes = std::any_of(gone.begin(), gone.end(),
                                   [&](const auto& other) { return other.number == record.number; });
-    if (goes || record.state != VersionState::kSealed || !walked) continue;
-    walked = catalog::collect_objects(*store_.objects, record.root.child, {}, live);
+    trees.push_back({record.number, record.root.child, goes});
   }
-  for (const auto& record : gone) {
-    if (walked) walked = catalog::collect_objects(*store_.objects, record.root.child, live, dead);
-  }
+  catalog::ObjectSet dead;
+  const auto walked = catalog::find_dead_objects(*store_.objects, trees, dead);
   if (!walked) {
     base::log(base::LogLevel::kWarning, "deleting: " + walked.error().message());
     dead = {};
