@@ -29,6 +29,14 @@ Result<void> verify_old_snapshot(const SeriesParts& parts, VersionNumber number)
   return {};
 }
 
+Result<void> verify_runs(const SeriesParts& parts, const std::vector<index::RunRef>& runs) {
+  for (const auto& ref : runs) {
+    VARVE_TRY_ASSIGN(const auto run, index::IndexRun::open(run_folder(parts), ref));
+    VARVE_TRY(run->verify());
+  }
+  return {};
+}
+
 }  // namespace
 
 index::RunFolder run_folder(const SeriesParts& parts) {
@@ -64,11 +72,13 @@ Result<void> verify_index_files(const SeriesParts& parts, VersionNumber number) 
     return verify_old_snapshot(parts, number);
   }
   if (!runs) return runs.error();
-  for (const auto& ref : *runs) {
-    VARVE_TRY_ASSIGN(const auto run, index::IndexRun::open(run_folder(parts), ref));
-    VARVE_TRY(run->verify());
-  }
-  return {};
+  auto verified = verify_runs(parts, *runs);
+  if (verified) return {};
+  // A seal or a deletion in another process may have replaced the index meanwhile: it removes the
+  // snapshot before the runs.
+  const auto again = read_index_snapshot(parts, number);
+  if (!again && again.error().code() == ErrorCode::kNotFound) return {};
+  return verified;
 }
 
 Result<void> remove_other_runs(const SeriesParts& parts, const std::vector<index::RunRef>& runs) {
@@ -87,14 +97,15 @@ Result<void> remove_other_runs(const SeriesParts& parts, const std::vector<index
 Result<void> remove_other_index_files(const SeriesParts& parts, VersionNumber number) {
   VARVE_TRY_ASSIGN(const auto runs, read_index_snapshot(parts, number));
   VARVE_TRY_ASSIGN(const auto names, parts.files->list(parts.directory()));
-  Result<void> outcome = remove_other_runs(parts, runs);
+  Result<void> outcome;
   for (const auto& name : names) {
     const auto snapshot = store::parse_snapshot_name(name);
     if (!snapshot || *snapshot == number) continue;
     auto removed = parts.files->remove(parts.directory() + "/" + name);
     if (!removed) outcome = std::move(removed);
   }
-  return outcome;
+  auto others = remove_other_runs(parts, runs);
+  return others ? std::move(outcome) : std::move(others);
 }
 
 Result<std::uint64_t> index_file_bytes(const SeriesParts& parts) {
