@@ -277,7 +277,10 @@ Result<std::vector<RunRef>> NeighbourIndex::save(const base::IdRuns& live) {
   VARVE_ASSERT(disk_ != nullptr);
   if (disk_->runs.has_lost()) rebuild_lost();
   VARVE_TRY(spill(&live));
-  VARVE_TRY(disk_->runs.merge(live));
+  // A full disk may have room for the new entries only. A later seal merges.
+  if (const auto merged = disk_->runs.merge(live); !merged) {
+    base::log(base::LogLevel::kWarning, "merging the index: " + merged.error().message());
+  }
   return disk_->runs.refs();
 }
 

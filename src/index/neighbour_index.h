@@ -67,7 +67,8 @@ class NeighbourIndex final : public FingerprintIndex {
   /// Notes that the index was told about these chunks, also if it has no entries for some.
   void note_covered(const base::IdRuns& ids);
   /// Writes the table as a run, merges runs, and returns the runs that a snapshot must name. All
-  /// entries with ids in `live` stay. Must not be called during a lookup.
+  /// entries with ids in `live` stay. Must not be called during a lookup. A merge that fails only
+  /// leaves more runs. Errors: those of writing a file.
   [[nodiscard]] Result<std::vector<RunRef>> save(const base::IdRuns& live);
 
   /// Counts the entries, and all lookups from now on. Must be called at most once, before the first

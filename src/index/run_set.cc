@@ -90,9 +90,10 @@ std::optional<ChunkId> RunSet::find(const Tag& tag, const Check& check) {
 
 Result<void> RunSet::write(const std::vector<Entry>& entries, const base::IdRuns& covered) {
   if (entries.empty() && covered.size() == 0) return {};
-  VARVE_TRY_ASSIGN(const auto writer, RunWriter::create(folder_, next_number_++, entries.size()));
+  VARVE_TRY_ASSIGN(const auto writer, RunWriter::create(folder_, next_number_, entries.size()));
   for (const Entry& entry : entries) VARVE_TRY(writer->add(entry));
   VARVE_TRY_ASSIGN(auto run, writer->finish(covered));
+  ++next_number_;
   members_.push_back({std::move(run), true});
   return {};
 }

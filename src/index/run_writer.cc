@@ -28,6 +28,13 @@ Result<std::unique_ptr<RunWriter>> RunWriter::create(const RunFolder& folder, st
   return writer;
 }
 
+RunWriter::~RunWriter() {
+  if (!file_) return;
+  file_.reset();
+  // The next opening removes the file otherwise.
+  static_cast<void>(folder_->files->remove(folder_->path_of(header_.number)));
+}
+
 Result<void> RunWriter::flush() {
   VARVE_TRY(file_->write_at(written_, base::as_bytes(buffer_)));
   written_ += buffer_.size();

@@ -23,6 +23,11 @@ class RunWriter {
   [[nodiscard]] static Result<std::unique_ptr<RunWriter>> create(const RunFolder& folder,
                                                                  std::uint32_t number,
                                                                  std::uint64_t entries_max);
+  RunWriter(const RunWriter&) = delete;
+  RunWriter& operator=(const RunWriter&) = delete;
+  /// Removes the file of an unfinished run, which takes space on a disk that may be full.
+  ~RunWriter();
+
   /// Adds an entry. Tags must ascend, each only once.
   [[nodiscard]] Result<void> add(const Entry& entry);
   /// Ends the run, syncs the file, and opens it. The caller syncs the directory.

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "index/neighbour_index.h"
 #include "io/memory_file_system.h"
+#include "support/faulty_file_system.h"
 #include "support/index_samples.h"
 
 namespace varve::index {
@@ -325,6 +326,37 @@ TEST_F(IndexFilesTest, OwnChunksOfOlderRunsAreNotTrusted) {
   NeighbourIndex again({}, kOld, storage());
   again.open_runs(runs);
   EXPECT_EQ(again.find_one(random_fingerprint(5)), std::nullopt);
+}
+
+TEST(IndexFullDiskTest, SealNeedsRoomForItsOwnEntriesOnly) {
+  test::FaultyFileSystem files(io::make_memory_file_system());
+  const auto folder = test_folder(files, kSeries);
+  Store store;
+  std::vector<RunRef> runs;
+  base::IdRuns live;
+  for (std::uint32_t version = 1; version <= 4; ++version) {
+    const VersionNumber own{version};
+    NeighbourIndex index(live, own, IndexStorage{folder, &store, kMemoryBytes});
+    index.open_runs(runs);
+    for (std::uint32_t i = 0; i < 100; ++i) {
+      store.add(ChunkId::make(own, i), 1000 * version + i);
+      index.insert(random_fingerprint(1000 * version + i), ChunkId::make(own, i));
+    }
+    live = live.unite(base::IdRuns::from({{ChunkId::make(own, 0), 100}}));
+    // The fourth run starts a merge, whose first write fails.
+    if (version == 4) files.faults.writes_until_fault = 2;
+    base::set_log_level(base::LogLevel::kError);
+    const auto saved = index.save(live);
+    base::set_log_level(base::LogLevel::kWarning);
+    ASSERT_TRUE(saved) << saved.error().message();
+    runs = *saved;
+  }
+  EXPECT_EQ(runs.size(), 4U);
+  EXPECT_EQ(files.list("/s")->size(), 4U) << "an unfinished run takes space";
+  NeighbourIndex index(live, VersionNumber{5}, IndexStorage{folder, &store, kMemoryBytes});
+  index.open_runs(runs);
+  EXPECT_EQ(index.find_one(random_fingerprint(4099)), ChunkId::make(VersionNumber{4}, 99));
+  EXPECT_EQ(index.save(live)->size(), 1U);
 }
 
 TEST_F(IndexFilesTest, UnusedEntriesGoWithTheNextMerge) {
