@@ -138,7 +138,7 @@ int run_store(StoreArguments options, const Context& context) {
       fmt::format("stored {} entries with {}{}{}", report->entries, size_text(report->bytes, false),
                   report->unchanged == 0
                       ? ""
-                      : fmt::format("; {} unchanged files were not read", report->unchanged),
+                      : fmt::format("; {} of them unchanged and not read", report->unchanged),
                   report->problems.empty() ? "" : ", but not all; see the messages above"));
   return report->problems.empty() ? kExitOk : kExitIncomplete;
 }

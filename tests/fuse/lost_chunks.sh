@@ -58,3 +58,21 @@ mount_repo
 [ "$(cat "$mnt/s/tue/other")" = whole ] || fail "another file was not durable after 12 seconds"
 ok "a file that cannot be cut does not keep the checkpoint from the others"
 unmount_repo
+
+rm -rf "$repo" "$work/restored"
+sleep 3  # The store reads a file again that was changed within 2 seconds before the last one.
+"$VARVE" init --compression none "$repo" 2>/dev/null
+"$VARVE" -q store "$repo" s/mon "$work/tree"
+"$VARVE" store "$repo" s/tue "$work/tree" 2>"$work/said"
+grep -q "1 of them unchanged and not read" "$work/said" || fail "an unchanged file was read"
+damage "$(find "$repo/series" -name '*.seg' -size +100k | head -1)"
+"$VARVE" -q repair --yes "$repo" >"$work/repaired" 2>&1 || true
+"$VARVE" store "$repo" s/wed "$work/tree" 2>"$work/said"
+! grep -q "unchanged" "$work/said" || fail "a file with lost data counts as unchanged"
+"$VARVE" store "$repo" s/thu "$work/tree" 2>"$work/said"
+grep -q "1 of them unchanged and not read" "$work/said" || fail "the file is read forever"
+for version in wed thu; do
+  "$VARVE" -q restore "$repo" "s/$version" "$work/restored.$version"
+  cmp "$work/data" "$work/restored.$version/file"
+done
+ok "an unchanged file whose data was lost is stored again by the next store"
