@@ -6,6 +6,7 @@
 #include "repo/source_memory.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <optional>
 #include <string_view>
@@ -58,6 +59,7 @@ transfer::SourceStatesHeader SourceMemory::new_header(SeriesId series) {
   header.name = hash_of(request_.version);
   header.source = source_;
   header.root_inode = root_inode_;
+  header.user = ::geteuid();
   if (const auto lost = repository_.lost_chunks_stamp(series)) header.lost = *lost;
   return header;
 }
@@ -73,11 +75,14 @@ std::unique_ptr<transfer::SourceStates> SourceMemory::states_of(const VersionInf
                           header.sealed_at == version.sealed_at &&
                           header.entries == version.entries + 1;
   const bool of_source = header.source == source_ || header.root_inode == root_inode_;
+  // Another user may have been refused the extended attributes of a file.
+  const bool same_user = header.user == ::geteuid();
   // A file that got its ctime while the clock was ahead may get the same one again.
   const bool clock_went_on = header.started_at <= started_at_;
   // A chunk that was lost since then must be stored again.
   const auto lost = repository_.lost_chunks_stamp(version.series);
-  if (!of_version || !of_source || !clock_went_on || !lost || *lost != header.lost) return nullptr;
+  if (!of_version || !of_source || !same_user || !clock_went_on || !lost || *lost != header.lost)
+    return nullptr;
   return std::move(*states);
 }
 

@@ -75,6 +75,7 @@ std::vector<std::byte> encode_states_header(const SourceStatesHeader& header) {
   put(header.source);
   put(header.root_inode);
   put(header.lost);
+  put(header.user);
   put(header.entries);
   seal_states_block(block, header.number, 0);
   return block;
@@ -107,6 +108,7 @@ Result<SourceStatesHeader> decode_states_header(std::span<const std::byte> block
   header.source = get();
   header.root_inode = get();
   header.lost = get();
+  header.user = get();
   header.entries = get();
   if (!is_sound_block(block, header.number, 0)) return damaged;
   return header;
