@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -28,6 +29,31 @@ constexpr std::array<std::uint32_t, 6> kClockedSystems = {
 constexpr std::uint32_t kNfsSystem = 0x6969;
 // The clock of an NFS server may differ from this machine's.
 constexpr std::int64_t kServerSkewSeconds = 24 * 3600;
+
+// The kernel writes changed pages after 30 seconds, unless it is told otherwise.
+constexpr std::int64_t kWrittenAfterSeconds = 120;
+
+// From linux/mman.h of Linux 6.5, which may be newer than the system's headers.
+constexpr long kCachestatCall = 451;
+struct CachestatRange {
+  std::uint64_t offset;
+  std::uint64_t bytes;  // 0: up to the end.
+};
+struct Cachestat {
+  std::uint64_t cached;
+  std::uint64_t dirty;
+  std::uint64_t under_writeback;
+  std::uint64_t evicted;
+  std::uint64_t recently_evicted;
+};
+
+// Returns whether a page of the file waits to be written; nullopt if the kernel cannot tell.
+std::optional<bool> has_changed_pages(int fd) {
+  CachestatRange range{};
+  Cachestat pages{};
+  if (::syscall(kCachestatCall, fd, &range, &pages, 0) != 0) return std::nullopt;
+  return pages.dirty != 0;
+}
 
 }  // namespace
 
@@ -63,10 +89,15 @@ bool SourceClock::is_settled(int directory_fd, dev_t device, const Timestamp& mt
   return mtime < before && ctime < before;
 }
 
-bool SourceClock::settle_mappings(int fd) {
-  constexpr unsigned kFlags =
-      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  return ::sync_file_range(fd, 0, 0, kFlags) == 0;
+// A page that a program changed through a shared mapping stays writable until its writing begins.
+// So a file without changed pages gets a new ctime at the next change.
+bool SourceClock::settle_mappings(int fd, const Timestamp& ctime) const {
+  auto changed = has_changed_pages(fd);
+  if (changed && *changed && ::sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE) == 0) {
+    changed = has_changed_pages(fd);
+  }
+  if (changed) return !*changed;
+  return ctime.seconds < started_at_.seconds - kWrittenAfterSeconds;
 }
 
 }  // namespace varve::transfer

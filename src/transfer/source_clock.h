@@ -27,9 +27,10 @@ class SourceClock {
   /// another ctime after any later change.
   [[nodiscard]] bool is_settled(int directory_fd, dev_t device, const Timestamp& mtime,
                                 const Timestamp& ctime);
-  /// Writes the file's changed pages to disk. After that, a change through a shared mapping sets
-  /// the ctime again. Returns false if that failed: then the ctime may stay.
-  [[nodiscard]] static bool settle_mappings(int fd);
+  /// Starts writing the open file's changed pages to disk: after that, a change through a shared
+  /// mapping sets the ctime again. Does not wait for the disk. Returns false if a page is still
+  /// changed, or may be: then such a change may leave the ctime as it is.
+  [[nodiscard]] bool settle_mappings(int fd, const Timestamp& ctime) const;
 
  private:
   /// Returns the seconds before started_at_ that do not count; nullopt if no ctime counts.

@@ -373,7 +373,7 @@ Result<void> TreeImporter::store_file(const std::string& name) {
     return Error(ErrorCode::kInvalid, "replaced by another kind of file during the import");
   }
   auto state = state_of(status);
-  if (state && !SourceClock::settle_mappings(fd.get())) state.reset();
+  if (state && !tracking_->clock->settle_mappings(fd.get(), state->ctime)) state.reset();
   const std::uint64_t problems = metadata_.problems();
   VARVE_TRY(ask_for_room(name, status));
   VARVE_TRY_ASSIGN(const OpenEntry made, make(name, status, {}));

@@ -3,6 +3,7 @@
 // equal to the directory in every case.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -247,6 +248,24 @@ TEST_F(SourceMemoryTest, AFileThatAnotherProgramChangedInTheVersionIsReadAgain) 
   }
   store("2");
   expect_equal();
+}
+
+TEST_F(SourceMemoryTest, AChangeThroughAnOldSharedMappingIsRead) {
+  const int fd = ::open(at("b").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  void* const mapped = ::mmap(nullptr, 6, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  auto* const bytes = static_cast<char*>(mapped);
+  bytes[0] = 'S';  // The kernel sets the ctime now, and not again while the page stays changed.
+  store("1");
+  bytes[1] = 'E';
+  store("2");
+  expect_equal();
+  bytes[2] = 'C';
+  store("3");
+  expect_equal();
+  ::munmap(mapped, 6);
+  ::close(fd);
 }
 
 TEST_F(SourceMemoryTest, DamagedStatesAreNotUsed) {
