@@ -330,7 +330,7 @@ TEST_F(IndexFilesTest, OwnChunksOfOlderRunsAreNotTrusted) {
 
 TEST(IndexFullDiskTest, SealNeedsRoomForItsOwnEntriesOnly) {
   test::FaultyFileSystem files(io::make_memory_file_system());
-  const auto folder = test_folder(files, kSeries);
+  const auto folder = test_folder(files, kHistorySeries);
   Store store;
   std::vector<RunRef> runs;
   base::IdRuns live;
