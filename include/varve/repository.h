@@ -33,6 +33,7 @@ class VersionWriter;      // varve/backup.h
 struct NewFile;           // varve/backup.h
 struct SealOutcome;       // varve/backup.h
 struct DeletionForecast;  // varve/retention.h
+struct VersionLock;       // varve/retention.h
 struct VersionUsage;      // varve/retention.h
 struct ArrangeOptions;    // varve/arrange.h
 struct ArrangeReport;     // varve/arrange.h
@@ -113,7 +114,7 @@ class Repository {
   [[nodiscard]] virtual Result<std::vector<SeriesInfo>> series() = 0;
   /// Returns the series with a name.
   /// Errors: kNotFound.
-  [[nodiscard]] Result<SeriesInfo> find_series(std::string_view name);
+  [[nodiscard]] virtual Result<SeriesInfo> find_series(std::string_view name) = 0;
   /// Creates an empty series.
   /// Errors: kExists if the name is taken; kInvalid or kNameTooLong for a name that is not allowed;
   /// kUnsupported for a placement that this build cannot make.
@@ -201,9 +202,16 @@ class Repository {
   /// Locks a sealed version against deletion until `until`. A lock can only be extended.
   /// Errors: kNotPermitted if the present lock ends later than `until`.
   [[nodiscard]] Result<void> lock_version(SeriesId series, VersionNumber number, Timestamp until);
-  /// Returns the sizes of every sealed version, in ascending number.
+  /// Returns the sizes of every sealed version, in ascending number. Changes of the series go on
+  /// meanwhile; the sizes are those of one moment.
   /// Errors: the common ones.
   [[nodiscard]] Result<std::vector<VersionUsage>> version_usage(SeriesId series);
+  /// Returns the sizes of one sealed version.
+  /// Errors: the common ones; kNotFound also if it is not sealed.
+  [[nodiscard]] Result<VersionUsage> version_usage(SeriesId series, VersionNumber number);
+  /// Returns the versions that have a lock, in ascending number.
+  /// Errors: the common ones.
+  [[nodiscard]] Result<std::vector<VersionLock>> version_locks(SeriesId series);
   /// Returns the categories by file, then by birth; those of the active set come last.
   /// Errors: the common ones.
   [[nodiscard]] Result<std::vector<CategoryInfo>> categories(SeriesId series);

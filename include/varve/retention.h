@@ -57,6 +57,13 @@ struct VersionUsage {
   std::string base_of;
 };
 
+/// The lock of one sealed version, which may have ended.
+struct VersionLock {
+  VersionNumber number{};
+  Timestamp locked_until;
+  bool holds = false;  ///< VersionUsage::lock_holds.
+};
+
 /// Rules for keeping versions. A version is kept if any rule keeps it. Periods are in the local
 /// time zone; weeks begin on Monday (ISO 8601). Rules use Varve's own seal times and the version
 /// numbers, never names. "Newest" means the highest number. Periods without a version do not count.

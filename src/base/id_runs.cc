@@ -23,6 +23,21 @@ void append(std::vector<IdRun>& runs, std::uint64_t first, std::uint64_t end) {
   }
   runs.push_back({ChunkId{first}, static_cast<std::uint32_t>(end - first)});
 }
+
+// Returns the index of the first run at or after `from` that ends after `at`. Doubles its steps.
+std::size_t first_ending_after(const std::vector<IdRun>& runs, std::size_t from, std::uint64_t at) {
+  std::size_t step = 1;
+  std::size_t low = from;  // Runs before `low` end at or before `at`.
+  while (low + step <= runs.size() && end_of(runs[low + step - 1]) <= at) {
+    low += step;
+    step *= 2;
+  }
+  const auto high = std::min(low + step, runs.size());
+  const auto found = std::partition_point(runs.begin() + static_cast<std::ptrdiff_t>(low),
+                                          runs.begin() + static_cast<std::ptrdiff_t>(high),
+                                          [&](const IdRun& run) { return end_of(run) <= at; });
+  return static_cast<std::size_t>(found - runs.begin());
+}
 }  // namespace
 
 void IdRuns::index() {
@@ -52,6 +67,14 @@ std::optional<std::uint64_t> IdRuns::rank(ChunkId id) const {
   return before_[i] + (id.value - runs_[i].first.value);
 }
 
+std::uint64_t IdRuns::count_below(std::uint64_t value) const {
+  const auto after = std::partition_point(
+      runs_.begin(), runs_.end(), [&](const IdRun& run) { return run.first.value < value; });
+  if (after == runs_.begin()) return 0;
+  const auto i = static_cast<std::size_t>(after - runs_.begin()) - 1;
+  return before_[i] + std::min<std::uint64_t>(runs_[i].count, value - runs_[i].first.value);
+}
+
 bool IdRuns::overlaps(const IdRun& run) const {
   const auto after = std::upper_bound(
       runs_.begin(), runs_.end(), end_of(run) - 1,
@@ -78,7 +101,7 @@ IdRuns IdRuns::subtract(const IdRuns& other) const {
   for (const auto& run : runs_) {
     std::uint64_t at = run.first.value;
     const std::uint64_t end = end_of(run);
-    while (j < other.runs_.size() && end_of(other.runs_[j]) <= at) ++j;
+    j = first_ending_after(other.runs_, j, at);
     for (std::size_t k = j; k < other.runs_.size() && other.runs_[k].first.value < end; ++k) {
       append(out.runs_, at, std::max(at, other.runs_[k].first.value));
       at = std::max(at, end_of(other.runs_[k]));

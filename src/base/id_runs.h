@@ -36,10 +36,14 @@ class IdRuns {
   [[nodiscard]] bool overlaps(const IdRun& run) const;
   /// Returns the position of `id` in ascending order, or nullopt if it is not in the set.
   [[nodiscard]] std::optional<std::uint64_t> rank(ChunkId id) const;
+  /// Returns the number of ids below `value`.
+  [[nodiscard]] std::uint64_t count_below(std::uint64_t value) const;
   /// Returns the id at position `rank`, which must be below size().
   [[nodiscard]] ChunkId select(std::uint64_t rank) const;
 
   [[nodiscard]] IdRuns unite(const IdRuns& other) const;
+  /// Skips runs of `other` between two runs of this set by halving, so a small set minus a large
+  /// one costs little.
   [[nodiscard]] IdRuns subtract(const IdRuns& other) const;
   [[nodiscard]] IdRuns intersect(const IdRuns& other) const;
   bool operator==(const IdRuns& other) const { return runs_ == other.runs_; }

@@ -121,6 +121,18 @@ Result<RetentionRecord> find_retention(const meta::Txn& txn, SeriesId series,
   return decode_retention(*value);
 }
 
+Result<void> for_each_retention(
+    const meta::Txn& txn, SeriesId series,
+    const std::function<Result<bool>(VersionNumber, const RetentionRecord&)>& visit) {
+  return meta::for_each_prefix(
+      txn, meta::catalog::kRetention, meta::series_key(series),
+      [&](std::string_view key, std::string_view value) -> Result<bool> {
+        if (key.size() != 8) return damaged_layout("a version's retention");
+        VARVE_TRY_ASSIGN(const auto record, decode_retention(value));
+        return visit(static_cast<VersionNumber>(base::load_be32(key.substr(4))), record);
+      });
+}
+
 Result<RetentionRecord> decode_retention(std::string_view bytes) {
   RetentionRecord record;
   base::ByteReader r(bytes);

@@ -76,6 +76,10 @@ struct RetentionRecord {
                                                      VersionNumber number);
 /// Decodes a retention record. Errors: kCorrupt on malformed bytes.
 [[nodiscard]] Result<RetentionRecord> decode_retention(std::string_view bytes);
+/// Calls `visit` for each version that has a record, ascending, until `visit` returns false.
+[[nodiscard]] Result<void> for_each_retention(
+    const meta::Txn& txn, SeriesId series,
+    const std::function<Result<bool>(VersionNumber, const RetentionRecord&)>& visit);
 [[nodiscard]] Result<void> put_retention(meta::WriteTxn& txn, SeriesId series, VersionNumber number,
                                          const RetentionRecord& record);
 [[nodiscard]] Result<void> erase_retention(meta::WriteTxn& txn, SeriesId series,

@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <iterator>
 #include <variant>
 #include <vector>
 
@@ -70,17 +72,21 @@ Result<void> find_dead_objects(ObjectReader& objects, const std::vector<VersionT
   return {};
 }
 
-Result<bool> refers_to_birth(ObjectReader& objects, format::NodeId root, VersionNumber birth) {
+Result<std::set<VersionNumber>> referred_births(ObjectReader& objects, format::NodeId root,
+                                                const std::set<VersionNumber>& births) {
+  std::set<VersionNumber> left = births;
   std::unordered_set<std::uint64_t> seen;
   std::vector<format::NodeId> waiting;
   const auto add_page = [&](format::NodeId id) {
-    if (birth_of(id) >= birth && seen.insert(id.value).second) waiting.push_back(id);
+    if (left.empty() || birth_of(id) < *left.begin() || !seen.insert(id.value).second) return;
+    left.erase(birth_of(id));
+    waiting.push_back(id);
   };
   add_page(root);
-  while (!waiting.empty()) {
+  while (!left.empty() && !waiting.empty()) {
     const auto id = waiting.back();
     waiting.pop_back();
-    if (birth_of(id) == birth) return true;
+    if (birth_of(id) < *left.begin()) continue;
     VARVE_TRY_ASSIGN(const auto page, objects.page(id));
     if (const auto* inner = std::get_if<format::InnerPage>(page.get())) {
       for (const auto& ref : inner->refs) add_page(ref.page);
@@ -89,10 +95,13 @@ Result<bool> refers_to_birth(ObjectReader& objects, format::NodeId root, Version
     for (const auto& entry : std::get<format::LeafPage>(*page).entries) {
       const auto type = entry.mode & S_IFMT;
       if (type == S_IFDIR) add_page(entry.child);
-      if (type == S_IFREG && !entry.recipe && birth_of(entry.recipe_id) == birth) return true;
+      if (type == S_IFREG && !entry.recipe) left.erase(birth_of(entry.recipe_id));
     }
   }
-  return false;
+  std::set<VersionNumber> found;
+  std::set_difference(births.begin(), births.end(), left.begin(), left.end(),
+                      std::inserter(found, found.end()));
+  return found;
 }
 
 Result<void> erase_objects(meta::WriteTxn& txn, SeriesId series, const ObjectSet& objects) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <unordered_set>
 #include <vector>
 
@@ -45,10 +46,11 @@ struct VersionTree {
                                              const std::vector<VersionTree>& trees,
                                              ObjectSet& dead);
 
-/// Returns whether the tree below `root` refers to an object that version `birth` stored first.
-/// Skips pages of older versions, because these refer to no newer object.
-[[nodiscard]] Result<bool> refers_to_birth(ObjectReader& objects, format::NodeId root,
-                                           VersionNumber birth);
+/// Returns the versions of `births` that stored an object first to which the tree below `root`
+/// refers. Skips pages of versions older than those not found yet, because a page refers to no
+/// newer object. Ends when it has found all.
+[[nodiscard]] Result<std::set<VersionNumber>> referred_births(
+    ObjectReader& objects, format::NodeId root, const std::set<VersionNumber>& births);
 
 [[nodiscard]] Result<void> erase_objects(meta::WriteTxn& txn, SeriesId series,
                                          const ObjectSet& objects);

@@ -7,6 +7,7 @@
 
 #include "base/coding.h"
 #include "base/time_coding.h"
+#include "catalog/name_table.h"
 #include "catalog/stored_name.h"
 #include "meta/schema.h"
 #include "varve/version_name.h"
@@ -37,6 +38,36 @@ Error damaged_record(const char* what) {
 
 using base::get_time;
 using base::put_time;
+
+// Returns the stored name of a record; nullopt if the record is damaged.
+std::optional<StoredName> stored_series_name(std::string_view bytes) {
+  base::ByteReader r(bytes);
+  const auto name = r.sized_text(r.left());
+  if (!r.ok()) return std::nullopt;
+  return StoredName{name, check_series_name(name).has_value()};
+}
+
+std::optional<StoredName> stored_version_name(std::string_view bytes) {
+  base::ByteReader r(bytes);
+  const auto state = static_cast<StoredState>(r.u8());
+  if (state == StoredState::kBased || state == StoredState::kReplacing) r.varint();
+  const auto name = r.sized_text(r.left());
+  if (!r.ok()) return std::nullopt;
+  const auto public_state =
+      state == StoredState::kSealed ? VersionState::kSealed : VersionState::kOpen;
+  return StoredName{name, check_version_name(name, public_state).has_value()};
+}
+
+// Returns the name in a record's present value, for change_name(): an odd one if it is damaged.
+template <typename Decode>
+std::optional<StoredName> present_name(const meta::Txn& txn, meta::TableIndex table,
+                                       const std::string& key, std::string& copy, Decode decode) {
+  const auto value = txn.get(table, key);
+  if (!value) return StoredName{};
+  if (!*value) return std::nullopt;
+  copy = **value;
+  return decode(copy).value_or(StoredName{});
+}
 
 // Reads a placement other than lineage, which is not stored.
 Result<Placement> get_placement(base::ByteReader& r) {
@@ -159,7 +190,34 @@ Result<std::optional<SeriesRecord>> find_series(const meta::Txn& txn, SeriesId i
   return std::optional(std::move(record));
 }
 
+Result<std::optional<SeriesRecord>> find_series_named(const meta::Txn& txn, std::string_view name) {
+  const auto answer = find_name(txn, NameSpace::of_series(), name);
+  if (answer.known) {
+    if (!answer.number) return std::optional<SeriesRecord>();
+    VARVE_TRY_ASSIGN(auto record, find_series(txn, static_cast<SeriesId>(*answer.number)));
+    if (record && record->name == name) return record;
+  }
+  VARVE_TRY_ASSIGN(auto all, list_series(txn));
+  for (auto& record : all) {
+    if (record.name == name) return std::optional(std::move(record));
+  }
+  return std::optional<SeriesRecord>();
+}
+
+Result<SeriesId> last_series(const meta::Txn& txn) {
+  VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::catalog::kSeries));
+  VARVE_TRY_ASSIGN(const auto last, cursor.seek_at_or_before(base::be32(0xffffffffU)));
+  if (!last) return SeriesId{};
+  if (last->key.size() != 4) return damaged_record("series");
+  return static_cast<SeriesId>(base::load_be32(last->key));
+}
+
 Result<void> put_series(meta::WriteTxn& txn, const SeriesRecord& record) {
+  const auto key = meta::series_key(record.id);
+  std::string copy;
+  const auto before = present_name(txn, meta::catalog::kSeries, key, copy, &stored_series_name);
+  VARVE_TRY(change_name(txn, NameSpace::of_series(), static_cast<std::uint32_t>(record.id), before,
+                        StoredName{record.name, check_series_name(record.name).has_value()}));
   std::string out;
   base::ByteWriter w(out);
   w.sized_text(record.name);
@@ -168,11 +226,15 @@ Result<void> put_series(meta::WriteTxn& txn, const SeriesRecord& record) {
   if (record.placement != Placement::kLineage) {
     w.varint(static_cast<std::uint8_t>(record.placement));
   }
-  return txn.put(meta::catalog::kSeries, meta::series_key(record.id), out);
+  return txn.put(meta::catalog::kSeries, key, out);
 }
 
 Result<void> erase_series(meta::WriteTxn& txn, SeriesId id) {
-  return txn.erase(meta::catalog::kSeries, meta::series_key(id));
+  const auto key = meta::series_key(id);
+  std::string copy;
+  const auto before = present_name(txn, meta::catalog::kSeries, key, copy, &stored_series_name);
+  VARVE_TRY(change_name(txn, NameSpace::of_series(), static_cast<std::uint32_t>(id), before, {}));
+  return txn.erase(meta::catalog::kSeries, key);
 }
 
 Result<std::vector<VersionRecord>> list_versions(const meta::Txn& txn, SeriesId series) {
@@ -200,7 +262,44 @@ Result<std::optional<VersionRecord>> find_version(const meta::Txn& txn, SeriesId
   return std::optional(std::move(record));
 }
 
+Result<std::optional<VersionRecord>> find_version_named(const meta::Txn& txn, SeriesId series,
+                                                        std::string_view name) {
+  const auto answer = find_name(txn, NameSpace::of_versions(series), name);
+  if (answer.known) {
+    if (!answer.number) return std::optional<VersionRecord>();
+    VARVE_TRY_ASSIGN(auto record,
+                     find_version(txn, series, static_cast<VersionNumber>(*answer.number)));
+    if (record && record->name == name) return record;
+  }
+  VARVE_TRY_ASSIGN(auto all, list_versions(txn, series));
+  for (auto& record : all) {
+    if (record.name == name) return std::optional(std::move(record));
+  }
+  return std::optional<VersionRecord>();
+}
+
+Result<std::optional<VersionRecord>> newest_sealed_version(const meta::Txn& txn, SeriesId series) {
+  const auto prefix = meta::series_key(series);
+  VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::catalog::kVersions));
+  VARVE_TRY_ASSIGN(auto at, cursor.seek_at_or_before(prefix + base::be32(0xffffffffU)));
+  while (at && at->key.starts_with(prefix)) {
+    if (at->key.size() != 8) return damaged_record("version");
+    const auto number = static_cast<VersionNumber>(base::load_be32(at->key.substr(4)));
+    VARVE_TRY_ASSIGN(auto record, decode_version(series, number, at->value));
+    if (record.state == VersionState::kSealed) return std::optional(std::move(record));
+    VARVE_TRY_ASSIGN(at, cursor.previous());
+  }
+  return std::optional<VersionRecord>();
+}
+
 Result<void> put_version(meta::WriteTxn& txn, const VersionRecord& record) {
+  const auto key = meta::version_key(record.series, record.number);
+  std::string copy;
+  const auto before = present_name(txn, meta::catalog::kVersions, key, copy, &stored_version_name);
+  const bool allowed = check_version_name(record.name, record.state).has_value();
+  VARVE_TRY(change_name(txn, NameSpace::of_versions(record.series),
+                        static_cast<std::uint32_t>(record.number), before,
+                        StoredName{record.name, allowed}));
   std::string out;
   base::ByteWriter w(out);
   const auto state = stored_state(record);
@@ -216,13 +315,53 @@ Result<void> put_version(meta::WriteTxn& txn, const VersionRecord& record) {
   w.varint(record.unique_bytes);
   w.varint(record.stored_bytes);
   w.text(format::encode_dir_entry(record.root));
-  return txn.put(meta::catalog::kVersions, meta::version_key(record.series, record.number), out);
+  return txn.put(meta::catalog::kVersions, key, out);
 }
 
 Result<void> erase_version(meta::WriteTxn& txn, SeriesId series, VersionNumber number) {
-  VARVE_TRY(txn.erase(meta::catalog::kVersionChunks, meta::version_key(series, number)));
-  VARVE_TRY(txn.erase(meta::catalog::kVersionLinks, meta::version_key(series, number)));
-  return txn.erase(meta::catalog::kVersions, meta::version_key(series, number));
+  const auto key = meta::version_key(series, number);
+  std::string copy;
+  const auto before = present_name(txn, meta::catalog::kVersions, key, copy, &stored_version_name);
+  VARVE_TRY(change_name(txn, NameSpace::of_versions(series), static_cast<std::uint32_t>(number),
+                        before, {}));
+  VARVE_TRY(txn.erase(meta::catalog::kVersionChunks, key));
+  VARVE_TRY(txn.erase(meta::catalog::kVersionLinks, key));
+  return txn.erase(meta::catalog::kVersions, key);
+}
+
+Result<void> rebuild_names(meta::WriteTxn& txn) {
+  struct Named {
+    NameSpace space;
+    std::uint32_t number;
+    std::string name;
+    bool allowed;
+  };
+  std::vector<Named> all;
+  const auto add = [&](const NameSpace& space, std::string_view number,
+                       const std::optional<StoredName>& stored) {
+    const auto name = stored.value_or(StoredName{});
+    all.push_back({space, base::load_be32(number), std::string(name.name), name.allowed});
+  };
+  VARVE_TRY(
+      meta::for_each_prefix(txn, meta::catalog::kSeries, "",
+                            [&](std::string_view key, std::string_view value) -> Result<bool> {
+                              if (key.size() != 4) return damaged_record("series");
+                              add(NameSpace::of_series(), key, stored_series_name(value));
+                              return true;
+                            }));
+  VARVE_TRY(meta::for_each_prefix(
+      txn, meta::catalog::kVersions, "",
+      [&](std::string_view key, std::string_view value) -> Result<bool> {
+        if (key.size() != 8) return damaged_record("version");
+        add(NameSpace::of_versions(static_cast<SeriesId>(base::load_be32(key))), key.substr(4),
+            stored_version_name(value));
+        return true;
+      }));
+  VARVE_TRY(txn.clear(meta::catalog::kNames));
+  for (const auto& [space, number, name, allowed] : all) {
+    VARVE_TRY(change_name(txn, space, number, {}, StoredName{name, allowed}));
+  }
+  return {};
 }
 
 Result<base::IdRuns> version_chunks(const meta::Txn& txn, SeriesId series, VersionNumber number) {

@@ -72,6 +72,12 @@ struct VersionRecord {
 /// Returns all series, in ascending id. Of several with the same name, the first keeps it.
 [[nodiscard]] Result<std::vector<SeriesRecord>> list_series(const meta::Txn& txn);
 [[nodiscard]] Result<std::optional<SeriesRecord>> find_series(const meta::Txn& txn, SeriesId id);
+/// Returns the series that is shown with this name, or nullopt. Reads a few records, unless the
+/// catalog has no sound table of names.
+[[nodiscard]] Result<std::optional<SeriesRecord>> find_series_named(const meta::Txn& txn,
+                                                                    std::string_view name);
+/// Returns the highest number of a series; 0 if there is none.
+[[nodiscard]] Result<SeriesId> last_series(const meta::Txn& txn);
 [[nodiscard]] Result<void> put_series(meta::WriteTxn& txn, const SeriesRecord& record);
 [[nodiscard]] Result<void> erase_series(meta::WriteTxn& txn, SeriesId id);
 
@@ -82,9 +88,21 @@ struct VersionRecord {
 [[nodiscard]] Result<std::optional<VersionRecord>> find_version(const meta::Txn& txn,
                                                                 SeriesId series,
                                                                 VersionNumber number);
+/// Returns the version that is shown with this name, or nullopt. Reads a few records, unless the
+/// catalog has no sound table of names.
+[[nodiscard]] Result<std::optional<VersionRecord>> find_version_named(const meta::Txn& txn,
+                                                                      SeriesId series,
+                                                                      std::string_view name);
+/// Returns the sealed version with the highest number, or nullopt. Reads the open versions after
+/// it.
+[[nodiscard]] Result<std::optional<VersionRecord>> newest_sealed_version(const meta::Txn& txn,
+                                                                         SeriesId series);
 [[nodiscard]] Result<void> put_version(meta::WriteTxn& txn, const VersionRecord& record);
 [[nodiscard]] Result<void> erase_version(meta::WriteTxn& txn, SeriesId series,
                                          VersionNumber number);
+
+/// Makes the table of names again from all series and versions.
+[[nodiscard]] Result<void> rebuild_names(meta::WriteTxn& txn);
 
 /// Returns the chunks that a sealed version refers to.
 [[nodiscard]] Result<base::IdRuns> version_chunks(const meta::Txn& txn, SeriesId series,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,12 +58,14 @@ Result<void> measure(Repository& repository, SeriesId series,
                      const std::vector<VersionNumber>& numbers, DuReport& report) {
   VARVE_TRY_ASSIGN(const auto versions, repository.versions(series));
   VARVE_TRY_ASSIGN(const auto usages, repository.version_usage(series));
+  const std::set<VersionNumber> chosen(numbers.begin(), numbers.end());
   std::vector<VersionNumber> taken;
+  auto version = versions.begin();
   for (const VersionUsage& usage : usages) {
-    const bool wanted =
-        numbers.empty() || std::ranges::find(numbers, usage.number) != numbers.end();
-    const auto version = std::ranges::find(versions, usage.number, &VersionInfo::number);
-    if (!wanted || version == versions.end()) continue;
+    // Both lists ascend.
+    while (version != versions.end() && version->number < usage.number) ++version;
+    const bool known = version != versions.end() && version->number == usage.number;
+    if (!known || !(numbers.empty() || chosen.contains(usage.number))) continue;
     report.lines.push_back({*version, usage});
     report.logical_bytes += usage.logical_bytes;
     taken.push_back(usage.number);

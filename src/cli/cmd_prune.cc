@@ -36,11 +36,11 @@ struct PruneArguments {
 Result<std::vector<VersionNumber>> locked_versions(Repository& repository, SeriesId series,
                                                    const PruneArguments& options,
                                                    const Timestamp& now) {
-  VARVE_TRY_ASSIGN(const auto usage, repository.version_usage(series));
+  VARVE_TRY_ASSIGN(const auto locks, repository.version_locks(series));
   std::vector<VersionNumber> locked;
-  for (const VersionUsage& version : usage) {
-    const bool holds = options.force_clock ? version.locked_until > now : version.lock_holds;
-    if (holds) locked.push_back(version.number);
+  for (const VersionLock& lock : locks) {
+    const bool holds = options.force_clock ? lock.locked_until > now : lock.holds;
+    if (holds) locked.push_back(lock.number);
   }
   return locked;
 }

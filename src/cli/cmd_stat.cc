@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,9 +37,9 @@ Result<StatReport> look(const StatArguments& options) {
   VARVE_TRY_ASSIGN(report.version,
                    find_any_version(*repository, open_versions, named.places.front()));
   const SeriesId series = report.version.series;
-  VARVE_TRY_ASSIGN(const auto usages, repository->version_usage(series));
-  const auto usage = std::ranges::find(usages, report.version.number, &VersionUsage::number);
-  if (usage != usages.end()) report.usage = *usage;
+  if (report.version.state == VersionState::kSealed) {
+    VARVE_TRY_ASSIGN(report.usage, repository->version_usage(series, report.version.number));
+  }
   const auto latest = repository->find_version(series, "latest");
   report.newest = latest && latest->number == report.version.number;
   return report;

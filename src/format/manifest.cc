@@ -19,8 +19,6 @@ constexpr std::size_t kKeyBytesMax = 255;
 constexpr std::uint8_t kMoreFlag = 0x80;
 constexpr std::uint8_t kLaterFlag = 0x40;
 constexpr std::uint8_t kLastRecord = static_cast<std::uint8_t>(ManifestRecord::kSuperblock);
-// A piece's kind, and the varints of the lengths of its key and value.
-constexpr std::size_t kPieceOverhead = 1 + 2 + 3;
 
 Error damaged_manifest(const char* what) {
   return {ErrorCode::kCorrupt, std::string("manifest: ") + what};
@@ -95,7 +93,7 @@ ManifestEncoder::ManifestEncoder(const ManifestHeader& identity, const FrameCode
 Result<void> ManifestEncoder::add(ManifestRecord what, std::string_view key,
                                   std::string_view value) {
   VARVE_ASSERT(key.size() <= kKeyBytesMax);
-  const std::size_t room = kManifestBlockRawMax - kPieceOverhead - key.size();
+  const std::size_t room = kManifestBlockRawMax - kManifestPieceOverhead - key.size();
   ManifestPiece piece{what, false, value.size() > room, key, value.substr(0, room)};
   while (piece.more) {
     VARVE_TRY(add_piece(piece));
@@ -106,7 +104,7 @@ Result<void> ManifestEncoder::add(ManifestRecord what, std::string_view key,
 }
 
 Result<void> ManifestEncoder::add_piece(const ManifestPiece& piece) {
-  const std::size_t bytes = kPieceOverhead + piece.key.size() + piece.value.size();
+  const std::size_t bytes = kManifestPieceOverhead + piece.key.size() + piece.value.size();
   if (block_.size() + bytes > kManifestBlockRawMax) VARVE_TRY(end_block());
   base::ByteWriter w(block_);
   const int flags = (piece.more ? kMoreFlag : 0) | (piece.later ? kLaterFlag : 0);

@@ -31,6 +31,10 @@ enum class ManifestKind : std::uint16_t {
   kLabels = 2,   ///< Labels of a series: the live versions and their names.
 };
 
+/// Upper bound of the bytes of a piece beside its key and value: its kind, and the varints of the
+/// two lengths.
+inline constexpr std::size_t kManifestPieceOverhead = 1 + 2 + 3;
+
 /// The kind of a record. Its key is that of the catalog's table, without the series.
 enum class ManifestRecord : std::uint8_t {
   kSeries = 1,         ///< No key. The catalog's value.

@@ -8,12 +8,28 @@
 
 #include "base/log.h"
 #include "catalog/series_catalog.h"
+#include "layout/dead_categories.h"
 
 namespace varve::layout {
 
 namespace {
 
 using catalog::LocationRecord;
+
+/// Returns the chunks that any of the versions refers to. Collects only what differs between
+/// neighbours, which usually have most chunks in common.
+Result<base::IdRuns> chunks_of(const meta::Txn& txn, SeriesId series,
+                               const std::vector<VersionNumber>& numbers) {
+  std::vector<base::IdRun> runs;
+  base::IdRuns previous;
+  for (const auto number : numbers) {
+    VARVE_TRY_ASSIGN(auto chunks, catalog::version_chunks(txn, series, number));
+    const auto added = chunks.subtract(previous);
+    runs.insert(runs.end(), added.runs().begin(), added.runs().end());
+    previous = std::move(chunks);
+  }
+  return base::IdRuns::from(std::move(runs));
+}
 
 /// Finds the chunks that die in a deletion, and the rest of their location runs.
 class DeathCollector {
@@ -28,30 +44,29 @@ class DeathCollector {
         gone_(gone),
         hold_(hold),
         left_(versions_) {
-    std::erase_if(left_, [&](const LiveVersion& version) {
-      return std::find(gone.begin(), gone.end(), version.number) != gone.end();
-    });
+    const std::set<VersionNumber> going(gone.begin(), gone.end());
+    std::erase_if(left_,
+                  [&](const LiveVersion& version) { return going.contains(version.number); });
   }
 
-  Result<void> collect(const base::IdRuns* shared, DeletionPlan& plan) {
+  Result<void> collect(DeletionPlan& plan) {
+    DeadCategories archive(txn_, store_);
     VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn_, store_));
     for (const auto& segment : segments) {
       role_of_[segment.segment] = segment.role;
       // An earlier deletion has already removed the categories that it made dead.
       const auto last = newest_at_most(left_, segment.version);
       if (segment.active() || last == newest_at_most(versions_, segment.version)) continue;
-      VARVE_TRY(find_dead_categories(segment, last));
+      VARVE_TRY(archive.add(segment, last));
     }
-    VARVE_TRY(find_archived());
-    base::IdRuns dead;
-    for (const auto number : gone_) {
-      VARVE_TRY_ASSIGN(const auto chunks, catalog::version_chunks(txn_, series_, number));
-      dead = dead.unite(chunks);
+    VARVE_TRY_ASSIGN(const auto archived_records, archive.locations());
+    std::vector<base::IdRun> archived_runs;
+    for (const auto& record : archived_records) {
+      archived_runs.push_back({record.first, record.count});
     }
-    const auto archived = base::IdRuns::from(archived_);
-    if (shared != nullptr) dead = dead.subtract(*shared);
+    const auto archived = base::IdRuns::from(std::move(archived_runs));
+    VARVE_TRY_ASSIGN(auto dead, chunks_of(txn_, series_, gone_));
     for (const auto& version : left_) {
-      if (shared != nullptr) break;
       if (dead.size() == 0 && archived.size() == 0) break;
       VARVE_TRY_ASSIGN(const auto chunks, held_chunks(txn_, series_, version, hold_));
       // The open version has the highest number, so all sealed ones are subtracted by then.
@@ -64,7 +79,7 @@ class DeathCollector {
       }
     }
     plan.dead = dead;
-    for (const auto& record : archived_records_) VARVE_TRY(plan.remove(record, {}));
+    for (const auto& record : archived_records) VARVE_TRY(plan.remove(record, {}));
     // In a volume, a category is deleted as a whole or not at all.
     const auto in_active_set = [this](ContainerNumber container) -> Result<bool> {
       VARVE_TRY_ASSIGN(const auto role, holder_of(container));
@@ -74,36 +89,6 @@ class DeathCollector {
   }
 
  private:
-  // Cat(i,j) is dead if no version from i to j is left: if the newest one left up to j is below i.
-  Result<void> find_dead_categories(const catalog::SegmentRecord& volume, VersionNumber last) {
-    std::uint32_t seen = 0;
-    return catalog::for_each_container_from(
-        txn_, store_, volume.first_container,
-        [&](const format::ContainerRecord& record) -> Result<bool> {
-          if (record.segment != volume.segment) return true;
-          if (record.birth > last) {
-            dead_containers_.insert(record.number);
-            births_.insert(record.birth);
-          }
-          return ++seen < volume.containers;
-        });
-  }
-
-  Result<void> find_archived() {
-    for (const auto birth : births_) {
-      VARVE_TRY(catalog::for_each_location(txn_, store_, ChunkId::make(birth, 0),
-                                           [&](const LocationRecord& record) -> Result<bool> {
-                                             if (record.first.birth() != birth) return false;
-                                             if (dead_containers_.contains(record.container)) {
-                                               archived_.push_back({record.first, record.count});
-                                               archived_records_.push_back(record);
-                                             }
-                                             return true;
-                                           }));
-    }
-    return {};
-  }
-
   Result<catalog::SegmentRole> holder_of(ContainerNumber container) {
     VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn_, store_, container));
     const auto it = record ? role_of_.find(record->segment) : role_of_.end();
@@ -122,10 +107,6 @@ class DeathCollector {
   const OpenHold& hold_;
   std::vector<LiveVersion> left_;
   std::map<SegmentNumber, catalog::SegmentRole> role_of_;
-  std::set<ContainerNumber> dead_containers_;
-  std::set<VersionNumber> births_;
-  std::vector<base::IdRun> archived_;
-  std::vector<LocationRecord> archived_records_;
 };
 
 // Returns the parts of a location run that stay if only `kept` stays. Returns nullopt if the
@@ -188,6 +169,7 @@ Result<void> remove_chunks(CategoryLayout& layout, const meta::Txn& txn, const b
     const auto kept =
         base::IdRuns::from({{record.first, record.count}}).subtract(base::IdRuns::from(parts));
     const auto rest = rest_of(layout, record, kept);
+    if (!rest) ++plan.unread;
     if (!rest) return true;
     auto removed = plan.remove(record, *rest);
     if (!removed) return std::move(removed).error();
@@ -198,43 +180,25 @@ Result<void> remove_chunks(CategoryLayout& layout, const meta::Txn& txn, const b
 
 Result<base::IdRuns> dying_chunks(const meta::Txn& txn, SeriesId series,
                                   const std::vector<VersionNumber>& gone) {
-  base::IdRuns dying;
-  for (const auto number : gone) {
-    VARVE_TRY_ASSIGN(const auto chunks, catalog::version_chunks(txn, series, number));
-    dying = dying.unite(chunks);
-  }
+  VARVE_TRY_ASSIGN(auto dying, chunks_of(txn, series, gone));
+  const std::set<VersionNumber> going(gone.begin(), gone.end());
   VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, series));
   for (const auto& version : versions) {
     if (dying.size() == 0) break;
-    if (!version.sealed || std::find(gone.begin(), gone.end(), version.number) != gone.end()) {
-      continue;
-    }
+    if (!version.sealed || going.contains(version.number)) continue;
     VARVE_TRY_ASSIGN(const auto chunks, protected_chunks(txn, series, version));
     dying = dying.subtract(chunks);
   }
   return dying;
 }
 
-Result<base::IdRuns> shared_chunks(const meta::Txn& txn, SeriesId series, const OpenHold& hold) {
-  VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, series));
-  base::IdRuns any;
-  base::IdRuns shared;
-  for (const auto& version : versions) {
-    VARVE_TRY_ASSIGN(const auto chunks, held_chunks(txn, series, version, hold));
-    shared = shared.unite(any.intersect(chunks));
-    any = any.unite(chunks);
-  }
-  return shared;
-}
-
 Result<DeletionPlan> plan_deletion(CategoryLayout& layout, const meta::Txn& txn,
-                                   const std::vector<VersionNumber>& gone, const OpenHold& hold,
-                                   const base::IdRuns* shared) {
+                                   const std::vector<VersionNumber>& gone, const OpenHold& hold) {
   const SeriesId series = layout.options().series;
   VARVE_TRY_ASSIGN(auto versions, live_versions(txn, series));
-  DeletionPlan plan{SegmentLedger(txn, layout.options().store), 0, 0, {}, {}};
+  DeletionPlan plan{SegmentLedger(txn, layout.options().store), 0, 0, {}, {}, 0};
   DeathCollector collector(layout, txn, std::move(versions), gone, hold);
-  VARVE_TRY(collector.collect(shared, plan));
+  VARVE_TRY(collector.collect(plan));
   VARVE_TRY(plan.ledger.finish());
   return plan;
 }

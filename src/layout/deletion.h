@@ -23,6 +23,7 @@ struct DeletionPlan {
   std::uint64_t chunk_bytes = 0;  ///< Raw size of the deleted chunks.
   base::IdRuns dead;              ///< Chunks of the active set that no version left refers to.
   base::IdRuns waiting;           ///< Chunks that only the open version refers to.
+  std::uint64_t unread = 0;       ///< Location runs that stay although a part of them is dead.
 
   [[nodiscard]] Result<void> remove(const catalog::LocationRecord& record,
                                     const std::vector<catalog::LocationRecord>& rest);
@@ -35,10 +36,6 @@ struct DeletionPlan {
     CategoryLayout& layout, const meta::Txn& txn, const base::IdRuns& chunks,
     const std::function<Result<bool>(ContainerNumber container)>& wanted, DeletionPlan& plan);
 
-/// Returns the chunks that two or more versions of the series refer to.
-[[nodiscard]] Result<base::IdRuns> shared_chunks(const meta::Txn& txn, SeriesId series,
-                                                 const OpenHold& hold = {});
-
 /// Returns the chunks that a version of `gone` refers to and no other sealed one. They die with
 /// those versions, except for chunks that the open version holds.
 [[nodiscard]] Result<base::IdRuns> dying_chunks(const meta::Txn& txn, SeriesId series,
@@ -48,16 +45,11 @@ struct DeletionPlan {
 /// versions are all gone; these are at the end of their file. In the active set, it removes the
 /// chunks that no other version refers to. `hold` has the chunks that the open version refers to;
 /// without it, all chunks that the open version may refer to stay.
-///
-/// `shared`, if given, is the series' shared_chunks(); `gone` is one version then. A caller thus
-/// learns how much each of many versions alone would free, without comparing each with all others.
-/// The plan then leaves out the check for kCorrupt.
 /// Errors: kCorrupt if a version refers to a chunk in a category to be removed; then nothing may be
 /// deleted.
 /// Lifetime: `txn` must outlive the plan.
 [[nodiscard]] Result<DeletionPlan> plan_deletion(CategoryLayout& layout, const meta::Txn& txn,
                                                  const std::vector<VersionNumber>& gone,
-                                                 const OpenHold& hold = {},
-                                                 const base::IdRuns* shared = nullptr);
+                                                 const OpenHold& hold = {});
 
 }  // namespace varve::layout

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace varve::layout {
 
@@ -81,18 +82,17 @@ Result<void> SegmentLedger::relabel(SegmentNumber number, catalog::SegmentRole r
 }
 
 Result<void> SegmentLedger::finish() {
-  std::vector<SegmentNumber> touched;
-  for (const auto& entry : segments_) touched.push_back(entry.first);
-  for (const auto number : touched) VARVE_TRY(finish_segment(segments_.at(number)));
+  std::map<SegmentNumber, std::vector<format::ContainerRecord>> held;
+  for (const auto& entry : containers_) held[entry.second.segment].push_back(entry.second);
+  for (auto& [number, owner] : segments_) {
+    VARVE_TRY(finish_segment(owner, std::move(held[number])));
+  }
   return {};
 }
 
-Result<void> SegmentLedger::finish_segment(catalog::SegmentRecord& owner) {
+Result<void> SegmentLedger::finish_segment(catalog::SegmentRecord& owner,
+                                           std::vector<format::ContainerRecord> held) {
   if (owner.live_bytes == owner.raw_bytes) return {};
-  std::vector<format::ContainerRecord> held;
-  for (const auto& entry : containers_) {
-    if (entry.second.segment == owner.segment) held.push_back(entry.second);
-  }
   if (held.size() < owner.containers) {
     VARVE_TRY(catalog::for_each_container_from(
         txn_, store_id_, owner.first_container,

@@ -63,7 +63,9 @@ class SegmentLedger {
  private:
   [[nodiscard]] Result<format::ContainerRecord*> container(ContainerNumber number);
   [[nodiscard]] Result<catalog::SegmentRecord*> segment(SegmentNumber number);
-  [[nodiscard]] Result<void> finish_segment(catalog::SegmentRecord& segment);
+  /// `held` has the containers of the segment that were touched.
+  [[nodiscard]] Result<void> finish_segment(catalog::SegmentRecord& segment,
+                                            std::vector<format::ContainerRecord> held);
 
   const meta::Txn& txn_;
   const StoreId store_id_;

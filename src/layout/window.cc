@@ -2,6 +2,7 @@
 #include "layout/window.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -58,11 +59,10 @@ VersionNumber window_start(const std::vector<LiveVersion>& versions, std::uint32
 }
 
 VersionNumber newest_at_most(const std::vector<LiveVersion>& versions, VersionNumber number) {
-  VersionNumber newest{};
-  for (const auto& version : versions) {
-    if (version.number <= number) newest = version.number;
-  }
-  return newest;
+  const auto after = std::upper_bound(
+      versions.begin(), versions.end(), number,
+      [](VersionNumber wanted, const LiveVersion& version) { return wanted < version.number; });
+  return after == versions.begin() ? VersionNumber{} : std::prev(after)->number;
 }
 
 Result<base::IdRuns> window_chunks(const meta::Txn& txn, SeriesId series,

@@ -52,7 +52,7 @@ struct OpenHold {
                                          std::uint32_t window);
 
 /// Returns the newest version, sealed or open, with a number of at most `number`; 0 if there is
-/// none.
+/// none. `versions` ascend.
 [[nodiscard]] VersionNumber newest_at_most(const std::vector<LiveVersion>& versions,
                                            VersionNumber number);
 

@@ -142,7 +142,7 @@ Result<std::vector<std::pair<SeriesId, std::string>>> CatalogRebuilder::labels(
   std::vector<std::pair<SeriesId, std::string>> all;
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   for (const auto series : done_) {
-    VARVE_TRY_ASSIGN(auto image, encode_labels(txn, codecs_.frames(), series, superblock, {}));
+    VARVE_TRY_ASSIGN(auto image, encode_labels(txn, codecs_.frames(), series, superblock));
     all.emplace_back(series, std::move(image));
   }
   return all;

@@ -92,8 +92,10 @@ Result<std::vector<ManifestFile>> list_manifests(io::FileSystem& files,
         base::parse_hex32(std::string_view(name).substr(0, name.size() - kSuffix.size()));
     if (!number || *number == 0) continue;
     const auto version = static_cast<VersionNumber>(*number);
-    VARVE_TRY_ASSIGN(const auto bytes, files.tree_bytes(manifest_path(series_directory, version)));
-    found.push_back({version, bytes});
+    const auto bytes = files.tree_bytes(manifest_path(series_directory, version));
+    if (!bytes && bytes.error().code() == ErrorCode::kNotFound) continue;  // Just removed.
+    if (!bytes) return bytes.error();
+    found.push_back({version, *bytes});
   }
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.number < b.number; });
@@ -203,10 +205,48 @@ Result<void> ManifestWriter::commit(const meta::Txn& txn) {
   return files_.sync_directory(series_directory_ + "/" + kManifestFolder);
 }
 
+Result<void> for_each_label(const meta::Txn& txn, SeriesId series, const std::string& superblock,
+                            const LabelsView& view, const ManifestVisit& visit) {
+  VARVE_TRY(visit(ManifestRecord::kSuperblock, "", superblock));
+  VARVE_TRY_ASSIGN(const auto owner, txn.get(meta::catalog::kSeries, meta::series_key(series)));
+  if (!owner) return Error(ErrorCode::kNotFound, "no such series");
+  VARVE_TRY(visit(ManifestRecord::kSeries, "", *owner));
+  VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series));
+  for (const auto& version : versions) {
+    // An unfinished version is dropped after a crash.
+    if (version.unfinished || view.without.contains(version.number)) continue;
+    const auto key = version_suffix(version.number);
+    const auto add = [&](meta::TableIndex table, ManifestRecord what) -> Result<void> {
+      VARVE_TRY_ASSIGN(const auto value, txn.get(table, meta::version_key(series, version.number)));
+      return value ? visit(what, key, *value) : Result<void>();
+    };
+    VARVE_TRY(add(meta::catalog::kVersions, ManifestRecord::kVersion));
+    VARVE_TRY(add(meta::catalog::kRetention, ManifestRecord::kRetention));
+    if (version.state != VersionState::kOpen) continue;
+    if (view.open_chunks != nullptr && view.open_chunks->contains(version.number)) {
+      std::string value;
+      view.open_chunks->at(version.number).encode(value);
+      VARVE_TRY(visit(ManifestRecord::kVersionChunks, key, value));
+    } else {
+      VARVE_TRY(add(meta::catalog::kVersionChunks, ManifestRecord::kVersionChunks));
+    }
+  }
+  const auto add_setting = [&](std::string_view key, std::string_view value) -> Result<bool> {
+    // Varve can measure the disk's speed again, and the value changes without any user action.
+    if (key == catalog::kDiskSetting) return true;
+    if (key == catalog::kClockSetting && view.clock != nullptr) {
+      if (view.clock->empty()) return true;
+      value = *view.clock;
+    }
+    VARVE_TRY(visit(ManifestRecord::kSetting, key, value));
+    return true;
+  };
+  return meta::for_each_prefix(txn, meta::catalog::kSettings, "", add_setting);
+}
+
 Result<std::string> encode_labels(const meta::Txn& txn, const format::FrameCodec& codec,
                                   SeriesId series, const std::string& superblock,
-                                  const std::set<VersionNumber>& without, const std::string* clock,
-                                  const std::map<VersionNumber, base::IdRuns>* open_chunks) {
+                                  const LabelsView& view) {
   auto wanted = identity(format::ManifestKind::kLabels, series, VersionNumber{});
   wanted.stamp = txn.id();
   std::string body;
@@ -216,38 +256,10 @@ Result<std::string> encode_labels(const meta::Txn& txn, const format::FrameCodec
                                     body += bytes;
                                     return {};
                                   });
-  VARVE_TRY(encoder.add(ManifestRecord::kSuperblock, "", superblock));
-  VARVE_TRY(add_series(txn, series, encoder));
-  VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series));
-  for (const auto& version : versions) {
-    // An unfinished version is dropped after a crash.
-    if (version.unfinished || without.contains(version.number)) continue;
-    const auto add = [&](meta::TableIndex table, ManifestRecord what) {
-      return add_of_version(txn, table, what, series, version.number, encoder);
-    };
-    VARVE_TRY(add(meta::catalog::kVersions, ManifestRecord::kVersion));
-    VARVE_TRY(add(meta::catalog::kRetention, ManifestRecord::kRetention));
-    if (version.state != VersionState::kOpen) continue;
-    if (open_chunks != nullptr && open_chunks->contains(version.number)) {
-      std::string value;
-      open_chunks->at(version.number).encode(value);
-      VARVE_TRY(encoder.add(ManifestRecord::kVersionChunks,
-                            base::be32(static_cast<std::uint32_t>(version.number)), value));
-    } else {
-      VARVE_TRY(add(meta::catalog::kVersionChunks, ManifestRecord::kVersionChunks));
-    }
-  }
-  const auto add_setting = [&](std::string_view key, std::string_view value) -> Result<bool> {
-    // Varve can measure the disk's speed again, and the value changes without any user action.
-    if (key == catalog::kDiskSetting) return true;
-    if (key == catalog::kClockSetting && clock != nullptr) {
-      if (clock->empty()) return true;
-      value = *clock;
-    }
-    VARVE_TRY(encoder.add(ManifestRecord::kSetting, key, value));
-    return true;
-  };
-  VARVE_TRY(meta::for_each_prefix(txn, meta::catalog::kSettings, "", add_setting));
+  VARVE_TRY(for_each_label(txn, series, superblock, view,
+                           [&](ManifestRecord what, std::string_view key, std::string_view value) {
+                             return encoder.add(what, key, value);
+                           }));
   VARVE_TRY_ASSIGN(const auto header, encoder.finish());
   return format::encode_manifest_header(header) + body;
 }

@@ -82,15 +82,27 @@ class ManifestWriter {
   format::ManifestEncoder encoder_;
 };
 
-/// Returns the labels file of a series as `txn` sees the catalog, except the versions in `without`.
-/// The same catalog gives the same bytes, except for the stamp in the header.
-/// - `clock`, if given, replaces the catalog's record of the clock; "" omits it.
-/// - `open_chunks`, if given, replaces the chunks of the open versions that it contains.
-[[nodiscard]] Result<std::string> encode_labels(
-    const meta::Txn& txn, const format::FrameCodec& codec, SeriesId series,
-    const std::string& superblock, const std::set<VersionNumber>& without,
-    const std::string* clock = nullptr,
-    const std::map<VersionNumber, base::IdRuns>* open_chunks = nullptr);
+using ManifestVisit = std::function<Result<void>(format::ManifestRecord what, std::string_view key,
+                                                 std::string_view value)>;
+
+/// Differences of labels from the catalog.
+struct LabelsView {
+  std::set<VersionNumber> without{};   ///< Versions that are left out.
+  const std::string* clock = nullptr;  ///< Replaces the record of the clock; "" omits it.
+  /// Replaces the chunks of the open versions that it contains.
+  const std::map<VersionNumber, base::IdRuns>* open_chunks = nullptr;
+};
+/// Calls `visit` for each record of a series' labels, in their order, as `txn` sees the catalog.
+/// The records of one version follow each other.
+[[nodiscard]] Result<void> for_each_label(const meta::Txn& txn, SeriesId series,
+                                          const std::string& superblock, const LabelsView& view,
+                                          const ManifestVisit& visit);
+/// Returns the labels file of a series as `txn` sees the catalog. The same catalog gives the same
+/// bytes, except for the stamp in the header.
+[[nodiscard]] Result<std::string> encode_labels(const meta::Txn& txn,
+                                                const format::FrameCodec& codec, SeriesId series,
+                                                const std::string& superblock,
+                                                const LabelsView& view = {});
 [[nodiscard]] Result<void> write_labels(io::FileSystem& files, const std::string& series_directory,
                                         const std::string& labels);
 /// Returns true if two labels files are equal apart from their stamps.
@@ -102,8 +114,6 @@ struct ManifestRead {
   /// Damaged blocks, and records that break their bounds. Their content is missing.
   std::uint32_t damaged_blocks = 0;
 };
-using ManifestVisit = std::function<Result<void>(format::ManifestRecord what, std::string_view key,
-                                                 std::string_view value)>;
 /// Limits on the value sizes of some records. A larger value is damage.
 struct ManifestBounds {
   std::size_t chunk_set_bytes = std::size_t{1} << 30;

@@ -122,9 +122,9 @@ std::vector<PruneDecision> decide_prune(const std::vector<VersionInfo>& versions
   keep_last(candidates, rules.last);
   if (rules.within_seconds) keep_within(candidates, *rules.within_seconds);
   for (const auto& period : kPeriods) keep_period(candidates, period, rules.*period.count);
+  const std::set<VersionNumber> held(locked.begin(), locked.end());
   for (auto& decision : decisions) {
-    const bool is_locked = std::ranges::find(locked, decision.version.number) != locked.end();
-    if (is_locked) keep(decision, "locked");
+    if (held.contains(decision.version.number)) keep(decision, "locked");
   }
   return decisions;
 }

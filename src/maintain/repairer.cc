@@ -33,6 +33,7 @@ constexpr const char* kNewCatalog = "/catalog.new";
 meta::EnvOptions catalog_options(const std::string& path, bool read_only) {
   meta::EnvOptions options;
   options.tables = meta::catalog::kTables;
+  options.optional_tables = meta::catalog::kTablesOptional;
   options.read_only = read_only;
   options.must_exist = read_only;
   options.writer_lock = path + "/lock";
@@ -330,8 +331,7 @@ Result<void> Repairer::repair_data(RepairReport& report) {
   for (const auto& [series, repairer] : repairers_) {
     VARVE_TRY(repairer->execute(report));
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
-    VARVE_TRY_ASSIGN(const auto labels,
-                     encode_labels(txn, codecs_->frames(), series, superblock_, {}));
+    VARVE_TRY_ASSIGN(const auto labels, encode_labels(txn, codecs_->frames(), series, superblock_));
     VARVE_TRY(write_labels(*files_, store::RepositoryPaths(path_).series(series), labels));
   }
   return {};

@@ -111,7 +111,9 @@ Error truncated(const std::string& directory) {
 Env::Env(Env&& other) noexcept
     : files_(other.files_),
       env_(std::exchange(other.env_, nullptr)),
-      tables_(std::move(other.tables_)) {}
+      tables_(std::move(other.tables_)),
+      reads_(other.reads_),
+      prepare_(std::move(other.prepare_)) {}
 
 Env::~Env() {
   if (env_ != nullptr) mdb_env_close(env_);
@@ -162,6 +164,8 @@ Result<Env> Env::open(EnvFiles files, const EnvOptions& options) {
   for (const char* name : options.tables) {
     MDB_dbi dbi = 0;
     rc = mdb_dbi_open(txn, name, options.read_only ? 0U : MDB_CREATE, &dbi);
+    const auto left = options.tables.size() - env.tables_.size();
+    if (rc == MDB_NOTFOUND && left <= options.optional_tables) break;
     if (rc != 0) {
       mdb_txn_abort(txn);
       return error_from_lmdb(rc == MDB_NOTFOUND ? MDB_INVALID : rc, "open a table");
@@ -191,8 +195,16 @@ Result<std::optional<std::string_view>> Txn::get(TableIndex table, std::string_v
   const int rc = mdb_get(txn_, env_->table(table), &k, &v);
   if (rc == MDB_NOTFOUND) return std::optional<std::string_view>();
   if (rc != 0) return error_from_lmdb(rc, "read");
+  env_->count_read();
   VARVE_TRY_ASSIGN(const auto value, verified(key, to_view(v)));
   return std::optional(value);
+}
+
+Result<std::uint64_t> Txn::count(TableIndex table) const {
+  MDB_stat stat{};
+  const int rc = mdb_stat(txn_, env_->table(table), &stat);
+  if (rc != 0) return error_from_lmdb(rc, "read");
+  return std::uint64_t{stat.ms_entries};
 }
 
 Result<ReadTxn> ReadTxn::begin(const Env& env) {
@@ -203,6 +215,7 @@ Result<ReadTxn> ReadTxn::begin(const Env& env) {
 }
 
 Result<WriteTxn> WriteTxn::begin(const Env& env) {
+  VARVE_TRY(env.prepare_write());
   MDB_txn* txn = nullptr;
   const int rc = mdb_txn_begin(env.raw(), nullptr, 0, &txn);
   if (rc != 0) return error_from_lmdb(rc, "begin writing");
@@ -238,6 +251,12 @@ Result<void> WriteTxn::erase(TableIndex table, std::string_view key) {
   return {};
 }
 
+Result<void> WriteTxn::clear(TableIndex table) {
+  const int rc = mdb_drop(txn_, env_->table(table), 0);
+  if (rc != 0) return error_from_lmdb(rc, "clear a table");
+  return {};
+}
+
 Result<void> WriteTxn::commit() {
   VARVE_TRY_ASSIGN(const auto before, file_length(env_->raw()));
   const auto enough = (before.pages + pages_touched_) * before.page_bytes;
@@ -253,7 +272,7 @@ Result<Cursor> Cursor::open(const Txn& txn, TableIndex table) {
   MDB_cursor* cursor = nullptr;
   const int rc = mdb_cursor_open(txn.raw(), txn.env().table(table), &cursor);
   if (rc != 0) return error_from_lmdb(rc, "open a cursor");
-  return Cursor(cursor);
+  return Cursor(txn.env(), cursor);
 }
 
 Cursor::~Cursor() {
@@ -266,6 +285,7 @@ Result<std::optional<KeyValue>> Cursor::get(MDB_cursor_op op, std::string_view k
   const int rc = mdb_cursor_get(cursor_, &k, &v, op);
   if (rc == MDB_NOTFOUND) return std::optional<KeyValue>();
   if (rc != 0) return error_from_lmdb(rc, "read");
+  env_->count_read();
   VARVE_TRY_ASSIGN(const auto value, verified(to_view(k), to_view(v)));
   return std::optional(KeyValue{to_view(k), value});
 }
@@ -281,5 +301,7 @@ Result<std::optional<KeyValue>> Cursor::seek_at_or_before(std::string_view key) 
 }
 
 Result<std::optional<KeyValue>> Cursor::next() { return get(MDB_NEXT, {}); }
+
+Result<std::optional<KeyValue>> Cursor::previous() { return get(MDB_PREV, {}); }
 
 }  // namespace varve::meta

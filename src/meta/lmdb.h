@@ -7,12 +7,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/metrics.h"
 #include "meta/env_files.h"
 #include "varve/result.h"
 
@@ -23,6 +26,9 @@ using TableIndex = std::size_t;
 
 struct EnvOptions {
   std::span<const char* const> tables;
+  /// So many tables at the end of `tables` may be missing in an environment that is opened
+  /// read-only: see Txn::has().
+  std::size_t optional_tables = 0;
   bool read_only = false;
   /// True to refuse an absent or empty environment instead of creating one.
   bool must_exist = false;
@@ -49,8 +55,23 @@ class Env {
   Env& operator=(const Env&) = delete;
   ~Env();
 
+  /// Counts the records that transactions read from now on. Call it before other threads use the
+  /// environment. Lifetime: `counter` outlives the environment.
+  void count_reads(base::Counter& counter) { reads_ = &counter; }
+  void count_read() const {
+    if (reads_ != nullptr) reads_->add();
+  }
+
+  /// Calls `prepare` before each write transaction begins; an error prevents the transaction. Call
+  /// it before other threads use the environment. `prepare` must be thread-safe.
+  void before_writes(std::function<Result<void>()> prepare) { prepare_ = std::move(prepare); }
+  [[nodiscard]] Result<void> prepare_write() const {
+    return prepare_ ? prepare_() : Result<void>();
+  }
+
   [[nodiscard]] MDB_env* raw() const { return env_; }
   [[nodiscard]] MDB_dbi table(TableIndex index) const { return tables_[index]; }
+  [[nodiscard]] bool has(TableIndex index) const { return index < tables_.size(); }
 
  private:
   explicit Env(EnvFiles files) : files_(std::move(files)) {}
@@ -59,6 +80,8 @@ class Env {
   EnvFiles files_;  // Outlives the environment.
   MDB_env* env_ = nullptr;
   std::vector<MDB_dbi> tables_;
+  base::Counter* reads_ = nullptr;
+  std::function<Result<void>()> prepare_;
 };
 
 /// The part of an environment's file that its newest commit uses.
@@ -88,6 +111,10 @@ class Txn {
   /// checksum is wrong.
   [[nodiscard]] Result<std::optional<std::string_view>> get(TableIndex table,
                                                             std::string_view key) const;
+  /// Returns false if the environment lacks an optional table. No other function accepts it then.
+  [[nodiscard]] bool has(TableIndex table) const { return env_->has(table); }
+  /// Returns the number of records of a table.
+  [[nodiscard]] Result<std::uint64_t> count(TableIndex table) const;
   /// Returns a number that ascends with each commit to the environment. In a ReadTxn, it is the
   /// number of the last commit that the transaction sees.
   [[nodiscard]] std::uint64_t id() const { return mdb_txn_id(txn_); }
@@ -123,6 +150,8 @@ class WriteTxn final : public Txn {
   [[nodiscard]] Result<void> put(TableIndex table, std::string_view key, std::string_view value);
   /// Removes a key. An absent key is no error.
   [[nodiscard]] Result<void> erase(TableIndex table, std::string_view key);
+  /// Removes all records of a table.
+  [[nodiscard]] Result<void> clear(TableIndex table);
   /// Commits the changes. When it returns without error, they are on disk.
   [[nodiscard]] Result<void> commit();
 
@@ -135,7 +164,8 @@ class WriteTxn final : public Txn {
 class Cursor {
  public:
   [[nodiscard]] static Result<Cursor> open(const Txn& txn, TableIndex table);
-  Cursor(Cursor&& other) noexcept : cursor_(std::exchange(other.cursor_, nullptr)) {}
+  Cursor(Cursor&& other) noexcept
+      : env_(other.env_), cursor_(std::exchange(other.cursor_, nullptr)) {}
   Cursor& operator=(Cursor&&) = delete;
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
@@ -146,10 +176,12 @@ class Cursor {
   /// Returns the last entry whose key is <= `key`; nullopt if there is none.
   [[nodiscard]] Result<std::optional<KeyValue>> seek_at_or_before(std::string_view key);
   [[nodiscard]] Result<std::optional<KeyValue>> next();
+  [[nodiscard]] Result<std::optional<KeyValue>> previous();
 
  private:
-  explicit Cursor(MDB_cursor* cursor) : cursor_(cursor) {}
+  Cursor(const Env& env, MDB_cursor* cursor) : env_(&env), cursor_(cursor) {}
   [[nodiscard]] Result<std::optional<KeyValue>> get(MDB_cursor_op op, std::string_view key);
+  const Env* env_;
   MDB_cursor* cursor_;
 };
 

@@ -37,6 +37,7 @@ int read_everything(const EnvFiles& files, const EnvOptions& options) {
   if (!txn) return kSurvived;
   volatile std::uint8_t sink = 0;
   for (TableIndex table = 0; table < options.tables.size(); ++table) {
+    if (!env->has(table)) break;
     MDB_cursor* cursor = nullptr;
     if (mdb_cursor_open(txn->raw(), env->table(table), &cursor) != 0) continue;
     MDB_val key{};

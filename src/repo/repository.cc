@@ -88,14 +88,6 @@ Result<std::unique_ptr<Repository>> Repository::open(const std::string& path,
 
 // Functions of one series: the series' placement decides how it does them.
 
-Result<SeriesInfo> Repository::find_series(std::string_view name) {
-  VARVE_TRY_ASSIGN(const auto all, series());
-  for (const auto& info : all) {
-    if (info.name == name) return info;
-  }
-  return series::no_series();
-}
-
 Result<void> Repository::remove_series(std::string_view name) {
   VARVE_TRY_ASSIGN(const auto info, find_series(name));
   VARVE_TRY_ASSIGN(auto* const found, find(info.id));
@@ -190,7 +182,19 @@ Result<void> Repository::lock_version(SeriesId series, VersionNumber number, Tim
 
 Result<std::vector<VersionUsage>> Repository::version_usage(SeriesId series) {
   VARVE_TRY_ASSIGN(auto* const found, find(series));
-  return found->version_usage();
+  return found->version_usage(std::nullopt);
+}
+
+Result<VersionUsage> Repository::version_usage(SeriesId series, VersionNumber number) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  VARVE_TRY_ASSIGN(auto usage, found->version_usage(number));
+  if (usage.empty()) return series::no_version();
+  return std::move(usage.front());
+}
+
+Result<std::vector<VersionLock>> Repository::version_locks(SeriesId series) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->version_locks();
 }
 
 Result<std::vector<CategoryInfo>> Repository::categories(SeriesId series) {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "catalog/name_table.h"
 #include "catalog/series_catalog.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
@@ -102,7 +103,9 @@ RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
       files_(std::move(files)),
       lock_(std::move(lock)),
       catalog_(std::move(catalog)),
-      space_(*files_, paths_.root()) {}
+      space_(*files_, paths_.root()) {
+  catalog_.count_reads(catalog_metrics_.records_read);
+}
 
 Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
                                                          const OpenOptions& options) {
@@ -145,6 +148,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   }
   meta::EnvOptions env;
   env.tables = meta::catalog::kTables;
+  env.optional_tables = meta::catalog::kTablesOptional;
   env.read_only = options.read_only;
   env.must_exist = true;
   env.writer_lock = paths.lock();
@@ -192,6 +196,7 @@ Result<void> RepositoryImpl::start() {
   fingerprint_pool_ = std::make_unique<base::ThreadPool>(threads, "varve-hash");
 
   VARVE_TRY(check_catalog_age());
+  complete_names();
   VARVE_TRY(remove_leftovers(catalog_, *files_, paths_));
   VARVE_TRY_ASSIGN(const auto all, series());
   for (const auto& info : all) {
@@ -203,6 +208,23 @@ Result<void> RepositoryImpl::start() {
   }
   space_.keep_reserve();
   return {};
+}
+
+// Makes the table of names in a catalog of an earlier release. Without it, a lookup reads all
+// records.
+void RepositoryImpl::complete_names() {
+  const auto work = [&]() -> Result<void> {
+    {
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+      VARVE_TRY_ASSIGN(const bool complete, catalog::has_all_names(txn));
+      if (complete) return {};
+    }
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+    VARVE_TRY(catalog::rebuild_names(txn));
+    return txn.commit();
+  };
+  const auto done = work();
+  if (!done) base::log(base::LogLevel::kWarning, "the table of names: " + done.error().message());
 }
 
 // Refuses to write with a catalog restored from a copy: Varve would mistake data newer than the
@@ -309,6 +331,13 @@ Result<std::vector<SeriesInfo>> RepositoryImpl::series() {
   return all;
 }
 
+Result<SeriesInfo> RepositoryImpl::find_series(std::string_view name) {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto record, catalog::find_series_named(txn, name));
+  if (!record) return series::no_series();
+  return catalog::info_of(*record);
+}
+
 std::string RepositoryImpl::present_path() {
   auto now = files_->root_path();
   const std::lock_guard lock(mutex_);
@@ -329,13 +358,11 @@ Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name,
   const auto placement = options.placement.value_or(superblock_.parameters.placement);
   VARVE_TRY(check_placement(placement));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
+  VARVE_TRY_ASSIGN(const auto known, catalog::find_series_named(txn, name));
+  if (known) return Error(ErrorCode::kExists, "the series exists already");
+  VARVE_TRY_ASSIGN(const auto last, catalog::last_series(txn));
   catalog::SeriesRecord record;
-  std::uint32_t id = 1;
-  for (const auto& other : all) {
-    if (other.name == name) return Error(ErrorCode::kExists, "the series exists already");
-    id = std::max(id, static_cast<std::uint32_t>(other.id) + 1);
-  }
+  auto id = static_cast<std::uint32_t>(last) + 1;
   {
     const std::lock_guard lock(mutex_);
     id = std::max(id, next_series_);

@@ -22,6 +22,7 @@
 #include "io/file_system.h"
 #include "maintain/checker.h"
 #include "meta/lmdb.h"
+#include "meta/meta_metrics.h"
 #include "repo/disk_costs.h"
 #include "restore/read_service.h"
 #include "series/series.h"
@@ -53,6 +54,7 @@ class RepositoryImpl final : public Repository {
     return superblock_.parameters;
   }
   [[nodiscard]] Result<std::vector<SeriesInfo>> series() override;
+  [[nodiscard]] Result<SeriesInfo> find_series(std::string_view name) override;
   [[nodiscard]] Result<SeriesInfo> create_series(std::string_view name,
                                                  const SeriesOptions& options) override;
   [[nodiscard]] Result<ArrangeSettings> arrange_settings() override;
@@ -75,6 +77,7 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> start();
   /// Refuses a catalog that is older than the rest of the repository.
   [[nodiscard]] Result<void> check_catalog_age();
+  void complete_names();
 
   [[nodiscard]] Result<series::Series*> find(SeriesId series) override;
   /// Returns a function that asks a series to verify its index.
@@ -93,6 +96,7 @@ class RepositoryImpl final : public Repository {
   static constexpr std::size_t kOpenFilesMax = 512;
 
   base::Metrics metrics_;
+  const meta::MetaMetrics catalog_metrics_{metrics_};
   const series::SeriesMetrics series_metrics_{metrics_};
   const store::RepositoryPaths paths_;
   const OpenOptions options_;

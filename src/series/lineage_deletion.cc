@@ -3,6 +3,7 @@
 #include "series/lineage_deletion.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -40,21 +41,6 @@ Result<std::vector<catalog::VersionRecord>> LineageDeletion::records_to_delete(
     records.push_back(std::move(record));
   }
   return records;
-}
-
-Result<std::optional<Error>> LineageDeletion::holder_of(const catalog::VersionRecord& record,
-                                                        const DeletionOptions& options) {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-  VARVE_TRY_ASSIGN(auto lock, lock_of(parts_, txn, record, options.force_clock));
-  if (lock) return lock;
-  VARVE_TRY_ASSIGN(const auto all, catalog::list_versions(txn, parts_.id));
-  for (const auto& other : all) {
-    if (other.state == VersionState::kOpen && other.base == record.number) {
-      return std::optional(
-          Error(ErrorCode::kBusy, other.name + " is based on " + record.name + "; seal it first"));
-    }
-  }
-  return std::optional<Error>();
 }
 
 Result<DeletionForecast> LineageDeletion::forecast_plan(
@@ -107,10 +93,21 @@ Result<DeletionForecast> LineageDeletion::forecast(const std::vector<VersionNumb
 Result<std::vector<HeldVersion>> LineageDeletion::leave_out_held(
     std::vector<catalog::VersionRecord>& gone, const DeletionOptions& options,
     const std::function<bool(const catalog::VersionRecord&)>& has_files) {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(const auto all, catalog::list_versions(txn, parts_.id));
+  std::map<VersionNumber, std::string> clone_of;
+  for (const auto& record : all) {
+    if (record.state == VersionState::kOpen) clone_of.try_emplace(record.base, record.name);
+  }
+  LockWatch locks(parts_, txn);
   std::vector<HeldVersion> held;
   std::vector<catalog::VersionRecord> free;
   for (auto& record : gone) {
-    VARVE_TRY_ASSIGN(auto holder, holder_of(record, options));
+    VARVE_TRY_ASSIGN(auto holder, locks.find(record, options.force_clock));
+    if (const auto clone = clone_of.find(record.number); !holder && clone != clone_of.end()) {
+      holder = Error(ErrorCode::kBusy,
+                     clone->second + " is based on " + record.name + "; seal it first");
+    }
     if (!holder && has_files(record)) {
       holder = Error(ErrorCode::kBusy, record.name + " has open files");
     }
@@ -220,41 +217,6 @@ Result<void> LineageDeletion::commit_deletion(const layout::DeletionPlan& plan,
   }
   VARVE_TRY(plan.ledger.apply(txn));
   return txn.commit();
-}
-
-Result<std::vector<VersionUsage>> LineageDeletion::usage() {
-  const Exclusive exclusive(*store_.layout, Exclusive::For::kDeleting);
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-  VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
-  const auto hold = open_.hold(nullptr);
-  VARVE_TRY_ASSIGN(const auto shared, layout::shared_chunks(txn, parts_.id, hold));
-  std::vector<VersionUsage> all;
-  for (const auto& record : records) {
-    if (record.state != VersionState::kSealed) continue;
-    VersionUsage usage;
-    usage.number = record.number;
-    usage.logical_bytes = record.logical_bytes;
-    VARVE_TRY_ASSIGN(const auto chunks, catalog::version_chunks(txn, parts_.id, record.number));
-    VARVE_TRY_ASSIGN(usage.referenced_bytes, layout::estimate_bytes(txn, parts_.store, chunks));
-    VARVE_TRY_ASSIGN(const auto plan,
-                     layout::plan_deletion(*store_.layout, txn, {record.number}, hold, &shared));
-    IndexFilesPlan index;
-    VARVE_TRY_ASSIGN(const auto alone, forecast_plan(plan, {record}, index));
-    usage.unique_bytes = alone.freed_bytes;
-    usage.shared_bytes =
-        usage.referenced_bytes - std::min(usage.referenced_bytes, plan.chunk_bytes);
-    VARVE_TRY_ASSIGN(const auto retention, catalog::find_retention(txn, parts_.id, record.number));
-    usage.side = retention.side;
-    usage.locked_until = retention.locked_until;
-    VARVE_TRY_ASSIGN(const auto held, lock_of(parts_, txn, record, false));
-    usage.lock_holds = held.has_value();
-    const auto clone = std::find_if(records.begin(), records.end(), [&](const auto& other) {
-      return other.state == VersionState::kOpen && other.base == record.number;
-    });
-    if (clone != records.end()) usage.base_of = clone->name;
-    all.push_back(std::move(usage));
-  }
-  return all;
 }
 
 }  // namespace varve::series

@@ -39,18 +39,13 @@ class LineageDeletion {
   /// Errors: as Repository::delete_versions().
   [[nodiscard]] Result<DeletionForecast> run(const std::vector<VersionNumber>& numbers,
                                              const DeletionOptions& options);
-  /// Returns the sizes of every sealed version, in ascending number.
-  [[nodiscard]] Result<std::vector<VersionUsage>> usage();
 
  private:
   /// Returns the records in ascending number, each once.
   [[nodiscard]] Result<std::vector<catalog::VersionRecord>> records_to_delete(
       const std::vector<VersionNumber>& numbers);
-  /// Returns the reason why a version must not be deleted: its lock, or an open version based on
-  /// it.
-  [[nodiscard]] Result<std::optional<Error>> holder_of(const catalog::VersionRecord& record,
-                                                       const DeletionOptions& options);
-  /// Removes held versions from `gone` and returns them. Without `options.skip_held`, fails at the
+  /// Removes held versions from `gone` and returns them: those with a lock, or with an open version
+  /// based on them. Without `options.skip_held`, fails at the
   /// first one. Calls `has_files` for each version that nothing else holds.
   [[nodiscard]] Result<std::vector<HeldVersion>> leave_out_held(
       std::vector<catalog::VersionRecord>& gone, const DeletionOptions& options,

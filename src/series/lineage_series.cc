@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
+#include "series/lineage_usage.h"
 #include "series/usage.h"
 #include "store/repository_names.h"
 #include "varve/version_name.h"
@@ -62,11 +63,11 @@ Result<VersionInfo> LineageSeries::find_version(std::string_view name) {
     }
     return version_info(*newest, owner.name);
   }
-  VARVE_TRY_ASSIGN(auto all, versions());
-  for (auto& info : all) {
-    if (info.name == name) return std::move(info);
-  }
-  return no_version();
+  VARVE_TRY_ASSIGN(const auto owner, records_.owner());
+  VARVE_TRY_ASSIGN(const auto record, records_.find_named(name));
+  if (!record || record->unfinished) return no_version();
+  if (parts_.options->read_only && record->state == VersionState::kOpen) return no_version();
+  return version_info(*record, owner.name);
 }
 
 Result<std::optional<VersionInfo>> LineageSeries::version_to_end(std::string_view name,
@@ -350,10 +351,18 @@ Result<DeletionForecast> LineageSeries::delete_versions(const std::vector<Versio
   return use->deletion.run(numbers, options);
 }
 
-Result<std::vector<VersionUsage>> LineageSeries::version_usage() {
+Result<std::vector<VersionUsage>> LineageSeries::version_usage(std::optional<VersionNumber> only) {
   VARVE_TRY_ASSIGN(auto* const use, load());
-  const std::lock_guard lock(mutex_);
-  return use->deletion.usage();
+  layout::OpenHold hold;
+  {
+    const std::lock_guard lock(mutex_);
+    hold = use->open.hold(nullptr);
+  }
+  return measure_usage(parts_, *use->store, hold, only);
+}
+
+Result<std::vector<VersionLock>> LineageSeries::version_locks() {
+  return series::version_locks(parts_);
 }
 
 Result<std::vector<CategoryInfo>> LineageSeries::categories() { return series::categories(parts_); }

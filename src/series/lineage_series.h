@@ -52,7 +52,9 @@ class LineageSeries final : public Series {
   [[nodiscard]] Result<DeletionForecast> delete_versions(const std::vector<VersionNumber>& numbers,
                                                          const DeletionOptions& options) override;
   [[nodiscard]] Result<void> lock_version(VersionNumber number, Timestamp until) override;
-  [[nodiscard]] Result<std::vector<VersionUsage>> version_usage() override;
+  [[nodiscard]] Result<std::vector<VersionUsage>> version_usage(
+      std::optional<VersionNumber> only) override;
+  [[nodiscard]] Result<std::vector<VersionLock>> version_locks() override;
   [[nodiscard]] Result<std::vector<CategoryInfo>> categories() override;
   [[nodiscard]] Result<ArrangingDebt> arranging_debt() override;
   [[nodiscard]] Result<bool> arrange(const ArrangeOptions& options, Pace pace,

@@ -12,11 +12,11 @@
 #include "base/coding.h"
 #include "base/log.h"
 #include "catalog/clock_record.h"
-#include "catalog/object_set.h"
 #include "catalog/object_store.h"
 #include "format/superblock.h"
 #include "maintain/manifest_file.h"
 #include "meta/schema.h"
+#include "series/manifest_users.h"
 
 namespace varve::series {
 
@@ -25,27 +25,6 @@ namespace {
 using maintain::ManifestWriter;
 
 constexpr std::uint64_t kAllObjects = std::uint64_t{1} << 32;
-
-bool is_sealed(const std::vector<catalog::VersionRecord>& records, VersionNumber number) {
-  return std::any_of(records.begin(), records.end(), [&](const auto& record) {
-    return record.number == number && record.state == VersionState::kSealed;
-  });
-}
-
-// Returns the first sealed version after `number` that is not being deleted, or null. A version
-// shares objects only with the version before it. If this one refers to none of `number`'s objects,
-// no later one does.
-const catalog::VersionRecord* next_user(const std::vector<catalog::VersionRecord>& records,
-                                        const std::vector<catalog::VersionRecord>& gone,
-                                        VersionNumber number) {
-  for (const auto& record : records) {
-    if (record.number > number && record.state == VersionState::kSealed &&
-        !is_sealed(gone, record.number)) {
-      return &record;
-    }
-  }
-  return nullptr;
-}
 
 // Collects the births of objects in a table, ascending.
 Result<void> collect_births(const meta::Txn& txn, meta::TableIndex table, SeriesId series,
@@ -83,7 +62,7 @@ void Manifests::write_labels() {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
     VARVE_TRY_ASSIGN(const auto labels,
                      maintain::encode_labels(txn, parts_.codecs->frames(), parts_.id,
-                                             format::encode_superblock(*parts_.superblock), {}));
+                                             format::encode_superblock(*parts_.superblock)));
     return maintain::write_labels(*parts_.files, parts_.directory(), labels);
   };
   const auto written = write();
@@ -135,12 +114,8 @@ Result<void> Manifests::complete() {
       catalog::ObjectReader objects(*parts_.catalog, parts_.id);
       VARVE_TRY(collect_births(txn, meta::catalog::kNodes, parts_.id, births));
       VARVE_TRY(collect_births(txn, meta::catalog::kRecipes, parts_.id, births));
-      for (const auto birth : births) {
-        const auto* user = next_user(records, {}, birth);
-        if (user == nullptr || wanted.contains(birth)) continue;
-        const auto refers = catalog::refers_to_birth(objects, user->root.child, birth);
-        if (!refers || *refers) wanted.insert(birth);
-      }
+      std::erase_if(births, [&](VersionNumber birth) { return wanted.contains(birth); });
+      wanted.merge(ManifestUsers(objects, records, {}).used(births));
     }
     for (const auto number : wanted) {
       if (has(number)) continue;
@@ -156,7 +131,7 @@ Result<void> Manifests::complete() {
     VARVE_TRY_ASSIGN(
         const auto fresh,
         maintain::encode_labels(txn, parts_.codecs->frames(), parts_.id,
-                                format::encode_superblock(*parts_.superblock), {}, &clock));
+                                format::encode_superblock(*parts_.superblock), {.clock = &clock}));
     if (labels && maintain::same_labels(fresh, labels->image)) return {};
   }
   VARVE_TRY_ASSIGN(const auto dead_now, dead({}));
@@ -169,26 +144,27 @@ Result<DeadManifests> Manifests::dead(const std::vector<catalog::VersionRecord>&
                                       const OpenChunks& open) {
   DeadManifests found;
   const auto directory = parts_.directory();
+  maintain::LabelsView view;
+  view.open_chunks = &open;
+  for (const auto& record : gone) view.without.insert(record.number);
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
   VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
   VARVE_TRY_ASSIGN(const auto present, maintain::list_manifests(*parts_.files, directory));
   catalog::ObjectReader objects(*parts_.catalog, parts_.id);
+  const ManifestUsers users(objects, records, view.without);
+  std::set<VersionNumber> candidates;
   for (const auto& file : present) {
-    if (is_sealed(records, file.number) && !is_sealed(gone, file.number)) continue;
-    const auto* user = next_user(records, gone, file.number);
-    if (user != nullptr) {
-      const auto refers = catalog::refers_to_birth(objects, user->root.child, file.number);
-      if (!refers || *refers) continue;
-    }
+    if (!users.is_sealed(file.number)) candidates.insert(file.number);
+  }
+  const auto used = users.used(candidates);
+  for (const auto& file : present) {
+    if (!candidates.contains(file.number) || used.contains(file.number)) continue;
     found.numbers.push_back(file.number);
     found.bytes += file.bytes;
   }
-  std::set<VersionNumber> without;
-  for (const auto& record : gone) without.insert(record.number);
   VARVE_TRY_ASSIGN(const auto after,
                    maintain::encode_labels(txn, parts_.codecs->frames(), parts_.id,
-                                           format::encode_superblock(*parts_.superblock), without,
-                                           nullptr, &open));
+                                           format::encode_superblock(*parts_.superblock), view));
   const auto path = directory + "/" + maintain::kLabelsName;
   VARVE_TRY_ASSIGN(const bool labelled, parts_.files->exists(path));
   if (!labelled) return found;

@@ -39,26 +39,41 @@ Result<catalog::ClockRecord> choose_seal_time(const SeriesParts& parts,
   return catalog::observe(before, now);
 }
 
-// Returns the lock of a version, as an error. A clock that has jumped ahead does not end locks
-// (O27).
-Result<std::optional<Error>> lock_of(const SeriesParts& parts, const meta::Txn& txn,
-                                     const catalog::VersionRecord& record, bool force_clock) {
-  const Timestamp now = parts.clock->now();
-  VARVE_TRY_ASSIGN(const auto retention,
-                   catalog::find_retention(txn, record.series, record.number));
-  if (retention.locked_until > now) {
-    return std::optional(
-        Error(ErrorCode::kNotPermitted, fmt::format("{} is locked for {} seconds more", record.name,
-                                                    retention.locked_until.seconds - now.seconds)));
+LockWatch::LockWatch(const SeriesParts& parts, const meta::Txn& txn)
+    : txn_(txn), now_(parts.clock->now()) {}
+
+// A clock that has jumped ahead does not end locks (O27).
+Result<bool> LockWatch::holds(const Timestamp& locked_until) {
+  if (locked_until == Timestamp{}) return false;
+  if (locked_until > now_) return true;
+  if (!jumped_) {
+    VARVE_TRY_ASSIGN(jumped_, catalog::has_clock_jumped(txn_, now_));
   }
-  if (retention.locked_until == Timestamp{} || force_clock) return std::optional<Error>();
-  VARVE_TRY_ASSIGN(const bool jumped, catalog::has_clock_jumped(txn, now));
-  if (!jumped) return std::optional<Error>();
+  return *jumped_;
+}
+
+Result<std::optional<Error>> LockWatch::find(const catalog::VersionRecord& record,
+                                             bool force_clock) {
+  VARVE_TRY_ASSIGN(const auto retention,
+                   catalog::find_retention(txn_, record.series, record.number));
+  if (retention.locked_until > now_) {
+    return std::optional(Error(ErrorCode::kNotPermitted,
+                               fmt::format("{} is locked for {} seconds more", record.name,
+                                           retention.locked_until.seconds - now_.seconds)));
+  }
+  if (force_clock) return std::optional<Error>();
+  VARVE_TRY_ASSIGN(const bool held, holds(retention.locked_until));
+  if (!held) return std::optional<Error>();
   return std::optional(
       Error(ErrorCode::kNotPermitted,
             record.name + " is locked: its lock would have ended, but the clock is more than a day "
                           "ahead of the repository's last seal or of the highest time that it has "
                           "seen. Seal a version, or check the clock and give --force-clock"));
+}
+
+Result<std::optional<Error>> lock_of(const SeriesParts& parts, const meta::Txn& txn,
+                                     const catalog::VersionRecord& record, bool force_clock) {
+  return LockWatch(parts, txn).find(record, force_clock);
 }
 
 }  // namespace varve::series

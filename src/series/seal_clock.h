@@ -24,4 +24,22 @@ namespace varve::series {
                                                    const catalog::VersionRecord& record,
                                                    bool force_clock);
 
+/// Looks for the locks of many versions in one snapshot, and judges the clock only once. Not
+/// thread-safe. Lifetime: the arguments outlive the object.
+class LockWatch {
+ public:
+  LockWatch(const SeriesParts& parts, const meta::Txn& txn);
+
+  /// Returns whether a lock until this time prevents deletion (docs/ORDERING.md O27).
+  [[nodiscard]] Result<bool> holds(const Timestamp& locked_until);
+  /// As lock_of().
+  [[nodiscard]] Result<std::optional<Error>> find(const catalog::VersionRecord& record,
+                                                  bool force_clock);
+
+ private:
+  const meta::Txn& txn_;
+  const Timestamp now_;
+  std::optional<bool> jumped_;
+};
+
 }  // namespace varve::series

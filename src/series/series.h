@@ -50,7 +50,10 @@ class Series {
   [[nodiscard]] virtual Result<DeletionForecast> delete_versions(
       const std::vector<VersionNumber>& numbers, const DeletionOptions& options) = 0;
   [[nodiscard]] virtual Result<void> lock_version(VersionNumber number, Timestamp until) = 0;
-  [[nodiscard]] virtual Result<std::vector<VersionUsage>> version_usage() = 0;
+  /// Returns the sizes of every sealed version, or only of `only`.
+  [[nodiscard]] virtual Result<std::vector<VersionUsage>> version_usage(
+      std::optional<VersionNumber> only) = 0;
+  [[nodiscard]] virtual Result<std::vector<VersionLock>> version_locks() = 0;
   [[nodiscard]] virtual Result<std::vector<CategoryInfo>> categories() = 0;
   [[nodiscard]] virtual Result<ArrangingDebt> arranging_debt() = 0;
 

@@ -38,23 +38,30 @@ Result<std::optional<catalog::VersionRecord>> VersionRecords::open() const {
   return open;
 }
 
+Result<std::optional<catalog::VersionRecord>> VersionRecords::find_named(
+    std::string_view name) const {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  return catalog::find_version_named(txn, series_, name);
+}
+
 Result<std::optional<catalog::VersionRecord>> VersionRecords::newest_sealed() const {
-  VARVE_TRY_ASSIGN(auto records, all());
-  std::optional<catalog::VersionRecord> newest;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(auto newest, catalog::newest_sealed_version(txn, series_));
+  if (!newest || !newest->name_fault.empty()) return newest;
+  // In a damaged catalog, another version may have its name.
+  VARVE_TRY_ASSIGN(const auto named, catalog::find_version_named(txn, series_, newest->name));
+  if (named && named->number == newest->number) return newest;
+  VARVE_TRY_ASSIGN(auto records, catalog::list_versions(txn, series_));
   for (auto& record : records) {
-    if (record.state == VersionState::kSealed) newest = std::move(record);
+    if (record.number == newest->number) newest = std::move(record);
   }
   return newest;
 }
 
 Result<void> VersionRecords::check_new_name(std::string_view name) const {
   VARVE_TRY(check_version_name(name, VersionState::kOpen));
-  VARVE_TRY_ASSIGN(const auto records, all());
-  for (const auto& record : records) {
-    if (record.name == name) {
-      return Error(ErrorCode::kExists, "a version of this name exists already");
-    }
-  }
+  VARVE_TRY_ASSIGN(const auto known, find_named(name));
+  if (known) return Error(ErrorCode::kExists, "a version of this name exists already");
   return {};
 }
 

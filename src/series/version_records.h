@@ -29,6 +29,9 @@ class VersionRecords {
   [[nodiscard]] Result<std::vector<catalog::VersionRecord>> all() const;
   /// Errors: kNotFound if there is no such version.
   [[nodiscard]] Result<catalog::VersionRecord> find(VersionNumber number) const;
+  /// Returns the version that is shown with this name, open and unfinished versions included.
+  [[nodiscard]] Result<std::optional<catalog::VersionRecord>> find_named(
+      std::string_view name) const;
   /// Returns the open version's record, or nullopt. Leaves out unfinished copies.
   [[nodiscard]] Result<std::optional<catalog::VersionRecord>> open() const;
   [[nodiscard]] Result<std::optional<catalog::VersionRecord>> newest_sealed() const;

@@ -82,6 +82,9 @@ TEST(IdRuns, AlgebraAgreesWithASetOfNumbers) {
     ASSERT_EQ(model_of(a.unite(b)), united) << "round " << round;
     ASSERT_EQ(model_of(a.subtract(b)), without) << "round " << round;
     ASSERT_EQ(model_of(a.intersect(b)), common) << "round " << round;
+    const std::uint64_t value = runs_a.empty() ? 0 : runs_a.front().first.value + round % 5;
+    const auto below = std::distance(model_a.begin(), model_a.lower_bound(value));
+    ASSERT_EQ(a.count_below(value), static_cast<std::uint64_t>(below));
     expect_canonical(a);
     expect_canonical(a.unite(b));
     expect_canonical(a.subtract(b));

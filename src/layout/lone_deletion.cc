@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/lone_deletion.h"
+
+#include <utility>
+
+#include "catalog/location_table.h"
+#include "layout/dead_categories.h"
+
+namespace varve::layout {
+
+Result<LoneDeletion> LoneDeletion::open(CategoryLayout& layout, const meta::Txn& txn,
+                                        const std::vector<LiveVersion>& versions) {
+  LoneDeletion opened(layout, txn, versions);
+  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, layout.options().store));
+  for (const auto& segment : segments) {
+    opened.role_of_[segment.segment] = segment.role;
+    if (segment.active()) continue;
+    opened.volumes_[newest_at_most(versions, segment.version)].push_back(segment);
+  }
+  return opened;
+}
+
+Result<DeletionPlan> LoneDeletion::plan(VersionNumber number, base::IdRuns lone) {
+  const StoreId store = layout_.options().store;
+  DeletionPlan plan{SegmentLedger(txn_, store), 0, 0, std::move(lone), {}, 0};
+  if (const auto volumes = volumes_.find(number); volumes != volumes_.end()) {
+    const auto before = static_cast<VersionNumber>(static_cast<std::uint32_t>(number) - 1);
+    DeadCategories archive(txn_, store);
+    for (const auto& volume : volumes->second) {
+      VARVE_TRY(archive.add(volume, newest_at_most(versions_, before)));
+    }
+    VARVE_TRY_ASSIGN(const auto records, archive.locations());
+    for (const auto& record : records) VARVE_TRY(plan.remove(record, {}));
+  }
+  const auto in_active_set = [&](ContainerNumber container) -> Result<bool> {
+    VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn_, store, container));
+    const auto role = record ? role_of_.find(record->segment) : role_of_.end();
+    if (role == role_of_.end()) {
+      return Error(ErrorCode::kCorrupt, "catalog: a container's record is missing");
+    }
+    return role->second != catalog::SegmentRole::kVolume;
+  };
+  VARVE_TRY(remove_chunks(layout_, txn_, plan.dead, in_active_set, plan));
+  VARVE_TRY(plan.ledger.finish());
+  return plan;
+}
+
+}  // namespace varve::layout

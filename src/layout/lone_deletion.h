@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "base/ids.h"
+#include "catalog/layout_records.h"
+#include "layout/category_layout.h"
+#include "layout/deletion.h"
+#include "layout/window.h"
+#include "meta/lmdb.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::layout {
+
+/// Plans the deletion of one version alone, for many versions one after the other. Each plan costs
+/// what the version alone would free; plan_deletion() reads the records of all versions. Not
+/// thread-safe. Lifetime: the arguments of open() outlive the object and its plans.
+class LoneDeletion {
+ public:
+  /// `versions` are all live ones, ascending.
+  [[nodiscard]] static Result<LoneDeletion> open(CategoryLayout& layout, const meta::Txn& txn,
+                                                 const std::vector<LiveVersion>& versions);
+
+  /// Plans the deletion of `number`. `lone` has the chunks that no other version refers to. Does
+  /// not set DeletionPlan::waiting.
+  [[nodiscard]] Result<DeletionPlan> plan(VersionNumber number, base::IdRuns lone);
+
+ private:
+  LoneDeletion(CategoryLayout& layout, const meta::Txn& txn,
+               const std::vector<LiveVersion>& versions)
+      : layout_(layout), txn_(txn), versions_(versions) {}
+
+  CategoryLayout& layout_;
+  const meta::Txn& txn_;
+  const std::vector<LiveVersion>& versions_;
+  std::map<SegmentNumber, catalog::SegmentRole> role_of_;
+  /// The volumes by the newest live version that is not newer than they are.
+  std::map<VersionNumber, std::vector<catalog::SegmentRecord>> volumes_;
+};
+
+}  // namespace varve::layout

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "series/lone_manifests.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/coding.h"
+#include "format/superblock.h"
+#include "maintain/manifest_file.h"
+
+namespace varve::series {
+
+Result<std::unique_ptr<LoneManifests>> LoneManifests::open(
+    const SeriesParts& parts, const meta::Txn& txn,
+    const std::vector<catalog::VersionRecord>& records) {
+  std::unique_ptr<LoneManifests> opened(new LoneManifests(parts, records));
+  const auto directory = parts.directory();
+  VARVE_TRY_ASSIGN(const auto present, maintain::list_manifests(*parts.files, directory));
+  for (const auto& file : present) {
+    opened->sizes_[file.number] = file.bytes;
+    if (opened->users_.is_sealed(file.number)) continue;
+    opened->deleted_[opened->users_.after(file.number)].insert(file.number);
+  }
+  for (const auto& [user, manifests] : opened->deleted_) {
+    opened->unused_in_all_ += opened->unused_[user] = opened->unused_bytes(user, manifests);
+  }
+  const auto add = [&](format::ManifestRecord what, std::string_view key,
+                       std::string_view value) -> Result<void> {
+    const bool of_version = what == format::ManifestRecord::kVersion ||
+                            what == format::ManifestRecord::kRetention ||
+                            what == format::ManifestRecord::kVersionChunks;
+    opened->labels_.push_back({of_version ? base::load_be32(key) : 0,
+                               what == format::ManifestRecord::kVersionChunks, key.size(),
+                               value.size()});
+    const auto& label = opened->labels_.back();
+    opened->labels_size_.add(label.version, label.key_bytes, label.value_bytes);
+    return {};
+  };
+  VARVE_TRY(maintain::for_each_label(txn, parts.id, format::encode_superblock(*parts.superblock),
+                                     {}, add));
+  const auto path = directory + "/" + maintain::kLabelsName;
+  VARVE_TRY_ASSIGN(const bool labelled, parts.files->exists(path));
+  if (labelled) {
+    VARVE_TRY_ASSIGN(opened->labels_now_, parts.files->tree_bytes(path));
+  }
+  return opened;
+}
+
+std::uint64_t LoneManifests::unused_bytes(VersionNumber user,
+                                          const std::set<VersionNumber>& manifests) const {
+  const auto used = users_.used_by(user, manifests);
+  std::uint64_t bytes = 0;
+  for (const auto number : manifests) {
+    if (!used.contains(number)) bytes += sizes_.at(number);
+  }
+  return bytes;
+}
+
+std::uint64_t LoneManifests::bytes(VersionNumber number, const OpenChunks& open) {
+  std::set<VersionNumber> manifests;  // Those that another version must need from then on.
+  std::uint64_t bytes = unused_in_all_;
+  if (const auto deleted = deleted_.find(number); deleted != deleted_.end()) {
+    manifests = deleted->second;
+    bytes -= unused_.at(number);
+  }
+  if (sizes_.contains(number)) manifests.insert(number);
+  bytes += unused_bytes(users_.after(number), manifests);
+  if (labels_now_) bytes += *labels_now_ - std::min(*labels_now_, labels_after(number, open));
+  return bytes;
+}
+
+std::uint64_t LoneManifests::labels_after(VersionNumber number, const OpenChunks& open) {
+  const auto gone = static_cast<std::uint32_t>(number);
+  if (open.empty()) return labels_size_.bytes_without(gone);
+  format::ManifestSize size;
+  for (const auto& label : labels_) {
+    if (label.version == gone) continue;
+    const auto chunks = open.find(static_cast<VersionNumber>(label.version));
+    std::size_t value_bytes = label.value_bytes;
+    if (label.chunks && chunks != open.end()) {
+      std::string value;
+      chunks->second.encode(value);
+      value_bytes = value.size();
+    }
+    size.add(label.version, label.key_bytes, value_bytes);
+  }
+  return size.bytes();
+}
+
+}  // namespace varve::series

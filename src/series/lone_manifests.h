@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "catalog/object_store.h"
+#include "catalog/series_catalog.h"
+#include "format/manifest_size.h"
+#include "meta/lmdb.h"
+#include "series/manifest_users.h"
+#include "series/manifests.h"
+#include "series/series_parts.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::series {
+
+/// Measures what manifests and labels shrink by if one version alone is deleted, for many versions
+/// one after the other. Gives the bytes of Manifests::dead(), which lists all versions for each
+/// call. Not thread-safe. Lifetime: the arguments of open() outlive the object.
+class LoneManifests {
+ public:
+  /// `records` are those of the series, as `txn` sees them.
+  [[nodiscard]] static Result<std::unique_ptr<LoneManifests>> open(
+      const SeriesParts& parts, const meta::Txn& txn,
+      const std::vector<catalog::VersionRecord>& records);
+
+  /// Returns the bytes for a sealed version. `open` has the chunks that the labels will list for
+  /// open versions, if the deletion changes them.
+  [[nodiscard]] std::uint64_t bytes(VersionNumber number, const OpenChunks& open);
+
+ private:
+  LoneManifests(const SeriesParts& parts, const std::vector<catalog::VersionRecord>& records)
+      : objects_(*parts.catalog, parts.id), users_(objects_, records, {}) {}
+  /// Returns the size of those of `manifests` that no version needs, if `user` is the next one.
+  [[nodiscard]] std::uint64_t unused_bytes(VersionNumber user,
+                                           const std::set<VersionNumber>& manifests) const;
+  [[nodiscard]] std::uint64_t labels_after(VersionNumber number, const OpenChunks& open);
+
+  struct Label {
+    std::uint32_t version = 0;  // 0: of the series.
+    bool chunks = false;
+    std::size_t key_bytes = 0;
+    std::size_t value_bytes = 0;
+  };
+  catalog::ObjectReader objects_;
+  const ManifestUsers users_;
+  std::map<VersionNumber, std::uint64_t> sizes_;
+  /// The manifests of deleted versions, by the next sealed version.
+  std::map<VersionNumber, std::set<VersionNumber>> deleted_;
+  std::map<VersionNumber, std::uint64_t> unused_;  // Their bytes without a use, by the same.
+  std::uint64_t unused_in_all_ = 0;
+  std::vector<Label> labels_;
+  format::ManifestSize labels_size_;
+  std::optional<std::uint64_t> labels_now_;  // Length of the labels; nullopt if there are none.
+};
+
+}  // namespace varve::series
