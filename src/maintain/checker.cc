@@ -297,7 +297,8 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
                               const std::vector<catalog::VersionRecord>& versions) {
   const auto directory = series_directory(series.id);
   const auto derived = [](const std::string& what) {
-    return what + " (the catalog is sound: the next opening for writing rebuilds this file)";
+    return what +
+           " (the catalog is sound: after `varve repair`, the next opening rebuilds this file)";
   };
   const auto present = list_manifests(files_, directory);
   if (!present) {

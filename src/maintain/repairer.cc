@@ -78,7 +78,10 @@ Result<void> Repairer::lock() {
   auto locked = files_->lock(path_ + "/lock");
   if (locked) {
     lock_ = std::move(*locked);
-    return {};
+    // The next opening completes whatever the repair removes or the user has damaged.
+    const auto removed = files_->remove(store::RepositoryPaths(path_).settled());
+    if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed.error();
+    return removed ? files_->sync_directory(path_) : Result<void>();
   }
   if (locked.error().code() != ErrorCode::kLocked) return std::move(locked).error();
   return Error(ErrorCode::kLocked,

@@ -45,6 +45,10 @@ Result<void> RepositoryImpl::set_arrange_settings(const ArrangeSettings& setting
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
   VARVE_TRY(catalog::put_arrange_settings(txn, settings));
   VARVE_TRY(txn.commit());
+  {
+    const std::lock_guard lock(arrange_mutex_);
+    any_unarranged_ = true;  // Other settings, other work.
+  }
   const auto all = series();
   if (!all) return {};
   for (const auto& info : *all) {
@@ -72,12 +76,18 @@ Result<ArrangeReport> RepositoryImpl::arrange(SeriesId id, const ArrangeOptions&
   }
   VARVE_TRY_ASSIGN(const bool is_protected, series->protect(options, report.done));
   report.finished = *finished && is_protected;
+  if (report.finished) {
+    const std::lock_guard lock(arrange_mutex_);
+    unarranged_.erase(id);
+  }
   return report;
 }
 
 void RepositoryImpl::arrange_soon(SeriesId series) {
-  if (!options_.arrange || options_.read_only) return;
+  if (options_.read_only) return;
   const std::lock_guard lock(arrange_mutex_);
+  unarranged_.insert(series);
+  if (!options_.arrange) return;
   to_arrange_.insert(series);
   if (arranger_.joinable()) {
     arrange_wake_.notify_all();
@@ -94,13 +104,15 @@ void RepositoryImpl::arrange_soon(SeriesId series) {
 }
 
 void RepositoryImpl::arrange_what_is_owed() {
-  if (!options_.arrange || options_.read_only) return;
+  if (!options_.arrange || options_.read_only || !any_unarranged_) return;
   const auto all = series();
   if (!all) {
     base::log(base::LogLevel::kWarning, "arranging: " + all.error().message());
     return;
   }
   for (const auto& one : *all) arrange_soon(one.id);
+  const std::lock_guard lock(arrange_mutex_);
+  any_unarranged_ = false;  // From here on, the set has them all.
 }
 
 void RepositoryImpl::arrange_in_background(const ArrangeOptions& options) {
@@ -131,6 +143,8 @@ void RepositoryImpl::arrange_in_background(const ArrangeOptions& options) {
     if (finished && *finished) {
       const auto kept = (*one)->protect(options, done);
       if (!kept) base::log(base::LogLevel::kWarning, "parity: " + kept.error().message());
+      const std::lock_guard lock(arrange_mutex_);
+      if (kept && *kept && !to_arrange_.contains(series)) unarranged_.erase(series);
       continue;
     }
     if (!finished && !full) continue;  // The next seal tries again.
@@ -141,6 +155,11 @@ void RepositoryImpl::arrange_in_background(const ArrangeOptions& options) {
                            [this, full] { return full && !to_arrange_.empty(); });
     to_arrange_.insert(series);
   }
+}
+
+bool RepositoryImpl::all_arranged() {
+  const std::lock_guard lock(arrange_mutex_);
+  return !any_unarranged_ && unarranged_.empty();
 }
 
 void RepositoryImpl::stop_arranging() {

@@ -3,19 +3,15 @@
 #include "repo/repository_impl.h"
 
 #include <fmt/format.h>
-#include <openssl/rand.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <thread>
 
 #include "base/log.h"
-#include "catalog/name_table.h"
 #include "catalog/series_catalog.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
-#include "maintain/manifest_file.h"
 #include "maintain/scrub.h"
 #include "meta/probe.h"
 #include "meta/schema.h"
@@ -47,50 +43,6 @@ Error no_repository(const std::string& path) {
           path + " is not a Varve repository (it has no varve.repo); create one with `varve init`"};
 }
 
-Error older_catalog(const std::string& catalog) {
-  return {ErrorCode::kCorrupt,
-          catalog +
-              " is older than the rest of the repository: restore the newest copy, or run `varve "
-              "repair`, which rebuilds it from the manifests"};
-}
-// A crash leaves staging folders of versions that are no longer open, and unfinished copies of
-// older versions. The next open version of a series frees the chunks of such a copy.
-Result<void> remove_leftovers(const meta::Env& catalog, io::FileSystem& files,
-                              const store::RepositoryPaths& paths) {
-  std::vector<std::string> wanted;
-  std::vector<catalog::VersionRecord> unfinished;
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
-    VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
-    for (const auto& series : all) {
-      VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series.id));
-      for (const auto& record : records) {
-        if (record.unfinished) {
-          unfinished.push_back(record);
-        } else if (record.state == VersionState::kOpen) {
-          wanted.push_back(store::staging_name(series.id, record.number));
-        }
-      }
-    }
-  }
-  if (!unfinished.empty()) {
-    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog));
-    for (const auto& record : unfinished) {
-      VARVE_TRY(catalog::erase_version(txn, record.series, record.number));
-    }
-    VARVE_TRY(txn.commit());
-  }
-  VARVE_TRY(files.make_durable_directory(paths.all_staging()));
-  VARVE_TRY_ASSIGN(const auto names, files.list(paths.all_staging()));
-  for (const auto& name : names) {
-    const bool is_ours = store::parse_staging_name(name).has_value();
-    if (!is_ours || std::find(wanted.begin(), wanted.end(), name) != wanted.end()) continue;
-    VARVE_TRY(store::remove_folder(files, paths.all_staging() + "/" + name,
-                                   store::FolderKind::kOpenVersion));
-  }
-  return {};
-}
-
 }  // namespace
 
 RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
@@ -105,6 +57,7 @@ RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
       catalog_(std::move(catalog)),
       space_(*files_, paths_.root()) {
   catalog_.count_reads(catalog_metrics_.records_read);
+  if (!options_.read_only) catalog_.before_writes([this] { return settled_.clear(); });
 }
 
 Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
@@ -195,60 +148,9 @@ Result<void> RepositoryImpl::start() {
   compressors_ = std::make_unique<base::ThreadPool>(cores, "varve-compress");
   fingerprint_pool_ = std::make_unique<base::ThreadPool>(threads, "varve-hash");
 
-  VARVE_TRY(check_catalog_age());
-  complete_names();
-  VARVE_TRY(remove_leftovers(catalog_, *files_, paths_));
-  VARVE_TRY_ASSIGN(const auto all, series());
-  for (const auto& info : all) {
-    VARVE_TRY_ASSIGN(auto* const one, find(info.id));
-    // A failure is only logged: the repository works without manifests, and deletions must work on
-    // a full disk.
-    const auto done = one->complete_manifests();
-    if (!done) base::log(base::LogLevel::kWarning, "manifests: " + done.error().message());
-  }
+  VARVE_TRY(settle_at_opening());
   space_.keep_reserve();
   return {};
-}
-
-// Makes the table of names in a catalog of an earlier release. Without it, a lookup reads all
-// records.
-void RepositoryImpl::complete_names() {
-  const auto work = [&]() -> Result<void> {
-    {
-      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-      VARVE_TRY_ASSIGN(const bool complete, catalog::has_all_names(txn));
-      if (complete) return {};
-    }
-    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-    VARVE_TRY(catalog::rebuild_names(txn));
-    return txn.commit();
-  };
-  const auto done = work();
-  if (!done) base::log(base::LogLevel::kWarning, "the table of names: " + done.error().message());
-}
-
-// Refuses to write with a catalog restored from a copy: Varve would mistake data newer than the
-// catalog for leftovers of a crash, and remove it.
-Result<void> RepositoryImpl::check_catalog_age() {
-  std::string id;
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    VARVE_TRY_ASSIGN(const auto known,
-                     txn.get(meta::catalog::kSettings, maintain::kCatalogIdSetting));
-    if (known) id = *known;
-    VARVE_TRY_ASSIGN(const bool older,
-                     maintain::is_older_catalog(*files_, codecs_.frames(), paths_.root(), txn));
-    if (older) return older_catalog(paths_.catalog());
-  }
-  if (!id.empty()) return {};
-  std::array<unsigned char, 16> random{};
-  if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1) {
-    return Error(ErrorCode::kIo, "cannot get random numbers for the catalog's id");
-  }
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY(txn.put(meta::catalog::kSettings, maintain::kCatalogIdSetting,
-                    base::as_text(std::as_bytes(std::span(random)))));
-  return txn.commit();
 }
 
 RepositoryImpl::~RepositoryImpl() {
@@ -285,6 +187,7 @@ Result<void> RepositoryImpl::close() {
   auto synced = sync();
   for (auto* const one : used_series()) one->stop();
   if (disk_costs_) disk_costs_->on_close();
+  settle_at_close();
   if (synced) return {};
   return std::move(synced).error().with_context(paths_.root() + ": lost at the end");
 }
@@ -319,6 +222,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.fingerprint_pool = fingerprint_pool_.get();
   parts.on_reader = [this] { disk_costs_->on_reader(); };
   parts.arrange_soon = [this](SeriesId series) { arrange_soon(series); };
+  parts.left_behind = [this] { left_behind_ = true; };
   VARVE_TRY_ASSIGN(auto made, series::make_series(parts));
   return (series_[id] = std::move(made)).get();
 }

@@ -2,6 +2,7 @@
 // Connects the rooms of one repository. No other place builds their objects.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -24,6 +25,7 @@
 #include "meta/lmdb.h"
 #include "meta/meta_metrics.h"
 #include "repo/disk_costs.h"
+#include "repo/settled_mark.h"
 #include "restore/read_service.h"
 #include "series/series.h"
 #include "series/series_metrics.h"
@@ -77,7 +79,12 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> start();
   /// Refuses a catalog that is older than the rest of the repository.
   [[nodiscard]] Result<void> check_catalog_age();
-  void complete_names();
+  [[nodiscard]] bool complete_names();
+  /// Completes the files beside the catalog that the last writer may have left behind, unless it
+  /// noted that it left none.
+  [[nodiscard]] Result<void> settle_at_opening();
+  /// Notes that nothing is left behind, unless something is. Logs errors.
+  void settle_at_close();
 
   [[nodiscard]] Result<series::Series*> find(SeriesId series) override;
   /// Returns a function that asks a series to verify its index.
@@ -89,6 +96,8 @@ class RepositoryImpl final : public Repository {
   void arrange_soon(SeriesId series);
   /// Arranges after the opening, because an earlier process may have stopped or skipped the work.
   void arrange_what_is_owed();
+  /// Returns whether all series are known to be arranged.
+  [[nodiscard]] bool all_arranged();
   void arrange_in_background(const ArrangeOptions& options);
   void stop_arranging();
 
@@ -104,6 +113,7 @@ class RepositoryImpl final : public Repository {
   const format::DataCodecs codecs_;
   const std::unique_ptr<io::FileSystem> files_;
   const std::unique_ptr<io::FileLock> lock_;
+  SettledMark settled_{*files_, paths_.settled()};  // Outlives the catalog.
   meta::Env catalog_;
   base::SystemClock clock_;
   store::SpaceGuard space_;
@@ -118,11 +128,15 @@ class RepositoryImpl final : public Repository {
   std::mutex arrange_mutex_;  // Guards the members up to arranger_.
   std::condition_variable_any arrange_wake_;
   std::set<SeriesId> to_arrange_;
+  std::set<SeriesId> unarranged_;  // Series that may have work left.
+  bool any_unarranged_ = true;     // Any series may have work left.
   std::jthread arranger_;
 
   std::mutex mutex_;  // Guards the members below.
   std::map<SeriesId, std::unique_ptr<series::Series>> series_;
-  std::string seen_path_;          // present_path() as it was last logged; empty at first.
+  std::string catalog_id_;                // Set by start().
+  std::atomic<bool> left_behind_ = true;  // The next opening has something to complete.
+  std::string seen_path_;                 // present_path() as it was last logged; empty at first.
   std::uint32_t next_series_ = 1;  // Ids are not reused, because removed series stay in series_.
 };
 

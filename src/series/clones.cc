@@ -171,7 +171,10 @@ Result<VersionInfo> VersionClones::copy(const catalog::VersionRecord& source,
   auto copied = copy();
   if (copied) return info;
   const auto dropped = open_.drop_unfinished(record);
-  if (!dropped) base::log(base::LogLevel::kWarning, dropped.error().message());
+  if (!dropped) {
+    if (parts_.left_behind) parts_.left_behind();
+    base::log(base::LogLevel::kWarning, dropped.error().message());
+  }
   return std::move(copied).error();
 }
 

@@ -147,7 +147,10 @@ void LineageOpen::end(const catalog::VersionRecord& record) {
     auto others = remove_other_index_files(parts_, record.number);
     if (removed) removed = std::move(others);
   }
-  if (!removed) base::log(base::LogLevel::kWarning, removed.error().message());
+  if (!removed) {
+    if (parts_.left_behind) parts_.left_behind();
+    base::log(base::LogLevel::kWarning, removed.error().message());
+  }
 }
 
 // Drops a version whose copy failed. No caller has seen the version, so there are no handles on it.

@@ -67,6 +67,7 @@ void Manifests::write_labels() {
   };
   const auto written = write();
   if (!written) {
+    if (parts_.left_behind) parts_.left_behind();
     base::log(base::LogLevel::kWarning,
               fmt::format("the labels of series {} are not up to date: {}",
                           static_cast<std::uint32_t>(parts_.id), written.error().message()));
@@ -177,6 +178,7 @@ void Manifests::drop(const DeadManifests& dead) {
   for (const auto number : dead.numbers) {
     const auto removed = parts_.files->remove(maintain::manifest_path(parts_.directory(), number));
     if (!removed && removed.error().code() != ErrorCode::kNotFound) {
+      if (parts_.left_behind) parts_.left_behind();
       base::log(base::LogLevel::kWarning, removed.error().message());
     }
   }

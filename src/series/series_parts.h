@@ -50,6 +50,8 @@ struct SeriesParts {
   base::ThreadPool* fingerprint_pool = nullptr;
   std::function<void()> on_reader{};             ///< Called before a version is read.
   std::function<void(SeriesId)> arrange_soon{};  ///< Asks for arranging in the background.
+  /// Called after a failure that the next opening of the repository has to make good.
+  std::function<void()> left_behind{};
 
   /// Returns the series' folder.
   [[nodiscard]] std::string directory() const { return paths->series(id); }

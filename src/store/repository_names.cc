@@ -46,8 +46,8 @@ std::optional<KnownName> file_if(bool is_known) {
 }
 
 std::optional<KnownName> in_repository(std::string_view name) {
-  constexpr std::array kFiles{"varve.repo", "varve.repo.tmp", "lock",        "reserve",
-                              "scrub",      "scrub.tmp",      "control.sock"};
+  constexpr std::array kFiles{"varve.repo", "varve.repo.tmp", "lock",         "reserve",
+                              "scrub",      "scrub.tmp",      "control.sock", "settled"};
   if (name == "catalog" || name == "catalog.new") return KnownName{FolderKind::kEnvironment};
   if (name == "series") return KnownName{FolderKind::kAllSeries};
   if (name == "staging") return KnownName{FolderKind::kStaging};

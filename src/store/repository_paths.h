@@ -19,6 +19,7 @@ class RepositoryPaths {
   [[nodiscard]] std::string superblock() const { return root_ + "/varve.repo"; }
   [[nodiscard]] std::string lock() const { return root_ + "/lock"; }
   [[nodiscard]] std::string catalog() const { return root_ + "/catalog"; }
+  [[nodiscard]] std::string settled() const { return root_ + "/settled"; }
   /// Returns the path of LMDB's data file.
   [[nodiscard]] std::string catalog_data() const { return root_ + "/catalog/data.mdb"; }
   /// Returns the folder that holds a folder for each series.

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completes what the last writer left behind, and notes when nothing is left (docs/ORDERING.md
+// O37).
+#include <openssl/rand.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "catalog/name_table.h"
+#include "catalog/series_catalog.h"
+#include "maintain/manifest_file.h"
+#include "meta/schema.h"
+#include "repo/repository_impl.h"
+#include "store/repository_names.h"
+
+namespace varve::repo {
+
+namespace {
+
+Error older_catalog(const std::string& catalog) {
+  return {ErrorCode::kCorrupt,
+          catalog +
+              " is older than the rest of the repository: restore the newest copy, or run `varve "
+              "repair`, which rebuilds it from the manifests"};
+}
+
+// A crash leaves staging folders of versions that are no longer open, and unfinished copies of
+// older versions. The next open version of a series frees the chunks of such a copy.
+Result<void> remove_leftovers(const meta::Env& catalog, io::FileSystem& files,
+                              const store::RepositoryPaths& paths) {
+  std::vector<std::string> wanted;
+  std::vector<catalog::VersionRecord> unfinished;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+    VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
+    for (const auto& series : all) {
+      VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, series.id));
+      for (const auto& record : records) {
+        if (record.unfinished) {
+          unfinished.push_back(record);
+        } else if (record.state == VersionState::kOpen) {
+          wanted.push_back(store::staging_name(series.id, record.number));
+        }
+      }
+    }
+  }
+  if (!unfinished.empty()) {
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog));
+    for (const auto& record : unfinished) {
+      VARVE_TRY(catalog::erase_version(txn, record.series, record.number));
+    }
+    VARVE_TRY(txn.commit());
+  }
+  VARVE_TRY(files.make_durable_directory(paths.all_staging()));
+  VARVE_TRY_ASSIGN(const auto names, files.list(paths.all_staging()));
+  for (const auto& name : names) {
+    const bool is_ours = store::parse_staging_name(name).has_value();
+    if (!is_ours || std::find(wanted.begin(), wanted.end(), name) != wanted.end()) continue;
+    VARVE_TRY(store::remove_folder(files, paths.all_staging() + "/" + name,
+                                   store::FolderKind::kOpenVersion));
+  }
+  return {};
+}
+
+}  // namespace
+
+// A note counts only for the last commit of this catalog. So it also proves that the catalog is no
+// older copy: no writer changes a label without a commit, nor commits beside a valid note (O37).
+Result<void> RepositoryImpl::settle_at_opening() {
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(const auto known,
+                     txn.get(meta::catalog::kSettings, maintain::kCatalogIdSetting));
+    if (known) catalog_id_ = *known;
+    const auto note = settled_.read(catalog_id_, txn.id());
+    any_unarranged_ = !note.arranged;
+    left_behind_ = !note.settled;
+  }
+  if (!left_behind_) return {};
+  VARVE_TRY(check_catalog_age());
+  bool complete = complete_names();
+  VARVE_TRY(remove_leftovers(catalog_, *files_, paths_));
+  VARVE_TRY_ASSIGN(const auto all, series());
+  for (const auto& info : all) {
+    VARVE_TRY_ASSIGN(auto* const one, find(info.id));
+    // A failure is only logged: the repository works without manifests, and deletions must work on
+    // a full disk.
+    const auto done = one->complete_manifests();
+    complete = complete && done;
+    if (!done) base::log(base::LogLevel::kWarning, "manifests: " + done.error().message());
+  }
+  left_behind_ = !complete;
+  return {};
+}
+
+void RepositoryImpl::settle_at_close() {
+  if (options_.read_only || left_behind_) return;
+  const auto note = [&]() -> Result<void> {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    return settled_.write(catalog_id_, txn.id(), all_arranged());
+  };
+  const auto noted = note();
+  if (!noted) base::log(base::LogLevel::kDebug, noted.error().message());
+}
+
+// Makes the table of names in a catalog of an earlier release. Without it, a lookup reads all
+// records.
+bool RepositoryImpl::complete_names() {
+  const auto work = [&]() -> Result<void> {
+    {
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+      VARVE_TRY_ASSIGN(const bool complete, catalog::has_all_names(txn));
+      if (complete) return {};
+    }
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+    VARVE_TRY(catalog::rebuild_names(txn));
+    return txn.commit();
+  };
+  const auto done = work();
+  if (!done) base::log(base::LogLevel::kWarning, "the table of names: " + done.error().message());
+  return done.has_value();
+}
+
+// Refuses to write with a catalog restored from a copy: Varve would mistake data newer than the
+// catalog for leftovers of a crash, and remove it.
+Result<void> RepositoryImpl::check_catalog_age() {
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY_ASSIGN(const bool older,
+                     maintain::is_older_catalog(*files_, codecs_.frames(), paths_.root(), txn));
+    if (older) return older_catalog(paths_.catalog());
+  }
+  if (!catalog_id_.empty()) return {};
+  std::array<unsigned char, 16> random{};
+  if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1) {
+    return Error(ErrorCode::kIo, "cannot get random numbers for the catalog's id");
+  }
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  catalog_id_ = base::as_text(std::as_bytes(std::span(random)));
+  VARVE_TRY(txn.put(meta::catalog::kSettings, maintain::kCatalogIdSetting, catalog_id_));
+  return txn.commit();
+}
+
+}  // namespace varve::repo

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The note that a repository is settled: it spares the next writer the look at every series, and
+// never hides what a crash, a repair or an older catalog leaves to be done.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "support/records_read.h"
+#include "support/temp_repository.h"
+#include "varve/check.h"
+#include "varve/repair.h"
+
+namespace varve::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Settled : public testing::Test {
+ protected:
+  Settled() : path_(directory_.path() + "/r") {
+    must(Repository::create(path_, small_chunks(Codec::kNone)));
+    repository_ = reopen(path_);
+    series_ = must(repository_->create_series("s")).id;
+    store("v1");
+  }
+
+  void store(const std::string& name) {
+    const auto number = must(repository_->open_version(series_, name, folder())).number;
+    write_file(*must(repository_->writer(series_)), kRootIno, "f", noise(20000, ++files_));
+    must(repository_->seal(series_, number, ""));
+  }
+  void close() {
+    must(repository_->close());
+    repository_.reset();
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream file(path_ + "/" + name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::string note() const { return read("settled"); }
+  bool is_void() const { return note().find_first_not_of('\0') == std::string::npos; }
+  std::string labels() const { return path_ + "/series/00000001/labels"; }
+
+  const TempDirectory directory_;
+  const std::string path_;
+  std::unique_ptr<Repository> repository_;
+  SeriesId series_{};
+  std::uint64_t files_ = 0;
+};
+
+TEST_F(Settled, ANoteIsWrittenAtTheCloseAndVoidFromTheFirstChangeOn) {
+  EXPECT_TRUE(is_void());
+  close();
+  const auto first = note();
+  EXPECT_FALSE(is_void());
+  repository_ = reopen(path_);
+  EXPECT_EQ(note(), first) << "nothing has changed yet";
+  close();
+  EXPECT_EQ(note(), first);
+  repository_ = reopen(path_);
+  store("v2");
+  EXPECT_TRUE(is_void());
+  close();
+  EXPECT_FALSE(is_void());
+  EXPECT_NE(note(), first);
+}
+
+TEST_F(Settled, WithoutACloseTheNextWriterCompletesLabels) {
+  close();
+  const auto old_labels = read("series/00000001/labels");
+  repository_ = reopen(path_);
+  store("v2");
+  const auto copy = directory_.path() + "/crashed";
+  copy_crashed(path_, copy);
+  close();
+  const auto expected = read("series/00000001/labels");
+  // The crash came before the labels were written.
+  std::ofstream(copy + "/series/00000001/labels", std::ios::binary) << old_labels;
+  fs::remove_all(path_);
+  fs::rename(copy, path_);
+  repository_ = reopen(path_);
+  EXPECT_NE(read("series/00000001/labels"), old_labels);
+  close();
+  EXPECT_FALSE(is_void());
+  const auto report = must(reopen(path_)->check({}, {}));
+  EXPECT_TRUE(report.damages.empty());
+}
+
+TEST_F(Settled, AnOlderCatalogIsRefusedWithAndWithoutANote) {
+  close();
+  const auto copy = directory_.path() + "/old-catalog";
+  fs::copy(path_ + "/catalog", copy, fs::copy_options::recursive);
+  const auto old_note = note();
+  repository_ = reopen(path_);
+  store("v2");
+  const auto crashed = directory_.path() + "/crashed";
+  copy_crashed(path_, crashed);
+  close();
+  for (const auto& path : {path_, crashed}) {
+    fs::remove_all(path + "/catalog");
+    fs::copy(copy, path + "/catalog", fs::copy_options::recursive);
+    const auto opened = Repository::open(path, quiet_options());
+    ASSERT_FALSE(opened) << path;
+    EXPECT_EQ(opened.error().code(), ErrorCode::kCorrupt);
+  }
+}
+
+TEST_F(Settled, ARepairMakesTheNextWriterLookAtEverySeries) {
+  close();
+  fs::remove(labels());
+  fs::remove(path_ + "/series/00000001/manifests/00000001.man");
+  // A repair holds the lock until it is destroyed.
+  must(Repair::plan(path_, {}, false, {})).reset();
+  repository_ = reopen(path_);
+  EXPECT_TRUE(fs::exists(labels()));
+  EXPECT_TRUE(fs::exists(path_ + "/series/00000001/manifests/00000001.man"));
+}
+
+TEST_F(Settled, ADamagedNoteIsNoNote) {
+  close();
+  auto damaged = note();
+  damaged[9] = static_cast<char>(damaged[9] ^ 1);
+  std::ofstream(path_ + "/settled", std::ios::binary) << damaged;
+  fs::remove(labels());
+  repository_ = reopen(path_);
+  EXPECT_TRUE(fs::exists(labels()));
+  close();
+  EXPECT_EQ(note().size(), damaged.size());
+  EXPECT_FALSE(is_void());
+}
+
+// Opening and closing cost records by the number of series, but not for each of their versions, and
+// read no file of a series.
+TEST_F(Settled, ASettledRepositoryIsOpenedWithoutALookAtItsVersions) {
+  for (int i = 2; i < 12; ++i) store("v" + std::to_string(i));
+  close();
+  repository_ = reopen(path_);
+  const auto settled = metric(*repository_, "varve_catalog_records_read_total");
+  close();
+  fs::remove(path_ + "/settled");
+  repository_ = reopen(path_);
+  const auto unsettled = metric(*repository_, "varve_catalog_records_read_total");
+  EXPECT_LE(settled, 4U);
+  EXPECT_GT(unsettled, 40U);
+}
+
+}  // namespace
+}  // namespace varve::test
