@@ -14,11 +14,12 @@ namespace varve::format {
 namespace {
 
 constexpr std::uint16_t kManifestFormat = 1;
+constexpr std::uint16_t kGrowingFormat = 2;
 constexpr std::size_t kZeroBytes = 8;  // Reserved bytes of the header, before its checksum.
 constexpr std::size_t kKeyBytesMax = 255;
 constexpr std::uint8_t kMoreFlag = 0x80;
 constexpr std::uint8_t kLaterFlag = 0x40;
-constexpr std::uint8_t kLastRecord = static_cast<std::uint8_t>(ManifestRecord::kSuperblock);
+constexpr std::uint8_t kLastRecord = static_cast<std::uint8_t>(ManifestRecord::kRemoved);
 
 Error damaged_manifest(const char* what) {
   return {ErrorCode::kCorrupt, std::string("manifest: ") + what};
@@ -30,7 +31,7 @@ std::string encode_manifest_header(const ManifestHeader& header) {
   std::string out;
   base::ByteWriter w(out);
   w.u32(kManifestMagic);
-  w.u16(kManifestFormat);
+  w.u16(header.grows ? kGrowingFormat : kManifestFormat);
   w.u16(static_cast<std::uint16_t>(header.kind));
   w.u32(static_cast<std::uint32_t>(header.series));
   w.u32(static_cast<std::uint32_t>(header.number));
@@ -53,12 +54,15 @@ Result<ManifestHeader> decode_manifest_header(std::span<const std::byte> bytes) 
       base::load_le<std::uint64_t>(bytes.data() + kSummed)) {
     return damaged_manifest("the header does not match its checksum");
   }
-  if (r.u16() != kManifestFormat) {
+  const std::uint16_t format = r.u16();
+  const std::uint16_t kind = r.u16();
+  const bool manifest = kind == static_cast<std::uint16_t>(ManifestKind::kVersion);
+  if (format != kManifestFormat && (format != kGrowingFormat || manifest)) {
     return Error(ErrorCode::kUnsupported, "manifest: its format is newer; use a newer Varve");
   }
   ManifestHeader header;
-  const std::uint16_t kind = r.u16();
   header.kind = static_cast<ManifestKind>(kind);
+  header.grows = format == kGrowingFormat;
   header.series = static_cast<SeriesId>(r.u32());
   header.number = static_cast<VersionNumber>(r.u32());
   const std::uint64_t blocks = r.u64();
@@ -66,9 +70,11 @@ Result<ManifestHeader> decode_manifest_header(std::span<const std::byte> bytes) 
   header.stored_bytes = r.u64();
   header.records = r.u64();
   header.stamp = r.u64();
-  const bool labels = header.kind == ManifestKind::kLabels;
-  if (kind < 1 || kind > 2 || labels != (header.number == VersionNumber{}) ||
-      (!labels && header.stamp != 0) || r.u64() != 0 || blocks > 0xffffffffU ||
+  const bool labels = header.kind != ManifestKind::kVersion;
+  const bool must_grow = header.kind == ManifestKind::kUpdate;
+  if (kind < 1 || kind > 3 || (must_grow && !header.grows) ||
+      labels != (header.number == VersionNumber{}) || (!labels && header.stamp != 0) ||
+      r.u64() != 0 || blocks > 0xffffffffU ||
       header.stored_bytes / kManifestBlockHeaderBytes < blocks) {
     return damaged_manifest("the header contradicts itself");
   }
@@ -76,10 +82,14 @@ Result<ManifestHeader> decode_manifest_header(std::span<const std::byte> bytes) 
 }
 
 FramePlace place_of_block(const ManifestHeader& header, std::uint32_t block) {
-  const bool labels = header.kind == ManifestKind::kLabels;
-  return {labels ? FramePlace::Unit::kLabels : FramePlace::Unit::kManifest,
-          static_cast<std::uint32_t>(header.series), static_cast<std::uint32_t>(header.number),
-          block};
+  const bool labels = header.kind != ManifestKind::kVersion;
+  // The stamp tells the updates of one file apart.
+  const bool update = header.kind == ManifestKind::kUpdate;
+  return {
+      labels ? FramePlace::Unit::kLabels : FramePlace::Unit::kManifest,
+      static_cast<std::uint32_t>(header.series),
+      update ? static_cast<std::uint32_t>(header.stamp) : static_cast<std::uint32_t>(header.number),
+      block};
 }
 
 ManifestEncoder::ManifestEncoder(const ManifestHeader& identity, const FrameCodec& codec,

@@ -29,6 +29,7 @@ inline constexpr std::size_t kManifestBlockRawMax = kFrameRawBytesMax;
 enum class ManifestKind : std::uint16_t {
   kVersion = 1,  ///< Manifest of one version; never changed once it is in place.
   kLabels = 2,   ///< Labels of a series: the live versions and their names.
+  kUpdate = 3,   ///< A change of labels, after the labels or another change in the same file.
 };
 
 /// Upper bound of the bytes of a piece beside its key and value: its kind, and the varints of the
@@ -46,16 +47,19 @@ enum class ManifestRecord : std::uint8_t {
   kRetention = 7,      ///< u32 number. The catalog's value.
   kSetting = 8,        ///< The setting's name. The catalog's value.
   kSuperblock = 9,     ///< No key. The whole of varve.repo.
+  kRemoved = 10,       ///< u32 number. Only in an update: the version is gone. No value.
 };
 
 struct ManifestHeader {
   ManifestKind kind = ManifestKind::kVersion;
+  /// True in an update, and in labels that updates may follow (format 2). Format 1 has neither.
+  bool grows = false;
   SeriesId series{};
-  VersionNumber number{};          ///< 0 in labels.
+  VersionNumber number{};          ///< 0 in labels and updates.
   std::uint32_t blocks = 0;        ///< Number of blocks that follow.
-  std::uint64_t stored_bytes = 0;  ///< Size of all blocks with their headers: the rest of the file.
+  std::uint64_t stored_bytes = 0;  ///< Size of all blocks with their headers.
   std::uint64_t records = 0;       ///< Number of records; each piece of a cut value counts.
-  /// In labels, the number of the catalog's transaction that they mirror; otherwise 0.
+  /// In labels and updates, the number of the catalog's transaction that they mirror; otherwise 0.
   std::uint64_t stamp = 0;
   bool operator==(const ManifestHeader&) const = default;
 };

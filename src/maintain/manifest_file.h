@@ -105,14 +105,12 @@ struct LabelsView {
                                                 const LabelsView& view = {});
 [[nodiscard]] Result<void> write_labels(io::FileSystem& files, const std::string& series_directory,
                                         const std::string& labels);
-/// Returns true if two labels files are equal apart from their stamps.
-[[nodiscard]] bool same_labels(std::string_view a, std::string_view b);
-
 /// The result of reading a manifest or labels file.
 struct ManifestRead {
   format::ManifestHeader header;
   /// Damaged blocks, and records that break their bounds. Their content is missing.
   std::uint32_t damaged_blocks = 0;
+  std::uint64_t end = 0;  ///< Offset behind the last block.
 };
 /// Limits on the value sizes of some records. A larger value is damage.
 struct ManifestBounds {
@@ -129,6 +127,14 @@ struct ManifestBounds {
                                                  const ManifestVisit& visit,
                                                  const ManifestBounds& bounds = {});
 
+/// Reads one part of an open file, from its header at `start` on: a manifest, labels or an update.
+/// Errors: as read_manifest(); kCorrupt if the file ends inside the part.
+[[nodiscard]] Result<ManifestRead> read_manifest_part(io::File& file,
+                                                      const format::FrameCodec& codec,
+                                                      const std::string& path, std::uint64_t start,
+                                                      const ManifestVisit& visit,
+                                                      const ManifestBounds& bounds);
+
 /// Returns the defect of a version's manifest; "" if it is sound.
 /// Errors: as read_manifest().
 [[nodiscard]] Result<std::string> fault_of_manifest(io::FileSystem& files,
@@ -136,10 +142,13 @@ struct ManifestBounds {
                                                     const std::string& path, SeriesId series,
                                                     VersionNumber number);
 
-/// A complete labels file.
+/// A labels file with its updates.
 struct Labels {
-  std::string image;  ///< The file's bytes.
-  format::ManifestHeader header;
+  format::ManifestHeader header;  ///< With the stamp of the last update.
+  std::uint64_t base_bytes = 0;   ///< Length of the file without its updates.
+  std::uint64_t end = 0;          ///< Offset behind the last update.
+  /// True if an interrupted append left bytes behind `end`. They mean nothing.
+  bool torn = false;
   std::string catalog_id;
   std::string series;  ///< The series record, as encoded in the catalog.
   std::string superblock;
@@ -148,16 +157,32 @@ struct Labels {
     std::string key;
     std::string value;
   };
-  std::vector<Record> records;  ///< All other records.
+  /// All other records: those of versions by number, then the settings by name.
+  std::vector<Record> records;
 
   /// Returns the value of a setting among the records; empty if there is none.
   [[nodiscard]] std::string setting(std::string_view name) const;
 };
-/// Reads a labels file.
-/// Errors: kNotFound without a file; kCorrupt if any part is damaged, or it belongs to another
-/// series.
+/// Reads a labels file. Leaves out an update that a crash cut short.
+/// Errors: kNotFound without a file; kCorrupt if any other part is damaged, or it belongs to
+/// another series.
 [[nodiscard]] Result<Labels> read_labels(io::FileSystem& files, const format::FrameCodec& codec,
                                          const std::string& series_directory, SeriesId series);
+
+/// A change of labels.
+struct LabelsUpdate {
+  SeriesId series{};
+  std::uint64_t stamp = 0;  ///< Number of the catalog's transaction that it mirrors.
+  std::uint64_t at = 0;     ///< Length of the labels file, which must be whole.
+  std::vector<Labels::Record> records;
+};
+/// Appends an update to a labels file and syncs it. Returns the file's new length.
+/// Errors: kCorrupt if the file is missing or has another length. After an error, the file may have
+/// a torn end: the caller writes new labels.
+[[nodiscard]] Result<std::uint64_t> append_labels(io::FileSystem& files,
+                                                  const format::FrameCodec& codec,
+                                                  const std::string& series_directory,
+                                                  const LabelsUpdate& update);
 
 /// Passes on kUnsupported and ignores other errors. A file of a newer Varve is not damaged and must
 /// not be repaired or rewritten.

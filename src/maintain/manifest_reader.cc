@@ -19,7 +19,6 @@ namespace {
 constexpr std::size_t kRecordBytesMax = std::size_t{1} << 30;
 // A version's record contains its root with extended attributes; the other records are smaller.
 constexpr std::size_t kSmallRecordBytesMax = std::size_t{2} << 20;
-constexpr std::size_t kLabelsBytesMax = std::size_t{1} << 28;
 
 Error damaged(const std::string& path, const std::string& what) {
   return {ErrorCode::kCorrupt, path + ": " + what};
@@ -113,27 +112,29 @@ class RecordAssembler {
 
 }  // namespace
 
-Result<ManifestRead> read_manifest(io::FileSystem& files, const format::FrameCodec& codec,
-                                   const std::string& path, const ManifestVisit& visit,
-                                   const ManifestBounds& bounds) {
-  VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
-  VARVE_TRY_ASSIGN(const auto size, file->size());
+Result<ManifestRead> read_manifest_part(io::File& file, const format::FrameCodec& codec,
+                                        const std::string& path, std::uint64_t start,
+                                        const ManifestVisit& visit, const ManifestBounds& bounds) {
+  VARVE_TRY_ASSIGN(const auto size, file.size());
   std::vector<std::byte> bytes(format::kManifestHeaderBytes);
-  VARVE_TRY_ASSIGN(const auto got, file->read_at(0, bytes));
+  VARVE_TRY_ASSIGN(const auto got, file.read_at(start, bytes));
   auto header = format::decode_manifest_header(std::span(bytes).first(got));
   if (!header) return std::move(header).error().with_context(path);
-  ManifestRead read{*header, 0};
+  std::uint64_t offset = start + format::kManifestHeaderBytes;
+  if (header->stored_bytes > size - std::min(offset, size)) {
+    return damaged(path, "its length differs from its header");
+  }
+  ManifestRead read{*header, 0, offset + header->stored_bytes};
   RecordAssembler records(visit, bounds);
-  std::uint64_t offset = format::kManifestHeaderBytes;
   std::vector<std::byte> raw;
   for (std::uint32_t i = 0; i < header->blocks; ++i) {
     bytes.resize(format::kManifestBlockHeaderBytes);
-    VARVE_TRY_ASSIGN(const auto header_got, file->read_at(offset, bytes));
+    VARVE_TRY_ASSIGN(const auto header_got, file.read_at(offset, bytes));
     const auto block = format::decode_manifest_block_header(std::span(bytes).first(header_got));
     offset += format::kManifestBlockHeaderBytes;
     // Labels are not compressed, so their file size bounds their memory use.
     const bool strange =
-        block && header->kind == format::ManifestKind::kLabels && block->codec != Codec::kNone;
+        block && header->kind != format::ManifestKind::kVersion && block->codec != Codec::kNone;
     if (!block || strange || block->stored_bytes > size || offset > size - block->stored_bytes) {
       // The start of the next block is unknown.
       read.damaged_blocks += header->blocks - i + records.faults();
@@ -141,7 +142,7 @@ Result<ManifestRead> read_manifest(io::FileSystem& files, const format::FrameCod
     }
     bytes.resize(block->stored_bytes);
     raw.resize(block->raw_bytes);
-    VARVE_TRY_ASSIGN(const auto data_got, file->read_at(offset, bytes));
+    VARVE_TRY_ASSIGN(const auto data_got, file.read_at(offset, bytes));
     offset += block->stored_bytes;
     const auto decoded = codec.decode(format::place_of_block(*header, i), *block,
                                       std::span(bytes).first(data_got), raw);
@@ -154,7 +155,17 @@ Result<ManifestRead> read_manifest(io::FileSystem& files, const format::FrameCod
         raw, [&](const format::ManifestPiece& piece) { return records.add(piece); }));
   }
   read.damaged_blocks += records.faults();
-  if (offset != size || header->stored_bytes != size - format::kManifestHeaderBytes) {
+  if (offset != read.end) return damaged(path, "its length differs from its header");
+  return read;
+}
+
+Result<ManifestRead> read_manifest(io::FileSystem& files, const format::FrameCodec& codec,
+                                   const std::string& path, const ManifestVisit& visit,
+                                   const ManifestBounds& bounds) {
+  VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
+  VARVE_TRY_ASSIGN(auto read, read_manifest_part(*file, codec, path, 0, visit, bounds));
+  VARVE_TRY_ASSIGN(const auto size, file->size());
+  if (!read.header.grows && read.end != size) {
     return damaged(path, "its length differs from its header");
   }
   return read;
@@ -190,35 +201,6 @@ Result<std::string> fault_of_manifest(io::FileSystem& files, const format::Frame
     return std::string("this is the manifest of another version");
   }
   return fault;
-}
-
-Result<Labels> read_labels(io::FileSystem& files, const format::FrameCodec& codec,
-                           const std::string& series_directory, SeriesId series) {
-  Labels labels;
-  const auto path = series_directory + "/" + kLabelsName;
-  VARVE_TRY_ASSIGN(labels.image, files.read_file(path, kLabelsBytesMax));
-  VARVE_TRY_ASSIGN(
-      const auto read,
-      read_manifest(
-          files, codec, path,
-          [&](ManifestRecord what, std::string_view key, std::string_view value) -> Result<void> {
-            if (what == ManifestRecord::kSuperblock) {
-              labels.superblock = value;
-            } else if (what == ManifestRecord::kSeries) {
-              labels.series = value;
-            } else if (what == ManifestRecord::kSetting && key == kCatalogIdSetting) {
-              labels.catalog_id = value;
-            } else {
-              labels.records.push_back({what, std::string(key), std::string(value)});
-            }
-            return {};
-          }));
-  labels.header = read.header;
-  if (read.damaged_blocks != 0 || read.header.kind != format::ManifestKind::kLabels ||
-      read.header.series != series || labels.series.empty()) {
-    return damaged(path, "the labels are damaged");
-  }
-  return labels;
 }
 
 }  // namespace varve::maintain

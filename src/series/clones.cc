@@ -165,7 +165,7 @@ Result<VersionInfo> VersionClones::copy(const catalog::VersionRecord& source,
     VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
     VARVE_TRY(catalog::put_version(txn, record));
     VARVE_TRY(txn.commit());
-    manifests_.write_labels();
+    manifests_.labels().change({record.number});
     return {};
   };
   auto copied = copy();

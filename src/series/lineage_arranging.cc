@@ -97,7 +97,8 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
   };
   layout::Arranger arranger(parts, settings);
   auto finished = arranger.run();
-  if (done.steps != 0) manifests_.write_labels();  // So that an older catalog is known as such.
+  if (done.steps != 0)
+    manifests_.labels().change({});  // So that an older catalog is known as such.
   return finished;
 }
 

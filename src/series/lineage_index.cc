@@ -197,7 +197,7 @@ Result<base::IdRuns> LineageIndex::open_window(const catalog::VersionRecord& rec
   VARVE_TRY(layout::open_window(txn, parts_.id, parts_.store, record.number));
   VARVE_TRY(txn.commit());
   // The labels contain the window too, and a deletion's forecast counts their bytes.
-  manifests_.write_labels();
+  manifests_.labels().change({record.number});
   VARVE_TRY_ASSIGN(const auto now, meta::ReadTxn::begin(*parts_.catalog));
   return layout::protected_chunks(now, parts_.id, version);
 }

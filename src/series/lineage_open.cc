@@ -74,7 +74,7 @@ Result<VersionInfo> LineageOpen::put_new(catalog::VersionRecord& record) {
   VARVE_TRY(catalog::put_series(txn, *owner));
   VARVE_TRY(catalog::put_version(txn, record));
   VARVE_TRY(txn.commit());
-  manifests_.write_labels();
+  manifests_.labels().change({record.number});
   return version_info(record, owner->name);
 }
 

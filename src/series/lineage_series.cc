@@ -217,7 +217,7 @@ Result<void> LineageSeries::rename_version(VersionNumber number, std::string_vie
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
   VARVE_TRY(catalog::put_version(txn, record));
   VARVE_TRY(txn.commit());
-  manifests_.write_labels();
+  manifests_.labels().change({number});
   if (use->open.version() && record.state == VersionState::kOpen)
     use->open.version()->rename_to(record.name);
   readers_.forget(number);  // The next reader() gets the new name.
@@ -295,7 +295,7 @@ Result<void> LineageSeries::lock_version(VersionNumber number, Timestamp until) 
   VARVE_TRY(catalog::put_retention(txn, parts_.id, number, retention));
   VARVE_TRY(catalog::observe_clock(txn, parts_.clock->now()));
   VARVE_TRY(txn.commit());
-  manifests_.write_labels();
+  manifests_.labels().change({number});
   manifests_.rewrite(record);
   return {};
 }
@@ -327,7 +327,7 @@ Result<void> LineageSeries::abandon_version(VersionNumber number, bool force) {
     use->open.version()->thaw();
     return erased;
   }
-  manifests_.write_labels();
+  manifests_.labels().change({number});
   use->open.end(record);
   const auto freed = parts_.with_reserve([&] { return use->store->layout->on_delete(number); });
   parts_.space->keep_reserve();

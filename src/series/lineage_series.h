@@ -67,7 +67,7 @@ class LineageSeries final : public Series {
   [[nodiscard]] Result<void> add_stats(const meta::Txn& txn, RepositoryStats& stats) override;
   [[nodiscard]] Result<void> remove() override;
   [[nodiscard]] Result<void> complete_manifests() override { return manifests_.complete(); }
-  void write_labels() override { manifests_.write_labels(); }
+  void write_labels() override { manifests_.labels().rewrite(); }
   [[nodiscard]] Result<void> sync() override;
   void stop() override;
   void release() override;

@@ -11,7 +11,6 @@
 
 #include "base/coding.h"
 #include "base/log.h"
-#include "catalog/clock_record.h"
 #include "catalog/object_store.h"
 #include "format/superblock.h"
 #include "maintain/manifest_file.h"
@@ -52,26 +51,6 @@ Result<std::unique_ptr<maintain::ManifestWriter>> Manifests::begin(
   VARVE_TRY(manifest->add_objects(txn, objects, false));
   VARVE_TRY(manifest->sync());
   return manifest;
-}
-
-// Writes the labels. The commit is already done, so a failure is only logged. The next change or
-// opening tries again. Until then, a rebuilt catalog would lack this change.
-void Manifests::write_labels() {
-  const auto write = [&]() -> Result<void> {
-    const std::lock_guard lock(labels_mutex_);
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-    VARVE_TRY_ASSIGN(const auto labels,
-                     maintain::encode_labels(txn, parts_.codecs->frames(), parts_.id,
-                                             format::encode_superblock(*parts_.superblock)));
-    return maintain::write_labels(*parts_.files, parts_.directory(), labels);
-  };
-  const auto written = write();
-  if (!written) {
-    if (parts_.left_behind) parts_.left_behind();
-    base::log(base::LogLevel::kWarning,
-              fmt::format("the labels of series {} are not up to date: {}",
-                          static_cast<std::uint32_t>(parts_.id), written.error().message()));
-  }
 }
 
 // Writes a manifest again after a change to the lock. The labels already have the lock; the
@@ -125,15 +104,10 @@ Result<void> Manifests::complete() {
       VARVE_TRY(manifest->add_objects(txn, kAllObjects, true));
       VARVE_TRY(manifest->commit(txn));
     }
-    // A seal in another series changes the clock's record. These labels get it at their next
-    // change.
-    std::string clock;
-    if (labels) clock = labels->setting(catalog::kClockSetting);
-    VARVE_TRY_ASSIGN(
-        const auto fresh,
-        maintain::encode_labels(txn, parts_.codecs->frames(), parts_.id,
-                                format::encode_superblock(*parts_.superblock), {.clock = &clock}));
-    if (labels && maintain::same_labels(fresh, labels->image)) return {};
+    if (labels) {
+      VARVE_TRY_ASSIGN(const bool agree, labels_.agree(txn, *labels));
+      if (agree) return {};
+    }
   }
   VARVE_TRY_ASSIGN(const auto dead_now, dead({}));
   drop(dead_now);
@@ -183,7 +157,7 @@ void Manifests::drop(const DeadManifests& dead) {
     }
   }
   // Last: labels that match the catalog mean that nothing is left to remove.
-  write_labels();
+  labels_.rewrite();
 }
 
 }  // namespace varve::series

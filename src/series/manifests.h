@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/id_runs.h"
 #include "catalog/series_catalog.h"
 #include "maintain/manifest_file.h"
+#include "series/labels.h"
 #include "series/series_parts.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -29,16 +29,14 @@ struct DeadManifests {
 class Manifests {
  public:
   /// Lifetime: `parts` outlives the object.
-  explicit Manifests(const SeriesParts& parts) : parts_(parts) {}
+  explicit Manifests(const SeriesParts& parts) : parts_(parts), labels_(parts) {}
 
   /// Starts a manifest and adds `objects` objects of the version. The caller adds the records.
   [[nodiscard]] Result<std::unique_ptr<maintain::ManifestWriter>> begin(
       const catalog::VersionRecord& record, std::uint64_t objects);
   /// Writes the manifest of a sealed version again after a change to its lock (O27). Logs errors.
   void rewrite(const catalog::VersionRecord& record);
-  /// Writes the labels. The caller calls it after each commit that changes their content. Logs
-  /// errors.
-  void write_labels();
+  [[nodiscard]] LabelsWriter& labels() { return labels_; }
   /// Writes missing manifests and removes unused ones. The repository calls it when it is opened.
   [[nodiscard]] Result<void> complete();
   /// Returns the manifests that are unused without the versions `gone`. `open` gives the chunks
@@ -51,7 +49,7 @@ class Manifests {
 
  private:
   const SeriesParts& parts_;
-  std::mutex labels_mutex_;  // Held while labels are written; innermost.
+  LabelsWriter labels_;
 };
 
 }  // namespace varve::series

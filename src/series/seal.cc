@@ -135,7 +135,10 @@ Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::Versio
     outcome.next = version_info(*next, owner->name);
   }
   VARVE_TRY(txn.commit());
-  manifests_.write_labels();
+  std::vector<VersionNumber> changed{record.number};
+  if (replaced != nullptr) changed.push_back(replaced->number);
+  if (next != nullptr) changed.push_back(next->number);
+  manifests_.labels().change(changed);
   outcome.info = version_info(record, owner->name);
   outcome.rank_of = std::make_shared<const RankTable>(std::move(tree.rank_of));
   return {};

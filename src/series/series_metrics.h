@@ -5,17 +5,19 @@
 #include "index/index_metrics.h"
 #include "ingest/ingest_metrics.h"
 #include "layout/layout_metrics.h"
+#include "series/label_metrics.h"
 
 namespace varve::series {
 
 /// The metrics that all series of a repository share.
 struct SeriesMetrics {
   explicit SeriesMetrics(base::Metrics& registry)
-      : ingest(registry), index(registry), layout(registry) {}
+      : ingest(registry), index(registry), layout(registry), labels(registry) {}
 
   const ingest::IngestMetrics ingest;
   const index::IndexMetrics index;
   const layout::LayoutMetrics layout;
+  const LabelMetrics labels;
 };
 
 }  // namespace varve::series

@@ -156,7 +156,21 @@ TEST(Manifest, HeadersThatContradictThemselvesAreRefused) {
   EXPECT_TRUE(refused(header));  // blocks have headers,
   header = identity();
   header.stamp = 1;
-  EXPECT_TRUE(refused(header));  // and only labels have a stamp.
+  EXPECT_TRUE(refused(header));  // only labels have a stamp,
+  header = identity();
+  header.number = VersionNumber{};
+  header.kind = ManifestKind::kUpdate;
+  EXPECT_TRUE(refused(header));  // and only labels that grow have updates.
+  header.grows = true;
+  EXPECT_FALSE(refused(header));
+}
+
+TEST(Manifest, OnlyLabelsHaveFormat2) {
+  auto header = identity();
+  header.grows = true;
+  const auto back = decode_manifest_header(as_bytes(encode_manifest_header(header)));
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().code(), ErrorCode::kUnsupported);
 }
 
 TEST(Manifest, BlocksWithImpossibleLengthsAreRefused) {
@@ -187,7 +201,7 @@ TEST(Manifest, BlocksThatHoldNoRecordsAreRefused) {
   };
   EXPECT_FALSE(refused(std::string_view("\1\0\1x", 4)));
   EXPECT_TRUE(refused(std::string_view("\0\0\1x", 4)));   // No such record.
-  EXPECT_TRUE(refused(std::string_view("\12\0\1x", 4)));  // Nor this.
+  EXPECT_TRUE(refused(std::string_view("\13\0\1x", 4)));  // Nor this.
   EXPECT_TRUE(refused(std::string_view("\1\0\2x", 4)));   // Longer than what is left.
   EXPECT_TRUE(refused(std::string_view("\1\7x", 3)));
   EXPECT_TRUE(refused(std::string_view("\1", 1)));

@@ -44,7 +44,7 @@ class NewerFormat : public testing::Test {
   static void raise(const std::string& path, std::size_t checksum) {
     auto bytes = bytes_of(path);
     ASSERT_GT(bytes.size(), checksum + sizeof(std::uint64_t));
-    bytes[4] = 2;
+    bytes[4] = 3;
     const auto sum = base::checksum64(base::as_bytes(bytes).first(checksum));
     for (std::size_t i = 0; i < sizeof sum; ++i) {
       bytes[checksum + i] = static_cast<char>(sum >> (8 * i));

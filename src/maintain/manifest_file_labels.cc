@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes, extends and reads labels (docs/FORMAT.md §9).
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "base/coding.h"
+#include "catalog/clock_record.h"
+#include "catalog/disk_record.h"
+#include "catalog/series_catalog.h"
+#include "maintain/manifest_file.h"
+#include "meta/schema.h"
+
+namespace varve::maintain {
+
+using format::ManifestRecord;
+
+namespace {
+
+constexpr std::size_t kLabelsBytesMax = std::size_t{1} << 28;
+
+Error damaged_labels(const std::string& path) {
+  return {ErrorCode::kCorrupt, path + ": the labels are damaged"};
+}
+
+/// Joins labels with their updates.
+class LabelsAssembler {
+ public:
+  explicit LabelsAssembler(Labels& labels) : labels_(labels) {}
+
+  /// Begins the labels, or an update.
+  void begin() { renewed_.clear(); }
+  /// Takes a record. In an update, the records of a version replace all earlier ones of it.
+  void take(ManifestRecord what, std::string_view key, std::string_view value) {
+    if (what == ManifestRecord::kSuperblock) {
+      labels_.superblock = value;
+    } else if (what == ManifestRecord::kSeries) {
+      labels_.series = value;
+    } else if (what == ManifestRecord::kSetting && key == kCatalogIdSetting) {
+      labels_.catalog_id = value;
+    } else if (what == ManifestRecord::kSetting) {
+      settings_[std::string(key)] = value;
+    } else if (what == ManifestRecord::kRemoved) {
+      versions_.erase(std::string(key));
+    } else {
+      auto& records = versions_[std::string(key)];
+      if (renewed_.insert(std::string(key)).second) records.clear();
+      records.push_back({what, std::string(key), std::string(value)});
+    }
+  }
+  void finish() {
+    for (auto& [key, records] : versions_) {
+      for (auto& record : records) labels_.records.push_back(std::move(record));
+    }
+    for (auto& [key, value] : settings_) {
+      labels_.records.push_back({ManifestRecord::kSetting, key, std::move(value)});
+    }
+  }
+
+ private:
+  Labels& labels_;
+  std::map<std::string, std::vector<Labels::Record>> versions_;  // By big-endian number.
+  std::map<std::string, std::string> settings_;
+  std::set<std::string> renewed_;
+};
+
+// Returns whether an intact update follows somewhere after `offset`. Then the bytes at `offset` are
+// damaged. Otherwise they are what an interrupted append left.
+Result<bool> has_update_after(io::File& file, std::uint64_t offset, std::uint64_t size,
+                              SeriesId series) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(size - offset));
+  VARVE_TRY_ASSIGN(const auto got, file.read_at(offset, bytes));
+  const auto text = base::as_text(std::span(bytes).first(got));
+  std::string magic;
+  base::ByteWriter(magic).u32(format::kManifestMagic);
+  for (auto at = text.find(magic, 1); at != std::string_view::npos; at = text.find(magic, at + 1)) {
+    const auto header = format::decode_manifest_header(base::as_bytes(text.substr(at)));
+    if (header && header->kind == format::ManifestKind::kUpdate && header->series == series) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<void> for_each_label(const meta::Txn& txn, SeriesId series, const std::string& superblock,
+                            const LabelsView& view, const ManifestVisit& visit) {
+  VARVE_TRY(visit(ManifestRecord::kSuperblock, "", superblock));
+  VARVE_TRY_ASSIGN(const auto owner, txn.get(meta::catalog::kSeries, meta::series_key(series)));
+  if (!owner) return Error(ErrorCode::kNotFound, "no such series");
+  VARVE_TRY(visit(ManifestRecord::kSeries, "", *owner));
+  VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series));
+  for (const auto& version : versions) {
+    // An unfinished version is dropped after a crash.
+    if (version.unfinished || view.without.contains(version.number)) continue;
+    const auto key = base::be32(static_cast<std::uint32_t>(version.number));
+    const auto add = [&](meta::TableIndex table, ManifestRecord what) -> Result<void> {
+      VARVE_TRY_ASSIGN(const auto value, txn.get(table, meta::version_key(series, version.number)));
+      return value ? visit(what, key, *value) : Result<void>();
+    };
+    VARVE_TRY(add(meta::catalog::kVersions, ManifestRecord::kVersion));
+    VARVE_TRY(add(meta::catalog::kRetention, ManifestRecord::kRetention));
+    if (version.state != VersionState::kOpen) continue;
+    if (view.open_chunks != nullptr && view.open_chunks->contains(version.number)) {
+      std::string value;
+      view.open_chunks->at(version.number).encode(value);
+      VARVE_TRY(visit(ManifestRecord::kVersionChunks, key, value));
+    } else {
+      VARVE_TRY(add(meta::catalog::kVersionChunks, ManifestRecord::kVersionChunks));
+    }
+  }
+  const auto add_setting = [&](std::string_view key, std::string_view value) -> Result<bool> {
+    // Varve can measure the disk's speed again, and the value changes without any user action.
+    if (key == catalog::kDiskSetting) return true;
+    if (key == catalog::kClockSetting && view.clock != nullptr) {
+      if (view.clock->empty()) return true;
+      value = *view.clock;
+    }
+    VARVE_TRY(visit(ManifestRecord::kSetting, key, value));
+    return true;
+  };
+  return meta::for_each_prefix(txn, meta::catalog::kSettings, "", add_setting);
+}
+
+Result<std::string> encode_labels(const meta::Txn& txn, const format::FrameCodec& codec,
+                                  SeriesId series, const std::string& superblock,
+                                  const LabelsView& view) {
+  format::ManifestHeader wanted;
+  wanted.kind = format::ManifestKind::kLabels;
+  wanted.grows = true;
+  wanted.series = series;
+  wanted.stamp = txn.id();
+  std::string body;
+  // Not compressed: labels are small, and their length must not depend on the release of zstd.
+  format::ManifestEncoder encoder(wanted, codec, format::Compression{},
+                                  [&](std::string_view bytes) -> Result<void> {
+                                    body += bytes;
+                                    return {};
+                                  });
+  VARVE_TRY(for_each_label(txn, series, superblock, view,
+                           [&](ManifestRecord what, std::string_view key, std::string_view value) {
+                             return encoder.add(what, key, value);
+                           }));
+  VARVE_TRY_ASSIGN(const auto header, encoder.finish());
+  return format::encode_manifest_header(header) + body;
+}
+
+Result<void> write_labels(io::FileSystem& files, const std::string& series_directory,
+                          const std::string& labels) {
+  VARVE_TRY(files.make_directory(series_directory));
+  return files.write_file_atomically(series_directory, kLabelsName, base::as_bytes(labels));
+}
+
+std::string Labels::setting(std::string_view name) const {
+  const auto found = std::find_if(records.begin(), records.end(), [&](const Record& record) {
+    return record.what == ManifestRecord::kSetting && record.key == name;
+  });
+  return found == records.end() ? std::string() : found->value;
+}
+
+Result<std::uint64_t> append_labels(io::FileSystem& files, const format::FrameCodec& codec,
+                                    const std::string& series_directory,
+                                    const LabelsUpdate& update) {
+  format::ManifestHeader identity;
+  identity.kind = format::ManifestKind::kUpdate;
+  identity.grows = true;
+  identity.series = update.series;
+  identity.stamp = update.stamp;
+  std::string body;
+  format::ManifestEncoder encoder(identity, codec, format::Compression{},
+                                  [&](std::string_view bytes) -> Result<void> {
+                                    body += bytes;
+                                    return {};
+                                  });
+  for (const auto& record : update.records) {
+    VARVE_TRY(encoder.add(record.what, record.key, record.value));
+  }
+  VARVE_TRY_ASSIGN(const auto header, encoder.finish());
+  const auto bytes = format::encode_manifest_header(header) + body;
+  const auto path = series_directory + "/" + kLabelsName;
+  VARVE_TRY_ASSIGN(const bool present, files.exists(path));
+  if (!present) return damaged_labels(path);
+  VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kReadWrite));
+  VARVE_TRY_ASSIGN(const auto size, file->size());
+  if (size != update.at) return damaged_labels(path);
+  VARVE_TRY(file->write_at(update.at, base::as_bytes(bytes)));
+  VARVE_TRY(file->sync());
+  return update.at + bytes.size();
+}
+
+Result<Labels> read_labels(io::FileSystem& files, const format::FrameCodec& codec,
+                           const std::string& series_directory, SeriesId series) {
+  Labels labels;
+  const auto path = series_directory + "/" + kLabelsName;
+  VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kRead));
+  VARVE_TRY_ASSIGN(const auto size, file->size());
+  if (size > kLabelsBytesMax) return damaged_labels(path);
+  LabelsAssembler assembler(labels);
+  const auto take = [&](ManifestRecord what, std::string_view key, std::string_view value) {
+    assembler.take(what, key, value);
+    return Result<void>();
+  };
+  VARVE_TRY_ASSIGN(const auto base, read_manifest_part(*file, codec, path, 0, take, {}));
+  labels.header = base.header;
+  labels.base_bytes = labels.end = base.end;
+  if (base.damaged_blocks != 0 || base.header.kind != format::ManifestKind::kLabels ||
+      base.header.series != series || labels.series.empty() ||
+      (!base.header.grows && base.end != size)) {
+    return damaged_labels(path);
+  }
+  while (labels.end < size) {
+    std::vector<Labels::Record> records;
+    const auto collect = [&](ManifestRecord what, std::string_view key, std::string_view value) {
+      records.push_back({what, std::string(key), std::string(value)});
+      return Result<void>();
+    };
+    const auto update = read_manifest_part(*file, codec, path, labels.end, collect, {});
+    if (!update && update.error().code() != ErrorCode::kCorrupt) return update.error();
+    const bool sound = update && update->damaged_blocks == 0 &&
+                       update->header.kind == format::ManifestKind::kUpdate &&
+                       update->header.series == series &&
+                       update->header.stamp >= labels.header.stamp;
+    if (!sound) {
+      VARVE_TRY_ASSIGN(const bool more, has_update_after(*file, labels.end, size, series));
+      if (more) return damaged_labels(path);
+      labels.torn = true;
+      break;
+    }
+    assembler.begin();
+    for (const auto& record : records) assembler.take(record.what, record.key, record.value);
+    labels.header.stamp = update->header.stamp;
+    labels.end = update->end;
+  }
+  assembler.finish();
+  return labels;
+}
+
+Result<bool> is_older_catalog(io::FileSystem& files, const format::FrameCodec& codec,
+                              const std::string& repository_path, const meta::Txn& txn) {
+  VARVE_TRY_ASSIGN(const auto known, txn.get(meta::catalog::kSettings, kCatalogIdSetting));
+  const std::string id(known.value_or(""));
+  VARVE_TRY_ASSIGN(const bool any, files.exists(repository_path + "/series"));
+  if (!any) return false;
+  VARVE_TRY_ASSIGN(const auto names, files.list(repository_path + "/series"));
+  for (const auto& name : names) {
+    const auto series = series_of_folder(name);
+    if (!series) continue;
+    const auto labels =
+        read_labels(files, codec, std::string(repository_path).append("/series/" + name), *series);
+    VARVE_TRY(refuse_unsupported(labels));
+    if (!labels || labels->catalog_id.empty()) continue;
+    if (labels->catalog_id != id || labels->header.stamp > txn.id()) return true;
+  }
+  return false;
+}
+
+}  // namespace varve::maintain

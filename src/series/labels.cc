@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "series/labels.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "base/checksum.h"
+#include "base/coding.h"
+#include "base/log.h"
+#include "catalog/clock_record.h"
+#include "catalog/disk_record.h"
+#include "catalog/series_catalog.h"
+#include "format/superblock.h"
+#include "meta/schema.h"
+
+namespace varve::series {
+
+namespace {
+
+using format::ManifestRecord;
+using maintain::Labels;
+
+// Updates may take this much more than the labels before them. Small labels are then not written
+// as a whole for every few changes.
+constexpr std::uint64_t kSlackBytes = 4096;
+
+std::uint64_t checksum_of(const std::map<std::string, std::string>& settings) {
+  std::string all;
+  base::ByteWriter w(all);
+  for (const auto& [key, value] : settings) {
+    w.sized_text(key);
+    w.sized_text(value);
+  }
+  return base::checksum64(base::as_bytes(all));
+}
+
+// Returns the settings that every update would repeat: all but the clock and the disk.
+Result<std::map<std::string, std::string>> settings_in(const meta::Txn& txn) {
+  std::map<std::string, std::string> settings;
+  VARVE_TRY(
+      meta::for_each_prefix(txn, meta::catalog::kSettings, "",
+                            [&](std::string_view key, std::string_view value) -> Result<bool> {
+                              if (key != catalog::kDiskSetting && key != catalog::kClockSetting) {
+                                settings.emplace(key, value);
+                              }
+                              return true;
+                            }));
+  return settings;
+}
+
+std::map<std::string, std::string> settings_in(const Labels& labels) {
+  std::map<std::string, std::string> settings;
+  for (const auto& record : labels.records) {
+    if (record.what == ManifestRecord::kSetting && record.key != catalog::kClockSetting) {
+      settings.emplace(record.key, record.value);
+    }
+  }
+  if (!labels.catalog_id.empty()) settings.emplace(maintain::kCatalogIdSetting, labels.catalog_id);
+  return settings;
+}
+
+// Adds the present records of a version, or that it is gone.
+Result<void> add_version(const meta::Txn& txn, SeriesId series, VersionNumber number,
+                         std::vector<Labels::Record>& records) {
+  const auto suffix = base::be32(static_cast<std::uint32_t>(number));
+  VARVE_TRY_ASSIGN(const auto version, catalog::find_version(txn, series, number));
+  if (!version || version->unfinished) {
+    records.push_back({ManifestRecord::kRemoved, suffix, ""});
+    return {};
+  }
+  const auto add = [&](meta::TableIndex table, ManifestRecord what) -> Result<void> {
+    VARVE_TRY_ASSIGN(const auto value, txn.get(table, meta::version_key(series, number)));
+    if (value) records.push_back({what, suffix, std::string(*value)});
+    return {};
+  };
+  VARVE_TRY(add(meta::catalog::kVersions, ManifestRecord::kVersion));
+  VARVE_TRY(add(meta::catalog::kRetention, ManifestRecord::kRetention));
+  if (version->state != VersionState::kOpen) return {};
+  return add(meta::catalog::kVersionChunks, ManifestRecord::kVersionChunks);
+}
+
+}  // namespace
+
+// The commit is already done, so a failure is only logged. The next change or opening tries again.
+// Until then, a rebuilt catalog would lack this change.
+void LabelsWriter::log_failure(const Error& error) const {
+  if (parts_.left_behind) parts_.left_behind();
+  base::log(base::LogLevel::kWarning,
+            fmt::format("the labels of series {} are not up to date: {}",
+                        static_cast<std::uint32_t>(parts_.id), error.message()));
+}
+
+void LabelsWriter::change(const std::vector<VersionNumber>& changed) {
+  const std::lock_guard lock(mutex_);
+  const auto appended = append(changed);
+  if (appended && *appended) return;
+  const auto written = write_all();
+  if (!written) log_failure(written.error());
+}
+
+void LabelsWriter::rewrite() {
+  const std::lock_guard lock(mutex_);
+  const auto written = write_all();
+  if (!written) log_failure(written.error());
+}
+
+Result<void> LabelsWriter::write_all() {
+  known_ = false;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(const auto settings, settings_in(txn));
+  VARVE_TRY_ASSIGN(const auto labels,
+                   maintain::encode_labels(txn, parts_.codecs->frames(), parts_.id,
+                                           format::encode_superblock(*parts_.superblock)));
+  VARVE_TRY(maintain::write_labels(*parts_.files, parts_.directory(), labels));
+  parts_.metrics->labels.rewrites.add();
+  parts_.metrics->labels.written_bytes.add(labels.size());
+  base_bytes_ = end_ = labels.size();
+  settings_ = checksum_of(settings);
+  known_ = true;
+  return {};
+}
+
+// The first change in this process reads the labels. They were up to date when the repository was
+// opened (O37).
+Result<bool> LabelsWriter::find_end(const meta::Txn& txn) {
+  const auto labels =
+      maintain::read_labels(*parts_.files, parts_.codecs->frames(), parts_.directory(), parts_.id);
+  if (!labels || !labels->header.grows || labels->torn || labels->header.stamp > txn.id()) {
+    return false;
+  }
+  base_bytes_ = labels->base_bytes;
+  end_ = labels->end;
+  settings_ = checksum_of(settings_in(*labels));
+  known_ = true;
+  return true;
+}
+
+Result<bool> LabelsWriter::append(const std::vector<VersionNumber>& changed) {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  if (!known_) {
+    VARVE_TRY_ASSIGN(const bool found, find_end(txn));
+    if (!found) return false;
+  }
+  VARVE_TRY_ASSIGN(const auto settings, settings_in(txn));
+  if (checksum_of(settings) != settings_) return false;
+  maintain::LabelsUpdate update;
+  update.series = parts_.id;
+  update.stamp = txn.id();
+  update.at = end_;
+  VARVE_TRY_ASSIGN(const auto series, txn.get(meta::catalog::kSeries, meta::series_key(parts_.id)));
+  if (!series) return false;
+  update.records.push_back({ManifestRecord::kSeries, "", std::string(*series)});
+  for (const auto number : changed) {
+    VARVE_TRY(add_version(txn, parts_.id, number, update.records));
+  }
+  VARVE_TRY_ASSIGN(const auto clock, txn.get(meta::catalog::kSettings, catalog::kClockSetting));
+  if (clock) {
+    update.records.push_back(
+        {ManifestRecord::kSetting, std::string(catalog::kClockSetting), std::string(*clock)});
+  }
+  std::uint64_t bytes = end_ - base_bytes_;
+  for (const auto& record : update.records) bytes += record.key.size() + record.value.size();
+  if (bytes > base_bytes_ + kSlackBytes) return false;
+  known_ = false;  // Until it is known that the update is whole.
+  VARVE_TRY_ASSIGN(const auto end, maintain::append_labels(*parts_.files, parts_.codecs->frames(),
+                                                           parts_.directory(), update));
+  parts_.metrics->labels.appends.add();
+  parts_.metrics->labels.written_bytes.add(end - end_);
+  end_ = end;
+  known_ = true;
+  return true;
+}
+
+Result<bool> LabelsWriter::agree(const meta::Txn& txn, const Labels& labels) const {
+  if (!labels.header.grows || labels.torn) return false;
+  bool same = true;
+  std::size_t at = 0;
+  // A seal in another series changes the clock's record. These labels get it at their next change.
+  const auto clock = labels.setting(catalog::kClockSetting);
+  VARVE_TRY(maintain::for_each_label(
+      txn, parts_.id, format::encode_superblock(*parts_.superblock), {.clock = &clock},
+      [&](ManifestRecord what, std::string_view key, std::string_view value) -> Result<void> {
+        if (what == ManifestRecord::kSuperblock) {
+          same = same && labels.superblock == value;
+        } else if (what == ManifestRecord::kSeries) {
+          same = same && labels.series == value;
+        } else if (what == ManifestRecord::kSetting && key == maintain::kCatalogIdSetting) {
+          same = same && labels.catalog_id == value;
+        } else {
+          same = same && at < labels.records.size() && labels.records[at].what == what &&
+                 labels.records[at].key == key && labels.records[at].value == value;
+          ++at;
+        }
+        return {};
+      }));
+  return same && at == labels.records.size();
+}
+
+}  // namespace varve::series

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "maintain/manifest_file.h"
+#include "meta/lmdb.h"
+#include "series/series_parts.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::series {
+
+/// Writes the labels of a series: docs/ORDERING.md O20. A change is appended; the labels are
+/// written as a whole once the changes take more space than the labels. Thread-safe.
+class LabelsWriter {
+ public:
+  /// Lifetime: `parts` outlives the object.
+  explicit LabelsWriter(const SeriesParts& parts) : parts_(parts) {}
+
+  /// Writes the present records of the versions `changed`, and of the series. The caller calls it
+  /// after each commit that changes them. Logs errors.
+  void change(const std::vector<VersionNumber>& changed);
+  /// Writes the labels as a whole. Logs errors.
+  void rewrite();
+  /// Returns whether the labels agree with the catalog, apart from the clock's record, and need no
+  /// rewriting. `labels` is what is on disk.
+  [[nodiscard]] Result<bool> agree(const meta::Txn& txn, const maintain::Labels& labels) const;
+
+ private:
+  /// Returns false if the labels must be written as a whole. The caller holds the mutex.
+  [[nodiscard]] Result<bool> append(const std::vector<VersionNumber>& changed);
+  [[nodiscard]] Result<void> write_all();
+  /// Finds the end of the labels on disk. Returns false if no update may follow them.
+  [[nodiscard]] Result<bool> find_end(const meta::Txn& txn);
+  void log_failure(const Error& error) const;
+
+  const SeriesParts& parts_;
+  std::mutex mutex_;    // Held while labels are written; innermost.
+  bool known_ = false;  // The members below describe the labels on disk, which are up to date.
+  std::uint64_t base_bytes_ = 0;
+  std::uint64_t end_ = 0;
+  std::uint64_t settings_ =
+      0;  // Checksum of the settings, except those that change with each seal.
+};
+
+}  // namespace varve::series
