@@ -16,7 +16,7 @@ namespace {
 
 using test::must;
 
-constexpr SeriesId kSeries{3};
+constexpr SeriesId kNameSeries{3};
 
 class NameTable : public testing::Test {
  protected:
@@ -30,7 +30,7 @@ class NameTable : public testing::Test {
 
   static VersionRecord record(std::uint32_t number, const std::string& name) {
     VersionRecord made;
-    made.series = kSeries;
+    made.series = kNameSeries;
     made.number = static_cast<VersionNumber>(number);
     made.name = name;
     made.state = VersionState::kSealed;
@@ -49,7 +49,7 @@ class NameTable : public testing::Test {
   // Returns the number of the version with the name; 0 if there is none.
   std::uint32_t find(const std::string& name) {
     const auto txn = must(meta::ReadTxn::begin(*env_));
-    const auto found = must(find_version_named(txn, kSeries, name));
+    const auto found = must(find_version_named(txn, kNameSeries, name));
     return found ? static_cast<std::uint32_t>(found->number) : 0;
   }
   bool complete() { return must(has_all_names(must(meta::ReadTxn::begin(*env_)))); }
@@ -81,7 +81,7 @@ TEST_F(NameTable, RandomChangesAgreeWithAMap) {
     if (random() % 4 == 0) {
       versions.erase(number);
       commit([&](meta::WriteTxn& txn) {
-        return erase_version(txn, kSeries, static_cast<VersionNumber>(number));
+        return erase_version(txn, kNameSeries, static_cast<VersionNumber>(number));
       });
     } else {
       const auto name = "n" + std::to_string(random() % 60);
@@ -119,7 +119,7 @@ TEST_F(NameTable, AVersionThatIsShownUnderAnotherNameIsFoundByIt) {
 TEST_F(NameTable, ACatalogWithoutNamesIsReadAndCompleted) {
   put(1, "a");
   commit([&](meta::WriteTxn& txn) {
-    return put_series(txn, {kSeries, "s", {}, 2, Placement::kLineage, ""});
+    return put_series(txn, {kNameSeries, "s", {}, 2, Placement::kLineage, ""});
   });
   commit([&](meta::WriteTxn& txn) { return txn.clear(meta::catalog::kNames); });
   EXPECT_FALSE(complete());
@@ -131,7 +131,7 @@ TEST_F(NameTable, ACatalogWithoutNamesIsReadAndCompleted) {
   EXPECT_TRUE(complete());
   EXPECT_EQ(find("a"), 1U);
   const auto txn = must(meta::ReadTxn::begin(*env_));
-  EXPECT_EQ(must(find_series_named(txn, "s"))->id, kSeries);
+  EXPECT_EQ(must(find_series_named(txn, "s"))->id, kNameSeries);
   EXPECT_FALSE(must(find_series_named(txn, "t")));
 }
 
@@ -143,10 +143,11 @@ TEST_F(NameTable, AStaleEntryIsNotBelieved) {
     auto txn = must(meta::WriteTxn::begin(*env_));
     must(put_version(txn, record(2, "new")));
     renamed =
-        *must(txn.get(meta::catalog::kVersions, meta::version_key(kSeries, VersionNumber{2})));
+        *must(txn.get(meta::catalog::kVersions, meta::version_key(kNameSeries, VersionNumber{2})));
   }
   commit([&](meta::WriteTxn& txn) {
-    return txn.put(meta::catalog::kVersions, meta::version_key(kSeries, VersionNumber{1}), renamed);
+    return txn.put(meta::catalog::kVersions, meta::version_key(kNameSeries, VersionNumber{1}),
+                   renamed);
   });
   EXPECT_EQ(find("old"), 0U);
 }
@@ -164,7 +165,7 @@ TEST_F(NameTable, TheNewestSealedVersionIsFoundFromTheEnd) {
   });
   const auto before = reads_.value();
   const auto txn = must(meta::ReadTxn::begin(*env_));
-  EXPECT_EQ(must(newest_sealed_version(txn, kSeries))->number, VersionNumber{499});
+  EXPECT_EQ(must(newest_sealed_version(txn, kNameSeries))->number, VersionNumber{499});
   EXPECT_LE(reads_.value() - before, 4U);
   EXPECT_FALSE(must(newest_sealed_version(txn, SeriesId{2})));
   EXPECT_FALSE(must(newest_sealed_version(txn, SeriesId{5})));

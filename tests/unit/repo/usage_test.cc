@@ -20,7 +20,7 @@
 namespace varve::test {
 namespace {
 
-constexpr std::size_t kPieceBytes = 12000;
+constexpr std::size_t kUsagePieceBytes = 12000;
 
 class UsageTest : public testing::Test {
  protected:
@@ -33,7 +33,7 @@ class UsageTest : public testing::Test {
   std::uint64_t pick(std::uint64_t below) { return random_() % below; }
   std::string some_bytes() {
     std::string bytes;
-    for (std::uint64_t i = 1 + pick(3); i > 0; --i) bytes += noise(kPieceBytes, pick(40));
+    for (std::uint64_t i = 1 + pick(3); i > 0; --i) bytes += noise(kUsagePieceBytes, pick(40));
     return bytes;
   }
   void write_some() {
