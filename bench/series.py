@@ -5,8 +5,9 @@
 The trees are given in the order of their versions; without any, a tree is edited from version to
 version. With --packages, packages (folders of the machine's own) are removed and installed from
 one version to the next; with --images the same is done on a disk, an ext4 file system in a file
-that is mounted for the changes, and a version is its image. Each goes through `varve store` and
-`varve arrange`, under the tiered and the original policy, without compression, so that the bytes
+that is mounted for the changes, and a version is its image. With --mail, folders of mail grow; with
+--database, pages of a file change. Consecutive releases of one package are given as trees. Each goes
+through `varve store` and `varve arrange`, under the tiered and the original policy, without compression, so that the bytes
 compare with those of an exact index over the same chunks. Reads are those of `varve restore`: all
 bytes that the process reads from files, from the disk or the page cache, and the number of calls.
 "At best" is the size of a version if each different chunk were read exactly once. Times compare
@@ -142,6 +143,61 @@ def images(args, work):
     return folders
 
 
+def mail_spool(args, work):
+    """Versions of folders of mail that grow at their end and lose a few mails."""
+    rng, folders = random.Random(13), 20
+    spool = work.at("spool")
+    os.mkdir(spool)
+    names = [os.path.join(spool, f"folder{number:02}") for number in range(folders)]
+
+    def deliver(name, size):
+        with open(name, "ab") as file:
+            while size > 0:
+                mail = rng.randbytes(int(rng.expovariate(1 / 20000)) + 500)
+                file.write(mail)
+                size -= len(mail)
+
+    trees = []
+    for number in range(1, args.versions + 1):
+        for name in names:
+            if number == 1:
+                deliver(name, args.mail // folders)
+            elif rng.random() < 0.8:
+                deliver(name, rng.expovariate(1 / (args.change * args.mail / folders)))
+            if number > 1 and rng.random() < 0.3:
+                with open(name, "rb") as file:
+                    text = file.read()
+                at = rng.randrange(len(text))
+                with open(name, "wb") as file:
+                    file.write(text[:at] + text[at + 50000:])
+        trees.append(work.at(f"tree{number}"))
+        harness.run(["cp", "-a", spool, trees[-1]])
+    return trees
+
+
+def databases(args, work):
+    """Versions of a file some of whose pages change, most of them in a tenth of it."""
+    rng, page = random.Random(17), 8192
+    pages = args.database // page
+    folder = work.at("database")
+    os.mkdir(folder)
+    path = os.path.join(folder, "table")
+    with open(path, "wb") as file:
+        for _ in range(pages):
+            file.write(rng.randbytes(page))
+    trees = []
+    for number in range(1, args.versions + 1):
+        if number > 1:
+            with open(path, "r+b") as file:
+                for _ in range(int(args.change * pages)):
+                    hot = rng.random() < 0.9
+                    file.seek(page * rng.randrange(pages // 10 if hot else pages))
+                    file.write(rng.randbytes(page))
+        trees.append(work.at(f"tree{number}"))
+        harness.run(["cp", "-a", folder, trees[-1]])
+    return trees
+
+
 class Series:
     def __init__(self, args, work, policy):
         self.args, self.work, self.policy = args, work, policy
@@ -203,7 +259,9 @@ class Series:
         unique = json.loads(counts)["unique_bytes"]
         return (f"{(read - before) / size:.3f} bytes read for each one restored, "
                 f"{4 * size / (read - before):.2f} MiB restored for 4 MiB read "
-                f"(at best {4 * size / unique:.2f}), by {calls - calls_before} calls")
+                f"(at best {4 * size / unique:.2f}, so {unique / (read - before):.3f} of it), by "
+                f"{calls - calls_before} calls, {(calls - calls_before) * 100 * MIB / size:.0f} "
+                "for 100 MiB")
 
     def delete(self, names):
         before = chunk_files(self.repository)
@@ -229,6 +287,10 @@ def main():
                          help="trees of packages of so many bytes, instead of an edited tree")
     options.add_argument("--images", type=harness.parse_bytes, default=0, metavar="BYTES",
                          help="images of a disk of this size, instead of trees")
+    options.add_argument("--mail", type=harness.parse_bytes, default=0, metavar="BYTES",
+                         help="folders of mail of so many bytes, instead of trees")
+    options.add_argument("--database", type=harness.parse_bytes, default=0, metavar="BYTES",
+                         help="a database of this size, instead of trees")
     options.add_argument("--settings", default="", metavar="OPTIONS",
                          help="of `varve arrange`, other than the program's own, as one word")
     options.add_argument("--policies", default="tiered,original")
@@ -238,9 +300,12 @@ def main():
     args.exact_dedup = args.exact_dedup or os.path.join(args.build, "bench/exact-dedup")
 
     work = harness.Work(args.dir, "series")
-    if bool(args.trees) + bool(args.images) + bool(args.packages) > 1:
-        options.error("TREEs, --images and --packages exclude each other")
-    make = images if args.images else package_trees if args.packages else edited_trees
+    kinds = {"images": images, "packages": package_trees, "mail": mail_spool,
+             "database": databases}
+    chosen = [make for name, make in kinds.items() if getattr(args, name)]
+    if bool(args.trees) + len(chosen) > 1:
+        options.error("TREEs and --" + ", --".join(kinds) + " exclude each other")
+    make = chosen[0] if chosen else edited_trees
     trees = args.trees or make(args, work)
     counts = harness.output([args.exact_dedup, *trees]).splitlines()
     exact = json.loads(counts[-1])["unique_bytes"]
