@@ -11,6 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "index/index_run.h"
+#include "io/posix_file_system.h"
+#include "support/index_samples.h"
 #include "support/temp_repository.h"
 #include "varve/arrange.h"
 #include "varve/backup.h"
@@ -300,6 +303,39 @@ TEST_F(RepositoryTest, StagedFileBeingCutHoldsTheSealUp) {
     seal(number);
     EXPECT_EQ(read(number, "f"), bytes);
   }
+}
+
+TEST_F(RepositoryTest, IndexOfTheFirstLayoutIsRead) {
+  const std::vector<std::string> contents = {noise(300000, 1), noise(50000, 2)};
+  const auto first = store("v0", contents);
+  repository_.reset();
+  const auto files = io::make_posix_file_system();
+  const index::RunFolder folder{files.get(), path_ + "/series/00000001", series_,
+                                store::index_run_name};
+  const auto snapshot = folder.directory + "/" + store::snapshot_name(first);
+  const auto runs =
+      must(index::decode_snapshot(must(files->read_file(snapshot, 1U << 20)), series_, first));
+  ASSERT_EQ(runs.size(), 1U);
+  {
+    const auto run = must(index::IndexRun::open(folder, runs.front()));
+    std::vector<index::Entry> entries;
+    index::RunScanner scanner(*run);
+    for (auto at = must(scanner.next()); !at.is_empty(); at = must(scanner.next())) {
+      entries.push_back(at);
+    }
+    const auto old = index::old_snapshot(series_, first, run->covered(), entries);
+    must(files->write_file_atomically(folder.directory, store::snapshot_name(first),
+                                      base::as_bytes(old)));
+    must(files->remove(run->path()));
+  }
+  restart();
+  expect_no_damage();
+  testing::internal::CaptureStderr();
+  const auto second = store("v1", contents);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(must(repository_->find_version(series_, "v1")).unique_bytes, 0U);
+  EXPECT_EQ(read(second, "f0"), contents[0]);
+  expect_no_damage();
 }
 
 TEST_F(RepositoryTest, IndexSnapshotIsMadeAnewWhereItIsMissingOrDamaged) {
