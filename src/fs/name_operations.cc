@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <utility>
 
 #include "fs/new_file.h"
@@ -15,6 +16,8 @@ namespace {
 // From linux/fs.h, which clashes with other headers.
 constexpr unsigned kRenameNoReplace = 1U << 0;
 constexpr unsigned kRenameExchange = 1U << 1;
+/// Waking another thread takes longer than cloning a file of this size.
+constexpr std::uint64_t kClonedAtOnceMax = 1U << 20;
 
 /// Returns the entry, or, for a name that does not exist, how long the kernel may cache that.
 Result<Reply> found_or_absent(Result<fuse_entry_param> entry, double absent_timeout_s) {
@@ -111,11 +114,15 @@ Result<Reply> NameOperations::link_sealed(const Node& target, const Node& direct
       target.slot->series().id != directory.slot->series().id) {
     return Reply(Refusal{target.kind == Node::Kind::kLatest ? EPERM : EXDEV});
   }
-  return Reply(Later{[this, target, directory, wanted = std::string(name)]() -> Result<Reply> {
+  const auto clone = [this, target, directory, wanted = std::string(name)]() -> Result<Reply> {
     VARVE_TRY_ASSIGN(const OpenEntry entry,
                      directory.writer->clone(*target.reader, target.rank, directory.ino, wanted));
     return Reply(EntryReply{attributes_.entry(*directory.slot, entry)});
-  }});
+  };
+  // A short recipe is a part of the directory's page, which the kernel's lookup has just read.
+  const auto source = target.reader->get(target.rank);
+  if (source && source->attributes.size <= kClonedAtOnceMax) return clone();
+  return Reply(Later{clone});
 }
 
 Result<Reply> NameOperations::unlink(fuse_ino_t parent, std::string_view name) {
