@@ -60,10 +60,14 @@ struct RepositoryStats {
   std::uint64_t container_bytes = 0;  ///< Frames with headers, tables and padding.
   std::uint64_t containers = 0;
   std::uint64_t chunks = 0;
-  std::uint64_t catalog_bytes = 0;  ///< Files under catalog/.
-  std::uint64_t index_bytes = 0;    ///< Snapshots of the neighbour indexes.
-  std::uint64_t staging_bytes = 0;  ///< Overlays of open versions.
-  std::uint64_t parity_bytes = 0;   ///< Parity files.
+  std::uint64_t catalog_bytes = 0;       ///< Files under catalog/.
+  std::uint64_t index_bytes = 0;         ///< Snapshots of the neighbour indexes.
+  std::uint64_t staging_bytes = 0;       ///< Overlays of open versions.
+  std::uint64_t parity_bytes = 0;        ///< Parity files.
+  std::uint64_t catalog_free_bytes = 0;  ///< Free pages of the catalog, part of `catalog_bytes`.
+  std::uint64_t manifest_bytes = 0;      ///< Manifests and labels.
+  std::uint64_t reserve_bytes = 0;       ///< Space for deleting and sealing on a full disk.
+  std::uint64_t repository_bytes = 0;    ///< All files of the repository.
 };
 
 /// An opened repository. Thread-safe. At most one process can open it for writing; any number of

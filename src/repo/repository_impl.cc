@@ -12,7 +12,9 @@
 #include "catalog/series_catalog.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
+#include "maintain/manifest_file.h"
 #include "maintain/scrub.h"
+#include "meta/page_use.h"
 #include "meta/probe.h"
 #include "meta/schema.h"
 #include "series/series_factory.h"
@@ -306,18 +308,27 @@ Result<ScrubReport> RepositoryImpl::scrub(const ScrubOptions& options,
 
 Result<RepositoryStats> RepositoryImpl::stats() {
   RepositoryStats stats;
+  const auto bytes_if_present = [this](const std::string& path) -> Result<std::uint64_t> {
+    VARVE_TRY_ASSIGN(const bool present, files_->exists(path));
+    return present ? files_->tree_bytes(path) : Result<std::uint64_t>(0);
+  };
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
   stats.series = all.size();
   for (const auto& record : all) {
     VARVE_TRY_ASSIGN(auto* const one, find(record.id));
     VARVE_TRY(one->add_stats(txn, stats));
+    for (const char* name : {maintain::kManifestFolder, maintain::kLabelsName}) {
+      VARVE_TRY_ASSIGN(const auto bytes, bytes_if_present(paths_.series(record.id) + "/" + name));
+      stats.manifest_bytes += bytes;
+    }
   }
+  VARVE_TRY_ASSIGN(const auto pages, meta::page_use(catalog_));
+  stats.catalog_free_bytes = pages.free;
+  VARVE_TRY_ASSIGN(stats.reserve_bytes, bytes_if_present(paths_.root() + "/reserve"));
+  VARVE_TRY_ASSIGN(stats.repository_bytes, files_->tree_bytes(paths_.root()));
   VARVE_TRY_ASSIGN(stats.catalog_bytes, files_->tree_bytes(paths_.catalog()));
-  VARVE_TRY_ASSIGN(const bool staging, files_->exists(paths_.all_staging()));
-  if (staging) {
-    VARVE_TRY_ASSIGN(stats.staging_bytes, files_->tree_bytes(paths_.all_staging()));
-  }
+  VARVE_TRY_ASSIGN(stats.staging_bytes, bytes_if_present(paths_.all_staging()));
   return stats;
 }
 

@@ -169,6 +169,19 @@ TEST_F(RetentionTest, UsageSaysWhatDeletingAloneGivesBack) {
   EXPECT_EQ(debt.active_bytes - debt.dead_bytes, active);
 }
 
+TEST_F(RetentionTest, ThePartsOfARepositoryAddUpToAllFiles) {
+  store_many(3);
+  const auto stats = must(repository_->stats());
+  EXPECT_GT(stats.manifest_bytes, 0U);
+  EXPECT_GE(stats.reserve_bytes, 8U << 20);
+  EXPECT_LT(stats.catalog_free_bytes, stats.catalog_bytes);
+  const std::uint64_t parts = stats.container_bytes + stats.catalog_bytes + stats.index_bytes +
+                              stats.staging_bytes + stats.parity_bytes + stats.manifest_bytes +
+                              stats.reserve_bytes;
+  EXPECT_LE(parts, stats.repository_bytes);
+  EXPECT_LE(stats.repository_bytes, parts + 4096);  // The superblock and the lock.
+}
+
 TEST_F(RetentionTest, DeletionIsRefusedWithoutDoingAnything) {
   store_many(3);
   const auto numbers = [&] {
