@@ -27,7 +27,8 @@ struct DeletionForecast {
   /// Decrease in file sizes below series/ when the deletion returns, in bytes. Excludes parity
   /// files, which shrink only once arranging is done.
   std::uint64_t freed_bytes = 0;
-  /// Raw bytes in segments of the active set that become unused. Arranging frees them later.
+  /// Stored bytes in segments of the active set that become unused between data that stays.
+  /// Arranging frees them when it rewrites these segments (ArrangeSettings::dead_permille).
   std::uint64_t dead_bytes = 0;
   std::uint64_t chunks = 0;       ///< Deleted chunks.
   std::uint64_t chunk_bytes = 0;  ///< Raw size of the deleted chunks.

@@ -67,7 +67,7 @@ void print_deletion(const SeriesInfo& series, const DeletionForecast& forecast,
                                  exact_size_text(forecast.freed_bytes, format.exact),
                                  format.dry_run ? "would be freed" : "freed");
   if (forecast.dead_bytes != 0) {
-    line += fmt::format("; {} more when the series is arranged",
+    line += fmt::format("; {} more as arranging rewrites the data around it",
                         size_text(forecast.dead_bytes, format.exact));
   }
   if (forecast.waiting_bytes != 0) {

@@ -67,7 +67,7 @@ Result<void> SegmentLedger::remove(const catalog::LocationRecord& location,
   }
   holder->live_bytes -= gone;
   owner->live_bytes -= gone;
-  if (owner->active()) dead_bytes_ += static_cast<std::int64_t>(gone);
+  if (owner->active()) dead_[location.container] += gone;
   erased_.push_back(location.first);
   put_.insert(put_.end(), rest.begin(), rest.end());
   return {};
@@ -113,11 +113,11 @@ Result<void> SegmentLedger::finish_segment(catalog::SegmentRecord& owner,
   std::uint64_t dropped = 0;
   while (!held.empty() && held.back().live_bytes == 0) {
     containers_gone_.insert(held.back().number);
+    dead_.erase(held.back().number);
     dropped += held.back().raw_bytes;
     held.pop_back();
   }
   if (dropped == 0) return {};
-  if (owner.active()) dead_bytes_ -= static_cast<std::int64_t>(dropped);
   if (held.empty()) {
     segments_gone_.insert(owner.segment);
     cuts_.push_back({owner.segment, before, 0});
@@ -128,6 +128,16 @@ Result<void> SegmentLedger::finish_segment(catalog::SegmentRecord& owner,
   owner.containers = static_cast<std::uint32_t>(held.size());
   cuts_.push_back({owner.segment, before, owner.bytes});
   return {};
+}
+
+std::uint64_t SegmentLedger::dead_bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& [number, raw_bytes] : dead_) {
+    const format::ContainerRecord& record = containers_.at(number);
+    sum +=
+        raw_bytes * (record.end() - record.offset) / std::max<std::uint64_t>(record.raw_bytes, 1);
+  }
+  return sum;
 }
 
 std::uint64_t SegmentLedger::freed_bytes() const {

@@ -55,8 +55,9 @@ class SegmentLedger {
   /// Valid after finish().
   [[nodiscard]] const std::vector<FileCut>& cuts() const { return cuts_; }
   [[nodiscard]] std::uint64_t freed_bytes() const;
-  /// Raw bytes that ceased to be live and stay in files of the active set.
-  [[nodiscard]] std::int64_t dead_bytes() const { return dead_bytes_; }
+  /// Returns the stored bytes that ceased to be live and stay in files of the active set. A chunk
+  /// counts with its share of its container, with the tables and the padding. Valid after finish().
+  [[nodiscard]] std::uint64_t dead_bytes() const;
   /// Writes the changes; the caller commits, and then frees the files (docs/ORDERING.md O7).
   [[nodiscard]] Result<void> apply(meta::WriteTxn& txn) const;
 
@@ -76,7 +77,8 @@ class SegmentLedger {
   std::vector<ChunkId> erased_;
   std::vector<catalog::LocationRecord> put_;
   std::vector<FileCut> cuts_;
-  std::int64_t dead_bytes_ = 0;
+  // Raw bytes that ceased to be live, of containers of the active set.
+  std::map<ContainerNumber, std::uint64_t> dead_;
 };
 
 /// Shortens and removes files. A missing file is no error. Returns the first error, after trying

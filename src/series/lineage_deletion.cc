@@ -49,8 +49,7 @@ Result<DeletionForecast> LineageDeletion::forecast_plan(
   DeletionForecast forecast;
   forecast.versions = numbers_of(gone);
   forecast.freed_bytes = plan.ledger.freed_bytes();
-  forecast.dead_bytes =
-      static_cast<std::uint64_t>(std::max<std::int64_t>(plan.ledger.dead_bytes(), 0));
+  forecast.dead_bytes = plan.ledger.dead_bytes();
   forecast.chunks = plan.chunks;
   forecast.chunk_bytes = plan.chunk_bytes;
   if (gone.empty()) return forecast;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deleting versions, their sizes, and arranging while they are read.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -180,6 +182,68 @@ TEST_F(RetentionTest, ThePartsOfARepositoryAddUpToAllFiles) {
                               stats.reserve_bytes;
   EXPECT_LE(parts, stats.repository_bytes);
   EXPECT_LE(stats.repository_bytes, parts + 4096);  // The superblock and the lock.
+}
+
+// A text that zstd halves, at least.
+std::string compressible(std::size_t bytes, std::uint64_t seed) {
+  const std::string digits = noise(bytes / 8, seed);
+  std::string text;
+  for (const char c : digits) text += fmt::format("{:08b}", static_cast<unsigned char>(c));
+  return text;
+}
+
+TEST(DeletionForecastTest, WhatArrangingFreesIsForecastInStoredBytes) {
+  constexpr std::size_t kBytes = 512U << 10;
+  constexpr int kManyFiles = 12;
+  // The files that each version changes: many, few, and some that the next one changes again.
+  for (const int step : {1, 2, 5}) {
+    SCOPED_TRACE(step);
+    const TempDirectory directory;
+    const std::string path = directory.path() + "/repo";
+    must(Repository::create(path, small_chunks(Codec::kZstd)));
+    const auto repository = reopen(path);
+    ArrangeSettings settings;
+    settings.fan = 2;  // Merges the versions' runs.
+    settings.dead_permille = 10;
+    must(repository->set_arrange_settings(settings));
+    const auto series = must(repository->create_series("s")).id;
+    std::vector<VersionNumber> numbers;
+    for (int number = 0; number < 5; ++number) {
+      const auto version =
+          must(repository->open_version(series, "v" + std::to_string(number), folder())).number;
+      const auto writer = must(repository->writer(series));
+      for (int i = 0; i < kManyFiles; ++i) {
+        // Lines of the version lie between lines that stay.
+        std::string text;
+        for (int line = 0; line < 16; ++line) {
+          const bool is_new = (line + i) % step == 0;
+          text += compressible(kBytes / 16,
+                               static_cast<std::uint64_t>(1000 * i + line) +
+                                   (is_new ? 1U + static_cast<unsigned>(number) : 0U) * 100000);
+        }
+        write_file(*writer, kRootIno, "f" + std::to_string(i), text);
+      }
+      must(repository->seal(series, version, ""));
+      must(repository->arrange(series, {}));  // Puts chunks of all births between each other.
+      numbers.push_back(version);
+    }
+    const auto files = [&] {
+      const auto stats = must(repository->stats());
+      return stats.repository_bytes - stats.catalog_bytes - stats.reserve_bytes -
+             stats.manifest_bytes - stats.index_bytes;
+    };
+    const auto forecast = must(repository->forecast_deletion(series, {numbers.back()}));
+    EXPECT_GT(forecast.dead_bytes, 0U) << step;
+    const auto before = files();
+    must(repository->delete_versions(series, {numbers.back()}));
+    const auto deleted = files();
+    EXPECT_LE(before - deleted, forecast.freed_bytes);  // Also the manifest and the index.
+    must(repository->arrange(series, {}));
+    const auto arranged = files();
+    const double came = static_cast<double>(deleted) - static_cast<double>(arranged);
+    const auto expected = static_cast<double>(forecast.dead_bytes);
+    EXPECT_LE(std::abs(came - expected), 0.02 * expected + 8192) << came << " of " << expected;
+  }
 }
 
 TEST_F(RetentionTest, DeletionIsRefusedWithoutDoingAnything) {
