@@ -67,8 +67,8 @@ Result<void> remove_leftovers(const meta::Env& catalog, io::FileSystem& files,
 
 }  // namespace
 
-// A note counts only for the last commit of this catalog. So it also proves that the catalog is no
-// older copy: no writer changes a label without a commit, nor commits beside a valid note (O37).
+// A note counts only for the last commit of this catalog. It does not prove that the catalog is no
+// older copy, because a note may be restored together with its catalog: the labels prove that.
 Result<void> RepositoryImpl::settle_at_opening() {
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
@@ -79,8 +79,8 @@ Result<void> RepositoryImpl::settle_at_opening() {
     any_unarranged_ = !note.arranged;
     left_behind_ = !note.settled;
   }
-  if (!left_behind_) return {};
   VARVE_TRY(check_catalog_age());
+  if (!left_behind_) return {};
   bool complete = complete_names();
   VARVE_TRY(remove_leftovers(catalog_, *files_, paths_));
   VARVE_TRY_ASSIGN(const auto all, series());

@@ -101,9 +101,12 @@ TEST_F(Settled, AnOlderCatalogIsRefusedWithAndWithoutANote) {
   for (const auto& path : {path_, crashed}) {
     fs::remove_all(path + "/catalog");
     fs::copy(copy, path + "/catalog", fs::copy_options::recursive);
-    const auto opened = Repository::open(path, quiet_options());
-    ASSERT_FALSE(opened) << path;
-    EXPECT_EQ(opened.error().code(), ErrorCode::kCorrupt);
+    for (const bool with_its_note : {false, true}) {
+      if (with_its_note) std::ofstream(path + "/settled", std::ios::binary) << old_note;
+      const auto opened = Repository::open(path, quiet_options());
+      ASSERT_FALSE(opened) << path << (with_its_note ? " with its note" : "");
+      EXPECT_EQ(opened.error().code(), ErrorCode::kCorrupt);
+    }
   }
 }
 
@@ -132,7 +135,7 @@ TEST_F(Settled, ADamagedNoteIsNoNote) {
 }
 
 // Opening and closing cost records by the number of series, but not for each of their versions, and
-// read no file of a series.
+// read only the labels of a series.
 TEST_F(Settled, ASettledRepositoryIsOpenedWithoutALookAtItsVersions) {
   for (int i = 2; i < 12; ++i) store("v" + std::to_string(i));
   close();
