@@ -110,6 +110,19 @@ TEST_F(Settled, AnOlderCatalogIsRefusedWithAndWithoutANote) {
   }
 }
 
+TEST_F(Settled, UnknownFilesStayWhileFilesOfTheCatalogAreMissing) {
+  const std::string active = path_ + "/series/00000001/active/";
+  const auto unknown = active + "00000063.seg";
+  for (const bool lacks : {false, true}) {
+    close();
+    std::ofstream(unknown, std::ios::binary) << "data of an older state";
+    if (lacks) fs::remove(active + "00000000.seg");
+    repository_ = reopen(path_);
+    static_cast<void>(repository_->open_version(series_, lacks ? "b" : "a", folder()));
+    EXPECT_EQ(fs::exists(unknown), lacks);
+  }
+}
+
 TEST_F(Settled, ARepairMakesTheNextWriterLookAtEverySeries) {
   close();
   fs::remove(labels());
