@@ -81,7 +81,7 @@ class TagTable {
   void clear();
 
  private:
-  static constexpr std::size_t kSlotsMin = 1024;
+  static constexpr std::size_t kSlotsMin = 16;
   [[nodiscard]] std::size_t home(const Tag& tag) const {
     return static_cast<std::size_t>(part_of(tag, slots_.size()));
   }
