@@ -33,4 +33,4 @@ done
 "$VARVE" arrange --policy original --window 1 "$repo" s
 [ -n "$(find "$repo" -name "*.vol")" ] || fail "nothing was archived"
 "$VARVE" -q check --read-data "$repo"
-python3 "$here/damages.py" "$repo" "$work/versions" "$work/copy" "${VARVE_DAMAGES:-25}"
+python3 "$here/damages.py" "$repo" "$work/versions" "$work/tree" "$work/copy" "${VARVE_DAMAGES:-25}"
