@@ -19,6 +19,7 @@
 #include "index/neighbour_index.h"
 #include "io/posix_file_system.h"
 #include "store/repository_names.h"
+#include "support.h"
 
 namespace {
 
@@ -29,13 +30,9 @@ constexpr VersionNumber kFirst{1};
 
 Fingerprint fingerprint_of(std::uint64_t number) {
   Fingerprint out;
-  std::uint64_t seed = number * 0xd1342543de82ef95U;
+  bench::Random random(number * 0xd1342543de82ef95U);
   for (std::size_t i = 0; i < out.size(); i += sizeof(std::uint64_t)) {
-    seed += 0x9e3779b97f4a7c15U;
-    std::uint64_t z = seed;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-    base::store_le(out.data() + i, z ^ (z >> 31));
+    base::store_le(out.data() + i, random.next());
   }
   return out;
 }

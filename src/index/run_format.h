@@ -94,7 +94,7 @@ struct RunRef {
 
 /// Encode and decode a snapshot: the runs of the index, oldest first.
 /// Errors: kCorrupt for damage, or a snapshot of another series or version; kUnsupported for a
-/// sound header of layout 1, which import_snapshot() reads.
+/// sound header of layout 1, which scan_snapshot() reads.
 [[nodiscard]] std::string encode_snapshot(SeriesId series, VersionNumber version,
                                           const std::vector<RunRef>& runs);
 [[nodiscard]] Result<std::vector<RunRef>> decode_snapshot(std::string_view bytes, SeriesId series,

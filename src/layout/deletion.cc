@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "catalog/series_catalog.h"
+#include "layout/container_roles.h"
 #include "layout/dead_categories.h"
 
 namespace varve::layout {
@@ -43,7 +44,8 @@ class DeathCollector {
         versions_(std::move(versions)),
         gone_(gone),
         hold_(hold),
-        left_(versions_) {
+        left_(versions_),
+        roles_(txn, store_) {
     const std::set<VersionNumber> going(gone.begin(), gone.end());
     std::erase_if(left_,
                   [&](const LiveVersion& version) { return going.contains(version.number); });
@@ -53,7 +55,7 @@ class DeathCollector {
     DeadCategories archive(txn_, store_);
     VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn_, store_));
     for (const auto& segment : segments) {
-      role_of_[segment.segment] = segment.role;
+      roles_.add(segment);
       // An earlier deletion has already removed the categories that it made dead.
       const auto last = newest_at_most(left_, segment.version);
       if (segment.active() || last == newest_at_most(versions_, segment.version)) continue;
@@ -81,23 +83,13 @@ class DeathCollector {
     plan.dead = dead;
     for (const auto& record : archived_records) VARVE_TRY(plan.remove(record, {}));
     // In a volume, a category is deleted as a whole or not at all.
-    const auto in_active_set = [this](ContainerNumber container) -> Result<bool> {
-      VARVE_TRY_ASSIGN(const auto role, holder_of(container));
-      return role != catalog::SegmentRole::kVolume;
+    const auto in_active_set = [this](ContainerNumber container) {
+      return roles_.is_active(container);
     };
     return remove_chunks(layout_, txn_, dead, in_active_set, plan);
   }
 
  private:
-  Result<catalog::SegmentRole> holder_of(ContainerNumber container) {
-    VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn_, store_, container));
-    const auto it = record ? role_of_.find(record->segment) : role_of_.end();
-    if (it == role_of_.end()) {
-      return Error(ErrorCode::kCorrupt, "catalog: a container's record is missing");
-    }
-    return it->second;
-  }
-
   CategoryLayout& layout_;
   const meta::Txn& txn_;
   const SeriesId series_;
@@ -106,7 +98,7 @@ class DeathCollector {
   const std::vector<VersionNumber>& gone_;
   const OpenHold& hold_;
   std::vector<LiveVersion> left_;
-  std::map<SegmentNumber, catalog::SegmentRole> role_of_;
+  ContainerRoles roles_;
 };
 
 // Returns the parts of a location run that stay if only `kept` stays. Returns nullopt if the

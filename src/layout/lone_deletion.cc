@@ -13,7 +13,7 @@ Result<LoneDeletion> LoneDeletion::open(CategoryLayout& layout, const meta::Txn&
   LoneDeletion opened(layout, txn, versions);
   VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, layout.options().store));
   for (const auto& segment : segments) {
-    opened.role_of_[segment.segment] = segment.role;
+    opened.roles_.add(segment);
     if (segment.active()) continue;
     opened.volumes_[newest_at_most(versions, segment.version)].push_back(segment);
   }
@@ -32,14 +32,7 @@ Result<DeletionPlan> LoneDeletion::plan(VersionNumber number, base::IdRuns lone)
     VARVE_TRY_ASSIGN(const auto records, archive.locations());
     for (const auto& record : records) VARVE_TRY(plan.remove(record, {}));
   }
-  const auto in_active_set = [&](ContainerNumber container) -> Result<bool> {
-    VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn_, store, container));
-    const auto role = record ? role_of_.find(record->segment) : role_of_.end();
-    if (role == role_of_.end()) {
-      return Error(ErrorCode::kCorrupt, "catalog: a container's record is missing");
-    }
-    return role->second != catalog::SegmentRole::kVolume;
-  };
+  const auto in_active_set = [&](ContainerNumber container) { return roles_.is_active(container); };
   VARVE_TRY(remove_chunks(layout_, txn_, plan.dead, in_active_set, plan));
   VARVE_TRY(plan.ledger.finish());
   return plan;

@@ -8,6 +8,7 @@
 #include "base/ids.h"
 #include "catalog/layout_records.h"
 #include "layout/category_layout.h"
+#include "layout/container_roles.h"
 #include "layout/deletion.h"
 #include "layout/window.h"
 #include "meta/lmdb.h"
@@ -32,12 +33,12 @@ class LoneDeletion {
  private:
   LoneDeletion(CategoryLayout& layout, const meta::Txn& txn,
                const std::vector<LiveVersion>& versions)
-      : layout_(layout), txn_(txn), versions_(versions) {}
+      : layout_(layout), txn_(txn), versions_(versions), roles_(txn, layout.options().store) {}
 
   CategoryLayout& layout_;
   const meta::Txn& txn_;
   const std::vector<LiveVersion>& versions_;
-  std::map<SegmentNumber, catalog::SegmentRole> role_of_;
+  ContainerRoles roles_;
   /// The volumes by the newest live version that is not newer than they are.
   std::map<VersionNumber, std::vector<catalog::SegmentRecord>> volumes_;
 };

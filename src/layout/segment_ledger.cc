@@ -73,14 +73,6 @@ Result<void> SegmentLedger::remove(const catalog::LocationRecord& location,
   return {};
 }
 
-Result<void> SegmentLedger::relabel(SegmentNumber number, catalog::SegmentRole role,
-                                    VersionNumber version) {
-  VARVE_TRY_ASSIGN(auto* record, segment(number));
-  record->role = role;
-  record->version = version;
-  return {};
-}
-
 Result<void> SegmentLedger::finish() {
   std::map<SegmentNumber, std::vector<format::ContainerRecord>> held;
   for (const auto& entry : containers_) held[entry.second.segment].push_back(entry.second);

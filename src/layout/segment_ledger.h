@@ -43,9 +43,6 @@ class SegmentLedger {
   /// The chunks of the record lie here no longer, but for those in `rest`, parts of it.
   [[nodiscard]] Result<void> remove(const catalog::LocationRecord& location,
                                     const std::vector<catalog::LocationRecord>& rest);
-  /// Gives a file another role.
-  [[nodiscard]] Result<void> relabel(SegmentNumber segment, catalog::SegmentRole role,
-                                     VersionNumber version);
 
   /// Works out what goes. Call it once, after all changes.
   [[nodiscard]] Result<void> finish();

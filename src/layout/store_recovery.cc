@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <variant>
+#include <vector>
 
 #include "base/log.h"
 #include "catalog/layout_records.h"
@@ -20,22 +23,6 @@ Result<void> load_counters(const meta::Env& catalog, StoreId id, store::NumberSo
   numbers.set_next(counters.next_container);
   numbers.set_next(counters.next_segment);
   return {};
-}
-
-// Returns whether a file that the catalog names is missing or too short.
-Result<bool> lacks_data(store::SegmentStore& store,
-                        const std::map<SegmentNumber, std::uint64_t>& bytes_of) {
-  std::map<SegmentNumber, std::uint64_t> missing = bytes_of;
-  for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
-    VARVE_TRY_ASSIGN(const auto files, store.list(kind));
-    for (const auto& file : files) {
-      const auto it = missing.find(std::get<SegmentNumber>(file));
-      if (it == missing.end()) continue;
-      VARVE_TRY_ASSIGN(const auto length, store.size(file));
-      if (length >= it->second) missing.erase(it);
-    }
-  }
-  return !missing.empty();
 }
 
 // A crash left the containers that the catalog does not know; nothing ever referred to them. A file
@@ -53,25 +40,35 @@ Result<void> remove_leftovers(const meta::Env& catalog, StoreId id, store::Segme
           return true;
         }));
   }
-  VARVE_TRY_ASSIGN(const bool lacks, lacks_data(store, bytes_of));
-  if (lacks) {
+  struct Present {
+    store::StoredFile file;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<Present> present;
+  std::size_t whole = 0;
+  for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
+    VARVE_TRY(store.remove_unfinished(kind));
+    VARVE_TRY_ASSIGN(const auto files, store.list(kind));
+    for (const auto& file : files) {
+      VARVE_TRY_ASSIGN(const auto bytes, store.size(file));
+      present.push_back({file, bytes});
+      const auto known = bytes_of.find(std::get<SegmentNumber>(file));
+      if (known != bytes_of.end() && bytes >= known->second) ++whole;
+    }
+  }
+  if (whole != bytes_of.size()) {
     base::log(base::LogLevel::kWarning,
               fmt::format("series {}: files that the catalog names are missing or too short; files "
                           "that it does not name are kept; run `varve check`",
                           static_cast<std::uint32_t>(id)));
+    return {};
   }
-  for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
-    VARVE_TRY(store.remove_unfinished(kind));
-    if (lacks) continue;
-    VARVE_TRY_ASSIGN(const auto files, store.list(kind));
-    for (const auto& file : files) {
-      const auto it = bytes_of.find(std::get<SegmentNumber>(file));
-      if (it == bytes_of.end()) {
-        VARVE_TRY(store.remove(file));
-        continue;
-      }
-      VARVE_TRY_ASSIGN(const auto length, store.size(file));
-      if (length > it->second) VARVE_TRY(store.cut(file, it->second));
+  for (const auto& [file, bytes] : present) {
+    const auto known = bytes_of.find(std::get<SegmentNumber>(file));
+    if (known == bytes_of.end()) {
+      VARVE_TRY(store.remove(file));
+    } else if (bytes > known->second) {
+      VARVE_TRY(store.cut(file, known->second));
     }
   }
   return {};

@@ -236,15 +236,13 @@ layout::OpenHold LineageOpen::hold(const base::IdRuns* dying) {
 
 Result<OpenChunks> LineageOpen::record_after(const meta::Txn& txn,
                                              const layout::DeletionPlan& plan) {
-  OpenChunks after;
+  OpenChunks before;
   VARVE_TRY_ASSIGN(const auto versions, layout::live_versions(txn, parts_.id));
   for (const auto& version : versions) {
     if (version.sealed) continue;
-    VARVE_TRY_ASSIGN(const auto before, layout::protected_chunks(txn, parts_.id, version));
-    auto rest = before.subtract(plan.dead);
-    if (rest.size() != before.size()) after.emplace(version.number, std::move(rest));
+    VARVE_TRY_ASSIGN(before[version.number], layout::protected_chunks(txn, parts_.id, version));
   }
-  return after;
+  return open_chunks_without(before, plan.dead);
 }
 
 void LineageOpen::release() {

@@ -49,8 +49,9 @@ class UsageMeter {
       usage.shared_bytes = use.raw_bytes - std::min(use.raw_bytes, plan.chunk_bytes);
       VARVE_TRY_ASSIGN(const auto index,
                        plan_index_files(parts_, records, {*record_of_.at(use.number)}));
-      usage.unique_bytes = plan.ledger.freed_bytes() + index.freed_bytes +
-                           manifests->bytes(use.number, open_chunks_after(plan));
+      usage.unique_bytes =
+          plan.ledger.freed_bytes() + index.freed_bytes +
+          manifests->bytes(use.number, open_chunks_without(open_chunks_, plan.dead));
       const auto& retention = retention_of_.at(use.number);
       usage.side = retention.side;
       usage.locked_until = retention.locked_until;
@@ -81,16 +82,6 @@ class UsageMeter {
                        layout::protected_chunks(txn_, parts_.id, versions_.back()));
     }
     return {};
-  }
-
-  // As LineageOpen::record_after().
-  OpenChunks open_chunks_after(const layout::DeletionPlan& plan) const {
-    OpenChunks after;
-    for (const auto& [number, before] : open_chunks_) {
-      if (plan.dead.subtract(before).size() == plan.dead.size()) continue;
-      after.emplace(number, before.subtract(plan.dead));
-    }
-    return after;
   }
 
   const SeriesParts& parts_;

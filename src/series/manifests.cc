@@ -42,6 +42,15 @@ Result<void> collect_births(const meta::Txn& txn, meta::TableIndex table, Series
 
 }  // namespace
 
+OpenChunks open_chunks_without(const OpenChunks& before, const base::IdRuns& dead) {
+  OpenChunks after;
+  for (const auto& [number, chunks] : before) {
+    auto rest = chunks.subtract(dead);
+    if (rest.size() != chunks.size()) after.emplace(number, std::move(rest));
+  }
+  return after;
+}
+
 Result<std::unique_ptr<maintain::ManifestWriter>> Manifests::begin(
     const catalog::VersionRecord& record, std::uint64_t objects) {
   VARVE_TRY_ASSIGN(auto manifest,

@@ -18,6 +18,8 @@ namespace varve::series {
 
 /// Chunks that open versions may refer to, by version number.
 using OpenChunks = std::map<VersionNumber, base::IdRuns>;
+/// Returns those open versions that lose chunks of `dead`, with the chunks that they keep.
+[[nodiscard]] OpenChunks open_chunks_without(const OpenChunks& before, const base::IdRuns& dead);
 
 /// The manifests of a series that no version needs.
 struct DeadManifests {

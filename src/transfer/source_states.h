@@ -35,9 +35,9 @@ struct SourceStatesHeader {
   std::uint64_t name = 0;        ///< Hash of the version's name when it was opened.
   std::uint64_t source = 0;      ///< Hash of the source directory's path.
   std::uint64_t root_inode = 0;  ///< Inode of the source directory.
-  std::uint64_t lost = 0;        ///< Stamp of the series' lost chunks; see Series::lost_stamp().
-  std::uint64_t user = 0;        ///< User of the store, whose rights decide what it could read.
-  std::uint64_t entries = 0;     ///< Number of entries, with the root.
+  std::uint64_t lost = 0;  ///< Stamp of the series' lost chunks; see Series::lost_chunks_stamp().
+  std::uint64_t user = 0;  ///< User of the store, whose rights decide what it could read.
+  std::uint64_t entries = 0;  ///< Number of entries, with the root.
 };
 
 /// Reads the states of one version. Not thread-safe.
