@@ -281,7 +281,9 @@ struct StoredVersion {
 /// Stores a directory as a version and makes it durable, as `varve store` does. The version stays
 /// open: seal it with seal_stored() or Repository::seal(). Continues the open version if it
 /// has the requested name, for example after an interruption, and makes it equal to the directory
-/// if store_version() began it. Otherwise seals it as Repository::open_version() does. Stores the
+/// if store_version() began it. If an interrupted store_version() of the same directory left it
+/// under another name, the version gets the requested name and is continued. Otherwise seals it as
+/// Repository::open_version() does, which refuses the version of an interrupted store. Stores the
 /// repository's own folder as an empty directory. Calls `progress` as store_tree() does.
 /// Errors: those of Repository::open_version() and store_tree(); kInvalid if the directory is in
 /// the repository; kNotDirectory; kIo if the directory cannot be found.

@@ -27,10 +27,6 @@ constexpr std::int64_t kOpeningSeconds = 60;  // From the announcement to the ve
 
 std::uint64_t hash_of(std::string_view text) { return base::checksum64(base::as_bytes(text)); }
 
-std::string temporary_name(VersionNumber number) {
-  return store::sources_name(number).append(store::kTemporarySuffix);
-}
-
 void log_unknown(const Error& error) {
   base::log(base::LogLevel::kWarning, "the next store will read every file: " + error.message());
 }
@@ -95,8 +91,20 @@ Result<void> SourceMemory::track(const VersionInfo& info, const VersionInfo* bas
   }
   VARVE_TRY_ASSIGN(states_, transfer::SourceStatesWriter::create(
                                 repository_.file_system(), directory(info.series),
-                                temporary_name(info.number), header));
+                                store::unfinished_sources_name(info.number), header));
   tracking_ = {previous_.get(), states_.get(), &clock_};
+  return {};
+}
+
+Result<void> SourceMemory::announce(SeriesId series, const VersionInfo* base) {
+  auto header = new_header(series);
+  if (base != nullptr) {
+    header.base = base->number;
+    header.base_sealed_at = base->sealed_at;
+  }
+  VARVE_TRY(transfer::SourceStatesWriter::create(repository_.file_system(), directory(series),
+                                                 store::unfinished_sources_name(VersionNumber{}),
+                                                 header));
   return {};
 }
 
@@ -110,15 +118,11 @@ Result<VersionInfo> SourceMemory::open_version(SeriesId series, const NewFile& r
     }
     if (base) previous_ = states_of(*base);
   }
-  if (previous_) {
-    auto header = new_header(series);
-    header.base = base->number;
-    header.base_sealed_at = base->sealed_at;
-    const auto announced = transfer::SourceStatesWriter::create(
-        repository_.file_system(), directory(series), temporary_name(VersionNumber{}), header);
-    if (!announced) previous_.reset();
-  }
   if (!previous_) base.reset();
+  if (request_.seals && !announce(series, base ? &*base : nullptr)) {
+    previous_.reset();
+    base.reset();
+  }
   VARVE_TRY_ASSIGN(auto info,
                    base ? repository_.clone_version(series, base->number, request_.version)
                         : repository_.open_version(series, request_.version, root));
@@ -127,14 +131,15 @@ Result<VersionInfo> SourceMemory::open_version(SeriesId series, const NewFile& r
   } else if (request_.seals) {
     if (auto tracked = track(info, nullptr); !tracked) log_unknown(tracked.error());
   }
-  (void)repository_.file_system().remove(directory(series) + "/" + temporary_name(VersionNumber{}));
+  (void)repository_.file_system().remove(directory(series) + "/" +
+                                         store::unfinished_sources_name(VersionNumber{}));
   return info;
 }
 
 // Returns the header of the store that began the version, if that was a store of this source.
 std::optional<transfer::SourceStatesHeader> SourceMemory::find_beginning(const VersionInfo& info,
                                                                          VersionNumber number) {
-  const auto path = directory(info.series) + "/" + temporary_name(number);
+  const auto path = directory(info.series) + "/" + store::unfinished_sources_name(number);
   const auto states = transfer::SourceStates::open(repository_.file_system(), path);
   if (!states) return std::nullopt;
   const auto& header = (*states)->header();
@@ -148,10 +153,10 @@ std::optional<transfer::SourceStatesHeader> SourceMemory::find_beginning(const V
   return announces ? std::optional(header) : std::nullopt;
 }
 
-Result<void> SourceMemory::resume(const VersionInfo& info) {
+Result<bool> SourceMemory::resume(const VersionInfo& info) {
   auto beginning = find_beginning(info, info.number);
   if (!beginning) beginning = find_beginning(info, VersionNumber{});
-  if (!beginning) return {};
+  if (!beginning) return false;
   std::optional<VersionInfo> base;
   VARVE_TRY_ASSIGN(const auto versions, repository_.versions(info.series));
   for (const auto& version : versions) {
@@ -160,14 +165,15 @@ Result<void> SourceMemory::resume(const VersionInfo& info) {
     }
   }
   if (base) previous_ = states_of(*base);
-  return track(info, base ? &*base : nullptr);
+  VARVE_TRY(track(info, base ? &*base : nullptr));
+  return true;
 }
 
 Result<void> SourceMemory::finish() {
   if (!states_ || request_.seals) return {};
   // The version is complete, and the user keeps it open to change it.
   const auto directory_of = directory(states_->series());
-  const auto name = temporary_name(states_->version());
+  const auto name = store::unfinished_sources_name(states_->version());
   states_.reset();
   return repository_.file_system().remove(directory_of + "/" + name);
 }

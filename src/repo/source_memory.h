@@ -27,9 +27,9 @@ class SourceMemory {
   /// from this source.
   /// Errors: those of Repository::open_version().
   [[nodiscard]] Result<VersionInfo> open_version(SeriesId series, const NewFile& root);
-  /// Continues an open version if a store of this source began it. Otherwise the store only adds
-  /// and replaces entries.
-  [[nodiscard]] Result<void> resume(const VersionInfo& info);
+  /// Continues an open version if a store of this source began it: returns true. Otherwise the
+  /// store only adds and replaces entries.
+  [[nodiscard]] Result<bool> resume(const VersionInfo& info);
   /// Ends the store of a version that stays open. The next store does not remove entries from it.
   [[nodiscard]] Result<void> finish();
   /// Returns the tracking of the import; null if the version is to be stored in the usual way.
@@ -46,6 +46,7 @@ class SourceMemory {
   [[nodiscard]] std::unique_ptr<transfer::SourceStates> states_of(const VersionInfo& version);
   [[nodiscard]] std::optional<transfer::SourceStatesHeader> find_beginning(const VersionInfo& info,
                                                                            VersionNumber number);
+  [[nodiscard]] Result<void> announce(SeriesId series, const VersionInfo* base);
   [[nodiscard]] Result<void> track(const VersionInfo& info, const VersionInfo* base);
 
   Repository& repository_;

@@ -8,11 +8,13 @@
 #include <system_error>
 #include <utility>
 
+#include "base/log.h"
 #include "base/system_error.h"
 #include "repo/source_memory.h"
 #include "transfer/tree_importer.h"
 #include "varve/backup.h"
 #include "varve/repository.h"
+#include "varve/version_name.h"
 
 namespace varve {
 namespace {
@@ -50,16 +52,37 @@ Result<NewFile> root_like(const std::string& directory) {
   return root;
 }
 
-/// Returns the series' open version if it has this name; otherwise opens a new version.
+/// Gives the version of an interrupted store of the same directory the requested name. So a nightly
+/// store with a new name each time needs no help after a crash, and no half version is ever sealed.
+/// Returns false for any other open version.
+Result<bool> take_over(Repository& repository, const StoreRequest& request, const VersionInfo& info,
+                       repo::SourceMemory& memory) {
+  if (!request.seals || is_partial_name(info.name) != is_partial_name(request.version)) {
+    return false;
+  }
+  VARVE_TRY_ASSIGN(const bool began, memory.resume(info));
+  if (!began) return false;
+  VARVE_TRY(repository.rename_version(info.series, info.number, request.version));
+  base::log(base::LogLevel::kInfo,
+            info.name + ", which an interrupted store left, becomes " + request.version);
+  return true;
+}
+
+/// Returns the series' open version if it has this name, or if an interrupted store of the same
+/// directory left it; otherwise opens a new version.
 Result<VersionInfo> open_or_continue(Repository& repository, const StoreRequest& request,
                                      repo::SourceMemory& memory) {
   VARVE_TRY_ASSIGN(const NewFile root, root_like(request.directory));
   const auto open = [&](const SeriesInfo& series) -> Result<VersionInfo> {
     auto writer = repository.writer(series.id);
-    if (writer && (*writer)->info().name == request.version) {
+    if (writer) {
       const VersionInfo info = (*writer)->info();
-      VARVE_TRY(memory.resume(info));
-      return info;
+      if (info.name == request.version) {
+        VARVE_TRY(memory.resume(info));
+        return info;
+      }
+      VARVE_TRY_ASSIGN(const bool taken, take_over(repository, request, info, memory));
+      if (taken) return (*writer)->info();
     }
     if (!writer && writer.error().code() != ErrorCode::kNotFound) return std::move(writer).error();
     if (writer) writer->reset();  // A held writer would prevent the seal.

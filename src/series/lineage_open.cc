@@ -49,6 +49,13 @@ Result<void> LineageOpen::check_may_end(const catalog::VersionRecord& record) {
   if (is_partial_name(record.name)) return version_busy(record.name, "partial");
   if (!parts_.options->autoseal_s)
     return version_busy(record.name, "is never sealed automatically");
+  VARVE_TRY_ASSIGN(const bool unfinished,
+                   parts_.files->exists(parts_.directory() + "/" +
+                                        store::unfinished_sources_name(record.number)));
+  if (unfinished) {
+    return version_busy(record.name,
+                        "was left by an interrupted `varve store`, which can be given again");
+  }
   VARVE_TRY(resume(record));
   if (open_->writers() != 0) return version_busy(record.name, "has files open for writing");
   VARVE_TRY_ASSIGN(const bool empty, open_->is_empty());

@@ -151,6 +151,10 @@ std::string sources_name(VersionNumber number) {
   return fmt::format("sources-{:08x}.dat", static_cast<std::uint32_t>(number));
 }
 
+std::string unfinished_sources_name(VersionNumber number) {
+  return sources_name(number).append(kTemporarySuffix);
+}
+
 std::optional<VersionNumber> parse_sources_name(std::string_view name) {
   constexpr std::string_view kPrefix = "sources-";
   if (!name.starts_with(kPrefix)) return std::nullopt;

@@ -62,6 +62,9 @@ struct StagingName {
 
 /// Returns the name of the states that a version's source files had: sources-NNNNNNNN.dat.
 [[nodiscard]] std::string sources_name(VersionNumber number);
+/// The same file until `varve store` has sealed the version: it marks a version that is to become
+/// equal to its source, and may not be so yet.
+[[nodiscard]] std::string unfinished_sources_name(VersionNumber number);
 /// Returns the version of such a file, from its name without kTemporarySuffix.
 [[nodiscard]] std::optional<VersionNumber> parse_sources_name(std::string_view name);
 

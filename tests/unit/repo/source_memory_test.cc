@@ -204,6 +204,37 @@ TEST_F(SourceMemoryTest, AnInterruptedStoreContinuesAndRemovesWhatTheSourceLost)
   expect_equal();
 }
 
+TEST_F(SourceMemoryTest, AStoreUnderAnotherNameContinuesAnInterruptedOne) {
+  store("1");
+  write("b", "changed");
+  fs::remove_all(at("folder/deep"));
+  const auto stop = [](const TransferProgress& done) { return done.files_done < 1; };
+  EXPECT_EQ(code_of(store_version(*repository_, request("2"), stop)), ErrorCode::kInterrupted);
+  repository_.reset();
+  repository_ = reopen(path_);
+  EXPECT_GT(store("3").unchanged, 0U);
+  expect_equal();
+  const auto series = must(repository_->find_series("s")).id;
+  EXPECT_EQ(must(repository_->versions(series)).size(), 2U);
+  EXPECT_EQ(code_of(repository_->find_version(series, "2")), ErrorCode::kNotFound);
+}
+
+TEST_F(SourceMemoryTest, NothingSealsTheVersionOfAnInterruptedStore) {
+  const auto stop = [](const TransferProgress& done) { return done.files_done < 1; };
+  EXPECT_EQ(code_of(store_version(*repository_, request("1"), stop)), ErrorCode::kInterrupted);
+  const auto series = must(repository_->find_series("s")).id;
+  EXPECT_EQ(code_of(repository_->open_version(series, "2", {})), ErrorCode::kBusy);
+  auto other = request("2");
+  other.directory = source_ + "/folder";
+  EXPECT_EQ(code_of(store_version(*repository_, other, {})), ErrorCode::kBusy);
+  auto kept_open = request("2");
+  kept_open.seals = false;
+  EXPECT_EQ(code_of(store_version(*repository_, kept_open, {})), ErrorCode::kBusy);
+  store("1");
+  expect_equal();
+  must(repository_->open_version(series, "2", {}));
+}
+
 TEST_F(SourceMemoryTest, ACrashAfterTheCloneLeavesAVersionThatTheStoreContinues) {
   store("1");
   fs::remove_all(at("folder"));
