@@ -116,7 +116,8 @@ Result<VersionInfo> SourceMemory::open_version(SeriesId series, const NewFile& r
     if (open.empty()) {
       if (auto newest = repository_.find_version(series, "latest")) base = std::move(*newest);
     }
-    if (base) previous_ = states_of(*base);
+    // A clone under the name of its source would replace it.
+    if (base && base->name != request_.version) previous_ = states_of(*base);
   }
   if (!previous_) base.reset();
   if (request_.seals && !announce(series, base ? &*base : nullptr)) {

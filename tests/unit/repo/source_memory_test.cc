@@ -204,6 +204,18 @@ TEST_F(SourceMemoryTest, AnInterruptedStoreContinuesAndRemovesWhatTheSourceLost)
   expect_equal();
 }
 
+TEST_F(SourceMemoryTest, AStoreUnderTheNameOfTheNewestVersionIsRefused) {
+  store("1");
+  store("2");
+  write("b", "changed");
+  EXPECT_EQ(code_of(store_version(*repository_, request("2"), {})), ErrorCode::kExists);
+  EXPECT_EQ(code_of(store_version(*repository_, request("1"), {})), ErrorCode::kExists);
+  const auto series = must(repository_->find_series("s")).id;
+  EXPECT_TRUE(must(repository_->open_versions(series)).empty());
+  EXPECT_EQ(must(repository_->find_version(series, "2")).number, newest_->info().number);
+  EXPECT_EQ(read_sealed(*newest_, "b"), "second");
+}
+
 TEST_F(SourceMemoryTest, AStoreUnderAnotherNameContinuesAnInterruptedOne) {
   store("1");
   write("b", "changed");
