@@ -14,12 +14,14 @@
 
 namespace varve {
 
-/// The chunks of one volume that exactly the versions `birth` to `death` refer to. In the active
-/// set: the chunks of one birth.
+/// The chunks of one birth in a volume. Versions from `birth` to `death` refer to them. In the
+/// active set: the chunks of one birth.
 struct CategoryInfo {
   VersionNumber birth{};
-  VersionNumber death{};  ///< 0 in the active set, whose chunks are still in use.
-  std::string file;       ///< Path below the series' folder; empty in the active set.
+  /// The last version that refers to a chunk of the volume. A volume that was made of several small
+  /// ones has the last of them all. 0 in the active set, whose chunks are still in use.
+  VersionNumber death{};
+  std::string file;  ///< Path below the series' folder; empty in the active set.
   std::uint64_t bytes =
       0;  ///< Stored bytes with headers and padding; an estimate in the active set.
   std::uint64_t chunk_bytes = 0;  ///< Raw bytes.

@@ -27,8 +27,9 @@ struct DeletionForecast {
   /// Decrease in file sizes below series/ when the deletion returns, in bytes. Excludes parity
   /// files, which shrink only once arranging is done.
   std::uint64_t freed_bytes = 0;
-  /// Stored bytes in segments of the active set that become unused between data that stays.
-  /// Arranging frees them when it rewrites these segments (ArrangeSettings::dead_permille).
+  /// Stored bytes that become unused between data that stays, in segments of the active set and in
+  /// small volumes. Arranging frees them when it rewrites these files (for the active set:
+  /// ArrangeSettings::dead_permille).
   std::uint64_t dead_bytes = 0;
   std::uint64_t chunks = 0;       ///< Deleted chunks.
   std::uint64_t chunk_bytes = 0;  ///< Raw size of the deleted chunks.

@@ -23,7 +23,7 @@ struct ContainerRecord {
   std::uint64_t raw_bytes = 0;
   std::uint64_t live_bytes = 0;  ///< Raw bytes of the chunks that the catalog locates here.
   bool compact = false;          ///< As in ContainerHeader.
-  VersionNumber birth{};         ///< Birth of its first chunk; in a volume, of all chunks.
+  VersionNumber birth{};         ///< Birth of its first chunk, which in a volume is the lowest.
 
   /// Returns the record of the container with this header, with no live bytes yet.
   [[nodiscard]] static ContainerRecord of(const ContainerHeader& header, SegmentNumber segment,

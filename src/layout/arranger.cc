@@ -256,7 +256,10 @@ Result<bool> Arranger::work_off(const ArrangeView& view) {
     return true;
   }
   const auto job = policy_->next(view.state);
-  if (!job) return false;
+  if (!job) {
+    VARVE_TRY(coalesce());
+    return stopped();
+  }
   VARVE_TRY(rewrite(*job, view.state));
   return true;
 }
@@ -316,7 +319,8 @@ Result<void> Arranger::drop_unused(const base::IdRuns& unused) {
   const StoreId store = layout.options().store;
   VARVE_TRY_ASSIGN(const auto snapshot, meta::ReadTxn::begin(layout.catalog()));
   DeletionPlan plan{SegmentLedger(snapshot, store), 0, 0, {}, {}};
-  VARVE_TRY(remove_chunks(layout, snapshot, unused, {}, plan));
+  DeadCategories none(snapshot, store);
+  VARVE_TRY(remove_chunks(layout, snapshot, unused, none, plan));
   if (plan.ledger.empty()) return {};
   VARVE_TRY(plan.ledger.finish());
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(layout.catalog()));
@@ -382,6 +386,7 @@ Result<bool> Arranger::move(const std::vector<base::IdRun>& chunks, MoveStep kin
     if (stopped()) return false;
     kind.chunks.clear();
     kind.batch_bytes_max = parts_.batch_bytes_max;
+    kind.shared_bytes_max = parts_.shared_bytes_max;
     std::uint64_t bytes = 0;
     {
       VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(layout.catalog()));

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/id_runs.h"
@@ -14,6 +15,7 @@
 #include "layout/arrange_policy.h"
 #include "layout/category_layout.h"
 #include "layout/chunk_mover.h"
+#include "layout/coalescing.h"
 #include "layout/stream_order.h"
 #include "layout/window.h"
 #include "varve/arrange.h"
@@ -30,6 +32,8 @@ struct ArrangerParts {
   std::function<void(const MoveOutcome&)> after_step;
   std::uint64_t step_bytes_max = 32ULL << 20;  ///< Raw.
   std::uint64_t batch_bytes_max = MoveStep{}.batch_bytes_max;
+  std::uint64_t shared_bytes_max = MoveStep{}.shared_bytes_max;
+  CoalescingLimits coalescing;
 };
 
 /// The state of the active set on disk, for arranging, accounting and tests. Its chunks are those
@@ -78,6 +82,8 @@ class Arranger {
   [[nodiscard]] Result<void> label_base(const ActiveState& state);
   [[nodiscard]] Result<void> settle(const std::map<SegmentNumber, VersionNumber>& files);
   [[nodiscard]] Result<bool> depart(const ArrangeView& view);
+  /// Coalesces small volumes until none are left, or until stopped.
+  [[nodiscard]] Result<void> coalesce();
   [[nodiscard]] Result<bool> rewrite(const RewriteJob& job, const ActiveState& state);
   /// Moves the chunks in this order, in steps; false if stopped.
   [[nodiscard]] Result<bool> move(const std::vector<base::IdRun>& chunks, MoveStep kind);
@@ -96,6 +102,7 @@ class Arranger {
   const std::unique_ptr<ArrangePolicy> policy_;
   const LayoutMetrics* const metrics_;
   base::IdRuns damaged_;
+  std::set<SegmentNumber> coalesced_;  // Those that are still there have damaged chunks.
   MoveOutcome done_;
   std::chrono::steady_clock::time_point counted_to_;
 };

@@ -11,6 +11,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "catalog/layout_records.h"
 #include "layout/window.h"
 
 namespace varve::layout {
@@ -63,6 +64,7 @@ Result<void> ChunkMover::locate() {
       }
       i += piece.count;
       position += piece.count;
+      birth_bytes_[id.birth()] += found->raw_bytes * piece.count / found->count;
       pieces_.push_back(std::move(piece));
     }
   }
@@ -289,13 +291,24 @@ Result<void> ChunkMover::write_batch(store::ContainerWriter& writer) {
     const auto& chunk = chunks_[i];
     if (!chunk.present) continue;
     const ChunkId id = ids_[position_ + i];
-    // A volume's container holds one birth: what may have to go alone ends where one ends.
-    if (volume && birth_ && *birth_ != id.birth()) VARVE_TRY(writer.flush());
+    if (volume && ends_container(id.birth())) {
+      VARVE_TRY(writer.flush());
+      container_bytes_ = 0;
+    }
     birth_ = id.birth();
+    container_bytes_ += chunk.raw_bytes;
     VARVE_TRY(writer.append(id, chunk.fingerprint,
                             bytes_->span().subspan(chunk.offset, chunk.raw_bytes)));
   }
   return {};
+}
+
+// A category of some size has containers of its own, so that a deletion cuts it off. Small ones
+// share a container: a file would else have a container for each birth.
+bool ChunkMover::ends_container(VersionNumber birth) const {
+  if (!birth_ || *birth_ == birth) return false;
+  return std::max({container_bytes_, birth_bytes_.at(*birth_), birth_bytes_.at(birth)}) >=
+         step_.shared_bytes_max;
 }
 
 // A version that was opened since the step was planned may refer to more chunks than were in use
@@ -307,10 +320,27 @@ Result<void> ChunkMover::check_death(const meta::Txn& txn) const {
   return {};
 }
 
+// No version refers to more chunks of a volume while it is one. A version that is opened may take
+// it back into the active set before.
+Result<void> ChunkMover::check_sources(const meta::Txn& txn) const {
+  for (const auto& entry : containers_) {
+    VARVE_TRY_ASSIGN(const auto file,
+                     catalog::find_segment(txn, layout_.options().store, entry.second.segment));
+    if (!file || file->active()) {
+      return Error(ErrorCode::kStale, "a volume that was to be coalesced is in use again");
+    }
+  }
+  return {};
+}
+
 Result<void> ChunkMover::commit() {
   const StoreId store = layout_.options().store;
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(layout_.catalog()));
-  if (step_.role == catalog::SegmentRole::kVolume) VARVE_TRY(check_death(txn));
+  if (step_.coalesces) {
+    VARVE_TRY(check_sources(txn));
+  } else if (step_.role == catalog::SegmentRole::kVolume) {
+    VARVE_TRY(check_death(txn));
+  }
   SegmentLedger ledger(txn, store);
   for (const auto& entry : sources_) {
     const Source& source = entry.second;

@@ -25,10 +25,16 @@ struct MoveStep {
   VersionNumber version{};  ///< Version of the run; for a volume, the death.
   /// True to write a file of the active set in the form of a volume, which it may become.
   bool aside = false;
+  /// True to copy chunks from volumes to a volume. If a source ceases to be a volume meanwhile, the
+  /// step fails with kStale.
+  bool coalesces = false;
   std::uint64_t segment_bytes_max = 0;  ///< Size limit of each new file.
   /// Raw bytes that are read before they are written. With less, frames whose chunks lie far apart
   /// in the new order are read more often; with more, arranging takes memory that others need.
   std::uint64_t batch_bytes_max = 4U << 20;
+  /// In a volume, a birth with fewer raw bytes shares a container with its neighbours, until they
+  /// have as many together. So a container with several births has at most twice as much.
+  std::uint64_t shared_bytes_max = 256U << 10;
 };
 
 struct MoveOutcome {
@@ -88,7 +94,9 @@ class ChunkMover {
   void note_read(const format::ContainerHeader& header, Pieces pieces);
   static void note_done(Source& source, std::uint32_t chunks);
   [[nodiscard]] Result<void> write_batch(store::ContainerWriter& writer);
+  [[nodiscard]] bool ends_container(VersionNumber birth) const;
   [[nodiscard]] Result<void> check_death(const meta::Txn& txn) const;
+  [[nodiscard]] Result<void> check_sources(const meta::Txn& txn) const;
   [[nodiscard]] Result<void> commit();
   void drop_written();
   void give_up(const Piece& piece);
@@ -105,7 +113,9 @@ class ChunkMover {
   std::vector<Chunk> chunks_;
   std::optional<base::AlignedBuffer> bytes_;  // Mapped by itself: given back after the step.
   std::size_t bytes_used_ = 0;
-  std::optional<VersionNumber> birth_;  // Of the chunk that was written last.
+  std::map<VersionNumber, std::uint64_t> birth_bytes_;  // Raw bytes of each birth, estimated.
+  std::optional<VersionNumber> birth_;                  // Of the chunk that was written last.
+  std::uint64_t container_bytes_ = 0;  // Raw bytes since the last change of container by birth.
   std::vector<store::WrittenContainer> written_;
   std::vector<SegmentNumber> segments_;  // That were begun and may have to go again.
 };

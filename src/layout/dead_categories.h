@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -13,23 +14,36 @@
 
 namespace varve::layout {
 
-/// Collects the categories of volumes that a deletion makes dead. Cat(i,j) is dead if no version
-/// from i to j is left. Not thread-safe. Lifetime: `txn` outlives the object.
+/// Collects the containers of volumes that a deletion makes dead as a whole. A container is dead if
+/// no version from the birth of its first chunk to the death of its volume is left. Not
+/// thread-safe. Lifetime: `txn` outlives the object.
 class DeadCategories {
  public:
   DeadCategories(const meta::Txn& txn, StoreId store) : txn_(txn), store_(store) {}
 
-  /// Adds the dead categories of a volume. `last` is the newest version left that is not newer than
+  /// Adds the dead containers of a volume. `last` is the newest version left that is not newer than
   /// the volume; 0 if there is none.
   [[nodiscard]] Result<void> add(const catalog::SegmentRecord& volume, VersionNumber last);
-  /// Returns the location runs of the chunks in the categories, ascending.
-  [[nodiscard]] Result<std::vector<catalog::LocationRecord>> locations() const;
+  [[nodiscard]] bool contains(ContainerNumber container) const {
+    return containers_.contains(container);
+  }
+  /// Notes that the deletion removes a location run of a dead container.
+  void take(const catalog::LocationRecord& record);
+  /// Returns the location runs in dead containers that were not taken. Reads only the births of
+  /// containers with such runs.
+  [[nodiscard]] Result<std::vector<catalog::LocationRecord>> rest() const;
 
  private:
+  struct Container {
+    VersionNumber birth{};
+    VersionNumber death{};
+    std::uint64_t left_bytes = 0;  // Raw bytes of the runs that were not taken.
+  };
+
   const meta::Txn& txn_;
   const StoreId store_;
-  std::set<ContainerNumber> containers_;
-  std::set<VersionNumber> births_;
+  std::map<ContainerNumber, Container> containers_;
+  std::set<ChunkId> taken_;
 };
 
 }  // namespace varve::layout

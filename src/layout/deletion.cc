@@ -2,13 +2,11 @@
 #include "layout/deletion.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
 #include "base/log.h"
 #include "catalog/series_catalog.h"
-#include "layout/container_roles.h"
 #include "layout/dead_categories.h"
 
 namespace varve::layout {
@@ -44,8 +42,7 @@ class DeathCollector {
         versions_(std::move(versions)),
         gone_(gone),
         hold_(hold),
-        left_(versions_),
-        roles_(txn, store_) {
+        left_(versions_) {
     const std::set<VersionNumber> going(gone.begin(), gone.end());
     std::erase_if(left_,
                   [&](const LiveVersion& version) { return going.contains(version.number); });
@@ -55,41 +52,40 @@ class DeathCollector {
     DeadCategories archive(txn_, store_);
     VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn_, store_));
     for (const auto& segment : segments) {
-      roles_.add(segment);
       // An earlier deletion has already removed the categories that it made dead.
       const auto last = newest_at_most(left_, segment.version);
       if (segment.active() || last == newest_at_most(versions_, segment.version)) continue;
       VARVE_TRY(archive.add(segment, last));
     }
-    VARVE_TRY_ASSIGN(const auto archived_records, archive.locations());
-    std::vector<base::IdRun> archived_runs;
-    for (const auto& record : archived_records) {
-      archived_runs.push_back({record.first, record.count});
-    }
-    const auto archived = base::IdRuns::from(std::move(archived_runs));
     VARVE_TRY_ASSIGN(auto dead, chunks_of(txn_, series_, gone_));
     for (const auto& version : left_) {
-      if (dead.size() == 0 && archived.size() == 0) break;
+      if (dead.size() == 0) break;
       VARVE_TRY_ASSIGN(const auto chunks, held_chunks(txn_, series_, version, hold_));
       // The open version has the highest number, so all sealed ones are subtracted by then.
       if (!version.sealed) plan.waiting = plan.waiting.unite(dead.intersect(chunks));
       dead = dead.subtract(chunks);
+    }
+    plan.dead = dead;
+    VARVE_TRY_ASSIGN(const auto others, remove_chunks(layout_, txn_, dead, archive, plan));
+    return expect_unused(others);
+  }
+
+ private:
+  // Chunks of a dead category that an earlier deletion left: versions outside of the category's
+  // interval must not refer to them.
+  Result<void> expect_unused(const base::IdRuns& archived) {
+    if (archived.size() == 0) return {};
+    for (const auto& version : left_) {
+      VARVE_TRY_ASSIGN(const auto chunks, held_chunks(txn_, series_, version, hold_));
       if (archived.intersect(chunks).size() != 0) {
         return Error(ErrorCode::kCorrupt,
                      "catalog: a version refers to archived chunks of an older version; nothing "
                      "was deleted; run `varve check`");
       }
     }
-    plan.dead = dead;
-    for (const auto& record : archived_records) VARVE_TRY(plan.remove(record, {}));
-    // In a volume, a category is deleted as a whole or not at all.
-    const auto in_active_set = [this](ContainerNumber container) {
-      return roles_.is_active(container);
-    };
-    return remove_chunks(layout_, txn_, dead, in_active_set, plan);
+    return {};
   }
 
- private:
   CategoryLayout& layout_;
   const meta::Txn& txn_;
   const SeriesId series_;
@@ -98,7 +94,6 @@ class DeathCollector {
   const std::vector<VersionNumber>& gone_;
   const OpenHold& hold_;
   std::vector<LiveVersion> left_;
-  ContainerRoles roles_;
 };
 
 // Returns the parts of a location run that stay if only `kept` stays. Returns nullopt if the
@@ -138,36 +133,30 @@ Result<void> DeletionPlan::remove(const LocationRecord& record,
   return {};
 }
 
-Result<void> remove_chunks(CategoryLayout& layout, const meta::Txn& txn, const base::IdRuns& chunks,
-                           const std::function<Result<bool>(ContainerNumber container)>& wanted,
-                           DeletionPlan& plan) {
-  const auto& runs = chunks.runs();
+Result<base::IdRuns> remove_chunks(CategoryLayout& layout, const meta::Txn& txn,
+                                   const base::IdRuns& chunks, DeadCategories& categories,
+                                   DeletionPlan& plan) {
+  std::vector<base::IdRun> archived;
+  const auto remove_all = [&](const LocationRecord& record) -> Result<void> {
+    archived.push_back({record.first, record.count});
+    return plan.remove(record, {});
+  };
   const auto visit = [&](const LocationRecord& record) -> Result<bool> {
-    if (wanted) {
-      VARVE_TRY_ASSIGN(const bool goes, wanted(record.container));
-      if (!goes) return true;
+    if (categories.contains(record.container)) {
+      categories.take(record);
+      VARVE_TRY(remove_all(record));
+      return true;
     }
-    const std::uint64_t begin = record.first.value;
-    const std::uint64_t end = begin + record.count;
-    auto at = std::upper_bound(runs.begin(), runs.end(), record.first,
-                               [](ChunkId id, const base::IdRun& r) { return id < r.first; });
-    if (at != runs.begin()) --at;
-    std::vector<base::IdRun> parts;
-    for (; at != runs.end() && at->first.value < end; ++at) {
-      const auto from = std::max(begin, at->first.value);
-      const auto to = std::min(end, at->first.value + at->count);
-      if (from < to) parts.push_back({ChunkId{from}, static_cast<std::uint32_t>(to - from)});
-    }
-    const auto kept =
-        base::IdRuns::from({{record.first, record.count}}).subtract(base::IdRuns::from(parts));
-    const auto rest = rest_of(layout, record, kept);
+    const auto whole = base::IdRuns::from({{record.first, record.count}});
+    const auto rest = rest_of(layout, record, whole.subtract(chunks));
     if (!rest) ++plan.unread;
-    if (!rest) return true;
-    auto removed = plan.remove(record, *rest);
-    if (!removed) return std::move(removed).error();
+    if (rest) VARVE_TRY(plan.remove(record, *rest));
     return true;
   };
-  return catalog::for_each_location_of(txn, layout.options().store, chunks, visit);
+  VARVE_TRY(catalog::for_each_location_of(txn, layout.options().store, chunks, visit));
+  VARVE_TRY_ASSIGN(const auto left, categories.rest());
+  for (const auto& record : left) VARVE_TRY(remove_all(record));
+  return base::IdRuns::from(std::move(archived)).subtract(chunks);
 }
 
 Result<base::IdRuns> dying_chunks(const meta::Txn& txn, SeriesId series,

@@ -23,6 +23,9 @@ struct LayoutMetrics {
       metrics.counter("varve_arrange_read_bytes_total", "Stored bytes that arranging read.");
   base::Counter& written_bytes = metrics.counter(
       "varve_arrange_written_bytes_total", "Stored bytes of the chunks that arranging moved.");
+  base::Counter& coalesced_bytes =
+      metrics.counter("varve_arrange_coalesced_bytes_total",
+                      "Stored bytes of the volumes that arranging made of smaller ones.");
   base::Counter& freed_bytes = metrics.counter("varve_arrange_freed_bytes_total",
                                                "Stored bytes of the files that arranging removed.");
   base::Counter& busy_seconds = metrics.counter("varve_arrange_busy_seconds_total",

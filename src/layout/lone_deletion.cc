@@ -13,7 +13,6 @@ Result<LoneDeletion> LoneDeletion::open(CategoryLayout& layout, const meta::Txn&
   LoneDeletion opened(layout, txn, versions);
   VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, layout.options().store));
   for (const auto& segment : segments) {
-    opened.roles_.add(segment);
     if (segment.active()) continue;
     opened.volumes_[newest_at_most(versions, segment.version)].push_back(segment);
   }
@@ -23,17 +22,14 @@ Result<LoneDeletion> LoneDeletion::open(CategoryLayout& layout, const meta::Txn&
 Result<DeletionPlan> LoneDeletion::plan(VersionNumber number, base::IdRuns lone) {
   const StoreId store = layout_.options().store;
   DeletionPlan plan{SegmentLedger(txn_, store), 0, 0, std::move(lone), {}, 0};
+  DeadCategories archive(txn_, store);
   if (const auto volumes = volumes_.find(number); volumes != volumes_.end()) {
     const auto before = static_cast<VersionNumber>(static_cast<std::uint32_t>(number) - 1);
-    DeadCategories archive(txn_, store);
     for (const auto& volume : volumes->second) {
       VARVE_TRY(archive.add(volume, newest_at_most(versions_, before)));
     }
-    VARVE_TRY_ASSIGN(const auto records, archive.locations());
-    for (const auto& record : records) VARVE_TRY(plan.remove(record, {}));
   }
-  const auto in_active_set = [&](ContainerNumber container) { return roles_.is_active(container); };
-  VARVE_TRY(remove_chunks(layout_, txn_, plan.dead, in_active_set, plan));
+  VARVE_TRY(remove_chunks(layout_, txn_, plan.dead, archive, plan));
   VARVE_TRY(plan.ledger.finish());
   return plan;
 }

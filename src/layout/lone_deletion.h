@@ -8,7 +8,6 @@
 #include "base/ids.h"
 #include "catalog/layout_records.h"
 #include "layout/category_layout.h"
-#include "layout/container_roles.h"
 #include "layout/deletion.h"
 #include "layout/window.h"
 #include "meta/lmdb.h"
@@ -33,12 +32,11 @@ class LoneDeletion {
  private:
   LoneDeletion(CategoryLayout& layout, const meta::Txn& txn,
                const std::vector<LiveVersion>& versions)
-      : layout_(layout), txn_(txn), versions_(versions), roles_(txn, layout.options().store) {}
+      : layout_(layout), txn_(txn), versions_(versions) {}
 
   CategoryLayout& layout_;
   const meta::Txn& txn_;
   const std::vector<LiveVersion>& versions_;
-  ContainerRoles roles_;
   /// The volumes by the newest live version that is not newer than they are.
   std::map<VersionNumber, std::vector<catalog::SegmentRecord>> volumes_;
 };

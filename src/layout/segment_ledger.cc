@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "layout/coalescing.h"
+
 namespace varve::layout {
 
 namespace {
@@ -67,7 +69,7 @@ Result<void> SegmentLedger::remove(const catalog::LocationRecord& location,
   }
   holder->live_bytes -= gone;
   owner->live_bytes -= gone;
-  if (owner->active()) dead_[location.container] += gone;
+  if (owner->active() || owner->bytes <= kSmallVolumeBytes) dead_[location.container] += gone;
   erased_.push_back(location.first);
   put_.insert(put_.end(), rest.begin(), rest.end());
   return {};

@@ -52,8 +52,9 @@ class SegmentLedger {
   /// Valid after finish().
   [[nodiscard]] const std::vector<FileCut>& cuts() const { return cuts_; }
   [[nodiscard]] std::uint64_t freed_bytes() const;
-  /// Returns the stored bytes that ceased to be live and stay in files of the active set. A chunk
-  /// counts with its share of its container, with the tables and the padding. Valid after finish().
+  /// Returns the stored bytes that ceased to be live and stay in files that arranging may write
+  /// again: those of the active set, and small volumes. A chunk counts with its share of its
+  /// container, with the tables and the padding. Valid after finish().
   [[nodiscard]] std::uint64_t dead_bytes() const;
   /// Writes the changes; the caller commits, and then frees the files (docs/ORDERING.md O7).
   [[nodiscard]] Result<void> apply(meta::WriteTxn& txn) const;
@@ -74,7 +75,7 @@ class SegmentLedger {
   std::vector<ChunkId> erased_;
   std::vector<catalog::LocationRecord> put_;
   std::vector<FileCut> cuts_;
-  // Raw bytes that ceased to be live, of containers of the active set.
+  // Raw bytes that ceased to be live, of containers that arranging may copy.
   std::map<ContainerNumber, std::uint64_t> dead_;
 };
 

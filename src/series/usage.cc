@@ -47,39 +47,44 @@ Result<std::vector<CategoryInfo>> categories(const SeriesParts& parts) {
   VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, parts.store));
   std::map<SegmentNumber, catalog::SegmentRecord> segment_of;
   for (const auto& segment : segments) segment_of[segment.segment] = segment;
+  std::map<ContainerNumber, format::ContainerRecord> containers;
+  VARVE_TRY(catalog::for_each_container(txn, parts.store,
+                                        [&](const format::ContainerRecord& record) -> Result<bool> {
+                                          containers[record.number] = record;
+                                          return true;
+                                        }));
+  struct Held {
+    std::uint64_t raw_bytes = 0;
+    std::uint64_t chunks = 0;
+  };
+  std::map<std::pair<ContainerNumber, VersionNumber>, Held> held_of;
+  VARVE_TRY(catalog::for_each_location(txn, parts.store, ChunkId{},
+                                       [&](const catalog::LocationRecord& at) -> Result<bool> {
+                                         auto& held = held_of[{at.container, at.first.birth()}];
+                                         held.raw_bytes += at.raw_bytes;
+                                         held.chunks += at.count;
+                                         return true;
+                                       }));
   std::map<std::pair<SegmentNumber, VersionNumber>, CategoryInfo> archived;
-  std::map<ContainerNumber, format::ContainerRecord> active;
-  VARVE_TRY(catalog::for_each_container(
-      txn, parts.store, [&](const format::ContainerRecord& record) -> Result<bool> {
-        const auto owner = segment_of.find(record.segment);
-        if (owner == segment_of.end() || owner->second.active()) {
-          active[record.number] = record;
-          return true;
-        }
-        auto& category = archived[{record.segment, record.birth}];
-        category.birth = record.birth;
-        category.death = owner->second.version;
-        category.file = store::segment_path(record.segment);
-        category.bytes += record.end() - record.offset;
-        category.chunk_bytes += record.raw_bytes;
-        category.chunks += record.chunks;
-        category.live = layout::newest_at_most(versions, category.death) >= category.birth;
-        return true;
-      }));
   std::map<VersionNumber, CategoryInfo> by_birth;
-  VARVE_TRY(catalog::for_each_location(
-      txn, parts.store, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
-        const auto holder = active.find(at.container);
-        if (holder == active.end()) return true;
-        auto& category = by_birth[at.first.birth()];
-        category.birth = at.first.birth();
-        category.chunks += at.count;
-        category.chunk_bytes += at.raw_bytes;
-        const auto& record = holder->second;
-        category.bytes += (record.end() - record.offset) * at.raw_bytes /
-                          std::max<std::uint64_t>(record.raw_bytes, 1);
-        return true;
-      }));
+  for (const auto& [place, held] : held_of) {
+    const auto holder = containers.find(place.first);
+    if (holder == containers.end()) continue;
+    const auto& record = holder->second;
+    const auto owner = segment_of.find(record.segment);
+    const bool active = owner == segment_of.end() || owner->second.active();
+    auto& category = active ? by_birth[place.second] : archived[{record.segment, place.second}];
+    category.birth = place.second;
+    category.chunk_bytes += held.raw_bytes;
+    category.chunks += held.chunks;
+    // A volume's dead chunks count for the live ones of their container.
+    category.bytes += (record.end() - record.offset) * held.raw_bytes /
+                      std::max<std::uint64_t>(active ? record.raw_bytes : record.live_bytes, 1);
+    if (active) continue;
+    category.death = owner->second.version;
+    category.file = store::segment_path(record.segment);
+    category.live = layout::newest_at_most(versions, category.death) >= category.birth;
+  }
   std::vector<CategoryInfo> all;
   for (auto& entry : archived) all.push_back(std::move(entry.second));
   for (auto& entry : by_birth) all.push_back(std::move(entry.second));

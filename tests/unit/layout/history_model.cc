@@ -145,6 +145,8 @@ Result<bool> History::arrange(std::uint64_t steps_max) {
   parts.layout = layout_.get();
   parts.step_bytes_max = step_bytes_max;
   parts.batch_bytes_max = batch_bytes_max;
+  parts.shared_bytes_max = shared_bytes_max;
+  parts.coalescing = coalescing;
   parts.stop = [&] { return steps >= steps_max; };
   parts.after_step = [&](const MoveOutcome&) { ++steps; };
   parts.newest = [this](const std::function<bool(const base::IdRun&)>& visit) -> Result<void> {
@@ -163,10 +165,12 @@ Result<bool> History::arrange(std::uint64_t steps_max) {
   const std::uint64_t read = metrics_.read_bytes.value();
   const std::uint64_t written = metrics_.written_bytes.value();
   const std::uint64_t freed = metrics_.freed_bytes.value();
+  const std::uint64_t coalesced = metrics_.coalesced_bytes.value();
   const std::uint64_t busy = metrics_.busy_seconds.value();
   Arranger arranger(parts, settings);
   auto finished = arranger.run();
   moved = arranger.done();
+  coalesced_bytes += metrics_.coalesced_bytes.value() - coalesced;
   EXPECT_EQ(metrics_.runs.value(), runs + 1);
   EXPECT_EQ(metrics_.read_bytes.value(), read + moved.bytes_read);
   EXPECT_EQ(metrics_.written_bytes.value(), written + moved.bytes_written);
@@ -236,6 +240,12 @@ void History::check_categories() {
         runs.push_back({at.first, at.count});
         return true;
       }));
+  base::IdRuns referred;
+  for (const auto& version : versions_) referred = referred.unite(chunk_set(version.first));
+  for (const auto& entry : by_death) {
+    EXPECT_EQ(base::IdRuns::from(entry.second).subtract(referred).size(), 0U)
+        << "a volume holds chunks that no version refers to";
+  }
   const auto active = base::IdRuns::from(std::move(in_use));
   auto death = by_death.rbegin();
   for (auto version = versions_.rbegin(); version != versions_.rend(); ++version) {

@@ -72,8 +72,11 @@ class History {
   test::CrashFileSystem files;
   std::uint64_t step_bytes_max = 3000;
   std::uint64_t batch_bytes_max = 700;
-  MoveOutcome moved;  ///< By the last arrange().
-  bool side = false;  ///< Whether the last seal made a side version.
+  std::uint64_t shared_bytes_max = 600;
+  CoalescingLimits coalescing{4000, 3000, 2};
+  MoveOutcome moved;                  ///< By the last arrange().
+  std::uint64_t coalesced_bytes = 0;  ///< By all calls of arrange().
+  bool side = false;                  ///< Whether the last seal made a side version.
 
   static std::string bytes_of(Content content);
   [[nodiscard]] meta::Env& catalog() { return *catalog_; }

@@ -125,6 +125,8 @@ void step(History& history, std::vector<Content>& stream, Content& next) {
     }
   } else if (kind < 90) {
     history.set(any_settings(random));
+    history.shared_bytes_max = random() % 3 == 0 ? 0 : random() % 3000;
+    history.coalescing.stored_bytes_max = random() % 4 == 0 ? 0 : 1000 + random() % 10000;
   } else {
     history.crash();
   }
@@ -136,6 +138,7 @@ TEST(RandomHistory, EveryVersionLeftReadsBackAfterEveryStep) {
   const char* more = std::getenv("VARVE_HISTORIES");
   const std::uint64_t histories = more != nullptr ? std::strtoull(more, nullptr, 10) : 40;
   constexpr int kSteps = 250;
+  std::uint64_t coalesced_bytes = 0;
   for (std::uint64_t seed = 1; seed <= histories; ++seed) {
     History history(seed);
     Content next = 0;
@@ -145,12 +148,15 @@ TEST(RandomHistory, EveryVersionLeftReadsBackAfterEveryStep) {
       history.check();
       ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed << ", step " << i;
     }
+    coalesced_bytes += history.coalesced_bytes;
   }
+  EXPECT_GT(coalesced_bytes, 0U);
 }
 
 TEST(RandomHistory, ReadSetOfAVersionIsItsChunksWithAWindowOfOne) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     History history(seed);
+    history.coalescing.stored_bytes_max = 0;  // Coalesced volumes hold several deaths.
     ArrangeSettings settings = any_settings(history.random);
     settings.window = 1;
     if (settings.policy == ArrangePolicyKind::kBatched) settings.batch = 1;
@@ -391,7 +397,11 @@ void break_everywhere(std::uint64_t seed, const Act& act) {
 }
 
 TEST(CrashInjection, ArrangingLosesNothingWhereverItBreaks) {
-  break_everywhere(20, [](History& history) { return history.arrange().has_value(); });
+  break_everywhere(20, [](History& history) {
+    const auto arranged = history.arrange();
+    EXPECT_TRUE(!arranged || history.coalesced_bytes != 0);
+    return arranged.has_value();
+  });
 }
 
 TEST(CrashInjection, DeletingLosesNothingWhereverItBreaks) {
