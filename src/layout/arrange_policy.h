@@ -29,7 +29,8 @@ struct ActiveState {
   std::map<SegmentNumber, std::uint64_t> gap_bytes;
   std::uint64_t departing_bytes = 0;  ///< Raw bytes of chunks that are to leave it.
   VersionNumber newest{};             ///< Sealed version.
-  std::uint32_t versions_behind = 0;  ///< Sealed versions since the base was last written.
+  /// Sealed versions since the base was last written. Only for ArrangePolicyKind::kBatched.
+  std::uint32_t versions_behind = 0;
 };
 
 enum class ChunkOrder : std::uint8_t {

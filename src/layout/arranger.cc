@@ -2,8 +2,6 @@
 #include "layout/arranger.h"
 
 #include <algorithm>
-#include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "base/log.h"
@@ -15,179 +13,11 @@ namespace varve::layout {
 namespace {
 
 constexpr int kStaleMax = 8;
-// A file aside becomes a volume if at most this part of it is dead; else its chunks are copied.
-constexpr std::uint64_t kVolumeDeadParts = 8;
 
 using catalog::SegmentRecord;
 using catalog::SegmentRole;
 
-/// The chunks that are located in a file.
-struct FileChunks {
-  base::IdRuns ids;
-  std::uint64_t gap_bytes = 0;  // See ActiveState::gap_bytes.
-};
-
-/// A location run of a container.
-struct Place {
-  std::uint32_t index = 0;
-  std::uint32_t count = 0;
-};
-
-// Returns the gaps between the runs of a container. Estimates them by its average chunk.
-std::uint64_t gaps_between(const format::ContainerRecord& container, std::vector<Place>& places) {
-  std::sort(places.begin(), places.end(),
-            [](const Place& a, const Place& b) { return a.index < b.index; });
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 1; i < places.size(); ++i) {
-    const std::uint64_t chunks = places[i].index - (places[i - 1].index + places[i - 1].count);
-    bytes += std::min(chunks * container.raw_bytes / std::max(container.chunks, 1U), kGapCostMax);
-  }
-  return bytes;
-}
-
-// Returns the contents of each of these files. Callers pass files of the active set, without those
-// of the open version.
-Result<std::map<SegmentNumber, FileChunks>> chunks_by_file(
-    const meta::Txn& txn, StoreId store, const std::set<SegmentNumber>& segments) {
-  struct Holder {
-    format::ContainerRecord record;
-    std::vector<Place> places;
-  };
-  std::unordered_map<ContainerNumber, Holder> holders;
-  VARVE_TRY(catalog::for_each_container(txn, store,
-                                        [&](const format::ContainerRecord& record) -> Result<bool> {
-                                          if (segments.contains(record.segment))
-                                            holders[record.number].record = record;
-                                          return true;
-                                        }));
-  std::map<SegmentNumber, std::vector<base::IdRun>> runs;
-  VARVE_TRY(catalog::for_each_location(
-      txn, store, ChunkId{}, [&](const catalog::LocationRecord& at) -> Result<bool> {
-        const auto it = holders.find(at.container);
-        if (it == holders.end()) return true;
-        it->second.places.push_back({at.index, at.count});
-        runs[it->second.record.segment].push_back({at.first, at.count});
-        return true;
-      }));
-  std::map<SegmentNumber, FileChunks> chunks;
-  for (auto& [segment, its] : runs) chunks[segment].ids = base::IdRuns::from(std::move(its));
-  for (auto& entry : holders) {
-    auto& holder = entry.second;
-    const auto bytes = gaps_between(holder.record, holder.places);
-    if (bytes != 0) chunks[holder.record.segment].gap_bytes += bytes;
-  }
-  return chunks;
-}
-
-base::IdRuns united(const std::map<SegmentNumber, FileChunks>& chunks) {
-  std::vector<base::IdRun> runs;
-  for (const auto& entry : chunks) {
-    const auto& its = entry.second.ids.runs();
-    runs.insert(runs.end(), its.begin(), its.end());
-  }
-  return base::IdRuns::from(std::move(runs));
-}
-
-/// The chunks of the active set that the newest version lost.
-struct Leaving {
-  std::map<VersionNumber, base::IdRuns> deaths;
-  base::IdRuns lost;    // An open version may refer to them.
-  base::IdRuns unused;  // No version refers to them.
-  VersionNumber window_start{};
-};
-
-// Decides about a file aside. Returns the chunks of it that stay there.
-base::IdRuns stay_aside(const SegmentRecord& file, const base::IdRuns& chunks,
-                        const Leaving& leaving, ArrangeView& view) {
-  if (chunks.intersect(leaving.lost).size() != 0) return chunks;
-  VersionNumber death{};
-  base::IdRuns most;
-  for (const auto& [version, dying] : leaving.deaths) {
-    auto its = chunks.intersect(dying);
-    if (its.size() <= most.size()) continue;
-    most = std::move(its);
-    death = version;
-  }
-  const std::uint64_t dead = file.raw_bytes - file.live_bytes;
-  if (dead * kVolumeDeadParts > file.raw_bytes) {
-    // The next version may take more chunks back. After the window, the rest is copied once.
-    if (death < leaving.window_start) return {};
-  } else if (most.size() == chunks.size()) {
-    view.settled.emplace(file.segment, death);
-  }
-  // Chunks of other deaths depart, and returned ones move, before the file is settled.
-  return most.unite(chunks.intersect(leaving.unused));
-}
-
 }  // namespace
-
-Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series, StoreId store,
-                                    const ArrangeSettings& settings, const base::IdRuns& excluded) {
-  ArrangeView view;
-  VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, series));
-  std::set<VersionNumber> open;
-  for (const auto& version : versions) {
-    if (version.sealed) view.state.newest = version.number;
-    if (!version.sealed) open.insert(version.number);
-  }
-  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, store));
-  std::set<SegmentNumber> active;
-  for (const auto& segment : segments) {
-    if (segment.active() && !open.contains(segment.version)) active.insert(segment.segment);
-  }
-  VARVE_TRY_ASSIGN(auto chunks_of, chunks_by_file(txn, store, active));
-  VARVE_TRY_ASSIGN(const auto kept, window_chunks(txn, series, versions, 1, false));
-  base::IdRuns rest = united(chunks_of).subtract(excluded).subtract(kept);
-  Leaving leaving;
-  leaving.window_start = window_start(versions, settings.window);
-  for (const auto& version : versions) {
-    if (version.sealed || rest.size() == 0) continue;
-    VARVE_TRY_ASSIGN(const auto maybe, protected_chunks(txn, series, version));
-    leaving.lost = leaving.lost.unite(rest.intersect(maybe));
-  }
-  for (auto it = versions.rbegin(); it != versions.rend() && rest.size() != 0; ++it) {
-    if (!it->sealed) continue;
-    VARVE_TRY_ASSIGN(const auto chunks, catalog::version_chunks(txn, series, it->number));
-    auto dying = rest.intersect(chunks);
-    if (dying.size() == 0) continue;
-    rest = rest.subtract(dying);
-    leaving.deaths.emplace(it->number, std::move(dying));
-  }
-  leaving.unused = rest.subtract(leaving.lost);
-  view.unused = leaving.unused;
-  base::IdRuns stay;
-  for (const auto& segment : segments) {
-    if (!active.contains(segment.segment)) continue;
-    const auto& [chunks, gap_bytes] = chunks_of[segment.segment];
-    const auto used = is_volume(segment.segment) ? chunks.intersect(kept) : base::IdRuns();
-    if (!is_volume(segment.segment) || used.size() * 2 > chunks.size()) {
-      view.state.files.push_back(segment);
-      if (gap_bytes != 0) view.state.gap_bytes.emplace(segment.segment, gap_bytes);
-      continue;
-    }
-    view.files_aside.push_back(segment);
-    view.returned = view.returned.unite(used.subtract(excluded));
-    stay = stay.unite(stay_aside(segment, chunks, leaving, view));
-  }
-  VersionNumber base{};
-  for (const auto& file : view.state.files) {
-    if (file.role == SegmentRole::kBase) base = std::max(base, file.version);
-  }
-  for (const auto& version : versions) {
-    if (version.sealed && version.number > base) ++view.state.versions_behind;
-  }
-  for (const auto& [death, all] : leaving.deaths) {
-    const auto dying = all.subtract(stay);
-    auto wait = dying.intersect(leaving.lost);
-    auto depart = dying.subtract(leaving.lost);
-    if (wait.size() != 0) view.aside.emplace(death, std::move(wait));
-    if (depart.size() == 0) continue;
-    VARVE_TRY_ASSIGN(const auto bytes, estimate_bytes(txn, store, depart));
-    view.state.departing_bytes += bytes;
-    view.departing.emplace(death, std::move(depart));
-  }
-  return view;
-}
 
 Result<bool> Arranger::run() {
   const CategoryLayout::Exclusive exclusive(*parts_.layout,
@@ -248,7 +78,7 @@ Result<bool> Arranger::run_steps() {
 // Returns false if there was nothing to do.
 Result<bool> Arranger::work_off(const ArrangeView& view) {
   VARVE_TRY(label_base(view.state));
-  if (!view.settled.empty()) VARVE_TRY(settle(view.settled));
+  if (!view.settled.empty()) VARVE_TRY(settle(view));
   if (view.unused.size() != 0) VARVE_TRY(drop_unused(view.unused));
   const bool has_lost = !view.departing.empty() || !view.aside.empty() || view.returned.size() != 0;
   if (has_lost && policy_->wants_departure(view.state)) {
@@ -260,7 +90,7 @@ Result<bool> Arranger::work_off(const ArrangeView& view) {
     VARVE_TRY(coalesce());
     return stopped();
   }
-  VARVE_TRY(rewrite(*job, view.state));
+  VARVE_TRY(rewrite(*job, view));
   return true;
 }
 
@@ -293,16 +123,13 @@ Result<bool> Arranger::depart(const ArrangeView& view) {
 
 // Turns files aside into volumes. Only their records change. A file that a version opened since may
 // need stays.
-Result<void> Arranger::settle(const std::map<SegmentNumber, VersionNumber>& files) {
+Result<void> Arranger::settle(const ArrangeView& view) {
   auto& layout = *parts_.layout;
   const StoreId store = layout.options().store;
-  std::set<SegmentNumber> segments;
-  for (const auto& entry : files) segments.insert(entry.first);
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(layout.catalog()));
-  VARVE_TRY_ASSIGN(const auto chunks_of, chunks_by_file(txn, store, segments));
-  for (const auto& [segment, chunks] : chunks_of) {
-    const auto death = files.at(segment);
-    VARVE_TRY_ASSIGN(const bool used, used_after(txn, layout.options().series, chunks.ids, death));
+  for (const auto& [segment, death] : view.settled) {
+    VARVE_TRY_ASSIGN(const bool used,
+                     used_after(txn, layout.options().series, view.chunks_of.at(segment), death));
     VARVE_TRY_ASSIGN(auto record, catalog::find_segment(txn, store, segment));
     if (used || !record) continue;
     record->role = SegmentRole::kVolume;
@@ -356,18 +183,15 @@ Result<void> Arranger::label_base(const ActiveState& state) {
   return txn.commit();
 }
 
-Result<base::IdRuns> Arranger::chunks_in(const std::vector<SegmentNumber>& segments) {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(parts_.layout->catalog()));
-  VARVE_TRY_ASSIGN(const auto chunks_of,
-                   chunks_by_file(txn, parts_.layout->options().store,
-                                  std::set<SegmentNumber>(segments.begin(), segments.end())));
-  return united(chunks_of).subtract(damaged_);
-}
-
-Result<bool> Arranger::rewrite(const RewriteJob& job, const ActiveState& state) {
-  VARVE_TRY_ASSIGN(const auto chunks, chunks_in(job.segments));
+Result<bool> Arranger::rewrite(const RewriteJob& job, const ArrangeView& view) {
+  std::vector<base::IdRun> runs;
+  for (const auto segment : job.segments) {
+    const auto& its = view.chunks_of.at(segment).runs();
+    runs.insert(runs.end(), its.begin(), its.end());
+  }
+  const auto chunks = base::IdRuns::from(std::move(runs));
   std::uint64_t active_bytes = 0;
-  for (const auto& file : state.files) active_bytes += file.live_bytes;
+  for (const auto& file : view.state.files) active_bytes += file.live_bytes;
   MoveStep kind;
   kind.role = job.role;
   kind.version = job.version;

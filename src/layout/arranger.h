@@ -51,6 +51,8 @@ struct ArrangeView {
   /// Files aside all of whose chunks have the same death: they become the volume of that death.
   std::map<SegmentNumber, VersionNumber> settled;
   base::IdRuns unused;  ///< In the active set, and no version refers to them.
+  /// The chunks in each file, without `excluded` and `unused`.
+  std::map<SegmentNumber, base::IdRuns> chunks_of;
 };
 
 /// Returns the state of the active set. Chunks in `excluded` cannot be moved and do not depart.
@@ -80,14 +82,13 @@ class Arranger {
   [[nodiscard]] Result<bool> work_off(const ArrangeView& view);
   [[nodiscard]] Result<void> drop_unused(const base::IdRuns& unused);
   [[nodiscard]] Result<void> label_base(const ActiveState& state);
-  [[nodiscard]] Result<void> settle(const std::map<SegmentNumber, VersionNumber>& files);
+  [[nodiscard]] Result<void> settle(const ArrangeView& view);
   [[nodiscard]] Result<bool> depart(const ArrangeView& view);
   /// Coalesces small volumes until none are left, or until stopped.
   [[nodiscard]] Result<void> coalesce();
-  [[nodiscard]] Result<bool> rewrite(const RewriteJob& job, const ActiveState& state);
+  [[nodiscard]] Result<bool> rewrite(const RewriteJob& job, const ArrangeView& view);
   /// Moves the chunks in this order, in steps; false if stopped.
   [[nodiscard]] Result<bool> move(const std::vector<base::IdRun>& chunks, MoveStep kind);
-  [[nodiscard]] Result<base::IdRuns> chunks_in(const std::vector<SegmentNumber>& segments);
   /// Adds a step to done() and to the metrics.
   void count(const MoveOutcome& step);
   enum class Time : std::uint8_t { kWork, kPause };

@@ -6,7 +6,7 @@
 #include "layout/arranger.h"
 #include "layout/coalescing.h"
 #include "layout/file_chunks.h"
-#include "layout/window.h"
+#include "layout/version_walk.h"
 
 namespace varve::layout {
 
@@ -20,7 +20,7 @@ Result<void> Arranger::coalesce() {
     base::IdRuns chunks;
     {
       VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(layout.catalog()));
-      VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, options.series));
+      VARVE_TRY_ASSIGN(const auto versions, recent_versions(txn, options.series, settings_.window));
       VARVE_TRY_ASSIGN(auto segments, catalog::list_segments(txn, options.store));
       std::erase_if(segments,
                     [this](const auto& file) { return coalesced_.contains(file.segment); });

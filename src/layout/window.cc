@@ -9,6 +9,7 @@
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
+#include "layout/version_walk.h"
 #include "meta/schema.h"
 
 namespace varve::layout {
@@ -42,13 +43,13 @@ Result<base::IdRuns> held_chunks(const meta::Txn& txn, SeriesId series, const Li
 
 Result<bool> used_after(const meta::Txn& txn, SeriesId series, const base::IdRuns& chunks,
                         VersionNumber death) {
-  VARVE_TRY_ASSIGN(const auto versions, live_versions(txn, series));
-  for (const auto& version : versions) {
-    if (version.number <= death) continue;
-    VARVE_TRY_ASSIGN(const auto its, protected_chunks(txn, series, version));
+  VersionWalk walk(txn, series);
+  while (true) {
+    VARVE_TRY_ASSIGN(const auto version, walk.next());
+    if (!version || version->number <= death) return false;
+    VARVE_TRY_ASSIGN(const auto its, protected_chunks(txn, series, *version));
     if (chunks.intersect(its).size() != 0) return true;
   }
-  return false;
 }
 
 VersionNumber window_start(const std::vector<LiveVersion>& versions, std::uint32_t window) {

@@ -42,9 +42,13 @@ Result<ParityUpkeep> keep_parity(const meta::Env& catalog, store::SegmentStore& 
     done.bytes_read += kept->bytes_read;
     done.bytes_written += kept->bytes_written;
     if (!kept->finished) return done;
+    if (kept->damaged.empty()) {
+      done.finished = true;
+      return done;
+    }
     // Files that were cut or removed meanwhile look damaged.
     VARVE_TRY_ASSIGN(const auto now, scan());
-    if (!kept->damaged.empty() && now != present && round < kRoundsMax) continue;
+    if (now != present && round < kRoundsMax) continue;
     for (const auto segment : kept->damaged) {
       base::log(base::LogLevel::kWarning,
                 "parity: " + store.describe(segment) +

@@ -5,14 +5,16 @@
 
 #include "catalog/layout_records.h"
 #include "catalog/series_catalog.h"
+#include "layout/version_walk.h"
 
 namespace varve::maintain {
 
 Result<std::vector<parity::DataFile>> settled_files(const meta::Txn& txn, SeriesId series) {
   std::set<VersionNumber> open;
-  VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series));
+  // An open version has a higher number than the sealed ones.
+  VARVE_TRY_ASSIGN(const auto versions, layout::recent_versions(txn, series, 1));
   for (const auto& version : versions) {
-    if (version.state != VersionState::kSealed) open.insert(version.number);
+    if (!version.sealed) open.insert(version.number);
   }
   std::vector<parity::DataFile> files;
   VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, catalog::store_of(series)));

@@ -14,6 +14,7 @@
 #include "catalog/layout_records.h"
 #include "catalog/series_catalog.h"
 #include "layout/arranger.h"
+#include "layout/version_walk.h"
 #include "maintain/parity_upkeep.h"
 
 namespace varve::series {
@@ -60,6 +61,22 @@ class Throttle {
   std::uint64_t stored_bytes_;
 };
 
+// Returns the newest main version, or the newest sealed one if there are only side versions.
+Result<std::optional<catalog::VersionRecord>> newest_to_arrange(const meta::Txn& txn,
+                                                                SeriesId series) {
+  std::optional<VersionNumber> newest;
+  layout::VersionWalk walk(txn, series);
+  while (true) {
+    VARVE_TRY_ASSIGN(const auto version, walk.next());
+    if (!version) break;
+    if (!version->sealed || (newest && version->side)) continue;
+    newest = version->number;
+    if (!version->side) break;
+  }
+  if (!newest) return std::optional<catalog::VersionRecord>();
+  return catalog::find_version(txn, series, *newest);
+}
+
 }  // namespace
 
 Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
@@ -70,16 +87,7 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
     VARVE_TRY_ASSIGN(settings, catalog::find_arrange_settings(txn));
-    VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts_.id));
-    bool is_main = false;
-    for (const auto& record : records) {
-      if (record.state != VersionState::kSealed) continue;
-      VARVE_TRY_ASSIGN(const auto retention,
-                       catalog::find_retention(txn, parts_.id, record.number));
-      if (is_main && retention.side) continue;
-      is_main = !retention.side;
-      newest = record;
-    }
+    VARVE_TRY_ASSIGN(newest, newest_to_arrange(txn, parts_.id));
   }
   if (!newest) return true;
   Throttle throttle(options.bytes_per_second, store_.layout->placed().raw, stop);
