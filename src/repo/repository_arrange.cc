@@ -104,13 +104,22 @@ void RepositoryImpl::arrange_soon(SeriesId series) {
 }
 
 void RepositoryImpl::arrange_what_is_owed() {
-  if (!options_.arrange || options_.read_only || !any_unarranged_) return;
+  if (!options_.arrange || options_.read_only) return;
+  std::set<SeriesId> owing;
+  {
+    const std::lock_guard lock(arrange_mutex_);
+    owing.swap(unarranged_);
+  }
+  if (!any_unarranged_ && owing.empty()) return;
   const auto all = series();
   if (!all) {
     base::log(base::LogLevel::kWarning, "arranging: " + all.error().message());
+    any_unarranged_ = true;
     return;
   }
-  for (const auto& one : *all) arrange_soon(one.id);
+  for (const auto& one : *all) {
+    if (any_unarranged_ || owing.contains(one.id)) arrange_soon(one.id);
+  }
   const std::lock_guard lock(arrange_mutex_);
   any_unarranged_ = false;  // From here on, the set has them all.
 }
@@ -157,9 +166,10 @@ void RepositoryImpl::arrange_in_background(const ArrangeOptions& options) {
   }
 }
 
-bool RepositoryImpl::all_arranged() {
+std::optional<std::set<SeriesId>> RepositoryImpl::unarranged() {
   const std::lock_guard lock(arrange_mutex_);
-  return !any_unarranged_ && unarranged_.empty();
+  if (any_unarranged_) return std::nullopt;
+  return unarranged_;
 }
 
 void RepositoryImpl::stop_arranging() {

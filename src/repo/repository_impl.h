@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -96,8 +97,8 @@ class RepositoryImpl final : public Repository {
   void arrange_soon(SeriesId series);
   /// Arranges after the opening, because an earlier process may have stopped or skipped the work.
   void arrange_what_is_owed();
-  /// Returns whether all series are known to be arranged.
-  [[nodiscard]] bool all_arranged();
+  /// Returns the series that may have work left; nullopt if any of them may.
+  [[nodiscard]] std::optional<std::set<SeriesId>> unarranged();
   void arrange_in_background(const ArrangeOptions& options);
   void stop_arranging();
 

@@ -76,7 +76,8 @@ Result<void> RepositoryImpl::settle_at_opening() {
                      txn.get(meta::catalog::kSettings, maintain::kCatalogIdSetting));
     if (known) catalog_id_ = *known;
     const auto note = settled_.read(catalog_id_, txn.id());
-    any_unarranged_ = !note.arranged;
+    any_unarranged_ = !note.unarranged;
+    if (note.unarranged) unarranged_ = *note.unarranged;
     left_behind_ = !note.settled;
   }
   VARVE_TRY(check_catalog_age());
@@ -84,6 +85,7 @@ Result<void> RepositoryImpl::settle_at_opening() {
   bool complete = complete_names();
   VARVE_TRY(remove_leftovers(catalog_, *files_, paths_));
   VARVE_TRY_ASSIGN(const auto all, series());
+  if (all.empty()) any_unarranged_ = false;  // A new repository has no note yet.
   for (const auto& info : all) {
     VARVE_TRY_ASSIGN(auto* const one, find(info.id));
     // A failure is only logged: the repository works without manifests, and deletions must work on
@@ -100,7 +102,7 @@ void RepositoryImpl::settle_at_close() {
   if (options_.read_only || left_behind_) return;
   const auto note = [&]() -> Result<void> {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    return settled_.write(catalog_id_, txn.id(), all_arranged());
+    return settled_.write(catalog_id_, txn.id(), unarranged());
   };
   const auto noted = note();
   if (!noted) base::log(base::LogLevel::kDebug, noted.error().message());

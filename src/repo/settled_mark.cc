@@ -2,6 +2,7 @@
 #include "repo/settled_mark.h"
 
 #include <cstddef>
+#include <string_view>
 #include <utility>
 
 #include "base/checksum.h"
@@ -13,32 +14,59 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x54535656;  // "VVST" in file order
 constexpr std::uint32_t kFormat = 1;
+constexpr std::uint32_t kListFormat = 2;  // Lists the series that may have work left.
 constexpr std::size_t kIdBytes = 16;
-constexpr std::size_t kBytes = 48;
+constexpr std::size_t kBytes = 48;  // Without a list.
+constexpr std::size_t kListedMax = 100;
+constexpr std::size_t kBytesMax = 512;
 
 // docs/FORMAT.md §1. The file is shorter than a sector, so that a crash leaves it old or new.
-std::string encode(const std::string& catalog_id, std::uint64_t commit, bool arranged) {
+std::string encode(const std::string& catalog_id, std::uint64_t commit,
+                   const std::optional<std::set<SeriesId>>& unarranged) {
+  const bool listed = unarranged && !unarranged->empty() && unarranged->size() <= kListedMax;
   std::string out;
   base::ByteWriter w(out);
   w.u32(kMagic);
-  w.u32(kFormat);
+  w.u32(listed ? kListFormat : kFormat);
   w.u64(commit);
-  w.u64(arranged ? 1 : 0);
+  w.u64(listed ? unarranged->size() : unarranged && unarranged->empty() ? 1 : 0);
   w.text(catalog_id);
+  if (listed) {
+    for (const auto series : *unarranged) w.u32(static_cast<std::uint32_t>(series));
+  }
   w.u64(base::checksum64(base::as_bytes(out)));
   return out;
+}
+
+// Returns what the note says about series, if it is one of this commit.
+std::optional<std::set<SeriesId>> listed_in(std::string_view note) {
+  base::ByteReader r(note);
+  r.u32();
+  const std::uint32_t format = r.u32();
+  r.u64();
+  const std::uint64_t count = r.u64();
+  if (!r.ok()) return std::nullopt;
+  std::set<SeriesId> listed;
+  if (format == kFormat && count == 1) return listed;
+  if (format != kListFormat || count > kListedMax) return std::nullopt;
+  r.bytes(kIdBytes);
+  for (std::uint64_t i = 0; i < count; ++i) listed.insert(static_cast<SeriesId>(r.u32()));
+  if (!r.ok()) return std::nullopt;
+  return listed;
 }
 
 }  // namespace
 
 SettledMark::Note SettledMark::read(const std::string& catalog_id, std::uint64_t commit) {
   const std::lock_guard lock(mutex_);
-  const auto bytes = files_.read_file(path_, kBytes);
+  const auto bytes = files_.read_file(path_, kBytesMax);
   cleared_ = !bytes && bytes.error().code() == ErrorCode::kNotFound;
   if (!bytes || catalog_id.size() != kIdBytes) return {};
   on_disk_ = *bytes;
-  const bool arranged = *bytes == encode(catalog_id, commit, true);
-  return {arranged || *bytes == encode(catalog_id, commit, false), arranged};
+  const auto unarranged = listed_in(*bytes);
+  // A longer note may have been there before.
+  if (!bytes->starts_with(encode(catalog_id, commit, unarranged))) return {};
+  return {true, unarranged};
 }
 
 Result<void> SettledMark::clear() {
@@ -57,10 +85,10 @@ Result<void> SettledMark::clear() {
 }
 
 Result<void> SettledMark::write(const std::string& catalog_id, std::uint64_t commit,
-                                bool arranged) {
+                                const std::optional<std::set<SeriesId>>& unarranged) {
   const std::lock_guard lock(mutex_);
   if (catalog_id.size() != kIdBytes) return {};
-  auto note = encode(catalog_id, commit, arranged);
+  auto note = encode(catalog_id, commit, unarranged);
   if (note == on_disk_) return {};
   cleared_ = false;
   on_disk_ = std::move(note);
@@ -70,6 +98,8 @@ Result<void> SettledMark::write(const std::string& catalog_id, std::uint64_t com
 Result<void> SettledMark::put(const std::string& bytes) {
   VARVE_TRY_ASSIGN(const auto file, files_.open(path_, io::OpenMode::kReadWrite));
   VARVE_TRY(file->write_at(0, base::as_bytes(bytes)));
+  // An earlier release does not read a note that is followed by other bytes.
+  VARVE_TRY(file->truncate(bytes.size()));
   return file->sync();
 }
 

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "io/file_system.h"
 #include "varve/result.h"
+#include "varve/types.h"
 
 namespace varve::repo {
 
@@ -19,17 +22,19 @@ class SettledMark {
   SettledMark(io::FileSystem& files, std::string path) : files_(files), path_(std::move(path)) {}
 
   struct Note {
-    bool settled = false;   ///< No file but the catalog has to be completed.
-    bool arranged = false;  ///< No series has to be arranged either.
+    bool settled = false;  ///< No file but the catalog has to be completed.
+    /// The series that may have to be arranged; nullopt if any of them may.
+    std::optional<std::set<SeriesId>> unarranged;
   };
 
   /// Reads the note. It counts only if it names this state of this catalog.
   [[nodiscard]] Note read(const std::string& catalog_id, std::uint64_t commit);
   /// Makes the note void on disk, unless it is. The caller calls it before each change.
   [[nodiscard]] Result<void> clear();
-  /// Notes that nothing is left to complete at this commit.
+  /// Notes that nothing is left to complete at this commit. Of more than 100 unarranged series, the
+  /// note says only that any may be one.
   [[nodiscard]] Result<void> write(const std::string& catalog_id, std::uint64_t commit,
-                                   bool arranged);
+                                   const std::optional<std::set<SeriesId>>& unarranged);
 
  private:
   [[nodiscard]] Result<void> put(const std::string& bytes);

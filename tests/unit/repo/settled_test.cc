@@ -7,8 +7,10 @@
 #include <fstream>
 #include <string>
 
+#include "base/coding.h"
 #include "support/records_read.h"
 #include "support/temp_repository.h"
+#include "varve/arrange.h"
 #include "varve/check.h"
 #include "varve/repair.h"
 
@@ -143,8 +145,62 @@ TEST_F(Settled, ADamagedNoteIsNoNote) {
   repository_ = reopen(path_);
   EXPECT_TRUE(fs::exists(labels()));
   close();
-  EXPECT_EQ(note().size(), damaged.size());
+  EXPECT_EQ(note().size(), 48U);
   EXPECT_FALSE(is_void());
+}
+
+// Without a note, all series have to be looked at once.
+TEST_F(Settled, TheNoteListsTheSeriesThatMayHaveToBeArranged) {
+  const auto format = [this] {
+    return base::load_le<std::uint32_t>(base::as_bytes(note()).data() + 4);
+  };
+  const auto count = [this] {
+    return base::load_le<std::uint64_t>(base::as_bytes(note()).data() + 16);
+  };
+  constexpr std::uint32_t kList = 2;
+  const auto other = must(repository_->create_series("other")).id;
+  close();
+  EXPECT_EQ(format(), kList) << "a new repository has no other series";
+  fs::remove(path_ + "/settled");
+  repository_ = reopen(path_);
+  store("v1b");
+  close();
+  EXPECT_NE(format(), kList);
+  EXPECT_EQ(count(), 0U) << "any series";
+  auto options = quiet_options();
+  options.arrange = true;
+  repository_ = reopen(path_, options);
+  must(repository_->arrange(series_, {}));
+  must(repository_->arrange(other, {}));
+  close();
+  EXPECT_NE(format(), kList);
+  EXPECT_EQ(count(), 1U) << "no series";
+  repository_ = reopen(path_);
+  store("v2");
+  close();
+  EXPECT_EQ(format(), kList);
+  EXPECT_EQ(count(), 1U);
+  EXPECT_EQ(note().size(), 52U);
+  repository_ = reopen(path_);
+  must(repository_->set_arrange_settings(must(repository_->arrange_settings())));
+  close();
+  EXPECT_EQ(count(), 0U) << "any series";
+}
+
+TEST_F(Settled, ASeriesOfTheListThatWasArrangedIsTakenOut) {
+  auto options = quiet_options();
+  options.arrange = true;
+  close();
+  repository_ = reopen(path_, options);
+  must(repository_->arrange(series_, {}));
+  store("v2");
+  close();
+  repository_ = reopen(path_);
+  EXPECT_LE(metric(*repository_, "varve_catalog_records_read_total"), 4U) << "the list counts";
+  must(repository_->arrange(series_, {}));
+  close();
+  EXPECT_EQ(note().size(), 48U);
+  EXPECT_EQ(base::load_le<std::uint64_t>(base::as_bytes(note()).data() + 16), 1U);
 }
 
 // Opening and closing cost records by the number of series, but not for each of their versions, and
