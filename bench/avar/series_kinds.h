@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates series of the kinds that backups have: releases, packages, images, mail, databases.
+// Generates series of the kinds that backups have: releases, packages, images, mail, databases, and
+// folders of users.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +30,7 @@ class KindSource final : public ContentSource {
     kMail,       ///< Folders that grow at their end, and lose a few mails.
     kDatabase,   ///< One file: 2 % of the pages change, most in a tenth of the file.
     kScattered,  ///< One file: 2 % of the pages change, anywhere.
+    kHome,       ///< Small files: 2 % of the bytes are files that are saved, added, removed, moved.
   };
 
   KindSource(Kind kind, std::size_t chunks, std::uint64_t seed)
@@ -39,6 +41,9 @@ class KindSource final : public ContentSource {
         break;
       case Kind::kPackages:
         add_files(3.5, 1.2, 500);
+        break;
+      case Kind::kHome:
+        add_files(1.5, 1.6, 1000);
         break;
       case Kind::kMail:
         for (int i = 0; i < 20; ++i) files_.push_back(fresh(chunks / 20));
@@ -80,6 +85,9 @@ class KindSource final : public ContentSource {
         break;
       case Kind::kScattered:
         overwrite(budget, 1, 0);
+        break;
+      case Kind::kHome:
+        work_at_home(budget);
         break;
     }
   }
@@ -136,6 +144,29 @@ class KindSource final : public ContentSource {
                                                      folder.end() - at - 1));
     }
   }
+  // Few files are used often: the index of a file is the square of a random number.
+  void work_at_home(std::ptrdiff_t budget) {
+    while (budget > 0) {
+      const double place = unit();
+      const auto at = static_cast<std::size_t>(place * place * static_cast<double>(files_.size()));
+      const auto kind = random_() % 20;
+      if (kind < 10) {  // An editor saves the file: what follows the first change is new.
+        auto& file = files_[at];
+        const std::size_t from = random_() % file.size();
+        for (std::size_t i = from; i < file.size(); ++i) file[i] = next_++;
+        budget -= static_cast<std::ptrdiff_t>(file.size() - from);
+      } else if (kind < 15) {
+        files_.insert(files_.begin() + static_cast<std::ptrdiff_t>(at), fresh(about(8)));
+        budget -= static_cast<std::ptrdiff_t>(files_[at].size());
+      } else {
+        auto file = std::move(files_[at]);
+        files_.erase(files_.begin() + static_cast<std::ptrdiff_t>(at));
+        if (kind < 17) continue;
+        files_.insert(files_.begin() + static_cast<std::ptrdiff_t>(random_() % files_.size()),
+                      std::move(file));
+      }
+    }
+  }
   void overwrite(std::ptrdiff_t budget, double run, double hot) {
     auto& file = files_.front();
     std::normal_distribution<double> around(0, static_cast<double>(file.size()) / 400);
@@ -164,13 +195,14 @@ struct KindName {
   std::string_view name;
   KindSource::Kind kind;
 };
-inline constexpr std::array<KindName, 6> kKinds = {{
+inline constexpr std::array<KindName, 7> kKinds = {{
     {"releases", KindSource::Kind::kReleases},
     {"packages", KindSource::Kind::kPackages},
     {"images", KindSource::Kind::kImages},
     {"mail", KindSource::Kind::kMail},
     {"database", KindSource::Kind::kDatabase},
     {"scattered", KindSource::Kind::kScattered},
+    {"home", KindSource::Kind::kHome},
 }};
 
 }  // namespace varve::bench

@@ -34,14 +34,15 @@ struct Place {
   std::uint32_t count = 0;
 };
 
-// Returns the gaps between the runs of a container. Estimates them by its average chunk.
+// Returns the cost of the gaps between the runs of a container. Estimates a gap's length by the
+// container's average chunk.
 std::uint64_t gaps_between(const format::ContainerRecord& container, std::vector<Place>& places) {
   std::sort(places.begin(), places.end(),
             [](const Place& a, const Place& b) { return a.index < b.index; });
   std::uint64_t bytes = 0;
   for (std::size_t i = 1; i < places.size(); ++i) {
     const std::uint64_t chunks = places[i].index - (places[i - 1].index + places[i - 1].count);
-    bytes += std::min(chunks * container.raw_bytes / std::max(container.chunks, 1U), kGapCostMax);
+    bytes += gap_cost(chunks * container.raw_bytes / std::max(container.chunks, 1U));
   }
   return bytes;
 }
@@ -257,6 +258,8 @@ Result<ArrangeView> view_active_set(const meta::Txn& txn, SeriesId series, Store
     view.returned = view.returned.unite(used.subtract(excluded));
     stay = stay.unite(stay_aside(segment, chunks, leaving, view));
   }
+  VARVE_TRY_ASSIGN(const auto counters, catalog::find_counters(txn, store));
+  view.state.next_container = counters.next_container;
   // No other policy asks for it, and the base may be old.
   if (settings.policy == ArrangePolicyKind::kBatched) {
     VARVE_TRY_ASSIGN(view.state.versions_behind, versions_behind(txn, series, view.state.files));

@@ -2,6 +2,7 @@
 #include "layout/arrange_policy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -67,8 +68,8 @@ class BatchedPolicy final : public ArrangePolicy {
   const std::uint32_t batch_;
 };
 
-// Departing chunks are copied out at once. The files whose dead chunks hinder the newest version's
-// reader most are written again when all gaps together exceed their bound, or dead space does.
+// Departing chunks are copied out at once. When the gaps of all files together cost more than their
+// bound, or dead space exceeds its bound, the files that gain most by it are written again.
 // New runs are merged, the smallest first, so that a reader follows few of them.
 class TieredPolicy final : public ArrangePolicy {
  public:
@@ -96,9 +97,23 @@ class TieredPolicy final : public ArrangePolicy {
   }
 
  private:
-  // The share of gaps is bounded by this part of that of dead space.
-  static constexpr std::uint64_t kGapShare = 4;
-  static constexpr std::uint64_t kDeadShare = 7;
+  // The share of gaps is bounded by this part of that of dead space. With the default share of dead
+  // space, the newest version is read at 0.95 of the best.
+  static constexpr std::uint64_t kGapShare = 16;
+  static constexpr std::uint64_t kDeadShare = 35;
+
+  // Returns what writing a file again gains for each byte written. A file whose chunks took long to
+  // die stays clean for long, and one whose chunks die quickly is written again soon. For a steady
+  // rate of dying, the product of dead share and age is the best index. The root of the age is
+  // better where only a part of a file's chunks dies quickly.
+  static double gain(const ActiveState& state, const SegmentRecord& file, std::uint64_t cost) {
+    const auto next = static_cast<std::uint64_t>(state.next_container);
+    const auto first = static_cast<std::uint64_t>(file.first_container);
+    const std::uint64_t age = next > first ? next - first : 1;
+    return static_cast<double>(cost) /
+           static_cast<double>(std::max<std::uint64_t>(file.raw_bytes, 1)) *
+           std::sqrt(static_cast<double>(age));
+  }
 
   /// Plans to write files again if cost(file) of all files exceeds its share of their live bytes.
   template <typename Cost>
@@ -106,33 +121,35 @@ class TieredPolicy final : public ArrangePolicy {
                                    std::uint64_t permille) const {
     std::uint64_t live = 0;
     std::uint64_t sum = 0;
+    std::vector<std::pair<double, const SegmentRecord*>> files;
     for (const auto& file : state.files) {
       live += file.live_bytes;
       sum += cost(file);
+      files.emplace_back(gain(state, file, cost(file)), &file);
     }
     if (sum * 1000 <= live * permille) return std::nullopt;
-    auto files = state.files;
-    const auto share = [&](const SegmentRecord& file) {
-      return static_cast<double>(cost(file)) /
-             static_cast<double>(std::max<std::uint64_t>(file.raw_bytes, 1));
-    };
-    std::sort(files.begin(), files.end(), [&](const auto& a, const auto& b) {
-      return share(a) != share(b) ? share(a) > share(b) : a.segment < b.segment;
-    });
-    // Somewhat more than needed, so that the next version does not start it again.
-    std::map<std::pair<SegmentRole, VersionNumber>, std::vector<SegmentNumber>> victims;
-    for (const auto& file : files) {
-      if (sum * 1250 <= live * permille) break;
-      victims[{file.role, file.version}].push_back(file.segment);
-      sum -= cost(file);
+    std::stable_sort(files.begin(), files.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    // No more than needed: a file that is written later has more dead chunks then.
+    std::map<std::pair<SegmentRole, VersionNumber>, std::vector<const SegmentRecord*>> victims;
+    for (const auto& [gained, file] : files) {
+      if (sum * 1000 <= live * permille) break;
+      // Files of all new runs are written as one run, so that a reader follows fewer runs.
+      const bool is_new = file->role == SegmentRole::kNew;
+      victims[{file->role, is_new ? VersionNumber{} : file->version}].push_back(file);
+      sum -= cost(*file);
     }
     // One run at a time, the one with most victims first: the state is looked at again after it.
     const auto largest = std::max_element(
         victims.begin(), victims.end(),
         [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
     if (largest == victims.end()) return std::nullopt;
-    return RewriteJob{largest->second, largest->first.first, largest->first.second,
-                      ChunkOrder::kStream};
+    RewriteJob job{{}, largest->first.first, VersionNumber{}, ChunkOrder::kStream};
+    for (const auto* file : largest->second) {
+      job.segments.push_back(file->segment);
+      job.version = std::max(job.version, file->version);
+    }
+    return job;
   }
 
   const std::uint64_t dead_permille_;

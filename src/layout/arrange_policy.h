@@ -16,19 +16,29 @@
 
 namespace varve::layout {
 
-/// A dead range in a container that is as long as this costs a reader a request of its own, and
-/// counts as this much. The reader reads through a shorter one.
-inline constexpr std::uint64_t kGapCostMax = 64U << 10;
+/// The longest gap between live chunks of a container that a reader reads through, with the parts
+/// of it that are in frames of live chunks. Raw bytes.
+inline constexpr std::uint64_t kGapReadMax = 96U << 10;
+/// The cost of a longer gap, in bytes. The reader skips it, but reads one more frame, in a request
+/// of its own.
+inline constexpr std::uint64_t kGapSkipCost = 40U << 10;
+
+/// Returns the cost of a gap for the reader of the newest version, in bytes.
+[[nodiscard]] constexpr std::uint64_t gap_cost(std::uint64_t gap_bytes) {
+  return gap_bytes > kGapReadMax ? kGapSkipCost : gap_bytes;
+}
 
 /// A series' active set, without the files of an open version. Departing chunks count as live.
 struct ActiveState {
   std::vector<catalog::SegmentRecord> files;
-  /// Raw bytes of the gaps between the live chunks of a file's containers, each at most
-  /// kGapCostMax: what the newest version's reader pays for the file's dead chunks. A file without
-  /// an entry has none.
+  /// Sum of gap_cost() of the gaps between the live chunks of a file's containers: the cost of its
+  /// dead chunks for the reader of the newest version. A file without an entry has none.
   std::map<SegmentNumber, std::uint64_t> gap_bytes;
   std::uint64_t departing_bytes = 0;  ///< Raw bytes of chunks that are to leave it.
   VersionNumber newest{};             ///< Sealed version.
+  /// Number after those of all containers. Its distance to a container's number is the
+  /// container's age.
+  ContainerNumber next_container{};
   /// Sealed versions since the base was last written. Only for ArrangePolicyKind::kBatched.
   std::uint32_t versions_behind = 0;
 };

@@ -195,7 +195,7 @@ Result<bool> Arranger::rewrite(const RewriteJob& job, const ArrangeView& view) {
   MoveStep kind;
   kind.role = job.role;
   kind.version = job.version;
-  kind.segment_bytes_max = store::segment_bytes_for(active_bytes);
+  kind.segment_bytes_max = store::arranged_segment_bytes_for(active_bytes);
   if (job.order == ChunkOrder::kBirth) return move(chunks.runs(), kind);
   const auto order = in_stream_order(chunks, parts_.newest, [this] { return stopped(); });
   if (stopped()) return false;

@@ -29,6 +29,13 @@ std::size_t container_raw_bytes_max(const ContainerWriterOptions& options) {
   return std::min(kContainerRawBytesMax, options.waiting_bytes_max / 4 * 3);
 }
 
+// Returns the maximum length of a container: a file has room for one.
+std::uint64_t container_bytes_max(const ContainerWriterOptions& options) {
+  if (options.segment_bytes_max == 0) return format::kContainerBytesMax;
+  return std::clamp<std::uint64_t>(options.segment_bytes_max, kArrangedSegmentBytesMin,
+                                   format::kContainerBytesMax);
+}
+
 }  // namespace
 
 ContainerWriter::ContainerWriter(SegmentStore& store, const format::FrameCodec& codec,
@@ -255,7 +262,7 @@ bool ContainerWriter::fits(const Frame& frame) const {
       header_.compact);
   return header <= kHeaderBufferBytes &&
          header + format::padded_bytes(data_used_ + stored, header_.compact) <=
-             format::kContainerBytesMax;
+             container_bytes_max(options_);
 }
 
 void ContainerWriter::pack(Frame& frame) {

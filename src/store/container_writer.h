@@ -34,7 +34,7 @@ struct ContainerWriterOptions {
   /// True to write volumes: compact containers, through the page cache.
   bool volume = false;
   /// Maximum length, in bytes, of a file with more than one container; 0 = by segment_bytes_for().
-  /// A file has at least one container.
+  /// A file has at least one container, and no container is longer unless it has one frame.
   std::uint64_t segment_bytes_max = 0;
   /// Raw bytes that may wait in memory before append() waits for the disk; at least 4 MiB without
   /// compression.

@@ -13,10 +13,16 @@ namespace varve::store {
 
 namespace {
 constexpr std::uint64_t kSegmentsOfARun = 128;
+constexpr std::uint64_t kSegmentsOfAnArrangedSet = 2048;
 }  // namespace
 
 std::uint64_t segment_bytes_for(std::uint64_t run_bytes) {
   return std::clamp(run_bytes / kSegmentsOfARun, kSegmentBytesMin, kSegmentBytesMax);
+}
+
+std::uint64_t arranged_segment_bytes_for(std::uint64_t active_bytes) {
+  return std::clamp(active_bytes / kSegmentsOfAnArrangedSet, kArrangedSegmentBytesMin,
+                    kSegmentBytesMax);
 }
 
 std::string segment_name(SegmentNumber segment) {

@@ -26,6 +26,13 @@ inline constexpr std::uint64_t kSegmentBytesMax = 64ULL << 20;
 /// Returns the maximum length of a segment of a run of `run_bytes`.
 [[nodiscard]] std::uint64_t segment_bytes_for(std::uint64_t run_bytes);
 
+/// The lower bound for a segment that arranging writes.
+inline constexpr std::uint64_t kArrangedSegmentBytesMin = 512ULL << 10;
+/// Returns the maximum length of a segment that arranging writes, in an active set of
+/// `active_bytes`. It is shorter than other segments, so that later arranging can choose the data
+/// that changes often more exactly.
+[[nodiscard]] std::uint64_t arranged_segment_bytes_for(std::uint64_t active_bytes);
+
 /// Gives each number once. After a crash it may repeat numbers that no commit has named.
 /// Thread-safe.
 class NumberSource {

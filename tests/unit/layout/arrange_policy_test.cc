@@ -116,6 +116,54 @@ TEST(TieredPolicy, WritesTheDeadestFilesOfARunAnew) {
   EXPECT_EQ(job->version, VersionNumber{1});
 }
 
+TEST(TieredPolicy, WritesNoMoreFilesThanTheBoundOfTheGapsRequires) {
+  const auto tiered = policy(ArrangePolicyKind::kTiered);
+  ActiveState state;
+  state.newest = VersionNumber{2};
+  for (std::uint32_t i = 0; i < 10; ++i) state.files.push_back(file(i, SegmentRole::kBase, 1));
+  state.gap_bytes = {{SegmentNumber{1}, 240}, {SegmentNumber{4}, 200}};
+  EXPECT_FALSE(tiered->next(state)) << "gaps cost 4.4 %, 4.5 % are tolerated";
+  state.gap_bytes[SegmentNumber{6}] = 30;
+  const auto job = tiered->next(state);
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->segments, numbers({1}));
+}
+
+TEST(TieredPolicy, WritesOldFilesBeforeYoungOnesOfAlmostTheSameGaps) {
+  const auto tiered = policy(ArrangePolicyKind::kTiered);
+  ActiveState state;
+  state.newest = VersionNumber{2};
+  state.next_container = ContainerNumber{110};
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    state.files.push_back(file(i, SegmentRole::kBase, 1));
+    state.files.back().first_container = ContainerNumber{10 * (i + 1)};
+  }
+  state.gap_bytes = {{SegmentNumber{0}, 250}, {SegmentNumber{9}, 260}};
+  EXPECT_EQ(tiered->next(state)->segments, numbers({0}));
+  state.gap_bytes = {{SegmentNumber{0}, 50}, {SegmentNumber{9}, 450}};
+  EXPECT_EQ(tiered->next(state)->segments, numbers({9})) << "its chunks die nine times as fast";
+}
+
+TEST(TieredPolicy, WritesFilesOfNewRunsAsOneRun) {
+  const auto tiered = policy(ArrangePolicyKind::kTiered, 3, 9);
+  ActiveState state;
+  state.newest = VersionNumber{4};
+  state.files = {file(0, SegmentRole::kBase, 1), file(1, SegmentRole::kNew, 2),
+                 file(2, SegmentRole::kNew, 3), file(3, SegmentRole::kNew, 4)};
+  state.gap_bytes = {{SegmentNumber{1}, 300}, {SegmentNumber{2}, 300}};
+  const auto job = tiered->next(state);
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->segments, numbers({1, 2}));
+  EXPECT_EQ(job->role, SegmentRole::kNew);
+  EXPECT_EQ(job->version, VersionNumber{3});
+}
+
+TEST(GapCost, OfALongGapIsThatOfSkippingIt) {
+  EXPECT_EQ(gap_cost(8192), 8192U);
+  EXPECT_EQ(gap_cost(kGapReadMax), kGapReadMax);
+  EXPECT_EQ(gap_cost(kGapReadMax + 1), kGapSkipCost);
+}
+
 TEST(StreamOrder, FollowsTheStreamAndEndsWithTheRest) {
   const auto id = [](std::uint32_t birth, std::uint32_t ordinal) {
     return ChunkId::make(VersionNumber{birth}, ordinal);

@@ -298,6 +298,22 @@ TEST_F(ContainerWriterTest, SegmentsHoldOneContainerWhileTheRunIsShort) {
   EXPECT_EQ(segment_bytes_for(1ULL << 40), kSegmentBytesMax);
 }
 
+TEST_F(ContainerWriterTest, ArrangedSegmentsAreShorter) {
+  EXPECT_EQ(arranged_segment_bytes_for(0), kArrangedSegmentBytesMin);
+  EXPECT_EQ(arranged_segment_bytes_for(4ULL << 30), 2ULL << 20);
+  EXPECT_EQ(arranged_segment_bytes_for(1ULL << 40), kSegmentBytesMax);
+  options_.segment_bytes_max = kArrangedSegmentBytesMin;
+  start();
+  append_all(0, 500);
+  ASSERT_TRUE(writer_->sync());
+  ASSERT_GE(written_.size(), 4U);
+  for (const auto& one : written_) {
+    EXPECT_EQ(one.record.offset, 0U);
+    EXPECT_LE(one.record.end(), kArrangedSegmentBytesMin);
+  }
+  expect_on_disk(500);
+}
+
 TEST_F(ContainerWriterTest, VolumesHoldContainersWithoutPadding) {
   options_.volume = true;
   options_.segment_bytes_max = ~std::uint64_t{0};
