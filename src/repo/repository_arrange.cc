@@ -26,10 +26,14 @@ constexpr int kNice = 10;
 // The kernel's names for these are in no header of the C library.
 constexpr int kIoPriorityWhoProcess = 1;
 constexpr int kIoPriorityIdle = 3 << 13;
+constexpr int kIoPriorityLowest = 2 << 13 | 7;  // The lowest that is not idle.
 
-// Of the calling thread only. Without effect where the kernel refuses.
+// These change the calling thread only, and do nothing where the kernel refuses.
+void set_io_priority(int priority) {
+  static_cast<void>(::syscall(SYS_ioprio_set, kIoPriorityWhoProcess, 0, priority));
+}
 void lower_priority() {
-  static_cast<void>(::syscall(SYS_ioprio_set, kIoPriorityWhoProcess, 0, kIoPriorityIdle));
+  set_io_priority(kIoPriorityIdle);
   static_cast<void>(::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice));
 }
 
@@ -68,7 +72,9 @@ Result<ArrangeReport> RepositoryImpl::arrange(SeriesId id, const ArrangeOptions&
     to_arrange_.erase(id);
   }
   ArrangeReport report;
+  const auto covered = begin_arranging(id);
   auto finished = series->arrange(options, series::Pace::kAtOnce, report.done);
+  if (finished && *finished) end_arranging(id, covered, ArrangingEnd::kFinished);
   if (!finished) {
     if (finished.error().code() != ErrorCode::kNoSpace) return std::move(finished).error();
     base::log(base::LogLevel::kWarning, "arranging: " + finished.error().message());
@@ -87,6 +93,7 @@ void RepositoryImpl::arrange_soon(SeriesId series) {
   if (options_.read_only) return;
   const std::lock_guard lock(arrange_mutex_);
   unarranged_.insert(series);
+  ++backlogs_[series].requests;
   if (!options_.arrange) return;
   to_arrange_.insert(series);
   if (arranger_.joinable()) {
@@ -99,6 +106,12 @@ void RepositoryImpl::arrange_soon(SeriesId series) {
     ArrangeOptions options;
     options.bytes_per_second = options_.arrange_bytes_per_second;
     options.stop = stop;
+    options.progress = [this, idle = true](const ArrangeProgress&) mutable {
+      const std::lock_guard guard(arrange_mutex_);
+      if (idle != (seals_waiting_ != 0)) return;
+      idle = !idle;
+      set_io_priority(idle ? kIoPriorityIdle : kIoPriorityLowest);
+    };
     arrange_in_background(options);
   });
 }
@@ -124,45 +137,59 @@ void RepositoryImpl::arrange_what_is_owed() {
   any_unarranged_ = false;  // From here on, the set has them all.
 }
 
+std::optional<SeriesId> RepositoryImpl::next_to_arrange(const std::stop_token& stop) {
+  std::unique_lock lock(arrange_mutex_);
+  const bool wanted = arrange_wake_.wait(lock, stop, [this] { return !to_arrange_.empty(); });
+  if (!wanted || stop.stop_requested()) return std::nullopt;
+  auto next = std::find_if(to_arrange_.begin(), to_arrange_.end(),
+                           [this](SeriesId id) { return backlogs_[id].waiting != 0; });
+  if (next == to_arrange_.end()) next = to_arrange_.begin();
+  const SeriesId series = *next;
+  to_arrange_.erase(next);
+  return series;
+}
+
+Result<bool> RepositoryImpl::arrange_next(SeriesId id, const ArrangeOptions& options, bool& told) {
+  ArrangeProgress done;
+  const auto covered = begin_arranging(id);
+  const auto one = find(id);
+  auto finished = Result<bool>(false);
+  if (one) {
+    finished = (*one)->arrange(options, series::Pace::kBackground, done);
+  } else {
+    finished = one.error();
+  }
+  const bool full = !finished && finished.error().code() == ErrorCode::kNoSpace;
+  if (!finished && !(full && told)) {
+    base::log(base::LogLevel::kWarning, "arranging stopped: " + finished.error().message());
+  }
+  told = full;
+  end_arranging(id, covered,
+                !finished   ? ArrangingEnd::kFailed
+                : *finished ? ArrangingEnd::kFinished
+                            : ArrangingEnd::kStopped);
+  if (finished && *finished) {
+    const auto kept = (*one)->protect(options, done);
+    if (!kept) base::log(base::LogLevel::kWarning, "parity: " + kept.error().message());
+    const std::lock_guard lock(arrange_mutex_);
+    if (kept && *kept && !to_arrange_.contains(id)) unarranged_.erase(id);
+  }
+  return finished;
+}
+
 void RepositoryImpl::arrange_in_background(const ArrangeOptions& options) {
-  bool told = false;  // About a full disk.
-  while (true) {
-    SeriesId series{};
-    {
-      std::unique_lock lock(arrange_mutex_);
-      const bool wanted =
-          arrange_wake_.wait(lock, options.stop, [this] { return !to_arrange_.empty(); });
-      if (!wanted || options.stop.stop_requested()) return;
-      series = *to_arrange_.begin();
-      to_arrange_.erase(to_arrange_.begin());
-    }
-    ArrangeProgress done;
-    const auto one = find(series);
-    auto finished = Result<bool>(false);
-    if (one) {
-      finished = (*one)->arrange(options, series::Pace::kBackground, done);
-    } else {
-      finished = one.error();
-    }
+  bool told = false;
+  while (const auto series = next_to_arrange(options.stop)) {
+    const auto finished = arrange_next(*series, options, told);
+    if (finished && *finished) continue;
     const bool full = !finished && finished.error().code() == ErrorCode::kNoSpace;
-    if (!finished && !(full && told)) {
-      base::log(base::LogLevel::kWarning, "arranging stopped: " + finished.error().message());
-    }
-    told = full;
-    if (finished && *finished) {
-      const auto kept = (*one)->protect(options, done);
-      if (!kept) base::log(base::LogLevel::kWarning, "parity: " + kept.error().message());
-      const std::lock_guard lock(arrange_mutex_);
-      if (kept && *kept && !to_arrange_.contains(series)) unarranged_.erase(series);
-      continue;
-    }
     if (!finished && !full) continue;  // The next seal tries again.
     std::unique_lock lock(arrange_mutex_);
-    // Made way for a deletion, or out of space.
+    // Made way for a deletion or for another series, or out of space.
     arrange_wake_.wait_for(lock, options.stop,
                            full ? std::chrono::milliseconds(kRetryAfter) : kCheckEvery,
                            [this, full] { return full && !to_arrange_.empty(); });
-    to_arrange_.insert(series);
+    to_arrange_.insert(*series);
   }
 }
 
@@ -177,8 +204,10 @@ void RepositoryImpl::stop_arranging() {
   {
     const std::lock_guard lock(arrange_mutex_);
     to_arrange_.clear();
+    stops_arranging_ = true;
     ended = std::move(arranger_);
   }
+  arranging_ended_.notify_all();
   if (ended.joinable()) {
     ended.request_stop();
     ended.join();

@@ -224,6 +224,8 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.fingerprint_pool = fingerprint_pool_.get();
   parts.on_reader = [this] { disk_costs_->on_reader(); };
   parts.arrange_soon = [this](SeriesId series) { arrange_soon(series); };
+  parts.before_seal = [this](SeriesId series) { wait_before_seal(series); };
+  parts.arrange_urgency = [this](SeriesId series) { return arrange_urgency(series); };
   parts.left_behind = [this] { left_behind_ = true; };
   VARVE_TRY_ASSIGN(auto made, series::make_series(parts));
   return (series_[id] = std::move(made)).get();

@@ -30,6 +30,7 @@
 #include "restore/read_service.h"
 #include "series/series.h"
 #include "series/series_metrics.h"
+#include "series/series_parts.h"
 #include "store/open_files.h"
 #include "store/repository_paths.h"
 #include "store/space_guard.h"
@@ -100,7 +101,22 @@ class RepositoryImpl final : public Repository {
   /// Returns the series that may have work left; nullopt if any of them may.
   [[nodiscard]] std::optional<std::set<SeriesId>> unarranged();
   void arrange_in_background(const ArrangeOptions& options);
+  /// Takes the next series from those to arrange. Waits for one; nullopt if stopped.
+  [[nodiscard]] std::optional<SeriesId> next_to_arrange(const std::stop_token& stop);
+  /// Arranges a series; `told` says whether a full disk was logged already.
+  [[nodiscard]] Result<bool> arrange_next(SeriesId series, const ArrangeOptions& options,
+                                          bool& told);
   void stop_arranging();
+
+  // Seals that wait for arranging. repository_backlog.cc.
+  void wait_before_seal(SeriesId series);
+  [[nodiscard]] series::ArrangeUrgency arrange_urgency(SeriesId series);
+  /// Returns whether a series has more work left for arranging than a seal may add to.
+  [[nodiscard]] bool is_far_behind(SeriesId series);
+  /// Notes that arranging begins. Returns the number of requests that it covers.
+  [[nodiscard]] std::uint64_t begin_arranging(SeriesId series);
+  enum class ArrangingEnd : std::uint8_t { kFinished, kStopped, kFailed };
+  void end_arranging(SeriesId series, std::uint64_t covered, ArrangingEnd end);
 
   // Enough for a restore that reads many segments at once, and far from the usual hard limits.
   static constexpr std::size_t kOpenFilesMax = 512;
@@ -131,6 +147,18 @@ class RepositoryImpl final : public Repository {
   std::set<SeriesId> to_arrange_;
   std::set<SeriesId> unarranged_;  // Series that may have work left.
   bool any_unarranged_ = true;     // Any series may have work left.
+  /// The arranging of a series that was asked for and is not finished.
+  struct Backlog {
+    std::uint64_t requests = 0;    // Seals, deletions and openings that asked for arranging.
+    std::uint64_t covered = 0;     // Of these, the ones before the last finished arranging began.
+    std::uint64_t waited_for = 0;  // Of these, the ones before the last seal that waited.
+    std::uint32_t waiting = 0;     // Seals that wait now.
+    bool failed = false;           // The last arranging failed: no seal waits.
+  };
+  std::map<SeriesId, Backlog> backlogs_;
+  std::uint32_t seals_waiting_ = 0;  // Sum of Backlog::waiting.
+  bool stops_arranging_ = false;
+  std::condition_variable arranging_ended_;
   std::jthread arranger_;
 
   std::mutex mutex_;  // Guards the members below.

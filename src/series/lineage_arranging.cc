@@ -26,7 +26,7 @@ constexpr auto kCheckEvery = std::chrono::milliseconds(50);
 // Waits so that on average no more than so many bytes a second pass.
 class Throttle {
  public:
-  /// `stored_bytes`: what give_way() is told later, as it is now.
+  /// `stored_bytes`: what give_way() is told later, as it is now. `stop` ends each wait.
   Throttle(std::uint64_t bytes_per_second, std::uint64_t stored_bytes, std::function<bool()> stop)
       : rate_(bytes_per_second), stop_(std::move(stop)), stored_bytes_(stored_bytes) {}
 
@@ -37,12 +37,20 @@ class Throttle {
   }
 
   /// Waits as long as the last step took, if chunks have been stored meanwhile: half of the time
-  /// is theirs, whatever it is that both need.
-  void give_way(std::uint64_t stored_bytes) {
+  /// is theirs, whatever it is that both need. With more seals behind, their part is smaller.
+  void give_way(std::uint64_t stored_bytes, std::uint64_t seals_behind) {
     const auto now = Clock::now();
-    if (stored_bytes != stored_bytes_) wait_until(now + (now - step_began_));
+    const auto parts = static_cast<Clock::rep>(std::clamp<std::uint64_t>(seals_behind, 1, 64));
+    if (stored_bytes != stored_bytes_) wait_until(now + (now - step_began_) / parts);
     stored_bytes_ = stored_bytes;
     step_began_ = Clock::now();
+  }
+
+  /// Lets a step pass without a wait, and forgets the bytes that passed so far.
+  void skip(std::uint64_t stored_bytes) {
+    begin_ = step_began_ = Clock::now();
+    passed_ = 0;
+    stored_bytes_ = stored_bytes;
   }
 
  private:
@@ -55,7 +63,7 @@ class Throttle {
 
   const std::uint64_t rate_;
   const std::function<bool()> stop_;
-  const Clock::time_point begin_ = Clock::now();
+  Clock::time_point begin_ = Clock::now();
   Clock::time_point step_began_ = begin_;
   std::uint64_t passed_ = 0;
   std::uint64_t stored_bytes_;
@@ -81,7 +89,14 @@ Result<std::optional<catalog::VersionRecord>> newest_to_arrange(const meta::Txn&
 
 Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
                                        ArrangeProgress& done) {
-  const auto stop = [&] { return options.stop.stop_requested() || store_.layout->make_way(); };
+  const bool background = pace == Pace::kBackground;
+  const auto stop = [&] {
+    return options.stop.stop_requested() || store_.layout->make_way() ||
+           (background && parts_.arrange_urgency(parts_.id).other_series_waits);
+  };
+  const auto stop_waiting = [&] {
+    return stop() || (background && parts_.arrange_urgency(parts_.id).seal_waits);
+  };
   ArrangeSettings settings;
   std::optional<catalog::VersionRecord> newest;
   {
@@ -90,7 +105,7 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
     VARVE_TRY_ASSIGN(newest, newest_to_arrange(txn, parts_.id));
   }
   if (!newest) return true;
-  Throttle throttle(options.bytes_per_second, store_.layout->placed().raw, stop);
+  Throttle throttle(options.bytes_per_second, store_.layout->placed().raw, stop_waiting);
   layout::ArrangerParts parts;
   parts.layout = store_.layout.get();
   parts.newest = layout::walk_tree(*store_.objects, newest->root);
@@ -100,8 +115,13 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
     done.bytes_read += step.bytes_read;
     ++done.steps;
     if (options.progress) options.progress(done);
+    const auto urgency = background ? parts_.arrange_urgency(parts_.id) : ArrangeUrgency{};
+    if (urgency.seal_waits) {
+      throttle.skip(store_.layout->placed().raw);
+      return;
+    }
     throttle.pass(step.bytes_written + step.bytes_read);
-    if (pace == Pace::kBackground) throttle.give_way(store_.layout->placed().raw);
+    if (background) throttle.give_way(store_.layout->placed().raw, urgency.seals_behind);
   };
   layout::Arranger arranger(parts, settings);
   auto finished = arranger.run();

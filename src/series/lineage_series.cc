@@ -228,6 +228,7 @@ Result<SealOutcome> LineageSeries::seal(VersionNumber number, std::string_view n
                                         SealMode mode, SealWriters writers) {
   VARVE_TRY(parts_.check_writable());
   VARVE_TRY_ASSIGN(auto* const use, load());
+  parts_.before_seal(parts_.id);
   std::optional<Result<SealResult>> sealed;
   {
     const std::lock_guard lock(mutex_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -27,6 +28,13 @@ namespace varve::series {
 /// The error of a change to a repository that is open read-only: kReadOnly.
 [[nodiscard]] Error opened_read_only();
 
+/// How urgent the background arranging of a series is.
+struct ArrangeUrgency {
+  std::uint64_t seals_behind = 0;   ///< Seals that no finished arranging has covered.
+  bool seal_waits = false;          ///< A seal of this series waits for it.
+  bool other_series_waits = false;  ///< No seal of this series waits, but one of another.
+};
+
 /// The objects that a repository lends to each of its series.
 /// Lifetime: everything outlives the series. The pools are null if the repository is read-only.
 struct SeriesParts {
@@ -50,6 +58,10 @@ struct SeriesParts {
   base::ThreadPool* fingerprint_pool = nullptr;
   std::function<void()> on_reader{};             ///< Called before a version is read.
   std::function<void(SeriesId)> arrange_soon{};  ///< Asks for arranging in the background.
+  /// Called before a seal, without a lock. Waits a bounded time if arranging is far behind.
+  std::function<void(SeriesId)> before_seal{};
+  /// Returns how urgent the background arranging of a series is.
+  std::function<ArrangeUrgency(SeriesId)> arrange_urgency{};
   /// Called after a failure that the next opening of the repository has to make good.
   std::function<void()> left_behind{};
 

@@ -107,6 +107,10 @@ Result<ArrangingDebt> arranging_debt(const SeriesParts& parts) {
   VARVE_TRY_ASSIGN(const auto unused, layout::estimate_bytes(txn, parts.store, view.unused));
   debt.dead_bytes += unused;
   debt.departing_bytes = view.state.departing_bytes;
+  for (const auto& entry : view.aside) {
+    VARVE_TRY_ASSIGN(const auto bytes, layout::estimate_bytes(txn, parts.store, entry.second));
+    debt.departing_bytes += bytes;
+  }
   debt.runs = layout::count_runs(view.state.files);
   VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, parts.store));
   for (const auto& segment : segments) {
