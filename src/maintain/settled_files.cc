@@ -20,7 +20,8 @@ Result<std::vector<parity::DataFile>> settled_files(const meta::Txn& txn, Series
   VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, catalog::store_of(series)));
   for (const auto& segment : segments) {
     if (segment.role == catalog::SegmentRole::kNew && open.contains(segment.version)) continue;
-    files.push_back({segment.segment, segment.bytes, !segment.active(),
+    // The form of a file, unlike its role, does not change while a version is open.
+    files.push_back({segment.segment, segment.bytes, is_volume(segment.segment),
                      static_cast<std::uint32_t>(segment.version)});
   }
   return files;

@@ -21,7 +21,7 @@ namespace varve::parity {
 struct DataFile {
   SegmentNumber segment{};  ///< File number, with kVolumeBit for a volume.
   std::uint64_t bytes = 0;  ///< Length according to the catalog.
-  bool archived = false;    ///< True for a volume, false for a file of the active set.
+  bool archived = false;    ///< True for a file with the form of a volume.
   /// Version of the file. Files of one version are likely to be removed together.
   std::uint32_t version = 0;
   bool operator==(const DataFile&) const = default;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests repair from parity, without any copy of the damaged data.
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "repair_fixture.h"
 
@@ -63,6 +65,24 @@ TEST_P(ParityRepairTest, ParityOfDamagedBytesIsNotTakenForTheTruth) {
   EXPECT_FALSE(has_step(RepairStep::Kind::kParity));
   EXPECT_EQ(report.containers_restored, 0U);
   EXPECT_NE(report.chunks_quarantined, 0U);
+}
+
+// Opening a version returns volumes to the active set for a while: their role changes, but no byte.
+TEST_P(ParityRepairTest, OpeningAVersionMakesNoParityAgain) {
+  want_parity(25);
+  ASSERT_FALSE(fs::is_empty(in_series("volumes")));
+  const auto names = [this] {
+    std::set<std::string> all;
+    for (const auto& entry : fs::directory_iterator(in_series("parity"))) {
+      all.insert(entry.path().filename());
+    }
+    return all;
+  };
+  const auto before = names();
+  ASSERT_FALSE(before.empty());
+  must(repository_->open_version(series_, "next", folder()));
+  must(repository_->arrange(series_, {}));
+  EXPECT_EQ(names(), before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, ParityRepairTest, testing::Values(Codec::kZstd));
