@@ -7,6 +7,7 @@
 
 #include "base/coding.h"
 #include "base/time_coding.h"
+#include "catalog/chunk_references.h"
 #include "catalog/name_table.h"
 #include "catalog/stored_name.h"
 #include "meta/schema.h"
@@ -234,6 +235,7 @@ Result<void> erase_series(meta::WriteTxn& txn, SeriesId id) {
   std::string copy;
   const auto before = present_name(txn, meta::catalog::kSeries, key, copy, &stored_series_name);
   VARVE_TRY(change_name(txn, NameSpace::of_series(), static_cast<std::uint32_t>(id), before, {}));
+  VARVE_TRY(erase_references(txn, id));
   return txn.erase(meta::catalog::kSeries, key);
 }
 

@@ -251,6 +251,23 @@ Result<void> WriteTxn::erase(TableIndex table, std::string_view key) {
   return {};
 }
 
+Result<void> WriteTxn::erase_prefix(TableIndex table, std::string_view prefix) {
+  MDB_cursor* cursor = nullptr;
+  int rc = mdb_cursor_open(txn_, env_->table(table), &cursor);
+  if (rc != 0) return error_from_lmdb(rc, "open a cursor");
+  MDB_val k = to_val(prefix);
+  MDB_val v{};
+  rc = mdb_cursor_get(cursor, &k, &v, prefix.empty() ? MDB_FIRST : MDB_SET_RANGE);
+  while (rc == 0 && to_view(k).starts_with(prefix)) {
+    pages_touched_ += 8;
+    rc = mdb_cursor_del(cursor, 0);
+    if (rc == 0) rc = mdb_cursor_get(cursor, &k, &v, MDB_NEXT);
+  }
+  mdb_cursor_close(cursor);
+  if (rc != 0 && rc != MDB_NOTFOUND) return error_from_lmdb(rc, "erase");
+  return {};
+}
+
 Result<void> WriteTxn::clear(TableIndex table) {
   const int rc = mdb_drop(txn_, env_->table(table), 0);
   if (rc != 0) return error_from_lmdb(rc, "clear a table");

@@ -150,6 +150,8 @@ class WriteTxn final : public Txn {
   [[nodiscard]] Result<void> put(TableIndex table, std::string_view key, std::string_view value);
   /// Removes a key. An absent key is no error.
   [[nodiscard]] Result<void> erase(TableIndex table, std::string_view key);
+  /// Removes the records whose keys start with `prefix`, without reading their values.
+  [[nodiscard]] Result<void> erase_prefix(TableIndex table, std::string_view prefix);
   /// Removes all records of a table.
   [[nodiscard]] Result<void> clear(TableIndex table);
   /// Commits the changes. When it returns without error, they are on disk.

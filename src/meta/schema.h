@@ -31,13 +31,14 @@ enum Table : TableIndex {
   kRetention,      ///< series u32, number u32 -> RetentionRecord
   kSettings,       ///< name -> value; "arrange" -> ArrangeSettings, "disk" -> DiskRecord
   kNames,          ///< 1, name -> series u32; 2, series u32, name -> number u32. Derived
+  kReferences,     ///< series u32 -> number u32; series u32, chunk id u64 -> references. Derived
 };
-inline constexpr std::array<const char*, 13> kTables = {
-    "series",    "versions",       "nodes",         "recipes",  "containers",
-    "locations", "version_chunks", "version_links", "segments", "counters",
-    "retention", "settings",       "names"};
-/// The tables at the end that an earlier release did not make.
-inline constexpr std::size_t kTablesOptional = 1;
+inline constexpr std::array<const char*, 14> kTables = {
+    "series",    "versions",       "nodes",         "recipes",   "containers",
+    "locations", "version_chunks", "version_links", "segments",  "counters",
+    "retention", "settings",       "names",         "references"};
+/// The tables at the end that earlier releases did not make.
+inline constexpr std::size_t kTablesOptional = 2;
 }  // namespace catalog
 
 /// REPO/staging/SERIES-NUMBER/overlay: the mutable tree of a series' open version. The seal removes

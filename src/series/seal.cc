@@ -88,22 +88,55 @@ Result<SealResult> VersionSeal::run(catalog::VersionRecord record, const SealReq
   return result;
 }
 
+Result<VersionSeal::Built> VersionSeal::build(const catalog::VersionRecord& record) {
+  const auto* base = open_.version()->base();
+  bool count_changes = false;
+  if (base != nullptr) {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+    count_changes = catalog::has_references(txn, parts_.id, base->record().number);
+  }
+  auto built = build(record, count_changes);
+  if (built || !count_changes || built.error().code() != ErrorCode::kCorrupt) return built;
+  base::log(base::LogLevel::kWarning,
+            "sealing: counting all files again: " + built.error().message());
+  return build(record, false);
+}
+
+Result<VersionSeal::Built> VersionSeal::build(const catalog::VersionRecord& record,
+                                              bool count_changes) {
+  VARVE_TRY_ASSIGN(const auto parent, records_.newest_sealed());
+  catalog::ObjectWriter objects(*parts_.catalog, *store_.objects, parts_.id, record.number);
+  const auto* base = open_.version()->base();
+  version::Sealer sealer(open_.version()->overlay(), *store_.objects, objects,
+                         parent ? &parent->root : nullptr, base, count_changes);
+  Built built;
+  VARVE_TRY_ASSIGN(built.tree, sealer.seal());
+  built.objects = objects.new_objects();
+  if (!built.tree.counts_changes) {
+    built.references = catalog::VersionReferences::of_all(std::move(built.tree.references));
+    return built;
+  }
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
+  VARVE_TRY_ASSIGN(built.references,
+                   catalog::VersionReferences::of_changes(txn, parts_.id, base->record().number,
+                                                          std::move(built.tree.references)));
+  return built;
+}
+
 // Follows docs/ORDERING.md O3 and O4: objects, chunks and the index snapshot first, then one
 // commit.
 Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::VersionRecord* next,
                                  const catalog::VersionRecord* replaced, SealOutcome& outcome) {
-  VARVE_TRY_ASSIGN(const auto parent, records_.newest_sealed());
-  catalog::ObjectWriter objects(*parts_.catalog, *store_.objects, parts_.id, record.number);
-  version::Sealer sealer(open_.version()->overlay(), *store_.objects, objects,
-                         parent ? &parent->root : nullptr, open_.version()->base());
-  VARVE_TRY_ASSIGN(auto tree, sealer.seal());
+  VARVE_TRY_ASSIGN(auto built, build(record));
+  auto& tree = built.tree;
+  auto chunks = built.references.chunks();
   if (tree.damaged) {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
     const auto all = catalog::version_chunks(txn, parts_.id, record.base);
-    if (all) tree.chunks = tree.chunks.unite(*all);
+    if (all) chunks = chunks.unite(*all);
   }
-  VARVE_TRY(store_.layout->on_seal(record.number, tree.chunks));
-  VARVE_TRY_ASSIGN(const bool side, open_.index().save_window(record, tree.chunks));
+  VARVE_TRY(store_.layout->on_seal(record.number, chunks));
+  VARVE_TRY_ASSIGN(const bool side, open_.index().save_window(record, chunks));
   record.state = VersionState::kSealed;
   record.base = VersionNumber{};
   record.replaces = false;
@@ -112,11 +145,13 @@ Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::Versio
   record.entries = tree.entries;
   record.logical_bytes = tree.logical_bytes;
   VARVE_TRY(measure_version(parts_, record));
-  VARVE_TRY_ASSIGN(const auto manifest, manifests_.begin(record, objects.new_objects()));
+  VARVE_TRY_ASSIGN(const auto manifest, manifests_.begin(record, built.objects));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
   VARVE_TRY_ASSIGN(auto owner, catalog::find_series(txn, parts_.id));
   if (!owner) return Error(ErrorCode::kCorrupt, "the series' record is missing");
-  VARVE_TRY(catalog::put_version_chunks(txn, parts_.id, record.number, tree.chunks));
+  VARVE_TRY(catalog::put_version_chunks(txn, parts_.id, record.number, chunks));
+  VARVE_TRY(tree.damaged ? catalog::erase_references(txn, parts_.id)
+                         : built.references.put(txn, parts_.id, record.number));
   VARVE_TRY(catalog::put_version_links(txn, parts_.id, record.number, tree.links));
   VARVE_TRY(catalog::put_retention(txn, parts_.id, record.number, {side, {}}));
   if (replaced != nullptr) VARVE_TRY(catalog::put_version(txn, *replaced));

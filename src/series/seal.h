@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "catalog/chunk_references.h"
 #include "catalog/series_catalog.h"
 #include "series/lineage_open.h"
 #include "series/lineage_store.h"
@@ -13,6 +14,7 @@
 #include "series/version_records.h"
 #include "varve/backup.h"
 #include "varve/result.h"
+#include "version/sealer.h"
 
 namespace varve::series {
 
@@ -52,6 +54,14 @@ class VersionSeal {
   [[nodiscard]] Result<SealResult> run(catalog::VersionRecord record, const SealRequest& how);
 
  private:
+  /// Stores the tree's objects, and takes its references from its changes where possible.
+  struct Built {
+    version::SealedTree tree;
+    catalog::VersionReferences references;
+    std::uint64_t objects = 0;  ///< Number of new objects.
+  };
+  [[nodiscard]] Result<Built> build(const catalog::VersionRecord& record);
+  [[nodiscard]] Result<Built> build(const catalog::VersionRecord& record, bool count_changes);
   /// Writes everything and commits. `next`: the open version that continues, or null; gets its
   /// number here. `replaced`: a record that gets another name in this commit, or null.
   [[nodiscard]] Result<void> commit(catalog::VersionRecord& record, catalog::VersionRecord* next,

@@ -28,6 +28,14 @@ std::uint64_t hash_below(std::uint64_t parent, std::string_view name) {
   return base::checksum64(base::as_bytes(bytes));
 }
 
+// Returns whether the content of a changed file of the base is still the base's.
+bool has_base_content(const OpenInode& inode) { return !inode.is_regular() || !inode.recipe; }
+
+// Returns the new rank of an entry at or below `found`, whose own new rank is `rank`.
+std::uint32_t rank_below(const catalog::TreeEntry& found, std::uint32_t rank, Rank at) {
+  return static_cast<std::uint32_t>(rank + (at - found.rank));
+}
+
 }  // namespace
 
 struct Sealer::Level {
@@ -50,8 +58,13 @@ struct Sealer::Level {
 
 Sealer::Sealer(const meta::Env& overlay, catalog::ObjectReader& stored,
                catalog::ObjectWriter& objects, const format::DirEntry* parent,
-               const CloneBase* base)
-    : overlay_(overlay), stored_(stored), objects_(objects), parent_(parent), base_(base) {}
+               const CloneBase* base, bool count_changes)
+    : overlay_(overlay),
+      stored_(stored),
+      objects_(objects),
+      parent_(parent),
+      base_(base),
+      count_changes_(count_changes && base != nullptr) {}
 
 Sealer::~Sealer() = default;
 
@@ -67,13 +80,22 @@ Result<void> Sealer::find_changes() {
   if (base_ == nullptr) return {};
   base_groups_ = base_->links().groups();
   const auto end = meta::ino_key(base_->end());
+  std::vector<std::uint32_t> content_changed;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(overlay_));
     VARVE_TRY_ASSIGN(auto inodes, meta::Cursor::open(txn, meta::overlay::kInodes));
     VARVE_TRY_ASSIGN(auto inode, inodes.seek(""));
     while (inode && inode->key < end) {
-      changed_.push_back(
-          static_cast<std::uint32_t>(CloneBase::rank_of(base::load_be64(inode->key))));
+      const Ino ino = base::load_be64(inode->key);
+      changed_.push_back(static_cast<std::uint32_t>(CloneBase::rank_of(ino)));
+      if (count_changes_ && base_->has(ino)) {
+        bool same = false;
+        if (!inode->value.empty()) {
+          VARVE_TRY_ASSIGN(const auto now, decode_open_inode(ino, inode->value, base_->end()));
+          same = has_base_content(*now);
+        }
+        if (!same) content_changed.push_back(changed_.back());
+      }
       VARVE_TRY_ASSIGN(inode, inodes.next());
     }
     // A changed file has changed under each of its names.
@@ -95,6 +117,31 @@ Result<void> Sealer::find_changes() {
     }
   }
   std::sort(changed_.begin(), changed_.end());
+  if (auto subtracted = subtract_changed(content_changed); !subtracted) {
+    base::log(base::LogLevel::kWarning,
+              "sealing: counting all files, because a changed one of "
+              "the version before cannot be read: " +
+                  subtracted.error().message());
+    count_changes_ = false;
+    references_ = {};
+    logical_bytes_ = 0;
+  }
+  return {};
+}
+
+Result<void> Sealer::subtract_changed(const std::vector<std::uint32_t>& ranks) {
+  if (ranks.empty()) return {};
+  catalog::TreeWalker walker(stored_, base_->record().root);
+  std::optional<std::uint32_t> next;
+  for (const auto rank : ranks) {
+    if (rank != next) VARVE_TRY(walker.seek(rank));
+    VARVE_TRY_ASSIGN(const auto found, walker.next());
+    if (!found || found->rank != rank) {
+      return Error(ErrorCode::kCorrupt, "its tree lacks an entry");
+    }
+    VARVE_TRY(count_file(*found->entry, -1));
+    next = rank + 1;
+  }
   return {};
 }
 
@@ -161,31 +208,33 @@ Result<std::uint32_t> Sealer::take_ranks(std::uint64_t count) {
   return first;
 }
 
-Result<void> Sealer::count_file(const format::DirEntry& entry) {
-  if ((entry.mode & S_IFMT) != S_IFREG) return {};
+// Counts a file at its first name in the new tree. A file of the base with the same content is
+// already counted, if the base's other files are.
+Result<void> Sealer::count_new(const OpenInode& inode, const format::DirEntry& entry) {
+  const bool in_base = base_ != nullptr && inode.ino < base_->end();
+  if (count_changes_ && in_base && (inode.as_in_base || has_base_content(inode))) return {};
+  if (!inode.recipe) return count_file(entry, 1);
   logical_bytes_ += entry.data_bytes;
-  if (entry.recipe) {
-    count_chunks(*entry.recipe);
-    return {};
-  }
-  VARVE_TRY_ASSIGN(const auto recipe, stored_.recipe(entry.recipe_id, entry.size));
-  count_chunks(*recipe);
+  count_chunks(*inode.recipe, 1);
   return {};
 }
 
-void Sealer::count_chunks(const format::Recipe& recipe) {
-  for (const auto& run : recipe.runs) {
-    if (run.is_hole()) continue;
-    if (!runs_.empty() && runs_.back().first.plus(runs_.back().count) == run.first &&
-        runs_.back().first.birth() == run.first.birth()) {
-      runs_.back().count += run.count;
-    } else {
-      runs_.push_back({run.first, run.count});
-    }
+Result<void> Sealer::count_file(const format::DirEntry& entry, int sign) {
+  if ((entry.mode & S_IFMT) != S_IFREG) return {};
+  if (entry.recipe) {
+    count_chunks(*entry.recipe, sign);
+  } else {
+    VARVE_TRY_ASSIGN(const auto recipe, stored_.recipe(entry.recipe_id, entry.size));
+    count_chunks(*recipe, sign);
   }
-  if (runs_.size() < runs_compact_at_) return;
-  runs_ = base::IdRuns::from(std::move(runs_)).runs();
-  runs_compact_at_ = std::max(runs_compact_at_, runs_.size() * 2);
+  logical_bytes_ += sign < 0 ? -entry.data_bytes : entry.data_bytes;
+  return {};
+}
+
+void Sealer::count_chunks(const format::Recipe& recipe, int sign) {
+  for (const auto& run : recipe.runs) {
+    if (!run.is_hole()) references_.add({run.first, run.count}, sign);
+  }
 }
 
 std::uint64_t Sealer::link_group(Ino ino, std::uint64_t path_hash) {
@@ -295,10 +344,7 @@ Result<void> Sealer::add(Ino ino, std::string_view name) {
   VARVE_TRY_ASSIGN(auto entry, entry_of(*inode, name, path_hash));
   if (entry.link_group != 0) links_.push_back({rank, entry.link_group});
   if (first_name && inode->is_regular()) {
-    if (inode->recipe) {
-      logical_bytes_ += entry.data_bytes;
-      count_chunks(*inode->recipe);
-    } else if (auto counted = count_file(entry); !counted) {
+    if (auto counted = count_new(*inode, entry); !counted) {
       damaged_ = true;
       base::log(base::LogLevel::kError, "sealing: " + counted.error().message());
     }
@@ -311,31 +357,42 @@ Result<void> Sealer::add(Ino ino, std::string_view name) {
 Result<void> Sealer::take(const catalog::TreeEntry& found) {
   const std::uint64_t count = 1 + found.entry->subtree_entries;
   VARVE_TRY_ASSIGN(const auto rank, take_ranks(count));
-  std::uint64_t done = 0;
-  if (auto counted = count_below(found, rank, done); !counted) {
-    damaged_ = true;
-    base::log(base::LogLevel::kError,
-              "sealing: the version shares damaged data with the version before: " +
-                  counted.error().message());
-  }
-  for (; done < count; ++done) {
-    rank_of_.add(base_->ino_of(found.rank + done), rank + static_cast<std::uint32_t>(done));
-  }
+  // All names of a hard-linked file have one inode number, so each such name ends a range.
+  std::vector<Rank> repeated;
+  Rank at = found.rank;
+  const auto add_until = [&](Rank end) {
+    if (end != at) rank_of_.add_range(base_->ino_of(at), end - at, rank_below(found, rank, at));
+    at = end + 1;
+  };
   for (const auto& name : base_->links().names_in(found.rank, count)) {
-    links_.push_back({static_cast<std::uint32_t>(rank + (name.rank - found.rank)),
-                      base_->links().group_of(name.first)});
+    add_until(name.rank);
+    const auto own = rank_below(found, rank, name.rank);
+    if (!rank_of_.add(base_->ino_of(name.rank), own)) repeated.push_back(name.rank);
+    links_.push_back({own, base_->links().group_of(name.first)});
+  }
+  add_until(found.rank + count);
+  if (!count_changes_) {
+    if (auto counted = count_below(found, repeated); !counted) {
+      damaged_ = true;
+      base::log(base::LogLevel::kError,
+                "sealing: the version shares damaged data with the version before: " +
+                    counted.error().message());
+    }
   }
   return path_.back()->builder.add(*found.entry);
 }
 
-Result<void> Sealer::count_below(const catalog::TreeEntry& found, std::uint32_t rank,
-                                 std::uint64_t& done) {
+Result<void> Sealer::count_below(const catalog::TreeEntry& found,
+                                 const std::vector<Rank>& repeated) {
   const std::uint64_t count = 1 + found.entry->subtree_entries;
+  std::uint64_t done = 0;
+  auto skipped = repeated.begin();
   const auto count_one = [&](const format::DirEntry& entry) -> Result<void> {
-    const bool first_name =
-        rank_of_.add(base_->ino_of(found.rank + done), rank + static_cast<std::uint32_t>(done));
+    const bool skip = skipped != repeated.end() && *skipped == found.rank + done;
     ++done;
-    return first_name ? count_file(entry) : Result<void>();
+    if (!skip) return count_file(entry, 1);
+    ++skipped;
+    return {};
   };
   if ((found.entry->mode & S_IFMT) != S_IFDIR) return count_one(*found.entry);
   Result<void> outcome;
@@ -378,11 +435,12 @@ Result<SealedTree> Sealer::seal() {
     if (!more) VARVE_TRY(leave(tree));
   }
   VARVE_TRY(objects_.flush());
-  tree.chunks = base::IdRuns::from(std::move(runs_));
+  tree.references = std::move(references_);
+  tree.counts_changes = count_changes_;
   tree.damaged = damaged_;
   tree.links = catalog::LinkTable::from(std::move(links_));
   tree.entries = next_rank_ - 1;
-  tree.logical_bytes = logical_bytes_;
+  tree.logical_bytes = logical_bytes_ + (count_changes_ ? base_->record().logical_bytes : 0);
   tree.rank_of = std::move(rank_of_);
   return tree;
 }

@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "base/id_runs.h"
+#include "catalog/chunk_references.h"
 #include "catalog/dir_tree.h"
 #include "catalog/link_table.h"
 #include "catalog/object_store.h"
@@ -25,7 +25,10 @@ namespace varve::version {
 /// The result of sealing, which the caller commits.
 struct SealedTree {
   format::DirEntry root;  ///< Root directory, with its top page.
-  base::IdRuns chunks;    ///< Chunks that the readable part of the version refers to.
+  /// References to chunks from the readable part of the version. If `counts_changes`, only the
+  /// changes since the base.
+  catalog::ReferenceCounts references;
+  bool counts_changes = false;
   /// True if a part of the base could not be read. The version may then refer to any chunk of the
   /// base.
   bool damaged = false;
@@ -37,19 +40,25 @@ struct SealedTree {
 
 /// Builds the pages of a sealed tree in one walk, depth first. Not thread-safe, for one use.
 ///
-/// The memory holds the path to the current entry, the set of chunk runs, 5 bytes an inode, 4 more
-/// for each changed inode of the base, and 16 bytes for each name of a hard-linked file.
+/// The memory holds the path to the current entry, the runs of chunks, 5 bytes for each new or
+/// changed inode, 4 more for each changed inode of the base, and 16 bytes for each name of a
+/// hard-linked file.
 ///
 /// If nothing changed below a directory of the base, the new tree shares its pages. All entries
 /// below a directory have the ranks that follow its own. So the directory is unchanged if no
 /// changed file has a rank in that range.
+///
+/// The overlay has a record of each file of the base that changed or was removed. So the sealer
+/// takes the version's references and bytes from those of the base, by subtracting what these files
+/// had and adding what the new and changed files have. It does not read unchanged directories.
 class Sealer {
  public:
   /// `parent` is the root of the version before, whose unchanged pages are shared; it may be null.
-  /// `base` is the base of the version; null without one.
+  /// `base` is the base of the version; null without one. If `count_changes`, the sealer counts
+  /// only the changes since the base, unless it cannot read what changed.
   /// Lifetime: every argument must outlive the sealer.
   Sealer(const meta::Env& overlay, catalog::ObjectReader& stored, catalog::ObjectWriter& objects,
-         const format::DirEntry* parent, const CloneBase* base);
+         const format::DirEntry* parent, const CloneBase* base, bool count_changes);
   ~Sealer();
 
   /// Stores every new page and every new long recipe. A crash before the version's commit leaves
@@ -61,6 +70,8 @@ class Sealer {
   [[nodiscard]] Result<void> check_at_rest() const;
   /// Finds the ranks of the base whose entry or directory differs in the overlay.
   [[nodiscard]] Result<void> find_changes();
+  /// Subtracts the files of the base whose content changed or that were removed.
+  [[nodiscard]] Result<void> subtract_changed(const std::vector<std::uint32_t>& ranks);
   [[nodiscard]] bool unchanged(Rank first, std::uint64_t count) const;
   [[nodiscard]] Result<std::unique_ptr<OpenInode>> load(Ino ino);
   [[nodiscard]] Result<void> enter(Ino ino, std::string_view name, std::uint64_t path_hash);
@@ -73,14 +84,17 @@ class Sealer {
   [[nodiscard]] Result<void> add(Ino ino, std::string_view name);
   /// Adds an unchanged entry of the base, with everything below it.
   [[nodiscard]] Result<void> take(const catalog::TreeEntry& found);
-  [[nodiscard]] Result<void> count_below(const catalog::TreeEntry& found, std::uint32_t rank,
-                                         std::uint64_t& done);
+  /// Counts the files of an unchanged entry. `repeated`: the ranks that are not the first names of
+  /// their files, ascending.
+  [[nodiscard]] Result<void> count_below(const catalog::TreeEntry& found,
+                                         const std::vector<Rank>& repeated);
   [[nodiscard]] Result<void> leave(SealedTree& tree);
   [[nodiscard]] Result<format::DirEntry> entry_of(const OpenInode& inode, std::string_view name,
                                                   std::uint64_t path_hash);
   [[nodiscard]] Result<std::uint32_t> take_ranks(std::uint64_t count);
-  [[nodiscard]] Result<void> count_file(const format::DirEntry& entry);
-  void count_chunks(const format::Recipe& recipe);
+  [[nodiscard]] Result<void> count_new(const OpenInode& inode, const format::DirEntry& entry);
+  [[nodiscard]] Result<void> count_file(const format::DirEntry& entry, int sign);
+  void count_chunks(const format::Recipe& recipe, int sign);
   std::uint64_t link_group(Ino ino, std::uint64_t path_hash);
 
   const meta::Env& overlay_;
@@ -88,18 +102,18 @@ class Sealer {
   catalog::ObjectWriter& objects_;
   const format::DirEntry* const parent_;
   const CloneBase* const base_;
+  bool count_changes_;
   std::vector<std::uint32_t> changed_;      // Ranks of the base, ascending.
   std::vector<std::uint64_t> base_groups_;  // Link groups of the base, ascending.
   std::vector<catalog::LinkTable::Entry> links_;
   bool damaged_ = false;
   std::vector<std::unique_ptr<Level>> path_;
   RankTable rank_of_;
-  std::vector<base::IdRun> runs_;
-  std::size_t runs_compact_at_ = 1U << 20;
+  catalog::ReferenceCounts references_;
   std::unordered_map<Ino, std::uint64_t> group_of_;
   std::unordered_set<std::uint64_t> groups_;
   std::uint32_t next_rank_ = 0;
-  std::uint64_t logical_bytes_ = 0;
+  std::uint64_t logical_bytes_ = 0;  // Modulo 2^64, if only changes are counted.
 };
 
 }  // namespace varve::version

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "catalog/chunk_references.h"
 #include "catalog/disk_record.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
@@ -115,6 +116,9 @@ void put_samples(meta::WriteTxn& txn) {
   must(put_quarantine(txn, store_of(kOne), ids));
   must(put_version_chunks(txn, kOne, kNumber, ids));
   must(put_version_links(txn, kOne, kNumber, LinkTable::from({{3, 1}, {5, 1}, {9, 4}})));
+  ReferenceCounts references;
+  references.add({ChunkId::make(kNumber, 4090), 10}, 3);
+  must(VersionReferences::of_all(std::move(references)).put(txn, kOne, kNumber));
 }
 
 TEST(Golden, EveryTablesValuesAreWrittenAlike) {
