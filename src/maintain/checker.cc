@@ -19,6 +19,7 @@
 #include "maintain/open_version_fault.h"
 #include "maintain/settled_files.h"
 #include "maintain/stray_files.h"
+#include "maintain/tree_chunks.h"
 #include "meta/page_check.h"
 #include "meta/schema.h"
 #include "parity/group_files.h"
@@ -141,6 +142,32 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
   for (const auto& version : versions) {
     if (version.state == VersionState::kSealed) trees.check(version);
   }
+  if (report_.finished) VARVE_TRY(check_newest_record(series, versions));
+  return {};
+}
+
+// Compares the record of the chunks to which the newest version refers with its tree. A seal makes
+// the record from that of the version before, and deletions rely on it.
+Result<void> Checker::check_newest_record(const catalog::SeriesRecord& series,
+                                          const std::vector<catalog::VersionRecord>& versions) {
+  const auto newest = std::find_if(versions.rbegin(), versions.rend(), [](const auto& version) {
+    return version.state == VersionState::kSealed;
+  });
+  if (newest == versions.rend()) return {};
+  bool whole = true;  // TreeChecker reports unreadable parts.
+  const auto used = tree_chunks(catalog_, series.id, newest->root, whole);
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  const auto recorded = catalog::version_chunks(txn, series.id, newest->number);
+  if (!recorded) return {};  // Another part of the check reports it.
+  const auto lacking = used.subtract(*recorded);
+  // A daemon may have deleted the version meanwhile.
+  VARVE_TRY_ASSIGN(const auto still, catalog::find_version(txn, series.id, newest->number));
+  if (lacking.size() == 0 || !still) return {};
+  damage(path_ + "/catalog",
+         fmt::format("{} chunks of {}/{} are not in the record of its chunks; run `varve repair` "
+                     "before any version is deleted",
+                     lacking.size(), series.name, newest->name),
+         {});
   return {};
 }
 

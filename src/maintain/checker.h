@@ -50,6 +50,8 @@ class Checker {
   /// Reports an open version whose content is lost, as `varve repair` would.
   [[nodiscard]] Result<void> check_open_version(const catalog::SeriesRecord& series,
                                                 const catalog::VersionRecord& version);
+  [[nodiscard]] Result<void> check_newest_record(
+      const catalog::SeriesRecord& series, const std::vector<catalog::VersionRecord>& versions);
   [[nodiscard]] Result<void> check_chunks(const catalog::SeriesRecord& series,
                                           const std::vector<catalog::VersionRecord>& versions);
   /// Reports a damaged name of a series or version that had to be replaced.

@@ -238,6 +238,25 @@ TEST_P(CheckerTest, RecordOfHardLinksThatDoesNotFitIsDamage) {
   EXPECT_NE(report.damages[0].what.find("hard links"), std::string::npos);
 }
 
+TEST_P(CheckerTest, RecordOfChunksThatLacksOneOfTheNewestVersionIsDamage) {
+  repository_.reset();
+  {
+    meta::EnvOptions options;
+    options.tables = meta::catalog::kTables;
+    const auto env = must(meta::Env::open(path_ + "/catalog", options));
+    auto txn = must(meta::WriteTxn::begin(env));
+    auto runs = must(catalog::version_chunks(txn, SeriesId{1}, VersionNumber{2})).runs();
+    ASSERT_FALSE(runs.empty());
+    if (--runs.back().count == 0) runs.pop_back();
+    must(catalog::put_version_chunks(txn, SeriesId{1}, VersionNumber{2},
+                                     base::IdRuns::from(std::move(runs))));
+    must(txn.commit());
+  }
+  const auto report = check();
+  ASSERT_EQ(report.damages.size(), 1U);
+  EXPECT_NE(report.damages[0].what.find("not in the record of its chunks"), std::string::npos);
+}
+
 TEST_P(CheckerTest, OpenVersionDoesNotDisturbTheCheck) {
   const auto series = must(repository_->find_series("s")).id;
   must(repository_->open_version(series, "v3", folder()));
