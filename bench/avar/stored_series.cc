@@ -319,7 +319,8 @@ void StoredSeries::read_in_order(std::size_t version, Reads& reads) {
   std::uint64_t delivered = 0;
   {
     const auto engine = must(restore::make_engine(
-        "alacc", {layout_.get(), &stream, &reader, &areas, &slices, &meter, &metrics},
+        "alacc",
+        {layout_.get(), &stream, &reader, &areas, &slices, &meter, &metrics, nullptr, &pool_},
         {kEngineBytes, kAreas * kAreaBytes}));
     while (true) {
       const auto area = must(engine->assemble(kAreaBytes));

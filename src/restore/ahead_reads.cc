@@ -7,14 +7,24 @@
 namespace varve::restore {
 namespace {
 
+/// Returns whether the frames of a slice are at the same place in both headers. A header may have
+/// been read again in the meantime. If its content changed otherwise, the checksums of the frames
+/// do not match.
+bool is_same_place(const format::ContainerHeader& a, const format::ContainerHeader& b,
+                   Slice slice) {
+  return a.number == b.number && slice.last < a.frames.size() && slice.last < b.frames.size() &&
+         a.frames[slice.first].offset == b.frames[slice.first].offset &&
+         slice_bytes(a, slice) == slice_bytes(b, slice);
+}
+
 bool is_same(const AheadReads::Planned& planned, const format::ContainerHeader& header,
              Slice slice) {
-  // The header may have been read again in the meantime. If its content changed, the checksums of
-  // the frames do not match.
-  return planned.header->number == header.number && planned.slice.first == slice.first &&
-         planned.slice.last == slice.last &&
-         slice_bytes(*planned.header, slice) == slice_bytes(header, slice);
+  return planned.slice.first == slice.first && planned.slice.last == slice.last &&
+         is_same_place(*planned.header, header, slice);
 }
+
+/// Returns the range of both slices, and of the frames between them.
+Slice joined(Slice a, Slice b) { return {std::min(a.first, b.first), std::max(a.last, b.last)}; }
 
 }  // namespace
 
@@ -23,32 +33,33 @@ struct AheadReads::State {
   layout::ChunkSource* source = nullptr;
   base::ThreadPool* workers = nullptr;
   Buffer memory;
+  std::size_t memory_bytes = 0;
 
   std::mutex mutex;  // Taken before the workers' queue lock; no other lock is taken under it.
   std::condition_variable changed;
-  std::vector<Slot> slots;
-  std::deque<Planned> planned;  // Slices that wait for a free slot, in the order of their areas.
+  std::vector<Slot> slots;  // Their number is constant.
+  PlannedSlices planned;    // Slices that wait for a slot, in the order of their areas.
+  std::uint32_t last = 0;   // Last area whose slices may begin a request.
+  std::size_t request_bytes = 0;
   std::size_t reading = 0;
   bool is_closed = false;
 };
 
 AheadReads::AheadReads(SliceReader* reader, layout::ChunkSource* source, BufferPool* buffers,
-                       base::ThreadPool* workers, std::size_t slots, std::size_t slice_bytes) {
-  if ((workers == nullptr && !source->answers_later()) || slots == 0) return;
+                       base::ThreadPool* workers, const Sizes& sizes) {
+  if ((workers == nullptr && !source->answers_later()) || sizes.slots == 0) return;
   state_ = std::make_shared<State>();
   state_->reader = reader;
   state_->source = source;
   state_->workers = workers;
-  const std::size_t room = layout::room_for(slice_bytes);
-  state_->memory = buffers->acquire(slots * room);
-  for (std::size_t i = 0; i < slots; ++i) {
-    state_->slots.emplace_back().room = state_->memory.first(slots * room).subspan(i * room, room);
-  }
+  state_->memory_bytes = sizes.slots * layout::room_for(sizes.slice_bytes);
+  state_->memory = buffers->acquire(state_->memory_bytes);
+  state_->slots.resize(sizes.slots);
 }
 
 AheadReads::~AheadReads() {
   if (!state_) return;
-  std::unique_lock lock(state_->mutex);
+  Lock lock(state_->mutex);
   state_->is_closed = true;
   state_->planned.clear();
   state_->changed.wait(lock, [this] { return state_->reading == 0; });
@@ -57,21 +68,36 @@ AheadReads::~AheadReads() {
 
 std::size_t AheadReads::bytes() const { return state_ ? state_->memory.capacity() : 0; }
 
-void AheadReads::plan(std::uint32_t present, std::vector<Planned> next) {
+// Half of the memory, so that one request is read while the areas use up the other.
+std::size_t AheadReads::request_bytes_max() const {
+  const std::size_t half = state_ ? state_->memory_bytes / 2 : 0;
+  return half > 2 * layout::kRoomAlignment ? half - 2 * layout::kRoomAlignment : 0;
+}
+
+void AheadReads::set_request_bytes(std::size_t bytes) {
   if (!state_) return;
-  std::unique_lock lock(state_->mutex);
+  const std::lock_guard lock(state_->mutex);
+  state_->request_bytes = std::min(bytes, request_bytes_max());
+}
+
+void AheadReads::plan(std::uint32_t present, std::vector<Planned> next, std::uint32_t last) {
+  if (!state_) return;
+  Lock lock(state_->mutex);
   auto& planned = state_->planned;
+  state_->last = last;
   // The plan of the present area is known now, and replaces the one made in advance.
   std::erase_if(planned, [present](const Planned& one) { return one.area <= present; });
   std::erase_if(next, [this](const Planned& one) {
-    // The limit of a request may have grown since the slots were made.
-    const std::size_t room = layout::room_for(slice_bytes(*one.header, one.slice));
-    if (room > state_->slots.front().room.size()) return true;
-    // A slice of the present area may have been read in advance.
-    return state_->source->answers_later() &&
-           std::ranges::any_of(state_->slots, [&one](const Slot& slot) {
-             return slot.is_wanted && is_same(slot.planned, *one.header, one.slice);
-           });
+    // The limit of a request may have grown since the memory was allocated.
+    if (layout::room_for(slice_bytes(*one.header, one.slice)) > state_->memory_bytes) return true;
+    // A request may have read the slice already: in advance, or as a gap between others.
+    Slot* const slot = find_slot(*one.header, one.slice);
+    if (slot == nullptr) return false;
+    const auto is_known = [&](const Planned& part) {
+      return is_same(part, *one.header, one.slice);
+    };
+    if (std::ranges::none_of(slot->parts, is_known)) slot->parts.push_back(one);
+    return true;
   });
   const auto later =
       std::ranges::find_if(next, [present](const Planned& one) { return one.area > present; });
@@ -86,128 +112,195 @@ void AheadReads::forget_from(std::uint32_t area) {
   if (!state_) return;
   const std::lock_guard lock(state_->mutex);
   std::erase_if(state_->planned, [area](const Planned& one) { return one.area >= area; });
+  for (Slot& slot : state_->slots) {
+    if (slot.state != SlotState::kQueued) continue;
+    std::erase_if(slot.parts, [area](const Planned& one) { return one.area >= area; });
+    release_if_done(slot);
+  }
 }
 
 void AheadReads::finish_area(std::uint32_t area) {
   if (!state_) return;
-  std::unique_lock lock(state_->mutex);
+  Lock lock(state_->mutex);
   for (Slot& slot : state_->slots) {
-    if (slot.planned.area > area) continue;
-    slot.is_wanted = false;
+    std::erase_if(slot.parts, [area](const Planned& one) { return one.area <= area; });
     release_if_done(slot);
   }
   start(state_, lock);
 }
 
-/// Gives the next planned slice to a slot and sets the slot's state. Returns false if the slot is
-/// not free.
-bool AheadReads::assign(State& state, Slot& slot, SlotState to) {
+/// Returns memory that no slot uses, or an empty span.
+std::span<std::byte> AheadReads::find_room(State& state, std::size_t bytes) {
+  std::vector<std::span<std::byte>> used;
+  for (const Slot& slot : state.slots) {
+    if (!slot.room.empty()) used.push_back(slot.room);
+  }
+  std::ranges::sort(used, {}, [](const auto& one) { return one.data(); });
+  auto free = state.memory.first(state.memory_bytes);
+  for (const auto& one : used) {
+    const auto gap = static_cast<std::size_t>(one.data() - free.data());
+    if (gap >= bytes) break;
+    free = free.subspan(gap + one.size());
+  }
+  const bool fits = free.size() >= bytes;
+  return fits ? free.first(bytes) : std::span<std::byte>();
+}
+
+/// Makes a request of a planned slice and of the planned slices beside it, and sets the slot's
+/// state. Returns false if the slot or the memory is not free.
+bool AheadReads::assign(State& state, Slot& slot, PlannedSlices::iterator first, SlotState to) {
   if (slot.state != SlotState::kFree) return false;
-  slot.planned = std::move(state.planned.front());
-  state.planned.pop_front();
+  const format::ContainerHeader& header = *first->header;
+  Slice request = first->slice;
+  if (state.request_bytes > 0) {
+    std::vector<Slice> others;
+    for (const Planned& one : state.planned) {
+      if (is_same_place(*one.header, header, one.slice)) others.push_back(one.slice);
+    }
+    const std::size_t gap_max = state.reader->costs().gap_bytes_max;
+    const auto add = [&](Slice other) {
+      const Slice both = joined(request, other);
+      const std::size_t apart = slice_bytes(header, both) -
+                                std::min(slice_bytes(header, both),
+                                         slice_bytes(header, request) + slice_bytes(header, other));
+      if (apart <= gap_max && slice_bytes(header, both) <= state.request_bytes) request = both;
+    };
+    std::ranges::sort(others, {}, &Slice::first);
+    for (const Slice other : others) {
+      if (other.first > request.first) add(other);
+    }
+    for (auto other = others.rbegin(); other != others.rend(); ++other) add(*other);
+  }
+  const auto room = find_room(state, layout::room_for(slice_bytes(header, request)));
+  if (room.empty()) return false;
+  slot.header = first->header;
+  slot.request = request;
+  slot.room = room;
   slot.state = to;
-  slot.is_wanted = true;
+  const auto is_part = [&](const Planned& one) {
+    return one.slice.first >= request.first && one.slice.last <= request.last &&
+           is_same_place(*one.header, *slot.header, one.slice);
+  };
+  std::ranges::copy_if(state.planned, std::back_inserter(slot.parts), is_part);
+  std::erase_if(state.planned, is_part);
   return true;
 }
 
+bool AheadReads::assign_next(State& state, Slot& slot, SlotState to) {
+  return !state.planned.empty() && state.planned.front().area <= state.last &&
+         assign(state, slot, state.planned.begin(), to);
+}
+
 /// Starts to read planned slices until no slot is free. May release the lock for a while.
-void AheadReads::start(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock) {
+void AheadReads::start(const std::shared_ptr<State>& state, Lock& lock) {
+  if (state->is_closed) return;
   if (state->source->answers_later()) {
     submit(state, lock);
     return;
   }
-  for (std::size_t i = 0; i < state->slots.size() && !state->planned.empty(); ++i) {
-    if (!assign(*state, state->slots[i], SlotState::kQueued)) continue;
-    state->workers->run([state, i] { read(state, i); });
+  for (Slot& slot : state->slots) {
+    if (!assign_next(*state, slot, SlotState::kQueued)) continue;
+    // By then, take() may have read the request, and the slot may have another one.
+    state->workers->run([state, &slot] {
+      Lock inner(state->mutex);
+      if (!state->is_closed && slot.state == SlotState::kQueued) read(state, slot, inner);
+    });
   }
 }
 
 /// Submits as many planned slices as there are free slots, in one batch.
-void AheadReads::submit(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock) {
+void AheadReads::submit(const std::shared_ptr<State>& state, Lock& lock) {
   std::vector<SliceReader::Read> reads;
-  std::vector<std::size_t> numbers;
-  for (std::size_t i = 0; i < state->slots.size() && !state->planned.empty(); ++i) {
-    Slot& slot = state->slots[i];
-    if (!assign(*state, slot, SlotState::kReading)) continue;
+  std::vector<Slot*> slots;
+  for (Slot& slot : state->slots) {
+    if (!assign_next(*state, slot, SlotState::kReading)) continue;
     ++state->reading;
-    reads.push_back({slot.planned.header, slot.planned.slice, slot.room});
-    numbers.push_back(i);
+    reads.push_back({slot.header, slot.request, slot.room});
+    slots.push_back(&slot);
   }
   if (reads.empty()) return;
   lock.unlock();  // The source may call back in this thread.
-  state->reader->read_many(
-      *state->source, reads,
-      [state, numbers](std::size_t at, Result<std::span<const std::byte>> got) {
-        std::unique_lock done(state->mutex);
-        finish(state, state->slots[numbers[at]], std::move(got), done);
-      });
+  state->reader->read_many(*state->source, reads,
+                           [state, slots](std::size_t at, Result<std::span<const std::byte>> got) {
+                             Lock done(state->mutex);
+                             finish(state, *slots[at], std::move(got), done);
+                           });
   lock.lock();
 }
 
-/// Ends the reading of a slot, and starts to read the next slice.
+/// Ends the reading of a slot, and starts to read the next slices.
 void AheadReads::finish(const std::shared_ptr<State>& state, Slot& slot,
-                        Result<std::span<const std::byte>> got,
-                        std::unique_lock<std::mutex>& lock) {
+                        Result<std::span<const std::byte>> got, Lock& lock) {
   // On a failure, the caller of take() reads the slice again and gets the error.
   slot.bytes = got ? *got : std::span<const std::byte>();
   slot.state = SlotState::kRead;
   release_if_done(slot);
-  if (!state->is_closed) start(state, lock);
+  start(state, lock);
   --state->reading;
   state->changed.notify_all();
 }
 
-void AheadReads::read(const std::shared_ptr<State>& state, std::size_t number) {
-  Slot& slot = state->slots[number];
-  std::unique_lock lock(state->mutex);
-  if (state->is_closed || !slot.is_wanted) {
-    // take() found the slice still queued, and its caller reads it directly.
-    slot.state = SlotState::kFree;
-    if (!state->is_closed) start(state, lock);
-    return;
-  }
+/// Reads the request of a slot in this thread. Releases the lock during the read.
+void AheadReads::read(const std::shared_ptr<State>& state, Slot& slot, Lock& lock) {
   slot.state = SlotState::kReading;
   ++state->reading;
   lock.unlock();
-  auto got =
-      state->reader->read_once(*state->source, *slot.planned.header, slot.planned.slice, slot.room);
+  auto got = state->reader->read_once(*state->source, *slot.header, slot.request, slot.room);
   lock.lock();
   finish(state, slot, std::move(got), lock);
 }
 
-/// Frees a slot that was read and that nobody wants or holds. A queued slot becomes free when its
-/// worker task runs.
+/// Frees a slot if no slice of it is wanted or lent, unless it is being read.
 void AheadReads::release_if_done(Slot& slot) {
-  if (slot.state != SlotState::kRead || slot.is_wanted || slot.is_lent) return;
-  slot.state = SlotState::kFree;
-  slot.planned = {};
-  slot.bytes = {};
+  if (slot.state == SlotState::kReading || !slot.parts.empty() || slot.leases > 0) return;
+  slot = {};
+}
+
+/// Returns the slot whose request has the slice, or nullptr.
+AheadReads::Slot* AheadReads::find_slot(const format::ContainerHeader& header, Slice slice) const {
+  const auto has_slice = [&](const Slot& slot) {
+    return slot.state != SlotState::kFree && slot.request.first <= slice.first &&
+           slot.request.last >= slice.last && is_same_place(*slot.header, header, slice);
+  };
+  const auto found = std::ranges::find_if(state_->slots, has_slice);
+  return found == state_->slots.end() ? nullptr : &*found;
+}
+
+/// Gives a free slot to the request of a planned slice. Returns nullptr if there is none or the
+/// slice is not planned. The slice is no longer planned then: the caller reads it.
+AheadReads::Slot* AheadReads::assign_planned(const format::ContainerHeader& header,
+                                             Slice slice) const {
+  const auto planned = std::ranges::find_if(
+      state_->planned, [&](const Planned& one) { return is_same(one, header, slice); });
+  if (planned == state_->planned.end()) return nullptr;
+  for (Slot& slot : state_->slots) {
+    if (assign(*state_, slot, planned, SlotState::kQueued)) return &slot;
+  }
+  state_->planned.erase(planned);
+  return nullptr;
 }
 
 AheadReads::Lease AheadReads::take(const format::ContainerHeader& header, Slice slice) {
   if (!state_) return {};
-  std::unique_lock lock(state_->mutex);
-  for (std::size_t i = 0; i < state_->slots.size(); ++i) {
-    Slot& slot = state_->slots[i];
-    if (!slot.is_wanted || !is_same(slot.planned, header, slice)) continue;
-    slot.is_wanted = false;
-    if (slot.state == SlotState::kQueued) return {};  // Reading directly is quicker.
-    slot.is_lent = true;
-    state_->changed.wait(lock, [&slot] { return slot.state == SlotState::kRead; });
-    return {state_, i, slot.bytes};
-  }
-  // The caller reads a slice for which no slot was free.
-  std::erase_if(state_->planned,
-                [&](const Planned& planned) { return is_same(planned, header, slice); });
-  return {};
+  Lock lock(state_->mutex);
+  Slot* slot = find_slot(header, slice);
+  if (slot == nullptr) slot = assign_planned(header, slice);
+  if (slot == nullptr) return {};
+  std::erase_if(slot->parts, [&](const Planned& one) { return is_same(one, header, slice); });
+  ++slot->leases;
+  if (slot->state == SlotState::kQueued) read(state_, *slot, lock);
+  state_->changed.wait(lock, [slot] { return slot->state == SlotState::kRead; });
+  if (slot->bytes.empty()) return {state_, slot, {}};
+  const std::size_t begin =
+      header.frames[slice.first].offset - slot->header->frames[slot->request.first].offset;
+  return {state_, slot, slot->bytes.subspan(begin, slice_bytes(header, slice))};
 }
 
 AheadReads::Lease::~Lease() {
   if (!state_) return;
-  std::unique_lock lock(state_->mutex);
-  Slot& slot = state_->slots[slot_];
-  slot.is_lent = false;
-  release_if_done(slot);
+  Lock lock(state_->mutex);
+  --slot_->leases;
+  release_if_done(*slot_);
   start(state_, lock);
 }
 

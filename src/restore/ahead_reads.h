@@ -19,10 +19,11 @@
 namespace varve::restore {
 
 /// Reads the slices of the next areas in advance, while the engine assembles the present area and
-/// the reader consumes it. Otherwise the disk would be idle during that time. The bytes are not
-/// verified: the caller of take() verifies them and reads a bad slice again. If the source answers
-/// later, submits as many reads at once as there are slots, without workers. Areas have ascending
-/// numbers.
+/// the reader consumes it. Otherwise the disk would be idle during that time. One request reads
+/// several slices that follow each other in a container, also those of different areas. The bytes
+/// are not verified: the caller of take() verifies them and reads a bad slice again. If the source
+/// answers later, submits as many reads at once as there are slots, one for each slice, without
+/// workers. Areas have ascending numbers.
 ///
 /// take() is thread-safe; one thread makes all other calls.
 class AheadReads {
@@ -37,51 +38,72 @@ class AheadReads {
   /// Lifetime: the bytes are valid as long as the lease exists.
   class Lease;
 
-  /// Holds up to `slots` slices of at most `slice_bytes` each. Reads nothing if `workers` is
-  /// nullptr and the source does not answer later.
+  /// Sizes of the memory.
+  struct Sizes {
+    std::size_t slots = 0;        ///< Maximum number of requests that are read or held.
+    std::size_t slice_bytes = 0;  ///< Memory of a slot on average, without alignment.
+  };
+
+  /// Reads in advance on `workers`. Reads nothing if that is nullptr and the source does not answer
+  /// later.
   /// Lifetime: all arguments must outlive this object.
   AheadReads(SliceReader* reader, layout::ChunkSource* source, BufferPool* buffers,
-             base::ThreadPool* workers, std::size_t slots, std::size_t slice_bytes);
+             base::ThreadPool* workers, const Sizes& sizes);
   AheadReads(const AheadReads&) = delete;
   AheadReads& operator=(const AheadReads&) = delete;
   /// Waits until the present reads end. These are few and short.
   ~AheadReads();
 
   [[nodiscard]] bool is_usable() const { return state_ != nullptr; }
+  /// Returns the most that one request may read, given the memory.
+  [[nodiscard]] std::size_t request_bytes_max() const;
+  /// Sets the maximum of stored bytes for a request of several slices, from the next plan() on.
+  /// With 0, which is the default, each slice is a request.
+  void set_request_bytes(std::size_t bytes);
   /// Adds slices that areas from `present` on need, in the order of the take() calls. A read begins
-  /// as soon as a slot and a worker are free; the slices of the present area come first.
-  void plan(std::uint32_t present, std::vector<Planned> next);
-  /// Forgets the slices of areas from `area` on, except those that are being read or were read.
+  /// as soon as a slot and a worker are free; the slices of the present area come first. Slices of
+  /// the areas after `last` are only read together with earlier ones, because plans that follow may
+  /// add to their requests.
+  void plan(std::uint32_t present, std::vector<Planned> next, std::uint32_t last);
+  /// Forgets the slices of areas from `area` on, except those whose requests have begun.
   void forget_from(std::uint32_t area);
   /// Releases the slices that were read for `area` and were not taken. The engine calls it when
   /// that area is assembled.
   void finish_area(std::uint32_t area);
 
-  /// Returns the slice if it was read, or an empty lease. Waits if a worker is reading the slice
-  /// now. Thread-safe.
+  /// Returns a slice that was planned, or an empty lease. Waits while a worker reads the request of
+  /// the slice; reads the request in this thread if no worker has begun. Thread-safe.
   [[nodiscard]] Lease take(const format::ContainerHeader& header, Slice slice);
 
   [[nodiscard]] std::size_t bytes() const;
 
  private:
   enum class SlotState : std::uint8_t { kFree, kQueued, kReading, kRead };
+  /// One request.
   struct Slot {
+    std::shared_ptr<const format::ContainerHeader> header;
+    Slice request;               // Frames from the first to the last slice.
+    std::vector<Planned> parts;  // The slices that are not taken yet.
     std::span<std::byte> room;
-    Planned planned;
     SlotState state = SlotState::kFree;
-    bool is_wanted = false;
-    bool is_lent = false;
-    std::span<const std::byte> bytes;  // The slice as read; empty if the read failed.
+    std::size_t leases = 0;
+    std::span<const std::byte> bytes;  // The request as read; empty if the read failed.
   };
   // Shared with the workers, because a queued task may start after this object is destroyed.
   struct State;
-  static bool assign(State& state, Slot& slot, SlotState to);
-  static void start(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock);
-  static void submit(const std::shared_ptr<State>& state, std::unique_lock<std::mutex>& lock);
+  using Lock = std::unique_lock<std::mutex>;
+  using PlannedSlices = std::deque<Planned>;
+  static bool assign(State& state, Slot& slot, PlannedSlices::iterator first, SlotState to);
+  static bool assign_next(State& state, Slot& slot, SlotState to);
+  static std::span<std::byte> find_room(State& state, std::size_t bytes);
+  static void start(const std::shared_ptr<State>& state, Lock& lock);
+  static void submit(const std::shared_ptr<State>& state, Lock& lock);
   static void finish(const std::shared_ptr<State>& state, Slot& slot,
-                     Result<std::span<const std::byte>> got, std::unique_lock<std::mutex>& lock);
-  static void read(const std::shared_ptr<State>& state, std::size_t slot);
+                     Result<std::span<const std::byte>> got, Lock& lock);
+  static void read(const std::shared_ptr<State>& state, Slot& slot, Lock& lock);
   static void release_if_done(Slot& slot);
+  [[nodiscard]] Slot* find_slot(const format::ContainerHeader& header, Slice slice) const;
+  [[nodiscard]] Slot* assign_planned(const format::ContainerHeader& header, Slice slice) const;
 
   std::shared_ptr<State> state_;
 };
@@ -89,7 +111,7 @@ class AheadReads {
 class AheadReads::Lease {
  public:
   Lease() = default;
-  Lease(std::shared_ptr<State> state, std::size_t slot, std::span<const std::byte> bytes)
+  Lease(std::shared_ptr<State> state, Slot* slot, std::span<const std::byte> bytes)
       : state_(std::move(state)), slot_(slot), bytes_(bytes) {}
   Lease(Lease&& other) noexcept = default;
   Lease& operator=(Lease&&) = delete;
@@ -99,7 +121,7 @@ class AheadReads::Lease {
 
  private:
   std::shared_ptr<State> state_;
-  std::size_t slot_ = 0;
+  Slot* slot_ = nullptr;
   std::span<const std::byte> bytes_;
 };
 

@@ -49,4 +49,23 @@ std::vector<Slice> plan_slices(const format::ContainerHeader& header,
   return slices;
 }
 
+std::vector<Slice> split_slices(const format::ContainerHeader& header,
+                                std::span<const FrameNeed> needs, std::span<const Slice> slices,
+                                std::size_t bytes_max) {
+  std::vector<Slice> parts;
+  for (const Slice& slice : slices) {
+    bool is_open = false;
+    for (std::uint32_t frame = slice.first; frame <= slice.last; ++frame) {
+      if (needs[frame] == FrameNeed::kNone) continue;
+      if (is_open && slice_bytes(header, {parts.back().first, frame}) <= bytes_max) {
+        parts.back().last = frame;
+        continue;
+      }
+      parts.push_back({frame, frame});
+      is_open = true;
+    }
+  }
+  return parts;
+}
+
 }  // namespace varve::restore

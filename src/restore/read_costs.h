@@ -13,6 +13,10 @@ namespace varve::restore {
 /// Maximum of stored bytes for one request of random access.
 inline constexpr std::size_t kSliceBytesMax = 512U << 10;
 
+/// Maximum of stored bytes for one request to a local disk that reads what the next areas need: a
+/// container's data.
+inline constexpr std::size_t kJoinedBytesMax = 4U << 20;
+
 /// Length from which engines read slices past the page cache.
 inline constexpr std::size_t kDirectSliceBytes = 32U << 10;
 
@@ -31,8 +35,8 @@ struct ReadCosts {
 /// `bytes_per_second` sequentially. Clamps them to the limits of the read path.
 [[nodiscard]] ReadCosts costs_of_disk(double request_seconds, double bytes_per_second);
 
-/// The stored bytes of the frames `first` to `last` (inclusive) of a container. One request fetches
-/// a slice.
+/// The stored bytes of the frames `first` to `last` (inclusive) of a container. One thread decodes
+/// a slice, and one request fetches one or more slices.
 struct Slice {
   std::uint32_t first = 0;
   std::uint32_t last = 0;
@@ -58,5 +62,11 @@ enum class FrameNeed : std::uint8_t {
 [[nodiscard]] std::vector<Slice> plan_slices(const format::ContainerHeader& header,
                                              std::span<const FrameNeed> needs,
                                              const ReadCosts& costs);
+
+/// Splits each slice into slices of at most `bytes_max` that together have all its frames with a
+/// need. A frame that is longer makes a slice of its own.
+[[nodiscard]] std::vector<Slice> split_slices(const format::ContainerHeader& header,
+                                              std::span<const FrameNeed> needs,
+                                              std::span<const Slice> slices, std::size_t bytes_max);
 
 }  // namespace varve::restore

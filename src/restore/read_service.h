@@ -8,8 +8,8 @@
 // 2. LookAheadWindow lists the chunks that come next in tree order, each with its next use.
 //    FileStream and StreamWindow feed it from the recipes.
 // 3. WindowEngine plans what the next area needs. ChunkResolver finds the container of each chunk.
-// 4. plan_slices() joins neighbouring frames into slices. One request reads one slice, by ReadLanes
-//    or, in advance, by AheadReads.
+// 4. plan_slices() joins neighbouring frames into slices. One request reads one slice, by
+//    ReadLanes, or several, in advance, by AheadReads.
 // 5. SliceReader reads the slice and verifies and decodes its frames.
 // 6. ForwardArea copies the chunks of a frame to all their places in the output. RestoreCache keeps
 //    those that the window needs later.

@@ -78,6 +78,11 @@ class RestoreEngine {
   /// Sets the memory from now on. Evicts cached chunks above the limit at once.
   virtual void set_memory(const EngineMemory& memory) = 0;
 
+  /// Sets the most that one request may read for the areas ahead, from now on; a local engine joins
+  /// slices up to that size. A session begins with little, because its reader may leave out files.
+  /// The default is kJoinedBytesMax.
+  virtual void set_request_bytes(std::size_t bytes) = 0;
+
   /// Skips the whole runs before `position` without reading them.
   [[nodiscard]] virtual Result<void> skip_to(std::uint64_t position) = 0;
 

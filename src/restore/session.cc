@@ -26,6 +26,8 @@ constexpr std::uint64_t kBytesAhead = 16U << 20;
 constexpr std::uint64_t kSkipBytesMin = 1U << 20;
 // A reader that has read this much without a gap is likely to continue.
 constexpr std::uint64_t kSteadyBytes = 8U << 20;
+// Requests grow with the bytes that the reader has read without a gap, from this many on.
+constexpr std::uint64_t kLongRequestsAfterBytes = 4U << 20;
 // A session ends when this much was assembled and hardly any of it was read.
 constexpr std::uint64_t kWasteBytes = 32U << 20;
 
@@ -68,6 +70,14 @@ EngineMemory Session::engine_memory() const {
   std::size_t held = 0;
   for (const auto& area : areas_) held += area->capacity();
   return {memory_bytes_, std::max(held, kAreasCounted * area_bytes_max_)};
+}
+
+/// Returns the limit for requests: half of what the reader has read without a gap, if that is
+/// much. So a reader that leaves out files has little read in vain.
+std::size_t Session::request_bytes() const {
+  const std::uint64_t steady = frontier_ - steady_since_;
+  if (steady < kLongRequestsAfterBytes) return kSliceBytesMax;
+  return static_cast<std::size_t>(std::min<std::uint64_t>(steady / 2, kJoinedBytesMax));
 }
 
 std::shared_ptr<const AssemblyArea> Session::find_area(std::uint64_t position) const {
@@ -148,9 +158,11 @@ void Session::assemble(Lock& lock) {
   assembling_ = true;
   const std::uint64_t skip_to = std::exchange(skip_to_, 0);
   const std::size_t bytes = area_bytes_;
+  const std::size_t request = request_bytes();
   lock.unlock();
   auto result = [&]() -> Result<std::shared_ptr<const AssemblyArea>> {
     if (skip_to > 0) VARVE_TRY(engine_->skip_to(skip_to));
+    engine_->set_request_bytes(request);
     return engine_->assemble(bytes);
   }();
   const bool has_area = result && *result;

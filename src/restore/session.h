@@ -91,6 +91,7 @@ class Session : public std::enable_shared_from_this<Session> {
   using Lock = std::unique_lock<std::mutex>;
   [[nodiscard]] std::shared_ptr<const AssemblyArea> find_area(std::uint64_t position) const;
   [[nodiscard]] EngineMemory engine_memory() const;
+  [[nodiscard]] std::size_t request_bytes() const;
   void advance(std::uint64_t position, std::size_t bytes, const StreamFile& file);
   void leave_first_area();
   [[nodiscard]] bool may_lend() const;

@@ -28,8 +28,11 @@ constexpr std::size_t kLanesMax = 8;
 
 // Share of the memory for reads in advance. It is larger, to keep the disk busy while an area is
 // assembled. With half of it, a cold restore of a large file took a tenth longer.
-constexpr std::size_t kAheadMemoryShare = 8;
+constexpr std::size_t kAheadMemoryShare = 7;
 constexpr std::size_t kSlotsAheadMax = 16;
+// Number of areas that are entered if requests join slices. A container has the data of one or two
+// areas, or of more if the data is compressed.
+constexpr std::size_t kAreasJoined = 4;
 // A distant store answers late, but answers many requests at once. The slots also serve the present
 // area.
 constexpr std::size_t kDistantMemoryShare = 4;
@@ -45,7 +48,7 @@ std::size_t window_chunks(const EngineMemory& memory) {
 std::size_t table_bytes(const EngineKind& kind, const EngineMemory& memory) {
   const std::size_t one_area = memory.total / kWindowMemoryShare + kPlanBytes;
   if (kind.forward == EngineKind::Forward::kOneArea) return one_area;
-  if (kind.forward == EngineKind::Forward::kOneAssembled) return one_area + kPlanBytes;
+  if (kind.forward == EngineKind::Forward::kOneAssembled) return one_area + 2 * kPlanBytes;
   return one_area + window_chunks(memory) * sizeof(ForwardArea::Slot);
 }
 
@@ -83,13 +86,14 @@ WindowEngine::WindowEngine(const EngineKind& kind, const EngineContext& context,
       lanes_(context.slices, context.workers, lanes_for(context, memory),
              context.reader->costs().request_bytes_max),
       ahead_(context.reader, context.source, context.slices, context.ahead_readers,
-             slots_ahead(kind, context, memory), context.reader->costs().request_bytes_max),
+             {slots_ahead(kind, context, memory), context.reader->costs().request_bytes_max}),
       tables_bytes_(table_bytes(kind, memory)),
       memory_(memory) {
   context_.meter->add(tables_bytes_);
   cache_ = make_cache();
   chunk_cache_ = dynamic_cast<ChunkCache*>(cache_.get());
   if (kind_.forward == EngineKind::Forward::kAdaptive) rules_.emplace(kind_.rules);
+  set_request_bytes(kJoinedBytesMax);
 }
 
 WindowEngine::~WindowEngine() { context_.meter->remove(tables_bytes_); }
@@ -132,6 +136,14 @@ std::size_t WindowEngine::free_bytes() const {
 void WindowEngine::set_memory(const EngineMemory& memory) {
   memory_ = memory;
   if (area_bytes_ > 0) resize(area_bytes_);
+}
+
+void WindowEngine::set_request_bytes(std::size_t bytes) {
+  const bool may_join = ahead_.is_usable() && !context_.source->answers_later();
+  request_bytes_ = may_join ? std::min(bytes, ahead_.request_bytes_max()) : 0;
+  if (!joins_slices()) request_bytes_ = 0;
+  ahead_.set_request_bytes(request_bytes_);
+  if (plans_areas() && area_bytes_ > 0) sizes_.forward = areas_forward(area_bytes_);
 }
 
 /// Sets the size of each part, in areas of `area_bytes`.
@@ -177,7 +189,7 @@ void WindowEngine::resize(std::size_t area_bytes) {
 
 /// Returns the number of areas for EngineKind::Forward::kOneAssembled.
 std::size_t WindowEngine::areas_forward(std::size_t area_bytes) const {
-  if (!context_.source->answers_later()) return 2;
+  if (!context_.source->answers_later()) return joins_slices() ? kAreasJoined : 2;
   return std::max<std::size_t>(1 + ahead_.bytes() / area_bytes, 2);
 }
 
@@ -296,7 +308,7 @@ void WindowEngine::enter_areas(std::size_t bytes_max) {
     fill_from_cache(forward_.areas().front());
   }
   // A reader waits for the very first area, so the engine reads nothing for a second one.
-  const bool is_first = cycles_ == 0 && !has_published_sizes();
+  const bool is_first = cycles_ == 0 && !has_published_sizes() && !joins_slices();
   const std::size_t wanted = is_first ? 1 : sizes_.forward;
   while (forward_.areas().size() < wanted) {
     auto entered = enter_area(bytes_max);

@@ -37,8 +37,9 @@ struct EngineKind {
   };
   enum class Forward : std::uint8_t {
     kOneArea,
-    /// The present area, and a planned one, whose slices are read in advance. If the source answers
-    /// later, as many planned areas as the reads in advance have room for.
+    /// The present area, and a planned one, whose slices are read in advance; three of them if
+    /// requests join slices. If the source answers later, as many planned areas as the reads in
+    /// advance have room for.
     kOneAssembled,
     kAllMemory,
     kAdaptive,  ///< Adapted by AlaccRules, as is the length of the window.
@@ -74,6 +75,7 @@ class WindowEngine final : public RestoreEngine {
 
   [[nodiscard]] std::uint64_t position() const override { return window_.stream_position(); }
   void set_memory(const EngineMemory& memory) override;
+  void set_request_bytes(std::size_t bytes) override;
   [[nodiscard]] Result<void> skip_to(std::uint64_t position) override;
   [[nodiscard]] Result<std::shared_ptr<const AssemblyArea>> assemble(
       std::size_t bytes_max) override;
@@ -105,6 +107,12 @@ class WindowEngine final : public RestoreEngine {
   [[nodiscard]] bool plans_areas() const {
     return kind_.forward == EngineKind::Forward::kOneAssembled;
   }
+  /// Returns whether requests join slices, also those of several areas.
+  [[nodiscard]] bool joins_slices() const { return request_bytes_ > kSliceBytesMax; }
+  /// Returns whether the present area's slices are read through AheadReads, too.
+  [[nodiscard]] bool reads_all_ahead() const {
+    return context_.source->answers_later() || joins_slices();
+  }
   [[nodiscard]] const LookAheadWindow& chunks() const { return window_.chunks(); }
   [[nodiscard]] ChunkUse use_of(std::uint64_t at) const;
   /// Returns `next_use`, or kNever if it is after the near end of the window.
@@ -133,6 +141,8 @@ class WindowEngine final : public RestoreEngine {
   void plan_reads();
   void plan_ahead();
   void plan_ahead(std::span<const std::uint64_t> places, std::vector<AheadReads::Planned>& planned);
+  [[nodiscard]] std::vector<Slice> plan_slices_of(const format::ContainerHeader& header,
+                                                  const std::vector<FrameNeed>& needs) const;
   void drop_unfetched(const std::vector<Slice>& slices, std::vector<FrameNeed>& needs) const;
   [[nodiscard]] bool is_read_before(ContainerNumber container, std::uint32_t frame) const;
   template <typename Plan>
@@ -166,8 +176,9 @@ class WindowEngine final : public RestoreEngine {
   const std::size_t tables_bytes_;  // Memory of the window, the files and the slots.
   EngineMemory memory_;
 
-  std::size_t area_bytes_ = 0;  // Size of an area, the unit of the sizes.
-  std::size_t units_ = 0;       // Memory of forward assembly and cache together, in areas.
+  std::size_t request_bytes_ = 0;  // Limit for requests of several slices; 0 if there are none.
+  std::size_t area_bytes_ = 0;     // Size of an area, the unit of the sizes.
+  std::size_t units_ = 0;          // Memory of forward assembly and cache together, in areas.
   AlaccSizes sizes_;
   std::optional<AlaccRules> rules_;
   std::optional<Error> enter_error_;  // Reason why no further area could enter.

@@ -14,6 +14,9 @@ constexpr int kRoundsMax = 4;
 // Distance up to which the engine reads frames for later, in multiples of the memory. A chunk that
 // is needed later than that is often evicted before.
 constexpr std::uint64_t kLaterFactor = 2;
+// Up to this size, a container is read by one request if the cache has room for what is needed
+// later. A small version of a large series has such containers, which all areas need.
+constexpr std::size_t kSmallContainerBytes = 1U << 20;
 
 }  // namespace
 
@@ -107,8 +110,8 @@ void WindowEngine::plan_ahead() {
   if (!ahead_.is_usable()) return;
   const std::uint32_t present = forward_.number();
   std::vector<AheadReads::Planned> planned;
-  // The reads of the present area need not wait for a lane each.
-  if (context_.source->answers_later()) {
+  // The reads of the present area need not wait for a lane each, and may be part of longer ones.
+  if (reads_all_ahead()) {
     for (const Job& one : jobs_) planned.push_back({one.header, one.slice, present});
   }
   const auto& areas = forward_.areas();
@@ -119,7 +122,10 @@ void WindowEngine::plan_ahead() {
     std::erase_if(missing, [this](std::uint64_t at) { return cache_->contains(use_of(at)); });
     for_each_container(missing, [&](const auto& places) { plan_ahead(places, planned); });
   }
-  ahead_.plan(present, std::move(planned));
+  // The last area may share containers with the one after it, if there is one.
+  const std::uint32_t count = static_cast<std::uint32_t>(areas.size());
+  const bool is_open = joins_slices() && count > 1 && count == sizes_.forward;
+  ahead_.plan(present, std::move(planned), present + count - (is_open ? 2 : 1));
 }
 
 /// Plans the slices of one container for the last area of `ahead_plans_`, but for the frames that
@@ -137,7 +143,7 @@ void WindowEngine::plan_ahead(std::span<const std::uint64_t> places,
   }
   mark_later(**header, needs);
   AheadPlan& plan = ahead_plans_.back();
-  const auto slices = plan_slices(**header, needs, context_.reader->costs());
+  const auto slices = plan_slices_of(**header, needs);
   for (const Slice& slice : slices) planned.push_back({*header, slice, plan.area});
   drop_unfetched(slices, needs);
   plan.needs.emplace(container, std::move(needs));
@@ -158,12 +164,24 @@ bool WindowEngine::is_read_before(ContainerNumber container, std::uint32_t frame
   });
 }
 
+/// Plans the slices of one container. Slices that one request reads are short, so that several
+/// lanes decode them. The last frames of a small container are read with the others even if only
+/// later areas need them.
+std::vector<Slice> WindowEngine::plan_slices_of(const format::ContainerHeader& header,
+                                                const std::vector<FrameNeed>& needs) const {
+  ReadCosts costs = context_.reader->costs();
+  if (!joins_slices()) return plan_slices(header, needs, costs);
+  const bool is_small = header.data_bytes <= std::min(kSmallContainerBytes, request_bytes_);
+  costs.request_bytes_max = is_small ? header.data_bytes : kSliceBytesMax;
+  return split_slices(header, needs, plan_slices(header, needs, costs), kSliceBytesMax);
+}
+
 /// Clears the needs of the frames that no slice fetches, so that a later area's plan reads them in
-/// advance. The plan for a local disk leaves them to that area: a reader that skips files would
-/// otherwise cause it to read most of what it skips.
+/// advance. A plan with short requests to a local disk leaves them to that area: a reader that
+/// skips files would otherwise cause it to read most of what it skips.
 void WindowEngine::drop_unfetched(const std::vector<Slice>& slices,
                                   std::vector<FrameNeed>& needs) const {
-  if (!context_.source->answers_later()) return;
+  if (!reads_all_ahead()) return;
   std::uint32_t frame = 0;
   for (const Slice& slice : slices) {
     while (frame < slice.first) needs[frame++] = FrameNeed::kNone;
@@ -199,7 +217,7 @@ void WindowEngine::plan_container(std::span<const std::uint64_t> missing) {
   if (!has_any) return;
   ++containers_read_;
   if (!is_whole && !copy_plan(**header, needs)) mark_later(**header, needs);
-  const auto slices = plan_slices(**header, needs, context_.reader->costs());
+  const auto slices = plan_slices_of(**header, needs);
   drop_unfetched(slices, needs);
   const auto shared = std::make_shared<const std::vector<FrameNeed>>(std::move(needs));
   for (const Slice& slice : slices) jobs_.push_back({*header, slice, shared});

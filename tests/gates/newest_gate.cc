@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The newest version reads best: after every version of a history, with few bytes more than its
-// different chunks have, and arranging writes a bounded part of a backup for that.
+// different chunks have and with few requests, and arranging writes a bounded part of a backup for
+// that.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -16,10 +17,12 @@ namespace {
 
 constexpr std::size_t kChunks = 4000;  // About 32 MiB.
 constexpr std::size_t kVersions = 18;
+constexpr double kHundredMiB = 100 << 20;
 
 struct Limits {
   double newest_share = 0.95;    // Different bytes / bytes read, headers included.
   double written_of_backup = 0;  // Mean of all versions.
+  double requests = 0;           // For 100 MiB; mean of all versions.
 };
 
 double ratio(std::uint64_t part, std::uint64_t whole) {
@@ -32,35 +35,44 @@ void check_kind(bench::KindSource::Kind kind, const Limits& limits) {
   bench::KindSource source(kind, kChunks, 42);
   std::uint64_t written = 0;
   std::uint64_t backups = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t restored = 0;
   for (std::size_t i = 0; i < kVersions; ++i) {
     if (i != 0) source.next_version();
     series.store(source.stream(), source);
     written += series.arrange().bytes_written;
     if (i != 0) backups += series.backup_bytes();
     const auto reads = series.reads_of(i);
+    requests += reads.requests;
+    restored += reads.logical_bytes;
     EXPECT_GE(ratio(reads.unique_bytes, reads.read_bytes), limits.newest_share)
         << "version " << i + 1;
   }
   EXPECT_LE(ratio(written, backups), limits.written_of_backup);
+  EXPECT_LE(ratio(requests, restored) * kHundredMiB, limits.requests);
 }
 
 TEST(NewestGate, ReleasesOfAPackage) {
-  check_kind(bench::KindSource::Kind::kReleases, {0.95, 0.25});
+  check_kind(bench::KindSource::Kind::kReleases, {0.95, 0.25, 92});
 }
 
-TEST(NewestGate, ManyPackages) { check_kind(bench::KindSource::Kind::kPackages, {0.95, 0.108}); }
+TEST(NewestGate, ManyPackages) {
+  check_kind(bench::KindSource::Kind::kPackages, {0.95, 0.108, 100});
+}
 
-TEST(NewestGate, ImagesOfADisk) { check_kind(bench::KindSource::Kind::kImages, {0.95, 0.117}); }
+TEST(NewestGate, ImagesOfADisk) { check_kind(bench::KindSource::Kind::kImages, {0.95, 0.117, 82}); }
 
-TEST(NewestGate, FoldersOfMail) { check_kind(bench::KindSource::Kind::kMail, {0.95, 0.085}); }
+TEST(NewestGate, FoldersOfMail) { check_kind(bench::KindSource::Kind::kMail, {0.95, 0.085, 71}); }
 
 TEST(NewestGate, DatabaseWithScatteredPages) {
-  check_kind(bench::KindSource::Kind::kDatabase, {0.95, 0.163});
+  check_kind(bench::KindSource::Kind::kDatabase, {0.95, 0.163, 67});
 }
 
-TEST(NewestGate, RandomPages) { check_kind(bench::KindSource::Kind::kScattered, {0.95, 0.225}); }
+TEST(NewestGate, RandomPages) {
+  check_kind(bench::KindSource::Kind::kScattered, {0.95, 0.225, 100});
+}
 
-TEST(NewestGate, FoldersOfUsers) { check_kind(bench::KindSource::Kind::kHome, {0.95, 0.063}); }
+TEST(NewestGate, FoldersOfUsers) { check_kind(bench::KindSource::Kind::kHome, {0.95, 0.063, 100}); }
 
 }  // namespace
 }  // namespace varve

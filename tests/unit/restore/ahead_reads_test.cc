@@ -30,7 +30,7 @@ class AheadReadsTest : public ::testing::Test {
   }
 
   AheadReads make(std::size_t slots, base::ThreadPool* workers) {
-    return {&reader_, &source_, &buffers_, workers, slots, kSliceRoom};
+    return {&reader_, &source_, &buffers_, workers, {slots, kSliceRoom}};
   }
   static Slice slice(std::uint32_t frame) { return {frame, frame}; }
   std::vector<AheadReads::Planned> frames(std::uint32_t begin, std::uint32_t end,
@@ -73,7 +73,7 @@ class AheadReadsTest : public ::testing::Test {
 TEST_F(AheadReadsTest, WhatWasPlannedIsThereOnceAndNothingElse) {
   base::ThreadPool workers(1, "test");
   auto ahead = make(4, &workers);
-  ahead.plan(0, frames(2, 5, 1));
+  ahead.plan(0, frames(2, 5, 1), 1);
   wait_for(workers);
   EXPECT_EQ(metrics_.requests.value(), 3U);
   for (std::uint32_t frame = 2; frame < 5; ++frame) {
@@ -89,7 +89,7 @@ TEST_F(AheadReadsTest, WhatWasPlannedIsThereOnceAndNothingElse) {
 TEST_F(AheadReadsTest, SlotsThatAreGivenBackAreUsedForTheRest) {
   base::ThreadPool workers(1, "test");
   auto ahead = make(2, &workers);
-  ahead.plan(0, frames(0, 6, 1));
+  ahead.plan(0, frames(0, 6, 1), 1);
   wait_for(workers);
   EXPECT_EQ(metrics_.requests.value(), 2U);
   {
@@ -108,9 +108,9 @@ TEST_F(AheadReadsTest, SlotsThatAreGivenBackAreUsedForTheRest) {
 TEST_F(AheadReadsTest, WhatIsNotTakenGoesWithItsArea) {
   base::ThreadPool workers(1, "test");
   auto ahead = make(2, &workers);
-  ahead.plan(0, frames(0, 2, 1));
+  ahead.plan(0, frames(0, 2, 1), 1);
   wait_for(workers);
-  ahead.plan(1, frames(2, 4, 2));
+  ahead.plan(1, frames(2, 4, 2), 2);
   wait_for(workers);
   EXPECT_EQ(metrics_.requests.value(), 2U);
   expect_stored(ahead.take(*header_, slice(1)).bytes(), 1);
@@ -127,9 +127,9 @@ TEST_F(AheadReadsTest, WhatIsNotTakenGoesWithItsArea) {
 TEST_F(AheadReadsTest, AreasArePlannedOneAfterTheOtherAndForgottenTogether) {
   base::ThreadPool workers(1, "test");
   auto ahead = make(1, &workers);
-  ahead.plan(0, frames(0, 2, 1));
-  ahead.plan(0, frames(2, 4, 2));
-  ahead.plan(0, frames(4, 5, 3));
+  ahead.plan(0, frames(0, 2, 1), 1);
+  ahead.plan(0, frames(2, 4, 2), 2);
+  ahead.plan(0, frames(4, 5, 3), 3);
   ahead.forget_from(3);
   for (std::uint32_t frame = 0; frame < 4; ++frame) {
     wait_for(workers);
@@ -142,11 +142,11 @@ TEST_F(AheadReadsTest, AreasArePlannedOneAfterTheOtherAndForgottenTogether) {
 TEST_F(AheadReadsTest, ThePlanOfThePresentAreaReplacesTheOneMadeInAdvance) {
   base::ThreadPool workers(1, "test");
   auto ahead = make(1, &workers);
-  ahead.plan(0, frames(0, 3, 1));
+  ahead.plan(0, frames(0, 3, 1), 1);
   wait_for(workers);
   auto present = frames(3, 4, 1);
   present.push_back(frames(5, 6, 2).front());
-  ahead.plan(1, present);
+  ahead.plan(1, present, 2);
   for (const std::uint32_t frame : {0U, 3U, 5U}) {
     wait_for(workers);
     expect_stored(ahead.take(*header_, slice(frame)).bytes(), frame);
@@ -154,24 +154,24 @@ TEST_F(AheadReadsTest, ThePlanOfThePresentAreaReplacesTheOneMadeInAdvance) {
   EXPECT_EQ(metrics_.requests.value(), 3U);
 }
 
-TEST_F(AheadReadsTest, WhatNobodyHasBegunToReadIsLeftToTheCaller) {
+TEST_F(AheadReadsTest, TheCallerReadsWhatNoWorkerHasBegun) {
   base::ThreadPool workers(1, "test");
   std::mutex mutex;
   std::unique_lock busy(mutex);
   workers.run([&] { const std::lock_guard lock(mutex); });
   auto ahead = make(2, &workers);
-  ahead.plan(0, frames(0, 1, 1));
-  EXPECT_TRUE(ahead.take(*header_, slice(0)).bytes().empty());
+  ahead.plan(0, frames(0, 1, 1), 1);
+  expect_stored(ahead.take(*header_, slice(0)).bytes(), 0);
   busy.unlock();
   wait_for(workers);
-  EXPECT_EQ(metrics_.requests.value(), 0U);
+  EXPECT_EQ(metrics_.requests.value(), 1U);
 }
 
 TEST_F(AheadReadsTest, FailedReadsAreNotThere) {
   base::ThreadPool workers(1, "test");
   auto ahead = make(2, &workers);
   source_.move_container(0);  // Reads of the old number now fail with kStale.
-  ahead.plan(0, frames(0, 2, 1));
+  ahead.plan(0, frames(0, 2, 1), 1);
   wait_for(workers);
   EXPECT_EQ(metrics_.requests.value(), 2U);
   EXPECT_TRUE(ahead.take(*header_, slice(0)).bytes().empty());
@@ -190,8 +190,9 @@ TEST_F(AheadReadsTest, WhatIsUnderWayIsWaitedForAndMayEndTheReads) {
     changed.notify_all();
     changed.wait(lock, [&] { return may_go_on; });
   };
-  auto ahead = std::make_unique<AheadReads>(&reader_, &source_, &buffers_, &workers, 1, kSliceRoom);
-  ahead->plan(0, frames(0, 2, 1));
+  auto ahead = std::make_unique<AheadReads>(&reader_, &source_, &buffers_, &workers,
+                                            AheadReads::Sizes{1, kSliceRoom});
+  ahead->plan(0, frames(0, 2, 1), 1);
   {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return is_reading; });
@@ -207,10 +208,48 @@ TEST_F(AheadReadsTest, WhatIsUnderWayIsWaitedForAndMayEndTheReads) {
   EXPECT_EQ(meter_.held(), 0U);
 }
 
+TEST_F(AheadReadsTest, OneRequestReadsSlicesOfSeveralAreas) {
+  base::ThreadPool workers(1, "test");
+  auto ahead = make(12, &workers);
+  ahead.set_request_bytes(4 * kSliceRoom);
+  auto planned = frames(1, 3, 1);
+  for (const auto& one : frames(3, 6, 2)) planned.push_back(one);
+  ahead.plan(0, planned, 1);
+  ahead.plan(0, frames(0, 1, 3), 1);
+  for (const std::uint32_t frame : {1U, 2U, 3U}) {
+    expect_stored(ahead.take(*header_, slice(frame)).bytes(), frame);
+    EXPECT_EQ(metrics_.requests.value(), 1U);
+  }
+  ahead.finish_area(1);
+  expect_stored(ahead.take(*header_, slice(4)).bytes(), 4);
+  EXPECT_EQ(metrics_.requests.value(), 1U);
+  expect_stored(ahead.take(*header_, slice(5)).bytes(), 5);
+  expect_stored(ahead.take(*header_, slice(0)).bytes(), 0);
+  EXPECT_EQ(metrics_.requests.value(), 3U);
+  EXPECT_TRUE(ahead.take(*header_, slice(1)).bytes().empty());
+}
+
+TEST_F(AheadReadsTest, SlicesAfterTheLastAreaBeginNoRequest) {
+  base::ThreadPool workers(1, "test");
+  auto ahead = make(12, &workers);
+  ahead.set_request_bytes(4 * kSliceRoom);
+  auto planned = frames(0, 1, 1);
+  planned.push_back(frames(2, 3, 2).front());
+  ahead.plan(0, planned, 1);
+  wait_for(workers);
+  EXPECT_EQ(metrics_.requests.value(), 1U);
+  ahead.plan(1, frames(3, 4, 3), 2);  // Frames 2 and 3 are one request.
+  wait_for(workers);
+  EXPECT_EQ(metrics_.requests.value(), 2U);
+  expect_stored(ahead.take(*header_, slice(3)).bytes(), 3);
+  expect_stored(ahead.take(*header_, slice(2)).bytes(), 2);
+  EXPECT_EQ(metrics_.requests.value(), 2U);
+}
+
 TEST_F(AheadReadsTest, WithoutWorkersThereIsNone) {
   auto ahead = make(2, nullptr);
   EXPECT_FALSE(ahead.is_usable());
-  ahead.plan(0, frames(0, 1, 1));
+  ahead.plan(0, frames(0, 1, 1), 1);
   ahead.finish_area(1);
   EXPECT_TRUE(ahead.take(*header_, slice(0)).bytes().empty());
   EXPECT_EQ(ahead.bytes(), 0U);

@@ -190,6 +190,22 @@ TEST(PlanSlices, RequestsStayWithinTheirLengthAndLoseNoNeededFrame) {
   }
 }
 
+TEST(SplitSlices, PartsAreShortAndLoseNoNeededFrame) {
+  const auto header = frames_of_hundred(9);
+  std::vector<FrameNeed> needs(9, FrameNeed::kNow);
+  needs[2] = FrameNeed::kNone;
+  needs[3] = FrameNeed::kLater;
+  needs[8] = FrameNeed::kNone;
+  const std::vector<Slice> whole{{0, 5}, {7, 7}};
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> parts;
+  for (const Slice& one : split_slices(header, needs, whole, 200)) {
+    parts.emplace_back(one.first, one.last);
+  }
+  using Slices = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+  EXPECT_EQ(parts, (Slices{{0, 1}, {3, 4}, {5, 5}, {7, 7}}));
+  EXPECT_EQ(split_slices(header, needs, whole, 50).size(), 6U) << "a frame is never cut";
+}
+
 TEST(ReadCosts, FollowTheDiskWithinBounds) {
   // A hard disk: 8 ms, 150 MB/s.
   EXPECT_EQ(costs_of_disk(0.008, 150e6).gap_bytes_max, 1U << 20);
