@@ -101,6 +101,12 @@ struct ArrangeOptions {
   std::function<void(const ArrangeProgress&)> progress;
 };
 
+/// The length of the catalog's file.
+struct CatalogCompaction {
+  std::uint64_t bytes_before = 0;
+  std::uint64_t bytes_after = 0;
+};
+
 struct ArrangeReport {
   ArrangeProgress done;
   bool finished = false;  ///< False if the caller stopped it, or the disk is full.

@@ -28,23 +28,24 @@ class Series;
 }  // namespace series
 
 // Each header defines the types of its job: include those of the jobs that the program does.
-class VersionReader;      // varve/browse.h
-class VersionWriter;      // varve/backup.h
-struct NewFile;           // varve/backup.h
-struct SealOutcome;       // varve/backup.h
-struct DeletionForecast;  // varve/retention.h
-struct VersionLock;       // varve/retention.h
-struct VersionUsage;      // varve/retention.h
-struct ArrangeOptions;    // varve/arrange.h
-struct ArrangeReport;     // varve/arrange.h
-struct ArrangeSettings;   // varve/arrange.h
-struct ArrangingDebt;     // varve/arrange.h
-struct CategoryInfo;      // varve/arrange.h
-struct CheckOptions;      // varve/check.h
-struct CheckProgress;     // varve/check.h
-struct CheckReport;       // varve/check.h
-struct ScrubOptions;      // varve/check.h
-struct ScrubReport;       // varve/check.h
+class VersionReader;       // varve/browse.h
+class VersionWriter;       // varve/backup.h
+struct NewFile;            // varve/backup.h
+struct SealOutcome;        // varve/backup.h
+struct DeletionForecast;   // varve/retention.h
+struct VersionLock;        // varve/retention.h
+struct VersionUsage;       // varve/retention.h
+struct ArrangeOptions;     // varve/arrange.h
+struct ArrangeReport;      // varve/arrange.h
+struct ArrangeSettings;    // varve/arrange.h
+struct ArrangingDebt;      // varve/arrange.h
+struct CatalogCompaction;  // varve/arrange.h
+struct CategoryInfo;       // varve/arrange.h
+struct CheckOptions;       // varve/check.h
+struct CheckProgress;      // varve/check.h
+struct CheckReport;        // varve/check.h
+struct ScrubOptions;       // varve/check.h
+struct ScrubReport;        // varve/check.h
 
 /// Called while a check runs.
 using CheckObserver = std::function<void(const CheckProgress&)>;
@@ -98,6 +99,12 @@ class Repository {
   /// errors.
   /// Errors: those of sync().
   [[nodiscard]] virtual Result<void> close() = 0;
+
+  /// Closes the repository as close() does, and copies the used pages of the catalog to a new file
+  /// in its place; close() does so if more than half of them are free. Only reads may follow.
+  /// Errors: kBusy if another process reads the repository; kNoSpace; those of close(). The catalog
+  /// then stays as it was.
+  [[nodiscard]] virtual Result<CatalogCompaction> compact_catalog() = 0;
 
   /// Makes all open versions durable. The error message names each version for which that failed,
   /// and the data that a crash would lose.

@@ -32,6 +32,7 @@ struct ArrangeArguments {
   bool json = false;
   bool exact = false;
   bool progress = false;
+  bool compact_catalog = false;
 };
 
 bool changes_settings(const ArrangeArguments& options) {
@@ -73,6 +74,16 @@ void print_report(const SeriesInfo& series, const ArrangeReport& report,
                     size_text(report.done.bytes_written, options.exact)));
 }
 
+void print_compaction(const CatalogCompaction& done, const ArrangeArguments& options) {
+  if (options.json) {
+    print_json(
+        {{"catalog_bytes_before", done.bytes_before}, {"catalog_bytes_after", done.bytes_after}});
+    return;
+  }
+  print(fmt::format("catalog: {} before, {} after\n", size_text(done.bytes_before, options.exact),
+                    size_text(done.bytes_after, options.exact)));
+}
+
 /// Returns true if all work is done.
 Result<bool> arrange(const ArrangeArguments& options, const Context& context) {
   VARVE_TRY_ASSIGN(const std::uint64_t rate,
@@ -102,6 +113,10 @@ Result<bool> arrange(const ArrangeArguments& options, const Context& context) {
     print_report(series, report, options);
     finished = finished && report.finished;
     if (stop.stopped()) break;
+  }
+  if (options.compact_catalog && !stop.stopped()) {
+    VARVE_TRY_ASSIGN(const CatalogCompaction done, control->compact_catalog());
+    print_compaction(done, options);
   }
   auto closed = control->close();
   if (!closed) return std::move(closed).error();
@@ -138,6 +153,8 @@ void add_arrange_command(CommandLine& line, const Context& context) {
           "--parity", options->parity,
           "Parity to keep, as a percentage of the data: 0 (none) to 25; the repository stores it")
       .in(NumberRange<std::uint32_t>{0, kParityPercentMax});
+  command.add_flag("--compact-catalog", options->compact_catalog,
+                   "Then copy the catalog without its free pages; nothing may read the repository");
   command.add_option(
       "--arrange-rate", options->rate,
       "Maximum number of bytes per second to read and write, such as 50M (default: no limit)");

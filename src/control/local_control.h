@@ -41,6 +41,9 @@ class LocalControl : public RepositoryControl {
     return repository_.metrics();
   }
   [[nodiscard]] Result<void> sync() override { return repository_.sync(); }
+  [[nodiscard]] Result<CatalogCompaction> compact_catalog() override {
+    return repository_.compact_catalog();
+  }
   [[nodiscard]] Result<void> close() override { return repository_.close(); }
 
  protected:

@@ -74,6 +74,13 @@ Result<void> RemoteControl::sync() {
   return call([&](Client& client) { return client.sync(); });
 }
 
+Result<CatalogCompaction> RemoteControl::compact_catalog() {
+  return Error(ErrorCode::kBusy,
+               place_.path +
+                   " is mounted: unmount it, and run the command again. A daemon compacts the "
+                   "catalog by itself when it ends, if that saves much");
+}
+
 Result<void> RemoteControl::close() {
   client_.reset();
   return view_ ? view_->close() : Result<void>();

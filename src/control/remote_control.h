@@ -42,6 +42,7 @@ class RemoteControl final : public RepositoryControl {
   [[nodiscard]] Result<RepositoryStats> stats() override;
   [[nodiscard]] Result<std::vector<MetricSample>> metrics() override;
   [[nodiscard]] Result<void> sync() override;
+  [[nodiscard]] Result<CatalogCompaction> compact_catalog() override;
   [[nodiscard]] Result<void> close() override;
 
  private:

@@ -68,6 +68,10 @@ class RepositoryControl {
   /// Makes all open versions durable.
   [[nodiscard]] virtual Result<void> sync() = 0;
 
+  /// Closes what this process has opened, and compacts the catalog, as
+  /// Repository::compact_catalog(). Only close() may be called after it.
+  /// Errors: also kBusy if a daemon has the repository mounted.
+  [[nodiscard]] virtual Result<CatalogCompaction> compact_catalog() = 0;
   /// Closes what this process has opened. Call it at the end to learn of errors. No other function
   /// may be called after it.
   [[nodiscard]] virtual Result<void> close() = 0;

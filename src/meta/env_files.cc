@@ -92,6 +92,24 @@ Result<EnvFiles> EnvFiles::open(io::FileSystem& files, const std::string& direct
   return EnvFiles(std::move(open));
 }
 
+EnvFiles EnvFiles::of_data(const std::string& directory, base::UniqueFd data) {
+  auto open = std::make_shared<Open>();
+  open->directory = directory;
+  open->data = std::move(data);
+  return EnvFiles(std::move(open));
+}
+
+Result<bool> EnvFiles::are_current(io::FileSystem& files) const {
+  VARVE_TRY_ASSIGN(const auto named,
+                   files.descriptor(directory() + kDataName, io::OpenMode::kRead));
+  struct stat now {};
+  struct stat opened {};
+  if (::fstat(named.get(), &now) != 0 || ::fstat(data(), &opened) != 0) {
+    return io::error_from_errno(errno, "cannot examine " + directory() + kDataName);
+  }
+  return now.st_dev == opened.st_dev && now.st_ino == opened.st_ino;
+}
+
 Result<EnvNames> EnvNames::make(const EnvFiles& files) {
   EnvNames names;
   for (const auto& parent : temporary_folders()) {

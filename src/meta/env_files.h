@@ -28,6 +28,14 @@ class EnvFiles {
   [[nodiscard]] static Result<EnvFiles> open(io::FileSystem& files, const std::string& directory,
                                              const EnvOptions& options);
 
+  /// Returns the files of an environment that no other process knows, and that LMDB reads without
+  /// lock.mdb.
+  [[nodiscard]] static EnvFiles of_data(const std::string& directory, base::UniqueFd data);
+
+  /// Returns whether DIRECTORY/data.mdb is still the open file. A compaction may have replaced it
+  /// before LMDB registered this process as a reader. Once LMDB has, the answer does not change.
+  [[nodiscard]] Result<bool> are_current(io::FileSystem& files) const;
+
   [[nodiscard]] const std::string& directory() const { return open_->directory; }
   [[nodiscard]] int data() const { return open_->data.get(); }
   /// Returns the descriptor of lock.mdb, or -1 if LMDB is to work without it.

@@ -69,6 +69,7 @@ class Env {
     return prepare_ ? prepare_() : Result<void>();
   }
 
+  [[nodiscard]] const EnvFiles& files() const { return files_; }
   [[nodiscard]] MDB_env* raw() const { return env_; }
   [[nodiscard]] MDB_dbi table(TableIndex index) const { return tables_[index]; }
   [[nodiscard]] bool has(TableIndex index) const { return index < tables_.size(); }

@@ -14,6 +14,7 @@
 #include "io/posix_file_system.h"
 #include "maintain/manifest_file.h"
 #include "maintain/scrub.h"
+#include "meta/compaction.h"
 #include "meta/page_use.h"
 #include "meta/probe.h"
 #include "meta/schema.h"
@@ -40,6 +41,24 @@ Error advised(Error of_catalog) {
   return std::move(of_catalog).with_more("; run `varve repair`, which rebuilds it");
 }
 
+// Opens the catalog again if a compaction has replaced it meanwhile.
+Result<meta::Env> open_catalog(io::FileSystem& files, const std::string& directory,
+                               const meta::EnvOptions& options, bool probes) {
+  constexpr int kRoundsMax = 100;
+  for (int round = 0; round < kRoundsMax; ++round) {
+    VARVE_TRY_ASSIGN(const auto env_files, meta::EnvFiles::open(files, directory, options));
+    if (probes) {
+      const auto probed = meta::probe_environment(env_files, options);
+      if (!probed) return advised(probed.error());
+    }
+    auto env = meta::Env::open(env_files, options);
+    if (!env) return std::move(env).error().with_context(directory);
+    VARVE_TRY_ASSIGN(const bool current, env_files.are_current(files));
+    if (current) return env;
+  }
+  return Error(ErrorCode::kBusy, directory + " is replaced again and again");
+}
+
 Error no_repository(const std::string& path) {
   return {ErrorCode::kNoRepository,
           path + " is not a Varve repository (it has no varve.repo); create one with `varve init`"};
@@ -59,7 +78,11 @@ RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
       catalog_(std::move(catalog)),
       space_(*files_, paths_.root()) {
   catalog_.count_reads(catalog_metrics_.records_read);
-  if (!options_.read_only) catalog_.before_writes([this] { return settled_.clear(); });
+  if (options_.read_only) return;
+  catalog_.before_writes([this]() -> Result<void> {
+    if (catalog_replaced_) return Error(ErrorCode::kReadOnly, "the repository was closed");
+    return settled_.clear();
+  });
 }
 
 Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path,
@@ -95,6 +118,8 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
                        "running. Wait for that process, or open the repository read-only");
     }
     lock = std::move(*locked);
+    const auto removed = meta::remove_unfinished_copy(*files, paths.catalog());
+    if (!removed) base::log(base::LogLevel::kWarning, removed.error().message());
   }
   VARVE_TRY_ASSIGN(const bool has_catalog, files->exists(paths.catalog_data()));
   if (!has_catalog) {
@@ -109,13 +134,9 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
   env.writer_lock = paths.lock();
   VARVE_TRY(store::check_folders(*files, path));
   VARVE_TRY_ASSIGN(const auto catalog_bytes, files->tree_bytes(paths.catalog_data()));
-  VARVE_TRY_ASSIGN(const auto catalog_files, meta::EnvFiles::open(*files, paths.catalog(), env));
-  if (options.probe_catalog || catalog_bytes <= kProbedBytesMax) {
-    const auto probed = meta::probe_environment(catalog_files, env);
-    if (!probed) return advised(probed.error());
-  }
-  auto catalog = meta::Env::open(catalog_files, env);
-  if (!catalog) return std::move(catalog).error().with_context(path);
+  const bool probes = options.probe_catalog || catalog_bytes <= kProbedBytesMax;
+  auto catalog = open_catalog(*files, paths.catalog(), env, probes);
+  if (!catalog) return std::move(catalog).error();
   std::unique_ptr<RepositoryImpl> repository(
       new RepositoryImpl(path, options, std::move(*superblock), std::move(files), std::move(lock),
                          std::move(*catalog)));
@@ -184,7 +205,7 @@ Result<void> RepositoryImpl::sync() {
   return std::move(*errors);
 }
 
-Result<void> RepositoryImpl::close() {
+Result<void> RepositoryImpl::end_work() {
   stop_arranging();
   auto synced = sync();
   for (auto* const one : used_series()) one->stop();
@@ -192,6 +213,29 @@ Result<void> RepositoryImpl::close() {
   settle_at_close();
   if (synced) return {};
   return std::move(synced).error().with_context(paths_.root() + ": lost at the end");
+}
+
+Result<void> RepositoryImpl::close() {
+  if (catalog_replaced_) return {};
+  VARVE_TRY(end_work());
+  if (options_.read_only) return {};
+  const auto wasteful = meta::wastes_space(catalog_);
+  if (!wasteful || !*wasteful) return {};
+  catalog_replaced_ = true;
+  const auto compacted = meta::compact(catalog_, *files_, meta::catalog::kTables);
+  if (!compacted) {
+    const bool later = compacted.error().code() == ErrorCode::kBusy;
+    base::log(later ? base::LogLevel::kDebug : base::LogLevel::kWarning,
+              compacted.error().message());
+  }
+  return {};
+}
+
+Result<CatalogCompaction> RepositoryImpl::compact_catalog() {
+  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY(end_work());
+  catalog_replaced_ = true;
+  return meta::compact(catalog_, *files_, meta::catalog::kTables);
 }
 
 Result<series::Series*> RepositoryImpl::find(SeriesId id) {

@@ -50,6 +50,7 @@ class RepositoryImpl final : public Repository {
   ~RepositoryImpl() override;
 
   [[nodiscard]] Result<void> close() override;
+  [[nodiscard]] Result<CatalogCompaction> compact_catalog() override;
   [[nodiscard]] Result<void> sync() override;
   [[nodiscard]] const std::string& path() const override { return paths_.root(); }
   [[nodiscard]] std::string present_path() override;
@@ -87,6 +88,8 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> settle_at_opening();
   /// Notes that nothing is left behind, unless something is. Logs errors.
   void settle_at_close();
+  /// Ends the work of close() before the catalog is compacted.
+  [[nodiscard]] Result<void> end_work();
 
   [[nodiscard]] Result<series::Series*> find(SeriesId series) override;
   /// Returns a function that asks a series to verify its index.
@@ -130,6 +133,7 @@ class RepositoryImpl final : public Repository {
   const format::DataCodecs codecs_;
   const std::unique_ptr<io::FileSystem> files_;
   const std::unique_ptr<io::FileLock> lock_;
+  std::atomic<bool> catalog_replaced_ = false;      // The open catalog may have no name any more.
   SettledMark settled_{*files_, paths_.settled()};  // Outlives the catalog.
   meta::Env catalog_;
   base::SystemClock clock_;

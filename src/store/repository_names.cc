@@ -93,7 +93,7 @@ std::optional<KnownName> known_name(FolderKind folder, std::string_view name) {
     case FolderKind::kRepository:
       return in_repository(name);
     case FolderKind::kEnvironment:
-      return file_if(name == "data.mdb" || name == "lock.mdb");
+      return file_if(without(name, kTemporarySuffix) == "data.mdb" || name == "lock.mdb");
     case FolderKind::kAllSeries:
       return base::parse_hex32(name) ? std::optional(KnownName{FolderKind::kSeries}) : std::nullopt;
     case FolderKind::kSeries:

@@ -3,6 +3,7 @@
 //   DISK_STALLS_WHILE=FILE   writes and syncs wait as long as FILE exists
 //   DISK_KILLS_AT=N          the N-th call that changes the disk ends the program instead
 //   DISK_KILLS_ONCE=FILE     … counted only from the creation of FILE on
+//   DISK_FULL_AT=N          the N-th such call and all later ones that write get ENOSPC
 //   DISK_CALLS_IN=FILE       each call appends one byte to FILE
 //   DISK_IGNORES_SYNCS=1     a sync returns at once and does nothing
 // Reads always work.
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -42,11 +44,11 @@ Function real(const char* name) {
 
 bool ignores_syncs() { return std::getenv("DISK_IGNORES_SYNCS") != nullptr; }
 
-// Runs before every change, and may end the program.
-void count_change() {
+// Runs before every change, and may end the program. Returns whether the disk is full.
+bool count_change() {
   static std::atomic<long> changes{0};
   const char* once = std::getenv("DISK_KILLS_ONCE");
-  if (once != nullptr && ::access(once, F_OK) != 0) return;
+  if (once != nullptr && ::access(once, F_OK) != 0) return false;
   const long now = ++changes;
   if (const char* in = std::getenv("DISK_CALLS_IN")) {
     static const auto open_file = real<int (*)(const char*, int, ...)>("open");
@@ -58,23 +60,25 @@ void count_change() {
     ::kill(::getpid(), SIGKILL);
     ::pause();
   }
+  const char* full = std::getenv("DISK_FULL_AT");
+  if (full == nullptr || now < std::atol(full)) return false;
+  errno = ENOSPC;
+  return true;
 }
 
-void before_change(int fd) {
-  if (std::getenv("DISK_BELOW") == nullptr || !is_below(fd)) return;
+bool before_change(int fd) {
+  if (std::getenv("DISK_BELOW") == nullptr || !is_below(fd)) return false;
   if (const char* flag = std::getenv("DISK_STALLS_WHILE")) {
     while (::access(flag, F_OK) == 0) ::usleep(20'000);
   }
-  count_change();
+  return count_change();
 }
 
-void before_change(const char* path) {
-  if (begins(path)) count_change();
-}
+bool before_change(const char* path) { return begins(path) && count_change(); }
 
 // Runs before a change of a name in `folder`.
-void before_change_in(int folder) {
-  if (std::getenv("DISK_BELOW") != nullptr && is_below(folder)) count_change();
+bool before_change_in(int folder) {
+  return std::getenv("DISK_BELOW") != nullptr && is_below(folder) && count_change();
 }
 
 }  // namespace
@@ -87,6 +91,7 @@ int faulty_openat64(int folder, const char* path, int flags, mode_t mode) __asm_
 int faulty_unlinkat(int folder, const char* path, int flags) __asm__("unlinkat");
 int faulty_renameat(int from_folder, const char* from, int to_folder,
                     const char* to) __asm__("renameat");
+ssize_t faulty_write(int fd, const void* data, size_t bytes) __asm__("write");
 ssize_t faulty_pwrite(int fd, const void* data, size_t bytes, off64_t at) __asm__("pwrite");
 ssize_t faulty_pwrite64(int fd, const void* data, size_t bytes, off64_t at) __asm__("pwrite64");
 ssize_t faulty_writev(int fd, const iovec* parts, int count) __asm__("writev");
@@ -100,7 +105,7 @@ int faulty_rename(const char* from, const char* to) __asm__("rename");
 int faulty_open(const char* path, int flags, mode_t mode) {
   static const auto call = real<int (*)(const char*, int, ...)>("open");
   if (ignores_syncs()) flags &= ~(O_SYNC | O_DSYNC);
-  if ((flags & O_CREAT) != 0 && ::access(path, F_OK) != 0) before_change(path);
+  if ((flags & O_CREAT) != 0 && ::access(path, F_OK) != 0 && before_change(path)) return -1;
   return call(path, flags, mode);
 }
 int faulty_open64(const char* path, int flags, mode_t mode) {
@@ -110,15 +115,24 @@ int faulty_open64(const char* path, int flags, mode_t mode) {
 int faulty_openat(int folder, const char* path, int flags, mode_t mode) {
   static const auto call = real<int (*)(int, const char*, int, ...)>("openat");
   if (ignores_syncs()) flags &= ~(O_SYNC | O_DSYNC);
-  if ((flags & O_CREAT) != 0 && ::faccessat(folder, path, F_OK, 0) != 0) before_change_in(folder);
+  if ((flags & O_CREAT) != 0 && ::faccessat(folder, path, F_OK, 0) != 0 &&
+      before_change_in(folder)) {
+    return -1;
+  }
   return call(folder, path, flags, mode);
 }
 int faulty_openat64(int folder, const char* path, int flags, mode_t mode) {
   return faulty_openat(folder, path, flags | O_LARGEFILE, mode);
 }
 
+ssize_t faulty_write(int fd, const void* data, size_t bytes) {
+  static const auto call = real<decltype(&faulty_write)>("write");
+  if (before_change(fd)) return -1;
+  return call(fd, data, bytes);
+}
+
 ssize_t faulty_pwrite(int fd, const void* data, size_t bytes, off64_t at) {
-  before_change(fd);
+  if (before_change(fd)) return -1;
   static const auto call = real<decltype(&faulty_pwrite)>("pwrite");
   return call(fd, data, bytes, at);
 }
@@ -127,7 +141,7 @@ ssize_t faulty_pwrite64(int fd, const void* data, size_t bytes, off64_t at) {
 }
 
 ssize_t faulty_writev(int fd, const iovec* parts, int count) {
-  before_change(fd);
+  if (before_change(fd)) return -1;
   static const auto call = real<decltype(&faulty_writev)>("writev");
   return call(fd, parts, count);
 }

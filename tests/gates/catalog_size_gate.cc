@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A deletion leaves no long hole at the end of the catalog: programs that copy a repository count
-// it.
+// Deletions leave no long hole in the catalog, and give its free pages back: programs that copy a
+// repository count both.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -55,25 +55,47 @@ class CatalogSizeGate : public testing::Test {
     must(Repository::create(path_, test::small_chunks(Codec::kNone)));
     const auto repository = must(Repository::open(path_, test::quiet_options()));
     const auto series = must(repository->create_series("s"));
+    series_ = series.id;
     fill(*repository, series);
     full_ = Sizes(path_).apparent;
-    const auto versions = must(repository->versions(series.id));
-    std::vector<VersionNumber> numbers;
-    for (const VersionInfo& version : versions) numbers.push_back(version.number);
-    numbers.pop_back();
-    must(repository->delete_versions(series.id, numbers, {}));
     must(repository->close());
+  }
+
+  /// Deletes the oldest versions with a repository opened for it.
+  void delete_oldest(std::size_t count) {
+    const auto repository = must(Repository::open(path_, test::quiet_options()));
+    std::vector<VersionNumber> numbers;
+    for (const VersionInfo& version : must(repository->versions(series_))) {
+      if (numbers.size() < count) numbers.push_back(version.number);
+    }
+    must(repository->delete_versions(series_, numbers, {}));
+    must(repository->close());
+  }
+  void expect_no_long_hole() const {
+    const Sizes sizes(path_);
+    EXPECT_LE(sizes.apparent, sizes.blocks + sizes.blocks / 2);
   }
 
   const test::TempDirectory directory_;
   const std::string path_ = directory_.path() + "/repo";
+  SeriesId series_{};
   std::uint64_t full_ = 0;
 };
 
 TEST_F(CatalogSizeGate, ADeletionLeavesNoLongHole) {
-  const Sizes sizes(path_);
-  EXPECT_LE(sizes.apparent, sizes.blocks + sizes.blocks / 2);
-  EXPECT_LE(sizes.apparent, full_ + 8 * kMiB);
+  delete_oldest(1);
+  expect_no_long_hole();
+  EXPECT_LE(Sizes(path_).apparent, full_ + 8 * kMiB);
+}
+
+TEST_F(CatalogSizeGate, DeletionsGiveThePagesBack) {
+  for (int left = kVersions - 1; left > 0; --left) {
+    delete_oldest(1);
+    expect_no_long_hole();
+    // At most half of the pages are free.
+    const auto live = full_ * static_cast<std::uint64_t>(left) / kVersions;
+    EXPECT_LE(Sizes(path_).apparent, 2 * live + 4 * kMiB) << left << " versions left";
+  }
 }
 
 }  // namespace

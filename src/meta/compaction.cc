@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "meta/compaction.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/system_error.h"
+#include "meta/page_check.h"
+#include "meta/page_format.h"
+#include "meta/page_use.h"
+
+namespace varve::meta {
+
+namespace {
+
+constexpr const char* kCopyName = "/data.mdb.tmp";
+constexpr std::uint64_t kWorthBytes = 4U << 20;  // A smaller file is not worth a copy.
+constexpr std::uint64_t kSpareBytes = 1U << 20;  // Stays free on the disk beside the copy.
+constexpr std::uint64_t kBlockBytes = 512;       // Unit of st_blocks.
+constexpr MDB_dbi kNamesTable = 1;               // LMDB's own table of the named ones.
+
+Error failed(int rc, const std::string& what) {
+  const auto message = "compacting the catalog: " + what + ": " + mdb_strerror(rc);
+  if (rc == ENOSPC || rc == EDQUOT || rc == EFBIG) {
+    return {ErrorCode::kNoSpace, message + "; the catalog stays as it was"};
+  }
+  if (rc == EPERM || rc == EACCES) return {ErrorCode::kNotPermitted, message};
+  return rc > 0 ? base::io_error("compacting the catalog: " + what, rc)
+                : Error(ErrorCode::kCorrupt, message);
+}
+
+// Keeps other processes from opening the environment. LMDB holds a shared lock on the first byte of
+// lock.mdb as long as a process has it open, and waits for it at the opening. An exclusive one
+// therefore proves that no other process has it open.
+class Alone {
+ public:
+  static Result<Alone> begin(int lock) {
+    if (lock >= 0 && !set(lock, F_WRLCK)) {
+      if (errno != EAGAIN && errno != EACCES) return failed(errno, "lock");
+      return Error(ErrorCode::kBusy,
+                   "another process is reading the catalog, so it cannot be compacted now");
+    }
+    return Alone(lock);
+  }
+  Alone(Alone&& other) noexcept : lock_(std::exchange(other.lock_, -1)) {}
+  Alone(const Alone&) = delete;
+  Alone& operator=(const Alone&) = delete;
+  Alone& operator=(Alone&&) = delete;
+  ~Alone() {
+    if (lock_ >= 0) static_cast<void>(set(lock_, F_RDLCK));
+  }
+
+ private:
+  explicit Alone(int lock) : lock_(lock) {}
+  static bool set(int lock, short type) {
+    struct flock first {};
+    first.l_type = type;
+    first.l_whence = SEEK_SET;
+    first.l_len = 1;
+    return ::fcntl(lock, F_SETLK, &first) == 0;
+  }
+  int lock_;
+};
+
+// Removes the copy unless it took the place of the original.
+class UnfinishedCopy {
+ public:
+  UnfinishedCopy(io::FileSystem& files, std::string path) : files_(files), path_(std::move(path)) {}
+  UnfinishedCopy(const UnfinishedCopy&) = delete;
+  UnfinishedCopy& operator=(const UnfinishedCopy&) = delete;
+  ~UnfinishedCopy() {
+    if (!finished_) static_cast<void>(files_.remove(path_));
+  }
+  void finish() { finished_ = true; }
+
+ private:
+  io::FileSystem& files_;
+  const std::string path_;
+  bool finished_ = false;
+};
+
+// The file's owner keeps access, even if root compacts.
+Result<void> take_owner_and_mode(int copy, int original) {
+  struct stat of_copy {};
+  struct stat wanted {};
+  if (::fstat(copy, &of_copy) != 0 || ::fstat(original, &wanted) != 0) {
+    return failed(errno, "examine");
+  }
+  const bool same_owner = of_copy.st_uid == wanted.st_uid && of_copy.st_gid == wanted.st_gid;
+  if (!same_owner && ::fchown(copy, wanted.st_uid, wanted.st_gid) != 0) {
+    return failed(errno, "give the copy the owner of the original");
+  }
+  if (::fchmod(copy, wanted.st_mode & 07777) != 0) return failed(errno, "set the mode of the copy");
+  return {};
+}
+
+bool access_all(std::span<std::byte> page, const auto& access) {
+  for (std::size_t done = 0; done < page.size();) {
+    const ssize_t n = access(page.data() + done, page.size() - done, static_cast<off_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n == 0) errno = EIO;
+    if (n <= 0) return false;
+    done += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+// LMDB numbers the commit of a copy 1. The copy has the content of the original's last commit, so
+// it gets that number: notes and labels that name the commit stay valid, and lock.mdb, which has
+// the number too, fits both files. The other meta page gets the same content as the commit before.
+Result<void> number_commit(int fd, std::size_t page_bytes, std::uint64_t commit) {
+  std::vector<std::byte> page(page_bytes);
+  const auto newest = static_cast<off_t>(page_bytes);
+  if (!access_all(page, [&](std::byte* to, std::size_t n, off_t at) {
+        return ::pread(fd, to, n, newest + at);
+      })) {
+    return failed(errno, "read the copy");
+  }
+  Meta meta{};
+  std::memcpy(&meta, page.data() + kPageHeader, sizeof meta);
+  if (meta.magic != kMagic || meta.commit != 1 || commit < 2) {
+    return Error(ErrorCode::kCorrupt, "compacting the catalog: LMDB made an unknown kind of copy");
+  }
+  for (PageNumber number = 0; number < kMetaPages; ++number) {
+    meta.commit = number == commit % kMetaPages ? commit : commit - 1;
+    std::memcpy(page.data(), &number, sizeof number);
+    std::memcpy(page.data() + kPageHeader, &meta, sizeof meta);
+    const auto start = static_cast<off_t>(number * page_bytes);
+    if (!access_all(page, [&](const std::byte* from, std::size_t n, off_t at) {
+          return ::pwrite(fd, from, n, start + at);
+        })) {
+      return failed(errno, "number the copy's commit");
+    }
+  }
+  return {};
+}
+
+bool same(const MDB_val& a, const MDB_val& b) {
+  return a.mv_size == b.mv_size && std::memcmp(a.mv_data, b.mv_data, a.mv_size) == 0;
+}
+
+// Compares the entries of one table. A record of a named table differs, because its pages moved.
+Result<void> compare_table(const Txn& original, MDB_dbi table, const Txn& copy, MDB_dbi its_table) {
+  const Error differs(ErrorCode::kCorrupt, "compacting the catalog: the copy differs");
+  MDB_cursor* a = nullptr;
+  MDB_cursor* b = nullptr;
+  int rc = mdb_cursor_open(original.raw(), table, &a);
+  if (rc != 0) return failed(rc, "read");
+  rc = mdb_cursor_open(copy.raw(), its_table, &b);
+  if (rc != 0) {
+    mdb_cursor_close(a);
+    return failed(rc, "read the copy");
+  }
+  bool equal = true;
+  while (equal) {
+    MDB_val keys[2] = {};
+    MDB_val values[2] = {};
+    rc = mdb_cursor_get(a, &keys[0], &values[0], MDB_NEXT);
+    equal = mdb_cursor_get(b, &keys[1], &values[1], MDB_NEXT) == rc;
+    if (rc != 0 || !equal) break;
+    equal = same(keys[0], keys[1]) && (table == kNamesTable || same(values[0], values[1]));
+  }
+  mdb_cursor_close(a);
+  mdb_cursor_close(b);
+  if (rc != 0 && rc != MDB_NOTFOUND) return failed(rc, "read");
+  if (!equal) return differs;
+  return {};
+}
+
+// Reads the whole copy, and compares it with the original.
+Result<void> verify(const ReadTxn& original, EnvFiles copied, std::uint64_t bytes,
+                    std::span<const char* const> tables) {
+  auto checked = check_pages(copied, tables);
+  if (!checked) return std::move(checked).error().with_context("compacting the catalog: the copy");
+  EnvOptions options;
+  options.tables = tables;
+  options.read_only = true;
+  options.must_exist = true;
+  options.map_bytes = bytes;
+  VARVE_TRY_ASSIGN(const auto env, Env::open(std::move(copied), options));
+  VARVE_TRY_ASSIGN(const auto copy, ReadTxn::begin(env));
+  if (copy.id() != original.id()) {
+    return Error(ErrorCode::kCorrupt, "compacting the catalog: the copy has another commit");
+  }
+  VARVE_TRY(compare_table(original, kNamesTable, copy, kNamesTable));
+  for (TableIndex table = 0; table < tables.size(); ++table) {
+    VARVE_TRY(compare_table(original, original.env().table(table), copy, env.table(table)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<bool> wastes_space(const Env& env) {
+  VARVE_TRY_ASSIGN(const auto use, page_use(env));
+  if (use.used < kWorthBytes) return false;
+  if (use.free > use.used / 2) return true;
+  struct stat file {};
+  if (::fstat(env.files().data(), &file) != 0) return failed(errno, "examine");
+  const auto blocks = static_cast<std::uint64_t>(file.st_blocks) * kBlockBytes;
+  return static_cast<std::uint64_t>(file.st_size) > blocks + blocks / 2;
+}
+
+Result<CatalogCompaction> compact(const Env& env, io::FileSystem& files,
+                                  std::span<const char* const> tables) {
+  const auto& directory = env.files().directory();
+  const auto path = directory + kCopyName;
+  VARVE_TRY_ASSIGN(const auto alone, Alone::begin(env.files().lock()));
+  VARVE_TRY(remove_unfinished_copy(files, directory));
+  VARVE_TRY_ASSIGN(const auto use, page_use(env));
+  VARVE_TRY_ASSIGN(const auto space, files.space(directory));
+  const auto needed = use.used - use.free + kSpareBytes;
+  const auto available = space.blocks_available * space.block_bytes;
+  if (available < needed) {
+    return Error(ErrorCode::kNoSpace,
+                 fmt::format("compacting the catalog takes {} bytes for a while, but the disk has "
+                             "only {}; the catalog stays as it was",
+                             needed, available));
+  }
+  // The environment does not change while its only writer is here.
+  VARVE_TRY_ASSIGN(const auto original, ReadTxn::begin(env));
+  VARVE_TRY_ASSIGN(auto copy, files.descriptor(path, io::OpenMode::kCreateNew));
+  UnfinishedCopy unfinished(files, path);
+  VARVE_TRY(take_owner_and_mode(copy.get(), env.files().data()));
+  int rc = mdb_env_copyfd2(env.raw(), copy.get(), MDB_CP_COMPACT);
+  if (rc != 0) return failed(rc, "copy");
+  VARVE_TRY(number_commit(copy.get(), used_bytes(env).page_bytes, original.id()));
+  if (::fsync(copy.get()) != 0) return failed(errno, "sync the copy");
+  struct stat after {};
+  struct stat before {};
+  if (::fstat(copy.get(), &after) != 0 || ::fstat(env.files().data(), &before) != 0) {
+    return failed(errno, "examine");
+  }
+  CatalogCompaction done;
+  done.bytes_before = static_cast<std::uint64_t>(before.st_size);
+  done.bytes_after = static_cast<std::uint64_t>(after.st_size);
+  VARVE_TRY(
+      verify(original, EnvFiles::of_data(directory, std::move(copy)), done.bytes_after, tables));
+  VARVE_TRY(files.rename(path, directory + "/data.mdb"));
+  unfinished.finish();
+  VARVE_TRY(files.sync_directory(directory));
+  return done;
+}
+
+Result<void> remove_unfinished_copy(io::FileSystem& files, const std::string& directory) {
+  const auto path = directory + kCopyName;
+  VARVE_TRY_ASSIGN(const bool present, files.exists(path));
+  if (!present) return {};
+  return files.remove(path);
+}
+
+}  // namespace varve::meta

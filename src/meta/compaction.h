@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives the free pages of an environment back to the disk (docs/ORDERING.md O40).
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "io/file_system.h"
+#include "meta/lmdb.h"
+#include "varve/arrange.h"
+#include "varve/result.h"
+
+namespace varve::meta {
+
+/// Returns whether a compaction saves much: more than half of the pages are free, or the file is
+/// much longer than the space that it takes.
+[[nodiscard]] Result<bool> wastes_space(const Env& env);
+
+/// Copies the used pages to a new file, verifies the copy, and gives it the place of data.mdb. The
+/// copy has the same last commit, under the same number. The caller is the only writer and holds
+/// the writer's lock. Other processes that open the environment meanwhile wait.
+///
+/// Whatever the outcome, the caller must not begin another WriteTxn: afterwards, `env` shows the
+/// old file, which has no name.
+/// Errors: kBusy if another process has the environment open; kNoSpace; kNotPermitted if the copy
+/// cannot get the owner of the original; kCorrupt if the copy differs from the original. The old
+/// file stays, except if syncing the folder failed: then either file may be in place after a crash.
+[[nodiscard]] Result<CatalogCompaction> compact(const Env& env, io::FileSystem& files,
+                                                std::span<const char* const> tables);
+
+/// Removes the copy that an interrupted compaction left in `directory`. The caller holds the
+/// writer's lock.
+[[nodiscard]] Result<void> remove_unfinished_copy(io::FileSystem& files,
+                                                  const std::string& directory);
+
+}  // namespace varve::meta
