@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives the free pages of an environment back to the disk (docs/ORDERING.md O40).
+// Gives the free pages of an environment back to the disk (docs/ORDERING.md O38).
 #pragma once
 
 #include <span>
