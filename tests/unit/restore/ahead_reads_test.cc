@@ -178,6 +178,22 @@ TEST_F(AheadReadsTest, FailedReadsAreNotThere) {
   EXPECT_TRUE(ahead.take(*header_, slice(1)).bytes().empty());
 }
 
+TEST_F(AheadReadsTest, TheCallerReadsEachSliceOfAFailedRequest) {
+  base::ThreadPool workers(1, "test");
+  auto ahead = make(12, &workers);
+  ahead.set_request_bytes(4 * kSliceRoom);
+  source_.move_container(0);
+  ahead.plan(0, frames(0, 4, 1), 1);
+  wait_for(workers);
+  EXPECT_EQ(metrics_.requests.value(), 1U);
+  for (std::uint32_t frame = 0; frame < 4; ++frame) {
+    EXPECT_TRUE(ahead.take(*header_, slice(frame)).bytes().empty());
+  }
+  ahead.plan(1, frames(4, 6, 2), 2);  // The memory of the request is free again.
+  wait_for(workers);
+  EXPECT_EQ(metrics_.requests.value(), 2U);
+}
+
 TEST_F(AheadReadsTest, WhatIsUnderWayIsWaitedForAndMayEndTheReads) {
   base::ThreadPool workers(2, "test");
   std::mutex mutex;
