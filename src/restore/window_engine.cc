@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/assert.h"
 #include "restore/baseline_caches.h"
 #include "restore/group_cache.h"
 
@@ -173,12 +174,14 @@ void WindowEngine::resize(std::size_t area_bytes) {
     }
   }
   const auto& areas = forward_.areas();
-  const auto is_too_long = [&] {
-    const ForwardArea::Area& last = areas.back();
-    return areas.size() > sizes_.forward ||
-           (last.bytes ? last.bytes->capacity() : last.size) > area_bytes;
-  };
-  while (!areas.empty() && is_too_long()) retreat(areas.size() - 1);
+  // A planned area gets a buffer of `area_bytes` later, so none may be longer.
+  std::size_t kept = 0;
+  while (kept < std::min(areas.size(), sizes_.forward)) {
+    const ForwardArea::Area& area = areas[kept];
+    if ((area.bytes ? area.bytes->capacity() : area.size) > area_bytes) break;
+    ++kept;
+  }
+  retreat(kept);
   std::size_t held = 0;
   for (std::size_t i = 1; i < areas.size(); ++i) {
     if (areas[i].bytes) held += areas[i].bytes->capacity();
@@ -279,6 +282,7 @@ Result<bool> WindowEngine::enter_area(std::size_t bytes_max) {
 
 std::shared_ptr<AssemblyArea> WindowEngine::make_area(const ForwardArea::Area& area,
                                                       std::size_t bytes_max) {
+  VARVE_ASSERT(area.size <= bytes_max);
   // A short last area takes a buffer of full size, so that the pool can reuse buffers.
   return std::make_shared<AssemblyArea>(context_.areas->acquire(bytes_max),
                                         window_.stream_position(area.begin), area.size);

@@ -146,6 +146,28 @@ TEST_P(RestoreEngineContract, MemoryAndAreasMayChangeAtAnyTime) {
   EXPECT_EQ(at, wanted.size());
 }
 
+// The last area of a stream is short, and those before it are longer than the next call allows.
+TEST_P(RestoreEngineContract, AreasMayBecomeShorterNearTheEnd) {
+  base::ThreadPool workers(3, "test");
+  auto& [world, wanted] = shared_world(0);
+  for (std::size_t first = kMiB; first < 2 * kMiB; first += 90000) {
+    const auto bench = make_bench(world, {64 * kMiB, 4 * kMiB}, &workers);
+    ASSERT_TRUE(bench->engine->skip_to(wanted.size() - 3 * first).has_value());
+    std::uint64_t at = bench->engine->position();
+    for (std::size_t area_bytes = first;; area_bytes = kMiB / 2) {
+      const auto area = bench->engine->assemble(area_bytes);
+      ASSERT_TRUE(area.has_value());
+      if (!*area) break;
+      ASSERT_EQ((*area)->position(), at);
+      ASSERT_LE((*area)->end() - at, area_bytes);
+      ASSERT_EQ((*area)->good_bytes(at), (*area)->end() - at);
+      ASSERT_EQ(std::memcmp((*area)->bytes_at(at), wanted.data() + at, (*area)->end() - at), 0);
+      at = (*area)->end();
+    }
+    EXPECT_EQ(at, wanted.size());
+  }
+}
+
 TEST_P(RestoreEngineContract, ContainersThatMoveMeanwhileAreFoundAgain) {
   World world(29);
   fill_random(world, 70);
