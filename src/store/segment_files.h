@@ -27,7 +27,7 @@ inline constexpr std::uint64_t kSegmentBytesMax = 64ULL << 20;
 [[nodiscard]] std::uint64_t segment_bytes_for(std::uint64_t run_bytes);
 
 /// The lower bound for a segment that arranging writes.
-inline constexpr std::uint64_t kArrangedSegmentBytesMin = 512ULL << 10;
+inline constexpr std::uint64_t kArrangedSegmentBytesMin = 1ULL << 20;
 /// Returns the maximum length of a segment that arranging writes, in an active set of
 /// `active_bytes`. It is shorter than other segments, so that later arranging can choose the data
 /// that changes often more exactly.
