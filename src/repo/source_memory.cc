@@ -137,16 +137,14 @@ Result<VersionInfo> SourceMemory::open_version(SeriesId series, const NewFile& r
   return info;
 }
 
-// Returns the header of the store that began the version, if that was a store of this source.
+// Returns the header of the store that began the version.
 std::optional<transfer::SourceStatesHeader> SourceMemory::find_beginning(const VersionInfo& info,
                                                                          VersionNumber number) {
   const auto path = directory(info.series) + "/" + store::unfinished_sources_name(number);
   const auto states = transfer::SourceStates::open(repository_.file_system(), path);
   if (!states) return std::nullopt;
   const auto& header = (*states)->header();
-  if (header.series != info.series || header.source != source_ || header.number != number) {
-    return std::nullopt;
-  }
+  if (header.series != info.series || header.number != number) return std::nullopt;
   if (number != VersionNumber{}) return header;
   const Timestamp last{header.started_at.seconds + kOpeningSeconds, 0};
   const bool announces = header.name == hash_of(info.name) && info.opened_at >= header.started_at &&
@@ -157,7 +155,7 @@ std::optional<transfer::SourceStatesHeader> SourceMemory::find_beginning(const V
 Result<bool> SourceMemory::resume(const VersionInfo& info) {
   auto beginning = find_beginning(info, info.number);
   if (!beginning) beginning = find_beginning(info, VersionNumber{});
-  if (!beginning) return false;
+  if (!beginning || beginning->source != source_) return false;
   std::optional<VersionInfo> base;
   VARVE_TRY_ASSIGN(const auto versions, repository_.versions(info.series));
   for (const auto& version : versions) {
@@ -168,6 +166,18 @@ Result<bool> SourceMemory::resume(const VersionInfo& info) {
   if (base) previous_ = states_of(*base);
   VARVE_TRY(track(info, base ? &*base : nullptr));
   return true;
+}
+
+Result<void> SourceMemory::check_no_other_began(const VersionInfo& info) {
+  VARVE_TRY_ASSIGN(const bool begun,
+                   repository_.file_system().exists(directory(info.series) + "/" +
+                                                    store::unfinished_sources_name(info.number)));
+  if (!begun && !find_beginning(info, VersionNumber{})) return {};
+  return Error(ErrorCode::kBusy,
+               info.name +
+                   " was left by an interrupted `varve store` of another directory, and would "
+                   "become a mixture; give that command again, or seal the version with `varve "
+                   "seal`, or remove it with `varve rm`");
 }
 
 Result<void> SourceMemory::finish() {

@@ -30,6 +30,8 @@ class SourceMemory {
   /// Continues an open version if a store of this source began it: returns true. Otherwise the
   /// store only adds and replaces entries.
   [[nodiscard]] Result<bool> resume(const VersionInfo& info);
+  /// Errors: kBusy if a store of another directory began the open version and was interrupted.
+  [[nodiscard]] Result<void> check_no_other_began(const VersionInfo& info);
   /// Ends the store of a version that stays open. The next store does not remove entries from it.
   [[nodiscard]] Result<void> finish();
   /// Returns the tracking of the import; null if the version is to be stored in the usual way.

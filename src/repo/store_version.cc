@@ -78,7 +78,8 @@ Result<VersionInfo> open_or_continue(Repository& repository, const StoreRequest&
     if (writer) {
       const VersionInfo info = (*writer)->info();
       if (info.name == request.version) {
-        VARVE_TRY(memory.resume(info));
+        VARVE_TRY_ASSIGN(const bool began, memory.resume(info));
+        if (!began) VARVE_TRY(memory.check_no_other_began(info));
         return info;
       }
       VARVE_TRY_ASSIGN(const bool taken, take_over(repository, request, info, memory));

@@ -239,6 +239,8 @@ TEST_F(SourceMemoryTest, NothingSealsTheVersionOfAnInterruptedStore) {
   auto other = request("2");
   other.directory = source_ + "/folder";
   EXPECT_EQ(code_of(store_version(*repository_, other, {})), ErrorCode::kBusy);
+  other.version = "1";
+  EXPECT_EQ(code_of(store_version(*repository_, other, {})), ErrorCode::kBusy);
   auto kept_open = request("2");
   kept_open.seals = false;
   EXPECT_EQ(code_of(store_version(*repository_, kept_open, {})), ErrorCode::kBusy);
@@ -257,6 +259,10 @@ TEST_F(SourceMemoryTest, ACrashAfterTheCloneLeavesAVersionThatTheStoreContinues)
   repository_.reset();
   fs::remove(states);
   repository_ = reopen(path_);
+  auto other = request("2");
+  other.directory = directory_.path() + "/other";
+  fs::create_directory(other.directory);
+  EXPECT_EQ(code_of(store_version(*repository_, other, {})), ErrorCode::kBusy);
   EXPECT_GT(store("2").unchanged, 0U);
   expect_equal();
   EXPECT_FALSE(fs::exists(path_ + "/series/00000001/sources-00000000.dat.tmp"));
