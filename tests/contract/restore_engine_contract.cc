@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "restore/file_stream.h"
 #include "restore/restore_engine.h"
@@ -67,9 +69,14 @@ class RestoreEngineContract : public testing::TestWithParam<std::string> {
     return stream;
   }
 
-  static void expect_stream(RestoreEngine& engine, const Bytes& wanted, std::size_t area_bytes) {
-    std::uint64_t at = 0;
+  // Reads from the position `from` to the end, in areas of the bytes that the function returns for
+  // each.
+  static void expect_stream(RestoreEngine& engine, const Bytes& wanted,
+                            const std::function<std::size_t()>& next_area_bytes,
+                            std::uint64_t from = 0) {
+    std::uint64_t at = from;
     while (true) {
+      const std::size_t area_bytes = next_area_bytes();
       ASSERT_EQ(engine.position(), at);
       const auto area = engine.assemble(area_bytes);
       ASSERT_TRUE(area.has_value()) << area.error().message();
@@ -115,7 +122,7 @@ TEST_P(RestoreEngineContract, RandomStreamsComeOutByteForByte) {
                         Case{1, kSmall, 3 * kMiB}, Case{1, kSmall, 0}}) {
     auto& [world, wanted] = shared_world(c.world);
     const auto bench = make_bench(world, {c.memory, 4 * c.area_bytes});
-    expect_stream(*bench->engine, wanted, c.area_bytes);
+    expect_stream(*bench->engine, wanted, [&] { return c.area_bytes; });
   }
 }
 
@@ -123,27 +130,17 @@ TEST_P(RestoreEngineContract, WorkersGiveTheSameBytes) {
   base::ThreadPool workers(3, "test");
   auto& [world, wanted] = shared_world(1);
   const auto bench = make_bench(world, {128 * kMiB, 4 * kMiB}, &workers);
-  expect_stream(*bench->engine, wanted, kMiB);
+  expect_stream(*bench->engine, wanted, [] { return kMiB; });
 }
 
 TEST_P(RestoreEngineContract, MemoryAndAreasMayChangeAtAnyTime) {
   auto& [world, wanted] = shared_world(0);
   std::mt19937 random(31);
   const auto bench = make_bench(world, {64 * kMiB, 4 * kMiB});
-  std::uint64_t at = 0;
-  while (true) {
+  expect_stream(*bench->engine, wanted, [&]() -> std::size_t {
     if (random() % 3 == 0) bench->engine->set_memory({random() % (64 * kMiB), 4 * kMiB});
-    const std::size_t area_bytes = (64U << 10) << (random() % 6);
-    const auto area = bench->engine->assemble(area_bytes);
-    ASSERT_TRUE(area.has_value());
-    if (!*area) break;
-    ASSERT_EQ((*area)->position(), at);
-    ASSERT_LE((*area)->end() - at, area_bytes);
-    ASSERT_EQ((*area)->good_bytes(at), (*area)->end() - at);
-    ASSERT_EQ(std::memcmp((*area)->bytes_at(at), wanted.data() + at, (*area)->end() - at), 0);
-    at = (*area)->end();
-  }
-  EXPECT_EQ(at, wanted.size());
+    return (64U << 10) << (random() % 6);
+  });
 }
 
 // The last area of a stream is short, and those before it are longer than the next call allows.
@@ -153,18 +150,10 @@ TEST_P(RestoreEngineContract, AreasMayBecomeShorterNearTheEnd) {
   for (std::size_t first = kMiB; first < 2 * kMiB; first += 90000) {
     const auto bench = make_bench(world, {64 * kMiB, 4 * kMiB}, &workers);
     ASSERT_TRUE(bench->engine->skip_to(wanted.size() - 3 * first).has_value());
-    std::uint64_t at = bench->engine->position();
-    for (std::size_t area_bytes = first;; area_bytes = kMiB / 2) {
-      const auto area = bench->engine->assemble(area_bytes);
-      ASSERT_TRUE(area.has_value());
-      if (!*area) break;
-      ASSERT_EQ((*area)->position(), at);
-      ASSERT_LE((*area)->end() - at, area_bytes);
-      ASSERT_EQ((*area)->good_bytes(at), (*area)->end() - at);
-      ASSERT_EQ(std::memcmp((*area)->bytes_at(at), wanted.data() + at, (*area)->end() - at), 0);
-      at = (*area)->end();
-    }
-    EXPECT_EQ(at, wanted.size());
+    std::size_t next = first;
+    expect_stream(
+        *bench->engine, wanted, [&] { return std::exchange(next, kMiB / 2); },
+        bench->engine->position());
   }
 }
 
@@ -180,7 +169,7 @@ TEST_P(RestoreEngineContract, ContainersThatMoveMeanwhileAreFoundAgain) {
     if (!world.source.is_gone(container)) world.source.move_container(container);
   };
   const auto bench = make_bench(world, {24 * kMiB, 4 * kMiB});
-  expect_stream(*bench->engine, wanted, kMiB);
+  expect_stream(*bench->engine, wanted, [] { return kMiB; });
 }
 
 TEST_P(RestoreEngineContract, CyclesAreReportedWithSizesThatFitTheMemory) {
@@ -197,7 +186,7 @@ TEST_P(RestoreEngineContract, CyclesAreReportedWithSizesThatFitTheMemory) {
   } observer;
   auto& [world, wanted] = shared_world(0);
   const auto bench = make_bench(world, {24 * kMiB, 4 * kMiB}, nullptr, &observer);
-  expect_stream(*bench->engine, wanted, kMiB);
+  expect_stream(*bench->engine, wanted, [] { return kMiB; });
   EXPECT_GE(observer.cycles, wanted.size() / kMiB);
   EXPECT_GE(observer.containers, world.source.containers() / 2);
 }

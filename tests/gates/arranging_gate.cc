@@ -4,12 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "support/prefer_memory.h"
 #include "support/records_read.h"
 #include "support/temp_repository.h"
 #include "varve/arrange.h"
@@ -22,14 +21,6 @@ using test::must;
 constexpr int kFiles = 30;
 constexpr int kFew = 30;
 constexpr int kMany = 120;
-
-// The catalog's commits are synced: in memory, hundreds of versions take seconds instead of
-// minutes.
-struct PreferMemory {
-  PreferMemory() {
-    if (std::filesystem::is_directory("/dev/shm")) ::setenv("TEST_TMPDIR", "/dev/shm", 1);
-  }
-};
 
 class ArrangingGate : public testing::Test {
  protected:
@@ -73,7 +64,7 @@ class ArrangingGate : public testing::Test {
     return counts[counts.size() / 2];
   }
 
-  const PreferMemory in_memory_;
+  const test::PreferMemory in_memory_;
   const test::TempDirectory directory_;
   const std::string path_ = directory_.path() + "/repo";
   std::unique_ptr<Repository> repository_;

@@ -3,7 +3,6 @@
 // nothing of large volumes.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "support/prefer_memory.h"
 #include "support/records_read.h"
 #include "support/temp_repository.h"
 #include "varve/arrange.h"
@@ -25,14 +25,6 @@ using test::must;
 constexpr int kVersions = 300;
 constexpr int kFiles = 60;
 constexpr int kChanges = 12;
-
-// The catalog's commits are synced: in memory, hundreds of versions take seconds instead of
-// minutes.
-struct PreferMemory {
-  PreferMemory() {
-    if (std::filesystem::is_directory("/dev/shm")) ::setenv("TEST_TMPDIR", "/dev/shm", 1);
-  }
-};
 
 class CoalescingGate : public testing::Test {
  protected:
@@ -91,7 +83,7 @@ class CoalescingGate : public testing::Test {
     return bytes;
   }
 
-  const PreferMemory in_memory_;
+  const test::PreferMemory in_memory_;
   const test::TempDirectory directory_;
   const std::string path_ = directory_.path() + "/repo";
   std::mt19937_64 random_{1};

@@ -47,6 +47,17 @@ class CheckerTest : public testing::TestWithParam<Codec> {
     how.verify_chunks = verify_chunks;
     return must(repository_->check(how, {}));
   }
+  /// Commits a change to the catalog of the closed repository.
+  template <typename Change>
+  void change_catalog(const Change& change) {
+    repository_.reset();
+    meta::EnvOptions options;
+    options.tables = meta::catalog::kTables;
+    const auto env = must(meta::Env::open(path_ + "/catalog", options));
+    auto txn = must(meta::WriteTxn::begin(env));
+    change(txn);
+    must(txn.commit());
+  }
   void flip(const std::string& file, std::uint64_t offset) {
     std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
     stream.seekg(static_cast<std::streamoff>(offset));
@@ -223,35 +234,23 @@ TEST_P(CheckerTest, ProgressEndsAtTheTotal) {
 }
 
 TEST_P(CheckerTest, RecordOfHardLinksThatDoesNotFitIsDamage) {
-  repository_.reset();
-  {
-    meta::EnvOptions options;
-    options.tables = meta::catalog::kTables;
-    const auto env = must(meta::Env::open(path_ + "/catalog", options));
-    auto txn = must(meta::WriteTxn::begin(env));
+  change_catalog([](meta::WriteTxn& txn) {
     must(catalog::put_version_links(txn, SeriesId{1}, VersionNumber{2},
                                     catalog::LinkTable::from({{1, 5}, {2, 5}})));
-    must(txn.commit());
-  }
+  });
   const auto report = check();
   ASSERT_EQ(report.damages.size(), 1U);
   EXPECT_NE(report.damages[0].what.find("hard links"), std::string::npos);
 }
 
 TEST_P(CheckerTest, RecordOfChunksThatLacksOneOfTheNewestVersionIsDamage) {
-  repository_.reset();
-  {
-    meta::EnvOptions options;
-    options.tables = meta::catalog::kTables;
-    const auto env = must(meta::Env::open(path_ + "/catalog", options));
-    auto txn = must(meta::WriteTxn::begin(env));
+  change_catalog([](meta::WriteTxn& txn) {
     auto runs = must(catalog::version_chunks(txn, SeriesId{1}, VersionNumber{2})).runs();
     ASSERT_FALSE(runs.empty());
     if (--runs.back().count == 0) runs.pop_back();
     must(catalog::put_version_chunks(txn, SeriesId{1}, VersionNumber{2},
                                      base::IdRuns::from(std::move(runs))));
-    must(txn.commit());
-  }
+  });
   const auto report = check();
   ASSERT_EQ(report.damages.size(), 1U);
   EXPECT_NE(report.damages[0].what.find("not in the record of its chunks"), std::string::npos);
@@ -345,17 +344,11 @@ TEST_P(CheckerTest, UnknownFilesAndTrailingBytesAreNotesNotDamage) {
 TEST_P(CheckerTest, SoundRepositoryHasNoNotes) { EXPECT_TRUE(check().notes.empty()); }
 
 TEST_P(CheckerTest, ForgedNameOfAVersionIsDamageThatNamesTheRecord) {
-  repository_.reset();
-  {
-    meta::EnvOptions options;
-    options.tables = meta::catalog::kTables;
-    const auto env = must(meta::Env::open(path_ + "/catalog", options));
-    auto txn = must(meta::WriteTxn::begin(env));
+  change_catalog([](meta::WriteTxn& txn) {
     auto record = *must(catalog::find_version(txn, SeriesId{1}, VersionNumber{2}));
     record.name = "../escaped";
     must(catalog::put_version(txn, record));
-    must(txn.commit());
-  }
+  });
   const auto report = check();
   ASSERT_EQ(report.damages.size(), 1U);
   EXPECT_NE(report.damages[0].what.find("version 2 of series 1"), std::string::npos);

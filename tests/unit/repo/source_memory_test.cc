@@ -103,6 +103,13 @@ class SourceMemoryTest : public testing::Test {
   }
   TransferReport store(const std::string& version) { return store(request(version)); }
 
+  /// Ends a store of the source after its first file.
+  void interrupt_store(const std::string& version) {
+    const auto stop = [](const TransferProgress& done) { return done.files_done < 1; };
+    EXPECT_EQ(code_of(store_version(*repository_, request(version), stop)),
+              ErrorCode::kInterrupted);
+  }
+
   void expect_equal() {
     const auto out = directory_.path() + "/out";
     fs::remove_all(out);
@@ -196,8 +203,7 @@ TEST_F(SourceMemoryTest, AnInterruptedStoreContinuesAndRemovesWhatTheSourceLost)
   store("1");
   write("b", "changed");
   fs::remove_all(at("folder/deep"));
-  const auto stop = [](const TransferProgress& done) { return done.files_done < 1; };
-  EXPECT_EQ(code_of(store_version(*repository_, request("2"), stop)), ErrorCode::kInterrupted);
+  interrupt_store("2");
   repository_.reset();
   repository_ = reopen(path_);
   EXPECT_GT(store("2").unchanged, 0U);
@@ -220,8 +226,7 @@ TEST_F(SourceMemoryTest, AStoreUnderAnotherNameContinuesAnInterruptedOne) {
   store("1");
   write("b", "changed");
   fs::remove_all(at("folder/deep"));
-  const auto stop = [](const TransferProgress& done) { return done.files_done < 1; };
-  EXPECT_EQ(code_of(store_version(*repository_, request("2"), stop)), ErrorCode::kInterrupted);
+  interrupt_store("2");
   repository_.reset();
   repository_ = reopen(path_);
   EXPECT_GT(store("3").unchanged, 0U);
@@ -232,8 +237,7 @@ TEST_F(SourceMemoryTest, AStoreUnderAnotherNameContinuesAnInterruptedOne) {
 }
 
 TEST_F(SourceMemoryTest, NothingSealsTheVersionOfAnInterruptedStore) {
-  const auto stop = [](const TransferProgress& done) { return done.files_done < 1; };
-  EXPECT_EQ(code_of(store_version(*repository_, request("1"), stop)), ErrorCode::kInterrupted);
+  interrupt_store("1");
   const auto series = must(repository_->find_series("s")).id;
   EXPECT_EQ(code_of(repository_->open_version(series, "2", {})), ErrorCode::kBusy);
   auto other = request("2");
@@ -283,8 +287,7 @@ TEST_F(SourceMemoryTest, AUsersCloneKeepsItsOtherFiles) {
 
 TEST_F(SourceMemoryTest, AFileThatAnotherProgramChangedInTheVersionIsReadAgain) {
   store("1");
-  const auto stop = [](const TransferProgress& done) { return done.files_done < 1; };
-  EXPECT_EQ(code_of(store_version(*repository_, request("2"), stop)), ErrorCode::kInterrupted);
+  interrupt_store("2");
   const auto series = must(repository_->find_series("s")).id;
   {
     const auto writer = must(repository_->writer(series));
