@@ -63,6 +63,8 @@ class KindSource final : public ContentSource {
     return all;
   }
 
+  [[nodiscard]] const Files& files() const { return files_; }
+
   void next_version() {
     ++version_;
     const auto budget = static_cast<std::ptrdiff_t>(chunks_ / 50);

@@ -2,10 +2,7 @@
 // A series of generated versions in the real layout, with the measurements of the benchmarks.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -18,26 +15,11 @@
 #include "layout/category_layout.h"
 #include "layout/chunk_mover.h"
 #include "meta/lmdb.h"
+#include "must.h"
 #include "store/folder_store.h"
 #include "varve/arrange.h"
 
 namespace varve::bench {
-
-/// Returns the value. An error ends the program.
-template <typename T>
-T must(Result<T> result) {
-  if (!result) {
-    fmt::print(stderr, "{}\n", result.error().message());
-    std::exit(1);
-  }
-  return std::move(*result);
-}
-inline void must(Result<void> result) {
-  if (!result) {
-    fmt::print(stderr, "{}\n", result.error().message());
-    std::exit(1);
-  }
-}
 
 /// The costs of reading one version.
 struct Reads {

@@ -28,6 +28,7 @@
 #include "base/checksum.h"
 #include "restore/restore_engine.h"
 #include "restore/window_engine.h"
+#include "restore_engines/engine_parts.h"
 #include "restore_engines/traces.h"
 #include "support.h"
 
@@ -37,7 +38,6 @@ using namespace varve;  // NOLINT(google-build-using-namespace)
 using bench::must;
 using bench::Trace;
 
-constexpr std::size_t kAreaBytes = 4U << 20;
 constexpr double kMiB = 1U << 20;
 constexpr const char* kFixOpt = "fix-opt";
 
@@ -74,19 +74,6 @@ class CountingSource final : public layout::ChunkSource {
  private:
   layout::ChunkSource& source_;
   double seconds_ = 0;
-};
-
-class VersionRuns final : public restore::RunStream {
- public:
-  explicit VersionRuns(const Trace::Version& version) : version_(version) {}
-  Result<std::optional<restore::StreamRun>> next() override {
-    if (next_ == version_.runs.size()) return std::optional<restore::StreamRun>();
-    return std::optional<restore::StreamRun>(version_.runs[next_++]);
-  }
-
- private:
-  const Trace::Version& version_;
-  std::size_t next_ = 0;
 };
 
 class CycleLog final : public restore::EngineObserver {
@@ -144,15 +131,6 @@ struct Outcome {
   std::uint64_t hash = 0;
 };
 
-/// Returns the total memory with which an engine has `memory` bytes for forward assembly and cache,
-/// besides the tables and a request's buffers.
-std::size_t total_for(const std::string& engine, std::size_t memory, std::size_t request_bytes) {
-  const bool has_more_slots = engine == "faa" || engine.starts_with("alacc-");
-  const double tables = has_more_slots ? 3.0 / 32 : 2.0 / 32;
-  const double beside = static_cast<double>(request_bytes) + 0.7 * kMiB;
-  return static_cast<std::size_t>((static_cast<double>(memory) + beside) / (1 - tables));
-}
-
 using MakeEngine = std::function<std::unique_ptr<restore::RestoreEngine>(
     const restore::EngineContext& context, const restore::EngineMemory& memory)>;
 
@@ -185,32 +163,16 @@ Outcome run(const Trace& trace, const Trace::Version& version, const Candidate& 
             std::size_t memory, bool whole_containers, bool print_log) {
   const std::string& name = candidate.name;
   CountingSource source(*trace.source);
-  VersionRuns stream(version);
-  restore::MemoryMeter meter;
-  base::Metrics registry;
-  const restore::ReadMetrics metrics(registry);
-  restore::SliceReader reader(metrics);
-  if (whole_containers) reader.set_costs({64U << 10, kAreaBytes});
-  restore::BufferPool areas(1, &meter);
-  restore::BufferPool slices(2, &meter);
+  bench::RunList stream(version.runs);
+  bench::EngineParts parts(whole_containers);
   CycleLog log(print_log);
-  restore::EngineContext context;
-  context.source = &source;
-  context.stream = &stream;
-  context.reader = &reader;
-  context.areas = &areas;
-  context.slices = &slices;
-  context.meter = &meter;
-  context.metrics = &metrics;
-  context.observer = &log;
-  context.whole_containers = whole_containers;
+  const auto context = parts.context(source, stream, &log);
   Outcome outcome;
   const double begin = bench::thread_cpu_seconds();
   double hashing = 0;
   {
-    const auto engine = candidate.make(
-        context, {total_for(name, memory, reader.costs().request_bytes_max), kAreaBytes});
-    while (const auto area = must(engine->assemble(kAreaBytes))) {
+    const auto engine = candidate.make(context, parts.memory_for(name, memory));
+    while (const auto area = must(engine->assemble(bench::kEngineAreaBytes))) {
       if (log.containers() > candidate.containers_max) break;
       const double hash_begin = bench::thread_cpu_seconds();
       const std::uint64_t at = area->position();
@@ -226,13 +188,13 @@ Outcome run(const Trace& trace, const Trace::Version& version, const Candidate& 
   const double restored = static_cast<double>(version.bytes);
   outcome.containers = log.containers();
   outcome.speed_factor = restored / kMiB / static_cast<double>(log.containers());
-  outcome.per_container = 4 * restored / static_cast<double>(metrics.read_bytes.value());
-  outcome.requests = static_cast<double>(metrics.requests.value()) * 100 * kMiB / restored;
+  outcome.per_container = 4 * restored / static_cast<double>(parts.metrics().read_bytes.value());
+  outcome.requests = static_cast<double>(parts.metrics().requests.value()) * 100 * kMiB / restored;
   outcome.seconds = seconds * 1024 * kMiB / restored;
   outcome.mean_forward = log.mean_forward();
   outcome.mean_window = log.mean_window();
   outcome.rules = log.rules();
-  outcome.peak_bytes = meter.peak();
+  outcome.peak_bytes = parts.peak_bytes();
   return outcome;
 }
 
@@ -263,7 +225,7 @@ void print(const std::string& engine, const Outcome& whole, const Outcome& exten
 /// Finds the fixed sizes that read the fewest containers, by trying all of them.
 Outcome run_best_fixed(const Trace& trace, const Trace::Version& version, std::size_t memory,
                        std::size_t window_step, restore::AlaccSizes& best_sizes) {
-  const std::size_t units = memory / kAreaBytes;
+  const std::size_t units = memory / bench::kEngineAreaBytes;
   Outcome best;
   best.containers = std::numeric_limits<std::size_t>::max();
   for (std::size_t forward = 1; forward < std::max<std::size_t>(units, 2); ++forward) {

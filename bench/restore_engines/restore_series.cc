@@ -22,23 +22,16 @@
 #include <string>
 #include <vector>
 
+#include "must.h"
 #include "varve/browse.h"
 #include "varve/repository.h"
 
 namespace {
 
 using namespace varve;  // NOLINT(google-build-using-namespace)
+using bench::must;
 
 constexpr double kMiB = 1U << 20;
-
-template <typename T>
-T must(Result<T> result) {
-  if (!result) {
-    fmt::print(stderr, "bench: {}\n", result.error().message());
-    std::exit(1);
-  }
-  return std::move(*result);
-}
 
 /// Removes a file from the page cache, or reads it into it.
 void set_cached(const std::filesystem::path& path, bool cached) {

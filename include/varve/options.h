@@ -3,11 +3,15 @@
 // deletion.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "varve/placement.h"
+#include "varve/rewrite.h"
+#include "varve/types.h"
 
 namespace varve {
 
@@ -20,13 +24,24 @@ struct RepositoryParameters {
   std::uint32_t chunk_bytes_avg = 8192;  ///< Power of two, 4096 to 16384.
   std::uint32_t chunk_bytes_max = 65536;
   Codec codec = Codec::kZstd;
-  int zstd_level = 1;                         ///< 1 to 19; only for kZstd.
-  Placement placement = Placement::kLineage;  ///< Default for new series.
+  int zstd_level = 1;  ///< 1 to 19; only for kZstd.
+  /// Default for new series, until Repository::change_series_defaults() sets another one.
+  Placement placement = Placement::kLineage;
 };
 
-/// Choices for a new series.
+/// Settings of a series.
+struct SeriesSettings {
+  Placement placement = Placement::kLineage;
+  Rewrite rewrite = Rewrite::kNone;  ///< Has an effect only with a placement that uses the pool.
+
+  friend bool operator==(const SeriesSettings&, const SeriesSettings&) = default;
+};
+
+/// Choices for a new series, or changes of the settings of a series. A member without a value
+/// stands for the default of new series, or for the present setting.
 struct SeriesOptions {
-  std::optional<Placement> placement;  ///< nullopt: that of the RepositoryParameters.
+  std::optional<Placement> placement{};
+  std::optional<Rewrite> rewrite{};
 };
 
 /// Options chosen each time a process opens the repository.
@@ -67,6 +82,13 @@ enum class SealWriters : std::uint8_t {
   kCutOff,  ///< The seal includes the bytes written so far; later writes fail with kReadOnly.
 };
 
+/// Names a version of a repository.
+struct VersionKey {
+  SeriesId series{};
+  VersionNumber number{};
+  auto operator<=>(const VersionKey&) const = default;
+};
+
 /// How a deletion treats held versions.
 struct DeletionOptions {
   /// Deletes the versions that nothing holds and lists the others in DeletionForecast::held.
@@ -77,6 +99,9 @@ struct DeletionOptions {
   bool force = false;
   /// Treats a lock as ended once the clock says so, even if the clock has jumped.
   bool force_clock = false;
+  /// Versions of other series that the caller will delete first. Only for a forecast: what these
+  /// versions and the deleted ones share in the pool is freed with the deleted ones.
+  std::vector<VersionKey> deleted_before{};
 };
 
 }  // namespace varve

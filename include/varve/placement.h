@@ -10,8 +10,8 @@
 
 namespace varve {
 
-/// Where new chunks of a series are looked up and stored. A series gets its placement when it is
-/// created. The values are stored.
+/// Where new chunks of a series are looked up and stored. A version keeps the placement that its
+/// series had when it was opened. The values are stored.
 enum class Placement : std::uint8_t {
   kLineage = 0,      ///< Looked up in the series' own versions and stored in the series.
   kLineagePool = 1,  ///< Looked up in the series, then in the pool; stored in the series.

@@ -13,6 +13,7 @@
 #include "varve/metrics.h"
 #include "varve/options.h"
 #include "varve/result.h"
+#include "varve/rewrite.h"
 #include "varve/types.h"
 
 namespace varve {
@@ -59,6 +60,7 @@ struct RepositoryStats {
   std::uint64_t unique_bytes = 0;     ///< Raw bytes of all stored chunks.
   std::uint64_t frame_bytes = 0;      ///< Stored bytes of the same chunks, after compression.
   std::uint64_t container_bytes = 0;  ///< Frames with headers, tables and padding.
+  std::uint64_t pool_bytes = 0;       ///< The part of `container_bytes` that is in the pool.
   std::uint64_t containers = 0;
   std::uint64_t chunks = 0;
   std::uint64_t catalog_bytes = 0;       ///< Files under catalog/.
@@ -128,7 +130,7 @@ class Repository {
   [[nodiscard]] virtual Result<SeriesInfo> find_series(std::string_view name) = 0;
   /// Creates an empty series.
   /// Errors: kExists if the name is taken; kInvalid or kNameTooLong for a name that is not allowed;
-  /// kUnsupported for a placement that this build cannot make.
+  /// kUnsupported for settings that this build does not have.
   [[nodiscard]] virtual Result<SeriesInfo> create_series(std::string_view name,
                                                          const SeriesOptions& options) = 0;
   /// Creates an empty series with the repository's defaults.
@@ -136,6 +138,18 @@ class Repository {
   [[nodiscard]] Result<SeriesInfo> create_series(std::string_view name) {
     return create_series(name, SeriesOptions());
   }
+  /// Changes settings of a series, for versions that are opened later. Returns the settings.
+  /// Errors: kNotFound; kBusy for another placement while a version of the series is open;
+  /// kUnsupported for settings that this build does not have.
+  [[nodiscard]] virtual Result<SeriesSettings> change_series(SeriesId series,
+                                                             const SeriesOptions& changes) = 0;
+  /// Returns the settings that new series get.
+  /// Errors: the common ones.
+  [[nodiscard]] virtual Result<SeriesSettings> series_defaults() = 0;
+  /// Changes the settings that new series get. Returns them.
+  /// Errors: kUnsupported for settings that this build does not have.
+  [[nodiscard]] virtual Result<SeriesSettings> change_series_defaults(
+      const SeriesOptions& changes) = 0;
   /// Removes an empty series.
   /// Errors: kNotEmpty if it has versions.
   [[nodiscard]] Result<void> remove_series(std::string_view name);
@@ -220,6 +234,10 @@ class Repository {
   /// Returns the sizes of one sealed version.
   /// Errors: the common ones; kNotFound also if it is not sealed.
   [[nodiscard]] Result<VersionUsage> version_usage(SeriesId series, VersionNumber number);
+  /// Returns a sealed version's use of the pool: the counts that its seal recorded, and the
+  /// utilisation of its containers as of now.
+  /// Errors: the common ones; kNotFound also if it is not sealed.
+  [[nodiscard]] Result<PoolUsage> pool_usage(SeriesId series, VersionNumber number);
   /// Returns the versions that have a lock, in ascending number.
   /// Errors: the common ones.
   [[nodiscard]] Result<std::vector<VersionLock>> version_locks(SeriesId series);

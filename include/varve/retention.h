@@ -33,20 +33,24 @@ struct DeletionForecast {
   std::uint64_t dead_bytes = 0;
   std::uint64_t chunks = 0;       ///< Deleted chunks.
   std::uint64_t chunk_bytes = 0;  ///< Raw size of the deleted chunks.
-  /// Raw bytes of chunks that only the deleted versions and the series' open version use. They are
-  /// freed when the open version is sealed without them, or dropped.
+  /// Raw bytes of chunks that only the deleted versions and an open version use. They are freed
+  /// when the open version is sealed without them, or dropped.
   std::uint64_t waiting_bytes = 0;
-  std::string waiting_for;  ///< Name of that open version; empty if `waiting_bytes` is 0.
+  /// That open version, as SERIES/VERSION; one of them, if several versions of other series hold a
+  /// part of these bytes in the pool. Empty if `waiting_bytes` is 0.
+  std::string waiting_for;
 };
 
 /// The sizes of one sealed version, in bytes.
 struct VersionUsage {
   VersionNumber number{};
-  std::uint64_t logical_bytes = 0;     ///< File data without holes; hard links once.
-  std::uint64_t referenced_bytes = 0;  ///< Raw bytes of the distinct chunks that it refers to.
+  std::uint64_t logical_bytes = 0;  ///< File data without holes; hard links once.
+  /// Raw bytes of the distinct chunks that it refers to. A part of a run of chunks that were stored
+  /// together counts by the run's average chunk.
+  std::uint64_t referenced_bytes = 0;
   /// DeletionForecast::freed_bytes for deleting this version alone.
   std::uint64_t unique_bytes = 0;
-  /// Raw bytes of the chunks that at least one other version also refers to.
+  /// Raw bytes of the chunks that at least one other version also refers to, estimated likewise.
   std::uint64_t shared_bytes = 0;
   /// True if the window skips this version because it is too unlike its neighbours (a partial or an
   /// empty backup); see docs/GLOSSARY.md.

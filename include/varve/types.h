@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "varve/placement.h"
+#include "varve/rewrite.h"
 
 namespace varve {
 
@@ -101,6 +102,7 @@ struct SeriesInfo {
   std::string name;
   Timestamp created_at;
   Placement placement = Placement::kLineage;
+  Rewrite rewrite = Rewrite::kNone;
 };
 
 /// The result of statfs(2) for the disk below the repository.

@@ -4,11 +4,16 @@
 
 #include <cstdint>
 
+#include "varve/types.h"
+
 namespace varve {
 
 /// Number of a store: the containers, locations and segments that share one sequence of numbers. It
 /// differs from the series whose versions refer to them, since a store may serve several series.
 enum class StoreId : std::uint32_t {};
+
+/// The store of the pool, which all series share. The stores of series have other numbers.
+inline constexpr StoreId kPoolStore{0};
 
 /// Number of a container inside its store; given once, ascending.
 enum class ContainerNumber : std::uint32_t {};
@@ -19,6 +24,21 @@ enum class SegmentNumber : std::uint32_t {};
 
 /// Number of a parity file, which holds the parity of one group of segments or of volumes.
 enum class GroupNumber : std::uint32_t {};
+
+/// The bit that is set in the numbers of the pool's containers, and in the births of its chunks. So
+/// a series' recipes and sets of chunks may hold ids of both stores.
+inline constexpr std::uint32_t kPoolBit = 1U << 31;
+
+/// Returns whether the container is in the pool.
+[[nodiscard]] constexpr bool is_pool(ContainerNumber container) {
+  return (static_cast<std::uint32_t>(container) & kPoolBit) != 0;
+}
+/// Returns whether the chunk is in the pool.
+[[nodiscard]] constexpr bool is_pool(ChunkId id) {
+  return (static_cast<std::uint32_t>(id.birth()) & kPoolBit) != 0;
+}
+/// The first id of the pool: all larger ones are the pool's, too.
+inline constexpr ChunkId kFirstPoolId = ChunkId::make(static_cast<VersionNumber>(kPoolBit), 0);
 
 /// The bit that is set in the numbers of volumes.
 inline constexpr std::uint32_t kVolumeBit = 1U << 31;

@@ -9,6 +9,7 @@
 #include "base/time_coding.h"
 #include "catalog/chunk_references.h"
 #include "catalog/name_table.h"
+#include "catalog/series_settings.h"
 #include "catalog/stored_name.h"
 #include "meta/schema.h"
 #include "varve/version_name.h"
@@ -70,17 +71,6 @@ std::optional<StoredName> present_name(const meta::Txn& txn, meta::TableIndex ta
   return decode(copy).value_or(StoredName{});
 }
 
-// Reads a placement other than lineage, which is not stored.
-Result<Placement> get_placement(base::ByteReader& r) {
-  const std::uint64_t placement = r.varint();
-  if (placement == 0) return damaged_record("series");
-  if (placement > 0xff) {
-    return Error(ErrorCode::kUnsupported,
-                 "catalog: a series has an unknown placement; use a newer Varve");
-  }
-  return static_cast<Placement>(placement);
-}
-
 // Replaces the record's name if it is not allowed, and stores the reason in `name_fault`.
 template <typename Record>
 void validate_name(Record& record, std::uint32_t number, const Result<void>& allowed) {
@@ -112,11 +102,17 @@ StoreId store_of(SeriesId series) {
   return static_cast<StoreId>(static_cast<std::uint32_t>(series));
 }
 
+SeriesSettings settings_of(const SeriesRecord& record) {
+  return {record.placement, record.rewrite};
+}
+
 SeriesInfo info_of(const SeriesRecord& record) {
-  return {record.id, record.name, record.created_at, record.placement};
+  return {record.id, record.name, record.created_at, record.placement, record.rewrite};
 }
 
 Result<SeriesRecord> decode_series(SeriesId id, std::string_view bytes) {
+  // The store with the number 0 is that of the pool.
+  if (store_of(id) == kPoolStore) return damaged_record("series");
   base::ByteReader r(bytes);
   SeriesRecord record;
   record.id = id;
@@ -124,14 +120,14 @@ Result<SeriesRecord> decode_series(SeriesId id, std::string_view bytes) {
   record.created_at = get_time(r);
   const std::uint64_t next = r.varint();
   record.next_number = static_cast<std::uint32_t>(next);
-  if (r.left() != 0) {
-    VARVE_TRY_ASSIGN(record.placement, get_placement(r));
+  if (!r.ok() || next > 0xffffffffU) return damaged_record("series");
+  auto settings = get_series_settings(r);
+  if (!settings) {
+    return std::move(settings).error().with_context(
+        fmt::format("series {}", static_cast<std::uint32_t>(id)));
   }
-  if (!r.done() || next > 0xffffffffU) return damaged_record("series");
-  if (const auto made = check_placement(record.placement); !made) {
-    return Error(made.error())
-        .with_context(fmt::format("series {} needs a newer Varve", static_cast<std::uint32_t>(id)));
-  }
+  record.placement = settings->placement;
+  record.rewrite = settings->rewrite;
   validate_name(record, static_cast<std::uint32_t>(id), check_series_name(record.name));
   return record;
 }
@@ -224,9 +220,7 @@ Result<void> put_series(meta::WriteTxn& txn, const SeriesRecord& record) {
   w.sized_text(record.name);
   put_time(w, record.created_at);
   w.varint(record.next_number);
-  if (record.placement != Placement::kLineage) {
-    w.varint(static_cast<std::uint8_t>(record.placement));
-  }
+  put_series_settings(w, settings_of(record));
   return txn.put(meta::catalog::kSeries, key, out);
 }
 
@@ -280,18 +274,42 @@ Result<std::optional<VersionRecord>> find_version_named(const meta::Txn& txn, Se
   return std::optional<VersionRecord>();
 }
 
-Result<std::optional<VersionRecord>> newest_sealed_version(const meta::Txn& txn, SeriesId series) {
+namespace {
+
+struct NewestVersions {
+  std::optional<VersionRecord> sealed;
+  std::vector<VersionRecord> open;  // Those after it, newest first.
+};
+
+Result<NewestVersions> newest_versions(const meta::Txn& txn, SeriesId series) {
+  NewestVersions newest;
   const auto prefix = meta::series_key(series);
   VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::catalog::kVersions));
   VARVE_TRY_ASSIGN(auto at, cursor.seek_at_or_before(prefix + base::be32(0xffffffffU)));
-  while (at && at->key.starts_with(prefix)) {
+  while (at && at->key.starts_with(prefix) && !newest.sealed) {
     if (at->key.size() != 8) return damaged_record("version");
     const auto number = static_cast<VersionNumber>(base::load_be32(at->key.substr(4)));
     VARVE_TRY_ASSIGN(auto record, decode_version(series, number, at->value));
-    if (record.state == VersionState::kSealed) return std::optional(std::move(record));
-    VARVE_TRY_ASSIGN(at, cursor.previous());
+    if (record.state == VersionState::kSealed) {
+      newest.sealed = std::move(record);
+    } else {
+      newest.open.push_back(std::move(record));
+      VARVE_TRY_ASSIGN(at, cursor.previous());
+    }
   }
-  return std::optional<VersionRecord>();
+  return newest;
+}
+
+}  // namespace
+
+Result<std::optional<VersionRecord>> newest_sealed_version(const meta::Txn& txn, SeriesId series) {
+  VARVE_TRY_ASSIGN(auto newest, newest_versions(txn, series));
+  return std::move(newest.sealed);
+}
+
+Result<std::vector<VersionRecord>> newest_open_versions(const meta::Txn& txn, SeriesId series) {
+  VARVE_TRY_ASSIGN(auto newest, newest_versions(txn, series));
+  return std::move(newest.open);
 }
 
 Result<void> put_version(meta::WriteTxn& txn, const VersionRecord& record) {
@@ -328,6 +346,8 @@ Result<void> erase_version(meta::WriteTxn& txn, SeriesId series, VersionNumber n
                         before, {}));
   VARVE_TRY(txn.erase(meta::catalog::kVersionChunks, key));
   VARVE_TRY(txn.erase(meta::catalog::kVersionLinks, key));
+  VARVE_TRY(txn.erase(meta::catalog::kPoolUse, key));
+  VARVE_TRY(txn.erase(meta::catalog::kRewriteCounts, key));
   return txn.erase(meta::catalog::kVersions, key);
 }
 

@@ -12,7 +12,9 @@
 #include "catalog/link_table.h"
 #include "format/dir_node.h"
 #include "meta/lmdb.h"
+#include "varve/options.h"
 #include "varve/result.h"
+#include "varve/rewrite.h"
 #include "varve/types.h"
 
 namespace varve::catalog {
@@ -23,6 +25,7 @@ struct SeriesRecord {
   Timestamp created_at;
   std::uint32_t next_number = 1;  ///< Number of the next version.
   Placement placement = Placement::kLineage;
+  Rewrite rewrite = Rewrite::kNone;
   /// Reason why `name` replaces the stored name (catalog/stored_name.h); "" if `name` is the stored
   /// one.
   std::string name_fault;
@@ -59,12 +62,14 @@ struct VersionRecord {
 /// Returns the store that holds the chunks of a series. With the placement lineage, each series has
 /// a store of its own with the same number.
 [[nodiscard]] StoreId store_of(SeriesId series);
+/// Returns the settings in a record.
+[[nodiscard]] SeriesSettings settings_of(const SeriesRecord& record);
 /// Returns the public part of a record.
 [[nodiscard]] SeriesInfo info_of(const SeriesRecord& record);
 
 /// Decode the values of `series` and `versions` in the catalog (docs/FORMAT.md §7). A name that is
 /// not allowed is replaced and does not make the record unreadable.
-/// Errors: kCorrupt; kUnsupported for a series whose placement this build does not have.
+/// Errors: kCorrupt; kUnsupported for a series whose settings this build does not have.
 [[nodiscard]] Result<SeriesRecord> decode_series(SeriesId id, std::string_view bytes);
 [[nodiscard]] Result<VersionRecord> decode_version(SeriesId series, VersionNumber number,
                                                    std::string_view bytes);
@@ -97,7 +102,12 @@ struct VersionRecord {
 /// it.
 [[nodiscard]] Result<std::optional<VersionRecord>> newest_sealed_version(const meta::Txn& txn,
                                                                          SeriesId series);
+/// Returns the open versions after the newest sealed one. In a settled repository, these are all
+/// open versions (docs/ORDERING.md O37). Reads one more record than there are such versions.
+[[nodiscard]] Result<std::vector<VersionRecord>> newest_open_versions(const meta::Txn& txn,
+                                                                      SeriesId series);
 [[nodiscard]] Result<void> put_version(meta::WriteTxn& txn, const VersionRecord& record);
+/// Erases the record, and those of the version's chunks, links and counts of rewriting.
 [[nodiscard]] Result<void> erase_version(meta::WriteTxn& txn, SeriesId series,
                                          VersionNumber number);
 

@@ -29,6 +29,7 @@ struct Line {
 struct DuReport {
   std::vector<Line> lines;
   std::uint64_t logical_bytes = 0;
+  std::vector<VersionKey> taken;   ///< The versions that `unique_bytes` counts.
   std::uint64_t unique_bytes = 0;  ///< Bytes that deleting all of them would free.
 };
 
@@ -71,7 +72,10 @@ Result<void> measure(Repository& repository, SeriesId series,
     taken.push_back(usage.number);
   }
   if (taken.empty()) return {};
-  VARVE_TRY_ASSIGN(const auto together, repository.forecast_deletion(series, taken));
+  DeletionOptions options;
+  options.deleted_before = report.taken;
+  VARVE_TRY_ASSIGN(const auto together, repository.forecast_deletion(series, taken, options));
+  for (const auto number : taken) report.taken.push_back({series, number});
   report.unique_bytes += together.freed_bytes;
   return {};
 }

@@ -21,7 +21,8 @@ struct InitArguments {
   std::string compression = compression_text(RepositoryParameters());
   std::string chunker = RepositoryParameters().chunker;
   std::string chunk_size = "8K";
-  std::string placement = "lineage";
+  std::string placement = std::string(placement_name(Placement::kLineage));
+  std::string rewrite = std::string(rewrite_name(Rewrite::kNone));
   std::string policy;
   std::optional<std::uint32_t> parity;
 };
@@ -41,10 +42,21 @@ std::string compression_help() {
   return help;
 }
 
-/// Stores the settings in the catalog. Unlike the parameters, they can change later.
-Result<void> choose_settings(const std::string& path, const ArrangeSettings& settings) {
+/// Settings in the catalog. Unlike the parameters, they can change later.
+struct InitSettings {
+  ArrangeSettings arrange;
+  Rewrite rewrite = Rewrite::kNone;
+
+  [[nodiscard]] bool has_arrange() const {
+    return arrange.policy != ArrangeSettings().policy || arrange.parity_percent != 0;
+  }
+};
+
+Result<void> choose_settings(const std::string& path, const InitSettings& settings) {
+  if (!settings.has_arrange() && settings.rewrite == Rewrite::kNone) return {};
   VARVE_TRY_ASSIGN(const auto repository, open_to_write(path));
-  VARVE_TRY(repository->set_arrange_settings(settings));
+  if (settings.has_arrange()) VARVE_TRY(repository->set_arrange_settings(settings.arrange));
+  VARVE_TRY(repository->change_series_defaults({.rewrite = settings.rewrite}));
   return repository->close();
 }
 
@@ -59,13 +71,16 @@ int run_init(InitArguments options, const Context& context) {
   const auto placement = parse_placement(options.placement);
   if (!placement) return fail(placement.error());
   parameters.placement = *placement;
-  ArrangeSettings settings;
+  const auto rewrite = parse_rewrite(options.rewrite);
+  if (!rewrite) return fail(rewrite.error());
+  InitSettings settings;
+  settings.rewrite = *rewrite;
   if (!options.policy.empty()) {
     const auto parsed = parse_policy(options.policy);
     if (!parsed) return fail(parsed.error());
-    settings.policy = *parsed;
+    settings.arrange.policy = *parsed;
   }
-  settings.parity_percent = options.parity.value_or(0);
+  settings.arrange.parity_percent = options.parity.value_or(0);
   parameters.chunker = options.chunker;
   // The smallest chunk is a quarter of the average, the largest eight times the average.
   parameters.chunk_bytes_avg = options.chunk_size == "4K"    ? 4096
@@ -78,10 +93,8 @@ int run_init(InitArguments options, const Context& context) {
       !made) {
     return fail(made.error());
   }
-  if (settings.policy != ArrangeSettings().policy || settings.parity_percent != 0) {
-    if (const auto chosen = choose_settings(options.repository, settings); !chosen) {
-      return fail(chosen.error());
-    }
+  if (const auto chosen = choose_settings(options.repository, settings); !chosen) {
+    return fail(chosen.error());
   }
   note(context, "created a repository in " + options.repository);
   return kExitOk;
@@ -102,8 +115,12 @@ void add_init_command(CommandLine& line, const Context& context) {
       .show_default();
   command
       .add_option("--placement", options->placement,
-                  "Where new series store their data: lineage, lineage+pool or pool; this version "
-                  "of Varve makes only lineage")
+                  "Where new series store their data: lineage, lineage+pool or pool")
+      .show_default();
+  command
+      .add_option("--rewrite", options->rewrite,
+                  "Duplicates in the pool that new series store again: none, har, cap, cbr, "
+                  "har+cap or har+cbr")
       .show_default();
   command.add_option("--arrange-policy", options->policy, policy_help());
   command

@@ -110,7 +110,7 @@ struct Outcome {
 };
 
 Result<Outcome> prune_series(control::RepositoryControl& control, const SeriesInfo& series,
-                             const PruneArguments& options) {
+                             const PruneArguments& options, std::vector<VersionKey>& deleted) {
   VARVE_TRY_ASSIGN(Repository* const repository, control.view());
   const Timestamp now = base::SystemClock().now();
   VARVE_TRY_ASSIGN(const auto versions, repository->versions(series.id));
@@ -128,13 +128,16 @@ Result<Outcome> prune_series(control::RepositoryControl& control, const SeriesIn
   if (!going.empty()) {
     // The list appears on the screen before the deletion starts.
     VARVE_TRY(finish_output());
-    const DeletionOptions how{
-        .skip_held = true, .force = options.force, .force_clock = options.force_clock};
+    const DeletionOptions how{.skip_held = true,
+                              .force = options.force,
+                              .force_clock = options.force_clock,
+                              .deleted_before = deleted};
     VARVE_TRY_ASSIGN(outcome, control.remove({.series = series.name,
                                               .versions = going,
                                               .forecast_only = options.dry_run,
                                               .options = how}));
   }
+  for (const auto number : outcome.versions) deleted.push_back({series.id, number});
   const DeletionFormat format{options.dry_run, options.json, options.exact};
   print_held(series, outcome, format);
   print_deletion(series, outcome, format);
@@ -160,9 +163,10 @@ Result<bool> prune(PruneArguments options, const Context& context) {
   // A series that cannot be pruned, because a file is open there, does not stop the others.
   Result<void> first_failure;
   std::vector<std::string> changed;
+  std::vector<VersionKey> deleted;
   bool held = false;
   for (const SeriesInfo& series : all) {
-    auto pruned = prune_series(*control, series, options);
+    auto pruned = prune_series(*control, series, options, deleted);
     if (pruned) {
       if (pruned->changed) changed.push_back(series.name);
       held = held || pruned->held;

@@ -87,6 +87,7 @@ Result<bool> remove(const RmArguments& options, const Context& context, bool& an
   VARVE_TRY_ASSIGN(const auto removals, resolve(*repository, named.places));
   std::vector<std::string> changed;
   bool held = false;
+  std::vector<VersionKey> deleted;
   for (const Removal& removal : removals) {
     for (const VersionInfo& version : removal.open) {
       if (!options.dry_run) VARVE_TRY(drop(*control, removal.series, version.number));
@@ -94,8 +95,10 @@ Result<bool> remove(const RmArguments& options, const Context& context, bool& an
     }
     any = any || !removal.open.empty();
     if (removal.versions.empty()) continue;
-    const DeletionOptions how{
-        .skip_held = true, .force = options.force, .force_clock = options.force_clock};
+    const DeletionOptions how{.skip_held = true,
+                              .force = options.force,
+                              .force_clock = options.force_clock,
+                              .deleted_before = deleted};
     auto outcome = control->remove({.series = removal.series.name,
                                     .versions = removal.numbers(),
                                     .forecast_only = options.dry_run,
@@ -107,6 +110,7 @@ Result<bool> remove(const RmArguments& options, const Context& context, bool& an
           std::ranges::find(outcome->versions, version.number) != outcome->versions.end();
       if (goes) print_deleted(version, format);
     }
+    for (const auto number : outcome->versions) deleted.push_back({removal.series.id, number});
     print_held(removal.series, *outcome, format);
     held = held || !outcome->held.empty();
     if (outcome->versions.empty()) continue;

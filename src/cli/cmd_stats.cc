@@ -10,8 +10,10 @@
 
 #include "cli/command.h"
 #include "cli/metrics_output.h"
+#include "cli/named_places.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/pool_usage_output.h"
 #include "cli/repository_access.h"
 #include "cli/stats_export.h"
 #include "control/client.h"
@@ -21,7 +23,8 @@ namespace varve::cli {
 namespace {
 
 struct StatsArguments {
-  std::string repository;
+  std::vector<std::string> words;
+  std::string repository;  ///< Set from `words`.
   bool json = false;
   bool exact = false;
   bool categories = false;
@@ -84,6 +87,7 @@ void print_as_json(const Figures& figures) {
               {"frame_bytes", t.frame_bytes},
               {"container_bytes", t.container_bytes},
               {"containers", t.containers},
+              {"pool_bytes", t.pool_bytes},
               {"chunks", t.chunks},
               {"catalog_bytes", t.catalog_bytes},
               {"catalog_free_bytes", t.catalog_free_bytes},
@@ -148,6 +152,7 @@ void print_as_text(const Figures& figures, bool exact) {
        {"active set", fmt::format("{} in {} runs, {} of it dead", size(figures.debt.active_bytes),
                                   figures.debt.runs, size(figures.debt.dead_bytes))},
        {"volumes", size(figures.debt.volume_bytes)},
+       {"pool", size(t.pool_bytes)},
        {"to be arranged", fmt::format("{} (policy {})", size(figures.debt.departing_bytes),
                                       name_of(figures.settings.policy))},
        {"dedup ratio", t.unique_bytes == 0 ? "-" : fmt::format("{:.2f}", dedup_ratio(t))}},
@@ -228,6 +233,31 @@ void print_for_prometheus(const std::string& repository, const Figures& figures)
   }
 }
 
+Result<void> print_version(const StatsArguments& options, const VersionPath& place) {
+  if (options.live || options.categories || options.prometheus) {
+    return Error(ErrorCode::kInvalid,
+                 "--live, --categories and --prometheus are about the whole repository; leave out "
+                 "the version");
+  }
+  VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
+  control::OpenVersions open_versions(*repository);
+  VARVE_TRY_ASSIGN(const auto version, find_any_version(*repository, open_versions, place));
+  const std::string name = version.series_name + "/" + version.name;
+  if (version.state != VersionState::kSealed) {
+    return Error(ErrorCode::kInvalid,
+                 name + " is open; the seal records its figures (`varve stat` shows its size)");
+  }
+  VARVE_TRY_ASSIGN(const auto usage, repository->pool_usage(version.series, version.number));
+  if (options.json) {
+    Json object = pool_usage_json(usage);
+    put_name(object, "version", name);
+    print_json(object);
+  } else {
+    print(pool_usage_text(usage, options.exact));
+  }
+  return {};
+}
+
 Result<void> print_stats(const StatsArguments& options) {
   if (options.live) return print_live(options);
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
@@ -243,11 +273,17 @@ Result<void> print_stats(const StatsArguments& options) {
   return {};
 }
 
-int run_stats(StatsArguments options) {
-  if (const auto given = take_repository({&options.repository}); !given) {
-    return fail(given.error());
+Result<void> stats(StatsArguments options) {
+  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.most = 1}));
+  if (!named.rest.empty()) {
+    return Error(ErrorCode::kInvalid, "there are too many arguments; see --help");
   }
-  const auto printed = print_stats(options);
+  options.repository = named.repository;
+  return named.places.empty() ? print_stats(options) : print_version(options, named.places.front());
+}
+
+int run_stats(const StatsArguments& options) {
+  const auto printed = stats(options);
   return printed ? kExitOk : fail(printed.error());
 }
 
@@ -255,9 +291,12 @@ int run_stats(StatsArguments options) {
 
 void add_stats_command(CommandLine& line, const Context& /*context*/) {
   auto options = std::make_shared<StatsArguments>();
-  auto command = line.add_command("stats", "Print sizes of the repository and of each version");
-  command.add_repository(options->repository);
-  auto json = command.add_json_flag(options->json, "the totals, then one for each version");
+  auto command = line.add_command(
+      "stats",
+      "Print sizes of the repository and of each version, or one version's use of the pool");
+  command.add_places(options->words, "SERIES/VERSION (default: the whole repository)");
+  auto json = command.add_json_flag(options->json,
+                                    "the totals, then one for each version; or the one version");
   auto categories = command.add_flag(
       "--categories", options->categories,
       "What is stored, by the first and the last version that refers to it, instead");

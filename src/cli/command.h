@@ -79,6 +79,7 @@ void add_diff_command(CommandLine& line, const Context& context);
 void add_rm_command(CommandLine& line, const Context& context);
 void add_prune_command(CommandLine& line, const Context& context);
 void add_lock_command(CommandLine& line, const Context& context);
+void add_config_command(CommandLine& line, const Context& context);
 void add_arrange_command(CommandLine& line, const Context& context);
 void add_stats_command(CommandLine& line, const Context& context);
 void add_check_command(CommandLine& line, const Context& context);

@@ -73,7 +73,7 @@ void print_deletion(const SeriesInfo& series, const DeletionForecast& forecast,
   if (forecast.waiting_bytes != 0) {
     line += fmt::format("; {} more when the open version {} is sealed or dropped",
                         size_text(forecast.waiting_bytes, format.exact),
-                        name_text(series.name + "/" + forecast.waiting_for));
+                        name_text(forecast.waiting_for));
   }
   print(line + "\n");
 }

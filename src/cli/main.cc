@@ -38,6 +38,7 @@ void add_commands(CommandLine& line, const Context& context) {
   add_rm_command(line, context);
   add_prune_command(line, context);
   add_lock_command(line, context);
+  add_config_command(line, context);
   add_arrange_command(line, context);
   add_stats_command(line, context);
   add_check_command(line, context);

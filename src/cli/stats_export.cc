@@ -104,6 +104,8 @@ std::string prometheus_text(std::string_view repository, const RepositoryStats& 
             totals.unique_bytes);
   add_total("varve_repository_container_bytes", "Bytes of all containers on disk.",
             totals.container_bytes);
+  add_total("varve_repository_pool_bytes", "Bytes of the containers in the pool.",
+            totals.pool_bytes);
   add_total("varve_repository_chunks", "Stored chunks.", totals.chunks);
   add_total("varve_repository_catalog_bytes", "Bytes of the catalog.", totals.catalog_bytes);
   add_total("varve_repository_index_bytes", "Bytes of the index snapshots.", totals.index_bytes);

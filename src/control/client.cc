@@ -112,6 +112,13 @@ Error Client::silent() const {
           fmt::format("{}: {}", repository_, advice_for_silence(process_))};
 }
 
+Error Client::older(std::string_view lack) const {
+  return {ErrorCode::kUnsupported,
+          fmt::format("{}: the daemon (process {}) is of an older Varve and has no {}; unmount the "
+                      "repository with `varve umount` and mount it again with this version",
+                      repository_, process_, lack)};
+}
+
 Result<void> Client::ping() {
   VARVE_TRY(ask(request_for(Operation::kPing)));
   return {};
@@ -158,11 +165,7 @@ Result<std::vector<MetricSample>> Client::metrics() {
   VARVE_TRY_ASSIGN(Reply reply, receive_any(-1));
   // The request has no members that could be wrong, so the daemon does not know it.
   if (reply.error && reply.error->code() == ErrorCode::kInvalid) {
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("{}: the daemon (process {}) is of an older Varve and has no metrics; "
-                             "unmount the repository with `varve umount` and mount it again with "
-                             "this version",
-                             repository_, process_));
+    return older("metrics");
   }
   if (reply.error) return *std::move(reply.error);
   if (!reply.metrics) return lacks("metrics");
@@ -211,6 +214,18 @@ Result<ArrangeSettings> Client::arrange_settings(const std::optional<ArrangeSett
   VARVE_TRY_ASSIGN(const Reply reply, ask(asked));
   if (!reply.settings) return lacks("settings");
   return *reply.settings;
+}
+
+Result<SeriesSettings> Client::series_settings(const SeriesSettingsRequest& request) {
+  Request asked = request_for(Operation::kSeriesSettings);
+  asked.series_settings = request;
+  VARVE_TRY(send(asked));
+  VARVE_TRY_ASSIGN(Reply reply, receive_any(-1));
+  // The operation itself has no such error, so the daemon does not know the request.
+  if (reply.error && reply.error->code() == ErrorCode::kInvalid) return older("settings of series");
+  if (reply.error) return *std::move(reply.error);
+  if (!reply.series_settings) return lacks("settings");
+  return *reply.series_settings;
 }
 
 }  // namespace varve::control

@@ -66,6 +66,9 @@ class Client {
   /// Stores `settings`, if given. Returns the current settings.
   [[nodiscard]] Result<ArrangeSettings> arrange_settings(
       const std::optional<ArrangeSettings>& settings);
+  /// Changes settings as the request says. Returns the present settings.
+  /// Errors: kUnsupported if the daemon is of an older Varve, which does not know the request.
+  [[nodiscard]] Result<SeriesSettings> series_settings(const SeriesSettingsRequest& request);
 
  private:
   Client(std::string repository, const ClientPatience& patience)
@@ -79,6 +82,8 @@ class Client {
   [[nodiscard]] Result<Reply> receive(int stop);
   [[nodiscard]] Result<std::string> receive_sign_of_life(int stop);
   [[nodiscard]] Error silent() const;
+  /// Returns the error of a daemon of an older Varve. `lack`: what it lacks.
+  [[nodiscard]] Error older(std::string_view lack) const;
   std::string repository_;
   ClientPatience patience_;
   base::UniqueFd socket_;

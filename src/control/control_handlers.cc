@@ -69,6 +69,9 @@ void add_handlers(const std::shared_ptr<RepositoryControl>& control, Handlers& h
   handlers.settings = [control](const std::optional<ArrangeSettings>& settings) {
     return control->arrange_settings(settings);
   };
+  handlers.series_settings = [control](const SeriesSettingsRequest& request) {
+    return control->series_settings(request);
+  };
 }
 
 }  // namespace varve::control

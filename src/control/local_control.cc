@@ -82,6 +82,17 @@ Result<ArrangeSettings> LocalControl::arrange_settings(
   return repository_.arrange_settings();
 }
 
+Result<SeriesSettings> LocalControl::series_settings(const SeriesSettingsRequest& request) {
+  const bool changes = request.changes.placement || request.changes.rewrite;
+  if (request.series.empty()) {
+    return changes ? repository_.change_series_defaults(request.changes)
+                   : repository_.series_defaults();
+  }
+  VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository_, request.series));
+  if (!changes) return SeriesSettings{series.placement, series.rewrite};
+  return repository_.change_series(series.id, request.changes);
+}
+
 Result<std::vector<VersionInfo>> LocalControl::open_versions(const std::string& series) {
   VARVE_TRY_ASSIGN(const SeriesInfo found, find_series(repository_, series));
   return repository_.open_versions(found.id);

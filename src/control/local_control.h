@@ -35,6 +35,8 @@ class LocalControl : public RepositoryControl {
       const std::function<void(const ArrangeProgress&)>& progress) override;
   [[nodiscard]] Result<ArrangeSettings> arrange_settings(
       const std::optional<ArrangeSettings>& settings) override;
+  [[nodiscard]] Result<SeriesSettings> series_settings(
+      const SeriesSettingsRequest& request) override;
   [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(const std::string& series) override;
   [[nodiscard]] Result<RepositoryStats> stats() override { return repository_.stats(); }
   [[nodiscard]] Result<std::vector<MetricSample>> metrics() override {

@@ -11,12 +11,14 @@
 #include "control/json.h"
 #include "control/json_fields.h"
 #include "control/metrics_json.h"
+#include "control/series_settings_json.h"
 #include "control/version_json.h"
+#include "control/version_lists_json.h"
 
 namespace varve::control {
 namespace {
 
-constexpr std::array<std::pair<Operation, std::string_view>, 13> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 14> kOperations = {{
     {Operation::kHello, "hello"},
     {Operation::kPing, "ping"},
     {Operation::kSeal, "seal"},
@@ -30,6 +32,7 @@ constexpr std::array<std::pair<Operation, std::string_view>, 13> kOperations = {
     {Operation::kSync, "sync"},
     {Operation::kOpenVersions, "open_versions"},
     {Operation::kMetrics, "metrics"},
+    {Operation::kSeriesSettings, "series_settings"},
 }};
 
 template <typename Table, typename Value>
@@ -111,48 +114,6 @@ std::optional<Structure> numbers_from(const Table& table, const Json& object) {
   return values;
 }
 
-Json to_json(const std::vector<VersionNumber>& numbers) {
-  Json list = Json::array();
-  for (const VersionNumber number : numbers) list.push_back(static_cast<std::uint32_t>(number));
-  return list;
-}
-
-std::optional<std::vector<VersionNumber>> version_numbers_from(const Json& object) {
-  const Json* versions = object.find("versions");
-  if (versions == nullptr || versions->elements() == nullptr) return std::nullopt;
-  std::vector<VersionNumber> numbers;
-  for (const Json& version : *versions->elements()) {
-    const auto number = version.count();
-    if (!number || *number > 0xffffffffU) return std::nullopt;
-    numbers.push_back(static_cast<VersionNumber>(*number));
-  }
-  return numbers;
-}
-
-Json to_json(const std::vector<HeldVersion>& held) {
-  Json list = Json::array();
-  for (const HeldVersion& version : held) {
-    list.push_back({{"version", static_cast<std::uint32_t>(version.number)},
-                    {"reason", text_to_json(version.reason)}});
-  }
-  return list;
-}
-
-std::optional<std::vector<HeldVersion>> held_from(const Json& object) {
-  const Json* list = object.find("held");
-  if (list == nullptr || list->elements() == nullptr) return std::nullopt;
-  std::vector<HeldVersion> all;
-  for (const Json& version : *list->elements()) {
-    Fields fields(version);
-    HeldVersion held;
-    held.number = static_cast<VersionNumber>(fields.u32("version"));
-    held.reason = fields.text("reason");
-    if (!fields.ok()) return std::nullopt;
-    all.push_back(std::move(held));
-  }
-  return all;
-}
-
 Json to_json(const ArrangeSettings& settings) {
   Json object = numbers_to_json(kSettings, settings);
   object["policy"] = name_of(settings.policy);
@@ -180,16 +141,17 @@ Error not_understood(std::string_view what) {
 void encode_upkeep(const Request& request, Json& line) {
   if (request.operation == Operation::kDelete) {
     line["series"] = text_to_json(request.removal.series);
-    line["versions"] = to_json(request.removal.versions);
+    line["versions"] = version_numbers_to_json(request.removal.versions);
     line["forecast"] = request.removal.forecast_only;
     line["discard"] = request.removal.discard;
     line["skip_held"] = request.removal.options.skip_held;
     line["force"] = request.removal.options.force;
     line["force_clock"] = request.removal.options.force_clock;
+    line["deleted_before"] = version_keys_to_json(request.removal.options.deleted_before);
   }
   if (request.operation == Operation::kLock) {
     line["series"] = text_to_json(request.lock.series);
-    line["versions"] = to_json({request.lock.version});
+    line["versions"] = version_numbers_to_json({request.lock.version});
     line["until"] = time_to_json(request.lock.until);
   }
   if (request.operation == Operation::kArrange) {
@@ -199,6 +161,10 @@ void encode_upkeep(const Request& request, Json& line) {
   if (request.operation == Operation::kOpenVersions) line["series"] = text_to_json(request.series);
   if (request.operation == Operation::kArrangeSettings && request.settings) {
     line["settings"] = to_json(*request.settings);
+  }
+  if (request.operation == Operation::kSeriesSettings) {
+    line["series"] = text_to_json(request.series_settings.series);
+    line["changes"] = changes_to_json(request.series_settings.changes);
   }
 }
 
@@ -214,6 +180,11 @@ bool decode_upkeep(const Json& object, Request& request) {
     if (fields.has("skip_held")) options.skip_held = fields.flag("skip_held");
     if (fields.has("force")) options.force = fields.flag("force");
     if (fields.has("force_clock")) options.force_clock = fields.flag("force_clock");
+    if (fields.has("deleted_before")) {
+      auto before = version_keys_from(*object.find("deleted_before"));
+      if (!before) return false;
+      options.deleted_before = *std::move(before);
+    }
     auto numbers = version_numbers_from(object);
     ok = numbers.has_value();
     if (ok) request.removal.versions = *std::move(numbers);
@@ -237,15 +208,22 @@ bool decode_upkeep(const Json& object, Request& request) {
     request.settings = settings_from(*object.find("settings"));
     ok = request.settings.has_value();
   }
+  if (request.operation == Operation::kSeriesSettings) {
+    request.series_settings.series = fields.text("series");
+    const auto changes =
+        fields.has("changes") ? changes_from_json(*object.find("changes")) : std::nullopt;
+    ok = changes.has_value();
+    if (ok) request.series_settings.changes = *changes;
+  }
   return ok && fields.ok();
 }
 
 void encode_upkeep(const Reply& reply, Json& line) {
   if (reply.forecast) {
     line["forecast"] = numbers_to_json(kForecast, *reply.forecast);
-    line["forecast"]["versions"] = to_json(reply.forecast->versions);
+    line["forecast"]["versions"] = version_numbers_to_json(reply.forecast->versions);
     line["forecast"]["waiting_for"] = text_to_json(reply.forecast->waiting_for);
-    line["forecast"]["held"] = to_json(reply.forecast->held);
+    line["forecast"]["held"] = held_to_json(reply.forecast->held);
   }
   if (reply.progress) line["progress"] = numbers_to_json(kProgress, *reply.progress);
   if (reply.arranged) {
@@ -253,6 +231,10 @@ void encode_upkeep(const Reply& reply, Json& line) {
     line["arranged"]["finished"] = reply.arranged->finished;
   }
   if (reply.settings) line["settings"] = to_json(*reply.settings);
+  if (reply.series_settings) {
+    line["series_settings"] =
+        changes_to_json({reply.series_settings->placement, reply.series_settings->rewrite});
+  }
 }
 
 bool decode_upkeep(const Json& object, Reply& reply) {
@@ -282,6 +264,11 @@ bool decode_upkeep(const Json& object, Reply& reply) {
   if (object.find("settings") != nullptr) {
     reply.settings = settings_from(*object.find("settings"));
     if (!reply.settings) return false;
+  }
+  if (object.find("series_settings") != nullptr) {
+    const auto values = changes_from_json(*object.find("series_settings"));
+    if (!values || !values->placement || !values->rewrite) return false;
+    reply.series_settings = {*values->placement, *values->rewrite};
   }
   return true;
 }

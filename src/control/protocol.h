@@ -34,7 +34,8 @@ enum class Operation {
   kArrangeSettings,
   kSync,  ///< Make all open versions durable; the reply has no members of its own.
   kOpenVersions,
-  kMetrics
+  kMetrics,
+  kSeriesSettings
 };
 
 struct Request {
@@ -48,6 +49,7 @@ struct Request {
   std::string series;  ///< Only for kOpenVersions: the name of the series.
   /// Only for kArrangeSettings: settings to store first.
   std::optional<ArrangeSettings> settings{};
+  SeriesSettingsRequest series_settings{};
 };
 
 /// An error, or the result of the operation. The daemon may send interim replies before the last
@@ -66,6 +68,7 @@ struct Reply {
   std::optional<ArrangeProgress> progress;
   std::optional<ArrangeReport> arranged;    ///< Only for the last reply to kArrange.
   std::optional<ArrangeSettings> settings;  ///< Only for kArrangeSettings: the current settings.
+  std::optional<SeriesSettings> series_settings{};  ///< Only for kSeriesSettings.
 };
 
 [[nodiscard]] std::string encode(const Request& request);

@@ -58,6 +58,10 @@ Result<ArrangeSettings> RemoteControl::arrange_settings(
   return call([&](Client& client) { return client.arrange_settings(settings); });
 }
 
+Result<SeriesSettings> RemoteControl::series_settings(const SeriesSettingsRequest& request) {
+  return call([&](Client& client) { return client.series_settings(request); });
+}
+
 Result<std::vector<VersionInfo>> RemoteControl::open_versions(const std::string& series) {
   return call([&](Client& client) { return client.open_versions(series); });
 }

@@ -58,6 +58,11 @@ class RepositoryControl {
   [[nodiscard]] virtual Result<ArrangeSettings> arrange_settings(
       const std::optional<ArrangeSettings>& settings) = 0;
 
+  /// Changes settings as the request says. Returns the present settings.
+  /// Errors: also kUnsupported if a daemon of an older Varve has the repository mounted.
+  [[nodiscard]] virtual Result<SeriesSettings> series_settings(
+      const SeriesSettingsRequest& request) = 0;
+
   /// Returns the open versions of a series with their present sizes.
   [[nodiscard]] virtual Result<std::vector<VersionInfo>> open_versions(
       const std::string& series) = 0;

@@ -61,6 +61,12 @@ struct ArrangeRequest {
   std::uint64_t bytes_per_second = 0;  ///< See ArrangeOptions::bytes_per_second.
 };
 
+/// A request for the settings of a series, or for those of new series, and for changes of them.
+struct SeriesSettingsRequest {
+  std::string series{};  ///< "" for the settings of new series.
+  SeriesOptions changes{};
+};
+
 /// The result of a seal: the sealed version and, with SealRequest::keep, the open version that
 /// continues it.
 struct SealReply {

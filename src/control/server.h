@@ -46,6 +46,7 @@ struct Handlers {
       arrange;
   /// Stores the given settings, if any. Returns the current settings.
   std::function<Result<ArrangeSettings>(const std::optional<ArrangeSettings>&)> settings;
+  std::function<Result<SeriesSettings>(const SeriesSettingsRequest&)> series_settings;
 };
 
 /// Limits on the resources that clients can use.

@@ -100,6 +100,9 @@ Reply Server::answer_upkeep(const Request& request, Connection& connection) {
     case Operation::kArrangeSettings:
       put(handlers_.settings(request.settings), reply.settings, reply);
       break;
+    case Operation::kSeriesSettings:
+      put(handlers_.series_settings(request.series_settings), reply.series_settings, reply);
+      break;
     default:
       reply.error = Error(ErrorCode::kInvalid, "the daemon does not know this kind of request");
       break;

@@ -17,8 +17,8 @@ struct Row {
 
 constexpr std::array kRows = {
     Row{Placement::kLineage, "lineage", true},
-    Row{Placement::kLineagePool, "lineage+pool", false},
-    Row{Placement::kPool, "pool", false},
+    Row{Placement::kLineagePool, "lineage+pool", true},
+    Row{Placement::kPool, "pool", true},
 };
 
 }  // namespace

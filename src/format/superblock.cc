@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 
@@ -19,6 +20,10 @@ namespace {
 constexpr std::string_view kFirstLine =
     "# Varve repository. Do not edit: the last line is a checksum.\n";
 constexpr std::string_view kNoFeatures = "none";
+constexpr std::string_view kPoolFeature = "pool";
+constexpr std::array<std::string_view, 9> kKeys = {
+    "format_version",  "repository_id",   "profile",     "chunker",          "chunk_bytes_min",
+    "chunk_bytes_avg", "chunk_bytes_max", "compression", "features_required"};
 constexpr std::string_view kChecksumKey = "checksum = ";
 constexpr std::size_t kChecksumLineBytes = kChecksumKey.size() + 16 + 1;
 constexpr std::size_t kRepositoryIdDigits = 32;
@@ -104,6 +109,29 @@ Result<Placement> known_placement(std::string_view name) {
   return *placement;
 }
 
+// Reads "none", or names that are separated by spaces.
+Result<void> read_features(std::string_view names, Superblock& superblock) {
+  if (names == kNoFeatures) return {};
+  std::string unknown;
+  while (true) {
+    const std::size_t space = names.find(' ');
+    const std::string_view name = names.substr(0, space);
+    if (name.empty() || (name == kPoolFeature && superblock.needs_pool)) {
+      return damaged_superblock("`features_required` is not a list of names");
+    }
+    if (name == kPoolFeature) {
+      superblock.needs_pool = true;
+    } else {
+      unknown += (unknown.empty() ? "" : " ") + std::string(name);
+    }
+    if (space == std::string_view::npos) break;
+    names.remove_prefix(space + 1);
+  }
+  if (unknown.empty()) return {};
+  return unsupported(fmt::format(
+      "the repository needs the features `{}`, which this program does not know", unknown));
+}
+
 bool is_repository_id(std::string_view id) {
   return id.size() == kRepositoryIdDigits &&
          id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -130,8 +158,8 @@ std::string encode_superblock(const Superblock& superblock) {
   add("chunk_bytes_avg", p.chunk_bytes_avg);
   add("chunk_bytes_max", p.chunk_bytes_max);
   add("compression", compression_text(compression_of(p)));
-  add("features_required",
-      superblock.features_required.empty() ? kNoFeatures : superblock.features_required);
+  add("features_required", superblock.needs_pool ? kPoolFeature : kNoFeatures);
+  text += superblock.information;
   return text + checksum_line(text);
 }
 
@@ -159,13 +187,8 @@ Result<Superblock> decode_superblock(std::string_view text) {
         fmt::format("the repository has format {}, but this program knows only format {}",
                     superblock.format_version, kFormatVersion));
   }
-  VARVE_TRY_ASSIGN(superblock.features_required, text_field(fields, "features_required"));
-  if (superblock.features_required == kNoFeatures) superblock.features_required.clear();
-  if (!superblock.features_required.empty()) {
-    return unsupported(
-        fmt::format("the repository needs the features `{}`, which this program does not know",
-                    superblock.features_required));
-  }
+  VARVE_TRY_ASSIGN(const std::string features, text_field(fields, "features_required"));
+  VARVE_TRY(read_features(features, superblock));
   VARVE_TRY_ASSIGN(const std::string placement, text_field(fields, "profile"));
   VARVE_TRY_ASSIGN(superblock.parameters.placement, known_placement(placement));
   VARVE_TRY_ASSIGN(superblock.repository_id, text_field(fields, "repository_id"));
@@ -179,6 +202,10 @@ Result<Superblock> decode_superblock(std::string_view text) {
   VARVE_TRY_ASSIGN(p.chunk_bytes_max, number_field(fields, "chunk_bytes_max"));
   VARVE_TRY_ASSIGN(const std::string compression, text_field(fields, "compression"));
   VARVE_TRY(read_compression(compression, p));
+  for (const auto& [key, value] : fields) {
+    if (std::ranges::find(kKeys, key) != kKeys.end()) continue;
+    superblock.information += fmt::format("{} = {}\n", key, value);
+  }
   return superblock;
 }
 

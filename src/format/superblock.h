@@ -17,8 +17,11 @@ struct Superblock {
   std::uint32_t format_version = kFormatVersion;
   std::string repository_id;  ///< 32 hexadecimal digits, random.
   RepositoryParameters parameters;
-  /// Names of features that a reader must know (such as encryption); none exists yet.
-  std::string features_required;
+  /// True if `features_required` has the name `pool`: a series or the default for new series may
+  /// have other settings than those that every Varve knows.
+  bool needs_pool = false;
+  /// Lines with keys that this program does not know. They are kept when the file is written again.
+  std::string information;
 };
 
 [[nodiscard]] std::string encode_superblock(const Superblock& superblock);

@@ -29,6 +29,14 @@ class FingerprintIndex {
     return id;
   }
 
+  /// Sets known[i] to whether another series has stored a chunk with fingerprints[i] in a place
+  /// that this one cannot refer to. A hint: the chunk may be gone. The last call of find() must
+  /// have asked for these fingerprints. Both spans have the same size.
+  virtual void find_elsewhere(std::span<const Fingerprint> /*fingerprints*/,
+                              std::span<bool> known) const {
+    for (bool& one : known) one = false;
+  }
+
   /// Adds a stored chunk whose fingerprint find() does not know.
   virtual void insert(const Fingerprint& fingerprint, ChunkId id) = 0;
 

@@ -59,14 +59,11 @@ Result<void> IndexRun::read_block(std::uint64_t number, Block& block) const {
   return {};
 }
 
-Result<std::optional<ChunkId>> IndexRun::find(const Tag& tag, BlockCache& cache) const {
+template <typename Get>
+Result<std::optional<ChunkId>> IndexRun::search(const Tag& tag, Get&& get) const {
   const RunShape& shape = header_.shape;
-  std::uint64_t bucket = shape.bucket_of(tag);
-  VARVE_TRY_ASSIGN(const auto filter,
-                   cache.get(*this, shape.filter_of(RunShape::group_of(bucket))));
-  if (!may_contain(filter, tag)) return std::optional<ChunkId>();
-  for (; bucket < shape.entry_blocks(); ++bucket) {
-    VARVE_TRY_ASSIGN(const auto block, cache.get(*this, shape.block_of(bucket)));
+  for (std::uint64_t bucket = shape.bucket_of(tag); bucket < shape.entry_blocks(); ++bucket) {
+    VARVE_TRY_ASSIGN(const auto block, get(shape.block_of(bucket)));
     // Finds the first entry that is not before the tag. Empty entries are at the end.
     std::size_t low = 0;
     std::size_t high = kBlockEntries;
@@ -85,6 +82,23 @@ Result<std::optional<ChunkId>> IndexRun::find(const Tag& tag, BlockCache& cache)
     return std::optional(entry.id());
   }
   return std::optional<ChunkId>();
+}
+
+Result<std::optional<ChunkId>> IndexRun::find(const Tag& tag, BlockCache& cache) const {
+  const RunShape& shape = header_.shape;
+  const auto group = RunShape::group_of(shape.bucket_of(tag));
+  VARVE_TRY_ASSIGN(const auto filter, cache.get(*this, shape.filter_of(group)));
+  if (!may_contain(filter, tag)) return std::optional<ChunkId>();
+  return search(tag, [&](std::uint64_t number) { return cache.get(*this, number); });
+}
+
+Result<std::optional<ChunkId>> IndexRun::find_entry(const Tag& tag) const {
+  using View = std::span<const std::byte, kBlockBytes>;
+  Block block{};
+  return search(tag, [&](std::uint64_t number) -> Result<View> {
+    VARVE_TRY(read_block(number, block));
+    return View(block);
+  });
 }
 
 Result<void> IndexRun::verify() const {

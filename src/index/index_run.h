@@ -35,7 +35,7 @@ struct RunFolder {
 
 class BlockCache;
 
-/// An open run. Not thread-safe.
+/// An open run. Immutable: several threads may read it.
 class IndexRun {
  public:
   /// Opens a run and verifies its header and its set of chunk ids, but no entry.
@@ -46,6 +46,9 @@ class IndexRun {
   /// Returns the id that the run has for the tag.
   /// Errors: kCorrupt if a block is damaged; kIo.
   [[nodiscard]] Result<std::optional<ChunkId>> find(const Tag& tag, BlockCache& cache) const;
+  /// Returns the same without a look at the run's filters, from blocks read past the cache. For
+  /// callers that have the filters in memory. Errors: as find().
+  [[nodiscard]] Result<std::optional<ChunkId>> find_entry(const Tag& tag) const;
   /// Reads one block past the cache, and verifies it. Errors: as find().
   [[nodiscard]] Result<void> read_block(std::uint64_t number, Block& block) const;
   /// Reads and verifies all blocks. Errors: as find().
@@ -60,6 +63,9 @@ class IndexRun {
 
  private:
   IndexRun() = default;
+  /// Looks for the tag in the blocks that `get` returns.
+  template <typename Get>
+  [[nodiscard]] Result<std::optional<ChunkId>> search(const Tag& tag, Get&& get) const;
 
   std::unique_ptr<io::File> file_;
   std::string path_;

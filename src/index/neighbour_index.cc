@@ -13,13 +13,7 @@ namespace {
 // Parts of the budget. A table that grows needs half as much again for a moment.
 std::size_t table_part(std::size_t budget) { return budget / 8 * 3; }
 std::size_t cache_part(std::size_t budget) { return budget / 4; }
-std::size_t beside_part(std::size_t budget) {
-  return std::max<std::size_t>(budget / 16, 2048 * sizeof(Entry));
-}
-
-// Chunks beside a found one that the next lookups may want.
-constexpr std::uint64_t kAheadMin = 64;
-constexpr std::uint64_t kAheadMax = 4096;
+std::size_t beside_part(std::size_t budget) { return budget / 8; }
 
 }  // namespace
 
@@ -28,7 +22,7 @@ NeighbourIndex::Disk::Disk(IndexStorage storage, NeighbourIndex& index)
       runs(std::move(storage.folder), cache_part(storage.memory_bytes)),
       stored(storage.stored),
       table_bytes_max(table_part(storage.memory_bytes)),
-      beside_bytes_max(beside_part(storage.memory_bytes)) {}
+      beside(beside_part(storage.memory_bytes)) {}
 
 NeighbourIndex::NeighbourIndex(base::IdRuns base, VersionNumber own)
     : base_(std::move(base)), own_(own) {}
@@ -52,7 +46,7 @@ Result<void> NeighbourIndex::import(io::File& snapshot, VersionNumber version) {
 }
 
 base::IdRuns NeighbourIndex::missing() const {
-  const auto left = base_.subtract(base::IdRuns::from(told_));
+  const auto left = base_.subtract(told_.ids());
   return disk_ ? left.subtract(disk_->runs.covered()) : left;
 }
 
@@ -84,20 +78,12 @@ RunSet::Verdict NeighbourIndex::confirm(ChunkId id, bool is_new,
   if (disk_->stored == nullptr) return Verdict::kTake;
   bool is_same = false;
   Disk& disk = *disk_;
-  // Chunks that are looked up in the order of their ids make the look-ahead long, others short.
-  disk.ahead = id == disk.ahead_end ? std::min(2 * disk.ahead, kAheadMax) : kAheadMin;
-  disk.ahead_end = id.plus(1);
+  disk.ahead.begin(id);
   const bool read = disk.stored->around(id, [&](const Fingerprint& its, ChunkId other) {
     if (other == id) is_same = its == fingerprint;
-    if (other.birth() == own_ || other < id || other.value - id.value >= disk.ahead) return;
-    disk.ahead_end = other.plus(1);
-    const Entry entry(tag_of(its), other);
-    if (disk.recent.find(entry.tag, [&](ChunkId known) { return known == other; })) return;
-    if (disk.recent.bytes_after_put() > disk.beside_bytes_max) {
-      std::swap(disk.recent, disk.older);
-      disk.recent.clear();
+    if (other.birth() != own_ && disk.ahead.takes(other)) {
+      disk.beside.add(Entry(tag_of(its), other));
     }
-    disk.recent.put(entry);
   });
   // Content in a container that cannot be read is stored again.
   if (!read) return Verdict::kSkip;
@@ -108,8 +94,7 @@ std::optional<ChunkId> NeighbourIndex::find_stored(const Fingerprint& fingerprin
                                                    const Tag& tag) const {
   if (!disk_) return std::nullopt;
   const auto is_usable_one = [&](ChunkId id) { return is_usable(id); };
-  if (const auto id = disk_->recent.find(tag, is_usable_one)) return id;
-  if (const auto id = disk_->older.find(tag, is_usable_one)) return id;
+  if (const auto id = disk_->beside.find(tag, is_usable_one)) return id;
   const auto check = [&](ChunkId id, bool is_new) { return confirm(id, is_new, fingerprint); };
   while (true) {
     const auto id = disk_->runs.find(tag, check);
@@ -210,22 +195,7 @@ void NeighbourIndex::put(const Tag& tag, ChunkId id) {
     }
   }
   table_.put(Entry(tag, id));
-  note_covered(base::IdRuns::from({{id, 1}}));
-}
-
-void NeighbourIndex::note_covered(const base::IdRuns& ids) {
-  for (const auto& run : ids.runs()) {
-    const bool follows = !told_.empty() && told_.back().first.birth() == run.first.birth() &&
-                         told_.back().first.plus(told_.back().count) == run.first;
-    if (follows) {
-      told_.back().count += run.count;
-    } else {
-      told_.push_back(run);
-    }
-  }
-  if (told_.size() < told_join_at_) return;
-  told_ = base::IdRuns::from(std::move(told_)).runs();
-  told_join_at_ = std::max(kToldJoinAt, 2 * told_.size());
+  told_.add({id, 1});
 }
 
 void NeighbourIndex::insert(const Fingerprint& fingerprint, ChunkId id) {
@@ -240,7 +210,7 @@ void NeighbourIndex::replace(const Fingerprint& fingerprint, ChunkId id) {
   const Tag tag = tag_of(fingerprint);
   if (const auto old = find_in_table(tag)) {
     table_.change(tag, *old, id);
-    note_covered(base::IdRuns::from({{id, 1}}));
+    told_.add({id, 1});
   } else if (find_stored(fingerprint, tag)) {
     put(tag, id);  // The table comes before the runs.
   } else {
@@ -250,7 +220,7 @@ void NeighbourIndex::replace(const Fingerprint& fingerprint, ChunkId id) {
 
 Result<void> NeighbourIndex::spill(const base::IdRuns* live) {
   auto entries = table_.take_sorted();
-  auto told = base::IdRuns::from(std::exchange(told_, {}));
+  auto told = told_.take();
   if (live != nullptr) {
     std::erase_if(entries, [&](const Entry& entry) { return !live->contains(entry.id()); });
     told = told.intersect(*live);

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,23 +13,16 @@
 #include <vector>
 
 #include "base/id_runs.h"
+#include "index/beside_cache.h"
 #include "index/fingerprint_index.h"
 #include "index/index_metrics.h"
 #include "index/run_set.h"
+#include "index/stored_fingerprints.h"
 #include "index/tag_table.h"
+#include "index/told_ids.h"
 #include "varve/result.h"
 
 namespace varve::index {
-
-/// Reads the fingerprints of stored chunks from their containers.
-class StoredFingerprints {
- public:
-  using Visit = std::function<void(const Fingerprint&, ChunkId)>;
-  virtual ~StoredFingerprints() = default;
-  /// Passes on the chunks that are stored one after the other around `id`, with `id` among them:
-  /// usually those of a container. Returns false if they cannot be read.
-  [[nodiscard]] virtual bool around(ChunkId id, const Visit& visit) = 0;
-};
 
 /// The place of an index on disk.
 struct IndexStorage {
@@ -65,7 +57,7 @@ class NeighbourIndex final : public FingerprintIndex {
   /// Returns the chunks of base() that the index was never told about.
   [[nodiscard]] base::IdRuns missing() const;
   /// Notes that the index was told about these chunks, also if it has no entries for some.
-  void note_covered(const base::IdRuns& ids);
+  void note_covered(const base::IdRuns& ids) { told_.add(ids); }
   /// Writes the table as a run, merges runs, and returns the runs that a snapshot must name. All
   /// entries with ids in `live` stay. Must not be called during a lookup. A merge that fails only
   /// leaves more runs. Errors: those of writing a file.
@@ -104,13 +96,8 @@ class NeighbourIndex final : public FingerprintIndex {
     RunSet runs;
     StoredFingerprints* const stored;
     const std::size_t table_bytes_max;
-    const std::size_t beside_bytes_max;
-    // Chunks stored beside those that were found; the older table is dropped when the recent one
-    // is full.
-    TagTable recent;
-    TagTable older;
-    std::uint64_t ahead = 0;  // Chunks to take at the next find.
-    ChunkId ahead_end;        // Chunk after those taken last.
+    BesideCache beside;
+    LookAhead ahead;
   };
 
   [[nodiscard]] bool is_usable(ChunkId id) const;
@@ -136,9 +123,7 @@ class NeighbourIndex final : public FingerprintIndex {
   const base::IdRuns base_;
   const VersionNumber own_;
   TagTable table_;
-  static constexpr std::size_t kToldJoinAt = 4096;
-  std::vector<base::IdRun> told_;  // Chunks that the table was told about.
-  std::size_t told_join_at_ = kToldJoinAt;
+  ToldIds told_;  // Chunks that the table was told about.
   std::unique_ptr<Disk> disk_;
   std::atomic<const base::IdRuns*> retired_{nullptr};
   // Every set that retired_ ever pointed to: a lookup may still use an older one.

@@ -132,6 +132,13 @@ std::string encode_snapshot(SeriesId series, VersionNumber version,
   return out;
 }
 
+VersionNumber snapshot_version(std::string_view bytes) {
+  constexpr std::size_t kVersionOffset = 12;
+  if (bytes.size() < kSnapshotHeaderBytes) return {};
+  return static_cast<VersionNumber>(
+      base::load_le<std::uint32_t>(base::as_bytes(bytes).data() + kVersionOffset));
+}
+
 Result<std::vector<RunRef>> decode_snapshot(std::string_view bytes, SeriesId series,
                                             VersionNumber version) {
   const Error damaged(ErrorCode::kCorrupt, "the snapshot of the index is damaged");

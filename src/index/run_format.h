@@ -99,6 +99,8 @@ struct RunRef {
                                           const std::vector<RunRef>& runs);
 [[nodiscard]] Result<std::vector<RunRef>> decode_snapshot(std::string_view bytes, SeriesId series,
                                                           VersionNumber version);
+/// Returns the version that a snapshot's header names, without any check; 0 if it has no header.
+[[nodiscard]] VersionNumber snapshot_version(std::string_view bytes);
 /// Maximum size of a snapshot of this layout, in bytes.
 inline constexpr std::size_t kSnapshotBytesMax = 1U << 20;
 /// Bytes of a snapshot that decide about its layout.

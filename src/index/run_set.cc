@@ -133,9 +133,27 @@ std::optional<std::size_t> RunSet::merge_start(std::size_t begin) const {
 
 Result<void> RunSet::merge(const base::IdRuns& live) {
   drop_damaged();
-  if (entries() > 2 * live.size() + kUnusedEntries) VARVE_TRY(merge_from(0, &live));
+  if (unused_entries(0, live) > live.size() + kUnusedEntries) VARVE_TRY(merge_from(0, &live));
   while (const auto first = merge_start(0)) VARVE_TRY(merge_from(*first, &live));
   return {};
+}
+
+Result<void> RunSet::merge(const LiveFrom& live_from) {
+  drop_damaged();
+  while (const auto first = merge_start(0)) {
+    VARVE_TRY_ASSIGN(const auto live, live_from(lowest_covered(*first)));
+    VARVE_TRY(merge_from(*first, &live));
+  }
+  return {};
+}
+
+ChunkId RunSet::lowest_covered(std::size_t first) const {
+  ChunkId lowest{~std::uint64_t{0}};
+  for (std::size_t i = first; i < members_.size(); ++i) {
+    const auto& runs = members_[i].run->covered().runs();
+    if (!runs.empty()) lowest = std::min(lowest, runs.front().first);
+  }
+  return lowest;
 }
 
 Result<void> RunSet::merge_new() {
@@ -170,7 +188,10 @@ Result<bool> RunSet::write_merged(std::size_t first, const base::IdRuns* live, R
     Entry chosen;
     for (std::size_t i = 0; i < heads.size(); ++i) {
       if (heads[i].is_empty() || heads[i].tag != tag) continue;
-      if (live == nullptr || live->contains(heads[i].id())) chosen = heads[i];
+      const ChunkId id = heads[i].id();
+      const bool stays = is_marker(id) ? chosen.is_empty() || is_marker(chosen.id())
+                                       : live == nullptr || live->contains(id);
+      if (stays) chosen = heads[i];
       if (!advance(i)) return false;
     }
     if (!chosen.is_empty()) VARVE_TRY(writer.add(chosen));
@@ -188,7 +209,7 @@ Result<void> RunSet::merge_from(std::size_t first, const base::IdRuns* live) {
   }
   if (live != nullptr) {
     covered = covered.intersect(*live);
-    entries = std::min(entries, live->size());
+    entries -= std::min(entries, unused_entries(first, *live));
   }
   VARVE_TRY_ASSIGN(const auto writer, RunWriter::create(folder_, next_number_, entries));
   VARVE_TRY_ASSIGN(const bool complete, write_merged(first, live, *writer));
@@ -199,9 +220,36 @@ Result<void> RunSet::merge_from(std::size_t first, const base::IdRuns* live) {
   VARVE_TRY_ASSIGN(auto run, writer->finish(covered));
   ++next_number_;
   members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(first), members_.end());
-  if (covered.size() != 0) members_.push_back({std::move(run), is_new});
+  const bool is_used = covered.size() != 0 || run->header().entries != 0;
+  if (is_used) members_.push_back({std::move(run), is_new});
   cache_.clear();
   return {};
+}
+
+std::uint64_t RunSet::unused_entries(std::size_t first, const base::IdRuns& live) const {
+  std::uint64_t all = 0;
+  std::uint64_t unused = 0;
+  for (std::size_t i = first; i < members_.size(); ++i) {
+    const IndexRun& run = *members_[i].run;
+    all += run.header().entries;
+    unused += std::min(run.header().entries, run.covered().subtract(live).size());
+  }
+  // Without markers, more entries than live chunks are unused in any case.
+  return is_marker_ != nullptr ? unused : all - std::min(all, live.size());
+}
+
+std::vector<std::shared_ptr<const IndexRun>> RunSet::runs() const {
+  std::vector<std::shared_ptr<const IndexRun>> runs;
+  for (const auto& member : members_) {
+    if (!member.damaged) runs.push_back(member.run);
+  }
+  return runs;
+}
+
+void RunSet::drop(const IndexRun& run) {
+  for (auto& member : members_) {
+    if (member.run.get() == &run) member.damaged = true;
+  }
 }
 
 std::vector<RunRef> RunSet::refs() const {

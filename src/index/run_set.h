@@ -32,8 +32,12 @@ class RunSet {
     kWrong,  ///< The chunk has another content: the run is damaged.
   };
 
-  RunSet(RunFolder folder, std::size_t cache_bytes)
-      : folder_(std::move(folder)), cache_(cache_bytes) {}
+  /// Returns whether an id is a marker, which stands for no chunk.
+  using IsMarker = bool (*)(ChunkId id);
+  /// If `marker_test` is null, no entry is a marker. Merges keep the entries of markers, and prefer
+  /// any other entry with the same tag.
+  RunSet(RunFolder folder, std::size_t cache_bytes, IsMarker marker_test = nullptr)
+      : folder_(std::move(folder)), cache_(cache_bytes), is_marker_(marker_test) {}
 
   /// Opens runs. Logs and leaves out those that are damaged or missing.
   void open(const std::vector<RunRef>& refs);
@@ -50,6 +54,11 @@ class RunSet {
   /// Merges runs until few are left, and most entries have ids in `live`. Drops other entries from
   /// the runs that it merges.
   [[nodiscard]] Result<void> merge(const base::IdRuns& live);
+  /// Returns the chunks in use, from an id on.
+  using LiveFrom = std::function<Result<base::IdRuns>(ChunkId from)>;
+  /// Merges runs until few are left. Asks for the chunks in use from the first one of the runs that
+  /// it merges, and drops the entries of others. Errors: also those of `live_from`.
+  [[nodiscard]] Result<void> merge(const LiveFrom& live_from);
   /// Merges runs that write() has written until few of them are left. Keeps all entries.
   [[nodiscard]] Result<void> merge_new();
 
@@ -58,6 +67,10 @@ class RunSet {
   /// Drops damaged runs. Returns the chunks that no run covers any more.
   [[nodiscard]] base::IdRuns take_lost();
 
+  /// Returns the sound runs, oldest first. Lifetime: independent of this object and of merges.
+  [[nodiscard]] std::vector<std::shared_ptr<const IndexRun>> runs() const;
+  /// Stops using a run of runs() that the caller found damaged. Does nothing if it was merged.
+  void drop(const IndexRun& run);
   [[nodiscard]] std::vector<RunRef> refs() const;
   /// Returns the chunks that the runs were told about.
   [[nodiscard]] base::IdRuns covered() const;
@@ -67,7 +80,7 @@ class RunSet {
 
  private:
   struct Member {
-    std::unique_ptr<IndexRun> run;
+    std::shared_ptr<const IndexRun> run;
     bool is_new = false;
     bool damaged = false;
   };
@@ -75,8 +88,13 @@ class RunSet {
   void drop_damaged();
   /// Returns the first run, from `begin` on, to merge with all after it; nullopt if there are few.
   [[nodiscard]] std::optional<std::size_t> merge_start(std::size_t begin) const;
+  /// Returns the first chunk that the runs from `first` on cover; the highest id if there is none.
+  [[nodiscard]] ChunkId lowest_covered(std::size_t first) const;
   /// Merges the runs from `first` on. A null `live` keeps all entries.
   [[nodiscard]] Result<void> merge_from(std::size_t first, const base::IdRuns* live);
+  /// Returns about how many entries of the runs from `first` on are neither in `live` nor markers.
+  [[nodiscard]] std::uint64_t unused_entries(std::size_t first, const base::IdRuns& live) const;
+  [[nodiscard]] bool is_marker(ChunkId id) const { return is_marker_ != nullptr && is_marker_(id); }
   /// Writes the entries of the runs from `first` on: one for each tag, the newest that is live.
   /// Returns false if a run turned out to be damaged.
   [[nodiscard]] Result<bool> write_merged(std::size_t first, const base::IdRuns* live,
@@ -84,6 +102,7 @@ class RunSet {
 
   const RunFolder folder_;
   BlockCache cache_;
+  const IsMarker is_marker_;
   std::vector<Member> members_;
   base::IdRuns lost_;  // Covered by the runs that were dropped.
   std::uint32_t next_number_ = 1;

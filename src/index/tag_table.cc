@@ -2,10 +2,19 @@
 #include "index/tag_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
 namespace varve::index {
+
+namespace {
+void sort_entries(std::vector<Entry>& entries) {
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.tag, a.birth, a.ordinal) < std::tie(b.tag, b.birth, b.ordinal);
+  });
+}
+}  // namespace
 
 void TagTable::place(const Entry& entry) {
   std::size_t i = home(entry.tag);
@@ -33,11 +42,18 @@ void TagTable::change(const Tag& tag, ChunkId from, ChunkId to) {
   }
 }
 
+std::vector<Entry> TagTable::sorted() const {
+  std::vector<Entry> entries;
+  entries.reserve(used_);
+  std::ranges::copy_if(slots_, std::back_inserter(entries),
+                       [](const Entry& entry) { return !entry.is_empty(); });
+  sort_entries(entries);
+  return entries;
+}
+
 std::vector<Entry> TagTable::take_sorted() {
   std::erase_if(slots_, [](const Entry& entry) { return entry.is_empty(); });
-  std::sort(slots_.begin(), slots_.end(), [](const Entry& a, const Entry& b) {
-    return std::tie(a.tag, a.birth, a.ordinal) < std::tie(b.tag, b.birth, b.ordinal);
-  });
+  sort_entries(slots_);
   auto entries = std::move(slots_);
   slots_ = std::vector<Entry>(kSlotsMin);
   used_ = 0;

@@ -71,10 +71,14 @@ class TagTable {
   void change(const Tag& tag, ChunkId from, ChunkId to);
 
   [[nodiscard]] std::size_t size() const { return used_; }
+  /// Returns the memory of the table, in bytes.
+  [[nodiscard]] std::size_t bytes() const { return slots_.size() * sizeof(Entry); }
   /// Returns the memory of the table after one more put(), in bytes.
   [[nodiscard]] std::size_t bytes_after_put() const {
     return (is_full() ? 2 : 1) * slots_.size() * sizeof(Entry);
   }
+  /// Returns the entries, ascending by tag; those of one tag by id.
+  [[nodiscard]] std::vector<Entry> sorted() const;
   /// Empties the table. Returns the entries, ascending by tag; those of one tag by id.
   [[nodiscard]] std::vector<Entry> take_sorted();
   /// Empties the table and keeps its memory.

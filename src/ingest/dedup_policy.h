@@ -3,16 +3,18 @@
 // Storing again costs space and keeps the chunks of a restore together.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 
 #include "base/ids.h"
+#include "varve/rewrite.h"
 #include "varve/types.h"
 
 namespace varve::ingest {
 
-/// A chunk about to be committed. Within a segment, candidates are in the order of writing.
+/// A chunk about to be committed. Candidates are in the order of writing.
 struct DedupCandidate {
   Fingerprint fingerprint{};
   std::uint32_t bytes = 0;
@@ -21,11 +23,29 @@ struct DedupCandidate {
   /// Number of the container that holds the copy; nullopt if it is unknown, for example because
   /// the container is not written yet. Always nullopt without DedupPolicy::Wants::kContainers.
   std::optional<ContainerNumber> container;
+  /// True if there is no stored copy here, and another series has one (see
+  /// FingerprintIndex::find_elsewhere()). Always false without DedupPolicy::Wants::kContainers.
+  bool elsewhere = false;
 };
 
 enum class DedupDecision : std::uint8_t {
   kRefer,       ///< The recipe gets the id of the stored copy.
   kStoreAgain,  ///< The recipe does not refer to this copy. See DedupPolicy::decide().
+  kShare,       ///< For a chunk without a stored copy: it is stored in the pool.
+};
+
+/// The outcome for a number of chunks. All bytes are raw.
+struct DedupTally {
+  std::uint64_t fresh_chunks = 0;  ///< Stored for the first time, with those that are shared.
+  std::uint64_t fresh_bytes = 0;
+  std::uint64_t shared_chunks = 0;  ///< Stored for the first time in the pool, as kShare says.
+  std::uint64_t shared_bytes = 0;
+  std::uint64_t kept_chunks = 0;  ///< Duplicates that refer to a stored copy.
+  std::uint64_t kept_bytes = 0;
+  std::uint64_t kept_in_pool_chunks = 0;  ///< The part of these whose copy is in the pool.
+  std::uint64_t kept_in_pool_bytes = 0;
+  std::uint64_t again_chunks = 0;  ///< Duplicates that were stored again.
+  std::uint64_t again_bytes = 0;
 };
 
 /// Decides about duplicates, a segment of chunks at a time. The pipeline calls it from one thread
@@ -42,18 +62,35 @@ class DedupPolicy {
   virtual ~DedupPolicy() = default;
   /// Returns the same value for the policy's whole life.
   [[nodiscard]] virtual Wants wants() const = 0;
-  /// Decides about a segment. `decisions` has the size of `segment` and is filled with kRefer. The
-  /// pipeline ignores the decision for a candidate without a stored copy.
+  /// Returns the size of the chunks after a segment that the policy should see before it decides.
+  /// The pipeline shows fewer when the data ends, when a caller waits for the data to be stored,
+  /// and when the memory for batches in flight is full. Returns the same value for the policy's
+  /// whole life.
+  [[nodiscard]] virtual std::size_t look_ahead_bytes() const { return 0; }
+
+  /// Decides about a segment: the first `decisions.size()` of `candidates`. The other candidates
+  /// follow the segment in the order of writing; the policy will decide about them later, and may
+  /// by then be shown other copies. `decisions` is filled with kRefer. For a candidate without a
+  /// stored copy, the pipeline asks only whether the decision is kShare.
   ///
-  /// For kStoreAgain, the pipeline stores the chunk under a new id. Later duplicates, in this
-  /// segment and in the next ones, refer to the new copy, and so does a later candidate of this
-  /// segment with kStoreAgain: a segment stores a chunk at most once. If the index cannot hold the
-  /// new id (FingerprintIndex::replace()), later duplicates find the old copy, and each kStoreAgain
-  /// stores one more.
+  /// For kStoreAgain, the pipeline stores the chunk under a new id, in the pool if the layout has
+  /// one. Later duplicates, in this segment and in the next ones, refer to the new copy, and so
+  /// does a later candidate of this segment with kStoreAgain: a segment stores a chunk at most
+  /// once. If the index cannot hold the new id (FingerprintIndex::replace()), later duplicates find
+  /// the old copy, and each kStoreAgain stores one more.
   ///
   /// After an error, such as a full disk, the pipeline asks again about the rest of the segment.
-  virtual void decide(std::span<const DedupCandidate> segment,
+  virtual void decide(std::span<const DedupCandidate> candidates,
                       std::span<DedupDecision> decisions) = 0;
+
+  /// Receives the outcome for a segment, or for the part of it before an error.
+  virtual void on_stored(const DedupTally& /*tally*/) {}
+
+  /// Returns the counts of the version. Thread-safe: the pipeline may commit meanwhile.
+  [[nodiscard]] virtual RewriteCounts counts() const { return {}; }
+  /// Adds the counts of the same version by an earlier process, before the first decision. The
+  /// sparse containers stay those of this policy.
+  virtual void continue_from(const RewriteCounts& /*earlier*/) {}
 };
 
 /// Always refers to the stored copy, as a lineage does: its arranger keeps chunks together. Costs
@@ -61,7 +98,7 @@ class DedupPolicy {
 class AlwaysRefer final : public DedupPolicy {
  public:
   [[nodiscard]] Wants wants() const override { return Wants::kNothing; }
-  void decide(std::span<const DedupCandidate> /*segment*/,
+  void decide(std::span<const DedupCandidate> /*candidates*/,
               std::span<DedupDecision> /*decisions*/) override {}
 };
 

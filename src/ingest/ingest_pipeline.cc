@@ -27,7 +27,10 @@ IngestPipeline::IngestPipeline(const IngestParts& parts)
       pool_(parts.fingerprint_pool),
       spill_(parts.spill),
       metrics_(parts.metrics),
-      chunk_max_(parts.chunker.sizes().max) {}
+      chunk_max_(parts.chunker.sizes().max),
+      look_ahead_bytes_(parts.policy.wants() == DedupPolicy::Wants::kNothing
+                            ? 0
+                            : parts.policy.look_ahead_bytes()) {}
 
 IngestPipeline::~IngestPipeline() {
   std::unique_lock lock(commit_mutex_);

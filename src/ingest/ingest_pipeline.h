@@ -5,6 +5,12 @@
 // batches in parallel. The pipeline then commits the batches in the order of their submission, so
 // ids follow the order of writing.
 //
+// A deduplication policy may want to see the chunks after a batch before it decides about the batch
+// (DedupPolicy::look_ahead_bytes()). The pipeline then looks batches up early, in order, and
+// commits a batch when enough of them follow. It never waits for data that may not come: a call
+// that waits for a batch, and full memory, have the batch committed with those that follow it by
+// then.
+//
 // Memory is bounded for any number and size of files. kInFlightBytesMax bounds the batches in
 // flight. kIdleBytesMax bounds the buffers of streams that wait for more bytes: above it, the
 // pipeline cuts the stream that is idle the longest, and then moves its tail to the spill file.
@@ -30,6 +36,7 @@
 #include "ingest/chunker.h"
 #include "ingest/dedup_policy.h"
 #include "ingest/ingest_metrics.h"
+#include "ingest/placed_marks.h"
 #include "ingest/tail_spill.h"
 #include "layout/layout.h"
 #include "varve/result.h"
@@ -93,6 +100,8 @@ class IngestPipeline {
   static constexpr std::size_t kBatchBytes = 1U << 20;
   static constexpr std::size_t kInFlightBytesMax = 48U << 20;
   static constexpr std::size_t kIdleBytesMax = 48U << 20;
+  /// Bounds the memory for batches that were looked up early, whatever the size of their chunks.
+  static constexpr std::size_t kAheadPiecesMax = 16384;
 
   using StreamPtr = std::shared_ptr<IngestStream>;
 
@@ -149,12 +158,22 @@ class IngestPipeline {
     StreamPtr stream;
     [[nodiscard]] bool is_ready() const { return ready.bytes != 0; }
   };
+  /// The answers of the index and the layout about the remaining pieces of a batch.
+  struct Lookup {
+    PlacedMarks::Mark mark = 0;  // Chunks that were placed later are not found.
+    std::vector<std::optional<ChunkId>> stored;
+    /// One for each of the pieces that hold a chunk; empty if the policy is never asked.
+    std::vector<DedupCandidate> candidates;
+    std::vector<DedupDecision> decisions;  // About the candidates.
+  };
   struct Batch {
     IngestStream::Buffer buffer;
     std::size_t used = 0;
     std::vector<Piece> pieces;
     std::vector<Fingerprint> fingerprints;
     std::size_t next_piece = 0;
+    // Only the committing thread uses it. After an error there is none.
+    std::optional<Lookup> lookup;
   };
   using BatchPtr = std::shared_ptr<Batch>;
 
@@ -176,33 +195,30 @@ class IngestPipeline {
 
   void fingerprint(const BatchPtr& batch, std::uint64_t ticket);
   void commit_ready();
-  [[nodiscard]] Result<void> commit_batch(Batch& batch);
-  /// The stored copy of each of a batch's remaining pieces, and the decision about it.
-  struct Lookup {
-    std::vector<std::optional<ChunkId>> stored;
-    std::vector<DedupDecision> decisions;  // Empty if the policy is never asked.
-    // True for a piece if an earlier one of these pieces may store the same content.
-    std::vector<bool> repeated;
-    [[nodiscard]] bool stores_again(std::size_t i) const {
-      return !decisions.empty() && decisions[i] == DedupDecision::kStoreAgain;
-    }
-  };
-  [[nodiscard]] Lookup look_up(const Batch& batch);
-  void decide(const Batch& batch, Lookup& lookup);
-  [[nodiscard]] std::vector<std::optional<ContainerNumber>> containers_of(
-      std::span<const std::optional<ChunkId>> stored);
-  /// The chunks of one call of commit_batch(), to be added to the metrics at once.
-  struct Tally {
-    std::uint64_t fresh = 0;
-    std::uint64_t duplicate = 0;
-    std::uint64_t again = 0;
-    std::uint64_t stored_bytes = 0;
-  };
-  /// Places the chunk of the next piece, unless it refers to a stored copy, and returns its id.
-  /// `from`: the piece that the lookup starts with.
-  [[nodiscard]] Result<ChunkId> commit_chunk(const Batch& batch, const Lookup& lookup,
-                                             std::size_t from, Tally& tally);
-  void count(const Tally& tally);
+  void commit_in_task();
+
+  // The caller holds commit_mutex_:
+  /// Returns whether the committing thread should look a batch up before it commits another.
+  [[nodiscard]] bool should_look_up() const;
+  /// Returns whether the first batch, which was looked up, should be committed now.
+  [[nodiscard]] bool should_commit() const;
+  void retire_first();
+  void forget_lookups();
+
+  // Only the committing thread calls these, without commit_mutex_:
+  void look_up(Batch& batch);
+  void describe(std::span<DedupCandidate> candidates);
+  void find_containers(std::span<DedupCandidate> candidates);
+  void find_elsewhere(std::span<DedupCandidate> candidates);
+  void refresh(Batch& batch);
+  void decide(Batch& batch, std::span<const BatchPtr> ahead);
+  [[nodiscard]] Result<void> commit_batch(Batch& batch, std::span<const BatchPtr> ahead);
+  /// Places a chunk, unless it refers to a stored copy, and returns its id. `candidate`: the place
+  /// of the piece among those with a chunk.
+  [[nodiscard]] Result<ChunkId> commit_chunk(const Batch& batch, std::size_t from,
+                                             std::size_t candidate, DedupTally& tally);
+  void count(const DedupTally& tally);
+
   /// Tries again if committing stopped for lack of space. Returns the error that stays.
   [[nodiscard]] Result<void> resume();
   [[nodiscard]] Result<void> wait_for_ticket(std::uint64_t ticket);
@@ -216,6 +232,7 @@ class IngestPipeline {
   TailSpill& spill_;
   const IngestMetrics& metrics_;
   const std::size_t chunk_max_;
+  const std::size_t look_ahead_bytes_;
   std::atomic<std::uint64_t> held_{0};
   std::atomic<std::uint64_t> placed_chunks_{0};
 
@@ -228,11 +245,17 @@ class IngestPipeline {
   std::mutex commit_mutex_;
   std::condition_variable progress_;
   std::map<std::uint64_t, BatchPtr> ready_;
-  std::uint64_t committed_ = 0;  // Tickets below this one are done.
+  std::uint64_t committed_ = 0;   // Tickets below this one are done.
+  std::uint64_t looked_up_ = 0;   // Tickets from committed_ to below this one have a lookup.
+  std::uint64_t wanted_ = 0;      // Callers wait for the tickets below this one.
+  std::size_t ahead_bytes_ = 0;   // Data of the batches after the first that have a lookup.
+  std::size_t ahead_pieces_ = 0;  // Pieces of these batches.
   std::size_t in_flight_bytes_ = 0;
   std::size_t tasks_ = 0;
   bool committing_ = false;
   std::optional<Error> error_;
+
+  PlacedMarks marks_;  // Only the committing thread uses it.
 
   std::mutex buffers_mutex_;
   std::vector<IngestStream::Buffer> buffers_;  // Full-sized buffers, for reuse.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pipeline's work on the threads of its pool: fingerprints, then places for the chunks.
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <span>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "base/coding.h"
 #include "ingest/ingest_pipeline.h"
 
 namespace varve::ingest {
@@ -23,133 +23,252 @@ void IngestPipeline::fingerprint(const BatchPtr& batch, std::uint64_t ticket) {
     const std::lock_guard lock(commit_mutex_);
     ready_.emplace(ticket, batch);
   }
+  commit_in_task();
+}
+
+void IngestPipeline::commit_in_task() {
   commit_ready();
   const std::lock_guard lock(commit_mutex_);
   --tasks_;
   progress_.notify_all();
 }
 
-// One thread at a time commits. The others leave their batch to it and continue.
+// ---- The order of lookups and commits; commit_mutex_ is held. ----
+
+// One thread at a time looks up and commits. The others leave their batch to it and continue.
 void IngestPipeline::commit_ready() {
   std::unique_lock lock(commit_mutex_);
   if (committing_ || error_) return;
   committing_ = true;
-  while (!ready_.empty() && ready_.begin()->first == committed_ && !error_) {
-    const BatchPtr batch = ready_.begin()->second;
-    lock.unlock();
-    auto done = commit_batch(*batch);
-    lock.lock();
-    if (!done) {
-      if (!error_) error_ = std::move(done).error();
+  while (!error_) {
+    if (should_look_up()) {
+      const BatchPtr batch = ready_.at(looked_up_);
+      lock.unlock();
+      look_up(*batch);
+      lock.lock();
+      if (looked_up_ != committed_) {
+        ahead_bytes_ += batch->used;
+        ahead_pieces_ += batch->pieces.size();
+      }
+      ++looked_up_;
+    } else if (should_commit()) {
+      std::vector<BatchPtr> ahead;
+      for (auto t = committed_ + 1; t < looked_up_; ++t) ahead.push_back(ready_.at(t));
+      const BatchPtr batch = ready_.begin()->second;
+      lock.unlock();
+      auto done = commit_batch(*batch, ahead);
+      lock.lock();
+      if (done) {
+        retire_first();
+      } else {
+        if (!error_) error_ = std::move(done).error();
+        forget_lookups();
+      }
+    } else {
       break;
     }
-    in_flight_bytes_ -= batch->buffer.capacity;
-    give_back(std::exchange(batch->buffer, {}));
-    ready_.erase(ready_.begin());
-    ++committed_;
-    progress_.notify_all();
   }
   committing_ = false;
   progress_.notify_all();
 }
 
-// A lookup is for one call of commit_batch() only: after an error, the rest of the batch is looked
-// up again, because chunks may have been retired in the meantime.
-IngestPipeline::Lookup IngestPipeline::look_up(const Batch& batch) {
+bool IngestPipeline::should_look_up() const {
+  if (looked_up_ != committed_ &&
+      (ahead_bytes_ >= look_ahead_bytes_ || ahead_pieces_ >= kAheadPiecesMax)) {
+    return false;
+  }
+  return ready_.contains(looked_up_);
+}
+
+// Waiting for more batches is right only while nobody waits for the first one: neither a caller
+// that wants its place, nor one that waits for memory.
+bool IngestPipeline::should_commit() const {
+  if (looked_up_ == committed_) return false;
+  if (ahead_bytes_ >= look_ahead_bytes_ || ahead_pieces_ >= kAheadPiecesMax) return true;
+  if (committed_ < wanted_ || in_flight_bytes_ >= kInFlightBytesMax) return true;
+  return ready_.begin()->second->lookup->candidates.empty();
+}
+
+void IngestPipeline::retire_first() {
+  const BatchPtr batch = ready_.begin()->second;
+  in_flight_bytes_ -= batch->buffer.capacity;
+  give_back(std::exchange(batch->buffer, {}));
+  ready_.erase(ready_.begin());
+  ++committed_;
+  PlacedMarks::Mark oldest = marks_.now();
+  if (looked_up_ != committed_) {
+    const Batch& first = *ready_.begin()->second;
+    ahead_bytes_ -= first.used;
+    ahead_pieces_ -= first.pieces.size();
+    oldest = first.lookup->mark;
+  }
+  marks_.forget_until(oldest);
+  progress_.notify_all();
+}
+
+// No lookup outlives an error, because chunks may be retired before committing goes on.
+void IngestPipeline::forget_lookups() {
+  for (auto t = committed_; t < looked_up_; ++t) ready_.at(t)->lookup.reset();
+  looked_up_ = committed_;
+  ahead_bytes_ = 0;
+  ahead_pieces_ = 0;
+  marks_.forget_until(marks_.now());
+}
+
+// ---- Lookups and decisions; only the committing thread calls these. ----
+
+void IngestPipeline::look_up(Batch& batch) {
   Lookup lookup;
+  lookup.mark = marks_.now();
   const auto fingerprints = std::span(batch.fingerprints).subspan(batch.next_piece);
   lookup.stored.resize(fingerprints.size());
   index_.find(fingerprints, lookup.stored);
-  if (policy_.wants() != DedupPolicy::Wants::kNothing) decide(batch, lookup);
-  lookup.repeated.resize(fingerprints.size());
-  std::unordered_set<std::uint64_t> seen;  // The first bytes of a fingerprint tell it well enough.
-  for (std::size_t i = 0; i < fingerprints.size(); ++i) {
-    if (batch.pieces[batch.next_piece + i].is_ready()) continue;
-    const bool refers = lookup.stored[i] && !lookup.stores_again(i);
-    if (refers && lookup.decisions.empty()) continue;
-    const auto prefix = base::load_le<std::uint64_t>(fingerprints[i].data());
-    lookup.repeated[i] = refers ? seen.contains(prefix) : !seen.insert(prefix).second;
+  if (policy_.wants() != DedupPolicy::Wants::kNothing) {
+    for (std::size_t i = 0; i < fingerprints.size(); ++i) {
+      const Piece& piece = batch.pieces[batch.next_piece + i];
+      if (piece.is_ready()) continue;
+      DedupCandidate candidate;
+      candidate.fingerprint = fingerprints[i];
+      candidate.bytes = piece.bytes;
+      candidate.stored = lookup.stored[i];
+      lookup.candidates.push_back(candidate);
+    }
+    describe(lookup.candidates);
   }
-  return lookup;
+  batch.lookup = std::move(lookup);
 }
 
-void IngestPipeline::decide(const Batch& batch, Lookup& lookup) {
-  std::vector<std::optional<ContainerNumber>> containers(lookup.stored.size());
-  if (policy_.wants() == DedupPolicy::Wants::kContainers) containers = containers_of(lookup.stored);
-  std::vector<DedupCandidate> segment;
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < lookup.stored.size(); ++i) {
-    const Piece& piece = batch.pieces[batch.next_piece + i];
-    if (piece.is_ready()) continue;
-    segment.push_back(
-        {batch.fingerprints[batch.next_piece + i], piece.bytes, lookup.stored[i], containers[i]});
-    places.push_back(i);
-  }
-  std::vector<DedupDecision> decisions(segment.size(), DedupDecision::kRefer);
-  policy_.decide(segment, decisions);
-  lookup.decisions.resize(lookup.stored.size(), DedupDecision::kRefer);
-  for (std::size_t i = 0; i < places.size(); ++i) lookup.decisions[places[i]] = decisions[i];
+void IngestPipeline::describe(std::span<DedupCandidate> candidates) {
+  if (policy_.wants() != DedupPolicy::Wants::kContainers) return;
+  find_containers(candidates);
+  find_elsewhere(candidates);
 }
 
-std::vector<std::optional<ContainerNumber>> IngestPipeline::containers_of(
-    std::span<const std::optional<ChunkId>> stored) {
-  std::vector<std::optional<ContainerNumber>> containers(stored.size());
+void IngestPipeline::find_containers(std::span<DedupCandidate> candidates) {
   layout::LocationRun run;  // Neighbours share a run.
-  for (std::size_t i = 0; i < stored.size(); ++i) {
-    if (!stored[i]) continue;
-    const ChunkId id = *stored[i];
+  for (auto& candidate : candidates) {
+    if (!candidate.stored) continue;
+    const ChunkId id = *candidate.stored;
     if (id < run.first || id.value - run.first.value >= run.count) {
       const auto located = layout_.locate(id);
       if (!located) continue;  // Not written yet.
       run = *located;
     }
-    containers[i] = run.container;
+    candidate.container = run.container;
   }
-  return containers;
 }
 
-Result<ChunkId> IngestPipeline::commit_chunk(const Batch& batch, const Lookup& lookup,
-                                             std::size_t from, Tally& tally) {
+void IngestPipeline::find_elsewhere(std::span<DedupCandidate> candidates) {
+  std::vector<Fingerprint> fresh;
+  for (const auto& candidate : candidates) {
+    if (!candidate.stored) fresh.push_back(candidate.fingerprint);
+  }
+  if (fresh.empty()) return;
+  const auto known = std::make_unique<bool[]>(fresh.size());
+  index_.find_elsewhere(fresh, {known.get(), fresh.size()});
+  std::size_t next = 0;
+  for (auto& candidate : candidates) {
+    if (!candidate.stored) candidate.elsewhere = known[next++];
+  }
+}
+
+// Looks up again the chunks whose content was placed since the batch's lookup.
+void IngestPipeline::refresh(Batch& batch) {
+  Lookup& lookup = *batch.lookup;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < lookup.stored.size() && next < lookup.candidates.size(); ++i) {
+    if (batch.pieces[batch.next_piece + i].is_ready()) continue;
+    DedupCandidate& candidate = lookup.candidates[next++];
+    if (!marks_.placed_after(candidate.fingerprint, lookup.mark)) continue;
+    const auto stored = index_.find_one(candidate.fingerprint);
+    if (stored == candidate.stored) continue;
+    lookup.stored[i] = stored;
+    candidate.stored = stored;
+    candidate.container.reset();
+    candidate.elsewhere = false;
+    describe({&candidate, 1});
+  }
+  lookup.mark = marks_.now();
+}
+
+void IngestPipeline::decide(Batch& batch, std::span<const BatchPtr> ahead) {
+  Lookup& lookup = *batch.lookup;
+  if (lookup.candidates.empty()) return;
+  lookup.decisions.assign(lookup.candidates.size(), DedupDecision::kRefer);
+  if (ahead.empty()) {
+    policy_.decide(lookup.candidates, lookup.decisions);
+    return;
+  }
+  std::vector<DedupCandidate> all = lookup.candidates;
+  for (const auto& other : ahead) {
+    const auto& candidates = other->lookup->candidates;
+    all.insert(all.end(), candidates.begin(), candidates.end());
+  }
+  policy_.decide(all, lookup.decisions);
+}
+
+// ---- Committing a batch. ----
+
+Result<ChunkId> IngestPipeline::commit_chunk(const Batch& batch, std::size_t from,
+                                             std::size_t candidate, DedupTally& tally) {
   const Piece& piece = batch.pieces[batch.next_piece];
   const Fingerprint& fingerprint = batch.fingerprints[batch.next_piece];
-  const std::size_t i = batch.next_piece - from;
-  std::optional<ChunkId> stored = lookup.stored[i];
-  bool again = stored && lookup.stores_again(i);
-  if (lookup.repeated[i]) {
-    // An earlier piece of the batch may have stored the same content since the lookup.
-    stored = index_.find_one(fingerprint);
-    again = again && stored == lookup.stored[i];
+  const Lookup& lookup = *batch.lookup;
+  const bool asked = !lookup.decisions.empty();
+  const auto decision = asked ? lookup.decisions[candidate] : DedupDecision::kRefer;
+  std::optional<ChunkId> stored = lookup.stored[batch.next_piece - from];
+  bool again = stored && decision == DedupDecision::kStoreAgain;
+  // A chunk that was found moves only if the policy had it stored again.
+  if ((!stored || asked) && marks_.placed_after(fingerprint, lookup.mark)) {
+    const auto found = index_.find_one(fingerprint);
+    again = again && found == stored;
+    stored = found;
   }
   if (stored && !again) {
-    ++tally.duplicate;
+    ++tally.kept_chunks;
+    tally.kept_bytes += piece.bytes;
+    if (is_pool(*stored)) {
+      ++tally.kept_in_pool_chunks;
+      tally.kept_in_pool_bytes += piece.bytes;
+    }
     return *stored;
   }
-  VARVE_TRY_ASSIGN(
-      const ChunkId id,
-      layout_.place(fingerprint, {batch.buffer.data.get() + piece.offset, piece.bytes}));
+  const bool shared = !again && decision == DedupDecision::kShare;
+  const std::span data{batch.buffer.data.get() + piece.offset, piece.bytes};
+  // Only copies in the pool are stored again.
+  VARVE_TRY_ASSIGN(const ChunkId id, again || shared ? layout_.place_shared(fingerprint, data)
+                                                     : layout_.place(fingerprint, data));
   ++placed_chunks_;
-  ++(again ? tally.again : tally.fresh);
-  tally.stored_bytes += piece.bytes;
+  marks_.add(fingerprint);
   if (again) {
     index_.replace(fingerprint, id);
   } else {
     index_.insert(fingerprint, id);
   }
+  ++(again ? tally.again_chunks : tally.fresh_chunks);
+  (again ? tally.again_bytes : tally.fresh_bytes) += piece.bytes;
+  if (shared) {
+    ++tally.shared_chunks;
+    tally.shared_bytes += piece.bytes;
+  }
   return id;
 }
 
-void IngestPipeline::count(const Tally& tally) {
-  metrics_.new_chunks.add(tally.fresh);
-  metrics_.duplicate_chunks.add(tally.duplicate);
-  metrics_.again_chunks.add(tally.again);
-  metrics_.stored_bytes.add(tally.stored_bytes);
+void IngestPipeline::count(const DedupTally& tally) {
+  metrics_.new_chunks.add(tally.fresh_chunks);
+  metrics_.duplicate_chunks.add(tally.kept_chunks);
+  metrics_.again_chunks.add(tally.again_chunks);
+  metrics_.stored_bytes.add(tally.fresh_bytes + tally.again_bytes);
+  policy_.on_stored(tally);
 }
 
-Result<void> IngestPipeline::commit_batch(Batch& batch) {
+Result<void> IngestPipeline::commit_batch(Batch& batch, std::span<const BatchPtr> ahead) {
   const std::size_t from = batch.next_piece;
-  const Lookup lookup = look_up(batch);
+  refresh(batch);
+  decide(batch, ahead);
   std::vector<ChunkId> ids;
-  Tally tally;
+  std::size_t candidate = 0;
+  DedupTally tally;
   Result<void> outcome;
   for (; batch.next_piece < batch.pieces.size(); ++batch.next_piece) {
     const Piece& piece = batch.pieces[batch.next_piece];
@@ -157,7 +276,7 @@ Result<void> IngestPipeline::commit_batch(Batch& batch) {
       ids.emplace_back();
       continue;
     }
-    auto id = commit_chunk(batch, lookup, from, tally);
+    auto id = commit_chunk(batch, from, candidate++, tally);
     if (!id) {
       outcome = std::move(id).error();
       break;
@@ -193,6 +312,8 @@ Result<void> IngestPipeline::resume() {
     if (!error_) return {};
     if (error_->code() != ErrorCode::kNoSpace) return *error_;
     error_.reset();
+    // The pipeline tries the first batch at once: the reason to commit it outlives the error. So
+    // the caller hears of a disk that is still full.
   }
   commit_ready();
   const std::lock_guard lock(commit_mutex_);
@@ -202,6 +323,13 @@ Result<void> IngestPipeline::resume() {
 
 Result<void> IngestPipeline::wait_for_ticket(std::uint64_t ticket) {
   std::unique_lock lock(commit_mutex_);
+  wanted_ = std::max(wanted_, ticket);
+  if (committed_ < ticket && looked_up_ != committed_ && !committing_ && !error_) {
+    // The first batch waits for more data. A task commits, because it may have more to commit than
+    // this caller wants to wait for.
+    ++tasks_;
+    pool_.run([this] { commit_in_task(); });
+  }
   progress_.wait(lock, [&] { return committed_ >= ticket || error_; });
   if (error_) return *error_;
   return {};

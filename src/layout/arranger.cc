@@ -209,6 +209,7 @@ Result<bool> Arranger::move(const std::vector<base::IdRun>& chunks, MoveStep kin
   while (at < chunks.size()) {
     if (stopped()) return false;
     kind.chunks.clear();
+    kind.series = layout.options().series;
     kind.batch_bytes_max = parts_.batch_bytes_max;
     kind.shared_bytes_max = parts_.shared_bytes_max;
     std::uint64_t bytes = 0;
@@ -230,7 +231,7 @@ Result<bool> Arranger::move(const std::vector<base::IdRun>& chunks, MoveStep kin
         }
       }
     }
-    ChunkMover mover(layout, kind);
+    ChunkMover mover(layout.store_parts(), kind);
     VARVE_TRY_ASSIGN(const auto outcome, mover.run());
     count(outcome);
     if (!outcome.damaged.empty()) damaged_ = damaged_.unite(base::IdRuns::from(outcome.damaged));

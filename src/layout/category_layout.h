@@ -3,26 +3,23 @@
 // set. The arranger moves them to volumes when they fall out of use (MFDedup, FAST'21 §3).
 #pragma once
 
-#include <algorithm>
 #include <atomic>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
+#include <optional>
+#include <span>
 #include <string>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/thread_pool.h"
 #include "format/frame_codec.h"
-#include "layout/header_cache.h"
+#include "layout/chunk_stream.h"
 #include "layout/layout.h"
 #include "layout/layout_metrics.h"
 #include "layout/segment_ledger.h"
+#include "layout/stored_chunks.h"
 #include "meta/lmdb.h"
-#include "store/container_writer.h"
 #include "store/segment_files.h"
 
 namespace varve::layout {
@@ -37,7 +34,7 @@ struct CategoryLayoutOptions {
 };
 
 /// The layout of one series with an active set and volumes. Thread-safe. Lock order:
-/// arrange_mutex_, sync_mutex_, writer_mutex_, mutex_.
+/// arrange_mutex_, then those of the stream.
 class CategoryLayout final : public Layout {
  public:
   /// The lock for moving or deleting stored chunks: one holder at a time. Readers and the writer of
@@ -61,98 +58,84 @@ class CategoryLayout final : public Layout {
       const meta::Env& catalog, store::SegmentStore& store, const format::FrameCodec& codec,
       base::ThreadPool* compressors, const CategoryLayoutOptions& options);
 
-  [[nodiscard]] Result<void> begin_version(VersionNumber number) override;
+  [[nodiscard]] Result<void> begin_version(VersionNumber number) override {
+    return stream_.begin(number);
+  }
   [[nodiscard]] Result<ChunkId> place(const Fingerprint& fingerprint,
-                                      std::span<const std::byte> raw) override;
-  [[nodiscard]] std::optional<std::vector<std::byte>> read_unwritten(ChunkId id) override;
-  [[nodiscard]] Result<void> flush() override;
-  [[nodiscard]] Result<void> sync() override;
+                                      std::span<const std::byte> raw) override {
+    return stream_.place(fingerprint, raw);
+  }
+  [[nodiscard]] std::optional<std::vector<std::byte>> read_unwritten(ChunkId id) override {
+    return stream_.read_unwritten(id);
+  }
+  [[nodiscard]] Result<void> flush() override { return stream_.flush(); }
+  [[nodiscard]] Result<void> sync() override { return stream_.sync(); }
   [[nodiscard]] Result<void> on_seal(VersionNumber number, const base::IdRuns& live) override;
   [[nodiscard]] Result<void> on_delete(VersionNumber number) override;
-  [[nodiscard]] PlacedBytes placed() const override;
-  [[nodiscard]] std::uint64_t unwritten_bytes() const override {
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(unwritten_, 0));
-  }
+  [[nodiscard]] PlacedBytes placed() const override { return stream_.placed(); }
+  [[nodiscard]] std::uint64_t unwritten_bytes() const override { return stream_.unwritten_bytes(); }
 
-  [[nodiscard]] const format::FrameCodec& codec() const override { return codec_; }
-  [[nodiscard]] Result<LocationRun> locate(ChunkId id) override;
+  [[nodiscard]] const format::FrameCodec& codec() const override { return chunks_.codec(); }
+  [[nodiscard]] Result<LocationRun> locate(ChunkId id) override { return chunks_.locate(id); }
   [[nodiscard]] Result<std::shared_ptr<const format::ContainerHeader>> header(
-      ContainerNumber container) override;
+      ContainerNumber container) override {
+    return chunks_.header(container);
+  }
   [[nodiscard]] Result<void> read_data(ContainerNumber container, std::uint32_t offset,
-                                       std::span<std::byte> out) override;
+                                       std::span<std::byte> out) override {
+    return chunks_.read_data(container, offset, out);
+  }
   [[nodiscard]] Result<std::span<const std::byte>> read_once(ContainerNumber container,
                                                              std::uint32_t offset,
                                                              std::size_t bytes,
-                                                             std::span<std::byte> room) override;
-  [[nodiscard]] bool answers_later() const override { return store_.answers_later(); }
-  void read_many(const std::vector<DataRead>& reads, const DataCompletion& done) override;
-  void will_read_header(ContainerNumber container) override;
-  void will_read_data(ContainerNumber container, std::uint32_t offset, std::size_t bytes) override;
-  [[nodiscard]] Result<std::uint64_t> place_of(ContainerNumber container) override;
+                                                             std::span<std::byte> room) override {
+    return chunks_.read_once(container, offset, bytes, room);
+  }
+  [[nodiscard]] bool answers_later() const override { return chunks_.answers_later(); }
+  void read_many(const std::vector<DataRead>& reads, const DataCompletion& done) override {
+    chunks_.read_many(reads, done);
+  }
+  void will_read_header(ContainerNumber container) override { chunks_.will_read_header(container); }
+  void will_read_data(ContainerNumber container, std::uint32_t offset, std::size_t bytes) override {
+    chunks_.will_read_data(container, offset, bytes);
+  }
+  [[nodiscard]] Result<std::uint64_t> place_of(ContainerNumber container) override {
+    return chunks_.place_of(container);
+  }
 
   /// Returns the place of a container, for messages.
-  [[nodiscard]] std::string describe(ContainerNumber container);
+  [[nodiscard]] std::string describe(ContainerNumber container) {
+    return chunks_.describe(container);
+  }
 
   // ---- For the parts of src/layout that move and delete chunks. ----
 
   [[nodiscard]] const CategoryLayoutOptions& options() const { return options_; }
   [[nodiscard]] const meta::Env& catalog() const { return catalog_; }
-  [[nodiscard]] store::SegmentStore& segment_store() { return store_; }
-  [[nodiscard]] base::ThreadPool* compressors() { return compressors_; }
-  [[nodiscard]] store::SegmentReader& segment_reader() { return reader_; }
-  [[nodiscard]] store::NumberSource& numbers() { return numbers_; }
-  /// Returns the counters. A caller that took numbers commits them together with its records.
-  [[nodiscard]] catalog::CounterRecord counters() const;
+  /// Returns what the layout writes to.
+  [[nodiscard]] StoreParts store_parts() {
+    return {catalog_, store_, chunks_.codec(), compressors_, chunks_, numbers_, options_.metrics};
+  }
   /// Returns whether a deletion waits for the arranger to make way.
   [[nodiscard]] bool make_way() const { return deletions_waiting_ != 0; }
   /// Frees files that no committed record names any more.
-  [[nodiscard]] Result<void> free(const std::vector<FileCut>& cuts);
+  [[nodiscard]] Result<void> free(const std::vector<FileCut>& cuts) { return chunks_.free(cuts); }
 
  private:
   CategoryLayout(const meta::Env& catalog, store::SegmentStore& store,
                  const format::FrameCodec& codec, base::ThreadPool* compressors,
                  CategoryLayoutOptions options);
-  /// Starts the writer. The caller holds writer_mutex_ alone.
-  void start_writer();
-  /// Ends the writer, which must be flushed. The caller holds writer_mutex_ alone.
-  void end_writer();
-  /// Returns the error of reading a container, or kStale if the container is not there any more.
-  [[nodiscard]] Error explain(const format::ContainerRecord& was, Error error);
-  void on_written(store::WrittenContainer written);
-  [[nodiscard]] Result<format::ContainerRecord> record(ContainerNumber container);
-
-  /// Maximum memory of the cached headers, in bytes. These are the headers of about 1.5 GiB of
-  /// chunks of the usual size, so random reads of an image do not read a header each time.
-  static constexpr std::size_t kHeaderBytesCached = 12U << 20;
 
   const meta::Env& catalog_;
   store::SegmentStore& store_;
-  const format::FrameCodec& codec_;
   base::ThreadPool* compressors_;
   const CategoryLayoutOptions options_;
-  store::SegmentReader reader_;
+  StoredChunks chunks_;
   store::NumberSource numbers_;
-
-  std::atomic<std::int64_t> unwritten_{0};  // Raw bytes that the writer has in memory.
 
   std::mutex arrange_mutex_;
   std::atomic<int> deletions_waiting_{0};
-  std::mutex sync_mutex_;
-  mutable std::mutex mutex_;
-  VersionNumber number_{};
-  std::uint32_t next_ordinal_ = 0;
-  std::uint64_t placed_raw_ = 0;
-  // Records of containers and chunks that are written but not yet in the catalog.
-  std::map<std::uint64_t, LocationRun> new_locations_;
-  std::unordered_map<ContainerNumber, format::ContainerRecord> new_containers_;
-
-  HeaderCache headers_{kHeaderBytesCached};  // Its destructor waits for reads by reader_.
-
-  // Held shared to use the writer, held alone to replace it.
-  mutable std::shared_mutex writer_mutex_;
-  VersionNumber writer_version_{};
-  std::atomic<std::uint64_t> stored_by_ended_writers_{0};  // Since begin_version().
-  std::unique_ptr<store::ContainerWriter> writer_;         // Last: its thread calls on_written().
+  ChunkStream stream_;
 };
 
 }  // namespace varve::layout

@@ -22,8 +22,8 @@ constexpr std::uint64_t kGapBytesMax = 64U << 10;
 constexpr std::size_t kWaitingBytesMax = 4U << 20;
 }  // namespace
 
-ChunkMover::ChunkMover(CategoryLayout& layout, MoveStep step)
-    : layout_(layout), step_(std::move(step)) {
+ChunkMover::ChunkMover(const StoreParts& store, MoveStep step)
+    : store_(store), step_(std::move(step)) {
   for (const auto& run : step_.chunks) {
     for (std::uint32_t i = 0; i < run.count; ++i) ids_.push_back(run.first.plus(i));
   }
@@ -41,8 +41,8 @@ Result<MoveOutcome> ChunkMover::run() {
 }
 
 Result<void> ChunkMover::locate() {
-  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(layout_.catalog()));
-  const StoreId store = layout_.options().store;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(store_.catalog));
+  const StoreId store = store_.chunks.id();
   std::size_t position = 0;
   for (const auto& run : step_.chunks) {
     for (std::uint32_t i = 0; i < run.count;) {
@@ -68,21 +68,41 @@ Result<void> ChunkMover::locate() {
       pieces_.push_back(std::move(piece));
     }
   }
-  return {};
+  return locate_dropped(txn);
+}
+
+// Location runs of which no chunk moves. note_done() handles the others.
+Result<void> ChunkMover::locate_dropped(const meta::Txn& txn) {
+  return catalog::for_each_location_of(
+      txn, store_.chunks.id(), step_.dropped,
+      [&](const catalog::LocationRecord& record) -> Result<bool> {
+        const auto below = [&](std::uint32_t i) {
+          return step_.dropped.count_below(record.first.value + i);
+        };
+        if (sources_.contains(record.first)) return true;
+        if (below(record.count) - below(0) != record.count) {
+          return Error(ErrorCode::kStale, "a chunk that should stay is located with dropped ones");
+        }
+        auto& source = sources_[record.first];
+        source.record = record;
+        source.gives = true;
+        return true;
+      });
 }
 
 Result<void> ChunkMover::copy_all() {
   const bool volume = step_.role == catalog::SegmentRole::kVolume || step_.aside;
   store::ContainerWriterOptions options;
-  options.store = layout_.options().store;
-  options.numbers = &layout_.numbers();
+  options.store = store_.chunks.id();
+  options.numbers = &store_.numbers;
   options.volume = volume;
+  options.file_per_container = store_.file_per_container;
   options.segment_bytes_max = step_.segment_bytes_max;
   options.waiting_bytes_max = kWaitingBytesMax;
   options.readable = false;
   // Filled on the writer's thread, read after sync() has waited for it.
   store::ContainerWriter writer(
-      layout_.segment_store(), layout_.codec(), *layout_.compressors(), options,
+      store_.store, store_.codec, *store_.compressors, options,
       [this](store::WrittenContainer one) { written_.push_back(std::move(one)); });
   auto copied = copy_batches(writer);
   if (copied) copied = writer.sync();  // O1: the data before the records that locate it.
@@ -155,8 +175,8 @@ Result<void> ChunkMover::read_batch(Pieces batch) {
 }
 
 Result<void> ChunkMover::read_container(const format::ContainerRecord& record, Pieces pieces) {
-  auto& reader = layout_.segment_reader();
-  const auto header = reader.read_header(layout_.options().store, record);
+  auto& reader = store_.chunks.reader();
+  const auto header = reader.read_header(store_.chunks.id(), record);
   outcome_.bytes_read += record.header_bytes;
   if (!header) {
     base::log(base::LogLevel::kError, "arranging: " + header.error().message());
@@ -213,14 +233,14 @@ void ChunkMover::read_frames(const format::ContainerRecord& record,
     }
     stored.resize(to - from);
     const auto read =
-        layout_.segment_reader().read_data(record, static_cast<std::uint32_t>(from), stored);
+        store_.chunks.reader().read_data(record, static_cast<std::uint32_t>(from), stored);
     outcome_.bytes_read += stored.size();
     for (; it != end; ++it) {
       const auto& frame = header.frames[*it];
       raw.resize(frame.raw_bytes);
       auto decoded = read;
       if (decoded) {
-        decoded = layout_.codec().decode(
+        decoded = store_.codec.decode(
             format::place_of_frame(header, *it), frame,
             std::span(stored).subspan(frame.offset - from, frame.stored_bytes), raw);
       }
@@ -269,15 +289,16 @@ void ChunkMover::note_read(const format::ContainerHeader& header, Pieces pieces)
 
 // Notes the chunks of the record that stay in their place, once all are known: those that are not
 // in the step, and those that could not be read.
-void ChunkMover::note_done(Source& source, std::uint32_t chunks) {
+void ChunkMover::note_done(Source& source, std::uint32_t chunks) const {
   source.pending -= chunks;
   if (source.pending != 0 || !source.gives) return;
   const auto& at = source.record;
+  bool stays = false;  // The chunk before.
   for (std::uint32_t i = 0; i < at.count; ++i) {
-    if (source.moves[i]) continue;
-    if (i == 0 || source.moves[i - 1]) {
-      source.rest.push_back({at.first.plus(i), 0, 0, at.container, at.index + i});
-    }
+    const bool stayed =
+        std::exchange(stays, !source.moves[i] && !step_.dropped.contains(at.first.plus(i)));
+    if (!stays) continue;
+    if (!stayed) source.rest.push_back({at.first.plus(i), 0, 0, at.container, at.index + i});
     ++source.rest.back().count;
     source.rest.back().raw_bytes += source.raw_bytes[i];
   }
@@ -314,8 +335,8 @@ bool ChunkMover::ends_container(VersionNumber birth) const {
 // A version that was opened since the step was planned may refer to more chunks than were in use
 // then, if the window was made longer. It must not refer to chunks that the step archives as older.
 Result<void> ChunkMover::check_death(const meta::Txn& txn) const {
-  VARVE_TRY_ASSIGN(const bool used, used_after(txn, layout_.options().series,
-                                               base::IdRuns::from(step_.chunks), step_.version));
+  VARVE_TRY_ASSIGN(const bool used,
+                   used_after(txn, step_.series, base::IdRuns::from(step_.chunks), step_.version));
   if (used) return Error(ErrorCode::kStale, "a chunk that was to be archived is in use again");
   return {};
 }
@@ -325,7 +346,7 @@ Result<void> ChunkMover::check_death(const meta::Txn& txn) const {
 Result<void> ChunkMover::check_sources(const meta::Txn& txn) const {
   for (const auto& entry : containers_) {
     VARVE_TRY_ASSIGN(const auto file,
-                     catalog::find_segment(txn, layout_.options().store, entry.second.segment));
+                     catalog::find_segment(txn, store_.chunks.id(), entry.second.segment));
     if (!file || file->active()) {
       return Error(ErrorCode::kStale, "a volume that was to be coalesced is in use again");
     }
@@ -334,8 +355,8 @@ Result<void> ChunkMover::check_sources(const meta::Txn& txn) const {
 }
 
 Result<void> ChunkMover::commit() {
-  const StoreId store = layout_.options().store;
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(layout_.catalog()));
+  const StoreId store = store_.chunks.id();
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(store_.catalog));
   if (step_.coalesces) {
     VARVE_TRY(check_sources(txn));
   } else if (step_.role == catalog::SegmentRole::kVolume) {
@@ -364,13 +385,15 @@ Result<void> ChunkMover::commit() {
   }
   VARVE_TRY(ledger.finish());
   VARVE_TRY(ledger.apply(txn));
-  VARVE_TRY(catalog::raise_counters(txn, store, layout_.counters()));
+  VARVE_TRY(catalog::raise_counters(
+      txn, store, {store_.numbers.next_container(), store_.numbers.next_segment()}));
+  if (step_.at_commit) VARVE_TRY(step_.at_commit(txn));
   // Should the commit fail, it is not certain that it did not happen: the files stay, and the
   // next opening of the repository removes them if the catalog does not know them.
   segments_.clear();
   VARVE_TRY(txn.commit());
   outcome_.bytes_freed = ledger.freed_bytes();
-  const auto freed = layout_.free(ledger.cuts());
+  const auto freed = store_.chunks.free(ledger.cuts());
   // The commit stands; the next opening of the repository frees what is left.
   if (!freed) base::log(base::LogLevel::kWarning, "arranging: " + freed.error().message());
   return {};
@@ -379,7 +402,7 @@ Result<void> ChunkMover::commit() {
 void ChunkMover::drop_written() {
   std::vector<FileCut> files;
   for (const auto segment : segments_) files.push_back({segment, 0, 0});
-  static_cast<void>(layout_.free(files));
+  static_cast<void>(store_.chunks.free(files));
 }
 
 }  // namespace varve::layout

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,7 +13,7 @@
 #include "base/aligned_buffer.h"
 #include "base/id_runs.h"
 #include "base/ids.h"
-#include "layout/category_layout.h"
+#include "layout/chunk_stream.h"
 #include "store/container_writer.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -21,6 +22,8 @@ namespace varve::layout {
 
 struct MoveStep {
   std::vector<base::IdRun> chunks;  ///< In the order in which they shall lie; each once.
+  base::IdRuns dropped{};  ///< Chunks that nothing uses, and that are located nowhere afterwards.
+  SeriesId series{};       ///< For a volume, the series of `version`.
   catalog::SegmentRole role = catalog::SegmentRole::kBase;
   VersionNumber version{};  ///< Version of the run; for a volume, the death.
   /// True to write a file of the active set in the form of a volume, which it may become.
@@ -35,6 +38,8 @@ struct MoveStep {
   /// In a volume, a birth with fewer raw bytes shares a container with its neighbours, until they
   /// have as many together. So a container with several births has at most twice as much.
   std::uint64_t shared_bytes_max = 256U << 10;
+  /// Changes records that depend on the places of the chunks, in the same commit; may be empty.
+  std::function<Result<void>(meta::WriteTxn&)> at_commit{};
 };
 
 struct MoveOutcome {
@@ -52,7 +57,7 @@ struct MoveOutcome {
 /// each chunk of the step and of the location runs it takes from.
 class ChunkMover {
  public:
-  ChunkMover(CategoryLayout& layout, MoveStep step);
+  ChunkMover(const StoreParts& store, MoveStep step);
 
   /// kNoSpace: the disk is full, nothing has changed.
   [[nodiscard]] Result<MoveOutcome> run();
@@ -80,10 +85,11 @@ class ChunkMover {
     std::vector<std::uint32_t> raw_bytes;
     std::vector<bool> moves;
     std::vector<catalog::LocationRecord> rest;  // Known when none is pending.
-    bool gives = false;                         // At least one chunk.
+    bool gives = false;                         // At least one chunk, or drops some.
   };
 
   [[nodiscard]] Result<void> locate();
+  [[nodiscard]] Result<void> locate_dropped(const meta::Txn& txn);
   [[nodiscard]] Result<void> copy_all();
   [[nodiscard]] Result<void> copy_batches(store::ContainerWriter& writer);
   [[nodiscard]] Result<void> read_batch(Pieces batch);
@@ -92,7 +98,7 @@ class ChunkMover {
                    Pieces pieces);
   void reserve(std::size_t bytes);
   void note_read(const format::ContainerHeader& header, Pieces pieces);
-  static void note_done(Source& source, std::uint32_t chunks);
+  void note_done(Source& source, std::uint32_t chunks) const;
   [[nodiscard]] Result<void> write_batch(store::ContainerWriter& writer);
   [[nodiscard]] bool ends_container(VersionNumber birth) const;
   [[nodiscard]] Result<void> check_death(const meta::Txn& txn) const;
@@ -101,7 +107,7 @@ class ChunkMover {
   void drop_written();
   void give_up(const Piece& piece);
 
-  CategoryLayout& layout_;
+  const StoreParts store_;
   const MoveStep step_;
   MoveOutcome outcome_;
   std::vector<ChunkId> ids_;

@@ -120,6 +120,13 @@ class Layout : public ChunkSource {
   [[nodiscard]] virtual Result<ChunkId> place(const Fingerprint& fingerprint,
                                               std::span<const std::byte> raw) = 0;
 
+  /// Does the same for a chunk that other series will share: stores it in the pool, if the layout
+  /// has one.
+  [[nodiscard]] virtual Result<ChunkId> place_shared(const Fingerprint& fingerprint,
+                                                     std::span<const std::byte> raw) {
+    return place(fingerprint, raw);
+  }
+
   /// Returns the raw bytes of a chunk that is placed but that locate() does not find yet; else
   /// nullopt.
   [[nodiscard]] virtual std::optional<std::vector<std::byte>> read_unwritten(ChunkId id) = 0;

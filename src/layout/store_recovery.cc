@@ -29,7 +29,9 @@ Result<void> load_counters(const meta::Env& catalog, StoreId id, store::NumberSo
 // that a container's record names is kept, even if the files' own records disagree. If other files
 // are missing, the store may be older than the catalog, as after an interrupted copy: then unknown
 // files may be the only copy of their data, and stay for `varve repair`.
-Result<void> remove_leftovers(const meta::Env& catalog, StoreId id, store::SegmentStore& store) {
+// New files then get numbers above theirs.
+Result<void> remove_leftovers(const meta::Env& catalog, StoreId id, store::SegmentStore& store,
+                              store::NumberSource& numbers) {
   std::map<SegmentNumber, std::uint64_t> bytes_of;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
@@ -57,10 +59,17 @@ Result<void> remove_leftovers(const meta::Env& catalog, StoreId id, store::Segme
     }
   }
   if (whole != bytes_of.size()) {
-    base::log(base::LogLevel::kWarning,
-              fmt::format("series {}: files that the catalog names are missing or too short; files "
-                          "that it does not name are kept; run `varve check`",
-                          static_cast<std::uint32_t>(id)));
+    base::log(
+        base::LogLevel::kWarning,
+        fmt::format("{}: files that the catalog names are missing or too short; files that it "
+                    "does not name are kept; run `varve check`",
+                    store.describe()));
+    auto next = static_cast<std::uint32_t>(numbers.next_segment());
+    for (const auto& one : present) {
+      const auto number = static_cast<std::uint32_t>(std::get<SegmentNumber>(one.file));
+      next = std::max(next, (number & ~kVolumeBit) + 1);
+    }
+    numbers.set_next(SegmentNumber{next});
     return {};
   }
   for (const auto& [file, bytes] : present) {
@@ -76,11 +85,16 @@ Result<void> remove_leftovers(const meta::Env& catalog, StoreId id, store::Segme
 
 }  // namespace
 
-Result<void> recover_store(const meta::Env& catalog, StoreId id, store::SegmentStore& store,
+Result<void> prepare_store(const meta::Env& catalog, StoreId id, store::SegmentStore& store,
                            store::NumberSource& numbers) {
   VARVE_TRY(store.prepare());
-  VARVE_TRY(load_counters(catalog, id, numbers));
-  return remove_leftovers(catalog, id, store);
+  return load_counters(catalog, id, numbers);
+}
+
+Result<void> recover_store(const meta::Env& catalog, StoreId id, store::SegmentStore& store,
+                           store::NumberSource& numbers) {
+  VARVE_TRY(prepare_store(catalog, id, store, numbers));
+  return remove_leftovers(catalog, id, store, numbers);
 }
 
 }  // namespace varve::layout

@@ -10,8 +10,12 @@
 
 namespace varve::layout {
 
-/// Prepares a store for writing. Sets the numbers that come next. Removes the files and bytes that
-/// a crash left (docs/ORDERING.md O6). Nothing else may write to the store during the call.
+/// Prepares a store for writing, and sets the numbers that come next.
+[[nodiscard]] Result<void> prepare_store(const meta::Env& catalog, StoreId id,
+                                         store::SegmentStore& store, store::NumberSource& numbers);
+/// Does the same, and then removes the files and bytes that a crash left (docs/ORDERING.md O6).
+/// Lists all files of the store, and reads the records of all its containers. Nothing else may
+/// write to the store during the call.
 [[nodiscard]] Result<void> recover_store(const meta::Env& catalog, StoreId id,
                                          store::SegmentStore& store, store::NumberSource& numbers);
 

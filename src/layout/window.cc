@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
+#include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
 #include "layout/version_walk.h"
 #include "meta/schema.h"
@@ -122,9 +123,14 @@ Result<bool> is_side_version(const meta::Txn& txn, SeriesId series, StoreId stor
   }
   if (main == nullptr) return false;
   // Returns whether `shared` makes up at least half of the bytes of `of`.
+  const auto bytes_of = [&](const base::IdRuns& ids) -> Result<std::uint64_t> {
+    VARVE_TRY_ASSIGN(const auto own, estimate_bytes(txn, store, catalog::own_part(ids)));
+    VARVE_TRY_ASSIGN(const auto pool, estimate_bytes(txn, kPoolStore, catalog::pool_part(ids)));
+    return own + pool;
+  };
   const auto covers = [&](const base::IdRuns& shared, const base::IdRuns& of) -> Result<bool> {
-    VARVE_TRY_ASSIGN(const auto part, estimate_bytes(txn, store, shared));
-    VARVE_TRY_ASSIGN(const auto whole, estimate_bytes(txn, store, of));
+    VARVE_TRY_ASSIGN(const auto part, bytes_of(shared));
+    VARVE_TRY_ASSIGN(const auto whole, bytes_of(of));
     return part * 2 >= whole;
   };
   VARVE_TRY_ASSIGN(const auto main_chunks, catalog::version_chunks(txn, series, main->number));

@@ -79,8 +79,8 @@ struct OpenHold {
 [[nodiscard]] Result<base::IdRuns> window_after(const meta::Txn& txn, SeriesId series,
                                                 const base::IdRuns& chunks, bool side);
 
-/// Returns the raw size of the chunks, in bytes. Estimates a part of a location run by the run's
-/// average chunk.
+/// Returns the raw size of the chunks that are in the store, in bytes. Estimates a part of a
+/// location run by the run's average chunk.
 [[nodiscard]] Result<std::uint64_t> estimate_bytes(const meta::Txn& txn, StoreId store,
                                                    const base::IdRuns& ids);
 

@@ -12,9 +12,12 @@
 #include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
 #include "catalog/object_store.h"
+#include "catalog/pool_records.h"
 #include "catalog/stored_name.h"
+#include "maintain/owners.h"
 #include "maintain/place_chooser.h"
 #include "maintain/tree_chunks.h"
+#include "maintain/write_batch.h"
 #include "meta/schema.h"
 #include "store/folder_store.h"
 #include "store/repository_paths.h"
@@ -24,8 +27,6 @@ namespace varve::maintain {
 using format::ManifestRecord;
 
 namespace {
-
-constexpr std::size_t kBatchBytesMax = 32U << 20;
 
 std::optional<VersionNumber> number_in(std::string_view key) {
   if (key.size() != 4) return std::nullopt;
@@ -42,47 +43,21 @@ void add_number(std::string& name, std::uint32_t number) {
 // Returns bounds for the records of a manifest. A set of chunks has at most one run per chunk. If
 // containers are lost, a valid set may exceed the bound; the rebuilder then collects the chunks
 // from the tree.
-ManifestBounds bounds_by(const ContainerScan& scan) {
+ManifestBounds bounds_by(const ContainerScan& scan, const ContainerScan& pool) {
   constexpr std::size_t kRunBytesMax = 15;
   constexpr std::size_t kAlwaysAllowed = std::size_t{64} << 10;
   ManifestBounds bounds;
   bounds.chunk_set_bytes = kAlwaysAllowed;
-  for (const auto& found : scan.containers) {
-    bounds.chunk_set_bytes += found.record.chunks * kRunBytesMax;
+  for (const auto* one : {&scan, &pool}) {
+    for (const auto& found : one->containers) {
+      bounds.chunk_set_bytes += found.record.chunks * kRunBytesMax;
+    }
   }
   bounds.link_bytes = std::size_t{64} << 20;
   return bounds;
 }
 
 }  // namespace
-
-class CatalogRebuilder::Batch {
- public:
-  explicit Batch(const meta::Env& catalog) : catalog_(catalog) {}
-
-  /// Returns the transaction for the next `bytes`.
-  Result<meta::WriteTxn*> txn(std::size_t bytes) {
-    if (txn_ && bytes_ > kBatchBytesMax) VARVE_TRY(commit());
-    if (!txn_) {
-      VARVE_TRY_ASSIGN(auto begun, meta::WriteTxn::begin(catalog_));
-      txn_.emplace(std::move(begun));
-    }
-    bytes_ += bytes;
-    return &*txn_;
-  }
-  Result<void> commit() {
-    if (!txn_) return {};
-    auto committed = txn_->commit();
-    txn_.reset();
-    bytes_ = 0;
-    return committed;
-  }
-
- private:
-  const meta::Env& catalog_;
-  std::optional<meta::WriteTxn> txn_;
-  std::size_t bytes_ = 0;
-};
 
 CatalogRebuilder::CatalogRebuilder(const format::DataCodecs& codecs, io::FileSystem& files,
                                    std::string repository_path, const meta::Env& catalog,
@@ -94,7 +69,7 @@ CatalogRebuilder::CatalogRebuilder(const format::DataCodecs& codecs, io::FileSys
       progress_(std::move(progress)) {}
 
 std::string CatalogRebuilder::series_directory(SeriesId series) const {
-  return store::RepositoryPaths(path_).series(series);
+  return owner_folder(store::RepositoryPaths(path_), series);
 }
 
 template <typename Record>
@@ -124,6 +99,7 @@ Result<RebuildReport> CatalogRebuilder::run() {
                       base::as_text(std::as_bytes(std::span(id)))));
     VARVE_TRY(txn.commit());
   }
+  VARVE_TRY(scan_pool());
   VARVE_TRY_ASSIGN(auto names, files_.list(path_ + "/series"));
   std::sort(names.begin(), names.end());
   for (const auto& name : names) {
@@ -134,6 +110,7 @@ Result<RebuildReport> CatalogRebuilder::run() {
     if (!inside && inside.error().code() == ErrorCode::kNotDirectory) continue;
     VARVE_TRY(rebuild_series(*series));
   }
+  VARVE_TRY(put_pool());
   return std::move(report_);
 }
 
@@ -178,6 +155,7 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   VARVE_TRY(put_versions(series));
   VARVE_TRY(put_locations(series, store, scan));
   if (whole_) VARVE_TRY(drop_unreachable(series));
+  add_to_pool();
   ++report_.series;
   done_.push_back(series);
   return {};
@@ -199,6 +177,8 @@ Result<void> CatalogRebuilder::read_labels_of(SeriesId series) {
   for (const auto& entry : labels->records) {
     if (entry.what == ManifestRecord::kSetting && entry.key == catalog::kClockSetting) {
       VARVE_TRY(merge_clock(txn, entry.value));
+    } else if (entry.what == ManifestRecord::kSetting && entry.key == catalog::kPoolBirthSetting) {
+      note_next_birth(entry.value);
     } else if (entry.what == ManifestRecord::kSetting) {
       VARVE_TRY(txn.put(meta::catalog::kSettings, entry.key, entry.value));
     }
@@ -212,6 +192,7 @@ Result<void> CatalogRebuilder::read_labels_of(SeriesId series) {
       version.retention = entry.value;
     } else if (entry.what == ManifestRecord::kVersionChunks) {
       version.chunks = entry.value;
+      note_births(entry.value);
     }
   }
   return txn.commit();
@@ -219,9 +200,9 @@ Result<void> CatalogRebuilder::read_labels_of(SeriesId series) {
 
 Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerScan& scan) {
   const auto directory = series_directory(series);
-  const auto bounds = bounds_by(scan);
+  const auto bounds = bounds_by(scan, pool_.scan);
   VARVE_TRY_ASSIGN(const auto present, list_manifests(files_, directory));
-  Batch batch(catalog_);
+  WriteBatch batch(catalog_);
   for (const auto& file : present) {
     auto& version = versions_[file.number];
     const auto visit = [&](ManifestRecord what, std::string_view key,
@@ -255,6 +236,7 @@ Result<void> CatalogRebuilder::read_manifests(SeriesId series, const ContainerSc
         version.retention = value;
       } else if (what == ManifestRecord::kVersionChunks) {
         version.chunks = value;
+        note_births(value);
       } else if (what == ManifestRecord::kVersionLinks) {
         version.links = value;
       }
@@ -382,7 +364,7 @@ Result<void> CatalogRebuilder::put_locations(SeriesId series, store::SegmentStor
   base::IdRuns wanted;
   for (const auto& [number, chunks] : chunks_of_) wanted = wanted.unite(chunks);
   std::map<ContainerNumber, std::uint64_t> live_of;
-  Batch batch(catalog_);
+  WriteBatch batch(catalog_);
   for (const auto& place : places) {
     // Keeps a whole run; arranging later drops the chunks that no version refers to.
     const auto run = base::IdRuns::from({{place.first, place.count}});

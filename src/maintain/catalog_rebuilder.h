@@ -59,8 +59,6 @@ class CatalogRebuilder {
     bool damaged = false;   ///< Its manifest is damaged or missing.
     bool labelled = false;  ///< The labels list it.
   };
-  /// Splits writes into several transactions, so that none becomes too large.
-  class Batch;
 
   [[nodiscard]] Result<void> rebuild_series(SeriesId series);
   [[nodiscard]] Result<void> read_labels_of(SeriesId series);
@@ -74,6 +72,15 @@ class CatalogRebuilder {
   [[nodiscard]] Result<void> put_files(SeriesId series, const ContainerScan& scan,
                                        const std::map<ContainerNumber, std::uint64_t>& live_of);
   [[nodiscard]] Result<void> drop_unreachable(SeriesId series);
+  [[nodiscard]] Result<void> scan_pool();
+  /// Notes what the present series needs of the pool.
+  void add_to_pool();
+  /// Notes the births of the pool in an encoded set of chunks.
+  void note_births(std::string_view chunks);
+  /// Notes the next birth of the pool from the labels.
+  void note_next_birth(std::string_view setting);
+  [[nodiscard]] Result<void> put_pool();
+  [[nodiscard]] Result<void> put_pool_users();
   /// Tells the user that a record's name had to be replaced.
   template <typename Record>
   void tell_replaced_name(const Record& record);
@@ -90,7 +97,17 @@ class CatalogRebuilder {
   std::vector<SeriesId> done_;
   std::set<std::string> series_names_;
 
-  // State of the present series.
+  /// The records collected for the pool.
+  struct Pool {
+    ContainerScan scan;
+    base::IdRuns wanted;  ///< Chunks to which the versions of the series so far refer.
+    /// False if anything is damaged, or if a version is open: then all containers may be needed.
+    bool whole = true;
+    std::optional<VersionNumber> last_birth;  ///< Highest birth that was given, as far as known.
+  };
+  Pool pool_;
+
+  // State of the present series, or of the pool at the end.
   std::optional<catalog::SeriesRecord> owner_;
   bool labelled_ = false;
   bool whole_ = true;  ///< False if anything is damaged. If true, unreferenced data is not needed.

@@ -27,7 +27,8 @@ namespace varve::maintain {
 using VerifyIndex = std::function<Result<void>(SeriesId series, VersionNumber newest)>;
 
 /// Checks a repository. For one use; owns its threads. Works beside a writer: it checks the state
-/// of the catalog at the time it reaches a series.
+/// of the catalog at the time it reaches the pool or a series. The pool comes first, because the
+/// versions of all series refer to it.
 class Checker {
  public:
   /// Lifetime: `codecs`, `catalog` and `files` must outlive the checker.
@@ -39,11 +40,28 @@ class Checker {
   [[nodiscard]] Result<CheckReport> run();
 
  private:
+  /// The findings about the store of a series, or about the pool.
+  struct Store {
+    SeriesId owner{};
+    std::vector<DamagedChunks> damaged;
+    std::set<ContainerNumber> checked;  // Numbers of the checked containers.
+    std::vector<base::IdRun> found;     // Chunks found in containers at their recorded places.
+    base::IdRuns present;               // `found`, after the check of all containers.
+  };
+
+  [[nodiscard]] Result<void> check_pool();
+  /// Compares the numbers of users of the pool's containers with the versions' lists.
+  [[nodiscard]] Result<void> check_pool_users(const meta::Txn& txn);
+  [[nodiscard]] Result<void> check_rewrite_counts(const meta::Txn& txn);
+  [[nodiscard]] Result<void> check_pool_births(const meta::Txn& txn);
   [[nodiscard]] Result<void> check_series(const catalog::SeriesRecord& series);
-  [[nodiscard]] Result<bool> check_containers(const catalog::SeriesRecord& series);
-  [[nodiscard]] VerifyJob job_of(SeriesId series, const format::ContainerRecord& record) const;
-  void check_container(const store::SegmentReader& reader, const format::ContainerRecord& record,
-                       const ContainerVerdict& verdict,
+  [[nodiscard]] Result<void> check_records(Store& store);
+  /// Checks all containers of a store.
+  [[nodiscard]] Result<void> check_data(Store& store);
+  [[nodiscard]] Result<bool> check_containers(Store& store);
+  [[nodiscard]] VerifyJob job_of(SeriesId owner, const format::ContainerRecord& record) const;
+  void check_container(Store& store, const store::SegmentReader& reader,
+                       const format::ContainerRecord& record, const ContainerVerdict& verdict,
                        const std::multimap<ContainerNumber, catalog::LocationRecord>& runs_of);
   void check_manifests(const catalog::SeriesRecord& series,
                        const std::vector<catalog::VersionRecord>& versions);
@@ -54,6 +72,11 @@ class Checker {
       const catalog::SeriesRecord& series, const std::vector<catalog::VersionRecord>& versions);
   [[nodiscard]] Result<void> check_chunks(const catalog::SeriesRecord& series,
                                           const std::vector<catalog::VersionRecord>& versions);
+  /// Reports chunks of the pool that are not stored, and a wrong list of the version's containers.
+  /// Returns whether a writer has stored some of the chunks since the check of the pool.
+  [[nodiscard]] Result<bool> check_pool_chunks(const meta::Txn& txn,
+                                               const catalog::VersionRecord& version,
+                                               const base::IdRuns& chunks);
   /// Reports a damaged name of a series or version that had to be replaced.
   void check_name(const std::string& of, const std::string& fault, const std::string& replacement);
   /// Adds notes on things in the repository's folder that do not belong to the repository.
@@ -61,12 +84,16 @@ class Checker {
   void check_index(const catalog::SeriesRecord& series,
                    const std::vector<catalog::VersionRecord>& versions);
   /// Counts the files that parity covers. With read_data, checks the parity data too.
-  [[nodiscard]] Result<void> check_parity(SeriesId series);
+  [[nodiscard]] Result<void> check_parity(SeriesId owner);
   /// Waits as long as the rate limit requires for these bytes. Returns false if the check must
   /// stop.
   [[nodiscard]] bool keep_pace(std::uint64_t bytes) const;
-  void damage(std::string where, std::string what, std::vector<base::IdRun> ids);
-  [[nodiscard]] std::string series_directory(SeriesId series) const;
+  void damage(std::string where, std::string what) {
+    report_.damages.push_back({std::move(where), std::move(what), {}});
+  }
+  /// Reports damage that makes chunks of a store unreadable.
+  void damage(Store& store, std::string where, std::string what, std::vector<base::IdRun> ids);
+  [[nodiscard]] std::string folder_of(SeriesId owner) const;
 
   const format::DataCodecs& codecs_;
   const meta::Env& catalog_;
@@ -80,10 +107,8 @@ class Checker {
   CheckReport report_;
   CheckProgress done_;
 
-  // State of the present series.
-  std::vector<DamagedChunks> damaged_;
-  std::set<ContainerNumber> checked_;  // Numbers of the checked containers.
-  std::vector<base::IdRun> present_;   // Chunks found in containers at their recorded places.
+  Store pool_;
+  Store store_;  // Of the present series.
 };
 
 }  // namespace varve::maintain

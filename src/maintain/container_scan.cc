@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/coding.h"
+#include "maintain/owners.h"
 
 namespace varve::maintain {
 
@@ -80,6 +81,11 @@ class FileScan {
     FoundContainer found;
     found.record = format::ContainerRecord::of(header, segment_, offset);
     found.runs = runs_of(header);
+    const bool foreign = std::ranges::any_of(
+        found.runs, [this](const auto& run) { return !may_hold(store_id_, run.first); });
+    if (foreign || !may_hold(store_id_, header.number)) {
+      return none("a container of the pool and one of a series are mixed up");
+    }
     return found;
   }
 

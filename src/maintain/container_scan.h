@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds containers in the files of a series without a catalog.
+// Finds containers in the files of a store without a catalog.
 #pragma once
 
 #include <cstdint>

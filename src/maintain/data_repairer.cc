@@ -11,14 +11,18 @@
 
 #include "base/thread_pool.h"
 #include "catalog/layout_records.h"
+#include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
 #include "ingest/chunker.h"
+#include "layout/pool_store.h"
 #include "layout/segment_ledger.h"
 #include "layout/store_recovery.h"
 #include "layout/window.h"
+#include "maintain/owners.h"
 #include "maintain/parallel_verifier.h"
-
+#include "maintain/pool_recount.h"
 #include "store/segment_files.h"
+
 namespace varve::maintain {
 
 using catalog::LocationRecord;
@@ -42,12 +46,7 @@ Result<void> DataRepairer::scan(const std::function<void(std::uint64_t)>& pass) 
                                            present.push_back({at.first, at.count});
                                            return true;
                                          }));
-    VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series_));
-    for (const auto& version : versions) {
-      if (version.state != VersionState::kSealed) continue;
-      const auto chunks = catalog::version_chunks(txn, series_, version.number);
-      if (chunks) wanted = wanted.unite(*chunks);
-    }
+    VARVE_TRY_ASSIGN(wanted, wanted_chunks(txn));
   }
   unknown_ = wanted.subtract(base::IdRuns::from(std::move(present))).runs();
   std::sort(jobs.begin(), jobs.end(), [](const auto& a, const auto& b) {
@@ -66,6 +65,26 @@ Result<void> DataRepairer::scan(const std::function<void(std::uint64_t)>& pass) 
                                         pass(verdict.bytes_read);
                                       }));
   return noted;
+}
+
+Result<base::IdRuns> DataRepairer::wanted_chunks(const meta::Txn& txn) const {
+  std::vector<SeriesId> users{owner_};
+  if (owner_ == kPoolOwner) {
+    VARVE_TRY_ASSIGN(users, owners_in(txn));
+    std::erase(users, kPoolOwner);
+  }
+  base::IdRuns wanted;
+  for (const auto series : users) {
+    VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series));
+    for (const auto& version : versions) {
+      if (version.state != VersionState::kSealed) continue;
+      const auto chunks = catalog::version_chunks(txn, series, version.number);
+      if (!chunks) continue;
+      wanted = wanted.unite(owner_ == kPoolOwner ? catalog::pool_part(*chunks)
+                                                 : catalog::own_part(*chunks));
+    }
+  }
+  return wanted;
 }
 
 Result<void> DataRepairer::note(const format::ContainerRecord& record,
@@ -108,20 +127,22 @@ void DataRepairer::found(const Fingerprint& fingerprint, const Source& source) {
   missing_.erase(fingerprint);
 }
 
-Result<void> DataRepairer::search_containers() {
+Result<void> DataRepairer::search_containers(store::SegmentStore& store, SeriesId owner) {
   if (missing_.empty()) return {};
-  store::SegmentReader reader(store_);
+  const StoreId store_id = catalog::store_of(owner);
+  store::SegmentReader reader(store);
   std::vector<format::ContainerRecord> records;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY(catalog::for_each_container(
-        txn, store_id_, [&](const format::ContainerRecord& record) -> Result<bool> {
+        txn, store_id, [&](const format::ContainerRecord& record) -> Result<bool> {
           records.push_back(record);
           return true;
         }));
   }
   for (const auto& record : records) {
-    const auto header = reader.read_header(store_id_, record);
+    if (missing_.empty()) break;
+    const auto header = reader.read_header(store_id, record);
     if (!header) continue;
     for (std::uint32_t i = 0; i < header->chunks.size() && !missing_.empty(); ++i) {
       const auto& chunk = header->chunks[i];
@@ -129,7 +150,7 @@ Result<void> DataRepairer::search_containers() {
       if (wanted == missing_.end() || wanted->second != chunk.raw_bytes) continue;
       // The source may be the damaged copy itself, so its content is verified.
       Lost lost{chunk.id, chunk.fingerprint, chunk.raw_bytes};
-      const Source source{"", 0, record.number, i};
+      const Source source{"", 0, &store, store_id, record.number, i};
       sources_.emplace(chunk.fingerprint, source);
       if (content_of(lost)) {
         missing_.erase(wanted);
@@ -166,7 +187,7 @@ void DataRepairer::search_file(const std::string& path, const RepositoryParamete
         const auto rest = std::span<const std::byte>(bytes).subspan(used, have - used);
         const auto chunk = rest.first((*chunker)->next(rest));
         const auto print = codecs_.fingerprinter().fingerprint(chunk);
-        if (missing_.contains(print)) found(print, {path, at + used, ContainerNumber{}, 0});
+        if (missing_.contains(print)) found(print, {path, at + used, nullptr, {}, {}, 0});
         used += chunk.size();
       }
       if (used == 0) return;  // The file became shorter.
@@ -221,11 +242,12 @@ Result<std::vector<std::byte>> DataRepairer::content_of(const Lost& lost) {
     VARVE_TRY_ASSIGN(const auto got, file->read_at(source.offset, bytes));
     bytes.resize(got);
   } else {
-    store::SegmentReader reader(store_);
+    store::SegmentReader reader(*source.store);
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, store_id_, source.container));
+    VARVE_TRY_ASSIGN(const auto record,
+                     catalog::find_container(txn, source.store_id, source.container));
     if (!record) return Error(ErrorCode::kStale, "a container was removed");
-    VARVE_TRY_ASSIGN(const auto header, reader.read_header(store_id_, *record));
+    VARVE_TRY_ASSIGN(const auto header, reader.read_header(source.store_id, *record));
     if (source.index >= header.chunks.size())
       return Error(ErrorCode::kStale, "a chunk was removed");
     const auto& chunk = header.chunks[source.index];
@@ -271,6 +293,10 @@ Result<void> DataRepairer::store_again(RepairReport& report) {
   store::ContainerWriterOptions how;
   how.store = store_id_;
   how.numbers = &numbers;
+  if (owner_ == kPoolOwner) {
+    layout::begin_pool_numbers(numbers);
+    how.file_per_container = true;
+  }
   std::vector<store::WrittenContainer> written;
   // Chunks to move, by their present container.
   std::map<ContainerNumber, std::vector<base::IdRun>> moved;
@@ -282,6 +308,7 @@ Result<void> DataRepairer::store_again(RepairReport& report) {
     store::ContainerWriter writer(
         store_, codecs_.frames(), compressors, how,
         [&](store::WrittenContainer one) { written.push_back(std::move(one)); });
+    VersionNumber birth{};
     for (const auto& [id, entry] : ordered) {
       if (!sources_.contains(entry.first->fingerprint)) continue;
       const auto content = content_of(*entry.first);
@@ -289,6 +316,9 @@ Result<void> DataRepairer::store_again(RepairReport& report) {
         sources_.erase(entry.first->fingerprint);  // The content changed after the search.
         continue;
       }
+      // The chunks of a container of the pool have one birth (layout/pool_store.h).
+      if (owner_ == kPoolOwner && id.birth() != birth) VARVE_TRY(writer.flush());
+      birth = id.birth();
       VARVE_TRY(writer.append(id, entry.first->fingerprint, *content));
       moved[entry.second].push_back({id, 1});
       ++report.chunks_rehomed;
@@ -331,10 +361,17 @@ Result<void> DataRepairer::move(const catalog::CounterRecord& counters,
       VARVE_TRY(ledger.remove(at, rest));
     }
   }
-  VARVE_TRY_ASSIGN(const auto live, layout::live_versions(txn, series_));
-  const auto newest = live.empty() ? VersionNumber{1} : live.back().number;
+  auto newest = VersionNumber{1};
+  if (owner_ != kPoolOwner) {
+    VARVE_TRY_ASSIGN(const auto live, layout::live_versions(txn, owner_));
+    if (!live.empty()) newest = live.back().number;
+  }
   for (const auto& one : written) {
-    VARVE_TRY(ledger.add(one.record, catalog::SegmentRole::kMerged, newest));
+    if (owner_ == kPoolOwner) {
+      VARVE_TRY(ledger.add(one.record, catalog::SegmentRole::kNew, one.record.birth));
+    } else {
+      VARVE_TRY(ledger.add(one.record, catalog::SegmentRole::kMerged, newest));
+    }
     std::uint32_t index = 0;
     for (std::size_t i = 0; i < one.ids.size(); ++i) {
       const auto& run = one.ids[i];
@@ -345,6 +382,7 @@ Result<void> DataRepairer::move(const catalog::CounterRecord& counters,
   VARVE_TRY(ledger.finish());
   VARVE_TRY(ledger.apply(txn));
   VARVE_TRY(catalog::raise_counters(txn, store_id_, counters));
+  if (owner_ == kPoolOwner) VARVE_TRY(recount_pool(txn));
   VARVE_TRY(txn.commit());
   return layout::free_files(store_, ledger.cuts());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Repairs the damaged chunks of one series: stores them again from equal content, or quarantines
-// them.
+// Repairs the damaged chunks of a series or of the pool: stores them again from equal content, or
+// quarantines them.
 #pragma once
 
 #include <cstdint>
@@ -28,25 +28,28 @@
 
 namespace varve::maintain {
 
-/// Finds and repairs the damaged chunks of one series. Nothing else may change the series during
-/// its lifetime. Memory: about 100 bytes per damaged chunk, and a container.
+/// Finds and repairs the damaged chunks in one store. Nothing else may change the store during its
+/// lifetime. Memory: about 100 bytes per damaged chunk, and a container.
 class DataRepairer {
  public:
-  /// `outside` opens the files for search_file().
+  /// `owner` is the series whose store it is, or kPoolOwner. `outside` opens the files for
+  /// search_file().
   /// Lifetime: all references must outlive the repairer.
   DataRepairer(const format::DataCodecs& codecs, const meta::Env& catalog, io::FileSystem& outside,
-               store::SegmentStore& store, SeriesId series)
+               store::SegmentStore& store, SeriesId owner)
       : codecs_(codecs),
         catalog_(catalog),
         outside_(outside),
         store_(store),
-        series_(series),
-        store_id_(catalog::store_of(series)) {}
+        owner_(owner),
+        store_id_(catalog::store_of(owner)) {}
 
   /// Reads all data and finds the damage. Calls `pass` with the bytes read.
   [[nodiscard]] Result<void> scan(const std::function<void(std::uint64_t)>& pass);
-  /// Searches the series' other containers for the lost content.
-  [[nodiscard]] Result<void> search_containers();
+  /// Searches the containers of this store, or of another owner's store, for the lost content.
+  /// Lifetime: `store` outlives the repairer.
+  [[nodiscard]] Result<void> search_containers() { return search_containers(store_, owner_); }
+  [[nodiscard]] Result<void> search_containers(store::SegmentStore& store, SeriesId owner);
   /// Searches a file for the lost content, chunked with the repository's parameters. Skips files
   /// that cannot be read.
   void search_file(const std::string& path, const RepositoryParameters& parameters);
@@ -63,9 +66,12 @@ class DataRepairer {
  private:
   /// The place where a chunk's content was found.
   struct Source {
-    std::string path;
+    std::string path;  ///< "" for a container.
     std::uint64_t offset = 0;
-    ContainerNumber container{};  ///< Container number, if `path` is empty.
+    // Otherwise the place in a container.
+    store::SegmentStore* store = nullptr;
+    StoreId store_id{};
+    ContainerNumber container{};
     std::uint32_t index = 0;
   };
   struct Lost {
@@ -84,6 +90,8 @@ class DataRepairer {
                                   const ContainerVerdict& verdict,
                                   const std::vector<catalog::LocationRecord>& located);
   void found(const Fingerprint& fingerprint, const Source& source);
+  /// Returns the chunks of the store to which sealed versions refer.
+  [[nodiscard]] Result<base::IdRuns> wanted_chunks(const meta::Txn& txn) const;
   [[nodiscard]] base::IdRuns quarantine() const;
   [[nodiscard]] Result<std::vector<std::byte>> content_of(const Lost& lost);
   [[nodiscard]] Result<void> store_again(RepairReport& report);
@@ -95,7 +103,7 @@ class DataRepairer {
   const meta::Env& catalog_;
   io::FileSystem& outside_;
   store::SegmentStore& store_;
-  const SeriesId series_;
+  const SeriesId owner_;
   const StoreId store_id_;
   std::vector<format::ContainerRecord> damaged_;
   std::map<ContainerNumber, Faulty> faulty_;      // By container number.

@@ -8,6 +8,7 @@
 
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
+#include "maintain/owners.h"
 #include "store/segment_files.h"
 
 namespace varve::maintain {
@@ -44,6 +45,9 @@ Result<void> check_layout(const meta::Txn& txn, store::SegmentStore& store, Stor
           return fmt::format("the location of chunk {}.{}",
                              static_cast<std::uint32_t>(at.first.birth()), at.first.ordinal());
         };
+        if (!may_hold(store_id, at.first)) {
+          damage("", name() + " belongs to another store");
+        }
         if (at.first.value < end) damage("", name() + " overlaps the one before");
         end = std::max(end, at.first.value + at.count);
         const auto holder = holders.find(at.container);
@@ -58,6 +62,9 @@ Result<void> check_layout(const meta::Txn& txn, store::SegmentStore& store, Stor
   std::map<SegmentNumber, Sums> sums;
   for (const auto& [number, holder] : holders) {
     const auto& record = holder.record;
+    if (!may_hold(store_id, number)) {
+      damage("", fmt::format("container {} belongs to another store", number));
+    }
     if (record.live_bytes != holder.located) {
       damage("", fmt::format("container {} should hold {} bytes that are in use, but has {}",
                              number, record.live_bytes, holder.located));

@@ -12,11 +12,12 @@
 
 namespace varve::maintain {
 
-/// Receives one damage. `path`: the affected file below the series' folder; "" for the catalog.
+/// Receives one damage. `path`: the affected file below the store's folder; "" for the catalog.
 using LayoutDamage = std::function<void(std::string path, std::string what)>;
 
 /// Calls `damage` for each contradiction:
 /// - a chunk with two locations, or in a container that does not exist,
+/// - a chunk or container of the pool in a series' store, or the other way around,
 /// - a wrong sum of live bytes,
 /// - descending births in a volume,
 /// - a file that is shorter than its record says.

@@ -54,7 +54,8 @@ Result<void> add_series(const meta::Txn& txn, SeriesId series, format::ManifestE
 
 std::optional<SeriesId> series_of_folder(std::string_view name) {
   const auto number = base::parse_hex32(name);
-  if (!number) return std::nullopt;
+  // The number 0 stands for the pool.
+  if (!number || *number == 0) return std::nullopt;
   return static_cast<SeriesId>(*number);
 }
 

@@ -92,6 +92,9 @@ struct LabelsView {
   /// Replaces the chunks of the open versions that it contains.
   const std::map<VersionNumber, base::IdRuns>* open_chunks = nullptr;
 };
+/// Returns whether labels have this setting. They omit what Varve can find out again: the speed of
+/// the disk, and that containers of the pool may be merged.
+[[nodiscard]] bool is_labelled_setting(std::string_view key);
 /// Calls `visit` for each record of a series' labels, in their order, as `txn` sees the catalog.
 /// The records of one version follow each other.
 [[nodiscard]] Result<void> for_each_label(const meta::Txn& txn, SeriesId series,

@@ -8,6 +8,7 @@
 #include "base/coding.h"
 #include "catalog/clock_record.h"
 #include "catalog/disk_record.h"
+#include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
 #include "maintain/manifest_file.h"
 #include "meta/schema.h"
@@ -85,6 +86,10 @@ Result<bool> has_update_after(io::File& file, std::uint64_t offset, std::uint64_
 
 }  // namespace
 
+bool is_labelled_setting(std::string_view key) {
+  return key != catalog::kDiskSetting && key != catalog::kPoolMergingSetting;
+}
+
 Result<void> for_each_label(const meta::Txn& txn, SeriesId series, const std::string& superblock,
                             const LabelsView& view, const ManifestVisit& visit) {
   VARVE_TRY(visit(ManifestRecord::kSuperblock, "", superblock));
@@ -112,8 +117,7 @@ Result<void> for_each_label(const meta::Txn& txn, SeriesId series, const std::st
     }
   }
   const auto add_setting = [&](std::string_view key, std::string_view value) -> Result<bool> {
-    // Varve can measure the disk's speed again, and the value changes without any user action.
-    if (key == catalog::kDiskSetting) return true;
+    if (!is_labelled_setting(key)) return true;
     if (key == catalog::kClockSetting && view.clock != nullptr) {
       if (view.clock->empty()) return true;
       value = *view.clock;

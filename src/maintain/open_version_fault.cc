@@ -7,6 +7,7 @@
 
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
+#include "catalog/pool_records.h"
 #include "meta/page_check.h"
 #include "meta/schema.h"
 
@@ -25,11 +26,11 @@ Result<bool> is_staging_lost(io::FileSystem& files, const std::string& repositor
   VARVE_TRY_ASSIGN(const bool present, files.exists(overlay_directory(repository_path, record)));
   if (present) return false;
   // A version without chunks of its own may never have had staging.
-  bool stored = false;
+  VARVE_TRY_ASSIGN(bool stored, catalog::has_pool_record(txn, record.series, record.number));
   VARVE_TRY(catalog::for_each_location(txn, catalog::store_of(record.series),
                                        ChunkId::make(record.number, 0),
                                        [&](const catalog::LocationRecord& at) -> Result<bool> {
-                                         stored = at.first.birth() == record.number;
+                                         stored = stored || at.first.birth() == record.number;
                                          return false;
                                        }));
   return stored;

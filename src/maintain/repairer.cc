@@ -8,15 +8,14 @@
 
 #include "base/coding.h"
 #include "base/system_error.h"
-#include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
 #include "maintain/catalog_rebuilder.h"
 #include "maintain/checker.h"
-#include "maintain/folder_search.h"
 #include "maintain/manifest_file.h"
 #include "maintain/open_version_fault.h"
+#include "maintain/owners.h"
 #include "meta/page_check.h"
 #include "meta/probe.h"
 #include "meta/schema.h"
@@ -109,8 +108,10 @@ Result<void> Repairer::scan_superblock() {
                              : Result<format::Superblock>(labels.error());
     // A readable copy in another series may be older than the upgrade to the newer format.
     if (!copy && copy.error().code() == ErrorCode::kUnsupported) return copy.error();
-    if (!copy || superblock_lost_) continue;
-    superblock_ = labels->superblock;
+    if (!copy) continue;
+    // After a crash, some copies may lack a feature that series need.
+    if (!superblock_lost_ || copy->needs_pool) superblock_ = labels->superblock;
+    if (superblock_lost_) continue;
     use(copy->parameters);
     superblock_lost_ = true;
     step(RepairStep::Kind::kSuperblock, path_ + "/varve.repo",
@@ -248,98 +249,6 @@ Result<void> Repairer::drop_open_versions(RepairReport& report) {
   return txn.commit();
 }
 
-Result<void> Repairer::scan_data(const Progress& progress) {
-  std::vector<catalog::SeriesRecord> all;
-  CheckProgress done;
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
-    VARVE_TRY_ASSIGN(all, catalog::list_series(txn));
-    for (const auto& series : all) {
-      VARVE_TRY(
-          catalog::for_each_container(txn, catalog::store_of(series.id),
-                                      [&](const format::ContainerRecord& record) -> Result<bool> {
-                                        done.bytes_total += record.header_bytes + record.data_bytes;
-                                        return true;
-                                      }));
-    }
-  }
-  for (const auto& series : all) VARVE_TRY(scan_series(series.id, done, progress));
-  return {};
-}
-
-Result<void> Repairer::scan_parity(const Progress& progress) {
-  CheckProgress done;
-  std::vector<RepairStep> first;
-  VARVE_TRY_ASSIGN(const auto folders, series_folders(*files_, path_));
-  for (const auto series : folders) {
-    auto& store = stores_.try_emplace(series, *files_, store::RepositoryPaths(path_).series(series))
-                      .first->second;
-    auto parity = std::make_unique<ParityRepairer>(*codecs_, store, catalog::store_of(series));
-    VARVE_TRY(parity->scan_without_catalog([&](std::uint64_t bytes) {
-      done.bytes_done += bytes;
-      if (progress) progress(done);
-    }));
-    const auto steps = parity->steps();
-    if (steps.empty()) continue;
-    first.insert(first.end(), steps.begin(), steps.end());
-    parity_repairers_.push_back(std::move(parity));
-  }
-  steps_.insert(steps_.begin(), first.begin(), first.end());
-  return {};
-}
-
-Result<void> Repairer::restore_from_parity(const Progress& progress, RepairReport& report) {
-  CheckProgress done;
-  for (const auto& repairer : parity_repairers_) {
-    VARVE_TRY(repairer->execute(report, [&](std::uint64_t bytes) {
-      done.bytes_done += bytes;
-      if (progress) progress(done);
-    }));
-  }
-  return {};
-}
-
-Result<void> Repairer::scan_series(SeriesId series, CheckProgress& done, const Progress& progress) {
-  const auto pass = [&](std::uint64_t bytes) {
-    done.bytes_done += bytes;
-    if (progress) progress(done);
-  };
-  auto& store = stores_.try_emplace(series, *files_, store::RepositoryPaths(path_).series(series))
-                    .first->second;
-  auto repairer = std::make_unique<DataRepairer>(*codecs_, *catalog_, *outside_, store, series);
-  VARVE_TRY(repairer->scan(pass));
-  // Parity comes first, because it restores data in its old place and state. A later plan checks
-  // the rest.
-  auto parity = std::make_unique<ParityRepairer>(*codecs_, store, catalog::store_of(series));
-  VARVE_TRY(parity->scan(repairer->damaged(), pass));
-  const bool restores = parity->restores();
-  if (!restores) VARVE_TRY(parity->scan_parity());
-  auto steps = parity->steps();
-  if (!steps.empty()) parity_repairers_.push_back(std::move(parity));
-  steps_.insert(steps_.end(), steps.begin(), steps.end());
-  if (restores) return {};
-
-  VARVE_TRY(repairer->search_containers());
-  if (!options_.from.empty() && !repairer->all_found()) {
-    VARVE_TRY(search_folder(options_.from, parameters_, *repairer));
-  }
-  steps = repairer->steps();
-  if (steps.empty()) return {};
-  steps_.insert(steps_.end(), steps.begin(), steps.end());
-  repairers_.emplace_back(series, std::move(repairer));
-  return {};
-}
-
-Result<void> Repairer::repair_data(RepairReport& report) {
-  for (const auto& [series, repairer] : repairers_) {
-    VARVE_TRY(repairer->execute(report));
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
-    VARVE_TRY_ASSIGN(const auto labels, encode_labels(txn, codecs_->frames(), series, superblock_));
-    VARVE_TRY(write_labels(*files_, store::RepositoryPaths(path_).series(series), labels));
-  }
-  return {};
-}
-
 Result<RepairReport> Repairer::execute(const Progress& progress) {
   RepairReport report;
   if (superblock_lost_) {
@@ -366,10 +275,10 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
   VARVE_TRY(store::remove_folder(*files_, fresh, store::FolderKind::kEnvironment));
   VARVE_TRY(files_->make_directory(fresh));
   CheckProgress done;
-  VARVE_TRY_ASSIGN(const auto folders, series_folders(*files_, path_));
-  for (const auto series : folders) {
-    VARVE_TRY_ASSIGN(const auto bytes,
-                     files_->tree_bytes(store::RepositoryPaths(path_).series(series)));
+  const store::RepositoryPaths paths(path_);
+  VARVE_TRY_ASSIGN(const auto owners, owner_folders(*files_, paths));
+  for (const auto owner : owners) {
+    VARVE_TRY_ASSIGN(const auto bytes, files_->tree_bytes(owner_folder(paths, owner)));
     done.bytes_total += bytes;
   }
   {

@@ -59,8 +59,12 @@ class Repairer final : public Repair {
   /// repaired data.
   [[nodiscard]] Result<void> scan_parity(const Progress& progress);
   [[nodiscard]] Result<void> restore_from_parity(const Progress& progress, RepairReport& report);
-  [[nodiscard]] Result<void> scan_series(SeriesId series, CheckProgress& done,
-                                         const Progress& progress);
+  [[nodiscard]] Result<void> scan_owner(SeriesId owner, CheckProgress& done,
+                                        const Progress& progress);
+  /// Searches the folder and the containers for the lost content.
+  [[nodiscard]] Result<void> search_content(SeriesId owner, DataRepairer& repairer);
+  /// Returns the store of a series or of the pool. It lasts as long as this object.
+  [[nodiscard]] store::SegmentStore& store_of(SeriesId owner);
   [[nodiscard]] Result<void> repair_data(RepairReport& report);
   [[nodiscard]] Result<void> rebuild_catalog(const Progress& progress, RepairReport& report);
   [[nodiscard]] Result<std::string> put_old_catalog_away();
@@ -81,7 +85,7 @@ class Repairer final : public Repair {
   RepositoryParameters parameters_;
   std::optional<format::DataCodecs> codecs_;       // Set with `parameters_`.
   std::optional<meta::Env> catalog_;               // Set if the catalog is sound.
-  std::map<SeriesId, store::FolderStore> stores_;  // The repairers use them.
+  std::map<SeriesId, store::FolderStore> stores_;  // By owner. The repairers use them.
   std::vector<std::pair<SeriesId, std::unique_ptr<DataRepairer>>>
       repairers_;  // They use `catalog_`.
   std::vector<std::unique_ptr<ParityRepairer>> parity_repairers_;

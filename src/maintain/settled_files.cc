@@ -6,18 +6,21 @@
 #include "catalog/layout_records.h"
 #include "catalog/series_catalog.h"
 #include "layout/version_walk.h"
+#include "maintain/owners.h"
 
 namespace varve::maintain {
 
-Result<std::vector<parity::DataFile>> settled_files(const meta::Txn& txn, SeriesId series) {
+Result<std::vector<parity::DataFile>> settled_files(const meta::Txn& txn, SeriesId owner) {
   std::set<VersionNumber> open;
-  // An open version has a higher number than the sealed ones.
-  VARVE_TRY_ASSIGN(const auto versions, layout::recent_versions(txn, series, 1));
-  for (const auto& version : versions) {
-    if (!version.sealed) open.insert(version.number);
+  if (owner != kPoolOwner) {
+    // An open version has a higher number than the sealed ones.
+    VARVE_TRY_ASSIGN(const auto versions, layout::recent_versions(txn, owner, 1));
+    for (const auto& version : versions) {
+      if (!version.sealed) open.insert(version.number);
+    }
   }
   std::vector<parity::DataFile> files;
-  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, catalog::store_of(series)));
+  VARVE_TRY_ASSIGN(const auto segments, catalog::list_segments(txn, catalog::store_of(owner)));
   for (const auto& segment : segments) {
     if (segment.role == catalog::SegmentRole::kNew && open.contains(segment.version)) continue;
     // The form of a file, unlike its role, does not change while a version is open.

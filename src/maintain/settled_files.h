@@ -11,8 +11,9 @@
 namespace varve::maintain {
 
 /// Returns the segments and volumes of a series that can only be cut or removed: all but those that
-/// an open version writes. In ascending number.
+/// an open version writes. For kPoolOwner, returns all files of the pool, because nothing extends
+/// one. In ascending number.
 [[nodiscard]] Result<std::vector<parity::DataFile>> settled_files(const meta::Txn& txn,
-                                                                  SeriesId series);
+                                                                  SeriesId owner);
 
 }  // namespace varve::maintain

@@ -9,6 +9,7 @@
 
 #include "catalog/layout_records.h"
 #include "catalog/series_catalog.h"
+#include "maintain/owners.h"
 #include "maintain/settled_files.h"
 #include "store/folder_store.h"
 #include "store/repository_names.h"
@@ -21,27 +22,27 @@ namespace {
 constexpr std::size_t kUnknownNamed = 1000;
 
 // Returns true if the catalog's record of the file is unchanged.
-Result<bool> is_unchanged(const meta::Env& catalog, SeriesId series, const parity::DataFile& file) {
+Result<bool> is_unchanged(const meta::Env& catalog, SeriesId owner, const parity::DataFile& file) {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
   VARVE_TRY_ASSIGN(const auto now,
-                   catalog::find_segment(txn, catalog::store_of(series), file.segment));
+                   catalog::find_segment(txn, catalog::store_of(owner), file.segment));
   return now && now->bytes == file.bytes;
 }
 
 Result<void> note_long_segments(const meta::Env& catalog, io::FileSystem& files,
-                                const std::string& repository_path, SeriesId series,
+                                const std::string& repository_path, SeriesId owner,
                                 const StrayNote& note) {
   std::vector<parity::DataFile> settled;
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
-    VARVE_TRY_ASSIGN(settled, settled_files(txn, series));
+    VARVE_TRY_ASSIGN(settled, settled_files(txn, owner));
   }
-  store::FolderStore store(files, store::RepositoryPaths(repository_path).series(series));
+  store::FolderStore store(files, owner_folder(store::RepositoryPaths(repository_path), owner));
   for (const auto& file : settled) {
     const auto length = store.size(file.segment);
     // A short file is damage, which layout_checker.h finds.
     if (!length || *length <= file.bytes) continue;
-    VARVE_TRY_ASSIGN(const bool unchanged, is_unchanged(catalog, series, file));
+    VARVE_TRY_ASSIGN(const bool unchanged, is_unchanged(catalog, owner, file));
     if (!unchanged) continue;
     note(store.describe(file.segment),
          fmt::format("{} bytes follow the last container; they are never read",
@@ -111,10 +112,10 @@ void note_trailing_bytes(const meta::Env& catalog, io::FileSystem& files,
   static_cast<void>(note_long_catalog(catalog, files, repository_path + "/catalog/data.mdb", note));
   const auto txn = meta::ReadTxn::begin(catalog);
   if (!txn) return;
-  const auto all = catalog::list_series(*txn);
-  if (!all) return;
-  for (const auto& series : *all) {
-    static_cast<void>(note_long_segments(catalog, files, repository_path, series.id, note));
+  const auto owners = owners_in(*txn);
+  if (!owners) return;
+  for (const auto owner : *owners) {
+    static_cast<void>(note_long_segments(catalog, files, repository_path, owner, note));
   }
 }
 

@@ -32,13 +32,16 @@ enum Table : TableIndex {
   kSettings,       ///< name -> value; "arrange" -> ArrangeSettings, "disk" -> DiskRecord
   kNames,          ///< 1, name -> series u32; 2, series u32, name -> number u32. Derived
   kReferences,     ///< series u32 -> number u32; series u32, chunk id u64 -> references. Derived
+  kPoolUse,        ///< series u32, number u32 -> the pool's containers that the version uses
+  kPoolUsers,      ///< container u32 -> number of sealed versions that use it. Derived
+  kRewriteCounts,  ///< series u32, number u32 -> RewriteCounts of a sealed version
 };
-inline constexpr std::array<const char*, 14> kTables = {
-    "series",    "versions",       "nodes",         "recipes",   "containers",
-    "locations", "version_chunks", "version_links", "segments",  "counters",
-    "retention", "settings",       "names",         "references"};
+inline constexpr std::array<const char*, 17> kTables = {
+    "series",         "versions",      "nodes",    "recipes",    "containers",    "locations",
+    "version_chunks", "version_links", "segments", "counters",   "retention",     "settings",
+    "names",          "references",    "pool_use", "pool_users", "rewrite_counts"};
 /// The tables at the end that earlier releases did not make.
-inline constexpr std::size_t kTablesOptional = 2;
+inline constexpr std::size_t kTablesOptional = 5;
 }  // namespace catalog
 
 /// REPO/staging/SERIES-NUMBER/overlay: the mutable tree of a series' open version. The seal removes
@@ -46,7 +49,7 @@ inline constexpr std::size_t kTablesOptional = 2;
 /// record without bytes, and a removed name is a record with ino 0.
 namespace overlay {
 enum Table : TableIndex {
-  kState = 0,  ///< "next_ino" -> u64; "format" -> u64, missing in the first one
+  kState = 0,  ///< "next_ino" -> u64; "format" -> u64, missing in the first one; and more
   kInodes,     ///< ino u64 -> OpenInode
   kDirents,    ///< parent ino u64, name -> ino u64
   kTails,      ///< ino u64 -> bytes of a file after its recipe, not yet cut into chunks
@@ -74,6 +77,9 @@ inline std::string location_key(StoreId store, ChunkId first) {
 }
 inline std::string object_key(SeriesId series, std::uint64_t node_id) {
   return series_key(series) + base::be64(node_id);
+}
+inline std::string pool_users_key(ContainerNumber container) {
+  return base::be32(static_cast<std::uint32_t>(container));
 }
 inline std::string ino_key(std::uint64_t ino) { return base::be64(ino); }
 inline std::string dirent_key(std::uint64_t parent, std::string_view name) {

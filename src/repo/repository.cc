@@ -13,6 +13,7 @@
 #include "base/coding.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "catalog/series_settings.h"
 #include "format/superblock.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
@@ -71,6 +72,7 @@ Result<void> Repository::create(const std::string& path, const RepositoryParamet
   VARVE_TRY(files->sync_directory(paths.catalog()));
   format::Superblock superblock;
   superblock.parameters = parameters;
+  superblock.needs_pool = catalog::needs_pool_feature({.placement = parameters.placement});
   std::array<unsigned char, 16> id{};
   if (RAND_bytes(id.data(), static_cast<int>(id.size())) != 1) {
     return Error(ErrorCode::kIo, "cannot get random numbers for the repository's id");
@@ -190,6 +192,11 @@ Result<VersionUsage> Repository::version_usage(SeriesId series, VersionNumber nu
   VARVE_TRY_ASSIGN(auto usage, found->version_usage(number));
   if (usage.empty()) return series::no_version();
   return std::move(usage.front());
+}
+
+Result<PoolUsage> Repository::pool_usage(SeriesId series, VersionNumber number) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->pool_usage(number);
 }
 
 Result<std::vector<VersionLock>> Repository::version_locks(SeriesId series) {

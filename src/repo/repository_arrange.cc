@@ -53,12 +53,7 @@ Result<void> RepositoryImpl::set_arrange_settings(const ArrangeSettings& setting
     const std::lock_guard lock(arrange_mutex_);
     any_unarranged_ = true;  // Other settings, other work.
   }
-  const auto all = series();
-  if (!all) return {};
-  for (const auto& info : *all) {
-    const auto one = find(info.id);
-    if (one) (*one)->write_labels();
-  }
+  write_all_labels();
   return {};
 }
 

@@ -19,6 +19,7 @@
 #include "meta/probe.h"
 #include "meta/schema.h"
 #include "series/series_factory.h"
+#include "series/usage.h"
 #include "series/version_records.h"
 #include "store/repository_names.h"
 #include "varve/version_name.h"
@@ -30,12 +31,6 @@ constexpr std::size_t kSuperblockBytesMax = 64U << 10;
 // Largest catalog that is probed at each opening. Probing it takes a fraction of a second
 // (bench-catalog-probe).
 constexpr std::uint64_t kProbedBytesMax = 256U << 20;
-
-/// Returns true if a file that is not Varve's has the name of a series' folder.
-bool is_file_in_place(io::FileSystem& files, const std::string& folder) {
-  const auto names = files.list(folder);
-  return !names && names.error().code() == ErrorCode::kNotDirectory;
-}
 
 Error advised(Error of_catalog) {
   return std::move(of_catalog).with_more("; run `varve repair`, which rebuilds it");
@@ -71,9 +66,9 @@ RepositoryImpl::RepositoryImpl(std::string path, const OpenOptions& options,
                                std::unique_ptr<io::FileLock> lock, meta::Env catalog)
     : paths_(std::move(path)),
       options_(options),
-      superblock_(std::move(superblock)),
-      codecs_(superblock_.parameters),
       files_(std::move(files)),
+      superblock_(*files_, paths_.root(), std::move(superblock)),
+      codecs_(superblock_.parameters()),
       lock_(std::move(lock)),
       catalog_(std::move(catalog)),
       space_(*files_, paths_.root()) {
@@ -146,7 +141,7 @@ Result<std::unique_ptr<Repository>> RepositoryImpl::open(const std::string& path
 }
 
 Result<void> RepositoryImpl::start() {
-  const auto& parameters = superblock_.parameters;
+  const auto& parameters = superblock_.parameters();
   VARVE_TRY_ASSIGN(chunker_,
                    ingest::make_chunker(parameters.chunker, ingest::chunk_sizes_of(parameters)));
   restore::ReadOptions reading;
@@ -162,15 +157,21 @@ Result<void> RepositoryImpl::start() {
   costs.read_only = options_.read_only;
   disk_costs_ = std::make_unique<DiskCosts>(std::move(costs));
   // Refuses a series of a newer Varve before anything is written.
-  if (const auto all = series(); !all && all.error().code() == ErrorCode::kUnsupported) {
-    return all.error();
-  }
+  const auto all = series();
+  if (!all && all.error().code() == ErrorCode::kUnsupported) return all.error();
   if (options_.read_only) return {};
+  if (all) complete_superblock(*all);
   const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
   const unsigned threads = options_.ingest_threads != 0 ? options_.ingest_threads : cores;
   compressors_ = std::make_unique<base::ThreadPool>(cores, "varve-compress");
   fingerprint_pool_ = std::make_unique<base::ThreadPool>(threads, "varve-hash");
 
+  VARVE_TRY(read_note());
+  // Before anything is removed: an older catalog would mistake new data for leftovers.
+  VARVE_TRY(check_catalog_age());
+  VARVE_TRY_ASSIGN(const bool has_pool, series::pool_has_containers(catalog_));
+  // Before any version is loaded: the pool then looks at the files of open versions.
+  if (has_pool) VARVE_TRY(pool());
   VARVE_TRY(settle_at_opening());
   space_.keep_reserve();
   return {};
@@ -238,6 +239,29 @@ Result<CatalogCompaction> RepositoryImpl::compact_catalog() {
   return meta::compact(catalog_, *files_, meta::catalog::kTables);
 }
 
+Result<series::Pool*> RepositoryImpl::pool() {
+  const std::lock_guard lock(pool_mutex_);
+  if (!pool_) {
+    series::PoolHost host;
+    host.paths = &paths_;
+    host.files = files_.get();
+    host.catalog = &catalog_;
+    host.codec = &codecs_.frames();
+    host.compressors = compressors_.get();
+    host.open_files = &open_files_;
+    host.metrics = &series_metrics_.layout;
+    host.read_only = options_.read_only;
+    host.settled = was_settled_;
+    VARVE_TRY_ASSIGN(pool_, series::Pool::open(host));
+  }
+  return pool_.get();
+}
+
+series::Pool* RepositoryImpl::opened_pool() {
+  const std::lock_guard lock(pool_mutex_);
+  return pool_.get();
+}
+
 Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   const std::lock_guard lock(mutex_);
   const auto known = series_.find(id);
@@ -249,11 +273,10 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     VARVE_TRY_ASSIGN(const auto record, catalog::find_series(txn, id));
     if (!record) return series::no_series();
-    parts.placement = record->placement;
   }
   parts.paths = &paths_;
   parts.options = &options_;
-  parts.superblock = &superblock_;
+  parts.superblock = [this] { return superblock_.text(); };
   parts.codecs = &codecs_;
   parts.files = files_.get();
   parts.catalog = &catalog_;
@@ -266,13 +289,14 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.chunker = chunker_.get();
   parts.compressors = compressors_.get();
   parts.fingerprint_pool = fingerprint_pool_.get();
+  parts.pool = [this] { return pool(); };
+  parts.opened_pool = [this] { return opened_pool(); };
   parts.on_reader = [this] { disk_costs_->on_reader(); };
   parts.arrange_soon = [this](SeriesId series) { arrange_soon(series); };
   parts.before_seal = [this](SeriesId series) { wait_before_seal(series); };
   parts.arrange_urgency = [this](SeriesId series) { return arrange_urgency(series); };
   parts.left_behind = [this] { left_behind_ = true; };
-  VARVE_TRY_ASSIGN(auto made, series::make_series(parts));
-  return (series_[id] = std::move(made)).get();
+  return (series_[id] = series::make_series(parts)).get();
 }
 
 Result<std::vector<SeriesInfo>> RepositoryImpl::series() {
@@ -301,35 +325,6 @@ std::string RepositoryImpl::present_path() {
   }
   seen_path_ = *now;
   return *std::move(now);
-}
-
-Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name,
-                                                 const SeriesOptions& options) {
-  if (options_.read_only) return series::opened_read_only();
-  VARVE_TRY(check_series_name(name));
-  const auto placement = options.placement.value_or(superblock_.parameters.placement);
-  VARVE_TRY(check_placement(placement));
-  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
-  VARVE_TRY_ASSIGN(const auto known, catalog::find_series_named(txn, name));
-  if (known) return Error(ErrorCode::kExists, "the series exists already");
-  VARVE_TRY_ASSIGN(const auto last, catalog::last_series(txn));
-  catalog::SeriesRecord record;
-  auto id = static_cast<std::uint32_t>(last) + 1;
-  {
-    const std::lock_guard lock(mutex_);
-    id = std::max(id, next_series_);
-    while (is_file_in_place(*files_, paths_.series(static_cast<SeriesId>(id)))) ++id;
-    next_series_ = id + 1;
-  }
-  record.id = static_cast<SeriesId>(id);
-  record.name = name;
-  record.created_at = clock_.now();
-  record.placement = placement;
-  VARVE_TRY(catalog::put_series(txn, record));
-  VARVE_TRY(txn.commit());
-  const auto made = find(record.id);
-  if (made) (*made)->write_labels();
-  return catalog::info_of(record);
 }
 
 maintain::VerifyIndex RepositoryImpl::index_verifier() {
@@ -369,6 +364,7 @@ Result<RepositoryStats> RepositoryImpl::stats() {
       stats.manifest_bytes += bytes;
     }
   }
+  VARVE_TRY(series::add_pool_stats(txn, *files_, paths_.pool(), stats));
   VARVE_TRY_ASSIGN(const auto pages, meta::page_use(catalog_));
   stats.catalog_free_bytes = pages.free;
   VARVE_TRY_ASSIGN(stats.reserve_bytes, bytes_if_present(paths_.root() + "/reserve"));

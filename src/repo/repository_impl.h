@@ -27,7 +27,9 @@
 #include "meta/meta_metrics.h"
 #include "repo/disk_costs.h"
 #include "repo/settled_mark.h"
+#include "repo/superblock_file.h"
 #include "restore/read_service.h"
+#include "series/pool.h"
 #include "series/series.h"
 #include "series/series_metrics.h"
 #include "series/series_parts.h"
@@ -56,12 +58,17 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] std::string present_path() override;
   [[nodiscard]] bool read_only() const override { return options_.read_only; }
   [[nodiscard]] const RepositoryParameters& parameters() const override {
-    return superblock_.parameters;
+    return superblock_.parameters();
   }
   [[nodiscard]] Result<std::vector<SeriesInfo>> series() override;
   [[nodiscard]] Result<SeriesInfo> find_series(std::string_view name) override;
   [[nodiscard]] Result<SeriesInfo> create_series(std::string_view name,
                                                  const SeriesOptions& options) override;
+  [[nodiscard]] Result<SeriesSettings> change_series(SeriesId series,
+                                                     const SeriesOptions& changes) override;
+  [[nodiscard]] Result<SeriesSettings> series_defaults() override;
+  [[nodiscard]] Result<SeriesSettings> change_series_defaults(
+      const SeriesOptions& changes) override;
   [[nodiscard]] Result<ArrangeSettings> arrange_settings() override;
   [[nodiscard]] Result<void> set_arrange_settings(const ArrangeSettings& settings) override;
   [[nodiscard]] Result<ArrangeReport> arrange(SeriesId series,
@@ -80,6 +87,8 @@ class RepositoryImpl final : public Repository {
                  std::unique_ptr<io::FileSystem> files, std::unique_ptr<io::FileLock> lock,
                  meta::Env catalog);
   [[nodiscard]] Result<void> start();
+  /// Reads the note of the last writer (docs/ORDERING.md O37).
+  [[nodiscard]] Result<void> read_note();
   /// Refuses a catalog that is older than the rest of the repository.
   [[nodiscard]] Result<void> check_catalog_age();
   [[nodiscard]] bool complete_names();
@@ -92,10 +101,25 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> end_work();
 
   [[nodiscard]] Result<series::Series*> find(SeriesId series) override;
+  /// Returns the pool. The first call opens it.
+  [[nodiscard]] Result<series::Pool*> pool();
+  /// Returns the pool if it is open; else null.
+  [[nodiscard]] series::Pool* opened_pool();
   /// Returns a function that asks a series to verify its index.
   [[nodiscard]] maintain::VerifyIndex index_verifier();
   /// Returns the series that were used since the opening.
   [[nodiscard]] std::vector<series::Series*> used_series();
+
+  // Settings of series. repository_settings.cc.
+  /// Returns the settings of new series that were chosen when the repository was created.
+  [[nodiscard]] SeriesSettings initial_series_settings() const;
+  /// Adds the feature that the settings need to the superblock. The caller has begun a transaction.
+  [[nodiscard]] Result<void> require_feature_for(const SeriesSettings& settings);
+  /// Adds the feature that the present series need to the superblock. Logs errors.
+  void complete_superblock(const std::vector<SeriesInfo>& all);
+  /// Writes the labels of a series whose record has changed, and all if the superblock has.
+  void write_labels_after_change(SeriesId id);
+  void write_all_labels();
 
   // Arranging. repository_arrange.cc.
   void arrange_soon(SeriesId series);
@@ -129,9 +153,9 @@ class RepositoryImpl final : public Repository {
   const series::SeriesMetrics series_metrics_{metrics_};
   const store::RepositoryPaths paths_;
   const OpenOptions options_;
-  const format::Superblock superblock_;
-  const format::DataCodecs codecs_;
   const std::unique_ptr<io::FileSystem> files_;
+  SuperblockFile superblock_;
+  const format::DataCodecs codecs_;
   const std::unique_ptr<io::FileLock> lock_;
   std::atomic<bool> catalog_replaced_ = false;      // The open catalog may have no name any more.
   SettledMark settled_{*files_, paths_.settled()};  // Outlives the catalog.
@@ -165,11 +189,16 @@ class RepositoryImpl final : public Repository {
   std::condition_variable arranging_ended_;
   std::jthread arranger_;
 
+  std::mutex pool_mutex_;
+  std::unique_ptr<series::Pool> pool_;  // Outlives the series.
+
   std::mutex mutex_;  // Guards the members below.
   std::map<SeriesId, std::unique_ptr<series::Series>> series_;
-  std::string catalog_id_;                // Set by start().
-  std::atomic<bool> left_behind_ = true;  // The next opening has something to complete.
-  std::string seen_path_;                 // present_path() as it was last logged; empty at first.
+  std::string catalog_id_;                         // Set by start().
+  bool was_settled_ = false;                       // The last writer left nothing behind.
+  std::atomic<bool> left_behind_ = true;           // The next opening has something to complete.
+  std::atomic<bool> labels_lack_feature_ = false;  // Their copies of the superblock are older.
+  std::string seen_path_;          // present_path() as it was last logged; empty at first.
   std::uint32_t next_series_ = 1;  // Ids are not reused, because removed series stay in series_.
 };
 

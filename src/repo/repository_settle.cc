@@ -69,18 +69,20 @@ Result<void> remove_leftovers(const meta::Env& catalog, io::FileSystem& files,
 
 // A note counts only for the last commit of this catalog. It does not prove that the catalog is no
 // older copy, because a note may be restored together with its catalog: the labels prove that.
+Result<void> RepositoryImpl::read_note() {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto known,
+                   txn.get(meta::catalog::kSettings, maintain::kCatalogIdSetting));
+  if (known) catalog_id_ = *known;
+  const auto note = settled_.read(catalog_id_, txn.id());
+  any_unarranged_ = !note.unarranged;
+  if (note.unarranged) unarranged_ = *note.unarranged;
+  was_settled_ = note.settled;
+  left_behind_ = !note.settled;
+  return {};
+}
+
 Result<void> RepositoryImpl::settle_at_opening() {
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    VARVE_TRY_ASSIGN(const auto known,
-                     txn.get(meta::catalog::kSettings, maintain::kCatalogIdSetting));
-    if (known) catalog_id_ = *known;
-    const auto note = settled_.read(catalog_id_, txn.id());
-    any_unarranged_ = !note.unarranged;
-    if (note.unarranged) unarranged_ = *note.unarranged;
-    left_behind_ = !note.settled;
-  }
-  VARVE_TRY(check_catalog_age());
   if (!left_behind_) return {};
   bool complete = complete_names();
   VARVE_TRY(remove_leftovers(catalog_, *files_, paths_));
@@ -94,12 +96,19 @@ Result<void> RepositoryImpl::settle_at_opening() {
     complete = complete && done;
     if (!done) base::log(base::LogLevel::kWarning, "manifests: " + done.error().message());
   }
+  if (!all.empty()) {
+    // Labels that agree keep their stamp, which may be older than files that the last writer
+    // removed. A new stamp in any of them tells an older catalog (O22).
+    VARVE_TRY_ASSIGN(auto* const first, find(all.front().id));
+    first->write_labels();
+  }
   left_behind_ = !complete;
   return {};
 }
 
 void RepositoryImpl::settle_at_close() {
-  if (options_.read_only || left_behind_) return;
+  if (options_.read_only || left_behind_ || labels_lack_feature_) return;
+  if (auto* const shared = opened_pool(); shared != nullptr && shared->has_left_behind()) return;
   const auto note = [&]() -> Result<void> {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
     return settled_.write(catalog_id_, txn.id(), unarranged());

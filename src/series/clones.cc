@@ -146,7 +146,7 @@ Result<VersionInfo> VersionClones::copy(const catalog::VersionRecord& source,
   VARVE_TRY_ASSIGN(const auto owner, records_.owner());
   version::SealedVersionParts parts;
   parts.objects = store_.objects.get();
-  parts.source = store_.layout.get();
+  parts.source = store_.all.get();
   parts.read_service = parts_.read_service;
   const auto reader = std::make_shared<version::SealedVersion>(
       parts, version_info(source, owner.name), source.root);

@@ -10,9 +10,7 @@
 #include "base/coding.h"
 #include "base/log.h"
 #include "catalog/clock_record.h"
-#include "catalog/disk_record.h"
 #include "catalog/series_catalog.h"
-#include "format/superblock.h"
 #include "meta/schema.h"
 
 namespace varve::series {
@@ -36,17 +34,17 @@ std::uint64_t checksum_of(const std::map<std::string, std::string>& settings) {
   return base::checksum64(base::as_bytes(all));
 }
 
-// Returns the settings that every update would repeat: all but the clock and the disk.
+// Returns the settings that every update would repeat.
 Result<std::map<std::string, std::string>> settings_in(const meta::Txn& txn) {
   std::map<std::string, std::string> settings;
-  VARVE_TRY(
-      meta::for_each_prefix(txn, meta::catalog::kSettings, "",
-                            [&](std::string_view key, std::string_view value) -> Result<bool> {
-                              if (key != catalog::kDiskSetting && key != catalog::kClockSetting) {
-                                settings.emplace(key, value);
-                              }
-                              return true;
-                            }));
+  VARVE_TRY(meta::for_each_prefix(
+      txn, meta::catalog::kSettings, "",
+      [&](std::string_view key, std::string_view value) -> Result<bool> {
+        if (maintain::is_labelled_setting(key) && key != catalog::kClockSetting) {
+          settings.emplace(key, value);
+        }
+        return true;
+      }));
   return settings;
 }
 
@@ -110,9 +108,8 @@ Result<void> LabelsWriter::write_all() {
   known_ = false;
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
   VARVE_TRY_ASSIGN(const auto settings, settings_in(txn));
-  VARVE_TRY_ASSIGN(const auto labels,
-                   maintain::encode_labels(txn, parts_.codecs->frames(), parts_.id,
-                                           format::encode_superblock(*parts_.superblock)));
+  VARVE_TRY_ASSIGN(const auto labels, maintain::encode_labels(txn, parts_.codecs->frames(),
+                                                              parts_.id, parts_.superblock()));
   VARVE_TRY(maintain::write_labels(*parts_.files, parts_.directory(), labels));
   parts_.metrics->labels.rewrites.add();
   parts_.metrics->labels.written_bytes.add(labels.size());
@@ -180,7 +177,7 @@ Result<bool> LabelsWriter::agree(const meta::Txn& txn, const Labels& labels) con
   // A seal in another series changes the clock's record. These labels get it at their next change.
   const auto clock = labels.setting(catalog::kClockSetting);
   VARVE_TRY(maintain::for_each_label(
-      txn, parts_.id, format::encode_superblock(*parts_.superblock), {.clock = &clock},
+      txn, parts_.id, parts_.superblock(), {.clock = &clock},
       [&](ManifestRecord what, std::string_view key, std::string_view value) -> Result<void> {
         if (what == ManifestRecord::kSuperblock) {
           same = same && labels.superblock == value;

@@ -16,6 +16,7 @@
 #include "layout/arranger.h"
 #include "layout/version_walk.h"
 #include "maintain/parity_upkeep.h"
+#include "series/pool.h"
 
 namespace varve::series {
 
@@ -104,13 +105,10 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
     VARVE_TRY_ASSIGN(settings, catalog::find_arrange_settings(txn));
     VARVE_TRY_ASSIGN(newest, newest_to_arrange(txn, parts_.id));
   }
-  if (!newest) return true;
   Throttle throttle(options.bytes_per_second, store_.layout->placed().raw, stop_waiting);
-  layout::ArrangerParts parts;
-  parts.layout = store_.layout.get();
-  parts.newest = layout::walk_tree(*store_.objects, newest->root);
-  parts.stop = stop;
-  parts.after_step = [&](const layout::MoveOutcome& step) {
+  const auto after_step = [&](const layout::MoveOutcome& step) {
+    // A step removes files. An older catalog must be known as such from then on (O22).
+    manifests_.labels().change({});
     done.bytes_written += step.bytes_written;
     done.bytes_read += step.bytes_read;
     ++done.steps;
@@ -123,11 +121,27 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
     throttle.pass(step.bytes_written + step.bytes_read);
     if (background) throttle.give_way(store_.layout->placed().raw, urgency.seals_behind);
   };
-  layout::Arranger arranger(parts, settings);
-  auto finished = arranger.run();
-  if (done.steps != 0)
-    manifests_.labels().change({});  // So that an older catalog is known as such.
+  auto finished = Result<bool>(true);
+  if (newest) {
+    layout::ArrangerParts parts;
+    parts.layout = store_.layout.get();
+    parts.newest = layout::walk_tree(*store_.objects, newest->root);
+    parts.stop = stop;
+    parts.after_step = after_step;
+    finished = layout::Arranger(parts, settings).run();
+  }
+  if (finished && *finished) finished = merge_pool(stop, after_step);
   return finished;
+}
+
+// A deletion in any series leaves work in the pool; the next series that is arranged does it.
+Result<bool> LineageArranging::merge_pool(
+    const std::function<bool()>& stop,
+    const std::function<void(const layout::MoveOutcome&)>& after_step) const {
+  VARVE_TRY_ASSIGN(const bool is_due, pool_merging_is_due(*parts_.catalog));
+  if (!is_due) return true;
+  VARVE_TRY_ASSIGN(auto* const pool, parts_.pool());
+  return pool->merge(stop, after_step);
 }
 
 Result<bool> LineageArranging::protect(const ArrangeOptions& options, ArrangeProgress& done) {
@@ -142,7 +156,12 @@ Result<bool> LineageArranging::protect(const ArrangeOptions& options, ArrangePro
                    maintain::keep_parity(*parts_.catalog, *store_.segments, parts_.id, pass));
   done.bytes_read += kept.bytes_read;
   done.bytes_written += kept.bytes_written;
-  return kept.finished;
+  auto* const pool = parts_.opened_pool();
+  if (!kept.finished || pool == nullptr) return kept.finished;
+  VARVE_TRY_ASSIGN(const auto shared, pool->keep_parity(pass));
+  done.bytes_read += shared.bytes_read;
+  done.bytes_written += shared.bytes_written;
+  return shared.finished;
 }
 
 }  // namespace varve::series

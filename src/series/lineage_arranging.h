@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <mutex>
 
+#include "layout/chunk_mover.h"
 #include "series/lineage_store.h"
 #include "series/manifests.h"
 #include "series/series.h"
@@ -26,6 +28,10 @@ class LineageArranging {
   [[nodiscard]] Result<bool> protect(const ArrangeOptions& options, ArrangeProgress& done);
 
  private:
+  [[nodiscard]] Result<bool> merge_pool(
+      const std::function<bool()>& stop,
+      const std::function<void(const layout::MoveOutcome&)>& after_step) const;
+
   const SeriesParts& parts_;
   LineageStore& store_;
   Manifests& manifests_;

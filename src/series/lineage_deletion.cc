@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "catalog/layout_records.h"
 #include "layout/window.h"
+#include "series/pool_removal.h"
 #include "series/seal_clock.h"
 
 namespace varve::series {
@@ -63,7 +64,9 @@ Result<DeletionForecast> LineageDeletion::forecast_plan(
   if (plan.waiting.size() == 0) return forecast;
   VARVE_TRY_ASSIGN(forecast.waiting_bytes, layout::estimate_bytes(txn, parts_.store, plan.waiting));
   for (const auto& record : records) {
-    if (record.state == VersionState::kOpen) forecast.waiting_for = record.name;
+    if (record.state != VersionState::kOpen) continue;
+    VARVE_TRY_ASSIGN(const auto owner, records_.owner());
+    forecast.waiting_for = owner.name + "/" + record.name;
   }
   return forecast;
 }
@@ -83,8 +86,11 @@ Result<DeletionForecast> LineageDeletion::forecast(const std::vector<VersionNumb
   const auto hold = open_.hold(nullptr);
   VARVE_TRY_ASSIGN(const auto plan,
                    layout::plan_deletion(*store_.layout, txn, numbers_of(gone), hold));
+  VARVE_TRY_ASSIGN(const auto shared,
+                   PoolRemoval::forecast(parts_, txn, gone, options.deleted_before));
   IndexFilesPlan index;
   VARVE_TRY_ASSIGN(auto outcome, forecast_plan(plan, gone, index));
+  VARVE_TRY(shared.add_to(outcome));
   outcome.held = std::move(held);
   return outcome;
 }
@@ -167,8 +173,10 @@ Result<DeletionForecast> LineageDeletion::delete_records(
   VARVE_TRY_ASSIGN(const auto plan,
                    layout::plan_deletion(*store_.layout, txn, numbers_of(gone), hold));
   VARVE_TRY_ASSIGN(const auto open, open_.record_after(txn, plan));
+  VARVE_TRY_ASSIGN(auto shared, PoolRemoval::plan(parts_, txn, gone));
   IndexFilesPlan index;
-  VARVE_TRY_ASSIGN(const auto outcome, forecast_plan(plan, gone, index));
+  VARVE_TRY_ASSIGN(auto outcome, forecast_plan(plan, gone, index));
+  VARVE_TRY(shared.add_to(outcome));
   VARVE_TRY_ASSIGN(const auto manifests, manifests_.dead(gone, open));
 
   // Damage in a tree only costs space in the catalog: objects that may be in use are kept.
@@ -190,10 +198,11 @@ Result<DeletionForecast> LineageDeletion::delete_records(
   if (const auto prepared = prepare_index_files(parts_, index); !prepared) {
     base::log(base::LogLevel::kWarning, "deleting: " + prepared.error().message());
   }
-  VARVE_TRY(parts_.with_reserve([&] { return commit_deletion(plan, gone, dead, open); }));
+  VARVE_TRY(parts_.with_reserve([&] { return commit_deletion(plan, shared, gone, dead, open); }));
   auto freed = store_.layout->free(plan.ledger.cuts());
-  auto removed = apply_index_files(parts_, index);
-  if (freed) freed = std::move(removed);
+  for (auto removed : {apply_index_files(parts_, index), shared.free()}) {
+    if (freed) freed = std::move(removed);
+  }
   manifests_.drop(manifests);
   // The versions are deleted. The next opening frees the rest.
   if (!freed) base::log(base::LogLevel::kWarning, "deleting: " + freed.error().message());
@@ -202,6 +211,7 @@ Result<DeletionForecast> LineageDeletion::delete_records(
 }
 
 Result<void> LineageDeletion::commit_deletion(const layout::DeletionPlan& plan,
+                                              const PoolRemoval& shared,
                                               const std::vector<catalog::VersionRecord>& gone,
                                               const catalog::ObjectSet& objects,
                                               const OpenChunks& open) {
@@ -215,6 +225,7 @@ Result<void> LineageDeletion::commit_deletion(const layout::DeletionPlan& plan,
     VARVE_TRY(catalog::put_version_chunks(txn, parts_.id, number, chunks));
   }
   VARVE_TRY(plan.ledger.apply(txn));
+  VARVE_TRY(shared.commit(txn));
   return txn.commit();
 }
 

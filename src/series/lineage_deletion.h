@@ -20,6 +20,8 @@
 
 namespace varve::series {
 
+class PoolRemoval;
+
 /// Deletes sealed versions of a series. The caller holds the series' mutex.
 class LineageDeletion {
  public:
@@ -57,6 +59,7 @@ class LineageDeletion {
   [[nodiscard]] Result<DeletionForecast> delete_records(
       const std::vector<catalog::VersionRecord>& gone);
   [[nodiscard]] Result<void> commit_deletion(const layout::DeletionPlan& plan,
+                                             const PoolRemoval& shared,
                                              const std::vector<catalog::VersionRecord>& gone,
                                              const catalog::ObjectSet& objects,
                                              const OpenChunks& open);

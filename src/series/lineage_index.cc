@@ -7,17 +7,16 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
-#include "layout/layout.h"
+#include "catalog/pool_records.h"
 #include "layout/window.h"
 #include "meta/schema.h"
+#include "series/container_fingerprints.h"
 #include "series/index_files.h"
 #include "series/staging.h"
 #include "store/repository_names.h"
@@ -27,77 +26,6 @@ namespace varve::series {
 namespace {
 
 constexpr std::uint64_t kMemoryBytesMin = std::uint64_t{1} << 20;
-
-/// Reads the fingerprints beside a chunk from its container. Not thread-safe.
-class ContainerFingerprints final : public index::StoredFingerprints {
- public:
-  ContainerFingerprints(const SeriesParts& parts, layout::Layout& layout)
-      : parts_(parts), layout_(layout) {}
-  bool around(ChunkId id, const Visit& visit) override;
-  /// Passes on the chunks from `id` on that are stored in its container, `count` at most. Returns
-  /// their number, 0 if they cannot be located. Skips chunks of a container that cannot be read.
-  std::uint64_t from(ChunkId id, std::uint64_t count, const Visit& visit);
-
- private:
-  struct Place {
-    layout::LocationRun where;
-    std::shared_ptr<const format::ContainerHeader> header;  // Null if it cannot be read.
-  };
-  [[nodiscard]] std::optional<Place> find(ChunkId id);
-  /// Logs an error, for a container only once.
-  void report(ContainerNumber container, const Error& error);
-
-  const SeriesParts& parts_;
-  layout::Layout& layout_;
-  std::unordered_set<ContainerNumber> unreadable_;
-};
-
-std::optional<ContainerFingerprints::Place> ContainerFingerprints::find(ChunkId id) {
-  auto where = layout_.locate(id);
-  auto header = where ? layout_.header(where->container)
-                      : Result<std::shared_ptr<const format::ContainerHeader>>(where.error());
-  if (where && !header && header.error().code() == ErrorCode::kStale) {
-    where = layout_.locate(id);  // The chunk was moved meanwhile.
-    if (where) header = layout_.header(where->container);
-  }
-  if (!where) {
-    report(ContainerNumber{}, where.error());
-    return std::nullopt;
-  }
-  if (!header) report(where->container, header.error());
-  return Place{*where, header ? std::move(*header) : nullptr};
-}
-
-void ContainerFingerprints::report(ContainerNumber container, const Error& error) {
-  if (!unreadable_.insert(container).second) return;
-  base::log(base::LogLevel::kError,
-            fmt::format("series {}: {}", static_cast<std::uint32_t>(parts_.id), error.message()));
-}
-
-bool ContainerFingerprints::around(ChunkId id, const Visit& visit) {
-  const auto place = find(id);
-  if (!place || !place->header) return false;
-  const auto& [where, header] = *place;
-  for (std::uint64_t i = 0; i < where.count; ++i) {
-    if (where.index + i >= header->chunks.size()) break;
-    visit(header->chunks[where.index + i].fingerprint, where.first.plus(i));
-  }
-  return true;
-}
-
-std::uint64_t ContainerFingerprints::from(ChunkId id, std::uint64_t count, const Visit& visit) {
-  const auto place = find(id);
-  if (!place) return 0;
-  const auto& [where, header] = *place;
-  const std::uint64_t skip = id.value - where.first.value;
-  const std::uint64_t found = std::min<std::uint64_t>(where.count - skip, count);
-  for (std::uint64_t i = 0; header && i < found; ++i) {
-    const std::uint64_t at = where.index + skip + i;
-    if (at >= header->chunks.size()) break;
-    visit(header->chunks[at].fingerprint, id.plus(i));
-  }
-  return found;
-}
 
 }  // namespace
 
@@ -149,7 +77,8 @@ Result<std::shared_ptr<index::NeighbourIndex>> LineageIndex::load(
     own = base::IdRuns::from(std::move(runs)).subtract(lost);
     window = window.subtract(lost);  // Lost content must be stored again if it comes back.
   }
-  auto fingerprints = std::make_unique<ContainerFingerprints>(parts_, *store_.layout);
+  auto fingerprints = std::make_unique<ContainerFingerprints>(
+      *store_.layout, fmt::format("series {}", static_cast<std::uint32_t>(parts_.id)));
   index::IndexStorage storage;
   storage.folder = run_folder(parts_);
   storage.stored = fingerprints.get();
@@ -183,6 +112,13 @@ Result<std::shared_ptr<index::NeighbourIndex>> LineageIndex::load(
   return index;
 }
 
+// The pool has an index of its own, so this one leaves out the pool's chunks.
+Result<base::IdRuns> LineageIndex::own_window(const meta::Txn& txn,
+                                              const layout::LiveVersion& version) const {
+  VARVE_TRY_ASSIGN(const auto chunks, layout::protected_chunks(txn, parts_.id, version));
+  return catalog::own_part(chunks);
+}
+
 // Returns the chunks that the version may refer to. Records them before the first reference, so
 // that neither arranging nor a deletion removes them.
 Result<base::IdRuns> LineageIndex::open_window(const catalog::VersionRecord& record) {
@@ -191,7 +127,7 @@ Result<base::IdRuns> LineageIndex::open_window(const catalog::VersionRecord& rec
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
     VARVE_TRY_ASSIGN(const auto present, txn.get(meta::catalog::kVersionChunks,
                                                  meta::version_key(parts_.id, record.number)));
-    if (present) return layout::protected_chunks(txn, parts_.id, version);
+    if (present) return own_window(txn, version);
   }
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
   VARVE_TRY(layout::open_window(txn, parts_.id, parts_.store, record.number));
@@ -199,7 +135,7 @@ Result<base::IdRuns> LineageIndex::open_window(const catalog::VersionRecord& rec
   // The labels contain the window too, and a deletion's forecast counts their bytes.
   manifests_.labels().change({record.number});
   VARVE_TRY_ASSIGN(const auto now, meta::ReadTxn::begin(*parts_.catalog));
-  return layout::protected_chunks(now, parts_.id, version);
+  return own_window(now, version);
 }
 
 // A side version shares so little with its series that it does not become the next one's neighbour.
@@ -217,6 +153,7 @@ Result<bool> LineageIndex::save_window(const catalog::VersionRecord& record,
       base::log(base::LogLevel::kError, side.error().message());
     }
     VARVE_TRY_ASSIGN(window, layout::window_after(txn, parts_.id, chunks, is_side));
+    window = catalog::own_part(window);
     VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, parts_.store));
     window = window.subtract(lost);
   }

@@ -8,6 +8,7 @@
 #include "base/id_runs.h"
 #include "catalog/series_catalog.h"
 #include "index/neighbour_index.h"
+#include "layout/window.h"
 #include "series/lineage_store.h"
 #include "series/manifests.h"
 #include "series/series_parts.h"
@@ -46,8 +47,10 @@ class LineageIndex {
   }
 
  private:
-  /// Returns the chunks that an open version may refer to besides its own. The first call records
-  /// them.
+  [[nodiscard]] Result<base::IdRuns> own_window(const meta::Txn& txn,
+                                                const layout::LiveVersion& version) const;
+  /// Returns the chunks of the series' store that an open version may refer to besides its own. The
+  /// first call records them.
   [[nodiscard]] Result<base::IdRuns> open_window(const catalog::VersionRecord& record);
   /// Opens the runs of the newest sealed version's index, and removes others.
   [[nodiscard]] Result<void> load_files(index::NeighbourIndex& index,

@@ -15,6 +15,7 @@
 #include "catalog/location_table.h"
 #include "layout/window.h"
 #include "series/index_files.h"
+#include "series/pool_policy.h"
 #include "series/staging.h"
 #include "store/repository_names.h"
 #include "varve/version_name.h"
@@ -107,7 +108,7 @@ Result<void> LineageOpen::drop_leftovers(const catalog::VersionRecord& record) {
         for (const auto& run : kept.runs()) in_use = in_use || run.first.birth() == birth;
       }
     }
-    if (!in_use) VARVE_TRY(store_.layout->on_delete(birth));
+    if (!in_use) VARVE_TRY(store_.all->on_delete(birth));
     before = ChunkId::make(birth, 0);
   }
 }
@@ -117,7 +118,7 @@ Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
   if (open_) return {};
   VARVE_TRY_ASSIGN(const auto owner, records_.owner());
   VARVE_TRY(drop_leftovers(record));
-  VARVE_TRY(store_.layout->begin_version(record.number));
+  VARVE_TRY(store_.all->begin_version(record.number));
   VARVE_TRY_ASSIGN(auto index, index_.load(record));
   index->count_in(parts_.metrics->index);
   version::OpenVersionParts parts;
@@ -127,9 +128,9 @@ Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
   parts.staging_directory = parts_.paths->staging(parts_.id, record.number);
   parts.chunker = parts_.chunker;
   parts.fingerprinter = &parts_.codecs->fingerprinter();
-  parts.index = index;
-  parts.dedup_policy = &dedup_policy_;
-  parts.layout = store_.layout.get();
+  VARVE_TRY_ASSIGN(parts.index, with_pool(record, index));
+  parts.dedup_policy = dedup_policy_;
+  parts.layout = store_.all.get();
   parts.read_service = parts_.read_service;
   parts.fingerprint_pool = parts_.fingerprint_pool;
   parts.ingest_metrics = &parts_.metrics->ingest;
@@ -143,6 +144,25 @@ Result<void> LineageOpen::resume(const catalog::VersionRecord& record) {
                    version::OpenVersion::open(parts, version_info(record, owner.name), root));
   index_.use(std::move(index));
   return {};
+}
+
+Result<std::shared_ptr<index::FingerprintIndex>> LineageOpen::with_pool(
+    const catalog::VersionRecord& record, std::shared_ptr<index::NeighbourIndex> neighbours) {
+  VARVE_TRY_ASSIGN(const auto owner, records_.owner());
+  if (owner.placement == Placement::kLineage) {
+    dedup_policy_ = std::make_shared<ingest::AlwaysRefer>();
+    return std::shared_ptr<index::FingerprintIndex>(std::move(neighbours));
+  }
+  VARVE_TRY_ASSIGN(auto* const pool, parts_.pool());
+  VARVE_TRY_ASSIGN(auto* const index, pool->index());
+  session_ =
+      std::make_shared<PoolSession>(std::move(neighbours), *pool, *index,
+                                    layout::PoolOwner{parts_.id, record.number}, owner.placement);
+  VARVE_TRY_ASSIGN(dedup_policy_, pool_policy(parts_, owner));
+  store_.all->set_on_synced([session = session_](VersionNumber birth, std::uint32_t chunks) {
+    session->publish(birth, chunks);
+  });
+  return std::shared_ptr<index::FingerprintIndex>(session_);
 }
 
 // Removes the remains of the open version after the commit. A failure loses nothing; the next
@@ -169,7 +189,9 @@ Result<void> LineageOpen::drop_unfinished(const catalog::VersionRecord& record) 
   VARVE_TRY(catalog::erase_version(txn, parts_.id, record.number));
   VARVE_TRY(txn.commit());
   VARVE_TRY(remove_staging(parts_, record));
-  return store_.layout->on_delete(record.number);
+  auto dropped = store_.all->on_delete(record.number);
+  end_in_pool(record.number);
+  return dropped;
 }
 
 // Returns the base of a version that started as a clone; null for any other version.
@@ -252,9 +274,23 @@ Result<OpenChunks> LineageOpen::record_after(const meta::Txn& txn,
   return open_chunks_without(before, plan.dead);
 }
 
+void LineageOpen::end_in_pool(VersionNumber number) {
+  auto* const pool = parts_.opened_pool();
+  if (pool == nullptr) return;
+  const auto containers = pool->store().unpin({parts_.id, number});
+  const auto freed = parts_.with_reserve([&] { return pool->sweep(containers); });
+  // The next opening of the repository frees the rest.
+  if (!freed) base::log(base::LogLevel::kWarning, "pool: " + freed.error().message());
+}
+
 void LineageOpen::release() {
   if (open_) open_->stop();
   open_.reset();
+  if (session_) {
+    store_.all->set_on_synced({});
+    session_->close();
+    session_.reset();
+  }
   index_.close();
 }
 

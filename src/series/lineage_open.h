@@ -12,6 +12,7 @@
 #include "series/lineage_index.h"
 #include "series/lineage_store.h"
 #include "series/manifests.h"
+#include "series/pool_session.h"
 #include "series/series_parts.h"
 #include "series/version_records.h"
 #include "varve/result.h"
@@ -36,6 +37,8 @@ class LineageOpen {
 
   /// Loads an open version, unless it is loaded.
   [[nodiscard]] Result<void> resume(const catalog::VersionRecord& record);
+  /// Returns the loaded version's decisions about the pool, with those of earlier processes.
+  [[nodiscard]] RewriteCounts rewrite_counts() const { return dedup_policy_->counts(); }
   /// Sets the number of a new open version and commits its record.
   [[nodiscard]] Result<VersionInfo> put_new(catalog::VersionRecord& record);
   /// Errors: those with which opening a version fails after another one was sealed for it.
@@ -45,6 +48,8 @@ class LineageOpen {
   /// Removes the remains of the loaded version, after the commit that sealed or dropped it. Logs
   /// errors.
   void end(const catalog::VersionRecord& record);
+  /// Ends the use of the pool by a version that was sealed or dropped.
+  void end_in_pool(VersionNumber number);
   /// Stops the loaded version and drops it from memory. It stays open on disk.
   void release();
   /// Drops a copy that failed.
@@ -62,6 +67,10 @@ class LineageOpen {
                                                 const layout::DeletionPlan& plan);
 
  private:
+  /// Returns the index of an open version: with the pool's behind `neighbours`, if its placement
+  /// has a pool.
+  [[nodiscard]] Result<std::shared_ptr<index::FingerprintIndex>> with_pool(
+      const catalog::VersionRecord& record, std::shared_ptr<index::NeighbourIndex> neighbours);
   [[nodiscard]] Result<void> drop_leftovers(const catalog::VersionRecord& record);
   [[nodiscard]] Result<std::shared_ptr<const version::CloneBase>> load_base(
       const catalog::VersionRecord& record);
@@ -71,7 +80,8 @@ class LineageOpen {
   Manifests& manifests_;
   const VersionRecords records_;
   LineageIndex index_;
-  ingest::AlwaysRefer dedup_policy_;  // A lineage never stores a duplicate again.
+  std::shared_ptr<ingest::DedupPolicy> dedup_policy_;
+  std::shared_ptr<PoolSession> session_;  // Null if the version's placement has no pool.
   std::shared_ptr<version::OpenVersion> open_;
 };
 

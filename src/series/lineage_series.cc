@@ -189,7 +189,7 @@ Result<std::shared_ptr<VersionReader>> LineageSeries::reader(VersionNumber numbe
   if (parts_.on_reader) parts_.on_reader();
   version::SealedVersionParts parts;
   parts.objects = use->store->objects.get();
-  parts.source = use->store->layout.get();
+  parts.source = use->store->all.get();
   parts.read_service = parts_.read_service;
   parts.open_files = readers_.open_files(number);
   auto opened = std::make_shared<version::SealedVersion>(parts, version_info(record, owner.name),
@@ -330,7 +330,8 @@ Result<void> LineageSeries::abandon_version(VersionNumber number, bool force) {
   }
   manifests_.labels().change({number});
   use->open.end(record);
-  const auto freed = parts_.with_reserve([&] { return use->store->layout->on_delete(number); });
+  const auto freed = parts_.with_reserve([&] { return use->store->all->on_delete(number); });
+  use->open.end_in_pool(number);
   parts_.space->keep_reserve();
   // The version is gone. The next version of the series frees the rest.
   if (!freed) base::log(base::LogLevel::kWarning, "discarding: " + freed.error().message());
@@ -366,6 +367,10 @@ Result<std::vector<VersionLock>> LineageSeries::version_locks() {
   return series::version_locks(parts_);
 }
 
+Result<PoolUsage> LineageSeries::pool_usage(VersionNumber number) {
+  return series::pool_usage(parts_, number);
+}
+
 Result<std::vector<CategoryInfo>> LineageSeries::categories() { return series::categories(parts_); }
 
 Result<ArrangingDebt> LineageSeries::arranging_debt() { return series::arranging_debt(parts_); }
@@ -387,7 +392,9 @@ Result<void> LineageSeries::add_stats(const meta::Txn& txn, RepositoryStats& sta
 
 Result<std::uint64_t> LineageSeries::lost_chunks_stamp() {
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-  VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, parts_.store));
+  VARVE_TRY_ASSIGN(const auto own, catalog::find_quarantine(txn, parts_.store));
+  VARVE_TRY_ASSIGN(const auto shared, catalog::find_quarantine(txn, kPoolStore));
+  const auto lost = own.unite(shared);
   if (lost.size() == 0) return std::uint64_t{0};
   std::string runs;
   lost.encode(runs);

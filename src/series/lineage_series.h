@@ -54,6 +54,7 @@ class LineageSeries final : public Series {
   [[nodiscard]] Result<void> lock_version(VersionNumber number, Timestamp until) override;
   [[nodiscard]] Result<std::vector<VersionUsage>> version_usage(
       std::optional<VersionNumber> only) override;
+  [[nodiscard]] Result<PoolUsage> pool_usage(VersionNumber number) override;
   [[nodiscard]] Result<std::vector<VersionLock>> version_locks() override;
   [[nodiscard]] Result<std::vector<CategoryInfo>> categories() override;
   [[nodiscard]] Result<ArrangingDebt> arranging_debt() override;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "series/pool.h"
 #include "store/folder_store.h"
 #include "store/retrying_store.h"
 
@@ -21,6 +22,11 @@ Result<std::unique_ptr<LineageStore>> LineageStore::open(const SeriesParts& part
   VARVE_TRY_ASSIGN(store->layout, layout::CategoryLayout::open(*parts.catalog, *store->segments,
                                                                parts.codecs->frames(),
                                                                parts.compressors, options));
+  store->all = std::make_unique<layout::SeriesLayout>(
+      *store->layout, [&parts]() -> Result<layout::PoolStore*> {
+        VARVE_TRY_ASSIGN(auto* const pool, parts.pool());
+        return &pool->store();
+      });
   store->objects = std::make_unique<catalog::ObjectReader>(*parts.catalog, parts.id, parts.pages);
   return store;
 }

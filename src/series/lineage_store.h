@@ -5,6 +5,7 @@
 
 #include "catalog/object_store.h"
 #include "layout/category_layout.h"
+#include "layout/series_layout.h"
 #include "series/series_parts.h"
 #include "store/segment_store.h"
 #include "varve/result.h"
@@ -15,6 +16,7 @@ namespace varve::series {
 struct LineageStore {
   std::unique_ptr<store::SegmentStore> segments;  ///< Outlives the layout.
   std::unique_ptr<layout::CategoryLayout> layout;
+  std::unique_ptr<layout::SeriesLayout> all;  ///< The layout with the pool beside it.
   std::unique_ptr<catalog::ObjectReader> objects;
 
   /// Opens the series' layout. Unless read-only, removes what a crash left in its files.

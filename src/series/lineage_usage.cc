@@ -10,11 +10,14 @@
 #include <utility>
 
 #include "catalog/layout_records.h"
+#include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
 #include "layout/chunk_use.h"
 #include "layout/lone_deletion.h"
+#include "layout/pool_meter.h"
 #include "series/index_files.h"
 #include "series/lone_manifests.h"
+#include "series/pool.h"
 #include "series/seal_clock.h"
 #include "series/version_records.h"
 
@@ -42,15 +45,18 @@ class UsageMeter {
     for (auto& use : uses) {
       VARVE_TRY_ASSIGN(const auto plan, deletion.plan(use.number, std::move(use.lone)));
       unread_ = unread_ || plan.unread != 0;
+      VARVE_TRY_ASSIGN(const auto shared, measure_in_pool(use.number));
+      use.raw_bytes += shared.raw_bytes;
+      const auto lone_bytes = plan.chunk_bytes + shared.lone_raw_bytes;
       VersionUsage usage;
       usage.number = use.number;
       usage.logical_bytes = record_of_.at(use.number)->logical_bytes;
       usage.referenced_bytes = use.raw_bytes;
-      usage.shared_bytes = use.raw_bytes - std::min(use.raw_bytes, plan.chunk_bytes);
+      usage.shared_bytes = use.raw_bytes - std::min(use.raw_bytes, lone_bytes);
       VARVE_TRY_ASSIGN(const auto index,
                        plan_index_files(parts_, records, {*record_of_.at(use.number)}));
       usage.unique_bytes =
-          plan.ledger.freed_bytes() + index.freed_bytes +
+          plan.ledger.freed_bytes() + shared.freed_bytes + index.freed_bytes +
           manifests->bytes(use.number, open_chunks_without(open_chunks_, plan.dead));
       const auto& retention = retention_of_.at(use.number);
       usage.side = retention.side;
@@ -84,6 +90,18 @@ class UsageMeter {
     return {};
   }
 
+  /// Returns the version's share of the pool. Opens the pool only if a version uses it.
+  Result<layout::PoolShare> measure_in_pool(VersionNumber number) {
+    if (!pool_) {
+      VARVE_TRY_ASSIGN(const auto uses, catalog::find_pool_use(txn_, parts_.id, number));
+      if (uses.empty()) return layout::PoolShare{};
+      VARVE_TRY_ASSIGN(auto* const pool, parts_.pool());
+      pool_.emplace(
+          txn_, [pool](ContainerNumber container) { return pool->store().is_pinned(container); });
+    }
+    return pool_->measure({parts_.id, number});
+  }
+
   const SeriesParts& parts_;
   LineageStore& store_;
   const meta::Txn& txn_;
@@ -93,6 +111,7 @@ class UsageMeter {
   std::map<VersionNumber, catalog::RetentionRecord> retention_of_;
   std::map<VersionNumber, std::string> clone_of_;
   OpenChunks open_chunks_;
+  std::optional<layout::PoolMeter> pool_;
   bool unread_ = false;
 };
 

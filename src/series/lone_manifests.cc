@@ -5,7 +5,6 @@
 #include <string>
 
 #include "base/coding.h"
-#include "format/superblock.h"
 #include "maintain/manifest_file.h"
 
 namespace varve::series {
@@ -36,8 +35,7 @@ Result<std::unique_ptr<LoneManifests>> LoneManifests::open(
     opened->labels_size_.add(label.version, label.key_bytes, label.value_bytes);
     return {};
   };
-  VARVE_TRY(maintain::for_each_label(txn, parts.id, format::encode_superblock(*parts.superblock),
-                                     {}, add));
+  VARVE_TRY(maintain::for_each_label(txn, parts.id, parts.superblock(), {}, add));
   const auto path = directory + "/" + maintain::kLabelsName;
   VARVE_TRY_ASSIGN(const bool labelled, parts.files->exists(path));
   if (labelled) {

@@ -12,7 +12,6 @@
 #include "base/coding.h"
 #include "base/log.h"
 #include "catalog/object_store.h"
-#include "format/superblock.h"
 #include "maintain/manifest_file.h"
 #include "meta/schema.h"
 #include "series/manifest_users.h"
@@ -146,9 +145,8 @@ Result<DeadManifests> Manifests::dead(const std::vector<catalog::VersionRecord>&
     found.numbers.push_back(file.number);
     found.bytes += file.bytes;
   }
-  VARVE_TRY_ASSIGN(const auto after,
-                   maintain::encode_labels(txn, parts_.codecs->frames(), parts_.id,
-                                           format::encode_superblock(*parts_.superblock), view));
+  VARVE_TRY_ASSIGN(const auto after, maintain::encode_labels(txn, parts_.codecs->frames(),
+                                                             parts_.id, parts_.superblock(), view));
   const auto path = directory + "/" + maintain::kLabelsName;
   VARVE_TRY_ASSIGN(const bool labelled, parts_.files->exists(path));
   if (!labelled) return found;

@@ -14,6 +14,9 @@
 #include "base/log.h"
 #include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
+#include "catalog/pool_records.h"
+#include "series/pool.h"
+#include "series/pool_seal.h"
 #include "series/seal_clock.h"
 #include "series/usage.h"
 #include "varve/mount.h"
@@ -73,6 +76,8 @@ Result<SealResult> VersionSeal::run(catalog::VersionRecord record, const SealReq
     return std::move(committed).error();
   }
   open_.end(record);
+  open_.end_in_pool(record.number);
+  if (auto* const shared = parts_.opened_pool()) shared->save_index();
   base::return_free_memory();
   if (old) {
     result.replaced = old->number;
@@ -135,7 +140,7 @@ Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::Versio
     const auto all = catalog::version_chunks(txn, parts_.id, record.base);
     if (all) chunks = chunks.unite(*all);
   }
-  VARVE_TRY(store_.layout->on_seal(record.number, chunks));
+  VARVE_TRY(store_.all->on_seal(record.number, chunks));
   VARVE_TRY_ASSIGN(const bool side, open_.index().save_window(record, chunks));
   record.state = VersionState::kSealed;
   record.base = VersionNumber{};
@@ -146,6 +151,10 @@ Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::Versio
   record.logical_bytes = tree.logical_bytes;
   VARVE_TRY(measure_version(parts_, record));
   VARVE_TRY_ASSIGN(const auto manifest, manifests_.begin(record, built.objects));
+  const auto* const base = open_.version()->base();
+  VARVE_TRY_ASSIGN(auto pool, PoolSeal::begin(parts_, record, chunks,
+                                              base != nullptr ? std::optional(base->record().number)
+                                                              : std::nullopt));
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*parts_.catalog));
   VARVE_TRY_ASSIGN(auto owner, catalog::find_series(txn, parts_.id));
   if (!owner) return Error(ErrorCode::kCorrupt, "the series' record is missing");
@@ -157,6 +166,11 @@ Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::Versio
   if (replaced != nullptr) VARVE_TRY(catalog::put_version(txn, *replaced));
   VARVE_TRY(catalog::put_version(txn, record));
   VARVE_TRY(catalog::put_clock_record(txn, clock));
+  VARVE_TRY(pool.commit(txn));
+  const auto counts = open_.rewrite_counts();
+  if (counts != RewriteCounts() || catalog::pool_part(chunks).size() != 0) {
+    VARVE_TRY(catalog::put_rewrite_counts(txn, parts_.id, record.number, counts));
+  }
   VARVE_TRY(manifest->commit(txn));
   if (next != nullptr) {
     next->number = static_cast<VersionNumber>(owner->next_number++);
@@ -170,6 +184,7 @@ Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::Versio
     outcome.next = version_info(*next, owner->name);
   }
   VARVE_TRY(txn.commit());
+  parts_.metrics->pool.sparse_containers.add(counts.sparse_containers);
   std::vector<VersionNumber> changed{record.number};
   if (replaced != nullptr) changed.push_back(replaced->number);
   if (next != nullptr) changed.push_back(next->number);

@@ -15,6 +15,7 @@
 #include "varve/repository.h"
 #include "varve/result.h"
 #include "varve/retention.h"
+#include "varve/rewrite.h"
 #include "varve/types.h"
 
 namespace varve::series {
@@ -53,6 +54,7 @@ class Series {
   /// Returns the sizes of every sealed version, or only of `only`.
   [[nodiscard]] virtual Result<std::vector<VersionUsage>> version_usage(
       std::optional<VersionNumber> only) = 0;
+  [[nodiscard]] virtual Result<PoolUsage> pool_usage(VersionNumber number) = 0;
   [[nodiscard]] virtual Result<std::vector<VersionLock>> version_locks() = 0;
   [[nodiscard]] virtual Result<std::vector<CategoryInfo>> categories() = 0;
   [[nodiscard]] virtual Result<ArrangingDebt> arranging_debt() = 0;

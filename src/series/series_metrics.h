@@ -4,6 +4,7 @@
 #include "base/metrics.h"
 #include "index/index_metrics.h"
 #include "ingest/ingest_metrics.h"
+#include "ingest/pool_metrics.h"
 #include "layout/layout_metrics.h"
 #include "series/label_metrics.h"
 
@@ -12,12 +13,13 @@ namespace varve::series {
 /// The metrics that all series of a repository share.
 struct SeriesMetrics {
   explicit SeriesMetrics(base::Metrics& registry)
-      : ingest(registry), index(registry), layout(registry), labels(registry) {}
+      : ingest(registry), index(registry), layout(registry), labels(registry), pool(registry) {}
 
   const ingest::IngestMetrics ingest;
   const index::IndexMetrics index;
   const layout::LayoutMetrics layout;
   const LabelMetrics labels;
+  const ingest::PoolMetrics pool;
 };
 
 }  // namespace varve::series

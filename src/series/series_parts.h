@@ -10,7 +10,6 @@
 #include "base/thread_pool.h"
 #include "catalog/page_cache.h"
 #include "format/data_codecs.h"
-#include "format/superblock.h"
 #include "ingest/chunker.h"
 #include "io/file_system.h"
 #include "meta/lmdb.h"
@@ -24,6 +23,8 @@
 #include "varve/types.h"
 
 namespace varve::series {
+
+class Pool;
 
 /// The error of a change to a repository that is open read-only: kReadOnly.
 [[nodiscard]] Error opened_read_only();
@@ -40,10 +41,8 @@ struct ArrangeUrgency {
 struct SeriesParts {
   SeriesId id{};
   StoreId store{};  ///< Where the chunks of the series are.
-  Placement placement = Placement::kLineage;
   const store::RepositoryPaths* paths = nullptr;
   const OpenOptions* options = nullptr;
-  const format::Superblock* superblock = nullptr;
   const format::DataCodecs* codecs = nullptr;
   io::FileSystem* files = nullptr;
   const meta::Env* catalog = nullptr;
@@ -56,6 +55,11 @@ struct SeriesParts {
   const ingest::Chunker* chunker = nullptr;
   base::ThreadPool* compressors = nullptr;
   base::ThreadPool* fingerprint_pool = nullptr;
+  /// Returns the repository's pool. The first call opens it. Thread-safe.
+  std::function<Result<Pool*>()> pool{};
+  /// Returns the pool if pool() has opened it; else null.
+  std::function<Pool*()> opened_pool{};
+  std::function<std::string()> superblock{};     ///< Returns the present text of varve.repo.
   std::function<void()> on_reader{};             ///< Called before a version is read.
   std::function<void(SeriesId)> arrange_soon{};  ///< Asks for arranging in the background.
   /// Called before a seal, without a lock. Waits a bounded time if arranging is far behind.

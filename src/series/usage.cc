@@ -10,8 +10,11 @@
 
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
+#include "catalog/pool_records.h"
+#include "ingest/rewrite_policy.h"
 #include "layout/arranger.h"
 #include "layout/window.h"
+#include "series/pool_policy.h"
 #include "series/version_records.h"
 #include "store/folder_store.h"
 #include "store/repository_names.h"
@@ -119,9 +122,50 @@ Result<ArrangingDebt> arranging_debt(const SeriesParts& parts) {
   return debt;
 }
 
+Result<PoolUsage> pool_usage(const SeriesParts& parts, VersionNumber number) {
+  VARVE_TRY(VersionRecords(*parts.catalog, parts.id).owner());
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts.catalog));
+  VARVE_TRY_ASSIGN(const auto version, catalog::find_version(txn, parts.id, number));
+  if (!version || version->state != VersionState::kSealed) return no_version();
+  PoolUsage usage;
+  VARVE_TRY_ASSIGN(usage.counts, catalog::find_rewrite_counts(txn, parts.id, number));
+  VARVE_TRY_ASSIGN(const auto used, containers_used(txn, parts.id, number));
+  usage.containers = used.size();
+  for (const auto& use : used) usage.referenced_bytes += use.referenced_bytes;
+  usage.utilisation = ingest::utilisation_histogram(used);
+  return usage;
+}
+
+namespace {
+
+// Adds the containers of a store, and the parity in its folder.
+Result<void> add_store(const meta::Txn& txn, io::FileSystem& files, StoreId store,
+                       const std::string& directory, RepositoryStats& stats) {
+  const auto parity = directory + "/" + store::kParityFolder;
+  VARVE_TRY_ASSIGN(const bool has_parity, files.exists(parity));
+  if (has_parity) {
+    VARVE_TRY_ASSIGN(const auto bytes, files.tree_bytes(parity));
+    stats.parity_bytes += bytes;
+  }
+  VARVE_TRY(catalog::for_each_container(txn, store,
+                                        [&](const format::ContainerRecord& record) -> Result<bool> {
+                                          ++stats.containers;
+                                          stats.unique_bytes += record.live_bytes;
+                                          stats.frame_bytes += record.data_bytes;
+                                          stats.container_bytes += record.end() - record.offset;
+                                          return true;
+                                        }));
+  return catalog::for_each_location(txn, store, ChunkId{},
+                                    [&](const catalog::LocationRecord& record) -> Result<bool> {
+                                      stats.chunks += record.count;
+                                      return true;
+                                    });
+}
+
+}  // namespace
+
 Result<void> add_stats(const SeriesParts& parts, const meta::Txn& txn, RepositoryStats& stats) {
   VARVE_TRY_ASSIGN(const auto records, catalog::list_versions(txn, parts.id));
-  const auto directory = parts.directory();
   for (const auto& record : records) {
     const bool sealed = record.state == VersionState::kSealed;
     stats.versions_sealed += sealed ? 1 : 0;
@@ -130,25 +174,23 @@ Result<void> add_stats(const SeriesParts& parts, const meta::Txn& txn, Repositor
   }
   VARVE_TRY_ASSIGN(const auto index_bytes, index_file_bytes(parts));
   stats.index_bytes += index_bytes;
-  const auto parity = directory + "/" + store::kParityFolder;
-  VARVE_TRY_ASSIGN(const bool has_parity, parts.files->exists(parity));
-  if (has_parity) {
-    VARVE_TRY_ASSIGN(const auto bytes, parts.files->tree_bytes(parity));
-    stats.parity_bytes += bytes;
+  return add_store(txn, *parts.files, parts.store, parts.directory(), stats);
+}
+
+Result<void> add_pool_stats(const meta::Txn& txn, io::FileSystem& files, const std::string& folder,
+                            RepositoryStats& stats) {
+  VARVE_TRY_ASSIGN(const bool present, files.exists(folder));
+  if (!present) return {};
+  VARVE_TRY_ASSIGN(const auto names, files.list(folder));
+  for (const auto& name : names) {
+    if (!name.starts_with("index")) continue;
+    VARVE_TRY_ASSIGN(const auto bytes, files.tree_bytes(folder + "/" + name));
+    stats.index_bytes += bytes;
   }
-  VARVE_TRY(catalog::for_each_container(txn, parts.store,
-                                        [&](const format::ContainerRecord& record) -> Result<bool> {
-                                          ++stats.containers;
-                                          stats.unique_bytes += record.live_bytes;
-                                          stats.frame_bytes += record.data_bytes;
-                                          stats.container_bytes += record.end() - record.offset;
-                                          return true;
-                                        }));
-  return catalog::for_each_location(txn, parts.store, ChunkId{},
-                                    [&](const catalog::LocationRecord& record) -> Result<bool> {
-                                      stats.chunks += record.count;
-                                      return true;
-                                    });
+  const auto before = stats.container_bytes;
+  VARVE_TRY(add_store(txn, files, kPoolStore, folder, stats));
+  stats.pool_bytes = stats.container_bytes - before;
+  return {};
 }
 
 }  // namespace varve::series

@@ -9,6 +9,7 @@
 #include "varve/arrange.h"
 #include "varve/repository.h"
 #include "varve/result.h"
+#include "varve/rewrite.h"
 
 namespace varve::series {
 
@@ -24,8 +25,15 @@ namespace varve::series {
 /// Errors: kNotFound if the series was removed.
 [[nodiscard]] Result<ArrangingDebt> arranging_debt(const SeriesParts& parts);
 
+/// Returns a sealed version's use of the pool, with the containers as they are now.
+/// Errors: kNotFound if the version does not exist or is open.
+[[nodiscard]] Result<PoolUsage> pool_usage(const SeriesParts& parts, VersionNumber number);
+
 /// Adds the series' versions, chunks and files to `stats`.
 [[nodiscard]] Result<void> add_stats(const SeriesParts& parts, const meta::Txn& txn,
                                      RepositoryStats& stats);
+/// Adds the pool's chunks and files, in its folder, to `stats`.
+[[nodiscard]] Result<void> add_pool_stats(const meta::Txn& txn, io::FileSystem& files,
+                                          const std::string& folder, RepositoryStats& stats);
 
 }  // namespace varve::series

@@ -36,6 +36,8 @@ struct ContainerWriterOptions {
   /// Maximum length, in bytes, of a file with more than one container; 0 = by segment_bytes_for().
   /// A file has at least one container, and no container is longer unless it has one frame.
   std::uint64_t segment_bytes_max = 0;
+  /// True for a file of its own for each container, so that any container can be freed.
+  bool file_per_container = false;
   /// Raw bytes that may wait in memory before append() waits for the disk; at least 4 MiB without
   /// compression.
   std::size_t waiting_bytes_max = 32U << 20;

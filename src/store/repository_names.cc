@@ -50,6 +50,7 @@ std::optional<KnownName> in_repository(std::string_view name) {
                               "scrub",      "scrub.tmp",      "control.sock", "settled"};
   if (name == "catalog" || name == "catalog.new") return KnownName{FolderKind::kEnvironment};
   if (name == "series") return KnownName{FolderKind::kAllSeries};
+  if (name == "pool") return KnownName{FolderKind::kPool};
   if (name == "staging") return KnownName{FolderKind::kStaging};
   constexpr std::string_view kOldCatalog = "catalog.damaged-";
   if (name.starts_with(kOldCatalog) && is_number(name.substr(kOldCatalog.size()))) {
@@ -66,6 +67,14 @@ std::optional<KnownName> in_series(std::string_view name) {
   const auto file = without(name, kTemporarySuffix);
   return file_if(file == "labels" || parse_snapshot_name(file).has_value() ||
                  parse_index_run_name(name).has_value() || parse_sources_name(file).has_value());
+}
+
+std::optional<KnownName> in_pool(std::string_view name) {
+  if (name == "active") return KnownName{FolderKind::kActive};
+  if (name == "volumes") return KnownName{FolderKind::kVolumes};
+  if (name == "parity") return KnownName{FolderKind::kParity};
+  return file_if(without(name, kTemporarySuffix) == kPoolSnapshotName ||
+                 parse_index_run_name(name).has_value());
 }
 
 std::optional<KnownName> in_open_version(std::string_view name) {
@@ -98,6 +107,8 @@ std::optional<KnownName> known_name(FolderKind folder, std::string_view name) {
       return base::parse_hex32(name) ? std::optional(KnownName{FolderKind::kSeries}) : std::nullopt;
     case FolderKind::kSeries:
       return in_series(name);
+    case FolderKind::kPool:
+      return in_pool(name);
     case FolderKind::kActive:
       return file_if(is_segment(without(name, kTemporarySuffix), ".seg"));
     case FolderKind::kVolumes:

@@ -27,6 +27,7 @@ enum class FolderKind : std::uint8_t {
   kVolumes,      ///< Volumes of a series.
   kManifests,    ///< Manifests of a series.
   kParity,       ///< Parity files of a series.
+  kPool,         ///< pool/: the containers that series share, and their index.
   kStaging,      ///< staging/: a folder for each open version.
   kOpenVersion,  ///< staging/NNNNNNNN-NNNNNNNN/.
   kStagedFiles,  ///< files/ of an open version.
@@ -59,6 +60,9 @@ struct StagingName {
 [[nodiscard]] std::string index_run_name(std::uint32_t number);
 /// Returns the number of such a run, from its name.
 [[nodiscard]] std::optional<std::uint32_t> parse_index_run_name(std::string_view name);
+
+/// The name of the snapshot that names the runs of the pool's index.
+inline constexpr std::string_view kPoolSnapshotName = "index.snap";
 
 /// Returns the name of the states that a version's source files had: sources-NNNNNNNN.dat.
 [[nodiscard]] std::string sources_name(VersionNumber number);

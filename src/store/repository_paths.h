@@ -25,6 +25,8 @@ class RepositoryPaths {
   /// Returns the folder that holds a folder for each series.
   [[nodiscard]] std::string all_series() const { return root_ + "/series"; }
   [[nodiscard]] std::string series(SeriesId series) const;
+  /// Returns the folder of the pool.
+  [[nodiscard]] std::string pool() const { return root_ + "/pool"; }
   /// Returns the folder that holds a folder for each open version.
   [[nodiscard]] std::string all_staging() const { return root_ + "/staging"; }
   [[nodiscard]] std::string staging(SeriesId series, VersionNumber number) const;

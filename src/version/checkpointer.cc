@@ -80,6 +80,7 @@ Result<void> Checkpointer::recover_root(const NewFile& root) {
 
 Result<void> Checkpointer::recover(const NewFile& root) {
   VARVE_TRY(state_.tree.load());
+  state_.parts.dedup_policy->continue_from(state_.tree.rewrite_counts());
   const Timestamp now = state_.parts.clock->now();
   const Timestamp changed = state_.tree.changed_at();
   if (changed.seconds == 0 || changed > now) state_.tree.set_changed_at(now);
@@ -135,6 +136,7 @@ Result<Checkpointer::Taken> Checkpointer::take_changes(Extent extent) {
   VARVE_TRY_ASSIGN(taken.tree, state_.tree.take_changes(
                                    [&](OpenInode& inode) { return encode(inode, extent); }));
   taken.tree.changed_at = state_.parts.clock->now();
+  taken.tree.rewrite_counts = state_.parts.dedup_policy->counts();
   // A stream with chunks in flight must be recorded again once they have their place.
   for (const auto& record : taken.tree.records) {
     auto inode = record.bytes ? state_.tree.get(record.ino) : Result<OpenInode*>(nullptr);

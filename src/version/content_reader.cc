@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "base/assert.h"
 #include "format/container.h"
@@ -59,15 +60,20 @@ std::optional<std::size_t> ContentReader::read_from_memory(const format::Recipe&
   return done;
 }
 
-// The layout writes containers in the order of their chunks' ids, so if the newest chunk has a
-// location, all have one. A flush that is not needed would make many small containers.
+// The chunks of one birth are written in the order of their ids, so if the newest of each birth has
+// a location, all have one. Older births of the series' own store are written already. A flush that
+// is not needed would make many small containers.
 Result<void> ContentReader::locate_all(const format::Recipe& recipe) {
   ChunkId newest;
+  std::map<VersionNumber, ChunkId> newest_in_pool;
   for (const auto& run : recipe.runs) {
-    if (!run.is_hole()) newest = std::max(newest, run.first.plus(run.count - 1));
+    if (run.is_hole()) continue;
+    auto& last = is_pool(run.first) ? newest_in_pool[run.first.birth()] : newest;
+    last = std::max(last, run.first.plus(run.count - 1));
   }
-  if (newest == ChunkId{} || layout_.locate(newest)) return {};
-  return layout_.flush();
+  bool all = newest == ChunkId{} || layout_.locate(newest);
+  for (const auto& [birth, last] : newest_in_pool) all = all && layout_.locate(last);
+  return all ? Result<void>() : layout_.flush();
 }
 
 Result<std::size_t> ContentReader::read(const std::shared_ptr<const format::Recipe>& recipe,

@@ -44,7 +44,7 @@ struct OpenVersionParts {
   const ingest::Chunker* chunker = nullptr;
   const format::Fingerprinter* fingerprinter = nullptr;
   std::shared_ptr<index::FingerprintIndex> index;
-  ingest::DedupPolicy* dedup_policy = nullptr;
+  std::shared_ptr<ingest::DedupPolicy> dedup_policy{};
   layout::Layout* layout = nullptr;
   restore::ReadService* read_service = nullptr;
   base::ThreadPool* fingerprint_pool = nullptr;

@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "base/coding.h"
+#include "base/log.h"
 #include "format/dir_entry_codec.h"
+#include "format/rewrite_counts.h"
 #include "meta/schema.h"
 
 namespace varve::version {
@@ -14,6 +16,7 @@ constexpr std::string_view kNextInoKey = "next_ino";
 constexpr std::string_view kFormatKey = "format";
 constexpr std::string_view kEntriesKey = "entries";
 constexpr std::string_view kChangedKey = "changed_at";
+constexpr std::string_view kRewriteCountsKey = "rewrite_counts";
 // Must be raised with every change to the contents of overlays and staging files.
 constexpr std::uint64_t kOverlayFormat = 1;
 constexpr std::size_t kParentBytes = 8;
@@ -50,13 +53,20 @@ Result<void> OpenTree::load() {
   return {};
 }
 
-// Loads the number of names. An overlay of an earlier release has no summary, so this function
-// counts its names.
+// Loads the numbers beside the tree. An overlay of an earlier release has no summary, so this
+// function counts its names.
 Result<void> OpenTree::load_summary(const meta::Txn& txn) {
   entries_ = base_ != nullptr ? base_->end() - 2 : 0;
   VARVE_TRY_ASSIGN(const auto entries, txn.get(meta::overlay::kState, kEntriesKey));
   VARVE_TRY_ASSIGN(const auto changed, txn.get(meta::overlay::kState, kChangedKey));
   if (changed) changed_at_.seconds = static_cast<std::int64_t>(ino_of(*changed));
+  VARVE_TRY_ASSIGN(const auto counts, txn.get(meta::overlay::kState, kRewriteCountsKey));
+  if (counts) {
+    const auto decoded = format::decode_rewrite_counts(*counts);
+    // They are only figures, so the version stays usable without them.
+    if (decoded) rewrite_counts_ = *decoded;
+    if (!decoded) base::log(base::LogLevel::kWarning, "open version: " + decoded.error().message());
+  }
   if (entries) {
     entries_ = ino_of(*entries);
     return {};
@@ -340,6 +350,10 @@ Result<void> OpenTree::commit(const Changes& changes) const {
   VARVE_TRY(txn.put(meta::overlay::kState, kEntriesKey, base::be64(changes.entries)));
   VARVE_TRY(txn.put(meta::overlay::kState, kChangedKey,
                     base::be64(static_cast<std::uint64_t>(changes.changed_at.seconds))));
+  if (changes.rewrite_counts != RewriteCounts()) {
+    VARVE_TRY(txn.put(meta::overlay::kState, kRewriteCountsKey,
+                      format::encode_rewrite_counts(changes.rewrite_counts)));
+  }
   return txn.commit();
 }
 

@@ -18,6 +18,7 @@
 
 #include "meta/lmdb.h"
 #include "varve/result.h"
+#include "varve/rewrite.h"
 #include "version/clone_base.h"
 #include "version/open_inode.h"
 
@@ -74,6 +75,8 @@ class OpenTree {
   void set_changed_at(Timestamp time) { changed_at_ = time; }
   /// Returns the time of the last checkpoint that had changes: when it took them.
   [[nodiscard]] Timestamp changed_at() const { return changed_at_; }
+  /// Returns the counts of rewriting that load() found.
+  [[nodiscard]] const RewriteCounts& rewrite_counts() const { return rewrite_counts_; }
   /// Returns the number of names that the last checkpoint recorded; nullopt if it is unknown.
   [[nodiscard]] static std::optional<std::uint64_t> stored_entries(const meta::Env& overlay);
   /// Returns the number of inodes with changes.
@@ -108,7 +111,8 @@ class OpenTree {
     std::vector<Record> records;
     Ino next_ino = 0;
     std::uint64_t entries = 0;
-    Timestamp changed_at;  // Set by the caller.
+    Timestamp changed_at;          // Set by the caller.
+    RewriteCounts rewrite_counts;  // Set by the caller.
   };
   /// Takes the changes. `encode` returns an inode's record and tail.
   [[nodiscard]] Result<Changes> take_changes(
@@ -155,6 +159,7 @@ class OpenTree {
   Ino next_ino_;
   std::uint64_t entries_ = 0;
   Timestamp changed_at_;
+  RewriteCounts rewrite_counts_;
   Ino remembered_ino_ = 0;
   catalog::TreeEntry remembered_;
 };

@@ -2,7 +2,8 @@
 // Checks that the engine `opt` reads as few containers as Belady's rule allows.
 //
 // An area takes what the cache has, then reads every other container that it needs once. A
-// container that was read stays in the cache unless all others there are needed sooner.
+// container that was read stays in the cache unless all others there are needed sooner. This is the
+// cache of Fu et al., ATC'14 §5.3, except that theirs keeps every container that was just read.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,8 +12,12 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/id_runs.h"
+#include "format/fingerprinter.h"
+#include "layout_benches.h"
 #include "support/container_traces.h"
 
 namespace varve::restore {
@@ -134,6 +139,52 @@ TEST(BeladyContract, NoOtherChoiceOfContainersNeedsFewerReads) {
       const std::size_t fewest = fewest_reads(*trace, capacity);
       EXPECT_EQ(replay(*trace, "opt", capacity).containers_read, fewest);
       EXPECT_LE(fewest, replay(*trace, "lru", capacity).containers_read);
+    }
+  }
+}
+
+// Stores the chunks of a trace in the layout of a series, where every other container is in the
+// pool.
+void store_in(layout::SeriesBench& bench, ContainerTrace& trace, std::size_t containers) {
+  const auto fingerprinter = format::make_sha256_fingerprinter();
+  std::vector<base::IdRun> live;
+  bench.open(VersionNumber{1});
+  for (std::size_t container = 0; container < containers; ++container) {
+    for (std::size_t i = 0; i < ContainerTrace::kContainerChunks; ++i) {
+      const Bytes raw = ContainerTrace::bytes_of(container * ContainerTrace::kContainerChunks + i);
+      const auto fingerprint = fingerprinter->fingerprint(raw);
+      const auto id = container % 2 == 0 ? bench.layout().place(fingerprint, raw)
+                                         : bench.layout().place_shared(fingerprint, raw);
+      trace.ids_elsewhere.push_back(test::must(id));
+      live.push_back({*id, 1});
+    }
+    test::must(bench.layout().flush());
+  }
+  bench.seal(VersionNumber{1}, base::IdRuns::from(std::move(live)));
+  trace.elsewhere = &bench.layout();
+}
+
+TEST(BeladyContract, ContainersOfThePoolAreKeptByTheSameRule) {
+  for (const auto& [make, containers] : {std::pair(
+                                             +[] { return cyclic(9, 4); }, 9U),
+                                         std::pair(
+                                             +[] { return random_chunks(12, 40, 9); }, 12U),
+                                         std::pair(
+                                             +[] { return scattered(14, 6); }, 14U)}) {
+    const auto trace = make();
+    layout::SeriesBench bench(layout::Kind::kSeriesMixed);
+    store_in(bench, *trace, containers);
+    std::set<ContainerNumber> in_pool;
+    for (const auto id : trace->ids_elsewhere) {
+      const auto container = test::must(bench.layout().locate(id)).container;
+      if (is_pool(container)) in_pool.insert(container);
+    }
+    ASSERT_EQ(in_pool.size(), containers / 2);
+    for (const std::size_t capacity : {2U, 4U}) {
+      SCOPED_TRACE(trace->name() + ", " + std::to_string(capacity) + " containers");
+      const std::size_t fewest = fewest_reads(*trace, capacity);
+      EXPECT_EQ(replay(*trace, "opt", capacity).containers_read, fewest);
+      EXPECT_LT(fewest, replay(*trace, "lru", capacity).containers_read);
     }
   }
 }

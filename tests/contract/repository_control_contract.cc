@@ -218,6 +218,40 @@ TEST_P(RepositoryControlContract, SettingsAreStoredOnlyIfTheyAreValid) {
   EXPECT_EQ(stored.batch, 3U);
 }
 
+TEST_P(RepositoryControlContract, SettingsOfASeriesAreReadAndChanged) {
+  controlled_.seal("s/v", 1);
+  EXPECT_EQ(must(control_.series_settings({.series = "s"})), SeriesSettings());
+  const SeriesSettings har{Placement::kLineage, Rewrite::kHar};
+  EXPECT_EQ(must(control_.series_settings({.series = "s", .changes = {.rewrite = Rewrite::kHar}})),
+            har);
+  EXPECT_EQ(must(control_.series_settings({.series = "s"})), har);
+  EXPECT_EQ(must(controlled_.repository().find_series("s")).rewrite, Rewrite::kHar);
+  EXPECT_EQ(must(control_.series_settings({})), SeriesSettings()) << "new series get others";
+}
+
+TEST_P(RepositoryControlContract, SettingsOfNewSeriesApplyToNewSeriesOnly) {
+  controlled_.open("s/v");
+  const SeriesSettings cap{Placement::kLineage, Rewrite::kCap};
+  EXPECT_EQ(must(control_.series_settings({.changes = {.rewrite = Rewrite::kCap}})), cap);
+  controlled_.open("t/v");
+  EXPECT_EQ(must(control_.series_settings({.series = "s"})), SeriesSettings());
+  EXPECT_EQ(must(control_.series_settings({.series = "t"})), cap);
+  EXPECT_EQ(must(control_.series_settings({})), cap);
+}
+
+TEST_P(RepositoryControlContract, PlacementDoesNotChangeWhileAVersionIsOpen) {
+  controlled_.open("s/v");
+  const SeriesOptions pool{.placement = Placement::kPool};
+  EXPECT_EQ(code_of(control_.series_settings({.series = "s", .changes = pool})), ErrorCode::kBusy);
+  must(control_.seal({.version = "s/v"}, controlled_.never()));
+  const auto changed = control_.series_settings({.series = "s", .changes = pool});
+  if (check_placement(Placement::kPool)) {
+    EXPECT_EQ(must(changed).placement, Placement::kPool);
+  } else {
+    EXPECT_EQ(code_of(changed), ErrorCode::kUnsupported);
+  }
+}
+
 TEST_P(RepositoryControlContract, ArrangingEndsAtOnceAfterAStopAndCanBeRepeated) {
   ArrangeSettings settings;
   settings.policy = ArrangePolicyKind::kTiered;
@@ -289,33 +323,37 @@ std::vector<std::string> mistakes(Kind kind) {
   const VersionInfo open = controlled.open("s/w.partial");
   const std::vector<VersionNumber> none{VersionNumber{99}};
   const auto seal = [&](SealRequest request) { return control.seal(request, controlled.never()); };
-  return {outcome(seal({.version = "s"})),
-          outcome(seal({.version = "none/v"})),
-          outcome(seal({.version = "s/none"})),
-          outcome(seal({.version = "s/v"})),
-          outcome(seal({.version = "s/latest"})),
-          outcome(seal({.version = "s/w.partial", .new_name = "v"})),
-          outcome(seal({.version = "s/w.partial", .new_name = "latest"})),
-          outcome(control.open({.version = "s/x", .mode = S_IFDIR})),
-          outcome(control.open({.version = "s/v", .mode = S_IFDIR})),
-          outcome(control.open({.version = "s", .mode = S_IFDIR})),
-          outcome(control.open({.version = "t/" + std::string(300, 'x'), .mode = S_IFDIR})),
-          outcome(control.clone({.version = "s/x", .source = "s/none"})),
-          outcome(control.clone({.version = "s/x", .source = "s/w.partial"})),
-          outcome(control.clone({.version = "s/x", .source = "s/v"})),
-          outcome(control.clone({.version = "t/x", .source = "s/v"})),
-          outcome(control.clone({.version = "none/x", .source = "none/latest"})),
-          outcome(control.remove({.series = "none", .versions = {sealed.number}})),
-          outcome(control.remove({.series = "s", .versions = none})),
-          outcome(control.remove({.series = "s", .versions = none, .forecast_only = true})),
-          outcome(control.remove({.series = "s", .versions = none, .discard = true})),
-          outcome(control.remove({.series = "s", .versions = {open.number}})),
-          outcome(control.remove({.series = "s", .versions = {sealed.number}, .discard = true})),
-          outcome(control.lock({.series = "none", .version = sealed.number, .until = {1, 0}})),
-          outcome(control.lock({.series = "s", .version = none.front(), .until = {1, 0}})),
-          outcome(control.lock({.series = "s", .version = open.number, .until = {1, 0}})),
-          outcome(control.arrange({.series = "none"}, controlled.never(), {})),
-          outcome(control.open_versions("none"))};
+  return {
+      outcome(seal({.version = "s"})),
+      outcome(seal({.version = "none/v"})),
+      outcome(seal({.version = "s/none"})),
+      outcome(seal({.version = "s/v"})),
+      outcome(seal({.version = "s/latest"})),
+      outcome(seal({.version = "s/w.partial", .new_name = "v"})),
+      outcome(seal({.version = "s/w.partial", .new_name = "latest"})),
+      outcome(control.open({.version = "s/x", .mode = S_IFDIR})),
+      outcome(control.open({.version = "s/v", .mode = S_IFDIR})),
+      outcome(control.open({.version = "s", .mode = S_IFDIR})),
+      outcome(control.open({.version = "t/" + std::string(300, 'x'), .mode = S_IFDIR})),
+      outcome(control.clone({.version = "s/x", .source = "s/none"})),
+      outcome(control.clone({.version = "s/x", .source = "s/w.partial"})),
+      outcome(control.clone({.version = "s/x", .source = "s/v"})),
+      outcome(control.clone({.version = "t/x", .source = "s/v"})),
+      outcome(control.clone({.version = "none/x", .source = "none/latest"})),
+      outcome(control.remove({.series = "none", .versions = {sealed.number}})),
+      outcome(control.remove({.series = "s", .versions = none})),
+      outcome(control.remove({.series = "s", .versions = none, .forecast_only = true})),
+      outcome(control.remove({.series = "s", .versions = none, .discard = true})),
+      outcome(control.remove({.series = "s", .versions = {open.number}})),
+      outcome(control.remove({.series = "s", .versions = {sealed.number}, .discard = true})),
+      outcome(control.lock({.series = "none", .version = sealed.number, .until = {1, 0}})),
+      outcome(control.lock({.series = "s", .version = none.front(), .until = {1, 0}})),
+      outcome(control.lock({.series = "s", .version = open.number, .until = {1, 0}})),
+      outcome(control.arrange({.series = "none"}, controlled.never(), {})),
+      outcome(control.series_settings({.series = "none"})),
+      outcome(control.series_settings({.series = "none", .changes = {.rewrite = Rewrite::kHar}})),
+      outcome(control.series_settings({.series = "s", .changes = {.placement = Placement::kPool}})),
+      outcome(control.open_versions("none"))};
 }
 
 TEST(RepositoryControls, GiveTheSameErrors) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "support/pool_oracle.h"
 #include "support/temp_repository.h"
 #include "varve/arrange.h"
 #include "varve/backup.h"
@@ -33,67 +34,80 @@ Result<void> History::run(Repository& repository, bool retry, const Step& step) 
 }
 
 Result<void> History::live(Repository& repository, bool retry) {
+  std::vector<History*> all{this};
+  for (const auto& other : others_) all.push_back(other.get());
+  std::vector<std::vector<Step>> steps_of;
+  for (auto* const one : all) steps_of.push_back(one->steps());
+  for (std::size_t i = 0; i < steps_of.front().size(); ++i) {
+    for (auto& steps : steps_of) VARVE_TRY(run(repository, retry, steps[i]));
+  }
+  return {};
+}
+
+std::vector<History::Step> History::steps() {
   const auto first = noise(90'000, 1);
   auto second = first;
   second.replace(20'000, 9, "new bytes");
   const std::string third = noise(60'000, 2);
-  const std::vector<Step> steps = {
-      [&](Repository& r) -> Result<void> {
+  return {
+      [this](Repository& r) -> Result<void> {
         if (series_from_ != kNever) return {};
-        auto made = r.create_series("s");
-        if (!made && made.error().code() == ErrorCode::kExists) made = r.find_series("s");
+        SeriesOptions options;
+        options.placement = placement_;
+        auto made = r.create_series(name_, options);
+        if (!made && made.error().code() == ErrorCode::kExists) made = r.find_series(name_);
         VARVE_TRY_ASSIGN(const auto series, std::move(made));
         series_ = series.id;
         series_from_ = now_();
         return {};
       },
-      [&](Repository& r) -> Result<void> {
+      [=, this](Repository& r) -> Result<void> {
         VARVE_TRY_ASSIGN(auto settings, r.arrange_settings());
         settings.parity_percent = 20;
         return r.set_arrange_settings(settings);
       },
-      [&](Repository& r) { return begin(r, "one.partial"); },
-      [&](Repository& r) { return write(r, "stays", first); },
-      [&](Repository& r) { return write(r, "goes", noise(70'000, 3)); },
-      [&](Repository& r) { return sync(r, "stays"); },
-      [&](Repository& r) { return write(r, "small", "short"); },
-      [&](Repository& r) { return seal(r); },
-      [&](Repository& r) { return begin(r, "two.partial"); },
-      [&](Repository& r) { return write(r, "stays", second); },
-      [&](Repository& r) { return write(r, "new", third); },
-      [&](Repository& r) { return sync(r, "new"); },
+      [=, this](Repository& r) { return begin(r, "one.partial"); },
+      [=, this](Repository& r) { return write(r, "stays", first); },
+      [=, this](Repository& r) { return write(r, "goes", noise(70'000, 3)); },
+      [=, this](Repository& r) { return sync(r, "stays"); },
+      [=, this](Repository& r) { return write(r, "small", "short"); },
+      [=, this](Repository& r) { return seal(r); },
+      [=, this](Repository& r) { return begin(r, "two.partial"); },
+      [=, this](Repository& r) { return write(r, "stays", second); },
+      [=, this](Repository& r) { return write(r, "new", third); },
+      [=, this](Repository& r) { return sync(r, "new"); },
       // Written out of order, so it is staged.
-      [&](Repository& r) { return write(r, "new", "over", 30'000); },
-      [&](Repository& r) { return sync(r, "new"); },
-      [&](Repository& r) { return seal(r, SealMode::kKeep); },
-      [&](Repository& r) { return write(r, "stays", "a change in a version with a base", 50'000); },
-      [&](Repository& r) { return sync(r, "stays"); },
-      [&](Repository& r) { return seal(r); },
-      [&](Repository& r) { return begin(r, "four.partial"); },
-      [&](Repository& r) { return write(r, "new", third); },
-      [&](Repository& r) { return seal(r); },
-      [&](Repository& r) -> Result<void> {
+      [=, this](Repository& r) { return write(r, "new", "over", 30'000); },
+      [=, this](Repository& r) { return sync(r, "new"); },
+      [=, this](Repository& r) { return seal(r, SealMode::kKeep); },
+      [=, this](Repository& r) {
+        return write(r, "stays", "a change in a version with a base", 50'000);
+      },
+      [=, this](Repository& r) { return sync(r, "stays"); },
+      [=, this](Repository& r) { return seal(r); },
+      [=, this](Repository& r) { return begin(r, "four.partial"); },
+      [=, this](Repository& r) { return write(r, "new", third); },
+      [=, this](Repository& r) { return seal(r); },
+      [=, this](Repository& r) -> Result<void> {
         VARVE_TRY(r.arrange(series_, {}));
         return {};
       },
-      [&](Repository& r) { return remove(r, {2}); },
-      [&](Repository& r) { return begin(r, "five.partial"); },
-      [&](Repository& r) { return write(r, "new", third); },
-      [&](Repository& r) { return write(r, "more", noise(40'000, 5)); },
-      [&](Repository& r) { return seal(r); },
-      [&](Repository& r) -> Result<void> {
+      [=, this](Repository& r) { return remove(r, {2}); },
+      [=, this](Repository& r) { return begin(r, "five.partial"); },
+      [=, this](Repository& r) { return write(r, "new", third); },
+      [=, this](Repository& r) { return write(r, "more", noise(40'000, 5)); },
+      [=, this](Repository& r) { return seal(r); },
+      [=, this](Repository& r) -> Result<void> {
         VARVE_TRY(r.arrange(series_, {}));
         return {};
       },
-      [&](Repository& r) {
+      [=, this](Repository& r) {
         return remove(r, {1, 5});
       },
-      [&](Repository& r) { return begin(r, "six.partial"); },
-      [&](Repository& r) { return write(r, "more", noise(50'000, 6)); },
-      [&](Repository& r) { return sync(r, "more"); },
+      [=, this](Repository& r) { return begin(r, "six.partial"); },
+      [=, this](Repository& r) { return write(r, "more", noise(50'000, 6)); },
+      [=, this](Repository& r) { return sync(r, "more"); },
   };
-  for (const auto& step : steps) VARVE_TRY(run(repository, retry, step));
-  return {};
 }
 
 Result<void> History::begin(Repository& repository, const std::string& name) {
@@ -227,25 +241,40 @@ void History::examine_open(Repository& repository, std::uint64_t moment,
   }
 }
 
-std::vector<std::string> History::examine(const std::string& path, std::uint64_t moment) const {
-  std::vector<std::string> wrong;
-  try {
-    const auto repository = reopen(path);
-    const auto series = repository->find_series("s");
-    if (!series) {
-      if (series_from_ <= moment) wrong.push_back("the series is lost");
-      return wrong;
-    }
-    // The series exists, but its creation was not reported yet.
-    if (series_ != series->id) return wrong;
-    examine_sealed(*repository, moment, wrong);
-    examine_open(*repository, moment, wrong);
-    CheckOptions options;
-    options.verify_chunks = true;
+void History::examine_series(const std::string& path, std::uint64_t moment,
+                             std::vector<std::string>& wrong) const {
+  const auto repository = reopen(path);
+  const auto series = repository->find_series(name_);
+  if (!series) {
+    if (series_from_ <= moment) wrong.push_back("the series is lost");
+    return;
+  }
+  // The series exists, but its creation was not reported yet.
+  if (series_ != series->id) return;
+  examine_sealed(*repository, moment, wrong);
+  examine_open(*repository, moment, wrong);
+  CheckOptions options;
+  options.verify_chunks = true;
+  // One check covers the whole repository.
+  if (!others_.empty() || placement_ == Placement::kLineage) {
     for (const auto& damage : must(repository->check(options, {})).damages) {
       wrong.push_back("check finds " + damage.where + ": " + damage.what);
     }
-    must(repository->close());
+  }
+  must(repository->close());
+}
+
+std::vector<std::string> History::examine(const std::string& path, std::uint64_t moment) const {
+  std::vector<std::string> wrong;
+  try {
+    examine_series(path, moment, wrong);
+    for (const auto& other : others_) {
+      other->examine_series(path, moment, wrong);
+    }
+    if (others_.empty()) return wrong;
+    const PoolOracle pool(path);
+    for (const auto& one : pool.wrong()) wrong.push_back(one);
+    for (const auto& one : pool.unused()) wrong.push_back(one);
   } catch (const std::exception& failure) {
     wrong.push_back(std::string("it cannot be used: ") + failure.what());
   }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "varve/placement.h"
 #include "varve/repository.h"
 
 namespace varve::test {
@@ -24,8 +25,14 @@ class History {
  public:
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
-  /// `now` returns the present moment.
-  explicit History(std::function<std::uint64_t()> now) : now_(std::move(now)) {}
+  /// `now` returns the present moment. `series` is the name of the series that the history makes.
+  explicit History(std::function<std::uint64_t()> now, std::string series = "s",
+                   Placement placement = Placement::kLineage)
+      : now_(std::move(now)), name_(std::move(series)), placement_(placement) {}
+
+  /// Adds a history of another series. live() then takes a step of each in turn, and examine()
+  /// examines both.
+  void add(std::unique_ptr<History> other) { others_.push_back(std::move(other)); }
 
   /// Executes every kind of change step by step: writing in and out of order, checkpoints, seals,
   /// clones, arranging, deletion, renames. Stops at the first error. With `retry`, first repeats a
@@ -52,6 +59,9 @@ class History {
   };
 
   using Step = std::function<Result<void>(Repository&)>;
+  std::vector<Step> steps();
+  void examine_series(const std::string& path, std::uint64_t moment,
+                      std::vector<std::string>& wrong) const;
   Result<void> run(Repository& repository, bool retry, const Step& step);
 
   Result<void> begin(Repository& repository, const std::string& name);
@@ -68,6 +78,9 @@ class History {
                     std::vector<std::string>& wrong) const;
 
   std::function<std::uint64_t()> now_;
+  const std::string name_;
+  const Placement placement_;
+  std::vector<std::unique_ptr<History>> others_;
   SeriesId series_{};
   std::uint64_t series_from_ = kNever;
   std::map<VersionNumber, Sealed> sealed_;

@@ -61,11 +61,15 @@ class PowerCut : public testing::Test {
     must(Repository::create(path_, small_chunks(Codec::kNone)));
   }
 
+  virtual std::unique_ptr<History> new_history(DiskRecorder& disk) {
+    return std::make_unique<History>([&disk] { return disk.calls(); });
+  }
+
   // Records the calls of a whole history. Without `syncs`, all syncs are ignored.
   std::vector<DiskCall> record(History*& history, bool syncs) {
     DiskRecorder disk(path_);
     if (!syncs) disk.ignore_syncs();
-    history_ = std::make_unique<History>([&] { return disk.calls(); });
+    history_ = new_history(disk);
     history = history_.get();
     auto repository = reopen(path_);
     must(history->live(*repository, false));
@@ -121,10 +125,10 @@ class PowerCut : public testing::Test {
       DiskModel model(path_);
       DiskRecorder disk(path_);
       disk.fail(sample.at(), errno_value, for_good);
-      History history([&] { return disk.calls(); });
+      const auto history = new_history(disk);
       auto opened = Repository::open(path_, quiet_options());
       if (opened) {
-        static_cast<void>(history.live(**opened, retry));
+        static_cast<void>(history->live(**opened, retry));
         static_cast<void>((*opened)->close());
         opened = Error(ErrorCode::kNotFound, "let go");
       }
@@ -135,7 +139,7 @@ class PowerCut : public testing::Test {
       for (const auto& call : calls) model.apply(call);
       for (const auto survives : {Survives::kNothing, Survives::kEverything}) {
         model.write_image(image_, survives, 1);
-        const auto wrong = history.examine(image_, calls.size());
+        const auto wrong = history->examine(image_, calls.size());
         ASSERT_TRUE(wrong.empty())
             << "call " << sample.at() << " of " << all << " (kind "
             << static_cast<int>(calls[sample.at()].kind) << ", " << calls[sample.at()].path
@@ -179,6 +183,26 @@ TEST_F(PowerCut, FailedCallThatIsTriedAgainHarmsNothing) {
   fail_at_sampled_calls(20, EIO, false, true);
 }
 TEST_F(PowerCut, FullDiskHarmsNothing) { fail_at_sampled_calls(20, ENOSPC, true, true); }
+
+// Three series with the same files, two of which store in the pool.
+class PoolPowerCut : public PowerCut {
+ protected:
+  std::unique_ptr<History> new_history(DiskRecorder& disk) override {
+    const auto now = [&disk] { return disk.calls(); };
+    auto history = std::make_unique<History>(now, "p", Placement::kPool);
+    history->add(std::make_unique<History>(now, "lp", Placement::kLineagePool));
+    history->add(std::make_unique<History>(now, "q", Placement::kPool));
+    return history;
+  }
+};
+
+TEST_F(PoolPowerCut, KeepsWhatWasPromised) { EXPECT_EQ(cut(60, 5, true), 0U); }
+TEST_F(PoolPowerCut, LosesPromisesOnADiskThatIgnoresSyncs) { EXPECT_GT(cut(20, 6, false), 10U); }
+TEST_F(PoolPowerCut, FailedCallHarmsNothing) { fail_at_sampled_calls(20, EIO, false, false); }
+TEST_F(PoolPowerCut, FailedCallThatIsTriedAgainHarmsNothing) {
+  fail_at_sampled_calls(20, EIO, false, true);
+}
+TEST_F(PoolPowerCut, FullDiskHarmsNothing) { fail_at_sampled_calls(20, ENOSPC, true, true); }
 
 TEST_F(PowerCut, RepairThatIsCutShortIsDoneAgain) {
   History* history = nullptr;

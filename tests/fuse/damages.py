@@ -24,6 +24,7 @@ KINDS = ["flip", "zero", "truncate", "swap", "delete"]
 IGNORED = {"lock", "lock.mdb", "reserve", "scrub"}
 # Files that only spare work: a damaged one must not count, and nothing has to be reported.
 HINTS = ("settled", "sources-")
+POOL_INDEX = "pool/index"
 
 
 def varve(*arguments):
@@ -33,6 +34,11 @@ def varve(*arguments):
     if run.returncode < 0 or run.returncode > 128:
         raise ChildProcessError(f"{arguments[0]} ended with {run.returncode}: {run.stderr!r}")
     return run
+
+
+def is_hint(path):
+    return (os.path.basename(path).startswith(HINTS)
+            or os.path.relpath(path, COPY).startswith(POOL_INDEX))
 
 
 def targets():
@@ -133,7 +139,7 @@ def main():
             tally["found"] += 1
         elif path.endswith("data.mdb") and not incomplete and not bad:
             tally["unused"] += 1  # An unused page of the catalog.
-        elif os.path.basename(path).startswith(HINTS) and not incomplete:
+        elif is_hint(path) and not incomplete:
             tally["hints"] += 1
             wrong += [f"{what}: stored again, {one}" for one in wrong_again()]
         else:

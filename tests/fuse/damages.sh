@@ -1,17 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Many random damages to a repository's files, one at a time: `varve check --read-data` finds them,
-# and a restore gives right bytes or none. VARVE_DAMAGES sets their number (25), VARVE_TEST_SEED
-# their choice.
+# and a restore gives right bytes or none. VARVE_DAMAGES sets their number (25, and 10 with
+# the placement pool), VARVE_TEST_SEED their choice.
 limit_s=3000
 . "$(dirname "$0")/lib.sh"
 
-mkdir "$work/tree" "$work/versions"
-python3 -c 'import random, sys; sys.stdout.buffer.write(random.Random(0).randbytes(600000))' \
-  >"$work/tree/static"
-"$VARVE" -q init "$repo"
-for n in 1 2 3 4 5; do
-  python3 - "$work/tree" "$n" <<'PYTHON'
+# Makes the repository with five versions of one tree. With a pool, another series has some of its
+# files, so that the series share them.
+make_repository() {  # PLACEMENT
+  rm -rf "$repo" "$work/tree" "$work/versions"
+  mkdir "$work/tree" "$work/versions"
+  python3 -c 'import random, sys; sys.stdout.buffer.write(random.Random(0).randbytes(600000))' \
+    >"$work/tree/static"
+  "$VARVE" -q init --placement "$1" "$repo"
+  if [ "$1" != lineage ]; then "$VARVE" -q store "$repo" other/v1 "$work/tree"; fi
+  for n in 1 2 3 4 5; do
+    python3 - "$work/tree" "$n" <<'PYTHON'
 import os, random, sys
 tree, n = sys.argv[1], int(sys.argv[2])
 rng = random.Random(n)
@@ -27,10 +32,17 @@ for i in range(n, n + 20):
 if n > 2:
     os.unlink(f"{tree}/new-{n - 2}")
 PYTHON
-  cp -a "$work/tree" "$work/versions/v$n"
-  "$VARVE" -q store "$repo" "s/v$n" "$work/tree"
-done
+    cp -a "$work/tree" "$work/versions/v$n"
+    "$VARVE" -q store "$repo" "s/v$n" "$work/tree"
+  done
+}
+
+make_repository lineage
 "$VARVE" arrange --policy original --window 1 "$repo" s
 [ -n "$(find "$repo" -name "*.vol")" ] || fail "nothing was archived"
 "$VARVE" -q check --read-data "$repo"
 python3 "$here/damages.py" "$repo" "$work/versions" "$work/tree" "$work/copy" "${VARVE_DAMAGES:-25}"
+make_repository pool
+[ -n "$(find "$repo/pool" -name "*.seg")" ] || fail "nothing is in the pool"
+"$VARVE" -q check --read-data "$repo"
+python3 "$here/damages.py" "$repo" "$work/versions" "$work/tree" "$work/copy" "${VARVE_DAMAGES:-10}"

@@ -32,10 +32,6 @@ expect_status 1 "$VARVE" seal "$repo" nothing/one
 expect_status 1 "$VARVE" restore "$repo" s/nothing "$work/out"
 expect_status 1 "$VARVE" init "$repo"
 message_says 'repository|empty'
-for placement in lineage+pool pool; do
-  expect_status 1 "$VARVE" init --placement $placement "$work/placed"
-  message_says "placement .${placement/+/.}"
-done
 expect_status 1 "$VARVE" init --placement forest "$work/placed"
 message_says 'lineage, lineage\+pool, pool'
 [ ! -e "$work/placed" ] || fail "a refused init made the folder"

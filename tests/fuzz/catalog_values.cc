@@ -5,13 +5,17 @@
 #include <cstdlib>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "base/coding.h"
 #include "catalog/disk_record.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "catalog/object_store.h"
+#include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
+#include "catalog/series_settings.h"
+#include "format/rewrite_counts.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
 #include "support/format_samples.h"
@@ -25,7 +29,9 @@ constexpr StoreId kStore{1};
 constexpr VersionNumber kVersion{2};
 constexpr std::uint64_t kFileBytes = std::uint64_t{1} << 30;  // Size of the file with the recipe.
 // The settings; the target tries each input as each of them.
-const std::string kSettingNames[] = {"arrange", "disk", "quarantine" + base::be32(1)};
+const std::string kSettingNames[] = {"arrange", "disk", "new_series", "quarantine" + base::be32(1),
+                                     catalog::kPoolBirthSetting};
+constexpr ContainerNumber kContainer{kPoolBit + 3};  // Of the pool.
 
 // A catalog in a folder that the program removes when it ends.
 class TemporaryCatalog {
@@ -62,11 +68,35 @@ std::string key_in(meta::TableIndex table) {
       return meta::object_key(fuzz::kSeries, 7);
     case kLocations:
       return meta::location_key(fuzz::kStore, ChunkId::make(kVersion, 0));
+    case kPoolUsers:
+      return meta::pool_users_key(kContainer);
     case kSettings:
       return kSettingNames[0];
     default:
       return meta::version_key(fuzz::kSeries, kVersion);
   }
+}
+
+// Reads a list of containers. One that is sound must be the same after it is written again.
+void read_pool_use(const meta::WriteTxn& txn) {
+  const auto uses = catalog::find_pool_use(txn, fuzz::kSeries, kVersion);
+  static_cast<void>(catalog::for_each_pool_use(
+      txn, [](SeriesId, VersionNumber, const std::vector<catalog::PoolUse>&) -> Result<bool> {
+        return true;
+      }));
+  if (!uses) return;
+  const auto again = catalog::decode_pool_use(catalog::encode_pool_use(*uses));
+  if (!again || *again != *uses) std::abort();
+}
+
+// Reads the counts of rewriting, with the same demand.
+void read_rewrite_counts(const meta::WriteTxn& txn) {
+  const auto counts = catalog::find_rewrite_counts(txn, fuzz::kSeries, kVersion);
+  static_cast<void>(catalog::for_each_rewrite_counts(
+      txn, [](SeriesId, VersionNumber, const RewriteCounts&) -> Result<bool> { return true; }));
+  if (!counts || !*counts) return;
+  const auto again = format::decode_rewrite_counts(format::encode_rewrite_counts(**counts));
+  if (!again || *again != **counts) std::abort();
 }
 
 void read(const meta::WriteTxn& txn, meta::TableIndex table) {
@@ -99,7 +129,20 @@ void read(const meta::WriteTxn& txn, meta::TableIndex table) {
     case kSettings:
       static_cast<void>(catalog::find_arrange_settings(txn));
       static_cast<void>(catalog::find_disk_record(txn));
+      static_cast<void>(catalog::find_new_series_settings(txn, {}));
       static_cast<void>(catalog::find_quarantine(txn, fuzz::kStore));
+      static_cast<void>(catalog::next_pool_birth(txn));
+      break;
+    case kPoolUse:
+      read_pool_use(txn);
+      break;
+    case kPoolUsers:
+      static_cast<void>(catalog::find_pool_users(txn, kContainer));
+      static_cast<void>(catalog::for_each_pool_users(
+          txn, [](ContainerNumber, std::uint32_t) -> Result<bool> { return true; }));
+      break;
+    case kRewriteCounts:
+      read_rewrite_counts(txn);
       break;
     default:
       break;
@@ -180,6 +223,18 @@ std::vector<std::string> catalog_value_seeds() {
   }
   if (catalog::put_version_chunks(*txn, fuzz::kSeries, kVersion, ids)) {
     take(meta::catalog::kVersionChunks);
+  }
+  if (catalog::put_pool_use(*txn, fuzz::kSeries, kVersion,
+                            {{kContainer, 5000}, {ContainerNumber{kPoolBit + 900}, 1}})) {
+    take(meta::catalog::kPoolUse);
+  }
+  if (catalog::put_pool_users(*txn, kContainer, 300)) take(meta::catalog::kPoolUsers);
+  if (catalog::put_rewrite_counts(*txn, fuzz::kSeries, kVersion,
+                                  {300, 1ULL << 40, 20, 150000, 16, 70000, 12})) {
+    take(meta::catalog::kRewriteCounts);
+  }
+  if (catalog::raise_pool_birth(*txn, VersionNumber{kPoolBit + 9})) {
+    take_from(meta::catalog::kSettings, kSettingNames[3]);
   }
   const auto links = catalog::LinkTable::from({{3, 1}, {5, 1}, {9, 4}});
   if (catalog::put_version_links(*txn, fuzz::kSeries, kVersion, links)) {

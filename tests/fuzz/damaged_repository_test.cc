@@ -191,11 +191,13 @@ void forge_a_file(const std::string& repository, Random& random) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-class DamagedRepository : public testing::Test {
+class DamagedRepository : public testing::TestWithParam<Placement> {
  protected:
   DamagedRepository() : path_(directory_.path() + "/whole") {
     base::set_log_level(base::LogLevel::kError);
-    must(Repository::create(path_, small_chunks(Codec::kZstd)));
+    auto parameters = small_chunks(Codec::kZstd);
+    parameters.placement = GetParam();
+    must(Repository::create(path_, parameters));
     const auto repository = reopen(path_);
     const auto series = must(repository->create_series("s")).id;
     ArrangeSettings settings;
@@ -394,7 +396,7 @@ std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::stoull(text);
 }
 
-TEST_F(DamagedRepository, GivesRightBytesOrErrorsAndEndsNoProcess) {
+TEST_P(DamagedRepository, GivesRightBytesOrErrorsAndEndsNoProcess) {
   // The undamaged repository must be readable.
   {
     const auto repository = reopen(path_);
@@ -409,6 +411,9 @@ TEST_F(DamagedRepository, GivesRightBytesOrErrorsAndEndsNoProcess) {
   const auto count = number_from("VARVE_TEST_DAMAGES", 40);
   for (auto i = first; i < first + count; ++i) damage_number(i);
 }
+
+INSTANTIATE_TEST_SUITE_P(Placements, DamagedRepository,
+                         testing::Values(Placement::kLineage, Placement::kPool));
 
 }  // namespace
 }  // namespace varve::test

@@ -10,6 +10,7 @@
 #include "base/coding.h"
 #include "base/log.h"
 #include "checks.h"
+#include "format/rewrite_counts.h"
 #include "meta/lmdb.h"
 #include "meta/schema.h"
 #include "support/format_samples.h"
@@ -120,6 +121,9 @@ class Work {
 
 enum Kind : std::uint8_t { kInode, kName, kTail, kState, kNoInode, kNoName, kKinds };
 
+constexpr std::array<const char*, 4> kStateNames = {"next_ino", "format", "next_ino",
+                                                    "rewrite_counts"};
+
 // Also yields numbers near the end of their type.
 Ino number_of(std::uint8_t byte) { return byte < 0xf0 ? byte : ~Ino{0} << (byte - 0xf0) * 4; }
 
@@ -145,7 +149,7 @@ bool put_records(meta::WriteTxn& txn, std::string_view input) {
         break;
       case kState:
         put =
-            txn.put(meta::overlay::kState, ino % 2 == 0 ? "next_ino" : "format", text).has_value();
+            txn.put(meta::overlay::kState, kStateNames[ino % kStateNames.size()], text).has_value();
         break;
       case kNoInode:
         put = txn.erase(kInodes, meta::ino_key(ino)).has_value();
@@ -292,6 +296,7 @@ std::vector<std::string> open_version_seeds() {
       record(kInode, kFirstFile, link) + record(kNoInode, 7, "") + record(kNoName, 2, "new"),
       record(kState, 0, base::be64(900)) + record(kState, 1, base::be64(1)) +
           record(kName, kRootIno, "n", 7),
+      record(kState, 3, format::encode_rewrite_counts({3, 9000, 1, 4000, 0, 0, 2})),
   };
   const auto some = seeds.size();
   for (std::size_t i = 1; i < some; ++i) {  // The same input, followed by changes of everything.

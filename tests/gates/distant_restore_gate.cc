@@ -179,7 +179,7 @@ TEST(DistantRestoreGate, AFailedBatchIsReadAgain) {
   for (std::uint32_t i = 0; i < kChunks; ++i) {  // The layout caches the headers.
     must(source.header(must(source.locate(ChunkId::make(VersionNumber{1}, i))).container));
   }
-  segments.fail_reads(5);
+  segments.fail_batched_reads(5);  // The engine reads a slice again once.
   restore(file, source);
   EXPECT_GT(source.repeated, 0U);
 }

@@ -39,14 +39,16 @@ struct Costs {
   std::uint64_t bytes = 0;
 };
 
-class SealChangesGate : public testing::Test {
+class SealChangesGate : public testing::TestWithParam<Placement> {
  protected:
   /// Stores a tree of `files` files in a repository of its own.
   void store(int files) {
     path_ = directory_.path() + "/" + std::to_string(files);
     must(Repository::create(path_, test::small_chunks(Codec::kNone)));
     repository_ = test::reopen(path_);
-    series_ = must(repository_->create_series("s")).id;
+    SeriesOptions options;
+    options.placement = GetParam();
+    series_ = must(repository_->create_series("s", options)).id;
     newest_ = must(repository_->open_version(series_, "v1", test::folder())).number;
     {
       const auto writer = must(repository_->writer(series_));
@@ -101,7 +103,7 @@ class SealChangesGate : public testing::Test {
   VersionNumber newest_{};
 };
 
-TEST_F(SealChangesGate, UnchangedFilesCostNothing) {
+TEST_P(SealChangesGate, UnchangedFilesCostNothing) {
   constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 20;
   store(20'000);
   (void)seal_changes("v2");
@@ -111,10 +113,18 @@ TEST_F(SealChangesGate, UnchangedFilesCostNothing) {
   const auto many = seal_changes("v3");
   RecordProperty("records_of_20000", static_cast<int>(few.records));
   RecordProperty("records_of_100000", static_cast<int>(many.records));
+  RecordProperty("bytes_of_20000", static_cast<int>(few.bytes));
+  RecordProperty("bytes_of_100000", static_cast<int>(many.bytes));
   EXPECT_LE(many.records, few.records + few.records / 4);
   EXPECT_LE(many.bytes, few.bytes + few.bytes / 2);
   EXPECT_LE(few.bytes, kBytesMax);
 }
+
+INSTANTIATE_TEST_SUITE_P(Placements, SealChangesGate,
+                         testing::Values(Placement::kLineage, Placement::kPool),
+                         [](const auto& param) {
+                           return param.param == Placement::kPool ? "Pool" : "Lineage";
+                         });
 
 }  // namespace
 }  // namespace varve

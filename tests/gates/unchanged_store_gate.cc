@@ -13,8 +13,8 @@
 #include <string>
 
 #include "base/unique_fd.h"
+#include "support/kernel_tick.h"
 #include "support/temp_repository.h"
-#include "transfer/source_clock.h"
 
 namespace varve {
 namespace {
@@ -62,7 +62,7 @@ class UnchangedStoreGate : public testing::Test {
     request.seals = true;
     request.settle_s = 0;
     // Files count as settled from the kernel's next tick on.
-    for (const auto now = transfer::kernel_time(); transfer::kernel_time() == now;) ::usleep(500);
+    test::wait_for_kernel_tick();
     (void)take();
     auto stored = must(store_version(*repository_, request, {}));
     must(seal_stored(*repository_, stored));

@@ -61,8 +61,19 @@ class ContainerTrace {
     return chunks[at] / kContainerChunks;
   }
 
+  /// Returns the source to restore from, and the id of a chunk there.
+  [[nodiscard]] layout::ChunkSource& chunk_source() {
+    return elsewhere == nullptr ? source : *elsewhere;
+  }
+  [[nodiscard]] ChunkId id_there(std::size_t chunk) const {
+    return elsewhere == nullptr ? id(chunk) : ids_elsewhere.at(chunk);
+  }
+
   FakeSource source;
   std::vector<std::size_t> chunks;  ///< The stream.
+  /// Another source with the same containers, if any, and the ids of its chunks.
+  layout::ChunkSource* elsewhere = nullptr;
+  std::vector<ChunkId> ids_elsewhere;
 
  private:
   const std::string name_;
@@ -75,11 +86,11 @@ class TraceRuns final : public RunStream {
   Result<std::optional<StreamRun>> next() override {
     const auto& chunks = trace_.chunks;
     if (at_ == chunks.size()) return std::optional<StreamRun>();
-    StreamRun run{ContainerTrace::id(chunks[at_]), 0, 0, at_ * ContainerTrace::kChunkBytes};
+    StreamRun run{trace_.id_there(chunks[at_]), 0, 0, at_ * ContainerTrace::kChunkBytes};
     do {
       ++run.count;
       run.bytes += ContainerTrace::kChunkBytes;
-    } while (++at_ < chunks.size() && chunks[at_] == chunks[at_ - 1] + 1);
+    } while (++at_ < chunks.size() && trace_.id_there(chunks[at_]) == run.first.plus(run.count));
     return std::optional<StreamRun>(run);
   }
 
@@ -92,8 +103,9 @@ class TraceRuns final : public RunStream {
 struct TraceReplay {
   std::vector<EngineCycle> cycles;
   std::size_t containers_read = 0;
+  /// Requests to ContainerTrace::source, and their stored bytes.
   std::size_t requests = 0;
-  std::uint64_t bytes_read = 0;  ///< Stored bytes.
+  std::uint64_t bytes_read = 0;
   /// Memory of the cache and of all areas under assembly but the first, in bytes.
   std::size_t memory = 0;
   /// Number of chunks of which the engine knows the order in advance.
@@ -118,7 +130,7 @@ inline TraceReplay replay(ContainerTrace& trace, const std::string& engine_name,
   BufferPool slices(2, &meter);
   TraceRuns stream(trace);
   EngineContext context;
-  context.source = &trace.source;
+  context.source = &trace.chunk_source();
   context.stream = &stream;
   context.reader = &reader;
   context.areas = &areas;

@@ -250,6 +250,8 @@ class World {
     file.content.resize(file.content.size() + bytes);
   }
   void finish() { source.end_container(); }
+  /// Returns the bytes of every chunk.
+  [[nodiscard]] const std::map<ChunkId, Bytes>& chunks() const { return chunks_; }
 
   ReadableFile readable(std::size_t index);
 

@@ -39,6 +39,11 @@ class MemorySegmentStore final : public store::SegmentStore {
     const std::lock_guard lock(mutex_);
     reads_to_fail_ = count;
   }
+  /// As fail_reads(), but a read outside read_many() succeeds, whenever it comes.
+  void fail_batched_reads(std::size_t count) {
+    const std::lock_guard lock(mutex_);
+    batched_reads_to_fail_ = count;
+  }
   /// Returns the highest number of reads that were in flight at once.
   [[nodiscard]] std::size_t in_flight_max() const {
     const std::lock_guard lock(mutex_);
@@ -136,16 +141,19 @@ class MemorySegmentStore final : public store::SegmentStore {
     Open(MemorySegmentStore& store, Held bytes) : store_(store), bytes_(std::move(bytes)) {}
     Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> out) override {
       std::this_thread::sleep_for(store_.latency_);
-      return read_now(offset, out);
+      return read_now(offset, out, nullptr);
     }
     Result<std::uint64_t> size() override {
       const std::lock_guard lock(store_.mutex_);
       return bytes_->size();
     }
-    Result<std::size_t> read_now(std::uint64_t offset, std::span<std::byte> out) {
+    /// Fails if reads are to fail, or those of the read's kind, `to_fail`, which may be nullptr.
+    Result<std::size_t> read_now(std::uint64_t offset, std::span<std::byte> out,
+                                 std::size_t* to_fail) {
       const std::lock_guard lock(store_.mutex_);
-      if (store_.reads_to_fail_ > 0) {
-        --store_.reads_to_fail_;
+      if (to_fail == nullptr || *to_fail == 0) to_fail = &store_.reads_to_fail_;
+      if (*to_fail > 0) {
+        --*to_fail;
         return Error(ErrorCode::kUnavailable, "the store does not answer; try again");
       }
       if (offset >= bytes_->size()) return std::size_t{0};
@@ -198,7 +206,8 @@ class MemorySegmentStore final : public store::SegmentStore {
       waiting_.pop();
       lock.unlock();
       auto& file = static_cast<Open&>(*next.range.file);
-      (*next.done)(next.position, file.read_now(next.range.offset, next.range.out));
+      (*next.done)(next.position,
+                   file.read_now(next.range.offset, next.range.out, &batched_reads_to_fail_));
       lock.lock();
     }
   }
@@ -210,6 +219,7 @@ class MemorySegmentStore final : public store::SegmentStore {
   std::queue<Waiting> waiting_;
   std::size_t in_flight_max_ = 0;
   std::size_t reads_to_fail_ = 0;
+  std::size_t batched_reads_to_fail_ = 0;
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -14,6 +14,7 @@
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "catalog/object_store.h"
+#include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
 #include "io/posix_file_system.h"
 #include "meta/schema.h"
@@ -119,6 +120,12 @@ void put_samples(meta::WriteTxn& txn) {
   ReferenceCounts references;
   references.add({ChunkId::make(kNumber, 4090), 10}, 3);
   must(VersionReferences::of_all(std::move(references)).put(txn, kOne, kNumber));
+  must(put_pool_use(
+      txn, kOne, kNumber,
+      {{ContainerNumber{kPoolBit + 3}, 4000000}, {ContainerNumber{kPoolBit + 300}, 9}}));
+  must(put_pool_users(txn, ContainerNumber{kPoolBit + 3}, 2));
+  must(raise_pool_birth(txn, VersionNumber{kPoolBit + 40}));
+  must(put_rewrite_counts(txn, kOne, kNumber, {300, 1ULL << 40, 20, 150000, 16, 70000, 12}));
 }
 
 TEST(Golden, EveryTablesValuesAreWrittenAlike) {

@@ -119,7 +119,7 @@ TEST_F(NameTable, AVersionThatIsShownUnderAnotherNameIsFoundByIt) {
 TEST_F(NameTable, ACatalogWithoutNamesIsReadAndCompleted) {
   put(1, "a");
   commit([&](meta::WriteTxn& txn) {
-    return put_series(txn, {kNameSeries, "s", {}, 2, Placement::kLineage, ""});
+    return put_series(txn, {kNameSeries, "s", {}, 2, Placement::kLineage, Rewrite::kNone, ""});
   });
   commit([&](meta::WriteTxn& txn) { return txn.clear(meta::catalog::kNames); });
   EXPECT_FALSE(complete());

@@ -8,8 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/time_coding.h"
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
+#include "catalog/series_settings.h"
+#include "catalog_fixture.h"
 #include "meta/schema.h"
 #include "support/temp_repository.h"
 #include "varve/version_name.h"
@@ -23,20 +26,8 @@ using varve::test::must;
 constexpr SeriesId kRecordSeries{2};
 constexpr StoreId kStore{2};
 
-class RecordsTest : public testing::Test {
+class RecordsTest : public CatalogTest {
  protected:
-  RecordsTest() : catalog_(open()) {}
-  meta::Env open() {
-    meta::EnvOptions options;
-    options.tables = meta::catalog::kTables;
-    return must(meta::Env::open(directory_.path(), options));
-  }
-  template <typename Put>
-  void commit(Put&& put) {
-    auto txn = must(meta::WriteTxn::begin(catalog_));
-    must(put(txn));
-    must(txn.commit());
-  }
   // Checks that reading refuses every shorter value and every longer one.
   template <typename Read>
   void expect_damage_found(meta::TableIndex table, const std::string& key, Read&& read) {
@@ -54,13 +45,99 @@ class RecordsTest : public testing::Test {
       EXPECT_EQ(code_of(read(txn)), ErrorCode::kCorrupt) << n << " of " << value.size() << " bytes";
     }
   }
-
-  varve::test::TempDirectory directory_;
-  meta::Env catalog_;
 };
 
+// Appends bytes to the record of a series without settings.
+Result<SeriesRecord> series_with(std::string_view settings) {
+  std::string bytes("\1s", 2);
+  base::ByteWriter w(bytes);
+  base::put_time(w, {5, 0});
+  w.varint(3);
+  bytes += settings;
+  return decode_series(kRecordSeries, bytes);
+}
+
+TEST_F(RecordsTest, SettingsOfASeriesRoundTrip) {
+  for (const auto placement : {Placement::kLineage, Placement::kLineagePool, Placement::kPool}) {
+    if (!check_placement(placement)) continue;
+    for (const auto rewrite : {Rewrite::kNone, Rewrite::kHar, Rewrite::kCap, Rewrite::kCbr,
+                               Rewrite::kHarCap, Rewrite::kHarCbr}) {
+      const SeriesRecord record{kRecordSeries, "a series", {}, 2, placement, rewrite, {}};
+      commit([&](meta::WriteTxn& txn) { return put_series(txn, record); });
+      const auto back = must(find_series(must(meta::ReadTxn::begin(catalog_)), kRecordSeries));
+      ASSERT_TRUE(back);
+      EXPECT_EQ(settings_of(*back), settings_of(record));
+      EXPECT_EQ(info_of(*back).rewrite, rewrite);
+    }
+  }
+}
+
+TEST_F(RecordsTest, DefaultSettingsTakeNoBytes) {
+  EXPECT_EQ(settings_of(must(series_with(""))), SeriesSettings());
+  std::string bytes;
+  base::ByteWriter w(bytes);
+  put_series_settings(w, {});
+  EXPECT_EQ(bytes, "");
+  put_series_settings(w, {Placement::kPool, Rewrite::kNone});
+  EXPECT_EQ(bytes, "\2");
+  put_series_settings(w, {Placement::kLineage, Rewrite::kHarCbr});
+  EXPECT_EQ(bytes, std::string("\2\0\5", 3));
+}
+
+TEST_F(RecordsTest, UnknownSettingsAreUnsupportedAndOthersDamage) {
+  using namespace std::string_view_literals;
+  EXPECT_EQ(settings_of(must(series_with("\0\1"sv))),
+            (SeriesSettings{Placement::kLineage, Rewrite::kHar}));
+  for (const auto unknown :
+       {"\3"sv, "\3\1\1"sv, "\xff\1"sv, "\xff\xff\xff\7"sv, "\0\6"sv, "\0\6\1"sv, "\0\x80\2"sv}) {
+    EXPECT_EQ(code_of(series_with(unknown)), ErrorCode::kUnsupported) << unknown.size();
+  }
+  // Values that no writer makes: defaults that are written, bytes behind the end, half a number.
+  for (const auto damaged : {"\0"sv, "\0\0"sv, "\0\1\1"sv, "\0\1\0"sv, "\x80"sv, "\0\x80"sv}) {
+    EXPECT_EQ(code_of(series_with(damaged)), ErrorCode::kCorrupt) << damaged.size();
+  }
+}
+
+TEST_F(RecordsTest, SettingsOfNewSeriesAreStoredUnlessTheyAreTheInitialOnes) {
+  const SeriesSettings initial;
+  const auto stored = [&] {
+    const auto txn = must(meta::ReadTxn::begin(catalog_));
+    const auto value = must(txn.get(meta::catalog::kSettings, kNewSeriesSetting));
+    return value ? std::optional(std::string(*value)) : std::nullopt;
+  };
+  const auto found = [&] {
+    return find_new_series_settings(must(meta::ReadTxn::begin(catalog_)), initial);
+  };
+  const auto put = [&](std::string_view value) {
+    commit([&](meta::WriteTxn& txn) {
+      return txn.put(meta::catalog::kSettings, kNewSeriesSetting, value);
+    });
+  };
+  EXPECT_EQ(must(found()), initial);
+  const SeriesSettings har{Placement::kLineage, Rewrite::kHar};
+  commit([&](meta::WriteTxn& txn) { return put_new_series_settings(txn, har, initial); });
+  EXPECT_EQ(must(found()), har);
+  EXPECT_EQ(stored(), std::string("\0\1", 2));
+  commit([&](meta::WriteTxn& txn) { return put_new_series_settings(txn, initial, initial); });
+  EXPECT_EQ(stored(), std::nullopt);
+  // The choice of lineage differs from an initial placement in the pool.
+  const SeriesSettings pool{Placement::kPool, Rewrite::kNone};
+  commit([&](meta::WriteTxn& txn) { return put_new_series_settings(txn, initial, pool); });
+  EXPECT_EQ(stored(), std::string("\0\0", 2));
+  EXPECT_EQ(must(found()), initial);
+  using namespace std::string_view_literals;
+  for (const auto damaged : {""sv, "\0"sv, "\0\1\1"sv, "\0\x80"sv}) {
+    put(damaged);
+    EXPECT_EQ(code_of(found()), ErrorCode::kCorrupt) << damaged.size();
+  }
+  for (const auto unknown : {"\3\0"sv, "\0\6"sv}) {
+    put(unknown);
+    EXPECT_EQ(code_of(found()), ErrorCode::kUnsupported);
+  }
+}
+
 TEST_F(RecordsTest, SeriesRoundTripsAndDamageIsFound) {
-  const SeriesRecord record{kRecordSeries, "a series", {-7, 999999999}, 0xffffffff, {}, {}};
+  const SeriesRecord record{kRecordSeries, "a series", {-7, 999999999}, 0xffffffff, {}, {}, {}};
   commit([&](meta::WriteTxn& txn) { return put_series(txn, record); });
   {
     const auto txn = must(meta::ReadTxn::begin(catalog_));

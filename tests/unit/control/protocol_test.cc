@@ -166,6 +166,49 @@ TEST(ControlProtocol, ArrangeSettingsRoundTripOrAreAbsent) {
   EXPECT_EQ(with->settings->window, 14U);
 }
 
+TEST(ControlProtocol, SeriesSettingsRoundTripByTheirNames) {
+  Request request;
+  request.operation = Operation::kSeriesSettings;
+  const auto none = decode_request(encode(request));
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->series_settings.series, "");
+  EXPECT_FALSE(none->series_settings.changes.placement || none->series_settings.changes.rewrite);
+  request.series_settings = {"caf\xc3\xa9", {Placement::kLineagePool, Rewrite::kHarCbr}};
+  const std::string line = encode(request);
+  EXPECT_NE(line.find("\"lineage+pool\""), std::string::npos) << line;
+  const auto both = decode_request(line);
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->series_settings.series, "caf\xc3\xa9");
+  EXPECT_EQ(both->series_settings.changes.placement, Placement::kLineagePool);
+  EXPECT_EQ(both->series_settings.changes.rewrite, Rewrite::kHarCbr);
+  Reply reply;
+  reply.series_settings = {Placement::kPool, Rewrite::kCap};
+  const auto back = decode_reply(encode(reply));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->series_settings, reply.series_settings);
+}
+
+TEST(ControlProtocol, SeriesSettingsOfAnotherFormAreNotUnderstood) {
+  const auto code = [](const std::string& members) {
+    const auto request = decode_request(R"({"op":"series_settings","protocol":)" +
+                                        std::to_string(kProtocol) + members + "}");
+    return request ? ErrorCode::kInterrupted : request.error().code();
+  };
+  EXPECT_EQ(code(R"(,"series":"s","changes":{})"), ErrorCode::kInterrupted);
+  for (const char* bad :
+       {R"(,"changes":{})", R"(,"series":"s")", R"(,"series":"s","changes":[])",
+        R"(,"series":"s","changes":{"placement":"forest"})",
+        R"(,"series":"s","changes":{"placement":1})", R"(,"series":7,"changes":{})",
+        R"(,"series":"s","changes":{"rewrite":""})"}) {
+    EXPECT_EQ(code(bad), ErrorCode::kInvalid) << bad;
+  }
+  for (const char* bad :
+       {"{}", R"({"placement":"pool"})", R"({"placement":"x","rewrite":"har"})"}) {
+    const auto reply = decode_reply(R"({"ok":true,"series_settings":)" + std::string(bad) + "}");
+    EXPECT_FALSE(reply) << bad;
+  }
+}
+
 TEST(ControlProtocol, ForecastProgressAndReportRoundTrip) {
   Reply reply;
   reply.forecast = DeletionForecast{.versions = {VersionNumber{1}, VersionNumber{9}},

@@ -99,19 +99,48 @@ TEST(Superblock, UnknownThingsReturnUnsupported) {
   const auto code = [](std::string_view part, std::string_view by) {
     return error_of(forged(part, by)).code();
   };
-  EXPECT_EQ(code("profile = lineage", "profile = pool"), ErrorCode::kUnsupported);
-  EXPECT_EQ(code("profile = lineage", "profile = lineage+pool"), ErrorCode::kUnsupported);
   EXPECT_EQ(code("profile = lineage", "profile = forest"), ErrorCode::kUnsupported);
   EXPECT_EQ(code("features_required = none", "features_required = encryption"),
+            ErrorCode::kUnsupported);
+  EXPECT_EQ(code("features_required = none", "features_required = pool encryption"),
             ErrorCode::kUnsupported);
   EXPECT_EQ(code("zstd:1", "lz4"), ErrorCode::kUnsupported);
   EXPECT_EQ(code("zstd:1", "zstd"), ErrorCode::kUnsupported);
   EXPECT_EQ(code("zstd:1", "none:1"), ErrorCode::kUnsupported);
 }
 
-TEST(Superblock, PlacementThatIsNotBuiltIsNamedInTheMessage) {
-  const Error error = error_of(forged("profile = lineage", "profile = pool"));
-  EXPECT_NE(error.message().find("the placement `pool`"), std::string::npos) << error.message();
+TEST(Superblock, UnknownFeaturesAreNamedInTheMessage) {
+  const Error error = error_of(forged("= none", "= encryption pool ice"));
+  EXPECT_NE(error.message().find("`encryption ice`"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("use a newer Varve"), std::string::npos) << error.message();
+}
+
+TEST(Superblock, ThePoolsFeatureIsKnown) {
+  Superblock superblock = sample_superblock();
+  EXPECT_FALSE(superblock.needs_pool);
+  superblock.needs_pool = true;
+  const std::string text = encode_superblock(superblock);
+  EXPECT_NE(text.find("\nfeatures_required = pool\n"), std::string::npos) << text;
+  const auto back = decode_superblock(text);
+  ASSERT_TRUE(back.has_value()) << back.error().message();
+  EXPECT_TRUE(back->needs_pool);
+  EXPECT_FALSE(decode_superblock(encode_superblock(sample_superblock()))->needs_pool);
+}
+
+TEST(Superblock, UnknownKeysAreKept) {
+  const auto superblock =
+      decode_superblock(forged("profile", "zeal = 9\ncomment = hello = you\nprofile"));
+  ASSERT_TRUE(superblock.has_value()) << superblock.error().message();
+  const std::string text = encode_superblock(*superblock);
+  EXPECT_NE(text.find("\ncomment = hello = you\nzeal = 9\nchecksum"), std::string::npos) << text;
+  const auto back = decode_superblock(text);
+  ASSERT_TRUE(back.has_value()) << back.error().message();
+  EXPECT_EQ(encode_superblock(*back), text);
+}
+
+TEST(Superblock, UnknownPlacementIsNamedInTheMessage) {
+  const Error error = error_of(forged("profile = lineage", "profile = forest"));
+  EXPECT_NE(error.message().find("`forest`"), std::string::npos) << error.message();
   EXPECT_NE(error.message().find("use a newer Varve"), std::string::npos) << error.message();
 }
 
@@ -129,6 +158,10 @@ TEST(Superblock, MalformedFieldsReturnCorrupt) {
   EXPECT_EQ(code("zstd:1", "zstd:0"), ErrorCode::kCorrupt);
   EXPECT_EQ(code("zstd:1", "zstd:1x"), ErrorCode::kCorrupt);
   EXPECT_EQ(code("zstd:1", "zstd:-1"), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("= none", "= "), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("= none", "= pool "), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("= none", "= pool pool"), ErrorCode::kCorrupt);
+  EXPECT_EQ(code("= none", "= ice  pool"), ErrorCode::kCorrupt);
   EXPECT_EQ(code("repository_id = 00", "repository_id = 0"), ErrorCode::kCorrupt);
   EXPECT_EQ(code("repository_id = 00", "repository_id = 0G"), ErrorCode::kCorrupt);
 }

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "index/neighbour_index.h"
 #include "io/memory_file_system.h"
+#include "support/damage_file.h"
 #include "support/faulty_file_system.h"
 #include "support/index_samples.h"
 
@@ -205,28 +206,7 @@ class History {
   }
 
   // Removes a file, cuts it, or flips bytes of it.
-  void damage() {
-    const auto names = *files_->list("/s");
-    if (names.empty()) return;
-    const auto path = "/s/" + names[random_() % names.size()];
-    if (random_() % 3 == 0) {
-      ASSERT_TRUE(files_->remove(path));
-      return;
-    }
-    const auto file = std::move(*files_->open(path, io::OpenMode::kReadWrite));
-    const auto size = *file->size();
-    if (random_() % 3 == 0) {
-      ASSERT_TRUE(file->truncate(random_() % (size + 1)));
-      return;
-    }
-    for (int i = 0; i < 30 && size != 0; ++i) {
-      std::byte byte{};
-      const auto at = random_() % size;
-      ASSERT_TRUE(file->read_at(at, {&byte, 1}));
-      byte ^= std::byte{0x55};
-      ASSERT_TRUE(file->write_at(at, {&byte, 1}));
-    }
-  }
+  void damage() { test::damage_a_file(*files_, "/s", random_); }
 
   std::mt19937_64 random_;
   const std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();

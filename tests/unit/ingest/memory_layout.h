@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/ids.h"
 #include "format/frame_codec.h"
 #include "layout/layout.h"
 #include "support/chunker_test_data.h"
@@ -16,29 +17,37 @@
 namespace varve::ingest {
 
 inline constexpr VersionNumber kLayoutVersion{1};
+inline constexpr VersionNumber kLayoutPoolBirth{kPoolBit | 1};
 
-/// Keeps placed chunks in memory. The disk below can be full.
+/// Keeps placed chunks in memory, those of the pool apart from the others. The disk below can be
+/// full.
 class MemoryLayout final : public layout::Layout {
  public:
   Result<ChunkId> place(const Fingerprint& /*fingerprint*/,
                         std::span<const std::byte> raw) override {
-    const std::lock_guard lock(mutex_);
-    if (full) return Error(ErrorCode::kNoSpace, "the test's disk is full");
-    if (broken) return Error(ErrorCode::kIo, "the test's disk fails").with_errno(EIO);
-    chunks_.emplace_back(raw.begin(), raw.end());
-    return ChunkId::make(kLayoutVersion, static_cast<std::uint32_t>(chunks_.size() - 1));
+    return take(kLayoutVersion, chunks_, raw);
+  }
+  Result<ChunkId> place_shared(const Fingerprint& fingerprint,
+                               std::span<const std::byte> raw) override {
+    if (!has_pool) return place(fingerprint, raw);
+    return take(kLayoutPoolBirth, pool_chunks_, raw);
   }
   test::Bytes chunk(ChunkId id) {
     const std::lock_guard lock(mutex_);
-    return chunks_.at(id.ordinal());
+    return (is_pool(id) ? pool_chunks_ : chunks_).at(id.ordinal());
   }
   void clear() {
     const std::lock_guard lock(mutex_);
     chunks_.clear();
+    pool_chunks_.clear();
   }
   std::size_t chunks() {
     const std::lock_guard lock(mutex_);
     return chunks_.size();
+  }
+  std::size_t pool_chunks() {
+    const std::lock_guard lock(mutex_);
+    return pool_chunks_.size();
   }
 
   const format::FrameCodec& codec() const override { return *codec_; }
@@ -48,8 +57,9 @@ class MemoryLayout final : public layout::Layout {
     if (id.ordinal() >= unwritten_from) return Error(ErrorCode::kCorrupt, "not written yet");
     const std::uint32_t first = id.ordinal() / kContainerChunks * kContainerChunks;
     const std::uint32_t count = std::min(kContainerChunks, unwritten_from.load() - first);
-    return layout::LocationRun{ChunkId::make(kLayoutVersion, first), count, 0,
-                               ContainerNumber{first / kContainerChunks}, 0};
+    const std::uint32_t pool = is_pool(id) ? kPoolBit : 0;
+    return layout::LocationRun{ChunkId::make(id.birth(), first), count, 0,
+                               ContainerNumber{first / kContainerChunks | pool}, 0};
   }
   Result<std::shared_ptr<const format::ContainerHeader>> header(ContainerNumber /*c*/) override {
     return unused();
@@ -74,12 +84,22 @@ class MemoryLayout final : public layout::Layout {
   std::atomic<std::uint64_t> located{0};  ///< Number of calls of locate().
   std::atomic<bool> full{false};
   std::atomic<bool> broken{false};
+  bool has_pool = false;
 
  private:
+  Result<ChunkId> take(VersionNumber birth, std::vector<test::Bytes>& chunks,
+                       std::span<const std::byte> raw) {
+    const std::lock_guard lock(mutex_);
+    if (full) return Error(ErrorCode::kNoSpace, "the test's disk is full");
+    if (broken) return Error(ErrorCode::kIo, "the test's disk fails").with_errno(EIO);
+    chunks.emplace_back(raw.begin(), raw.end());
+    return ChunkId::make(birth, static_cast<std::uint32_t>(chunks.size() - 1));
+  }
   static Error unused() { return {ErrorCode::kUnsupported, "not in this test"}; }
   const std::unique_ptr<const format::FrameCodec> codec_ = format::make_plain_frame_codec({});
   std::mutex mutex_;
   std::vector<test::Bytes> chunks_;
+  std::vector<test::Bytes> pool_chunks_;
 };
 
 }  // namespace varve::ingest

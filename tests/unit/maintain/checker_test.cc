@@ -12,6 +12,7 @@
 #include "catalog/series_catalog.h"
 #include "format/container.h"
 #include "meta/schema.h"
+#include "support/closed_catalog.h"
 #include "support/temp_repository.h"
 #include "varve/arrange.h"
 #include "varve/backup.h"
@@ -51,12 +52,7 @@ class CheckerTest : public testing::TestWithParam<Codec> {
   template <typename Change>
   void change_catalog(const Change& change) {
     repository_.reset();
-    meta::EnvOptions options;
-    options.tables = meta::catalog::kTables;
-    const auto env = must(meta::Env::open(path_ + "/catalog", options));
-    auto txn = must(meta::WriteTxn::begin(env));
-    change(txn);
-    must(txn.commit());
+    change_closed_catalog(path_, change);
   }
   void flip(const std::string& file, std::uint64_t offset) {
     std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);

@@ -132,7 +132,8 @@ TEST_F(NewerFormat, ContainerIsNotQuarantined) {
   EXPECT_NE(report.damages[0].what.find("newer Varve"), std::string::npos);
 }
 
-TEST_F(NewerFormat, SeriesOfAnotherPlacementIsRefusedAndNotRepaired) {
+TEST_F(NewerFormat, SeriesWithUnknownSettingsIsRefusedAndNotRepaired) {
+  std::string original;
   const auto set_record = [&](std::string_view addition) {
     meta::EnvOptions options;
     options.tables = meta::catalog::kTables;
@@ -142,34 +143,39 @@ TEST_F(NewerFormat, SeriesOfAnotherPlacementIsRefusedAndNotRepaired) {
     const auto key = meta::series_key(series_);
     const auto value = must(txn.get(meta::catalog::kSeries, key));
     EXPECT_TRUE(value);
-    const auto changed = std::string(*value) + std::string(addition);
-    must(txn.put(meta::catalog::kSeries, key, changed));
+    if (original.empty()) original = *value;
+    must(txn.put(meta::catalog::kSeries, key, original + std::string(addition)));
     must(txn.commit());
   };
-  set_record("\x02");
-  for (const bool read_only : {false, true}) {
-    auto options = quiet_options();
-    options.read_only = read_only;
-    const auto opened = Repository::open(path_, options);
-    ASSERT_FALSE(opened);
-    EXPECT_EQ(opened.error().code(), ErrorCode::kUnsupported);
-    EXPECT_NE(opened.error().message().find("the placement `pool`"), std::string::npos)
-        << opened.error().message();
-  }
-  EXPECT_EQ(code_of(Repair::plan(path_, {}, false, {})), ErrorCode::kUnsupported);
-  set_record("\x01");
+  const auto expect_refused = [&](const char* reason) {
+    for (const bool read_only : {false, true}) {
+      auto options = quiet_options();
+      options.read_only = read_only;
+      const auto opened = Repository::open(path_, options);
+      ASSERT_FALSE(opened);
+      EXPECT_EQ(opened.error().code(), ErrorCode::kUnsupported);
+      EXPECT_NE(opened.error().message().find(reason), std::string::npos)
+          << opened.error().message();
+    }
+    EXPECT_EQ(code_of(Repair::plan(path_, {}, false, {})), ErrorCode::kUnsupported);
+  };
+  set_record("\x09");
+  expect_refused("placement number 9");
+  set_record(std::string_view("\x00\x09", 2));
+  expect_refused("rewriting policy number 9");
+  set_record(std::string_view("\x00", 1));
   EXPECT_EQ(code_of(Repository::open(path_, quiet_options())), ErrorCode::kCorrupt)
-      << "two placements";
+      << "a placement that is not stored";
 }
 
-TEST_F(NewerFormat, PlacementsThatAreNotBuiltAreNotMade) {
+TEST_F(NewerFormat, UnknownPlacementsAreNotMade) {
   auto parameters = small_chunks(Codec::kZstd);
-  parameters.placement = Placement::kPool;
+  parameters.placement = static_cast<Placement>(9);
   EXPECT_EQ(code_of(Repository::create(directory_.path() + "/pool", parameters)),
             ErrorCode::kUnsupported);
   EXPECT_FALSE(fs::exists(directory_.path() + "/pool"));
   repository_ = reopen(path_);
-  EXPECT_EQ(code_of(repository_->create_series("t", {Placement::kLineagePool})),
+  EXPECT_EQ(code_of(repository_->create_series("t", {static_cast<Placement>(9)})),
             ErrorCode::kUnsupported);
   const auto made = must(repository_->create_series("t", {Placement::kLineage}));
   EXPECT_EQ(made.placement, Placement::kLineage);

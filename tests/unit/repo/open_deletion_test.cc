@@ -305,7 +305,7 @@ TEST_F(OpenDeletion, WhatTheOpenVersionTookOverWaitsAndIsNamed) {
   EXPECT_GT(outcome.freed_bytes + outcome.dead_bytes, 290000U);
   EXPECT_LT(outcome.freed_bytes + outcome.dead_bytes, 350000U);
   EXPECT_GT(outcome.waiting_bytes, 290000U);
-  EXPECT_EQ(outcome.waiting_for, "v3");
+  EXPECT_EQ(outcome.waiting_for, "s/v3");
   expect_all();
   must(repository_->close());
   repository_.reset();

@@ -15,8 +15,8 @@
 #include <map>
 #include <string>
 
+#include "support/kernel_tick.h"
 #include "support/temp_repository.h"
-#include "transfer/source_clock.h"
 #include "varve/backup.h"
 #include "varve/repository.h"
 #include "varve/restore.h"
@@ -76,7 +76,7 @@ class SourceMemoryTest : public testing::Test {
   }
 
   void write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(source_ + "/" + name, std::ios::binary) << bytes;
+    std::ofstream(at(name), std::ios::binary) << bytes;
   }
   [[nodiscard]] std::string at(const std::string& name) const { return source_ + "/" + name; }
 
@@ -89,16 +89,12 @@ class SourceMemoryTest : public testing::Test {
     request.settle_s = 0;
     return request;
   }
-  /// Waits until a change gets another time than all changes so far.
-  static void tick() {
-    for (const auto now = transfer::kernel_time(); transfer::kernel_time() == now;) ::usleep(500);
-  }
   TransferReport store(const StoreRequest& request) {
-    tick();
+    wait_for_kernel_tick();
     const auto stored = must(store_version(*repository_, request, {}));
     const auto sealed = must(seal_stored(*repository_, stored));
     newest_ = must(repository_->reader(sealed.info.series, sealed.info.number));
-    tick();
+    wait_for_kernel_tick();
     return stored.report;
   }
   TransferReport store(const std::string& version) { return store(request(version)); }

@@ -322,8 +322,12 @@ TEST(ReadService, MemoryStaysWithinTheBudget) {
       });
     }
     for (auto& reader : readers) reader.join();
-    // Each thread may also hold a slice and a frame.
-    EXPECT_LE(service.memory().peak(), budget + 6 * (kSliceBytesMax + format::kFrameRawBytesMax));
+    // Each thread may also hold a slice and a frame. A thread that is not scheduled may hold an
+    // area of a session that was replaced, and a session that is assembling one learns only
+    // afterwards that its share has become smaller.
+    const std::size_t areas = 2 * std::min<std::size_t>(budget / 8, 4 * kMiB);
+    EXPECT_LE(service.memory().peak(),
+              budget + areas + 6 * (kSliceBytesMax + format::kFrameRawBytesMax));
   }
 }
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The records of the pool: which containers each sealed version uses, and how many versions use
+// each container. A container without a user can be freed, whatever versions were deleted. Beside
+// them, the decisions about the pool while each version was written.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "base/ids.h"
+#include "meta/lmdb.h"
+#include "varve/result.h"
+#include "varve/rewrite.h"
+#include "varve/types.h"
+
+namespace varve::catalog {
+
+/// A container of the pool, as one version uses it.
+struct PoolUse {
+  ContainerNumber container{};
+  std::uint64_t bytes = 0;  ///< Raw bytes of the chunks that the version refers to, each once.
+  bool operator==(const PoolUse&) const = default;
+};
+
+/// Encode and decode the value of `pool_use` in the catalog (docs/FORMAT.md §7). `uses` ascend by
+/// container. Errors: kCorrupt.
+[[nodiscard]] std::string encode_pool_use(const std::vector<PoolUse>& uses);
+[[nodiscard]] Result<std::vector<PoolUse>> decode_pool_use(std::string_view bytes);
+/// Decodes the value of `pool_users`. Errors: kCorrupt.
+[[nodiscard]] Result<std::uint32_t> decode_pool_users(std::string_view bytes);
+
+/// Returns the containers that a sealed version uses, ascending. Without a record, none.
+[[nodiscard]] Result<std::vector<PoolUse>> find_pool_use(const meta::Txn& txn, SeriesId series,
+                                                         VersionNumber number);
+/// Calls `visit` for each version that has a record, until `visit` returns false.
+[[nodiscard]] Result<void> for_each_pool_use(
+    const meta::Txn& txn,
+    const std::function<Result<bool>(SeriesId, VersionNumber, const std::vector<PoolUse>&)>& visit);
+/// Notes that an open version stores chunks in the pool: a record without containers.
+[[nodiscard]] Result<void> note_pool_chunks(meta::WriteTxn& txn, SeriesId series,
+                                            VersionNumber number);
+/// Returns whether a version has a record, also one without containers.
+[[nodiscard]] Result<bool> has_pool_record(const meta::Txn& txn, SeriesId series,
+                                           VersionNumber number);
+/// An empty list removes the record.
+[[nodiscard]] Result<void> put_pool_use(meta::WriteTxn& txn, SeriesId series, VersionNumber number,
+                                        const std::vector<PoolUse>& uses);
+
+/// Returns the number of sealed versions that use a container.
+[[nodiscard]] Result<std::uint32_t> find_pool_users(const meta::Txn& txn,
+                                                    ContainerNumber container);
+/// Calls `visit` for each container that has users, ascending, until `visit` returns false.
+[[nodiscard]] Result<void> for_each_pool_users(
+    const meta::Txn& txn,
+    const std::function<Result<bool>(ContainerNumber, std::uint32_t users)>& visit);
+/// No users remove the record.
+[[nodiscard]] Result<void> put_pool_users(meta::WriteTxn& txn, ContainerNumber container,
+                                          std::uint32_t users);
+
+/// Returns the counts of a sealed version; nullopt if it has none.
+[[nodiscard]] Result<std::optional<RewriteCounts>> find_rewrite_counts(const meta::Txn& txn,
+                                                                       SeriesId series,
+                                                                       VersionNumber number);
+/// Calls `visit` for each version that has counts, until `visit` returns false.
+[[nodiscard]] Result<void> for_each_rewrite_counts(
+    const meta::Txn& txn,
+    const std::function<Result<bool>(SeriesId, VersionNumber, const RewriteCounts&)>& visit);
+/// Records the counts. catalog::erase_version() erases them.
+[[nodiscard]] Result<void> put_rewrite_counts(meta::WriteTxn& txn, SeriesId series,
+                                              VersionNumber number, const RewriteCounts& counts);
+
+/// Returns the containers of the pool that hold these chunks. Estimates a part of a location run by
+/// the run's average chunk. Chunks of the pool that are not stored there go to `lost`.
+[[nodiscard]] Result<std::vector<PoolUse>> pool_use_of(const meta::Txn& txn,
+                                                       const base::IdRuns& chunks,
+                                                       base::IdRuns* lost = nullptr);
+
+/// Returns the chunks of the set that are in the pool.
+[[nodiscard]] base::IdRuns pool_part(const base::IdRuns& chunks);
+/// Returns the chunks of the set that are in the series' own store.
+[[nodiscard]] base::IdRuns own_part(const base::IdRuns& chunks);
+
+/// Returns whether a version was deleted since the last search for containers that are little used.
+[[nodiscard]] Result<bool> pool_merging_is_due(const meta::Txn& txn);
+[[nodiscard]] Result<void> put_pool_merging(meta::WriteTxn& txn, bool is_due);
+/// Key in `settings` of that note. Its value is empty.
+inline constexpr std::string_view kPoolMergingSetting = "pool_merging";
+
+/// Takes the birth of the next stream of new chunks in the pool. No birth is given twice, also if
+/// the stream stores nothing. Errors: kTooLarge after 2^31 births.
+[[nodiscard]] Result<VersionNumber> take_pool_birth(meta::WriteTxn& txn);
+/// Key in `settings` of the birth that is given next.
+inline constexpr const char* kPoolBirthSetting = "pool_birth";
+/// Decodes the value of that setting. Errors: kCorrupt.
+[[nodiscard]] Result<VersionNumber> decode_pool_birth(std::string_view bytes);
+/// Returns the birth that is given next. Without a record, the first one.
+[[nodiscard]] Result<VersionNumber> next_pool_birth(const meta::Txn& txn);
+/// Raises the birth that is given next above `birth`.
+[[nodiscard]] Result<void> raise_pool_birth(meta::WriteTxn& txn, VersionNumber birth);
+
+}  // namespace varve::catalog

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/series_settings_words.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace varve::cli {
+namespace {
+
+bool is_setting(const std::string& word) {
+  const auto equals = word.find('=');
+  return equals != std::string::npos && word.find('/') >= equals;
+}
+
+Error twice(std::string_view key) {
+  return {ErrorCode::kInvalid, "\"" + std::string(key) + "\" is given twice"};
+}
+
+}  // namespace
+
+std::vector<std::string> take_setting_words(std::vector<std::string>& words) {
+  auto first = words.end();
+  while (first != words.begin() && is_setting(*(first - 1))) --first;
+  std::vector<std::string> settings(std::make_move_iterator(first),
+                                    std::make_move_iterator(words.end()));
+  words.erase(first, words.end());
+  return settings;
+}
+
+Result<SeriesOptions> parse_series_settings(const std::vector<std::string>& words) {
+  SeriesOptions settings;
+  for (const std::string& word : words) {
+    const auto equals = word.find('=');
+    const std::string_view key = std::string_view(word).substr(0, equals);
+    const std::string_view value = std::string_view(word).substr(equals + 1);
+    if (key == "placement") {
+      if (settings.placement) return twice(key);
+      VARVE_TRY_ASSIGN(settings.placement, parse_placement(value));
+    } else if (key == "rewrite") {
+      if (settings.rewrite) return twice(key);
+      VARVE_TRY_ASSIGN(settings.rewrite, parse_rewrite(value));
+    } else {
+      return Error(ErrorCode::kInvalid, "unknown setting \"" + std::string(key) +
+                                            "\"; the settings are placement and rewrite");
+    }
+  }
+  return settings;
+}
+
+}  // namespace varve::cli

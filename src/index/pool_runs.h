@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of the pool's index: runs, and the snapshot that names them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "base/ids.h"
+#include "index/run_set.h"
+#include "varve/result.h"
+
+namespace varve::index {
+
+/// The series that the files of the pool's index name.
+inline constexpr SeriesId kPoolSeries{0};
+
+/// The folder of the pool's index.
+struct PoolIndexFolder {
+  RunFolder runs;             ///< `series` must be kPoolSeries.
+  std::string snapshot_name;  ///< Name of the snapshot.
+  /// Returns the number of a run from the name of its file; nullopt for any other name.
+  std::function<std::optional<std::uint32_t>(std::string_view name)> number_of;
+};
+
+/// Runs whose entries are chunks of the pool, or markers. Not thread-safe.
+///
+/// A marker is an entry whose birth is the number of a series, without kPoolBit, and whose ordinal
+/// is 1.
+class PoolRuns {
+ public:
+  explicit PoolRuns(PoolIndexFolder folder)
+      : folder_(std::move(folder)), set_(folder_.runs, 0, is_marker) {}
+
+  [[nodiscard]] static bool is_marker(ChunkId id) { return !is_pool(id); }
+  [[nodiscard]] static ChunkId marker_of(SeriesId series) {
+    return ChunkId::make(static_cast<VersionNumber>(series), 1);
+  }
+  [[nodiscard]] static SeriesId series_of(ChunkId marker) {
+    return static_cast<SeriesId>(marker.birth());
+  }
+
+  /// Opens the runs that the snapshot names, and removes other runs. Logs and leaves out those that
+  /// are damaged or missing. Returns the birth below which the runs miss no stored chunk.
+  [[nodiscard]] VersionNumber open();
+  /// Writes a snapshot that names the present runs, and that birth. Then removes other runs.
+  /// Errors: those of writing the snapshot.
+  [[nodiscard]] Result<void> save(VersionNumber complete_below);
+  [[nodiscard]] RunSet& set() { return set_; }
+  [[nodiscard]] const RunSet& set() const { return set_; }
+
+ private:
+  struct Snapshot {
+    std::vector<RunRef> runs;
+    VersionNumber complete_below{};
+  };
+  [[nodiscard]] Result<Snapshot> read_snapshot() const;
+  void remove_other_runs(const std::vector<RunRef>& refs) const;
+
+  const PoolIndexFolder folder_;
+  RunSet set_;
+};
+
+}  // namespace varve::index

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index/told_ids.h"
+
+#include <algorithm>
+
+namespace varve::index {
+
+void ToldIds::add(const base::IdRun& run) {
+  const bool follows = !runs_.empty() && runs_.back().first.birth() == run.first.birth() &&
+                       runs_.back().first.plus(runs_.back().count) == run.first;
+  if (follows) {
+    runs_.back().count += run.count;
+  } else {
+    runs_.push_back(run);
+  }
+  if (runs_.size() < join_at_) return;
+  runs_ = base::IdRuns::from(std::move(runs_)).runs();
+  join_at_ = std::max(kJoinAt, 2 * runs_.size());
+}
+
+}  // namespace varve::index

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layout that a series' versions see: the series' own store, and the pool beside it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "layout/category_layout.h"
+#include "layout/chunk_stream.h"
+#include "layout/layout.h"
+#include "layout/pool_store.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::layout {
+
+/// Passes every call on by the bit that marks the pool's chunks and containers (base/ids.h).
+/// Thread-safe.
+class SeriesLayout final : public Layout {
+ public:
+  /// Returns the repository's pool. Opens it at the first call.
+  using Pool = std::function<Result<PoolStore*>()>;
+
+  /// Lifetime: `own` and the pool outlive the object.
+  SeriesLayout(CategoryLayout& own, Pool pool) : own_(own), pool_(std::move(pool)) {}
+
+  [[nodiscard]] Result<void> begin_version(VersionNumber number) override;
+  [[nodiscard]] Result<ChunkId> place(const Fingerprint& fingerprint,
+                                      std::span<const std::byte> raw) override {
+    return own_.place(fingerprint, raw);
+  }
+  /// The first call of a version starts its stream in the pool.
+  [[nodiscard]] Result<ChunkId> place_shared(const Fingerprint& fingerprint,
+                                             std::span<const std::byte> raw) override;
+  [[nodiscard]] std::optional<std::vector<std::byte>> read_unwritten(ChunkId id) override;
+  [[nodiscard]] Result<void> flush() override;
+  [[nodiscard]] Result<void> sync() override;
+  [[nodiscard]] Result<void> on_seal(VersionNumber number, const base::IdRuns& live) override;
+  /// Drops the new chunks of a version. Those that it placed in the pool stay until its pins end.
+  [[nodiscard]] Result<void> on_delete(VersionNumber number) override;
+  [[nodiscard]] PlacedBytes placed() const override;
+  [[nodiscard]] std::uint64_t unwritten_bytes() const override;
+
+  [[nodiscard]] const format::FrameCodec& codec() const override { return own_.codec(); }
+  [[nodiscard]] Result<LocationRun> locate(ChunkId id) override;
+  [[nodiscard]] Result<std::shared_ptr<const format::ContainerHeader>> header(
+      ContainerNumber container) override;
+  [[nodiscard]] Result<void> read_data(ContainerNumber container, std::uint32_t offset,
+                                       std::span<std::byte> out) override;
+  [[nodiscard]] Result<std::span<const std::byte>> read_once(ContainerNumber container,
+                                                             std::uint32_t offset,
+                                                             std::size_t bytes,
+                                                             std::span<std::byte> room) override;
+  [[nodiscard]] bool answers_later() const override { return own_.answers_later(); }
+  void read_many(const std::vector<DataRead>& reads, const DataCompletion& done) override;
+  void will_read_header(ContainerNumber container) override;
+  void will_read_data(ContainerNumber container, std::uint32_t offset, std::size_t bytes) override;
+  [[nodiscard]] Result<std::uint64_t> place_of(ContainerNumber container) override;
+
+  /// Is called after each sync with the birth of the version's stream in the pool, and with the
+  /// number of its chunks that are on disk and in the catalog.
+  using OnSynced = std::function<void(VersionNumber birth, std::uint32_t chunks)>;
+  void set_on_synced(OnSynced on_synced);
+
+ private:
+  [[nodiscard]] Result<ChunkSource*> source_of(ContainerNumber container);
+  /// Returns the present stream, or null.
+  [[nodiscard]] std::shared_ptr<ChunkStream> stream() const;
+  [[nodiscard]] Result<std::shared_ptr<ChunkStream>> start_stream();
+  [[nodiscard]] Result<void> sync_stream(ChunkStream& stream);
+
+  CategoryLayout& own_;
+  const Pool pool_;
+  mutable std::mutex mutex_;
+  VersionNumber version_{};
+  std::shared_ptr<ChunkStream> stream_;
+  OnSynced on_synced_;
+};
+
+}  // namespace varve::layout

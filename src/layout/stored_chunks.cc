@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/stored_chunks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "catalog/location_table.h"
+#include "format/container.h"
+
+namespace varve::layout {
+
+void StoredChunks::add_written(const store::WrittenContainer& written) {
+  const std::lock_guard lock(mutex_);
+  std::uint32_t index = 0;
+  for (std::size_t i = 0; i < written.ids.size(); ++i) {
+    const auto& run = written.ids[i];
+    new_locations_[run.first.value] =
+        LocationRun{run.first, run.count, written.run_raw_bytes[i], written.record.number, index};
+    index += run.count;
+  }
+  new_containers_[written.record.number] = written.record;
+}
+
+void StoredChunks::forget_written(const std::vector<store::WrittenContainer>& written) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& one : written) {
+    for (const auto& run : one.ids) new_locations_.erase(run.first.value);
+    new_containers_.erase(one.record.number);
+  }
+}
+
+Result<LocationRun> StoredChunks::locate(ChunkId id) {
+  {
+    const std::lock_guard lock(mutex_);
+    auto after = new_locations_.upper_bound(id.value);
+    if (after != new_locations_.begin()) {
+      const auto& run = std::prev(after)->second;
+      if (id.value - run.first.value < run.count) return run;
+    }
+  }
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto found, catalog::find_location(txn, id_, id));
+  if (!found) {
+    return Error(ErrorCode::kCorrupt, fmt::format("chunk {}.{} is not stored in {}",
+                                                  static_cast<std::uint32_t>(id.birth()),
+                                                  id.ordinal(), store_.describe()));
+  }
+  return LocationRun{found->first, found->count, found->raw_bytes, found->container, found->index};
+}
+
+Result<format::ContainerRecord> StoredChunks::record(ContainerNumber container) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = new_containers_.find(container);
+    if (it != new_containers_.end()) return it->second;
+  }
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto found, catalog::find_container(txn, id_, container));
+  if (!found) {
+    return Error(ErrorCode::kStale, fmt::format("container {} is not in the catalog", container));
+  }
+  return *found;
+}
+
+// Arranging and deleting commit first and then free space. A reader that finds no file, or fewer
+// bytes than it expected, sees in the catalog whether that is the cause.
+Error StoredChunks::explain(const format::ContainerRecord& was, Error error) {
+  const auto now = record(was.number);
+  if (!now && now.error().code() == ErrorCode::kStale) return now.error();
+  return error;
+}
+
+Result<std::shared_ptr<const format::ContainerHeader>> StoredChunks::header(
+    ContainerNumber container) {
+  if (auto cached = headers_.find(container)) return cached;
+  VARVE_TRY_ASSIGN(const auto where, record(container));
+  auto decoded = reader_.read_header(id_, where);
+  if (!decoded) return explain(where, std::move(decoded).error());
+  auto shared = std::make_shared<const format::ContainerHeader>(std::move(*decoded));
+  headers_.add(container, shared);
+  return shared;
+}
+
+Result<void> StoredChunks::read_data(ContainerNumber container, std::uint32_t offset,
+                                     std::span<std::byte> out) {
+  VARVE_TRY_ASSIGN(const auto where, record(container));
+  auto read = reader_.read_data(where, offset, out);
+  if (!read) return explain(where, std::move(read).error());
+  return {};
+}
+
+Result<std::span<const std::byte>> StoredChunks::read_once(ContainerNumber container,
+                                                           std::uint32_t offset, std::size_t bytes,
+                                                           std::span<std::byte> room) {
+  VARVE_TRY_ASSIGN(const auto where, record(container));
+  auto read = reader_.read_once(where, offset, bytes, room);
+  if (!read) return explain(where, std::move(read).error());
+  return read;
+}
+
+void StoredChunks::read_many(const std::vector<DataRead>& reads, const DataCompletion& done) {
+  if (!store_.answers_later()) return ChunkSource::read_many(reads, done);
+  std::vector<store::ContainerRead> found;
+  std::vector<std::size_t> positions;
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    auto where = record(reads[i].container);
+    if (!where) {
+      done(i, std::move(where).error());
+      continue;
+    }
+    found.push_back({std::move(*where), reads[i].offset, reads[i].bytes, reads[i].room});
+    positions.push_back(i);
+  }
+  std::vector<format::ContainerRecord> places;
+  for (const auto& one : found) places.push_back(one.record);
+  reader_.read_many(found, [this, done, positions = std::move(positions),
+                            places = std::move(places)](std::size_t at, auto got) {
+    if (!got) got = explain(places[at], std::move(got).error());
+    done(positions[at], std::move(got));
+  });
+}
+
+void StoredChunks::will_read_header(ContainerNumber container) {
+  const auto where = record(container);
+  if (!where) return;
+  if (!store_.answers_later()) {
+    reader_.will_read_header(*where);
+  } else if (headers_.begin_read(container)) {
+    reader_.read_header_later(id_, *where, [this, container](auto header) {
+      // header() reads a bad header again and reports the error.
+      headers_.end_read(
+          container,
+          header ? std::make_shared<const format::ContainerHeader>(std::move(*header)) : nullptr);
+    });
+  }
+}
+
+void StoredChunks::will_read_data(ContainerNumber container, std::uint32_t offset,
+                                  std::size_t bytes) {
+  if (const auto where = record(container)) reader_.will_read_data(*where, offset, bytes);
+}
+
+Result<std::uint64_t> StoredChunks::place_of(ContainerNumber container) {
+  VARVE_TRY_ASSIGN(const auto where, record(container));
+  const std::uint64_t block = where.offset / format::kContainerAlignment;
+  return (std::uint64_t{static_cast<std::uint32_t>(where.segment)} << 32) |
+         std::min<std::uint64_t>(block, UINT32_MAX);
+}
+
+std::string StoredChunks::describe(ContainerNumber container) {
+  const auto where = record(container);
+  return where ? reader_.describe(*where) : fmt::format("container {}", container);
+}
+
+Result<void> StoredChunks::free(const std::vector<FileCut>& cuts) {
+  for (const auto& cut : cuts) reader_.forget(cut.segment);
+  return free_files(store_, cuts);
+}
+
+}  // namespace varve::layout

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds and reads the chunks of one store, whatever decides where they are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ids.h"
+#include "format/container_record.h"
+#include "format/frame_codec.h"
+#include "layout/header_cache.h"
+#include "layout/layout.h"
+#include "layout/segment_ledger.h"
+#include "meta/lmdb.h"
+#include "store/container_writer.h"
+#include "store/segment_files.h"
+#include "store/segment_store.h"
+
+namespace varve::layout {
+
+/// The chunks of one store. Thread-safe.
+class StoredChunks final : public ChunkSource {
+ public:
+  /// Keeps the files that it reads open in `open_files`; if that is null, it has some of its own.
+  /// Lifetime: the arguments outlive the object.
+  StoredChunks(const meta::Env& catalog, store::SegmentStore& store,
+               const format::FrameCodec& codec, StoreId id, store::OpenFiles* open_files)
+      : catalog_(catalog), store_(store), codec_(codec), id_(id), reader_(store, open_files) {}
+
+  [[nodiscard]] const format::FrameCodec& codec() const override { return codec_; }
+  [[nodiscard]] Result<LocationRun> locate(ChunkId id) override;
+  [[nodiscard]] Result<std::shared_ptr<const format::ContainerHeader>> header(
+      ContainerNumber container) override;
+  [[nodiscard]] Result<void> read_data(ContainerNumber container, std::uint32_t offset,
+                                       std::span<std::byte> out) override;
+  [[nodiscard]] Result<std::span<const std::byte>> read_once(ContainerNumber container,
+                                                             std::uint32_t offset,
+                                                             std::size_t bytes,
+                                                             std::span<std::byte> room) override;
+  [[nodiscard]] bool answers_later() const override { return store_.answers_later(); }
+  void read_many(const std::vector<DataRead>& reads, const DataCompletion& done) override;
+  void will_read_header(ContainerNumber container) override;
+  void will_read_data(ContainerNumber container, std::uint32_t offset, std::size_t bytes) override;
+  [[nodiscard]] Result<std::uint64_t> place_of(ContainerNumber container) override;
+
+  /// Finds the chunks of a container that is written and not yet in the catalog.
+  void add_written(const store::WrittenContainer& written);
+  /// Forgets such containers: the catalog has them now, or they are dropped.
+  void forget_written(const std::vector<store::WrittenContainer>& written);
+
+  /// Frees files that no committed record names any more, as free_files().
+  [[nodiscard]] Result<void> free(const std::vector<FileCut>& cuts);
+
+  /// Returns the place of a container, for messages.
+  [[nodiscard]] std::string describe(ContainerNumber container);
+  [[nodiscard]] store::SegmentReader& reader() { return reader_; }
+  [[nodiscard]] StoreId id() const { return id_; }
+
+ private:
+  /// Maximum memory of the cached headers, in bytes. These are the headers of about 1.5 GiB of
+  /// chunks of the usual size, so random reads of an image do not read a header each time.
+  static constexpr std::size_t kHeaderBytesCached = 12U << 20;
+
+  /// Returns the error of reading a container, or kStale if the container is not there any more.
+  [[nodiscard]] Error explain(const format::ContainerRecord& was, Error error);
+  [[nodiscard]] Result<format::ContainerRecord> record(ContainerNumber container);
+
+  const meta::Env& catalog_;
+  store::SegmentStore& store_;
+  const format::FrameCodec& codec_;
+  const StoreId id_;
+  store::SegmentReader reader_;
+
+  std::mutex mutex_;
+  // Records of containers and chunks that are written but not yet in the catalog.
+  std::map<std::uint64_t, LocationRun> new_locations_;
+  std::unordered_map<ContainerNumber, format::ContainerRecord> new_containers_;
+
+  HeaderCache headers_{kHeaderBytesCached};  // Its destructor waits for reads by reader_.
+};
+
+}  // namespace varve::layout

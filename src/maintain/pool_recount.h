@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the records of the pool's users again from the chunks of the versions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "base/ids.h"
+#include "meta/lmdb.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::maintain {
+
+/// Counts the sealed versions that use each container of the pool, and corrects their lists of
+/// containers. For one use by one thread. Memory: about 50 bytes per container.
+class PoolRecount {
+ public:
+  /// Writes the list of a sealed version's containers, unless it is right. Keeps the present list
+  /// if the record of the version's chunks is damaged.
+  [[nodiscard]] Result<void> add(meta::WriteTxn& txn, SeriesId series, VersionNumber number);
+  /// Writes the numbers of users that are wrong. The caller has added all sealed versions.
+  [[nodiscard]] Result<void> finish(meta::WriteTxn& txn) const;
+
+ private:
+  std::map<ContainerNumber, std::uint32_t> users_;
+};
+
+/// Does both for all sealed versions.
+[[nodiscard]] Result<void> recount_pool(meta::WriteTxn& txn);
+
+}  // namespace varve::maintain

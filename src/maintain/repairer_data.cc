@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans and executes the repair of the data of series and of the pool.
+#include <algorithm>
+#include <utility>
+
+#include "catalog/location_table.h"
+#include "catalog/series_catalog.h"
+#include "maintain/folder_search.h"
+#include "maintain/manifest_file.h"
+#include "maintain/owners.h"
+#include "maintain/repairer.h"
+#include "store/repository_paths.h"
+
+namespace varve::maintain {
+
+Result<void> Repairer::scan_data(const Progress& progress) {
+  std::vector<SeriesId> owners;
+  CheckProgress done;
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
+    VARVE_TRY_ASSIGN(owners, owners_in(txn));
+    for (const auto owner : owners) {
+      VARVE_TRY(
+          catalog::for_each_container(txn, catalog::store_of(owner),
+                                      [&](const format::ContainerRecord& record) -> Result<bool> {
+                                        done.bytes_total += record.header_bytes + record.data_bytes;
+                                        return true;
+                                      }));
+    }
+  }
+  for (const auto owner : owners) VARVE_TRY(scan_owner(owner, done, progress));
+  return {};
+}
+
+Result<void> Repairer::scan_parity(const Progress& progress) {
+  CheckProgress done;
+  std::vector<RepairStep> first;
+  VARVE_TRY_ASSIGN(const auto owners, owner_folders(*files_, store::RepositoryPaths(path_)));
+  for (const auto owner : owners) {
+    auto parity =
+        std::make_unique<ParityRepairer>(*codecs_, store_of(owner), catalog::store_of(owner));
+    VARVE_TRY(parity->scan_without_catalog([&](std::uint64_t bytes) {
+      done.bytes_done += bytes;
+      if (progress) progress(done);
+    }));
+    const auto steps = parity->steps();
+    if (steps.empty()) continue;
+    first.insert(first.end(), steps.begin(), steps.end());
+    parity_repairers_.push_back(std::move(parity));
+  }
+  steps_.insert(steps_.begin(), first.begin(), first.end());
+  return {};
+}
+
+Result<void> Repairer::restore_from_parity(const Progress& progress, RepairReport& report) {
+  CheckProgress done;
+  for (const auto& repairer : parity_repairers_) {
+    VARVE_TRY(repairer->execute(report, [&](std::uint64_t bytes) {
+      done.bytes_done += bytes;
+      if (progress) progress(done);
+    }));
+  }
+  return {};
+}
+
+store::SegmentStore& Repairer::store_of(SeriesId owner) {
+  const auto folder = owner_folder(store::RepositoryPaths(path_), owner);
+  return stores_.try_emplace(owner, *files_, folder).first->second;
+}
+
+Result<void> Repairer::scan_owner(SeriesId owner, CheckProgress& done, const Progress& progress) {
+  const auto pass = [&](std::uint64_t bytes) {
+    done.bytes_done += bytes;
+    if (progress) progress(done);
+  };
+  auto& store = store_of(owner);
+  auto repairer = std::make_unique<DataRepairer>(*codecs_, *catalog_, *outside_, store, owner);
+  VARVE_TRY(repairer->scan(pass));
+  // Parity comes first, because it restores data in its old place and state. A later plan checks
+  // the rest.
+  auto parity = std::make_unique<ParityRepairer>(*codecs_, store, catalog::store_of(owner));
+  VARVE_TRY(parity->scan(repairer->damaged(), pass));
+  const bool restores = parity->restores();
+  if (!restores) VARVE_TRY(parity->scan_parity());
+  auto steps = parity->steps();
+  if (!steps.empty()) parity_repairers_.push_back(std::move(parity));
+  steps_.insert(steps_.end(), steps.begin(), steps.end());
+  if (restores) return {};
+
+  VARVE_TRY(search_content(owner, *repairer));
+  steps = repairer->steps();
+  if (steps.empty()) return {};
+  steps_.insert(steps_.end(), steps.begin(), steps.end());
+  repairers_.emplace_back(owner, std::move(repairer));
+  return {};
+}
+
+Result<void> Repairer::search_content(SeriesId owner, DataRepairer& repairer) {
+  VARVE_TRY(repairer.search_containers());
+  if (!options_.from.empty() && !repairer.all_found()) {
+    VARVE_TRY(search_folder(options_.from, parameters_, repairer));
+  }
+  // A series and the pool may have the same content. Content of one series is seldom in another.
+  std::vector<SeriesId> others{kPoolOwner};
+  if (owner == kPoolOwner) {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
+    VARVE_TRY_ASSIGN(others, owners_in(txn));
+    std::erase(others, kPoolOwner);
+  }
+  for (const auto other : others) {
+    if (!repairer.all_found()) VARVE_TRY(repairer.search_containers(store_of(other), other));
+  }
+  return {};
+}
+
+Result<void> Repairer::repair_data(RepairReport& report) {
+  for (const auto& [owner, repairer] : repairers_) {
+    VARVE_TRY(repairer->execute(report));
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
+    // The labels of all series have the quarantine of the pool.
+    std::vector<SeriesId> labelled{owner};
+    if (owner == kPoolOwner) {
+      VARVE_TRY_ASSIGN(labelled, owners_in(txn));
+      std::erase(labelled, kPoolOwner);
+    }
+    for (const auto series : labelled) {
+      VARVE_TRY_ASSIGN(const auto labels,
+                       encode_labels(txn, codecs_->frames(), series, superblock_));
+      VARVE_TRY(write_labels(*files_, store::RepositoryPaths(path_).series(series), labels));
+    }
+  }
+  return {};
+}
+
+}  // namespace varve::maintain

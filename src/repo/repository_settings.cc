@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The settings of series: at their creation, and changes of them. docs/decisions/57 gives the order
+// of writes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "catalog/series_catalog.h"
+#include "catalog/series_settings.h"
+#include "meta/lmdb.h"
+#include "repo/repository_impl.h"
+#include "series/series_parts.h"
+#include "series/version_records.h"
+#include "store/repository_names.h"
+#include "varve/version_name.h"
+
+namespace varve::repo {
+
+namespace {
+
+/// Returns true if a file that is not Varve's has the name of a series' folder.
+bool is_file_in_place(io::FileSystem& files, const std::string& folder) {
+  const auto names = files.list(folder);
+  return !names && names.error().code() == ErrorCode::kNotDirectory;
+}
+
+SeriesSettings changed(const SeriesSettings& present, const SeriesOptions& changes) {
+  return {changes.placement.value_or(present.placement), changes.rewrite.value_or(present.rewrite)};
+}
+
+// An open version works by the placement that the series had when it was opened.
+Result<void> check_none_is_open(const meta::Txn& txn, const catalog::SeriesRecord& series) {
+  VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series.id));
+  const auto open =
+      std::ranges::find(versions, VersionState::kOpen, &catalog::VersionRecord::state);
+  if (open == versions.end()) return {};
+  return Error(ErrorCode::kBusy,
+               fmt::format("the placement of {0} cannot change while {0}/{1} is open; seal that "
+                           "version first with `varve seal`, or discard it with `varve rm`",
+                           series.name, open->name));
+}
+
+Result<void> check_settings(const SeriesSettings& settings) {
+  VARVE_TRY(check_placement(settings.placement));
+  return check_rewrite(settings.rewrite);
+}
+
+}  // namespace
+
+SeriesSettings RepositoryImpl::initial_series_settings() const {
+  return {superblock_.parameters().placement, Rewrite::kNone};
+}
+
+// A record with such settings is damage to an older Varve. So the superblock names the feature on
+// disk before the record is committed. The caller has begun a transaction: the note of a settled
+// repository is void, and an opening after a crash compares all labels with the superblock.
+Result<void> RepositoryImpl::require_feature_for(const SeriesSettings& settings) {
+  if (!catalog::needs_pool_feature(settings) || superblock_.needs_pool()) return {};
+  labels_lack_feature_ = true;  // Also after a failure, because the file may have changed.
+  return superblock_.require_pool();
+}
+
+// The name is missing after a repair of a lost superblock from labels that a crash left without it.
+void RepositoryImpl::complete_superblock(const std::vector<SeriesInfo>& all) {
+  const bool needed = catalog::needs_pool_feature(initial_series_settings()) ||
+                      std::ranges::any_of(all, [](const SeriesInfo& info) {
+                        return catalog::needs_pool_feature({info.placement, info.rewrite});
+                      });
+  if (!needed) return;
+  const auto complete = [&]() -> Result<void> {
+    if (superblock_.needs_pool()) return {};
+    VARVE_TRY(settled_.clear());
+    return superblock_.require_pool();
+  };
+  const auto done = complete();
+  if (!done)
+    base::log(base::LogLevel::kWarning, paths_.superblock() + ": " + done.error().message());
+}
+
+void RepositoryImpl::write_all_labels() {
+  const auto all = series();
+  if (!all) {
+    left_behind_ = true;
+    return;
+  }
+  for (const auto& info : *all) {
+    const auto one = find(info.id);
+    if (one) {
+      (*one)->write_labels();
+    } else {
+      left_behind_ = true;
+    }
+  }
+}
+
+// Labels have a copy of the superblock and of the series' record.
+void RepositoryImpl::write_labels_after_change(SeriesId id) {
+  if (labels_lack_feature_.exchange(false)) return write_all_labels();
+  const auto one = find(id);
+  if (one) (*one)->write_labels();
+}
+
+Result<SeriesInfo> RepositoryImpl::create_series(std::string_view name,
+                                                 const SeriesOptions& options) {
+  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY(check_series_name(name));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto defaults,
+                   catalog::find_new_series_settings(txn, initial_series_settings()));
+  const SeriesSettings settings = changed(defaults, options);
+  VARVE_TRY(check_settings(settings));
+  VARVE_TRY_ASSIGN(const auto known, catalog::find_series_named(txn, name));
+  if (known) return Error(ErrorCode::kExists, "the series exists already");
+  VARVE_TRY_ASSIGN(const auto last, catalog::last_series(txn));
+  catalog::SeriesRecord record;
+  auto id = static_cast<std::uint32_t>(last) + 1;
+  {
+    const std::lock_guard lock(mutex_);
+    id = std::max(id, next_series_);
+    while (is_file_in_place(*files_, paths_.series(static_cast<SeriesId>(id)))) ++id;
+    next_series_ = id + 1;
+  }
+  record.id = static_cast<SeriesId>(id);
+  record.name = name;
+  record.created_at = clock_.now();
+  record.placement = settings.placement;
+  record.rewrite = settings.rewrite;
+  VARVE_TRY(require_feature_for(settings));
+  VARVE_TRY(catalog::put_series(txn, record));
+  VARVE_TRY(txn.commit());
+  write_labels_after_change(record.id);
+  return catalog::info_of(record);
+}
+
+Result<SeriesSettings> RepositoryImpl::change_series(SeriesId id, const SeriesOptions& changes) {
+  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(auto record, catalog::find_series(txn, id));
+  if (!record) return series::no_series();
+  const SeriesSettings present = catalog::settings_of(*record);
+  const SeriesSettings wanted = changed(present, changes);
+  if (wanted == present) return present;
+  if (wanted.placement != present.placement) VARVE_TRY(check_none_is_open(txn, *record));
+  VARVE_TRY(check_settings(wanted));
+  VARVE_TRY(require_feature_for(wanted));
+  record->placement = wanted.placement;
+  record->rewrite = wanted.rewrite;
+  VARVE_TRY(catalog::put_series(txn, *record));
+  VARVE_TRY(txn.commit());
+  write_labels_after_change(id);
+  return wanted;
+}
+
+Result<SeriesSettings> RepositoryImpl::series_defaults() {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  return catalog::find_new_series_settings(txn, initial_series_settings());
+}
+
+Result<SeriesSettings> RepositoryImpl::change_series_defaults(const SeriesOptions& changes) {
+  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  const SeriesSettings initial = initial_series_settings();
+  VARVE_TRY_ASSIGN(const auto present, catalog::find_new_series_settings(txn, initial));
+  const SeriesSettings wanted = changed(present, changes);
+  if (wanted == present) return present;
+  VARVE_TRY(check_settings(wanted));
+  VARVE_TRY(require_feature_for(wanted));
+  VARVE_TRY(catalog::put_new_series_settings(txn, wanted, initial));
+  VARVE_TRY(txn.commit());
+  labels_lack_feature_ = false;
+  write_all_labels();
+  return wanted;
+}
+
+}  // namespace varve::repo

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "series/pool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "catalog/layout_records.h"
+#include "catalog/location_table.h"
+#include "catalog/pool_records.h"
+#include "catalog/series_catalog.h"
+#include "index/exact_pool_index.h"
+#include "layout/pool_merger.h"
+#include "maintain/owners.h"
+#include "store/folder_store.h"
+#include "store/repository_names.h"
+#include "store/retrying_store.h"
+#include "version/open_references.h"
+
+namespace varve::series {
+
+namespace {
+
+// Returns the chunks of the pool that the catalog locates, from an id on.
+Result<base::IdRuns> stored_chunks(const meta::Txn& txn, ChunkId from) {
+  std::vector<base::IdRun> runs;
+  VARVE_TRY(catalog::for_each_location(txn, kPoolStore, std::max(from, kFirstPoolId),
+                                       [&](const catalog::LocationRecord& at) -> Result<bool> {
+                                         runs.push_back({at.first, at.count});
+                                         return true;
+                                       }));
+  return base::IdRuns::from(std::move(runs));
+}
+
+index::PoolIndexFolder index_folder(const PoolHost& host) {
+  index::PoolIndexFolder folder;
+  folder.runs = {host.files, host.paths->pool(), index::kPoolSeries, store::index_run_name};
+  folder.snapshot_name = store::kPoolSnapshotName;
+  folder.number_of = store::parse_index_run_name;
+  return folder;
+}
+
+}  // namespace
+
+Result<bool> pool_merging_is_due(const meta::Env& catalog) {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+  return catalog::pool_merging_is_due(txn);
+}
+
+Result<bool> pool_has_containers(const meta::Env& catalog) {
+  bool found = false;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog));
+  VARVE_TRY(catalog::for_each_container(txn, kPoolStore,
+                                        [&](const format::ContainerRecord&) -> Result<bool> {
+                                          found = true;
+                                          return false;
+                                        }));
+  return found;
+}
+
+Pool::~Pool() = default;
+
+Result<std::unique_ptr<Pool>> Pool::open(const PoolHost& host) {
+  std::unique_ptr<Pool> pool(new Pool(host));
+  layout::PoolParts parts{*host.catalog, *host.codec,    host.compressors, host.open_files,
+                          host.metrics,  host.read_only, host.settled};
+  VARVE_TRY_ASSIGN(
+      pool->store_,
+      layout::PoolStore::open(
+          parts, store::with_retries(
+                     std::make_unique<store::FolderStore>(*host.files, host.paths->pool()), {})));
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*host.catalog));
+    VARVE_TRY_ASSIGN(pool->quarantined_, catalog::find_quarantine(txn, kPoolStore));
+  }
+  if (host.read_only) return pool;
+  VARVE_TRY_ASSIGN(const bool is_any_open, pool->pin_open_versions());
+  // A version may leave containers that it pinned and that a deletion has taken all users from.
+  if (host.settled && !is_any_open) return pool;
+  VARVE_TRY_ASSIGN(const auto unused, pool->store_->unused());
+  const auto swept = pool->store_->sweep(unused);
+  if (!swept) {
+    base::log(base::LogLevel::kWarning, "pool: " + swept.error().message());
+    pool->store_->note_left_behind();
+  }
+  return pool;
+}
+
+Result<void> Pool::prepare_forecast() {
+  if (!host_.read_only) return {};
+  const std::lock_guard lock(forecast_mutex_);
+  if (knows_pins_) return {};
+  VARVE_TRY(pin_open_versions());
+  knows_pins_ = true;
+  return {};
+}
+
+Result<bool> Pool::pin_open_versions() {
+  bool is_any_open = false;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*host_.catalog));
+  VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
+  for (const auto& series : all) {
+    // A crash may leave copies of versions below a sealed one.
+    VARVE_TRY_ASSIGN(const auto versions, host_.settled
+                                              ? catalog::newest_open_versions(txn, series.id)
+                                              : catalog::list_versions(txn, series.id));
+    for (const auto& version : versions) {
+      if (version.state != VersionState::kOpen) continue;
+      is_any_open = true;
+      const layout::PoolOwner owner{series.id, version.number};
+      Ino base_end = 0;
+      if (version.base != VersionNumber{}) {
+        const auto base = catalog::find_version(txn, series.id, version.base);
+        if (base && *base) base_end = (*base)->entries + 2;
+      }
+      const auto chunks = version::stored_references(
+          *host_.files, host_.paths->staging(series.id, version.number), base_end);
+      const auto uses = chunks ? catalog::pool_use_of(txn, *chunks)
+                               : Result<std::vector<catalog::PoolUse>>(chunks.error());
+      if (!uses) {
+        base::log(base::LogLevel::kWarning,
+                  "cannot find the chunks of " + series.name + "/" + version.name +
+                      ", so nothing in the pool is freed until it is sealed or removed: " +
+                      uses.error().message());
+        store_->pin_all(owner);
+        continue;
+      }
+      for (const auto& use : *uses) static_cast<void>(store_->pin(owner, use.container));
+    }
+  }
+  return is_any_open;
+}
+
+Result<index::PoolIndex*> Pool::index() {
+  if (host_.read_only) return Error(ErrorCode::kReadOnly, "the repository is open read-only");
+  const std::lock_guard lock(index_mutex_);
+  if (!index_) {
+    auto fingerprints = std::make_unique<ContainerFingerprints>(
+        store_->chunks(), "pool", ContainerFingerprints::Unlocated::kFreed);
+    auto index = index::ExactPoolIndex::open(index_folder(host_), *fingerprints);
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*host_.catalog));
+    VARVE_TRY_ASSIGN(const auto newest, stored_chunks(txn, index->saved_until()));
+    index->add_missing(index->missing(newest));
+    index->forget(quarantined_);  // Lost content is stored again if it comes back.
+    index_ = std::move(index);
+    fingerprints_ = std::move(fingerprints);
+  }
+  return index_.get();
+}
+
+Result<void> Pool::sweep(const std::vector<ContainerNumber>& containers) {
+  const auto freed = store_->sweep(containers);
+  if (!freed) {
+    store_->note_left_behind();
+    return freed.error();
+  }
+  forget(*freed);
+  return {};
+}
+
+void Pool::forget(const base::IdRuns& freed) {
+  const std::lock_guard lock(index_mutex_);
+  if (index_ && freed.size() != 0) index_->forget(freed);
+}
+
+Result<bool> Pool::merge(const std::function<bool()>& stop,
+                         const std::function<void(const layout::MoveOutcome&)>& after_step) {
+  const std::lock_guard alone(merge_mutex_);
+  layout::PoolMergerParts parts;
+  parts.pool = store_.get();
+  parts.catalog = host_.catalog;
+  parts.stop = stop;
+  parts.after_step = [&](const layout::MoveOutcome& step, const base::IdRuns& dropped) {
+    forget(dropped);
+    if (after_step) after_step(step);
+  };
+  auto finished = layout::PoolMerger(parts).run();
+  if (!finished) store_->note_left_behind();
+  return finished;
+}
+
+Result<maintain::ParityUpkeep> Pool::keep_parity(const std::function<bool(std::uint64_t)>& pass) {
+  const std::lock_guard alone(parity_mutex_);
+  return maintain::keep_parity(*host_.catalog, store_->segments(), maintain::kPoolOwner, pass);
+}
+
+void Pool::save_index() {
+  const std::lock_guard lock(index_mutex_);
+  if (!index_ || !changed_.exchange(false)) return;
+  const auto save = [&]() -> Result<void> {
+    index::PoolChunks chunks;
+    VARVE_TRY_ASSIGN(chunks.complete_below, store_->complete_below());
+    chunks.from = [&](ChunkId from) -> Result<base::IdRuns> {
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*host_.catalog));
+      return stored_chunks(txn, from);
+    };
+    return index_->save(chunks);
+  };
+  const auto saved = save();
+  if (!saved) base::log(base::LogLevel::kWarning, "the pool's index: " + saved.error().message());
+}
+
+}  // namespace varve::series

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pool of a repository with its index, as the series use it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "base/thread_pool.h"
+#include "format/frame_codec.h"
+#include "index/pool_index.h"
+#include "io/file_system.h"
+#include "layout/chunk_mover.h"
+#include "layout/layout_metrics.h"
+#include "layout/pool_store.h"
+#include "maintain/parity_upkeep.h"
+#include "meta/lmdb.h"
+#include "series/container_fingerprints.h"
+#include "store/open_files.h"
+#include "store/repository_paths.h"
+#include "varve/result.h"
+
+namespace varve::series {
+
+/// The objects that a repository lends to its pool.
+/// Lifetime: everything outlives the pool.
+struct PoolHost {
+  const store::RepositoryPaths* paths = nullptr;
+  io::FileSystem* files = nullptr;
+  const meta::Env* catalog = nullptr;
+  const format::FrameCodec* codec = nullptr;
+  base::ThreadPool* compressors = nullptr;  ///< Null if the repository is read-only.
+  store::OpenFiles* open_files = nullptr;
+  const layout::LayoutMetrics* metrics = nullptr;
+  bool read_only = false;
+  bool settled = false;  ///< The last writer left nothing to complete (docs/ORDERING.md O37).
+};
+
+/// Returns whether Pool::merge() has work to do.
+[[nodiscard]] Result<bool> pool_merging_is_due(const meta::Env& catalog);
+/// Returns whether the catalog has a container in the pool.
+[[nodiscard]] Result<bool> pool_has_containers(const meta::Env& catalog);
+
+/// The pool's containers and their index. Thread-safe.
+class Pool {
+ public:
+  /// Opens the pool. Unless read-only, pins what the open versions of all series refer to: no
+  /// version may be loaded yet, unless the pool is empty. Frees the containers that nothing uses,
+  /// if there may be any: not in a settled repository without an open version.
+  [[nodiscard]] static Result<std::unique_ptr<Pool>> open(const PoolHost& host);
+  ~Pool();
+
+  [[nodiscard]] layout::PoolStore& store() { return *store_; }
+  /// Returns the index. The first call opens it. Errors: kReadOnly; those of reading the catalog.
+  [[nodiscard]] Result<index::PoolIndex*> index();
+  /// Returns a number for a new stream of lookups.
+  [[nodiscard]] index::StreamNumber next_stream() {
+    return static_cast<index::StreamNumber>(++streams_);
+  }
+
+  /// Frees those of `containers` that nothing uses any more.
+  [[nodiscard]] Result<void> sweep(const std::vector<ContainerNumber>& containers);
+  /// Pins what open versions refer to, if the repository is read-only. Call it before a forecast.
+  [[nodiscard]] Result<void> prepare_forecast();
+  /// Returns whether the next writer has to look for files or containers that nothing uses. No
+  /// version may be in use.
+  [[nodiscard]] bool has_left_behind() { return store_->has_left_behind(); }
+
+  /// Notes that the index knows more than its files.
+  void note_changed() { changed_ = true; }
+  /// Returns the chunks of the pool that are known to be damaged. New data must not refer to them.
+  [[nodiscard]] const base::IdRuns& quarantined() const { return quarantined_; }
+  /// Forgets freed chunks.
+  void forget(const base::IdRuns& freed);
+  /// Merges the containers that deletions left little used; see layout::PoolMerger::run(). `stop`
+  /// is asked before each step, `after_step` is called after it.
+  [[nodiscard]] Result<bool> merge(
+      const std::function<bool()>& stop,
+      const std::function<void(const layout::MoveOutcome&)>& after_step);
+  /// Makes missing parity of the containers and removes unused parity. `pass` as for
+  /// maintain::keep_parity(). Logs damage.
+  [[nodiscard]] Result<maintain::ParityUpkeep> keep_parity(
+      const std::function<bool(std::uint64_t)>& pass);
+  /// Saves the index, if it has changed. Logs errors: an index is derived data.
+  void save_index();
+
+ private:
+  explicit Pool(const PoolHost& host) : host_(host) {}
+  /// Pins what the open versions refer to. Returns whether there is an open version.
+  [[nodiscard]] Result<bool> pin_open_versions();
+
+  const PoolHost host_;
+  std::unique_ptr<layout::PoolStore> store_;
+  base::IdRuns quarantined_;  // Only `varve repair` changes it, while the pool is closed.
+  std::mutex forecast_mutex_;
+  bool knows_pins_ = false;  // Guarded by forecast_mutex_ while the repository is read-only.
+  std::mutex parity_mutex_;
+  std::mutex merge_mutex_;
+  std::mutex index_mutex_;
+  std::unique_ptr<ContainerFingerprints> fingerprints_;  // The index uses it.
+  std::unique_ptr<index::PoolIndex> index_;
+  std::atomic<std::uint32_t> streams_{0};
+  std::atomic<bool> changed_{false};
+};
+
+}  // namespace varve::series

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/series_settings_words.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/temp_repository.h"
+
+namespace varve::cli {
+namespace {
+
+using test::code_of;
+using test::must;
+using SettingWords = std::vector<std::string>;
+
+TEST(SeriesSettingsWords, WordsWithAKeyAreTakenFromTheEnd) {
+  SettingWords words{"/repo", "host", "placement=pool", "rewrite=har"};
+  EXPECT_EQ(take_setting_words(words), (SettingWords{"placement=pool", "rewrite=har"}));
+  EXPECT_EQ(words, (SettingWords{"/repo", "host"}));
+  EXPECT_TRUE(take_setting_words(words).empty());
+  EXPECT_EQ(words.size(), 2U);
+}
+
+TEST(SeriesSettingsWords, PathsWithAnEqualsSignAreNoSettings) {
+  SettingWords words{"./a=b", "/mnt/x=y", "=", "a=b/c"};
+  EXPECT_EQ(take_setting_words(words), (SettingWords{"=", "a=b/c"}));
+  EXPECT_EQ(words, (SettingWords{"./a=b", "/mnt/x=y"}));
+}
+
+TEST(SeriesSettingsWords, EachKeyIsParsed) {
+  const auto both = must(parse_series_settings({"rewrite=har+cap", "placement=lineage+pool"}));
+  EXPECT_EQ(both.placement, Placement::kLineagePool);
+  EXPECT_EQ(both.rewrite, Rewrite::kHarCap);
+  const auto one = must(parse_series_settings({"placement=lineage"}));
+  EXPECT_EQ(one.placement, Placement::kLineage);
+  EXPECT_FALSE(one.rewrite);
+  const auto none = must(parse_series_settings({}));
+  EXPECT_FALSE(none.placement || none.rewrite);
+}
+
+TEST(SeriesSettingsWords, MistakesAreRefusedWithWhatIsValid) {
+  const auto expect = [](const SettingWords& words, const char* said) {
+    const auto parsed = parse_series_settings(words);
+    ASSERT_FALSE(parsed) << words.front();
+    EXPECT_EQ(parsed.error().code(), ErrorCode::kInvalid);
+    EXPECT_NE(parsed.error().message().find(said), std::string::npos) << parsed.error().message();
+  };
+  expect({"color=red"}, "the settings are placement and rewrite");
+  expect({"=pool"}, "unknown setting");
+  expect({"Placement=pool"}, "unknown setting");
+  expect({"placement=forest"}, "lineage, lineage+pool, pool");
+  expect({"placement="}, "lineage, lineage+pool, pool");
+  expect({"rewrite=cap+har"}, "none, har, cap, cbr, har+cap, har+cbr");
+  expect({"rewrite=har", "rewrite=har"}, "twice");
+  expect({"placement=pool", "placement=lineage"}, "twice");
+}
+
+}  // namespace
+}  // namespace varve::cli
