@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "index/exact_pool_index.h"
+#include "index/zero_chunk_index.h"
 #include "support/pool_containers.h"
 
 namespace varve::index {
@@ -22,6 +23,13 @@ inline constexpr std::array kPoolIndexSubjects{
                      [](PoolIndexFolder folder, StoredFingerprints& stored,
                         std::size_t memory_bytes) -> std::unique_ptr<PoolIndex> {
                        return ExactPoolIndex::open(std::move(folder), stored, memory_bytes);
+                     }},
+    PoolIndexSubject{"zero_chunk", true,
+                     [](PoolIndexFolder folder, StoredFingerprints& stored,
+                        std::size_t memory_bytes) -> std::unique_ptr<PoolIndex> {
+                       ZeroChunkOptions options;
+                       options.memory_bytes = memory_bytes;
+                       return ZeroChunkIndex::open(folder, stored, options);
                      }},
 };
 

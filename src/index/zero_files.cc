@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index/zero_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/checksum.h"
+#include "base/coding.h"
+#include "base/log.h"
+
+namespace varve::index {
+
+namespace {
+
+constexpr std::string_view kPrefix = "index-zero-";
+constexpr std::string_view kBins = ".bins";
+constexpr std::string_view kLog = ".log";
+constexpr std::uint64_t kLogMagic = 0x315a455652415600;  // First bytes of the log.
+constexpr std::size_t kLogHeaderBytes = 24;
+constexpr std::uint32_t kBatchMagic = 0x4254425a;
+constexpr std::size_t kBatchHeaderBytes = 16;
+constexpr std::size_t kBatchFieldsBytes = 8;
+constexpr std::size_t kRecordBytes = 24;
+constexpr std::size_t kBinHeaderBytes = 16;
+constexpr std::uint64_t kLogBytesMax = std::uint64_t{1} << 30;
+constexpr std::uint64_t kOffsetMax = std::uint64_t{1} << 50;
+constexpr std::size_t kBinBytesMax = std::size_t{64} << 20;
+constexpr std::uint64_t kGarbageMin = std::uint64_t{1} << 20;
+constexpr BinNumber kBinsMax = BinNumber{1} << 28;
+constexpr BinNumber kNoBin = UINT32_MAX;
+constexpr std::size_t kSlotsMin = 64;
+
+std::string log_header(std::uint32_t parameter) {
+  std::string header;
+  base::ByteWriter w(header);
+  w.u64(kLogMagic);
+  w.u32(parameter);
+  w.u32(0);
+  w.u64(base::checksum64(base::as_bytes(header)));
+  return header;
+}
+
+std::string bin_header(BinNumber bin, std::string_view content) {
+  std::string header;
+  base::ByteWriter w(header);
+  w.u32(bin);
+  w.u32(static_cast<std::uint32_t>(content.size()));
+  w.u64(base::checksum64(base::as_bytes(content)));
+  return header;
+}
+
+// Returns the number of a generation from the name of one of its files.
+std::optional<std::uint32_t> generation_of(std::string_view name, std::string_view kind) {
+  if (!name.starts_with(kPrefix) || !name.ends_with(kind)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  name.remove_suffix(kind.size());
+  return base::parse_hex32(name);
+}
+
+}  // namespace
+
+std::string ZeroFiles::path_of(std::uint32_t generation, std::string_view kind) const {
+  return fmt::format("{}/{}{:08x}{}", directory_, kPrefix, generation, kind);
+}
+
+std::unique_ptr<ZeroFiles> ZeroFiles::open(io::FileSystem& files, const std::string& directory,
+                                           std::uint32_t parameter) {
+  std::unique_ptr<ZeroFiles> all(new ZeroFiles(files, directory, parameter));
+  std::vector<std::uint32_t> generations;
+  if (const auto names = files.list(directory)) {
+    for (const auto& name : *names) {
+      if (const auto number = generation_of(name, kLog)) generations.push_back(*number);
+    }
+  }
+  std::ranges::sort(generations, std::greater());
+  for (const auto generation : generations) {
+    all->generation_ = generation;
+    const auto loaded = all->load(generation);
+    if (loaded) {
+      all->remove_others();
+      return all;
+    }
+    base::log(base::LogLevel::kWarning,
+              loaded.error().message() + "; this part of the index is left out");
+  }
+  all->generation_ = generations.empty() ? 1 : generations.front() + 1;
+  all->places_.clear();
+  all->slots_.clear();
+  all->told_ = {};
+  all->complete_below_ = {};
+  return all;
+}
+
+void ZeroFiles::remove_all(io::FileSystem& files, const std::string& directory) {
+  const auto names = files.list(directory);
+  if (!names) return;
+  for (const auto& name : *names) {
+    if (name.starts_with(kPrefix)) static_cast<void>(files.remove(directory + "/" + name));
+  }
+}
+
+void ZeroFiles::remove_others() const {
+  const auto names = files_.list(directory_);
+  if (!names) return;
+  for (const auto& name : *names) {
+    const bool is_present =
+        generation_of(name, kLog) == generation_ || generation_of(name, kBins) == generation_;
+    if (name.starts_with(kPrefix) && !is_present) {
+      static_cast<void>(files_.remove(directory_ + "/" + name));
+    }
+  }
+}
+
+Result<void> ZeroFiles::create(std::uint32_t generation) {
+  VARVE_TRY_ASSIGN(bins_, files_.open(path_of(generation, kBins), io::OpenMode::kReadWrite));
+  VARVE_TRY(bins_->truncate(0));
+  VARVE_TRY_ASSIGN(log_, files_.open(path_of(generation, kLog), io::OpenMode::kReadWrite));
+  VARVE_TRY(log_->truncate(0));
+  bins_end_ = 0;
+  log_end_ = 0;
+  return {};
+}
+
+Result<void> ZeroFiles::load(std::uint32_t generation) {
+  const auto path = path_of(generation, kLog);
+  VARVE_TRY_ASSIGN(const auto log, files_.read_file(path, kLogBytesMax));
+  if (!log.starts_with(log_header(parameter_))) {
+    return Error(ErrorCode::kCorrupt, path + ": it is damaged or has other parameters");
+  }
+  places_.clear();
+  slots_.clear();
+  told_ = {};
+  complete_below_ = {};
+  live_bytes_ = 0;
+  bins_end_ = 0;
+  std::size_t at = kLogHeaderBytes;
+  while (take_batch(log, at)) {
+  }
+  if (at != log.size()) {
+    base::log(base::LogLevel::kInfo, path + ": its end is left out");
+  }
+  VARVE_TRY_ASSIGN(bins_, files_.open(path_of(generation, kBins), io::OpenMode::kReadWrite));
+  VARVE_TRY_ASSIGN(log_, files_.open(path, io::OpenMode::kReadWrite));
+  log_end_ = at;
+  return {};
+}
+
+// Takes the batch at a place of the log. Returns false if there is none, or a damaged one.
+bool ZeroFiles::take_batch(std::string_view log, std::size_t& at) {
+  base::ByteReader header(log.substr(at));
+  const auto magic = header.u32();
+  const auto size = header.u32();
+  const auto checksum = header.u64();
+  if (!header.ok() || magic != kBatchMagic || size > header.left()) return false;
+  const auto body = log.substr(at + kBatchHeaderBytes, size);
+  if (base::checksum64(base::as_bytes(body)) != checksum) return false;
+  base::ByteReader r(body);
+  const VersionNumber complete_below{r.u32()};
+  const auto records = r.u32();
+  if (!r.ok() || records > r.left() / kRecordBytes) return false;
+  auto told = base::IdRuns::decode(body.substr(kBatchFieldsBytes + records * kRecordBytes));
+  if (!told) return false;
+  for (std::uint32_t i = 0; i < records; ++i) {
+    const auto bin = r.u32();
+    BinPlace place;
+    place.bytes = r.u32();
+    place.hook = r.u64();
+    place.offset = r.u64();
+    if (bin > places_.size() || bin >= kBinsMax || place.bytes > kBinBytesMax) return false;
+    if (place.offset > kOffsetMax) return false;
+    if (bin == places_.size()) {
+      places_.push_back({place.hook, 0, 0});
+      index_newest();
+    }
+    if (places_[bin].hook != place.hook) return false;
+    live_bytes_ += place.bytes;
+    live_bytes_ -= places_[bin].bytes;
+    places_[bin] = place;
+    bins_end_ = std::max(bins_end_, place.offset + kBinHeaderBytes + place.bytes);
+  }
+  told_ = told_.unite(*told);
+  complete_below_ = complete_below;
+  at += kBatchHeaderBytes + size;
+  return true;
+}
+
+std::string ZeroFiles::encode_batch(const base::IdRuns& told, VersionNumber complete_below) const {
+  std::string body;
+  base::ByteWriter w(body);
+  w.u32(static_cast<std::uint32_t>(complete_below));
+  w.u32(static_cast<std::uint32_t>(changed_.size()));
+  for (const auto bin : changed_) {
+    const BinPlace& place = places_[bin];
+    w.u32(bin);
+    w.u32(place.bytes);
+    w.u64(place.hook);
+    w.u64(place.offset);
+  }
+  told.encode(body);
+  std::string batch;
+  base::ByteWriter header(batch);
+  header.u32(kBatchMagic);
+  header.u32(static_cast<std::uint32_t>(body.size()));
+  header.u64(base::checksum64(base::as_bytes(body)));
+  return batch + body;
+}
+
+std::optional<BinNumber> ZeroFiles::find(std::uint64_t hook) const {
+  if (slots_.empty()) return std::nullopt;
+  for (std::size_t i = hook & (slots_.size() - 1);; i = (i + 1) & (slots_.size() - 1)) {
+    if (slots_[i] == kNoBin) return std::nullopt;
+    if (places_[slots_[i]].hook == hook) return slots_[i];
+  }
+}
+
+void ZeroFiles::insert_slot(BinNumber bin) {
+  std::size_t i = places_[bin].hook & (slots_.size() - 1);
+  while (slots_[i] != kNoBin) i = (i + 1) & (slots_.size() - 1);
+  slots_[i] = bin;
+}
+
+void ZeroFiles::index_newest() {
+  if (places_.size() * 4 <= slots_.size() * 3) {
+    return insert_slot(static_cast<BinNumber>(places_.size() - 1));
+  }
+  slots_.assign(std::max(2 * slots_.size(), kSlotsMin), kNoBin);
+  for (BinNumber bin = 0; bin < places_.size(); ++bin) insert_slot(bin);
+}
+
+BinNumber ZeroFiles::add(std::uint64_t hook) {
+  const auto bin = static_cast<BinNumber>(places_.size());
+  places_.push_back({hook, 0, 0});
+  changed_.push_back(bin);  // A batch names every new bin, so that numbers have no gap.
+  index_newest();
+  return bin;
+}
+
+Result<std::string> ZeroFiles::read(BinNumber bin) {
+  const BinPlace& place = places_[bin];
+  if (place.bytes == 0) return std::string();
+  std::string bytes(kBinHeaderBytes + place.bytes, '\0');
+  VARVE_TRY_ASSIGN(const auto got,
+                   bins_->read_at(place.offset, std::as_writable_bytes(std::span(bytes))));
+  bytes_read_ += got;
+  auto content = bytes.substr(kBinHeaderBytes);
+  if (got != bytes.size() || !bytes.starts_with(bin_header(bin, content))) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{}: bin {} is damaged", path_of(generation_, kBins), bin));
+  }
+  return content;
+}
+
+Result<void> ZeroFiles::write(BinNumber bin, std::string_view content) {
+  if (content.size() > kBinBytesMax) return Error(ErrorCode::kTooLarge, "a bin is too large");
+  if (!bins_) VARVE_TRY(create(generation_));
+  const auto bytes = bin_header(bin, content).append(content);
+  VARVE_TRY(bins_->write_at(bins_end_, base::as_bytes(bytes)));
+  bytes_written_ += bytes.size();
+  BinPlace& place = places_[bin];
+  live_bytes_ += content.size();
+  live_bytes_ -= place.bytes;
+  place.offset = bins_end_;
+  place.bytes = static_cast<std::uint32_t>(content.size());
+  bins_end_ += bytes.size();
+  changed_.push_back(bin);
+  return {};
+}
+
+Result<void> ZeroFiles::commit(const base::IdRuns& told, VersionNumber complete_below) {
+  if (!bins_) VARVE_TRY(create(generation_));
+  std::ranges::sort(changed_);
+  changed_.erase(std::unique(changed_.begin(), changed_.end()), changed_.end());
+  const bool is_new = log_end_ == 0;
+  const auto bytes =
+      (is_new ? log_header(parameter_) : std::string()) + encode_batch(told, complete_below);
+  VARVE_TRY(bins_->sync());
+  VARVE_TRY(log_->write_at(log_end_, base::as_bytes(bytes)));
+  VARVE_TRY(log_->truncate(log_end_ + bytes.size()));
+  VARVE_TRY(log_->sync());
+  if (is_new) VARVE_TRY(files_.sync_directory(directory_));
+  log_end_ += bytes.size();
+  bytes_written_ += bytes.size();
+  changed_.clear();
+  told_ = told_.unite(told);
+  complete_below_ = complete_below;
+  return {};
+}
+
+bool ZeroFiles::wants_compaction() const {
+  const auto live = live_bytes_ + places_.size() * (kBinHeaderBytes + kRecordBytes);
+  return bins_end_ + log_end_ > 2 * live + kGarbageMin;
+}
+
+Result<void> ZeroFiles::compact(const base::IdRuns& told,
+                                const std::function<std::string(std::string)>& change) {
+  ZeroFiles fresh(files_, directory_, parameter_);
+  fresh.generation_ = generation_ + 1;
+  for (BinNumber bin = 0; bin < places_.size(); ++bin) {
+    fresh.add(places_[bin].hook);
+    auto content = read(bin);
+    // A damaged bin is left out.
+    VARVE_TRY(fresh.write(bin, content ? change(std::move(*content)) : std::string()));
+  }
+  VARVE_TRY(fresh.commit(told, complete_below_));
+  generation_ = fresh.generation_;
+  bins_ = std::move(fresh.bins_);
+  log_ = std::move(fresh.log_);
+  bins_end_ = fresh.bins_end_;
+  log_end_ = fresh.log_end_;
+  live_bytes_ = fresh.live_bytes_;
+  places_ = std::move(fresh.places_);
+  slots_ = std::move(fresh.slots_);
+  told_ = std::move(fresh.told_);
+  changed_.clear();
+  bytes_written_ += fresh.bytes_written_;
+  remove_others();
+  return {};
+}
+
+std::size_t ZeroFiles::memory_bytes() const {
+  return places_.capacity() * sizeof(BinPlace) + slots_.capacity() * sizeof(BinNumber) +
+         changed_.capacity() * sizeof(BinNumber) + told_.runs().capacity() * sizeof(base::IdRun);
+}
+
+}  // namespace varve::index

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of the Zero-Chunk index: a file of bins, and a log of where they are.
+// Format: docs/FORMAT.md §8.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "io/file_system.h"
+#include "varve/result.h"
+
+namespace varve::index {
+
+/// Number of a bin. Numbers are consecutive from 0.
+using BinNumber = std::uint32_t;
+
+/// Where the newest copy of a bin is, and what it belongs to.
+struct BinPlace {
+  std::uint64_t hook = 0;  ///< Key of the bin's hook: ZeroFiles does not interpret it.
+  std::uint64_t offset = 0;
+  std::uint32_t bytes = 0;  ///< 0: the bin was never written.
+};
+
+/// Stores bins. A bin that is written again leaves its old copy as garbage until compact().
+/// Not thread-safe.
+///
+/// Nothing counts before commit(): after a crash, the files hold what the last commit() had. A part
+/// of the log that is damaged is left out, with all after it.
+class ZeroFiles {
+ public:
+  /// Opens the files in `directory`. Begins with empty ones if there are none, if they are damaged,
+  /// or if they were made with another `parameter`.
+  /// Lifetime: the file system must outlive the object.
+  [[nodiscard]] static std::unique_ptr<ZeroFiles> open(io::FileSystem& files,
+                                                       const std::string& directory,
+                                                       std::uint32_t parameter);
+  /// Removes the files. Errors do not matter: other indexes ignore the files.
+  static void remove_all(io::FileSystem& files, const std::string& directory);
+
+  [[nodiscard]] const std::vector<BinPlace>& places() const { return places_; }
+  /// Returns the ids that commits added.
+  [[nodiscard]] const base::IdRuns& told() const { return told_; }
+
+  /// Returns the first bin with this hook.
+  [[nodiscard]] std::optional<BinNumber> find(std::uint64_t hook) const;
+  /// Adds a bin that has no content yet.
+  BinNumber add(std::uint64_t hook);
+  /// Errors: kCorrupt; those of reading.
+  [[nodiscard]] Result<std::string> read(BinNumber bin);
+  /// Writes a bin. Errors: those of writing; kTooLarge.
+  [[nodiscard]] Result<void> write(BinNumber bin, std::string_view content);
+  /// Makes the writes durable, adds to told(), and notes `complete_below` for the caller. Errors:
+  /// those of writing.
+  [[nodiscard]] Result<void> commit(const base::IdRuns& told, VersionNumber complete_below = {});
+  /// Returns what the last commit noted.
+  [[nodiscard]] VersionNumber complete_below() const { return complete_below_; }
+
+  /// Returns whether most of the file is garbage.
+  [[nodiscard]] bool wants_compaction() const;
+  /// Copies all bins to new files, each as `change` returns it, and replaces told().
+  /// Errors: those of reading and writing. The former files then stay in use.
+  [[nodiscard]] Result<void> compact(const base::IdRuns& told,
+                                     const std::function<std::string(std::string)>& change);
+
+  [[nodiscard]] std::uint64_t bytes_read() const { return bytes_read_; }
+  [[nodiscard]] std::uint64_t bytes_written() const { return bytes_written_; }
+  [[nodiscard]] std::size_t memory_bytes() const;
+
+ private:
+  ZeroFiles(io::FileSystem& files, std::string directory, std::uint32_t parameter)
+      : files_(files), directory_(std::move(directory)), parameter_(parameter) {}
+  [[nodiscard]] std::string path_of(std::uint32_t generation, std::string_view kind) const;
+  [[nodiscard]] Result<void> create(std::uint32_t generation);
+  [[nodiscard]] Result<void> load(std::uint32_t generation);
+  [[nodiscard]] bool take_batch(std::string_view log, std::size_t& at);
+  [[nodiscard]] std::string encode_batch(const base::IdRuns& told,
+                                         VersionNumber complete_below) const;
+  void remove_others() const;
+  /// Makes find() find the newest bin.
+  void index_newest();
+  void insert_slot(BinNumber bin);
+
+  io::FileSystem& files_;
+  const std::string directory_;
+  const std::uint32_t parameter_;
+  std::uint32_t generation_ = 0;
+  std::unique_ptr<io::File> bins_;
+  std::unique_ptr<io::File> log_;
+  std::uint64_t bins_end_ = 0;
+  std::uint64_t log_end_ = 0;
+  std::uint64_t live_bytes_ = 0;
+  std::vector<BinPlace> places_;
+  std::vector<BinNumber> slots_;    // By hook; a power of two, at most 3/4 full.
+  std::vector<BinNumber> changed_;  // Since the last commit.
+  base::IdRuns told_;
+  VersionNumber complete_below_{};
+  std::uint64_t bytes_read_ = 0;
+  std::uint64_t bytes_written_ = 0;
+};
+
+}  // namespace varve::index
