@@ -68,19 +68,19 @@ class ControlMetrics : public testing::Test {
 
   /// Asks a daemon that answers the request for metrics with `line`.
   [[nodiscard]] Result<Samples> ask(const std::string& line) const {
-    constexpr std::chrono::milliseconds kPatience{20'000};
+    constexpr std::chrono::milliseconds kAnswerWait{20'000};
     auto listener = Listener::open(folder_);
     EXPECT_TRUE(listener);
     std::thread daemon([&] {
       const base::UniqueFd socket(::accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
-      static_cast<void>(receive_line(socket.get(), kPatience));
+      static_cast<void>(receive_line(socket.get(), kAnswerWait));
       Reply hello;
       hello.identity.emplace().protocol = kProtocol;
       hello.identity->device = listener->repository().status.st_dev;
       hello.identity->inode = listener->repository().status.st_ino;
-      static_cast<void>(send_line(socket.get(), encode(hello), kPatience));
-      static_cast<void>(receive_line(socket.get(), kPatience));
-      static_cast<void>(send_line(socket.get(), line, kPatience));
+      static_cast<void>(send_line(socket.get(), encode(hello), kAnswerWait));
+      static_cast<void>(receive_line(socket.get(), kAnswerWait));
+      static_cast<void>(send_line(socket.get(), line, kAnswerWait));
     });
     auto client = Client::connect(folder_);
     EXPECT_TRUE(client);

@@ -20,9 +20,9 @@ std::uint64_t number_from(const char* variable, std::uint64_t usual) {
 }
 
 TEST(PoolHistoryTest, AllVersionsAreWholeAndAllUsersAreCounted) {
-  constexpr std::uint64_t kSteps = 10'000;
+  constexpr std::uint64_t kStepsOfAll = 10'000;
   constexpr std::uint64_t kStepsOfOneHistory = 1'000;
-  auto left = number_from("VARVE_TEST_STEPS", kSteps);
+  auto left = number_from("VARVE_TEST_STEPS", kStepsOfAll);
   for (auto seed = number_from("VARVE_TEST_SEED", 1); left > 0; ++seed) {
     PoolHistory history(seed);
     const auto steps = std::min(left, kStepsOfOneHistory);
