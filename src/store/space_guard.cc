@@ -29,7 +29,7 @@ std::uint64_t available_bytes(const SpaceInfo& space) {
 SpaceGuard::SpaceGuard(io::FileSystem& files, std::string directory)
     : files_(files), directory_(std::move(directory)) {}
 
-void SpaceGuard::add(const SpaceUser* user) {
+void SpaceGuard::add(SpaceUser* user) {
   const std::lock_guard lock(mutex_);
   users_.push_back(user);
 }
@@ -45,19 +45,34 @@ std::uint64_t SpaceGuard::sealing_bytes() const {
   return bytes;
 }
 
+std::uint64_t SpaceGuard::unwritten_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto* user : users_) bytes += user->unwritten_bytes();
+  return bytes;
+}
+
 Result<void> SpaceGuard::admit(std::uint64_t bytes) {
   const auto wanted =
       static_cast<std::int64_t>(std::min<std::uint64_t>(bytes, std::uint64_t{1} << 62));
   if (budget_.fetch_sub(wanted, std::memory_order_relaxed) >= wanted) return {};
   const std::lock_guard lock(mutex_);
+  if (has_room_for(wanted)) return {};
+  if (unwritten_bytes() != 0) {
+    for (auto* user : users_) user->store_accepted();
+    if (has_room_for(wanted)) return {};
+  }
+  return Error(ErrorCode::kNoSpace,
+               "the repository's disk is full; free some space, then continue writing");
+}
+
+bool SpaceGuard::has_room_for(std::int64_t wanted) {
   // An unknown amount of free space refuses nothing (f_blocks is 0 on some network file systems).
   const auto space = files_.space(directory_);
   if (!space || space->blocks == 0) {
     budget_ = kBudgetBytesMax;
-    return {};
+    return true;
   }
-  std::uint64_t unwritten = 0;
-  for (const auto* user : users_) unwritten += user->unwritten_bytes();
+  const auto unwritten = unwritten_bytes();
   const auto floor = std::max(std::clamp(space->blocks * space->block_bytes / 100, kReserveBytesMin,
                                          kReserveBytesMax),
                               sealing_bytes()) +
@@ -68,12 +83,11 @@ Result<void> SpaceGuard::admit(std::uint64_t bytes) {
   tight_ = room < kTightBytes;
   if (room < needed) {
     budget_ = 0;
-    return Error(ErrorCode::kNoSpace,
-                 "the repository's disk is full; free some space, then continue writing");
+    return false;
   }
   const auto left = room - needed;
   budget_ = std::min(left - left / static_cast<std::int64_t>(kOverheadDivisor), kBudgetBytesMax);
-  return {};
+  return true;
 }
 
 bool SpaceGuard::give_up_reserve() {

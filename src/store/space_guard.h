@@ -21,6 +21,10 @@ class SpaceUser {
   [[nodiscard]] virtual std::uint64_t unwritten_bytes() const = 0;
   /// Returns the bytes that sealing will write beyond those. Takes no lock.
   [[nodiscard]] virtual std::uint64_t sealing_bytes() const = 0;
+  /// Stores the accepted data that is on its way, and waits for that. A failure only leaves
+  /// unwritten_bytes() as it is. May be called by a thread that holds locks of any version, so it
+  /// must not wait for them, nor call the guard.
+  virtual void store_accepted() = 0;
 };
 
 /// Admits data before a write accepts it, and keeps the reserve: a file that Varve removes when the
@@ -36,11 +40,13 @@ class SpaceGuard {
   SpaceGuard(io::FileSystem& files, std::string directory);
 
   /// Registers a user. The guard calls `user` until remove() returns.
-  void add(const SpaceUser* user);
+  void add(SpaceUser* user);
   void remove(const SpaceUser* user);
 
-  /// Admits `bytes` more bytes.
-  /// Errors: kNoSpace if the disk might not take them beside the data that was admitted before.
+  /// Admits `bytes` more bytes. Accepted data counts with its full size until it is stored,
+  /// although duplicates take no space, and other data less after compression. So before the guard
+  /// refuses, it has the users store what they accepted, and looks again. Errors: kNoSpace if the
+  /// disk might not take them beside the data that was admitted before.
   [[nodiscard]] Result<void> admit(std::uint64_t bytes);
   /// Makes the next admit() look at the disk again, because other programs fill it, too.
   void scan_again() { budget_ = 0; }
@@ -53,7 +59,11 @@ class SpaceGuard {
   void keep_reserve();
 
  private:
-  [[nodiscard]] std::uint64_t sealing_bytes() const;  // The caller holds mutex_.
+  // The caller of these three holds mutex_.
+  [[nodiscard]] std::uint64_t sealing_bytes() const;
+  [[nodiscard]] std::uint64_t unwritten_bytes() const;
+  /// Returns whether the disk has room for `wanted` more bytes, and sets the budget.
+  [[nodiscard]] bool has_room_for(std::int64_t wanted);
 
   io::FileSystem& files_;
   const std::string directory_;
@@ -61,7 +71,7 @@ class SpaceGuard {
   std::atomic<bool> tight_{false};
 
   mutable std::mutex mutex_;
-  std::vector<const SpaceUser*> users_;
+  std::vector<SpaceUser*> users_;
 
   std::mutex reserve_mutex_;  // Taken before mutex_.
 };

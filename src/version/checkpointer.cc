@@ -200,6 +200,11 @@ std::uint64_t Checkpointer::unwritten_bytes() const {
          state_.record_bytes;
 }
 
+void Checkpointer::store_accepted() {
+  static_cast<void>(state_.pipeline.drain());
+  static_cast<void>(state_.parts.layout->flush());
+}
+
 Checkpointer::Unsaved Checkpointer::unsaved() const {
   const std::lock_guard lock(state_.mutex);
   return {state_.tree.changed_inodes(), unwritten_bytes() - state_.record_bytes};

@@ -68,6 +68,8 @@ class Checkpointer {
   [[nodiscard]] std::uint64_t unwritten_bytes() const;
   /// Returns the bytes that sealing will write beyond those. Takes no lock.
   [[nodiscard]] std::uint64_t sealing_bytes() const { return sealing_bytes_; }
+  /// Has the chunks that are on their way stored, and waits for that. Takes no lock of the version.
+  void store_accepted();
   [[nodiscard]] Unsaved unsaved() const;
 
  private:

@@ -115,6 +115,7 @@ class OpenVersion final : public VersionWriter,
   [[nodiscard]] std::uint64_t sealing_bytes() const override {
     return checkpointer_.sealing_bytes();
   }
+  void store_accepted() override { checkpointer_.store_accepted(); }
 
   // ---- For sealing. ----
 

@@ -130,7 +130,6 @@ kept=$(find "$mnt/s/stored" -type f | wc -l)
 ok "store keeps $kept whole files when the disk is full, also when it is run again"
 unmount_repo
 rm "$work/disk/ballast"
-sync -f "$work/disk"  # The file system may give out the freed space only after its next commit.
 "$VARVE" store "$repo" s/stored "$work/tree" >/dev/null
 "$VARVE" -q restore "$repo" s/stored "$work/restored"
 diff -r "$work/tree" "$work/restored"

@@ -17,7 +17,13 @@ class Holder final : public SpaceUser {
  public:
   [[nodiscard]] std::uint64_t unwritten_bytes() const override { return unwritten; }
   [[nodiscard]] std::uint64_t sealing_bytes() const override { return sealing; }
+  void store_accepted() override {
+    unwritten -= unwritten * duplicate_percent / 100;
+    ++stores;
+  }
   std::uint64_t unwritten = 0;
+  std::uint64_t duplicate_percent = 0;
+  int stores = 0;
   std::uint64_t sealing = 0;
 };
 
@@ -68,6 +74,21 @@ TEST_F(SpaceGuardTest, DoesNotAdmitTheSameSpaceTwice) {
   EXPECT_GE(admitted_mib, 70U);
   guard_->remove(&holder);
   EXPECT_TRUE(admits(1));
+}
+
+TEST_F(SpaceGuardTest, DoesNotRefuseBecauseOfDuplicatesOnTheirWay) {
+  Holder holder;
+  guard_->add(&holder);
+  holder.unwritten = 40 * kMiB;
+  tell(50);
+  EXPECT_FALSE(admits(2));
+  EXPECT_EQ(holder.stores, 1);
+  holder.duplicate_percent = 100;
+  EXPECT_TRUE(admits(2));
+  EXPECT_EQ(holder.stores, 2);
+  tell(13);
+  EXPECT_FALSE(admits(2));
+  EXPECT_EQ(holder.stores, 2) << "nothing was on its way";
 }
 
 TEST_F(SpaceGuardTest, KeepsWhatSealingTakes) {
