@@ -20,7 +20,7 @@
 namespace varve::index {
 namespace {
 
-constexpr std::size_t kMemoryBytes = 256U << 10;
+constexpr std::size_t kHistoryMemoryBytes = 256U << 10;
 constexpr std::uint64_t kContents = 3000;
 // Contents from here on are never in the pool.
 constexpr std::uint64_t kFirstElsewhere = 10000;
@@ -71,7 +71,7 @@ class PoolHistory {
 
   void reopen() {
     index_.reset();
-    index_ = subject_.open(pool_index_folder(*files_, "/pool"), containers_, kMemoryBytes);
+    index_ = subject_.open(pool_index_folder(*files_, "/pool"), containers_, kHistoryMemoryBytes);
     if (!is_saved_) lose_order();
     is_saved_ = true;
     add_missing();

@@ -71,6 +71,11 @@ PUBLIC_HEADERS = [
 ]
 
 # (sources of a tree, is it a problem)
+PROGRAMS = [
+    ("x = {\n  'a': [['a.cc', 'b.cc'], 'index'],\n}\n", True),
+    ("x = {\n  'a': ['a.cc', 'index'],\n  'b': ['b.cc', 'index'],\n}\n", False),
+    ("executable('a', ['a.cc',\n  '../unit/b.cc'], dependencies: [d])\n", True),
+]
 PRIVATE = [
     ({"src/a/x.cc": "int f(int n) {", "src/a/y.cc": "int f(int n) {"}, True),
     ({"src/a/x.cc": "int f(int n) {", "src/a/y.cc": "int f(char c) {"}, False),
@@ -128,6 +133,9 @@ def main():
         {path: ("namespace {\n" if path.endswith(".cc") else "namespace varve::a {\n") + text
          for path, text in texts.items()})), wrong)
               for texts, wrong in PRIVATE]
+    cases += [(build_file, list(check_names.collisions_in_programs(
+        {"tests/a": build_file}, lambda _: "namespace {\nconstexpr int kBytes = 1;\n")), wrong)
+              for build_file, wrong in PROGRAMS]
     cases += [(text, list(check_headers.public_header_problems("include/varve/a.h", text)), wrong)
               for text, wrong in PUBLIC_HEADERS]
     cases += [(text, list(metric_page_problems(text)), wrong) for text, wrong in METRICS]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One private name has one meaning in a room, so that several sources can be compiled as one.
+"""One private name has one meaning in a room and in a program, so that several sources can be compiled as one.
 
 scripts/demo and scripts/test build so (-Dunity=on), which costs half of the time. check_lint.py shows that the
 check can fail.
@@ -16,6 +16,8 @@ import tree
 SEPARATE = ("src/control",)
 TYPE = re.compile(r"(?:struct|class|enum class) (\w+)|using (\w+) =")
 CONSTANT = re.compile(r"(?:constexpr|const|thread_local|static) [^=({;]*?\b(\w+)(?:\[\w*\])? ?[={;]")
+LIST = re.compile(r"\[([^\[\]]*)\]")
+SOURCE = re.compile(r"'([^']+\.cc)'")
 FUNCTION = re.compile(r"(?:\w[\w:<>,*& ]*[ *&])(\w+\([^)]*\)?)")
 
 
@@ -35,12 +37,12 @@ def private_names(text):
                     break
 
 
-def collisions(texts):
+def collisions(texts, room_of=os.path.dirname):
     """Private names that another source or a header of the room declares. `texts`: path → text."""
     users = collections.defaultdict(set)
     shared = collections.defaultdict(set)
     for path, text in texts.items():
-        room = os.path.dirname(path)
+        room = room_of(path)
         if path.endswith(".cc") and room not in SEPARATE:
             for name in private_names(text):
                 users[(room, name)].add(path)
@@ -57,10 +59,28 @@ def collisions(texts):
             yield f"{min(paths)}: {', '.join(sorted(paths - {min(paths)}))} declares {name} too"
 
 
+def programs(folder, build_file):
+    """The lists of two or more sources in a build file, each as paths: programs of several sources."""
+    for match in LIST.finditer(build_file):
+        sources = SOURCE.findall(match.group(1))
+        if len(sources) > 1:
+            yield [os.path.normpath(os.path.join(folder, source)) for source in sources]
+
+
+def collisions_in_programs(build_files, text_of):
+    """As collisions(), for the programs in build files. `build_files`: folder → text."""
+    for folder, build_file in build_files.items():
+        for sources in programs(folder, build_file):
+            yield from collisions({source: text_of(source) for source in sources}, lambda _: sources[0])
+
+
 def main():
     texts = {path: tree.read(path) for below in ("src", "tests/unit", "tests/fuzz")
              for path in tree.files((".h", ".cc"), below)}
-    tree.finish("private names are unique in a room", len(texts), sorted(collisions(texts)))
+    build_files = {os.path.dirname(path): tree.read(path) for below in ("tests", "bench")
+                   for path in tree.files(("meson.build",), below)}
+    problems = set(collisions(texts)) | set(collisions_in_programs(build_files, tree.read))
+    tree.finish("private names are unique in a room and in a program", len(texts), sorted(problems))
 
 
 if __name__ == "__main__":
