@@ -363,18 +363,23 @@ Result<void> CatalogRebuilder::put_locations(SeriesId series, store::SegmentStor
   const auto places = choose_places(codecs_, store, catalog::store_of(series), scan.containers);
   base::IdRuns wanted;
   for (const auto& [number, chunks] : chunks_of_) wanted = wanted.unite(chunks);
+  // A deletion has dropped the chunks of a series that no version refers to, so their space counts
+  // as free. Where a version may need more than is known, arranging drops them later. Containers
+  // of the pool keep them.
+  const bool cuts = whole_ && open_.empty() && series != kPoolOwner;
+  PlaceCutter cutter(store, catalog::store_of(series), scan);
   std::map<ContainerNumber, std::uint64_t> live_of;
   WriteBatch batch(catalog_);
   for (const auto& place : places) {
-    // Keeps a whole run; arranging later drops the chunks that no version refers to.
-    const auto run = base::IdRuns::from({{place.first, place.count}});
-    if (whole_ && !open_.contains(place.first.birth()) && run.intersect(wanted).size() == 0) {
-      continue;
+    const auto used = base::IdRuns::from({{place.first, place.count}}).intersect(wanted);
+    if (whole_ && !open_.contains(place.first.birth()) && used.size() == 0) continue;
+    const bool is_cut = cuts && used.size() < place.count;
+    for (const auto& part : is_cut ? cutter.cut(place, used) : std::vector{place}) {
+      constexpr std::size_t kRecordBytes = 64;
+      VARVE_TRY_ASSIGN(auto* txn, batch.txn(kRecordBytes));
+      VARVE_TRY(catalog::put_location(*txn, catalog::store_of(series), part));
+      live_of[part.container] += part.raw_bytes;
     }
-    constexpr std::size_t kRecordBytes = 64;
-    VARVE_TRY_ASSIGN(auto* txn, batch.txn(kRecordBytes));
-    VARVE_TRY(catalog::put_location(*txn, catalog::store_of(series), place));
-    live_of[place.container] += place.raw_bytes;
   }
   VARVE_TRY(batch.commit());
   return put_files(series, scan, live_of);

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
-#include "base/id_runs.h"
 #include "maintain/container_verifier.h"
-#include "store/segment_files.h"
 
 namespace varve::maintain {
 
@@ -67,17 +66,22 @@ struct Shared {
   base::IdRuns bad;
 };
 
+LocationRecord part_of(const LocationRecord& run, const base::IdRun& part,
+                       const format::ContainerHeader& header) {
+  const auto skip = static_cast<std::uint32_t>(part.first.value - run.first.value);
+  LocationRecord record{part.first, part.count, 0, run.container, run.index + skip};
+  for (std::uint32_t i = 0; i < part.count; ++i) {
+    record.raw_bytes += header.chunks[record.index + i].raw_bytes;
+  }
+  return record;
+}
+
 void take(const Shared& from, const base::IdRuns& wanted, const LocationRecord& run, Placed& placed,
           std::vector<LocationRecord>& out) {
   const auto own = base::IdRuns::from({{run.first, run.count}}).intersect(wanted);
   for (const auto& part : own.runs()) {
     for (const auto& fresh : placed.add(part)) {
-      const auto skip = static_cast<std::uint32_t>(fresh.first.value - run.first.value);
-      LocationRecord record{fresh.first, fresh.count, 0, run.container, run.index + skip};
-      for (std::uint32_t i = 0; i < fresh.count; ++i) {
-        record.raw_bytes += from.verdict.header->chunks[record.index + i].raw_bytes;
-      }
-      out.push_back(record);
+      out.push_back(part_of(run, fresh, *from.verdict.header));
     }
   }
 }
@@ -119,6 +123,24 @@ std::vector<LocationRecord> choose_places(const format::DataCodecs& codecs,
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   return all;
+}
+
+PlaceCutter::PlaceCutter(store::SegmentStore& store, StoreId store_id, const ContainerScan& scan)
+    : reader_(store), store_id_(store_id) {
+  for (const auto& found : scan.containers) records_[found.record.number] = &found.record;
+}
+
+std::vector<LocationRecord> PlaceCutter::cut(const LocationRecord& place,
+                                             const base::IdRuns& used) {
+  if (!header_ || header_->number != place.container) {
+    header_.reset();
+    auto read = reader_.read_header(store_id_, *records_.at(place.container));
+    if (!read || read->chunks.size() < std::size_t{place.index} + place.count) return {place};
+    header_ = std::move(*read);
+  }
+  std::vector<LocationRecord> parts;
+  for (const auto& run : used.runs()) parts.push_back(part_of(place, run, *header_));
+  return parts;
 }
 
 }  // namespace varve::maintain

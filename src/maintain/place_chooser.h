@@ -2,11 +2,16 @@
 // Chooses one place for each chunk. A crash between copying and removing leaves several.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <vector>
 
+#include "base/id_runs.h"
 #include "catalog/location_table.h"
+#include "format/container.h"
 #include "format/data_codecs.h"
 #include "maintain/container_scan.h"
+#include "store/segment_files.h"
 #include "store/segment_store.h"
 #include "varve/result.h"
 
@@ -18,5 +23,24 @@ namespace varve::maintain {
 [[nodiscard]] std::vector<catalog::LocationRecord> choose_places(
     const format::DataCodecs& codecs, store::SegmentStore& store, StoreId store_id,
     const std::vector<FoundContainer>& containers);
+
+/// Cuts location runs to some of their chunks. Reads the header of a container once, if its runs
+/// follow each other.
+class PlaceCutter {
+ public:
+  /// Lifetime: the arguments outlive the object.
+  PlaceCutter(store::SegmentStore& store, StoreId store_id, const ContainerScan& scan);
+
+  /// Returns the parts of `place` whose chunks are in `used`. Returns `place` itself if the
+  /// container's header cannot be read any more.
+  [[nodiscard]] std::vector<catalog::LocationRecord> cut(const catalog::LocationRecord& place,
+                                                         const base::IdRuns& used);
+
+ private:
+  store::SegmentReader reader_;
+  const StoreId store_id_;
+  std::map<ContainerNumber, const format::ContainerRecord*> records_;
+  std::optional<format::ContainerHeader> header_;  // Of the container that was read last.
+};
 
 }  // namespace varve::maintain

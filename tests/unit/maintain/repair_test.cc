@@ -60,6 +60,33 @@ TEST_P(RepairTest, ArrangedRepositoryComesBackAndGoesOn) {
   expect_whole({"v2", "v3", "v5", "v6"});
 }
 
+// The space of chunks that no version refers to any more goes with the containers, as before.
+TEST_P(RepairTest, ForecastsAreTheSameAfterTheCatalogWasLost) {
+  // Leaves dead chunks between others, in files of the active set.
+  must(repository_->delete_versions(series_, {VersionNumber{1}}));
+  const std::vector<std::vector<VersionNumber>> sets = {
+      {VersionNumber{2}},
+      {VersionNumber{3}},
+      {VersionNumber{4}},
+      {VersionNumber{3}, VersionNumber{4}},
+      {VersionNumber{2}, VersionNumber{3}, VersionNumber{4}}};
+  const auto forecasts = [&] {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> all;
+    for (const auto& set : sets) {
+      const auto forecast = must(repository_->forecast_deletion(series_, set, {}));
+      all.emplace_back(forecast.freed_bytes, forecast.chunk_bytes);
+    }
+    return all;
+  };
+  const auto before = forecasts();
+  lose_catalog();
+  EXPECT_TRUE(repair().problems.empty());
+  expect_whole({"v2", "v3", "v4"});
+  EXPECT_EQ(forecasts(), before);
+  must(repository_->delete_versions(series_, sets.back()));
+  EXPECT_TRUE(fs::is_empty(in_series("active")));
+}
+
 TEST_P(RepairTest, CopiesThatACrashLeftDoNoHarm) {
   const auto before = directory_.path() + "/before";
   fs::copy(in_series("active"), before, fs::copy_options::recursive);
