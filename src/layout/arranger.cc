@@ -156,6 +156,7 @@ Result<void> Arranger::drop_unused(const base::IdRuns& unused) {
   MoveOutcome freed;
   freed.bytes_freed = plan.ledger.freed_bytes();
   count(freed);
+  if (parts_.before_freeing) parts_.before_freeing();
   return layout.free(plan.ledger.cuts());
 }
 
@@ -212,6 +213,7 @@ Result<bool> Arranger::move(const std::vector<base::IdRun>& chunks, MoveStep kin
     kind.series = layout.options().series;
     kind.batch_bytes_max = parts_.batch_bytes_max;
     kind.shared_bytes_max = parts_.shared_bytes_max;
+    kind.before_freeing = parts_.before_freeing;
     std::uint64_t bytes = 0;
     {
       VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(layout.catalog()));

@@ -28,6 +28,8 @@ struct ArrangerParts {
   CategoryLayout* layout = nullptr;
   StreamWalk newest;           ///< The files of the newest main version.
   std::function<bool()> stop;  ///< Called between steps, and while the order is computed.
+  /// Called after each commit, before the first file is cut or removed; may be empty.
+  std::function<void()> before_freeing;
   /// Called after each step with its bytes; may wait, to keep to a rate.
   std::function<void(const MoveOutcome&)> after_step;
   std::uint64_t step_bytes_max = 32ULL << 20;  ///< Raw.

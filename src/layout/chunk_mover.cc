@@ -393,6 +393,7 @@ Result<void> ChunkMover::commit() {
   segments_.clear();
   VARVE_TRY(txn.commit());
   outcome_.bytes_freed = ledger.freed_bytes();
+  if (step_.before_freeing) step_.before_freeing();
   const auto freed = store_.chunks.free(ledger.cuts());
   // The commit stands; the next opening of the repository frees what is left.
   if (!freed) base::log(base::LogLevel::kWarning, "arranging: " + freed.error().message());

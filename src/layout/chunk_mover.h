@@ -40,6 +40,8 @@ struct MoveStep {
   std::uint64_t shared_bytes_max = 256U << 10;
   /// Changes records that depend on the places of the chunks, in the same commit; may be empty.
   std::function<Result<void>(meta::WriteTxn&)> at_commit{};
+  /// Called after the commit, before the first file is cut or removed; may be empty.
+  std::function<void()> before_freeing{};
 };
 
 struct MoveOutcome {

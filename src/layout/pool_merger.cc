@@ -114,6 +114,7 @@ Result<void> PoolMerger::merge(const std::vector<Candidate>& candidates) {
     step.dropped = use.chunks.subtract(use.live);
     step.role = catalog::SegmentRole::kNew;
     step.version = birth;
+    step.before_freeing = parts_.before_freeing;
     step.at_commit = [&](meta::WriteTxn& commit) { return update(commit, use, containers); };
     VARVE_TRY(parts_.catalog->prepare_write());  // O37: before the first new file.
     ChunkMover mover(pool.store_parts(), step);

@@ -27,6 +27,8 @@ struct PoolMergerParts {
   /// Raw size of the containers of one step. Seals and deletions wait for a step.
   std::uint64_t step_bytes_max = 32U << 20;
   std::function<bool()> stop{};  ///< Asked before each step; may be empty.
+  /// Called after each commit, before the first file is removed; may be empty.
+  std::function<void()> before_freeing{};
   /// Called after each step, which dropped these chunks.
   std::function<void(const MoveOutcome&, const base::IdRuns& dropped)> after_step{};
 };

@@ -90,12 +90,13 @@ void LabelsWriter::log_failure(const Error& error) const {
                         static_cast<std::uint32_t>(parts_.id), error.message()));
 }
 
-void LabelsWriter::change(const std::vector<VersionNumber>& changed) {
+bool LabelsWriter::change(const std::vector<VersionNumber>& changed) {
   const std::lock_guard lock(mutex_);
   const auto appended = append(changed);
-  if (appended && *appended) return;
+  if (appended && *appended) return true;
   const auto written = write_all();
   if (!written) log_failure(written.error());
+  return written.has_value();
 }
 
 void LabelsWriter::rewrite() {

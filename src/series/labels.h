@@ -22,8 +22,8 @@ class LabelsWriter {
   explicit LabelsWriter(const SeriesParts& parts) : parts_(parts) {}
 
   /// Writes the present records of the versions `changed`, and of the series. The caller calls it
-  /// after each commit that changes them. Logs errors.
-  void change(const std::vector<VersionNumber>& changed);
+  /// after each commit that changes them. Returns whether it succeeded; logs errors.
+  bool change(const std::vector<VersionNumber>& changed);
   /// Writes the labels as a whole. Logs errors.
   void rewrite();
   /// Returns whether the labels agree with the catalog, apart from the clock's record, and need no

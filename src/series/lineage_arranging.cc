@@ -106,9 +106,12 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
     VARVE_TRY_ASSIGN(newest, newest_to_arrange(txn, parts_.id));
   }
   Throttle throttle(options.bytes_per_second, store_.layout->placed().raw, stop_waiting);
+  // An older catalog must be known as such before the first file is removed (O22). A full disk may
+  // take the stamp only after that.
+  bool is_stamped = true;
+  const auto before_freeing = [&] { is_stamped = manifests_.labels().change({}); };
   const auto after_step = [&](const layout::MoveOutcome& step) {
-    // A step removes files. An older catalog must be known as such from then on (O22).
-    manifests_.labels().change({});
+    if (!is_stamped) before_freeing();
     done.bytes_written += step.bytes_written;
     done.bytes_read += step.bytes_read;
     ++done.steps;
@@ -127,21 +130,28 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
     parts.layout = store_.layout.get();
     parts.newest = layout::walk_tree(*store_.objects, newest->root);
     parts.stop = stop;
+    parts.before_freeing = before_freeing;
     parts.after_step = after_step;
     finished = layout::Arranger(parts, settings).run();
   }
-  if (finished && *finished) finished = merge_pool(stop, after_step);
+  if (finished && *finished) {
+    layout::PoolMergerParts parts;
+    parts.stop = stop;
+    parts.before_freeing = before_freeing;
+    parts.after_step = [&](const layout::MoveOutcome& step, const base::IdRuns&) {
+      after_step(step);
+    };
+    finished = merge_pool(std::move(parts));
+  }
   return finished;
 }
 
 // A deletion in any series leaves work in the pool; the next series that is arranged does it.
-Result<bool> LineageArranging::merge_pool(
-    const std::function<bool()>& stop,
-    const std::function<void(const layout::MoveOutcome&)>& after_step) const {
+Result<bool> LineageArranging::merge_pool(layout::PoolMergerParts parts) const {
   VARVE_TRY_ASSIGN(const bool is_due, pool_merging_is_due(*parts_.catalog));
   if (!is_due) return true;
   VARVE_TRY_ASSIGN(auto* const pool, parts_.pool());
-  return pool->merge(stop, after_step);
+  return pool->merge(std::move(parts));
 }
 
 Result<bool> LineageArranging::protect(const ArrangeOptions& options, ArrangeProgress& done) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <mutex>
 
-#include "layout/chunk_mover.h"
+#include "layout/pool_merger.h"
 #include "series/lineage_store.h"
 #include "series/manifests.h"
 #include "series/series.h"
@@ -28,9 +27,7 @@ class LineageArranging {
   [[nodiscard]] Result<bool> protect(const ArrangeOptions& options, ArrangeProgress& done);
 
  private:
-  [[nodiscard]] Result<bool> merge_pool(
-      const std::function<bool()>& stop,
-      const std::function<void(const layout::MoveOutcome&)>& after_step) const;
+  [[nodiscard]] Result<bool> merge_pool(layout::PoolMergerParts parts) const;
 
   const SeriesParts& parts_;
   LineageStore& store_;

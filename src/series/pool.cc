@@ -10,7 +10,6 @@
 #include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
 #include "index/exact_pool_index.h"
-#include "layout/pool_merger.h"
 #include "maintain/owners.h"
 #include "store/folder_store.h"
 #include "store/repository_names.h"
@@ -163,18 +162,16 @@ void Pool::forget(const base::IdRuns& freed) {
   if (index_ && freed.size() != 0) index_->forget(freed);
 }
 
-Result<bool> Pool::merge(const std::function<bool()>& stop,
-                         const std::function<void(const layout::MoveOutcome&)>& after_step) {
+Result<bool> Pool::merge(layout::PoolMergerParts parts) {
   const std::lock_guard alone(merge_mutex_);
-  layout::PoolMergerParts parts;
   parts.pool = store_.get();
   parts.catalog = host_.catalog;
-  parts.stop = stop;
-  parts.after_step = [&](const layout::MoveOutcome& step, const base::IdRuns& dropped) {
+  parts.after_step = [this, after_step = std::move(parts.after_step)](
+                         const layout::MoveOutcome& step, const base::IdRuns& dropped) {
     forget(dropped);
-    if (after_step) after_step(step);
+    if (after_step) after_step(step, dropped);
   };
-  auto finished = layout::PoolMerger(parts).run();
+  auto finished = layout::PoolMerger(std::move(parts)).run();
   if (!finished) store_->note_left_behind();
   return finished;
 }

@@ -15,8 +15,8 @@
 #include "format/frame_codec.h"
 #include "index/pool_index.h"
 #include "io/file_system.h"
-#include "layout/chunk_mover.h"
 #include "layout/layout_metrics.h"
+#include "layout/pool_merger.h"
 #include "layout/pool_store.h"
 #include "maintain/parity_upkeep.h"
 #include "meta/lmdb.h"
@@ -77,11 +77,9 @@ class Pool {
   [[nodiscard]] const base::IdRuns& quarantined() const { return quarantined_; }
   /// Forgets freed chunks.
   void forget(const base::IdRuns& freed);
-  /// Merges the containers that deletions left little used; see layout::PoolMerger::run(). `stop`
-  /// is asked before each step, `after_step` is called after it.
-  [[nodiscard]] Result<bool> merge(
-      const std::function<bool()>& stop,
-      const std::function<void(const layout::MoveOutcome&)>& after_step);
+  /// Merges the containers that deletions left little used; see layout::PoolMerger::run(). Sets the
+  /// pool and the catalog of `parts`.
+  [[nodiscard]] Result<bool> merge(layout::PoolMergerParts parts);
   /// Makes missing parity of the containers and removes unused parity. `pass` as for
   /// maintain::keep_parity(). Logs damage.
   [[nodiscard]] Result<maintain::ParityUpkeep> keep_parity(

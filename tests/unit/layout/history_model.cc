@@ -148,7 +148,28 @@ Result<bool> History::arrange(std::uint64_t steps_max) {
   parts.shared_bytes_max = shared_bytes_max;
   parts.coalescing = coalescing;
   parts.stop = [&] { return steps >= steps_max; };
-  parts.after_step = [&](const MoveOutcome&) { ++steps; };
+  // No file is cut or removed before it is announced (O22).
+  auto sizes = file_sizes();
+  bool is_announced = false;
+  const auto expect_all_there = [&] {
+    if (is_announced) return;
+    const auto now = file_sizes();
+    if (now.empty()) return;
+    for (const auto& [path, bytes] : sizes) {
+      const auto found = now.find(path);
+      EXPECT_TRUE(found != now.end() && found->second >= bytes) << path;
+    }
+  };
+  parts.before_freeing = [&] {
+    expect_all_there();
+    is_announced = true;
+  };
+  parts.after_step = [&](const MoveOutcome&) {
+    ++steps;
+    expect_all_there();
+    sizes = file_sizes();
+    is_announced = false;
+  };
   parts.newest = [this](const std::function<bool(const base::IdRun&)>& visit) -> Result<void> {
     if (versions_.empty()) return {};
     for (const auto& chunk : versions_.rbegin()->second.chunks) {
@@ -170,6 +191,7 @@ Result<bool> History::arrange(std::uint64_t steps_max) {
   Arranger arranger(parts, settings);
   auto finished = arranger.run();
   moved = arranger.done();
+  expect_all_there();
   coalesced_bytes += metrics_.coalesced_bytes.value() - coalesced;
   EXPECT_EQ(metrics_.runs.value(), runs + 1);
   EXPECT_EQ(metrics_.read_bytes.value(), read + moved.bytes_read);
@@ -177,6 +199,20 @@ Result<bool> History::arrange(std::uint64_t steps_max) {
   EXPECT_EQ(metrics_.freed_bytes.value(), freed + moved.bytes_freed);
   EXPECT_GT(metrics_.busy_seconds.value(), busy);
   return finished;
+}
+
+// Nothing, if the disk fails.
+std::map<std::string, std::uint64_t> History::file_sizes() {
+  std::map<std::string, std::uint64_t> sizes;
+  for (const auto* const folder : {"/active/", "/volumes/"}) {
+    const auto names = files.list(kFolder + folder);
+    if (!names) continue;
+    for (const auto& name : *names) {
+      const auto path = kFolder + folder + name;
+      if (const auto bytes = files.tree_bytes(path)) sizes[path] = *bytes;
+    }
+  }
+  return sizes;
 }
 
 Result<void> History::try_remove(const std::vector<VersionNumber>& numbers) {

@@ -88,6 +88,7 @@ class History {
     bool side = false;
   };
   void start();
+  [[nodiscard]] std::map<std::string, std::uint64_t> file_sizes();
   [[nodiscard]] catalog::VersionRecord record(VersionNumber number, VersionState state) const;
   void check_reading();
   void check_records();

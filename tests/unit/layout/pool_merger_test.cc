@@ -65,6 +65,7 @@ TEST_F(PoolMergerTest, PutsWhatIsUsedOfSparseContainersIntoOne) {
     if (!is_used) expect_gone({id});
   }
   EXPECT_LT(stored_bytes(), before / 3);
+  EXPECT_GT(merged.bytes_before_freeing, before) << "the old files go last (O22)";
   restart();
   expect_whole(used);
   EXPECT_GT(remove({kTwo}).bytes, 0U);

@@ -105,6 +105,8 @@ class PoolStoreTest : public testing::Test {
     bool finished = false;
     std::uint64_t bytes_freed = 0;
     base::IdRuns dropped;
+    std::uint64_t bytes_before_freeing =
+        0;  // In the pool's folder, before the last step freed any.
   };
   // Merges the containers of which less than a share is used, in thousandths.
   Result<Merged> try_merge(std::uint32_t live_permille_max = 300) {
@@ -113,6 +115,7 @@ class PoolStoreTest : public testing::Test {
     parts.pool = pool_.get();
     parts.catalog = &catalog_;
     parts.live_permille_max = live_permille_max;
+    parts.before_freeing = [&] { merged.bytes_before_freeing = stored_bytes(); };
     parts.after_step = [&](const MoveOutcome& step, const base::IdRuns& dropped) {
       merged.bytes_freed += step.bytes_freed;
       merged.dropped = merged.dropped.unite(dropped);
