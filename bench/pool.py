@@ -120,7 +120,7 @@ def store_all(args, work, placement, trees, exact):
     """Returns the final stats, the promoted bytes, the greatest share of exact after a version that
     was stored without promoted bytes, and the seconds of the stores."""
     repository = work.at("repo-" + placement)
-    harness.run([args.varve, "init", "--placement", placement, repository])
+    harness.run([args.varve, "init", "--placement", placement, "--pool-index", args.pool_index, repository])
     seconds, promoted, worst = 0.0, 0, 0.0
     for ((host, version), tree), least in zip(trees, exact):
         name = f"host{host}/v{version}"
@@ -154,6 +154,7 @@ def main():
     options.add_argument("--hosts", type=int, default=6)
     options.add_argument("--versions", type=int, default=5)
     options.add_argument("--seed", type=int, default=1, help="for packages")
+    options.add_argument("--pool-index", default="exact", help="as for varve init")
     options.add_argument("--placement", action="append", choices=PLACEMENTS,
                          help="measure only this placement; may be given again")
     args = harness.parse(options)

@@ -12,6 +12,7 @@
 
 #include "varve/metrics.h"
 #include "varve/options.h"
+#include "varve/pool_index.h"
 #include "varve/result.h"
 #include "varve/rewrite.h"
 #include "varve/types.h"
@@ -150,6 +151,13 @@ class Repository {
   /// Errors: kUnsupported for settings that this build does not have.
   [[nodiscard]] virtual Result<SeriesSettings> change_series_defaults(
       const SeriesOptions& changes) = 0;
+  /// Returns the index that was chosen for the pool.
+  /// Errors: kUnsupported for one that this build does not have.
+  [[nodiscard]] virtual Result<PoolIndexChoice> pool_index() = 0;
+  /// Chooses the index of the pool. The present process keeps the index that it has opened; the
+  /// next one that opens the repository uses the chosen one, and builds it from the containers.
+  /// Errors: kUnsupported for one that this build does not have.
+  [[nodiscard]] virtual Result<void> set_pool_index(const PoolIndexChoice& choice) = 0;
   /// Removes an empty series.
   /// Errors: kNotEmpty if it has versions.
   [[nodiscard]] Result<void> remove_series(std::string_view name);

@@ -222,6 +222,29 @@ Result<VersionNumber> next_pool_birth(const meta::Txn& txn) {
   return value ? decode_pool_birth(*value) : static_cast<VersionNumber>(kPoolBit);
 }
 
+Result<PoolIndexChoice> find_pool_index(const meta::Txn& txn) {
+  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSettings, kPoolIndexSetting));
+  if (!value) return PoolIndexChoice();
+  base::ByteReader r(*value);
+  const auto kind = r.varint();
+  const auto hook_bits = r.varint();
+  if (!r.done()) return Error(ErrorCode::kCorrupt, "catalog: the setting pool_index is damaged");
+  constexpr std::uint64_t kNone = 0xff;
+  const PoolIndexChoice choice{static_cast<PoolIndexKind>(std::min(kind, kNone)),
+                               static_cast<std::uint32_t>(std::min(hook_bits, kNone))};
+  VARVE_TRY(check_pool_index(choice));
+  return choice;
+}
+
+Result<void> put_pool_index(meta::WriteTxn& txn, const PoolIndexChoice& choice) {
+  if (choice == PoolIndexChoice()) return txn.erase(meta::catalog::kSettings, kPoolIndexSetting);
+  std::string out;
+  base::ByteWriter w(out);
+  w.varint(static_cast<std::uint8_t>(choice.kind));
+  w.varint(choice.hook_bits);
+  return txn.put(meta::catalog::kSettings, kPoolIndexSetting, out);
+}
+
 Result<VersionNumber> take_pool_birth(meta::WriteTxn& txn) {
   VARVE_TRY_ASSIGN(const auto birth, next_pool_birth(txn));
   const auto number = static_cast<std::uint32_t>(birth);

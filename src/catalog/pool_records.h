@@ -14,6 +14,7 @@
 #include "base/id_runs.h"
 #include "base/ids.h"
 #include "meta/lmdb.h"
+#include "varve/pool_index.h"
 #include "varve/result.h"
 #include "varve/rewrite.h"
 #include "varve/types.h"
@@ -90,6 +91,13 @@ struct PoolUse {
 [[nodiscard]] Result<void> put_pool_merging(meta::WriteTxn& txn, bool is_due);
 /// Key in `settings` of that note. Its value is empty.
 inline constexpr std::string_view kPoolMergingSetting = "pool_merging";
+
+/// Key in `settings` of the index of the pool. Without it, the index is the exact one.
+inline constexpr std::string_view kPoolIndexSetting = "pool_index";
+/// Returns the index that the repository has chosen for its pool.
+/// Errors: kCorrupt; kUnsupported for one that this build does not have.
+[[nodiscard]] Result<PoolIndexChoice> find_pool_index(const meta::Txn& txn);
+[[nodiscard]] Result<void> put_pool_index(meta::WriteTxn& txn, const PoolIndexChoice& choice);
 
 /// Takes the birth of the next stream of new chunks in the pool. No birth is given twice, also if
 /// the stream stores nothing. Errors: kTooLarge after 2^31 births.

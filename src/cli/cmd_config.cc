@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,23 +24,34 @@ struct ConfigArguments {
 struct NamedSettings {
   std::string series;  ///< "" for the settings of new series.
   SeriesSettings settings;
+  std::optional<PoolIndexChoice> pool_index{};  ///< Unless a series is named.
 };
 
 void print_as_json(const NamedSettings& named) {
   Json object{{"placement", placement_name(named.settings.placement)},
               {"rewrite", rewrite_name(named.settings.rewrite)}};
   if (!named.series.empty()) put_name(object, "series", named.series);
+  if (named.pool_index) object["pool_index"] = pool_index_text(*named.pool_index);
   print_json(object);
 }
 
 void print_as_text(const NamedSettings& named) {
-  print(table({{"series", named.series.empty() ? "(new series)" : name_text(named.series)},
-               {"placement", std::string(placement_name(named.settings.placement))},
-               {"rewrite", std::string(rewrite_name(named.settings.rewrite))}},
-              "ll"));
+  std::vector<std::vector<std::string>> rows{
+      {"series", named.series.empty() ? "(new series)" : name_text(named.series)},
+      {"placement", std::string(placement_name(named.settings.placement))},
+      {"rewrite", std::string(rewrite_name(named.settings.rewrite))}};
+  if (named.pool_index) rows.push_back({"pool index", pool_index_text(*named.pool_index)});
+  print(table(rows, "ll"));
 }
 
-void tell_change(const NamedSettings& named, const Context& context) {
+void tell_change(const NamedSettings& named, const SettingChanges& changes,
+                 const Context& context) {
+  if (changes.pool_index) {
+    note(context, fmt::format("pool-index={}, from the next mount or command on; it is built from "
+                              "the pool's containers when a version first needs it",
+                              pool_index_text(*changes.pool_index)));
+  }
+  if (!changes.series.placement && !changes.series.rewrite) return;
   const auto text = fmt::format("placement={} rewrite={}", placement_name(named.settings.placement),
                                 rewrite_name(named.settings.rewrite));
   if (named.series.empty()) {
@@ -54,7 +66,8 @@ void tell_change(const NamedSettings& named, const Context& context) {
 Result<void> config(ConfigArguments options, const Context& context) {
   const auto words = take_setting_words(options.words);
   control::SeriesSettingsRequest request;
-  VARVE_TRY_ASSIGN(request.changes, parse_series_settings(words));
+  VARVE_TRY_ASSIGN(const SettingChanges changes, parse_setting_words(words));
+  request.changes = changes.series;
   const auto purpose = words.empty() ? control::Purpose::kLook : control::Purpose::kChange;
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.most = 1, .purpose = purpose}));
@@ -68,15 +81,25 @@ Result<void> config(ConfigArguments options, const Context& context) {
     VARVE_TRY_ASSIGN(const auto found, find_series(*repository, named.places));
     request.series = found.front().name;
   }
-  VARVE_TRY_ASSIGN(const SeriesSettings settings,
-                   close_after(*control, control->series_settings(request)));
-  const NamedSettings present{request.series, settings};
+  if (changes.pool_index && !request.series.empty()) {
+    return Error(ErrorCode::kInvalid,
+                 "pool-index is a setting of the repository; do not name a series with it");
+  }
+  const auto settle = [&]() -> Result<NamedSettings> {
+    NamedSettings present{request.series, {}};
+    if (request.series.empty()) {
+      VARVE_TRY_ASSIGN(present.pool_index, control->pool_index({changes.pool_index}));
+    }
+    VARVE_TRY_ASSIGN(present.settings, control->series_settings(request));
+    return present;
+  };
+  VARVE_TRY_ASSIGN(const NamedSettings present, close_after(*control, settle()));
   if (options.json) {
     print_as_json(present);
   } else if (words.empty()) {
     print_as_text(present);
   } else {
-    tell_change(present, context);
+    tell_change(present, changes, context);
   }
   return {};
 }
@@ -95,7 +118,8 @@ void add_config_command(CommandLine& line, const Context& context) {
   command.add_places(options->words,
                      "SERIES (default: new series), then KEY=VALUE to change a setting: "
                      "placement=lineage, lineage+pool or pool; rewrite=none, har, cap, cbr, "
-                     "har+cap or har+cbr");
+                     "har+cap or har+cbr; without SERIES also pool-index=exact, zero-chunk or "
+                     "zero-chunk:N");
   command.add_json_flag(options->json, "the settings");
   command.run([options, &context] { return run_config(*options, context); });
 }

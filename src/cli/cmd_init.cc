@@ -11,6 +11,7 @@
 #include "cli/repository_access.h"
 #include "varve/choices.h"
 #include "varve/placement.h"
+#include "varve/pool_index.h"
 #include "varve/repository.h"
 
 namespace varve::cli {
@@ -23,6 +24,7 @@ struct InitArguments {
   std::string chunk_size = "8K";
   std::string placement = std::string(placement_name(Placement::kLineage));
   std::string rewrite = std::string(rewrite_name(Rewrite::kNone));
+  std::string pool_index = pool_index_text(PoolIndexChoice());
   std::string policy;
   std::optional<std::uint32_t> parity;
 };
@@ -46,6 +48,7 @@ std::string compression_help() {
 struct InitSettings {
   ArrangeSettings arrange;
   Rewrite rewrite = Rewrite::kNone;
+  PoolIndexChoice pool_index;
 
   [[nodiscard]] bool has_arrange() const {
     return arrange.policy != ArrangeSettings().policy || arrange.parity_percent != 0;
@@ -53,10 +56,12 @@ struct InitSettings {
 };
 
 Result<void> choose_settings(const std::string& path, const InitSettings& settings) {
-  if (!settings.has_arrange() && settings.rewrite == Rewrite::kNone) return {};
+  const bool has_pool_index = settings.pool_index != PoolIndexChoice();
+  if (!settings.has_arrange() && settings.rewrite == Rewrite::kNone && !has_pool_index) return {};
   VARVE_TRY_ASSIGN(const auto repository, open_to_write(path));
   if (settings.has_arrange()) VARVE_TRY(repository->set_arrange_settings(settings.arrange));
   VARVE_TRY(repository->change_series_defaults({.rewrite = settings.rewrite}));
+  VARVE_TRY(repository->set_pool_index(settings.pool_index));
   return repository->close();
 }
 
@@ -75,6 +80,9 @@ int run_init(InitArguments options, const Context& context) {
   if (!rewrite) return fail(rewrite.error());
   InitSettings settings;
   settings.rewrite = *rewrite;
+  const auto pool_index = parse_pool_index(options.pool_index);
+  if (!pool_index) return fail(pool_index.error());
+  settings.pool_index = *pool_index;
   if (!options.policy.empty()) {
     const auto parsed = parse_policy(options.policy);
     if (!parsed) return fail(parsed.error());
@@ -121,6 +129,10 @@ void add_init_command(CommandLine& line, const Context& context) {
       .add_option("--rewrite", options->rewrite,
                   "Duplicates in the pool that new series store again: none, har, cap, cbr, "
                   "har+cap or har+cbr")
+      .show_default();
+  command
+      .add_option("--pool-index", options->pool_index,
+                  "How chunks of the pool are found: exact, zero-chunk or zero-chunk:N")
       .show_default();
   command.add_option("--arrange-policy", options->policy, policy_help());
   command

@@ -28,8 +28,9 @@ std::vector<std::string> take_setting_words(std::vector<std::string>& words) {
   return settings;
 }
 
-Result<SeriesOptions> parse_series_settings(const std::vector<std::string>& words) {
-  SeriesOptions settings;
+Result<SettingChanges> parse_setting_words(const std::vector<std::string>& words) {
+  SettingChanges changes;
+  auto& settings = changes.series;
   for (const std::string& word : words) {
     const auto equals = word.find('=');
     const std::string_view key = std::string_view(word).substr(0, equals);
@@ -40,12 +41,17 @@ Result<SeriesOptions> parse_series_settings(const std::vector<std::string>& word
     } else if (key == "rewrite") {
       if (settings.rewrite) return twice(key);
       VARVE_TRY_ASSIGN(settings.rewrite, parse_rewrite(value));
+    } else if (key == "pool-index") {
+      if (changes.pool_index) return twice(key);
+      VARVE_TRY_ASSIGN(changes.pool_index, parse_pool_index(value));
     } else {
-      return Error(ErrorCode::kInvalid, "unknown setting \"" + std::string(key) +
-                                            "\"; the settings are placement and rewrite");
+      return Error(
+          ErrorCode::kInvalid,
+          "unknown setting \"" + std::string(key) +
+              "\"; the settings are placement and rewrite, and pool-index of a repository");
     }
   }
-  return settings;
+  return changes;
 }
 
 }  // namespace varve::cli

@@ -2,10 +2,12 @@
 // The words KEY=VALUE of `varve config`.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "varve/options.h"
+#include "varve/pool_index.h"
 #include "varve/result.h"
 
 namespace varve::cli {
@@ -14,9 +16,15 @@ namespace varve::cli {
 /// `=` without a slash before it.
 [[nodiscard]] std::vector<std::string> take_setting_words(std::vector<std::string>& words);
 
+/// The settings in the words.
+struct SettingChanges {
+  SeriesOptions series{};
+  std::optional<PoolIndexChoice> pool_index{};  ///< A setting of the repository.
+};
+
 /// Parses words of the form KEY=VALUE.
 /// Errors: kInvalid for an unknown key or value, and for a key that is given twice; the message
 /// lists the valid ones.
-[[nodiscard]] Result<SeriesOptions> parse_series_settings(const std::vector<std::string>& words);
+[[nodiscard]] Result<SettingChanges> parse_setting_words(const std::vector<std::string>& words);
 
 }  // namespace varve::cli

@@ -219,13 +219,26 @@ Result<ArrangeSettings> Client::arrange_settings(const std::optional<ArrangeSett
 Result<SeriesSettings> Client::series_settings(const SeriesSettingsRequest& request) {
   Request asked = request_for(Operation::kSeriesSettings);
   asked.series_settings = request;
-  VARVE_TRY(send(asked));
-  VARVE_TRY_ASSIGN(Reply reply, receive_any(-1));
-  // The operation itself has no such error, so the daemon does not know the request.
-  if (reply.error && reply.error->code() == ErrorCode::kInvalid) return older("settings of series");
-  if (reply.error) return *std::move(reply.error);
+  VARVE_TRY_ASSIGN(const Reply reply, ask_new(asked, "settings of series"));
   if (!reply.series_settings) return lacks("settings");
   return *reply.series_settings;
+}
+
+Result<PoolIndexChoice> Client::pool_index(const PoolIndexRequest& request) {
+  Request asked = request_for(Operation::kPoolIndex);
+  asked.pool_index = request;
+  VARVE_TRY_ASSIGN(const Reply reply, ask_new(asked, "the index of the pool"));
+  if (!reply.pool_index) return lacks("index of the pool");
+  return *reply.pool_index;
+}
+
+Result<Reply> Client::ask_new(const Request& request, const char* what) {
+  VARVE_TRY(send(request));
+  VARVE_TRY_ASSIGN(Reply reply, receive_any(-1));
+  // The operation itself has no such error, so the daemon does not know the request.
+  if (reply.error && reply.error->code() == ErrorCode::kInvalid) return older(what);
+  if (reply.error) return *std::move(reply.error);
+  return reply;
 }
 
 }  // namespace varve::control

@@ -69,6 +69,9 @@ class Client {
   /// Changes settings as the request says. Returns the present settings.
   /// Errors: kUnsupported if the daemon is of an older Varve, which does not know the request.
   [[nodiscard]] Result<SeriesSettings> series_settings(const SeriesSettingsRequest& request);
+  /// Chooses the index of the pool, if the request says so. Returns the present choice.
+  /// Errors: as series_settings().
+  [[nodiscard]] Result<PoolIndexChoice> pool_index(const PoolIndexRequest& request);
 
  private:
   Client(std::string repository, const ClientPatience& patience)
@@ -76,6 +79,8 @@ class Client {
   [[nodiscard]] Result<void> connect();
   [[nodiscard]] Result<void> send(const Request& request);
   [[nodiscard]] Result<Reply> ask(const Request& request);
+  /// Asks what a daemon of an older Varve may not know. `what` names it in the error.
+  [[nodiscard]] Result<Reply> ask_new(const Request& request, const char* what);
   /// Returns the next reply that is more than a sign of life. It may be an error of the daemon.
   [[nodiscard]] Result<Reply> receive_any(int stop);
   /// As receive_any(), but returns an error of the daemon as an error.

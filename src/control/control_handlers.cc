@@ -72,6 +72,9 @@ void add_handlers(const std::shared_ptr<RepositoryControl>& control, Handlers& h
   handlers.series_settings = [control](const SeriesSettingsRequest& request) {
     return control->series_settings(request);
   };
+  handlers.pool_index = [control](const PoolIndexRequest& request) {
+    return control->pool_index(request);
+  };
 }
 
 }  // namespace varve::control

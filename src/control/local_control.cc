@@ -93,6 +93,11 @@ Result<SeriesSettings> LocalControl::series_settings(const SeriesSettingsRequest
   return repository_.change_series(series.id, request.changes);
 }
 
+Result<PoolIndexChoice> LocalControl::pool_index(const PoolIndexRequest& request) {
+  if (request.choice) VARVE_TRY(repository_.set_pool_index(*request.choice));
+  return repository_.pool_index();
+}
+
 Result<std::vector<VersionInfo>> LocalControl::open_versions(const std::string& series) {
   VARVE_TRY_ASSIGN(const SeriesInfo found, find_series(repository_, series));
   return repository_.open_versions(found.id);

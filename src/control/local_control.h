@@ -37,6 +37,7 @@ class LocalControl : public RepositoryControl {
       const std::optional<ArrangeSettings>& settings) override;
   [[nodiscard]] Result<SeriesSettings> series_settings(
       const SeriesSettingsRequest& request) override;
+  [[nodiscard]] Result<PoolIndexChoice> pool_index(const PoolIndexRequest& request) override;
   [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(const std::string& series) override;
   [[nodiscard]] Result<RepositoryStats> stats() override { return repository_.stats(); }
   [[nodiscard]] Result<std::vector<MetricSample>> metrics() override {

@@ -18,7 +18,7 @@
 namespace varve::control {
 namespace {
 
-constexpr std::array<std::pair<Operation, std::string_view>, 14> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 15> kOperations = {{
     {Operation::kHello, "hello"},
     {Operation::kPing, "ping"},
     {Operation::kSeal, "seal"},
@@ -33,6 +33,7 @@ constexpr std::array<std::pair<Operation, std::string_view>, 14> kOperations = {
     {Operation::kOpenVersions, "open_versions"},
     {Operation::kMetrics, "metrics"},
     {Operation::kSeriesSettings, "series_settings"},
+    {Operation::kPoolIndex, "pool_index"},
 }};
 
 template <typename Table, typename Value>
@@ -166,6 +167,9 @@ void encode_upkeep(const Request& request, Json& line) {
     line["series"] = text_to_json(request.series_settings.series);
     line["changes"] = changes_to_json(request.series_settings.changes);
   }
+  if (request.operation == Operation::kPoolIndex && request.pool_index.choice) {
+    line["pool_index"] = pool_index_text(*request.pool_index.choice);
+  }
 }
 
 /// Returns false if a member is missing or has the wrong type.
@@ -215,6 +219,11 @@ bool decode_upkeep(const Json& object, Request& request) {
     ok = changes.has_value();
     if (ok) request.series_settings.changes = *changes;
   }
+  if (request.operation == Operation::kPoolIndex && fields.has("pool_index")) {
+    const auto choice = parse_pool_index(fields.text("pool_index"));
+    ok = choice.has_value();
+    if (ok) request.pool_index.choice = *choice;
+  }
   return ok && fields.ok();
 }
 
@@ -235,6 +244,7 @@ void encode_upkeep(const Reply& reply, Json& line) {
     line["series_settings"] =
         changes_to_json({reply.series_settings->placement, reply.series_settings->rewrite});
   }
+  if (reply.pool_index) line["pool_index"] = pool_index_text(*reply.pool_index);
 }
 
 bool decode_upkeep(const Json& object, Reply& reply) {
@@ -269,6 +279,12 @@ bool decode_upkeep(const Json& object, Reply& reply) {
     const auto values = changes_from_json(*object.find("series_settings"));
     if (!values || !values->placement || !values->rewrite) return false;
     reply.series_settings = {*values->placement, *values->rewrite};
+  }
+  if (object.find("pool_index") != nullptr) {
+    Fields fields(object);
+    const auto choice = parse_pool_index(fields.text("pool_index"));
+    if (!fields.ok() || !choice) return false;
+    reply.pool_index = *choice;
   }
   return true;
 }

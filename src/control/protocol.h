@@ -35,7 +35,8 @@ enum class Operation {
   kSync,  ///< Make all open versions durable; the reply has no members of its own.
   kOpenVersions,
   kMetrics,
-  kSeriesSettings
+  kSeriesSettings,
+  kPoolIndex
 };
 
 struct Request {
@@ -50,6 +51,7 @@ struct Request {
   /// Only for kArrangeSettings: settings to store first.
   std::optional<ArrangeSettings> settings{};
   SeriesSettingsRequest series_settings{};
+  PoolIndexRequest pool_index{};
 };
 
 /// An error, or the result of the operation. The daemon may send interim replies before the last
@@ -69,6 +71,7 @@ struct Reply {
   std::optional<ArrangeReport> arranged;    ///< Only for the last reply to kArrange.
   std::optional<ArrangeSettings> settings;  ///< Only for kArrangeSettings: the current settings.
   std::optional<SeriesSettings> series_settings{};  ///< Only for kSeriesSettings.
+  std::optional<PoolIndexChoice> pool_index{};      ///< Only for kPoolIndex: the present choice.
 };
 
 [[nodiscard]] std::string encode(const Request& request);

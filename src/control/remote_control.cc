@@ -62,6 +62,10 @@ Result<SeriesSettings> RemoteControl::series_settings(const SeriesSettingsReques
   return call([&](Client& client) { return client.series_settings(request); });
 }
 
+Result<PoolIndexChoice> RemoteControl::pool_index(const PoolIndexRequest& request) {
+  return call([&](Client& client) { return client.pool_index(request); });
+}
+
 Result<std::vector<VersionInfo>> RemoteControl::open_versions(const std::string& series) {
   return call([&](Client& client) { return client.open_versions(series); });
 }

@@ -62,6 +62,9 @@ class RepositoryControl {
   /// Errors: also kUnsupported if a daemon of an older Varve has the repository mounted.
   [[nodiscard]] virtual Result<SeriesSettings> series_settings(
       const SeriesSettingsRequest& request) = 0;
+  /// Chooses the index of the pool, if the request says so. Returns the present choice.
+  /// Errors: as series_settings().
+  [[nodiscard]] virtual Result<PoolIndexChoice> pool_index(const PoolIndexRequest& request) = 0;
 
   /// Returns the open versions of a series with their present sizes.
   [[nodiscard]] virtual Result<std::vector<VersionInfo>> open_versions(

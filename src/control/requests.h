@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "varve/options.h"
+#include "varve/pool_index.h"
 #include "varve/types.h"
 
 namespace varve::control {
@@ -65,6 +66,11 @@ struct ArrangeRequest {
 struct SeriesSettingsRequest {
   std::string series{};  ///< "" for the settings of new series.
   SeriesOptions changes{};
+};
+
+/// A request for the index of the pool, and for a change of it.
+struct PoolIndexRequest {
+  std::optional<PoolIndexChoice> choice{};
 };
 
 /// The result of a seal: the sealed version and, with SealRequest::keep, the open version that

@@ -47,6 +47,7 @@ struct Handlers {
   /// Stores the given settings, if any. Returns the current settings.
   std::function<Result<ArrangeSettings>(const std::optional<ArrangeSettings>&)> settings;
   std::function<Result<SeriesSettings>(const SeriesSettingsRequest&)> series_settings;
+  std::function<Result<PoolIndexChoice>(const PoolIndexRequest&)> pool_index;
 };
 
 /// Limits on the resources that clients can use.

@@ -103,6 +103,9 @@ Reply Server::answer_upkeep(const Request& request, Connection& connection) {
     case Operation::kSeriesSettings:
       put(handlers_.series_settings(request.series_settings), reply.series_settings, reply);
       break;
+    case Operation::kPoolIndex:
+      put(handlers_.pool_index(request.pool_index), reply.pool_index, reply);
+      break;
     default:
       reply.error = Error(ErrorCode::kInvalid, "the daemon does not know this kind of request");
       break;

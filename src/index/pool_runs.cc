@@ -41,6 +41,15 @@ Result<void> PoolRuns::save(VersionNumber complete_below) {
   return {};
 }
 
+void PoolRuns::remove_all(const PoolIndexFolder& folder) {
+  PoolRuns(folder).remove_other_runs({});
+  const auto snapshot = folder.runs.directory + "/" + folder.snapshot_name;
+  const auto removed = folder.runs.files->remove(snapshot);
+  if (!removed && removed.error().code() != ErrorCode::kNotFound) {
+    base::log(base::LogLevel::kWarning, removed.error().message());
+  }
+}
+
 void PoolRuns::remove_other_runs(const std::vector<RunRef>& refs) const {
   io::FileSystem& files = *folder_.runs.files;
   Result<void> outcome;

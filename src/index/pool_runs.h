@@ -50,6 +50,8 @@ class PoolRuns {
   /// Writes a snapshot that names the present runs, and that birth. Then removes other runs.
   /// Errors: those of writing the snapshot.
   [[nodiscard]] Result<void> save(VersionNumber complete_below);
+  /// Removes the runs and the snapshot in the folder. Logs errors.
+  static void remove_all(const PoolIndexFolder& folder);
   [[nodiscard]] RunSet& set() { return set_; }
   [[nodiscard]] const RunSet& set() const { return set_; }
 

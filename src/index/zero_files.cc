@@ -43,6 +43,14 @@ std::string log_header(std::uint32_t parameter) {
   return header;
 }
 
+// Returns the parameter in the header of a log, or nothing if it is damaged.
+std::optional<std::uint32_t> parameter_of(std::string_view log) {
+  base::ByteReader r(log);
+  static_cast<void>(r.u64());
+  const auto parameter = r.u32();
+  return r.ok() && log.starts_with(log_header(parameter)) ? std::optional(parameter) : std::nullopt;
+}
+
 std::string bin_header(BinNumber bin, std::string_view content) {
   std::string header;
   base::ByteWriter w(header);
@@ -60,33 +68,58 @@ std::optional<std::uint32_t> generation_of(std::string_view name, std::string_vi
   return base::parse_hex32(name);
 }
 
+bool is_own(std::string_view name) {
+  return generation_of(name, kLog).has_value() || generation_of(name, kBins).has_value();
+}
+
 }  // namespace
 
 std::string ZeroFiles::path_of(std::uint32_t generation, std::string_view kind) const {
   return fmt::format("{}/{}{:08x}{}", directory_, kPrefix, generation, kind);
 }
 
+std::vector<std::uint32_t> ZeroFiles::generations(io::FileSystem& files,
+                                                  const std::string& directory) {
+  std::vector<std::uint32_t> found;
+  if (const auto names = files.list(directory)) {
+    for (const auto& name : *names) {
+      if (const auto number = generation_of(name, kLog)) found.push_back(*number);
+    }
+  }
+  std::ranges::sort(found, std::greater());
+  return found;
+}
+
+std::optional<ZeroFiles::Size> ZeroFiles::find_size(io::FileSystem& files,
+                                                    const std::string& directory) {
+  for (const auto generation : generations(files, directory)) {
+    const ZeroFiles any(files, directory, 0);
+    const auto log = files.open(any.path_of(generation, kLog), io::OpenMode::kRead);
+    std::string header(kLogHeaderBytes, '\0');
+    if (!log || !(*log)->read_at(0, std::as_writable_bytes(std::span(header)))) continue;
+    const auto parameter = parameter_of(header);
+    if (!parameter) continue;
+    return Size{*parameter, open(files, directory, *parameter)->places().size()};
+  }
+  return std::nullopt;
+}
+
 std::unique_ptr<ZeroFiles> ZeroFiles::open(io::FileSystem& files, const std::string& directory,
                                            std::uint32_t parameter) {
   std::unique_ptr<ZeroFiles> all(new ZeroFiles(files, directory, parameter));
-  std::vector<std::uint32_t> generations;
-  if (const auto names = files.list(directory)) {
-    for (const auto& name : *names) {
-      if (const auto number = generation_of(name, kLog)) generations.push_back(*number);
-    }
-  }
-  std::ranges::sort(generations, std::greater());
-  for (const auto generation : generations) {
+  const auto found = generations(files, directory);
+  for (const auto generation : found) {
     all->generation_ = generation;
     const auto loaded = all->load(generation);
     if (loaded) {
       all->remove_others();
       return all;
     }
-    base::log(base::LogLevel::kWarning,
+    const bool is_damaged = loaded.error().code() != ErrorCode::kStale;
+    base::log(is_damaged ? base::LogLevel::kWarning : base::LogLevel::kInfo,
               loaded.error().message() + "; this part of the index is left out");
   }
-  all->generation_ = generations.empty() ? 1 : generations.front() + 1;
+  all->generation_ = found.empty() ? 1 : found.front() + 1;
   all->places_.clear();
   all->slots_.clear();
   all->told_ = {};
@@ -98,7 +131,7 @@ void ZeroFiles::remove_all(io::FileSystem& files, const std::string& directory) 
   const auto names = files.list(directory);
   if (!names) return;
   for (const auto& name : *names) {
-    if (name.starts_with(kPrefix)) static_cast<void>(files.remove(directory + "/" + name));
+    if (is_own(name)) static_cast<void>(files.remove(directory + "/" + name));
   }
 }
 
@@ -108,7 +141,7 @@ void ZeroFiles::remove_others() const {
   for (const auto& name : *names) {
     const bool is_present =
         generation_of(name, kLog) == generation_ || generation_of(name, kBins) == generation_;
-    if (name.starts_with(kPrefix) && !is_present) {
+    if (is_own(name) && !is_present) {
       static_cast<void>(files_.remove(directory_ + "/" + name));
     }
   }
@@ -127,8 +160,9 @@ Result<void> ZeroFiles::create(std::uint32_t generation) {
 Result<void> ZeroFiles::load(std::uint32_t generation) {
   const auto path = path_of(generation, kLog);
   VARVE_TRY_ASSIGN(const auto log, files_.read_file(path, kLogBytesMax));
-  if (!log.starts_with(log_header(parameter_))) {
-    return Error(ErrorCode::kCorrupt, path + ": it is damaged or has other parameters");
+  if (const auto parameter = parameter_of(log); parameter != parameter_) {
+    return parameter ? Error(ErrorCode::kStale, path + ": it has another N")
+                     : Error(ErrorCode::kCorrupt, path + ": its header is damaged");
   }
   places_.clear();
   slots_.clear();
@@ -286,6 +320,7 @@ Result<void> ZeroFiles::commit(const base::IdRuns& told, VersionNumber complete_
   changed_.clear();
   told_ = told_.unite(told);
   complete_below_ = complete_below;
+  if (is_new) remove_others();
   return {};
 }
 
@@ -316,7 +351,6 @@ Result<void> ZeroFiles::compact(const base::IdRuns& told,
   told_ = std::move(fresh.told_);
   changed_.clear();
   bytes_written_ += fresh.bytes_written_;
-  remove_others();
   return {};
 }
 

@@ -40,6 +40,15 @@ class ZeroFiles {
   [[nodiscard]] static std::unique_ptr<ZeroFiles> open(io::FileSystem& files,
                                                        const std::string& directory,
                                                        std::uint32_t parameter);
+  /// The size of an index, as its files say.
+  struct Size {
+    std::uint32_t parameter = 0;
+    std::size_t bins = 0;
+  };
+  /// Returns the size of the index in `directory`, whatever its parameter is; nullopt if there is
+  /// none.
+  [[nodiscard]] static std::optional<Size> find_size(io::FileSystem& files,
+                                                     const std::string& directory);
   /// Removes the files. Errors do not matter: other indexes ignore the files.
   static void remove_all(io::FileSystem& files, const std::string& directory);
 
@@ -75,6 +84,9 @@ class ZeroFiles {
  private:
   ZeroFiles(io::FileSystem& files, std::string directory, std::uint32_t parameter)
       : files_(files), directory_(std::move(directory)), parameter_(parameter) {}
+  /// Returns the numbers of the generations that have a log, the highest first.
+  [[nodiscard]] static std::vector<std::uint32_t> generations(io::FileSystem& files,
+                                                              const std::string& directory);
   [[nodiscard]] std::string path_of(std::uint32_t generation, std::string_view kind) const;
   [[nodiscard]] Result<void> create(std::uint32_t generation);
   [[nodiscard]] Result<void> load(std::uint32_t generation);

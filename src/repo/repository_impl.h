@@ -69,6 +69,8 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<SeriesSettings> series_defaults() override;
   [[nodiscard]] Result<SeriesSettings> change_series_defaults(
       const SeriesOptions& changes) override;
+  [[nodiscard]] Result<PoolIndexChoice> pool_index() override;
+  [[nodiscard]] Result<void> set_pool_index(const PoolIndexChoice& choice) override;
   [[nodiscard]] Result<ArrangeSettings> arrange_settings() override;
   [[nodiscard]] Result<void> set_arrange_settings(const ArrangeSettings& settings) override;
   [[nodiscard]] Result<ArrangeReport> arrange(SeriesId series,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
 #include "catalog/series_settings.h"
 #include "meta/lmdb.h"
@@ -173,6 +174,24 @@ Result<SeriesSettings> RepositoryImpl::change_series_defaults(const SeriesOption
   labels_lack_feature_ = false;
   write_all_labels();
   return wanted;
+}
+
+Result<PoolIndexChoice> RepositoryImpl::pool_index() {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  return catalog::find_pool_index(txn);
+}
+
+// Only the catalog and the labels change: the files of an index are derived data.
+Result<void> RepositoryImpl::set_pool_index(const PoolIndexChoice& choice) {
+  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY(check_pool_index(choice));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto present, catalog::find_pool_index(txn));
+  if (choice == present) return {};
+  VARVE_TRY(catalog::put_pool_index(txn, choice));
+  VARVE_TRY(txn.commit());
+  write_all_labels();
+  return {};
 }
 
 }  // namespace varve::repo

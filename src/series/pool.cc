@@ -9,7 +9,7 @@
 #include "catalog/location_table.h"
 #include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
-#include "index/exact_pool_index.h"
+#include "index/pool_indexes.h"
 #include "maintain/owners.h"
 #include "store/folder_store.h"
 #include "store/repository_names.h"
@@ -136,11 +136,19 @@ Result<index::PoolIndex*> Pool::index() {
   if (!index_) {
     auto fingerprints = std::make_unique<ContainerFingerprints>(
         store_->chunks(), "pool", ContainerFingerprints::Unlocated::kFreed);
-    auto index = index::ExactPoolIndex::open(index_folder(host_), *fingerprints);
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*host_.catalog));
+    VARVE_TRY_ASSIGN(const auto choice, catalog::find_pool_index(txn));
+    const auto count_chunks = [&]() -> Result<std::uint64_t> {
+      VARVE_TRY_ASSIGN(const auto all, stored_chunks(txn, kFirstPoolId));
+      return all.size();
+    };
+    VARVE_TRY_ASSIGN(auto index, index::open_pool_index(choice, index_folder(host_), *fingerprints,
+                                                        count_chunks));
     VARVE_TRY_ASSIGN(const auto newest, stored_chunks(txn, index->saved_until()));
-    index->add_missing(index->missing(newest));
-    index->forget(quarantined_);  // Lost content is stored again if it comes back.
+    const auto missing = index->missing(newest);
+    index->add_missing(missing);
+    if (missing.size() != 0) changed_ = true;  // Else the next process reads the containers again.
+    index->forget(quarantined_);               // Lost content is stored again if it comes back.
     index_ = std::move(index);
     fingerprints_ = std::move(fingerprints);
   }

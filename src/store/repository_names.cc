@@ -41,6 +41,14 @@ std::optional<std::uint32_t> of_index(std::string_view name, std::string_view su
   return numbered(name.substr(kPrefix.size()), suffix);
 }
 
+// Returns whether a name is of the form index-zero-NNNNNNNN.bins or index-zero-NNNNNNNN.log.
+bool is_zero_chunk_file(std::string_view name) {
+  constexpr std::string_view kPrefix = "index-zero-";
+  if (!name.starts_with(kPrefix)) return false;
+  name.remove_prefix(kPrefix.size());
+  return numbered(name, ".bins").has_value() || numbered(name, ".log").has_value();
+}
+
 std::optional<KnownName> file_if(bool is_known) {
   return is_known ? std::optional(KnownName{}) : std::nullopt;
 }
@@ -74,7 +82,7 @@ std::optional<KnownName> in_pool(std::string_view name) {
   if (name == "volumes") return KnownName{FolderKind::kVolumes};
   if (name == "parity") return KnownName{FolderKind::kParity};
   return file_if(without(name, kTemporarySuffix) == kPoolSnapshotName ||
-                 parse_index_run_name(name).has_value());
+                 parse_index_run_name(name).has_value() || is_zero_chunk_file(name));
 }
 
 std::optional<KnownName> in_open_version(std::string_view name) {

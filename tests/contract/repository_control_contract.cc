@@ -239,6 +239,16 @@ TEST_P(RepositoryControlContract, SettingsOfNewSeriesApplyToNewSeriesOnly) {
   EXPECT_EQ(must(control_.series_settings({})), cap);
 }
 
+TEST_P(RepositoryControlContract, IndexOfThePoolIsChosen) {
+  controlled_.open("s/v");
+  EXPECT_EQ(must(control_.pool_index({})), PoolIndexChoice());
+  const PoolIndexChoice zero{PoolIndexKind::kZeroChunk, 0};
+  EXPECT_EQ(must(control_.pool_index({zero})), zero);
+  EXPECT_EQ(must(control_.pool_index({})), zero);
+  EXPECT_EQ(must(controlled_.repository().pool_index()), zero);
+  EXPECT_EQ(must(control_.pool_index({PoolIndexChoice()})), PoolIndexChoice());
+}
+
 TEST_P(RepositoryControlContract, PlacementDoesNotChangeWhileAVersionIsOpen) {
   controlled_.open("s/v");
   const SeriesOptions pool{.placement = Placement::kPool};

@@ -20,7 +20,8 @@ echo text >"$work/source/file"
 grep -q '^series  *host3$' "$work/out"
 grep -q '^placement  *lineage$' "$work/out"
 grep -q '^rewrite  *none$' "$work/out"
-json_is "it == {'placement': 'lineage', 'rewrite': 'none'}" -- "$VARVE" config "$repo"
+json_is "it == {'placement': 'lineage', 'rewrite': 'none', 'pool_index': 'exact'}" -- \
+  "$VARVE" config "$repo"
 VARVE_REPO=$repo "$VARVE" config host3 | grep -q host3
 needs none || fail "printing changed the repository"
 ok "config prints the settings"
@@ -86,9 +87,42 @@ ok "a repaired repository has the settings"
 
 repo=$work/other
 "$VARVE" init --rewrite har+cap "$repo"
-json_is "it == {'placement': 'lineage', 'rewrite': 'har+cap'}" -- "$VARVE" config "$repo"
+json_is "it == {'placement': 'lineage', 'rewrite': 'har+cap', 'pool_index': 'exact'}" -- \
+  "$VARVE" config "$repo"
 needs pool || fail "init does not name the feature"
 expect_status 1 "$VARVE" init --rewrite more "$work/third"
 message_says 'none, har, cap'
 [ ! -e "$work/third" ] || fail "a refused init made the folder"
 ok "init chooses the rewriting policy of new series"
+
+# The index of the pool is a setting of the repository. The next process builds it.
+repo=$work/pool
+"$VARVE" init --placement pool --pool-index zero-chunk --compression none "$repo"
+"$VARVE" config "$repo" | grep -q '^pool index  *zero-chunk$'
+head -c 8000000 /dev/urandom >"$work/source/data"
+"$VARVE" store "$repo" a/one "$work/source" >/dev/null
+ls "$repo/pool" | grep -q '^index-zero-.*\.bins$' || fail "the chosen index has no file"
+stored=$(du -sb "$repo/pool/active" | cut -f1)
+expect_status 1 "$VARVE" config "$repo" pool-index=zero-chunk:11
+message_says 'N from 6 to 10'
+expect_status 1 "$VARVE" config "$repo" a pool-index=exact
+message_says 'setting of the repository'
+mount_repo
+"$VARVE" config "$mnt" pool-index=exact 2>"$work/err"
+grep -q 'from the next mount' "$work/err" || fail "it says: $(cat "$work/err")"
+mkdir "$mnt/b" "$mnt/b/one.partial"
+cp "$work/source/data" "$mnt/b/one.partial/"
+mv -T "$mnt/b/one.partial" "$mnt/b/one"
+unmount_repo
+"$VARVE" store "$repo" c/one "$work/source" >/dev/null
+[ -e "$repo/pool/index.snap" ] || fail "the exact index was not built"
+! ls "$repo/pool" | grep -q '^index-zero-' || fail "files of the former index are left"
+now=$(du -sb "$repo/pool/active" | cut -f1)
+[ "$now" -lt $((stored + stored / 20)) ] || fail "the same data was stored again: $stored, then $now bytes"
+"$VARVE" check --read-data "$repo"
+for series in a b c; do
+  "$VARVE" -q restore "$repo" $series/one "$work/restored"
+  cmp "$work/source/data" "$work/restored/data"
+  rm -r "$work/restored"
+done
+ok "the index of the pool is chosen at init and later, and finds what the other one knew"

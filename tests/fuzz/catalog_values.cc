@@ -132,6 +132,7 @@ void read(const meta::WriteTxn& txn, meta::TableIndex table) {
       static_cast<void>(catalog::find_new_series_settings(txn, {}));
       static_cast<void>(catalog::find_quarantine(txn, fuzz::kStore));
       static_cast<void>(catalog::next_pool_birth(txn));
+      static_cast<void>(catalog::find_pool_index(txn));
       break;
     case kPoolUse:
       read_pool_use(txn);

@@ -32,6 +32,29 @@ ChunkId chunk(std::uint32_t birth, std::uint32_t ordinal) {
 
 using PoolRecordsTest = CatalogTest;
 
+TEST_F(PoolRecordsTest, ChosenIndexRoundTripsAndUnknownOnesAreRefused) {
+  const auto found = [this] { return find_pool_index(must(meta::ReadTxn::begin(catalog_))); };
+  EXPECT_EQ(must(found()), PoolIndexChoice());
+  for (const auto& choice : {PoolIndexChoice{PoolIndexKind::kZeroChunk, 0},
+                             PoolIndexChoice{PoolIndexKind::kZeroChunk, 10}, PoolIndexChoice()}) {
+    commit([&](meta::WriteTxn& txn) { return put_pool_index(txn, choice); });
+    EXPECT_EQ(must(found()), choice);
+  }
+  const auto put = [this](std::string_view value) {
+    commit([&](meta::WriteTxn& txn) {
+      return txn.put(meta::catalog::kSettings, kPoolIndexSetting, value);
+    });
+  };
+  for (const auto* const unknown : {"\x02\x01", "\x01\x05", "\x01\x0b"}) {
+    put(unknown);
+    EXPECT_EQ(code_of(found()), ErrorCode::kUnsupported);
+  }
+  for (const auto* const damaged : {"", "\x01", "\x01\x06\x01"}) {
+    put(damaged);
+    EXPECT_EQ(code_of(found()), ErrorCode::kCorrupt);
+  }
+}
+
 TEST(PoolUseRecord, RoundTripsAnyList) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 200; ++round) {

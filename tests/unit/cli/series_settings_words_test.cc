@@ -30,19 +30,29 @@ TEST(SeriesSettingsWords, PathsWithAnEqualsSignAreNoSettings) {
 }
 
 TEST(SeriesSettingsWords, EachKeyIsParsed) {
-  const auto both = must(parse_series_settings({"rewrite=har+cap", "placement=lineage+pool"}));
-  EXPECT_EQ(both.placement, Placement::kLineagePool);
-  EXPECT_EQ(both.rewrite, Rewrite::kHarCap);
-  const auto one = must(parse_series_settings({"placement=lineage"}));
-  EXPECT_EQ(one.placement, Placement::kLineage);
-  EXPECT_FALSE(one.rewrite);
-  const auto none = must(parse_series_settings({}));
-  EXPECT_FALSE(none.placement || none.rewrite);
+  const auto both = must(parse_setting_words({"rewrite=har+cap", "placement=lineage+pool"}));
+  EXPECT_EQ(both.series.placement, Placement::kLineagePool);
+  EXPECT_EQ(both.series.rewrite, Rewrite::kHarCap);
+  const auto one = must(parse_setting_words({"placement=lineage"}));
+  EXPECT_EQ(one.series.placement, Placement::kLineage);
+  EXPECT_FALSE(one.series.rewrite);
+  const auto none = must(parse_setting_words({}));
+  EXPECT_FALSE(none.series.placement || none.series.rewrite);
+}
+
+TEST(SeriesSettingsWords, IndexOfThePoolIsParsed) {
+  const auto exact = must(parse_setting_words({"pool-index=exact"}));
+  EXPECT_EQ(exact.pool_index, PoolIndexChoice());
+  const auto nine = must(parse_setting_words({"pool-index=zero-chunk:9", "rewrite=har"}));
+  EXPECT_EQ(nine.pool_index, (PoolIndexChoice{PoolIndexKind::kZeroChunk, 9}));
+  EXPECT_EQ(nine.series.rewrite, Rewrite::kHar);
+  EXPECT_EQ(must(parse_setting_words({"pool-index=zero-chunk"})).pool_index,
+            (PoolIndexChoice{PoolIndexKind::kZeroChunk, 0}));
 }
 
 TEST(SeriesSettingsWords, MistakesAreRefusedWithWhatIsValid) {
   const auto expect = [](const SettingWords& words, const char* said) {
-    const auto parsed = parse_series_settings(words);
+    const auto parsed = parse_setting_words(words);
     ASSERT_FALSE(parsed) << words.front();
     EXPECT_EQ(parsed.error().code(), ErrorCode::kInvalid);
     EXPECT_NE(parsed.error().message().find(said), std::string::npos) << parsed.error().message();
@@ -53,6 +63,10 @@ TEST(SeriesSettingsWords, MistakesAreRefusedWithWhatIsValid) {
   expect({"placement=forest"}, "lineage, lineage+pool, pool");
   expect({"placement="}, "lineage, lineage+pool, pool");
   expect({"rewrite=cap+har"}, "none, har, cap, cbr, har+cap, har+cbr");
+  expect({"pool-index=zero-chunk:5"}, "zero-chunk:N with N from 6 to 10");
+  expect({"pool-index=zero-chunk:06"}, "exact, zero-chunk");
+  expect({"pool-index="}, "exact, zero-chunk");
+  expect({"pool-index=exact", "pool-index=exact"}, "twice");
   expect({"rewrite=har", "rewrite=har"}, "twice");
   expect({"placement=pool", "placement=lineage"}, "twice");
 }

@@ -209,6 +209,30 @@ TEST(ControlProtocol, SeriesSettingsOfAnotherFormAreNotUnderstood) {
   }
 }
 
+TEST(ControlProtocol, IndexOfThePoolRoundTrips) {
+  Request request;
+  request.operation = Operation::kPoolIndex;
+  const auto none = decode_request(encode(request));
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(none->pool_index.choice);
+  request.pool_index.choice = PoolIndexChoice{PoolIndexKind::kZeroChunk, 7};
+  const auto seven = decode_request(encode(request));
+  ASSERT_TRUE(seven);
+  EXPECT_EQ(seven->pool_index.choice, request.pool_index.choice);
+  const auto unknown =
+      decode_request(R"({"op":"pool_index","protocol":)" + std::to_string(kProtocol) +
+                     R"(,"pool_index":"zero-chunk:5"})");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code(), ErrorCode::kInvalid);
+  Reply reply;
+  reply.pool_index = PoolIndexChoice();
+  const auto back = decode_reply(encode(reply));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->pool_index, PoolIndexChoice());
+  EXPECT_FALSE(decode_reply(R"({"ok":true,"pool_index":"?"})"));
+  EXPECT_FALSE(decode_reply(R"({"ok":true,"pool_index":1})"));
+}
+
 TEST(ControlProtocol, ForecastProgressAndReportRoundTrip) {
   Reply reply;
   reply.forecast = DeletionForecast{.versions = {VersionNumber{1}, VersionNumber{9}},

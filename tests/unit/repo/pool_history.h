@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -44,6 +43,7 @@ class PoolHistory {
     if (kind < 92) return arrange(series);
     if (kind < 93) return replace(series);
     if (kind < 94 && pick(4) == 0) return rebuild();
+    if (kind < 95) return must(repository_->set_pool_index(any_pool_index(random_)));
     if (kind < 96) return reopen();
     if (kind < 99) return kill();
     pieces_[pick(pieces_.size())] = test::noise(2000 + pick(9000), random_());

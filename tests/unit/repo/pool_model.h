@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "store/repository_names.h"
 #include "support/closed_catalog.h"
 #include "support/temp_repository.h"
+#include "varve/pool_index.h"
 #include "varve/types.h"
 
 namespace varve {
@@ -51,6 +53,12 @@ inline void copy_running(const std::string& from, const std::string& to) {
       std::filesystem::remove_all(to);
     }
   }
+}
+
+inline PoolIndexChoice any_pool_index(std::mt19937_64& random) {
+  if (random() % 2 == 0) return {};
+  const std::uint32_t bits = random() % 2 == 0 ? 0 : 6 + static_cast<std::uint32_t>(random() % 5);
+  return {PoolIndexKind::kZeroChunk, bits};
 }
 
 /// Returns whether an open version was ever written.

@@ -15,6 +15,7 @@
 #include "support/pool_oracle.h"
 #include "support/temp_repository.h"
 #include "varve/arrange.h"
+#include "varve/repair.h"
 #include "varve/retention.h"
 
 namespace varve::test {
@@ -42,6 +43,11 @@ class PoolTest : public testing::Test {
     version.reset();
     must(repository_->seal(series, number, ""));
     return number;
+  }
+  void restart() {
+    must(repository_->close());
+    repository_.reset();
+    repository_ = reopen(path_);
   }
 
   TempDirectory directory_;
@@ -271,6 +277,50 @@ TEST_F(PoolTest, OlderCatalogIsRefusedAfterArrangingWasKilled) {
   fs::remove(path_ + "/settled");
   must(reopen(path_)->close());
   EXPECT_TRUE(refuses_older(path_));
+}
+
+// Each index finds what the one before found: the next process builds it from the containers.
+TEST_F(PoolTest, ChosenIndexIsBuiltFromTheContainers) {
+  namespace fs = std::filesystem;
+  const auto a = make("a", Placement::kPool);
+  const auto names = [this](const std::string& beginning) {
+    std::size_t found = 0;
+    for (const auto& at : fs::directory_iterator(path_ + "/pool")) {
+      found += at.path().filename().string().starts_with(beginning) ? 1 : 0;
+    }
+    return found;
+  };
+  const auto bytes = noise(3'000'000, 21);
+  store(a, "v", bytes);
+  const auto stored = bytes_below(path_ + "/pool/active");
+  int number = 0;
+  for (const auto& choice : {PoolIndexChoice{PoolIndexKind::kZeroChunk, 0},
+                             PoolIndexChoice{PoolIndexKind::kZeroChunk, 6}, PoolIndexChoice()}) {
+    must(repository_->set_pool_index(choice));
+    EXPECT_EQ(must(repository_->pool_index()), choice);
+    restart();
+    EXPECT_EQ(must(repository_->pool_index()), choice);
+    const auto b = make("b" + std::to_string(++number), Placement::kPool);
+    store(b, "v", bytes);
+    EXPECT_LT(bytes_below(path_ + "/pool/active"), stored + stored / 50);
+    restart();
+    const bool is_exact = choice.kind == PoolIndexKind::kExact;
+    EXPECT_EQ(names("index-zero-"), is_exact ? 0U : 2U);
+    EXPECT_EQ(names("index.snap"), is_exact ? 1U : 0U);
+  }
+  const PoolIndexChoice unknown{static_cast<PoolIndexKind>(9), 0};
+  EXPECT_EQ(code_of(repository_->set_pool_index(unknown)), ErrorCode::kUnsupported);
+}
+
+TEST_F(PoolTest, ChosenIndexSurvivesTheLossOfTheCatalog) {
+  const PoolIndexChoice choice{PoolIndexKind::kZeroChunk, 7};
+  store(make("a", Placement::kPool), "v", noise(100'000, 22));
+  must(repository_->set_pool_index(choice));
+  must(repository_->close());
+  repository_.reset();
+  std::filesystem::remove_all(path_ + "/catalog");
+  must(must(Repair::plan(path_, {}, false, {}))->execute({}));
+  EXPECT_EQ(must(reopen(path_)->pool_index()), choice);
 }
 
 // The store may be older than the catalog, so `varve repair` may need the unknown file.

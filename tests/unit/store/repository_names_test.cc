@@ -20,6 +20,9 @@ TEST(RepositoryNames, OnlyExactFormsAreKnown) {
   EXPECT_TRUE(is_known(FolderKind::kSeries, "index-00000002.snap.tmp"));
   EXPECT_TRUE(is_known(FolderKind::kSeries, "index-00000002.run"));
   EXPECT_FALSE(is_known(FolderKind::kSeries, "index-00000002.run.tmp"));
+  EXPECT_TRUE(is_known(FolderKind::kPool, "index-0000000a.run"));
+  EXPECT_TRUE(is_known(FolderKind::kPool, "index-zero-0000000a.bins"));
+  EXPECT_TRUE(is_known(FolderKind::kPool, "index-zero-0000000a.log"));
   EXPECT_TRUE(is_known(FolderKind::kActive, "0000000a.seg"));
   EXPECT_TRUE(is_known(FolderKind::kVolumes, "0000000a.vol"));
   EXPECT_TRUE(is_known(FolderKind::kManifests, "00000001.man"));
@@ -33,6 +36,8 @@ TEST(RepositoryNames, OnlyExactFormsAreKnown) {
   EXPECT_FALSE(is_known(FolderKind::kAllSeries, "0000001F"));
   EXPECT_FALSE(is_known(FolderKind::kSeries, "index-2.snap"));
   EXPECT_FALSE(is_known(FolderKind::kSeries, "index-notes"));
+  EXPECT_FALSE(is_known(FolderKind::kSeries, "index-zero-0000000a.log"));
+  EXPECT_FALSE(is_known(FolderKind::kPool, "index-zero-notes.log"));
   EXPECT_FALSE(is_known(FolderKind::kActive, "8000000a.seg"));
   EXPECT_FALSE(is_known(FolderKind::kActive, "0000000a.vol"));
   EXPECT_FALSE(is_known(FolderKind::kActive, "0000000a.seg.bak"));
