@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 #include "cli/command.h"
@@ -16,6 +17,10 @@ constexpr const char* kRepositoryHelp = "Folder of the repository (default: $VAR
 
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   std::string reason = error.what();
+  constexpr std::string_view kNoNumber = "Could not convert: ";
+  if (reason.starts_with(kNoNumber)) {  // Only options with numbers convert their values.
+    reason = reason.substr(kNoNumber.size()) + ": the option takes a whole number";
+  }
   if (app.get_subcommands().empty() && !app.remaining().empty()) {
     reason = "there is no command \"" + app.remaining().front() + "\"";
   }

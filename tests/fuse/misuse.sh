@@ -28,6 +28,10 @@ sealed "$mnt/s/busy" || fail "not sealed after its writer has closed"
 ok "varve seal refuses while a file is open for writing"
 expect_status 1 "$VARVE" seal "$repo" s/busy
 expect_status 1 "$VARVE" seal "$repo" s/nothing
+for number in -1 few 1.5; do
+  expect_status 1 "$VARVE" prune --keep-last "$number" "$repo" s
+  message_says '--keep-last = .*: the option takes a whole number'
+done
 expect_status 1 "$VARVE" seal "$repo" nothing/one
 expect_status 1 "$VARVE" restore "$repo" s/nothing "$work/out"
 expect_status 1 "$VARVE" init "$repo"
