@@ -336,9 +336,19 @@ maintain::VerifyIndex RepositoryImpl::index_verifier() {
 
 Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
                                           const CheckObserver& progress) {
-  return maintain::Checker(codecs_, catalog_, *files_, paths_.root(), options, progress,
-                           index_verifier())
-      .run();
+  VARVE_TRY_ASSIGN(auto report, maintain::Checker(codecs_, catalog_, *files_, paths_.root(),
+                                                  options, progress, index_verifier())
+                                    .run());
+  // With an older catalog, newer files seem unknown, and files that are gone seem lost. The reason
+  // comes first. A writer may write labels after this process began its transaction, so only a
+  // catalog that stays older is one.
+  constexpr int kLooks = 5;
+  auto age = refuse_older_catalog();
+  for (int looks = 1; !age && looks < kLooks; ++looks) age = refuse_older_catalog();
+  if (!age && age.error().code() == ErrorCode::kCorrupt) {
+    report.damages.insert(report.damages.begin(), {paths_.catalog(), age.error().message(), {}});
+  }
+  return report;
 }
 
 Result<ScrubReport> RepositoryImpl::scrub(const ScrubOptions& options,

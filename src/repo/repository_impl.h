@@ -93,6 +93,8 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<void> read_note();
   /// Refuses a catalog that is older than the rest of the repository.
   [[nodiscard]] Result<void> check_catalog_age();
+  /// Errors: kCorrupt if the catalog is older than the labels.
+  [[nodiscard]] Result<void> refuse_older_catalog();
   [[nodiscard]] bool complete_names();
   /// Completes the files beside the catalog that the last writer may have left behind, unless it
   /// noted that it left none.

@@ -137,13 +137,15 @@ bool RepositoryImpl::complete_names() {
 
 // Refuses to write with a catalog restored from a copy: Varve would mistake data newer than the
 // catalog for leftovers of a crash, and remove it.
+Result<void> RepositoryImpl::refuse_older_catalog() {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const bool older,
+                   maintain::is_older_catalog(*files_, codecs_.frames(), paths_.root(), txn));
+  return older ? Result<void>(older_catalog(paths_.catalog())) : Result<void>();
+}
+
 Result<void> RepositoryImpl::check_catalog_age() {
-  {
-    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
-    VARVE_TRY_ASSIGN(const bool older,
-                     maintain::is_older_catalog(*files_, codecs_.frames(), paths_.root(), txn));
-    if (older) return older_catalog(paths_.catalog());
-  }
+  VARVE_TRY(refuse_older_catalog());
   if (!catalog_id_.empty()) return {};
   std::array<unsigned char, 16> random{};
   if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1) {

@@ -99,10 +99,11 @@ bool LabelsWriter::change(const std::vector<VersionNumber>& changed) {
   return written.has_value();
 }
 
-void LabelsWriter::rewrite() {
+bool LabelsWriter::rewrite() {
   const std::lock_guard lock(mutex_);
   const auto written = write_all();
   if (!written) log_failure(written.error());
+  return written.has_value();
 }
 
 Result<void> LabelsWriter::write_all() {

@@ -24,8 +24,8 @@ class LabelsWriter {
   /// Writes the present records of the versions `changed`, and of the series. The caller calls it
   /// after each commit that changes them. Returns whether it succeeded; logs errors.
   bool change(const std::vector<VersionNumber>& changed);
-  /// Writes the labels as a whole. Logs errors.
-  void rewrite();
+  /// Writes the labels as a whole. Returns whether it succeeded; logs errors.
+  bool rewrite();
   /// Returns whether the labels agree with the catalog, apart from the clock's record, and need no
   /// rewriting. `labels` is what is on disk.
   [[nodiscard]] Result<bool> agree(const meta::Txn& txn, const maintain::Labels& labels) const;

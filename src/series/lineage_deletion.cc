@@ -199,11 +199,14 @@ Result<DeletionForecast> LineageDeletion::delete_records(
     base::log(base::LogLevel::kWarning, "deleting: " + prepared.error().message());
   }
   VARVE_TRY(parts_.with_reserve([&] { return commit_deletion(plan, shared, gone, dead, open); }));
+  // An older catalog must be known as such before the first data file is cut or removed (O22). A
+  // full disk may take the labels only after that.
+  const bool is_stamped = manifests_.drop(manifests);
   auto freed = store_.layout->free(plan.ledger.cuts());
   for (auto removed : {apply_index_files(parts_, index), shared.free()}) {
     if (freed) freed = std::move(removed);
   }
-  manifests_.drop(manifests);
+  if (!is_stamped) manifests_.labels().rewrite();
   // The versions are deleted. The next opening frees the rest.
   if (!freed) base::log(base::LogLevel::kWarning, "deleting: " + freed.error().message());
   parts_.space->keep_reserve();

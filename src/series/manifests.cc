@@ -155,7 +155,7 @@ Result<DeadManifests> Manifests::dead(const std::vector<catalog::VersionRecord>&
   return found;
 }
 
-void Manifests::drop(const DeadManifests& dead) {
+bool Manifests::drop(const DeadManifests& dead) {
   for (const auto number : dead.numbers) {
     const auto removed = parts_.files->remove(maintain::manifest_path(parts_.directory(), number));
     if (!removed && removed.error().code() != ErrorCode::kNotFound) {
@@ -164,7 +164,7 @@ void Manifests::drop(const DeadManifests& dead) {
     }
   }
   // Last: labels that match the catalog mean that nothing is left to remove.
-  labels_.rewrite();
+  return labels_.rewrite();
 }
 
 }  // namespace varve::series

@@ -46,8 +46,8 @@ class Manifests {
   [[nodiscard]] Result<DeadManifests> dead(const std::vector<catalog::VersionRecord>& gone,
                                            const OpenChunks& open = {});
   /// Removes dead manifests and writes the labels. The caller calls it after the commit that made
-  /// the manifests dead.
-  void drop(const DeadManifests& dead);
+  /// the manifests dead. Returns whether the labels were written; logs errors.
+  bool drop(const DeadManifests& dead);
 
  private:
   const SeriesParts& parts_;

@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Kills a deletion at each call that changes the disk, and then puts back a catalog from before it.
+# Either Varve refuses that catalog, or no data was removed yet and everything is there.
+limit_s=300
+. "$(dirname "$0")/lib.sh"
+: "${VARVE_FAULTY_DISK:?is the path of the library made from faulty_disk.cc}"
+
+mkdir "$work/one" "$work/two"
+head -c 300000 /dev/urandom >"$work/one/x"
+head -c 300000 /dev/urandom >"$work/two/y"
+master=$work/master
+
+fresh() {
+  rm -rf "$repo"
+  cp -a "$master" "$repo"
+}
+deletes() {  # VARIABLE=VALUE…: deletes a version on the faulty disk
+  env LD_PRELOAD="$VARVE_FAULTY_DISK" DISK_BELOW="$repo" "$@" \
+    "$VARVE" -q rm --no-arrange "$repo" a/1 >/dev/null 2>&1
+}
+put_back() {
+  rm -r "$repo/catalog"
+  cp -a "$master/catalog" "$repo/catalog"
+}
+
+for placement in lineage pool; do
+  rm -rf "$master"
+  "$VARVE" -q init --placement $placement --compression none "$master"
+  "$VARVE" -q store "$master" a/1 "$work/one" >/dev/null
+  "$VARVE" -q store "$master" a/2 "$work/two" >/dev/null
+  fresh
+  rm -f "$work/calls"
+  deletes DISK_CALLS_IN="$work/calls"
+  calls=$(stat -c %s "$work/calls")
+  [ "$calls" -gt 8 ] || fail "only $calls calls were counted"
+  refused=0 accepted=0
+  for ((at = 1; at <= calls; at++)); do
+    fresh
+    (deletes DISK_KILLS_AT=$at) 2>/dev/null && fail "it survived the kill at call $at" || true
+    put_back
+    if "$VARVE" -q store "$repo" b/1 "$work/two" >/dev/null 2>"$work/err"; then
+      accepted=$((accepted + 1))
+      "$VARVE" check --read-data "$repo" >"$work/check" 2>&1 ||
+        fail "$placement, killed at call $at of $calls: $(cat "$work/check")"
+      "$VARVE" -q restore "$repo" a/1 "$work/restored"
+      cmp "$work/one/x" "$work/restored/x"
+      rm -r "$work/restored"
+    else
+      refused=$((refused + 1))
+      grep -q 'older than the rest' "$work/err" || fail "call $at: $(cat "$work/err")"
+      expect_status 1 "$VARVE" check "$repo"
+      grep -q 'older than the rest' "$work/stdout" "$work/stderr" ||
+        fail "check does not say that the catalog is older: $(cat "$work/stdout" "$work/stderr")"
+      "$VARVE" repair --yes "$repo" >/dev/null
+      "$VARVE" -q restore "$repo" a/2 "$work/restored"
+      cmp "$work/two/y" "$work/restored/y"
+      rm -r "$work/restored"
+    fi
+  done
+  [ $refused -gt 0 ] && [ $accepted -gt 0 ] || fail "$accepted accepted, $refused refused"
+  ok "$placement: killed at each of $calls calls; an older catalog was accepted $accepted times, with all data"
+done
