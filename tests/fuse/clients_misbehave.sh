@@ -66,8 +66,9 @@ ok "commands do not wait for a stopped daemon, and name it"
 
 chmod 711 "$repo"
 chmod 666 "$socket"
+# The other user may not be able to read this folder.
 setpriv --reuid=$user --regid=$user --clear-groups env PATH=/usr/bin:/bin \
-  python3 "$here/clients.py" "$socket" ask >"$work/answer"
+  python3 - "$socket" ask <"$here/clients.py" >"$work/answer"
 grep -q "not_permitted.*not user $user" "$work/answer" || fail "$(cat "$work/answer")"
 ok "another user is not answered, whatever the socket's mode"
 
