@@ -246,6 +246,10 @@ TEST(ReadService, ReaderThatJumpsAwayGetsANewSessionWhenItReadsOn) {
       ASSERT_TRUE(handle->read(at, buffer).has_value());
       ASSERT_EQ(std::memcmp(buffer.data(), content.data() + at, kMiB), 0);
       if (service->metrics().sessions.value() == wanted) end = std::min(end, at + 10 * kMiB);
+      // On a busy machine, that assembly needs the processor more than this reader does.
+      for (int i = 0; i < 100 && service->metrics().sessions.value() != wanted; ++i) {
+        std::this_thread::yield();
+      }
     }
     EXPECT_EQ(service->metrics().sessions.value(), wanted);
   }
