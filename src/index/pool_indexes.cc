@@ -2,6 +2,7 @@
 #include "index/pool_indexes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "index/exact_pool_index.h"
 #include "index/zero_chunk_index.h"
@@ -12,6 +13,10 @@ namespace varve::index {
 namespace {
 
 constexpr std::uint64_t kHooksMax = std::uint64_t{1} << 20;
+
+bool is_valid(std::uint32_t hook_bits) {
+  return check_pool_index({PoolIndexKind::kZeroChunk, hook_bits}).has_value() && hook_bits != 0;
+}
 
 }  // namespace
 
@@ -34,9 +39,13 @@ Result<std::unique_ptr<PoolIndex>> open_pool_index(
   ZeroChunkOptions options;
   options.hook_bits = choice.hook_bits;
   if (options.hook_bits == 0) {
-    if (const auto present = ZeroFiles::find_size(files, directory)) {
-      const auto chunks = std::uint64_t{present->bins} << std::min(present->parameter, 32U);
-      options.hook_bits = std::max(present->parameter, hook_bits_for(chunks));
+    auto present = ZeroFiles::open_present(files, directory);
+    if (present && is_valid(present->parameter())) {
+      const auto bits = present->parameter();
+      options.hook_bits = std::max(bits, hook_bits_for(present->places().size() << bits));
+      if (options.hook_bits == bits) {
+        return std::unique_ptr<PoolIndex>(ZeroChunkIndex::open(std::move(present), stored));
+      }
     } else {
       VARVE_TRY_ASSIGN(const auto chunks, count_chunks());
       options.hook_bits = hook_bits_for(chunks);

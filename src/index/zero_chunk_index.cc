@@ -40,15 +40,24 @@ bool is_marker(ChunkId id) { return PoolRuns::is_marker(id); }
 std::unique_ptr<ZeroChunkIndex> ZeroChunkIndex::open(const PoolIndexFolder& folder,
                                                      StoredFingerprints& stored,
                                                      const ZeroChunkOptions& options) {
-  return std::unique_ptr<ZeroChunkIndex>(new ZeroChunkIndex(folder, stored, in_bounds(options)));
+  const auto bits = in_bounds(options).hook_bits;
+  return open(ZeroFiles::open(*folder.runs.files, folder.runs.directory, bits), stored, options);
 }
 
-ZeroChunkIndex::ZeroChunkIndex(const PoolIndexFolder& folder, StoredFingerprints& stored,
+std::unique_ptr<ZeroChunkIndex> ZeroChunkIndex::open(std::unique_ptr<ZeroFiles> files,
+                                                     StoredFingerprints& stored,
+                                                     ZeroChunkOptions options) {
+  options.hook_bits = files->parameter();
+  return std::unique_ptr<ZeroChunkIndex>(
+      new ZeroChunkIndex(std::move(files), stored, in_bounds(options)));
+}
+
+ZeroChunkIndex::ZeroChunkIndex(std::unique_ptr<ZeroFiles> files, StoredFingerprints& stored,
                                const ZeroChunkOptions& options)
     : stored_(stored),
       options_(options),
       hook_mask_((std::uint64_t{1} << options.hook_bits) - 1),
-      files_(ZeroFiles::open(*folder.runs.files, folder.runs.directory, options.hook_bits)),
+      files_(std::move(files)),
       confirmed_(options.memory_bytes / 4) {
   if (files_->places().empty()) files_->add(0);
 }

@@ -58,6 +58,11 @@ class ZeroChunkIndex final : public PoolIndex {
   [[nodiscard]] static std::unique_ptr<ZeroChunkIndex> open(const PoolIndexFolder& folder,
                                                             StoredFingerprints& stored,
                                                             const ZeroChunkOptions& options = {});
+  /// Opens the index of files that are open already, with N as they have it. Sets
+  /// `options.hook_bits`.
+  [[nodiscard]] static std::unique_ptr<ZeroChunkIndex> open(std::unique_ptr<ZeroFiles> files,
+                                                            StoredFingerprints& stored,
+                                                            ZeroChunkOptions options = {});
   ZeroChunkIndex(const ZeroChunkIndex&) = delete;
   ZeroChunkIndex& operator=(const ZeroChunkIndex&) = delete;
   ~ZeroChunkIndex() override = default;
@@ -98,7 +103,7 @@ class ZeroChunkIndex final : public PoolIndex {
     std::unordered_map<std::uint64_t, BinNumber> missed;
   };
 
-  ZeroChunkIndex(const PoolIndexFolder& folder, StoredFingerprints& stored,
+  ZeroChunkIndex(std::unique_ptr<ZeroFiles> files, StoredFingerprints& stored,
                  const ZeroChunkOptions& options);
   [[nodiscard]] bool is_hook(const Tag& tag) const;
 

@@ -90,18 +90,16 @@ std::vector<std::uint32_t> ZeroFiles::generations(io::FileSystem& files,
   return found;
 }
 
-std::optional<ZeroFiles::Size> ZeroFiles::find_size(io::FileSystem& files,
-                                                    const std::string& directory) {
+std::unique_ptr<ZeroFiles> ZeroFiles::open_present(io::FileSystem& files,
+                                                   const std::string& directory) {
   for (const auto generation : generations(files, directory)) {
     const ZeroFiles any(files, directory, 0);
     const auto log = files.open(any.path_of(generation, kLog), io::OpenMode::kRead);
     std::string header(kLogHeaderBytes, '\0');
     if (!log || !(*log)->read_at(0, std::as_writable_bytes(std::span(header)))) continue;
-    const auto parameter = parameter_of(header);
-    if (!parameter) continue;
-    return Size{*parameter, open(files, directory, *parameter)->places().size()};
+    if (const auto parameter = parameter_of(header)) return open(files, directory, *parameter);
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 std::unique_ptr<ZeroFiles> ZeroFiles::open(io::FileSystem& files, const std::string& directory,

@@ -40,18 +40,13 @@ class ZeroFiles {
   [[nodiscard]] static std::unique_ptr<ZeroFiles> open(io::FileSystem& files,
                                                        const std::string& directory,
                                                        std::uint32_t parameter);
-  /// The size of an index, as its files say.
-  struct Size {
-    std::uint32_t parameter = 0;
-    std::size_t bins = 0;
-  };
-  /// Returns the size of the index in `directory`, whatever its parameter is; nullopt if there is
-  /// none.
-  [[nodiscard]] static std::optional<Size> find_size(io::FileSystem& files,
-                                                     const std::string& directory);
+  /// Opens the files in `directory`, whatever their parameter is. Returns null if there are none.
+  [[nodiscard]] static std::unique_ptr<ZeroFiles> open_present(io::FileSystem& files,
+                                                               const std::string& directory);
   /// Removes the files. Errors do not matter: other indexes ignore the files.
   static void remove_all(io::FileSystem& files, const std::string& directory);
 
+  [[nodiscard]] std::uint32_t parameter() const { return parameter_; }
   [[nodiscard]] const std::vector<BinPlace>& places() const { return places_; }
   /// Returns the ids that commits added.
   [[nodiscard]] const base::IdRuns& told() const { return told_; }

@@ -41,8 +41,8 @@ class PoolIndexes : public testing::Test {
     return out;
   }
   std::optional<std::uint32_t> hook_bits() {
-    const auto size = ZeroFiles::find_size(*files_, "/p");
-    return size ? std::optional(size->parameter) : std::nullopt;
+    const auto present = ZeroFiles::open_present(*files_, "/p");
+    return present ? std::optional(present->parameter()) : std::nullopt;
   }
   bool has_snapshot() {
     return must(files_->exists("/p/" + pool_index_folder(*files_, "/p").snapshot_name));

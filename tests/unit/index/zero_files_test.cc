@@ -69,13 +69,13 @@ TEST_F(ZeroFilesTest, OnlyCommitsAreThereAfterACrash) {
 }
 
 TEST_F(ZeroFilesTest, OtherParametersBeginWithNothing) {
-  EXPECT_FALSE(ZeroFiles::find_size(*files_, "/p"));
+  EXPECT_EQ(ZeroFiles::open_present(*files_, "/p"), nullptr);
   must(zero_->write(zero_->add(1), "x"));
   must(zero_->commit(ids(0, 1)));
-  const auto size = ZeroFiles::find_size(*files_, "/p");
-  ASSERT_TRUE(size);
-  EXPECT_EQ(size->parameter, 8U);
-  EXPECT_EQ(size->bins, 1U);
+  const auto present = ZeroFiles::open_present(*files_, "/p");
+  ASSERT_NE(present, nullptr);
+  EXPECT_EQ(present->parameter(), 8U);
+  EXPECT_EQ(present->places().size(), 1U);
   reopen(9);
   EXPECT_TRUE(zero_->places().empty());
   EXPECT_EQ(zero_->told(), base::IdRuns());
