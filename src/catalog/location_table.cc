@@ -77,6 +77,12 @@ Result<void> for_each_location(const meta::Txn& txn, StoreId store_id, ChunkId f
   return {};
 }
 
+std::uint64_t estimate_part(const LocationRecord& run, const base::IdRuns& chunks) {
+  const std::uint64_t begin = run.first.value;
+  const auto wanted = chunks.count_below(begin + run.count) - chunks.count_below(begin);
+  return wanted == run.count ? run.raw_bytes : run.raw_bytes * wanted / run.count;
+}
+
 Result<void> for_each_location_of(const meta::Txn& txn, StoreId store_id, const base::IdRuns& ids,
                                   const std::function<Result<bool>(const LocationRecord&)>& visit) {
   VARVE_TRY_ASSIGN(auto cursor, meta::Cursor::open(txn, meta::catalog::kLocations));

@@ -29,6 +29,10 @@ struct LocationRecord {
   [[nodiscard]] static Result<LocationRecord> decode(ChunkId first, std::string_view bytes);
 };
 
+/// Returns the raw bytes of those chunks of the run that are in `chunks`. Estimates a part of the
+/// run by its average chunk.
+[[nodiscard]] std::uint64_t estimate_part(const LocationRecord& run, const base::IdRuns& chunks);
+
 /// Returns the run that holds `id`, or nullopt.
 [[nodiscard]] Result<std::optional<LocationRecord>> find_location(const meta::Txn& txn,
                                                                   StoreId store_id, ChunkId id);

@@ -180,15 +180,12 @@ Result<std::vector<PoolUse>> pool_use_of(const meta::Txn& txn, const base::IdRun
   std::map<ContainerNumber, std::uint64_t> bytes_in;
   std::vector<base::IdRun> stored;
   if (shared.size() != 0) {
-    VARVE_TRY(for_each_location_of(
-        txn, kPoolStore, shared, [&](const LocationRecord& at) -> Result<bool> {
-          const auto used =
-              shared.count_below(at.first.value + at.count) - shared.count_below(at.first.value);
-          bytes_in[at.container] +=
-              used == at.count ? at.raw_bytes : at.raw_bytes * used / at.count;
-          if (lost != nullptr) stored.push_back({at.first, at.count});
-          return true;
-        }));
+    VARVE_TRY(for_each_location_of(txn, kPoolStore, shared,
+                                   [&](const LocationRecord& at) -> Result<bool> {
+                                     bytes_in[at.container] += estimate_part(at, shared);
+                                     if (lost != nullptr) stored.push_back({at.first, at.count});
+                                     return true;
+                                   }));
   }
   if (lost != nullptr) *lost = shared.subtract(base::IdRuns::from(std::move(stored)));
   std::vector<PoolUse> uses;

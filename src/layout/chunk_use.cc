@@ -21,21 +21,14 @@ class RunningSize {
                              const base::IdRuns& changed) {
     VARVE_TRY(catalog::for_each_location_of(
         txn_, store_, changed, [&](const catalog::LocationRecord& record) -> Result<bool> {
-          bytes_ += part_of(record, chunks);
-          bytes_ -= part_of(record, before);
+          bytes_ += catalog::estimate_part(record, chunks);  // As estimate_bytes() does.
+          bytes_ -= catalog::estimate_part(record, before);
           return true;
         }));
     return bytes_;
   }
 
  private:
-  // Estimates the part by the run's average chunk, as estimate_bytes() does.
-  static std::uint64_t part_of(const catalog::LocationRecord& record, const base::IdRuns& chunks) {
-    const std::uint64_t begin = record.first.value;
-    const auto wanted = chunks.count_below(begin + record.count) - chunks.count_below(begin);
-    return wanted == record.count ? record.raw_bytes : record.raw_bytes * wanted / record.count;
-  }
-
   const meta::Txn& txn_;
   const StoreId store_;
   std::uint64_t bytes_ = 0;

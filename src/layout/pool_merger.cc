@@ -19,13 +19,6 @@ Error wrong_users(const std::string& what) {
   return {ErrorCode::kCorrupt, "pool: " + what + "; nothing was merged; run `varve repair`"};
 }
 
-// Returns the raw bytes of the run's chunks that are in the set, by the run's average.
-std::uint64_t part_of(const catalog::LocationRecord& at, const base::IdRuns& chunks) {
-  const auto used =
-      chunks.count_below(at.first.value + at.count) - chunks.count_below(at.first.value);
-  return used == at.count ? at.raw_bytes : at.raw_bytes * used / at.count;
-}
-
 }  // namespace
 
 Result<bool> PoolMerger::run() {
@@ -176,7 +169,8 @@ Result<PoolMerger::Use> PoolMerger::find_use(const meta::Txn& txn,
     use.live = use.live.unite(its);
     use.of.emplace(owner, std::move(its));
   }
-  for (const auto& at : places) use.live_bytes[at.container] += part_of(at, use.live);
+  for (const auto& at : places)
+    use.live_bytes[at.container] += catalog::estimate_part(at, use.live);
   return use;
 }
 
