@@ -374,14 +374,7 @@ Result<void> ChunkMover::commit() {
     VARVE_TRY(ledger.remove(source.record, source.rest));
   }
   for (const auto& container : written_) {
-    VARVE_TRY(ledger.add(container.record, step_.role, step_.version));
-    std::uint32_t index = 0;
-    for (std::size_t i = 0; i < container.ids.size(); ++i) {
-      const auto& run = container.ids[i];
-      ledger.put(
-          {run.first, run.count, container.run_raw_bytes[i], container.record.number, index});
-      index += run.count;
-    }
+    VARVE_TRY(ledger.add(container, step_.role, step_.version));
   }
   VARVE_TRY(ledger.finish());
   VARVE_TRY(ledger.apply(txn));

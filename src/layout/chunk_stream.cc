@@ -139,14 +139,7 @@ Result<void> ChunkStream::sync() {
   VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(parts_.catalog));
   SegmentLedger ledger(txn, parts_.chunks.id());
   for (const auto& one_written : written) {
-    const auto& record = one_written.record;
-    VARVE_TRY(ledger.add(record, catalog::SegmentRole::kNew, record.birth));
-    std::uint32_t index = 0;
-    for (std::size_t i = 0; i < one_written.ids.size(); ++i) {
-      const auto& run = one_written.ids[i];
-      ledger.put({run.first, run.count, one_written.run_raw_bytes[i], record.number, index});
-      index += run.count;
-    }
+    VARVE_TRY(ledger.add(one_written, catalog::SegmentRole::kNew, one_written.record.birth));
   }
   VARVE_TRY(ledger.apply(txn));
   VARVE_TRY(catalog::raise_counters(

@@ -32,8 +32,22 @@ Result<catalog::SegmentRecord*> SegmentLedger::segment(SegmentNumber number) {
   return &segments_.emplace(number, *found).first->second;
 }
 
-Result<void> SegmentLedger::add(const format::ContainerRecord& added, catalog::SegmentRole role,
+std::vector<catalog::LocationRecord> locations_of(const store::WrittenContainer& written) {
+  std::vector<catalog::LocationRecord> locations;
+  std::uint32_t index = 0;
+  for (std::size_t i = 0; i < written.ids.size(); ++i) {
+    const auto& run = written.ids[i];
+    locations.push_back(
+        {run.first, run.count, written.run_raw_bytes[i], written.record.number, index});
+    index += run.count;
+  }
+  return locations;
+}
+
+Result<void> SegmentLedger::add(const store::WrittenContainer& written, catalog::SegmentRole role,
                                 VersionNumber version) {
+  for (const auto& location : locations_of(written)) put_.push_back(location);
+  const auto& added = written.record;
   auto it = segments_.find(added.segment);
   if (it == segments_.end()) {
     VARVE_TRY_ASSIGN(auto found, catalog::find_segment(txn_, store_id_, added.segment));

@@ -12,6 +12,7 @@
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "meta/lmdb.h"
+#include "store/container_writer.h"
 #include "store/segment_files.h"
 #include "store/segment_store.h"
 #include "varve/result.h"
@@ -26,6 +27,10 @@ struct FileCut {
   std::uint64_t bytes_after = 0;  ///< 0: the file goes.
 };
 
+/// Returns the places of a written container's chunks, in the order of its table.
+[[nodiscard]] std::vector<catalog::LocationRecord> locations_of(
+    const store::WrittenContainer& written);
+
 /// Keeps containers' and segments' records true while locations change: a segment in which
 /// nothing is located any more goes, and so do such containers at a segment's end. The same
 /// code says what a deletion would free and frees it.
@@ -36,10 +41,9 @@ class SegmentLedger {
  public:
   SegmentLedger(const meta::Txn& txn, StoreId store_id) : txn_(txn), store_id_(store_id) {}
 
-  /// A container that was written; its chunks are located by put().
-  [[nodiscard]] Result<void> add(const format::ContainerRecord& container,
-                                 catalog::SegmentRole role, VersionNumber version);
-  void put(const catalog::LocationRecord& location) { put_.push_back(location); }
+  /// Adds a container that was written, and locates its chunks there.
+  [[nodiscard]] Result<void> add(const store::WrittenContainer& written, catalog::SegmentRole role,
+                                 VersionNumber version);
   /// The chunks of the record lie here no longer, but for those in `rest`, parts of it.
   [[nodiscard]] Result<void> remove(const catalog::LocationRecord& location,
                                     const std::vector<catalog::LocationRecord>& rest);

@@ -14,12 +14,9 @@ namespace varve::layout {
 
 void StoredChunks::add_written(const store::WrittenContainer& written) {
   const std::lock_guard lock(mutex_);
-  std::uint32_t index = 0;
-  for (std::size_t i = 0; i < written.ids.size(); ++i) {
-    const auto& run = written.ids[i];
-    new_locations_[run.first.value] =
-        LocationRun{run.first, run.count, written.run_raw_bytes[i], written.record.number, index};
-    index += run.count;
+  for (const auto& at : locations_of(written)) {
+    new_locations_[at.first.value] =
+        LocationRun{at.first, at.count, at.raw_bytes, at.container, at.index};
   }
   new_containers_[written.record.number] = written.record;
 }

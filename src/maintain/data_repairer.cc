@@ -20,6 +20,7 @@
 #include "layout/window.h"
 #include "maintain/owners.h"
 #include "maintain/parallel_verifier.h"
+#include "maintain/place_chooser.h"
 #include "maintain/pool_recount.h"
 #include "store/segment_files.h"
 
@@ -351,13 +352,7 @@ Result<void> DataRepairer::move(const catalog::CounterRecord& counters,
       if (at.index + std::uint64_t{at.count} > header.chunks.size()) {
         return Error(ErrorCode::kCorrupt, "a location does not fit its container");
       }
-      for (const auto& run : kept.runs()) {
-        const auto skip = static_cast<std::uint32_t>(run.first.value - at.first.value);
-        rest.push_back({run.first, run.count, 0, at.container, at.index + skip});
-        for (std::uint32_t i = 0; i < run.count; ++i) {
-          rest.back().raw_bytes += header.chunks[rest.back().index + i].raw_bytes;
-        }
-      }
+      for (const auto& run : kept.runs()) rest.push_back(part_of(at, run, header));
       VARVE_TRY(ledger.remove(at, rest));
     }
   }
@@ -368,15 +363,9 @@ Result<void> DataRepairer::move(const catalog::CounterRecord& counters,
   }
   for (const auto& one : written) {
     if (owner_ == kPoolOwner) {
-      VARVE_TRY(ledger.add(one.record, catalog::SegmentRole::kNew, one.record.birth));
+      VARVE_TRY(ledger.add(one, catalog::SegmentRole::kNew, one.record.birth));
     } else {
-      VARVE_TRY(ledger.add(one.record, catalog::SegmentRole::kMerged, newest));
-    }
-    std::uint32_t index = 0;
-    for (std::size_t i = 0; i < one.ids.size(); ++i) {
-      const auto& run = one.ids[i];
-      ledger.put({run.first, run.count, one.run_raw_bytes[i], one.record.number, index});
-      index += run.count;
+      VARVE_TRY(ledger.add(one, catalog::SegmentRole::kMerged, newest));
     }
   }
   VARVE_TRY(ledger.finish());

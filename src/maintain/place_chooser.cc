@@ -66,16 +66,6 @@ struct Shared {
   base::IdRuns bad;
 };
 
-LocationRecord part_of(const LocationRecord& run, const base::IdRun& part,
-                       const format::ContainerHeader& header) {
-  const auto skip = static_cast<std::uint32_t>(part.first.value - run.first.value);
-  LocationRecord record{part.first, part.count, 0, run.container, run.index + skip};
-  for (std::uint32_t i = 0; i < part.count; ++i) {
-    record.raw_bytes += header.chunks[record.index + i].raw_bytes;
-  }
-  return record;
-}
-
 void take(const Shared& from, const base::IdRuns& wanted, const LocationRecord& run, Placed& placed,
           std::vector<LocationRecord>& out) {
   const auto own = base::IdRuns::from({{run.first, run.count}}).intersect(wanted);
@@ -87,6 +77,16 @@ void take(const Shared& from, const base::IdRuns& wanted, const LocationRecord& 
 }
 
 }  // namespace
+
+LocationRecord part_of(const LocationRecord& run, const base::IdRun& part,
+                       const format::ContainerHeader& header) {
+  const auto skip = static_cast<std::uint32_t>(part.first.value - run.first.value);
+  LocationRecord record{part.first, part.count, 0, run.container, run.index + skip};
+  for (std::uint32_t i = 0; i < part.count; ++i) {
+    record.raw_bytes += header.chunks[record.index + i].raw_bytes;
+  }
+  return record;
+}
 
 std::vector<LocationRecord> choose_places(const format::DataCodecs& codecs,
                                           store::SegmentStore& store, StoreId store_id,

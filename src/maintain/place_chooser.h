@@ -17,6 +17,11 @@
 
 namespace varve::maintain {
 
+/// Returns the location of a part of a run. The run lies within the table of `header`.
+[[nodiscard]] catalog::LocationRecord part_of(const catalog::LocationRecord& run,
+                                              const base::IdRun& part,
+                                              const format::ContainerHeader& header);
+
 /// Returns location runs that contain every chunk of the containers exactly once. If a chunk has
 /// several places, prefers one where its bytes match their SHA-256. Reads only the containers that
 /// share chunks with others.
