@@ -69,6 +69,21 @@ struct CheckReport {
   bool finished = true;  ///< False if the caller stopped the check.
 };
 
+/// How much of the repository a check compared. Each one includes those before it.
+enum class CheckDepth : std::uint8_t {
+  kStructure = 1,  ///< The catalog, manifests and files, without file data.
+  kData = 2,       ///< Also the checksum of every frame.
+  kChunks = 3,     ///< Also the SHA-256 of every chunk.
+};
+
+/// The result of a check that ended earlier.
+struct EarlierCheck {
+  CheckDepth depth = CheckDepth::kStructure;
+  std::int64_t ended_at = 0;  ///< Unix seconds.
+  std::uint64_t damages = 0;  ///< Damaged places that it found.
+  bool operator==(const EarlierCheck&) const = default;
+};
+
 struct ScrubOptions {
   std::uint64_t bytes_per_second = 0;  ///< Read limit; 0 = no limit.
   std::stop_token stop;

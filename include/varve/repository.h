@@ -48,6 +48,7 @@ struct CheckProgress;      // varve/check.h
 struct CheckReport;        // varve/check.h
 struct ScrubOptions;       // varve/check.h
 struct ScrubReport;        // varve/check.h
+struct EarlierCheck;       // varve/check.h
 
 /// Called while a check runs.
 using CheckObserver = std::function<void(const CheckProgress&)>;
@@ -269,8 +270,13 @@ class Repository {
 
   // ---- Checking; see varve/check.h. ----
 
+  /// Returns the results of the last checks and scrubs, by ascending depth. A result is dropped
+  /// when a check of the same or a greater depth ends. A check of a part of the data counts only if
+  /// it found damage. Empty if no check was recorded.
+  [[nodiscard]] virtual std::vector<EarlierCheck> earlier_checks() = 0;
+
   /// Checks the repository. Works beside a writer. The report lists damage; the call itself fails
-  /// only if it could not check.
+  /// only if it could not check. Records the result for earlier_checks(), if it may write.
   /// Errors: kIo if the operating system reports an error that is no damage.
   [[nodiscard]] virtual Result<CheckReport> check(const CheckOptions& options,
                                                   const CheckObserver& progress) = 0;

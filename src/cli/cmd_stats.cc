@@ -223,14 +223,19 @@ Result<void> print_live(const StatsArguments& options) {
 }
 
 /// Prints the figures of the repository, and the metrics of the daemon if there is one.
-void print_for_prometheus(const std::string& repository, const Figures& figures) {
-  print(prometheus_text(repository, figures.totals, figures.series));
-  const auto samples = ask_daemon(repository);
+Result<void> print_for_prometheus(Repository& repository, const Figures& figures) {
+  RepositoryFigures whole;
+  whole.totals = figures.totals;
+  whole.checks = repository.earlier_checks();
+  VARVE_TRY_ASSIGN(whole.space, repository.space());
+  print(prometheus_text(repository.path(), whole, figures.series));
+  const auto samples = ask_daemon(repository.path());
   if (samples) {
-    print(prometheus_metrics(repository, *samples));
+    print(prometheus_metrics(repository.path(), *samples));
   } else if (samples.error().code() != ErrorCode::kNotFound) {
     report_problems({"the metrics of the daemon are missing: " + samples.error().message()});
   }
+  return {};
 }
 
 Result<void> print_version(const StatsArguments& options, const VersionPath& place) {
@@ -263,9 +268,8 @@ Result<void> print_stats(const StatsArguments& options) {
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
   if (options.categories) return print_categories(*repository, options);
   VARVE_TRY_ASSIGN(const Figures figures, collect(*repository));
-  if (options.prometheus) {
-    print_for_prometheus(repository->path(), figures);
-  } else if (options.json) {
+  if (options.prometheus) return print_for_prometheus(*repository, figures);
+  if (options.json) {
     print_as_json(figures);
   } else {
     print_as_text(figures, options.exact);

@@ -82,6 +82,7 @@ void add_lock_command(CommandLine& line, const Context& context);
 void add_config_command(CommandLine& line, const Context& context);
 void add_arrange_command(CommandLine& line, const Context& context);
 void add_stats_command(CommandLine& line, const Context& context);
+void add_status_command(CommandLine& line, const Context& context);
 void add_check_command(CommandLine& line, const Context& context);
 void add_repair_command(CommandLine& line, const Context& context);
 void add_scrub_command(CommandLine& line, const Context& context);

@@ -41,6 +41,7 @@ void add_commands(CommandLine& line, const Context& context) {
   add_config_command(line, context);
   add_arrange_command(line, context);
   add_stats_command(line, context);
+  add_status_command(line, context);
   add_check_command(line, context);
   add_scrub_command(line, context);
   add_repair_command(line, context);

@@ -90,9 +90,15 @@ void add_prometheus_header(std::string& text, std::string_view name, std::string
   text += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, escaped, name, type);
 }
 
-std::string prometheus_text(std::string_view repository, const RepositoryStats& totals,
+const char* name_of(CheckDepth depth) {
+  if (depth == CheckDepth::kStructure) return "structure";
+  return depth == CheckDepth::kData ? "data" : "chunks";
+}
+
+std::string prometheus_text(std::string_view repository, const RepositoryFigures& figures,
                             const std::vector<SeriesFigures>& series) {
   std::string text;
+  const RepositoryStats& totals = figures.totals;
   const std::string name = prometheus_label(repository);
   const auto add_total = [&](std::string_view gauge, std::string_view help, std::uint64_t value) {
     add_prometheus_header(text, gauge, help, "gauge");
@@ -111,14 +117,29 @@ std::string prometheus_text(std::string_view repository, const RepositoryStats& 
   add_total("varve_repository_index_bytes", "Bytes of the index snapshots.", totals.index_bytes);
   add_total("varve_repository_staging_bytes", "Bytes of open versions.", totals.staging_bytes);
   add_total("varve_repository_parity_bytes", "Bytes of parity files.", totals.parity_bytes);
+  add_total("varve_repository_free_bytes", "Bytes of the disk that its user may still write.",
+            figures.space.blocks_available * figures.space.block_bytes);
+  add_total("varve_repository_disk_bytes", "Bytes of the disk.",
+            figures.space.blocks * figures.space.block_bytes);
+  const auto add_checks = [&](std::string_view gauge, std::string_view help, const auto& value) {
+    add_prometheus_header(text, gauge, help, "gauge");
+    for (const EarlierCheck& check : figures.checks) {
+      text += fmt::format("{}{{repository=\"{}\",depth=\"{}\"}} {}\n", gauge, name,
+                          name_of(check.depth), value(check));
+    }
+  };
+  add_checks("varve_check_ended_timestamp_seconds", "When the last check of this depth ended.",
+             [](const EarlierCheck& check) { return check.ended_at; });
+  add_checks("varve_check_damages", "Damaged places that it found.",
+             [](const EarlierCheck& check) { return check.damages; });
   const auto add_open = [&](std::string_view gauge, std::string_view help,
                             const std::function<std::uint64_t(const VersionInfo&)>& value) {
     add_prometheus_header(text, gauge, help, "gauge");
-    for (const SeriesFigures& figures : series) {
-      for (const VersionInfo& version : figures.open) {
+    for (const SeriesFigures& one : series) {
+      for (const VersionInfo& version : one.open) {
         text += fmt::format("{}{{repository=\"{}\",series=\"{}\",version=\"{}\"}} {}\n", gauge,
-                            name, prometheus_label(figures.series.name),
-                            prometheus_label(version.name), value(version));
+                            name, prometheus_label(one.series.name), prometheus_label(version.name),
+                            value(version));
       }
     }
   };
@@ -130,11 +151,11 @@ std::string prometheus_text(std::string_view repository, const RepositoryStats& 
            [](const VersionInfo& version) { return version.entries; });
   for (const SeriesGauge& gauge : series_gauges()) {
     add_prometheus_header(text, gauge.name, gauge.help, "gauge");
-    for (const SeriesFigures& figures : series) {
-      const VersionInfo* newest = newest_sealed(figures);
+    for (const SeriesFigures& one : series) {
+      const VersionInfo* newest = newest_sealed(one);
       if (newest == nullptr) continue;
       text += fmt::format("{}{{repository=\"{}\",series=\"{}\"}} {}\n", gauge.name, name,
-                          prometheus_label(figures.series.name), gauge.value(figures, *newest));
+                          prometheus_label(one.series.name), gauge.value(one, *newest));
     }
   }
   return text;

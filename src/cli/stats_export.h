@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "varve/arrange.h"
+#include "varve/check.h"
 #include "varve/repository.h"
 
 namespace varve::cli {
@@ -18,11 +19,21 @@ struct SeriesFigures {
   std::vector<VersionInfo> open;
 };
 
+/// Figures of a whole repository.
+struct RepositoryFigures {
+  RepositoryStats totals;
+  SpaceInfo space;
+  std::vector<EarlierCheck> checks;
+};
+
 /// Returns the figures of the repository, and of each series' newest sealed version and open
 /// version. `repository` is the value of a label.
 [[nodiscard]] std::string prometheus_text(std::string_view repository,
-                                          const RepositoryStats& totals,
+                                          const RepositoryFigures& figures,
                                           const std::vector<SeriesFigures>& series);
+
+/// Returns the word for the depth of a check: "structure", "data" or "chunks".
+[[nodiscard]] const char* name_of(CheckDepth depth);
 
 /// Returns a label's value as the format requires: valid UTF-8, with \ " and newlines escaped.
 [[nodiscard]] std::string prometheus_label(std::string_view value);

@@ -12,6 +12,7 @@
 #include "catalog/series_catalog.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
+#include "maintain/check_record.h"
 #include "maintain/manifest_file.h"
 #include "maintain/scrub.h"
 #include "meta/compaction.h"
@@ -348,13 +349,37 @@ Result<CheckReport> RepositoryImpl::check(const CheckOptions& options,
   if (!age && age.error().code() == ErrorCode::kCorrupt) {
     report.damages.insert(report.damages.begin(), {paths_.catalog(), age.error().message(), {}});
   }
+  maintain::CheckEnd end;
+  if (options.verify_chunks) {
+    end.reached = CheckDepth::kChunks;
+  } else if (options.read_data) {
+    end.reached = CheckDepth::kData;
+  }
+  const bool is_whole = report.finished && options.percent == 100 && !options.after;
+  if (is_whole) end.whole = end.reached;
+  end.damages = report.damages.size();
+  if (report.finished || end.damages != 0) {
+    maintain::record_check(*files_, paths_.root(), clock_, end);
+  }
   return report;
+}
+
+std::vector<EarlierCheck> RepositoryImpl::earlier_checks() {
+  return maintain::read_earlier_checks(*files_, paths_.root());
 }
 
 Result<ScrubReport> RepositoryImpl::scrub(const ScrubOptions& options,
                                           const CheckObserver& progress) {
-  return maintain::scrub(codecs_, catalog_, *files_, paths_.root(), options, progress,
-                         index_verifier());
+  VARVE_TRY_ASSIGN(auto report, maintain::scrub(codecs_, catalog_, *files_, paths_.root(), options,
+                                                progress, index_verifier()));
+  // A pass that ends has compared everything, perhaps in several runs.
+  maintain::CheckEnd end{.reached = CheckDepth::kChunks,
+                         .damages = report.damages_before + report.check.damages.size()};
+  if (report.check.finished) end.whole = CheckDepth::kChunks;
+  if (report.check.finished || end.damages != 0) {
+    maintain::record_check(*files_, paths_.root(), clock_, end);
+  }
+  return report;
 }
 
 Result<RepositoryStats> RepositoryImpl::stats() {

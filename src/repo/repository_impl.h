@@ -79,6 +79,7 @@ class RepositoryImpl final : public Repository {
                                           const CheckObserver& progress) override;
   [[nodiscard]] Result<ScrubReport> scrub(const ScrubOptions& options,
                                           const CheckObserver& progress) override;
+  [[nodiscard]] std::vector<EarlierCheck> earlier_checks() override;
   [[nodiscard]] Result<RepositoryStats> stats() override;
   [[nodiscard]] Result<SpaceInfo> space() override;
   [[nodiscard]] base::Metrics& metrics_registry() override { return metrics_; }

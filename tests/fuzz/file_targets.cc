@@ -18,6 +18,7 @@
 #include "format/container.h"
 #include "format/manifest.h"
 #include "io/memory_file_system.h"
+#include "maintain/check_record.h"
 #include "maintain/container_scan.h"
 #include "maintain/manifest_file.h"
 #include "maintain/scrub.h"
@@ -195,6 +196,20 @@ std::vector<std::string> restore_log_seeds() {
   const std::string header = "varve restore log 1\nidentity\n0123456789abcdef 1700000000\n";
   return {header + "5 4096\n9 0\n", header + "18446744073709551615 1\n7",
           "varve restore log 1\nother\n"};
+}
+
+void check_record(Bytes input) {
+  std::string bytes(text_of(input));
+  sum_text(bytes);
+  const auto checks = maintain::decode_earlier_checks(bytes);
+  require(checks.empty() || maintain::encode_earlier_checks(checks) == bytes,
+          "a record that is believed has one encoding");
+}
+std::vector<std::string> check_record_seeds() {
+  const EarlierCheck quick{CheckDepth::kStructure, 1'800'000'000, 0};
+  const EarlierCheck full{CheckDepth::kChunks, 1'700'000'000, 3};
+  return {maintain::encode_earlier_checks({quick, full}), maintain::encode_earlier_checks({full}),
+          maintain::encode_earlier_checks({})};
 }
 
 void scrub_state(Bytes input) {

@@ -24,6 +24,8 @@ void restore_log(std::span<const std::byte> input);
 [[nodiscard]] std::vector<std::string> restore_log_seeds();
 
 /// Decodes the file `scrub`.
+void check_record(std::span<const std::byte> input);
+[[nodiscard]] std::vector<std::string> check_record_seeds();
 void scrub_state(std::span<const std::byte> input);
 [[nodiscard]] std::vector<std::string> scrub_state_seeds();
 

@@ -360,6 +360,7 @@ constexpr Target kTargets[] = {
     {"manifest", manifest, manifest_seeds},
     {"volume", volume, volume_seeds},
     {"restore_log", restore_log, restore_log_seeds},
+    {"check_record", check_record, check_record_seeds},
     {"scrub_state", scrub_state, scrub_state_seeds},
     {"page", page, page_seeds},
     {"entry", entry, entry_seeds},

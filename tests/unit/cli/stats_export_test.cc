@@ -40,6 +40,22 @@ TEST(PrometheusText, TellsOfTheNewestSealedVersion) {
   }
 }
 
+TEST(PrometheusText, TellsOfTheDiskAndOfChecks) {
+  RepositoryFigures figures;
+  figures.space = {.block_bytes = 4096, .blocks = 10, .blocks_available = 3};
+  figures.checks = {{CheckDepth::kStructure, 1700000000, 0}, {CheckDepth::kChunks, 1600000000, 2}};
+  const std::string text = prometheus_text("/backup", figures, {});
+  for (const char* line :
+       {"varve_repository_free_bytes{repository=\"/backup\"} 12288",
+        "varve_repository_disk_bytes{repository=\"/backup\"} 40960",
+        "varve_check_ended_timestamp_seconds{repository=\"/backup\",depth=\"chunks\"} 1600000000",
+        "varve_check_damages{repository=\"/backup\",depth=\"structure\"} 0",
+        "varve_check_damages{repository=\"/backup\",depth=\"chunks\"} 2"}) {
+    EXPECT_NE(text.find("\n" + std::string(line) + "\n"), std::string::npos) << line << "\n"
+                                                                             << text;
+  }
+}
+
 TEST(PrometheusText, NamesEachGaugeOnceAboveItsValues) {
   SeriesFigures empty;
   empty.series.name = "new";

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/command.h"
+#include "cli/named_places.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/quantity.h"
+#include "cli/repository_access.h"
+#include "cli/repository_status.h"
+#include "cli/stats_export.h"
+#include "control/open_versions.h"
+
+namespace varve::cli {
+namespace {
+
+struct StatusArguments {
+  std::vector<std::string> words;
+  std::string max_age;
+  std::string max_check_age;
+  std::string min_free;
+  bool json = false;
+};
+
+Result<StatusLimits> parse_limits(const StatusArguments& options) {
+  StatusLimits limits;
+  if (!options.max_age.empty()) {
+    VARVE_TRY_ASSIGN(limits.age_s, parse_duration(options.max_age));
+  }
+  if (!options.max_check_age.empty()) {
+    VARVE_TRY_ASSIGN(limits.check_age_s, parse_duration(options.max_check_age));
+  }
+  if (!options.min_free.empty()) {
+    VARVE_TRY_ASSIGN(limits.free_bytes, parse_bytes(options.min_free));
+  }
+  return limits;
+}
+
+Result<SeriesStatus> look_at_series(Repository& repository, control::OpenVersions& open_versions,
+                                    const SeriesInfo& series) {
+  SeriesStatus status;
+  status.name = series.name;
+  VARVE_TRY_ASSIGN(auto versions, repository.versions(series.id));
+  for (VersionInfo& version : versions) {
+    if (version.state != VersionState::kSealed) continue;
+    ++status.versions;
+    status.newest = std::move(version);
+  }
+  VARVE_TRY_ASSIGN(status.open, open_versions.of(series));
+  VARVE_TRY_ASSIGN(status.debt, repository.arranging_debt(series.id));
+  return status;
+}
+
+Result<RepositoryStatus> look(const std::vector<std::string>& words) {
+  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(words, {}));
+  VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
+  VARVE_TRY_ASSIGN(const auto all, find_series(*repository, named.places));
+  RepositoryStatus status;
+  control::OpenVersions open_versions(*repository);
+  for (const SeriesInfo& series : all) {
+    VARVE_TRY_ASSIGN(auto one, look_at_series(*repository, open_versions, series));
+    status.series.push_back(std::move(one));
+  }
+  status.checks = repository->earlier_checks();
+  VARVE_TRY_ASSIGN(status.space, repository->space());
+  status.now = base::SystemClock().now();
+  return status;
+}
+
+std::string check_text(const RepositoryStatus& status) {
+  if (status.checks.empty()) return "never";
+  std::string text;
+  for (const EarlierCheck& check : status.checks) {
+    if (!text.empty()) text += "; ";
+    text += fmt::format(
+        "{} {} ago: {}", name_of(check.depth),
+        age_text(seconds_since({check.ended_at, 0}, status.now)),
+        check.damages == 0 ? std::string("no damage") : fmt::format("{} damaged", check.damages));
+  }
+  return text;
+}
+
+std::string open_names(const SeriesStatus& series) {
+  std::string text;
+  for (const VersionInfo& version : series.open) {
+    if (!text.empty()) text += ", ";
+    text += printable(version.name);
+  }
+  return text.empty() ? "-" : text;
+}
+
+std::uint64_t free_bytes(const SpaceInfo& space) {
+  return space.blocks_available * space.block_bytes;
+}
+
+// Monitoring programs show the first line alone, so it has the gravest concern.
+void print_as_text(const RepositoryStatus& status, const std::vector<Concern>& concerns,
+                   Health health) {
+  std::string first = fmt::format("{} - ", name_of(health));
+  if (concerns.empty()) {
+    first += fmt::format("{} series, {} free", status.series.size(),
+                         size_text(free_bytes(status.space), false));
+  } else {
+    first += concerns.front().text;
+  }
+  print(first + "\n");
+  for (std::size_t i = 1; i < concerns.size(); ++i) {
+    print(fmt::format("{} - {}\n", name_of(concerns[i].health), concerns[i].text));
+  }
+  std::vector<std::vector<std::string>> rows{
+      {"SERIES", "VERSIONS", "NEWEST", "AGE", "TO ARRANGE", "OPEN"}};
+  for (const SeriesStatus& series : status.series) {
+    rows.push_back(
+        {printable(series.name), std::to_string(series.versions),
+         series.newest ? printable(series.newest->name) : "-",
+         series.newest ? age_text(seconds_since(series.newest->sealed_at, status.now)) : "-",
+         size_text(series.debt.dead_bytes + series.debt.departing_bytes, false),
+         open_names(series)});
+  }
+  if (rows.size() > 1) print("\n" + table(rows, "lrlrrl"));
+  print("\n" + table({{"last checks", check_text(status)},
+                      {"free", fmt::format("{} of {}", size_text(free_bytes(status.space), false),
+                                           size_text(status.space.blocks * status.space.block_bytes,
+                                                     false))}},
+                     "ll"));
+}
+
+Json series_json(const SeriesStatus& series, const Timestamp& now) {
+  Json object{{"type", "series"},
+              {"versions", series.versions},
+              {"dead_bytes", series.debt.dead_bytes},
+              {"departing_bytes", series.debt.departing_bytes}};
+  put_name(object, "series", series.name);
+  if (series.newest) {
+    put_name(object, "newest", series.newest->name);
+    object["sealed_at"] = iso_time(series.newest->sealed_at);
+    object["age_seconds"] = seconds_since(series.newest->sealed_at, now);
+  }
+  auto& open = object["open"] = Json::array();
+  for (const VersionInfo& version : series.open) {
+    Json one{{"opened_at", iso_time(version.opened_at)}, {"entries", version.entries}};
+    put_name(one, "version", version.name);
+    open.push_back(std::move(one));
+  }
+  return object;
+}
+
+void print_as_json(const RepositoryStatus& status, const std::vector<Concern>& concerns,
+                   Health health) {
+  for (const SeriesStatus& series : status.series) print_json(series_json(series, status.now));
+  for (const EarlierCheck& check : status.checks) {
+    print_json({{"type", "check"},
+                {"depth", name_of(check.depth)},
+                {"ended_at", iso_time({check.ended_at, 0})},
+                {"damages", check.damages}});
+  }
+  for (const Concern& concern : concerns) {
+    print_json({{"type", "concern"}, {"state", name_of(concern.health)}, {"text", concern.text}});
+  }
+  print_json({{"type", "summary"},
+              {"state", name_of(health)},
+              {"series", status.series.size()},
+              {"free_bytes", free_bytes(status.space)},
+              {"disk_bytes", status.space.blocks * status.space.block_bytes}});
+}
+
+int run_status(const StatusArguments& options) {
+  const auto limits = parse_limits(options);
+  if (!limits) return fail(limits.error());
+  const auto status = look(options.words);
+  if (!status) {
+    // A backup that cannot be looked at is the worst state. The reason stands where a monitoring
+    // program looks for it.
+    const auto text = printable(status.error().message());
+    if (options.json) {
+      print_json({{"type", "summary"}, {"state", name_of(Health::kCritical)}, {"text", text}});
+    } else {
+      print(fmt::format("{} - {}\n", name_of(Health::kCritical), text));
+    }
+    return static_cast<int>(Health::kCritical);
+  }
+  const auto concerns = find_concerns(*status, *limits);
+  const Health health = concerns.empty() ? Health::kOk : concerns.front().health;
+  if (options.json) {
+    print_as_json(*status, concerns, health);
+  } else {
+    print_as_text(*status, concerns, health);
+  }
+  return static_cast<int>(health);
+}
+
+}  // namespace
+
+void add_status_command(CommandLine& line, const Context& /*context*/) {
+  auto options = std::make_shared<StatusArguments>();
+  auto command = line.add_command(
+      "status", "Say whether backups are fresh and sound; exit code 0 yes, 1 look at it, 2 act");
+  command.add_places(options->words, "Series (default: all)");
+  command.add_option("--max-age", options->max_age,
+                     "Critical if the newest version of a series is older, such as 26h");
+  command.add_option("--max-check-age", options->max_check_age,
+                     "A warning if the last check of all data is older, such as 35d");
+  command.add_option("--min-free", options->min_free,
+                     "A warning if the disk has less free space, such as 20G");
+  command.add_json_flag(options->json, "the series, checks and concerns, then the summary");
+  command.run([options] { return run_status(*options); });
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/repository_status.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/output.h"
+
+namespace varve::cli {
+namespace {
+
+// A disk that is fuller is a warning, or critical.
+constexpr std::uint64_t kWarnBelowPercent = 5;
+constexpr std::uint64_t kCriticalBelowPercent = 1;
+// Clocks of two machines may differ by this much.
+constexpr std::int64_t kClockToleranceS = 300;
+// A series with less to arrange needs no attention.
+constexpr std::uint64_t kDebtBytesMin = std::uint64_t{64} << 20;
+
+void add_age_concerns(const SeriesStatus& series, const Timestamp& now, const StatusLimits& limits,
+                      std::vector<Concern>& concerns) {
+  const std::string name = printable(series.name);
+  if (series.newest && series.newest->sealed_at.seconds > now.seconds + kClockToleranceS) {
+    concerns.push_back(
+        {Health::kWarning,
+         fmt::format("{}/{} was sealed in the future, {}; check the clock", name,
+                     printable(series.newest->name), time_text(series.newest->sealed_at))});
+  }
+  if (!limits.age_s) return;
+  if (!series.newest) {
+    concerns.push_back({Health::kCritical, name + " has no sealed version"});
+  } else if (const auto age = seconds_since(series.newest->sealed_at, now); age > *limits.age_s) {
+    concerns.push_back({Health::kCritical,
+                        fmt::format("the newest version of {} is {} old", name, age_text(age))});
+  }
+  for (const VersionInfo& version : series.open) {
+    const auto age = seconds_since(version.opened_at, now);
+    if (age <= *limits.age_s) continue;
+    concerns.push_back(
+        {Health::kWarning,
+         fmt::format("{}/{} has been open for {}; seal it, or drop it with `varve rm`", name,
+                     printable(version.name), age_text(age))});
+  }
+}
+
+void add_debt_concern(const SeriesStatus& series, std::vector<Concern>& concerns) {
+  const std::uint64_t owed = series.debt.dead_bytes + series.debt.departing_bytes;
+  if (owed < kDebtBytesMin || owed <= series.debt.active_bytes / 2) return;
+  concerns.push_back(
+      {Health::kWarning, fmt::format("{} of {} are to be arranged; run `varve arrange`",
+                                     size_text(owed, false), printable(series.name))});
+}
+
+void add_check_concerns(const RepositoryStatus& status, const StatusLimits& limits,
+                        std::vector<Concern>& concerns) {
+  for (const EarlierCheck& check : status.checks) {
+    if (check.damages == 0) continue;
+    const char* again = check.depth == CheckDepth::kStructure ? "varve check"
+                        : check.depth == CheckDepth::kData    ? "varve check"
+                                                              : "varve check --read-data";
+    concerns.push_back(
+        {Health::kCritical,
+         fmt::format("the check of {} found {} damaged {}; run `{}`, then `varve repair`",
+                     time_text({check.ended_at, 0}), check.damages,
+                     check.damages == 1 ? "place" : "places", again)});
+  }
+  if (!limits.check_age_s) return;
+  const EarlierCheck* const newest = newest_data_check(status.checks);
+  if (newest == nullptr) {
+    concerns.push_back({Health::kWarning, "no check has read all data; run `varve scrub`"});
+  } else if (const auto age = seconds_since({newest->ended_at, 0}, status.now);
+             age > *limits.check_age_s) {
+    concerns.push_back(
+        {Health::kWarning,
+         fmt::format("the last check of all data was {} ago; run `varve scrub`", age_text(age))});
+  }
+}
+
+void add_space_concern(const SpaceInfo& space, const StatusLimits& limits,
+                       std::vector<Concern>& concerns) {
+  const std::uint64_t free = space.blocks_available * space.block_bytes;
+  Health health = Health::kOk;
+  if (free < limits.free_bytes || space.blocks_available < space.blocks / 100 * kWarnBelowPercent) {
+    health = Health::kWarning;
+  }
+  if (space.blocks_available < space.blocks / 100 * kCriticalBelowPercent) {
+    health = Health::kCritical;
+  }
+  if (health == Health::kOk) return;
+  concerns.push_back({health, fmt::format("{} of the disk are free; delete versions with `varve "
+                                          "prune`, or enlarge the disk",
+                                          size_text(free, false))});
+}
+
+}  // namespace
+
+const char* name_of(Health health) {
+  if (health == Health::kOk) return "OK";
+  return health == Health::kWarning ? "WARNING" : "CRITICAL";
+}
+
+std::uint64_t seconds_since(const Timestamp& time, const Timestamp& now) {
+  // Both come from clocks, and one of them from a file: the difference may be out of range.
+  std::int64_t seconds = 0;
+  if (__builtin_sub_overflow(now.seconds, time.seconds, &seconds)) seconds = 0;
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(seconds, 0));
+}
+
+std::string age_text(std::uint64_t seconds) {
+  struct Unit {
+    std::uint64_t seconds;
+    const char* name;
+  };
+  constexpr std::array kUnits{Unit{86400, "days"}, Unit{3600, "h"}, Unit{60, "min"}};
+  for (const Unit& unit : kUnits) {
+    if (seconds >= 2 * unit.seconds) return fmt::format("{} {}", seconds / unit.seconds, unit.name);
+  }
+  return fmt::format("{} s", seconds);
+}
+
+const EarlierCheck* newest_data_check(const std::vector<EarlierCheck>& checks) {
+  const EarlierCheck* newest = nullptr;
+  for (const EarlierCheck& check : checks) {
+    if (check.depth == CheckDepth::kStructure) continue;
+    if (newest == nullptr || check.ended_at >= newest->ended_at) newest = &check;
+  }
+  return newest;
+}
+
+std::vector<Concern> find_concerns(const RepositoryStatus& status, const StatusLimits& limits) {
+  std::vector<Concern> concerns;
+  add_check_concerns(status, limits, concerns);
+  for (const SeriesStatus& series : status.series) {
+    add_age_concerns(series, status.now, limits, concerns);
+    add_debt_concern(series, concerns);
+  }
+  add_space_concern(status.space, limits, concerns);
+  std::ranges::stable_sort(concerns, std::ranges::greater(), &Concern::health);
+  return concerns;
+}
+
+}  // namespace varve::cli

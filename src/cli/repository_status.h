@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judges whether a repository needs attention: `varve status`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "varve/arrange.h"
+#include "varve/check.h"
+#include "varve/types.h"
+
+namespace varve::cli {
+
+/// The states of monitoring plug-ins. The exit code of `varve status` is the number.
+enum class Health : std::uint8_t { kOk = 0, kWarning = 1, kCritical = 2 };
+
+/// Returns "OK", "WARNING" or "CRITICAL".
+[[nodiscard]] const char* name_of(Health health);
+
+/// One series, as `varve status` sees it.
+struct SeriesStatus {
+  std::string name;
+  std::uint64_t versions = 0;         ///< Sealed ones.
+  std::optional<VersionInfo> newest;  ///< The newest sealed version.
+  std::vector<VersionInfo> open;
+  ArrangingDebt debt;
+};
+
+/// A repository, as `varve status` sees it.
+struct RepositoryStatus {
+  std::vector<SeriesStatus> series;
+  std::vector<EarlierCheck> checks;  ///< As Repository::earlier_checks() returns them.
+  SpaceInfo space;
+  Timestamp now;
+};
+
+/// The limits that the user has set.
+struct StatusLimits {
+  std::optional<std::uint64_t> age_s;        ///< Largest age of a series' newest version, seconds.
+  std::optional<std::uint64_t> check_age_s;  ///< Largest age of a check of all data, seconds.
+  std::uint64_t free_bytes = 0;              ///< Least free space.
+};
+
+/// One reason for attention.
+struct Concern {
+  Health health = Health::kOk;
+  std::string text;  ///< One line, and what to do.
+};
+
+/// Returns the reasons for attention, the gravest first; none if all is well.
+[[nodiscard]] std::vector<Concern> find_concerns(const RepositoryStatus& status,
+                                                 const StatusLimits& limits);
+
+/// Returns how many seconds ago the time was; 0 if it is in the future.
+[[nodiscard]] std::uint64_t seconds_since(const Timestamp& time, const Timestamp& now);
+/// Returns "5 h", the largest unit of which there are at least two, rounded down.
+[[nodiscard]] std::string age_text(std::uint64_t seconds);
+/// Returns the most thorough check of all data that ended last, or nullptr if there is none.
+[[nodiscard]] const EarlierCheck* newest_data_check(const std::vector<EarlierCheck>& checks);
+
+}  // namespace varve::cli

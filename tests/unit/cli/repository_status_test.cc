@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/repository_status.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace varve::cli {
+namespace {
+
+constexpr std::int64_t kNow = 1'800'000'000;
+constexpr std::int64_t kHour = 3600;
+
+RepositoryStatus sound() {
+  SeriesStatus series;
+  series.name = "home";
+  series.versions = 3;
+  series.newest = VersionInfo();
+  series.newest->name = "monday";
+  series.newest->sealed_at = {kNow - 5 * kHour, 0};
+  RepositoryStatus status;
+  status.series = {series};
+  status.checks = {{CheckDepth::kChunks, kNow - 24 * kHour, 0}};
+  status.space = {.block_bytes = 4096, .blocks = 1000, .blocks_available = 500};
+  status.now = {kNow, 0};
+  return status;
+}
+
+StatusLimits strict() { return {.age_s = 26 * kHour, .check_age_s = 48 * kHour}; }
+
+/// Returns the health of the only concern, which has these words.
+Health only_concern(const RepositoryStatus& status, const StatusLimits& limits,
+                    const std::string& words) {
+  const auto concerns = find_concerns(status, limits);
+  EXPECT_EQ(concerns.size(), 1U);
+  if (concerns.size() != 1) return Health::kOk;
+  EXPECT_NE(concerns.front().text.find(words), std::string::npos) << concerns.front().text;
+  return concerns.front().health;
+}
+
+TEST(RepositoryStatus, ASoundRepositoryHasNoConcern) {
+  EXPECT_TRUE(find_concerns(sound(), strict()).empty());
+  EXPECT_TRUE(find_concerns(sound(), {}).empty());
+}
+
+TEST(RepositoryStatus, AnOldOrMissingVersionIsCriticalOnlyWithALimit) {
+  auto status = sound();
+  status.series[0].newest->sealed_at.seconds = kNow - 26 * kHour;
+  EXPECT_TRUE(find_concerns(status, strict()).empty());
+  --status.series[0].newest->sealed_at.seconds;
+  EXPECT_EQ(only_concern(status, strict(), "home is 26 h old"), Health::kCritical);
+  EXPECT_TRUE(find_concerns(status, {}).empty());
+  status.series[0].newest.reset();
+  EXPECT_EQ(only_concern(status, strict(), "no sealed version"), Health::kCritical);
+}
+
+TEST(RepositoryStatus, AVersionThatStaysOpenIsAWarning) {
+  auto status = sound();
+  VersionInfo open;
+  open.name = "tuesday.partial";
+  open.opened_at = {kNow - 30 * kHour, 0};
+  status.series[0].open = {open};
+  EXPECT_EQ(only_concern(status, strict(), "home/tuesday.partial has been open for 30 h"),
+            Health::kWarning);
+}
+
+TEST(RepositoryStatus, AVersionFromTheFutureIsAWarning) {
+  auto status = sound();
+  status.series[0].newest->sealed_at.seconds = kNow + 2 * kHour;
+  EXPECT_EQ(only_concern(status, strict(), "check the clock"), Health::kWarning);
+  status.series[0].newest->sealed_at.seconds = std::numeric_limits<std::int64_t>::min();
+  status.now.seconds = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(seconds_since(status.series[0].newest->sealed_at, status.now), 0U);
+}
+
+TEST(RepositoryStatus, DamageOfAnyCheckIsCritical) {
+  auto status = sound();
+  status.checks.insert(status.checks.begin(), {CheckDepth::kData, kNow - 90 * kHour, 2});
+  EXPECT_EQ(only_concern(status, strict(), "2 damaged places"), Health::kCritical);
+}
+
+TEST(RepositoryStatus, AnOldCheckOfAllDataIsAWarning) {
+  auto status = sound();
+  status.checks = {{CheckDepth::kStructure, kNow, 0}, {CheckDepth::kData, kNow - 49 * kHour, 0}};
+  EXPECT_EQ(only_concern(status, strict(), "2 days ago"), Health::kWarning);
+  status.checks.pop_back();
+  EXPECT_EQ(only_concern(status, strict(), "no check has read all data"), Health::kWarning);
+}
+
+TEST(RepositoryStatus, AFullDiskIsAWarningThenCritical) {
+  auto status = sound();
+  status.space.blocks_available = 49;
+  EXPECT_EQ(only_concern(status, strict(), "prune"), Health::kWarning);
+  status.space.blocks_available = 9;
+  EXPECT_EQ(only_concern(status, strict(), "prune"), Health::kCritical);
+  status.space.blocks_available = 500;
+  auto limits = strict();
+  limits.free_bytes = 501 * 4096;
+  EXPECT_EQ(only_concern(status, limits, "prune"), Health::kWarning);
+}
+
+TEST(RepositoryStatus, LargeArrangingDebtIsAWarning) {
+  auto status = sound();
+  status.series[0].debt.active_bytes = 200 << 20;
+  status.series[0].debt.dead_bytes = 50 << 20;
+  status.series[0].debt.departing_bytes = 50 << 20;
+  EXPECT_TRUE(find_concerns(status, strict()).empty());
+  ++status.series[0].debt.dead_bytes;
+  EXPECT_EQ(only_concern(status, strict(), "varve arrange"), Health::kWarning);
+}
+
+TEST(RepositoryStatus, TheGravestConcernComesFirst) {
+  auto status = sound();
+  status.series[0].newest->sealed_at.seconds = kNow - 100 * kHour;
+  status.checks.clear();
+  const auto concerns = find_concerns(status, strict());
+  ASSERT_EQ(concerns.size(), 2U);
+  EXPECT_EQ(concerns[0].health, Health::kCritical);
+  EXPECT_EQ(concerns[1].health, Health::kWarning);
+}
+
+TEST(RepositoryStatus, AgesHaveTheLargestUnitThatFitsTwice) {
+  EXPECT_EQ(age_text(0), "0 s");
+  EXPECT_EQ(age_text(119), "119 s");
+  EXPECT_EQ(age_text(120), "2 min");
+  EXPECT_EQ(age_text(26 * 3600), "26 h");
+  EXPECT_EQ(age_text(48 * 3600), "2 days");
+}
+
+}  // namespace
+}  // namespace varve::cli
