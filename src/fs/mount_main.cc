@@ -22,6 +22,7 @@
 #include "control/mounted_path.h"
 #include "fs/daemon.h"
 #include "fs/remount.h"
+#include "fs/service_manager.h"
 #include "fs/session.h"
 #include "varve/repository.h"
 
@@ -128,7 +129,7 @@ Result<void> mount(const std::string& repository, const std::string& directory,
   VARVE_TRY(check_fuse_device());
   if (options.debug) base::set_log_level(base::LogLevel::kDebug);
   if (options.foreground || options.debug) {
-    return open_and_serve(*repository_path, mount_point, options, [] {});
+    return open_and_serve(*repository_path, mount_point, options, notify_ready);
   }
   return run_as_daemon([&](const std::function<void()>& ready) {
     return open_and_serve(*repository_path, mount_point, options, ready);

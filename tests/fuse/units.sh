@@ -6,18 +6,18 @@
 helpers=$here/../../mount-helpers
 units=$work/units
 mkdir "$units"
-for unit in varve varve-prune varve-scrub; do
-  sed "s|@bindir@/varve|$VARVE|" "$helpers/$unit@.service.in" >"$units/$unit@$unit.service"
+for unit in varve varve-prune varve-scrub varve-backup; do
+  sed "s|@bindir@/varve|$VARVE|g" "$helpers/$unit@.service.in" >"$units/$unit@$unit.service"
 done
 cp "$helpers"/*.timer "$units"
 setting() { sed -n "s/^$2=//p" "$units/$1@$1.service"; }  # UNIT NAME
 
 if command -v systemd-analyze >/dev/null; then
-  for unit in varve varve-prune varve-scrub; do
+  for unit in varve varve-prune varve-scrub varve-backup; do
     said=$(systemd-analyze verify --man=no "$units/$unit@$unit.service" 2>&1) || fail "$unit: $said"
     [ -z "$said" ] || fail "$unit: $said"
   done
-  for line in "varve 5.0" "varve-prune 2.5" "varve-scrub 2.5"; do
+  for line in "varve 5.0" "varve-prune 2.5" "varve-scrub 2.5" "varve-backup 2.5"; do
     read -r unit most <<<"$line"
     level=$(systemd-analyze security --offline=yes "$units/$unit@$unit.service" |
       sed -n 's/.*exposure level[^:]*: \([0-9.]*\).*/\1/p')
@@ -57,3 +57,17 @@ mkdir "$work/tree" && echo three >"$work/tree/file"
 within varve-prune "$VARVE" prune --keep-last 1 "$repo" >/dev/null
 within varve-scrub "$VARVE" scrub "$repo" >/dev/null
 ok "mount, prune, scrub and umount work with the units' capabilities and no new privileges"
+
+# The commands of the unit that backs up, as systemd would start them: it splits $NAME into words.
+export VARVE_STORE=--no-arrange VARVE_KEEP="--keep-last 1" VARVE_STATUS="--max-age 1h"
+export VARVE_REPO=$repo VARVE_SERIES=s VARVE_SOURCE=$work/tree
+sed -n 's/^ExecStart=//p' "$units/varve-backup@varve-backup.service" >"$work/commands"
+[ "$(wc -l <"$work/commands")" -eq 3 ] || fail "the unit has other commands"
+while read -r command; do
+  # shellcheck disable=SC2086  # The words are the unit's.
+  within varve-backup sh -c "${command//%%/%}" >/dev/null
+done <"$work/commands"
+unset VARVE_REPO
+"$VARVE" ls "$repo" | grep -q '^s/20[0-9-]*T[0-9]*Z$' || fail "the version has no time as its name"
+[ "$("$VARVE" ls "$repo" | wc -l)" -eq 1 ] || fail "nothing was pruned"
+ok "the unit that backs up stores a version, prunes, and looks at the status"
