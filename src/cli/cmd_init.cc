@@ -66,7 +66,7 @@ Result<void> choose_settings(const std::string& path, const InitSettings& settin
 }
 
 int run_init(InitArguments options, const Context& context) {
-  if (const auto given = take_repository({&options.repository}); !given) {
+  if (const auto given = take_repository({{"REPO", &options.repository}}); !given) {
     return fail(given.error());
   }
   RepositoryParameters parameters;

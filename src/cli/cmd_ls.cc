@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,8 +23,7 @@ namespace {
 constexpr std::size_t kListBatch = 1024;
 
 struct LsArguments {
-  std::string repository;
-  std::string path;
+  std::vector<std::string> words;
   bool details = false;
   bool json = false;
   bool exact = false;
@@ -142,7 +140,7 @@ Result<void> list_files(Repository& repository, const VersionPath& path,
     name = path.path.substr(at, end - at);
     at = end + 1;
     auto found = reader->lookup(entry.rank, name);
-    if (!found) return std::move(found).error().with_context(options.path);
+    if (!found) return std::move(found).error().with_context(path.path);
     entry = *found;
   }
   if (!S_ISDIR(entry.attributes.mode)) return print_batch(*reader, {{0, name, entry}}, options);
@@ -163,35 +161,24 @@ Result<void> list_files(Repository& repository, const VersionPath& path,
 }
 
 Result<void> list(const LsArguments& options) {
-  VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
-  const VersionPath path = parse_version_path(options.path);
+  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.most = 1}));
+  if (!named.rest.empty()) {
+    return Error(ErrorCode::kInvalid, "there are too many arguments; see --help");
+  }
+  VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
+  const VersionPath path = named.places.empty() ? VersionPath() : named.places.front();
   if (!path.version.empty()) return list_files(*repository, path, options);
-  VARVE_TRY_ASSIGN(const auto all_series, repository->series());
+  VARVE_TRY_ASSIGN(const auto all_series, find_series(*repository, named.places));
   control::OpenVersions open_versions(*repository);
   std::vector<std::vector<std::string>> rows;
-  bool found = path.series.empty();
   for (const SeriesInfo& series : all_series) {
-    if (!path.series.empty() && series.name != path.series) continue;
-    found = true;
     VARVE_TRY(list_series(*repository, open_versions, series, options, rows));
-  }
-  if (!found) {
-    return Error(ErrorCode::kNotFound, "there is no series \"" + path.series + "\"");
   }
   print(table(rows, "llrrr"));
   return {};
 }
 
-int run_ls(LsArguments options) {
-  const char* from_environment = std::getenv("VARVE_REPO");
-  const bool set = from_environment != nullptr && *from_environment != '\0';
-  // With VARVE_REPO set, a single argument names a repository only if one exists there.
-  if (set && options.path.empty() && !holds_repository(options.repository)) {
-    options.path = std::exchange(options.repository, from_environment);
-  }
-  if (options.repository.empty()) {
-    return fail(no_repository_named());
-  }
+int run_ls(const LsArguments& options) {
   const auto listed = list(options);
   return listed ? kExitOk : fail(listed.error());
 }
@@ -201,13 +188,14 @@ int run_ls(LsArguments options) {
 void add_ls_command(CommandLine& line, const Context& /*context*/) {
   auto options = std::make_shared<LsArguments>();
   auto command = line.add_command("ls", "List versions, or files of a version");
-  command.add_repository(options->repository);
-  command.add_option(
-      "PATH", options->path,
-      "SERIES lists its versions, SERIES/VERSION[/path] lists files (default: all versions)");
+  command.add_places(options->words,
+                     "SERIES to list its versions, or SERIES/VERSION[/path] to list files "
+                     "(default: all versions)");
   command.add_flag("-l,--long", options->details, "Print sizes, times and attributes too");
   command.add_json_flag(options->json, "one for each version or file");
   command.add_bytes_flag(options->exact);
+  command.add_alias("list");
+  command.add_alias("snapshots");
   command.run([options] { return run_ls(*options); });
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/system_error.h"
 #include "cli/command.h"
+#include "cli/named_places.h"
 #include "cli/options.h"
 #include "fs/mount_main.h"
 
@@ -36,8 +37,15 @@ Result<void> make_mount_point(const MountArguments& options) {
 }
 
 int run_mount(MountArguments options) {
-  if (const auto given = take_repository({&options.repository, &options.directory}); !given) {
+  if (const auto given =
+          take_repository({{"REPO", &options.repository}, {"DIR", &options.directory}});
+      !given) {
     return fail(given.error());
+  }
+  if (!holds_repository(options.repository) && holds_repository(options.directory)) {
+    return fail(Error(ErrorCode::kInvalid,
+                      options.directory + " is the repository, so it comes first: varve mount " +
+                          options.directory + " " + options.repository));
   }
   fs::MountOptions mount_options;
   for (const std::string& list : options.lists) {

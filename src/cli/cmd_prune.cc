@@ -218,6 +218,7 @@ void add_prune_command(CommandLine& line, const Context& context) {
   add_no_arrange_flag(command, options->no_arrange);
   command.add_json_flag(options->json, "the versions, then the sums of each series");
   command.add_bytes_flag(options->exact);
+  command.add_alias("forget");
   command.run([options, &context] { return run_prune(*options, context); });
 }
 

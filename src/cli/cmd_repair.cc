@@ -164,9 +164,12 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
 }
 
 int run_repair(RepairArguments options, const Context& context) {
-  if (const auto given = take_repository({&options.repository}); !given) {
+  if (const auto given = take_repository({{"REPO", &options.repository}}); !given) {
     return fail(given.error());
   }
+  auto at = repository_at(options.repository, control::Purpose::kLook);
+  if (!at) return fail(at.error());
+  options.repository = *std::move(at);
   const auto code = repair(options, context);
   return code ? *code : fail(code.error());
 }

@@ -119,8 +119,9 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
 }
 
 int run_store(StoreArguments options, const Context& context) {
-  if (const auto given =
-          take_repository({&options.repository, &options.version, &options.directory});
+  if (const auto given = take_repository({{"REPO", &options.repository},
+                                          {"VERSION", &options.version},
+                                          {"DIR", &options.directory}});
       !given) {
     return fail(given.error());
   }
@@ -162,6 +163,7 @@ void add_store_command(CommandLine& line, const Context& context) {
                    "Read every file, also those that seem unchanged since the last store");
   add_no_arrange_flag(command, options->no_arrange);
   command.add_progress_flag(options->progress);
+  command.add_alias("backup");
   command.run([options, &context] { return run_store(*options, context); });
 }
 

@@ -38,6 +38,7 @@ void add_umount_command(CommandLine& line, const Context& context) {
       .required();
   command.add_flag("--force", options->force,
                    "Unmount even if open versions lose data that is not on disk");
+  command.add_alias("unmount");
   command.run([options, &context] { return run_umount(*options, context); });
 }
 

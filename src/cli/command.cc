@@ -47,18 +47,22 @@ Error no_repository_named() {
   return {ErrorCode::kInvalid, "no repository is named; give REPO or set VARVE_REPO"};
 }
 
-Result<void> take_repository(std::initializer_list<std::string*> positionals) {
-  const std::vector<std::string*> places(positionals);
+Result<void> take_repository(std::initializer_list<Positional> positionals) {
+  const std::vector<Positional> places(positionals);
   const char* from_environment = std::getenv("VARVE_REPO");
-  if (places.back()->empty() && from_environment != nullptr && *from_environment != '\0') {
-    for (std::size_t i = places.size() - 1; i > 0; --i) *places[i] = std::move(*places[i - 1]);
-    *places.front() = from_environment;
-  }
-  for (const std::string* place : places) {
-    if (place->empty()) {
-      if (places.front()->empty()) return no_repository_named();
-      return Error(ErrorCode::kInvalid, "an argument is missing; see --help");
+  if (places.back().value->empty() && from_environment != nullptr && *from_environment != '\0') {
+    for (std::size_t i = places.size() - 1; i > 0; --i) {
+      *places[i].value = std::move(*places[i - 1].value);
     }
+    *places.front().value = from_environment;
+  }
+  if (places.front().value->empty()) return no_repository_named();
+  for (const Positional& place : places) {
+    if (!place.value->empty()) continue;
+    std::string order;
+    for (const Positional& one : places) order += std::string(order.empty() ? "" : " ") + one.name;
+    return Error(ErrorCode::kInvalid, std::string(place.name) + " is missing; the arguments are " +
+                                          order + " (see --help)");
   }
   return {};
 }

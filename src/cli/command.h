@@ -14,7 +14,8 @@
 //   }
 //
 // where run_mount() begins with
-//   if (const auto given = take_repository({&options.repository, &options.directory}); !given)
+//   if (const auto given = take_repository({{"REPO", &options.repository},
+//                                           {"DIR", &options.directory}}); !given)
 //     return fail(given.error());
 #pragma once
 
@@ -55,11 +56,17 @@ void note(const Context& context, const std::string& message);
 /// Prints each problem as a separate message, even with -q.
 void report_problems(const std::vector<std::string>& problems);
 
+/// A required argument of a command line, by its name in --help.
+struct Positional {
+  const char* name;
+  std::string* value;
+};
+
 /// Fills in VARVE_REPO where a command line leaves out the repository. `positionals` are the
 /// required arguments in order, REPO first. If the last one is missing and VARVE_REPO is set, moves
 /// all one place on and sets the first to VARVE_REPO.
-/// Errors: kInvalid if an argument is still missing.
-[[nodiscard]] Result<void> take_repository(std::initializer_list<std::string*> positionals);
+/// Errors: kInvalid if an argument is still missing, with its name.
+[[nodiscard]] Result<void> take_repository(std::initializer_list<Positional> positionals);
 
 /// Returns the error for a command line that names no repository.
 [[nodiscard]] Error no_repository_named();

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/nearest_name.h"
 #include "cli/command.h"
 #include "cli/output.h"
 
@@ -22,7 +23,12 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
     reason = reason.substr(kNoNumber.size()) + ": the option takes a whole number";
   }
   if (app.get_subcommands().empty() && !app.remaining().empty()) {
-    reason = "there is no command \"" + app.remaining().front() + "\"";
+    const std::string word = app.remaining().front();
+    std::vector<std::string> names;
+    for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; })) {
+      names.push_back(one->get_name());
+    }
+    reason = "there is no command \"" + word + "\"" + base::nearest_name_hint(word, names);
   }
   std::string command = app.get_name();
   for (const CLI::App* chosen : app.get_subcommands()) command += " " + chosen->get_name();
@@ -122,6 +128,8 @@ void Command::add_bytes_flag(bool& value) {
 void Command::add_progress_flag(bool& value) {
   add_flag("--progress", value, "Show progress even if standard error is not a terminal");
 }
+
+void Command::add_alias(const std::string& name) { app_->alias(name); }
 
 void Command::run(std::function<int()> work) {
   // The command runs only after the whole line was parsed: flags may follow the command.

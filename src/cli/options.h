@@ -79,6 +79,9 @@ class Command {
   void add_bytes_flag(bool& value);
   void add_progress_flag(bool& value);
 
+  /// Accepts another name for the command.
+  void add_alias(const std::string& name);
+
   /// Sets the function that does the command's work, and returns the exit code of the process.
   void run(std::function<int()> work);
 

@@ -23,24 +23,37 @@ OpenOptions options_for(const std::string& path, control::Purpose purpose) {
 
 bool is_trusted(const std::string& path) { return base::is_listed_path("VARVE_TRUST", path); }
 
-Result<std::unique_ptr<Repository>> open_to_read(const std::string& path, bool probe_catalog) {
+Result<std::string> repository_at(const std::string& path, control::Purpose purpose) {
+  // The mount table comes first: below a mount whose daemon is stopped, any access hangs.
+  auto mounted = control::find_mounted(path, purpose);
+  if (mounted) return mounted->in_repository.empty() ? std::move(mounted->repository) : path;
+  const ErrorCode code = mounted.error().code();
+  const bool is_inside = code == ErrorCode::kNotPermitted && control::is_repository(path);
+  if (code == ErrorCode::kNotFound || is_inside) return path;
+  return std::move(mounted).error();
+}
+
+Result<std::unique_ptr<Repository>> open_to_read(const std::string& named, bool probe_catalog) {
   base::raise_file_limit();
+  VARVE_TRY_ASSIGN(const std::string path, repository_at(named, control::Purpose::kLook));
   OpenOptions options = options_for(path, control::Purpose::kLook);
   options.probe_catalog = probe_catalog;
   return Repository::open(path, options);
 }
 
-Result<std::unique_ptr<Repository>> open_to_write(const std::string& path,
+Result<std::unique_ptr<Repository>> open_to_write(const std::string& named,
                                                   std::optional<std::uint64_t> index_bytes) {
   base::raise_file_limit();
+  VARVE_TRY_ASSIGN(const std::string path, repository_at(named, control::Purpose::kChange));
   OpenOptions options = options_for(path, control::Purpose::kChange);
   options.index_bytes = index_bytes.value_or(options.index_bytes);
   return control::open_when_unlocked(path, [&] { return Repository::open(path, options); });
 }
 
-Result<std::unique_ptr<control::RepositoryControl>> open_control(const std::string& path,
+Result<std::unique_ptr<control::RepositoryControl>> open_control(const std::string& named,
                                                                  control::Purpose purpose) {
   base::raise_file_limit();
+  VARVE_TRY_ASSIGN(const std::string path, repository_at(named, purpose));
   return control::open_control(path, options_for(path, purpose));
 }
 

@@ -17,18 +17,24 @@ namespace varve::cli {
 /// Returns whether VARVE_TRUST, a list of paths separated by colons, contains this repository.
 [[nodiscard]] bool is_trusted(const std::string& path);
 
+/// Returns the repository that is mounted on `path`; `path` itself if it is no mount point of
+/// Varve. Errors: those of control::find_mounted() but kNotFound.
+[[nodiscard]] Result<std::string> repository_at(const std::string& path, control::Purpose purpose);
+
+/// The functions below take the folder of a repository, or a directory on which it is mounted.
+
 /// Opens a repository for reading. Works beside a process that writes.
-[[nodiscard]] Result<std::unique_ptr<Repository>> open_to_read(const std::string& path,
+[[nodiscard]] Result<std::unique_ptr<Repository>> open_to_read(const std::string& named,
                                                                bool probe_catalog = false);
 /// Opens a repository for writing in this process. Waits for a daemon that is ending.
 /// Errors: kLocked if another process writes, for example a daemon.
 [[nodiscard]] Result<std::unique_ptr<Repository>> open_to_write(
-    const std::string& path, std::optional<std::uint64_t> index_bytes = {});
+    const std::string& named, std::optional<std::uint64_t> index_bytes = {});
 
 /// Opens a repository for the command to change it, here or through the daemon that has it mounted;
 /// see control::open_control(). With kLook, takes no lock and only forecasts changes.
 [[nodiscard]] Result<std::unique_ptr<control::RepositoryControl>> open_control(
-    const std::string& path, control::Purpose purpose = control::Purpose::kChange);
+    const std::string& named, control::Purpose purpose = control::Purpose::kChange);
 
 /// Closes the repository. Returns `result`, or the error of closing if `result` is no error.
 template <typename Value>

@@ -4,7 +4,9 @@
 #include <fmt/core.h>
 
 #include <utility>
+#include <vector>
 
+#include "base/nearest_name.h"
 #include "varve/version_name.h"
 
 namespace varve::control {
@@ -21,7 +23,12 @@ Result<VersionName> split_version_name(const std::string& text) {
 Result<SeriesInfo> find_series(Repository& repository, const std::string& name) {
   auto series = repository.find_series(name);
   if (!series && series.error().code() == ErrorCode::kNotFound) {
-    return Error(ErrorCode::kNotFound, fmt::format("there is no series \"{}\"", name));
+    std::vector<std::string> names;
+    if (const auto all = repository.series()) {
+      for (const SeriesInfo& one : *all) names.push_back(one.name);
+    }
+    return Error(ErrorCode::kNotFound, fmt::format("there is no series \"{}\"{}", name,
+                                                   base::nearest_name_hint(name, names)));
   }
   return series;
 }
@@ -30,10 +37,17 @@ Result<VersionInfo> find_version(Repository& repository, const VersionName& name
   VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository, name.series));
   auto version = repository.find_version(series.id, name.version);
   if (!version && version.error().code() == ErrorCode::kNotFound) {
+    if (name.version == kLatestName) {
+      return Error(ErrorCode::kNotFound,
+                   fmt::format("series \"{}\" has no sealed version", name.series));
+    }
+    std::vector<std::string> names;
+    if (const auto all = repository.versions(series.id)) {
+      for (const VersionInfo& one : *all) names.push_back(one.name);
+    }
     return Error(ErrorCode::kNotFound,
-                 name.version == kLatestName
-                     ? fmt::format("series \"{}\" has no sealed version", name.series)
-                     : fmt::format("there is no version \"{}/{}\"", name.series, name.version));
+                 fmt::format("there is no version \"{}/{}\"{}", name.series, name.version,
+                             base::nearest_name_hint(name.version, names)));
   }
   return version;
 }
