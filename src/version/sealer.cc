@@ -442,6 +442,7 @@ Result<SealedTree> Sealer::seal() {
   tree.entries = next_rank_ - 1;
   tree.logical_bytes = logical_bytes_ + (count_changes_ ? base_->record().logical_bytes : 0);
   tree.rank_of = std::move(rank_of_);
+  tree.rank_of.compact();
   return tree;
 }
 
