@@ -25,6 +25,8 @@ namespace {
 constexpr unsigned kQuietChecks = 10;
 /// Number of checks for which a leader that computes keeps the lead.
 constexpr unsigned kComputingChecks = 20;
+/// Number of checks without a waiting request after which they become rarer.
+constexpr unsigned kCalmChecks = 50;
 /// Number of followers that keep their buffer for the next time they lead.
 constexpr std::size_t kWarmFollowers = 2;
 
@@ -110,9 +112,11 @@ void LoopPool::watch() {
   std::unique_lock lock(mutex_);
   std::uint64_t seen = 0;
   unsigned quiet_checks = 0;
+  unsigned calm_checks = 0;
   while (!ended_) {
     const std::uint64_t turn = turn_.load();
     quiet_checks = turn == seen ? quiet_checks + 1 : 0;
+    calm_checks = is_busy(turn) && turn == seen ? 0 : calm_checks + 1;
     if (is_busy(turn) && turn == seen && (quiet_checks >= kComputingChecks || leader_waits())) {
       pass_lead(turn);
     }
@@ -124,10 +128,12 @@ void LoopPool::watch() {
         watchdog_wakes_.wait(lock, [this] { return ended_ || !watchdog_sleeps_; });
       }
       watchdog_sleeps_ = false;
-      quiet_checks = 0;
+      quiet_checks = calm_checks = 0;
       continue;
     }
-    watchdog_wakes_.wait_for(lock, limits_.patience, [this] { return ended_; });
+    const bool is_calm = calm_checks >= kCalmChecks && !is_busy(turn);
+    const unsigned patience = is_calm ? kCalmPatience : 1;
+    watchdog_wakes_.wait_for(lock, limits_.patience * patience, [this] { return ended_; });
   }
 }
 

@@ -5,8 +5,12 @@
 
 #include <unistd.h>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <set>
 #include <string>
@@ -122,6 +126,39 @@ TEST(LoopPool, AtItsLimitThePoolGoesOnWhenOneIsDone) {
   waiting.let_go.set_value();
   for (const char* request : {"w1", "w2", "quick"}) EXPECT_TRUE(waiting.is_answered(request));
   waiting.let_go = {};
+}
+
+/// Returns how often the watchdog of this process has slept.
+std::uint64_t sleeps_of_watchdog() {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream name(task.path() / "comm");
+    std::string word;
+    if (!(name >> word) || word != "varve-watch") continue;
+    std::ifstream status(task.path() / "status");
+    std::uint64_t count = 0;
+    while (status >> word) {
+      if (word == "voluntary_ctxt_switches:" && status >> count) return count;
+    }
+  }
+  return 0;
+}
+
+TEST(LoopPool, CalmPoolIsCheckedSeldom) {
+  constexpr std::chrono::milliseconds kTime{600};
+  WaitingPool waiting(2);
+  const auto begin = std::chrono::steady_clock::now();
+  std::uint64_t number = 0;
+  while (std::chrono::steady_clock::now() - begin < kTime) {
+    const std::string request = std::to_string(number++);
+    waiting.source.push(request);
+    ASSERT_TRUE(waiting.is_answered(request));
+  }
+  const std::uint64_t sleeps = sleeps_of_watchdog();
+  const auto passed = std::chrono::steady_clock::now() - begin;
+  RecordProperty("sleeps", static_cast<int>(sleeps));
+  EXPECT_GT(sleeps, 0U);
+  // The patience is one millisecond, and the first 50 checks use it.
+  EXPECT_LT(sleeps, 50 + passed / std::chrono::milliseconds(4));
 }
 
 TEST(LoopPool, InterruptedReceiveEndsAPoolThatIsToEnd) {
