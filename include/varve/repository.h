@@ -233,6 +233,9 @@ class Repository {
   [[nodiscard]] Result<DeletionForecast> delete_versions(SeriesId series,
                                                          const std::vector<VersionNumber>& numbers,
                                                          const DeletionOptions& options = {});
+  /// Checks that delete_versions() would delete a sealed version, apart from its open files.
+  /// Errors: as delete_versions(): kNotPermitted for a lock, kBusy for an open version based on it.
+  [[nodiscard]] Result<void> check_deletion(SeriesId series, VersionNumber number);
   /// Locks a sealed version against deletion until `until`. A lock can only be extended.
   /// Errors: kNotPermitted if the present lock ends later than `until`.
   [[nodiscard]] Result<void> lock_version(SeriesId series, VersionNumber number, Timestamp until);

@@ -65,6 +65,14 @@ Result<Reply> AttributeOperations::setattr(const Caller& caller, fuse_ino_t ino,
   if (seen && seen->kind == Node::Kind::kRemoved) {
     return set_removed(*seen->slot, requested_change(values, to_set));
   }
+  // rsync --delete, as a way to empty a version, also sets the attributes of its directory. They
+  // have no effect.
+  if (seen && seen->kind == Node::Kind::kSealed && (to_set & FUSE_SET_ATTR_SIZE) == 0 &&
+      removals_.are_accepted() && removals_.may_remove(caller) &&
+      (seen->is_version_root() || removals_.is_under_way(*seen->slot))) {
+    VARVE_TRY_ASSIGN(const struct stat unchanged, attributes_.of(*seen));
+    return Reply(AttributeReply{unchanged, 0});
+  }
   VARVE_TRY_ASSIGN(const Node node, nodes_.resolve_open(ino));
   AttributeChange change = requested_change(values, to_set);
   if (change.size && caller.uid() != 0) {

@@ -13,6 +13,7 @@
 #include "fs/node_table.h"
 #include "fs/privileges.h"
 #include "fs/reply.h"
+#include "fs/sealed_removals.h"
 #include "fs/version_directory.h"
 #include "varve/backup.h"
 #include "varve/result.h"
@@ -24,8 +25,12 @@ class AttributeOperations {
  public:
   /// Lifetime: the arguments must outlive the object.
   AttributeOperations(NodeTable& nodes, const NodeAttributes& attributes,
-                      VersionDirectory& versions, Privileges& privileges)
-      : nodes_(nodes), attributes_(attributes), versions_(versions), privileges_(privileges) {}
+                      VersionDirectory& versions, Privileges& privileges, SealedRemovals& removals)
+      : nodes_(nodes),
+        attributes_(attributes),
+        versions_(versions),
+        privileges_(privileges),
+        removals_(removals) {}
 
   /// Returns the attributes of a node.
   [[nodiscard]] Result<Reply> getattr(fuse_ino_t ino);
@@ -45,6 +50,7 @@ class AttributeOperations {
   const NodeAttributes& attributes_;
   VersionDirectory& versions_;
   Privileges& privileges_;
+  SealedRemovals& removals_;
 };
 
 }  // namespace varve::fs

@@ -60,8 +60,8 @@ Result<Reply> DirectoryOperations::opendir(fuse_ino_t ino, const fuse_file_info&
   VARVE_TRY_ASSIGN(const Node node, parts_.nodes.resolve(ino));
   fuse_file_info opened = info;
   if (node.kind == Node::Kind::kSealed) {
-    opened.keep_cache = 1;
-    opened.cache_readdir = 1;
+    // A listing without removed names must not outlast their return.
+    opened.keep_cache = opened.cache_readdir = parts_.removals.are_accepted() ? 0 : 1;
   }
   opened.fh = parts_.nodes.directories().add(std::make_shared<DirHandle>(ino));
   return Reply(OpenReply{
@@ -156,6 +156,7 @@ Result<void> DirectoryOperations::list_sealed(const Node& node, DirHandle& handl
     return node.reader->list(
         node.rank, 0, [&](std::uint64_t, std::string_view name, const SealedEntry& entry) {
           if (name <= std::string_view(last)) return true;
+          if (parts_.removals.hides(*node.slot, entry.rank)) return true;
           if (!page.add(std::string(name), parts_.attributes.entry(*node.slot, entry),
                         handle.next_offset())) {
             return false;
@@ -168,6 +169,7 @@ Result<void> DirectoryOperations::list_sealed(const Node& node, DirHandle& handl
   return node.reader->list(
       node.rank, after - kDotEntries,
       [&](std::uint64_t position, std::string_view name, const SealedEntry& entry) {
+        if (parts_.removals.hides(*node.slot, entry.rank)) return true;
         return page.add(std::string(name), parts_.attributes.entry(*node.slot, entry),
                         position + kDotEntries);
       });

@@ -14,6 +14,7 @@
 #include "fs/node_attributes.h"
 #include "fs/node_table.h"
 #include "fs/reply.h"
+#include "fs/sealed_removals.h"
 #include "fs/version_directory.h"
 #include "varve/result.h"
 
@@ -27,6 +28,7 @@ class DirectoryOperations {
     NodeTable& nodes;
     const NodeAttributes& attributes;
     VersionDirectory& versions;
+    SealedRemovals& removals;
     BufferPool& buffers;
   };
   /// Lifetime: the parts must outlive the object.

@@ -19,6 +19,9 @@ struct ShowOptions {
   std::uint32_t owner_uid = 0;
   std::uint32_t owner_gid = 0;
   bool rmdir_deletes = false;  ///< rmdir(2) of a sealed version deletes it.
+  /// Removing all names of a sealed version, and its directory, deletes it. After so many seconds
+  /// without a removal the names return. nullopt: sealed versions refuse removals.
+  std::optional<std::uint32_t> rm_deletes_s;
   /// The kernel enforces permission bits and access control lists.
   bool permissions_checked = false;
 };

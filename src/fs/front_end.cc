@@ -38,15 +38,16 @@ FrontEnd::FrontEnd(Repository& repository, const ShowOptions& show)
       nodes_(repository),
       attributes_(repository, show),
       changes_(repository, nodes_, kernel_),
-      versions_(repository, nodes_, attributes_, changes_),
+      removals_(repository, show),
+      versions_(repository, nodes_, attributes_, {changes_, removals_}),
       commands_(repository, nodes_, changes_),
       privileges_(nodes_, kernel_),
-      name_operations_(nodes_, attributes_, versions_),
-      attribute_operations_(nodes_, attributes_, versions_, privileges_),
+      name_operations_(nodes_, attributes_, versions_, removals_),
+      attribute_operations_(nodes_, attributes_, versions_, privileges_, removals_),
       xattr_operations_({nodes_, versions_, privileges_, kernel_}, show),
       read_operations_(nodes_, kernel_, buffers_),
       file_operations_({nodes_, attributes_, privileges_, changes_, read_operations_}),
-      directory_operations_({nodes_, attributes_, versions_, buffers_}),
+      directory_operations_({nodes_, attributes_, versions_, removals_, buffers_}),
       responder_(repository.metrics_registry()) {}
 
 void FrontEnd::attach(fuse_session* session, std::string mount_point) {

@@ -21,6 +21,7 @@
 #include "fs/read_operations.h"
 #include "fs/reply.h"
 #include "fs/responder.h"
+#include "fs/sealed_removals.h"
 #include "fs/version_changes.h"
 #include "fs/version_commands.h"
 #include "fs/version_directory.h"
@@ -82,6 +83,7 @@ class FrontEnd {
   NodeTable nodes_;
   const NodeAttributes attributes_;
   VersionChanges changes_;
+  SealedRemovals removals_;
   VersionDirectory versions_;
   VersionCommands commands_;
   Privileges privileges_;

@@ -76,12 +76,14 @@ void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) 
 
 // Valid replies: Done.
 void op_unlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  answer(req, Operation::kUnlink, [&](FrontEnd& fs) { return fs.names().unlink(parent, name); });
+  answer(req, Operation::kUnlink,
+         [&](FrontEnd& fs) { return fs.names().unlink(Caller(req), parent, name); });
 }
 
 // Valid replies: Done.
 void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  answer(req, Operation::kRmdir, [&](FrontEnd& fs) { return fs.names().rmdir(parent, name); });
+  answer(req, Operation::kRmdir,
+         [&](FrontEnd& fs) { return fs.names().rmdir(Caller(req), parent, name); });
 }
 
 // Valid replies: EntryReply.

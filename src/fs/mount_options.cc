@@ -20,6 +20,8 @@ constexpr std::array<std::string_view, 23> kSwallowed = {
 constexpr std::array<std::string_view, 2> kSwallowedPrefixes = {"x-", "comment="};
 
 constexpr std::uint32_t kSpinMax = 1000;
+/// A program that pauses for longer while it removes a version has stopped.
+constexpr std::uint32_t kRmDeletesS = 60;
 
 std::vector<std::string> split_list(std::string_view list) {
   std::vector<std::string> parts(1);
@@ -76,6 +78,11 @@ Result<void> parse_valued(std::string_view name, std::string_view value, bool sl
       return bad_value(name, value, "give a number of seconds, or off");
     }
     options.open.autoseal_s = value == "off" ? std::nullopt : number;
+  } else if (name == "rm_deletes") {
+    options.rm_deletes_s = parse_number(value, 10);
+    if (!options.rm_deletes_s || *options.rm_deletes_s == 0) {
+      return bad_value(name, value, "give a number of seconds from 1 on");
+    }
   } else if (name == "spin") {
     const auto number = parse_number(value, 10);
     if (!number || *number > kSpinMax) {
@@ -125,6 +132,8 @@ Result<void> parse_flag(std::string_view name, bool sloppy, MountOptions& option
     options.debug = true;
   } else if (name == "rmdir_deletes") {
     options.rmdir_deletes = true;
+  } else if (name == "rm_deletes") {
+    options.rm_deletes_s = kRmDeletesS;
   } else if (name == "trust_owner") {
     options.open.trust_owner = true;
   } else if (name == "noarrange") {

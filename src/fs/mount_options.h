@@ -37,7 +37,8 @@ struct MountOptions {
   bool devices_work = false;         ///< dev; off unless asked for.
   bool no_execution = false;         ///< noexec.
   XattrAnswers xattrs = XattrAnswers::kAuto;
-  bool rmdir_deletes = false;  ///< rmdir of a sealed version deletes it.
+  bool rmdir_deletes = false;                 ///< rmdir of a sealed version deletes it.
+  std::optional<std::uint32_t> rm_deletes_s;  ///< rm -r of a sealed version deletes it.
   /// Time to poll for the next request of a busy program before sleeping; 0 = none.
   std::chrono::microseconds spin{0};
   bool foreground = false;

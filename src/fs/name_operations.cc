@@ -63,6 +63,7 @@ Result<Reply> NameOperations::lookup(fuse_ino_t parent, std::string_view name) {
     }
     case Node::Kind::kSealed: {
       const auto entry = node.reader->lookup(node.rank, name);
+      if (entry && removals_.hides(*node.slot, entry->rank)) return Reply(Refusal{ENOENT});
       return found_or_absent(entry ? Result(attributes_.entry(*node.slot, *entry)) : entry.error(),
                              kSealedTimeoutS);
     }
@@ -125,12 +126,30 @@ Result<Reply> NameOperations::link_sealed(const Node& target, const Node& direct
   return Reply(Later{clone});
 }
 
-Result<Reply> NameOperations::unlink(fuse_ino_t parent, std::string_view name) {
+Result<Reply> NameOperations::remove_sealed(const Caller& caller, const Node& directory,
+                                            std::string_view name, SealedRemovals::What what) {
+  if (!removals_.are_accepted()) return Reply(Refusal{EROFS});
+  if (!removals_.may_remove(caller)) return Reply(Refusal{EACCES});
+  if (removals_.is_under_way(*directory.slot)) {
+    return done_or(removals_.remove(directory, name, what));
+  }
+  return Reply(Later{[this, directory, wanted = std::string(name), what] {
+    return done_or(removals_.remove(directory, wanted, what));
+  }});
+}
+
+Result<Reply> NameOperations::unlink(const Caller& caller, fuse_ino_t parent,
+                                     std::string_view name) {
+  const auto seen = nodes_.resolve(parent);
+  if (seen && seen->kind == Node::Kind::kSealed) {
+    return remove_sealed(caller, *seen, name, SealedRemovals::What::kFile);
+  }
   VARVE_TRY_ASSIGN(const Node node, nodes_.resolve_open(parent));
   return done_or(node.writer->unlink(node.ino, name));
 }
 
-Result<Reply> NameOperations::rmdir(fuse_ino_t parent, std::string_view name) {
+Result<Reply> NameOperations::rmdir(const Caller& caller, fuse_ino_t parent,
+                                    std::string_view name) {
   VARVE_TRY_ASSIGN(const Node node, nodes_.resolve(parent));
   switch (node.kind) {
     case Node::Kind::kRoot:
@@ -145,9 +164,10 @@ Result<Reply> NameOperations::rmdir(fuse_ino_t parent, std::string_view name) {
       return done_or(node.writer->remove_directory(node.ino, name));
     case Node::Kind::kRemoved:
       return Reply(Refusal{ENOENT});
-    case Node::Kind::kLatest:
     case Node::Kind::kSealed:
-      return Reply(Refusal{EROFS});
+      return remove_sealed(caller, node, name, SealedRemovals::What::kDirectory);
+    case Node::Kind::kLatest:
+      return Reply(Refusal{ENOTDIR});
   }
   return Reply(Refusal{EIO});
 }

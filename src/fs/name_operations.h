@@ -14,6 +14,7 @@
 #include "fs/node_attributes.h"
 #include "fs/node_table.h"
 #include "fs/reply.h"
+#include "fs/sealed_removals.h"
 #include "fs/version_directory.h"
 #include "varve/result.h"
 
@@ -24,10 +25,12 @@ namespace varve::fs {
 class NameOperations {
  public:
   /// Lifetime: the arguments must outlive the object.
-  NameOperations(NodeTable& nodes, const NodeAttributes& attributes, VersionDirectory& versions)
+  NameOperations(NodeTable& nodes, const NodeAttributes& attributes, VersionDirectory& versions,
+                 SealedRemovals& removals)
       : nodes_(nodes),
         attributes_(attributes),
         versions_(versions),
+        removals_(removals),
         handles_(nodes, attributes, versions) {}
 
   /// Finds a name in a directory, or, for "." and "..", the node of a file handle.
@@ -47,9 +50,10 @@ class NameOperations {
   /// Gives a file another name. A file of a sealed version is cloned into the open one.
   [[nodiscard]] Result<Reply> link(fuse_ino_t ino, fuse_ino_t parent, std::string_view name);
   /// Removes a name of a file that is not a directory.
-  [[nodiscard]] Result<Reply> unlink(fuse_ino_t parent, std::string_view name);
+  [[nodiscard]] Result<Reply> unlink(const Caller& caller, fuse_ino_t parent,
+                                     std::string_view name);
   /// Removes a series, a version, or an empty directory in a version.
-  [[nodiscard]] Result<Reply> rmdir(fuse_ino_t parent, std::string_view name);
+  [[nodiscard]] Result<Reply> rmdir(const Caller& caller, fuse_ino_t parent, std::string_view name);
 
   /// A name in a directory.
   struct Place {
@@ -60,6 +64,8 @@ class NameOperations {
   [[nodiscard]] Result<Reply> rename(const Place& from, const Place& to, unsigned flags);
 
  private:
+  [[nodiscard]] Result<Reply> remove_sealed(const Caller& caller, const Node& directory,
+                                            std::string_view name, SealedRemovals::What what);
   [[nodiscard]] Result<Reply> link_sealed(const Node& target, const Node& directory,
                                           std::string_view name);
   /// Checks that a name may move between two directories.
@@ -68,6 +74,7 @@ class NameOperations {
   NodeTable& nodes_;
   const NodeAttributes& attributes_;
   VersionDirectory& versions_;
+  SealedRemovals& removals_;
   HandleLookup handles_;
 };
 

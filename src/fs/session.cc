@@ -181,6 +181,7 @@ ShowOptions show_options(const MountOptions& options) {
           .owner_uid = getuid(),
           .owner_gid = getgid(),
           .rmdir_deletes = options.rmdir_deletes,
+          .rm_deletes_s = options.rm_deletes_s,
           .permissions_checked = options.allow_other || options.default_permissions};
 }
 

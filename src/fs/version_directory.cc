@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/log.h"
 #include "fs/node_id.h"
 #include "fs/timeouts.h"
 
@@ -162,6 +163,27 @@ std::optional<struct stat> VersionDirectory::last_attributes(const Slot* slot) c
   return std::nullopt;
 }
 
+Result<void> VersionDirectory::delete_sealed(const SeriesInfo& series, const VersionInfo& info) {
+  if (!attributes_.show().rmdir_deletes) {
+    if (!removals_.are_accepted()) {
+      return Error(ErrorCode::kReadOnly, "rmdir does not remove a sealed version; use `varve rm`");
+    }
+    VARVE_TRY_ASSIGN(Slot * slot, nodes_.load_version(series, info));
+    const auto reader = slot->tree().reader;
+    if (reader == nullptr) return Error(ErrorCode::kNotFound, "the version is gone");
+    VARVE_TRY_ASSIGN(const bool empty, removals_.is_empty(*slot, *reader, 0));
+    if (!empty) return Error(ErrorCode::kNotEmpty, "the version has names");
+  }
+  const auto deleted = changes_.delete_after_last_close(series.id, {info.number}, {});
+  if (!deleted) {
+    base::log(base::LogLevel::kWarning, fmt::format("cannot remove {}/{}: {}", series.name,
+                                                    info.name, deleted.error().message()));
+    return deleted.error();
+  }
+  changes_.forget_latest(series.id);
+  return {};
+}
+
 Result<void> VersionDirectory::remove_version(const SeriesInfo& series, std::string_view name) {
   if (name == kLatestName)
     return Error(ErrorCode::kNotPermitted, "latest cannot be changed; it follows the versions");
@@ -169,17 +191,14 @@ Result<void> VersionDirectory::remove_version(const SeriesInfo& series, std::str
   VARVE_TRY_ASSIGN(const VersionInfo info, repository_.find_version(series.id, name));
   const auto last = last_attributes(nodes_.slots().find(series.id, info.number));
   if (info.state == VersionState::kSealed) {
-    if (!attributes_.show().rmdir_deletes) {
-      return Error(ErrorCode::kReadOnly, "rmdir does not remove a sealed version; use `varve rm`");
-    }
-    VARVE_TRY(changes_.delete_after_last_close(series.id, {info.number}, {}));
-    changes_.forget_latest(series.id);
+    VARVE_TRY(delete_sealed(series, info));
   } else {
     VARVE_TRY(repository_.abandon_version(series.id, info.number, false));
   }
   if (Slot* slot = nodes_.slots().find(series.id, info.number)) {
     slot->drop();
     if (last) slot->remove(*last);
+    removals_.forget(*slot);
   }
   return {};
 }

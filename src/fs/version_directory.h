@@ -14,6 +14,7 @@
 #include "fs/handles.h"
 #include "fs/node_attributes.h"
 #include "fs/node_table.h"
+#include "fs/sealed_removals.h"
 #include "fs/version_changes.h"
 #include "varve/backup.h"
 #include "varve/repository.h"
@@ -34,10 +35,19 @@ inline constexpr std::string_view kOwnXattrPrefix = "user.varve.";
 /// kernel. Thread-safe.
 class VersionDirectory {
  public:
+  /// The parts of the mount that change versions.
+  struct Changes {
+    VersionChanges& versions;
+    SealedRemovals& removals;
+  };
   /// Lifetime: the arguments must outlive the object.
   VersionDirectory(Repository& repository, NodeTable& nodes, const NodeAttributes& attributes,
-                   VersionChanges& changes)
-      : repository_(repository), nodes_(nodes), attributes_(attributes), changes_(changes) {}
+                   const Changes& changes)
+      : repository_(repository),
+        nodes_(nodes),
+        attributes_(attributes),
+        changes_(changes.versions),
+        removals_(changes.removals) {}
 
   /// Sets the root of the mount: a series, one version of it, or, with "" for both, the whole
   /// repository. Must be called before the first request.
@@ -66,9 +76,10 @@ class VersionDirectory {
   /// Removes an empty series.
   /// Errors: kNotFound; kNotEmpty if it has versions.
   [[nodiscard]] Result<void> remove_series(std::string_view name);
-  /// Removes an open, empty version, or, with ShowOptions::rmdir_deletes, a sealed one.
-  /// Errors: kReadOnly for a sealed version otherwise; kNotPermitted for `latest`; kBusy while
-  /// files are open.
+  /// Removes an open, empty version. Deletes a sealed one with ShowOptions::rmdir_deletes, or with
+  /// rm_deletes once all its names are removed.
+  /// Errors: kReadOnly or kNotEmpty for a sealed version otherwise; kNotPermitted for `latest`;
+  /// kBusy while files are open; those of Repository::delete_versions().
   [[nodiscard]] Result<void> remove_version(const SeriesInfo& series, std::string_view name);
   /// Renames a version. Seals an open one whose name is no longer a partial one.
   /// Errors: kExists; kNotPermitted for `latest` and for a complete name that becomes partial;
@@ -88,6 +99,8 @@ class VersionDirectory {
   /// Returns the entry of a version, after loading it.
   [[nodiscard]] Result<fuse_entry_param> version_entry(const SeriesInfo& series,
                                                        const VersionInfo& info);
+  /// Deletes a sealed version, if the mount's options allow that.
+  [[nodiscard]] Result<void> delete_sealed(const SeriesInfo& series, const VersionInfo& info);
   /// Returns the attributes that a version's root has after its removal.
   [[nodiscard]] std::optional<struct stat> last_attributes(const Slot* slot) const;
 
@@ -95,6 +108,7 @@ class VersionDirectory {
   NodeTable& nodes_;
   const NodeAttributes& attributes_;
   VersionChanges& changes_;
+  SealedRemovals& removals_;
 };
 
 }  // namespace varve::fs

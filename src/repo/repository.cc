@@ -177,6 +177,11 @@ Result<DeletionForecast> Repository::delete_versions(SeriesId series,
   return found->delete_versions(numbers, options);
 }
 
+Result<void> Repository::check_deletion(SeriesId series, VersionNumber number) {
+  VARVE_TRY_ASSIGN(auto* const found, find(series));
+  return found->check_deletion(number);
+}
+
 Result<void> Repository::lock_version(SeriesId series, VersionNumber number, Timestamp until) {
   VARVE_TRY_ASSIGN(auto* const found, find(series));
   return found->lock_version(number, until);

@@ -128,6 +128,12 @@ Result<std::vector<HeldVersion>> LineageDeletion::leave_out_held(
   return held;
 }
 
+Result<void> LineageDeletion::check(VersionNumber number) {
+  VARVE_TRY_ASSIGN(auto gone, records_to_delete({number}));
+  VARVE_TRY(leave_out_held(gone, {}, [](const auto&) { return false; }));
+  return {};
+}
+
 Result<DeletionForecast> LineageDeletion::run(const std::vector<VersionNumber>& numbers,
                                               const DeletionOptions& options) {
   VARVE_TRY_ASSIGN(auto gone, records_to_delete(numbers));

@@ -42,6 +42,9 @@ class LineageDeletion {
   [[nodiscard]] Result<DeletionForecast> run(const std::vector<VersionNumber>& numbers,
                                              const DeletionOptions& options);
 
+  /// Errors: as Repository::check_deletion().
+  [[nodiscard]] Result<void> check(VersionNumber number);
+
  private:
   /// Returns the records in ascending number, each once.
   [[nodiscard]] Result<std::vector<catalog::VersionRecord>> records_to_delete(

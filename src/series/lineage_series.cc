@@ -353,6 +353,12 @@ Result<DeletionForecast> LineageSeries::delete_versions(const std::vector<Versio
   return use->deletion.run(numbers, options);
 }
 
+Result<void> LineageSeries::check_deletion(VersionNumber number) {
+  VARVE_TRY_ASSIGN(auto* const use, load());
+  const std::lock_guard lock(mutex_);
+  return use->deletion.check(number);
+}
+
 Result<std::vector<VersionUsage>> LineageSeries::version_usage(std::optional<VersionNumber> only) {
   VARVE_TRY_ASSIGN(auto* const use, load());
   layout::OpenHold hold;

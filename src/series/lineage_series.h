@@ -51,6 +51,7 @@ class LineageSeries final : public Series {
       const std::vector<VersionNumber>& numbers, const DeletionOptions& options) override;
   [[nodiscard]] Result<DeletionForecast> delete_versions(const std::vector<VersionNumber>& numbers,
                                                          const DeletionOptions& options) override;
+  [[nodiscard]] Result<void> check_deletion(VersionNumber number) override;
   [[nodiscard]] Result<void> lock_version(VersionNumber number, Timestamp until) override;
   [[nodiscard]] Result<std::vector<VersionUsage>> version_usage(
       std::optional<VersionNumber> only) override;

@@ -50,6 +50,7 @@ class Series {
       const std::vector<VersionNumber>& numbers, const DeletionOptions& options) = 0;
   [[nodiscard]] virtual Result<DeletionForecast> delete_versions(
       const std::vector<VersionNumber>& numbers, const DeletionOptions& options) = 0;
+  [[nodiscard]] virtual Result<void> check_deletion(VersionNumber number) = 0;
   [[nodiscard]] virtual Result<void> lock_version(VersionNumber number, Timestamp until) = 0;
   /// Returns the sizes of every sealed version, or only of `only`.
   [[nodiscard]] virtual Result<std::vector<VersionUsage>> version_usage(

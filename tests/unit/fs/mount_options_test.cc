@@ -76,6 +76,12 @@ TEST(MountOptions, RetentionAndArrangingAreChosen) {
   EXPECT_TRUE(options.open.arrange);
   ASSERT_TRUE(parse_mount_options("rmdir_deletes,noarrange,arrange_rate=3M", false, options));
   EXPECT_TRUE(options.rmdir_deletes);
+  EXPECT_FALSE(options.rm_deletes_s);
+  ASSERT_TRUE(parse_mount_options("rm_deletes", false, options));
+  EXPECT_EQ(options.rm_deletes_s, 60U);
+  ASSERT_TRUE(parse_mount_options("rm_deletes=5", false, options));
+  EXPECT_EQ(options.rm_deletes_s, 5U);
+  EXPECT_FALSE(parse_mount_options("rm_deletes=0", false, options));
   EXPECT_FALSE(options.open.arrange);
   EXPECT_EQ(options.open.arrange_bytes_per_second, 3U << 20);
 }
