@@ -104,15 +104,7 @@ class Restore:
         known[1] -= 1
         if not known[1]:
             del self.links[entry.group]
-        folder = os.dup(self.top)
-        try:
-            for name in known[0][:-1]:
-                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-                os.close(folder)
-                folder = inner
-            os.link(known[0][-1], entry.name, src_dir_fd=folder, follow_symlinks=False)
-        finally:
-            os.close(folder)
+        os.link(b"/".join(known[0]), entry.name, src_dir_fd=self.top, follow_symlinks=False)
         return True
 
     def make(self, entry, path):
@@ -265,6 +257,7 @@ def main(args):
 
 if __name__ == "__main__":
     form.report = problem
+    sys.stdout.reconfigure(errors="backslashreplace")
     try:
         main(sys.argv)
     except KeyboardInterrupt:

@@ -14,6 +14,7 @@ import shutil
 import stat
 import struct
 import subprocess
+import sys
 
 from xxh3 import MASK, le, xxh3
 
@@ -78,8 +79,8 @@ def decode(path, at, size, raw, codec, check):
         except zstandard.ZstdError:
             data = b""
     elif codec:
-        program = shutil.which("zstd")
-        need(program, "install the Python module zstandard, or the program zstd")
+        program = shutil.which("zstd") or sys.exit("varve-read: install the program zstd, or the "
+                                                   "Python module zstandard")
         with open(os.memfd_create("stored"), "w+b", buffering=0) as source:
             source.write(data)
             source.seek(0)
@@ -135,8 +136,7 @@ class Section:
     """A manifest, the first part of labels, or an update."""
     def __init__(self, path, at, kind, series, version):
         head = read(path, at, 64)
-        (magic, form, *names, self.blocks, size, self.records, _, zero, check) = struct.unpack(
-            "<IHHIIQQQQQQ", head)
+        magic, form, *names, _, size, self.count, _, zero, check = struct.unpack("<IHHIIQQQQQQ", head)
         need(magic == 0x4E4D5656 and check == xxh3(head[:56]), "%s: no header at byte %d" % (path, at))
         need(form in (1, 2) and not zero, "%s: its format is unknown to this program" % path)
         need(names == [kind, series, version], "%s: it belongs to another place" % path)
@@ -144,49 +144,36 @@ class Section:
 
     @functools.lru_cache(128)  # of at most 128 KiB
     def block(self, at):
-        """Returns the raw bytes of a block, and the place of the next one."""
+        """Returns the raw bytes of a block."""
         size, raw, codec, check = struct.unpack("<IIIQ", read(self.path, at, 20))
         need(at + 20 + size <= self.end, "%s: no block at byte %d" % (self.path, at))
-        return decode(self.path, at + 20, size, raw, codec, check), at + 20 + size
+        return decode(self.path, at + 20, size, raw, codec, check)
 
-    def piece(self, block, at):
-        """Returns the type, the key and the value of a record, and the place of the next one."""
-        data, following = self.block(block)
-        cursor = Cursor(data, at)
-        kind, key, value = cursor.take(1)[0], cursor.text(255), cursor.text(BLOCK_MAX)
-        return kind, key, value, (block, cursor.at) if cursor.at < len(data) else (following, 0)
-
-    def value(self, place):
-        """Returns the value of the record that begins there, with all its pieces."""
-        first, key, value, place = self.piece(*place)
-        values, kind, size = [value], first, len(value)
-        while kind & 0x80:
-            kind, other, value, place = self.piece(*place)
-            size += len(value)
-            need(kind & 0x7F == first & 0x3F | 0x40 and other == key and size <= VALUE_MAX,
-                 "%s: the pieces of a record do not fit" % self.path)
-            values.append(value)
-        return b"".join(values)
-
-    def scan(self, lost=None):
-        """Yields the type, the key and the place of each record. Calls `lost` for damaged blocks and
-        goes on behind them; without it, raises Damage."""
-        following, count = (self.start, 0), 0
-        for _ in range(self.blocks):
-            at = following[0]
-            following, place = (at + 20 + le(read(self.path, at, 4), 0, 4), 0), (at, 0)
+    def records(self, lost=None, place=None):
+        """Yields the type, the key, the value and the place of each record, from a place on. Calls `lost`
+        for damaged blocks and goes on behind them; without it, raises Damage."""
+        (following, skip), count, pieces = place or (self.start, 0), 0, []
+        while following < self.end:
+            at, following = following, following + 20 + le(read(self.path, following, 4), 0, 4)
             try:
-                while place[0] == at:
-                    kind, key, _, behind = self.piece(*place)
-                    if not kind & 0x40:
-                        yield kind & 0x3F, key, place
-                    place, count = behind, count + 1
+                cursor, skip = Cursor(self.block(at), skip), 0
+                while cursor.at < len(cursor.data):
+                    here, kind, key = (at, cursor.at), cursor.take(1)[0], cursor.text(255)
+                    first = pieces[0] if pieces else (kind & 0x3F, key, here)
+                    pieces = (pieces or [first]) + [cursor.text(BLOCK_MAX)]
+                    need(first[:2] == (kind & 0x3F, key) and (kind & 0x40 > 0) == (len(pieces) > 2)
+                         and sum(map(len, pieces)) <= VALUE_MAX, "%s: records are mixed up" % self.path)
+                    count += 1
+                    if not kind & 0x80:
+                        value, pieces = b"".join(pieces[1:]), []
+                        yield (*first[:2], value, first[2])
             except Damage as error:
                 if not lost:
                     raise
                 lost(error)
-                count = self.records
-        need(following[0] == self.end and count >= self.records, "%s: records are missing" % self.path)
+                count, pieces = self.count, []
+        need(following == self.end and (place or count >= self.count) and not pieces,
+             "%s: records are missing" % self.path)
 
 
 # ---- Series: trees of directories (§5, §6, §7) ----
@@ -250,18 +237,18 @@ class Series:
         try:
             while at < size:
                 size, section = read(path), Section(path, at, kind, number, 0)
-                self.apply([*section.scan()], section)
+                self.apply([record[:3] for record in section.records() if record[0] in (1, 2, 10)])
                 at, kind = section.end, 3
         except Damage as error:
             report("%s: no sound labels at byte %d (%s); versions that only manifests have are listed too, "
-                    "perhaps deleted ones or old names" % (path, at, error), counts=kind == 2)
+                   "perhaps deleted ones or old names" % (path, at, error), counts=kind == 2)
             for version in sorted(set(self.manifests) - set(self.versions)):
-                self.apply(self.manifest(version)[2], self.manifest(version)[0])
+                self.apply(self.manifest(version)[2])
 
-    def apply(self, records, section):
+    def apply(self, records):
         """Takes over the records of a series and its versions."""
-        for kind, number, cursor in [(kind, int.from_bytes(key, "big"), Cursor(section.value(place)))
-                                     for kind, key, place in records if kind in (1, 2, 10)]:
+        for kind, key, value in records:
+            number, cursor = int.from_bytes(key, "big"), Cursor(value)
             if kind == 1:
                 self.name = cursor.text(255)
             elif kind == 10:
@@ -276,16 +263,16 @@ class Series:
 
     @functools.lru_cache(None)
     def manifest(self, number):
-        """Returns a manifest, the places of its nodes, and its other records."""
+        """Returns a manifest, the places of its nodes, and its records of the series and the version."""
         section, nodes, others = None, {}, []
         try:
             need(number in self.manifests, "manifest %d of series %d is missing" % (number, self.number))
             section = Section(self.manifests[number], 0, 1, self.number, number)
-            for kind, key, place in section.scan(lost=report):
+            for kind, key, value, place in section.records(lost=report):
                 if kind in (3, 4):
                     nodes[int.from_bytes(key, "big")] = place
-                else:
-                    others.append((kind, key, place))
+                elif kind in (1, 2):
+                    others.append((kind, key, value))
         except Damage as error:
             report(error)
         return section, nodes, others
@@ -293,7 +280,7 @@ class Series:
     def node(self, number):
         section, nodes, _ = self.manifest(number >> 32)
         need(number in nodes, "node %x of series %d is lost" % (number, self.number))
-        return section.value(nodes[number])
+        return next(section.records(place=nodes[number]))[2]
 
     def entries(self, directory):
         """Yields the entries of a directory, and Damage for parts of it that are lost."""
@@ -350,7 +337,8 @@ class Store:
                 except Damage as error:
                     report(error)
         self.runs.sort()
-        self.ends = array.array("Q", itertools.accumulate((r[0] + r[1] for r in self.runs), max))
+        self.ends = array.array("Q", itertools.accumulate(
+            (min(r[0] + r[1], MASK) for r in self.runs), max))
 
     def scan(self, path, step):
         """Finds the containers of a file from its start, and searches for more behind damage."""
@@ -401,15 +389,17 @@ class Store:
 
     @functools.lru_cache(256)
     def tables(self, owner):
-        """Returns a container's frames as (first chunk, place, stored, raw, codec, checksum), and its
-        chunk table."""
+        """Returns a container's frames as (first chunk, place, stored, raw, codec, checksum), its chunk
+        table, and the place of each chunk in the raw bytes of all frames."""
         path, at, header, frames, runs, chunks, _ = self.containers[owner]
         head, first, place, found = read(path, at, header), 0, at + header, []
         for count, stored, *rest in struct.iter_unpack("<IIIIQ", head[128:128 + 24 * frames]):
             found.append((first, place, stored, *rest))
             first, place = first + count, place + stored
         need(first == chunks, "%s: the frames of the container at byte %d are wrong" % (path, at))
-        return found, head[128 + 24 * frames + 12 * runs:]
+        table = head[128 + 24 * frames + 12 * runs:]
+        starts = itertools.accumulate((le(table, 35 * i + 32, 3) for i in range(chunks)), initial=0)
+        return found, table, array.array("Q", starts)
 
     @functools.lru_cache(512)  # of at most 128 KiB
     def frame(self, owner, index):
@@ -417,16 +407,17 @@ class Store:
 
     def size(self, chunk):
         owner, place = self.copies(chunk)[0]
-        return le(self.tables(owner)[1], 35 * place + 32, 3)
+        starts = self.tables(owner)[2]
+        return starts[place + 1] - starts[place]
 
     def chunk(self, chunk):
         """Returns the bytes of a chunk, from the first sound copy."""
         for owner, place in self.copies(chunk):
             try:
-                frames, table = self.tables(owner)
+                frames, table, starts = self.tables(owner)
                 index = bisect.bisect_right(frames, (place, MASK)) - 1
-                start = sum(le(table, 35 * i + 32, 3) for i in range(frames[index][0], place))
-                data = self.frame(owner, index)[start:start + le(table, 35 * place + 32, 3)]
+                base = starts[frames[index][0]]
+                data = self.frame(owner, index)[starts[place] - base:starts[place + 1] - base]
                 need(hashlib.sha256(data).digest() == table[35 * place:35 * place + 32],
                      "%s: chunk %x has a wrong fingerprint" % (self.containers[owner][0], chunk))
                 return data
