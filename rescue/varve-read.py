@@ -3,7 +3,7 @@
 """Reads a Varve repository without Varve and without its catalog.
 
 usage: varve-read.py REPO ls [SERIES/VERSION [PATH]]
-       varve-read.py REPO restore SERIES/VERSION DEST [PATH...]
+       varve-read.py REPO restore [--guess] SERIES/VERSION DEST [PATH...]
 
 Needs Linux, Python 3.8, the two modules beside it, and the module `zstandard` or the program `zstd`.
 It changes nothing in the repository. No other process may write to the repository meanwhile.
@@ -11,10 +11,11 @@ It changes nothing in the repository. No other process may write to the reposito
 `latest`. Series and versions without a usable name appear as #NUMBER.
 
 Verifies all checksums and fingerprints. Restores the readable parts of a damaged file, and leaves the
-rest as a hole. Exit status: 0 all is well; 1 an error; 2 wrong usage; 3 something is damaged or was
-refused, and the messages say what; 10 no repository; 130 interrupted. Memory grows with the id runs of
-the containers, the nodes of the manifests that a version needs, and the hard-linked files with names
-still to come.
+rest as a hole. A container that only a search behind damage finds may be a piece of a stored file: the
+reader uses it only with --guess, and names the files. Exit status: 0 all is well; 1 an error; 2 wrong
+usage; 3 something is damaged or was refused, and the messages say what; 10 no repository; 130
+interrupted. Memory grows with the id runs of the containers, the nodes of the manifests that a version
+needs, and the hard-linked files with names still to come.
 """
 import functools
 import os
@@ -54,13 +55,13 @@ class Restore:
     """Restores into the working directory. Every name is used inside a directory that the program made
     and entered through no link, and only for new files. So nothing outside can change."""
 
-    def __init__(self, repo, series, wanted):
-        self.repo, self.series, self.wanted, self.found = repo, series, wanted, set()
+    def __init__(self, repo, series, wanted, guess):
+        self.repo, self.series, self.wanted, self.found, self.guess = repo, series, wanted, set(), guess
         self.top, self.links = os.open(".", os.O_RDONLY), {}
 
     @functools.lru_cache(None)
     def store(self, number):
-        return form.Store(self.repo + ("/series/%08x" % number if number else "/pool"), number)
+        return form.Store(self.repo + ("/series/%08x" % number if number else "/pool"), number, self.guess)
 
     def tree(self, root):
         here, status = (), os.stat(".")
@@ -114,13 +115,13 @@ class Restore:
             return os.mknod(entry.name, entry.kind | 0o600, entry.device)
         lost, how = [], os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         with open(os.open(entry.name, how, 0o600), "wb", buffering=0) as file:
-            self.content(file, entry, lost)
+            self.content(file, entry, lost, b"/".join(path))
             file.truncate(entry.size)
         if lost:
             problem("%s: %d bytes are lost and left as a hole, the first at byte %d: %s" % (
                 show(b"/".join(path)), sum(end - start for start, end, _ in lost), *lost[0][::2]))
 
-    def content(self, file, entry, lost):
+    def content(self, file, entry, lost, path):
         """Writes what can be read of a file, and adds (start, end, reason) of the rest to `lost`."""
         end, runs = 0, entry.runs
         try:
@@ -133,7 +134,10 @@ class Restore:
                 at, end = end, end + size
                 if count:
                     store = self.store(0 if first >> 63 else self.series.number)
+                    store.guessed = False
                     self.run(file, store, first, count, at, end, lost)
+                    if store.guessed:
+                        problem("%s: may be wrong from byte %d to %d" % (show(path), at, end))
             need(end == entry.size, "the recipe is shorter than the file")
         except Damage as error:
             lost.append((end, entry.size, error))
@@ -222,6 +226,8 @@ def list_directory(series, root, path):
 
 
 def main(args):
+    guess = args[2:4] == ["restore", "--guess"]
+    args = args[:3] + args[4:] if guess else args
     if len(args) < 3 or (args[2], min(len(args), 5)) not in (("ls", 3), ("ls", 4), ("ls", 5), ("restore", 5)):
         fail(2, __doc__.split("\n\n")[1])
     repo, command, *rest = os.path.abspath(args[1]), *args[2:]
@@ -249,7 +255,7 @@ def main(args):
     os.chdir(rest[1])
     if os.listdir("."):
         fail(1, "%s is not empty" % rest[1])
-    restore = Restore(repo, series, paths - {()})
+    restore = Restore(repo, series, paths - {()}, guess)
     restore.tree(root)
     for path in restore.wanted - restore.found:
         problem("%s: there is no such name" % show(b"/".join(path)))

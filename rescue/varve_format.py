@@ -327,9 +327,14 @@ def search(path, at, size, step):
 
 
 class Store:
-    """The containers of a series or of the pool."""
-    def __init__(self, folder, number):
-        self.number, self.containers, self.runs = number, [], []
+    """The containers of a series or of the pool.
+
+    Behind a damaged header, a search finds the next container. That may be a piece of a stored file, say
+    of another repository, and nothing tells it from a real one. Its chunks count only with `guess`,
+    and only where no other container has them; `guessed` is then set.
+    """
+    def __init__(self, folder, number, guess=False):
+        self.number, self.guess, self.guessed, self.containers, self.runs = number, guess, False, [], []
         for suffix, sub, step in (".seg", "/active", 4096), (".vol", "/volumes", 1):
             for path in numbered(folder + sub, suffix).values():
                 try:
@@ -380,9 +385,10 @@ class Store:
             if chunk < first + count:
                 found.append((owner, start + chunk - first))
             at -= 1
-        # The search behind damage may find a container that is a part of a stored file.
-        found = [copy for copy in found if self.containers[copy[0]][6]] or found
         need(found, "chunk %x is in no container" % chunk)
+        sure = [copy for copy in found if self.containers[copy[0]][6]]
+        need(sure or self.guess, "chunk %x is only in a container behind a damaged one (see --guess)" % chunk)
+        self.guessed, found = self.guessed or not sure, sure or found
         prints = {self.tables(owner)[1][35 * place:35 * place + 32] for owner, place in found}
         need(len(prints) == 1, "chunk %x has several contents" % chunk)
         return found

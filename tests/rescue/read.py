@@ -25,6 +25,7 @@ import varve_format  # noqa: E402
 from varve_format import Cursor, Entry, Section, Store, read_runs, xxh3  # noqa: E402
 
 SEED = int(os.environ.get("VARVE_TEST_SEED", "1"))
+ID_NONE = 0xFFFFFFFF  # the id of an ACL entry that names nobody
 FLIPS = int(os.environ.get("VARVE_TEST_FLIPS", "25"))
 
 
@@ -99,6 +100,10 @@ def make_tree(top, rng, size, files=120):
     os.chown(top + "/absolute", 5, 6, follow_symlinks=False)
     os.chmod(top + "/text", 0o4751)
     os.chmod(top + "/many", 0o2750)
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *rule) for rule in (
+        (1, 6, ID_NONE), (2, 6, 1000), (4, 4, ID_NONE), (16, 6, ID_NONE), (32, 0, ID_NONE)))
+    os.setxattr(top + "/empty", "system.posix_acl_access", acl)
+    os.setxattr(top + "/empty", "security.capability", struct.pack("<5I", 0x02000001, 1 << 10, 0, 0, 0))
     os.utime(top + "/text", ns=(1, -1234567891))
     os.utime(top + "/many", ns=(1, 10**18 + 7))
     os.utime(top + "/relative", ns=(1, 1), follow_symlinks=False)
@@ -243,6 +248,28 @@ def test_flips(rng):
     ok("%d flips: %d did not matter, the others were reported" % (FLIPS, silent))
 
 
+def test_search(rng):
+    """Stores a segment of another repository and damages the header before it: the reader must not take
+    the stored containers for its own."""
+    write("inner-tree/file", rng.randbytes(100000))
+    varve("init", "--compression", "none", "inner")
+    varve("-q", "store", "inner", "s/v", "inner-tree")
+    os.makedirs("outer-tree")
+    shutil.copy("inner/series/00000001/active/00000000.seg", "outer-tree/segment")
+    varve("init", "--compression", "none", "outer")
+    varve("-q", "store", "outer", "s/v", "outer-tree")
+    reader("outer", "restore", "s/v", fresh("found"))
+    with open("outer/series/00000001/active/00000000.seg", "rb+") as file:
+        file.seek(20)
+        file.write(b"\xff")
+    _, _, messages = reader("outer", "restore", "s/v", fresh("found"), statuses=(3,))
+    with open("found/segment", "rb") as file:
+        check(not any(file.read()) and b"segment: " in messages, "a stored container was believed")
+    _, _, messages = reader("outer", "restore", "--guess", "s/v", fresh("found"), statuses=(3,))
+    check(b"segment: may be wrong" in messages, "a guess is not named")
+    ok("a container inside of a stored file is not believed")
+
+
 def compare_holes(got, whole, messages):
     with open(got, "rb") as a, open(whole, "rb") as b:
         a, b = a.read(), b.read()
@@ -329,6 +356,7 @@ def main():
     test_placements(rng)
     test_paths()
     test_flips(rng)
+    test_search(rng)
     test_hostile()
 
 
