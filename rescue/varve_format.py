@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decodes the labels, manifests and containers of a Varve repository, by docs/FORMAT.md alone.
-
-The sections (§) in comments are those of that page. Nothing here writes.
-"""
+"""Decodes labels, manifests and containers, by docs/FORMAT.md alone; § are its sections. Never writes."""
 import array
 import bisect
 import functools
@@ -44,7 +41,6 @@ def show(name):
 
 
 # ---- Files, compression, numbers ----
-
 def read(path, at=0, count=None):
     """Returns bytes of a regular file; without a count, its size."""
     try:
@@ -79,8 +75,7 @@ def decode(path, at, size, raw, codec, check):
         except zstandard.ZstdError:
             data = b""
     elif codec:
-        program = shutil.which("zstd") or sys.exit("varve-read: install the program zstd, or the "
-                                                   "Python module zstandard")
+        program = shutil.which("zstd") or sys.exit("varve-read: install zstd, or the Python module zstandard")
         with open(os.memfd_create("stored"), "w+b", buffering=0) as source:
             source.write(data)
             source.seek(0)
@@ -131,7 +126,6 @@ class Cursor:
 
 
 # ---- Manifests and labels (§9) ----
-
 class Section:
     """A manifest, the first part of labels, or an update."""
     def __init__(self, path, at, kind, series, version):
@@ -177,7 +171,6 @@ class Section:
 
 
 # ---- Series: trees of directories (§5, §6, §7) ----
-
 def read_runs(cursor, base, runs_max=PAGE_MAX):
     """Yields (first chunk id, number of chunks or 0 for a hole, bytes) of each run of a recipe."""
     for _ in range(cursor.varint(runs_max)):
@@ -240,8 +233,10 @@ class Series:
                 self.apply([record[:3] for record in section.records() if record[0] in (1, 2, 10)])
                 at, kind = section.end, 3
         except Damage as error:
+            # An append that was interrupted is no damage: then nothing follows.
+            rest = read(path, at + 1, min(size - at - 1, 1 << 24)) if kind == 3 else b"VVMN"
             report("%s: no sound labels at byte %d (%s); versions that only manifests have are listed too, "
-                   "perhaps deleted ones or old names" % (path, at, error), counts=kind == 2)
+                   "perhaps deleted ones or old names" % (path, at, error), counts=b"VVMN" in rest)
             for version in sorted(set(self.manifests) - set(self.versions)):
                 self.apply(self.manifest(version)[2])
 
@@ -280,7 +275,7 @@ class Series:
     def node(self, number):
         section, nodes, _ = self.manifest(number >> 32)
         need(number in nodes, "node %x of series %d is lost" % (number, self.number))
-        return next(section.records(place=nodes[number]))[2]
+        return next(section.records(place=nodes[number]), (0, b"", b""))[2]
 
     def entries(self, directory):
         """Yields the entries of a directory, and Damage for parts of it that are lost."""
@@ -292,7 +287,7 @@ class Series:
             try:
                 page = self.node(node)
                 cursor, found, previous, name, child = Cursor(page, 1), [], Entry, b"", 0
-                need(node < above and len(page) <= PAGE_MAX and page[0] in (1, 2), "a page is wrong")
+                need(node < above and 0 < len(page) <= PAGE_MAX and page[0] in (1, 2), "a page is wrong")
                 for _ in range(cursor.varint(PAGE_MAX)):
                     if page[0] == 1:
                         previous = Entry(cursor, previous)
@@ -314,14 +309,13 @@ class Series:
 
 
 # ---- Containers (§1, §3, §4) ----
-
 def search(path, at, size, step):
     """Returns the next place where a container may begin, or the end of the file."""
     while at < size:
         window = read(path, at, min(1 << 20, size - at))
-        for match in re.finditer(b"CVRV", window):
-            if (at + match.start()) % step == 0:
-                return at + match.start()
+        found = [at + m.start() for m in re.finditer(b"CVRV", window) if not (at + m.start()) % step]
+        if found:
+            return found[0]
         at += max(len(window) - 3, 1)
     return size
 
@@ -342,8 +336,7 @@ class Store:
                 except Damage as error:
                     report(error)
         self.runs.sort()
-        self.ends = array.array("Q", itertools.accumulate(
-            (min(r[0] + r[1], MASK) for r in self.runs), max))
+        self.ends = array.array("Q", itertools.accumulate((min(r[0] + r[1], MASK) for r in self.runs), max))
 
     def scan(self, path, step):
         """Finds the containers of a file from its start, and searches for more behind damage."""
@@ -413,8 +406,7 @@ class Store:
 
     def size(self, chunk):
         owner, place = self.copies(chunk)[0]
-        starts = self.tables(owner)[2]
-        return starts[place + 1] - starts[place]
+        return self.tables(owner)[2][place + 1] - self.tables(owner)[2][place]
 
     def chunk(self, chunk):
         """Returns the bytes of a chunk, from the first sound copy."""

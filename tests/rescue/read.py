@@ -79,9 +79,9 @@ def make_tree(top, rng, size, files=120):
     write(top + "/empty", b"")
     write(os.fsencode(top) + b"/odd \xff\n\xfe", b"odd")
     with open(top + "/sparse", "wb") as file:
-        for at in 1 << 20, 5 << 20:
+        for at in range(1 << 20, 17 << 20, 1 << 20):  # enough runs for a recipe on its own
             file.seek(at)
-            file.write(rng.randbytes(9000))
+            file.write(rng.randbytes(3000))
         file.truncate(20 << 20)
     write(top + "/deep" + "/d" * 30 + "/leaf", b"deep")
     os.link(top + "/random", top + "/many/hard")
