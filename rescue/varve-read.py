@@ -17,6 +17,7 @@ usage; 3 something is damaged or was refused, and the messages say what; 10 no r
 interrupted. Memory grows with the id runs of the containers, the nodes of the manifests that a version
 needs, and the hard-linked files with names still to come.
 """
+import collections
 import functools
 import os
 import stat
@@ -199,9 +200,10 @@ def check_superblock(repo):
 
 def by_name(things, name_of):
     """Returns name -> thing; one without a name of its own has #NUMBER."""
-    names = [name_of(thing) for thing in things.values()]
-    return {name if name and form.good_name(name) and names.count(name) == 1 else b"#%d" % number: thing
-            for name, (number, thing) in zip(names, sorted(things.items()))}
+    names = {number: name_of(things[number]) or b"" for number in sorted(things)}
+    uses = collections.Counter(names.values())
+    return {name if form.good_name(name) and uses[name] == 1 else b"#%d" % number: things[number]
+            for number, name in names.items()}
 
 
 def date(seconds):
@@ -229,7 +231,8 @@ def main(args):
     guess = args[2:4] == ["restore", "--guess"]
     args = args[:3] + args[4:] if guess else args
     if len(args) < 3 or (args[2], min(len(args), 5)) not in (("ls", 3), ("ls", 4), ("ls", 5), ("restore", 5)):
-        fail(2, __doc__.split("\n\n")[1])
+        print(__doc__.split("\n\n")[1], file=sys.stderr)
+        sys.exit(2)
     repo, command, *rest = os.path.abspath(args[1]), *args[2:]
     check_superblock(repo)
     every = {n: form.Series(n, folder) for n, folder in sorted(form.numbered(repo + "/series").items())}

@@ -215,7 +215,7 @@ def test_flips(rng):
     """Flips random bytes. A restore without messages must be right, and another may only have holes."""
     shutil.rmtree("tree", ignore_errors=True)
     make_tree("tree", rng, 40000, 50)
-    varve("init", fresh("small"))
+    varve("init", "--placement", rng.choice(("lineage", "lineage+pool", "pool")), fresh("small"))
     for number in 1, 2, 3, 4:
         varve("-q", "store", "small", "a/v%d" % number, "tree")
         change_tree("tree", rng)
@@ -245,6 +245,9 @@ def test_flips(rng):
                     compare_holes(got, got.replace("flipped", "whole", 1), messages)
         write(path, sound)
     check(silent < FLIPS, "no flip was noticed")
+    os.unlink("small/series/00000001/labels")
+    reader("small", "restore", "a/v4", fresh("flipped"), statuses=(3,))
+    check(not differences("whole", "flipped"), "a restore without labels")
     ok("%d flips: %d did not matter, the others were reported" % (FLIPS, silent))
 
 
