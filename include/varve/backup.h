@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "varve/browse.h"
 #include "varve/result.h"
@@ -242,14 +243,27 @@ struct StoreOptions {
   std::vector<DirectoryIdentity> without_entries;
   /// Called with the path below the source of each such directory in the tree. May be empty.
   std::function<void(const std::string& path)> left_out;
+  /// Patterns of entries that are not stored, as varve(1) describes them. The last one that matches
+  /// decides. A version that becomes equal to the directory loses such entries.
+  std::vector<std::string> excludes;
+  /// If set, only these entries are stored, with everything below them and the directories above
+  /// them. Relative to the directory. The report names those that do not exist.
+  std::optional<std::vector<std::string>> only;
+  /// Stores directories with a valid CACHEDIR.TAG without their other entries.
+  bool without_caches = false;
+  /// Stores the mount points of other file systems as empty directories.
+  bool one_file_system = false;
 };
+
+/// Errors: kInvalid for a pattern or a path with which store_tree() would fail.
+[[nodiscard]] Result<void> check_store_options(const StoreOptions& options);
 
 /// Stores the tree below `directory` in an open version, without FUSE. Replaces entries of the same
 /// names, so that the same call continues an interrupted one. The report lists entries that could
 /// not be read. Calls `progress` after each file and each piece of data. `progress` may be empty;
 /// it stops the call by returning false.
 /// Errors: kInterrupted if `progress` returned false; kNoSpace; kReadOnly; kIo if `directory`
-/// cannot be opened; kIo or kCorrupt if the repository fails.
+/// cannot be opened; kIo or kCorrupt if the repository fails; those of check_store_options().
 [[nodiscard]] Result<TransferReport> store_tree(
     VersionWriter& version, const std::string& directory,
     const std::function<bool(const TransferProgress&)>& progress, const StoreOptions& options = {});

@@ -96,6 +96,7 @@ Result<VersionInfo> open_or_continue(Repository& repository, const StoreRequest&
 
 Result<StoredVersion> store_version(Repository& repository, const StoreRequest& request,
                                     const std::function<bool(const TransferProgress&)>& progress) {
+  VARVE_TRY(check_store_options(request.options));
   StoreOptions options = request.options;
   VARVE_TRY_ASSIGN(const DirectoryIdentity own,
                    find_own_folder(repository.present_path(), request.directory));

@@ -33,7 +33,7 @@
 #include "transfer/file_metadata.h"
 #include "transfer/metadata_importer.h"
 #include "transfer/problem_list.h"
-#include "transfer/source_listing.h"
+#include "transfer/source_filter.h"
 #include "transfer/target_entry.h"
 #include "transfer/transfer_error.h"
 #include "transfer/version_names.h"
@@ -66,10 +66,10 @@ struct StoredLink {
 class TreeImporter {
  public:
   TreeImporter(VersionWriter& version, const std::function<bool(const TransferProgress&)>& progress,
-               const StoreOptions& options, const SourceTracking* tracking)
+               SourceFilter& filter, const SourceTracking* tracking)
       : version_(version),
         progress_(progress),
-        options_(options),
+        filter_(filter),
         tracking_(tracking),
         data_(version, errors_, [this](std::uint64_t bytes) { return advance(bytes); }),
         metadata_(version, errors_, problems_) {}
@@ -78,8 +78,8 @@ class TreeImporter {
 
  private:
   [[nodiscard]] Result<void> store_children();
-  [[nodiscard]] Result<void> store_named(const std::string& name);
-  [[nodiscard]] Result<void> store_entry(const std::string& name);
+  [[nodiscard]] Result<bool> store_named(const std::string& name);
+  [[nodiscard]] Result<void> store_entry(const std::string& name, const struct stat& status);
   [[nodiscard]] Result<void> find_stored(const std::string* name);
   [[nodiscard]] bool is_unchanged(const struct stat& status);
   void count(const std::optional<SourceState>& state);
@@ -104,7 +104,7 @@ class TreeImporter {
 
   VersionWriter& version_;
   const std::function<bool(const TransferProgress&)>& progress_;
-  const StoreOptions& options_;
+  SourceFilter& filter_;
   const SourceTracking* const tracking_;  // Null: entries are only added and replaced.
   VersionErrors errors_;
   DataImporter data_;
@@ -127,6 +127,9 @@ Result<TransferReport> TreeImporter::run(const std::string& directory) {
   count(std::nullopt);
   ++report_.entries;
   VARVE_TRY(store_children());
+  for (const std::string& path : filter_.missing()) {
+    problems_.add(path, "not stored: the directory has no such file");
+  }
   report_.bytes = done_.bytes_done;
   report_.problems = problems_.take();
   return std::move(report_);
@@ -150,7 +153,7 @@ Result<void> TreeImporter::store_children() {
       if (ends(stored.error())) return std::move(stored).error().with_context(path_);
       problems_.add(path_, stored.error().message());
       VARVE_TRY(drop_incomplete(name));
-    } else {
+    } else if (*stored) {
       ++report_.entries;
       ++done_.files_done;
     }
@@ -164,10 +167,24 @@ Result<void> TreeImporter::store_children() {
   return {};
 }
 
-Result<void> TreeImporter::store_named(const std::string& name) {
+/// Returns false if the entry is excluded. A version that becomes equal to the source loses an
+/// excluded entry.
+Result<bool> TreeImporter::store_named(const std::string& name) {
   counted_ = false;
   VARVE_TRY(find_stored(&name));
-  return store_entry(name);
+  struct stat status {};
+  const bool seen = ::fstatat(directories_.top(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  const int reason = errno;
+  if (filter_.leaves_out(path_, seen ? std::optional(status.st_mode) : std::nullopt)) {
+    if (existing_) {
+      VARVE_TRY(checked(remove_from_version(version_, frames_.back().ino, name)));
+      ++report_.removed;
+    }
+    return false;
+  }
+  if (!seen) return system_error("not stored", reason);
+  VARVE_TRY(store_entry(name, status));
+  return true;
 }
 
 /// Sets `existing_` for a name of the present directory. Removes the version's names before it,
@@ -230,11 +247,7 @@ bool TreeImporter::is_unchanged(const struct stat& status) {
   return state && tracking_->previous->matches(existing_->ino - 1, *state);
 }
 
-Result<void> TreeImporter::store_entry(const std::string& name) {
-  struct stat status {};
-  if (::fstatat(directories_.top(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-    return system_error("not stored", errno);
-  }
+Result<void> TreeImporter::store_entry(const std::string& name, const struct stat& status) {
   if (S_ISDIR(status.st_mode)) return store_directory(name);
   VARVE_TRY_ASSIGN(const bool linked, store_link(status, name));
   if (linked) {
@@ -281,12 +294,7 @@ Result<void> TreeImporter::enter_directory(UniqueFd fd, Ino ino, bool is_new) {
   frame.is_new = is_new;
   if (!is_new) frame.stored = VersionNames(ino);
   if (::fstat(fd.get(), &frame.status) != 0) return system_error("fstat", errno);
-  const DirectoryIdentity identity{frame.status.st_dev, frame.status.st_ino};
-  if (std::ranges::find(options_.without_entries, identity) == options_.without_entries.end()) {
-    VARVE_TRY_ASSIGN(frame.names, list_names(fd.get()));
-  } else if (options_.left_out) {
-    options_.left_out(path_);
-  }
+  VARVE_TRY_ASSIGN(frame.names, filter_.list(fd.get(), frame.status, path_));
   VARVE_TRY(directories_.push(std::move(fd)));
   frames_.push_back(std::move(frame));
   return {};
@@ -417,7 +425,8 @@ bool TreeImporter::advance(std::uint64_t bytes) {
 Result<TransferReport> import_tree(VersionWriter& version, const std::string& directory,
                                    const std::function<bool(const TransferProgress&)>& progress,
                                    const StoreOptions& options, const SourceTracking* tracking) {
-  return TreeImporter(version, progress, options, tracking).run(directory);
+  VARVE_TRY_ASSIGN(SourceFilter filter, SourceFilter::create(options));
+  return TreeImporter(version, progress, filter, tracking).run(directory);
 }
 
 }  // namespace transfer

@@ -330,6 +330,35 @@ TEST_F(SourceMemoryTest, DamagedStatesAreNotUsed) {
   }
 }
 
+TEST_F(SourceMemoryTest, ExcludedEntriesGoAndTheOthersAreNotRead) {
+  store("1");
+  auto without = request("2");
+  without.options.excludes = {"b", "/folder/deep/"};
+  const auto report = store(without);
+  EXPECT_EQ(report.unchanged, kSourceFiles - 3);  // Without b, d and the second name of a.
+  EXPECT_EQ(report.removed, 2U);
+  EXPECT_EQ(newest_->info().entries, 5U);
+  fs::rename(at("b"), directory_.path() + "/b");
+  fs::rename(at("folder/deep"), directory_.path() + "/deep");
+  const struct timespec times[2] = {{1, 1}, {0, UTIME_OMIT}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, at("folder").c_str(), times, 0), 0);
+  EXPECT_EQ(store("3").unchanged, kSourceFiles - 3);
+  expect_equal();
+  // Without the pattern, all files are stored again.
+  fs::rename(directory_.path() + "/b", at("b"));
+  fs::rename(directory_.path() + "/deep", at("folder/deep"));
+  EXPECT_EQ(store("4").unchanged, kSourceFiles - 3);
+  expect_equal();
+  EXPECT_EQ(store("5").unchanged, kSourceFiles - 1);
+}
+
+TEST_F(SourceMemoryTest, AWrongPatternOpensNoVersion) {
+  auto wrong = request("1");
+  wrong.options.excludes = {"["};
+  EXPECT_EQ(code_of(store_version(*repository_, wrong, {})), ErrorCode::kInvalid);
+  EXPECT_EQ(code_of(repository_->find_series("s")), ErrorCode::kNotFound);
+}
+
 TEST_F(SourceMemoryTest, AnotherSourceAndARemovedVersionAreNoHelp) {
   store("1");
   const auto other = directory_.path() + "/other";

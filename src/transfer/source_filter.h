@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides which entries of a source directory are stored.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transfer/exclude_rules.h"
+#include "transfer/path_selection.h"
+#include "varve/backup.h"
+#include "varve/result.h"
+
+namespace varve::transfer {
+
+/// Applies the parts of StoreOptions that leave entries of a source out. Not thread-safe.
+/// Lifetime: the options must outlive this object.
+class SourceFilter {
+ public:
+  /// Errors: kInvalid for a pattern or a path that is not allowed.
+  [[nodiscard]] static Result<SourceFilter> create(const StoreOptions& options);
+
+  /// Returns whether the entry is left out, with everything below it. `path` is relative to the
+  /// source. `mode` is nullopt if its type is unknown: then returns true only if no type would be
+  /// stored.
+  [[nodiscard]] bool leaves_out(std::string_view path, std::optional<mode_t> mode);
+  /// Returns the names of an open directory that may be stored, in byte order. Call it for the
+  /// source itself first, with an empty path.
+  [[nodiscard]] Result<std::vector<std::string>> list(int directory_fd, const struct stat& status,
+                                                      const std::string& path);
+  /// Returns the paths of StoreOptions::only that the walk did not meet, and that are not excluded.
+  [[nodiscard]] std::vector<std::string> missing() const;
+
+ private:
+  SourceFilter(const StoreOptions& options, ExcludeRules rules, PathSelection selection)
+      : options_(&options), rules_(std::move(rules)), selection_(std::move(selection)) {}
+
+  const StoreOptions* options_;
+  ExcludeRules rules_;
+  PathSelection selection_;
+  std::set<std::string, std::less<>> missing_;
+  std::optional<dev_t> device_;  // The source's own.
+};
+
+}  // namespace varve::transfer
