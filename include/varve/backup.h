@@ -305,6 +305,13 @@ struct StoredVersion {
     Repository& repository, const StoreRequest& request,
     const std::function<bool(const TransferProgress&)>& progress);
 
+/// Gives an open version a claimed time, which replaces an earlier one. The seal keeps it: see
+/// VersionInfo::claimed_at.
+/// Errors: those of Repository::writer() and VersionWriter::set_xattr(); kNotFound if the series'
+/// open version is another one.
+[[nodiscard]] Result<void> claim_time(Repository& repository, const VersionInfo& version,
+                                      const Timestamp& time);
+
 /// Seals a version that store_version() stored with StoreRequest::seals, and keeps the states of
 /// the source's files for the next store. If they cannot be kept, the next store reads every file.
 /// Errors: those of Repository::seal().

@@ -27,6 +27,9 @@ struct SealedEntry {
   Attributes attributes;
   /// A number that the names of one hard-linked file share inside this version; 0 = one name.
   std::uint64_t link_group = 0;
+  /// For a directory with entries: a number that two directories of one series share only if
+  /// everything below them is equal. Otherwise 0: nothing is known.
+  std::uint64_t content_id = 0;
 };
 
 /// Bytes in memory that another object owns.

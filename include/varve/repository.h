@@ -159,6 +159,10 @@ class Repository {
   /// next one that opens the repository uses the chosen one, and builds it from the containers.
   /// Errors: kUnsupported for one that this build does not have.
   [[nodiscard]] virtual Result<void> set_pool_index(const PoolIndexChoice& choice) = 0;
+  /// Renames a series.
+  /// Errors: kExists if the name is taken; kInvalid or kNameTooLong for a name that is not allowed;
+  /// kBusy while a version of the series is open.
+  [[nodiscard]] virtual Result<void> rename_series(SeriesId series, std::string_view new_name) = 0;
   /// Removes an empty series.
   /// Errors: kNotEmpty if it has versions.
   [[nodiscard]] Result<void> remove_series(std::string_view name);

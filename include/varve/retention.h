@@ -89,6 +89,9 @@ struct KeepRules {
   /// Keeps all versions sealed at most so many seconds before the newest version with entries. A
   /// machine that was off for a year therefore keeps as many as one that was on.
   std::optional<std::uint64_t> within_seconds;
+  /// Uses the claimed time of a version that has one, in place of the seal time. "Newest" then
+  /// means the highest of these times. A version is of the future if either time is.
+  bool by_claimed = false;
 
   [[nodiscard]] bool any() const;
 };

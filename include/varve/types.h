@@ -95,6 +95,9 @@ struct VersionInfo {
   std::uint64_t unique_bytes = 0;   ///< Raw bytes of the chunks born in this version.
   /// Stored size of the same chunks: compressed, with container tables.
   std::uint64_t stored_bytes = 0;
+  /// The time that the user gave to a sealed version; zero if none. Nothing verifies it, so no lock
+  /// depends on it.
+  Timestamp claimed_at{};
 };
 
 struct SeriesInfo {

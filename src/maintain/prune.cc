@@ -44,6 +44,12 @@ bool KeepRules::any() const {
 
 namespace {
 
+/// Returns the time by which the rules sort a version into periods.
+const Timestamp& time_of(const VersionInfo& version, const KeepRules& rules) {
+  return rules.by_claimed && version.claimed_at != Timestamp{} ? version.claimed_at
+                                                               : version.sealed_at;
+}
+
 void keep(PruneDecision& decision, std::string reason) {
   decision.keep = true;
   decision.reasons.push_back(std::move(reason));
@@ -67,27 +73,27 @@ void keep_last(const Candidates& candidates, std::uint32_t count) {
 
 // Keeps versions by age relative to the newest one. An empty version is the reference only if all
 // are empty: otherwise, empty versions of today could make every real backup look old.
-void keep_within(const Candidates& candidates, std::uint64_t seconds) {
+void keep_within(const Candidates& candidates, const KeepRules& rules, std::uint64_t seconds) {
   const auto& references = candidates.filled.empty() ? candidates.empty : candidates.filled;
   if (references.empty()) return;
-  const auto newest = references.front()->version.sealed_at.seconds;
+  const auto newest = time_of(references.front()->version, rules).seconds;
   for (const auto* group : {&candidates.filled, &candidates.empty}) {
     for (auto* decision : *group) {
-      const auto sealed = decision->version.sealed_at.seconds;
-      const auto age = sealed >= newest ? 0
-                                        : static_cast<std::uint64_t>(newest) -
-                                              static_cast<std::uint64_t>(sealed);
+      const auto at = time_of(decision->version, rules).seconds;
+      const auto age =
+          at >= newest ? 0 : static_cast<std::uint64_t>(newest) - static_cast<std::uint64_t>(at);
       if (age <= seconds) keep(*decision, "within");
     }
   }
 }
 
-void keep_period(const Candidates& candidates, const Period& period, std::uint32_t count) {
+void keep_period(const Candidates& candidates, const KeepRules& rules, const Period& period) {
+  const std::uint32_t count = rules.*period.count;
   std::set<std::string> satisfied;
   for (const auto* group : {&candidates.filled, &candidates.empty}) {
     for (auto* decision : *group) {
       if (satisfied.size() == count) return;
-      auto current = period_of(decision->version.sealed_at, period.format);
+      auto current = period_of(time_of(decision->version, rules), period.format);
       if (satisfied.contains(current)) continue;
       keep(*decision, std::string(period.name) + " " + current);
       satisfied.insert(std::move(current));
@@ -103,12 +109,19 @@ std::vector<PruneDecision> decide_prune(const std::vector<VersionInfo>& versions
   std::vector<PruneDecision> decisions;
   for (const auto& version : versions) {
     if (version.state != VersionState::kSealed) continue;
-    decisions.push_back({version, false, version.sealed_at > now, {}});
+    const bool future = std::max(version.sealed_at, time_of(version, rules)) > now;
+    decisions.push_back({version, false, future, {}});
   }
-  // Sort by number, the order of sealing. Seal times depend on the clock.
+  // Sort by number, the order of sealing. Seal times depend on the clock. An import may seal older
+  // data later, so claimed times come before the numbers.
   std::ranges::sort(decisions, [](const PruneDecision& a, const PruneDecision& b) {
     return a.version.number > b.version.number;
   });
+  if (rules.by_claimed) {
+    std::ranges::stable_sort(decisions, [&](const PruneDecision& a, const PruneDecision& b) {
+      return time_of(a.version, rules) > time_of(b.version, rules);
+    });
+  }
   Candidates candidates;
   for (auto& decision : decisions) {
     if (decision.future) {
@@ -120,8 +133,8 @@ std::vector<PruneDecision> decide_prune(const std::vector<VersionInfo>& versions
     }
   }
   keep_last(candidates, rules.last);
-  if (rules.within_seconds) keep_within(candidates, *rules.within_seconds);
-  for (const auto& period : kPeriods) keep_period(candidates, period, rules.*period.count);
+  if (rules.within_seconds) keep_within(candidates, rules, *rules.within_seconds);
+  for (const auto& period : kPeriods) keep_period(candidates, rules, period);
   const std::set<VersionNumber> held(locked.begin(), locked.end());
   for (auto& decision : decisions) {
     if (held.contains(decision.version.number)) keep(decision, "locked");

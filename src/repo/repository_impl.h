@@ -66,6 +66,7 @@ class RepositoryImpl final : public Repository {
                                                  const SeriesOptions& options) override;
   [[nodiscard]] Result<SeriesSettings> change_series(SeriesId series,
                                                      const SeriesOptions& changes) override;
+  [[nodiscard]] Result<void> rename_series(SeriesId series, std::string_view new_name) override;
   [[nodiscard]] Result<SeriesSettings> series_defaults() override;
   [[nodiscard]] Result<SeriesSettings> change_series_defaults(
       const SeriesOptions& changes) override;

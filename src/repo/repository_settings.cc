@@ -32,16 +32,17 @@ SeriesSettings changed(const SeriesSettings& present, const SeriesOptions& chang
   return {changes.placement.value_or(present.placement), changes.rewrite.value_or(present.rewrite)};
 }
 
-// An open version works by the placement that the series had when it was opened.
-Result<void> check_none_is_open(const meta::Txn& txn, const catalog::SeriesRecord& series) {
+/// `what` names the change in the error.
+Result<void> check_none_is_open(const meta::Txn& txn, const catalog::SeriesRecord& series,
+                                const char* what) {
   VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, series.id));
   const auto open =
       std::ranges::find(versions, VersionState::kOpen, &catalog::VersionRecord::state);
   if (open == versions.end()) return {};
   return Error(ErrorCode::kBusy,
-               fmt::format("the placement of {0} cannot change while {0}/{1} is open; seal that "
+               fmt::format("the {2} of {0} cannot change while {0}/{1} is open; seal that "
                            "version first with `varve seal`, or discard it with `varve rm`",
-                           series.name, open->name));
+                           series.name, open->name, what));
 }
 
 Result<void> check_settings(const SeriesSettings& settings) {
@@ -144,7 +145,10 @@ Result<SeriesSettings> RepositoryImpl::change_series(SeriesId id, const SeriesOp
   const SeriesSettings present = catalog::settings_of(*record);
   const SeriesSettings wanted = changed(present, changes);
   if (wanted == present) return present;
-  if (wanted.placement != present.placement) VARVE_TRY(check_none_is_open(txn, *record));
+  // An open version works by the placement that the series had when it was opened.
+  if (wanted.placement != present.placement) {
+    VARVE_TRY(check_none_is_open(txn, *record, "placement"));
+  }
   VARVE_TRY(check_settings(wanted));
   VARVE_TRY(require_feature_for(wanted));
   record->placement = wanted.placement;
@@ -153,6 +157,24 @@ Result<SeriesSettings> RepositoryImpl::change_series(SeriesId id, const SeriesOp
   VARVE_TRY(txn.commit());
   write_labels_after_change(id);
   return wanted;
+}
+
+Result<void> RepositoryImpl::rename_series(SeriesId id, std::string_view new_name) {
+  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY(check_series_name(new_name));
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(auto record, catalog::find_series(txn, id));
+  if (!record) return series::no_series();
+  if (record->name == new_name) return {};
+  VARVE_TRY_ASSIGN(const auto known, catalog::find_series_named(txn, new_name));
+  if (known) return Error(ErrorCode::kExists, "a series of this name exists already");
+  // The open version keeps the name for its messages.
+  VARVE_TRY(check_none_is_open(txn, *record, "name"));
+  record->name = new_name;
+  VARVE_TRY(catalog::put_series(txn, *record));
+  VARVE_TRY(txn.commit());
+  write_labels_after_change(id);
+  return {};
 }
 
 Result<SeriesSettings> RepositoryImpl::series_defaults() {

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/system_error.h"
+#include "catalog/claimed_time.h"
 #include "repo/source_memory.h"
 #include "transfer/tree_importer.h"
 #include "varve/backup.h"
@@ -114,6 +115,15 @@ Result<StoredVersion> store_version(Repository& repository, const StoreRequest& 
   VARVE_TRY(memory.finish());
   stored.sources = memory.states();
   return stored;
+}
+
+Result<void> claim_time(Repository& repository, const VersionInfo& version, const Timestamp& time) {
+  VARVE_TRY_ASSIGN(const auto writer, repository.writer(version.series));
+  if (writer->info().number != version.number) {
+    return Error(ErrorCode::kNotFound, version.name + " is not open");
+  }
+  return writer->set_xattr(kRootIno, catalog::kClaimedAttribute,
+                           catalog::encode_claimed_time(version.number, time), XattrMode::kAny);
 }
 
 Result<SealOutcome> seal_stored(Repository& repository, const StoredVersion& stored) {

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "catalog/claimed_time.h"
 #include "varve/version_name.h"
 
 namespace varve::series {
@@ -78,6 +79,9 @@ VersionInfo version_info(const catalog::VersionRecord& record, const std::string
   info.logical_bytes = record.logical_bytes;
   info.unique_bytes = record.unique_bytes;
   info.stored_bytes = record.stored_bytes;
+  if (record.state == VersionState::kSealed) {
+    info.claimed_at = catalog::claimed_time(record.number, record.root.xattrs);
+  }
   return info;
 }
 

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <mutex>
 
+#include "catalog/claimed_time.h"
+
 namespace varve::version {
 
 namespace {
@@ -84,7 +86,9 @@ Result<std::string> OpenAttributes::read_link(Ino ino) {
 Result<Xattrs> OpenAttributes::xattrs(Ino ino) {
   const std::lock_guard lock(state_.mutex);
   VARVE_TRY_ASSIGN(const auto* inode, state_.tree.get(ino));
-  return inode->xattrs;
+  Xattrs xattrs = inode->xattrs;
+  if (ino == kRootIno) catalog::hide_claimed_time(xattrs);
+  return xattrs;
 }
 
 Result<void> OpenAttributes::set_xattr(Ino ino, std::string_view name, std::string_view value,

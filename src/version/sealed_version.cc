@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include "catalog/claimed_time.h"
 #include "restore/piece_reader.h"
 #include "version/recipe_seek.h"
 
@@ -108,6 +109,7 @@ SealedEntry SealedVersion::entry_of(const catalog::TreeEntry& found) const {
     a.size = e.symlink_target.size();
   } else if (is_type(e, S_IFDIR)) {
     a.size = e.subtree_entries;
+    entry.content_id = e.child.value;
   }
   return entry;
 }
@@ -159,7 +161,10 @@ Result<std::string> SealedVersion::read_link(Rank rank) {
 
 Result<Xattrs> SealedVersion::xattrs(Rank rank) {
   VARVE_TRY_ASSIGN(const auto found, tree_.get(rank));
-  return found.entry->xattrs;
+  if (rank != 0) return found.entry->xattrs;
+  Xattrs of_root = found.entry->xattrs;
+  catalog::hide_claimed_time(of_root);
+  return of_root;
 }
 
 Result<bool> SealedVersion::may_have_xattrs(const std::function<bool()>& goes_on) {
@@ -168,7 +173,9 @@ Result<bool> SealedVersion::may_have_xattrs(const std::function<bool()>& goes_on
   for (std::uint64_t seen = 1;; ++seen) {
     VARVE_TRY_ASSIGN(const auto found, walker.next());
     if (!found) return false;
-    if (!found->entry->xattrs.empty()) return true;
+    const bool only_claim = seen == 1 && found->entry->xattrs.size() == 1 &&
+                            found->entry->xattrs.front().name == catalog::kClaimedAttribute;
+    if (!found->entry->xattrs.empty() && !only_claim) return true;
     if (seen % kEntriesBetweenCalls == 0 && !goes_on()) return true;
   }
 }

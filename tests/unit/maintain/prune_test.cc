@@ -173,6 +173,28 @@ TEST_F(Prune, EmptyVersionsAloneSatisfyRules) {
   EXPECT_EQ(kept(keep_within(0)), "2 ");
 }
 
+TEST_F(Prune, ClaimedTimesCountOnlyOnRequest) {
+  for (int i = 0; i < 4; ++i) add(kStart + 10 * kDay + i);
+  versions_[0].claimed_at = {kStart + 3 * kDay, 0};
+  versions_[1].claimed_at = {kStart + 1 * kDay, 0};
+  versions_[2].claimed_at = {kStart + 1 * kDay + kHour, 0};
+  KeepRules rules = keep({{&KeepRules::daily, 3}});
+  EXPECT_EQ(kept(rules), "4 ");
+  rules.by_claimed = true;
+  EXPECT_EQ(kept(rules), "4 1 3 ");
+  rules = keep_within(9 * kDay);
+  rules.by_claimed = true;
+  EXPECT_EQ(kept(rules), "4 1 3 ");
+  versions_[1].claimed_at = {now_ + 1, 0};  // Of the future: stays, and pushes nothing out.
+  rules = keep({{&KeepRules::last, 1}});
+  rules.by_claimed = true;
+  EXPECT_EQ(kept(rules), "2 4 ");
+  versions_[1].claimed_at = {};
+  versions_[3].sealed_at = {now_ + 1, 0};  // So does one whose seal time is of the future.
+  versions_[3].claimed_at = {kStart, 0};
+  EXPECT_EQ(kept(rules), "2 4 ");
+}
+
 TEST_F(Prune, DeletingAllButTheFutureAndEmptyVersionsIsRefused) {
   add(kStart);
   add_empty(kStart + kHour);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The claimed time of a version: an extended attribute of its root that only Varve sees.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "varve/types.h"
+
+namespace varve::catalog {
+
+inline constexpr std::string_view kClaimedAttribute = "user.varve.claimed_at";
+
+/// Returns the attribute's value (docs/FORMAT.md §7).
+[[nodiscard]] std::string encode_claimed_time(VersionNumber number, const Timestamp& time);
+
+/// Returns the claimed time in the attributes of a version's root; zero if there is none, or if it
+/// belongs to the version that this one was cloned from.
+[[nodiscard]] Timestamp claimed_time(VersionNumber number, const Xattrs& of_root);
+
+/// Removes the attribute. Users of a version's root do not see it.
+void hide_claimed_time(Xattrs& of_root);
+
+}  // namespace varve::catalog
