@@ -280,6 +280,9 @@ struct StoreRequest {
   bool seals = false;
   /// Reads every file.
   bool read_all = false;
+  /// Identifies the source to the next store; "" for the path of `directory`. Stores of different
+  /// directories with one identity know the same files by their inodes.
+  std::string source{};
   /// A file whose mtime or ctime is less than this before the start is read again by the next
   /// store, because a later change may not change its rounded time. For tests.
   std::uint32_t settle_s = 2;

@@ -39,7 +39,7 @@ SourceMemory::SourceMemory(Repository& repository, const StoreRequest& request,
       request_(request),
       started_at_(transfer::kernel_time()),
       clock_(started_at_, request.settle_s),
-      source_(hash_of(source)) {
+      source_(hash_of(request.source.empty() ? source : request.source)) {
   struct stat status {};
   if (::stat(source.c_str(), &status) == 0) root_inode_ = status.st_ino;
 }
@@ -180,6 +180,13 @@ Result<void> SourceMemory::check_no_other_began(const VersionInfo& info) {
                    "seal`, or remove it with `varve rm`");
 }
 
+std::optional<SourceMemory::Known> SourceMemory::look(SeriesId series) {
+  auto newest = repository_.find_version(series, "latest");
+  if (!newest) return std::nullopt;
+  auto states = states_of(*newest);
+  return Known{std::move(*newest), std::move(states)};
+}
+
 Result<void> SourceMemory::finish() {
   if (!states_ || request_.seals) return {};
   // The version is complete, and the user keeps it open to change it.
@@ -194,8 +201,10 @@ void keep_states(Repository& repository, transfer::SourceStatesWriter& states,
   auto& files = repository.file_system();
   const auto directory = store::RepositoryPaths(repository.path()).series(sealed.series);
   const auto own = store::sources_name(sealed.number);
-  if (auto kept = states.finish(own, sealed.sealed_at, sealed.entries); !kept) {
-    log_unknown(kept.error());
+  // A stream has no states.
+  if (!states.is_empty()) {
+    auto kept = states.finish(own, sealed.sealed_at, sealed.entries);
+    if (!kept) log_unknown(kept.error());
   }
   const auto names = files.list(directory);
   if (!names) return;

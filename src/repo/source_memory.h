@@ -32,6 +32,15 @@ class SourceMemory {
   [[nodiscard]] Result<bool> resume(const VersionInfo& info);
   /// Errors: kBusy if a store of another directory began the open version and was interrupted.
   [[nodiscard]] Result<void> check_no_other_began(const VersionInfo& info);
+  /// The newest sealed version of a series, and the states of its files; null if none are known.
+  struct Known {
+    VersionInfo version;
+    std::unique_ptr<transfer::SourceStates> states;
+  };
+  /// Returns what a store would know of the source, without any change; nullopt without a version.
+  [[nodiscard]] std::optional<Known> look(SeriesId series);
+  /// Returns the clock of the source. Lifetime: as this object's.
+  [[nodiscard]] transfer::SourceClock& clock() { return clock_; }
   /// Ends the store of a version that stays open. The next store does not remove entries from it.
   [[nodiscard]] Result<void> finish();
   /// Returns the tracking of the import; null if the version is to be stored in the usual way.

@@ -11,10 +11,13 @@
 #include "base/log.h"
 #include "base/system_error.h"
 #include "catalog/claimed_time.h"
+#include "repo/open_store.h"
 #include "repo/source_memory.h"
 #include "transfer/tree_importer.h"
+#include "transfer/tree_planner.h"
 #include "varve/backup.h"
 #include "varve/repository.h"
+#include "varve/store.h"
 #include "varve/version_name.h"
 
 namespace varve {
@@ -69,11 +72,12 @@ Result<bool> take_over(Repository& repository, const StoreRequest& request, cons
   return true;
 }
 
-/// Returns the series' open version if it has this name, or if an interrupted store of the same
-/// directory left it; otherwise opens a new version.
+}  // namespace
+
+namespace repo {
+
 Result<VersionInfo> open_or_continue(Repository& repository, const StoreRequest& request,
-                                     repo::SourceMemory& memory) {
-  VARVE_TRY_ASSIGN(const NewFile root, root_like(request.directory));
+                                     SourceMemory& memory, const NewFile& root) {
   const auto open = [&](const SeriesInfo& series) -> Result<VersionInfo> {
     auto writer = repository.writer(series.id);
     if (writer) {
@@ -93,7 +97,7 @@ Result<VersionInfo> open_or_continue(Repository& repository, const StoreRequest&
   return open_in_series(repository, request.series, open);
 }
 
-}  // namespace
+}  // namespace repo
 
 Result<StoredVersion> store_version(Repository& repository, const StoreRequest& request,
                                     const std::function<bool(const TransferProgress&)>& progress) {
@@ -105,9 +109,10 @@ Result<StoredVersion> store_version(Repository& repository, const StoreRequest& 
   std::error_code error;
   const auto source = std::filesystem::canonical(request.directory, error);
   if (error) return base::io_error(request.directory, error.value());
+  VARVE_TRY_ASSIGN(const NewFile root, root_like(request.directory));
   repo::SourceMemory memory(repository, request, source.string());
   StoredVersion stored;
-  VARVE_TRY_ASSIGN(stored.info, open_or_continue(repository, request, memory));
+  VARVE_TRY_ASSIGN(stored.info, repo::open_or_continue(repository, request, memory, root));
   VARVE_TRY_ASSIGN(const auto writer, repository.writer(stored.info.series));
   VARVE_TRY_ASSIGN(stored.report, transfer::import_tree(*writer, request.directory, progress,
                                                         options, memory.tracking()));
@@ -115,6 +120,31 @@ Result<StoredVersion> store_version(Repository& repository, const StoreRequest& 
   VARVE_TRY(memory.finish());
   stored.sources = memory.states();
   return stored;
+}
+
+Result<StorePlan> plan_store(
+    Repository& repository, const StoreRequest& request,
+    const std::function<void(StoreChange change, const std::string& path)>& changed,
+    const std::function<bool(const TransferProgress&)>& progress) {
+  VARVE_TRY(check_store_options(request.options));
+  VARVE_TRY(root_like(request.directory));
+  StoreOptions options = request.options;
+  VARVE_TRY_ASSIGN(const DirectoryIdentity own,
+                   find_own_folder(repository.present_path(), request.directory));
+  options.without_entries.insert(options.without_entries.begin(), own);
+  std::error_code error;
+  const auto source = std::filesystem::canonical(request.directory, error);
+  if (error) return base::io_error(request.directory, error.value());
+  repo::SourceMemory memory(repository, request, source.string());
+  std::optional<repo::SourceMemory::Known> known;
+  if (const auto series = repository.find_series(request.series)) known = memory.look(series->id);
+  std::shared_ptr<VersionReader> reader;
+  if (known) {
+    VARVE_TRY_ASSIGN(reader, repository.reader(known->version.series, known->version.number));
+  }
+  const transfer::PlanBase base{reader.get(), known ? known->states.get() : nullptr,
+                                &memory.clock()};
+  return transfer::plan_tree(request.directory, options, base, changed, progress);
 }
 
 Result<void> claim_time(Repository& repository, const VersionInfo& version, const Timestamp& time) {

@@ -79,6 +79,8 @@ class SourceStatesWriter {
   /// Errors: kInvalid if the version has another number of entries; those of the file system.
   [[nodiscard]] Result<void> finish(const std::string& name, Timestamp sealed_at,
                                     std::uint64_t entries);
+  /// Returns true before the first add().
+  [[nodiscard]] bool is_empty() const { return header_.entries == 0; }
   [[nodiscard]] SeriesId series() const { return header_.series; }
   [[nodiscard]] VersionNumber version() const { return header_.number; }
 

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stores streams in an open version.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "varve/backup.h"
+#include "varve/result.h"
+
+namespace varve::transfer {
+
+/// Stores the members of the archive in `fd`, as varve::store_stream() does.
+[[nodiscard]] Result<TransferReport> import_archive(
+    VersionWriter& version, int fd, const std::function<bool(const TransferProgress&)>& progress);
+
+/// Stores all bytes of `fd` in one file. Creates the directories above it. The file is readable by
+/// its owner only.
+[[nodiscard]] Result<TransferReport> import_stream(
+    VersionWriter& version, const std::string& path, int fd,
+    const std::function<bool(const TransferProgress&)>& progress);
+
+/// Errors: kInvalid unless `path` can be that of a file below a version.
+[[nodiscard]] Result<void> check_stream_path(const std::string& path);
+
+}  // namespace varve::transfer

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/archive_input.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "transfer/transfer_error.h"
+
+namespace varve::transfer {
+namespace {
+
+constexpr std::size_t kInputBytes = std::size_t{1} << 20;
+constexpr int kPollMs = 250;
+constexpr std::int64_t kTarBlockBytes = 512;
+
+}  // namespace
+
+Result<std::size_t> read_stream(int fd, std::span<std::byte> out,
+                                const std::function<bool()>& goes_on) {
+  while (true) {
+    if (!goes_on()) return Error(ErrorCode::kInterrupted, "interrupted");
+    pollfd ready = {.fd = fd, .events = POLLIN, .revents = 0};
+    const int polled = ::poll(&ready, 1, kPollMs);
+    if (polled == 0 || (polled < 0 && errno == EINTR)) continue;
+    const ssize_t got = ::read(fd, out.data(), out.size());
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno != EINTR && errno != EAGAIN) return system_error("cannot read the input", errno);
+  }
+}
+
+ArchiveInput::ArchiveInput(int fd, const std::function<bool()>& goes_on)
+    : fd_(fd), goes_on_(goes_on), buffer_(new std::byte[kInputBytes]) {}
+
+ArchiveInput::~ArchiveInput() {
+  if (handle_ != nullptr) archive_read_free(handle_);
+}
+
+Result<std::unique_ptr<ArchiveInput>> ArchiveInput::open(int fd,
+                                                         const std::function<bool()>& goes_on) {
+  std::unique_ptr<ArchiveInput> input(new ArchiveInput(fd, goes_on));
+  VARVE_TRY(input->start());
+  return input;
+}
+
+Result<void> ArchiveInput::start() {
+  handle_ = archive_read_new();
+  if (handle_ == nullptr) return Error(ErrorCode::kIo, "no memory for reading the archive");
+  // Only filters of libraries: others would run programs.
+  archive_read_support_filter_gzip(handle_);
+  archive_read_support_filter_bzip2(handle_);
+  archive_read_support_filter_xz(handle_);
+  archive_read_support_filter_lzma(handle_);
+  archive_read_support_filter_lz4(handle_);
+  archive_read_support_filter_zstd(handle_);
+  archive_read_support_filter_compress(handle_);
+  archive_read_support_format_tar(handle_);
+  archive_read_support_format_cpio(handle_);
+  archive_read_support_format_zip(handle_);
+  struct stat status {};
+  if (::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode)) {
+    archive_read_set_seek_callback(handle_, &ArchiveInput::seek_callback);
+  }
+  archive_read_set_read_callback(handle_, &ArchiveInput::read_callback);
+  archive_read_set_callback_data(handle_, this);
+  if (archive_read_open1(handle_) < ARCHIVE_WARN) return failure();
+  return {};
+}
+
+ssize_t ArchiveInput::read_callback(archive* handle, void* self, const void** buffer) {
+  auto& input = *static_cast<ArchiveInput*>(self);
+  const auto got = read_stream(input.fd_, {input.buffer_.get(), kInputBytes}, input.goes_on_);
+  if (!got) {
+    input.read_error_ = got.error();
+    archive_set_error(handle, EIO, "%s", got.error().message().c_str());
+    return ARCHIVE_FATAL;
+  }
+  *buffer = input.buffer_.get();
+  return static_cast<ssize_t>(*got);
+}
+
+std::int64_t ArchiveInput::seek_callback(archive* /*handle*/, void* self, std::int64_t offset,
+                                         int whence) {
+  const off_t at = ::lseek(static_cast<ArchiveInput*>(self)->fd_, offset, whence);
+  return at < 0 ? ARCHIVE_FATAL : at;
+}
+
+Error ArchiveInput::failure() {
+  if (read_error_) return *read_error_;
+  const char* reason = archive_error_string(handle_);
+  return {ErrorCode::kInvalid, std::string("the archive is damaged, truncated or of another format "
+                                           "than tar, pax, cpio and zip: ") +
+                                   (reason == nullptr ? "unknown reason" : reason)};
+}
+
+// libarchive takes the end of the file for the end of a tar archive. But tar(1) always writes an
+// end mark, a block of zeros, so an archive without one was truncated between two members.
+Result<void> ArchiveInput::check_end(std::int64_t before) const {
+  const bool is_tar = (archive_format(handle_) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
+  if (!is_tar || archive_filter_bytes(handle_, 0) - before >= kTarBlockBytes) return {};
+  return Error(ErrorCode::kInvalid, "the archive is truncated: it has no end mark");
+}
+
+Result<archive_entry*> ArchiveInput::next() {
+  // The rest of a member that the caller did not read must not count as an end mark.
+  while (has_data_) {
+    VARVE_TRY_ASSIGN(const auto block, next_block());
+    if (!block) break;
+  }
+  const std::int64_t before = archive_filter_bytes(handle_, 0);
+  archive_entry* entry = nullptr;
+  const int status = archive_read_next_header(handle_, &entry);
+  warning_.clear();
+  if (status == ARCHIVE_EOF) {
+    VARVE_TRY(check_end(before));
+    return static_cast<archive_entry*>(nullptr);
+  }
+  if (status < ARCHIVE_WARN) return failure();
+  if (status == ARCHIVE_WARN) {
+    const char* reason = archive_error_string(handle_);
+    warning_ = reason == nullptr ? "damaged in part" : reason;
+    // A name that is not UTF-8. libarchive then gives its bytes as they are.
+    if (warning_.find("can't be converted from") != std::string::npos) warning_.clear();
+  }
+  has_data_ = true;
+  return entry;
+}
+
+Result<std::optional<ArchiveInput::Block>> ArchiveInput::next_block() {
+  const void* bytes = nullptr;
+  std::size_t size = 0;
+  la_int64_t offset = 0;
+  const int status = archive_read_data_block(handle_, &bytes, &size, &offset);
+  if (status == ARCHIVE_EOF) {
+    has_data_ = false;
+    return std::optional<Block>();
+  }
+  // A warning here is a wrong checksum or length.
+  if (status != ARCHIVE_OK || offset < 0) return failure();
+  return std::optional(
+      Block{static_cast<std::uint64_t>(offset), {static_cast<const std::byte*>(bytes), size}});
+}
+
+}  // namespace varve::transfer

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads archives with libarchive.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "varve/result.h"
+
+struct archive;
+struct archive_entry;
+
+namespace varve::transfer {
+
+/// Reads from a descriptor that may be a pipe. Waits for data, but asks now and then whether to go
+/// on. Returns the number of bytes; 0 at the end.
+/// Errors: kInterrupted once `goes_on` returns false; kIo.
+[[nodiscard]] Result<std::size_t> read_stream(int fd, std::span<std::byte> out,
+                                              const std::function<bool()>& goes_on);
+
+/// A tar, cpio or zip archive in a stream. Not thread-safe.
+/// Errors of each function: kInvalid if the archive is damaged or truncated; those of
+/// read_stream().
+class ArchiveInput {
+ public:
+  /// Lifetime: `fd` and `goes_on` must outlive the object. The object moves the descriptor's
+  /// position.
+  [[nodiscard]] static Result<std::unique_ptr<ArchiveInput>> open(
+      int fd, const std::function<bool()>& goes_on);
+  ~ArchiveInput();
+  ArchiveInput(const ArchiveInput&) = delete;
+  ArchiveInput& operator=(const ArchiveInput&) = delete;
+
+  /// Returns the next member, or null at the end. Lifetime: until the next call.
+  [[nodiscard]] Result<archive_entry*> next();
+  /// Returns the warning of libarchive about the member; usually empty.
+  [[nodiscard]] const std::string& warning() const { return warning_; }
+
+  /// A part of the member's data. Lifetime: until the next call.
+  struct Block {
+    std::uint64_t offset = 0;
+    std::span<const std::byte> bytes;
+  };
+  /// Returns the next part of the member's data; nullopt at the end.
+  [[nodiscard]] Result<std::optional<Block>> next_block();
+
+ private:
+  ArchiveInput(int fd, const std::function<bool()>& goes_on);
+  [[nodiscard]] Result<void> start();
+  [[nodiscard]] Error failure();
+  /// Checks that an uncompressed tar did not end before its end mark.
+  [[nodiscard]] Result<void> check_end(std::int64_t before) const;
+  static ssize_t read_callback(archive* handle, void* self, const void** buffer);
+  static std::int64_t seek_callback(archive* handle, void* self, std::int64_t offset, int whence);
+
+  const int fd_;
+  const std::function<bool()>& goes_on_;
+  std::unique_ptr<std::byte[]> buffer_;
+  archive* handle_ = nullptr;
+  std::optional<Error> read_error_;
+  std::string warning_;
+  bool has_data_ = false;  // The present member may have more data.
+};
+
+}  // namespace varve::transfer

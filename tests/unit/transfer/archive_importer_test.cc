@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Archives that become versions. tests/fuse/store_sources.sh has those of other programs.
+#include "transfer/archive_importer.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "fake_version.h"
+#include "file_tree.h"
+#include "varve/restore.h"
+
+namespace varve::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ArchiveImporterTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string top = place_ / "in";
+    fs::create_directories(top + "/dir/empty");
+    write_file(top + "/dir/file", "content");
+    write_file(top + "/not\xff utf8\n\xc3\xa9", "x");
+    write_file(top + "/" + std::string(255, 'n'), std::string(1000, 'l'));
+    fs::create_hard_link(top + "/dir/file", top + "/link");
+    fs::create_symlink("../../etc/passwd", top + "/symlink");
+    ASSERT_EQ(::mkfifo((top + "/fifo").c_str(), 0640), 0);
+    const base::UniqueFd sparse(::open((top + "/sparse").c_str(), O_WRONLY | O_CREAT, 0600));
+    ASSERT_EQ(::pwrite(sparse.get(), "middle", 6, 1 << 20), 6);
+    ASSERT_EQ(::ftruncate(sparse.get(), 3 << 20), 0);
+    ASSERT_EQ(::lsetxattr((top + "/dir").c_str(), "user.note", "a\0b", 3, 0), 0);
+    FakeWriter writer;
+    ASSERT_TRUE(store_tree(writer, top, {}));
+    FakeReader reader(writer.root());
+    const base::UniqueFd out(::open(archive_.c_str(), O_WRONLY | O_CREAT, 0600));
+    ASSERT_TRUE(write_tar(reader, out.get(), {}, {}));
+  }
+
+  Result<TransferReport> import(const std::string& path, FakeWriter& writer) {
+    const base::UniqueFd in(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    EXPECT_TRUE(in.valid());
+    return transfer::import_archive(writer, in.get(), {});
+  }
+
+  const TemporaryDirectory place_;
+  const std::string archive_ = place_ / "a.tar";
+};
+
+TEST_F(ArchiveImporterTest, AnExportedVersionComesBack) {
+  FakeWriter writer;
+  const auto imported = import(archive_, writer);
+  ASSERT_TRUE(imported) << imported.error().message();
+  EXPECT_TRUE(imported->problems.empty());
+  FakeReader reader(writer.root());
+  ASSERT_TRUE(restore_version(reader, place_ / "out", {}, {}));
+  EXPECT_EQ(describe_tree(place_ / "out"), describe_tree(place_ / "in"));
+}
+
+TEST_F(ArchiveImporterTest, EveryTruncationIsAnError) {
+  const std::string bytes = read_file(archive_);
+  // The end of the last member, before the end mark and the padding.
+  const std::size_t end = bytes.find_last_not_of('\0') / 512 * 512 + 512;
+  for (std::size_t cut = 0; cut <= end; cut += cut % 512 == 0 && cut < end ? 200 : 312) {
+    write_file(place_ / "cut", bytes.substr(0, cut));
+    FakeWriter writer;
+    const auto imported = import(place_ / "cut", writer);
+    ASSERT_FALSE(imported) << cut << " of " << bytes.size();
+    EXPECT_EQ(imported.error().code(), ErrorCode::kInvalid) << cut;
+  }
+}
+
+TEST_F(ArchiveImporterTest, AStopEndsTheImport) {
+  FakeWriter writer;
+  const base::UniqueFd in(::open(archive_.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto stopped =
+      transfer::import_archive(writer, in.get(), [](const TransferProgress&) { return false; });
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code(), ErrorCode::kInterrupted);
+}
+
+TEST_F(ArchiveImporterTest, AStreamBecomesOneFile) {
+  FakeWriter writer;
+  const base::UniqueFd in(::open(archive_.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto stored = transfer::import_stream(writer, "a/b/dump", in.get(), {});
+  ASSERT_TRUE(stored) << stored.error().message();
+  const auto file = writer.root()->child("a")->child("b")->child("dump");
+  ASSERT_NE(file, nullptr);
+  EXPECT_EQ(file->data, read_file(archive_));
+  EXPECT_EQ(file->attributes.mode, static_cast<std::uint32_t>(S_IFREG | 0600));
+  for (const char* bad : {"", ".", "..", "a/..", "/a", "a/"}) {
+    EXPECT_FALSE(transfer::import_stream(writer, bad, in.get(), {})) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace varve::testing
