@@ -195,6 +195,20 @@ Result<void> Client::lock(const LockRequest& request) {
   return {};
 }
 
+Result<void> Client::claim(const ClaimRequest& request) {
+  Request asked = request_for(Operation::kClaim);
+  asked.claim = request;
+  VARVE_TRY(ask_new(asked, "claimed times"));
+  return {};
+}
+
+Result<void> Client::rename(const RenameRequest& request) {
+  Request asked = request_for(Operation::kRename);
+  asked.rename = request;
+  VARVE_TRY(ask_new(asked, "command to rename versions and series"));
+  return {};
+}
+
 Result<ArrangeReport> Client::arrange(const ArrangeRequest& request, int stop,
                                       const std::function<void(const ArrangeProgress&)>& progress) {
   Request asked = request_for(Operation::kArrange);

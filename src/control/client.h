@@ -57,6 +57,10 @@ class Client {
   [[nodiscard]] Result<std::vector<VersionInfo>> open_versions(const std::string& series);
   [[nodiscard]] Result<DeletionForecast> remove(const DeleteRequest& request);
   [[nodiscard]] Result<void> lock(const LockRequest& request);
+  /// Errors: kUnsupported if the daemon is of an older Varve, which does not know the request.
+  [[nodiscard]] Result<void> claim(const ClaimRequest& request);
+  /// Errors: as claim().
+  [[nodiscard]] Result<void> rename(const RenameRequest& request);
   /// Arranges a series and waits for the report. Calls `progress` now and then.
   /// Errors: kInterrupted once `stop` (a descriptor) is readable. The daemon stops arranging once
   /// this Client is destroyed.

@@ -60,6 +60,8 @@ void add_handlers(const std::shared_ptr<RepositoryControl>& control, Handlers& h
   handlers.sync = [control] { return control->sync(); };
   handlers.remove = [control](const DeleteRequest& request) { return control->remove(request); };
   handlers.lock = [control](const LockRequest& request) { return control->lock(request); };
+  handlers.claim = [control](const ClaimRequest& request) { return control->claim(request); };
+  handlers.rename = [control](const RenameRequest& request) { return control->rename(request); };
   handlers.arrange = [control](const ArrangeRequest& request,
                                const std::function<bool()>& cancelled,
                                const std::function<void(const ArrangeProgress&)>& progress) {

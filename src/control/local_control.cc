@@ -67,6 +67,30 @@ Result<void> LocalControl::lock(const LockRequest& request) {
   return repository_.lock_version(series.id, request.version, request.until);
 }
 
+Result<void> LocalControl::claim(const ClaimRequest& request) {
+  VARVE_TRY_ASSIGN(const VersionName name, split_version_name(request.version));
+  VARVE_TRY_ASSIGN(const VersionInfo version, find_version(repository_, name));
+  if (version.state == VersionState::kSealed) {
+    return Error(ErrorCode::kReadOnly, fmt::format("{} is sealed already", request.version));
+  }
+  return claim_time(repository_, version, request.time);
+}
+
+Result<void> LocalControl::rename(const RenameRequest& request) {
+  if (request.name.find('/') == std::string::npos) {
+    VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository_, request.name));
+    return rename_series(series, request.new_name);
+  }
+  VARVE_TRY_ASSIGN(const VersionName name, split_version_name(request.name));
+  VARVE_TRY_ASSIGN(const VersionInfo version, find_version(repository_, name));
+  if (version.state != VersionState::kSealed) {
+    return Error(
+        ErrorCode::kBusy,
+        fmt::format("{} is open; seal it under the new name with `varve seal`", request.name));
+  }
+  return rename_version(version, request.new_name);
+}
+
 Result<ArrangeReport> LocalControl::arrange(
     const ArrangeRequest& request, const StopRequest& stop,
     const std::function<void(const ArrangeProgress&)>& progress) {
@@ -126,6 +150,14 @@ Result<VersionInfo> LocalControl::clone_version(const SeriesInfo& series, Versio
 
 Result<void> LocalControl::discard_version(SeriesId series, VersionNumber number) {
   return repository_.abandon_version(series, number, true);
+}
+
+Result<void> LocalControl::rename_version(const VersionInfo& version, std::string_view new_name) {
+  return repository_.rename_version(version.series, version.number, new_name);
+}
+
+Result<void> LocalControl::rename_series(const SeriesInfo& series, std::string_view new_name) {
+  return repository_.rename_series(series.id, new_name);
 }
 
 Result<DeletionForecast> LocalControl::delete_versions(SeriesId series,

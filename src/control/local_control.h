@@ -30,6 +30,8 @@ class LocalControl : public RepositoryControl {
   [[nodiscard]] Result<VersionInfo> clone(const OpenRequest& request) override;
   [[nodiscard]] Result<DeletionForecast> remove(const DeleteRequest& request) override;
   [[nodiscard]] Result<void> lock(const LockRequest& request) override;
+  [[nodiscard]] Result<void> claim(const ClaimRequest& request) override;
+  [[nodiscard]] Result<void> rename(const RenameRequest& request) override;
   [[nodiscard]] Result<ArrangeReport> arrange(
       const ArrangeRequest& request, const StopRequest& stop,
       const std::function<void(const ArrangeProgress&)>& progress) override;
@@ -63,6 +65,10 @@ class LocalControl : public RepositoryControl {
                                                           std::string_view name);
   /// Drops an open version with all its files.
   [[nodiscard]] virtual Result<void> discard_version(SeriesId series, VersionNumber number);
+  [[nodiscard]] virtual Result<void> rename_version(const VersionInfo& version,
+                                                    std::string_view new_name);
+  [[nodiscard]] virtual Result<void> rename_series(const SeriesInfo& series,
+                                                   std::string_view new_name);
   [[nodiscard]] virtual Result<DeletionForecast> delete_versions(
       SeriesId series, const std::vector<VersionNumber>& numbers, const DeletionOptions& options);
 

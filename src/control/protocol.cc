@@ -18,7 +18,7 @@
 namespace varve::control {
 namespace {
 
-constexpr std::array<std::pair<Operation, std::string_view>, 15> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 17> kOperations = {{
     {Operation::kHello, "hello"},
     {Operation::kPing, "ping"},
     {Operation::kSeal, "seal"},
@@ -34,6 +34,8 @@ constexpr std::array<std::pair<Operation, std::string_view>, 15> kOperations = {
     {Operation::kMetrics, "metrics"},
     {Operation::kSeriesSettings, "series_settings"},
     {Operation::kPoolIndex, "pool_index"},
+    {Operation::kClaim, "claim"},
+    {Operation::kRename, "rename"},
 }};
 
 template <typename Table, typename Value>
@@ -155,6 +157,14 @@ void encode_upkeep(const Request& request, Json& line) {
     line["versions"] = version_numbers_to_json({request.lock.version});
     line["until"] = time_to_json(request.lock.until);
   }
+  if (request.operation == Operation::kClaim) {
+    line["version"] = text_to_json(request.claim.version);
+    line["time"] = time_to_json(request.claim.time);
+  }
+  if (request.operation == Operation::kRename) {
+    line["name"] = text_to_json(request.rename.name);
+    line["new_name"] = text_to_json(request.rename.new_name);
+  }
   if (request.operation == Operation::kArrange) {
     line["series"] = text_to_json(request.arrange.series);
     line["bytes_per_second"] = request.arrange.bytes_per_second;
@@ -202,6 +212,16 @@ bool decode_upkeep(const Json& object, Request& request) {
       request.lock.version = numbers->front();
       request.lock.until = *until;
     }
+  }
+  if (request.operation == Operation::kClaim) {
+    request.claim.version = fields.text("version");
+    const auto time = time_from_json(object, "time");
+    ok = time.has_value();
+    if (ok) request.claim.time = *time;
+  }
+  if (request.operation == Operation::kRename) {
+    request.rename.name = fields.text("name");
+    request.rename.new_name = fields.text("new_name");
   }
   if (request.operation == Operation::kArrange) {
     request.arrange.series = fields.text("series");

@@ -36,7 +36,9 @@ enum class Operation {
   kOpenVersions,
   kMetrics,
   kSeriesSettings,
-  kPoolIndex
+  kPoolIndex,
+  kClaim,  ///< The reply has no members of its own, nor has that of kRename.
+  kRename
 };
 
 struct Request {
@@ -46,6 +48,8 @@ struct Request {
   OpenRequest open;                    ///< Only for kOpen and kClone.
   DeleteRequest removal{};
   LockRequest lock{};
+  ClaimRequest claim{};
+  RenameRequest rename{};
   ArrangeRequest arrange{};
   std::string series;  ///< Only for kOpenVersions: the name of the series.
   /// Only for kArrangeSettings: settings to store first.

@@ -47,6 +47,14 @@ Result<void> RemoteControl::lock(const LockRequest& request) {
   return call([&](Client& client) { return client.lock(request); });
 }
 
+Result<void> RemoteControl::claim(const ClaimRequest& request) {
+  return call([&](Client& client) { return client.claim(request); });
+}
+
+Result<void> RemoteControl::rename(const RenameRequest& request) {
+  return call([&](Client& client) { return client.rename(request); });
+}
+
 Result<ArrangeReport> RemoteControl::arrange(
     const ArrangeRequest& request, const StopRequest& stop,
     const std::function<void(const ArrangeProgress&)>& progress) {

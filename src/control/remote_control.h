@@ -33,6 +33,8 @@ class RemoteControl final : public RepositoryControl {
   [[nodiscard]] Result<VersionInfo> clone(const OpenRequest& request) override;
   [[nodiscard]] Result<DeletionForecast> remove(const DeleteRequest& request) override;
   [[nodiscard]] Result<void> lock(const LockRequest& request) override;
+  [[nodiscard]] Result<void> claim(const ClaimRequest& request) override;
+  [[nodiscard]] Result<void> rename(const RenameRequest& request) override;
   [[nodiscard]] Result<ArrangeReport> arrange(
       const ArrangeRequest& request, const StopRequest& stop,
       const std::function<void(const ArrangeProgress&)>& progress) override;

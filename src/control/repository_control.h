@@ -49,6 +49,13 @@ class RepositoryControl {
   /// Deletes versions, forecasts their deletion, or drops open versions, as the request says.
   [[nodiscard]] virtual Result<DeletionForecast> remove(const DeleteRequest& request) = 0;
   [[nodiscard]] virtual Result<void> lock(const LockRequest& request) = 0;
+  /// Gives an open version a claimed time.
+  /// Errors: also kUnsupported if a daemon of an older Varve has the repository mounted.
+  [[nodiscard]] virtual Result<void> claim(const ClaimRequest& request) = 0;
+  /// Renames a sealed version or a series.
+  /// Errors: as claim(); kExists if the name is taken; kBusy for an open version, or a series that
+  /// has one.
+  [[nodiscard]] virtual Result<void> rename(const RenameRequest& request) = 0;
   /// Arranges a series. May call `progress` from another thread.
   /// Errors: after a stop, kInterrupted or a report that is not finished.
   [[nodiscard]] virtual Result<ArrangeReport> arrange(

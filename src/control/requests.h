@@ -56,6 +56,18 @@ struct LockRequest {
   Timestamp until;
 };
 
+/// A claimed time for an open version; see varve::claim_time().
+struct ClaimRequest {
+  std::string version;  ///< SERIES/VERSION.
+  Timestamp time;
+};
+
+/// A new name for a sealed version or a series.
+struct RenameRequest {
+  std::string name;      ///< SERIES or SERIES/VERSION.
+  std::string new_name;  ///< Without the series.
+};
+
 /// A request to arrange one series.
 struct ArrangeRequest {
   std::string series;

@@ -39,6 +39,8 @@ struct Handlers {
   std::function<Result<void>()> sync;
   std::function<Result<DeletionForecast>(const DeleteRequest&)> remove;
   std::function<Result<void>(const LockRequest&)> lock;
+  std::function<Result<void>(const ClaimRequest&)> claim;
+  std::function<Result<void>(const RenameRequest&)> rename;
   /// Arranges a series. Calls `cancelled` often, and stops on true. May call `progress` from its
   /// own thread.
   std::function<Result<ArrangeReport>(const ArrangeRequest&, const std::function<bool()>& cancelled,
@@ -104,7 +106,7 @@ class Server {
   void work(Connection& connection, const Request& request);
   void send_heartbeats(Clock::time_point now);
   [[nodiscard]] Reply answer(const Request& request, Connection& connection);
-  /// Answers requests to delete, lock, sync and arrange.
+  /// Answers requests to delete, lock, claim, rename, sync and arrange.
   [[nodiscard]] Reply answer_upkeep(const Request& request, Connection& connection);
   [[nodiscard]] Reply hello() const;
   [[nodiscard]] bool abandoned(int socket) const;

@@ -76,6 +76,13 @@ Reply Server::answer_upkeep(const Request& request, Connection& connection) {
       if (!done) reply.error = std::move(done).error();
       break;
     }
+    case Operation::kClaim:
+    case Operation::kRename: {
+      auto done = request.operation == Operation::kClaim ? handlers_.claim(request.claim)
+                                                         : handlers_.rename(request.rename);
+      if (!done) reply.error = std::move(done).error();
+      break;
+    }
     case Operation::kArrange: {
       auto told_at = std::chrono::steady_clock::now();
       const auto tell = [&](const ArrangeProgress& done) {

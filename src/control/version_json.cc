@@ -21,17 +21,19 @@ std::optional<Timestamp> time_from_json(const Json& object, const char* name) {
 }
 
 Json version_to_json(const VersionInfo& info) {
-  return {{"series_id", static_cast<std::uint32_t>(info.series)},
-          {"number", static_cast<std::uint32_t>(info.number)},
-          {"series", text_to_json(info.series_name)},
-          {"name", text_to_json(info.name)},
-          {"sealed", info.state == VersionState::kSealed},
-          {"opened_at", time_to_json(info.opened_at)},
-          {"sealed_at", time_to_json(info.sealed_at)},
-          {"entries", info.entries},
-          {"logical_bytes", info.logical_bytes},
-          {"unique_bytes", info.unique_bytes},
-          {"stored_bytes", info.stored_bytes}};
+  Json object{{"series_id", static_cast<std::uint32_t>(info.series)},
+              {"number", static_cast<std::uint32_t>(info.number)},
+              {"series", text_to_json(info.series_name)},
+              {"name", text_to_json(info.name)},
+              {"sealed", info.state == VersionState::kSealed},
+              {"opened_at", time_to_json(info.opened_at)},
+              {"sealed_at", time_to_json(info.sealed_at)},
+              {"entries", info.entries},
+              {"logical_bytes", info.logical_bytes},
+              {"unique_bytes", info.unique_bytes},
+              {"stored_bytes", info.stored_bytes}};
+  if (info.claimed_at != Timestamp{}) object["claimed_at"] = time_to_json(info.claimed_at);
+  return object;
 }
 
 std::optional<VersionInfo> version_from_json(const Json& object) {
@@ -48,9 +50,12 @@ std::optional<VersionInfo> version_from_json(const Json& object) {
   info.stored_bytes = fields.count("stored_bytes");
   const auto opened_at = time_from_json(object, "opened_at");
   const auto sealed_at = time_from_json(object, "sealed_at");
-  if (!fields.ok() || !opened_at || !sealed_at) return std::nullopt;
+  const auto claimed_at =
+      fields.has("claimed_at") ? time_from_json(object, "claimed_at") : std::optional(Timestamp{});
+  if (!fields.ok() || !opened_at || !sealed_at || !claimed_at) return std::nullopt;
   info.opened_at = *opened_at;
   info.sealed_at = *sealed_at;
+  info.claimed_at = *claimed_at;
   return info;
 }
 

@@ -38,6 +38,12 @@ class MountControl final : public control::LocalControl {
   Result<void> discard_version(SeriesId series, VersionNumber number) override {
     return commands_.discard_version(series, number);
   }
+  Result<void> rename_version(const VersionInfo& version, std::string_view new_name) override {
+    return commands_.rename_version(version, new_name);
+  }
+  Result<void> rename_series(const SeriesInfo& series, std::string_view new_name) override {
+    return commands_.rename_series(series, new_name);
+  }
   Result<DeletionForecast> delete_versions(SeriesId series,
                                            const std::vector<VersionNumber>& numbers,
                                            const DeletionOptions& options) override {

@@ -29,16 +29,16 @@ Result<fuse_entry_param> HandleLookup::parent_of(const Node& node) {
         VARVE_TRY_ASSIGN(const OpenEntry entry, node.writer->get(parent));
         return attributes_.entry(*node.slot, entry);
       }
-      return versions_.look_up_series(node.slot->series().name);
+      return versions_.look_up_series(node.slot->series_name());
     case Node::Kind::kSealed:
       if (!node.is_version_root()) {
         VARVE_TRY_ASSIGN(const Rank parent, node.reader->parent(node.rank));
         VARVE_TRY_ASSIGN(const SealedEntry entry, node.reader->get(parent));
         return attributes_.entry(*node.slot, entry);
       }
-      return versions_.look_up_series(node.slot->series().name);
+      return versions_.look_up_series(node.slot->series_name());
     case Node::Kind::kLatest:
-      return versions_.look_up_series(node.slot->series().name);
+      return versions_.look_up_series(node.slot->series_name());
     default: {
       fuse_entry_param root{};
       root.ino = kRootNodeId;

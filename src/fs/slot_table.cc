@@ -25,6 +25,16 @@ Slot::Tree Slot::tree() const {
   return tree_;
 }
 
+std::string Slot::series_name() const {
+  const std::lock_guard lock(mutex_);
+  return series_name_;
+}
+
+void Slot::rename_series(std::string name) {
+  const std::lock_guard lock(mutex_);
+  series_name_ = std::move(name);
+}
+
 void Slot::set_writer(std::shared_ptr<VersionWriter> writer) {
   const std::lock_guard lock(mutex_);
   if (tree_.reader != nullptr) return;  // The version was sealed in the meantime, which is final.
@@ -98,6 +108,13 @@ Slot* SlotTable::find(SeriesId series, VersionNumber number) {
   const std::shared_lock lock(mutex_);
   const auto place = by_version_.find({series, number});
   return place == by_version_.end() ? nullptr : place->second;
+}
+
+void SlotTable::rename_series(SeriesId series, const std::string& name) {
+  const std::unique_lock lock(mutex_);
+  for (Slot& slot : slots_) {
+    if (slot.series().id == series) slot.rename_series(name);
+  }
 }
 
 void SlotTable::drop_all() {

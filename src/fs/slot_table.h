@@ -37,7 +37,10 @@ class Slot {
         generation_(generation_of(series_)) {}
 
   [[nodiscard]] std::uint32_t index() const { return index_; }
+  /// Returns the series as it was found first. Its name may have changed: see series_name().
   [[nodiscard]] const SeriesInfo& series() const { return series_; }
+  [[nodiscard]] std::string series_name() const;
+  void rename_series(std::string name);
   [[nodiscard]] VersionNumber number() const { return number_; }
   [[nodiscard]] bool is_series() const { return number_ == VersionNumber{}; }
   /// Returns a number that distinguishes file handles of this series from those of another
@@ -75,6 +78,7 @@ class Slot {
   const VersionNumber number_;
   const std::uint32_t generation_;
   mutable std::mutex mutex_;
+  std::string series_name_ = series_.name;
   Tree tree_;
   std::optional<struct stat> removed_;
   std::shared_ptr<const RankTable> rank_of_;  ///< Null before the seal.
@@ -96,6 +100,8 @@ class SlotTable {
   /// Returns the slot of a version, or of a series for number 0. Returns null if this mount has not
   /// seen it.
   [[nodiscard]] Slot* find(SeriesId series, VersionNumber number);
+  /// Sets the name of a series in all its slots.
+  void rename_series(SeriesId series, const std::string& name);
   /// Drops the trees of all versions. Must be called before the repository is closed.
   void drop_all();
 

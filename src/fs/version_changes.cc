@@ -121,6 +121,11 @@ void VersionChanges::forget_names(SeriesId series, const std::vector<std::string
   }
 }
 
+void VersionChanges::forget_series_names(const std::vector<std::string>& names) {
+  if (!kernel_.is_mounted()) return;
+  for (const std::string& name : names) kernel_.forget_name(kRootNodeId, name);
+}
+
 void VersionChanges::forget_contents(SeriesId series, const std::vector<VersionNumber>& numbers) {
   if (!kernel_.is_mounted()) return;
   for (const auto& handle : nodes_.files().all()) {

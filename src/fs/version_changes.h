@@ -63,6 +63,8 @@ class VersionChanges {
   /// Makes the kernel look up these names in a series again. Only for commands
   /// (KernelNotifier::forget_name).
   void forget_names(SeriesId series, const std::vector<std::string>& names);
+  /// Makes the kernel look up these series again. Only for commands.
+  void forget_series_names(const std::vector<std::string>& names);
   /// Drops the kernel's cache of open files in deleted versions. Only for commands.
   void forget_contents(SeriesId series, const std::vector<VersionNumber>& numbers);
 

@@ -57,6 +57,33 @@ Result<void> VersionCommands::discard_version(SeriesId series, VersionNumber num
   return {};
 }
 
+Result<void> VersionCommands::rename_version(const VersionInfo& version,
+                                             std::string_view new_name) {
+  {
+    const std::lock_guard lock(changes_.mutex_of(version.series));
+    VARVE_TRY(repository_.rename_version(version.series, version.number, new_name));
+    // The present reader has the old name.
+    if (Slot* slot = nodes_.slots().find(version.series, version.number)) {
+      if (auto reader = repository_.reader(version.series, version.number)) {
+        slot->set_reader(std::move(*reader));
+      }
+    }
+  }
+  changes_.forget_latest(version.series);
+  changes_.forget_names(version.series, {version.name, std::string(new_name)});
+  return {};
+}
+
+Result<void> VersionCommands::rename_series(const SeriesInfo& series, std::string_view new_name) {
+  {
+    const std::lock_guard lock(changes_.mutex_of(series.id));
+    VARVE_TRY(repository_.rename_series(series.id, new_name));
+    nodes_.slots().rename_series(series.id, std::string(new_name));
+  }
+  changes_.forget_series_names({series.name, std::string(new_name)});
+  return {};
+}
+
 Result<DeletionForecast> VersionCommands::delete_versions(SeriesId series,
                                                           const std::vector<VersionNumber>& numbers,
                                                           const DeletionOptions& options) {

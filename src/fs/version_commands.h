@@ -39,6 +39,10 @@ class VersionCommands {
   /// Drops an open version with all its files.
   /// Errors: kBusy while files are open for writing.
   [[nodiscard]] Result<void> discard_version(SeriesId series, VersionNumber number);
+  /// Renames a sealed version.
+  [[nodiscard]] Result<void> rename_version(const VersionInfo& version, std::string_view new_name);
+  /// Renames a series that has no open version.
+  [[nodiscard]] Result<void> rename_series(const SeriesInfo& series, std::string_view new_name);
   /// Deletes sealed versions as Repository::delete_versions() does.
   [[nodiscard]] Result<DeletionForecast> delete_versions(SeriesId series,
                                                          const std::vector<VersionNumber>& numbers,

@@ -33,11 +33,11 @@ std::optional<std::string> own_version_xattr(const VersionInfo& info, std::strin
 std::string path_of_root(const Node& root) {
   switch (root.kind) {
     case Node::Kind::kSeries:
-      return root.slot->series().name;
+      return root.slot->series_name();
     case Node::Kind::kOpen:
-      return root.slot->series().name + "/" + root.writer->info().name;
+      return root.slot->series_name() + "/" + root.writer->info().name;
     case Node::Kind::kSealed:
-      return root.slot->series().name + "/" + root.reader->info().name;
+      return root.slot->series_name() + "/" + root.reader->info().name;
     default:
       return {};
   }

@@ -206,6 +206,33 @@ TEST_P(RepositoryControlContract, ALockHoldsAVersionAndCanOnlyBeExtended) {
   EXPECT_FALSE(skipped.held.front().reason.empty());
 }
 
+TEST_P(RepositoryControlContract, AClaimedTimeIsThatOfTheSealedVersion) {
+  const Timestamp claimed{.seconds = 1'000'000'000, .nanoseconds = 1};
+  controlled_.open("s/v");
+  must(control_.claim({"s/v", {.seconds = 1}}));
+  must(control_.claim({"s/v", claimed}));
+  const auto sealed = must(control_.seal({.version = "s/v"}, controlled_.never())).sealed;
+  EXPECT_EQ(sealed.claimed_at, claimed);
+  EXPECT_EQ(code_of(control_.claim({"s/v", claimed})), ErrorCode::kReadOnly);
+  EXPECT_EQ(code_of(control_.claim({"s/w", claimed})), ErrorCode::kNotFound);
+}
+
+TEST_P(RepositoryControlContract, SealedVersionsAndSeriesGetNewNames) {
+  const VersionInfo version = controlled_.seal("s/v", 1);
+  controlled_.open("s/w");
+  EXPECT_EQ(code_of(control_.rename({"s/w", "x"})), ErrorCode::kBusy);
+  EXPECT_EQ(code_of(control_.rename({"s/v", "w"})), ErrorCode::kExists);
+  EXPECT_EQ(code_of(control_.rename({"s", "t"})), ErrorCode::kBusy);
+  must(control_.rename({"s/v", "x"}));
+  EXPECT_EQ(code_of(control_.rename({"s/v", "y"})), ErrorCode::kNotFound);
+  must(control_.seal({.version = "s/w"}, controlled_.never()));
+  must(control_.rename({"s", "t"}));
+  EXPECT_EQ(code_of(control_.rename({"s", "u"})), ErrorCode::kNotFound);
+  auto& repository = controlled_.repository();
+  const auto series = must(repository.find_series("t"));
+  EXPECT_EQ(must(repository.find_version(series.id, "x")).number, version.number);
+}
+
 TEST_P(RepositoryControlContract, SettingsAreStoredOnlyIfTheyAreValid) {
   ArrangeSettings settings = must(control_.arrange_settings(std::nullopt));
   settings.policy = ArrangePolicyKind::kBatched;

@@ -209,6 +209,25 @@ TEST(ControlProtocol, SeriesSettingsOfAnotherFormAreNotUnderstood) {
   }
 }
 
+TEST(ControlProtocol, ClaimsAndRenamesRoundTrip) {
+  Request request;
+  request.operation = Operation::kClaim;
+  request.claim = {"s/v", {-5, 7}};
+  const auto claim = decode_request(encode(request));
+  ASSERT_TRUE(claim);
+  EXPECT_EQ(claim->claim.version, "s/v");
+  EXPECT_EQ(claim->claim.time, (Timestamp{-5, 7}));
+  request.operation = Operation::kRename;
+  request.rename = {"s/v\xff", "w"};
+  const auto rename = decode_request(encode(request));
+  ASSERT_TRUE(rename);
+  EXPECT_EQ(rename->rename.name, "s/v\xff");
+  EXPECT_EQ(rename->rename.new_name, "w");
+  const std::string protocol = std::to_string(kProtocol);
+  EXPECT_FALSE(decode_request(R"({"op":"claim","version":"s/v","protocol":)" + protocol + "}"));
+  EXPECT_FALSE(decode_request(R"({"op":"rename","name":"s","protocol":)" + protocol + "}"));
+}
+
 TEST(ControlProtocol, IndexOfThePoolRoundTrips) {
   Request request;
   request.operation = Operation::kPoolIndex;
