@@ -64,6 +64,9 @@ Result<void> list_series(Repository& repository, control::OpenVersions& open_ver
                              fmt::format("{} entries", version.entries),
                              size_text(version.logical_bytes, options.exact),
                              size_text(version.unique_bytes, options.exact) + " new"});
+      if (version.claimed_at != Timestamp{}) {
+        row.push_back("claims " + time_text(version.claimed_at));
+      }
     }
     rows.push_back(std::move(row));
   }

@@ -25,6 +25,7 @@ struct PruneArguments {
   std::vector<std::string> words;
   KeepRules rules;
   std::string within;
+  std::string by;
   bool dry_run = false;
   bool force = false;
   bool force_clock = false;
@@ -98,7 +99,9 @@ void print_decisions(const std::vector<PruneDecision>& decisions, const PruneArg
                     : options.dry_run ? "would delete"
                                       : "delete",
                     name_text(version.series_name + "/" + version.name),
-                    time_text(version.sealed_at),
+                    time_text(options.rules.by_claimed && version.claimed_at != Timestamp{}
+                                  ? version.claimed_at
+                                  : version.sealed_at),
                     decision.keep ? joined(decision.reasons) : "no rule keeps it"});
   }
   print(table(rows, "llll"));
@@ -149,6 +152,7 @@ Result<bool> prune(PruneArguments options, const Context& context) {
   if (!options.within.empty()) {
     VARVE_TRY_ASSIGN(options.rules.within_seconds, parse_duration(options.within));
   }
+  options.rules.by_claimed = options.by == "claimed";
   if (!options.rules.any()) {
     return Error(ErrorCode::kInvalid, "no rule is given; give at least one, such as --keep-last 7");
   }
@@ -210,6 +214,12 @@ void add_prune_command(CommandLine& line, const Context& context) {
   command.add_option("--keep-within", options->within,
                      "Keep versions sealed at most this time before the newest one: 12h, 30d, 2w, "
                      "6m, 1y, or a sum such as 1y6m");
+  command
+      .add_option("--by", options->by,
+                  "The time that the rules use: that of the seal (default), or the claimed time of "
+                  "versions that have one")
+      .one_of({"sealed", "claimed"})
+      .type_name("sealed|claimed");
   command.add_flag("-n,--dry-run", options->dry_run,
                    "Delete nothing; print the versions that would be deleted and those that would "
                    "stay, with reasons");

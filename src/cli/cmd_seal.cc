@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <charconv>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/owed_arranging.h"
+#include "cli/quantity.h"
 #include "cli/repository_access.h"
 #include "cli/version_target.h"
 #include "varve/backup.h"
@@ -22,6 +24,7 @@ struct SealArguments {
   std::string second;  ///< The version.
   std::string name;    ///< Name of the sealed version.
   std::string as;      ///< The same, from --as.
+  std::string time;    ///< Claimed time; "" for none.
   std::string wait;    ///< "" = do not wait; otherwise "forever" or a number of seconds.
   bool force = false;
   bool keep = false;
@@ -81,9 +84,15 @@ Result<void> seal(const VersionTarget& target, const SealArguments& options,
   VARVE_TRY(add_waiting(options, request));
   request.force = options.force;
   request.keep = options.keep;
+  std::optional<Timestamp> claimed;
+  if (!options.time.empty()) {
+    VARVE_TRY_ASSIGN(claimed, parse_time(options.time));
+  }
   OwedArranging owed(!options.no_arrange, context);
   VARVE_TRY_ASSIGN(const auto control, open_control(target.repository));
-  const auto sealed = control->seal(request, control::StopRequest());
+  const auto claim = claimed ? control->claim({request.version, *claimed}) : Result<void>();
+  const auto sealed = claim ? control->seal(request, control::StopRequest())
+                            : Result<control::SealReply>(claim.error());
   if (sealed) {
     if (!sealed->warning.empty()) report_problems({sealed->warning});
     print_sealed(*sealed, options, context);
@@ -113,6 +122,11 @@ void add_seal_command(CommandLine& line, const Context& context) {
   command.add_option("NAME", options->name,
                      "Name of the sealed version (default: its own name without .partial)");
   command.add_option("--as", options->as, "The same as NAME");
+  command
+      .add_option("--time", options->time,
+                  "Time of the data, which the version shows beside the time of its seal: "
+                  "2027-01-31 or 2027-01-31T18:30[:15][Z]")
+      .type_name("TIME");
   command.add_flag("--keep", options->keep,
                    "Leave a version open under the old name, as a clone of the sealed one");
   command.add_flag("--wait{forever}", options->wait,

@@ -81,8 +81,11 @@ void print_as_text(const StatReport& report, bool exact) {
     rows.push_back({"stored so far", size(version.stored_bytes)});
   }
   if (sealed) {
-    rows.insert(rows.end(), {{"sealed", time_text(version.sealed_at)},
-                             {"entries", std::to_string(version.entries)},
+    rows.push_back({"sealed", time_text(version.sealed_at)});
+    if (version.claimed_at != Timestamp{}) {
+      rows.push_back({"claimed time", time_text(version.claimed_at)});
+    }
+    rows.insert(rows.end(), {{"entries", std::to_string(version.entries)},
                              {"data", size(version.logical_bytes)},
                              {"new when sealed", size(version.unique_bytes)},
                              {"stored when sealed", size(version.stored_bytes)}});

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/system_error.h"
+#include "base/unique_fd.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -20,11 +26,13 @@
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
 #include "cli/signal_watch.h"
+#include "cli/store_source.h"
 #include "cli/version_path.h"
 #include "control/local_control.h"
 #include "control/mounted_path.h"
 #include "control/stop_request.h"
 #include "varve/backup.h"
+#include "varve/store.h"
 #include "varve/version_name.h"
 
 namespace varve::cli {
@@ -35,11 +43,17 @@ struct StoreArguments {
   std::string version;
   std::string directory;
   std::string index_memory;
+  std::string stdin_name;
+  std::string tar;
+  std::string time;
+  SourceArguments source;
+  bool dry_run = false;
   bool seal = false;
   bool keep_open = false;
   bool no_arrange = false;
   bool checksum = false;
   bool progress = false;
+  bool json = false;
 };
 
 /// Returns the mount points of the repository in the directory: their entries are stored already.
@@ -62,35 +76,155 @@ std::vector<DirectoryIdentity> find_own_mounts(const std::string& repository,
   return found;
 }
 
-Result<TransferReport> store_and_seal(Repository& repository, const VersionPath& path,
-                                      const StoreArguments& options, const Context& context,
-                                      Progress& progress, const control::StopRequest& stop) {
+/// Prints the version, with the sizes that it has now.
+void print_stored(const VersionInfo& version, const TransferReport& report,
+                  const StoreArguments& options) {
+  if (options.json) {
+    Json object = version_json(version);
+    object["unchanged"] = report.unchanged;
+    object["removed"] = report.removed;
+    object["read_bytes"] = report.bytes;
+    object["problems"] = report.problems.size();
+    print_json(object);
+  } else if (version.state == VersionState::kSealed) {
+    print(version_summary(version));
+  }
+}
+
+bool is_stream(const StoreArguments& options) {
+  return !options.stdin_name.empty() || !options.tar.empty();
+}
+
+/// Returns the advice for a repository that another process has open: a daemon cannot store.
+std::string advice_if_mounted(const StoreArguments& options, const VersionPath& path) {
+  std::error_code error;
+  const auto own = std::filesystem::canonical(options.repository, error);
+  const auto mounts = control::find_mounts_of(own);
+  if (error || !mounts || mounts->empty()) {
+    return "if the repository is mounted, copy into the mount instead";
+  }
+  const std::string target = mounts->front().mount_point + "/" + path.series + "/" + path.version;
+  const std::string partial = is_partial_name(path.version) ? target : target + ".partial";
+  return fmt::format(
+      "the repository is mounted: copy into {0} instead, for example with `rsync -aHAX`, and seal "
+      "that version with `varve seal {0}`",
+      partial);
+}
+
+/// Returns true if the version is to stay open after the store.
+bool stays_open(const VersionPath& path, const StoreArguments& options) {
+  return options.keep_open || (is_partial_name(path.version) && !options.seal);
+}
+
+/// Returns the request for a directory. Reads the lists that the options name.
+Result<StoreRequest> directory_request(const VersionPath& path, const StoreArguments& options,
+                                       Progress& progress) {
   StoreRequest request;
+  VARVE_TRY_ASSIGN(request.options, read_source_options(options.source, options.directory));
   request.series = path.series;
   request.version = path.version;
   request.directory = options.directory;
-  const bool stays_open = options.keep_open || (is_partial_name(path.version) && !options.seal);
-  request.seals = !stays_open;
+  request.seals = !stays_open(path, options);
   request.read_all = options.checksum;
   request.options.without_entries = find_own_mounts(options.repository, options.directory);
-  request.options.left_out = [&](const std::string& folder) {
+  request.options.left_out = [&progress](const std::string& folder) {
     progress.clear();
     report_problems({folder + " is this repository or its mount; stored as an empty directory"});
   };
-  VARVE_TRY_ASSIGN(StoredVersion stored,
-                   store_version(repository, request, [&](const TransferProgress& done) {
+  return request;
+}
+
+using OnProgress = std::function<bool(const TransferProgress&)>;
+/// Stores the source that the options name.
+using Storing = std::function<Result<StoredVersion>(Repository&, const OnProgress&)>;
+
+/// Opens the stream that the options name.
+Result<Storing> stream_storing(const StoreArguments& options, const VersionPath& path) {
+  StreamRequest request;
+  request.series = path.series;
+  request.version = path.version;
+  request.file = options.stdin_name;
+  request.seals = !stays_open(path, options);
+  auto input = std::make_shared<base::UniqueFd>(
+      options.tar.empty() || options.tar == "-"
+          ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+          : ::open(options.tar.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!input->valid()) {
+    return base::system_error(options.tar.empty() ? "standard input" : options.tar, errno);
+  }
+  if (::isatty(input->get()) == 1) {
+    return Error(ErrorCode::kInvalid,
+                 "standard input is a terminal; connect it to a file or a pipe");
+  }
+  return Storing([request, input](Repository& repository, const OnProgress& on_progress) {
+    return store_stream(repository, request, input->get(), on_progress);
+  });
+}
+
+Result<TransferReport> store_and_seal(Repository& repository, const VersionPath& path,
+                                      const StoreArguments& options, const Storing& storing,
+                                      const Context& context, Progress& progress,
+                                      const control::StopRequest& stop) {
+  std::optional<Timestamp> claimed;
+  if (!options.time.empty()) {
+    VARVE_TRY_ASSIGN(claimed, parse_time(options.time));
+  }
+  VARVE_TRY_ASSIGN(StoredVersion stored, storing(repository, [&](const TransferProgress& done) {
                      progress.update(done.bytes_done, done.bytes_total, done.files_done);
                      return !stop.stopped();
                    }));
   progress.clear();
-  if (stays_open) return std::move(stored.report);
+  if (claimed) VARVE_TRY(claim_time(repository, stored.info, *claimed));
+  if (stays_open(path, options)) {
+    VARVE_TRY_ASSIGN(const auto writer, repository.writer(stored.info.series));
+    VARVE_TRY(writer->sync());
+    print_stored(writer->info(), stored.report, options);
+    return std::move(stored.report);
+  }
   VARVE_TRY_ASSIGN(const SealOutcome sealed, seal_stored(repository, stored));
-  print(version_summary(sealed.info));
+  print_stored(sealed.info, stored.report, options);
   if (!options.no_arrange) {
     control::LocalControl control(repository);
     arrange_owed(control, {path.series}, stop, progress, context);
   }
   return std::move(stored.report);
+}
+
+/// Prints the changes that a store would make.
+Result<TransferReport> plan(const StoreArguments& options, const StoreRequest& request,
+                            Progress& progress, const control::StopRequest& stop) {
+  VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
+  const auto print_change = [&](StoreChange change, const std::string& path) {
+    progress.clear();
+    if (options.json) {
+      Json object{{"change", std::string(1, static_cast<char>(change))}};
+      put_name(object, "path", path);
+      print_json(object);
+    } else {
+      print(fmt::format("{} {}\n", static_cast<char>(change), name_text(path)));
+    }
+  };
+  VARVE_TRY_ASSIGN(const StorePlan planned, plan_store(*repository, request, print_change,
+                                                       [&](const TransferProgress& done) {
+                                                         progress.update(0, 0, done.files_done);
+                                                         return !stop.stopped();
+                                                       }));
+  progress.clear();
+  TransferReport report;
+  report.entries = planned.entries;
+  report.unchanged = planned.unchanged;
+  report.removed = planned.removed;
+  report.bytes = planned.bytes;
+  report.problems = planned.problems;
+  if (options.json) {
+    print_json(Json{{"dry_run", true},
+                    {"entries", report.entries},
+                    {"unchanged", report.unchanged},
+                    {"removed", report.removed},
+                    {"read_bytes", report.bytes},
+                    {"problems", report.problems.size()}});
+  }
+  return report;
 }
 
 Result<TransferReport> store(const StoreArguments& options, const Context& context) {
@@ -100,47 +234,70 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
   control::StopRequest stop;
   const SignalWatch signals(
       {.stop = [&] { stop.stop(); }, .report = [&] { progress.print_line(); }});
+  Storing storing;
+  if (is_stream(options)) {
+    VARVE_TRY_ASSIGN(storing, stream_storing(options, path));
+  } else {
+    VARVE_TRY_ASSIGN(const StoreRequest request, directory_request(path, options, progress));
+    if (options.dry_run) return plan(options, request, progress, stop);
+    storing = [request](Repository& repository, const OnProgress& on_progress) {
+      return store_version(repository, request, on_progress);
+    };
+  }
   std::optional<std::uint64_t> index_bytes;
   if (!options.index_memory.empty()) {
     VARVE_TRY_ASSIGN(index_bytes, parse_bytes(options.index_memory));
   }
   auto repository = open_to_write(options.repository, index_bytes);
   if (!repository && repository.error().code() == ErrorCode::kLocked) {
-    return std::move(repository)
-        .error()
-        .with_context("if the repository is mounted, copy into the mount instead");
+    return std::move(repository).error().with_context(advice_if_mounted(options, path));
   }
   if (!repository) return std::move(repository).error();
-  auto report = store_and_seal(**repository, path, options, context, progress, stop);
+  auto report = store_and_seal(**repository, path, options, storing, context, progress, stop);
   auto closed = (*repository)->close();
   if (closed) return report;
   if (report) return std::move(closed).error();
   return std::move(report).error().with_context(closed.error().message());
 }
 
-int run_store(StoreArguments options, const Context& context) {
-  if (const auto given = take_repository({{"REPO", &options.repository},
-                                          {"VERSION", &options.version},
-                                          {"DIR", &options.directory}});
-      !given) {
-    return fail(given.error());
+Result<void> take_arguments(StoreArguments& options) {
+  if (!is_stream(options)) {
+    return take_repository({{"REPO", &options.repository},
+                            {"VERSION", &options.version},
+                            {"DIR", &options.directory}});
   }
+  VARVE_TRY(take_repository({{"REPO", &options.repository}, {"VERSION", &options.version}}));
+  if (chooses_entries(options.source) || options.checksum) {
+    return Error(ErrorCode::kInvalid,
+                 "--checksum and the options that choose files of a directory have no effect on "
+                 "--stdin and --from-tar; leave them out");
+  }
+  if (options.directory.empty()) return {};
+  return Error(ErrorCode::kInvalid,
+               "a directory cannot be stored together with --stdin or "
+               "--from-tar; give REPO and SERIES/VERSION only");
+}
+
+int run_store(StoreArguments options, const Context& context) {
+  if (const auto given = take_arguments(options); !given) return fail(given.error());
   const auto report = store(options, context);
   if (!report) {
-    if (report.error().code() == ErrorCode::kInterrupted ||
-        report.error().code() == ErrorCode::kNoSpace) {
+    if (!is_stream(options) && !options.dry_run &&
+        (report.error().code() == ErrorCode::kInterrupted ||
+         report.error().code() == ErrorCode::kNoSpace)) {
       note(context, "the version stays open; the same command continues it");
     }
     return fail(report.error());
   }
   report_problems(report->problems);
-  note(
-      context,
-      fmt::format("stored {} entries with {}{}{}", report->entries, size_text(report->bytes, false),
-                  report->unchanged == 0
-                      ? ""
-                      : fmt::format("; {} of them unchanged and not read", report->unchanged),
-                  report->problems.empty() ? "" : ", but not all; see the messages above"));
+  const std::string unchanged =
+      report->unchanged == 0
+          ? ""
+          : fmt::format("; {} of them unchanged and not read", report->unchanged);
+  note(context,
+       fmt::format("{} {} entries with {}{}{}", options.dry_run ? "would store" : "stored",
+                   report->entries, size_text(report->bytes, false), unchanged,
+                   report->problems.empty() ? "" : ", but not all; see the messages above"));
   return report->problems.empty() ? kExitOk : kExitIncomplete;
 }
 
@@ -154,6 +311,27 @@ void add_store_command(CommandLine& line, const Context& context) {
       "VERSION", options->version,
       "SERIES/VERSION; creates the series if needed, and continues an open version of this name");
   command.add_option("DIR", options->directory, "Directory to store");
+  auto name = command
+                  .add_option("--stdin", options->stdin_name,
+                              "Store standard input as the only file of the version, in place of "
+                              "a directory")
+                  .type_name("NAME");
+  auto tar = command
+                 .add_option("--from-tar", options->tar,
+                             "Store the members of a tar, pax, cpio or zip archive, in place of a "
+                             "directory; - is standard input")
+                 .type_name("FILE")
+                 .excludes(name);
+  command
+      .add_flag("-n,--dry-run", options->dry_run,
+                "Store nothing; print the changes of the directory")
+      .excludes(name)
+      .excludes(tar);
+  command
+      .add_option("--time", options->time,
+                  "Time of the data, which the version shows beside the time of its seal: "
+                  "2027-01-31 or 2027-01-31T18:30[:15][Z]")
+      .type_name("TIME");
   auto seal = command.add_flag("--seal", options->seal,
                                "Seal at the end even if the name ends in .partial");
   command.add_flag("--keep-open", options->keep_open, "Do not seal at the end").excludes(seal);
@@ -161,7 +339,9 @@ void add_store_command(CommandLine& line, const Context& context) {
                      "Memory for the index of known chunks, such as 1G (default: 256M)");
   command.add_flag("--checksum", options->checksum,
                    "Read every file, also those that seem unchanged since the last store");
+  add_source_options(command, options->source);
   add_no_arrange_flag(command, options->no_arrange);
+  command.add_json_flag(options->json, "one for the version");
   command.add_progress_flag(options->progress);
   command.add_alias("backup");
   command.run([options, &context] { return run_store(*options, context); });

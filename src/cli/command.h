@@ -95,6 +95,10 @@ void add_repair_command(CommandLine& line, const Context& context);
 void add_scrub_command(CommandLine& line, const Context& context);
 void add_restore_command(CommandLine& line, const Context& context);
 void add_store_command(CommandLine& line, const Context& context);
+void add_dump_command(CommandLine& line, const Context& context);
+void add_find_command(CommandLine& line, const Context& context);
+void add_import_command(CommandLine& line, const Context& context);
+void add_mv_command(CommandLine& line, const Context& context);
 void add_version_command(CommandLine& line, const Context& context);
 
 }  // namespace varve::cli

@@ -29,12 +29,16 @@ void add_commands(CommandLine& line, const Context& context) {
   add_clone_command(line, context);
   add_reopen_command(line, context);
   add_store_command(line, context);
+  add_import_command(line, context);
   add_ls_command(line, context);
   add_stat_command(line, context);
   add_du_command(line, context);
   add_diff_command(line, context);
   add_history_command(line, context);
+  add_find_command(line, context);
+  add_dump_command(line, context);
   add_restore_command(line, context);
+  add_mv_command(line, context);
   add_rm_command(line, context);
   add_prune_command(line, context);
   add_lock_command(line, context);

@@ -243,6 +243,7 @@ Json version_json(const VersionInfo& version) {
     object["logical_bytes"] = version.logical_bytes;
     object["unique_bytes"] = version.unique_bytes;
     object["sealed_at"] = iso_time(version.sealed_at);
+    if (version.claimed_at != Timestamp{}) object["claimed_at"] = iso_time(version.claimed_at);
   } else {
     // The other sizes are known when the version is sealed.
     object["stored_bytes"] = version.stored_bytes;

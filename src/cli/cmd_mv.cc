@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/named_places.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/repository_access.h"
+#include "varve/version_name.h"
+
+namespace varve::cli {
+namespace {
+
+struct MvArguments {
+  std::vector<std::string> words;
+};
+
+/// Returns the new name without the series of a version, which the user may repeat.
+Result<std::string> new_name_of(const VersionPath& place, const std::string& word) {
+  if (word.find('/') == std::string::npos) return word;
+  const VersionPath target = parse_version_path(word);
+  if (place.version.empty() || target.version.empty() || !target.path.empty()) {
+    return Error(ErrorCode::kInvalid, "\"" + word + "\" is not a valid name: it contains a slash");
+  }
+  if (target.series != place.series) {
+    return Error(ErrorCode::kInvalid,
+                 "a version cannot leave its series; series share no data by their names");
+  }
+  return target.version;
+}
+
+Result<void> move(const MvArguments& options, const Context& context) {
+  VARVE_TRY_ASSIGN(
+      const NamedPlaces named,
+      find_places(options.words, {.least = 1, .most = 1, .purpose = control::Purpose::kChange}));
+  if (named.rest.size() != 1) {
+    return Error(ErrorCode::kInvalid, "give one version or series and its new name; see --help");
+  }
+  const VersionPath& place = named.places.front();
+  if (!place.path.empty()) {
+    return Error(ErrorCode::kInvalid, "a sealed version's files cannot be renamed");
+  }
+  VARVE_TRY_ASSIGN(const std::string new_name, new_name_of(place, named.rest.front()));
+  VARVE_TRY(place.version.empty() ? check_series_name(new_name)
+                                  : check_version_name(new_name, VersionState::kSealed));
+  control::RenameRequest request{place.series, new_name};
+  if (!place.version.empty()) request.name += "/" + place.version;
+  VARVE_TRY_ASSIGN(const auto control, open_control(named.repository));
+  const auto renamed = control->rename(request);
+  auto closed = control->close();
+  VARVE_TRY(renamed);
+  VARVE_TRY(closed);
+  note(context, request.name + " is now called " +
+                    (place.version.empty() ? new_name : place.series + "/" + new_name));
+  return {};
+}
+
+}  // namespace
+
+void add_mv_command(CommandLine& line, const Context& context) {
+  auto options = std::make_shared<MvArguments>();
+  auto command = line.add_command("mv", "Rename a sealed version or a series");
+  command.add_places(options->words, "SERIES/VERSION or SERIES, and its new name");
+  command.run([options, &context] {
+    const auto moved = move(*options, context);
+    return moved ? kExitOk : fail(moved.error());
+  });
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/store_source.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <utility>
+
+#include "base/system_error.h"
+#include "base/unique_fd.h"
+
+namespace varve::cli {
+namespace {
+
+constexpr std::size_t kListBytesMax = std::size_t{1} << 30;
+
+/// Calls `take` with each item of a file, or of standard input for "-". The last item may lack its
+/// end.
+Result<void> read_items(const std::string& path, char end,
+                        const std::function<Result<void>(const std::string& item)>& take) {
+  base::UniqueFd fd(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                                : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return base::system_error(path, errno);
+  std::array<char, 65536> buffer{};
+  std::string item;
+  std::size_t bytes = 0;
+  while (true) {
+    const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return base::system_error(path, errno);
+    if (got == 0) break;
+    bytes += static_cast<std::size_t>(got);
+    if (bytes > kListBytesMax) {
+      return Error(ErrorCode::kInvalid, path + " has more than 1 GiB; it is no list of names");
+    }
+    std::string_view rest(buffer.data(), static_cast<std::size_t>(got));
+    for (auto at = rest.find(end); at != std::string_view::npos; at = rest.find(end)) {
+      item += rest.substr(0, at);
+      rest.remove_prefix(at + 1);
+      VARVE_TRY(take(item));
+      item.clear();
+    }
+    item += rest;
+  }
+  return item.empty() ? Result<void>() : take(item);
+}
+
+/// Returns the components of a path, without empty ones and ".".
+std::vector<std::string> components_of(std::string_view path) {
+  std::vector<std::string> components;
+  while (!path.empty()) {
+    const std::size_t end = path.find('/');
+    const std::string_view first = path.substr(0, end);
+    if (!first.empty() && first != ".") components.emplace_back(first);
+    path.remove_prefix(end == std::string_view::npos ? path.size() : end + 1);
+  }
+  return components;
+}
+
+Result<std::vector<std::string>> read_paths(const SourceArguments& arguments,
+                                            const std::string& directory) {
+  std::vector<std::string> paths;
+  VARVE_TRY(read_items(arguments.files_from, arguments.null_ends ? '\0' : '\n',
+                       [&](const std::string& item) -> Result<void> {
+                         if (item.empty()) return {};
+                         VARVE_TRY_ASSIGN(auto path, listed_path(item, directory));
+                         paths.push_back(std::move(path));
+                         return {};
+                       }));
+  return paths;
+}
+
+}  // namespace
+
+bool chooses_entries(const SourceArguments& arguments) {
+  return !arguments.excludes.empty() || !arguments.exclude_files.empty() ||
+         !arguments.files_from.empty() || arguments.exclude_caches || arguments.one_file_system;
+}
+
+Result<std::string> listed_path(std::string_view path, const std::string& directory) {
+  std::vector<std::string> components = components_of(path);
+  if (path.starts_with('/')) {
+    std::error_code error;
+    const auto top = components_of(std::filesystem::absolute(directory, error).native());
+    const bool below =
+        components.size() >= top.size() && std::equal(top.begin(), top.end(), components.begin());
+    if (!below) {
+      return Error(ErrorCode::kInvalid, "\"" + std::string(path) + "\" is not below " + directory +
+                                            "; give paths relative to that directory");
+    }
+    components.erase(components.begin(),
+                     components.begin() + static_cast<std::ptrdiff_t>(top.size()));
+  }
+  std::string relative;
+  for (const std::string& component : components) {
+    if (!relative.empty()) relative += '/';
+    relative += component;
+  }
+  return relative;
+}
+
+Result<StoreOptions> read_source_options(const SourceArguments& arguments,
+                                         const std::string& directory) {
+  StoreOptions options;
+  options.without_caches = arguments.exclude_caches;
+  options.one_file_system = arguments.one_file_system;
+  for (const std::string& file : arguments.exclude_files) {
+    VARVE_TRY(read_items(file, '\n', [&](const std::string& line) -> Result<void> {
+      if (!line.empty() && !line.starts_with('#')) options.excludes.push_back(line);
+      return {};
+    }));
+  }
+  // Patterns of the command line come last, so that they decide.
+  options.excludes.insert(options.excludes.end(), arguments.excludes.begin(),
+                          arguments.excludes.end());
+  if (!arguments.files_from.empty()) {
+    VARVE_TRY_ASSIGN(options.only, read_paths(arguments, directory));
+    // The directory itself stands for everything below it.
+    if (std::ranges::any_of(*options.only, &std::string::empty)) options.only.reset();
+  }
+  VARVE_TRY(check_store_options(options));
+  return options;
+}
+
+void add_source_options(Command& command, SourceArguments& arguments) {
+  command
+      .add_option("--exclude", arguments.excludes,
+                  "Do not store entries that match, nor anything below them; like a line of "
+                  "gitignore(5); may be given more than once")
+      .type_name("PATTERN")
+      .one_value_each();
+  command
+      .add_option("--exclude-from", arguments.exclude_files,
+                  "Read such patterns from a file, one on each line")
+      .type_name("FILE")
+      .one_value_each();
+  command.add_flag("--exclude-caches", arguments.exclude_caches,
+                   "Of a directory with a CACHEDIR.TAG, store only that file");
+  command.add_flag("-x,--one-file-system", arguments.one_file_system,
+                   "Store mount points below the directory as empty directories");
+  auto files_from = command
+                        .add_option("--files-from", arguments.files_from,
+                                    "Store only the files and directories that the file lists, one "
+                                    "on each line; - is standard input")
+                        .type_name("FILE");
+  command.add_flag("-0,--null", arguments.null_ends, "The names in the list end in NUL bytes")
+      .needs(files_from);
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of `varve store` that choose what it stores.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/options.h"
+#include "varve/backup.h"
+#include "varve/result.h"
+
+namespace varve::cli {
+
+struct SourceArguments {
+  std::vector<std::string> excludes;
+  std::vector<std::string> exclude_files;
+  std::string files_from;
+  bool null_ends = false;
+  bool exclude_caches = false;
+  bool one_file_system = false;
+};
+
+/// Adds the options to a command.
+void add_source_options(Command& command, SourceArguments& arguments);
+
+/// Returns whether an option was given.
+[[nodiscard]] bool chooses_entries(const SourceArguments& arguments);
+
+/// Returns what the options leave out of `directory`. Reads the files that they name.
+/// Errors: those of opening and reading the files; kInvalid for an absolute path outside of
+/// `directory`, and those of check_store_options().
+[[nodiscard]] Result<StoreOptions> read_source_options(const SourceArguments& arguments,
+                                                       const std::string& directory);
+
+/// Returns the path of a list relative to `directory`, which may be relative itself, without empty
+/// and "." components; "" for the directory. Both must be in the same form, absolute or not
+/// symlinked: the function resolves no symlinks.
+/// Errors: kInvalid if the path is absolute and not below the directory.
+[[nodiscard]] Result<std::string> listed_path(std::string_view path, const std::string& directory);
+
+}  // namespace varve::cli

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes archives to a folder: bad-* must be refused, good-* are odd but whole.
+
+usage: hostile_archives.py FOLDER
+"""
+
+import io
+import os
+import sys
+import tarfile
+
+
+def member(name, data=b"", kind=tarfile.REGTYPE, target="", **more):
+    info = tarfile.TarInfo(name)
+    info.type = kind
+    info.linkname = target
+    info.size = len(data)
+    info.mtime = 1000000000
+    for key, value in more.items():
+        setattr(info, key, value)
+    return info, data
+
+
+def write(folder, name, members, kind=tarfile.PAX_FORMAT):
+    path = os.path.join(folder, name)
+    with tarfile.open(path, "w", format=kind) as archive:
+        for info, data in members:
+            archive.addfile(info, io.BytesIO(data))
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def main(folder):
+    os.makedirs(folder)
+    directory = member("dir", kind=tarfile.DIRTYPE, mode=0o755)
+    write(folder, "bad-up.tar", [member("a/../../etc/passwd", b"x")])
+    write(folder, "bad-up-last.tar", [member("fine", b"x"), member("..", b"x")])
+    write(folder, "bad-through-link.tar",
+          [member("link", kind=tarfile.SYMTYPE, target="/etc"), member("link/passwd", b"x")])
+    write(folder, "bad-link-to-nothing.tar", [member("b", kind=tarfile.LNKTYPE, target="a")])
+    write(folder, "bad-link-up.tar",
+          [member("b", kind=tarfile.LNKTYPE, target="../../etc/passwd")])
+    write(folder, "bad-link-to-directory.tar",
+          [directory, member("b", kind=tarfile.LNKTYPE, target="dir")])
+    write(folder, "bad-long-component.tar", [member("n" * 300, b"x")])
+    write(folder, "bad-below-file.tar", [member("a", b"x"), member("a/b", b"x")])
+    write(folder, "bad-full-directory.tar", [directory, member("dir/a", b"x"), member("dir", b"x")])
+    write(folder, "bad-deep.tar", [member("d/" * 20000 + "f", b"x")])
+    write(folder, "good-absolute.tar", [member("/etc/passwd", b"mine")])
+    write(folder, "good-links.tar", [member("out", kind=tarfile.SYMTYPE, target="../../.."),
+                                     member("a", b"x"),
+                                     member("b", kind=tarfile.LNKTYPE, target="./a")])
+    write(folder, "good-owner.tar", [member("a", b"x", uid=3000000000, gid=7)])
+    write(folder, "good-empty.tar", [])
+    write(folder, "good-long.tar", [member("/".join(["p" * 200] * 30), b"x")])
+    write(folder, "good-fifo.tar", [member("fifo", kind=tarfile.FIFOTYPE)])
+    twice = write(folder, "good-twice.tar", [member("file", b"first"), member("file", b"second")])
+    # Every truncation must be noticed, also one between two members and one without end mark.
+    for end in (1, 511, 512, 700, 1024, 1536, 2047, 2048):
+        if end < len(twice):
+            with open(os.path.join(folder, f"bad-cut-{end}.tar"), "wb") as file:
+                file.write(twice[:end])
+    with open(os.path.join(folder, "bad-random"), "wb") as file:
+        file.write(bytes(range(256)) * 40)
+    with open(os.path.join(folder, "bad-nothing"), "wb"):
+        pass
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

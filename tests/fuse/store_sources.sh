@@ -1,0 +1,211 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Moves data in and out without copying through a mount: exclusions, lists, streams, archives, snapshots, names.
+limit_s=240
+. "$(dirname "$0")/lib.sh"
+
+"$VARVE" -q init "$repo"
+src=$work/src
+mkdir "$src"
+cp -a /etc "$src/etc"
+mkdir "$src/doc"
+find /usr/share/doc -maxdepth 1 -name 'lib[a-e]*' -exec cp -a {} "$src/doc/" \;
+mkdir -p "$src/home/.cache/deep" "$src/home/docs" "$src/mountpoint"
+printf 'Signature: 8a477f597d28d172789f06886806bc55\n' >"$src/home/.cache/CACHEDIR.TAG"
+echo junk >"$src/home/.cache/deep/junk"
+echo o >"$src/home/docs/a.o"
+echo c >"$src/home/docs/a.c"
+setfattr -n user.note -v kept "$src/home/docs/a.c"
+setfacl -m u:12345:r "$src/home/docs/a.c"
+mount -t tmpfs none "$src/mountpoint"
+echo hidden >"$src/mountpoint/file"
+find "$src" -exec touch -h -d '1 hour ago' {} +
+sleep 3  # Files changed in the last 2 seconds are read again.
+
+restored() {  # VERSION: restores it to $work/out
+  rm -rf "$work/out"
+  "$VARVE" -q restore "$repo" "$1" "$work/out"
+}
+json_of() {  # KEY: prints a member of the last line in $work/stdout
+  tail -1 "$work/stdout" | python3 -c '
+import json, sys
+print(json.load(sys.stdin)[sys.argv[1]])' "$1"
+}
+
+# Exclusions.
+printf '# objects\n*.o\n\n/etc/**\n!/etc/passwd\n' >"$work/patterns"
+expect_status 0 "$VARVE" store --json --exclude-from "$work/patterns" --exclude-caches -x "$repo" s/1 "$src"
+restored s/1
+rsync -aHAX --exclude='*.o' --include=/etc/passwd --exclude='/etc/**' --exclude='/home/.cache/deep' \
+  --exclude='/mountpoint/*' "$src/" "$work/expected/"
+no_rsync_difference "$work/expected/" "$work/out/"
+ok "exclusions, caches and mount points are left out"
+expect_status 0 "$VARVE" store --json --exclude-from "$work/patterns" --exclude-caches -x "$repo" s/2 "$src"
+[ "$(json_of read_bytes)" -eq 0 ] || fail "unchanged files were read: $(cat "$work/stdout")"
+[ "$(json_of unchanged)" -gt 100 ]
+ok "with exclusions, unchanged files are not read"
+expect_status 1 "$VARVE" store --exclude '[' "$repo" s/bad "$src"
+message_says 'without a \]'
+expect_status 1 "$VARVE" store --exclude-from "$work/none" "$repo" s/bad "$src"
+expect_status 1 "$VARVE" ls "$repo" s/bad
+ok "a wrong pattern or a missing list stores nothing"
+
+# A plan.
+echo more >>"$src/home/docs/a.c"
+echo new >"$src/home/docs/new"
+before=$(find "$repo" -type f -newermt '-1 day' -printf '%p %s %T@\n' | grep -v lock | sort | md5sum)
+expect_status 0 "$VARVE" store -n --exclude-from "$work/patterns" --exclude-caches -x --exclude passwd \
+  "$repo" s/3 "$src"
+diff <(sort "$work/stdout") - <<'END'
++ home/docs/new
+- etc/passwd
+M home/docs/a.c
+END
+[ "$before" = "$(find "$repo" -type f -newermt '-1 day' -printf '%p %s %T@\n' | grep -v lock | sort | md5sum)" ] ||
+  fail "a dry run changed the repository"
+ok "a dry run names the changes and makes none"
+
+# Lists.
+(cd "$src" && find etc -type f -print0) |
+  expect_status 0 "$VARVE" store --files-from - -0 "$repo" list/1 "$src"
+restored list/1
+diff <(cd "$src" && find etc -type f | sort) <(cd "$work/out" && find . -type f | cut -c3- | sort)
+printf 'home/docs\nno/such\n%s/etc/passwd\n' "$src" >"$work/list"
+expect_status 3 "$VARVE" store --files-from "$work/list" "$repo" list/2 "$src"
+message_says 'no/such: not stored'
+restored list/2
+[ "$(cd "$work/out" && find . -type f | sort | tr '\n' ' ')" = "./etc/passwd ./home/docs/a.c ./home/docs/a.o ./home/docs/new " ]
+printf '' >"$work/list"
+expect_status 1 "$VARVE" store --files-from "$work/list" "$repo" list/3 "$src"
+printf '../etc\n' >"$work/list"
+expect_status 1 "$VARVE" store --files-from "$work/list" "$repo" list/3 "$src"
+ok "a list selects files; missing ones are named, an empty or outside one is refused"
+
+# Streams.
+head -c 3000000 /dev/urandom >"$work/dump"
+"$VARVE" -q store --time 2020-02-29T12:30Z --stdin dir/db.sql "$repo" db/1 <"$work/dump" >/dev/null
+"$VARVE" dump "$repo" db/1/dir/db.sql | cmp - "$work/dump"
+expect_status 0 "$VARVE" stat --json "$repo" db/1
+[ "$(json_of claimed_at)" = 2020-02-29T12:30:00.000000000Z ]
+expect_status 1 "$VARVE" store --stdin ../x "$repo" db/2 </dev/null
+expect_status 1 "$VARVE" dump "$repo" db/1/dir
+message_says 'is a directory'
+expect_status 1 "$VARVE" dump "$repo" db/1/none
+"$VARVE" dump "$repo" db/latest/dir/db.sql | head -c 10 | cmp - <(head -c 10 "$work/dump") ||
+  [ "${PIPESTATUS[0]}" -eq 141 ]
+mkfifo "$work/fifo"
+"$VARVE" -q store --stdin db.sql "$repo" db/2 <"$work/fifo" >/dev/null 2>&1 &
+job=$!
+exec 9>"$work/fifo"
+cat "$work/dump" >&9
+kill -9 $job
+wait $job 2>/dev/null || true
+exec 9>&-
+expect_status 1 "$VARVE" store "$repo" db/3 "$src/home"
+message_says 'interrupted'
+"$VARVE" -q store --stdin db.sql "$repo" db/3 <"$work/dump" >/dev/null
+[ "$("$VARVE" ls "$repo" db | tr '\n' ' ')" = "db/1 db/3 " ] || fail "$("$VARVE" ls "$repo" db)"
+"$VARVE" dump "$repo" db/3/db.sql | cmp - "$work/dump"
+ok "a stream comes back; after a kill, the next one starts again and nothing half is sealed"
+
+# Archives.
+rm -rf "$src/etc" && umount "$src/mountpoint"
+truncate -s 1M "$src/home/sparse" && echo end >>"$src/home/sparse"
+ln "$src/home/docs/a.c" "$src/home/link"
+mknod "$src/home/null" c 1 3
+printf x >"$src/home/$(printf 'not\xffutf8\303\251')"
+find "$src" -exec touch -h -d '2 hours ago' {} +
+tar -C "$src" --format=pax --sparse --xattrs --acls -cf "$work/pax.tar" .
+tar -C "$src" --format=gnu --sparse -czf "$work/gnu.tar.gz" .
+bsdtar -C "$src" -c --format newc -f "$work/new.cpio" .
+(cd "$src" && bsdtar -c --format zip -f "$work/zip" home/docs/a.o)
+for archive in pax.tar gnu.tar.gz new.cpio; do
+  "$VARVE" -q store --from-tar - "$repo" "tar/$archive" <"$work/$archive" >/dev/null
+  restored "tar/$archive"
+  case $archive in
+    pax.tar) no_rsync_difference "$src/" "$work/out/" ;;
+    *) [ -z "$(rsync -aHnc --delete --itemize-changes --modify-window=1 "$src/" "$work/out/")" ] ||
+      fail "$archive: $(rsync -aHnc --delete --itemize-changes --modify-window=1 "$src/" "$work/out/")" ;;
+  esac
+done
+"$VARVE" -q store --from-tar "$work/zip" "$repo" tar/zip >/dev/null
+"$VARVE" dump "$repo" tar/zip/home/docs/a.o | cmp - "$src/home/docs/a.o"
+ok "pax, gnu, cpio and zip archives come back equal"
+python3 "$here/hostile_archives.py" "$work/hostile"
+for archive in "$work"/hostile/bad-*; do
+  expect_status 1 "$VARVE" store --from-tar "$archive" "$repo" hostile/1
+  expect_status 1 "$VARVE" ls "$repo" hostile
+done
+for archive in "$work"/hostile/good-*; do
+  name=$(basename "$archive")
+  expect_status 0 "$VARVE" store --from-tar "$archive" "$repo" "good/$name"
+done
+[ "$("$VARVE" dump "$repo" good/good-absolute.tar/etc/passwd)" = mine ]
+[ "$("$VARVE" dump "$repo" good/good-twice.tar/file)" = second ]
+ok "hostile archives are refused, and leave no version"
+
+# Names.
+expect_status 0 "$VARVE" find --json "$repo" 'a.?'
+[ "$(grep -c '"path": *"home/docs/a.c"' "$work/stdout")" -ge 4 ] || fail "$(cat "$work/stdout")"
+expect_status 0 "$VARVE" find --series db "$repo" '/dir/*'
+[ "$(wc -l <"$work/stdout")" -eq 1 ]
+expect_status 0 "$VARVE" find "$repo" nothing-has-this-name
+message_says 'no sealed version'
+ok "find searches all versions"
+"$VARVE" lock --for 1d "$repo" db/1
+"$VARVE" -q mv "$repo" db/1 first
+"$VARVE" -q mv "$repo" db data
+mount_repo
+[ "$(ls "$mnt/data")" = "$(printf '3\nfirst\nlatest')" ]
+cd "$mnt/data/first/dir"
+"$VARVE" -q mv "$mnt/data/first" one
+[ -e "$mnt/data/one/dir/db.sql" ] && [ ! -e "$mnt/data/first" ]
+"$VARVE" -q mv "$repo" data base
+[ -e "$mnt/base/one/dir/db.sql" ] && [ ! -e "$mnt/data" ]
+cmp db.sql "$work/dump"
+cd "$work"
+mkdir "$mnt/base/open"
+expect_status 1 "$VARVE" mv "$repo" base other
+message_says 'is open'
+expect_status 1 "$VARVE" mv "$repo" base/one 3
+expect_status 1 "$VARVE" mv "$repo" base/one bad.partial
+echo x >"$mnt/base/open/x"
+"$VARVE" -q seal --time 2019-01-01 "$mnt/base/open" >/dev/null
+[ -z "$(getfattr -R -d -m '^user\.varve\.claimed' "$mnt/base/open" 2>/dev/null)" ] || fail "the mount shows the attribute"
+unmount_repo
+expect_status 0 "$VARVE" stat --json "$repo" base/open
+json_of claimed_at | grep -q '^201[89]'
+"$VARVE" repair --yes --rebuild-catalog "$repo" >/dev/null
+expect_status 0 "$VARVE" stat --json "$repo" base/one
+[ "$(json_of claimed_at)" = 2020-02-29T12:30:00.000000000Z ]
+[ "$(json_of locked)" = True ]
+ok "names, locks and claimed times survive renames, mounts and a rebuilt catalog"
+
+# Snapshots.
+snaps=$work/snaps
+mkdir "$snaps"
+cp -a "$src/doc" "$snaps/2024-01-01"
+for day in 02 03 04; do
+  rsync -a --link-dest="$snaps/2024-01-$(printf %02d $((10#$day - 1)))/" "$snaps/2024-01-$(printf %02d $((10#$day - 1)))/" "$snaps/2024-01-$day/"
+  echo "$day" >"$snaps/2024-01-$day/changed"
+done
+ln -s 2024-01-04 "$snaps/latest"
+mkdir "$snaps/2024-01-05.inProgress"
+sleep 3
+expect_status 0 "$VARVE" import -n "$repo" "$snaps" old
+[ "$(grep -c '^would import' "$work/stdout")" -eq 4 ]
+expect_status 0 "$VARVE" import --json "$repo" "$snaps" old
+[ "$(json_of read_bytes)" -le 3 ] || fail "$(cat "$work/stdout")"
+for day in 01 02 03 04; do
+  restored "old/2024-01-$day"
+  no_rsync_difference "$snaps/2024-01-$day/" "$work/out/"
+done
+expect_status 0 "$VARVE" import "$repo" "$snaps" old
+message_says 'imported 0 snapshots; 4'
+expect_status 0 "$VARVE" prune -n --by claimed --keep-daily 2 "$repo" old
+[ "$(grep -c '^would delete' "$work/stdout")" -eq 2 ]
+expect_status 0 "$VARVE" prune -n --keep-daily 2 "$repo" old
+[ "$(grep -c '^would delete' "$work/stdout")" -eq 3 ]
+ok "snapshots become versions with their dates, and shared files are not read"
+"$VARVE" check --read-data "$repo" >/dev/null
+ok "the repository is sound"

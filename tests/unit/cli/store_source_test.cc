@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/store_source.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "support/temp_repository.h"
+
+namespace varve::cli {
+namespace {
+
+TEST(ListedPath, IsRelativeToTheDirectory) {
+  const struct {
+    const char* path;
+    const char* directory;
+    const char* relative;
+  } cases[] = {{"a/b", "/d", "a/b"},     {"./a//b/", "/d", "a/b"},  {".", "/d", ""},
+               {"/d/a", "/d/", "a"},     {"/d", "/d", ""},          {"/d/./a", "/d", "a"},
+               {"/etc/a", "/", "etc/a"}, {"a/../b", "/d", "a/../b"}};
+  for (const auto& one : cases) {
+    const auto relative = listed_path(one.path, one.directory);
+    ASSERT_TRUE(relative) << one.path;
+    EXPECT_EQ(*relative, one.relative) << one.path;
+  }
+  EXPECT_EQ(listed_path("/da/b", "/d").error().code(), ErrorCode::kInvalid);
+}
+
+TEST(SourceOptions, PatternsOfTheCommandLineComeLast) {
+  const test::TempDirectory place;
+  std::ofstream(place.path() + "/patterns") << "# comment\n\n*.o\n!a b \n!last";
+  SourceArguments arguments;
+  arguments.excludes = {"#x"};
+  arguments.exclude_files = {place.path() + "/patterns"};
+  const auto options = read_source_options(arguments, "/d");
+  ASSERT_TRUE(options) << options.error().message();
+  EXPECT_EQ(options->excludes, (std::vector<std::string>{"*.o", "!a b ", "!last", "#x"}));
+  EXPECT_FALSE(options->only);
+  arguments.exclude_files = {place.path() + "/missing"};
+  EXPECT_EQ(read_source_options(arguments, "/d").error().code(), ErrorCode::kNotFound);
+}
+
+TEST(SourceOptions, AListEndsItsNamesWithNewlinesOrNulBytes) {
+  const test::TempDirectory place;
+  SourceArguments arguments;
+  arguments.files_from = place.path() + "/list";
+  const std::string list("a\nb\0c\n", 6);
+  std::ofstream(arguments.files_from) << list;
+  EXPECT_FALSE(read_source_options(arguments, "/d"));  // No name has a NUL byte.
+  arguments.null_ends = true;
+  const auto options = read_source_options(arguments, "/d");
+  ASSERT_TRUE(options) << options.error().message();
+  EXPECT_EQ(options->only, (std::vector<std::string>{"a\nb", "c\n"}));
+  std::ofstream(arguments.files_from) << "";
+  EXPECT_FALSE(read_source_options(arguments, "/d"));
+}
+
+}  // namespace
+}  // namespace varve::cli
