@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ struct RepairOptions {
   std::string from;
   /// Rebuild the catalog even if it seems to be sound.
   bool rebuild_catalog = false;
+  /// While the catalog is rebuilt: take containers that only a search behind a damaged header
+  /// finds, or give them up? They may be parts of stored files that are repositories themselves.
+  /// nullopt: execute() fails with kInvalid, and changes nothing, if there are any.
+  std::optional<bool> take_found{};
   /// Skip the check of the catalog, because it was just rebuilt.
   bool trust_catalog = false;
   /// As in OpenOptions.

@@ -23,6 +23,7 @@ namespace {
 struct RepairArguments {
   std::string repository;
   RepairOptions how;
+  std::string found;
   bool catalog_only = false;
   bool dry_run = false;
   bool yes = false;
@@ -123,6 +124,7 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
   };
   auto how = options.how;
   how.read_data = !options.catalog_only;
+  if (!options.found.empty()) how.take_found = options.found == "use";
   how.trust_owner = is_trusted(options.repository);
   bool lost = false;
   int rounds = 0;
@@ -185,6 +187,12 @@ void add_repair_command(CommandLine& line, const Context& context) {
                      "Folder with files whose content may replace damaged data");
   command.add_flag("--catalog-only", options->catalog_only,
                    "Check only the superblock and the catalog; read no data");
+  command
+      .add_option("--found", options->found,
+                  "While the catalog is rebuilt: use or skip containers that only a search behind "
+                  "a damaged header finds")
+      .one_of({"use", "skip"})
+      .type_name("use|skip");
   command.add_flag("--rebuild-catalog", options->how.rebuild_catalog,
                    "Rebuild the catalog even if it seems sound");
   command.add_flag("-n,--dry-run", options->dry_run, "Change nothing; print the planned steps");

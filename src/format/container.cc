@@ -289,6 +289,26 @@ Result<std::uint32_t> container_header_length(std::span<const std::byte> start) 
   return fixed.header_bytes;
 }
 
+Result<std::uint32_t> container_length(std::span<const std::byte> start) {
+  VARVE_TRY_ASSIGN(const FixedHeader fixed, decode_fixed_header(start));
+  const bool compact = (fixed.features & kFeatureCompact) != 0;
+  return static_cast<std::uint32_t>(fixed.header_bytes + padded_bytes(fixed.data_bytes, compact));
+}
+
+bool correct_fixed_header(std::span<std::byte> start) {
+  if (start.size() < kContainerFixedHeaderBytes) return false;
+  constexpr int kValues = 256;
+  for (std::byte& byte : start.first(kContainerFixedHeaderBytes)) {
+    const std::byte was = byte;
+    for (int value = 0; value < kValues; ++value) {
+      byte = static_cast<std::byte>(value);
+      if (decode_fixed_header(start)) return true;
+    }
+    byte = was;
+  }
+  return false;
+}
+
 Result<ContainerHeader> decode_container_header(std::span<const std::byte> bytes) {
   VARVE_TRY_ASSIGN(const FixedHeader fixed, decode_fixed_header(bytes));
   if (bytes.size() < fixed.header_bytes) return damaged_header("its tables are cut short");

@@ -86,6 +86,15 @@ struct ContainerHeader {
 /// format or unknown feature flags.
 [[nodiscard]] Result<std::uint32_t> container_header_length(std::span<const std::byte> start);
 
+/// Returns the bytes of the whole container, with its padding, also if the header behind the fixed
+/// one is damaged. Errors: as container_header_length().
+[[nodiscard]] Result<std::uint32_t> container_length(std::span<const std::byte> start);
+
+/// Corrects the fixed header at `start` if a single byte of it is wrong: tries all values of all
+/// its bytes, in about a millisecond. Returns whether the fixed header is valid afterwards; changes
+/// nothing otherwise.
+[[nodiscard]] bool correct_fixed_header(std::span<std::byte> start);
+
 /// Decodes a whole header; verifies every checksum and bound. Never allocates more than the
 /// input's size allows.
 [[nodiscard]] Result<ContainerHeader> decode_container_header(std::span<const std::byte> header);

@@ -61,11 +61,13 @@ ManifestBounds bounds_by(const ContainerScan& scan, const ContainerScan& pool) {
 
 CatalogRebuilder::CatalogRebuilder(const format::DataCodecs& codecs, io::FileSystem& files,
                                    std::string repository_path, const meta::Env& catalog,
+                                   std::optional<FoundBySearch> found,
                                    std::function<void(std::uint64_t)> progress)
     : codecs_(codecs),
       files_(files),
       path_(std::move(repository_path)),
       catalog_(catalog),
+      found_(found),
       progress_(std::move(progress)) {}
 
 std::string CatalogRebuilder::series_directory(SeriesId series) const {
@@ -125,6 +127,29 @@ Result<std::vector<std::pair<SeriesId, std::string>>> CatalogRebuilder::labels(
   return all;
 }
 
+Result<ContainerScan> CatalogRebuilder::scan(store::SegmentStore& store, StoreId store_id) {
+  VARVE_TRY_ASSIGN(auto scan, scan_containers(store, store_id,
+                                              found_.value_or(FoundBySearch::kLeave), progress_));
+  for (const UnreadRange& range : scan.searched) {
+    if (!found_) {
+      return Error(ErrorCode::kInvalid,
+                   fmt::format("{}: the {} bytes from offset {} on lie behind a damaged header and "
+                               "look like containers, but they may be a part of a stored file that "
+                               "is a repository itself. Nothing was changed. Repair with "
+                               "--found=use to take them, and compare the files with other "
+                               "copies; or with --found=skip to give them up",
+                               range.path, range.bytes, range.offset));
+    }
+    if (*found_ == FoundBySearch::kTake) {
+      problem(
+          fmt::format("{}: the containers from offset {} on were found by a search behind damage; "
+                      "compare the files that use them with other copies",
+                      range.path, range.offset));
+    }
+  }
+  return scan;
+}
+
 Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   owner_.reset();
   labelled_ = false;
@@ -133,7 +158,7 @@ Result<void> CatalogRebuilder::rebuild_series(SeriesId series) {
   chunks_of_.clear();
   open_.clear();
   store::FolderStore store(files_, series_directory(series));
-  VARVE_TRY_ASSIGN(const auto scan, scan_containers(store, catalog::store_of(series), progress_));
+  VARVE_TRY_ASSIGN(const auto scan, this->scan(store, catalog::store_of(series)));
   VARVE_TRY(read_labels_of(series));
   VARVE_TRY(read_manifests(series, scan));
   if (!owner_) {

@@ -37,11 +37,15 @@ class CatalogRebuilder {
  public:
   /// `catalog`: a new environment with the catalog's tables. Lifetime: all arguments must outlive
   /// the rebuilder.
+  /// `found`: what to do with containers that only a search finds; nullopt: run() fails if there
+  /// are any.
   CatalogRebuilder(const format::DataCodecs& codecs, io::FileSystem& files,
                    std::string repository_path, const meta::Env& catalog,
+                   std::optional<FoundBySearch> found,
                    std::function<void(std::uint64_t bytes)> progress);
 
   /// Rebuilds the catalog. It is complete and on disk when the call returns.
+  /// Errors: kInvalid if the caller has to choose about containers that a search found.
   [[nodiscard]] Result<RebuildReport> run();
 
   /// Returns the labels that match the new catalog. The caller must write them before it moves the
@@ -61,6 +65,8 @@ class CatalogRebuilder {
   };
 
   [[nodiscard]] Result<void> rebuild_series(SeriesId series);
+  /// Scans the containers of a store. Errors: kInvalid as run().
+  [[nodiscard]] Result<ContainerScan> scan(store::SegmentStore& store, StoreId store_id);
   [[nodiscard]] Result<void> read_labels_of(SeriesId series);
   [[nodiscard]] Result<void> merge_clock(meta::WriteTxn& txn, std::string_view value);
   void report_lost_lock(VersionNumber number, const Version& version);
@@ -92,6 +98,7 @@ class CatalogRebuilder {
   io::FileSystem& files_;
   const std::string path_;
   const meta::Env& catalog_;
+  const std::optional<FoundBySearch> found_;
   const std::function<void(std::uint64_t)> progress_;
   RebuildReport report_;
   std::vector<SeriesId> done_;

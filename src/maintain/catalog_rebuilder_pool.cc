@@ -22,7 +22,7 @@ constexpr std::uint64_t kBirthsSkipped = std::uint64_t{1} << 16;
 
 Result<void> CatalogRebuilder::scan_pool() {
   store::FolderStore store(files_, series_directory(kPoolOwner));
-  VARVE_TRY_ASSIGN(pool_.scan, scan_containers(store, kPoolStore, progress_));
+  VARVE_TRY_ASSIGN(pool_.scan, scan(store, kPoolStore));
   pool_.whole = pool_.scan.unread.empty();
   for (const auto& found : pool_.scan.containers) {
     for (const auto& run : found.runs) {

@@ -34,14 +34,19 @@ std::vector<catalog::LocationRecord> runs_of(const format::ContainerHeader& head
 class FileScan {
  public:
   FileScan(store::OpenSegment& file, std::string path, SegmentNumber segment, StoreId store_id,
-           ContainerScan& scan)
-      : file_(file), path_(std::move(path)), segment_(segment), store_id_(store_id), scan_(scan) {}
+           FoundBySearch take, ContainerScan& scan)
+      : file_(file),
+        path_(std::move(path)),
+        segment_(segment),
+        store_id_(store_id),
+        take_(take),
+        scan_(scan) {}
 
   Result<void> run() {
     VARVE_TRY_ASSIGN(size_, file_.size());
     std::uint64_t at = 0;
     while (at < size_) {
-      auto found = read(at);
+      auto found = read(at, Correct::kYes);
       if (found) {
         at = found->record.end();
         scan_.containers.push_back(std::move(*found));
@@ -49,7 +54,13 @@ class FileScan {
       }
       // Containers follow each other up to here, so a header of a newer format is a real one.
       if (found.error().code() == ErrorCode::kUnsupported) return std::move(found).error();
-      VARVE_TRY_ASSIGN(const auto next, resume_after(at));
+      VARVE_TRY_ASSIGN(const auto length, length_at(at));
+      auto next = length ? std::min(at + *length, size_) : size_;
+      if (!length) {
+        VARVE_TRY_ASSIGN(next, resume_after(at));
+        if (next < size_) scan_.searched.push_back({path_, next, size_ - next});
+        if (take_ == FoundBySearch::kLeave) next = size_;
+      }
       scan_.unread.push_back({path_, at, next - at});
       at = next;
     }
@@ -57,9 +68,11 @@ class FileScan {
   }
 
  private:
+  enum class Correct : bool { kNo, kYes };
+
   // Returns the container at `offset`. Errors: kCorrupt unless it is complete and belongs to this
   // file.
-  Result<FoundContainer> read(std::uint64_t offset) {
+  Result<FoundContainer> read(std::uint64_t offset, Correct how) {
     const auto none = [this](const char* what) {
       return Error(ErrorCode::kCorrupt, path_ + ": " + what);
     };
@@ -67,11 +80,17 @@ class FileScan {
     VARVE_TRY_ASSIGN(const auto got, file_.read_at(offset, bytes));
     if (got != bytes.size()) return none("the file ends before a complete header");
     auto measured = format::container_header_length(bytes);
+    if (!measured && measured.error().code() == ErrorCode::kCorrupt && how == Correct::kYes &&
+        format::correct_fixed_header(bytes)) {
+      measured = format::container_header_length(bytes);
+    }
     if (!measured) return std::move(measured).error().with_context(path_);
     const auto length = *measured;
+    const auto rest_at = bytes.size();
     bytes.resize(length);
-    VARVE_TRY_ASSIGN(const auto header_got, file_.read_at(offset, bytes));
-    if (header_got != bytes.size()) return none("the file ends inside a header");
+    const auto rest = std::span(bytes).subspan(rest_at);
+    VARVE_TRY_ASSIGN(const auto rest_got, file_.read_at(offset + rest_at, rest));
+    if (rest_got != rest.size()) return none("the file ends inside a header");
     scan_.bytes_read += length;
     VARVE_TRY_ASSIGN(const auto header, format::decode_container_header(bytes));
     const bool compact = is_volume(segment_);
@@ -89,12 +108,23 @@ class FileScan {
     return found;
   }
 
+  // Returns the length of the container at a place where one must be, if its fixed header can be
+  // read or corrected.
+  Result<std::optional<std::uint32_t>> length_at(std::uint64_t offset) {
+    std::vector<std::byte> bytes(format::kContainerFixedHeaderBytes);
+    VARVE_TRY_ASSIGN(const auto got, file_.read_at(offset, bytes));
+    if (got != bytes.size()) return std::optional<std::uint32_t>();
+    auto length = format::container_length(bytes);
+    if (!length && format::correct_fixed_header(bytes)) length = format::container_length(bytes);
+    return length ? std::optional(*length) : std::nullopt;
+  }
+
   // Returns whether containers follow each other from here to the end of the file.
   bool leads_to_the_end(std::uint64_t offset) {
     while (offset < size_) {
       // Walks from each place only once. Otherwise a forged file could make the scan quadratic.
       if (!walked_.insert(offset).second) return false;
-      const auto found = read(offset);
+      const auto found = read(offset, Correct::kNo);
       if (!found) return false;
       offset = found->record.end();
     }
@@ -127,6 +157,7 @@ class FileScan {
   const std::string path_;
   const SegmentNumber segment_;
   const StoreId store_id_;
+  const FoundBySearch take_;
   ContainerScan& scan_;
   std::uint64_t size_ = 0;
   std::set<std::uint64_t> walked_;  // Places from which containers do not reach the end.
@@ -135,6 +166,7 @@ class FileScan {
 }  // namespace
 
 Result<ContainerScan> scan_containers(store::SegmentStore& store, StoreId store_id,
+                                      FoundBySearch found,
                                       const std::function<void(std::uint64_t)>& progress) {
   ContainerScan scan;
   for (const auto kind : {store::StoredKind::kSegments, store::StoredKind::kVolumes}) {
@@ -144,7 +176,7 @@ Result<ContainerScan> scan_containers(store::SegmentStore& store, StoreId store_
       const auto segment = std::get<SegmentNumber>(name);
       scan.next_segment = std::max(scan.next_segment, number_after(without_kind(segment)));
       VARVE_TRY_ASSIGN(const auto file, store.open(segment, store::ReadMode::kCached));
-      FileScan one(*file, store.describe(segment), segment, store_id, scan);
+      FileScan one(*file, store.describe(segment), segment, store_id, found, scan);
       VARVE_TRY(one.run());
       VARVE_TRY_ASSIGN(const auto bytes, file->size());
       if (progress) progress(bytes);
@@ -152,11 +184,11 @@ Result<ContainerScan> scan_containers(store::SegmentStore& store, StoreId store_
   }
   // Rejects the second container with the same number.
   std::set<ContainerNumber> numbers;
-  std::erase_if(scan.containers, [&](const FoundContainer& found) {
-    const bool again = !numbers.insert(found.record.number).second;
+  std::erase_if(scan.containers, [&](const FoundContainer& one) {
+    const bool again = !numbers.insert(one.record.number).second;
     if (again) {
-      scan.unread.push_back({store.describe(found.record.segment), found.record.offset,
-                             found.record.end() - found.record.offset});
+      scan.unread.push_back({store.describe(one.record.segment), one.record.offset,
+                             one.record.end() - one.record.offset});
     }
     return again;
   });

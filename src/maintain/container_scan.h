@@ -30,21 +30,27 @@ struct UnreadRange {
   std::uint64_t bytes = 0;
 };
 
+/// The containers that only a search behind damage finds. They may be parts of a stored file, such
+/// as one of another repository, and nothing tells them from the repository's own.
+enum class FoundBySearch : std::uint8_t { kTake, kLeave };
+
 struct ContainerScan {
   std::vector<FoundContainer> containers;  ///< By file, then by offset. Each number occurs once.
   std::vector<UnreadRange> unread;
+  /// The parts behind damage in which a search found containers, whether they were taken or left.
+  std::vector<UnreadRange> searched;
   std::uint64_t bytes_read = 0;
   /// Greater than the number of every file; without the volume's bit.
   SegmentNumber next_segment{};
 };
 
-/// Reads the headers of all containers. After a damaged header, accepts a later header only if from
-/// there containers follow each other up to the end of the file. Otherwise it may be part of a
-/// container's data, such as an image of a repository. Calls `progress` with the bytes of each
-/// scanned file.
+/// Reads the headers of all containers. Corrects one wrong byte of a fixed header in memory: it
+/// says where the next container starts, even if the rest of the header is damaged. Behind a worse
+/// one, searches for a header from which containers follow each other up to the end of the file,
+/// and does with them what `found` says. Calls `progress` with the bytes of each scanned file.
 /// Errors: kUnsupported for a container of a newer format.
 [[nodiscard]] Result<ContainerScan> scan_containers(
-    store::SegmentStore& store, StoreId store_id,
+    store::SegmentStore& store, StoreId store_id, FoundBySearch found,
     const std::function<void(std::uint64_t bytes)>& progress);
 
 }  // namespace varve::maintain

@@ -284,7 +284,11 @@ Result<void> Repairer::rebuild_catalog(const Progress& progress, RepairReport& r
   {
     VARVE_TRY_ASSIGN(const auto env,
                      meta::Env::open(*files_, fresh, catalog_options(path_, false)));
-    CatalogRebuilder rebuilder(*codecs_, *files_, path_, env, [&](std::uint64_t bytes) {
+    std::optional<FoundBySearch> found;
+    if (options_.take_found) {
+      found = *options_.take_found ? FoundBySearch::kTake : FoundBySearch::kLeave;
+    }
+    CatalogRebuilder rebuilder(*codecs_, *files_, path_, env, found, [&](std::uint64_t bytes) {
       done.bytes_done += bytes;
       if (progress) progress(done);
     });
