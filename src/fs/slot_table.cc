@@ -58,11 +58,13 @@ void Slot::seal(const SealOutcome& outcome, std::shared_ptr<VersionReader> reade
 void Slot::drop() {
   const std::lock_guard lock(mutex_);
   tree_ = {};
+  rank_of_ = nullptr;
 }
 
 void Slot::remove(const struct stat& last) {
   const std::lock_guard lock(mutex_);
   tree_ = {};
+  rank_of_ = nullptr;
   removed_ = last;
 }
 

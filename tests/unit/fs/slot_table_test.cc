@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
 #include <set>
+#include <utility>
 
 namespace varve::fs {
 namespace {
@@ -39,6 +42,28 @@ TEST(SlotTable, NumbersThatDoNotFitGetAnIndexOfThisMountOnly) {
       EXPECT_LT(slot.index(), (1U << 30) - 1);
       EXPECT_EQ(SlotTable::place_of(slot.index()).has_value(), series < 8192 && number < 65536);
     }
+  }
+}
+
+TEST(SlotTable, DeletedVersionKeepsNoRanks) {
+  SlotTable slots;
+  for (const bool is_removed : {false, true}) {
+    Slot& slot = slots.version(series_of(1), VersionNumber{is_removed ? 7U : 8U});
+    auto ranks = std::make_shared<RankTable>();
+    ASSERT_TRUE(ranks->add(5, 3));
+    const std::weak_ptr<RankTable> seen = ranks;
+    SealOutcome outcome;
+    outcome.rank_of = std::move(ranks);
+    slot.seal(outcome, nullptr);
+    outcome = {};
+    EXPECT_EQ(slot.rank_of(5), Rank{3});
+    if (is_removed) {
+      slot.remove({});
+    } else {
+      slot.drop();
+    }
+    EXPECT_TRUE(seen.expired());
+    EXPECT_EQ(slot.rank_of(5), std::nullopt);
   }
 }
 
