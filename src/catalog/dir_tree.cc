@@ -24,6 +24,38 @@ Result<void> check_level(std::size_t level) {
 
 Error not_found(const char* what) { return {ErrorCode::kNotFound, what}; }
 
+/// Returns the page of an entry below the root, at its place in the tree.
+PageCache::PlacedLeaf leaf_of(const TreeEntry& found) {
+  PageCache::PlacedLeaf leaf;
+  leaf.page = found.page;
+  leaf.first = leaf.end = found.rank;
+  leaf.directory = found.parent;
+  bool is_before = true;
+  for (const auto& entry : std::get<format::LeafPage>(*found.page).entries) {
+    is_before = is_before && &entry != found.entry;
+    if (is_before) {
+      leaf.first -= span_of(entry);
+    } else {
+      leaf.end += span_of(entry);
+    }
+  }
+  return leaf;
+}
+
+/// Returns the leaf's own entry with this rank; nullopt if the rank is below one of its entries.
+std::optional<TreeEntry> entry_in(PageCache::PlacedLeaf leaf, Rank rank) {
+  const auto& entries = std::get<format::LeafPage>(*leaf.page).entries;
+  std::size_t index = 0;
+  Rank at = leaf.first;
+  if (leaf.end - leaf.first == entries.size()) {  // No entry has others below itself.
+    index = rank - leaf.first;
+    at = rank;
+  }
+  while (index < entries.size() && at < rank) at += span_of(entries[index++]);
+  if (index == entries.size() || at != rank) return std::nullopt;
+  return TreeEntry{std::move(leaf.page), &entries[index], rank, leaf.directory};
+}
+
 }  // namespace
 
 TreeWalker::TreeWalker(ObjectReader& objects, const format::DirEntry& root)
@@ -114,12 +146,17 @@ Result<std::optional<TreeEntry>> TreeWalker::next() {
   return std::optional<TreeEntry>();
 }
 
+// Programs ask for one entry several times, and then for the next one of the same directory.
 Result<TreeEntry> DirTree::get(Rank rank) const {
   if (rank == 0) return TreeEntry{nullptr, &root_, 0, 0};
+  if (auto leaf = objects_.leaf_with(root_.child, rank)) {
+    if (auto found = entry_in(std::move(*leaf), rank)) return std::move(*found);
+  }
   TreeWalker walker(objects_, root_);
   VARVE_TRY(walker.seek(rank));
   VARVE_TRY_ASSIGN(auto found, walker.next());
   if (!found || found->rank != rank) return not_found("the version has no such entry");
+  objects_.keep_leaf(root_.child, leaf_of(*found));
   return std::move(*found);
 }
 

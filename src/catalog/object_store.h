@@ -56,6 +56,14 @@ class ObjectReader {
   /// Errors: as above, and kCorrupt for another number of entries.
   [[nodiscard]] Result<std::shared_ptr<const format::DirPage>> page(format::NodeId id,
                                                                     std::uint64_t span);
+  /// As PageCache::leaf_with() and keep_leaf(). `root`: top page of the version's root directory.
+  [[nodiscard]] std::optional<PageCache::PlacedLeaf> leaf_with(format::NodeId root, Rank rank) {
+    return cache_.leaf_with({series_, root.value}, rank);
+  }
+  void keep_leaf(format::NodeId root, PageCache::PlacedLeaf leaf) {
+    leaf.root = {series_, root.value};
+    cache_.keep_leaf(std::move(leaf));
+  }
   /// Returns the recipe of a file of `file_bytes` bytes.
   /// Errors: kCorrupt if it is missing or damaged, or has another size.
   [[nodiscard]] Result<std::shared_ptr<const format::Recipe>> recipe(format::NodeId id,

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "format/dir_node.h"
+#include "varve/browse.h"
 #include "varve/types.h"
 
 namespace varve::catalog {
@@ -28,6 +29,19 @@ class PageCache {
   /// Keeps a page that takes `bytes` of memory.
   void add(const Key& key, const Page& page, std::size_t bytes);
 
+  /// A leaf page at its place in a version's tree.
+  struct PlacedLeaf {
+    Key root;  ///< Top page of the version's root directory.
+    std::shared_ptr<const format::DirPage> page;
+    Rank first = 0;      ///< Rank of its first entry.
+    Rank end = 0;        ///< Rank after its last entry, and after all entries below that.
+    Rank directory = 0;  ///< Rank of the directory that has the page.
+  };
+  /// Returns the leaf that keep_leaf() kept last, if it is in this tree and has the rank, or one
+  /// of its entries has it below itself.
+  [[nodiscard]] std::optional<PlacedLeaf> leaf_with(const Key& root, Rank rank);
+  void keep_leaf(PlacedLeaf leaf);
+
  private:
   struct Entry {
     Key key;
@@ -41,6 +55,7 @@ class PageCache {
   std::list<Entry> pages_;  // Most recently used first.
   std::size_t bytes_ = 0;
   std::map<Key, std::list<Entry>::iterator> place_of_;
+  std::optional<PlacedLeaf> leaf_;
 };
 
 }  // namespace varve::catalog

@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "catalog/link_table.h"
@@ -136,6 +138,8 @@ class DirTreeTest : public testing::Test {
     for (int i = 0; i < 300; ++i) {
       const Rank rank = random() % wanted.size();
       const auto& at = wanted[rank];
+      const Rank after = std::min<Rank>(rank + 1, wanted.size() - 1);
+      ASSERT_EQ(must(tree.get(after)).entry->name, wanted[after].item->name);
       const auto found = must(tree.get(rank));
       ASSERT_EQ(found.entry->name, at.item->name);
       ASSERT_EQ(found.parent, at.parent);
@@ -323,6 +327,30 @@ TEST_F(DirTreeTest, LongRecipeIsAnObjectOfItsOwn) {
     stored_recipe = id;
     stored_page = built.root;
   }
+}
+
+TEST_F(DirTreeTest, NeighbourIsFoundWithoutAnotherPage) {
+  const auto stored = store(flat_directory(2000));
+  PageCache cache;
+  ObjectReader objects(catalog_, kSeries, &cache);
+  const DirTree tree(objects, stored.root);
+  const auto found = must(tree.get(1));
+  const auto& entries = std::get<format::LeafPage>(*found.page).entries;
+  ASSERT_LT(entries.size(), 2000U);
+  // The cache drops its pages, and the catalog loses the tree's top page.
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    const auto page = std::make_shared<const format::DirPage>(format::LeafPage{});
+    cache.add({SeriesId{9}, i}, {page, 0}, 1);
+  }
+  {
+    auto txn = must(meta::WriteTxn::begin(catalog_));
+    must(txn.erase(meta::catalog::kNodes, meta::object_key(kSeries, stored.root.child.value)));
+    must(txn.commit());
+  }
+  for (Rank rank = 1; rank <= entries.size(); ++rank) {
+    ASSERT_EQ(must(tree.get(rank)).entry, &entries[rank - 1]);
+  }
+  EXPECT_EQ(varve::test::code_of(tree.get(entries.size() + 1)), ErrorCode::kCorrupt);
 }
 
 TEST_F(DirTreeTest, MissingOrDamagedPageIsCorrupt) {
