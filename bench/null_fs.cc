@@ -2,12 +2,14 @@
 // A file system that answers every request from memory and keeps no data. It measures the cost of
 // FUSE and the client alone, as a reference for ingest.
 //
-// usage: null-fs [--big BYTES] MOUNTPOINT     (stays in the foreground until it is unmounted)
+// usage: null-fs [--big BYTES] [--xattrs] MOUNTPOINT
+// It stays in the foreground until it is unmounted. With --xattrs it answers the requests for
+// extended attributes, all of which are absent. Otherwise the kernel stops sending them.
 //
-// It works like Varve: the low-level API, one loop thread, writes of 1 MiB, and FOPEN_DIRECT_IO on
-// write-only opens. It copies each written request once, into a ring, because any file system that
-// keeps data must do at least that. Names and attributes are kept and never
-// change by themselves, so the kernel may cache them, absent names too.
+// It works like Varve: the low-level API, one loop thread, writes of 1 MiB, FOPEN_DIRECT_IO on
+// write-only opens, and no flush of files that are only read. It copies each written request once,
+// into a ring, because any file system that keeps data must do at least that. Names and attributes
+// are kept and never change by themselves, so the kernel may cache them, absent names too.
 #define FUSE_USE_VERSION 312
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -97,6 +99,8 @@ class NullFs {
   }
 
   Inode& inode(fuse_ino_t number) { return inodes_[number]; }
+  [[nodiscard]] bool answers_xattrs() const { return answers_xattrs_; }
+  void answer_xattrs() { answers_xattrs_ = true; }
   [[nodiscard]] const std::vector<char>& pattern() const { return pattern_; }
 
  private:
@@ -105,6 +109,7 @@ class NullFs {
   std::vector<char> ring_;
   std::size_t ring_at_ = 0;
   std::vector<char> pattern_;
+  bool answers_xattrs_ = false;
 };
 
 NullFs& fs_of(fuse_req_t req) { return *static_cast<NullFs*>(fuse_req_userdata(req)); }
@@ -116,8 +121,9 @@ void reply_entry(fuse_req_t req, fuse_ino_t number) {
 
 void on_init(void*, fuse_conn_info* connection) {
   connection->max_write = kMaxWriteBytes;
-  connection->want &= ~static_cast<unsigned>(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
-                                             FUSE_CAP_SPLICE_MOVE | FUSE_CAP_WRITEBACK_CACHE);
+  connection->want &=
+      ~static_cast<unsigned>(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
+                             FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_READDIRPLUS_AUTO);
 }
 
 void on_lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
@@ -214,6 +220,8 @@ void on_create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
 
 void on_open(fuse_req_t req, fuse_ino_t, fuse_file_info* file) {
   set_direct(file);
+  file->keep_cache = 1;
+  file->noflush = (file->flags & O_ACCMODE) == O_RDONLY ? 1 : 0;
   fuse_reply_open(req, file);
 }
 
@@ -267,17 +275,36 @@ void on_readdirplus(fuse_req_t req, fuse_ino_t number, std::size_t size, off_t o
   reply_directory(req, number, size, offset, true);
 }
 
+void on_opendir(fuse_req_t req, fuse_ino_t, fuse_file_info* file) {
+  file->keep_cache = 1;
+  file->cache_readdir = 1;
+  fuse_reply_open(req, file);
+}
+
+/// Sends `answer`, or ENOSYS if extended attributes are not answered.
+void reply_xattr(fuse_req_t req, int answer) {
+  fuse_reply_err(req, fs_of(req).answers_xattrs() ? answer : ENOSYS);
+}
+
 void on_setxattr(fuse_req_t req, fuse_ino_t, const char*, const char*, std::size_t, int) {
-  fuse_reply_err(req, ENOSYS);
+  reply_xattr(req, 0);
 }
 
 void on_getxattr(fuse_req_t req, fuse_ino_t, const char*, std::size_t) {
-  fuse_reply_err(req, ENOSYS);
+  reply_xattr(req, ENODATA);
 }
 
-void on_listxattr(fuse_req_t req, fuse_ino_t, std::size_t) { fuse_reply_err(req, ENOSYS); }
+void on_listxattr(fuse_req_t req, fuse_ino_t, std::size_t size) {
+  if (!fs_of(req).answers_xattrs()) {
+    fuse_reply_err(req, ENOSYS);
+  } else if (size == 0) {
+    fuse_reply_xattr(req, 0);
+  } else {
+    fuse_reply_buf(req, nullptr, 0);
+  }
+}
 
-void on_removexattr(fuse_req_t req, fuse_ino_t, const char*) { fuse_reply_err(req, ENOSYS); }
+void on_removexattr(fuse_req_t req, fuse_ino_t, const char*) { reply_xattr(req, ENODATA); }
 
 void on_statfs(fuse_req_t req, fuse_ino_t) {
   struct statvfs st {};
@@ -309,6 +336,7 @@ fuse_lowlevel_ops make_operations() {
   ops.flush = on_done;
   ops.release = on_done;
   ops.fsync = on_fsync;
+  ops.opendir = on_opendir;
   ops.readdir = on_readdir;
   ops.readdirplus = on_readdirplus;
   ops.setxattr = on_setxattr;
@@ -319,10 +347,35 @@ fuse_lowlevel_ops make_operations() {
   return ops;
 }
 
-int serve(const char* mount_point, off_t big_bytes) {
+struct Options {
+  const char* mount_point = nullptr;
+  off_t big_bytes = 0;
+  bool xattrs = false;
+};
+
+/// Returns the options of the command line, without a mount point if it is wrong.
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--big" && i + 1 < argc) {
+      options.big_bytes = std::strtoll(argv[++i], nullptr, 10);
+    } else if (argument == "--xattrs") {
+      options.xattrs = true;
+    } else if (i + 1 == argc && argument[0] != '-') {
+      options.mount_point = argv[i];
+    } else {
+      break;
+    }
+  }
+  return options;
+}
+
+int serve(const Options& options) {
   NullFs fs;
-  if (big_bytes > 0) {
-    fs.set_size(fs.add(FUSE_ROOT_ID, "big", S_IFREG | 0644, nullptr), big_bytes);
+  if (options.xattrs) fs.answer_xattrs();
+  if (options.big_bytes > 0) {
+    fs.set_size(fs.add(FUSE_ROOT_ID, "big", S_IFREG | 0644, nullptr), options.big_bytes);
   }
   std::string name = "null-fs";
   std::string option = "-ofsname=null-fs,default_permissions";
@@ -333,7 +386,7 @@ int serve(const char* mount_point, off_t big_bytes) {
   if (session == nullptr) return 1;
   int result = 1;
   if (fuse_set_signal_handlers(session) == 0) {
-    if (fuse_session_mount(session, mount_point) == 0) {
+    if (fuse_session_mount(session, options.mount_point) == 0) {
       result = fuse_session_loop(session) == 0 ? 0 : 1;
       fuse_session_unmount(session);
     }
@@ -348,10 +401,10 @@ int serve(const char* mount_point, off_t big_bytes) {
 }  // namespace varve::bench
 
 int main(int argc, char** argv) {
-  const bool big = argc == 4 && std::string(argv[1]) == "--big";
-  if (!big && (argc != 2 || argv[1][0] == '-')) {
-    fmt::print(stderr, "usage: null-fs [--big BYTES] MOUNTPOINT\n");
+  const varve::bench::Options options = varve::bench::parse(argc, argv);
+  if (options.mount_point == nullptr) {
+    fmt::print(stderr, "usage: null-fs [--big BYTES] [--xattrs] MOUNTPOINT\n");
     return 1;
   }
-  return varve::bench::serve(argv[argc - 1], big ? std::strtoll(argv[2], nullptr, 10) : 0);
+  return varve::bench::serve(options);
 }

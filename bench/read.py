@@ -47,11 +47,17 @@ class Bench:
         self.repository = harness.Repository(args.varve, work.at("repo"), args.compression)
         self.peaks = []
 
+    def content(self, rng, size):
+        """Returns random bytes, which do not compress, or digits, which shrink to half."""
+        if not self.args.compressible:
+            return rng.randbytes(size)
+        return rng.randbytes(size // 2).hex().encode()
+
     def make_image(self):
         rng = random.Random(11)
         with open(self.work.at("image"), "wb") as file:
             for _ in range(self.args.image_bytes // MIB):
-                file.write(rng.randbytes(MIB))
+                file.write(self.content(rng, MIB))
 
     def change_image(self, number):
         """Overwrites 2 % of the image, in runs of 64 KiB."""
@@ -60,7 +66,7 @@ class Bench:
         with open(self.work.at("image"), "r+b") as file:
             for _ in range(max(1, size // 50 // BLOCK)):
                 file.seek(rng.randrange(size // BLOCK) * BLOCK)
-                file.write(rng.randbytes(BLOCK))
+                file.write(self.content(rng, BLOCK))
 
     def folder(self, number):
         """Returns the path of a file below the tree."""
@@ -217,6 +223,7 @@ def main():
     options.add_argument("--files", type=int, default=100_000)
     options.add_argument("--folder-files", type=int, default=100, help="in each directory")
     options.add_argument("--compression", default="none", help="as `varve init` takes it")
+    options.add_argument("--compressible", action="store_true", help="the image shrinks to half")
     options.add_argument("--mount-options", default="ro")
     options.add_argument("--parts", nargs="*", default=["image", "tree", "copies"],
                          choices=["image", "tree", "copies"])

@@ -46,6 +46,8 @@ at_most 20 "find in an open version" find "$mnt/s/one.partial" -type f -newermt 
 "$VARVE" seal "$mnt/s/one.partial"
 at_most 20 "du" du -s "$mnt/s/one"
 at_most 230 "ls -lR" ls -lR "$mnt/s/one"
+at_most 725 "cp -a out of the mount" cp -a "$mnt/s/one" "$work/copy"
+diff -r "$work/tree" "$work/copy"
 ok "each file takes as few requests as the kernel needs"
 
 if command -v rsync >/dev/null; then
@@ -132,3 +134,22 @@ cd /
 [ "$(stat -c %s "$mnt/s/w/e")" = 3 ] && [ "$(readlink "$mnt/s/w/link")" = somewhere/else ]
 unmount_repo
 ok "attributes and links show each change at once, also through another name"
+
+# A read-only mount has no socket to ask for the number. The log has a line for each request.
+at_most_read_only() {  # HUNDREDTHS OPTIONS DIRECTORY: copies the directory out of such a mount
+  local before used
+  mount_as_job -d -o "$2"
+  before=$(grep -c "opcode:" "$work/daemon.log")
+  rm -rf "$work/copy"
+  cp -a "$3" "$work/copy"
+  used=$((($(grep "opcode:" "$work/daemon.log" | tail -n +$((before + 1)) |
+    grep -vc FORGET) * 100) / files))
+  unmount_repo
+  wait "$daemon"
+  diff -r "$work/tree" "$work/copy"
+  echo "cp -a out of a mount with -o $2: $used hundredths of a request per file (at most $1)"
+  [ "$used" -le "$1" ] || fail "$used hundredths of a request per file with -o $2"
+}
+at_most_read_only 420 ro "$mnt/s/one"
+at_most_read_only 120 ro,series=s,version=one "$mnt"
+ok "a copy out of a read-only mount opens no file and asks for no attributes"
