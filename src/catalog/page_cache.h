@@ -40,6 +40,7 @@ class PageCache {
   /// Returns the leaf that keep_leaf() kept last, if it is in this tree and has the rank, or one
   /// of its entries has it below itself.
   [[nodiscard]] std::optional<PlacedLeaf> leaf_with(const Key& root, Rank rank);
+  /// Keeps a leaf in place of the one before.
   void keep_leaf(PlacedLeaf leaf);
 
  private:
