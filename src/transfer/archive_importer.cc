@@ -89,6 +89,7 @@ class ArchiveImporter {
       if (name == nullptr) name = archive_entry_pathname_utf8(entry);
       const std::string path = name == nullptr ? "" : name;
       if (!input->warning().empty()) problems_.add(path, input->warning());
+      path_ = path;
       auto stored = store(entry, path, *input);
       if (!stored) return std::move(stored).error().with_context(path.substr(0, kPathShownMax));
       ++done_.files_done;
@@ -239,7 +240,7 @@ class ArchiveImporter {
         return set;
       }
       problems_.add_shared("attribute " + xattr.name + " not stored: " + set.error().message(),
-                           "a member");
+                           path_);
     }
     AttributeChange change;
     change.mode = member.file.mode & 07777U;
@@ -323,6 +324,7 @@ class ArchiveImporter {
   VersionWriter& version_;
   const std::function<bool(const TransferProgress&)>& progress_;
   ProblemList problems_;
+  std::string path_;  // Path of the present member, for messages.
   TransferProgress done_;
   TransferReport report_;
   std::uint64_t entries_ = 0;

@@ -157,8 +157,13 @@ Result<MemberMetadata> metadata_of(archive_entry* entry, const std::string& path
   VARVE_TRY_ASSIGN(metadata.file.uid, number_of(archive_entry_uid(entry), "user id"));
   VARVE_TRY_ASSIGN(metadata.file.gid, number_of(archive_entry_gid(entry), "group id"));
   if (S_ISBLK(metadata.file.mode) || S_ISCHR(metadata.file.mode)) {
-    metadata.file.rdev = makedev(static_cast<unsigned>(archive_entry_rdevmajor(entry)),
-                                 static_cast<unsigned>(archive_entry_rdevminor(entry)));
+    VARVE_TRY_ASSIGN(
+        const auto major_number,
+        number_of(static_cast<std::int64_t>(archive_entry_rdevmajor(entry)), "device number"));
+    VARVE_TRY_ASSIGN(
+        const auto minor_number,
+        number_of(static_cast<std::int64_t>(archive_entry_rdevminor(entry)), "device number"));
+    metadata.file.rdev = makedev(major_number, minor_number);
   }
   if (archive_entry_mtime_is_set(entry) != 0) {
     const long nanoseconds = archive_entry_mtime_nsec(entry);

@@ -152,7 +152,7 @@ expect_status 0 "$VARVE" find --series db "$repo" '/dir/*'
 expect_status 0 "$VARVE" find "$repo" nothing-has-this-name
 message_says 'no sealed version'
 ok "find searches all versions"
-"$VARVE" lock --for 1d "$repo" db/1
+"$VARVE" -q lock --for 1d "$repo" db/1 2>/dev/null
 "$VARVE" -q mv "$repo" db/1 first
 "$VARVE" -q mv "$repo" db data
 mount_repo
@@ -169,6 +169,12 @@ expect_status 1 "$VARVE" mv "$repo" base other
 message_says 'is open'
 expect_status 1 "$VARVE" mv "$repo" base/one 3
 expect_status 1 "$VARVE" mv "$repo" base/one bad.partial
+expect_status 11 "$VARVE" store "$repo" base/new "$src/home"
+message_says "copy into $mnt/base/new.partial"
+mkdir -p "$work/dated/2024-01-01"
+expect_status 11 "$VARVE" import "$repo" "$work/dated" base
+message_says 'unmount it'
+! setfattr -n user.varve.claimed_at -v '1 2 3' "$mnt/base/open" 2>/dev/null || fail "a user set a claimed time"
 echo x >"$mnt/base/open/x"
 "$VARVE" -q seal --time 2019-01-01 "$mnt/base/open" >/dev/null
 [ -z "$(getfattr -R -d -m '^user\.varve\.claimed' "$mnt/base/open" 2>/dev/null)" ] || fail "the mount shows the attribute"

@@ -352,6 +352,22 @@ TEST_F(SourceMemoryTest, ExcludedEntriesGoAndTheOthersAreNotRead) {
   EXPECT_EQ(store("5").unchanged, kSourceFiles - 1);
 }
 
+TEST_F(SourceMemoryTest, OnlyUnchangedDirectoriesHaveTheSameContentId) {
+  store("1");
+  const auto first = newest_;
+  fs::remove(at("folder/c"));
+  store("2");
+  const auto id = [](VersionReader& version, Rank directory, const char* name) {
+    return must(version.lookup(directory, name)).content_id;
+  };
+  const Rank before = must(first->lookup(0, "folder")).rank;
+  const Rank after = must(newest_->lookup(0, "folder")).rank;
+  EXPECT_NE(id(*first, before, "deep"), 0U);
+  EXPECT_EQ(id(*first, before, "deep"), id(*newest_, after, "deep"));
+  EXPECT_NE(id(*first, 0, "folder"), id(*newest_, 0, "folder"));
+  EXPECT_EQ(id(*first, 0, "a"), 0U);
+}
+
 TEST_F(SourceMemoryTest, AWrongPatternOpensNoVersion) {
   auto wrong = request("1");
   wrong.options.excludes = {"["};
