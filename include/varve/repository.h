@@ -30,6 +30,7 @@ class Series;
 }  // namespace series
 
 // Each header defines the types of its job: include those of the jobs that the program does.
+class BesideFiles;         // varve/beside.h
 class VersionReader;       // varve/browse.h
 class VersionWriter;       // varve/backup.h
 struct NewFile;            // varve/backup.h
@@ -164,7 +165,7 @@ class Repository {
   /// kBusy while a version of the series is open.
   [[nodiscard]] virtual Result<void> rename_series(SeriesId series, std::string_view new_name) = 0;
   /// Removes an empty series.
-  /// Errors: kNotEmpty if it has versions.
+  /// Errors: kNotEmpty if it has versions, or files beside them.
   [[nodiscard]] Result<void> remove_series(std::string_view name);
 
   /// Returns sealed and open versions in ascending number. A read-only repository returns only
@@ -189,7 +190,8 @@ class Repository {
                                                                   std::string_view name,
                                                                   VersionNumber source);
   /// Seals the version that version_to_end() returns, then opens a new version.
-  /// Errors: kBusy as for version_to_end(); kExists if the name is taken or reserved.
+  /// Errors: kBusy as for version_to_end(); kExists if the name is taken or reserved, by a file
+  /// beside the versions too.
   [[nodiscard]] Result<VersionInfo> open_version(SeriesId series, std::string_view name,
                                                  const NewFile& root);
   /// Returns the series' open version.
@@ -220,6 +222,11 @@ class Repository {
   /// Drops an open version.
   /// Errors: kNotEmpty unless its tree is empty or `force` is set.
   [[nodiscard]] Result<void> abandon_version(SeriesId series, VersionNumber number, bool force);
+
+  /// Returns the files of programs beside the versions of a series. Versions cannot have their
+  /// names.
+  /// Errors: the common ones.
+  [[nodiscard]] virtual Result<std::shared_ptr<BesideFiles>> beside(SeriesId series) = 0;
 
   // ---- Retention and arranging; see varve/retention.h and varve/arrange.h. ----
 

@@ -73,6 +73,14 @@ Result<Reply> AttributeOperations::setattr(const Caller& caller, fuse_ino_t ino,
     VARVE_TRY_ASSIGN(const struct stat unchanged, attributes_.of(*seen));
     return Reply(AttributeReply{unchanged, 0});
   }
+  if (seen && seen->kind == Node::Kind::kBeside) {
+    return Reply(Later{[this, node = *seen, change = requested_change(values, to_set)] {
+      const auto changed = node.beside->set_attributes(node.ino, change);
+      if (!changed) return Result<Reply>(changed.error());
+      return Result<Reply>(
+          AttributeReply{attributes_.of(*node.slot, *changed), attributes_.timeout_s(node)});
+    }});
+  }
   VARVE_TRY_ASSIGN(const Node node, nodes_.resolve_open(ino));
   AttributeChange change = requested_change(values, to_set);
   if (change.size && caller.uid() != 0) {
@@ -98,6 +106,10 @@ Result<Reply> AttributeOperations::readlink(fuse_ino_t ino) {
   switch (node.kind) {
     case Node::Kind::kLatest: {
       VARVE_TRY_ASSIGN(target, versions_.latest_target(node));
+      break;
+    }
+    case Node::Kind::kBeside: {
+      VARVE_TRY_ASSIGN(target, node.beside->read_link(node.ino));
       break;
     }
     case Node::Kind::kOpen: {

@@ -123,7 +123,7 @@ Result<std::uint64_t> DirectoryOperations::parent_st_ino(const Node& node) {
     return kRootStIno;
   }
   const SeriesId series = node.slot->series().id;
-  if (node.is_version_root()) return st_ino_of_series(series);
+  if (node.is_version_root() || node.kind == Node::Kind::kBeside) return st_ino_of_series(series);
   if (node.kind == Node::Kind::kOpen) {
     VARVE_TRY_ASSIGN(const Ino parent, node.writer->parent(node.ino));
     return st_ino_of_open(series, node.slot->number(), parent);
@@ -192,7 +192,7 @@ Result<void> DirectoryOperations::list_upper(const Node& node, DirHandle& handle
 
 Result<Reply> DirectoryOperations::fsyncdir(fuse_ino_t ino) {
   VARVE_TRY_ASSIGN(const Node node, parts_.nodes.resolve(ino));
-  // Series and versions are on disk when the request that created them returns.
+  // Series, versions and names beside them are on disk when the request that created them returns.
   if (node.kind != Node::Kind::kOpen) return Reply(Done{});
   return Reply(Later{[writer = node.writer] { return done_or(writer->sync()); }});
 }

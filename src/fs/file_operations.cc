@@ -51,6 +51,7 @@ Result<Reply> FileOperations::open(fuse_ino_t ino, const fuse_file_info& info) {
   VARVE_TRY_ASSIGN(const Node node, parts_.nodes.resolve(ino));
   if (node.kind == Node::Kind::kSealed) return open_sealed(node, ino, info);
   if (node.kind == Node::Kind::kOpen) return open_unsealed(node, info);
+  if (node.kind == Node::Kind::kBeside) return open_beside(node, info);
   return Reply(Refusal{EISDIR});
 }
 
@@ -81,11 +82,37 @@ Result<Reply> FileOperations::open_unsealed(const Node& node, fuse_file_info inf
   return Reply(OpenReply{info, withdrawal(parts_.nodes, info.fh)});
 }
 
+Result<Reply> FileOperations::open_beside(const Node& node, fuse_file_info info) {
+  const bool for_writing = opens_for_writing(info);
+  VARVE_TRY_ASSIGN(auto file, node.beside->open(node.ino, for_writing));
+  info.direct_io = 1;  // Another mount may change the file.
+  info.fh = parts_.nodes.files().add(
+      std::make_shared<FileHandle>(*node.slot, std::move(file), for_writing));
+  return Reply(OpenReply{info, withdrawal(parts_.nodes, info.fh)});
+}
+
+Result<Reply> FileOperations::create_beside(const Node& directory, std::string_view name,
+                                            const NewFile& wanted, const fuse_file_info& info) {
+  VARVE_TRY_ASSIGN(const fuse_entry_param entry, parts_.beside.create(directory, name, wanted));
+  VARVE_TRY_ASSIGN(const Node node, parts_.nodes.resolve(entry.ino));
+  VARVE_TRY_ASSIGN(const Reply opened, open_beside(node, info));
+  const auto& open = std::get<OpenReply>(opened.content);
+  return Reply(CreateReply{entry, open.info, open.withdraw});
+}
+
 Result<Reply> FileOperations::create(const Caller& caller, fuse_ino_t parent, std::string_view name,
                                      mode_t mode, const fuse_file_info& info) {
+  const std::uint32_t type_and_mode = S_IFREG | (mode & 07777);
+  const auto seen = parts_.nodes.resolve(parent);
+  if (seen && BesideNames::is_place(*seen)) {
+    VARVE_TRY_ASSIGN(NewFile file,
+                     new_file(caller, parts_.attributes.show(), *seen, type_and_mode));
+    return Reply(Later{[this, node = *seen, wanted = std::string(name), file = std::move(file),
+                        info] { return create_beside(node, wanted, file, info); }});
+  }
   VARVE_TRY_ASSIGN(const Node node, parts_.nodes.resolve_open(parent));
   VARVE_TRY_ASSIGN(const NewFile wanted,
-                   new_file(caller, parts_.attributes.show(), node, S_IFREG | (mode & 07777)));
+                   new_file(caller, parts_.attributes.show(), node, type_and_mode));
   VARVE_TRY_ASSIGN(const OpenEntry entry, node.writer->create(node.ino, name, wanted));
   const bool for_writing = opens_for_writing(info);
   VARVE_TRY_ASSIGN(auto file, node.writer->open(entry.ino, for_writing));
@@ -103,7 +130,8 @@ Result<Reply> FileOperations::write(const Caller& caller, fuse_ino_t ino, std::s
   const auto handle = parts_.nodes.files().get(info.fh);
   if (handle == nullptr || !handle->writable()) return Reply(Refusal{EBADF});
   VARVE_TRY_ASSIGN(const FileHandle::Content content, handle->content());
-  VARVE_TRY(parts_.privileges.drop(caller, ino, *handle));
+  // Files beside versions have no privileges.
+  if (!handle->slot().is_series()) VARVE_TRY(parts_.privileges.drop(caller, ino, *handle));
   VARVE_TRY(content.file->write(static_cast<std::uint64_t>(offset), base::as_bytes(data)));
   return Reply(WriteReply{data.size()});
 }
@@ -114,12 +142,15 @@ Result<Reply> FileOperations::flush(const fuse_file_info& info) {
   if (handle == nullptr) return Reply(Refusal{EBADF});
   if (!handle->writable()) return Reply(Done{});
   VARVE_TRY_ASSIGN(const FileHandle::Content content, handle->content());
+  if (handle->slot().is_series()) {  // Writes to the disk.
+    return Reply(Later{[file = content.file] { return done_or(file->flush()); }});
+  }
   return done_or(content.file->flush());
 }
 
 Result<Reply> FileOperations::release(const fuse_file_info& info) {
   auto handle = parts_.nodes.files().remove(info.fh);
-  const bool was_writer = handle != nullptr && handle->writable();
+  const bool was_writer = handle != nullptr && handle->writable() && !handle->slot().is_series();
   handle.reset();
   if (was_writer) parts_.changes.note_closed_writer();
   return Reply(Done{});

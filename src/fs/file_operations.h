@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "fs/beside_names.h"
 #include "fs/caller.h"
 #include "fs/node_attributes.h"
 #include "fs/node_table.h"
@@ -30,6 +31,7 @@ class FileOperations {
     const NodeAttributes& attributes;
     Privileges& privileges;
     VersionChanges& changes;
+    BesideNames& beside;
     const ReadOperations& reads;
   };
   /// Lifetime: the parts must outlive the object.
@@ -70,6 +72,10 @@ class FileOperations {
   /// Returns the reply to an open, or its error.
   [[nodiscard]] Result<Reply> open_sealed(const Node& node, fuse_ino_t ino, fuse_file_info info);
   [[nodiscard]] Result<Reply> open_unsealed(const Node& node, fuse_file_info info);
+  [[nodiscard]] Result<Reply> open_beside(const Node& node, fuse_file_info info);
+  /// Creates and opens a file beside versions.
+  [[nodiscard]] Result<Reply> create_beside(const Node& directory, std::string_view name,
+                                            const NewFile& wanted, const fuse_file_info& info);
 
   const Parts parts_;
 };

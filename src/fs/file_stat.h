@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "varve/types.h"
 
@@ -22,6 +24,9 @@ struct ShowOptions {
   /// Removing all names of a sealed version, and its directory, deletes it. After so many seconds
   /// without a removal the names return. nullopt: sealed versions refuse removals.
   std::optional<std::uint32_t> rm_deletes_s;
+  /// Programs may keep files beside versions, and folders whose names match a pattern of
+  /// fnmatch(3).
+  std::optional<std::vector<std::string>> beside{};
   /// The kernel enforces permission bits and access control lists.
   bool permissions_checked = false;
 };

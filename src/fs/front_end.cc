@@ -39,14 +39,15 @@ FrontEnd::FrontEnd(Repository& repository, const ShowOptions& show)
       attributes_(repository, show),
       changes_(repository, nodes_, kernel_),
       removals_(repository, show),
-      versions_(repository, nodes_, attributes_, {changes_, removals_}),
+      beside_(repository, attributes_, changes_),
+      versions_(repository, nodes_, attributes_, {changes_, removals_, beside_}),
       commands_(repository, nodes_, changes_),
       privileges_(nodes_, kernel_),
-      name_operations_(nodes_, attributes_, versions_, removals_),
+      name_operations_({nodes_, attributes_, versions_, removals_, beside_}),
       attribute_operations_(nodes_, attributes_, versions_, privileges_, removals_),
       xattr_operations_({nodes_, versions_, privileges_, kernel_}, show),
       read_operations_(nodes_, kernel_, buffers_),
-      file_operations_({nodes_, attributes_, privileges_, changes_, read_operations_}),
+      file_operations_({nodes_, attributes_, privileges_, changes_, beside_, read_operations_}),
       directory_operations_({nodes_, attributes_, versions_, removals_, buffers_}),
       responder_(repository.metrics_registry()) {}
 

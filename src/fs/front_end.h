@@ -9,6 +9,7 @@
 #include <string>
 
 #include "fs/attribute_operations.h"
+#include "fs/beside_names.h"
 #include "fs/buffer_pool.h"
 #include "fs/directory_operations.h"
 #include "fs/file_operations.h"
@@ -84,6 +85,7 @@ class FrontEnd {
   const NodeAttributes attributes_;
   VersionChanges changes_;
   SealedRemovals removals_;
+  BesideNames beside_;
   VersionDirectory versions_;
   VersionCommands commands_;
   Privileges privileges_;

@@ -37,6 +37,12 @@ Result<fuse_entry_param> HandleLookup::parent_of(const Node& node) {
         return attributes_.entry(*node.slot, entry);
       }
       return versions_.look_up_series(node.slot->series_name());
+    case Node::Kind::kBeside: {
+      VARVE_TRY_ASSIGN(const Ino parent, node.beside->parent(node.ino));
+      if (parent == kRootIno) return versions_.look_up_series(node.slot->series_name());
+      VARVE_TRY_ASSIGN(const OpenEntry entry, node.beside->get(parent));
+      return attributes_.entry(*node.slot, entry);
+    }
     case Node::Kind::kLatest:
       return versions_.look_up_series(node.slot->series_name());
     default: {

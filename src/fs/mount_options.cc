@@ -49,6 +49,24 @@ Error bad_value(std::string_view name, std::string_view value, std::string_view 
   return {ErrorCode::kInvalid, fmt::format("mount option {}={}: {}", name, value, wanted)};
 }
 
+/// Parses the patterns of folders beside versions, which ":" separates.
+Result<void> parse_beside(std::string_view value, MountOptions& options) {
+  options.beside.emplace();
+  for (std::size_t begin = 0; begin <= value.size();) {
+    const std::size_t end = std::min(value.find(':', begin), value.size());
+    const std::string_view pattern = value.substr(begin, end - begin);
+    const bool names_all = pattern.find_first_not_of("*?") == std::string_view::npos;
+    if (names_all || pattern.find('/') != std::string_view::npos) {
+      return bad_value("beside", value,
+                       "give names or patterns of folders, such as dirvish:logs; a version cannot "
+                       "have such a name");
+    }
+    options.beside->emplace_back(pattern);
+    begin = end + 1;
+  }
+  return {};
+}
+
 Result<void> parse_valued(std::string_view name, std::string_view value, bool sloppy,
                           MountOptions& options) {
   if (name == "uid" || name == "gid") {
@@ -83,6 +101,8 @@ Result<void> parse_valued(std::string_view name, std::string_view value, bool sl
     if (!options.rm_deletes_s || *options.rm_deletes_s == 0) {
       return bad_value(name, value, "give a number of seconds from 1 on");
     }
+  } else if (name == "beside") {
+    VARVE_TRY(parse_beside(value, options));
   } else if (name == "spin") {
     const auto number = parse_number(value, 10);
     if (!number || *number > kSpinMax) {
@@ -134,6 +154,8 @@ Result<void> parse_flag(std::string_view name, bool sloppy, MountOptions& option
     options.rmdir_deletes = true;
   } else if (name == "rm_deletes") {
     options.rm_deletes_s = kRmDeletesS;
+  } else if (name == "beside") {
+    options.beside.emplace();
   } else if (name == "trust_owner") {
     options.open.trust_owner = true;
   } else if (name == "noarrange") {

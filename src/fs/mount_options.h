@@ -39,6 +39,8 @@ struct MountOptions {
   XattrAnswers xattrs = XattrAnswers::kAuto;
   bool rmdir_deletes = false;                 ///< rmdir of a sealed version deletes it.
   std::optional<std::uint32_t> rm_deletes_s;  ///< rm -r of a sealed version deletes it.
+  /// Programs may keep files beside versions, and folders whose names match a pattern.
+  std::optional<std::vector<std::string>> beside;
   /// Time to poll for the next request of a busy program before sleeping; 0 = none.
   std::chrono::microseconds spin{0};
   bool foreground = false;

@@ -49,8 +49,12 @@ Result<Reply> NameOperations::lookup(fuse_ino_t parent, std::string_view name) {
       return found_or_absent(versions_.look_up_series(name), 0);
     case Node::Kind::kSeries:
       // The first lookup of a version loads it from disk.
-      return Reply(Later{[this, series = node.slot->series(), wanted = std::string(name)] {
-        return found_or_absent(versions_.look_up_version(series, wanted), 0);
+      return Reply(Later{[this, node, wanted = std::string(name)] {
+        return found_or_absent(versions_.look_up_version(node, wanted), 0);
+      }});
+    case Node::Kind::kBeside:
+      return Reply(Later{[this, node, wanted = std::string(name)] {
+        return found_or_absent(beside_.look_up(node, wanted), 0);
       }});
     case Node::Kind::kLatest:
       return Reply(Refusal{ENOTDIR});
@@ -73,6 +77,8 @@ Result<Reply> NameOperations::lookup(fuse_ino_t parent, std::string_view name) {
 
 Result<Reply> NameOperations::make_file(const Caller& caller, fuse_ino_t parent,
                                         const Wanted& wanted) {
+  const auto seen = nodes_.resolve(parent);
+  if (seen && BesideNames::is_place(*seen)) return make_beside(caller, *seen, wanted);
   VARVE_TRY_ASSIGN(const Node node, nodes_.resolve_open(parent));
   VARVE_TRY_ASSIGN(NewFile file, new_file(caller, attributes_.show(), node, wanted.mode));
   file.rdev = wanted.rdev;
@@ -81,11 +87,22 @@ Result<Reply> NameOperations::make_file(const Caller& caller, fuse_ino_t parent,
   return Reply(EntryReply{attributes_.entry(*node.slot, entry)});
 }
 
+Result<Reply> NameOperations::make_beside(const Caller& caller, const Node& directory,
+                                          const Wanted& wanted) {
+  VARVE_TRY_ASSIGN(NewFile file, new_file(caller, attributes_.show(), directory, wanted.mode));
+  file.symlink_target = wanted.target;
+  return Reply(Later{[this, directory, name = std::string(wanted.name), file = std::move(file)] {
+    return entry_or(beside_.create(directory, name, file));
+  }});
+}
+
 Result<Reply> NameOperations::mkdir(const Caller& caller, fuse_ino_t parent, const Wanted& wanted) {
   VARVE_TRY_ASSIGN(const Node node, nodes_.resolve(parent));
   const mode_t mode = S_IFDIR | (wanted.mode & 07777);
   const bool makes_series = node.kind == Node::Kind::kRoot;
-  if (!makes_series && node.kind != Node::Kind::kSeries) {
+  const bool makes_version =
+      node.kind == Node::Kind::kSeries && !beside_.is_folder_name(wanted.name);
+  if (!makes_series && !makes_version) {
     return make_file(caller, parent, {.name = wanted.name, .mode = mode, .rdev = 0, .target = {}});
   }
   if (versions_.read_only()) return Reply(Refusal{EROFS});
@@ -144,6 +161,11 @@ Result<Reply> NameOperations::unlink(const Caller& caller, fuse_ino_t parent,
   if (seen && seen->kind == Node::Kind::kSealed) {
     return remove_sealed(caller, *seen, name, SealedRemovals::What::kFile);
   }
+  if (seen && BesideNames::is_place(*seen) && !versions_.read_only()) {
+    return Reply(Later{[this, node = *seen, wanted = std::string(name)] {
+      return done_or(beside_.unlink(node, wanted));
+    }});
+  }
   VARVE_TRY_ASSIGN(const Node node, nodes_.resolve_open(parent));
   return done_or(node.writer->unlink(node.ino, name));
 }
@@ -154,8 +176,12 @@ Result<Reply> NameOperations::rmdir(const Caller& caller, fuse_ino_t parent,
   switch (node.kind) {
     case Node::Kind::kRoot:
     case Node::Kind::kSeries:
+    case Node::Kind::kBeside:
       if (versions_.read_only()) return Reply(Refusal{EROFS});
       return Reply(Later{[this, node, wanted = std::string(name)] {
+        if (BesideNames::is_place(node) && beside_.has(node, wanted)) {
+          return done_or(beside_.remove_directory(node, wanted));
+        }
         return done_or(node.kind == Node::Kind::kRoot
                            ? versions_.remove_series(wanted)
                            : versions_.remove_version(node.slot->series(), wanted));
@@ -179,7 +205,8 @@ Result<void> NameOperations::allow_rename(const Node& from, const Node& to) cons
   if (versions_.read_only()) return Error(ErrorCode::kReadOnly, "mounted read-only");
   const bool inside = from.kind == Node::Kind::kOpen && to.kind == Node::Kind::kOpen;
   // Not kOtherVersion: mv(1) would then copy the whole version and delete the original.
-  const bool in_series = from.kind == Node::Kind::kSeries && from.slot == to.slot;
+  const bool in_series =
+      BesideNames::is_place(from) && BesideNames::is_place(to) && from.slot == to.slot;
   if (!inside && !in_series) {
     return Error(ErrorCode::kNotPermitted,
                  "a version cannot leave its series, nor a file its version");
@@ -188,22 +215,32 @@ Result<void> NameOperations::allow_rename(const Node& from, const Node& to) cons
   return {};
 }
 
+Result<Reply> NameOperations::rename_in_series(const Node& from, std::string_view name,
+                                               const Node& to, std::string_view new_name,
+                                               unsigned flags) {
+  if (flags == kRenameExchange) return Reply(Refusal{EINVAL});
+  return Reply(Later{[this, from, to, old_name = std::string(name), wanted = std::string(new_name),
+                      mode = rename_mode(flags)] {
+    const bool in_folder = from.kind == Node::Kind::kBeside || to.kind == Node::Kind::kBeside;
+    if (in_folder || beside_.has(from, old_name)) {
+      return done_or(beside_.rename(from, old_name, to, wanted, mode));
+    }
+    return done_or(versions_.rename_version(from.slot->series(), old_name, wanted));
+  }});
+}
+
 Result<Reply> NameOperations::rename(const Place& from, const Place& to, unsigned flags) {
   VARVE_TRY_ASSIGN(const Node old_parent, nodes_.resolve(from.directory));
   VARVE_TRY_ASSIGN(const Node new_parent, nodes_.resolve(to.directory));
   VARVE_TRY(allow_rename(old_parent, new_parent));
-  const bool of_version = old_parent.kind == Node::Kind::kSeries;
-  if (flags != 0 && flags != kRenameNoReplace && (flags != kRenameExchange || of_version)) {
+  if (flags != 0 && flags != kRenameNoReplace && flags != kRenameExchange) {
     return Reply(Refusal{EINVAL});
   }
-  if (!of_version) {
-    return done_or(old_parent.writer->rename(old_parent.ino, from.name, new_parent.ino, to.name,
-                                             rename_mode(flags)));
+  if (BesideNames::is_place(old_parent)) {
+    return rename_in_series(old_parent, from.name, new_parent, to.name, flags);
   }
-  return Reply(Later{[this, series = old_parent.slot->series(), name = std::string(from.name),
-                      new_name = std::string(to.name)] {
-    return done_or(versions_.rename_version(series, name, new_name));
-  }});
+  return done_or(old_parent.writer->rename(old_parent.ino, from.name, new_parent.ino, to.name,
+                                           rename_mode(flags)));
 }
 
 }  // namespace varve::fs

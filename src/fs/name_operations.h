@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "fs/beside_names.h"
 #include "fs/caller.h"
 #include "fs/handle_lookup.h"
 #include "fs/node_attributes.h"
@@ -24,14 +25,22 @@ namespace varve::fs {
 /// files to their version. Thread-safe.
 class NameOperations {
  public:
-  /// Lifetime: the arguments must outlive the object.
-  NameOperations(NodeTable& nodes, const NodeAttributes& attributes, VersionDirectory& versions,
-                 SealedRemovals& removals)
-      : nodes_(nodes),
-        attributes_(attributes),
-        versions_(versions),
-        removals_(removals),
-        handles_(nodes, attributes, versions) {}
+  /// The parts of the mount that the operations use.
+  struct Parts {
+    NodeTable& nodes;
+    const NodeAttributes& attributes;
+    VersionDirectory& versions;
+    SealedRemovals& removals;
+    BesideNames& beside;
+  };
+  /// Lifetime: the parts must outlive the object.
+  explicit NameOperations(const Parts& parts)
+      : nodes_(parts.nodes),
+        attributes_(parts.attributes),
+        versions_(parts.versions),
+        removals_(parts.removals),
+        beside_(parts.beside),
+        handles_(nodes_, attributes_, versions_) {}
 
   /// Finds a name in a directory, or, for "." and "..", the node of a file handle.
   [[nodiscard]] Result<Reply> lookup(fuse_ino_t parent, std::string_view name);
@@ -42,17 +51,17 @@ class NameOperations {
     dev_t rdev = 0;           ///< Device number, for mknod(2).
     std::string_view target;  ///< Target of a symbolic link.
   };
-  /// Creates a file of any kind in a version.
+  /// Creates a file of any kind in a version, or a regular file or a link beside versions.
   [[nodiscard]] Result<Reply> make_file(const Caller& caller, fuse_ino_t parent,
                                         const Wanted& wanted);
-  /// Creates a series, a version, or a directory in a version.
+  /// Creates a series, a version, a directory in a version, or a folder beside versions.
   [[nodiscard]] Result<Reply> mkdir(const Caller& caller, fuse_ino_t parent, const Wanted& wanted);
   /// Gives a file another name. A file of a sealed version is cloned into the open one.
   [[nodiscard]] Result<Reply> link(fuse_ino_t ino, fuse_ino_t parent, std::string_view name);
   /// Removes a name of a file that is not a directory.
   [[nodiscard]] Result<Reply> unlink(const Caller& caller, fuse_ino_t parent,
                                      std::string_view name);
-  /// Removes a series, a version, or an empty directory in a version.
+  /// Removes a series, a version, an empty directory in a version, or a folder beside versions.
   [[nodiscard]] Result<Reply> rmdir(const Caller& caller, fuse_ino_t parent, std::string_view name);
 
   /// A name in a directory.
@@ -68,6 +77,13 @@ class NameOperations {
                                             std::string_view name, SealedRemovals::What what);
   [[nodiscard]] Result<Reply> link_sealed(const Node& target, const Node& directory,
                                           std::string_view name);
+  /// Creates a file, a link or a folder beside versions.
+  [[nodiscard]] Result<Reply> make_beside(const Caller& caller, const Node& directory,
+                                          const Wanted& wanted);
+  /// Renames in a series or in a folder beside its versions.
+  [[nodiscard]] Result<Reply> rename_in_series(const Node& from, std::string_view name,
+                                               const Node& to, std::string_view new_name,
+                                               unsigned flags);
   /// Checks that a name may move between two directories.
   [[nodiscard]] Result<void> allow_rename(const Node& from, const Node& to) const;
 
@@ -75,6 +91,7 @@ class NameOperations {
   const NodeAttributes& attributes_;
   VersionDirectory& versions_;
   SealedRemovals& removals_;
+  BesideNames& beside_;
   HandleLookup handles_;
 };
 

@@ -56,6 +56,10 @@ Result<struct stat> NodeAttributes::of(const Node& node) const {
       attributes.size = info.name.size();
       return make_stat(attributes, st_ino_of_latest(node.slot->series().id), show_);
     }
+    case Node::Kind::kBeside: {
+      VARVE_TRY_ASSIGN(const OpenEntry entry, node.beside->get(node.ino));
+      return of(*node.slot, entry);
+    }
     case Node::Kind::kOpen: {
       VARVE_TRY_ASSIGN(const OpenEntry entry, node.writer->get(node.ino));
       return of(*node.slot, entry);

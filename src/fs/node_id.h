@@ -11,7 +11,8 @@
 namespace varve::fs {
 
 /// A file's identity between the kernel and the mount. A packed node id has the slot of the series
-/// or version, plus one, in bits 63..34. Bit 33 marks an inode of an open version. Bits 32..0 hold
+/// or version, plus one, in bits 63..34. Bit 33 marks an inode of an open version, or of a file
+/// beside the versions of a series. Bits 32..0 hold
 /// the rank, the inode number or, in a series, one of the numbers below.
 struct NodeId {
   std::uint32_t slot = 0;

@@ -17,7 +17,15 @@ Result<Node> NodeTable::resolve(std::uint64_t node_id) {
   node.slot = slots_.find(id.slot);
   if (node.slot == nullptr) return Error(ErrorCode::kStale, "unknown node id");
   if (node.slot->is_series()) {
-    if (id.low > kSeriesLatest || id.open) return Error(ErrorCode::kStale, "unknown node id");
+    if (id.open) {
+      auto files = repository_.beside(node.slot->series().id);
+      if (!files) return Error(ErrorCode::kStale, "the series is gone");
+      node.kind = Node::Kind::kBeside;
+      node.ino = id.low;
+      node.beside = std::move(*files);
+      return node;
+    }
+    if (id.low > kSeriesLatest) return Error(ErrorCode::kStale, "unknown node id");
     if (node.slot->removed() && id.low == kSeriesDirectory) {
       node.kind = Node::Kind::kRemoved;
       return node;
@@ -59,6 +67,8 @@ Result<Node> NodeTable::resolve_open(std::uint64_t node_id) {
       return Error(ErrorCode::kReadOnly, "the version is sealed");
     case Node::Kind::kRemoved:
       return Error(ErrorCode::kNotFound, "the directory was removed");
+    case Node::Kind::kBeside:
+      return Error(ErrorCode::kUnsupported, "not for files beside versions");
     default:
       if (repository_.read_only()) return Error(ErrorCode::kReadOnly, "mounted read-only");
       return Error(ErrorCode::kNotPermitted, "files must be in a version");

@@ -9,6 +9,7 @@
 #include "fs/node_id.h"
 #include "fs/slot_table.h"
 #include "varve/backup.h"
+#include "varve/beside.h"
 #include "varve/browse.h"
 #include "varve/repository.h"
 #include "varve/result.h"
@@ -18,11 +19,12 @@ namespace varve::fs {
 
 /// The object that a node id names.
 struct Node {
-  enum class Kind { kRoot, kSeries, kLatest, kOpen, kSealed, kRemoved };
+  enum class Kind { kRoot, kSeries, kLatest, kBeside, kOpen, kSealed, kRemoved };
   Kind kind = Kind::kRoot;
   Slot* slot = nullptr;                   ///< Null for the root.
   std::shared_ptr<VersionWriter> writer;  ///< Version of kOpen.
-  Ino ino = 0;                            ///< Inode in `writer`.
+  Ino ino = 0;                            ///< Inode in `writer` or `beside`.
+  std::shared_ptr<BesideFiles> beside;    ///< Files of the series of kBeside.
   std::shared_ptr<VersionReader> reader;  ///< Version of kSealed.
   Rank rank = 0;                          ///< Entry in `reader`.
 
@@ -47,7 +49,7 @@ class NodeTable {
   [[nodiscard]] Result<Node> resolve(std::uint64_t node_id);
   /// Returns a file of an open version.
   /// Errors: as resolve(); kReadOnly in a sealed version; kNotFound for a removed directory;
-  /// kNotPermitted for the root or a series.
+  /// kUnsupported beside versions; kNotPermitted for the root or a series.
   [[nodiscard]] Result<Node> resolve_open(std::uint64_t node_id);
   /// Loads the series or version of a node id from a file handle, which may be older than this
   /// mount. Rejects ids that lead outside the mount's root, since an NFS client may forge one.

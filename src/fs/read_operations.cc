@@ -56,7 +56,8 @@ Result<GatheredReply> gather(FileReader& reader, const ReadOperations::Range& ra
 
 }  // namespace
 
-/// Returns the file of a request. Opens it now if the kernel does not open files.
+/// Returns the file of a request. Opens it now if the kernel does not open files. Another process
+/// may change files beside versions, so they are opened each time.
 Result<std::shared_ptr<FileHandle>> ReadOperations::file_of(const Caller& caller, fuse_ino_t ino,
                                                             const fuse_file_info& info) {
   if (info.fh != 0 || !opens_nothing_) {
@@ -67,6 +68,10 @@ Result<std::shared_ptr<FileHandle>> ReadOperations::file_of(const Caller& caller
   const pid_t reader = caller.pid();
   if (auto handle = recent_files_.find(ino, reader)) return handle;
   VARVE_TRY_ASSIGN(const Node node, nodes_.resolve(ino));
+  if (node.kind == Node::Kind::kBeside) {
+    VARVE_TRY_ASSIGN(auto file, node.beside->open(node.ino, false));
+    return std::make_shared<FileHandle>(*node.slot, std::move(file), false);
+  }
   if (node.kind != Node::Kind::kSealed) {
     return Error(ErrorCode::kIsDirectory, "not a regular file");
   }

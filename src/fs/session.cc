@@ -182,6 +182,7 @@ ShowOptions show_options(const MountOptions& options) {
           .owner_gid = getgid(),
           .rmdir_deletes = options.rmdir_deletes,
           .rm_deletes_s = options.rm_deletes_s,
+          .beside = options.beside,
           .permissions_checked = options.allow_other || options.default_permissions};
 }
 

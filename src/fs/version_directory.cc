@@ -107,10 +107,18 @@ Result<fuse_entry_param> VersionDirectory::look_up_series(std::string_view name)
   return entry;
 }
 
-Result<fuse_entry_param> VersionDirectory::look_up_version(const SeriesInfo& series,
+Result<fuse_entry_param> VersionDirectory::look_up_version(const Node& series_node,
                                                            std::string_view name) {
-  VARVE_TRY_ASSIGN(const VersionInfo info, repository_.find_version(series.id, name));
-  if (name != kLatestName) return version_entry(series, info);
+  const SeriesInfo& series = series_node.slot->series();
+  if (name == kLatestName && beside_.hides_latest(series_node)) {
+    return beside_.look_up(series_node, name);
+  }
+  const auto info = repository_.find_version(series.id, name);
+  if (!info && info.error().code() == ErrorCode::kNotFound) {
+    return beside_.look_up(series_node, name);
+  }
+  if (!info) return info.error();
+  if (name != kLatestName) return version_entry(series, *info);
   Node node;
   node.kind = Node::Kind::kLatest;
   node.slot = &nodes_.slots().series(series);
@@ -235,6 +243,8 @@ Result<std::vector<DirHandle::Name>> VersionDirectory::list(const Node& director
     }
     return names;
   }
+  beside_.list(directory, names);
+  if (directory.kind == Node::Kind::kBeside) return names;
   const SeriesId series = directory.slot->series().id;
   VARVE_TRY_ASSIGN(const auto all, repository_.versions(series));
   bool any_sealed = false;
@@ -245,7 +255,8 @@ Result<std::vector<DirHandle::Name>> VersionDirectory::list(const Node& director
                                         : st_ino_of_open(series, version.number, kRootIno);
     names.push_back({version.name, st_ino, S_IFDIR});
   }
-  if (any_sealed) names.push_back({std::string(kLatestName), st_ino_of_latest(series), S_IFLNK});
+  if (any_sealed && !beside_.hides_latest(directory))
+    names.push_back({std::string(kLatestName), st_ino_of_latest(series), S_IFLNK});
   return names;
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fs/beside_names.h"
 #include "fs/handles.h"
 #include "fs/node_attributes.h"
 #include "fs/node_table.h"
@@ -39,6 +40,7 @@ class VersionDirectory {
   struct Changes {
     VersionChanges& versions;
     SealedRemovals& removals;
+    BesideNames& beside;
   };
   /// Lifetime: the arguments must outlive the object.
   VersionDirectory(Repository& repository, NodeTable& nodes, const NodeAttributes& attributes,
@@ -47,7 +49,8 @@ class VersionDirectory {
         nodes_(nodes),
         attributes_(attributes),
         changes_(changes.versions),
-        removals_(changes.removals) {}
+        removals_(changes.removals),
+        beside_(changes.beside) {}
 
   /// Sets the root of the mount: a series, one version of it, or, with "" for both, the whole
   /// repository. Must be called before the first request.
@@ -62,9 +65,9 @@ class VersionDirectory {
   /// Returns the entry of a series.
   /// Errors: kNotFound.
   [[nodiscard]] Result<fuse_entry_param> look_up_series(std::string_view name);
-  /// Returns the entry of a version or of `latest`. The first lookup of a version loads it from
-  /// disk. Errors: kNotFound.
-  [[nodiscard]] Result<fuse_entry_param> look_up_version(const SeriesInfo& series,
+  /// Returns the entry of a version, of a file beside the versions, or of `latest`. The first
+  /// lookup of a version loads it from disk. Errors: kNotFound.
+  [[nodiscard]] Result<fuse_entry_param> look_up_version(const Node& series_node,
                                                          std::string_view name);
   /// Creates a series.
   /// Errors: those of Repository::create_series().
@@ -87,7 +90,7 @@ class VersionDirectory {
   [[nodiscard]] Result<void> rename_version(const SeriesInfo& series, std::string_view name,
                                             std::string_view new_name);
 
-  /// Returns the entries of the root or of a series.
+  /// Returns the entries of the root, of a series, or of a folder beside versions.
   [[nodiscard]] Result<std::vector<DirHandle::Name>> list(const Node& directory);
   /// Returns the name of a series' newest sealed version.
   [[nodiscard]] Result<std::string> latest_target(const Node& latest);
@@ -109,6 +112,7 @@ class VersionDirectory {
   const NodeAttributes& attributes_;
   VersionChanges& changes_;
   SealedRemovals& removals_;
+  BesideNames& beside_;
 };
 
 }  // namespace varve::fs

@@ -8,6 +8,7 @@
 
 #include "catalog/location_table.h"
 #include "catalog/pool_records.h"
+#include "format/beside.h"
 #include "maintain/manifest_file.h"
 #include "maintain/open_version_fault.h"
 #include "maintain/owners.h"
@@ -118,6 +119,7 @@ Result<void> Checker::check_series(const catalog::SeriesRecord& series) {
   if (report_.finished) {
     check_index(series, versions);
     check_manifests(series, versions);
+    check_beside(series.id);
     VARVE_TRY(check_parity(series.id));
   }
   if (report_.finished) VARVE_TRY(check_chunks(series, versions));
@@ -239,6 +241,18 @@ void Checker::check_manifests(const catalog::SeriesRecord& series,
     if (!now || !*now) continue;  // Deleted in the meantime.
     damage(manifest_path(directory, version.number), derived("it is missing"));
   }
+}
+
+void Checker::check_beside(SeriesId series) {
+  const auto path = fmt::format("{}/{}", folder_of(series), store::kBesideName);
+  const auto bytes = files_.read_file(path, format::kBesideImageBytesMax);
+  if (!bytes && bytes.error().code() == ErrorCode::kNotFound) return;
+  if (bytes) report_.bytes_read += bytes->size();
+  const auto image = bytes ? format::decode_beside(series, *bytes) : bytes.error();
+  // A newer format is no damage.
+  if (image || image.error().code() == ErrorCode::kUnsupported) return;
+  damage(path, image.error().message() +
+                   " (no version is touched: restore the file from a copy, or remove it)");
 }
 
 void Checker::check_index(const catalog::SeriesRecord& series,

@@ -63,6 +63,7 @@ class Checker {
   void check_container(Store& store, const store::SegmentReader& reader,
                        const format::ContainerRecord& record, const ContainerVerdict& verdict,
                        const std::multimap<ContainerNumber, catalog::LocationRecord>& runs_of);
+  void check_beside(SeriesId series);
   void check_manifests(const catalog::SeriesRecord& series,
                        const std::vector<catalog::VersionRecord>& versions);
   /// Reports an open version whose content is lost, as `varve repair` would.

@@ -25,8 +25,10 @@
 #include "series/version_records.h"
 #include "store/repository_paths.h"
 #include "varve/backup.h"
+#include "varve/beside.h"
 #include "varve/check.h"
 #include "varve/repair.h"
+#include "varve/version_name.h"
 
 namespace varve {
 
@@ -42,6 +44,18 @@ Result<void> make_folder(const std::string& path) {
   if (!parent.empty()) std::filesystem::create_directories(parent, failed);
   if (failed) return io::error_from_errno(failed.value(), "cannot create " + parent.string());
   return io::make_posix_file_system()->make_directory(path);
+}
+
+// Checks that no file beside the versions has the name that a version gets, now or by its seal.
+Result<void> check_no_file_called(Repository& repository, SeriesId series, std::string_view name) {
+  VARVE_TRY_ASSIGN(const auto files, repository.beside(series));
+  for (const auto wanted : {name, without_partial_suffix(name)}) {
+    if (!files->lookup(kRootIno, wanted)) continue;
+    return Error(ErrorCode::kExists, fmt::format("a program's file beside the versions is called "
+                                                 "\"{}\"; choose another name",
+                                                 wanted));
+  }
+  return {};
 }
 
 }  // namespace
@@ -92,6 +106,12 @@ Result<std::unique_ptr<Repository>> Repository::open(const std::string& path,
 
 Result<void> Repository::remove_series(std::string_view name) {
   VARVE_TRY_ASSIGN(const auto info, find_series(name));
+  VARVE_TRY_ASSIGN(const auto beside_versions, beside(info.id));
+  VARVE_TRY_ASSIGN(const auto files, beside_versions->list(kRootIno));
+  if (!files.empty()) {
+    return Error(ErrorCode::kNotEmpty,
+                 "the series has the file " + files.front().first + "; remove it in a mount first");
+  }
   VARVE_TRY_ASSIGN(auto* const found, find(info.id));
   return found->remove();
 }
@@ -120,12 +140,14 @@ Result<std::optional<VersionInfo>> Repository::version_to_end(SeriesId series,
                                                               std::string_view name,
                                                               VersionNumber source) {
   VARVE_TRY_ASSIGN(auto* const found, find(series));
+  VARVE_TRY(check_no_file_called(*this, series, name));
   return found->version_to_end(name, source);
 }
 
 Result<VersionInfo> Repository::open_version(SeriesId series, std::string_view name,
                                              const NewFile& root) {
   VARVE_TRY_ASSIGN(auto* const found, find(series));
+  VARVE_TRY(check_no_file_called(*this, series, name));
   return found->open_version(name, root);
 }
 
@@ -143,18 +165,21 @@ Result<SealOutcome> Repository::seal(SeriesId series, VersionNumber number,
                                      std::string_view new_name, SealMode mode,
                                      SealWriters writers) {
   VARVE_TRY_ASSIGN(auto* const found, find(series));
+  VARVE_TRY(check_no_file_called(*this, series, new_name));
   return found->seal(number, new_name, mode, writers);
 }
 
 Result<VersionInfo> Repository::clone_version(SeriesId series, VersionNumber source,
                                               std::string_view name) {
   VARVE_TRY_ASSIGN(auto* const found, find(series));
+  VARVE_TRY(check_no_file_called(*this, series, name));
   return found->clone_version(source, name);
 }
 
 Result<void> Repository::rename_version(SeriesId series, VersionNumber number,
                                         std::string_view new_name) {
   VARVE_TRY_ASSIGN(auto* const found, find(series));
+  VARVE_TRY(check_no_file_called(*this, series, new_name));
   return found->rename_version(number, new_name);
 }
 

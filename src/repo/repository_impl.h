@@ -37,6 +37,7 @@
 #include "store/repository_paths.h"
 #include "store/space_guard.h"
 #include "varve/arrange.h"
+#include "varve/beside.h"
 #include "varve/check.h"
 #include "varve/repository.h"
 
@@ -72,6 +73,7 @@ class RepositoryImpl final : public Repository {
       const SeriesOptions& changes) override;
   [[nodiscard]] Result<PoolIndexChoice> pool_index() override;
   [[nodiscard]] Result<void> set_pool_index(const PoolIndexChoice& choice) override;
+  [[nodiscard]] Result<std::shared_ptr<BesideFiles>> beside(SeriesId series) override;
   [[nodiscard]] Result<ArrangeSettings> arrange_settings() override;
   [[nodiscard]] Result<void> set_arrange_settings(const ArrangeSettings& settings) override;
   [[nodiscard]] Result<ArrangeReport> arrange(SeriesId series,
@@ -200,6 +202,7 @@ class RepositoryImpl final : public Repository {
 
   std::mutex mutex_;  // Guards the members below.
   std::map<SeriesId, std::unique_ptr<series::Series>> series_;
+  std::map<SeriesId, std::shared_ptr<BesideFiles>> beside_;
   std::string catalog_id_;                         // Set by start().
   bool was_settled_ = false;                       // The last writer left nothing behind.
   std::atomic<bool> left_behind_ = true;           // The next opening has something to complete.

@@ -73,7 +73,7 @@ std::optional<KnownName> in_series(std::string_view name) {
   if (name == "manifests") return KnownName{FolderKind::kManifests};
   if (name == "parity") return KnownName{FolderKind::kParity};
   const auto file = without(name, kTemporarySuffix);
-  return file_if(file == "labels" || parse_snapshot_name(file).has_value() ||
+  return file_if(file == "labels" || file == kBesideName || parse_snapshot_name(file).has_value() ||
                  parse_index_run_name(name).has_value() || parse_sources_name(file).has_value());
 }
 

@@ -43,6 +43,9 @@ struct KnownName {
 /// name. A known name does not say whether the catalog still needs the file.
 [[nodiscard]] std::optional<KnownName> known_name(FolderKind folder, std::string_view name);
 
+/// The file of a series with what programs keep beside its versions.
+inline constexpr std::string_view kBesideName = "beside";
+
 /// An open version's folder in staging/: SERIES-NUMBER.
 struct StagingName {
   SeriesId series{};

@@ -15,6 +15,7 @@
 #include "base/coding.h"
 #include "base/unique_fd.h"
 #include "checks.h"
+#include "format/beside.h"
 #include "format/container.h"
 #include "format/manifest.h"
 #include "io/memory_file_system.h"
@@ -210,6 +211,36 @@ std::vector<std::string> check_record_seeds() {
   const EarlierCheck full{CheckDepth::kChunks, 1'700'000'000, 3};
   return {maintain::encode_earlier_checks({quick, full}), maintain::encode_earlier_checks({full}),
           maintain::encode_earlier_checks({})};
+}
+
+void beside(Bytes input) {
+  std::string bytes(text_of(input));
+  if (bytes.size() >= 8) put64(bytes, bytes.size() - 8, sum(bytes, 0, bytes.size() - 8));
+  const auto image = format::decode_beside(SeriesId{3}, bytes);
+  if (!image) return;
+  const auto once = format::encode_beside(SeriesId{3}, *image);
+  const auto again = format::decode_beside(SeriesId{3}, once);
+  require(again && format::encode_beside(SeriesId{3}, *again) == once,
+          "files beside versions that are believed have one encoding");
+}
+std::vector<std::string> beside_seeds() {
+  format::BesideRecord folder;
+  folder.ino = 2;
+  folder.name = "dirvish";
+  folder.mode = S_IFDIR | 0755;
+  format::BesideRecord file;
+  file.ino = 5;
+  file.parent = 2;
+  file.name = "default.hist";
+  file.mode = S_IFREG | 0644;
+  file.content = "text";
+  format::BesideRecord link = file;
+  link.ino = 9;
+  link.parent = kRootIno;
+  link.name = "latest";
+  link.mode = S_IFLNK | 0777;
+  return {format::encode_beside(SeriesId{3}, {.next = 10, .records = {folder, file, link}}),
+          format::encode_beside(SeriesId{3}, {})};
 }
 
 void scrub_state(Bytes input) {

@@ -23,6 +23,10 @@ void volume(std::span<const std::byte> input);
 void restore_log(std::span<const std::byte> input);
 [[nodiscard]] std::vector<std::string> restore_log_seeds();
 
+/// Decodes the files beside the versions of a series.
+void beside(std::span<const std::byte> input);
+[[nodiscard]] std::vector<std::string> beside_seeds();
+
 /// Decodes the file `scrub`.
 void check_record(std::span<const std::byte> input);
 [[nodiscard]] std::vector<std::string> check_record_seeds();

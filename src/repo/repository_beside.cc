@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of programs beside the versions of a series.
+#include "repo/beside_table.h"
+#include "repo/repository_impl.h"
+
+namespace varve::repo {
+
+Result<std::shared_ptr<BesideFiles>> RepositoryImpl::beside(SeriesId series) {
+  VARVE_TRY(find(series));
+  const std::lock_guard lock(mutex_);
+  auto& table = beside_[series];
+  if (table == nullptr) {
+    table = std::make_shared<BesideTable>(BesideTable::Place{.files = *files_,
+                                                             .clock = clock_,
+                                                             .series = series,
+                                                             .directory = paths_.series(series),
+                                                             .read_only = options_.read_only});
+  }
+  return std::shared_ptr<BesideFiles>(table);
+}
+
+}  // namespace varve::repo
