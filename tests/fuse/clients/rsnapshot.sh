@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# rsnapshot with a series as its snapshot_root.
+# rsnapshot with a series as its snapshot_root: docs/RECIPES.md.
 limit_s=60
 . "$(dirname "$0")/../lib.sh"
 command -v rsnapshot >/dev/null || skip "rsnapshot is not installed"
