@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fs/handle_lookup.h"
 
+#include <sys/stat.h>
+
 #include <utility>
 
 namespace varve::fs {
@@ -69,6 +71,9 @@ Result<fuse_entry_param> HandleLookup::self_entry(fuse_ino_t ino) {
   entry.ino = ino;
   entry.generation = node.slot == nullptr ? 0 : node.slot->generation();
   VARVE_TRY_ASSIGN(entry.attr, attributes_.of(node));
+  if (node.kind == Node::Kind::kSealed && S_ISDIR(entry.attr.st_mode)) {
+    entry.generation = node.slot->generation_of_directory(node.rank);
+  }
   if (entry.attr.st_nlink == 0) return Error(ErrorCode::kStale, "the file was removed");
   entry.attr_timeout = attributes_.timeout_s(node);
   return entry;

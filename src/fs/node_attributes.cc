@@ -91,7 +91,8 @@ fuse_entry_param NodeAttributes::entry(const Slot& slot, const SealedEntry& entr
   const bool open_root = entry.rank == 0;
   result.ino =
       pack({.slot = slot.index(), .open = open_root, .low = open_root ? kRootIno : entry.rank});
-  result.generation = slot.generation();
+  result.generation =
+      S_ISDIR(entry.attributes.mode) ? slot.generation_of_directory(entry.rank) : slot.generation();
   result.attr = of(slot, entry);
   result.attr_timeout = result.entry_timeout = kSealedTimeoutS;
   return result;

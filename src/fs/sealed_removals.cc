@@ -15,11 +15,12 @@ namespace {
 constexpr std::chrono::seconds kLoggedFor{60};
 }  // namespace
 
-SealedRemovals::Removal* SealedRemovals::find(const Slot& slot) {
+SealedRemovals::Removal* SealedRemovals::find(Slot& slot) {
   const auto place = removals_.find(&slot);
   if (place == removals_.end()) return nullptr;
   const std::chrono::seconds patience(show_.rm_deletes_s.value_or(0));
   if (now_() - place->second.last < patience) return &place->second;
+  slot.note_returned(std::move(place->second.hidden));
   removals_.erase(place);
   any_ = !removals_.empty();
   base::log(base::LogLevel::kWarning,
@@ -29,20 +30,20 @@ SealedRemovals::Removal* SealedRemovals::find(const Slot& slot) {
   return nullptr;
 }
 
-bool SealedRemovals::is_under_way(const Slot& slot) {
+bool SealedRemovals::is_under_way(Slot& slot) {
   if (!any_) return false;
   const std::lock_guard lock(mutex_);
   return find(slot) != nullptr;
 }
 
-bool SealedRemovals::hides(const Slot& slot, Rank rank) {
+bool SealedRemovals::hides(Slot& slot, Rank rank) {
   if (!any_) return false;
   const std::lock_guard lock(mutex_);
   const Removal* const removal = find(slot);
   return removal != nullptr && removal->hidden.contains(rank);
 }
 
-Result<bool> SealedRemovals::is_empty(const Slot& slot, VersionReader& reader, Rank directory) {
+Result<bool> SealedRemovals::is_empty(Slot& slot, VersionReader& reader, Rank directory) {
   bool empty = true;
   VARVE_TRY(
       reader.list(directory, 0, [&](std::uint64_t, std::string_view, const SealedEntry& entry) {
@@ -52,10 +53,14 @@ Result<bool> SealedRemovals::is_empty(const Slot& slot, VersionReader& reader, R
   return empty;
 }
 
-Result<void> SealedRemovals::begin(const Slot& slot, const std::string& name) {
+Result<void> SealedRemovals::begin(Slot& slot, const std::string& name) {
   {
     const std::lock_guard lock(mutex_);
     if (find(slot) != nullptr) return {};
+  }
+  if (slot.times_returned() >= kStoppedMax) {
+    return Error(ErrorCode::kNoSpace,
+                 "too many removals of this version have stopped; delete it with `varve rm`");
   }
   const auto allowed = repository_.check_deletion(slot.series().id, slot.number());
   const std::lock_guard lock(mutex_);
@@ -75,7 +80,7 @@ Result<void> SealedRemovals::begin(const Slot& slot, const std::string& name) {
 }
 
 Result<void> SealedRemovals::remove(const Node& directory, std::string_view name, What what) {
-  const Slot& slot = *directory.slot;
+  Slot& slot = *directory.slot;
   VARVE_TRY_ASSIGN(const SealedEntry entry, directory.reader->lookup(directory.rank, name));
   if (hides(slot, entry.rank)) return Error(ErrorCode::kNotFound, "the name was removed");
   const bool is_directory = S_ISDIR(entry.attributes.mode);
@@ -104,7 +109,7 @@ Result<void> SealedRemovals::remove(const Node& directory, std::string_view name
   return {};
 }
 
-void SealedRemovals::forget(const Slot& slot) {
+void SealedRemovals::forget(Slot& slot) {
   const std::lock_guard lock(mutex_);
   removals_.erase(&slot);
   any_ = !removals_.empty();

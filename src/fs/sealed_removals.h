@@ -30,6 +30,8 @@ class SealedRemovals {
   using Clock = std::chrono::steady_clock;
   /// Limit of RankSet::ranges() for one version: about 16 MiB.
   static constexpr std::size_t kRangesMax = 1U << 18;
+  /// Limit of removals that stop, for one version and mount.
+  static constexpr std::size_t kStoppedMax = 64;
 
   /// Lifetime: the arguments must outlive the object. Tests pass their own `now`.
   SealedRemovals(Repository& repository, const ShowOptions& show,
@@ -47,20 +49,20 @@ class SealedRemovals {
   }
 
   /// Returns whether names were removed from a version and are still hidden.
-  [[nodiscard]] bool is_under_way(const Slot& slot);
+  [[nodiscard]] bool is_under_way(Slot& slot);
   /// Returns whether a name was removed. Costs nothing while no removal is under way.
-  [[nodiscard]] bool hides(const Slot& slot, Rank rank);
+  [[nodiscard]] bool hides(Slot& slot, Rank rank);
   /// Returns whether a directory of a sealed version has no visible name.
   /// Errors: those of VersionReader::list().
-  [[nodiscard]] Result<bool> is_empty(const Slot& slot, VersionReader& reader, Rank directory);
+  [[nodiscard]] Result<bool> is_empty(Slot& slot, VersionReader& reader, Rank directory);
 
   enum class What { kFile, kDirectory };
   /// Hides a name of a sealed version. The first removal in a version may wait for the disk.
   /// Errors: kNotFound; kIsDirectory, kNotDirectory or kNotEmpty as unlink(2) and rmdir(2);
-  /// kNotPermitted or kBusy if the version cannot be deleted now; kNoSpace above kRangesMax.
+  /// kNotPermitted or kBusy if the version cannot be deleted now; kNoSpace above the limits.
   [[nodiscard]] Result<void> remove(const Node& directory, std::string_view name, What what);
   /// Drops what is remembered about a version that was deleted.
-  void forget(const Slot& slot);
+  void forget(Slot& slot);
 
  private:
   struct Removal {
@@ -68,9 +70,9 @@ class SealedRemovals {
     Clock::time_point last;
   };
   /// Returns the removal in a version, unless it has stopped. The caller holds the mutex.
-  Removal* find(const Slot& slot);
+  Removal* find(Slot& slot);
   /// Begins a removal, after checking that the version can be deleted.
-  [[nodiscard]] Result<void> begin(const Slot& slot, const std::string& name);
+  [[nodiscard]] Result<void> begin(Slot& slot, const std::string& name);
 
   Repository& repository_;
   const ShowOptions show_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fs/slot_table.h"
 
+#include <algorithm>
+
 namespace varve::fs {
 namespace {
 
@@ -19,6 +21,25 @@ std::optional<std::uint32_t> index_of(SeriesId series, VersionNumber number) {
 }
 
 }  // namespace
+
+std::uint32_t Slot::generation_of_directory(Rank rank) const {
+  if (!any_returned_) return generation_;
+  const std::lock_guard lock(mutex_);
+  const auto times = std::ranges::count_if(
+      returned_, [rank](const RankSet& entries) { return entries.contains(rank); });
+  return generation_ + static_cast<std::uint32_t>(times);
+}
+
+std::size_t Slot::times_returned() const {
+  const std::lock_guard lock(mutex_);
+  return returned_.size();
+}
+
+void Slot::note_returned(RankSet entries) {
+  const std::lock_guard lock(mutex_);
+  returned_.push_back(std::move(entries));
+  any_returned_ = true;
+}
 
 Slot::Tree Slot::tree() const {
   const std::lock_guard lock(mutex_);

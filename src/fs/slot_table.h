@@ -7,6 +7,8 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "fs/node_id.h"
+#include "fs/rank_set.h"
 #include "varve/backup.h"
 #include "varve/browse.h"
 #include "varve/mount.h"
@@ -46,6 +49,15 @@ class Slot {
   /// Returns a number that distinguishes file handles of this series from those of another
   /// repository with the same numbers.
   [[nodiscard]] std::uint32_t generation() const { return generation_; }
+
+  /// Returns the generation of a directory of a sealed version. It grows by one each time the
+  /// directory was removed and came back: the kernel never again reads a directory that rmdir(2)
+  /// has removed, as long as a process uses it, and needs another inode.
+  [[nodiscard]] std::uint32_t generation_of_directory(Rank rank) const;
+  /// Returns the number of calls of note_returned().
+  [[nodiscard]] std::size_t times_returned() const;
+  /// Notes that removed entries are visible again.
+  void note_returned(RankSet entries);
 
   /// The tree of a version. Exactly one member is set, or none after the version is deleted.
   struct Tree {
@@ -82,6 +94,8 @@ class Slot {
   Tree tree_;
   std::optional<struct stat> removed_;
   std::shared_ptr<const RankTable> rank_of_;  ///< Null before the seal.
+  std::atomic<bool> any_returned_ = false;
+  std::vector<RankSet> returned_;
 };
 
 /// The slots of a mount. Slots never move. Thread-safe.

@@ -57,6 +57,16 @@ complete v1
 grep -q 'stopped for 2 seconds' "$work/daemon.log" || fail "the log does not say so"
 ok "a removal that stops loses nothing: commands see all, and after the time the mount does too"
 
+# A process stays in a directory that is removed and comes back.
+(
+  cd "$mnt/s/v1/a/b"
+  rm -rf "$mnt/s/v1/a"
+  wait_until "the version is complete again" test -e "$mnt/s/v1/a/b/h3"
+  complete v1
+)
+complete v1
+ok "a directory that is in use when it is removed comes back too"
+
 find "$mnt/s/v1/a" -delete
 add v2
 rm -f "$mnt/s/v2/f1"

@@ -118,6 +118,21 @@ TEST_F(Removals, DirectoriesGoOnlyWhenEmpty) {
   EXPECT_TRUE(must(removals_->is_empty(*root_.slot, *root_.reader, 0)));
 }
 
+TEST_F(Removals, DirectoryThatComesBackHasAnotherGeneration) {
+  const Rank d = below("d").rank;
+  const auto first = root_.slot->generation_of_directory(d);
+  for (std::uint32_t times = 1; times <= SealedRemovals::kStoppedMax; ++times) {
+    ASSERT_TRUE(removals_->remove(below("d"), "g", What::kFile));
+    ASSERT_TRUE(removals_->remove(root_, "d", What::kDirectory));
+    EXPECT_EQ(root_.slot->generation_of_directory(d), first + times - 1);
+    now_ += std::chrono::seconds(60);
+    EXPECT_FALSE(hides("d"));
+    EXPECT_EQ(root_.slot->generation_of_directory(d), first + times);
+  }
+  EXPECT_EQ(root_.slot->generation_of_directory(0), first);
+  EXPECT_EQ(refusal(root_, "f", What::kFile), ErrorCode::kNoSpace);
+}
+
 TEST_F(Removals, LockedVersionRefusesTheFirstRemoval) {
   ASSERT_TRUE(repository_->lock_version(series_.id, number_, Timestamp{4'000'000'000, 0}));
   EXPECT_EQ(refusal(root_, "f", What::kFile), ErrorCode::kNotPermitted);
