@@ -179,7 +179,8 @@ Result<Reply> NameOperations::rmdir(const Caller& caller, fuse_ino_t parent,
     case Node::Kind::kBeside:
       if (versions_.read_only()) return Reply(Refusal{EROFS});
       return Reply(Later{[this, node, wanted = std::string(name)] {
-        if (BesideNames::is_place(node) && beside_.has(node, wanted)) {
+        const bool is_version = node.kind == Node::Kind::kSeries && !beside_.has(node, wanted);
+        if (node.kind != Node::Kind::kRoot && !is_version) {
           return done_or(beside_.remove_directory(node, wanted));
         }
         return done_or(node.kind == Node::Kind::kRoot
