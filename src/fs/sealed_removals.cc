@@ -26,7 +26,7 @@ SealedRemovals::Removal* SealedRemovals::find(Slot& slot) {
   base::log(base::LogLevel::kWarning,
             fmt::format("the removal of a version of series \"{}\" stopped for {} seconds: nothing "
                         "was deleted, and all of its files are visible again",
-                        slot.series().name, patience.count()));
+                        slot.series_name(), patience.count()));
   return nullptr;
 }
 
@@ -68,7 +68,7 @@ Result<void> SealedRemovals::begin(Slot& slot, const std::string& name) {
     const ErrorCode code = allowed.error().code();
     if (!refused_ || refused_->slot != &slot || refused_->code != code ||
         now_() >= refused_->until) {
-      base::log(base::LogLevel::kWarning, fmt::format("cannot remove {}/{}: {}", slot.series().name,
+      base::log(base::LogLevel::kWarning, fmt::format("cannot remove {}/{}: {}", slot.series_name(),
                                                       name, allowed.error().message()));
       refused_ = {.slot = &slot, .code = code, .until = now_() + kLoggedFor};
     }
