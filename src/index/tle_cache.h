@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cache of fingerprints that several streams share by their estimated temporal locality: TLE-LRU
+// (Wu et al., TPDS'18 §5.2).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "index/stream_estimates.h"
+#include "index/tag_table.h"
+#include "index/unseen.h"
+
+namespace varve::index {
+
+/// Place of a stream in the cache.
+using StreamSlot = std::uint32_t;
+
+struct TleOptions {
+  std::size_t entries = std::size_t{1} << 20;  ///< Shared by all streams. At least 16.
+  double sample_share = 0.15;                  ///< Part of the arrivals that the samples have.
+  std::uint64_t seed = 0x5eed;                 ///< Start of all random draws.
+  std::size_t streams_max = 256;               ///< At most 65535.
+  bool admits_all = false;                     ///< For comparisons: leaves out the admission.
+  bool estimates_unseen = true;  ///< For comparisons: false counts the duplicates of the sample.
+  bool weighs_entries = true;    ///< For comparisons: false draws by 1 / max(1, TLI) alone.
+};
+
+/// The sample of one stream, to be estimated without the cache.
+struct StreamSample {
+  StreamSlot slot = 0;
+  std::uint64_t stream = 0;  ///< A number that no other stream of the cache had.
+  std::uint64_t arrivals = 0;
+  std::uint64_t hits = 0;
+  std::uint64_t all_arrivals = 0;  ///< Arrivals of all streams in the interval.
+  std::vector<std::uint64_t> values;
+};
+
+/// The locality of one stream in an interval.
+struct StreamEstimate {
+  StreamSample of;  ///< Without values.
+  /// Temporal locality indicator: arrivals that repeat an earlier one of the interval.
+  double locality = 0;
+  bool is_solved = true;  ///< See UnseenEstimate.
+};
+
+/// Figures of a stream.
+struct TleStreamState {
+  std::size_t entries = 0;
+  double locality = 0;    ///< The forecast TLI, for as many arrivals as the cache has entries.
+  bool is_known = false;  ///< Whether there is an estimate.
+  bool is_admitted = true;
+  bool is_open = false;
+  std::uint64_t arrivals = 0;
+  std::uint64_t hits = 0;
+};
+
+/// Maps tags to ids for a fixed number of entries. Each entry belongs to the stream that used it
+/// last. A full cache draws a stream with a probability proportional to its entries / max(1, TLI),
+/// and drops the entry that this stream used the longest time ago. (The paper draws without the
+/// number of entries: docs/decisions/65.) New entries of a stream whose TLI is much lower than that
+/// of another one are not admitted.
+///
+/// An *estimation interval* is a number of arrivals: the entries of the cache times 1 - d, at least
+/// 0.1 and at most 0.9, where d is the share of arrivals that were found. Not thread-safe.
+class TleCache {
+ public:
+  explicit TleCache(const TleOptions& options);
+  TleCache(const TleCache&) = delete;
+  TleCache& operator=(const TleCache&) = delete;
+
+  /// Adds a stream. If there are too many, the stream that quit first goes, and its entries belong
+  /// to slot 0 from then on; without one, returns slot 0, which streams may share.
+  [[nodiscard]] StreamSlot join();
+  /// Resumes a stream that quit. Its entries and estimates are still there.
+  void resume(StreamSlot slot);
+  /// Keeps the entries and the estimates of the stream, until join() needs the slot.
+  void quit(StreamSlot slot);
+  /// Returns whether the slot has a stream that quit.
+  [[nodiscard]] bool is_waiting(StreamSlot slot) const {
+    return slot < streams_.size() && streams_[slot].is_used && streams_[slot].open == 0;
+  }
+
+  [[nodiscard]] std::optional<ChunkId> find(const Tag& tag) const;
+  /// Counts and samples an arrival. `is_hit`: whether a duplicate was found by any means.
+  void arrive(StreamSlot slot, const Tag& tag, bool is_hit);
+  /// Gives the tag this id, and makes its entry the one used last. Adds an entry only if the stream
+  /// is admitted.
+  void use(StreamSlot slot, const Entry& entry);
+  void erase(const Tag& tag);
+  /// Drops the entries whose id `test` takes.
+  void erase_if(const std::function<bool(ChunkId)>& test);
+
+  /// Returns whether an interval has ended, the share of hits has dropped, or a stream came or
+  /// went.
+  [[nodiscard]] bool wants_estimates() const;
+  /// Begins a new interval, and returns the samples of the last one. Sets wants_estimates() false.
+  [[nodiscard]] std::vector<StreamSample> take_samples();
+  /// Estimates a stream. Needs no cache, and may take some milliseconds.
+  [[nodiscard]] static StreamEstimate estimate(StreamSample sample, bool unseen = true);
+  /// Takes over the estimates of an interval.
+  void apply(const std::vector<StreamEstimate>& estimates);
+  /// Does the three steps.
+  void update();
+
+  [[nodiscard]] TleStreamState state(StreamSlot slot) const;
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::uint64_t interval() const { return interval_; }
+  [[nodiscard]] std::uint64_t evictions() const { return evictions_; }
+  [[nodiscard]] std::size_t memory_bytes() const;
+  /// Memory of an entry with its part of the table, in bytes, if their number is a power of two.
+  static constexpr std::size_t kBytesPerEntry = 48;
+
+ private:
+  using Place = std::uint32_t;  // Of a node, plus 1. 0: none.
+  struct Node {
+    Entry entry;
+    Place newer = 0;
+    Place older = 0;
+    std::uint16_t stream = 0;
+  };
+  static_assert(sizeof(Node) == 40);
+  static constexpr Place kBlockNodes = 1024;
+  using Block = std::array<Node, kBlockNodes>;
+  struct Stream {
+    bool is_used = false;
+    std::uint64_t number = 0;
+    std::uint32_t open = 0;     // Number of users.
+    std::uint64_t quit_at = 0;  // Order of quitting.
+    Place newest = 0;
+    Place oldest = 0;
+    std::size_t entries = 0;
+    Reservoir reservoir;
+    std::uint64_t interval_hits = 0;
+    std::uint64_t arrivals = 0;
+    std::uint64_t hits = 0;
+    HoltForecast forecast;
+    double repeated_share = 0;  // Of the last interval: repeated in it, or found.
+    bool is_admitted = true;
+  };
+
+  [[nodiscard]] Node& node(Place place) {
+    return (*blocks_[(place - 1) / kBlockNodes])[(place - 1) % kBlockNodes];
+  }
+  [[nodiscard]] const Node& node(Place place) const {
+    return (*blocks_[(place - 1) / kBlockNodes])[(place - 1) % kBlockNodes];
+  }
+  [[nodiscard]] Place new_node();
+  [[nodiscard]] std::size_t home(Place place) const;
+  [[nodiscard]] std::size_t place_in_table(const Tag& tag) const;
+  void grow_table();
+  void link(Place place, StreamSlot slot);
+  void unlink(Place place);
+  void remove(Place place);
+  void evict();
+  [[nodiscard]] StreamSlot draw_stream();
+  void put_entries_aside(StreamSlot slot);
+  [[nodiscard]] double weight_of(const Stream& stream) const;
+  void admit();
+  [[nodiscard]] std::size_t sample_size(const Stream& stream, std::uint64_t last_arrivals,
+                                        std::uint64_t all_arrivals) const;
+  [[nodiscard]] std::size_t open_streams() const;
+  void note_ratio();
+
+  const TleOptions options_;
+  SeededRandom random_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+  Place places_ = 0;  // Used at any time.
+  Place free_ = 0;    // Linked by `older`.
+  std::vector<Place> table_;
+  std::size_t size_ = 0;
+  std::vector<Stream> streams_;
+  std::uint64_t joins_ = 0;
+  std::uint64_t quits_ = 0;
+  std::uint64_t evictions_ = 0;
+  double mean_locality_ = 0;  // Of streams with an estimate; stands for others.
+
+  std::uint64_t interval_;
+  std::uint64_t arrivals_ = 0;  // In this interval.
+  std::uint64_t hits_ = 0;
+  std::uint64_t part_arrivals_ = 0;  // In this eighth of an interval.
+  std::uint64_t part_hits_ = 0;
+  double mean_ratio_ = 0;  // Of hits, exponentially weighted.
+  bool has_ratio_ = false;
+  bool has_event_ = false;
+};
+
+}  // namespace varve::index
