@@ -2,11 +2,13 @@
 // The indexes of the pool among which a repository chooses, and their names.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "varve/result.h"
+#include "varve/types.h"
 
 namespace varve {
 
@@ -14,6 +16,7 @@ namespace varve {
 enum class PoolIndexKind : std::uint8_t {
   kExact = 0,      ///< Knows every chunk.
   kZeroChunk = 1,  ///< Keeps one of 2^N chunks in memory, and finds others by it (Zero-Chunk).
+  kStream = 2,     ///< Keeps chunks in memory by the locality of the streams (SLADE).
 };
 
 /// The index of a repository's pool.
@@ -26,7 +29,23 @@ struct PoolIndexChoice {
   bool operator==(const PoolIndexChoice&) const = default;
 };
 
-/// Returns the choice in words: `exact`, `zero-chunk`, or `zero-chunk:N`.
+/// The state of a stream of the index `stream`. A series has one while it has an open version, and
+/// the index keeps it for the next version.
+struct PoolStream {
+  SeriesId series{};          ///< 0 for the entries without a series.
+  std::string name{};         ///< Name of the series; "" for 0.
+  bool is_open = false;       ///< Whether a version is open.
+  std::uint64_t entries = 0;  ///< In memory.
+  /// Estimated temporal locality (TLI): duplicates among as many chunks as the memory has entries.
+  std::uint64_t locality = 0;
+  std::uint64_t lookups = 0;
+  std::uint64_t hits = 0;
+  std::uint32_t run_threshold = 1;  ///< Shorter runs of duplicates are stored again.
+  bool is_admitted = true;          ///< Whether its new chunks get entries.
+  bool operator==(const PoolStream&) const = default;
+};
+
+/// Returns the choice in words: `exact`, `stream`, `zero-chunk`, or `zero-chunk:N`.
 [[nodiscard]] std::string pool_index_text(const PoolIndexChoice& choice);
 /// Returns the valid words, for messages and help texts.
 [[nodiscard]] std::string pool_index_names();

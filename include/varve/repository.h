@@ -164,6 +164,10 @@ class Repository {
   /// Errors: kExists if the name is taken; kInvalid or kNameTooLong for a name that is not allowed;
   /// kBusy while a version of the series is open.
   [[nodiscard]] virtual Result<void> rename_series(SeriesId series, std::string_view new_name) = 0;
+  /// Returns the streams of the pool's index in this process: none before a version uses it, or
+  /// with another index than `stream`.
+  /// Errors: those of reading the catalog.
+  [[nodiscard]] virtual Result<std::vector<PoolStream>> pool_streams() = 0;
   /// Removes an empty series.
   /// Errors: kNotEmpty if it has versions, or files beside them.
   [[nodiscard]] Result<void> remove_series(std::string_view name);

@@ -118,8 +118,8 @@ void add_config_command(CommandLine& line, const Context& context) {
   command.add_places(options->words,
                      "SERIES (default: new series), then KEY=VALUE to change a setting: "
                      "placement=lineage, lineage+pool or pool; rewrite=none, har, cap, cbr, "
-                     "har+cap or har+cbr; without SERIES also pool-index=exact, zero-chunk or "
-                     "zero-chunk:N");
+                     "har+cap or har+cbr; without SERIES also pool-index=exact, stream, "
+                     "zero-chunk or zero-chunk:N");
   command.add_json_flag(options->json, "the settings");
   command.run([options, &context] { return run_config(*options, context); });
 }

@@ -132,7 +132,7 @@ void add_init_command(CommandLine& line, const Context& context) {
       .show_default();
   command
       .add_option("--pool-index", options->pool_index,
-                  "How chunks of the pool are found: exact, zero-chunk or zero-chunk:N")
+                  "How chunks of the pool are found: exact, stream, zero-chunk or zero-chunk:N")
       .show_default();
   command.add_option("--arrange-policy", options->policy, policy_help());
   command

@@ -30,6 +30,7 @@ struct StatsArguments {
   bool categories = false;
   bool prometheus = false;
   bool live = false;
+  bool streams = false;
 };
 
 struct Figures {
@@ -203,18 +204,63 @@ Result<std::vector<MetricSample>> ask_daemon(const std::string& repository) {
   return daemon.metrics();
 }
 
+/// Returns the error of a daemon that did not answer.
+Error no_answer(const std::string& repository, const Error& error) {
+  const auto opened = open_to_read(repository);  // The path may be no repository.
+  if (!opened) return opened.error();
+  if (error.code() != ErrorCode::kNotFound) return error;
+  return Error(
+      ErrorCode::kNotFound,
+      fmt::format("{} is not mounted, or only read-only, or its daemon has ended, so no daemon "
+                  "can be asked; mount it with `varve mount`, without -o ro (after `varve "
+                  "umount`, if the daemon has ended)",
+                  repository));
+}
+
+Result<std::vector<PoolStream>> ask_for_streams(const std::string& repository) {
+  VARVE_TRY_ASSIGN(auto daemon, control::Client::connect(repository));
+  return daemon.pool_streams();
+}
+
+void print_stream_json(const PoolStream& stream) {
+  Json object{{"open", stream.is_open},        {"entries", stream.entries},
+              {"locality", stream.locality},   {"lookups", stream.lookups},
+              {"hits", stream.hits},           {"run_threshold", stream.run_threshold},
+              {"admitted", stream.is_admitted}};
+  put_name(object, "series", stream.name);
+  print_json(object);
+}
+
+Result<void> print_streams(const StatsArguments& options) {
+  const auto streams = ask_for_streams(options.repository);
+  if (!streams) return no_answer(options.repository, streams.error());
+  std::vector<std::vector<std::string>> rows{
+      {"SERIES", "OPEN", "ENTRIES", "TLI", "LOOKUPS", "FOUND", "T", "ADMITTED"}};
+  for (const PoolStream& stream : *streams) {
+    if (options.json) {
+      print_stream_json(stream);
+      continue;
+    }
+    const auto found = static_cast<double>(stream.hits) /
+                       static_cast<double>(std::max<std::uint64_t>(stream.lookups, 1));
+    rows.push_back({stream.name.empty() ? "(none)" : name_text(stream.name),
+                    stream.is_open ? "yes" : "no", std::to_string(stream.entries),
+                    std::to_string(stream.locality), std::to_string(stream.lookups),
+                    stream.lookups == 0 ? "-" : fmt::format("{:.1f} %", found * 100),
+                    std::to_string(stream.run_threshold), stream.is_admitted ? "yes" : "no"});
+  }
+  if (options.json) return {};
+  if (streams->empty()) {
+    print("no streams: the daemon has not used the pool with the index `stream`\n");
+  } else {
+    print(table(rows, "llrrrrrl"));
+  }
+  return {};
+}
+
 Result<void> print_live(const StatsArguments& options) {
   const auto samples = ask_daemon(options.repository);
-  if (!samples) {
-    VARVE_TRY(open_to_read(options.repository));  // The path may be no repository.
-    if (samples.error().code() != ErrorCode::kNotFound) return samples.error();
-    return Error(
-        ErrorCode::kNotFound,
-        fmt::format("{} is not mounted, or only read-only, or its daemon has ended, so no daemon "
-                    "can be asked; mount it with `varve mount`, without -o ro (after `varve "
-                    "umount`, if the daemon has ended)",
-                    options.repository));
-  }
+  if (!samples) return no_answer(options.repository, samples.error());
   if (!options.json) print(metrics_table(*samples, options.exact));
   for (const MetricSample& sample : *samples) {
     if (options.json) print_json(metric_json(sample));
@@ -239,10 +285,10 @@ Result<void> print_for_prometheus(Repository& repository, const Figures& figures
 }
 
 Result<void> print_version(const StatsArguments& options, const VersionPath& place) {
-  if (options.live || options.categories || options.prometheus) {
+  if (options.live || options.categories || options.prometheus || options.streams) {
     return Error(ErrorCode::kInvalid,
-                 "--live, --categories and --prometheus are about the whole repository; leave out "
-                 "the version");
+                 "--live, --streams, --categories and --prometheus are about the whole repository; "
+                 "leave out the version");
   }
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
   control::OpenVersions open_versions(*repository);
@@ -265,6 +311,7 @@ Result<void> print_version(const StatsArguments& options, const VersionPath& pla
 
 Result<void> print_stats(const StatsArguments& options) {
   if (options.live) return print_live(options);
+  if (options.streams) return print_streams(options);
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
   if (options.categories) return print_categories(*repository, options);
   VARVE_TRY_ASSIGN(const Figures figures, collect(*repository));
@@ -308,11 +355,16 @@ void add_stats_command(CommandLine& line, const Context& /*context*/) {
       "--prometheus", options->prometheus,
       "Instead: for Prometheus' textfile collector, also with the metrics of the daemon");
   prometheus.excludes(json).excludes(categories);
+  auto live =
+      command.add_flag("--live", options->live,
+                       "Instead: the metrics of the daemon that has the repository mounted");
+  live.excludes(prometheus).excludes(categories);
   command
-      .add_flag("--live", options->live,
-                "Instead: the metrics of the daemon that has the repository mounted")
+      .add_flag("--streams", options->streams,
+                "Instead: what the daemon's index `stream` knows of each series")
       .excludes(prometheus)
-      .excludes(categories);
+      .excludes(categories)
+      .excludes(live);
   command.add_bytes_flag(options->exact);
   command.run([options] { return run_stats(*options); });
 }

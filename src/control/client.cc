@@ -246,6 +246,13 @@ Result<PoolIndexChoice> Client::pool_index(const PoolIndexRequest& request) {
   return *reply.pool_index;
 }
 
+Result<std::vector<PoolStream>> Client::pool_streams() {
+  VARVE_TRY_ASSIGN(Reply reply, ask_new(request_for(Operation::kPoolStreams),
+                                        "the streams of the pool's index"));
+  if (!reply.streams) return lacks("streams");
+  return *std::move(reply.streams);
+}
+
 Result<Reply> Client::ask_new(const Request& request, const char* what) {
   VARVE_TRY(send(request));
   VARVE_TRY_ASSIGN(Reply reply, receive_any(-1));

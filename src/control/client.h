@@ -76,6 +76,7 @@ class Client {
   /// Chooses the index of the pool, if the request says so. Returns the present choice.
   /// Errors: as series_settings().
   [[nodiscard]] Result<PoolIndexChoice> pool_index(const PoolIndexRequest& request);
+  [[nodiscard]] Result<std::vector<PoolStream>> pool_streams();
 
  private:
   Client(std::string repository, const ClientPatience& patience)

@@ -77,6 +77,7 @@ void add_handlers(const std::shared_ptr<RepositoryControl>& control, Handlers& h
   handlers.pool_index = [control](const PoolIndexRequest& request) {
     return control->pool_index(request);
   };
+  handlers.pool_streams = [control] { return control->pool_streams(); };
 }
 
 }  // namespace varve::control

@@ -122,6 +122,8 @@ Result<PoolIndexChoice> LocalControl::pool_index(const PoolIndexRequest& request
   return repository_.pool_index();
 }
 
+Result<std::vector<PoolStream>> LocalControl::pool_streams() { return repository_.pool_streams(); }
+
 Result<std::vector<VersionInfo>> LocalControl::open_versions(const std::string& series) {
   VARVE_TRY_ASSIGN(const SeriesInfo found, find_series(repository_, series));
   return repository_.open_versions(found.id);

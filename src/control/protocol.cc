@@ -11,6 +11,7 @@
 #include "control/json.h"
 #include "control/json_fields.h"
 #include "control/metrics_json.h"
+#include "control/pool_streams_json.h"
 #include "control/series_settings_json.h"
 #include "control/version_json.h"
 #include "control/version_lists_json.h"
@@ -18,7 +19,7 @@
 namespace varve::control {
 namespace {
 
-constexpr std::array<std::pair<Operation, std::string_view>, 17> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 18> kOperations = {{
     {Operation::kHello, "hello"},
     {Operation::kPing, "ping"},
     {Operation::kSeal, "seal"},
@@ -36,6 +37,7 @@ constexpr std::array<std::pair<Operation, std::string_view>, 17> kOperations = {
     {Operation::kPoolIndex, "pool_index"},
     {Operation::kClaim, "claim"},
     {Operation::kRename, "rename"},
+    {Operation::kPoolStreams, "pool_streams"},
 }};
 
 template <typename Table, typename Value>
@@ -265,6 +267,7 @@ void encode_upkeep(const Reply& reply, Json& line) {
         changes_to_json({reply.series_settings->placement, reply.series_settings->rewrite});
   }
   if (reply.pool_index) line["pool_index"] = pool_index_text(*reply.pool_index);
+  if (reply.streams) line["streams"] = streams_to_json(*reply.streams);
 }
 
 bool decode_upkeep(const Json& object, Reply& reply) {
@@ -305,6 +308,10 @@ bool decode_upkeep(const Json& object, Reply& reply) {
     const auto choice = parse_pool_index(fields.text("pool_index"));
     if (!fields.ok() || !choice) return false;
     reply.pool_index = *choice;
+  }
+  if (object.find("streams") != nullptr) {
+    reply.streams = streams_from_json(*object.find("streams"));
+    if (!reply.streams) return false;
   }
   return true;
 }

@@ -38,7 +38,8 @@ enum class Operation {
   kSeriesSettings,
   kPoolIndex,
   kClaim,  ///< The reply has no members of its own, nor has that of kRename.
-  kRename
+  kRename,
+  kPoolStreams
 };
 
 struct Request {
@@ -74,8 +75,9 @@ struct Reply {
   std::optional<ArrangeProgress> progress;
   std::optional<ArrangeReport> arranged;    ///< Only for the last reply to kArrange.
   std::optional<ArrangeSettings> settings;  ///< Only for kArrangeSettings: the current settings.
-  std::optional<SeriesSettings> series_settings{};  ///< Only for kSeriesSettings.
-  std::optional<PoolIndexChoice> pool_index{};      ///< Only for kPoolIndex: the present choice.
+  std::optional<SeriesSettings> series_settings{};   ///< Only for kSeriesSettings.
+  std::optional<PoolIndexChoice> pool_index{};       ///< Only for kPoolIndex: the present choice.
+  std::optional<std::vector<PoolStream>> streams{};  ///< Only for kPoolStreams.
 };
 
 [[nodiscard]] std::string encode(const Request& request);

@@ -74,6 +74,10 @@ Result<PoolIndexChoice> RemoteControl::pool_index(const PoolIndexRequest& reques
   return call([&](Client& client) { return client.pool_index(request); });
 }
 
+Result<std::vector<PoolStream>> RemoteControl::pool_streams() {
+  return call([](Client& client) { return client.pool_streams(); });
+}
+
 Result<std::vector<VersionInfo>> RemoteControl::open_versions(const std::string& series) {
   return call([&](Client& client) { return client.open_versions(series); });
 }

@@ -73,6 +73,10 @@ class RepositoryControl {
   /// Errors: as series_settings().
   [[nodiscard]] virtual Result<PoolIndexChoice> pool_index(const PoolIndexRequest& request) = 0;
 
+  /// Returns the streams of the pool's index in the process that makes the changes.
+  /// Errors: as series_settings().
+  [[nodiscard]] virtual Result<std::vector<PoolStream>> pool_streams() = 0;
+
   /// Returns the open versions of a series with their present sizes.
   [[nodiscard]] virtual Result<std::vector<VersionInfo>> open_versions(
       const std::string& series) = 0;

@@ -113,6 +113,9 @@ Reply Server::answer_upkeep(const Request& request, Connection& connection) {
     case Operation::kPoolIndex:
       put(handlers_.pool_index(request.pool_index), reply.pool_index, reply);
       break;
+    case Operation::kPoolStreams:
+      put(handlers_.pool_streams(), reply.streams, reply);
+      break;
     default:
       reply.error = Error(ErrorCode::kInvalid, "the daemon does not know this kind of request");
       break;

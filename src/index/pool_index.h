@@ -7,8 +7,10 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/id_runs.h"
+#include "varve/pool_index.h"
 #include "varve/result.h"
 #include "varve/types.h"
 
@@ -47,6 +49,9 @@ class PoolIndex {
  public:
   virtual ~PoolIndex() = default;
 
+  /// Tells the series of a stream, before its first lookup. An index may use what it learnt from
+  /// earlier streams of the series.
+  virtual void open_stream(StreamNumber /*stream*/, SeriesId /*series*/) {}
   /// Looks up a batch. Sets hits[i] to the answer about fingerprints[i]. An id is one that was told
   /// by placed(), replace() or add_missing(), of a chunk that is stored now. A series is the one
   /// named last by stored_in_series(), or an older one. Both spans have the same size. A chunk that
@@ -66,6 +71,9 @@ class PoolIndex {
                                 std::span<const Fingerprint> fingerprints) = 0;
   /// Removes chunks that a deletion freed. Call after the deletion's commit.
   virtual void forget(const base::IdRuns& ids) = 0;
+  /// Tells what a reader of the series reads: runs of chunks that are stored one after the other,
+  /// by the number of chunks.
+  virtual void note_reads(SeriesId /*series*/, std::span<const std::uint64_t> /*runs*/) {}
   /// Frees what the index keeps for a stream.
   virtual void close_stream(StreamNumber stream) = 0;
 
@@ -91,6 +99,8 @@ class PoolIndex {
   /// called with parts of missing(), and during lookups.
   virtual void add_missing(const base::IdRuns& ids) = 0;
 
+  /// Returns the state of the streams; none if the index does not tell them apart.
+  [[nodiscard]] virtual std::vector<PoolStream> streams() const { return {}; }
   /// Returns the number of entries. Counts a content twice that was told twice, and the entries of
   /// freed chunks, until a merge drops them.
   [[nodiscard]] virtual std::size_t size() const = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "index/exact_pool_index.h"
+#include "index/stream_index.h"
 #include "index/zero_chunk_index.h"
 #include "index/zero_files.h"
 
@@ -28,11 +29,16 @@ std::uint32_t hook_bits_for(std::uint64_t chunks) {
 
 Result<std::unique_ptr<PoolIndex>> open_pool_index(
     const PoolIndexChoice& choice, const PoolIndexFolder& folder, StoredFingerprints& stored,
-    const std::function<Result<std::uint64_t>()>& count_chunks) {
+    const std::function<Result<std::uint64_t>()>& count_chunks, const StreamMetrics* metrics) {
   auto& files = *folder.runs.files;
   const auto& directory = folder.runs.directory;
-  if (choice.kind == PoolIndexKind::kExact) {
+  if (choice.kind != PoolIndexKind::kZeroChunk) {
     ZeroFiles::remove_all(files, directory);
+    if (choice.kind == PoolIndexKind::kStream) {
+      StreamOptions options;
+      options.metrics = metrics;
+      return std::unique_ptr<PoolIndex>(StreamIndex::open(folder, stored, options));
+    }
     return std::unique_ptr<PoolIndex>(ExactPoolIndex::open(folder, stored));
   }
   PoolRuns::remove_all(folder);

@@ -251,6 +251,7 @@ Result<series::Pool*> RepositoryImpl::pool() {
     host.compressors = compressors_.get();
     host.open_files = &open_files_;
     host.metrics = &series_metrics_.layout;
+    host.stream_metrics = &series_metrics_.streams;
     host.read_only = options_.read_only;
     host.settled = was_settled_;
     VARVE_TRY_ASSIGN(pool_, series::Pool::open(host));

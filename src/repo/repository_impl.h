@@ -74,6 +74,7 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] Result<PoolIndexChoice> pool_index() override;
   [[nodiscard]] Result<void> set_pool_index(const PoolIndexChoice& choice) override;
   [[nodiscard]] Result<std::shared_ptr<BesideFiles>> beside(SeriesId series) override;
+  [[nodiscard]] Result<std::vector<PoolStream>> pool_streams() override;
   [[nodiscard]] Result<ArrangeSettings> arrange_settings() override;
   [[nodiscard]] Result<void> set_arrange_settings(const ArrangeSettings& settings) override;
   [[nodiscard]] Result<ArrangeReport> arrange(SeriesId series,

@@ -216,4 +216,16 @@ Result<void> RepositoryImpl::set_pool_index(const PoolIndexChoice& choice) {
   return {};
 }
 
+Result<std::vector<PoolStream>> RepositoryImpl::pool_streams() {
+  series::Pool* const pool = opened_pool();
+  if (pool == nullptr) return std::vector<PoolStream>();
+  auto streams = pool->streams();
+  VARVE_TRY_ASSIGN(const auto all, series());
+  for (PoolStream& stream : streams) {
+    const auto its = std::ranges::find(all, stream.series, &SeriesInfo::id);
+    if (its != all.end()) stream.name = its->name;
+  }
+  return streams;
+}
+
 }  // namespace varve::repo

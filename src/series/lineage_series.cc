@@ -192,6 +192,10 @@ Result<std::shared_ptr<VersionReader>> LineageSeries::reader(VersionNumber numbe
   parts.source = use->store->all.get();
   parts.read_service = parts_.read_service;
   parts.open_files = readers_.open_files(number);
+  parts.on_open = [this](const format::Recipe& recipe) {
+    Pool* const pool = parts_.opened_pool ? parts_.opened_pool() : nullptr;
+    if (pool != nullptr) pool->note_opened(parts_.id, recipe);
+  };
   auto opened = std::make_shared<version::SealedVersion>(parts, version_info(record, owner.name),
                                                          record.root);
   readers_.add(number, opened);

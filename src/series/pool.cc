@@ -143,7 +143,7 @@ Result<index::PoolIndex*> Pool::index() {
       return all.size();
     };
     VARVE_TRY_ASSIGN(auto index, index::open_pool_index(choice, index_folder(host_), *fingerprints,
-                                                        count_chunks));
+                                                        count_chunks, host_.stream_metrics));
     VARVE_TRY_ASSIGN(const auto newest, stored_chunks(txn, index->saved_until()));
     const auto missing = index->missing(newest);
     index->add_missing(missing);
@@ -153,6 +153,21 @@ Result<index::PoolIndex*> Pool::index() {
     fingerprints_ = std::move(fingerprints);
   }
   return index_.get();
+}
+
+std::vector<PoolStream> Pool::streams() {
+  const std::lock_guard lock(index_mutex_);
+  return index_ ? index_->streams() : std::vector<PoolStream>();
+}
+
+void Pool::note_opened(SeriesId series, const format::Recipe& recipe) {
+  std::vector<std::uint64_t> runs;
+  for (const auto& run : recipe.runs) {
+    if (!run.is_hole() && is_pool(run.first)) runs.push_back(run.count);
+  }
+  if (runs.empty()) return;
+  const std::unique_lock lock(index_mutex_, std::try_to_lock);
+  if (lock && index_) index_->note_reads(series, runs);
 }
 
 Result<void> Pool::sweep(const std::vector<ContainerNumber>& containers) {

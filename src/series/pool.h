@@ -13,7 +13,9 @@
 #include "base/id_runs.h"
 #include "base/thread_pool.h"
 #include "format/frame_codec.h"
+#include "format/recipe.h"
 #include "index/pool_index.h"
+#include "index/stream_metrics.h"
 #include "io/file_system.h"
 #include "layout/layout_metrics.h"
 #include "layout/pool_merger.h"
@@ -37,6 +39,7 @@ struct PoolHost {
   base::ThreadPool* compressors = nullptr;  ///< Null if the repository is read-only.
   store::OpenFiles* open_files = nullptr;
   const layout::LayoutMetrics* metrics = nullptr;
+  const index::StreamMetrics* stream_metrics = nullptr;  ///< May be null.
   bool read_only = false;
   bool settled = false;  ///< The last writer left nothing to complete (docs/ORDERING.md O37).
 };
@@ -58,6 +61,11 @@ class Pool {
   [[nodiscard]] layout::PoolStore& store() { return *store_; }
   /// Returns the index. The first call opens it. Errors: kReadOnly; those of reading the catalog.
   [[nodiscard]] Result<index::PoolIndex*> index();
+  /// Returns the streams of the index; none if it is not open.
+  [[nodiscard]] std::vector<PoolStream> streams();
+  /// Tells the index that a file of the series was opened to be read. Does nothing while the index
+  /// is being opened or saved.
+  void note_opened(SeriesId series, const format::Recipe& recipe);
   /// Returns a number for a new stream of lookups.
   [[nodiscard]] index::StreamNumber next_stream() {
     return static_cast<index::StreamNumber>(++streams_);

@@ -14,7 +14,9 @@ PoolSession::PoolSession(std::shared_ptr<index::FingerprintIndex> neighbours, Po
       index_(index),
       owner_(owner),
       placement_(placement),
-      stream_(pool.next_stream()) {}
+      stream_(pool.next_stream()) {
+  index_.open_stream(stream_, owner.series);
+}
 
 PoolSession::~PoolSession() { close(); }
 

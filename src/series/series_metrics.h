@@ -3,6 +3,7 @@
 
 #include "base/metrics.h"
 #include "index/index_metrics.h"
+#include "index/stream_metrics.h"
 #include "ingest/ingest_metrics.h"
 #include "ingest/pool_metrics.h"
 #include "layout/layout_metrics.h"
@@ -13,10 +14,16 @@ namespace varve::series {
 /// The metrics that all series of a repository share.
 struct SeriesMetrics {
   explicit SeriesMetrics(base::Metrics& registry)
-      : ingest(registry), index(registry), layout(registry), labels(registry), pool(registry) {}
+      : ingest(registry),
+        index(registry),
+        streams(registry),
+        layout(registry),
+        labels(registry),
+        pool(registry) {}
 
   const ingest::IngestMetrics ingest;
   const index::IndexMetrics index;
+  const index::StreamMetrics streams;
   const layout::LayoutMetrics layout;
   const LabelMetrics labels;
   const ingest::PoolMetrics pool;

@@ -221,6 +221,7 @@ Result<std::shared_ptr<FileReader>> SealedVersion::open(Rank rank) {
   if (parts_.open_files && !parts_.open_files->enter()) {
     return Error(ErrorCode::kStale, "the version is being deleted");
   }
+  if (parts_.on_open) parts_.on_open(*recipe);
   return std::shared_ptr<FileReader>(std::make_shared<SealedFile>(
       shared_from_this(), parts_.open_files, recipe, std::move(handle)));
 }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "catalog/dir_tree.h"
@@ -42,6 +43,8 @@ struct SealedVersionParts {
   layout::ChunkSource* source = nullptr;
   restore::ReadService* read_service = nullptr;
   std::shared_ptr<OpenFiles> open_files;  ///< Null: open files are not counted.
+  /// Called for each file that is opened; may be null. Thread-safe.
+  std::function<void(const format::Recipe&)> on_open{};
 };
 
 /// Reads a sealed version. Thread-safe.

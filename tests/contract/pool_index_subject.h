@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "index/exact_pool_index.h"
+#include "index/stream_index.h"
 #include "index/zero_chunk_index.h"
 #include "support/pool_containers.h"
 
@@ -30,6 +31,13 @@ inline constexpr std::array kPoolIndexSubjects{
                        ZeroChunkOptions options;
                        options.memory_bytes = memory_bytes;
                        return ZeroChunkIndex::open(folder, stored, options);
+                     }},
+    PoolIndexSubject{"stream", true,
+                     [](PoolIndexFolder folder, StoredFingerprints& stored,
+                        std::size_t memory_bytes) -> std::unique_ptr<PoolIndex> {
+                       StreamOptions options;
+                       options.memory_bytes = memory_bytes;
+                       return StreamIndex::open(folder, stored, options);
                      }},
 };
 

@@ -274,6 +274,7 @@ TEST_P(RepositoryControlContract, IndexOfThePoolIsChosen) {
   EXPECT_EQ(must(control_.pool_index({})), zero);
   EXPECT_EQ(must(controlled_.repository().pool_index()), zero);
   EXPECT_EQ(must(control_.pool_index({PoolIndexChoice()})), PoolIndexChoice());
+  EXPECT_TRUE(must(control_.pool_streams()).empty()) << "no version uses the pool";
 }
 
 TEST_P(RepositoryControlContract, PlacementDoesNotChangeWhileAVersionIsOpen) {

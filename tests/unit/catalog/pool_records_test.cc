@@ -36,7 +36,8 @@ TEST_F(PoolRecordsTest, ChosenIndexRoundTripsAndUnknownOnesAreRefused) {
   const auto found = [this] { return find_pool_index(must(meta::ReadTxn::begin(catalog_))); };
   EXPECT_EQ(must(found()), PoolIndexChoice());
   for (const auto& choice : {PoolIndexChoice{PoolIndexKind::kZeroChunk, 0},
-                             PoolIndexChoice{PoolIndexKind::kZeroChunk, 10}, PoolIndexChoice()}) {
+                             PoolIndexChoice{PoolIndexKind::kZeroChunk, 10},
+                             PoolIndexChoice{PoolIndexKind::kStream, 0}, PoolIndexChoice()}) {
     commit([&](meta::WriteTxn& txn) { return put_pool_index(txn, choice); });
     EXPECT_EQ(must(found()), choice);
   }

@@ -46,6 +46,8 @@ TEST(SeriesSettingsWords, IndexOfThePoolIsParsed) {
   const auto nine = must(parse_setting_words({"pool-index=zero-chunk:9", "rewrite=har"}));
   EXPECT_EQ(nine.pool_index, (PoolIndexChoice{PoolIndexKind::kZeroChunk, 9}));
   EXPECT_EQ(nine.series.rewrite, Rewrite::kHar);
+  EXPECT_EQ(must(parse_setting_words({"pool-index=stream"})).pool_index,
+            (PoolIndexChoice{PoolIndexKind::kStream, 0}));
   EXPECT_EQ(must(parse_setting_words({"pool-index=zero-chunk"})).pool_index,
             (PoolIndexChoice{PoolIndexKind::kZeroChunk, 0}));
 }
@@ -64,8 +66,8 @@ TEST(SeriesSettingsWords, MistakesAreRefusedWithWhatIsValid) {
   expect({"placement="}, "lineage, lineage+pool, pool");
   expect({"rewrite=cap+har"}, "none, har, cap, cbr, har+cap, har+cbr");
   expect({"pool-index=zero-chunk:5"}, "zero-chunk:N with N from 6 to 10");
-  expect({"pool-index=zero-chunk:06"}, "exact, zero-chunk");
-  expect({"pool-index="}, "exact, zero-chunk");
+  expect({"pool-index=zero-chunk:06"}, "exact, stream, zero-chunk");
+  expect({"pool-index="}, "exact, stream, zero-chunk");
   expect({"pool-index=exact", "pool-index=exact"}, "twice");
   expect({"rewrite=har", "rewrite=har"}, "twice");
   expect({"placement=pool", "placement=lineage"}, "twice");

@@ -228,6 +228,30 @@ TEST(ControlProtocol, ClaimsAndRenamesRoundTrip) {
   EXPECT_FALSE(decode_request(R"({"op":"rename","name":"s","protocol":)" + protocol + "}"));
 }
 
+TEST(ControlProtocol, StreamsOfThePoolRoundTrip) {
+  Request request;
+  request.operation = Operation::kPoolStreams;
+  ASSERT_TRUE(decode_request(encode(request)));
+  PoolStream stream;
+  stream.series = SeriesId{3};
+  stream.name = "a\xff";
+  stream.is_open = true;
+  stream.entries = 1;
+  stream.locality = 2;
+  stream.lookups = 3;
+  stream.hits = 4;
+  stream.run_threshold = 5;
+  stream.is_admitted = false;
+  Reply reply;
+  reply.streams = {{}, stream};
+  const auto back = decode_reply(encode(reply));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->streams, reply.streams);
+  for (const char* const bad : {"1", "[1]", "[{}]", R"([{"series":3}])"}) {
+    EXPECT_FALSE(decode_reply(R"({"ok":true,"streams":)" + std::string(bad) + "}")) << bad;
+  }
+}
+
 TEST(ControlProtocol, IndexOfThePoolRoundTrips) {
   Request request;
   request.operation = Operation::kPoolIndex;

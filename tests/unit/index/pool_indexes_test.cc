@@ -74,6 +74,16 @@ TEST_F(PoolIndexes, OneKindRemovesTheFilesOfTheOther) {
   EXPECT_FALSE(hook_bits());
 }
 
+TEST_F(PoolIndexes, StreamIndexHasTheFilesOfTheExactOne) {
+  use({PoolIndexKind::kZeroChunk, 7}, std::nullopt);
+  use({PoolIndexKind::kStream, 0}, std::nullopt);
+  EXPECT_FALSE(hook_bits());
+  EXPECT_TRUE(has_snapshot());
+  const auto exact = must(open_pool_index({}, pool_index_folder(*files_, "/p"), containers_,
+                                          [] { return Result<std::uint64_t>(0); }));
+  EXPECT_TRUE(exact->covered().contains(pool_id(1, 1)));
+}
+
 TEST_F(PoolIndexes, HookBitsStayUntilTheIndexOutgrowsThem) {
   const PoolIndexChoice by_size{PoolIndexKind::kZeroChunk, 0};
   use(by_size, std::uint64_t{1} << 29);

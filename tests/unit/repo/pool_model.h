@@ -56,7 +56,8 @@ inline void copy_running(const std::string& from, const std::string& to) {
 }
 
 inline PoolIndexChoice any_pool_index(std::mt19937_64& random) {
-  if (random() % 2 == 0) return {};
+  if (random() % 3 == 0) return {};
+  if (random() % 2 == 0) return {PoolIndexKind::kStream, 0};
   const std::uint32_t bits = random() % 2 == 0 ? 0 : 6 + static_cast<std::uint32_t>(random() % 5);
   return {PoolIndexKind::kZeroChunk, bits};
 }

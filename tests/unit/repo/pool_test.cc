@@ -295,7 +295,8 @@ TEST_F(PoolTest, ChosenIndexIsBuiltFromTheContainers) {
   const auto stored = bytes_below(path_ + "/pool/active");
   int number = 0;
   for (const auto& choice : {PoolIndexChoice{PoolIndexKind::kZeroChunk, 0},
-                             PoolIndexChoice{PoolIndexKind::kZeroChunk, 6}, PoolIndexChoice()}) {
+                             PoolIndexChoice{PoolIndexKind::kZeroChunk, 6},
+                             PoolIndexChoice{PoolIndexKind::kStream, 0}, PoolIndexChoice()}) {
     must(repository_->set_pool_index(choice));
     EXPECT_EQ(must(repository_->pool_index()), choice);
     restart();
@@ -304,23 +305,44 @@ TEST_F(PoolTest, ChosenIndexIsBuiltFromTheContainers) {
     store(b, "v", bytes);
     EXPECT_LT(bytes_below(path_ + "/pool/active"), stored + stored / 50);
     restart();
-    const bool is_exact = choice.kind == PoolIndexKind::kExact;
-    EXPECT_EQ(names("index-zero-"), is_exact ? 0U : 2U);
-    EXPECT_EQ(names("index.snap"), is_exact ? 1U : 0U);
+    const bool has_runs = choice.kind != PoolIndexKind::kZeroChunk;
+    EXPECT_EQ(names("index-zero-"), has_runs ? 0U : 2U);
+    EXPECT_EQ(names("index.snap"), has_runs ? 1U : 0U);
   }
   const PoolIndexChoice unknown{static_cast<PoolIndexKind>(9), 0};
   EXPECT_EQ(code_of(repository_->set_pool_index(unknown)), ErrorCode::kUnsupported);
 }
 
 TEST_F(PoolTest, ChosenIndexSurvivesTheLossOfTheCatalog) {
-  const PoolIndexChoice choice{PoolIndexKind::kZeroChunk, 7};
   store(make("a", Placement::kPool), "v", noise(100'000, 22));
-  must(repository_->set_pool_index(choice));
-  must(repository_->close());
-  repository_.reset();
-  std::filesystem::remove_all(path_ + "/catalog");
-  must(must(Repair::plan(path_, {}, false, {}))->execute({}));
-  EXPECT_EQ(must(reopen(path_)->pool_index()), choice);
+  for (const auto& choice : {PoolIndexChoice{PoolIndexKind::kZeroChunk, 7},
+                             PoolIndexChoice{PoolIndexKind::kStream, 0}}) {
+    must(repository_->set_pool_index(choice));
+    must(repository_->close());
+    repository_.reset();
+    std::filesystem::remove_all(path_ + "/catalog");
+    must(must(Repair::plan(path_, {}, false, {}))->execute({}));
+    repository_ = reopen(path_);
+    EXPECT_EQ(must(repository_->pool_index()), choice);
+  }
+}
+
+TEST_F(PoolTest, StreamIndexTellsTheStreamsOfTheSeries) {
+  must(repository_->set_pool_index({PoolIndexKind::kStream, 0}));
+  restart();
+  EXPECT_TRUE(must(repository_->pool_streams()).empty());
+  const auto a = make("a", Placement::kPool);
+  const auto bytes = noise(3'000'000, 23);
+  store(a, "1", bytes);
+  store(a, "2", bytes);
+  const auto streams = must(repository_->pool_streams());
+  ASSERT_EQ(streams.size(), 2U);
+  EXPECT_EQ(streams[0].name, "");
+  EXPECT_EQ(streams[1].name, "a");
+  EXPECT_FALSE(streams[1].is_open);
+  EXPECT_GT(streams[1].entries, 100U);
+  EXPECT_GT(streams[1].hits, 100U);
+  EXPECT_EQ(streams[1].run_threshold, 16U);
 }
 
 // The store may be older than the catalog, so `varve repair` may need the unknown file.
