@@ -214,8 +214,8 @@ void print_statistics(const Streams& streams) {
 
 void print_header() {
   fmt::print(
-      "\n| workload | entries | LRU | LFU | ARC | TLE, samples only | TLE-LRU, drawn by entries, "
-      "too | "
+      "\n| workload | entries | LRU | LFU | ARC | TLE, samples only | TLE-LRU, published "
+      "draw | "
       "TLE-LRU | of LRU | "
       "iDedup-LRU, "
       "T = 4 | iDedup-LRU, T = 16 | SLADE | of iDedup 4 | memory, % more | estimate, ms (most) | "

@@ -126,3 +126,21 @@ for series in a b c; do
   rm -r "$work/restored"
 done
 ok "the index of the pool is chosen at init and later, and finds what the other one knew"
+
+# The stream index uses the files of the exact one, and its daemon tells the streams.
+"$VARVE" config "$repo" pool-index=stream
+expect_status 1 "$VARVE" stats --streams "$repo"
+message_says 'is not mounted'
+mount_repo
+mkdir "$mnt/d" "$mnt/d/one.partial"
+cp "$work/source/data" "$mnt/d/one.partial/"
+mv -T "$mnt/d/one.partial" "$mnt/d/one"
+"$VARVE" stats --streams "$repo" | grep -q '^d  *no  *[0-9]' || fail "the stream of the series is missing"
+json_is "it['series'] == 'd' and it['hits'] > 700" -- \
+  sh -c "'$VARVE' stats --streams --json '$repo' | tail -n 1"
+cmp "$work/source/data" "$mnt/d/one/data"
+unmount_repo
+now=$(du -sb "$repo/pool/active" | cut -f1)
+[ "$now" -lt $((stored + stored / 20)) ] || fail "the same data was stored again: $stored, then $now bytes"
+"$VARVE" check --read-data "$repo"
+ok "the stream index finds what the exact one did, and shows its streams"
