@@ -4,6 +4,8 @@
 # they found. A mount in the foreground tells systemd when it is ready.
 . "$(dirname "$0")/lib.sh"
 
+# A full disk is a warning of its own.
+[ $(($(stat -f -c '%a * 100 / %b' "$work"))) -ge 6 ] || skip "the disk is almost full"
 mkdir "$work/tree"
 head -c 200000 /dev/urandom >"$work/tree/file"
 "$VARVE" init "$repo"
