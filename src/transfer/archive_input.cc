@@ -6,8 +6,13 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <limits>
+#include <new>
 #include <utility>
 
 #include "transfer/transfer_error.h"
@@ -34,6 +39,44 @@ Result<std::size_t> read_stream(int fd, std::span<std::byte> out,
   }
 }
 
+GzipStream::GzipStream() : stream_(new z_stream_s()), out_(new std::byte[kInputBytes]) {
+  constexpr int kWindowOfGzip = 16 + MAX_WBITS;  // Other formats of zlib are errors.
+  if (::inflateInit2(stream_.get(), kWindowOfGzip) != Z_OK) throw std::bad_alloc();
+}
+
+GzipStream::~GzipStream() { ::inflateEnd(stream_.get()); }
+
+Result<std::span<const std::byte>> GzipStream::next(
+    const std::function<Result<std::span<const std::byte>>()>& refill) {
+  static_assert(kInputBytes <= std::numeric_limits<unsigned>::max());
+  const Error damaged(ErrorCode::kInvalid, "the archive is damaged or truncated: its gzip data");
+  stream_->next_out = reinterpret_cast<Bytef*>(out_.get());
+  stream_->avail_out = kInputBytes;
+  while (stream_->avail_out == kInputBytes) {
+    if (stream_->avail_in == 0) {
+      VARVE_TRY_ASSIGN(const auto more, refill());
+      if (more.empty()) {
+        if (is_inside_) return damaged;
+        break;
+      }
+      stream_->next_in =
+          const_cast<Bytef*>(reinterpret_cast<const Bytef*>(more.data()));  // zlib only reads it.
+      stream_->avail_in = static_cast<unsigned>(more.size());
+    }
+    if (!is_inside_) {
+      ::inflateReset(stream_.get());
+      is_inside_ = true;
+    }
+    const int status = ::inflate(stream_.get(), Z_NO_FLUSH);
+    if (status == Z_STREAM_END) {
+      is_inside_ = false;  // Another member may follow.
+    } else if (status != Z_OK) {
+      return damaged;
+    }
+  }
+  return std::span<const std::byte>(out_.get(), kInputBytes - stream_->avail_out);
+}
+
 ArchiveInput::ArchiveInput(int fd, const std::function<bool()>& goes_on)
     : fd_(fd), goes_on_(goes_on), buffer_(new std::byte[kInputBytes]) {}
 
@@ -51,20 +94,36 @@ Result<std::unique_ptr<ArchiveInput>> ArchiveInput::open(int fd,
 Result<void> ArchiveInput::start() {
   handle_ = archive_read_new();
   if (handle_ == nullptr) return Error(ErrorCode::kIo, "no memory for reading the archive");
-  // Only filters of libraries: others would run programs.
-  archive_read_support_filter_gzip(handle_);
+  // Only filters of libraries: others would run programs. Not those of gzip and lz4, because they
+  // ignore the checksums.
   archive_read_support_filter_bzip2(handle_);
   archive_read_support_filter_xz(handle_);
   archive_read_support_filter_lzma(handle_);
-  archive_read_support_filter_lz4(handle_);
   archive_read_support_filter_zstd(handle_);
   archive_read_support_filter_compress(handle_);
   archive_read_support_format_tar(handle_);
   archive_read_support_format_cpio(handle_);
-  archive_read_support_format_zip(handle_);
   struct stat status {};
-  if (::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode)) {
+  const bool is_file = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
+  const off_t begin = is_file ? ::lseek(fd_, 0, SEEK_CUR) : 0;
+  VARVE_TRY_ASSIGN(ahead_, read_input());
+  constexpr std::array kGzipMagic{std::byte{0x1f}, std::byte{0x8b}};
+  constexpr std::array kZipMagic{std::byte{'P'}, std::byte{'K'}};
+  const auto begins_with = [this](const std::array<std::byte, 2>& magic) {
+    return ahead_.size() >= magic.size() && std::ranges::equal(ahead_.first(magic.size()), magic);
+  };
+  if (begins_with(kGzipMagic)) {
+    gzip_.emplace();
+  } else if (is_file && begin >= 0 && ::lseek(fd_, begin, SEEK_SET) == begin) {
+    ahead_ = {};
+    // The other reader of zip archives takes a symbolic link for a file.
+    archive_read_support_format_zip_seekable(handle_);
     archive_read_set_seek_callback(handle_, &ArchiveInput::seek_callback);
+  } else if (begins_with(kZipMagic)) {
+    return Error(
+        ErrorCode::kInvalid,
+        "a zip archive cannot be read from a pipe, because types and modes are at its end; "
+        "name the file");
   }
   archive_read_set_read_callback(handle_, &ArchiveInput::read_callback);
   archive_read_set_callback_data(handle_, this);
@@ -72,16 +131,23 @@ Result<void> ArchiveInput::start() {
   return {};
 }
 
+Result<std::span<const std::byte>> ArchiveInput::read_input() {
+  if (!ahead_.empty()) return std::exchange(ahead_, {});
+  VARVE_TRY_ASSIGN(const auto got, read_stream(fd_, {buffer_.get(), kInputBytes}, goes_on_));
+  return std::span<const std::byte>(buffer_.get(), got);
+}
+
 ssize_t ArchiveInput::read_callback(archive* handle, void* self, const void** buffer) {
   auto& input = *static_cast<ArchiveInput*>(self);
-  const auto got = read_stream(input.fd_, {input.buffer_.get(), kInputBytes}, input.goes_on_);
+  const auto got =
+      input.gzip_ ? input.gzip_->next([&] { return input.read_input(); }) : input.read_input();
   if (!got) {
     input.read_error_ = got.error();
     archive_set_error(handle, EIO, "%s", got.error().message().c_str());
     return ARCHIVE_FATAL;
   }
-  *buffer = input.buffer_.get();
-  return static_cast<ssize_t>(*got);
+  *buffer = got->data();
+  return static_cast<ssize_t>(got->size());
 }
 
 std::int64_t ArchiveInput::seek_callback(archive* /*handle*/, void* self, std::int64_t offset,
@@ -118,6 +184,11 @@ Result<archive_entry*> ArchiveInput::next() {
   warning_.clear();
   if (status == ARCHIVE_EOF) {
     VARVE_TRY(check_end(before));
+    // libarchive stops before the checksum at the end of the compressed data.
+    while (gzip_) {
+      VARVE_TRY_ASSIGN(const auto rest, gzip_->next([this] { return read_input(); }));
+      if (rest.empty()) break;
+    }
     return static_cast<archive_entry*>(nullptr);
   }
   if (status < ARCHIVE_WARN) return failure();

@@ -14,6 +14,7 @@
 
 struct archive;
 struct archive_entry;
+struct z_stream_s;
 
 namespace varve::transfer {
 
@@ -23,7 +24,29 @@ namespace varve::transfer {
 [[nodiscard]] Result<std::size_t> read_stream(int fd, std::span<std::byte> out,
                                               const std::function<bool()>& goes_on);
 
-/// A tar, cpio or zip archive in a stream. Not thread-safe.
+/// Decompresses a gzip stream, one member or several, and compares the checksum and length of each:
+/// libarchive does not. Not thread-safe.
+class GzipStream {
+ public:
+  GzipStream();
+  ~GzipStream();
+  GzipStream(const GzipStream&) = delete;
+  GzipStream& operator=(const GzipStream&) = delete;
+
+  /// Returns the next part of the data; empty at the end. `refill` returns the next part of the
+  /// compressed data, empty at its end. Lifetime: until the next call.
+  /// Errors: kInvalid if the stream is damaged or truncated; those of `refill`.
+  [[nodiscard]] Result<std::span<const std::byte>> next(
+      const std::function<Result<std::span<const std::byte>>()>& refill);
+
+ private:
+  const std::unique_ptr<z_stream_s> stream_;
+  const std::unique_ptr<std::byte[]> out_;
+  bool is_inside_ = true;  // A member has begun and has not ended.
+};
+
+/// A tar, cpio or zip archive in a stream. A zip archive must be a regular file: types and modes of
+/// its members are at its end. Not thread-safe.
 /// Errors of each function: kInvalid if the archive is damaged or truncated; those of
 /// read_stream().
 class ArchiveInput {
@@ -55,12 +78,16 @@ class ArchiveInput {
   [[nodiscard]] Error failure();
   /// Checks that an uncompressed tar did not end before its end mark.
   [[nodiscard]] Result<void> check_end(std::int64_t before) const;
+  /// Reads the next part of the input, compressed or not; empty at its end.
+  [[nodiscard]] Result<std::span<const std::byte>> read_input();
   static ssize_t read_callback(archive* handle, void* self, const void** buffer);
   static std::int64_t seek_callback(archive* handle, void* self, std::int64_t offset, int whence);
 
   const int fd_;
   const std::function<bool()>& goes_on_;
   std::unique_ptr<std::byte[]> buffer_;
+  std::span<const std::byte> ahead_;  // Input that was read to know its format.
+  std::optional<GzipStream> gzip_;
   archive* handle_ = nullptr;
   std::optional<Error> read_error_;
   std::string warning_;

@@ -131,6 +131,50 @@ done
 "$VARVE" -q store --from-tar "$work/zip" "$repo" tar/zip >/dev/null
 "$VARVE" dump "$repo" tar/zip/home/docs/a.o | cmp - "$src/home/docs/a.o"
 ok "pax, gnu, cpio and zip archives come back equal"
+
+# Checksums that libarchive ignores, and what only the end of a zip archive says.
+python3 - "$work" <<'EOF'
+import gzip, io, os, stat, sys, tarfile, zipfile
+work = sys.argv[1]
+content = os.urandom(300_000)
+tar = io.BytesIO()
+with tarfile.open(fileobj=tar, mode="w") as archive:
+    member = tarfile.TarInfo("file")
+    member.size = len(content)
+    archive.addfile(member, io.BytesIO(content))
+tar = tar.getvalue()
+half = len(tar) // 2
+two = gzip.compress(tar[:half]) + gzip.compress(tar[half:])
+flipped = bytearray(gzip.compress(tar, 0))  # Stored as it is, so that only the checksum tells.
+flipped[flipped.find(content[1000:1064]) + 5] ^= 1
+for name, data in (("content", content), ("two.gz", two), ("flipped.gz", flipped),
+                   ("cut.gz", two[:-4]), ("garbage.gz", two + b"garbage")):
+    with open(f"{work}/{name}", "wb") as file:
+        file.write(data)
+with zipfile.ZipFile(f"{work}/link.zip", "w") as archive:
+    for name, mode, data in (("program", stat.S_IFREG | 0o4755, content),
+                             ("link", stat.S_IFLNK | 0o777, b"../x")):
+        member = zipfile.ZipInfo(name)
+        member.create_system = 3
+        member.external_attr = mode << 16
+        archive.writestr(member, data)
+with open(f"{work}/link.zip", "rb") as file, open(f"{work}/cut.zip", "wb") as cut:
+    cut.write(file.read()[:-1])
+EOF
+for archive in flipped.gz cut.gz garbage.gz cut.zip; do
+  expect_status 1 "$VARVE" store --from-tar "$work/$archive" "$repo" damaged/1
+  expect_status 1 "$VARVE" store --from-tar - "$repo" damaged/1 < <(cat "$work/$archive")
+  expect_status 1 "$VARVE" ls "$repo" damaged
+done
+expect_status 1 "$VARVE" store --from-tar - "$repo" damaged/1 < <(cat "$work/link.zip")
+message_says "cannot be read from a pipe"
+"$VARVE" -q store --from-tar - "$repo" tar/two < <(cat "$work/two.gz") >/dev/null
+"$VARVE" dump "$repo" tar/two/file | cmp - "$work/content"
+"$VARVE" -q store --from-tar "$work/link.zip" "$repo" tar/link >/dev/null
+"$VARVE" ls -l "$repo" tar/link >"$work/listed"
+grep -q '^-rwsr-xr-x.* program$' "$work/listed" && grep -q 'link -> ../x$' "$work/listed" ||
+  fail "$(cat "$work/listed")"
+ok "a damaged gzip archive is refused, and so is a zip archive without its end"
 python3 "$here/hostile_archives.py" "$work/hostile"
 for archive in "$work"/hostile/bad-*; do
   expect_status 1 "$VARVE" store --from-tar "$archive" "$repo" hostile/1
