@@ -172,7 +172,11 @@ void print_as_json(const RepositoryStatus& status, const std::vector<Concern>& c
 
 int run_status(const StatusArguments& options) {
   const auto limits = parse_limits(options);
-  if (!limits) return fail(limits.error());
+  if (!limits) {
+    constexpr int kUnknown = 3;  // A wrong limit says nothing about the backups.
+    (void)fail(limits.error());
+    return kUnknown;
+  }
   const auto status = look(options.words);
   if (!status) {
     // A backup that cannot be looked at is the worst state. The reason stands where a monitoring

@@ -57,6 +57,12 @@ void add_check_concerns(const RepositoryStatus& status, const StatusLimits& limi
                         std::vector<Concern>& concerns) {
   for (const EarlierCheck& check : status.checks) {
     if (check.damages == 0) continue;
+    if (check.ended_at == 0) {
+      concerns.push_back({Health::kCritical,
+                          "the record of earlier checks is damaged, and may have told of damage; "
+                          "run `varve check --read-data`"});
+      continue;
+    }
     const char* again = check.depth == CheckDepth::kStructure ? "varve check"
                         : check.depth == CheckDepth::kData    ? "varve check"
                                                               : "varve check --read-data";

@@ -57,7 +57,12 @@ std::vector<EarlierCheck> decode_earlier_checks(const std::string& text) {
 std::vector<EarlierCheck> read_earlier_checks(io::FileSystem& files,
                                               const std::string& repository_path) {
   const auto text = files.read_file(repository_path + "/" + kRecordName, kCheckRecordBytesMax);
-  return text ? decode_earlier_checks(*text) : std::vector<EarlierCheck>();
+  if (!text && text.error().code() != ErrorCode::kTooLarge) return {};
+  auto checks = text ? decode_earlier_checks(*text) : std::vector<EarlierCheck>();
+  const bool is_sound = text && encode_earlier_checks(checks) == *text;
+  // The damage that the record told of may still be there.
+  if (!is_sound) checks = {{CheckDepth::kStructure, 0, 1}};
+  return checks;
 }
 
 void record_check(io::FileSystem& files, const std::string& repository_path,

@@ -17,7 +17,8 @@ namespace varve::maintain {
 /// Decodes such a text. Returns no results for malformed text.
 [[nodiscard]] std::vector<EarlierCheck> decode_earlier_checks(const std::string& text);
 
-/// Returns the recorded results, by ascending depth. None if the file is missing or damaged.
+/// Returns the recorded results, by ascending depth. None if the file is missing. If it is damaged,
+/// a check of the structure that ended at 0 and found one damage: the next check replaces it.
 [[nodiscard]] std::vector<EarlierCheck> read_earlier_checks(io::FileSystem& files,
                                                             const std::string& repository_path);
 

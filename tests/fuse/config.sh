@@ -135,7 +135,8 @@ mount_repo
 mkdir "$mnt/d" "$mnt/d/one.partial"
 cp "$work/source/data" "$mnt/d/one.partial/"
 mv -T "$mnt/d/one.partial" "$mnt/d/one"
-"$VARVE" stats --streams "$repo" | grep -q '^d  *no  *[0-9]' || fail "the stream of the series is missing"
+"$VARVE" stats --streams "$repo" >"$work/streams"
+grep -q '^d  *no  *[0-9]' "$work/streams" || fail "the stream of the series is missing"
 json_is "it['series'] == 'd' and it['hits'] > 700" -- \
   sh -c "'$VARVE' stats --streams --json '$repo' | tail -n 1"
 cmp "$work/source/data" "$mnt/d/one/data"

@@ -21,7 +21,7 @@ COUNT = int(sys.argv[5])
 SEED = int(os.environ.get("VARVE_TEST_SEED", "20"))
 KINDS = ["flip", "zero", "truncate", "swap", "delete"]
 # Files without stored data.
-IGNORED = {"lock", "lock.mdb", "reserve", "scrub"}
+IGNORED = {"lock", "lock.mdb", "reserve", "scrub", "checked"}
 # Files that only spare work: a damaged one must not count, and nothing has to be reported.
 HINTS = ("settled", "sources-")
 POOL_INDEX = "pool/index"

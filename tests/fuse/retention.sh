@@ -210,7 +210,8 @@ ok "versions can be added after that, and partials are not pruned"
 "$VARVE" arrange "$mnt/s"
 all_present
 unmount_repo
-"$VARVE" stats --prometheus "$repo" | grep -q '^varve_versions{.*series="s"} 3$' || fail "metrics"
+"$VARVE" stats --prometheus "$repo" >"$work/figures"
+grep -q '^varve_versions{.*series="s"} 3$' "$work/figures" || fail "metrics"
 "$VARVE" check --read-data "$repo"
 
 # Fills the disk to the last byte: each round takes the space that writing reserved but did not use.

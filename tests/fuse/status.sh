@@ -12,7 +12,7 @@ head -c 200000 /dev/urandom >"$work/tree/file"
 expect_status 0 "$VARVE" status "$repo"
 expect_status 2 "$VARVE" status "$work"
 expect_status 2 "$VARVE" status "$repo" nothing
-expect_status 1 "$VARVE" status --max-age soon "$repo"
+expect_status 3 "$VARVE" status --max-age soon "$repo"
 "$VARVE" -q store "$repo" home/one "$work/tree"
 expect_status 0 "$VARVE" status --max-age 1h "$repo"
 expect_status 1 "$VARVE" status --max-age 1h --max-check-age 1h "$repo"

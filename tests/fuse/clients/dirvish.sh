@@ -6,6 +6,7 @@ limit_s=60
 export PATH=$PATH:/usr/sbin
 command -v dirvish >/dev/null || skip "dirvish is not installed"
 
+unshare -m true 2>/dev/null || skip "mounts cannot be private here"
 [ -d /etc/dirvish ] || skip "/etc/dirvish is missing"
 mkdir -p "$work/src/dir" "$work/etc"
 head -c 200000 /dev/urandom >"$work/src/random"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/coding.h"
 #include "io/memory_file_system.h"
 
 namespace varve::maintain {
@@ -65,6 +66,17 @@ TEST_F(CheckRecord, ADamagedOrForgedRecordIsNone) {
   EXPECT_TRUE(decode_earlier_checks(text + text).empty());
   // A record that is valid by its checksum, but not in order.
   EXPECT_TRUE(decode_earlier_checks(encode_earlier_checks({checks[1], checks[0]})).empty());
+}
+
+TEST_F(CheckRecord, ADamagedFileIsDamageUntilTheNextCheck) {
+  (void)record({kChunks, kChunks, 2});
+  ASSERT_TRUE(files_->write_file_atomically("/r", "checked", base::as_bytes(std::string("# Wh"))));
+  const std::vector<EarlierCheck> damaged{{kStructure, 0, 1}};
+  EXPECT_EQ(read_earlier_checks(*files_, "/r"), damaged);
+  const std::string large(5000, 'x');
+  ASSERT_TRUE(files_->write_file_atomically("/r", "checked", base::as_bytes(large)));
+  EXPECT_EQ(read_earlier_checks(*files_, "/r"), damaged);
+  EXPECT_EQ(record({kChunks, kChunks, 0}), (std::vector<EarlierCheck>{{kChunks, 1001, 0}}));
 }
 
 TEST_F(CheckRecord, ARecordThatCannotBeWrittenIsDropped) {
