@@ -22,6 +22,7 @@
 #include "cli/output.h"
 #include "cli/repository_access.h"
 #include "control/named_version.h"
+#include "varve/browse.h"
 
 namespace varve::cli {
 namespace {
