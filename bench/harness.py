@@ -132,6 +132,14 @@ class Mount:
             fields = stat.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 
+    def requests(self):
+        """Returns the number of reads of /dev/fuse by the daemon's threads: about one per request."""
+        total = 0
+        for task in os.listdir(f"/proc/{self.process.pid}/task"):
+            with open(f"/proc/{self.process.pid}/task/{task}/io", encoding="utf-8") as table:
+                total += int(next(line for line in table if line.startswith("syscr")).split()[1])
+        return total
+
     def _memory_mib(self, field):
         with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as status:
             for line in status:

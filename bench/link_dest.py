@@ -33,15 +33,6 @@ def make_source(folder, files):
             os.utime(os.path.join(root, name), (old, old))
 
 
-def requests_of(mount):
-    """Returns the number of reads of /dev/fuse by the daemon's threads: about one per request."""
-    total = 0
-    for task in os.listdir(f"/proc/{mount.process.pid}/task"):
-        with open(f"/proc/{mount.process.pid}/task/{task}/io", encoding="utf-8") as table:
-            total += int(next(line for line in table if line.startswith("syscr")).split()[1])
-    return total
-
-
 class Bench:
     def __init__(self, args, work):
         self.args, self.work = args, work
@@ -61,10 +52,10 @@ class Bench:
     def on_mount(self, mount, number):
         version = f"v{number}.partial"
         target = self.work.at("mnt", "s", version)
-        before, cpu = requests_of(mount), mount.cpu_seconds()
+        before, cpu = mount.requests(), mount.cpu_seconds()
         run = self.rsync(target, "--link-dest=../latest")
         self.mount_rounds.append(run.seconds)
-        self.requests.append((requests_of(mount) - before) / self.files)
+        self.requests.append((mount.requests() - before) / self.files)
         self.cpu.append(mount.cpu_seconds() - cpu)
         seal = harness.run(["mv", "-T", target, self.work.at("mnt", "s", f"v{number}")])
         self.seal_s.append(seal.seconds)

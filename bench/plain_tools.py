@@ -45,15 +45,6 @@ def processor_s(mount):
     return total / 1e9
 
 
-def requests_of(mount):
-    """Returns the number of reads of /dev/fuse by the daemon's threads."""
-    total = 0
-    for task in os.listdir(f"/proc/{mount.process.pid}/task"):
-        with open(f"/proc/{mount.process.pid}/task/{task}/io", encoding="ascii") as table:
-            total += int(next(line for line in table if line.startswith("syscr")).split()[1])
-    return total
-
-
 class Place:
     """A folder of the disk, or a mount, that holds versions."""
 
@@ -67,9 +58,9 @@ class Place:
     def measure(self, row, command, cold=False):
         if cold:
             harness.drop_caches()
-        before = (requests_of(self.mount), processor_s(self.mount)) if self.mount else (0, 0)
+        before = (self.mount.requests(), processor_s(self.mount)) if self.mount else (0, 0)
         run = harness.run(command)
-        after = (requests_of(self.mount), processor_s(self.mount)) if self.mount else (0, 0)
+        after = (self.mount.requests(), processor_s(self.mount)) if self.mount else (0, 0)
         self.rows.setdefault(row, []).append(
             (run.seconds, run.cpu, after[1] - before[1], after[0] - before[0]))
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "varve/types.h"
@@ -75,6 +76,9 @@ enum class CheckDepth : std::uint8_t {
   kData = 2,       ///< Also the checksum of every frame.
   kChunks = 3,     ///< Also the SHA-256 of every chunk.
 };
+
+/// Returns the word for a depth: "structure", "data" or "chunks".
+[[nodiscard]] std::string_view name_of(CheckDepth depth);
 
 /// The result of a check that ended earlier.
 struct EarlierCheck {

@@ -14,7 +14,6 @@
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
 #include "cli/repository_status.h"
-#include "cli/stats_export.h"
 #include "control/open_versions.h"
 
 namespace varve::cli {

@@ -63,9 +63,8 @@ void add_check_concerns(const RepositoryStatus& status, const StatusLimits& limi
                           "run `varve check --read-data`"});
       continue;
     }
-    const char* again = check.depth == CheckDepth::kStructure ? "varve check"
-                        : check.depth == CheckDepth::kData    ? "varve check"
-                                                              : "varve check --read-data";
+    const char* again =
+        check.depth == CheckDepth::kChunks ? "varve check --read-data" : "varve check";
     concerns.push_back(
         {Health::kCritical,
          fmt::format("the check of {} found {} damaged {}; run `{}`, then `varve repair`",

@@ -90,11 +90,6 @@ void add_prometheus_header(std::string& text, std::string_view name, std::string
   text += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, escaped, name, type);
 }
 
-const char* name_of(CheckDepth depth) {
-  if (depth == CheckDepth::kStructure) return "structure";
-  return depth == CheckDepth::kData ? "data" : "chunks";
-}
-
 std::string prometheus_text(std::string_view repository, const RepositoryFigures& figures,
                             const std::vector<SeriesFigures>& series) {
   std::string text;

@@ -32,9 +32,6 @@ struct RepositoryFigures {
                                           const RepositoryFigures& figures,
                                           const std::vector<SeriesFigures>& series);
 
-/// Returns the word for the depth of a check: "structure", "data" or "chunks".
-[[nodiscard]] const char* name_of(CheckDepth depth);
-
 /// Returns a label's value as the format requires: valid UTF-8, with \ " and newlines escaped.
 [[nodiscard]] std::string prometheus_label(std::string_view value);
 /// Appends the lines that precede the samples of a family. `type`: "gauge", for example.

@@ -12,6 +12,20 @@
 #include "base/coding.h"
 #include "base/log.h"
 
+namespace varve {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> kDepthNames{"structure", "data", "chunks"};
+
+}  // namespace
+
+std::string_view name_of(CheckDepth depth) {
+  return kDepthNames[static_cast<std::size_t>(depth) - 1];
+}
+
+}  // namespace varve
+
 namespace varve::maintain {
 
 namespace {
@@ -20,11 +34,6 @@ constexpr const char* kRecordName = "checked";
 constexpr std::size_t kCheckRecordBytesMax = 4096;
 constexpr const char* kCheckRecordHead =
     "# When checks ended (Unix seconds), and damages that they found.\n";
-constexpr std::array<std::string_view, 3> kDepthNames{"structure", "data", "chunks"};
-
-std::string_view name_of(CheckDepth depth) {
-  return kDepthNames[static_cast<std::size_t>(depth) - 1];
-}
 
 }  // namespace
 

@@ -70,20 +70,28 @@ class FileScan {
  private:
   enum class Correct : bool { kNo, kYes };
 
+  // Returns the bytes of a fixed header, which may be damaged, with one wrong byte corrected if
+  // wanted. Errors: kCorrupt if the file ends before.
+  Result<std::vector<std::byte>> read_fixed_header(std::uint64_t offset, Correct how) {
+    std::vector<std::byte> bytes(format::kContainerFixedHeaderBytes);
+    VARVE_TRY_ASSIGN(const auto got, file_.read_at(offset, bytes));
+    if (got != bytes.size()) {
+      return Error(ErrorCode::kCorrupt, path_ + ": the file ends before a complete header");
+    }
+    const auto length = format::container_header_length(bytes);
+    const bool is_damaged = !length && length.error().code() == ErrorCode::kCorrupt;
+    if (is_damaged && how == Correct::kYes) (void)format::correct_fixed_header(bytes);
+    return bytes;
+  }
+
   // Returns the container at `offset`. Errors: kCorrupt unless it is complete and belongs to this
   // file.
   Result<FoundContainer> read(std::uint64_t offset, Correct how) {
     const auto none = [this](const char* what) {
       return Error(ErrorCode::kCorrupt, path_ + ": " + what);
     };
-    std::vector<std::byte> bytes(format::kContainerFixedHeaderBytes);
-    VARVE_TRY_ASSIGN(const auto got, file_.read_at(offset, bytes));
-    if (got != bytes.size()) return none("the file ends before a complete header");
+    VARVE_TRY_ASSIGN(auto bytes, read_fixed_header(offset, how));
     auto measured = format::container_header_length(bytes);
-    if (!measured && measured.error().code() == ErrorCode::kCorrupt && how == Correct::kYes &&
-        format::correct_fixed_header(bytes)) {
-      measured = format::container_header_length(bytes);
-    }
     if (!measured) return std::move(measured).error().with_context(path_);
     const auto length = *measured;
     const auto rest_at = bytes.size();
@@ -111,11 +119,10 @@ class FileScan {
   // Returns the length of the container at a place where one must be, if its fixed header can be
   // read or corrected.
   Result<std::optional<std::uint32_t>> length_at(std::uint64_t offset) {
-    std::vector<std::byte> bytes(format::kContainerFixedHeaderBytes);
-    VARVE_TRY_ASSIGN(const auto got, file_.read_at(offset, bytes));
-    if (got != bytes.size()) return std::optional<std::uint32_t>();
-    auto length = format::container_length(bytes);
-    if (!length && format::correct_fixed_header(bytes)) length = format::container_length(bytes);
+    const auto bytes = read_fixed_header(offset, Correct::kYes);
+    if (!bytes && bytes.error().code() != ErrorCode::kCorrupt) return bytes.error();
+    if (!bytes) return std::optional<std::uint32_t>();
+    const auto length = format::container_length(*bytes);
     return length ? std::optional(*length) : std::nullopt;
   }
 

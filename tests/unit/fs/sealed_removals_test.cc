@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -13,19 +11,15 @@
 #include "fs/node_table.h"
 #include "fs/rank_set.h"
 #include "fs/sealed_removals.h"
+#include "support/temp_repository.h"
 #include "varve/backup.h"
 #include "varve/repository.h"
 
 namespace varve::fs {
 namespace {
 
+using test::must;
 using What = SealedRemovals::What;
-
-template <typename T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message());
-  return std::move(*result);
-}
 
 TEST(RankSet, MergesNeighboursInAnyOrder) {
   RankSet set;
@@ -41,10 +35,9 @@ TEST(RankSet, MergesNeighboursInAnyOrder) {
 /// A sealed version with the file "f" and the directory "d", which holds "g".
 class Removals : public testing::Test {
  protected:
-  Removals() : path_(testing::TempDir() + "/varve-removals-XXXXXX") {
-    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    if (!Repository::create(path_ + "/r", {})) throw std::runtime_error("no repository");
-    repository_ = must(Repository::open(path_ + "/r", {}));
+  Removals() {
+    must(Repository::create(path_, {}));
+    repository_ = must(Repository::open(path_, {}));
     series_ = must(repository_->create_series("s"));
     const NewFile folder{.mode = S_IFDIR | 0755, .symlink_target = {}};
     const NewFile file{.mode = S_IFREG | 0644, .symlink_target = {}};
@@ -65,8 +58,6 @@ class Removals : public testing::Test {
     root_.reader.reset();
     nodes_->slots().drop_all();
     repository_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
   }
 
   Node below(std::string_view name) {
@@ -81,7 +72,8 @@ class Removals : public testing::Test {
     return removed.error().code();
   }
 
-  std::string path_;
+  const test::TempDirectory directory_;
+  const std::string path_ = directory_.path() + "/r";
   std::unique_ptr<Repository> repository_;
   SeriesInfo series_;
   VersionNumber number_{};
