@@ -312,10 +312,13 @@ class ArchiveImporter {
       ++entries_;
     }
     if (!linked) return std::move(linked).error();
-    // A cpio archive may have the data at the last of a file's names.
+    // A cpio archive may have the data at the last of a file's names, or at each of them.
     const bool has_data = S_ISREG(file.attributes.mode) && archive_entry_size_is_set(entry) != 0 &&
                           archive_entry_size(entry) > 0;
     if (!has_data) return {};
+    AttributeChange empty;
+    empty.size = 0;
+    VARVE_TRY(version_.set_attributes(ino, empty));
     VARVE_TRY(store_data(ino, entry, input));
     VARVE_TRY_ASSIGN(const MemberMetadata member, metadata_of(entry, target, problems_));
     return set_metadata(ino, member, {});

@@ -3,6 +3,7 @@
 #include "transfer/archive_importer.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -74,6 +75,27 @@ TEST_F(ArchiveImporterTest, EveryTruncationIsAnError) {
     ASSERT_FALSE(imported) << cut << " of " << bytes.size();
     EXPECT_EQ(imported.error().code(), ErrorCode::kInvalid) << cut;
   }
+}
+
+/// Returns a member of a cpio archive of the portable ASCII format; all members are one inode.
+std::string cpio_member(const std::string& name, unsigned mode, unsigned links,
+                        const std::string& data) {
+  return fmt::format("070707{:06o}{:06o}{:06o}{:06o}{:06o}{:06o}{:06o}{:011o}{:06o}{:011o}", 1, 7,
+                     mode, 0, 0, links, 0, 0, name.size() + 1, data.size()) +
+         name + '\0' + data;
+}
+
+TEST_F(ArchiveImporterTest, TheLastDataOfALinkReplacesTheFirst) {
+  // The file became shorter while cpio wrote the archive.
+  write_file(place_ / "cpio", cpio_member("first", S_IFREG | 0600, 2, "0123456789") +
+                                  cpio_member("second", S_IFREG | 0600, 2, "abc") +
+                                  cpio_member("TRAILER!!!", 0, 1, ""));
+  FakeWriter writer;
+  const auto imported = import(place_ / "cpio", writer);
+  ASSERT_TRUE(imported) << imported.error().message();
+  ASSERT_NE(writer.root()->child("second"), nullptr);
+  EXPECT_EQ(writer.root()->child("second")->data, "abc");
+  EXPECT_EQ(writer.root()->child("first"), writer.root()->child("second"));
 }
 
 TEST_F(ArchiveImporterTest, AStopEndsTheImport) {
