@@ -49,18 +49,29 @@ std::string advice_for_silence(pid_t process) {
 
 bool ends_within(std::chrono::milliseconds patience, std::function<void()> task) {
   const auto ending = std::make_shared<Ending>();
+  std::thread thread;
   try {
-    std::thread([ending, task = std::move(task)] {
+    thread = std::thread([ending, task = std::move(task)] {
       task();
       const std::lock_guard lock(ending->mutex);
       ending->ended = true;
       ending->changed.notify_all();
-    }).detach();
+    });
   } catch (const std::system_error&) {
     return false;
   }
-  std::unique_lock lock(ending->mutex);
-  return ending->changed.wait_for(lock, patience, [&] { return ending->ended; });
+  bool ended = false;
+  {
+    std::unique_lock lock(ending->mutex);
+    ended = ending->changed.wait_for(lock, patience, [&] { return ending->ended; });
+  }
+  // `varve mount` forks next, and a process should fork with one thread.
+  if (ended) {
+    thread.join();
+  } else {
+    thread.detach();
+  }
+  return ended;
 }
 
 }  // namespace varve::control
