@@ -16,6 +16,8 @@ namespace varve::cli {
 namespace {
 
 constexpr auto kRedrawInterval = std::chrono::milliseconds(100);
+// The first data comes from caches or waits for the disk, so its speed says nothing.
+constexpr double kSecondsToKnowSpeed = 2;
 constexpr auto kLineInterval = std::chrono::milliseconds(1000);
 
 std::string duration_text(double seconds) {
@@ -48,9 +50,7 @@ bool Progress::terminal() {
 
 void Progress::update(std::uint64_t bytes_done, std::uint64_t bytes_total, std::uint64_t files) {
   const std::lock_guard lock(mutex_);
-  bytes_done_ = bytes_done;
-  bytes_total_ = bytes_total;
-  files_ = files;
+  state_ = {bytes_done, bytes_total, files};
   const auto now = Clock::now();
   if (!shown_ || now - drawn_at_ < (terminal_ ? kRedrawInterval : kLineInterval)) return;
   drawn_at_ = now;
@@ -87,21 +87,23 @@ void Progress::erase_line() {
 }
 
 std::string Progress::text() const {
-  const double seconds =
-      std::max(0.001, std::chrono::duration<double>(Clock::now() - start_).count());
-  const double speed = static_cast<double>(bytes_done_) / seconds;
-  std::string line = fmt::format("{}: {}", verb_, size_text(bytes_done_, false));
-  if (bytes_total_ > 0) {
-    const double part =
-        std::min(1.0, static_cast<double>(bytes_done_) / static_cast<double>(bytes_total_));
-    line += fmt::format(" of {} ({:.0f} %)", size_text(bytes_total_, false), part * 100);
+  return progress_text(verb_, state_, std::chrono::duration<double>(Clock::now() - start_).count());
+}
+
+std::string progress_text(const std::string& verb, const ProgressState& state, double seconds) {
+  const double done = static_cast<double>(state.bytes_done);
+  const double speed = done / std::max(0.001, seconds);
+  std::string line = fmt::format("{}: {}", verb, size_text(state.bytes_done, false));
+  if (state.bytes_total > 0) {
+    const double part = std::min(1.0, done / static_cast<double>(state.bytes_total));
+    line += fmt::format(" of {} ({:.0f} %)", size_text(state.bytes_total, false), part * 100);
   }
-  if (files_ > 0) line += fmt::format(", {} files", files_);
+  if (state.files > 0) line += fmt::format(", {} files", state.files);
   line += fmt::format(", {}/s, {}", size_text(static_cast<std::uint64_t>(speed), false),
                       duration_text(seconds));
-  if (bytes_total_ > bytes_done_ && speed >= 1) {
-    line += fmt::format(", {} left",
-                        duration_text(static_cast<double>(bytes_total_ - bytes_done_) / speed));
+  if (state.bytes_total > state.bytes_done && speed >= 1 && seconds >= kSecondsToKnowSpeed) {
+    const auto left = static_cast<double>(state.bytes_total - state.bytes_done);
+    line += fmt::format(", {} left", duration_text(left / speed));
   }
   return line;
 }

@@ -9,6 +9,18 @@
 
 namespace varve::cli {
 
+/// The state of a command that takes long.
+struct ProgressState {
+  std::uint64_t bytes_done = 0;
+  std::uint64_t bytes_total = 0;  ///< 0 if unknown.
+  std::uint64_t files = 0;        ///< 0 is not shown.
+};
+
+/// Returns one line about a command that has run for `seconds`, with the remaining time unless the
+/// command began less than two seconds ago: its speed is not known until then.
+[[nodiscard]] std::string progress_text(const std::string& verb, const ProgressState& state,
+                                        double seconds);
+
 /// Shows the progress of a command on stderr: on a terminal as one line that it redraws, otherwise
 /// as one line each second. Thread-safe.
 class Progress {
@@ -45,9 +57,7 @@ class Progress {
   std::mutex mutex_;
   Clock::time_point drawn_at_;
   bool drawn_ = false;
-  std::uint64_t bytes_done_ = 0;
-  std::uint64_t bytes_total_ = 0;
-  std::uint64_t files_ = 0;
+  ProgressState state_;
 };
 
 }  // namespace varve::cli

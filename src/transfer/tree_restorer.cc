@@ -98,10 +98,12 @@ Result<TransferReport> TreeRestorer::run(const std::string& directory) {
   return std::move(report_);
 }
 
-/// Opens the target directory. Creates it if needed.
+/// Opens the target directory. Creates it if needed. The version has no metadata for a new
+/// directory around one file, so the umask or a default ACL decides about it.
 Result<void> TreeRestorer::open_target(const std::string& directory, Frame& root) {
+  const bool has_metadata = S_ISDIR(root.entry.attributes.mode);
   if (!options_.dry_run) {
-    root.fresh = ::mkdir(directory.c_str(), 0700) == 0;
+    root.fresh = ::mkdir(directory.c_str(), has_metadata ? 0700 : 0777) == 0;
     if (!root.fresh && errno != EEXIST) return system_error("cannot create " + directory, errno);
   }
   root_ = UniqueFd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -117,7 +119,7 @@ Result<void> TreeRestorer::open_target(const std::string& directory, Frame& root
   }
   UniqueFd fd(::openat(root_.get(), ".", kDirectoryFlags));
   if (!fd.valid()) return system_error("cannot open " + directory, errno);
-  if (root.fresh) (void)::fremovexattr(fd.get(), "system.posix_acl_access");
+  if (root.fresh && has_metadata) (void)::fremovexattr(fd.get(), "system.posix_acl_access");
   return directories_.push(std::move(fd));
 }
 

@@ -116,6 +116,13 @@ for name in dir/4 dir/deep big long; do
 done
 restore "$repo" s/v1/dir/deep "$work/one"
 cmp "$work/tree/dir/deep/one" "$work/one/one"
+for mask in 022 027 077; do
+  (umask $mask && restore "$repo" s/v1/dir/deep/one "$work/file-$mask")
+  mkdir "$work/made-$mask" && chmod "$((777 - 10#$mask))" "$work/made-$mask"
+  [ "$(stat -c %a "$work/file-$mask")" = "$(stat -c %a "$work/made-$mask")" ] ||
+    fail "umask $mask: the directory of one file has mode $(stat -c %a "$work/file-$mask")"
+  [ "$(stat -c '%a %u' "$work/file-$mask/one")" = "$(stat -c '%a %u' "$work/tree/dir/deep/one")" ]
+done
 expect_status 1 "$VARVE" restore "$repo" s/v1/missing "$work/none"
 [ ! -e "$work/none" ]
 expect_status 1 "$VARVE" restore --engine nonsense "$repo" s/v1 "$work/none"
