@@ -340,14 +340,19 @@ Result<void> ContainerWriter::open_segment(std::uint64_t container_bytes) {
   if (options_.file_per_container) bytes_max = 0;
   if (file_ && segment_offset_ + container_bytes > bytes_max) file_.reset();
   if (file_) return {};
-  segment_ = options_.numbers->take_segment();
-  if (options_.volume) segment_ = as_volume(segment_);
   segment_offset_ = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    segments_.push_back(segment_);
+  while (!file_) {
+    segment_ = options_.numbers->take_segment();
+    if (options_.volume) segment_ = as_volume(segment_);
+    auto created = store_.create(segment_);  // Empties a file that no record names.
+    // A folder of this name is not Varve's, so the file takes the next number.
+    if (!created && created.error().code() == ErrorCode::kIsDirectory) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      segments_.push_back(segment_);
+    }
+    VARVE_TRY_ASSIGN(file_, std::move(created));
   }
-  VARVE_TRY_ASSIGN(file_, store_.create(segment_));  // Empties a file that no record names.
   return {};
 }
 

@@ -77,3 +77,22 @@ rm -rf "$work/restored"
 "$VARVE" -q restore "$repo" u/one "$work/restored"
 cmp "$work/tree/file" "$work/restored/file"
 ok "a file that has the next series' name does not stop that series, and check names it"
+
+# The next segments of the pool and of a series have the names of another program's folders.
+"$VARVE" -q config "$repo" placement=pool
+"$VARVE" -q store "$repo" p/one "$work/tree"
+for number in $(seq 1 40); do
+  for folder in pool series/$used; do
+    [ -e "$repo/$folder/active/$(printf '%08x.seg' "$number")" ] ||
+      mkdir "$repo/$folder/active/$(printf '%08x.seg' "$number")"
+  done
+done
+folders=$(find "$repo" -type d -name '*.seg' | sort)
+cp -a "$work/tree" "$work/more" && head -c 3000000 /dev/urandom >"$work/more/new"
+"$VARVE" -q store "$repo" p/two "$work/more"
+rm -rf "$work/restored"
+"$VARVE" -q restore "$repo" p/two "$work/restored"
+cmp "$work/more/new" "$work/restored/new"
+[ "$(find "$repo" -type d -name '*.seg' | sort)" = "$folders" ] || fail "a folder is gone"
+"$VARVE" -q check --read-data "$repo"
+ok "folders with the names of the next segments do not stop a store"
