@@ -37,6 +37,7 @@ struct RepairStep {
     kSuperblock,   ///< Restore varve.repo from a copy.
     kCatalog,      ///< Rebuild the catalog.
     kManifest,     ///< Rewrite a manifest, or labels, at the next open of the repository.
+    kBeside,       ///< Put a damaged file of names beside versions away, under another name.
     kOpenVersion,  ///< Drop an open version whose staging is missing or damaged.
     kParity,       ///< Restore a damaged container from parity, or remove damaged parity.
     kHeader,       ///< Correct a container's header in place.

@@ -43,6 +43,8 @@ const char* kind_name(RepairStep::Kind kind) {
       return "catalog";
     case RepairStep::Kind::kManifest:
       return "manifest";
+    case RepairStep::Kind::kBeside:
+      return "beside";
     case RepairStep::Kind::kOpenVersion:
       return "open_version";
     case RepairStep::Kind::kParity:

@@ -118,6 +118,11 @@ Result<void> BesideNames::rename(const Node& from, std::string_view name, const 
     return Error(ErrorCode::kNotPermitted, "a version cannot leave its series");
   }
   if (!moved) return moved.error();
+  const bool leaves_names = to.kind == Node::Kind::kSeries && !is_folder_name(new_name);
+  if (S_ISDIR(moved->attributes.mode) && leaves_names) {
+    return Error(ErrorCode::kNotPermitted,
+                 "the mount option beside allows no folder of the new name");
+  }
   const std::lock_guard lock(changes_.mutex_of(from.slot->series().id));
   VARVE_TRY(check_new_name(to, new_name, moved->attributes.mode));
   return files->rename(number_of(from), name, number_of(to), new_name, mode);

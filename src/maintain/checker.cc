@@ -252,7 +252,8 @@ void Checker::check_beside(SeriesId series) {
   // A newer format is no damage.
   if (image || image.error().code() == ErrorCode::kUnsupported) return;
   damage(path, image.error().message() +
-                   " (no version is touched: restore the file from a copy, or remove it)");
+                   " (no version is touched: restore the file from a copy, or let `varve "
+                   "repair` put it away)");
 }
 
 void Checker::check_index(const catalog::SeriesRecord& series,

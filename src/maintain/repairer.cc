@@ -9,6 +9,7 @@
 #include "base/coding.h"
 #include "base/system_error.h"
 #include "catalog/series_catalog.h"
+#include "format/beside.h"
 #include "ingest/parameters.h"
 #include "io/posix_file_system.h"
 #include "maintain/catalog_rebuilder.h"
@@ -69,6 +70,7 @@ Result<std::unique_ptr<Repair>> Repairer::plan(const std::string& path,
   VARVE_TRY(repairer->open_catalog());
   VARVE_TRY(repairer->scan_open_versions());
   VARVE_TRY(repairer->scan_manifests());
+  VARVE_TRY(repairer->scan_beside());
   if (options.read_data) VARVE_TRY(repairer->scan_data(progress));
   return std::unique_ptr<Repair>(std::move(repairer));
 }
@@ -214,6 +216,37 @@ Result<void> Repairer::scan_manifests() {
   return {};
 }
 
+// No copy of these files exists, so the repair keeps the damaged one.
+Result<void> Repairer::scan_beside() {
+  VARVE_TRY_ASSIGN(const auto folders, series_folders(*files_, path_));
+  for (const auto series : folders) {
+    const auto path =
+        fmt::format("{}/{}", store::RepositoryPaths(path_).series(series), store::kBesideName);
+    const auto bytes = files_->read_file(path, format::kBesideImageBytesMax);
+    if (!bytes && bytes.error().code() == ErrorCode::kNotFound) continue;
+    const auto image = bytes ? format::decode_beside(series, *bytes) : bytes.error();
+    if (image) continue;
+    VARVE_TRY(refuse_unsupported(image));
+    step(RepairStep::Kind::kBeside, path,
+         image.error().message() +
+             "; no version is touched. The repair renames the file, and the series begins without "
+             "the programs' files in it");
+    beside_.push_back(series);
+  }
+  return {};
+}
+
+Result<void> Repairer::put_beside_away(RepairReport& report) {
+  for (const auto series : beside_) {
+    const auto folder = store::RepositoryPaths(path_).series(series);
+    VARVE_TRY_ASSIGN(const auto name,
+                     rename_to_free_name(fmt::format("{}/{}", folder, store::kBesideName)));
+    VARVE_TRY(files_->sync_directory(folder));
+    report.problems.push_back("the programs' files beside the versions, which are kept as " + name);
+  }
+  return {};
+}
+
 Result<void> Repairer::open_catalog() {
   VARVE_TRY_ASSIGN(auto opened,
                    meta::Env::open(*files_, path_ + "/catalog", catalog_options(path_, !lock_)));
@@ -260,6 +293,7 @@ Result<RepairReport> Repairer::execute(const Progress& progress) {
   } else {
     VARVE_TRY(drop_open_versions(report));
     VARVE_TRY(repair_data(report));
+    VARVE_TRY(put_beside_away(report));
     for (const auto& path : manifests_) {
       const auto removed = files_->remove(path);
       if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed.error();
@@ -326,11 +360,16 @@ Result<std::string> Repairer::put_old_catalog_away() {
     VARVE_TRY_ASSIGN(const bool kept, files_->exists(catalog_path));
     if (!kept) return std::string();
   }
+  return rename_to_free_name(catalog_path);
+}
+
+// Returns the new path.
+Result<std::string> Repairer::rename_to_free_name(const std::string& path) {
   for (int i = 1;; ++i) {
-    const auto name = fmt::format("{}.damaged-{}", catalog_path, i);
+    auto name = fmt::format("{}.damaged-{}", path, i);
     VARVE_TRY_ASSIGN(const bool taken, files_->exists(name));
     if (taken) continue;
-    VARVE_TRY(files_->rename(catalog_path, name));
+    VARVE_TRY(files_->rename(path, name));
     return name;
   }
 }

@@ -51,6 +51,8 @@ class Repairer final : public Repair {
   /// Returns the faults of a readable catalog, with the files that they affect.
   [[nodiscard]] Result<std::vector<std::string>> faults_in(const meta::Env& catalog);
   [[nodiscard]] Result<void> scan_manifests();
+  [[nodiscard]] Result<void> scan_beside();
+  [[nodiscard]] Result<void> put_beside_away(RepairReport& report);
   [[nodiscard]] Result<void> scan_open_versions();
   [[nodiscard]] Result<void> drop_open_versions(RepairReport& report);
   [[nodiscard]] Result<void> open_catalog();
@@ -68,6 +70,7 @@ class Repairer final : public Repair {
   [[nodiscard]] Result<void> repair_data(RepairReport& report);
   [[nodiscard]] Result<void> rebuild_catalog(const Progress& progress, RepairReport& report);
   [[nodiscard]] Result<std::string> put_old_catalog_away();
+  [[nodiscard]] Result<std::string> rename_to_free_name(const std::string& path);
   void step(RepairStep::Kind kind, std::string where, std::string what);
 
   const std::string path_;
@@ -79,8 +82,9 @@ class Repairer final : public Repair {
   std::string superblock_;  // The text of varve.repo or of a copy.
   bool superblock_lost_ = false;
   bool catalog_lost_ = false;
-  std::vector<std::string> faults_;                    // Faults of a readable catalog.
-  std::vector<std::string> manifests_;                 // Damaged manifests and labels to remove.
+  std::vector<std::string> faults_;     // Faults of a readable catalog.
+  std::vector<std::string> manifests_;  // Damaged manifests and labels to remove.
+  std::vector<SeriesId> beside_;        // Series whose files beside versions are damaged.
   std::vector<catalog::VersionRecord> lost_versions_;  // Open versions to drop.
   RepositoryParameters parameters_;
   std::optional<format::DataCodecs> codecs_;       // Set with `parameters_`.

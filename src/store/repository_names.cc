@@ -72,6 +72,8 @@ std::optional<KnownName> in_series(std::string_view name) {
   if (name == "volumes") return KnownName{FolderKind::kVolumes};
   if (name == "manifests") return KnownName{FolderKind::kManifests};
   if (name == "parity") return KnownName{FolderKind::kParity};
+  constexpr std::string_view kOldBeside = "beside.damaged-";
+  if (name.starts_with(kOldBeside) && is_number(name.substr(kOldBeside.size()))) return KnownName{};
   const auto file = without(name, kTemporarySuffix);
   return file_if(file == "labels" || file == kBesideName || parse_snapshot_name(file).has_value() ||
                  parse_index_run_name(name).has_value() || parse_sources_name(file).has_value());

@@ -41,6 +41,8 @@ mv -T "$s/dirvish/marker" "$s/marker"
 expect_status 1 mv -T "$s/v1" "$s/logs"
 expect_status 1 mv -T "$s/marker" "$s/v1"
 expect_status 1 mv "$s/v1" "$s/dirvish/"
+expect_status 1 mv -T "$s/dirvish" "$s/other"
+message_says 'not permitted'
 [ "$(cat "$s/marker")" = other ] && sealed "$s/v1"
 mkfifo "$s/pipe" 2>/dev/null && fail "a pipe"
 rsync -a "$s/dirvish/" "$work/copy/"
@@ -109,6 +111,14 @@ if grep -i beside "$work/check"; then fail "check does not know the file"; fi
 echo damage >>"$repo/series/00000001/beside"
 expect_status 1 "$VARVE" check "$repo"
 grep -q 'restore the file from a copy' "$work/stdout" "$work/stderr" || fail "check: $message"
+cp -a "$repo" "$work/repaired"
+expect_status 3 "$VARVE" repair --yes "$work/repaired"
+grep -q '^beside: .*/series/00000001/beside: ' "$work/stdout" || fail "repair: $(cat "$work/stdout")"
+grep -q '^lost: the programs. files .*/beside.damaged-1' "$work/stdout" || fail "$(cat "$work/stdout")"
+cmp "$repo/series/00000001/beside" "$work/repaired/series/00000001/beside.damaged-1"
+"$VARVE" check "$work/repaired" >"$work/check" || fail "the repaired repository has damage"
+if grep -i beside "$work/check"; then fail "check does not know the file that the repair put away"; fi
+expect_status 0 "$VARVE" repair --yes "$work/repaired"
 mount_repo -o beside
 [ ! -e "$mnt/s/dirvish" ] && [ -d "$mnt/s/v2" ] || fail "a damaged file stops the series"
 expect_status 1 touch "$mnt/s/new"
