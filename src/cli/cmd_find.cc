@@ -145,9 +145,10 @@ class Finder {
       print_json(object);
       return;
     }
-    print(fmt::format("{}  {:>10}  {}  {}\n", name_text(name),
+    // A name may have line breaks, and must not look like another line, also in a file.
+    print(fmt::format("{}  {:>10}  {}  {}\n", printable(name),
                       S_ISREG(a.mode) ? size_text(a.size, options_.exact) : "-", time_text(a.mtime),
-                      name_text(path)));
+                      printable(path)));
   }
 
   const std::vector<base::PathGlob> globs_;
@@ -161,13 +162,17 @@ class Finder {
 Result<std::string> take_repository_word(std::vector<std::string>& words) {
   const char* environment = std::getenv("VARVE_REPO");
   const bool set = environment != nullptr && *environment != '\0';
-  if (words.size() > 1 && (!set || holds_repository(words.front()))) {
+  const bool first_is = !words.empty() && holds_repository(words.front());
+  if (!set && words.size() > 1) {
+    if (auto swapped = swapped_words(words.front(), words)) return std::move(*swapped);
+  }
+  if (words.size() > 1 && (!set || first_is)) {
     std::string repository = std::move(words.front());
     words.erase(words.begin());
     return repository;
   }
   if (set && !words.empty()) return std::string(environment);
-  if (!set) return no_repository_named();
+  if (!set && !first_is) return no_repository_named();
   return Error(ErrorCode::kInvalid, "no name is given; give one, such as '*.txt'");
 }
 

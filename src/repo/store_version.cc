@@ -13,6 +13,7 @@
 #include "catalog/claimed_time.h"
 #include "repo/open_store.h"
 #include "repo/source_memory.h"
+#include "transfer/source_filter.h"
 #include "transfer/tree_importer.h"
 #include "transfer/tree_planner.h"
 #include "varve/backup.h"
@@ -110,6 +111,7 @@ Result<StoredVersion> store_version(Repository& repository, const StoreRequest& 
   const auto source = std::filesystem::canonical(request.directory, error);
   if (error) return base::io_error(request.directory, error.value());
   VARVE_TRY_ASSIGN(const NewFile root, root_like(request.directory));
+  VARVE_TRY(transfer::check_listed(request.directory, options));
   repo::SourceMemory memory(repository, request, source.string());
   StoredVersion stored;
   VARVE_TRY_ASSIGN(stored.info, repo::open_or_continue(repository, request, memory, root));
@@ -128,6 +130,7 @@ Result<StorePlan> plan_store(
     const std::function<bool(const TransferProgress&)>& progress) {
   VARVE_TRY(check_store_options(request.options));
   VARVE_TRY(root_like(request.directory));
+  VARVE_TRY(transfer::check_listed(request.directory, request.options));
   StoreOptions options = request.options;
   VARVE_TRY_ASSIGN(const DirectoryIdentity own,
                    find_own_folder(repository.present_path(), request.directory));

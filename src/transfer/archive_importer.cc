@@ -337,10 +337,12 @@ class ArchiveImporter {
 }  // namespace
 
 Result<void> check_stream_path(const std::string& path) {
-  VARVE_TRY_ASSIGN(const auto components, components_of(path));
-  if (!components.empty() && !path.starts_with('/') && !path.ends_with('/')) return {};
-  return Error(ErrorCode::kInvalid,
-               "\"" + path + "\" names no file of a version; give a name such as dump.sql");
+  const auto components = components_of(path);
+  const bool is_inside = components && !components->empty();
+  if (is_inside && !path.starts_with('/') && !path.ends_with('/')) return {};
+  return Error(ErrorCode::kInvalid, "\"" + path +
+                                        "\" cannot be the path of a file in a version; give a name "
+                                        "such as dump.sql");
 }
 
 Result<TransferReport> import_archive(

@@ -102,6 +102,8 @@ Result<void> ArchiveInput::start() {
   archive_read_support_filter_zstd(handle_);
   archive_read_support_filter_compress(handle_);
   archive_read_support_format_tar(handle_);
+  // Archives may be joined, as by `cat`: what follows an end mark is data too.
+  archive_read_set_format_option(handle_, "tar", "read_concatenated_archives", "1");
   archive_read_support_format_cpio(handle_);
   struct stat status {};
   const bool is_file = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);

@@ -30,6 +30,11 @@ Result<SealedEntry> find_entry(VersionReader& version, const std::string& path,
       return Error(ErrorCode::kNotDirectory, last_name + " is not a directory in the version");
     }
     auto found = version.lookup(entry.rank, name);
+    if (!found && found.error().code() == ErrorCode::kNotFound) {
+      const VersionInfo& info = version.info();
+      return Error(ErrorCode::kNotFound,
+                   "there is no file \"" + info.series_name + "/" + info.name + "/" + path + "\"");
+    }
     if (!found) return std::move(found).error().with_context(path);
     entry = *found;
     last_name = name;

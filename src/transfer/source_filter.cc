@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <utility>
 
 #include "base/unique_fd.h"
 #include "transfer/entry_lister.h"
 #include "transfer/source_listing.h"
+#include "transfer/transfer_error.h"
 
 namespace varve::transfer {
 namespace {
@@ -46,7 +48,35 @@ Result<void> check_relative(const std::string& path) {
   return {};
 }
 
+/// Returns whether a path below the open directory exists. Assumes so if the system does not tell.
+bool exists_below(int directory_fd, const std::string& path) {
+  base::UniqueFd above;
+  int at_fd = directory_fd;
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string name = path.substr(at, end - at);
+    base::UniqueFd next(::openat(at_fd, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!next.valid()) return errno != ENOENT && errno != ENOTDIR;
+    above = std::move(next);
+    at_fd = above.get();
+    at = end + 1;
+  }
+  return true;
+}
+
 }  // namespace
+
+Result<void> check_listed(const std::string& directory, const StoreOptions& options) {
+  if (!options.only) return {};
+  const base::UniqueFd fd(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return system_error("cannot open " + directory, errno);
+  const bool any = std::ranges::any_of(
+      *options.only, [&](const std::string& path) { return exists_below(fd.get(), path); });
+  if (any) return {};
+  return Error(ErrorCode::kNotFound, "the list names nothing that exists below " + directory +
+                                         "; its first path is \"" + options.only->front() +
+                                         "\". Nothing was stored");
+}
 
 Result<SourceFilter> SourceFilter::create(const StoreOptions& options) {
   VARVE_TRY_ASSIGN(ExcludeRules rules, ExcludeRules::parse(options.excludes));

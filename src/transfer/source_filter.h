@@ -47,4 +47,8 @@ class SourceFilter {
   std::optional<dev_t> device_;  // The source's own.
 };
 
+/// Checks that a list in StoreOptions::only names something below the source. Follows no symlinks.
+/// Errors: kNotFound if no listed path exists; those of opening the source.
+[[nodiscard]] Result<void> check_listed(const std::string& directory, const StoreOptions& options);
+
 }  // namespace varve::transfer

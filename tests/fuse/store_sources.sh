@@ -77,6 +77,15 @@ restored list/2
 [ "$(cd "$work/out" && find . -type f | sort | tr '\n' ' ')" = "./etc/passwd ./home/docs/a.c ./home/docs/a.o ./home/docs/new " ]
 printf '' >"$work/list"
 expect_status 1 "$VARVE" store --files-from "$work/list" "$repo" list/3 "$src"
+ln -s etc "$src/through"
+printf 'no/such\nthrough/passwd\n' >"$work/list"
+for dry in '' -n; do
+  # shellcheck disable=SC2086  # Nothing or one word.
+  expect_status 1 "$VARVE" store $dry --files-from "$work/list" "$repo" list/3 "$src"
+  message_says 'names nothing that exists.*no/such.*Nothing was stored'
+  [ "$("$VARVE" ls "$repo" list | tr '\n' ' ')" = "list/1 list/2 " ] || fail "a version was made"
+done
+rm "$src/through"
 printf '../etc\n' >"$work/list"
 expect_status 1 "$VARVE" store --files-from "$work/list" "$repo" list/3 "$src"
 ok "a list selects files; missing ones are named, an empty or outside one is refused"
@@ -88,6 +97,7 @@ head -c 3000000 /dev/urandom >"$work/dump"
 expect_status 0 "$VARVE" stat --json "$repo" db/1
 [ "$(json_of claimed_at)" = 2020-02-29T12:30:00.000000000Z ]
 expect_status 1 "$VARVE" store --stdin ../x "$repo" db/2 </dev/null
+message_says '"../x" cannot be the path of a file'
 expect_status 1 "$VARVE" dump "$repo" db/1/dir
 message_says 'is a directory'
 expect_status 1 "$VARVE" dump "$repo" db/1/none
@@ -117,6 +127,17 @@ printf x >"$src/home/$(printf 'not\xffutf8\303\251')"
 find "$src" -exec touch -h -d '2 hours ago' {} +
 tar -C "$src" --format=pax --sparse --xattrs --acls -cf "$work/pax.tar" .
 tar -C "$src" --format=gnu --sparse -czf "$work/gnu.tar.gz" .
+echo first >"$work/one.txt" && echo second >"$work/two.txt"
+tar -C "$work" -cf "$work/one.tar" one.txt && tar -C "$work" -cf "$work/two.tar" two.txt
+cat "$work/one.tar" "$work/two.tar" >"$work/joined.tar"
+gzip -k "$work/one.tar" "$work/two.tar"
+cat "$work/one.tar.gz" "$work/two.tar.gz" >"$work/joined.tar.gz"
+for archive in joined.tar joined.tar.gz; do
+  "$VARVE" -q store --from-tar - "$repo" "joined/$archive" < <(cat "$work/$archive") >/dev/null
+  [ "$("$VARVE" dump "$repo" "joined/$archive/one.txt")" = first ]
+  [ "$("$VARVE" dump "$repo" "joined/$archive/two.txt")" = second ] || fail "$archive: half is lost"
+done
+ok "joined archives are stored to the end"
 bsdtar -C "$src" -c --format newc -f "$work/new.cpio" .
 (cd "$src" && bsdtar -c --format zip -f "$work/zip" home/docs/a.o)
 for archive in pax.tar gnu.tar.gz new.cpio; do
@@ -193,6 +214,10 @@ expect_status 0 "$VARVE" find --json "$repo" 'a.?'
 [ "$(grep -c '"path": *"home/docs/a.c"' "$work/stdout")" -ge 4 ] || fail "$(cat "$work/stdout")"
 expect_status 0 "$VARVE" find --series db "$repo" '/dir/*'
 [ "$(wc -l <"$work/stdout")" -eq 1 ]
+mkdir "$work/odd" && touch "$work/odd/$(printf 'line\nbreak')"
+"$VARVE" -q store "$repo" odd/1 "$work/odd" >/dev/null
+expect_status 0 "$VARVE" find "$repo" 'line*'
+grep -q 'line\\x0abreak$' "$work/stdout" || fail "a name looks like two lines: $(cat "$work/stdout")"
 expect_status 0 "$VARVE" find "$repo" nothing-has-this-name
 message_says 'no sealed version'
 ok "find searches all versions"
