@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "varve/types.h"
 
 namespace varve::base {
@@ -16,5 +18,9 @@ class SystemClock final : public Clock {
  public:
   [[nodiscard]] Timestamp now() const override;
 };
+
+/// Returns "2026-03-01 12:30:00" in local time, or the seconds since 1970 for a time that no
+/// calendar has.
+[[nodiscard]] std::string local_time_text(const Timestamp& time);
 
 }  // namespace varve::base

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/named_places.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
@@ -32,12 +33,19 @@ Result<Clone> find_clone(CloneArguments options) {
   VersionTarget source;
   VersionTarget target;
   if (!options.target.empty()) {
+    if (auto swapped = swapped_words(options.repository, {options.source, options.target})) {
+      return std::move(*swapped);
+    }
     VARVE_TRY_ASSIGN(source, find_target(options.repository, options.source));
     VARVE_TRY_ASSIGN(target, find_new_target(options.repository, options.target));
   } else if (options.source.empty()) {
     return Error(
         ErrorCode::kInvalid,
         "a version is missing; give REPO SERIES/SOURCE SERIES/NEW, or two paths in a mount");
+  } else if (holds_repository(options.repository)) {
+    return Error(ErrorCode::kInvalid,
+                 "the name of the new version is missing; the arguments are REPO SERIES/SOURCE "
+                 "SERIES/NEW");
   } else {
     VARVE_TRY_ASSIGN(source, find_target(options.repository, {}));
     VARVE_TRY_ASSIGN(target, find_new_target(options.source, {}));

@@ -87,7 +87,9 @@ Result<Side> find_side(Repository& repository, const VersionPath& place, const s
 }
 
 Result<void> diff(const DiffArguments& options, const Context& context) {
-  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.least = 2, .most = 2}));
+  VARVE_TRY_ASSIGN(const NamedPlaces named,
+                   find_places(options.words,
+                               {.least = 2, .most = 2, .order = "REPO SERIES/A SERIES/B [PATH]"}));
   if (named.rest.size() > 1)
     return Error(ErrorCode::kInvalid, "there are too many arguments; see --help");
   const VersionPath& first = named.places[0];

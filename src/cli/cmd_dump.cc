@@ -40,7 +40,9 @@ Result<void> write_out(std::span<const std::byte> bytes) {
 }
 
 Result<void> dump(const DumpArguments& options) {
-  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.least = 1, .most = 1}));
+  VARVE_TRY_ASSIGN(
+      const NamedPlaces named,
+      find_places(options.words, {.least = 1, .most = 1, .order = "REPO SERIES/VERSION/PATH"}));
   if (!named.rest.empty()) {
     return Error(ErrorCode::kInvalid, "there are too many arguments; see --help");
   }

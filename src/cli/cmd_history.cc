@@ -42,7 +42,8 @@ struct Occurrence {
 /// Finds the file that the words name. A path in a mount has the version between the series and the
 /// rest; SERIES/PATH has no version.
 Result<FileOfSeries> find_file(const std::vector<std::string>& words) {
-  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(words, {.least = 1, .most = 1}));
+  VARVE_TRY_ASSIGN(const NamedPlaces named,
+                   find_places(words, {.least = 1, .most = 1, .order = "REPO SERIES/PATH"}));
   if (!named.rest.empty())
     return Error(ErrorCode::kInvalid, "there are too many arguments; see --help");
   const VersionPath& place = named.places.front();

@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/repository_access.h"
+#include "cli/tree_compare.h"
 #include "cli/version_path.h"
 #include "control/open_versions.h"
 #include "varve/browse.h"
@@ -136,17 +137,17 @@ Result<void> list_files(Repository& repository, const VersionPath& path,
                         const LsArguments& options) {
   VARVE_TRY_ASSIGN(const VersionInfo info, find_version(repository, path));
   VARVE_TRY_ASSIGN(const auto reader, repository.reader(info.series, info.number));
-  VARVE_TRY_ASSIGN(SealedEntry entry, reader->get(0));
-  std::string name;
-  for (std::size_t at = 0; at < path.path.size();) {
-    const std::size_t end = std::min(path.path.find('/', at), path.path.size());
-    name = path.path.substr(at, end - at);
-    at = end + 1;
-    auto found = reader->lookup(entry.rank, name);
-    if (!found) return std::move(found).error().with_context(path.path);
-    entry = *found;
+  auto found = find_entry(*reader, path.path);
+  if (!found && found.error().code() == ErrorCode::kNotFound) {
+    return Error(ErrorCode::kNotFound,
+                 "there is no file \"" + path.series + "/" + info.name + "/" + path.path + "\"");
   }
-  if (!S_ISDIR(entry.attributes.mode)) return print_batch(*reader, {{0, name, entry}}, options);
+  if (!found) return std::move(found).error().with_context(path.path);
+  const SealedEntry& entry = *found;
+  if (!S_ISDIR(entry.attributes.mode)) {
+    const std::string name = path.path.substr(path.path.rfind('/') + 1);
+    return print_batch(*reader, {{0, name, entry}}, options);
+  }
   std::vector<Listed> batch;
   std::uint64_t after = 0;
   do {

@@ -7,7 +7,6 @@
 
 #include "base/system_error.h"
 #include "cli/command.h"
-#include "cli/named_places.h"
 #include "cli/options.h"
 #include "fs/mount_main.h"
 
@@ -41,11 +40,6 @@ int run_mount(MountArguments options) {
           take_repository({{"REPO", &options.repository}, {"DIR", &options.directory}});
       !given) {
     return fail(given.error());
-  }
-  if (!holds_repository(options.repository) && holds_repository(options.directory)) {
-    return fail(Error(ErrorCode::kInvalid,
-                      options.directory + " is the repository, so it comes first: varve mount " +
-                          options.directory + " " + options.repository));
   }
   fs::MountOptions mount_options;
   for (const std::string& list : options.lists) {

@@ -32,11 +32,15 @@ Result<std::string> new_name_of(const VersionPath& place, const std::string& wor
 }
 
 Result<void> move(const MvArguments& options, const Context& context) {
-  VARVE_TRY_ASSIGN(
-      const NamedPlaces named,
-      find_places(options.words, {.least = 1, .most = 1, .purpose = control::Purpose::kChange}));
+  VARVE_TRY_ASSIGN(const NamedPlaces named,
+                   find_places(options.words, {.least = 1,
+                                               .most = 1,
+                                               .purpose = control::Purpose::kChange,
+                                               .order = "REPO SERIES[/VERSION] NAME"}));
   if (named.rest.size() != 1) {
-    return Error(ErrorCode::kInvalid, "give one version or series and its new name; see --help");
+    return Error(ErrorCode::kInvalid,
+                 "give one version or series and its new name: the arguments are REPO "
+                 "SERIES[/VERSION] NAME");
   }
   const VersionPath& place = named.places.front();
   if (!place.path.empty()) {

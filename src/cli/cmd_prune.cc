@@ -72,9 +72,10 @@ void print_future(const SeriesInfo& series, const std::vector<PruneDecision>& de
     return;
   }
   print(fmt::format(
-      "{}: the seal times of {} versions are in the future; check the clock. Until these times no "
+      "{}: the {} of {} versions are in the future; check the clock. Until these times no "
       "rule counts or deletes the versions, but `varve rm` can delete them\n",
-      name_text(series.name), count));
+      name_text(series.name),
+      options.rules.by_claimed ? "seal times or claimed times" : "seal times", count));
 }
 
 std::string joined(const std::vector<std::string>& reasons) {

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -47,27 +52,57 @@ Result<Request> read_words(const RestoreArguments& options) {
   std::vector<std::string> words = options.words;
   if (options.tar.empty()) {
     if (words.size() < 2) {
-      return Error(ErrorCode::kInvalid, "a version or the directory is missing; see --help");
+      return Error(
+          ErrorCode::kInvalid,
+          "a version or the directory is missing; the arguments are REPO SERIES/VERSION DIR");
     }
     request.directory = std::move(words.back());
     words.pop_back();
+    const bool is_set = std::getenv("VARVE_REPO") != nullptr;
+    auto swapped = is_set ? std::nullopt : swapped_words(words.front(), {request.directory});
+    if (swapped) {
+      return std::move(*swapped).with_more("; the directory comes last");
+    }
   }
-  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(words, {.least = 1}));
+  VARVE_TRY_ASSIGN(const NamedPlaces named,
+                   find_places(words, {.least = 1, .order = "REPO SERIES/VERSION DIR"}));
   request.repository = named.repository;
   request.version = named.places.front();
   for (const VersionPath& place : named.places) {
     if (place.version.empty()) {
       return Error(ErrorCode::kInvalid,
-                   "\"" + place.series + "\" names no version; write SERIES/VERSION");
+                   "\"" + place.series + "\" names no version; write SERIES/VERSION, such as " +
+                       place.series + "/latest. The directory to restore to comes last");
     }
     if (place.series != request.version.series || place.version != request.version.version) {
-      return Error(ErrorCode::kInvalid, "all paths must be in the same version");
+      return Error(ErrorCode::kInvalid,
+                   "all paths must be in the same version; the directory "
+                   "to restore to comes last");
     }
     if (!place.path.empty()) request.paths.push_back(place.path);
   }
   // A place that names the whole version includes all its parts.
   if (request.paths.size() < named.places.size()) request.paths.clear();
   return request;
+}
+
+/// Refuses a directory in the repository: the restore would write among the files of the backups.
+/// Compares inodes, which also finds the repository behind a bind mount.
+Result<void> refuse_own_folder(const std::string& repository, const std::string& directory) {
+  struct stat own {};
+  if (::stat(repository.c_str(), &own) != 0) return {};
+  std::error_code error;
+  const auto target = std::filesystem::weakly_canonical(directory, error);
+  if (error) return {};  // Opening it returns the error.
+  for (std::filesystem::path place = target;; place = place.parent_path()) {
+    struct stat status {};
+    const bool found = ::stat(place.c_str(), &status) == 0;
+    if (found && status.st_dev == own.st_dev && status.st_ino == own.st_ino) {
+      return Error(ErrorCode::kInvalid, target.string() + " is in the repository " + repository +
+                                            "; restore to a directory outside it");
+    }
+    if (place == place.parent_path()) return {};
+  }
 }
 
 Result<TransferReport> restore(const Request& request, const RestoreArguments& options,
@@ -88,6 +123,9 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   open_options.trust_owner = is_trusted(request.repository);
   if (!options.engine.empty()) open_options.engine = options.engine;
   VARVE_TRY_ASSIGN(const auto repository, Repository::open(request.repository, open_options));
+  if (options.tar.empty()) {
+    VARVE_TRY(refuse_own_folder(repository->present_path(), request.directory));
+  }
   VARVE_TRY_ASSIGN(const VersionInfo info, find_version(*repository, request.version));
   VARVE_TRY_ASSIGN(const auto reader, repository->reader(info.series, info.number));
   if (!options.tar.empty()) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/named_places.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/owed_arranging.h"
@@ -103,6 +104,9 @@ Result<void> seal(const VersionTarget& target, const SealArguments& options,
 }
 
 int run_seal(SealArguments options, const Context& context) {
+  if (const auto swapped = swapped_words(options.first, {options.second, options.name})) {
+    return fail(*swapped);
+  }
   if (const auto sorted = sort_arguments(options); !sorted) return fail(sorted.error());
   const auto target = find_target(options.first, options.second);
   if (!target) return fail(target.error());

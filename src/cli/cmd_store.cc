@@ -262,9 +262,17 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
 
 Result<void> take_arguments(StoreArguments& options) {
   if (!is_stream(options)) {
-    return take_repository({{"REPO", &options.repository},
-                            {"VERSION", &options.version},
-                            {"DIR", &options.directory}});
+    VARVE_TRY(take_repository({{"REPO", &options.repository},
+                               {"VERSION", &options.version},
+                               {"DIR", &options.directory}}));
+    std::error_code error;
+    if (!std::filesystem::exists(options.directory, error) &&
+        std::filesystem::is_directory(options.version, error)) {
+      return Error(ErrorCode::kInvalid, options.version + " is a directory, and " +
+                                            options.directory +
+                                            " is none; the arguments are REPO SERIES/VERSION DIR");
+    }
+    return {};
   }
   VARVE_TRY(take_repository({{"REPO", &options.repository}, {"VERSION", &options.version}}));
   if (chooses_entries(options.source) || options.checksum) {

@@ -3,8 +3,11 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "cli/named_places.h"
 #include "cli/output.h"
 
 namespace varve::cli {
@@ -57,12 +60,17 @@ Result<void> take_repository(std::initializer_list<Positional> positionals) {
     *places.front().value = from_environment;
   }
   if (places.front().value->empty()) return no_repository_named();
+  std::string order;
+  for (const Positional& one : places) order += std::string(order.empty() ? "" : " ") + one.name;
+  std::vector<std::string> others;
+  for (const Positional& one : places) others.push_back(*one.value);
+  if (auto swapped = others.size() > 1 ? swapped_words(others.front(), others) : std::nullopt) {
+    return std::move(*swapped).with_more("; the arguments are " + order);
+  }
   for (const Positional& place : places) {
     if (!place.value->empty()) continue;
-    std::string order;
-    for (const Positional& one : places) order += std::string(order.empty() ? "" : " ") + one.name;
     return Error(ErrorCode::kInvalid, std::string(place.name) + " is missing; the arguments are " +
-                                          order + " (see --help)");
+                                          order + ", and VARVE_REPO can name the first");
   }
   return {};
 }

@@ -41,6 +41,22 @@ bool holds_repository(const std::string& path) {
   return ::access((path + "/varve.repo").c_str(), F_OK) == 0;
 }
 
+std::optional<Error> swapped_words(const std::string& first,
+                                   const std::vector<std::string>& others) {
+  // Not in a mount: below one whose daemon is stopped, any access hangs.
+  const auto is_elsewhere = [](const std::string& word) {
+    const auto mounted = control::find_mounted(word, control::Purpose::kLook);
+    return !mounted && mounted.error().code() == ErrorCode::kNotFound;
+  };
+  if (!is_elsewhere(first) || holds_repository(first)) return std::nullopt;
+  for (const std::string& word : others) {
+    if (word == first || word.empty() || !is_elsewhere(word) || !holds_repository(word)) continue;
+    return Error(ErrorCode::kInvalid,
+                 word + " is the repository, so it comes first, before \"" + first + "\"");
+  }
+  return std::nullopt;
+}
+
 Result<NamedPlaces> find_places(const std::vector<std::string>& words, const PlaceCount& count) {
   NamedPlaces named;
   std::vector<std::string> left(words);
@@ -61,6 +77,9 @@ Result<NamedPlaces> find_places(const std::vector<std::string>& words, const Pla
     named.repository = next();
   } else if (!environment.empty()) {
     named.repository = environment;
+  } else if (const auto swapped = swapped_words(words.empty() ? "" : words.front(), words);
+             swapped) {
+    return *swapped;
   } else if (left.size() > count.least || (left.size() == 1 && count.least == 0)) {
     named.repository = next();  // Opening it will report the error.
   } else {
@@ -78,7 +97,8 @@ Result<NamedPlaces> find_places(const std::vector<std::string>& words, const Pla
     }
   }
   if (named.places.size() < count.least) {
-    return Error(ErrorCode::kInvalid, "an argument is missing; see --help");
+    return Error(ErrorCode::kInvalid,
+                 std::string("an argument is missing; the arguments are ") + count.order);
   }
   named.rest = std::move(left);
   return named;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,11 @@ namespace varve::cli {
 
 /// Returns true if `path` is a folder with a repository, even a damaged one.
 [[nodiscard]] bool holds_repository(const std::string& path);
+
+/// Returns the error for a command line with the repository in another place than the first, if
+/// `first` is neither a repository nor a mount of one and one of the other words is a repository.
+[[nodiscard]] std::optional<Error> swapped_words(const std::string& first,
+                                                 const std::vector<std::string>& others);
 
 struct NamedPlaces {
   std::string repository;
@@ -32,6 +38,7 @@ struct PlaceCount {
   std::size_t least = 0;
   std::size_t most = static_cast<std::size_t>(-1);
   control::Purpose purpose = control::Purpose::kLook;
+  const char* order = "REPO SERIES/VERSION";  ///< The words of the command, for messages.
 };
 [[nodiscard]] Result<NamedPlaces> find_places(const std::vector<std::string>& words,
                                               const PlaceCount& count);

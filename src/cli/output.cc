@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "base/clock.h"
 #include "base/system_error.h"
 
 namespace varve::cli {
@@ -129,15 +130,7 @@ std::string exact_size_text(std::uint64_t bytes, bool exact) {
 }
 
 std::string time_text(const Timestamp& time) {
-  if (time == Timestamp{}) return "-";
-  const auto seconds = static_cast<std::time_t>(time.seconds);
-  std::tm parts{};
-  char text[64];
-  if (::localtime_r(&seconds, &parts) == nullptr ||
-      std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts) == 0) {
-    return std::to_string(time.seconds);
-  }
-  return text;
+  return time == Timestamp{} ? "-" : base::local_time_text(time);
 }
 
 std::string iso_time(const Timestamp& time) {

@@ -34,7 +34,8 @@ Result<VersionPath> require_version(std::string_view text, bool path_allowed) {
   VersionPath path = parse_version_path(text);
   if (path.version.empty()) {
     return Error(ErrorCode::kInvalid,
-                 "\"" + std::string(text) + "\" names no version; write SERIES/VERSION");
+                 "\"" + std::string(text) + "\" names no version; write SERIES/VERSION, such as " +
+                     (path.series.empty() ? "laptop" : path.series) + "/2027-01-31");
   }
   if (!path.path.empty() && !path_allowed) {
     return Error(ErrorCode::kInvalid, "\"" + std::string(text) +

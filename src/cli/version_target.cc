@@ -4,15 +4,24 @@
 #include <cstdlib>
 #include <utility>
 
+#include "cli/named_places.h"
 #include "control/mounted_path.h"
 
 namespace varve::cli {
 namespace {
 
-Result<VersionTarget> from_environment(const std::string& version, Error otherwise) {
+Error nothing_named() {
+  return {ErrorCode::kInvalid,
+          "no version is named; give REPO SERIES/VERSION, or the path of a version in a mount"};
+}
+
+Result<VersionTarget> from_environment(const std::string& version) {
   const char* repository = std::getenv("VARVE_REPO");
   if (repository == nullptr || *repository == '\0') {
-    return std::move(otherwise).with_context(version);
+    if (holds_repository(version)) return nothing_named();
+    return Error(ErrorCode::kInvalid,
+                 "no repository is named, and " + version +
+                     " is not in a mount; give REPO SERIES/VERSION, or set VARVE_REPO");
   }
   VersionTarget target;
   target.repository = repository;
@@ -24,19 +33,15 @@ Result<VersionTarget> from_environment(const std::string& version, Error otherwi
 /// untrusted mount must not name something else.
 Result<VersionTarget> without_mount(const std::string& version, const Error& why) {
   if (why.code() != ErrorCode::kNotFound) return why;
-  return from_environment(version, why);
+  return from_environment(version);
 }
 
 Result<VersionTarget> from_both(const std::string& repository, const std::string& version) {
+  if (auto swapped = swapped_words(repository, {version})) return std::move(*swapped);
   VersionTarget target;
   target.repository = repository;
   VARVE_TRY_ASSIGN(target.version, require_version(version, false));
   return target;
-}
-
-Error nothing_named() {
-  return {ErrorCode::kInvalid,
-          "no version is named; give REPO SERIES/VERSION, or the path of a version in a mount"};
 }
 
 }  // namespace

@@ -108,6 +108,22 @@ Result<std::optional<Identity>> confirm(const MountEntry& mount, const std::stri
   return std::optional<Identity>(std::move(identity));
 }
 
+/// Returns the error for a change through a mount that no daemon confirms.
+Error refuses_changes(const MountEntry& mount, const std::string& repository) {
+  if (const auto access = attribute(mount, "user.varve.access");
+      access && access->error == 0 && access->value == std::string_view("ro")) {
+    return {ErrorCode::kNotPermitted,
+            fmt::format("{} is mounted read-only, so nothing can be changed through it; name the "
+                        "repository {} instead of a path, or mount it without the option ro",
+                        mount.mount_point, repository)};
+  }
+  return {ErrorCode::kNotPermitted,
+          fmt::format("the daemon of {} does not know the mount on {}, so another program may have "
+                      "made it, and nothing can be changed through it; name the repository and the "
+                      "version instead of a path",
+                      repository, mount.mount_point)};
+}
+
 struct Found {
   MountEntry mount;
   std::string path;  ///< Absolute, inside the mount.
@@ -182,12 +198,7 @@ Result<MountedPath> find_mounted(const std::string& path, Purpose purpose) {
   if (daemon) {
     root = daemon->mount_root;
   } else if (purpose == Purpose::kChange) {
-    return Error(
-        ErrorCode::kNotPermitted,
-        fmt::format("{} is mounted read-only, or by another program than Varve: the daemon of {} "
-                    "does not know the mount. Name the repository and the version instead of a "
-                    "path",
-                    found.mount.mount_point, mounted.repository));
+    return refuses_changes(found.mount, mounted.repository);
   } else {
     VARVE_TRY_ASSIGN(OwnAttribute claimed, attribute(found.mount, "user.varve.root"));
     if (claimed.error != 0) {

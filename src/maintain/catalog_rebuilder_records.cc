@@ -2,6 +2,7 @@
 // Rebuilds the clock's record, and reports lost locks.
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "catalog/clock_record.h"
 #include "catalog/layout_records.h"
 #include "maintain/catalog_rebuilder.h"
@@ -29,8 +30,8 @@ void CatalogRebuilder::report_lost_lock(VersionNumber number, const Version& ver
   if (!retention) {
     problem(name_of(number) + ": if it was locked, the lock is lost; lock it again");
   } else if (retention->locked_until != Timestamp{}) {
-    problem(fmt::format("{}: it was locked until {} seconds after 1970; the lock is lost",
-                        name_of(number), retention->locked_until.seconds));
+    problem(fmt::format("{}: it was locked until {}; the lock is lost", name_of(number),
+                        base::local_time_text(retention->locked_until)));
   }
 }
 

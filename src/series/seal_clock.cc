@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "catalog/layout_records.h"
 
@@ -22,9 +23,9 @@ Result<catalog::ClockRecord> choose_seal_time(const SeriesParts& parts,
   record.sealed_at = catalog::seal_time(versions, before.mark_seconds, now);
   if (record.sealed_at != now) {
     warning = fmt::format(
-        "the clock is {} seconds behind the seal of the version before {}; the new seal gets the "
-        "time of that seal. Check the clock",
-        record.sealed_at.seconds - now.seconds, record.name);
+        "the clock says {}, but the version before {} was sealed at {}; the new seal gets the time "
+        "of that seal. Check the clock",
+        base::local_time_text(now), record.name, base::local_time_text(record.sealed_at));
   }
   const bool ahead = std::any_of(versions.begin(), versions.end(), [&](const auto& version) {
     return version.state == VersionState::kSealed && version.sealed_at > record.sealed_at;
@@ -58,8 +59,8 @@ Result<std::optional<Error>> LockWatch::find(const catalog::VersionRecord& recor
                    catalog::find_retention(txn_, record.series, record.number));
   if (retention.locked_until > now_) {
     return std::optional(Error(ErrorCode::kNotPermitted,
-                               fmt::format("{} is locked for {} seconds more", record.name,
-                                           retention.locked_until.seconds - now_.seconds)));
+                               fmt::format("{} is locked until {}", record.name,
+                                           base::local_time_text(retention.locked_until))));
   }
   if (force_clock) return std::optional<Error>();
   VARVE_TRY_ASSIGN(const bool held, holds(retention.locked_until));

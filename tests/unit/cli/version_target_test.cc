@@ -32,8 +32,8 @@ TEST(VersionTarget, OneWordIsAVersionOfTheRepositoryInTheEnvironment) {
 
 TEST(VersionTarget, OneWordWithoutEnvironmentIsRefused) {
   const EnvironmentVariable none("VARVE_REPO", "");
-  EXPECT_EQ(code_of(find_target("no-such-series/monday", "")), ErrorCode::kNotFound);
-  EXPECT_EQ(code_of(find_new_target("no-such-series/monday", "")), ErrorCode::kNotFound);
+  EXPECT_EQ(code_of(find_target("no-such-series/monday", "")), ErrorCode::kInvalid);
+  EXPECT_EQ(code_of(find_new_target("no-such-series/monday", "")), ErrorCode::kInvalid);
 }
 
 TEST(VersionTarget, NoWordIsRefused) {
