@@ -1,231 +1,461 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a Varve repository without Varve and without its catalog.
+"""Reads a Varve repository without Varve and without its catalog. Written from docs/FORMAT.md alone (§).
 
-usage: varve-read.py REPO ls [SERIES/VERSION [PATH]]
+usage: varve-read.py REPO ls [SERIES/VERSION [PATH...]]
        varve-read.py REPO restore [--guess] SERIES/VERSION DEST [PATH...]
 
-Needs Linux, Python 3.8, the two modules beside it, and the module `zstandard` or the program `zstd`.
-It changes nothing in the repository. No other process may write to the repository meanwhile.
-`restore` makes DEST or fills an empty folder; each PATH keeps its place below DEST. VERSION may be
-`latest`. Series and versions without a usable name appear as #NUMBER.
+Needs Linux, Python 3.8, and the module `zstandard` or the program `zstd`. Changes nothing in the repository; no
+other process may write to it meanwhile. DEST is new or an empty folder. VERSION may be `latest`. Series and
+versions without a usable name appear as #NUMBER. Verifies all checksums and fingerprints. Leaves what is damaged
+of a file as a hole. A container that only a search behind damage finds may be a piece of a stored file: the reader
+uses it only with --guess, and names the files. Exit status: 0 all is well; 1 error; 2 wrong usage; 3 something is
+damaged or was refused, and the messages say what; 10 no repository; 130 interrupted. Memory grows with the id runs
+of containers, the directories of the manifests that a version needs, and the hard-linked files."""
+import collections, functools, hashlib, itertools, operator, os, re, resource  # noqa: E401
+import shutil, stat, struct, subprocess, sys, time  # noqa: E401
+try: import zstandard
+except ImportError: zstandard = None
 
-Verifies all checksums and fingerprints. Restores the readable parts of a damaged file, and leaves the
-rest as a hole. A container that only a search behind damage finds may be a piece of a stored file: the
-reader uses it only with --guess, and names the files. Exit status: 0 all is well; 1 an error; 2 wrong
-usage; 3 something is damaged or was refused, and the messages say what; 10 no repository; 130
-interrupted. Memory grows with the id runs of the containers, the nodes of the manifests that a version
-needs, and the hard-linked files with names still to come.
-"""
-import collections
-import functools
-import os
-import stat
-import sys
-import time
-
-sys.dont_write_bytecode = True
-import varve_format as form  # noqa: E402
-from varve_format import Damage, need, show  # noqa: E402
-
+MASK, ID_MAX, SIZE_MAX = (1 << 64) - 1, (1 << 32) - 1, (1 << 63) - 1
+BLOCK_MAX, CONTAINER_MAX, PAGE_MAX, VALUE_MAX = 131072, 4 << 20, 1 << 20, 1 << 30
 problems = 0
 
-
+class Damage(Exception): """Bytes that break a rule of FORMAT.md, or that cannot be read."""
+def need(condition, text):
+    if not condition: raise Damage(text)
+def show(name):  # returns text for a terminal: control characters and bytes that are not UTF-8 are escaped
+    name = b"/".join(name) or b"." if isinstance(name, tuple) else os.fsencode(name)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode()
+                   for c in name.decode("utf-8", "backslashreplace"))
 def problem(text, counts=True):
     global problems
     problems += counts
     print("varve-read:", show(str(text)), file=sys.stderr)
+def fail(status, text): sys.exit(problem(text) or status)
 
+# ---- XXH3-64 with seed 0, the checksum of the format ----
+SECRET = bytes.fromhex(
+    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221"
+    "b8084674f743248ee03590e6813a264c3c2852bb91c300cb88d0658b1b532ea371644897a20df94e3819ef46a9deacd8"
+    "a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931c89f7ec9d9787364eac5ac8334d3ebc3c581a0fffa1363eb"
+    "170ddd51b7f0da49d316552629d4689e2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e")
+P1, P2, P3, P4 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63
+STRIPE_KEYS = b"".join(SECRET[8 * n:8 * n + 64] for n in range(16))
+def le(data, at, size=8): return int.from_bytes(data[at:at + size], "little")
+def fold(a, b): return a * b & MASK ^ a * b >> 64
+def avalanche(h, first=37, factor=0x165667919E3779F9):
+    h = (h & MASK ^ (h & MASK) >> first) * factor & MASK
+    return h ^ h >> 32
+def xxh3(data):  # returns the checksum of some bytes
+    def mix(at, key): return fold(le(data, at) ^ le(SECRET, key), le(data, at + 8) ^ le(SECRET, key + 8))
+    n = len(data)
+    if n > 240: return xxh3_long(data, n)
+    if n > 128:
+        h = avalanche(n * P1 + sum(mix(16 * i, 16 * i) for i in range(8)))
+        return avalanche(h + sum(mix(16 * i, 16 * i - 125) for i in range(8, n // 16)) + mix(n - 16, 119))
+    if n > 16:
+        return avalanche(n * P1 + sum(mix(16 * i, 32 * i) + mix(n - 16 - 16 * i, 32 * i + 16)
+                                      for i in range((n - 1) // 32 + 1)))
+    if n > 8:
+        low, high = le(data, 0) ^ le(SECRET, 24) ^ le(SECRET, 32), le(data, n - 8) ^ le(SECRET, 40) ^ le(SECRET, 48)
+        return avalanche(n + int.from_bytes(low.to_bytes(8, "little"), "big") + high + fold(low, high))
+    if n > 3:
+        h = (le(data, n - 4, 4) | le(data, 0, 4) << 32) ^ le(SECRET, 8) ^ le(SECRET, 16)
+        h = (h ^ h << 49 ^ h >> 15 ^ h << 24 ^ h >> 40) * 0x9FB21C651E98DF25 & MASK
+        h = (h ^ (h >> 35) + n) * 0x9FB21C651E98DF25 & MASK
+        return h ^ h >> 28
+    h = le(SECRET, 0, 4) ^ le(SECRET, 4, 4) if n else le(SECRET, 56) ^ le(SECRET, 64)
+    h ^= data[0] << 16 | data[n >> 1] << 24 | data[-1] | n << 8 if n else 0
+    return avalanche((h ^ h >> 33) * P2, 29, P3)
+def xxh3_long(data, n):
+    lanes = [0xC2B2AE3D, P1, P2, P3, P4, 0x85EBCA77, 0x27D4EB2F165667C5, 0x9E3779B1]
+    for at in range(0, n, 1024):  # blocks of 16 stripes; the last stripe is the last 64 bytes of all
+        size = min(1024, (n - 1 - at) // 64 * 64)
+        parts = [(data[at:at + size], STRIPE_KEYS[:size])] + [(data[-64:], SECRET[121:185])] * (at + 1024 >= n)
+        for piece, keys in parts:
+            mixed = int.from_bytes(piece, "little") ^ int.from_bytes(keys, "little")
+            words = struct.unpack("<%dQ" % (len(piece) // 8), piece)
+            halves = struct.unpack("<%dI" % (len(piece) // 4), mixed.to_bytes(len(piece), "little"))
+            products = list(map(operator.mul, halves[::2], halves[1::2]))
+            lanes = [h + sum(words[i ^ 1::8]) + sum(products[i::8]) & MASK for i, h in enumerate(lanes)]
+        if at + 1024 < n:
+            lanes = [(h ^ h >> 47 ^ le(SECRET, 128 + 8 * i)) * 0x9E3779B1 & MASK for i, h in enumerate(lanes)]
+    return avalanche(n * P1 + sum(fold(lanes[i] ^ le(SECRET, 11 + 8 * i), lanes[i + 1] ^ le(SECRET, 19 + 8 * i))
+                                  for i in range(0, 8, 2)))
 
-def fail(status, text):
-    problem(text)
-    sys.exit(status)
+# ---- Files, compression, numbers ----
+def read(path, at=0, count=None):  # returns bytes of a regular file; without a count, its size
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb", buffering=0) as file:
+            status = os.fstat(file.fileno())
+            need(stat.S_ISREG(status.st_mode), "%s is no regular file" % path)
+            if count is None: return status.st_size
+            data = os.pread(file.fileno(), min(count, max(status.st_size - at, 0)), at)
+    except OSError as error: raise Damage("%s: %s" % (path, error.strerror))
+    need(len(data) == count, "%s ends too early" % path)
+    return data
+def numbered(folder, suffix=""):  # returns number -> path of the files or folders NNNNNNNN and suffix
+    return {int(name[:8], 16): os.path.join(folder, name) for name in sorted(os.listdir(folder))
+            if re.fullmatch("[0-9a-f]{8}" + re.escape(suffix), name)} if os.path.isdir(folder) else {}
+def decompress(data, size_max):  # returns at most so many bytes of what one Zstandard frame holds
+    if zstandard:
+        try: return zstandard.ZstdDecompressor().stream_reader(data).read(size_max)
+        except zstandard.ZstdError: return b""
+    shutil.which("zstd") or sys.exit("varve-read: install the program zstd, or the Python module zstandard")
+    command = "zstd -dcq 2>/dev/null | head -c %d" % size_max
+    return subprocess.run(command, shell=True, input=data, stdout=subprocess.PIPE).stdout
+def decode(path, at, size, raw, codec, check):  # returns the raw bytes of a frame or a block (§4, §9)
+    where = "%s: the data at byte %d" % (path, at)
+    need(0 < size <= raw <= BLOCK_MAX and codec == (size < raw), where + " has wrong sizes")
+    data = read(path, at, size)
+    need(xxh3(data) == check, where + " has a wrong checksum")
+    data = decompress(data, raw + 1) if codec else data
+    need(len(data) == raw, where + " does not decompress to its size")
+    return data
+def good_name(name): return re.fullmatch(rb"[^/\0]{1,255}", name) and name not in (b".", b"..")
 
+class Cursor:
+    """Reads the bytes of an object from front to back, never beyond their end."""
+    def __init__(self, data, at=0): self.data, self.at = data, at
+    def take(self, count):
+        need(count <= len(self.data) - self.at, "an object ends too early")
+        self.at += count
+        return self.data[self.at - count:self.at]
+    def varint(self, most=MASK):
+        found = re.compile(rb"[\x80-\xff]{0,9}[\0-\x7f]").match(self.data, self.at)
+        value = sum((byte & 127) << 7 * i for i, byte in enumerate(self.take(len(found[0]) if found else 1 << 64)))
+        need(value <= most, "a number is too large")
+        return value
+    def svarint(self): return (lambda value: value >> 1 ^ -(value & 1))(self.varint())
+    def text(self, most): return self.take(self.varint(most))
+    def name(self, previous):  # returns a name that shares bytes with the previous one and comes after it
+        name = previous[:self.varint(len(previous))] + self.text(255)
+        need(previous < name and good_name(name), "a name is not allowed: " + show(name))
+        return name
 
-def enter(name, *expected):
-    """Changes to a directory, through no link; one that is known must still be the same."""
-    fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    status = os.fstat(fd)
-    if expected and (status.st_dev, status.st_ino) != expected:
-        fail(1, "a directory was moved during the restore")
-    os.fchdir(fd)
-    os.close(fd)
+# ---- Manifests and labels (§9) ----
+def records(path, at, kind, series, version, lost=None):
+    """Yields the type, key and value of each record of a manifest, labels or an update; at last 0, 0, end.
+    Calls `lost` for damaged blocks and goes on behind them; without it, raises Damage."""
+    head = read(path, at, 64)
+    magic, form, *names, _, size, total, _, zero, check = struct.unpack("<IHHIIQQQQQQ", head)
+    need(magic == 0x4E4D5656 and check == xxh3(head[:56]), "%s: no header at byte %d" % (path, at))
+    need(form in (1, 2) and not zero and names == [kind, series, version], "%s: an unknown format or place" % path)
+    at, end, count, first, value = at + 64, at + 64 + size, 0, None, bytearray()
+    while at < end:
+        stored, *rest = struct.unpack("<IIIQ", read(path, at, 20))
+        at += 20 + stored
+        try:
+            cursor = Cursor(decode(path, at - stored, stored, *rest))
+            while cursor.at < len(cursor.data):
+                flags, key, joins = cursor.take(1)[0], cursor.text(255), first is not None
+                first, count = first or (flags & 0x3F, key), count + 1
+                value += cursor.text(BLOCK_MAX)
+                need(first == (flags & 0x3F, key) and (flags & 0x40 > 0) == joins and len(value) <= VALUE_MAX,
+                     "%s: records are mixed up" % path)
+                if not flags & 0x80:
+                    yield (*first, bytes(value))
+                    first, value = None, bytearray()
+        except Damage as error:
+            if not lost: raise
+            lost(error)
+            count, first, value = total, None, bytearray()
+    need(at == end and count >= total and not first, "%s: records are missing" % path)
+    yield 0, 0, end
 
+# ---- Series: trees of directories (§5, §6, §7) ----
+def read_runs(cursor, base, runs_max=PAGE_MAX):
+    """Yields (first chunk id, number of chunks or 0 for a hole, bytes) of each run of a recipe."""
+    for _ in range(cursor.varint(runs_max)):
+        count = cursor.varint(ID_MAX)
+        first = base + cursor.svarint() & MASK if count else base
+        size = cursor.varint(SIZE_MAX)
+        need(size >= max(count, 1) and (not count or size <= count * BLOCK_MAX
+                                        and (first & ID_MAX) + count <= 1 << 32), "a run is wrong")
+        base = first + count & MASK
+        yield first, count, size
 
-class Restore:
-    """Restores into the working directory. Every name is used inside a directory that the program made
-    and entered through no link, and only for new files. So nothing outside can change."""
+class Entry:
+    """An entry of a directory. The class itself is what the first entry of a page follows."""
+    name, mode, uid, gid, mtime, xattrs, base, node = b"", 0, 0, 0, 0, {}, 0, 0
+    names, group, below, size, device, target, runs = 1, 0, 0, 0, 0, b"", None
+    def __init__(self, cursor, last, is_root=False):
+        flags, number = cursor.take(1)[0], cursor.varint
+        need(not flags & 0x80 and flags & 0x50 != 0x50, "an entry has unknown flags")
+        self.name = cursor.take(2)[2:] if is_root else cursor.name(last.name)
+        self.mode = last.mode if flags & 1 else number(0o177777)
+        self.uid, self.gid = (last.uid, last.gid) if flags & 2 else (number(ID_MAX), number(ID_MAX))
+        seconds = (last.mtime // 10**9 + cursor.svarint() + (1 << 63) & MASK) - (1 << 63)
+        self.mtime = seconds * 10**9 + (0 if flags & 4 else le(cursor.take(4), 0))
+        need(seconds == self.mtime // 10**9, "nanoseconds are out of range")
+        if flags & 8: self.names, self.group = number(ID_MAX), number(SIZE_MAX)
+        self.xattrs = last.xattrs if flags & 0x40 else {}
+        for _ in range(number(PAGE_MAX) if flags & 0x10 else 0):
+            key = cursor.text(255)
+            self.xattrs[key] = cursor.text(65536)
+        self.base, self.node, self.kind = last.base, last.node, stat.S_IFMT(self.mode)
+        if self.kind == stat.S_IFREG and flags & 0x20:
+            self.size, _, self.node = number(SIZE_MAX), number(), last.node + cursor.svarint() & MASK
+        elif self.kind == stat.S_IFREG:
+            self.runs = list(read_runs(cursor, last.base))
+            self.size = sum(run[2] for run in self.runs)
+            self.base = sum(self.runs[-1][:2]) & MASK if self.runs else last.base
+        elif self.kind == stat.S_IFDIR:
+            self.node, self.below, _ = last.node + cursor.svarint() & MASK, number(), number()
+        elif self.kind == stat.S_IFLNK: self.target = cursor.text(4095)
+        elif self.kind in (stat.S_IFBLK, stat.S_IFCHR): self.device = number()
+        else: need(self.kind in (stat.S_IFIFO, stat.S_IFSOCK), "the type of an entry is unknown")
 
-    def __init__(self, repo, series, wanted, guess):
-        self.repo, self.series, self.wanted, self.found, self.guess = repo, series, wanted, set(), guess
-        self.top, self.links = os.open(".", os.O_RDONLY), {}
-
-    @functools.lru_cache(None)
-    def store(self, number):
-        return form.Store(self.repo + ("/series/%08x" % number if number else "/pool"), number, self.guess)
-
-    def tree(self, root):
-        here, status = (), os.stat(".")
-        stack = [(self.series.entries(root), root, status.st_dev, status.st_ino)]
-        while stack:
-            entry = next(stack[-1][0], None)
-            if entry is None:
-                done = stack.pop()[1]
-                if stack:
-                    enter(b"..", *stack[-1][2:])
-                self.attributes(done.name if stack else b".", done, here)
-                here = here[:-1]
-                continue
-            if isinstance(entry, Damage):
-                problem("%s: names are lost: %s" % (show(b"/".join(here) or b"."), entry))
-                continue
-            path = here + (entry.name,)
-            if self.wanted and not any(path[:len(w)] == w[:len(path)] for w in self.wanted):
-                continue
-            self.found.add(path)
-            self.found &= self.wanted
+class Series:
+    """The labels and manifests of one series. versions: number -> (state, name, ..., root)"""
+    def __init__(self, number, folder):
+        self.number, self.name, self.versions, self.nodes, self.loaded = number, None, {}, {}, set()
+        self.manifests, path = numbered(folder + "/manifests", ".man"), folder + "/labels"
+        at, size, kind = 0, 1, 2
+        try:
+            while at < size:
+                size, (*found, last) = read(path), records(path, at, kind, number, 0)
+                for record in found: self.apply(*record)
+                at, kind = last[2], 3
+        except Damage as error:
+            # An append that was interrupted is no damage: then nothing follows.
+            rest = read(path, at + 1, min(size - at - 1, 1 << 24)) if kind == 3 else b"VVMN"
+            problem("%s: no sound labels at byte %d (%s); what only manifests have is listed too, perhaps deleted "
+                    "versions or old names" % (path, at, error), b"VVMN" in rest)
+            for version in sorted(set(self.manifests) - set(self.versions)): self.load(version, self.apply)
+    def apply(self, kind, key, value):  # takes over a record of the series or a version
+        number, cursor = int.from_bytes(key, "big"), Cursor(value)
+        if kind == 1: self.name = cursor.text(255)
+        if kind == 10: self.versions.pop(number, None)
+        if kind == 2:
+            state = cursor.take(1)[0]
+            state in (3, 5) and cursor.varint()
+            name, _, _, sealed, _, entries, size, _, _, four = cursor.text(255), *(
+                cursor.svarint() if i in (0, 2) else cursor.varint() for i in range(9))
+            need(four == 4, "version %d has no root" % number)
+            self.versions[number] = state, name, sealed, entries, size, Entry(cursor, Entry, True)
+    def load(self, number, apply=lambda *record: None):  # takes over a manifest's nodes, passes the rest on
+        self.loaded.add(number)
+        try:
+            need(number in self.manifests, "manifest %d of series %d is missing" % (number, self.number))
+            for kind, key, value in records(self.manifests[number], 0, 1, self.number, number, problem):
+                if kind in (3, 4): self.nodes[key] = value
+                elif kind in (1, 2): apply(kind, key, value)
+        except Damage as error: problem(error)
+    def node(self, number):
+        number >> 32 in self.loaded or self.load(number >> 32)
+        need(self.nodes.get(number.to_bytes(8, "big")), "node %x of series %d is lost" % (number, self.number))
+        return self.nodes[number.to_bytes(8, "big")]
+    def entries(self, directory):  # yields the entries of a directory, and Damage for parts of it that are lost
+        # A page has as many entries as its reference states, and refers to lower ids: so every forged tree ends.
+        pages, last = [(directory.node, None, directory.below, MASK + 1)], b""
+        while pages:
+            node, own, total, above = pages.pop()
             try:
-                if entry.kind == stat.S_IFDIR:
-                    os.mkdir(entry.name, 0o700)
-                    enter(entry.name)
-                    here, status = path, os.stat(".")
-                    stack.append((self.series.entries(entry), entry, status.st_dev, status.st_ino))
-                elif not self.link(entry):
-                    self.make(entry, path)
-                    self.attributes(entry.name, entry, path)
-                    if entry.names > 1:
-                        self.links[entry.group] = [path, entry.names - 1]
-            except (Damage, OSError, ValueError, OverflowError) as error:
-                problem("%s: not restored: %s" % (show(b"/".join(path)), error))
+                cursor, found, previous, name, child = Cursor(self.node(node), 1), [], Entry, b"", 0
+                leaf, size = cursor.data[0] == 1, len(cursor.data)
+                need(node < above and size <= PAGE_MAX and (leaf or cursor.data[0] == 2), "a page is wrong")
+                for _ in range(cursor.varint(PAGE_MAX)):
+                    if leaf:
+                        previous = Entry(cursor, previous)
+                        need(previous.kind != stat.S_IFDIR or previous.node < node, "a tree has a cycle")
+                        found.append((previous, 1, 1 + previous.below))
+                    else:
+                        name, child, count = cursor.name(name), child + cursor.svarint() & MASK, cursor.varint(ID_MAX)
+                        found.append((child, count, count + cursor.varint(ID_MAX), node))
+                need(cursor.at == size and sum(f[2] for f in found) == total and all(f[1] for f in found)
+                     and own in (None, sum(f[1] for f in found)) and len(pages) < 1 << 16, "a page is wrong")
+                pages += reversed(found) if not leaf else []
+            except Damage as error: found = yield error
+            for entry, *_ in found if found and leaf else ():
+                yield entry if entry.name > last else Damage("a name is out of order: " + show(entry.name))
+                last = max(last, entry.name)
 
-    def link(self, entry):
-        """Makes a further name of a file, and returns whether there is one already."""
-        known = self.links.get(entry.group) if entry.names > 1 else None
-        if not known:
-            return False
-        known[1] -= 1
-        if not known[1]:
-            del self.links[entry.group]
-        os.link(b"/".join(known[0]), entry.name, src_dir_fd=self.top, follow_symlinks=False)
-        return True
+# ---- Containers (§1, §3, §4) ----
+def search(path, at, size, step):  # returns the next place where a container may begin, or the end of the file
+    while at < size:
+        window = read(path, at, min(1 << 20, size - at))
+        found = [at + m.start() for m in re.finditer(b"CVRV", window) if not (at + m.start()) % step]
+        if found: return found[0]
+        at += max(len(window) - 3, 1)
+    return size
 
+class Store:
+    """The containers of a series or of the pool. Behind a damaged header, a search finds the next one, or a piece of
+    a stored file. So it counts only with `guess`, and if no other has the chunk; `guessed` is then set."""
+    frame = staticmethod(functools.lru_cache(512)(decode))  # of at most 128 KiB
+    def __init__(self, folder, number, guess=False):
+        self.number, self.guess, self.guessed = number, guess, False
+        self.containers, self.runs = [], collections.defaultdict(list)  # of ids; the key is an id >> 10
+        for kind, suffix, step in ("/active", ".seg", 4096), ("/volumes", ".vol", 1):
+            for path in numbered(folder + kind, suffix).values():
+                try: self.scan(path, step)
+                except Damage as error: problem(error)
+    def scan(self, path, step):  # finds the containers of a file, and searches for more behind damage
+        size, at, gap, sure = read(path), 0, None, True
+        while at < size:
+            following = None
+            try:
+                fixed = read(path, at, 128)
+                magic, form, _, flags, store, _, frames, chunks, runs, header, data, _, check, last = struct.unpack(
+                    "<IHHIIIIIIIIQQ64xQ", fixed)
+                need(magic == 0x56525643 and last == xxh3(fixed[:120]), "no header")
+                need(form == 1 and flags < 2, "a format that is unknown to this program")
+                need(store == self.number and header + data <= CONTAINER_MAX, "a wrong header")
+                following = -(-(at + header + data) // step) * step
+                if gap: problem("%s: no container at byte %d (%s); continues at byte %d" % (path, *gap, at))
+                head, place, gap = read(path, at, header), 0, None
+                need(check == xxh3(head[128:]), "its tables have a wrong checksum")
+                ids = [*struct.iter_unpack("<QI", head[128 + 24 * frames:][:12 * runs])]
+                need(128 + 24 * frames + 12 * runs + 35 * chunks <= header and len(ids) == runs
+                     and sum(count for _, count in ids) == chunks, "its tables differ")
+                for first, count in ids:
+                    for key in range(first >> 10, (first + count - 1 >> 10) + 1):
+                        self.runs[key].append((first, count, len(self.containers), place))
+                    place += count
+                self.containers.append((path, at, header, frames, runs, chunks, sure))
+            except Damage as error:
+                if following: problem("%s: the container at byte %d is damaged: %s" % (path, at, error))
+                else: gap, sure, following = gap or (at, error), False, search(path, at + step, size, step)
+            at = following
+        if gap: problem("%s: no container at byte %d (%s), nor behind it" % (path, *gap), counts=False)
+    @functools.lru_cache(256)
+    def table(self, owner):  # returns (fingerprint, bytes, place in frame, frame) of each chunk
+        path, at, header, frames, runs, chunks, _ = self.containers[owner]
+        head, place, found = read(path, at, header), at + header, []
+        table = struct.iter_unpack("<32sHB", head[128 + 24 * frames + 12 * runs:][:35 * chunks])
+        for count, stored, *rest in struct.iter_unpack("<IIIIQ", head[128:128 + 24 * frames]):
+            start = 0
+            for check, low, high in itertools.islice(table, count):
+                found.append((check, low + (high << 16), start, (path, place, stored, *rest)))
+                start += low + (high << 16)
+            place += stored
+        need(len(found) == chunks, "%s: the frames of the container at byte %d are wrong" % (path, at))
+        return found
+    def copies(self, chunk):  # returns what the tables say of each copy of a chunk
+        found = [(owner, start + chunk - first) for first, count, owner, start in self.runs.get(chunk >> 10, ())
+                 if 0 <= chunk - first < count]
+        need(found, "chunk %x is in no container" % chunk)
+        sure = [copy for copy in found if self.containers[copy[0]][6]]
+        need(sure or self.guess, "chunk %x is only in a container behind a damaged one (see --guess)" % chunk)
+        self.guessed = self.guessed or not sure
+        found = [self.table(owner)[place] for owner, place in sure or found]
+        need(len({copy[:2] for copy in found}) == 1, "chunk %x has several contents" % chunk)
+        return found
+    def content(self, copies):  # returns the bytes of a chunk from the first sound copy, or Damage
+        for check, size, start, frame in copies:
+            try:
+                data = self.frame(*frame)[start:start + size]
+                need(hashlib.sha256(data).digest() == check, "%s: byte %d: a wrong fingerprint" % frame[:2])
+                return data
+            except Damage as error: failure = error
+        return failure
+
+# ---- Listing and restoring ----
+class Walk:
+    """Lists entries, or restores them into the working directory. Every name is used inside a directory that
+    the program made and entered through no link, and only for new files. So nothing outside can change."""
+    def __init__(self, repo, series, paths, lists, guess):
+        self.store = functools.lru_cache(None)(lambda number: Store(
+            repo + ("/series/%08x" % number if number else "/pool"), number, guess))
+        self.series, self.paths, self.lists = series, paths, lists
+        self.top, self.missing, self.links = os.open(".", os.O_RDONLY), set(paths), {}
+    def tree(self, root):
+        stack = [((), root, self.series.entries(root), self.top)]
+        while stack:
+            here, folder, entries, fd = stack[-1]
+            entry = next(entries, None)
+            if entry is None:
+                stack.pop()
+                self.lists or self.attributes(b".", folder, here)
+                self.lists or not stack or os.close(fd) or os.fchdir(stack[-1][3])
+            elif isinstance(entry, Damage): problem("%s: names are lost: %s" % (show(here), entry))
+            else:
+                path = here + (entry.name,)
+                if self.paths and not any(p[:len(path)] == path[:len(p)] for p in self.paths): continue
+                self.missing.discard(path)
+                try: fd = self.visit(entry, path) or fd
+                except (Damage, OSError, ValueError, OverflowError) as error:
+                    problem("%s: not restored: %s" % (show(path), error))
+                    continue
+                if entry.kind == stat.S_IFDIR: stack.append((path, entry, self.series.entries(entry), fd))
+    def visit(self, entry, path):  # lists or makes an entry; returns the descriptor of an entered directory
+        if self.lists:
+            print(stat.filemode(entry.mode), entry.names, entry.uid, entry.gid, entry.size,
+                  date(entry.mtime // 10**9), show(path), *["->", show(entry.target)] if entry.target else [])
+        elif entry.kind == stat.S_IFDIR:
+            os.mkdir(entry.name, 0o700)
+            fd = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            os.fchdir(fd)
+            return fd
+        elif entry.names > 1 and entry.group in self.links:
+            os.link(self.links[entry.group], entry.name, src_dir_fd=self.top, follow_symlinks=False)
+        else:
+            self.make(entry, path)
+            self.attributes(entry.name, entry, path)
+            if entry.names > 1: self.links[entry.group] = b"/".join(path)
     def make(self, entry, path):
-        if entry.kind == stat.S_IFLNK:
-            return os.symlink(entry.target, entry.name)
-        if entry.kind != stat.S_IFREG:
-            return os.mknod(entry.name, entry.kind | 0o600, entry.device)
+        if entry.kind == stat.S_IFLNK: return os.symlink(entry.target, entry.name)
+        if entry.kind != stat.S_IFREG: return os.mknod(entry.name, entry.kind | 0o600, entry.device)
         lost, how = [], os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         with open(os.open(entry.name, how, 0o600), "wb", buffering=0) as file:
-            self.content(file, entry, lost, b"/".join(path))
+            for place, size, data in self.content(entry, path):
+                if isinstance(data, Exception): lost.append((size, place, data))
+                else: os.pwrite(file.fileno(), data, place)
             file.truncate(entry.size)
-        if lost:
-            problem("%s: %d bytes are lost and left as a hole, the first at byte %d: %s" % (
-                show(b"/".join(path)), sum(end - start for start, end, _ in lost), *lost[0][::2]))
-
-    def content(self, file, entry, lost, path):
-        """Writes what can be read of a file, and adds (start, end, reason) of the rest to `lost`."""
+        if lost: problem("%s: %d bytes are lost and left as a hole, the first at byte %d: %s" % (
+            show(path), sum(part[0] for part in lost), *lost[0][1:]))
+    def content(self, entry, path):  # yields (place, size, bytes or Damage) of the parts of a file
         end, runs = 0, entry.runs
         try:
             if runs is None:
-                cursor = form.Cursor(self.series.node(entry.node))
+                cursor = Cursor(self.series.node(entry.node))
                 need(cursor.take(1) == b"\3", "node %x is no recipe" % entry.node)
-                runs = form.read_runs(cursor, 0, (4 << 20) + entry.size // 256)
+                runs = read_runs(cursor, 0, (4 << 20) + entry.size // 256)
             for first, count, size in runs:
                 need(size <= entry.size - end, "the recipe is longer than the file")
                 at, end = end, end + size
-                if count:
-                    store = self.store(0 if first >> 63 else self.series.number)
-                    store.guessed = False
-                    self.run(file, store, first, count, at, end, lost)
-                    if store.guessed:
-                        problem("%s: may be wrong from byte %d to %d" % (show(path), at, end))
+                store = self.store(0 if first >> 63 else self.series.number)
+                store.guessed = False
+                yield from self.run(store, first, first + count, at, end) if count else ()
+                if store.guessed: problem("%s: may be wrong from byte %d to %d" % (show(path), at, end))
             need(end == entry.size, "the recipe is shorter than the file")
-        except Damage as error:
-            lost.append((end, entry.size, error))
-
-    def run(self, file, store, first, count, at, end, lost):
-        """Writes a run of chunks: forward, and from its end if the length of a chunk is lost."""
-        reason = "the chunks are shorter than their run"
-        for backward in (False, True):
-            while count:
-                chunk = first + count - 1 if backward else first
-                try:
-                    size = store.size(chunk)
-                    need(size <= end - at, "the chunks are longer than their run")
-                except Damage as error:
-                    reason = error
-                    break
-                place = end - size if backward else at
-                try:
-                    os.pwrite(file.fileno(), store.chunk(chunk), place)
-                except Damage as error:
-                    lost.append((place, place + size, error))
-                at, end, first = (at, place, first) if backward else (at + size, end, first + 1)
-                count -= 1
-        if at < end:
-            lost.append((at, end, reason))
-
-    def attributes(self, name, entry, path):
-        steps = [lambda: os.chown(name, entry.uid, entry.gid, follow_symlinks=False)]
-        steps = steps if os.geteuid() == 0 else []
-        for key, value in entry.xattrs.items():
-            steps.append(functools.partial(os.setxattr, name, key, value, follow_symlinks=False))
-        if entry.kind != stat.S_IFLNK:
-            steps.append(lambda: os.chmod(name, stat.S_IMODE(entry.mode)))
-        times = entry.mtime, entry.mtime
-        steps.append(lambda: os.utime(name, ns=times, follow_symlinks=False))
-        for step in steps:
+        except Damage as error: yield end, entry.size - end, error
+    def run(self, store, first, last, at, end):  # reads forward, and from the end if a chunk's length is lost
+        backward, reason = False, Damage("the chunks are shorter than their run")
+        while first < last:
             try:
-                step()
-            except (OSError, ValueError, OverflowError) as error:
-                problem("%s: %s" % (show(b"/".join(path) or b"."), error))
-
-
-def check_superblock(repo):
-    """Refuses a repository of another format (§2)."""
-    path = repo + "/varve.repo"
-    try:
-        text = form.read(path, 0, min(form.read(path), 65536))
-    except Damage as error:
-        if not os.path.isdir(repo + "/series"):
-            fail(10, "%s is no Varve repository" % repo)
-        return problem(error)
+                copies = store.copies(last - 1 if backward else first)
+                size = copies[0][1]
+                need(size <= end - at, "the chunks are longer than their run")
+                yield end - size if backward else at, size, store.content(copies)
+                if backward: last, end = last - 1, end - size
+                else: first, at = first + 1, at + size
+            except Damage as error:
+                if backward: break
+                backward, reason = True, error
+        if at < end: yield at, end - at, reason
+    def attributes(self, name, entry, path):
+        steps = [(os.chown, entry.uid, entry.gid)] if os.geteuid() == 0 else []
+        steps += [(os.setxattr, *pair) for pair in entry.xattrs.items()]
+        if entry.kind != stat.S_IFLNK: steps.append((lambda *args, **_: os.chmod(*args), stat.S_IMODE(entry.mode)))
+        for step, *values in [*steps, (functools.partial(os.utime, ns=(entry.mtime, entry.mtime)),)]:
+            try: step(name, *values, follow_symlinks=False)
+            except (OSError, ValueError, OverflowError) as error: problem("%s: %s" % (show(path), error))
+def check_superblock(path):  # refuses a repository of another format (§2)
+    text = read(path, 0, min(read(path), 65536))
     body, _, check = text.rpartition(b"checksum = ")
     lines = dict(line.split(b" = ", 1) for line in body.split(b"\n") if b" = " in line)
-    if check != b"%016x\n" % form.xxh3(body):
-        problem(path + " is damaged")
-    elif lines.get(b"format_version") != b"1" or lines.get(b"features_required") not in (b"none", b"pool"):
-        fail(1, "the format of %s is unknown to this program" % repo)
-
-
-def by_name(things, name_of):
-    """Returns name -> thing; one without a name of its own has #NUMBER."""
+    need(check == b"%016x\n" % xxh3(body), path + " is damaged")
+    if lines.get(b"format_version") != b"1" or lines.get(b"features_required") not in (b"none", b"pool"):
+        fail(1, "the format of %s is unknown to this program" % path)
+def by_name(things, name_of):  # returns name -> thing; one without a name of its own has #NUMBER
     names = {number: name_of(things[number]) or b"" for number in sorted(things)}
     uses = collections.Counter(names.values())
-    return {name if form.good_name(name) and uses[name] == 1 else b"#%d" % number: things[number]
+    return {name if good_name(name) and uses[name] == 1 else b"#%d" % number: things[number]
             for number, name in names.items()}
-
-
-def date(seconds):
-    try:
-        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
-    except (OverflowError, ValueError, OSError):
-        return "%d s" % seconds
-
-
-def list_directory(series, root, path):
-    for part in path:
-        found = [e for e in series.entries(root) if not isinstance(e, Damage) and e.name == part] \
-            if root.kind == stat.S_IFDIR else []
-        root = found[0] if found else fail(1, "%s: there is no such name" % show(b"/".join(path)))
-    for entry in series.entries(root) if root.kind == stat.S_IFDIR else [root]:
-        if isinstance(entry, Damage):
-            problem("names are lost: %s" % entry)
-        else:
-            print(stat.filemode(entry.mode), entry.names, entry.uid, entry.gid, entry.size,
-                  date(entry.mtime // 10**9), show(entry.name),
-                  *["->", show(entry.target)] if entry.target else [])
-
+def date(seconds): return time.strftime("%F %T UTC", time.gmtime(max(-1 << 55, min(seconds, 1 << 55))))
 
 def main(args):
     guess = args[2:4] == ["restore", "--guess"]
@@ -233,44 +463,32 @@ def main(args):
     if len(args) < 3 or (args[2], min(len(args), 5)) not in (("ls", 3), ("ls", 4), ("ls", 5), ("restore", 5)):
         print(__doc__.split("\n\n")[1], file=sys.stderr)
         sys.exit(2)
-    repo, command, *rest = os.path.abspath(args[1]), *args[2:]
-    check_superblock(repo)
-    every = {n: form.Series(n, folder) for n, folder in sorted(form.numbered(repo + "/series").items())}
-    every = by_name(every, lambda series: series.name)
-    versions = {name: by_name(series.versions, lambda version: version[1]) for name, series in every.items()}
-    for name in every if not rest else ():
-        for version, (state, _, sealed, entries, size, _) in versions[name].items():
-            print("%s/%s: %s, %d entries, %d bytes" % (show(name), show(version), "sealed " + date(
-                sealed) if state == 2 else "open", entries, size))
-    if not rest:
-        return
-    name, _, version = os.fsencode(rest[0]).strip(b"/").partition(b"/")
-    sealed = {key: value for key, value in versions.get(name, {}).items() if value[0] == 2}
-    if version == b"latest" and sealed:
-        version = list(sealed)[-1]
-    if version not in sealed:
-        fail(1, "there is no sealed version %s" % rest[0])
-    root, series = sealed[version][5], every[name]
-    paths = {tuple(filter(None, os.fsencode(path).split(b"/"))) for path in rest[1 + (command != "ls"):]}
-    if command == "ls":
-        return list_directory(series, root, paths.pop() if paths else ())
-    os.makedirs(rest[1], 0o700, exist_ok=True)
-    os.chdir(rest[1])
-    if os.listdir("."):
-        fail(1, "%s is not empty" % rest[1])
-    restore = Restore(repo, series, paths - {()}, guess)
-    restore.tree(root)
-    for path in restore.wanted - restore.found:
-        problem("%s: there is no such name" % show(b"/".join(path)))
-
+    repo, lists, *rest = os.path.abspath(args[1]), args[2] == "ls", *args[3:]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    try: check_superblock(repo + "/varve.repo")
+    except Damage as error: problem(error) if os.path.isdir(repo + "/series") else fail(10, "no repository: %s" % error)
+    every, versions = {n: Series(n, folder) for n, folder in sorted(numbered(repo + "/series").items())}, {}
+    for name, series in by_name(every, lambda series: series.name).items():
+        for version, found in by_name(series.versions, lambda version: version[1]).items():
+            versions[name + b"/" + version] = series, found
+            if found[0] == 2: versions[name + b"/latest"] = series, found
+            if not rest: print("%s: %s, %d entries, %d bytes" % (show(name + b"/" + version), "sealed " + date(
+                found[2]) if found[0] == 2 else "open", *found[3:5]))
+    if not rest: return
+    series, version = versions.get(os.fsencode(rest[0]).strip(b"/"), (None, [0]))
+    if version[0] != 2: fail(1, "there is no sealed version %s" % rest[0])
+    if not lists:
+        os.makedirs(rest[1], 0o700, exist_ok=True)
+        os.chdir(rest[1])
+        if os.listdir("."): fail(1, "%s is not empty" % rest[1])
+    paths = {tuple(filter(None, os.fsencode(path).split(b"/"))) for path in rest[1 if lists else 2:]} - {()}
+    walk = Walk(repo, series, paths, lists, guess)
+    walk.tree(version[5])
+    for path in walk.missing: problem("%s: there is no such name" % show(path))
 
 if __name__ == "__main__":
-    form.report = problem
     sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        main(sys.argv)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except (Damage, OSError) as error:
-        fail(1, error)
+    try: main(sys.argv)
+    except KeyboardInterrupt: sys.exit(130)
+    except (Damage, OSError) as error: fail(1, error)
     sys.exit(3 if problems else 0)

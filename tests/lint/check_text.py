@@ -33,6 +33,9 @@ LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 NAMED_FILE = re.compile(r"`([a-z_0-9]+/[a-z_0-9/]+\.(?:h|cc|py|sh|md))`")
 ARCHITECTURE = "docs/ARCHITECTURE.md"
 ARCHITECTURE_LINES_MAX = 180
+# One file to copy to a rescue medium, short enough to be read beside docs/FORMAT.md.
+READER = "rescue/varve-read.py"
+READER_LINES_MAX = 500
 EXAMPLES = "examples/"
 EXAMPLE_LINES_MAX = 80
 SOURCE_SUFFIXES = (".h", ".cc", ".py", ".sh", "meson.build")
@@ -121,6 +124,7 @@ def problems_of(path, text):
     if path == ARCHITECTURE and len(lines) - 1 > ARCHITECTURE_LINES_MAX:
         yield f"{path}: {len(lines) - 1} lines, at most {ARCHITECTURE_LINES_MAX}"
     lines_max = EXAMPLE_LINES_MAX if path.startswith(EXAMPLES) else LINES_MAX
+    lines_max = READER_LINES_MAX if path == READER else lines_max
     if path.endswith(SOURCE_SUFFIXES) and len(lines) - 1 > lines_max:
         yield f"{path}: {len(lines) - 1} lines, at most {lines_max}: split it"
     if path.endswith(tree.CODE_SUFFIXES):

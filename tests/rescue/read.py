@@ -6,6 +6,8 @@ No repository has a catalog while the reader reads it. VARVE is the path of the 
 """
 
 import atexit
+import hashlib
+import importlib.util
 import os
 import random
 import shutil
@@ -14,15 +16,16 @@ import stat
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 READER = os.path.join(ROOT, "rescue", "varve-read.py")
 GOLDEN = os.path.join(ROOT, "tests", "golden")
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(ROOT, "rescue"))
-import varve_format  # noqa: E402
-from varve_format import Cursor, Entry, Section, Store, read_runs, xxh3  # noqa: E402
+spec = importlib.util.spec_from_file_location("varve_read", READER)
+varve_read = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(varve_read)
 
 SEED = int(os.environ.get("VARVE_TEST_SEED", "1"))
 ID_NONE = 0xFFFFFFFF  # the id of an ACL entry that names nobody
@@ -130,11 +133,11 @@ def test_golden():
             return file.read()
 
     body, _, checksum = golden("superblock-1.txt").rpartition(b"checksum = ")
-    check(checksum == b"%016x\n" % xxh3(body), "the checksum of the golden superblock")
+    check(checksum == b"%016x\n" % varve_read.xxh3(body), "the checksum of the golden superblock")
     page = golden("leaf-page-1.bin")
-    cursor, entries = Cursor(page, 1), [Entry]
+    cursor, entries = varve_read.Cursor(page, 1), [varve_read.Entry]
     for _ in range(cursor.varint()):
-        entries.append(Entry(cursor, entries[-1]))
+        entries.append(varve_read.Entry(cursor, entries[-1]))
     check(cursor.at == len(page) and [e.name for e in entries[1:]] == [
         b"block", b"character", b"directory", b"empty", b"fifo", b"file", b"file2", b"linked", b"socket",
         b"symlink"], "the golden leaf page")
@@ -142,19 +145,57 @@ def test_golden():
           and entries[7].xattrs == {b"security.capability": b"\0\1\2", b"user.note": b""}
           and entries[6].size == 1056681, "the entries of the golden leaf page")
     recipe = golden("recipe-1.bin")
-    cursor = Cursor(recipe, 1)
-    runs = list(read_runs(cursor, 0))
+    cursor = varve_read.Cursor(recipe, 1)
+    runs = list(varve_read.read_runs(cursor, 0))
     check(cursor.at == len(recipe) and runs[:2] == [(1 << 32, 1, 2048), ((1 << 32) + 1, 0, 4096)]
           and len(runs) == 24, "the golden recipe")
-    labels = Section(os.path.join(GOLDEN, "labels-1.bin"), 0, 2, 3, 0)
-    check(max(len(value) for _, _, value, _ in labels.records()) > 131072, "the golden labels")
+    *labels, _ = varve_read.records(os.path.join(GOLDEN, "labels-1.bin"), 0, 2, 3, 0)
+    check(max(len(value) for _, _, value in labels) > 131072, "the golden labels")
     container = golden("container-1.bin")
     write("golden/active/00000009.seg", container)
-    store = Store("golden", struct.unpack_from("<I", container, 12)[0])
-    check([run[:2] for run in store.runs] == [(1 << 32, 2), ((1 << 34) + 7, 1)], "the golden container")
-    for index in range(len(store.tables(0)[0])):
-        store.frame(0, index)
+    store = varve_read.Store("golden", struct.unpack_from("<I", container, 12)[0])
+    check([run[:2] for runs in store.runs.values() for run in runs] == [(1 << 32, 2), ((1 << 34) + 7, 1)],
+          "the golden container")
+    for _, _, _, frame in store.table(0):
+        store.frame(*frame)
     ok("the golden objects")
+
+
+def tree_digest(top):
+    """Returns a digest of all that a restore must keep of a tree."""
+    digest, links = hashlib.sha256(), {}
+    for folder, folders, names in os.walk(os.fsencode(top)):
+        folders.sort()
+        for name in sorted(names + folders + [b"."]):
+            path = os.path.join(folder, name)
+            status = os.lstat(path)
+            group = links.setdefault(status.st_ino, path) if stat.S_ISREG(status.st_mode) else b""
+            digest.update(repr((
+                path, status.st_mode, status.st_uid, status.st_gid, status.st_mtime_ns, status.st_rdev, group,
+                [(key, os.getxattr(path, key, follow_symlinks=False))
+                 for key in sorted(os.listxattr(path, follow_symlinks=False)) if key != "security.selinux"],
+                os.readlink(path) if stat.S_ISLNK(status.st_mode) else b"")).encode())
+            if stat.S_ISREG(status.st_mode):
+                with open(path, "rb") as file:
+                    digest.update(file.read())
+    return digest.hexdigest()
+
+
+def test_golden_repositories():
+    """Restores repositories that an earlier Varve wrote, with the reader and with today's Varve."""
+    with open(os.path.join(GOLDEN, "repositories-1.txt")) as file:
+        wanted = [line.split() for line in file if not line.startswith("#")]
+    for name, version, digest in wanted:
+        if not os.path.isdir(name):
+            with tarfile.open(os.path.join(GOLDEN, name + ".tar.gz")) as archive:
+                archive.extractall(name)
+            shutil.copytree(name, name + ".whole")
+            varve("repair", "--yes", name + ".whole")
+        reader(name, "restore", version, fresh("restored"))
+        check(tree_digest("restored") == digest, "the reader restores other data of %s, %s" % (name, version))
+        varve("-q", "restore", name + ".whole", version, fresh("restored"))
+        check(tree_digest("restored") == digest, "Varve restores other data of %s, %s" % (name, version))
+        ok("the golden repository %s, version %s" % (name, version))
 
 
 def hide_catalog(repo):
@@ -280,7 +321,7 @@ def compare_holes(got, whole, messages):
         check(len(a) == len(b) and all(x in (y, 0) for x, y in zip(a, b)), got + " has wrong bytes")
         # The message about a hard-linked file has the first of its names.
         names = ["hard", "random", "zlast"] if os.stat(got).st_nlink > 1 else [os.path.basename(got)]
-        check(any(varve_format.show(name).encode() + b": " in messages for name in names),
+        check(any(varve_read.show(name).encode() + b": " in messages for name in names),
               got + ": no message names the hole")
 
 
@@ -298,9 +339,9 @@ def forge(pages):
     root += varint(node) + varint(pages[-1][1]) + b"\0"
     version = b"\2" + text(b"v") + b"\0\0\0\0" + b"\0\0\0\0" + root
     records += b"\1\0" + text(text(b"s") + b"\0\0\2") + b"\2" + text(struct.pack(">I", 1)) + text(version)
-    block = struct.pack("<IIIQ", len(records), len(records), 0, xxh3(records)) + records
+    block = struct.pack("<IIIQ", len(records), len(records), 0, varve_read.xxh3(records)) + records
     header = struct.pack("<IHHIIQQQQQ", 0x4E4D5656, 1, 1, 1, 1, 1, len(block), len(pages) + 2, 0, 0)
-    write("forged/series/00000001/manifests/00000001.man", header + struct.pack("<Q", xxh3(header)) + block)
+    write("forged/series/00000001/manifests/00000001.man", header + struct.pack("<Q", varve_read.xxh3(header)) + block)
 
 
 def varint(value):
@@ -354,8 +395,9 @@ def main():
     os.chdir(work)
     rng = random.Random(SEED)
     print("seed %d" % SEED)
-    varve_format.report = lambda text, counts=True: check(False, str(text))
+    varve_read.problem = lambda text, counts=True: check(False, str(text))
     test_golden()
+    test_golden_repositories()
     test_placements(rng)
     test_paths()
     test_flips(rng)
