@@ -15,7 +15,10 @@ cd "$work"
 
 # ---- Install and build. ----
 
+exec 9>"$VARVE_BUILD/meson-private/install-test.lock"
+flock 9  # uninstall.sh installs from this build directory, too.
 meson install -C "$VARVE_BUILD" --no-rebuild --tags devel --destdir "$work/installed" >install.log
+exec 9>&-
 pc=$(find installed -name varve.pc)
 export PKG_CONFIG_SYSROOT_DIR=$work/installed PKG_CONFIG_PATH=$work/${pc%/*}
 headers=$(cd "$root/include" && ls varve/*.h)
