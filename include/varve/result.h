@@ -38,6 +38,7 @@ enum class ErrorCode : std::uint8_t {
   kBadHandle,          ///< The file is not open, or not open for this operation.
   kInterrupted,        ///< The user asked to stop.
   kUnavailable,        ///< The storage or the daemon does not answer now, but may later.
+  kUsage,              ///< The command line is wrong. Only front ends report this.
 };
 
 /// An error. Its message tells the user what happened and what to do.

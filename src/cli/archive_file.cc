@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/system_error.h"
+#include "cli/command.h"
 
 namespace varve::cli {
 namespace {
@@ -86,8 +87,7 @@ Result<ArchiveFile> ArchiveFile::open(const std::string& path, bool force) {
   }
   ArchiveFile archive(path, std::move(temporary), std::move(fd), force);
   if (::isatty(archive.fd()) == 1) {
-    return Error(ErrorCode::kInvalid,
-                 "standard output is a terminal; write the archive to a file or a pipe");
+    return usage_error("standard output is a terminal; write the archive to a file or a pipe");
   }
   return archive;
 }

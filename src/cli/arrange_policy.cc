@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "cli/command.h"
+
 namespace varve::cli {
 namespace {
 
@@ -30,8 +32,7 @@ std::string policy_help() {
 
 Result<ArrangePolicyKind> parse_policy(std::string_view name) {
   if (const auto policy = arrange_policy(name)) return *policy;
-  return Error(ErrorCode::kInvalid,
-               "there is no policy \"" + std::string(name) + "\"; choose " + all_names());
+  return usage_error("there is no policy \"" + std::string(name) + "\"; choose " + all_names());
 }
 
 }  // namespace varve::cli

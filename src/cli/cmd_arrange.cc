@@ -46,7 +46,7 @@ Result<ArrangeSettings> changed(ArrangeSettings settings, const ArrangeArguments
   }
   if (options.dead_percent) {
     if (!(*options.dead_percent >= 0 && *options.dead_percent <= 100)) {
-      return Error(ErrorCode::kInvalid, "--dead must be a percentage from 0 to 100");
+      return usage_error("--dead must be a percentage from 0 to 100");
     }
     settings.dead_permille = static_cast<std::uint32_t>(std::lround(*options.dead_percent * 10));
   }

@@ -34,7 +34,7 @@ Result<unsigned> parse_percent(const std::string& text) {
   const char* end = text.data() + text.size() - (text.ends_with('%') ? 1 : 0);
   const auto [stop, error] = std::from_chars(text.data(), end, percent);
   if (error != std::errc() || stop != end || percent < 1 || percent > 100) {
-    return Error(ErrorCode::kInvalid, "--read-data must be 1% to 100%, not " + text);
+    return usage_error("--read-data must be 1% to 100%, not " + text);
   }
   return percent;
 }
@@ -64,8 +64,7 @@ int resume_check(const CheckArguments& options, const Context& context) {
   const auto percent = parse_percent(options.read_data);
   if (!percent) return fail(percent.error());
   if (*percent != 100) {
-    return fail(
-        Error(ErrorCode::kInvalid, "--resume reads all data; omit the percentage of --read-data"));
+    return fail(usage_error("--resume reads all data; omit the percentage of --read-data"));
   }
   PartOptions parts;
   parts.repository = options.repository;

@@ -39,13 +39,12 @@ Result<Clone> find_clone(CloneArguments options) {
     VARVE_TRY_ASSIGN(source, find_target(options.repository, options.source));
     VARVE_TRY_ASSIGN(target, find_new_target(options.repository, options.target));
   } else if (options.source.empty()) {
-    return Error(
-        ErrorCode::kInvalid,
+    return usage_error(
         "a version is missing; give REPO SERIES/SOURCE SERIES/NEW, or two paths in a mount");
   } else if (holds_repository(options.repository)) {
-    return Error(ErrorCode::kInvalid,
-                 "the name of the new version is missing; the arguments are REPO SERIES/SOURCE "
-                 "SERIES/NEW");
+    return usage_error(
+        "the name of the new version is missing; the arguments are REPO SERIES/SOURCE "
+        "SERIES/NEW");
   } else {
     VARVE_TRY_ASSIGN(source, find_target(options.repository, {}));
     VARVE_TRY_ASSIGN(target, find_new_target(options.source, {}));

@@ -72,8 +72,8 @@ Result<void> config(ConfigArguments options, const Context& context) {
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.most = 1, .purpose = purpose}));
   if (!named.rest.empty()) {
-    return Error(ErrorCode::kInvalid, "\"" + named.rest.front() +
-                                          "\" is not a setting; write KEY=VALUE behind the series");
+    return usage_error("\"" + named.rest.front() +
+                       "\" is not a setting; write KEY=VALUE behind the series");
   }
   VARVE_TRY_ASSIGN(const auto control, open_control(named.repository, purpose));
   if (!named.places.empty()) {
@@ -82,8 +82,7 @@ Result<void> config(ConfigArguments options, const Context& context) {
     request.series = found.front().name;
   }
   if (changes.pool_index && !request.series.empty()) {
-    return Error(ErrorCode::kInvalid,
-                 "pool-index is a setting of the repository; do not name a series with it");
+    return usage_error("pool-index is a setting of the repository; do not name a series with it");
   }
   const auto settle = [&]() -> Result<NamedSettings> {
     NamedSettings present{request.series, {}};

@@ -90,15 +90,14 @@ Result<void> diff(const DiffArguments& options, const Context& context) {
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words,
                                {.least = 2, .most = 2, .order = "REPO SERIES/A SERIES/B [PATH]"}));
-  if (named.rest.size() > 1)
-    return Error(ErrorCode::kInvalid, "there are too many arguments; see --help");
+  if (named.rest.size() > 1) return usage_error("there are too many arguments; see --help");
   const VersionPath& first = named.places[0];
   const VersionPath& second = named.places[1];
   std::string path = named.rest.empty() ? std::string() : plain_path(named.rest.front());
   if (!first.path.empty() || !second.path.empty()) {
     if (first.path != second.path || !path.empty()) {
-      return Error(ErrorCode::kInvalid,
-                   "the paths in both versions must be the same; or give PATH after the versions");
+      return usage_error(
+          "the paths in both versions must be the same; or give PATH after the versions");
     }
     path = first.path;
   }

@@ -44,11 +44,11 @@ Result<void> dump(const DumpArguments& options) {
       const NamedPlaces named,
       find_places(options.words, {.least = 1, .most = 1, .order = "REPO SERIES/VERSION/PATH"}));
   if (!named.rest.empty()) {
-    return Error(ErrorCode::kInvalid, "there are too many arguments; see --help");
+    return usage_error("there are too many arguments; see --help");
   }
   const VersionPath& place = named.places.front();
   if (place.path.empty()) {
-    return Error(ErrorCode::kInvalid, "no file is named; give SERIES/VERSION/PATH");
+    return usage_error("no file is named; give SERIES/VERSION/PATH");
   }
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
   VARVE_TRY_ASSIGN(const VersionInfo info, find_version(*repository, place));

@@ -173,14 +173,14 @@ Result<std::string> take_repository_word(std::vector<std::string>& words) {
   }
   if (set && !words.empty()) return std::string(environment);
   if (!set && !first_is) return no_repository_named();
-  return Error(ErrorCode::kInvalid, "no name is given; give one, such as '*.txt'");
+  return usage_error("no name is given; give one, such as '*.txt'");
 }
 
 Result<std::uint64_t> find(FindArguments& options) {
   VARVE_TRY_ASSIGN(const std::string path, take_repository_word(options.words));
   std::vector<base::PathGlob> globs;
   for (const std::string& word : options.words) {
-    VARVE_TRY_ASSIGN(auto glob, base::PathGlob::parse(word));
+    VARVE_TRY_ASSIGN(auto glob, as_usage(base::PathGlob::parse(word)));
     globs.push_back(std::move(glob));
   }
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(path));

@@ -44,8 +44,7 @@ struct Occurrence {
 Result<FileOfSeries> find_file(const std::vector<std::string>& words) {
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(words, {.least = 1, .most = 1, .order = "REPO SERIES/PATH"}));
-  if (!named.rest.empty())
-    return Error(ErrorCode::kInvalid, "there are too many arguments; see --help");
+  if (!named.rest.empty()) return usage_error("there are too many arguments; see --help");
   const VersionPath& place = named.places.front();
   FileOfSeries file{named.repository, place.series, place.path};
   if (!named.in_mount) {
@@ -53,8 +52,8 @@ Result<FileOfSeries> find_file(const std::vector<std::string>& words) {
     if (!place.path.empty()) file.path += "/" + place.path;
   }
   if (file.path.empty()) {
-    return Error(ErrorCode::kInvalid,
-                 "no file is named; give SERIES/PATH without a version, or a path in a mount");
+    return usage_error(
+        "no file is named; give SERIES/PATH without a version, or a path in a mount");
   }
   return file;
 }

@@ -135,9 +135,8 @@ Result<ImportOutcome> import_into(Repository& repository, const SnapshotList& li
 
 Result<ImportOutcome> import_folder(const ImportArguments& options, const Context& context) {
   if (options.series.find('/') != std::string::npos) {
-    return Error(
-        ErrorCode::kInvalid,
-        "\"" + options.series + "\" is no name of a series; each snapshot becomes a version");
+    return usage_error("\"" + options.series +
+                       "\" is no name of a series; each snapshot becomes a version");
   }
   std::error_code error;
   const auto folder = std::filesystem::canonical(options.folder, error);

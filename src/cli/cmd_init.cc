@@ -71,16 +71,16 @@ int run_init(InitArguments options, const Context& context) {
   }
   RepositoryParameters parameters;
   if (!choose_compression(options.compression, parameters)) {
-    return fail(Error(ErrorCode::kInvalid, "--compression is " + compression_help()));
+    return fail(usage_error("--compression is " + compression_help()));
   }
-  const auto placement = parse_placement(options.placement);
+  const auto placement = as_usage(parse_placement(options.placement));
   if (!placement) return fail(placement.error());
   parameters.placement = *placement;
-  const auto rewrite = parse_rewrite(options.rewrite);
+  const auto rewrite = as_usage(parse_rewrite(options.rewrite));
   if (!rewrite) return fail(rewrite.error());
   InitSettings settings;
   settings.rewrite = *rewrite;
-  const auto pool_index = parse_pool_index(options.pool_index);
+  const auto pool_index = as_usage(parse_pool_index(options.pool_index));
   if (!pool_index) return fail(pool_index.error());
   settings.pool_index = *pool_index;
   if (!options.policy.empty()) {

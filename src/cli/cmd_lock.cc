@@ -27,8 +27,7 @@ struct LockArguments {
 
 Result<Timestamp> end_of_lock(const LockArguments& options) {
   if (options.until.empty() == options.duration.empty()) {
-    return Error(ErrorCode::kInvalid,
-                 "give the end of the lock in one way: --until 2027-01-01, or --for 90d");
+    return usage_error("give the end of the lock in one way: --until 2027-01-01, or --for 90d");
   }
   Timestamp until = base::SystemClock().now();
   if (!options.duration.empty()) {
@@ -39,7 +38,7 @@ Result<Timestamp> end_of_lock(const LockArguments& options) {
   const Timestamp now = until;
   VARVE_TRY_ASSIGN(until, parse_time(options.until));
   if (until <= now) {
-    return Error(ErrorCode::kInvalid, time_text(until) + " is in the past; give a later time");
+    return usage_error(time_text(until) + " is in the past; give a later time");
   }
   return until;
 }

@@ -167,7 +167,7 @@ Result<void> list_files(Repository& repository, const VersionPath& path,
 Result<void> list(const LsArguments& options) {
   VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.most = 1}));
   if (!named.rest.empty()) {
-    return Error(ErrorCode::kInvalid, "there are too many arguments; see --help");
+    return usage_error("there are too many arguments; see --help");
   }
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
   const VersionPath path = named.places.empty() ? VersionPath() : named.places.front();

@@ -43,9 +43,13 @@ int run_mount(MountArguments options) {
   }
   fs::MountOptions mount_options;
   for (const std::string& list : options.lists) {
-    if (const auto parsed = fs::parse_mount_options(list, false, mount_options); !parsed) {
+    if (const auto parsed = as_usage(fs::parse_mount_options(list, false, mount_options));
+        !parsed) {
       return fail(parsed.error());
     }
+  }
+  if (const auto fit = as_usage(fs::check_mount_options(mount_options)); !fit) {
+    return fail(fit.error());
   }
   mount_options.foreground |= options.foreground;
   mount_options.debug |= options.debug;

@@ -22,11 +22,10 @@ Result<std::string> new_name_of(const VersionPath& place, const std::string& wor
   if (word.find('/') == std::string::npos) return word;
   const VersionPath target = parse_version_path(word);
   if (place.version.empty() || target.version.empty() || !target.path.empty()) {
-    return Error(ErrorCode::kInvalid, "\"" + word + "\" is not a valid name: it contains a slash");
+    return usage_error("\"" + word + "\" is not a valid name: it contains a slash");
   }
   if (target.series != place.series) {
-    return Error(ErrorCode::kInvalid,
-                 "a version cannot leave its series; series share no data by their names");
+    return usage_error("a version cannot leave its series; series share no data by their names");
   }
   return target.version;
 }
@@ -38,17 +37,17 @@ Result<void> move(const MvArguments& options, const Context& context) {
                                                .purpose = control::Purpose::kChange,
                                                .order = "REPO SERIES[/VERSION] NAME"}));
   if (named.rest.size() != 1) {
-    return Error(ErrorCode::kInvalid,
-                 "give one version or series and its new name: the arguments are REPO "
-                 "SERIES[/VERSION] NAME");
+    return usage_error(
+        "give one version or series and its new name: the arguments are REPO "
+        "SERIES[/VERSION] NAME");
   }
   const VersionPath& place = named.places.front();
   if (!place.path.empty()) {
-    return Error(ErrorCode::kInvalid, "a sealed version's files cannot be renamed");
+    return usage_error("a sealed version's files cannot be renamed");
   }
   VARVE_TRY_ASSIGN(const std::string new_name, new_name_of(place, named.rest.front()));
-  VARVE_TRY(place.version.empty() ? check_series_name(new_name)
-                                  : check_version_name(new_name, VersionState::kSealed));
+  VARVE_TRY(as_usage(place.version.empty() ? check_series_name(new_name)
+                                           : check_version_name(new_name, VersionState::kSealed)));
   control::RenameRequest request{place.series, new_name};
   if (!place.version.empty()) request.name += "/" + place.version;
   VARVE_TRY_ASSIGN(const auto control, open_control(named.repository));

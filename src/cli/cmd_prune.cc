@@ -155,7 +155,7 @@ Result<bool> prune(PruneArguments options, const Context& context) {
   }
   options.rules.by_claimed = options.by == "claimed";
   if (!options.rules.any()) {
-    return Error(ErrorCode::kInvalid, "no rule is given; give at least one, such as --keep-last 7");
+    return usage_error("no rule is given; give at least one, such as --keep-last 7");
   }
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.purpose = control::Purpose::kChange}));

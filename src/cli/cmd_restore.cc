@@ -52,8 +52,7 @@ Result<Request> read_words(const RestoreArguments& options) {
   std::vector<std::string> words = options.words;
   if (options.tar.empty()) {
     if (words.size() < 2) {
-      return Error(
-          ErrorCode::kInvalid,
+      return usage_error(
           "a version or the directory is missing; the arguments are REPO SERIES/VERSION DIR");
     }
     request.directory = std::move(words.back());
@@ -70,14 +69,14 @@ Result<Request> read_words(const RestoreArguments& options) {
   request.version = named.places.front();
   for (const VersionPath& place : named.places) {
     if (place.version.empty()) {
-      return Error(ErrorCode::kInvalid,
-                   "\"" + place.series + "\" names no version; write SERIES/VERSION, such as " +
-                       place.series + "/latest. The directory to restore to comes last");
+      return usage_error("\"" + place.series +
+                         "\" names no version; write SERIES/VERSION, such as " + place.series +
+                         "/latest. The directory to restore to comes last");
     }
     if (place.series != request.version.series || place.version != request.version.version) {
-      return Error(ErrorCode::kInvalid,
-                   "all paths must be in the same version; the directory "
-                   "to restore to comes last");
+      return usage_error(
+          "all paths must be in the same version; the directory "
+          "to restore to comes last");
     }
     if (!place.path.empty()) request.paths.push_back(place.path);
   }
@@ -146,9 +145,9 @@ Result<TransferReport> restore(const Request& request, const RestoreArguments& o
   return restore_version(*reader, request.directory, restore_options, on_progress);
 }
 
-std::string engine_names() {
-  std::string names;
-  for (const auto& choice : engine_choices()) names += (names.empty() ? "" : ", ") + choice.name;
+std::vector<std::string> engine_names() {
+  std::vector<std::string> names;
+  for (const auto& choice : engine_choices()) names.push_back(choice.name);
   return names;
 }
 
@@ -215,9 +214,8 @@ void add_restore_command(CommandLine& line, const Context& context) {
                      .add_flag("--scatter", options->restore.scatter,
                                "Read in the order of the disk, for spinning disks")
                      .excludes(recovery_log);
-  command
-      .add_option("--engine", options->engine,
-                  fmt::format("Restore engine: {}; see mount.varve(8)", engine_names()))
+  command.add_option("--engine", options->engine, "Restore engine; see mount.varve(8)")
+      .one_of(engine_names())
       .type_name("NAME");
   auto tar = command
                  .add_option("--to-tar", options->tar,

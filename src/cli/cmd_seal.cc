@@ -39,11 +39,10 @@ Result<void> sort_arguments(SealArguments& options) {
       !options.second.empty() && options.second.find('/') == std::string::npos;
   if (second_is_name && options.name.empty()) options.name = std::exchange(options.second, {});
   if (!options.name.empty() && !options.as.empty()) {
-    return Error(ErrorCode::kInvalid, "the name is given twice; give it as NAME or with --as");
+    return usage_error("the name is given twice; give it as NAME or with --as");
   }
   if (options.name.find('/') != std::string::npos) {
-    return Error(ErrorCode::kInvalid,
-                 "\"" + options.name + "\" is not a valid name: it contains a slash");
+    return usage_error("\"" + options.name + "\" is not a valid name: it contains a slash");
   }
   if (options.name.empty()) options.name = options.as;
   return {};
@@ -70,8 +69,7 @@ Result<void> add_waiting(const SealArguments& options, control::SealRequest& req
   const auto parsed = std::from_chars(options.wait.data(), end, request.wait_seconds);
   if (parsed.ec != std::errc() || parsed.ptr != end ||
       request.wait_seconds > control::kSealWaitSecondsMax) {
-    return Error(ErrorCode::kInvalid,
-                 "--wait=" + options.wait + ": give a number of seconds, such as --wait=30");
+    return usage_error("--wait=" + options.wait + ": give a number of seconds, such as --wait=30");
   }
   request.wait = request.wait_seconds != 0;
   return {};

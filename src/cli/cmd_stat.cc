@@ -29,8 +29,7 @@ struct StatReport {
 
 Result<StatReport> look(const StatArguments& options) {
   VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.least = 1, .most = 1}));
-  if (!named.rest.empty())
-    return Error(ErrorCode::kInvalid, "there are too many arguments; see --help");
+  if (!named.rest.empty()) return usage_error("there are too many arguments; see --help");
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
   StatReport report;
   control::OpenVersions open_versions(*repository);

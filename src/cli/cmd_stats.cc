@@ -286,9 +286,9 @@ Result<void> print_for_prometheus(Repository& repository, const Figures& figures
 
 Result<void> print_version(const StatsArguments& options, const VersionPath& place) {
   if (options.live || options.categories || options.prometheus || options.streams) {
-    return Error(ErrorCode::kInvalid,
-                 "--live, --streams, --categories and --prometheus are about the whole repository; "
-                 "leave out the version");
+    return usage_error(
+        "--live, --streams, --categories and --prometheus are about the whole repository; "
+        "leave out the version");
   }
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(options.repository));
   control::OpenVersions open_versions(*repository);
@@ -327,7 +327,7 @@ Result<void> print_stats(const StatsArguments& options) {
 Result<void> stats(StatsArguments options) {
   VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(options.words, {.most = 1}));
   if (!named.rest.empty()) {
-    return Error(ErrorCode::kInvalid, "there are too many arguments; see --help");
+    return usage_error("there are too many arguments; see --help");
   }
   options.repository = named.repository;
   return named.places.empty() ? print_stats(options) : print_version(options, named.places.front());

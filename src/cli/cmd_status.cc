@@ -19,6 +19,9 @@
 namespace varve::cli {
 namespace {
 
+/// The exit code of monitoring plug-ins for a state that they cannot find out.
+constexpr int kExitUnknown = 3;
+
 struct StatusArguments {
   std::vector<std::string> words;
   std::string max_age;
@@ -169,24 +172,29 @@ void print_as_json(const RepositoryStatus& status, const std::vector<Concern>& c
               {"disk_bytes", status.space.blocks * status.space.block_bytes}});
 }
 
+/// Prints a state without figures where a monitoring program looks for it. Returns its exit code.
+int print_failure(const StatusArguments& options, const char* state, int code, const Error& error) {
+  const auto text = printable(error.message());
+  if (options.json) {
+    print_json({{"type", "summary"}, {"state", state}, {"text", text}});
+  } else {
+    print(fmt::format("{} - {}\n", state, text));
+  }
+  return code;
+}
+
 int run_status(const StatusArguments& options) {
   const auto limits = parse_limits(options);
-  if (!limits) {
-    constexpr int kUnknown = 3;  // A wrong limit says nothing about the backups.
-    (void)fail(limits.error());
-    return kUnknown;
-  }
+  // A wrong command line says nothing about the backups.
+  if (!limits) return print_failure(options, "UNKNOWN", kExitUnknown, limits.error());
   const auto status = look(options.words);
   if (!status) {
-    // A backup that cannot be looked at is the worst state. The reason stands where a monitoring
-    // program looks for it.
-    const auto text = printable(status.error().message());
-    if (options.json) {
-      print_json({{"type", "summary"}, {"state", name_of(Health::kCritical)}, {"text", text}});
-    } else {
-      print(fmt::format("{} - {}\n", name_of(Health::kCritical), text));
+    if (status.error().code() == ErrorCode::kUsage) {
+      return print_failure(options, "UNKNOWN", kExitUnknown, status.error());
     }
-    return static_cast<int>(Health::kCritical);
+    // A backup that cannot be looked at is the worst state.
+    return print_failure(options, name_of(Health::kCritical), static_cast<int>(Health::kCritical),
+                         status.error());
   }
   const auto concerns = find_concerns(*status, *limits);
   const Health health = concerns.empty() ? Health::kOk : concerns.front().health;
@@ -212,6 +220,7 @@ void add_status_command(CommandLine& line, const Context& /*context*/) {
   command.add_option("--min-free", options->min_free,
                      "A warning if the disk has less free space, such as 20G");
   command.add_json_flag(options->json, "the series, checks and concerns, then the summary");
+  command.usage_exits_with(kExitUnknown);
   command.run([options] { return run_status(*options); });
 }
 

@@ -153,8 +153,7 @@ Result<Storing> stream_storing(const StoreArguments& options, const VersionPath&
     return base::system_error(options.tar.empty() ? "standard input" : options.tar, errno);
   }
   if (::isatty(input->get()) == 1) {
-    return Error(ErrorCode::kInvalid,
-                 "standard input is a terminal; connect it to a file or a pipe");
+    return usage_error("standard input is a terminal; connect it to a file or a pipe");
   }
   return Storing([request, input](Repository& repository, const OnProgress& on_progress) {
     return store_stream(repository, request, input->get(), on_progress);
@@ -268,22 +267,21 @@ Result<void> take_arguments(StoreArguments& options) {
     std::error_code error;
     if (!std::filesystem::exists(options.directory, error) &&
         std::filesystem::is_directory(options.version, error)) {
-      return Error(ErrorCode::kInvalid, options.version + " is a directory, and " +
-                                            options.directory +
-                                            " is none; the arguments are REPO SERIES/VERSION DIR");
+      return usage_error(options.version + " is a directory, and " + options.directory +
+                         " is none; the arguments are REPO SERIES/VERSION DIR");
     }
     return {};
   }
   VARVE_TRY(take_repository({{"REPO", &options.repository}, {"VERSION", &options.version}}));
   if (chooses_entries(options.source) || options.checksum) {
-    return Error(ErrorCode::kInvalid,
-                 "--checksum and the options that choose files of a directory have no effect on "
-                 "--stdin and --from-tar; leave them out");
+    return usage_error(
+        "--checksum and the options that choose files of a directory have no effect on "
+        "--stdin and --from-tar; leave them out");
   }
   if (options.directory.empty()) return {};
-  return Error(ErrorCode::kInvalid,
-               "a directory cannot be stored together with --stdin or "
-               "--from-tar; give REPO and SERIES/VERSION only");
+  return usage_error(
+      "a directory cannot be stored together with --stdin or "
+      "--from-tar; give REPO and SERIES/VERSION only");
 }
 
 int run_store(StoreArguments options, const Context& context) {

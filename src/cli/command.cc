@@ -22,6 +22,8 @@ void print_message(const std::string& message) {
 
 int exit_code(const Error& error) {
   switch (error.code()) {
+    case ErrorCode::kUsage:
+      return kExitUsage;
     case ErrorCode::kNoRepository:
       return kExitNoRepository;
     case ErrorCode::kLocked:
@@ -47,7 +49,7 @@ void report_problems(const std::vector<std::string>& problems) {
 }
 
 Error no_repository_named() {
-  return {ErrorCode::kInvalid, "no repository is named; give REPO or set VARVE_REPO"};
+  return usage_error("no repository is named; give REPO or set VARVE_REPO");
 }
 
 Result<void> take_repository(std::initializer_list<Positional> positionals) {
@@ -69,8 +71,8 @@ Result<void> take_repository(std::initializer_list<Positional> positionals) {
   }
   for (const Positional& place : places) {
     if (!place.value->empty()) continue;
-    return Error(ErrorCode::kInvalid, std::string(place.name) + " is missing; the arguments are " +
-                                          order + ", and VARVE_REPO can name the first");
+    return usage_error(std::string(place.name) + " is missing; the arguments are " + order +
+                       ", and VARVE_REPO can name the first");
   }
   return {};
 }

@@ -21,6 +21,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "varve/result.h"
@@ -32,6 +33,8 @@ class CommandLine;
 /// Exit codes of the process.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitError = 1;
+/// The command line is wrong, whatever the repository holds; nothing was done.
+inline constexpr int kExitUsage = 2;
 /// Done, but not completely: some files or versions are left.
 inline constexpr int kExitIncomplete = 3;
 inline constexpr int kExitNoRepository = 10;  ///< The folder is not a repository.
@@ -46,6 +49,19 @@ struct Context {
 
 /// Returns the exit code for `error`.
 [[nodiscard]] int exit_code(const Error& error);
+
+/// Returns the error for a wrong command line: a value, a combination of options, or a missing
+/// word.
+[[nodiscard]] inline Error usage_error(std::string message) {
+  return {ErrorCode::kUsage, std::move(message)};
+}
+
+/// Returns the result of parsing a word of the command line: kInvalid becomes kUsage.
+template <typename Value>
+[[nodiscard]] Result<Value> as_usage(Result<Value> parsed) {
+  if (parsed || parsed.error().code() != ErrorCode::kInvalid) return parsed;
+  return usage_error(parsed.error().message());
+}
 
 /// Prints "varve: MESSAGE" to stderr, with control characters escaped. Returns exit_code(error).
 int fail(const Error& error);

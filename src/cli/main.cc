@@ -16,8 +16,8 @@ namespace varve::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "Exit codes: 0 done, 1 error or damage, 3 done but not for all files, 10 no repository,\n"
-    "11 another process writes to the repository, 130 interrupted.\n"
+    "Exit codes: 0 done, 1 error or damage, 2 wrong command line, 3 done but not for all files,\n"
+    "10 no repository, 11 another process writes to the repository, 130 interrupted.\n"
     "VARVE_REPO names the repository if the command line names none. See varve(1).";
 
 void add_commands(CommandLine& line, const Context& context) {

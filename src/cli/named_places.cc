@@ -26,7 +26,7 @@ Result<bool> take_mounted(const std::string& word, control::Purpose purpose, Nam
     return false;
   }
   if (!named.repository.empty() && named.repository != mounted->repository) {
-    return Error(ErrorCode::kInvalid, word + " is in another repository than the path before it");
+    return usage_error(word + " is in another repository than the path before it");
   }
   named.repository = mounted->repository;
   const VersionPath place = parse_version_path(mounted->in_repository);
@@ -51,8 +51,7 @@ std::optional<Error> swapped_words(const std::string& first,
   if (!is_elsewhere(first) || holds_repository(first)) return std::nullopt;
   for (const std::string& word : others) {
     if (word == first || word.empty() || !is_elsewhere(word) || !holds_repository(word)) continue;
-    return Error(ErrorCode::kInvalid,
-                 word + " is the repository, so it comes first, before \"" + first + "\"");
+    return usage_error(word + " is the repository, so it comes first, before \"" + first + "\"");
   }
   return std::nullopt;
 }
@@ -93,12 +92,11 @@ Result<NamedPlaces> find_places(const std::vector<std::string>& words, const Pla
     }
     VARVE_TRY_ASSIGN(const bool inside, take_mounted(word, count.purpose, named));
     if (!inside) {
-      return Error(ErrorCode::kInvalid, word + " is not in a mount, unlike the path before it");
+      return usage_error(word + " is not in a mount, unlike the path before it");
     }
   }
   if (named.places.size() < count.least) {
-    return Error(ErrorCode::kInvalid,
-                 std::string("an argument is missing; the arguments are ") + count.order);
+    return usage_error(std::string("an argument is missing; the arguments are ") + count.order);
   }
   named.rest = std::move(left);
   return named;
@@ -110,8 +108,8 @@ Result<std::vector<SeriesInfo>> find_series(Repository& repository,
   std::vector<SeriesInfo> all;
   for (const VersionPath& place : places) {
     if (!place.version.empty()) {
-      return Error(ErrorCode::kInvalid, "\"" + place.series + "/" + place.version +
-                                            "\" is not a series; write the name of a series alone");
+      return usage_error("\"" + place.series + "/" + place.version +
+                         "\" is not a series; write the name of a series alone");
     }
     VARVE_TRY_ASSIGN(SeriesInfo series, control::find_series(repository, place.series));
     const bool known =

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kRepositoryHelp = "Folder of the repository (default: $VARVE_REPO)";
 
-int usage_error(const CLI::App& app, const CLI::ParseError& error) {
+void print_usage_error(const CLI::App& app, const CLI::ParseError& error) {
   std::string reason = error.what();
   constexpr std::string_view kNoNumber = "Could not convert: ";
   if (reason.starts_with(kNoNumber)) {  // Only options with numbers convert their values.
@@ -35,7 +35,13 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const std::string text =
       "varve: " + printable(reason) + "\nvarve: see `" + command + " --help`\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
-  return kExitError;
+}
+
+int usage_code(const CLI::App& app, const std::map<std::string, int>& codes) {
+  for (const CLI::App* chosen : app.get_subcommands()) {
+    if (const auto own = codes.find(chosen->get_name()); own != codes.end()) return own->second;
+  }
+  return kExitUsage;
 }
 
 }  // namespace
@@ -129,6 +135,8 @@ void Command::add_progress_flag(bool& value) {
   add_flag("--progress", value, "Show progress even if standard error is not a terminal");
 }
 
+void Command::usage_exits_with(int code) { (*usage_codes_)[app_->get_name()] = code; }
+
 void Command::add_alias(const std::string& name) { app_->alias(name); }
 
 void Command::run(std::function<int()> work) {
@@ -155,14 +163,17 @@ template Option CommandLine::add_flag(const std::string&, bool&, const std::stri
 template Option CommandLine::add_flag(const std::string&, int&, const std::string&);
 
 Command CommandLine::add_command(const std::string& name, const std::string& help) {
-  return Command(*app_->add_subcommand(name, help), chosen_);
+  return Command(*app_->add_subcommand(name, help), chosen_, usage_codes_);
 }
 
 std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
   try {
     app_->parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) return usage_error(*app_, error);
+    if (error.get_exit_code() != 0) {
+      print_usage_error(*app_, error);
+      return usage_code(*app_, usage_codes_);
+    }
     (void)app_->exit(error);  // Prints the requested help or version.
     return kExitOk;
   }

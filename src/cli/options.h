@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,7 +57,8 @@ class Option {
 /// One command of the program.
 class Command {
  public:
-  Command(CLI::App& app, std::function<int()>& chosen) : app_(&app), chosen_(&chosen) {}
+  Command(CLI::App& app, std::function<int()>& chosen, std::map<std::string, int>& usage_codes)
+      : app_(&app), chosen_(&chosen), usage_codes_(&usage_codes) {}
 
   /// Adds an option ("--rate", or "-l,--long"), or a positional argument ("REPO"). Parsing sets
   /// `value`, which must live until then. `Value` is a string, a list of strings, a number or an
@@ -79,6 +81,9 @@ class Command {
   void add_bytes_flag(bool& value);
   void add_progress_flag(bool& value);
 
+  /// Sets the exit code for a command line of this command that cannot be parsed.
+  void usage_exits_with(int code);
+
   /// Accepts another name for the command.
   void add_alias(const std::string& name);
 
@@ -88,6 +93,7 @@ class Command {
  private:
   CLI::App* app_;
   std::function<int()>* chosen_;
+  std::map<std::string, int>* usage_codes_;
 };
 
 /// Texts about the whole program, for --help and --version.
@@ -122,6 +128,7 @@ class CommandLine {
  private:
   std::unique_ptr<CLI::App> app_;
   std::function<int()> chosen_;
+  std::map<std::string, int> usage_codes_;  // By command; kExitUsage for the others.
 };
 
 }  // namespace varve::cli

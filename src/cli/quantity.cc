@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "cli/command.h"
+
 namespace varve::cli {
 namespace {
 
@@ -17,13 +19,13 @@ constexpr std::array<std::pair<char, std::uint64_t>, 5> kUnits = {
 constexpr std::uint64_t kDurationMax = 10000 * 366 * kDay;
 
 Error no_duration(std::string_view text) {
-  return {ErrorCode::kInvalid,
-          "\"" + std::string(text) + "\" is not a length of time; write 12h, 30d, 2w, 6m or 1y"};
+  return usage_error("\"" + std::string(text) +
+                     "\" is not a length of time; write 12h, 30d, 2w, 6m or 1y");
 }
 
 Error no_time(std::string_view text) {
-  return {ErrorCode::kInvalid,
-          "\"" + std::string(text) + "\" is not a time; write 2027-01-01 or 2027-01-01T18:30"};
+  return usage_error("\"" + std::string(text) +
+                     "\" is not a time; write 2027-01-01 or 2027-01-01T18:30");
 }
 
 /// Takes exactly so many digits, and `before` in front of them if that is not 0.
@@ -95,7 +97,7 @@ Result<Timestamp> parse_time(std::string_view text) {
 Result<std::uint64_t> parse_bytes(std::string_view text) {
   constexpr std::string_view kPowers = "KMGT";
   const Error wrong(
-      ErrorCode::kInvalid,
+      ErrorCode::kUsage,
       "\"" + std::string(text) + "\" is not a size; write a number, such as 50000 or 50M");
   std::uint64_t value = 0;
   const char* const last = text.data() + text.size();

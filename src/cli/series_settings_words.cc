@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/command.h"
+
 namespace varve::cli {
 namespace {
 
@@ -14,7 +16,7 @@ bool is_setting(const std::string& word) {
 }
 
 Error twice(std::string_view key) {
-  return {ErrorCode::kInvalid, "\"" + std::string(key) + "\" is given twice"};
+  return usage_error("\"" + std::string(key) + "\" is given twice");
 }
 
 }  // namespace
@@ -37,18 +39,17 @@ Result<SettingChanges> parse_setting_words(const std::vector<std::string>& words
     const std::string_view value = std::string_view(word).substr(equals + 1);
     if (key == "placement") {
       if (settings.placement) return twice(key);
-      VARVE_TRY_ASSIGN(settings.placement, parse_placement(value));
+      VARVE_TRY_ASSIGN(settings.placement, as_usage(parse_placement(value)));
     } else if (key == "rewrite") {
       if (settings.rewrite) return twice(key);
-      VARVE_TRY_ASSIGN(settings.rewrite, parse_rewrite(value));
+      VARVE_TRY_ASSIGN(settings.rewrite, as_usage(parse_rewrite(value)));
     } else if (key == "pool-index") {
       if (changes.pool_index) return twice(key);
-      VARVE_TRY_ASSIGN(changes.pool_index, parse_pool_index(value));
+      VARVE_TRY_ASSIGN(changes.pool_index, as_usage(parse_pool_index(value)));
     } else {
-      return Error(
-          ErrorCode::kInvalid,
+      return usage_error(
           "unknown setting \"" + std::string(key) +
-              "\"; the settings are placement and rewrite, and pool-index of a repository");
+          "\"; the settings are placement and rewrite, and pool-index of a repository");
     }
   }
   return changes;

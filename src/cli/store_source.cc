@@ -14,6 +14,7 @@
 
 #include "base/system_error.h"
 #include "base/unique_fd.h"
+#include "cli/command.h"
 
 namespace varve::cli {
 namespace {
@@ -110,6 +111,9 @@ Result<StoreOptions> read_source_options(const SourceArguments& arguments,
   StoreOptions options;
   options.without_caches = arguments.exclude_caches;
   options.one_file_system = arguments.one_file_system;
+  StoreOptions of_the_line;
+  of_the_line.excludes = arguments.excludes;
+  VARVE_TRY(as_usage(check_store_options(of_the_line)));
   for (const std::string& file : arguments.exclude_files) {
     VARVE_TRY(read_items(file, '\n', [&](const std::string& line) -> Result<void> {
       if (!line.empty() && !line.starts_with('#')) options.excludes.push_back(line);

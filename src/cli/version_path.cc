@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/command.h"
 #include "control/named_version.h"
 
 namespace varve::cli {
@@ -33,13 +34,13 @@ VersionPath parse_version_path(std::string_view text) {
 Result<VersionPath> require_version(std::string_view text, bool path_allowed) {
   VersionPath path = parse_version_path(text);
   if (path.version.empty()) {
-    return Error(ErrorCode::kInvalid,
-                 "\"" + std::string(text) + "\" names no version; write SERIES/VERSION, such as " +
-                     (path.series.empty() ? "laptop" : path.series) + "/2027-01-31");
+    return usage_error("\"" + std::string(text) +
+                       "\" names no version; write SERIES/VERSION, such as " +
+                       (path.series.empty() ? "laptop" : path.series) + "/2027-01-31");
   }
   if (!path.path.empty() && !path_allowed) {
-    return Error(ErrorCode::kInvalid, "\"" + std::string(text) +
-                                          "\" has a path after the version; write SERIES/VERSION");
+    return usage_error("\"" + std::string(text) +
+                       "\" has a path after the version; write SERIES/VERSION");
   }
   return path;
 }

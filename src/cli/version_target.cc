@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "cli/command.h"
 #include "cli/named_places.h"
 #include "control/mounted_path.h"
 
@@ -11,17 +12,16 @@ namespace varve::cli {
 namespace {
 
 Error nothing_named() {
-  return {ErrorCode::kInvalid,
-          "no version is named; give REPO SERIES/VERSION, or the path of a version in a mount"};
+  return usage_error(
+      "no version is named; give REPO SERIES/VERSION, or the path of a version in a mount");
 }
 
 Result<VersionTarget> from_environment(const std::string& version) {
   const char* repository = std::getenv("VARVE_REPO");
   if (repository == nullptr || *repository == '\0') {
     if (holds_repository(version)) return nothing_named();
-    return Error(ErrorCode::kInvalid,
-                 "no repository is named, and " + version +
-                     " is not in a mount; give REPO SERIES/VERSION, or set VARVE_REPO");
+    return usage_error("no repository is named, and " + version +
+                       " is not in a mount; give REPO SERIES/VERSION, or set VARVE_REPO");
   }
   VersionTarget target;
   target.repository = repository;

@@ -11,7 +11,7 @@
 
 namespace varve::control {
 
-inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 25> kCodes = {{
+inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 26> kCodes = {{
     {ErrorCode::kIo, "io"},
     {ErrorCode::kCorrupt, "corrupt"},
     {ErrorCode::kNotFound, "not_found"},
@@ -37,6 +37,7 @@ inline constexpr std::array<std::pair<ErrorCode, std::string_view>, 25> kCodes =
     {ErrorCode::kAttributeTooLarge, "too_large"},
     {ErrorCode::kPastEnd, "not_found"},
     {ErrorCode::kBadHandle, "invalid"},
+    {ErrorCode::kUsage, "invalid"},
 }};
 
 }  // namespace varve::control

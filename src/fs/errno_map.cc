@@ -20,6 +20,7 @@ int errno_of(const Error& error) {
     case ErrorCode::kExists:
       return EEXIST;
     case ErrorCode::kInvalid:
+    case ErrorCode::kUsage:
       return EINVAL;
     case ErrorCode::kBusy:
       return EBUSY;

@@ -29,7 +29,7 @@ rm -rf "$mnt/home"/*
 [ "$(versions open)" -eq 0 ] || fail "the open version is still there"
 ok "cp -a one level too high seals nothing, and the log says what to do"
 
-expect_status 1 "$VARVE" open "$repo" a/b/c
+expect_status 2 "$VARVE" open "$repo" a/b/c
 expect_status 1 "$VARVE" open "$repo" a/latest
 [ ! -e "$mnt/a" ] || fail "an empty series is left"
 ok "an open that is refused leaves no series, while mounted"
@@ -84,14 +84,14 @@ mount_repo -o autoseal=off
 echo text >"$mnt/home/three/file"
 if mkdir "$mnt/home/four" 2>/dev/null; then fail "sealed although it is off"; fi
 unmount_repo
-expect_status 1 "$VARVE" mount -o autoseal=soon "$repo" "$mnt"
+expect_status 2 "$VARVE" mount -o autoseal=soon "$repo" "$mnt"
 ok "autoseal=off: mkdir never seals"
 
 "$VARVE" ls "$repo" home | grep -q 'three (open since .*, 1 entries)' || fail "ls without a mount"
 expect_status 1 "$VARVE" store "$repo" home/four "$work/home"
 message_says 'varve seal'
 expect_status 1 "$VARVE" store "$repo" b/latest "$work/home"
-expect_status 1 "$VARVE" open "$repo" c/d/e
+expect_status 2 "$VARVE" open "$repo" c/d/e
 if "$VARVE" ls "$repo" | grep -E '^(b|c)'; then fail "an empty series is left"; fi
 "$VARVE" rm "$repo" home/three | grep -q 'discarded home/three' || fail "rm without a mount"
 "$VARVE" store "$repo" home/four "$work/home" >/dev/null

@@ -90,7 +90,7 @@ expect_status 1 "$VARVE" mount "$repo" "$work/tree/file/absent"
 message_says 'absent'
 expect_status 1 "$VARVE" mount "$repo" "$work/tree/file"
 message_says 'directory'
-expect_status 1 "$VARVE" mount -o nonsense "$repo" "$mnt"
+expect_status 2 "$VARVE" mount -o nonsense "$repo" "$mnt"
 message_says 'nonsense'
 expect_status 1 "$VARVE" umount "$work/plain"
 ok "a missing mount point, a file, an unknown option"
@@ -139,13 +139,13 @@ fi
 
 expect_status 1 "$VARVE" init "$work/tree"
 message_says 'empty'
-expect_status 1 "$VARVE" init --compression lead "$work/new"
+expect_status 2 "$VARVE" init --compression lead "$work/new"
 [ ! -e "$work/new" ] || fail "a bad option has left something behind"
-expect_status 1 "$VARVE" nonsense
-expect_status 1 "$VARVE" ls --nonsense "$repo"
-expect_status 1 "$VARVE" restore "$repo" "$work/tree"
+expect_status 2 "$VARVE" nonsense
+expect_status 2 "$VARVE" ls --nonsense "$repo"
+expect_status 2 "$VARVE" restore "$repo" "$work/tree"
 message_says 'missing'
-expect_status 1 "$VARVE" restore "$repo" s/one s/three "$work/tree"
+expect_status 2 "$VARVE" restore "$repo" s/one s/three "$work/tree"
 message_says 'the same version'
 expect_status 1 "$VARVE" restore --to-tar "$work/no/such/place" "$repo" s/one
 [ "$(cat "$work/tree/file")" = text ]

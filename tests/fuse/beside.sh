@@ -12,7 +12,7 @@ message_says 'not permitted'
 expect_status 1 ln -s v1 "$mnt/s/link"
 message_says 'not permitted'
 unmount_repo
-expect_status 1 mount_repo -o 'beside=*'
+expect_status 2 mount_repo -o 'beside=*'
 message_says 'patterns of folders'
 ok "without the option a series has only versions; a pattern for all names is refused"
 

@@ -29,16 +29,16 @@ ok "config prints the settings"
 expect_status 1 "$VARVE" config "$repo" nothing
 message_says 'no series "nothing"'
 expect_status 1 "$VARVE" config "$repo" nothing rewrite=har
-expect_status 1 "$VARVE" config "$repo" host3/one
+expect_status 2 "$VARVE" config "$repo" host3/one
 message_says 'not a series'
-expect_status 1 "$VARVE" config "$repo" host3 color=red
+expect_status 2 "$VARVE" config "$repo" host3 color=red
 message_says 'the settings are placement and rewrite'
-expect_status 1 "$VARVE" config "$repo" host3 placement=forest
+expect_status 2 "$VARVE" config "$repo" host3 placement=forest
 message_says 'lineage, lineage\+pool, pool'
-expect_status 1 "$VARVE" config "$repo" host3 rewrite=cap+har
+expect_status 2 "$VARVE" config "$repo" host3 rewrite=cap+har
 message_says 'none, har, cap, cbr, har\+cap, har\+cbr'
-expect_status 1 "$VARVE" config "$repo" host3 rewrite=har rewrite=cap
-expect_status 1 "$VARVE" config "$repo" host3 rewrite
+expect_status 2 "$VARVE" config "$repo" host3 rewrite=har rewrite=cap
+expect_status 2 "$VARVE" config "$repo" host3 rewrite
 message_says 'KEY=VALUE'
 expect_status 10 "$VARVE" config "$work/source" host3
 needs none || fail "a refused change changed the repository"
@@ -64,7 +64,7 @@ json_is "it['rewrite'] == 'cap'" -- "$VARVE" config "$repo" host3
 mkdir "$mnt/host3/two.partial"
 expect_status 1 "$VARVE" config "$mnt/host3" placement=pool
 message_says 'host3/two.partial is open; seal'
-expect_status 1 "$VARVE" config "$mnt/host3/one" rewrite=har
+expect_status 2 "$VARVE" config "$mnt/host3/one" rewrite=har
 expect_status 1 "$VARVE" config "$mnt/host5" rewrite=har
 "$VARVE" config "$mnt/host3" placement=lineage rewrite=none
 echo more >"$mnt/host3/two.partial/file"
@@ -90,7 +90,7 @@ repo=$work/other
 json_is "it == {'placement': 'lineage', 'rewrite': 'har+cap', 'pool_index': 'exact'}" -- \
   "$VARVE" config "$repo"
 needs pool || fail "init does not name the feature"
-expect_status 1 "$VARVE" init --rewrite more "$work/third"
+expect_status 2 "$VARVE" init --rewrite more "$work/third"
 message_says 'none, har, cap'
 [ ! -e "$work/third" ] || fail "a refused init made the folder"
 ok "init chooses the rewriting policy of new series"
@@ -103,9 +103,9 @@ head -c 8000000 /dev/urandom >"$work/source/data"
 "$VARVE" store "$repo" a/one "$work/source" >/dev/null
 ls "$repo/pool" | grep -q '^index-zero-.*\.bins$' || fail "the chosen index has no file"
 stored=$(du -sb "$repo/pool/active" | cut -f1)
-expect_status 1 "$VARVE" config "$repo" pool-index=zero-chunk:11
+expect_status 2 "$VARVE" config "$repo" pool-index=zero-chunk:11
 message_says 'N from 6 to 10'
-expect_status 1 "$VARVE" config "$repo" a pool-index=exact
+expect_status 2 "$VARVE" config "$repo" a pool-index=exact
 message_says 'setting of the repository'
 mount_repo
 "$VARVE" config "$mnt" pool-index=exact 2>"$work/err"

@@ -65,7 +65,7 @@ read_whole=$(summary "$work/whole" bytes_read)
 [ "$(summary "$work/second" bytes_read)" -lt "$read_whole" ] || fail "it did not go on"
 "$VARVE" check --read-data --resume --json "$work/copy" >"$work/third"
 [ "$(summary "$work/third" bytes_read)" -eq "$read_whole" ] || fail "the third did not begin again"
-expect_status 1 "$VARVE" check --read-data=50% --resume "$work/copy"
+expect_status 2 "$VARVE" check --read-data=50% --resume "$work/copy"
 message_says "percentage"
 "$VARVE" scrub --restart "$work/copy"
 ok "a check of all data that is stopped goes on where it was"

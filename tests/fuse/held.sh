@@ -95,7 +95,7 @@ begin=$(date +%s%N)
 expect_status 1 "$VARVE" seal --wait=1 "$repo" s/w.partial
 [ $(($(date +%s%N) - begin)) -ge 900000000 ] || fail "it did not wait"
 message_says 'open for writing'
-expect_status 1 "$VARVE" seal --wait=soon "$repo" s/w.partial
+expect_status 2 "$VARVE" seal --wait=soon "$repo" s/w.partial
 expect_status 0 "$VARVE" seal --force "$repo" s/w.partial
 [ "$(cat "$mnt/s/w/file")" = before ] || fail "the version lacks what was written"
 if echo late 2>/dev/null >&9; then fail "a sealed version was written"; fi

@@ -10,10 +10,10 @@ mkdir -p src/dir dest && echo one >src/a && echo two >src/dir/b
 echo three >>src/a
 "$VARVE" -q store repo s/two src >/dev/null
 
-says() {  # PATTERN COMMAND…: fails, and the message has the pattern
-  local pattern=$1
-  shift
-  expect_status 1 "$VARVE" "$@"
+says() {  # STATUS PATTERN COMMAND…: fails, and the message has the pattern
+  local status=$1 pattern=$2
+  shift 2
+  expect_status "$status" "$VARVE" "$@"
   message_says "$pattern"
 }
 
@@ -25,41 +25,41 @@ for line in "ls s repo" "du s repo" "stat s/one repo" "diff s/one s/two repo" "f
   "lock --for 1d s/one repo" "config s repo" "config placement=pool repo" "arrange s repo" "import src repo s" \
   "mount mnt repo"; do
   # shellcheck disable=SC2086  # The words of a command line.
-  says 'repo is the repository, so it comes first' $line
+  says 2 'repo is the repository, so it comes first' $line
 done
 [ -z "$(ls dest)" ] && [ "$("$VARVE" ls repo | tr '\n' ' ')" = "s/one s/two " ]
-says 'src is a directory, and s/x is none; the arguments are REPO SERIES/VERSION DIR' store repo src s/x
-says 'The directory to restore to comes last' restore repo dest s/one
+says 2 'src is a directory, and s/x is none; the arguments are REPO SERIES/VERSION DIR' store repo src s/x
+says 2 'The directory to restore to comes last' restore repo dest s/one
 ok "arguments in a wrong order are recognised"
 
 # What is missing.
-says 'no repository is named' store
-says 'DIR is missing; the arguments are REPO VERSION DIR' store s/x src
-says '"s" names no version; write SERIES/VERSION, such as s/' store repo s src
-says 'the directory is missing; the arguments are REPO SERIES/VERSION DIR' restore repo
-says 'the arguments are REPO SERIES/VERSION DIR' restore repo s/one
-says 'no version is named; give REPO SERIES/VERSION' seal repo
-says 'no repository is named, and s/one is not in a mount' seal s/one
-says 'the name of the new version is missing' clone repo s/one
-says 'the arguments are REPO SERIES/A SERIES/B' diff repo s/one
-says 'no name is given' find repo
+says 2 'no repository is named' store
+says 2 'DIR is missing; the arguments are REPO VERSION DIR' store s/x src
+says 2 '"s" names no version; write SERIES/VERSION, such as s/' store repo s src
+says 2 'the directory is missing; the arguments are REPO SERIES/VERSION DIR' restore repo
+says 2 'the arguments are REPO SERIES/VERSION DIR' restore repo s/one
+says 2 'no version is named; give REPO SERIES/VERSION' seal repo
+says 2 'no repository is named, and s/one is not in a mount' seal s/one
+says 2 'the name of the new version is missing' clone repo s/one
+says 2 'the arguments are REPO SERIES/A SERIES/B' diff repo s/one
+says 2 'no name is given' find repo
 ok "the missing argument is named"
 
 # What was not found.
 for line in "ls repo s/one/dir/none" "dump repo s/one/dir/none" "restore repo s/one/dir/none dest"; do
   # shellcheck disable=SC2086
-  says 'there is no file "s/one/dir/none"' $line
+  says 1 'there is no file "s/one/dir/none"' $line
 done
-says 'there is no file "s/two/none"' ls repo s/latest/none
-says 'there is no version "s/none"' stat repo s/none
-says 'there is no series "none"' ls repo none
+says 1 'there is no file "s/two/none"' ls repo s/latest/none
+says 1 'there is no version "s/none"' stat repo s/none
+says 1 'there is no series "none"' ls repo none
 ok "messages name what was not found"
 
 # The repository itself is no place to restore to, under whatever name.
 before=$(find repo -type f | sort | md5sum)
 ln -s repo/series link && mkdir bound && mount --bind repo bound
 for place in repo repo/new repo/series link/new bound bound/x/y "$work/repo/./new"; do
-  says 'is in the repository' restore --delete repo s/one "$place"
+  says 1 'is in the repository' restore --delete repo s/one "$place"
 done
 umount bound
 [ "$(find repo -type f | sort | md5sum)" = "$before" ] || fail "a restore wrote into the repository"
@@ -73,7 +73,7 @@ for line in "seal mnt/s/one" "rm mnt/s/one" "rm mnt s/one" "lock --for 1d mnt/s/
   "config mnt placement=pool" "prune --keep-last 1 mnt" "clone mnt/s/one mnt/s/x" "open mnt/s/x" \
   "reopen mnt/s/two" "store mnt s/x src" "arrange mnt" "import mnt src x"; do
   # shellcheck disable=SC2086
-  says 'mnt is mounted read-only, so nothing can be changed through it; name the repository .*/repo' $line
+  says 1 'mnt is mounted read-only, so nothing can be changed through it; name the repository .*/repo' $line
 done
 "$VARVE" ls mnt/s/one >listed && "$VARVE" umount mnt
 [ "$("$VARVE" ls repo | tr '\n' ' ')" = "s/one s/two " ]
@@ -81,5 +81,32 @@ ok "through a mount for reading, commands that change something are refused, wit
 
 # Times are dates.
 "$VARVE" -q lock --until 2099-12-31 repo s/one
-says 'one is locked until 2099-12-31 00:00:00' rm repo s/one
+says 1 'one is locked until 2099-12-31 00:00:00' rm repo s/one
 ok "the end of a lock is a date"
+
+# A wrong command line has an exit code of its own, and changes nothing.
+for line in "" "nonsense" "ls --nonsense repo" "init --chunk-size 5K new" "init --chunker none new" \
+  "init --parity 26 new" "prune repo" "prune --keep-last x repo" "prune --keep-within 3 repo" "lock repo s/one" \
+  "lock --for 1d --until 2099-01-01 repo s/one" "lock --until 2001-01-01 repo s/one" "check --quick --read-data repo" \
+  "check --rate fast repo" "check --resume repo" "scrub --for 3 repo" "arrange --policy none repo" \
+  "arrange --dead 101 repo" "seal --wait=x repo s/one" "store --time noon repo s/x src" "store --exclude [ repo s/x src" \
+  "store --stdin x --from-tar y repo s/x" "store --stdin x repo s/x src" "store --index-memory x repo s/x src" \
+  "restore --engine none repo s/one new" "restore --to-tar - --delete repo s/one" "restore --force repo s/one new" \
+  "find repo [" "config repo placement=none" "config repo color=red" "mv repo s/one a/b/c" \
+  "stats --live repo s/one" "repair --found=maybe repo" "mount -o nonsense repo mnt" "umount" "version more"; do
+  # shellcheck disable=SC2086
+  expect_status 2 "$VARVE" $line
+  [ -n "$message" ] || fail "no message: $line"
+done
+[ ! -e new ] && [ "$("$VARVE" ls repo | tr '\n' ' ')" = "s/one s/two " ]
+for line in "status --nonsense repo" "status --max-age soon repo" "status --min-free x repo" "status s repo" "status"; do
+  # shellcheck disable=SC2086
+  expect_status 3 "$VARVE" $line
+done
+grep -q '^UNKNOWN - no repository is named' stdout || fail "status: $(cat stdout)"
+for line in "ls repo none" "stat repo s/none" "restore repo s/one/none new" "store repo s/one src"; do
+  # shellcheck disable=SC2086
+  expect_status 1 "$VARVE" $line
+done
+expect_status 10 "$VARVE" ls src
+ok "a wrong command line ends with 2, of status with 3"

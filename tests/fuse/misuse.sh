@@ -29,14 +29,14 @@ ok "varve seal refuses while a file is open for writing"
 expect_status 1 "$VARVE" seal "$repo" s/busy
 expect_status 1 "$VARVE" seal "$repo" s/nothing
 for number in -1 few 1.5; do
-  expect_status 1 "$VARVE" prune --keep-last "$number" "$repo" s
+  expect_status 2 "$VARVE" prune --keep-last "$number" "$repo" s
   message_says '--keep-last = .*: the option takes a whole number'
 done
 expect_status 1 "$VARVE" seal "$repo" nothing/one
 expect_status 1 "$VARVE" restore "$repo" s/nothing "$work/out"
 expect_status 1 "$VARVE" init "$repo"
 message_says 'repository|empty'
-expect_status 1 "$VARVE" init --placement forest "$work/placed"
+expect_status 2 "$VARVE" init --placement forest "$work/placed"
 message_says 'lineage, lineage\+pool, pool'
 [ ! -e "$work/placed" ] || fail "a refused init made the folder"
 ok "commands refuse what does not exist, is sealed already or is taken"

@@ -81,7 +81,7 @@ for placement in pool lineage+pool; do
   "$VARVE" clone "$mnt/a/two" "$mnt/a/three.partial"
   expect_status 1 "$VARVE" stats "$mnt/a/three.partial"
   message_says 'is open'
-  expect_status 1 "$VARVE" stats --live "$mnt/a/two"
+  expect_status 2 "$VARVE" stats --live "$mnt/a/two"
   message_says 'whole repository'
   store a/three 3 --delete && seal_as a/three 3
   "$VARVE" clone "$mnt/b/one" "$mnt/b/again.partial"  # An older version: a copy.

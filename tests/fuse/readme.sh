@@ -49,17 +49,17 @@ complete_line ls backup/repo 'etc/' >>"$work/offered"
 [ ! -e pwned ] || fail "a name in a repository was run as a command"
 ok "bash completes commands, options, series and versions, and never runs a name"
 
-says() {  # PATTERN COMMAND…: fails, and the message has the pattern
-  local pattern=$1
-  shift
-  expect_status 1 "$@"
+says() {  # STATUS PATTERN COMMAND…: fails, and the message has the pattern
+  local status=$1 pattern=$2
+  shift 2
+  expect_status "$status" "$@"
   message_says "$pattern"
 }
-says 'no command "muont"; did you mean "mount"?' varve muont
-says 'no series "ect"; did you mean "etc"?' varve ls backup/repo ect
-says 'no version "etc/mondya"; did you mean "monday"?' varve stat backup/repo etc/mondya
-says 'VERSION is missing; the arguments are REPO VERSION DIR' varve store backup/repo
-says 'is the repository, so it comes first' varve mount "$work/mnt" "$work/backup/repo"
+says 2 'no command "muont"; did you mean "mount"?' varve muont
+says 1 'no series "ect"; did you mean "etc"?' varve ls backup/repo ect
+says 1 'no version "etc/mondya"; did you mean "monday"?' varve stat backup/repo etc/mondya
+says 2 'VERSION is missing; the arguments are REPO VERSION DIR' varve store backup/repo
+says 2 'is the repository, so it comes first' varve mount "$work/mnt" "$work/backup/repo"
 [ "$(varve list backup/repo)" = "$(varve ls backup/repo)" ]
 varve mount backup/repo mnt
 [ "$(varve snapshots mnt)" = "$(varve ls backup/repo)" ] || fail "a mount is no repository"

@@ -125,7 +125,7 @@ for mask in 022 027 077; do
 done
 expect_status 1 "$VARVE" restore "$repo" s/v1/missing "$work/none"
 [ ! -e "$work/none" ]
-expect_status 1 "$VARVE" restore --engine nonsense "$repo" s/v1 "$work/none"
+expect_status 2 "$VARVE" restore --engine nonsense "$repo" s/v1 "$work/none"
 message_says "engine"
 ok "parts of a version, and what is not there"
 
@@ -215,7 +215,7 @@ for _ in 1 2 3; do
 done
 restore --scatter "$repo" s/v5 "$work/scut"
 same_tree "$work/tree5" "$work/scut"
-expect_status 1 "$VARVE" restore --scatter --to-tar - "$repo" s/v1
+expect_status 2 "$VARVE" restore --scatter --to-tar - "$repo" s/v1
 ok "in the order of the disk all is the same"
 
 for how in unmounted mounted; do

@@ -155,7 +155,7 @@ ok "an open version cannot be locked, and lock says why"
 all_present
 ok "a version that a clone is based on is kept"
 
-expect_status 1 "$VARVE" prune "$repo"
+expect_status 2 "$VARVE" prune "$repo"
 message_says 'no rule'
 unmount_repo
 "$VARVE" arrange "$repo"

@@ -11,15 +11,15 @@ echo one >"$mnt/s/first/dir/file"
 mkdir "$mnt/s/second.partial"
 unmount_repo
 
-for wrong in series=none series=s,version=none version=first series=s,version=; do
-  expect_status 1 mount_repo -o "$wrong"
+for wrong in version=first series=s,version=; do
+  expect_status 2 mount_repo -o "$wrong"
 done
 message_says "give a name"
 expect_status 1 mount_repo -o series=none
 message_says 'no series "none"'
 expect_status 1 mount_repo -o series=s,version=none
 message_says 'no version "s/none"'
-expect_status 1 mount_repo -o version=first
+expect_status 2 mount_repo -o version=first
 message_says 'series='
 expect_status 1 mount_repo -o series=other,version=latest
 message_says 'no sealed version'

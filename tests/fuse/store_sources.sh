@@ -44,7 +44,7 @@ expect_status 0 "$VARVE" store --json --exclude-from "$work/patterns" --exclude-
 [ "$(json_of read_bytes)" -eq 0 ] || fail "unchanged files were read: $(cat "$work/stdout")"
 [ "$(json_of unchanged)" -gt 100 ]
 ok "with exclusions, unchanged files are not read"
-expect_status 1 "$VARVE" store --exclude '[' "$repo" s/bad "$src"
+expect_status 2 "$VARVE" store --exclude '[' "$repo" s/bad "$src"
 message_says 'without a \]'
 expect_status 1 "$VARVE" store --exclude-from "$work/none" "$repo" s/bad "$src"
 expect_status 1 "$VARVE" ls "$repo" s/bad

@@ -89,8 +89,8 @@ grep -qi "not supported" "$work/said"
 [ -z "$(getfattr -d "$mnt/s/noted/dir/50" 2>/dev/null)" ] || fail "it answers"
 "$VARVE" seal "$mnt/s/off.partial"
 "$VARVE" umount "$mnt"
-expect_status 1 mount_repo -o xattr=off,allow_other
+expect_status 2 mount_repo -o xattr=off,allow_other
 message_says "access control lists"
-expect_status 1 mount_repo -o xattr=maybe
+expect_status 2 mount_repo -o xattr=maybe
 message_says "auto, on or off"
 ok "xattr=off refuses to set an attribute, and is refused where the kernel needs them"

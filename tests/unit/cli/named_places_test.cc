@@ -60,13 +60,13 @@ TEST_F(NamedPlacesTest, FolderWithoutRepositoryIsTakenWhereEnoughWordsFollow) {
   const EnvironmentVariable none("VARVE_REPO", "");
   EXPECT_EQ(must(find_places({"/missing"}, {})).repository, "/missing");
   EXPECT_EQ(must(find_places({"/missing", "a/b"}, {.least = 1})).repository, "/missing");
-  EXPECT_EQ(code_of(find_places({"a/b"}, {.least = 1})), ErrorCode::kInvalid);
+  EXPECT_EQ(code_of(find_places({"a/b"}, {.least = 1})), ErrorCode::kUsage);
 }
 
 TEST_F(NamedPlacesTest, TooFewPlacesAreRefused) {
   const EnvironmentVariable none("VARVE_REPO", "");
-  EXPECT_EQ(code_of(find_places({}, {})), ErrorCode::kInvalid);
-  EXPECT_EQ(code_of(find_places({repository_}, {.least = 1})), ErrorCode::kInvalid);
+  EXPECT_EQ(code_of(find_places({}, {})), ErrorCode::kUsage);
+  EXPECT_EQ(code_of(find_places({repository_}, {.least = 1})), ErrorCode::kUsage);
 }
 
 TEST_F(NamedPlacesTest, SeriesAreFoundOnceEachAndUnknownOnesNamed) {
@@ -75,7 +75,7 @@ TEST_F(NamedPlacesTest, SeriesAreFoundOnceEachAndUnknownOnesNamed) {
   EXPECT_EQ(must(find_series(*repository, {})).size(), 2U);
   const VersionPath laptop{"laptop", "", ""};
   EXPECT_EQ(must(find_series(*repository, {laptop, laptop})).size(), 1U);
-  EXPECT_EQ(code_of(find_series(*repository, {{"laptop", "monday", ""}})), ErrorCode::kInvalid);
+  EXPECT_EQ(code_of(find_series(*repository, {{"laptop", "monday", ""}})), ErrorCode::kUsage);
   const auto unknown = control::find_series(*repository, "phone");
   ASSERT_EQ(code_of(unknown), ErrorCode::kNotFound);
   EXPECT_NE(unknown.error().message().find("\"phone\""), std::string::npos);
@@ -85,8 +85,8 @@ TEST_F(NamedPlacesTest, WholeVersionIsRefusedWithAPathOrWithoutAVersion) {
   auto repository = must(Repository::open(repository_, test::quiet_options()));
   must(repository->create_series("laptop"));
   EXPECT_EQ(code_of(find_whole_version(*repository, {"laptop", "monday", "file"})),
-            ErrorCode::kInvalid);
-  EXPECT_EQ(code_of(find_whole_version(*repository, {"laptop", "", ""})), ErrorCode::kInvalid);
+            ErrorCode::kUsage);
+  EXPECT_EQ(code_of(find_whole_version(*repository, {"laptop", "", ""})), ErrorCode::kUsage);
   EXPECT_EQ(code_of(find_whole_version(*repository, {"laptop", "monday", ""})),
             ErrorCode::kNotFound);
 }

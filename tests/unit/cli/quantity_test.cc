@@ -26,7 +26,7 @@ TEST(Duration, AnythingElseIsInvalid) {
                            "99999999999999999999d", "18446744073709551615y", "10000y10000y"}) {
     const auto parsed = parse_duration(text);
     ASSERT_FALSE(parsed) << text;
-    EXPECT_EQ(parsed.error().code(), ErrorCode::kInvalid) << text;
+    EXPECT_EQ(parsed.error().code(), ErrorCode::kUsage) << text;
   }
 }
 

@@ -56,7 +56,7 @@ TEST(SeriesSettingsWords, MistakesAreRefusedWithWhatIsValid) {
   const auto expect = [](const SettingWords& words, const char* said) {
     const auto parsed = parse_setting_words(words);
     ASSERT_FALSE(parsed) << words.front();
-    EXPECT_EQ(parsed.error().code(), ErrorCode::kInvalid);
+    EXPECT_EQ(parsed.error().code(), ErrorCode::kUsage);
     EXPECT_NE(parsed.error().message().find(said), std::string::npos) << parsed.error().message();
   };
   expect({"color=red"}, "the settings are placement and rewrite");

@@ -32,20 +32,20 @@ TEST(VersionTarget, OneWordIsAVersionOfTheRepositoryInTheEnvironment) {
 
 TEST(VersionTarget, OneWordWithoutEnvironmentIsRefused) {
   const EnvironmentVariable none("VARVE_REPO", "");
-  EXPECT_EQ(code_of(find_target("no-such-series/monday", "")), ErrorCode::kInvalid);
-  EXPECT_EQ(code_of(find_new_target("no-such-series/monday", "")), ErrorCode::kInvalid);
+  EXPECT_EQ(code_of(find_target("no-such-series/monday", "")), ErrorCode::kUsage);
+  EXPECT_EQ(code_of(find_new_target("no-such-series/monday", "")), ErrorCode::kUsage);
 }
 
 TEST(VersionTarget, NoWordIsRefused) {
   const EnvironmentVariable repository("VARVE_REPO", "/repo");
-  EXPECT_EQ(code_of(find_target("", "")), ErrorCode::kInvalid);
-  EXPECT_EQ(code_of(find_new_target("", "")), ErrorCode::kInvalid);
+  EXPECT_EQ(code_of(find_target("", "")), ErrorCode::kUsage);
+  EXPECT_EQ(code_of(find_new_target("", "")), ErrorCode::kUsage);
 }
 
 TEST(VersionTarget, SeriesAloneOrAPathInAVersionIsRefused) {
   for (const char* word : {"laptop", "laptop/", "laptop/monday/file"}) {
-    EXPECT_EQ(code_of(find_target("/repo", word)), ErrorCode::kInvalid) << word;
-    EXPECT_EQ(code_of(find_new_target("/repo", word)), ErrorCode::kInvalid) << word;
+    EXPECT_EQ(code_of(find_target("/repo", word)), ErrorCode::kUsage) << word;
+    EXPECT_EQ(code_of(find_new_target("/repo", word)), ErrorCode::kUsage) << word;
   }
 }
 
