@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "varve/result.h"
@@ -72,6 +73,21 @@ struct RestoreOptions {
 /// Errors: kNotFound if the version has no such path; kInterrupted if `progress` returned false;
 /// kNoSpace or kIo if `fd` takes no more data.
 [[nodiscard]] Result<TransferReport> write_tar(
+    VersionReader& version, int fd, const std::vector<std::string>& paths,
+    const std::function<bool(const TransferProgress&)>& progress);
+
+/// Ends the problem of a socket that write_tar() leaves out, and of a special file that write_zip()
+/// leaves out: the archive has no form for it.
+inline constexpr std::string_view kSocketLeftOut = "left out: an archive cannot hold sockets";
+inline constexpr std::string_view kSpecialLeftOut =
+    "left out: a zip archive holds files, directories and symlinks only";
+
+/// Writes a version's tree as a zip archive, for machines without tar(1). Owners, extended
+/// attributes and holes are lost, and each name of a hard-linked file becomes a file. Names that
+/// are not UTF-8 are escaped. `fd`, `paths` and `progress` as for write_tar(). Sets the UTF-8 mark
+/// of names only if the character set of the locale (LC_CTYPE) is UTF-8.
+/// Errors: those of write_tar(); kCorrupt if any byte of the part is damaged.
+[[nodiscard]] Result<TransferReport> write_zip(
     VersionReader& version, int fd, const std::vector<std::string>& paths,
     const std::function<bool(const TransferProgress&)>& progress);
 

@@ -193,8 +193,8 @@ Result<void> TarExport::add(const SealedEntry& entry) {
   const mode_t type = entry.attributes.mode & S_IFMT;
   if (type == S_IFSOCK || (type != S_IFREG && type != S_IFDIR && type != S_IFLNK &&
                            type != S_IFBLK && type != S_IFCHR && type != S_IFIFO)) {
-    problems_.add(path_, type == S_IFSOCK ? "left out: an archive cannot hold sockets"
-                                          : "left out: unknown file type");
+    problems_.add(path_,
+                  type == S_IFSOCK ? std::string(kSocketLeftOut) : "left out: unknown file type");
     return {};
   }
   if (type == S_IFDIR) out.path += '/';

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// write_zip(): writes a sealed tree as a zip archive, in one pass and in tree order.
+#include <archive.h>
+#include <archive_entry.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "transfer/entry_lister.h"
+#include "transfer/path_selection.h"
+#include "transfer/problem_list.h"
+#include "transfer/transfer_error.h"
+#include "varve/restore.h"
+
+namespace varve {
+namespace transfer {
+namespace {
+
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+
+struct FreeArchive {
+  void operator()(archive* handle) const { archive_write_free(handle); }
+};
+struct FreeEntry {
+  void operator()(archive_entry* entry) const { archive_entry_free(entry); }
+};
+
+/// Returns the number of bytes of the UTF-8 character at the start of `text`; 0 if there is none.
+std::size_t character_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  const std::size_t bytes = first < 0x80   ? 1
+                            : first < 0xc2 ? 0
+                            : first < 0xe0 ? 2
+                            : first < 0xf0 ? 3
+                            : first < 0xf5 ? 4
+                                           : 0;
+  if (bytes == 0 || bytes > text.size()) return 0;
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
+  const bool surrogate = first == 0xed && byte(1) >= 0xa0;
+  const bool beyond = first == 0xf4 && byte(1) >= 0x90;
+  return overlong || surrogate || beyond ? 0 : bytes;
+}
+
+/// Returns a path for a zip archive, whose names are UTF-8: other bytes, control characters, and
+/// the backslash, which some programs take for a slash, become \xNN.
+std::string zip_path(std::string_view path) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  while (!path.empty()) {
+    const auto first = static_cast<unsigned char>(path.front());
+    const std::size_t bytes = character_bytes(path);
+    if (bytes == 0 || first < 0x20 || first == 0x7f || first == '\\') {
+      out += {'\\', 'x', kDigits[first >> 4], kDigits[first & 15]};
+      path.remove_prefix(1);
+      continue;
+    }
+    out += path.substr(0, bytes);
+    path.remove_prefix(bytes);
+  }
+  return out;
+}
+
+class ZipExport {
+ public:
+  ZipExport(VersionReader& version, const std::vector<std::string>& paths,
+            const std::function<bool(const TransferProgress&)>& progress)
+      : version_(version),
+        paths_(paths),
+        progress_(progress),
+        selection_(paths.size() > 1 ? paths : std::vector<std::string>()),
+        handle_(archive_write_new()),
+        buffer_(kPieceBytes) {}
+
+  Result<TransferReport> run(int fd);
+
+ private:
+  struct Frame {
+    EntryLister lister;
+    Rank rank = 0;
+    std::size_t path_bytes = 0;
+  };
+  [[nodiscard]] Result<void> open(int fd);
+  [[nodiscard]] Result<void> walk();
+  [[nodiscard]] Result<void> add(const SealedEntry& entry);
+  [[nodiscard]] Result<void> add_data(const SealedEntry& entry, archive_entry& out);
+  [[nodiscard]] Error failure() const;
+
+  VersionReader& version_;
+  const std::vector<std::string>& paths_;
+  const std::function<bool(const TransferProgress&)>& progress_;
+  PathSelection selection_;
+  const std::unique_ptr<archive, FreeArchive> handle_;
+  std::vector<std::byte> buffer_;
+  ProblemList problems_;
+  TransferProgress done_;
+  TransferReport report_;
+  std::vector<Frame> frames_;
+  std::string path_;
+};
+
+Error ZipExport::failure() const {
+  const int number = archive_errno(handle_.get());
+  const char* const text = archive_error_string(handle_.get());
+  return system_error(
+      std::string("cannot write the archive") + (text ? ": " : "") + (text ? text : ""),
+      number > 0 ? number : EIO);
+}
+
+Result<void> ZipExport::open(int fd) {
+  archive* const handle = handle_.get();
+  // Level 1 keeps pace with a disk. A pipe must get no padding behind the archive.
+  const bool is_set = archive_write_set_format_zip(handle) == ARCHIVE_OK &&
+                      archive_write_set_options(handle, "zip:compression-level=1") == ARCHIVE_OK &&
+                      archive_write_set_bytes_in_last_block(handle, 1) == ARCHIVE_OK;
+  if (!is_set || archive_write_open_fd(handle, fd) != ARCHIVE_OK) return failure();
+  return {};
+}
+
+Result<TransferReport> ZipExport::run(int fd) {
+  std::string name;
+  for (const std::string& path : paths_) VARVE_TRY(find_entry(version_, path, name));
+  const std::string start = paths_.size() == 1 ? paths_.front() : "";
+  VARVE_TRY_ASSIGN(const SealedEntry top, find_entry(version_, start, name));
+  VARVE_TRY(open(fd));
+  if (S_ISDIR(top.attributes.mode)) {
+    frames_.push_back(Frame{EntryLister(top.rank), top.rank, 0});
+  } else {
+    frames_.push_back(Frame{EntryLister(ListedEntry{1, name, top}), 0, 0});
+  }
+  VARVE_TRY(walk());
+  if (archive_write_close(handle_.get()) != ARCHIVE_OK) return failure();
+  report_.bytes = done_.bytes_done;
+  report_.problems = problems_.take();
+  return std::move(report_);
+}
+
+Result<void> ZipExport::walk() {
+  while (!frames_.empty()) {
+    VARVE_TRY_ASSIGN(ListedEntry * next, frames_.back().lister.next(version_, path_, problems_));
+    if (next == nullptr) {
+      path_.resize(frames_.back().path_bytes);
+      frames_.pop_back();
+      continue;
+    }
+    const std::size_t path_bytes = path_.size();
+    if (!path_.empty()) path_ += '/';
+    path_ += next->name;
+    if (selection_.match(path_) == PathSelection::Match::kNone) {
+      path_.resize(path_bytes);
+      continue;
+    }
+    const SealedEntry entry = next->entry;
+    const bool is_directory = S_ISDIR(entry.attributes.mode);
+    if (is_directory && (entry.rank <= frames_.back().rank || frames_.size() >= kDepthMax)) {
+      return Error(ErrorCode::kCorrupt, path_ + ": directories nested too deeply or in a circle");
+    }
+    VARVE_TRY(add(entry));
+    ++done_.files_done;
+    if (progress_ && !progress_(done_)) return Error(ErrorCode::kInterrupted, "interrupted");
+    if (is_directory) {
+      frames_.push_back(Frame{EntryLister(entry.rank), entry.rank, path_bytes});
+    } else {
+      path_.resize(path_bytes);
+    }
+  }
+  return {};
+}
+
+Result<void> ZipExport::add(const SealedEntry& entry) {
+  const Attributes& attributes = entry.attributes;
+  const mode_t type = attributes.mode & S_IFMT;
+  if (type != S_IFREG && type != S_IFDIR && type != S_IFLNK) {
+    problems_.add(path_, std::string(kSpecialLeftOut));
+    return {};
+  }
+  const std::unique_ptr<archive_entry, FreeEntry> out(archive_entry_new());
+  archive_entry_set_pathname(out.get(), zip_path(path_).c_str());
+  archive_entry_set_mode(out.get(), static_cast<mode_t>(attributes.mode));
+  archive_entry_set_uid(out.get(), attributes.uid);
+  archive_entry_set_gid(out.get(), attributes.gid);
+  archive_entry_set_mtime(out.get(), attributes.mtime.seconds,
+                          static_cast<long>(attributes.mtime.nanoseconds));
+  if (type == S_IFLNK) {
+    VARVE_TRY_ASSIGN(const std::string target, version_.read_link(entry.rank));
+    archive_entry_set_symlink(out.get(), target.c_str());
+  }
+  ++report_.entries;
+  if (type == S_IFREG) return add_data(entry, *out);
+  archive_entry_set_size(out.get(), 0);
+  if (archive_write_header(handle_.get(), out.get()) < ARCHIVE_WARN) return failure();
+  return {};
+}
+
+/// Adds a file. Damage ends the archive: a zip archive has no way to tell that bytes are missing.
+Result<void> ZipExport::add_data(const SealedEntry& entry, archive_entry& out) {
+  auto source = version_.open(entry.rank);
+  if (!source) return std::move(source).error().with_context(path_);
+  const std::uint64_t size = (*source)->size();
+  archive_entry_set_size(&out, static_cast<std::int64_t>(size));
+  if (archive_write_header(handle_.get(), &out) < ARCHIVE_WARN) return failure();
+  for (std::uint64_t at = 0; at < size;) {
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(size - at, kPieceBytes));
+    auto got = (*source)->read(at, std::span(buffer_).first(wanted));
+    if (!got) return std::move(got).error().with_context(path_);
+    if (*got == 0) return Error(ErrorCode::kCorrupt, path_ + " ends before its size");
+    for (std::size_t written = 0; written < *got;) {
+      const la_ssize_t more =
+          archive_write_data(handle_.get(), buffer_.data() + written, *got - written);
+      if (more <= 0) return failure();
+      written += static_cast<std::size_t>(more);
+    }
+    at += *got;
+    done_.bytes_done += *got;
+    if (progress_ && !progress_(done_)) return Error(ErrorCode::kInterrupted, "interrupted");
+  }
+  return {};
+}
+
+}  // namespace
+}  // namespace transfer
+
+Result<TransferReport> write_zip(VersionReader& version, int fd,
+                                 const std::vector<std::string>& paths,
+                                 const std::function<bool(const TransferProgress&)>& progress) {
+  return transfer::ZipExport(version, paths, progress).run(fd);
+}
+
+}  // namespace varve
