@@ -115,6 +115,7 @@ void add_dump_command(CommandLine& line, const Context& context);
 void add_find_command(CommandLine& line, const Context& context);
 void add_import_command(CommandLine& line, const Context& context);
 void add_mv_command(CommandLine& line, const Context& context);
+void add_web_command(CommandLine& line, const Context& context);
 void add_version_command(CommandLine& line, const Context& context);
 
 }  // namespace varve::cli

@@ -49,6 +49,7 @@ void add_commands(CommandLine& line, const Context& context) {
   add_check_command(line, context);
   add_scrub_command(line, context);
   add_repair_command(line, context);
+  add_web_command(line, context);
   add_version_command(line, context);
 }
 

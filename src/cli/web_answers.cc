@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/web_answers.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/output.h"
+#include "cli/repository_status.h"
+#include "cli/tree_compare.h"
+#include "cli/version_path.h"
+#include "control/open_versions.h"
+#include "varve/arrange.h"
+#include "varve/retention.h"
+
+namespace varve::cli {
+namespace {
+
+constexpr std::size_t kVersionsMax = 200;
+constexpr std::size_t kEntriesMax = 500;
+constexpr std::size_t kOccurrencesMax = 200;
+constexpr std::size_t kCategoriesMax = 2000;
+
+Result<std::uint64_t> number_of(const web::Request& request, const std::string& name,
+                                std::uint64_t most) {
+  const std::string* const text = request.find(name);
+  std::uint64_t number = 0;
+  if (text != nullptr) {
+    const char* const end = text->data() + text->size();
+    const auto [stop, error] = std::from_chars(text->data(), end, number);
+    if (error == std::errc() && stop == end && number <= most) return number;
+  }
+  return Error(ErrorCode::kInvalid, "the query needs a number: " + name);
+}
+
+Result<SeriesInfo> series_of(Repository& repository, const web::Request& request) {
+  VARVE_TRY_ASSIGN(const std::uint64_t number, number_of(request, "series", UINT32_MAX));
+  VARVE_TRY_ASSIGN(const auto all, repository.series());
+  for (const SeriesInfo& series : all) {
+    if (series.id == static_cast<SeriesId>(number)) return series;
+  }
+  return Error(ErrorCode::kNotFound, "there is no such series");
+}
+
+/// Returns the sealed versions of a series, newest first.
+Result<std::vector<VersionInfo>> sealed_versions(Repository& repository, SeriesId series) {
+  VARVE_TRY_ASSIGN(auto versions, repository.versions(series));
+  std::erase_if(versions, [](const auto& one) { return one.state != VersionState::kSealed; });
+  std::ranges::reverse(versions);
+  return versions;
+}
+
+Json version_object(const VersionInfo& version) {
+  Json object{{"number", static_cast<std::uint32_t>(version.number)},
+              {"name", printable(version.name)},
+              {"sealed", version.sealed_at.seconds},
+              {"opened", version.opened_at.seconds},
+              {"entries", version.entries},
+              {"logical", version.logical_bytes},
+              {"new", version.unique_bytes},
+              {"stored", version.stored_bytes}};
+  if (version.claimed_at != Timestamp{}) object["claimed"] = version.claimed_at.seconds;
+  return object;
+}
+
+Json entry_object(std::string_view name, const SealedEntry& entry) {
+  const Attributes& attributes = entry.attributes;
+  return {{"name", printable(name)},
+          {"raw", web::percent_encode(name)},
+          {"type", type_text(attributes.mode)},
+          {"mode", mode_text(attributes.mode)},
+          {"uid", attributes.uid},
+          {"gid", attributes.gid},
+          {"size", attributes.size},
+          {"mtime", attributes.mtime.seconds}};
+}
+
+std::string plain_path(const web::Request& request) {
+  const std::string* const path = request.find("path");
+  return path == nullptr ? "" : parse_version_path("series/version/" + *path).path;
+}
+
+Result<RepositoryStatus> look_at(Repository& repository) {
+  RepositoryStatus status;
+  control::OpenVersions open_versions(repository);
+  VARVE_TRY_ASSIGN(const auto all, repository.series());
+  for (const SeriesInfo& series : all) {
+    SeriesStatus one;
+    one.name = series.name;
+    VARVE_TRY_ASSIGN(auto versions, sealed_versions(repository, series.id));
+    one.versions = versions.size();
+    if (!versions.empty()) one.newest = std::move(versions.front());
+    VARVE_TRY_ASSIGN(one.open, open_versions.of(series));
+    VARVE_TRY_ASSIGN(one.debt, repository.arranging_debt(series.id));
+    status.series.push_back(std::move(one));
+  }
+  status.checks = repository.earlier_checks();
+  VARVE_TRY_ASSIGN(status.space, repository.space());
+  status.now = base::SystemClock().now();
+  return status;
+}
+
+}  // namespace
+
+Result<WebPlace> find_web_place(Repository& repository, const web::Request& request) {
+  VARVE_TRY_ASSIGN(const std::uint64_t series, number_of(request, "series", UINT32_MAX));
+  VARVE_TRY_ASSIGN(const std::uint64_t version, number_of(request, "version", UINT32_MAX));
+  WebPlace place;
+  VARVE_TRY_ASSIGN(place.reader, repository.reader(static_cast<SeriesId>(series),
+                                                   static_cast<VersionNumber>(version)));
+  place.path = plain_path(request);
+  auto entry = find_entry(*place.reader, place.path);
+  if (!entry && entry.error().code() == ErrorCode::kNotFound) {
+    return Error(ErrorCode::kNotFound, "this version does not have " + printable(place.path));
+  }
+  VARVE_TRY_ASSIGN(place.entry, std::move(entry));
+  return place;
+}
+
+Result<Json> web_overview(Repository& repository, const web::Request& /*request*/) {
+  VARVE_TRY_ASSIGN(const RepositoryStatus status, look_at(repository));
+  VARVE_TRY_ASSIGN(const auto all, repository.series());
+  VARVE_TRY_ASSIGN(const RepositoryStats stats, repository.stats());
+  const auto concerns = find_concerns(status, {});
+  Json object{{"repository", printable(repository.present_path())},
+              {"health", name_of(concerns.empty() ? Health::kOk : concerns.front().health)},
+              {"now", status.now.seconds},
+              {"free", status.space.blocks_available * status.space.block_bytes},
+              {"disk", status.space.blocks * status.space.block_bytes},
+              {"logical", stats.logical_bytes},
+              {"unique", stats.unique_bytes},
+              {"containers", stats.container_bytes},
+              {"catalog", stats.catalog_bytes},
+              {"index", stats.index_bytes},
+              {"manifests", stats.manifest_bytes},
+              {"parity", stats.parity_bytes},
+              {"staging", stats.staging_bytes},
+              {"reserve", stats.reserve_bytes},
+              {"total", stats.repository_bytes}};
+  auto& concern_list = object["concerns"] = Json::array();
+  for (const Concern& concern : concerns) {
+    concern_list.push_back({{"health", name_of(concern.health)}, {"text", concern.text}});
+  }
+  auto& checks = object["checks"] = Json::array();
+  for (const EarlierCheck& check : status.checks) {
+    checks.push_back(
+        {{"depth", name_of(check.depth)}, {"ended", check.ended_at}, {"damages", check.damages}});
+  }
+  auto& list = object["series"] = Json::array();
+  for (std::size_t i = 0; i < all.size() && i < status.series.size(); ++i) {
+    const SeriesStatus& one = status.series[i];
+    Json series{{"id", static_cast<std::uint32_t>(all[i].id)},
+                {"name", printable(one.name)},
+                {"versions", one.versions},
+                {"arrange", one.debt.dead_bytes + one.debt.departing_bytes}};
+    if (one.newest) series["newest"] = version_object(*one.newest);
+    auto& open = series["open"] = Json::array();
+    for (const VersionInfo& version : one.open) open.push_back(version_object(version));
+    list.push_back(std::move(series));
+  }
+  return object;
+}
+
+Result<Json> web_versions(Repository& repository, const web::Request& request) {
+  VARVE_TRY_ASSIGN(const SeriesInfo series, series_of(repository, request));
+  std::uint64_t below = std::numeric_limits<std::uint64_t>::max();
+  if (request.find("below") != nullptr) {
+    VARVE_TRY_ASSIGN(below, number_of(request, "below", below));
+  }
+  VARVE_TRY_ASSIGN(const auto versions, sealed_versions(repository, series.id));
+  Json object{{"name", printable(series.name)}, {"count", versions.size()}, {"more", false}};
+  auto& list = object["versions"] = Json::array();
+  std::size_t listed = 0;
+  for (std::size_t i = 0; i < versions.size(); ++i) {
+    if (static_cast<std::uint32_t>(versions[i].number) >= below) continue;
+    if (listed++ == kVersionsMax) {
+      object["more"] = true;
+      break;
+    }
+    Json one = version_object(versions[i]);
+    if (i + 1 < versions.size()) {
+      // The change that a user sees: entries and bytes against the version before.
+      const VersionInfo& before = versions[i + 1];
+      one["before"] = static_cast<std::uint32_t>(before.number);
+      one["entries_change"] = static_cast<std::int64_t>(versions[i].entries - before.entries);
+      one["logical_change"] =
+          static_cast<std::int64_t>(versions[i].logical_bytes - before.logical_bytes);
+    }
+    list.push_back(std::move(one));
+  }
+  return object;
+}
+
+Result<Json> web_space(Repository& repository, const web::Request& request) {
+  VARVE_TRY_ASSIGN(const SeriesInfo series, series_of(repository, request));
+  VARVE_TRY_ASSIGN(const auto versions, sealed_versions(repository, series.id));
+  VARVE_TRY_ASSIGN(auto usages, repository.version_usage(series.id));
+  VARVE_TRY_ASSIGN(const auto categories, repository.categories(series.id));
+  std::ranges::reverse(usages);
+  Json object{{"name", printable(series.name)}, {"more", usages.size() > kVersionsMax}};
+  auto& list = object["versions"] = Json::array();
+  for (std::size_t i = 0; i < usages.size() && i < kVersionsMax; ++i) {
+    const VersionUsage& usage = usages[i];
+    const auto version = std::ranges::find(versions, usage.number, &VersionInfo::number);
+    if (version == versions.end()) continue;
+    list.push_back({{"number", static_cast<std::uint32_t>(usage.number)},
+                    {"name", printable(version->name)},
+                    {"logical", usage.logical_bytes},
+                    {"referenced", usage.referenced_bytes},
+                    {"unique", usage.unique_bytes},
+                    {"shared", usage.shared_bytes},
+                    {"locked", usage.lock_holds ? usage.locked_until.seconds : 0}});
+  }
+  auto& all = object["categories"] = Json::array();
+  for (std::size_t i = 0; i < categories.size() && i < kCategoriesMax; ++i) {
+    const CategoryInfo& category = categories[i];
+    all.push_back({{"birth", static_cast<std::uint32_t>(category.birth)},
+                   {"death", static_cast<std::uint32_t>(category.death)},
+                   {"bytes", category.bytes},
+                   {"raw", category.chunk_bytes},
+                   {"chunks", category.chunks}});
+  }
+  return object;
+}
+
+Result<Json> web_tree(Repository& repository, const web::Request& request) {
+  VARVE_TRY_ASSIGN(const WebPlace place, find_web_place(repository, request));
+  std::uint64_t after = 0;
+  if (request.find("after") != nullptr) {
+    VARVE_TRY_ASSIGN(after, number_of(request, "after", std::numeric_limits<std::int64_t>::max()));
+  }
+  const std::size_t slash = place.path.rfind('/') + 1;
+  Json object{{"self", entry_object(std::string_view(place.path).substr(slash), place.entry)},
+              {"version", version_object(place.reader->info())},
+              {"more", false}};
+  auto& list = object["entries"] = Json::array();
+  if (!S_ISDIR(place.entry.attributes.mode)) return object;
+  std::vector<std::pair<Json, SealedEntry>> found;
+  VARVE_TRY(place.reader->list(
+      place.entry.rank, after,
+      [&](std::uint64_t position, std::string_view name, const SealedEntry& entry) {
+        if (found.size() == kEntriesMax) {
+          object["more"] = after;
+          return false;
+        }
+        after = position;
+        found.emplace_back(entry_object(name, entry), entry);
+        return true;
+      }));
+  for (auto& [one, entry] : found) {
+    if (S_ISLNK(entry.attributes.mode)) {
+      VARVE_TRY_ASSIGN(const std::string target, place.reader->read_link(entry.rank));
+      one["target"] = printable(target);
+    }
+    list.push_back(std::move(one));
+  }
+  return object;
+}
+
+Result<Json> web_history(Repository& repository, const web::Request& request) {
+  VARVE_TRY_ASSIGN(const SeriesInfo series, series_of(repository, request));
+  const std::string path = plain_path(request);
+  if (path.empty()) return Error(ErrorCode::kInvalid, "the query needs a path");
+  VARVE_TRY_ASSIGN(const auto versions, sealed_versions(repository, series.id));
+  Json object{{"name", printable(series.name)},
+              {"path", printable(path)},
+              {"more", versions.size() > kOccurrencesMax}};
+  auto& list = object["versions"] = Json::array();
+  // Each version is compared with the one before it, which the next turn shows.
+  std::shared_ptr<VersionReader> newer_reader;
+  std::optional<SealedEntry> newer;
+  Json shown;
+  const auto finish = [&](const char* change) {
+    if (!newer) return;
+    shown["change"] = change;
+    list.push_back(std::move(shown));
+  };
+  for (std::size_t i = 0; i < versions.size() && i <= kOccurrencesMax; ++i) {
+    VARVE_TRY_ASSIGN(auto reader, repository.reader(series.id, versions[i].number));
+    const auto entry = find_entry(*reader, path);
+    if (!entry && entry.error().code() != ErrorCode::kNotFound) return entry.error();
+    if (!entry) {
+      finish("new");
+      newer.reset();
+      continue;
+    }
+    if (newer) {
+      Difference difference = Difference::kContent;
+      if ((newer->attributes.mode & S_IFMT) == (entry->attributes.mode & S_IFMT)) {
+        VARVE_TRY_ASSIGN(difference,
+                         compare_entries({*reader, *entry}, {*newer_reader, *newer}, false));
+      }
+      finish(difference == Difference::kContent    ? "changed"
+             : difference == Difference::kMetadata ? "metadata"
+                                                   : "same");
+    }
+    newer = *entry;
+    newer_reader = std::move(reader);
+    shown = version_object(versions[i]);
+    shown["entry"] = entry_object(std::string_view(path).substr(path.rfind('/') + 1), *newer);
+  }
+  if (versions.size() <= kOccurrencesMax) finish("new");
+  return object;
+}
+
+}  // namespace varve::cli
