@@ -120,6 +120,12 @@ class OpenFile {
   [[nodiscard]] virtual Result<void> sync() = 0;
 };
 
+/// A chunk to read by its fingerprint.
+struct WantedChunk {
+  Fingerprint fingerprint{};
+  std::span<std::byte> bytes;  ///< Memory for the chunk, of exactly its length.
+};
+
 /// An open version. Thread-safe. Stores permission bits but does not enforce them: the caller, or
 /// the kernel, does.
 ///
@@ -204,6 +210,16 @@ class VersionWriter {
   /// OpenFiles.
   /// Errors: kIsDirectory; kInvalid for other types.
   [[nodiscard]] virtual Result<std::unique_ptr<OpenFile>> open(Ino ino, bool for_writing) = 0;
+
+  /// Reads stored chunks to which the version may refer. Sets found[i] to whether all of wanted[i]
+  /// was read and has the fingerprint. Both spans have the same size.
+  virtual void read_known(std::span<const WantedChunk> /*wanted*/, std::span<bool> found) {
+    for (bool& one : found) one = false;
+  }
+
+  /// Returns the attributes of the root that xattrs() hides, because only Varve uses them.
+  /// Errors: the common ones.
+  [[nodiscard]] virtual Result<Xattrs> own_attributes() { return Xattrs(); }
 
   /// Makes all changes so far durable.
   /// Errors: kNoSpace, kIo.

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "varve/result.h"
 #include "varve/types.h"
@@ -113,6 +114,26 @@ struct StoredPiece {
   std::uint32_t file = 0;   ///< For the caller's use.
 };
 
+/// A chunk of a file's data, with its fingerprint.
+struct FileChunk {
+  std::uint64_t offset = 0;  ///< Offset in the file.
+  std::uint32_t bytes = 0;
+  Fingerprint fingerprint{};
+};
+
+/// A range of a file that is data or a hole as a whole.
+struct FileRange {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  bool is_hole = false;
+};
+
+/// A name of a file that has several names.
+struct LinkedName {
+  Rank rank = 0;
+  Rank first = 0;  ///< Rank of the first name of the same file.
+};
+
 /// Returns true if `a` is before `b` on the disk.
 [[nodiscard]] inline bool lies_before(const StoredPiece& a, const StoredPiece& b) {
   return std::tie(a.place, a.container, a.index) < std::tie(b.place, b.container, b.index);
@@ -182,6 +203,41 @@ class VersionReader {
   /// lies_before(). Verifies the bytes and passes every byte to `take` exactly once. The order
   /// inside a container is not defined.
   virtual void read_pieces(std::span<const StoredPiece> pieces, const PieceTaker& take) = 0;
+
+  // ---- Comparing the versions of one series by what they store, for copies. ----
+
+  /// Returns whether an entry and one of another version have the same attributes, extended
+  /// attributes, number of names, link group and, unless they are directories, the same content.
+  /// Compares content by its stored chunks: false if that cannot tell. The root's name is "".
+  /// Errors: the common ones.
+  [[nodiscard]] virtual Result<bool> is_same(Rank /*rank*/, VersionReader& /*other*/,
+                                             Rank /*other_rank*/) {
+    return false;
+  }
+  using RangeVisitor = std::function<bool(const FileRange&)>;
+  /// Calls `visit`, in ascending order, for the ranges of a regular file that differ from the same
+  /// range of an older file, until `visit` returns false. Compares stored chunks, so a range may
+  /// nevertheless have equal bytes. Reads no data. `before` may be null: then all ranges differ.
+  /// Errors: the common ones; kInvalid if an entry is no regular file; kUnsupported.
+  [[nodiscard]] virtual Result<void> list_changes(Rank /*rank*/, VersionReader* /*before*/,
+                                                  Rank /*before_rank*/,
+                                                  const RangeVisitor& /*visit*/) {
+    return Error(ErrorCode::kUnsupported, "this version cannot list changes");
+  }
+  using ChunkVisitor = std::function<bool(const FileChunk&)>;
+  /// Calls `visit` for each chunk of a regular file that has a byte of [offset, offset + bytes), in
+  /// ascending order, until `visit` returns false. Reads no data.
+  /// Errors: as list_changes(), perhaps after some chunks were passed.
+  [[nodiscard]] virtual Result<void> list_chunks(Rank /*rank*/, std::uint64_t /*offset*/,
+                                                 std::uint64_t /*bytes*/,
+                                                 const ChunkVisitor& /*visit*/) {
+    return Error(ErrorCode::kUnsupported, "this version cannot list chunks");
+  }
+  /// Returns the names of all files that have several, by ascending rank. Takes 16 bytes each.
+  /// Errors: the common ones.
+  [[nodiscard]] virtual Result<std::vector<LinkedName>> linked_names() {
+    return std::vector<LinkedName>();
+  }
 };
 
 }  // namespace varve

@@ -122,6 +122,8 @@ class Repository {
   [[nodiscard]] virtual std::string present_path() = 0;
   /// Returns true if the repository was opened read-only.
   [[nodiscard]] virtual bool read_only() const = 0;
+  /// Returns the repository's id: 32 hexadecimal digits, random and fixed.
+  [[nodiscard]] virtual std::string id() const = 0;
   /// Returns the parameters that were fixed when the repository was created.
   [[nodiscard]] virtual const RepositoryParameters& parameters() const = 0;
 

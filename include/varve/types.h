@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,6 +83,16 @@ inline constexpr std::size_t kXattrTotalBytesMax = 262144;
 /// The state of a version.
 enum class VersionState : std::uint8_t { kOpen = 1, kSealed = 2 };
 
+/// The version of another repository of which a version is a copy.
+struct VersionOrigin {
+  std::string repository;  ///< Repository::id() of the other repository.
+  SeriesId series{};
+  VersionNumber number{};
+  Timestamp sealed_at;
+  bool whole = true;  ///< False if damaged files of the other version were left out.
+  bool operator==(const VersionOrigin&) const = default;
+};
+
 struct VersionInfo {
   SeriesId series{};
   VersionNumber number{};
@@ -98,6 +109,8 @@ struct VersionInfo {
   /// The time that the user gave to a sealed version; zero if none. Nothing verifies it, so no lock
   /// depends on it.
   Timestamp claimed_at{};
+  /// Set for a sealed version that `varve copy` made.
+  std::optional<VersionOrigin> origin{};
 };
 
 struct SeriesInfo {

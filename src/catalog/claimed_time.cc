@@ -45,8 +45,4 @@ Timestamp claimed_time(VersionNumber number, const Xattrs& of_root) {
   return time;
 }
 
-void hide_claimed_time(Xattrs& of_root) {
-  std::erase_if(of_root, [](const Xattr& xattr) { return xattr.name == kClaimedAttribute; });
-}
-
 }  // namespace varve::catalog

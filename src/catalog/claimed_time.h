@@ -19,7 +19,4 @@ inline constexpr std::string_view kClaimedAttribute = "user.varve.claimed_at";
 /// belongs to the version that this one was cloned from.
 [[nodiscard]] Timestamp claimed_time(VersionNumber number, const Xattrs& of_root);
 
-/// Removes the attribute. Users of a version's root do not see it.
-void hide_claimed_time(Xattrs& of_root);
-
 }  // namespace varve::catalog

@@ -140,6 +140,10 @@ class IngestPipeline {
 
   /// Waits until everything appended before the call, apart from tails, has its place.
   [[nodiscard]] Result<void> drain();
+  /// Returns for each fingerprint the id of a stored chunk to which the version may refer, or
+  /// nullopt. Waits while another thread commits.
+  [[nodiscard]] std::vector<std::optional<ChunkId>> find_stored(
+      std::span<const Fingerprint> fingerprints);
   /// Ends committing for good. After it returns, the pipeline places and looks up no chunk. Every
   /// call that needs that fails with kReadOnly.
   void give_up();

@@ -299,6 +299,24 @@ Result<void> IngestPipeline::commit_batch(Batch& batch, std::span<const BatchPtr
   return outcome;
 }
 
+// Takes the place of the committing thread, because an index is used by one thread at a time.
+std::vector<std::optional<ChunkId>> IngestPipeline::find_stored(
+    std::span<const Fingerprint> fingerprints) {
+  std::vector<std::optional<ChunkId>> ids(fingerprints.size());
+  {
+    std::unique_lock lock(commit_mutex_);
+    progress_.wait(lock, [&] { return !committing_; });
+    committing_ = true;
+    lock.unlock();
+    index_.find(fingerprints, ids);
+    lock.lock();
+    committing_ = false;
+    progress_.notify_all();
+  }
+  commit_ready();  // Batches that became ready meanwhile.
+  return ids;
+}
+
 void IngestPipeline::give_up() {
   std::unique_lock lock(commit_mutex_);
   error_ = Error(ErrorCode::kReadOnly, "the version was sealed or dropped");

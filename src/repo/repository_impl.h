@@ -58,6 +58,7 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] const std::string& path() const override { return paths_.root(); }
   [[nodiscard]] std::string present_path() override;
   [[nodiscard]] bool read_only() const override { return options_.read_only; }
+  [[nodiscard]] std::string id() const override { return superblock_.repository_id(); }
   [[nodiscard]] const RepositoryParameters& parameters() const override {
     return superblock_.parameters();
   }

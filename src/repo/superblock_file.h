@@ -21,6 +21,7 @@ class SuperblockFile {
       : files_(files), directory_(std::move(directory)), superblock_(std::move(superblock)) {}
 
   [[nodiscard]] const RepositoryParameters& parameters() const { return superblock_.parameters; }
+  [[nodiscard]] const std::string& repository_id() const { return superblock_.repository_id; }
   /// Returns the present text of the file.
   [[nodiscard]] std::string text() const;
   /// Returns true if the file names the feature `pool`.

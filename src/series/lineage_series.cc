@@ -196,6 +196,7 @@ Result<std::shared_ptr<VersionReader>> LineageSeries::reader(VersionNumber numbe
     Pool* const pool = parts_.opened_pool ? parts_.opened_pool() : nullptr;
     if (pool != nullptr) pool->note_opened(parts_.id, recipe);
   };
+  parts.links = [this, number] { return records_.links(number); };
   auto opened = std::make_shared<version::SealedVersion>(parts, version_info(record, owner.name),
                                                          record.root);
   readers_.add(number, opened);

@@ -145,8 +145,8 @@ Result<void> VersionSeal::commit(catalog::VersionRecord& record, catalog::Versio
   record.state = VersionState::kSealed;
   record.base = VersionNumber{};
   record.replaces = false;
-  VARVE_TRY_ASSIGN(const auto clock, choose_seal_time(parts_, record, outcome.warning));
   record.root = std::move(tree.root);
+  VARVE_TRY_ASSIGN(const auto clock, choose_seal_time(parts_, record, outcome.warning));
   record.entries = tree.entries;
   record.logical_bytes = tree.logical_bytes;
   VARVE_TRY(measure_version(parts_, record));

@@ -9,16 +9,22 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "catalog/layout_records.h"
+#include "catalog/version_origin.h"
 
 namespace varve::series {
 
 // Sets record.sealed_at. Seal times ascend with the version numbers, even if the clock jumps (O27).
+// A copy has the time of the version that it is a copy of, which moves no mark.
 Result<catalog::ClockRecord> choose_seal_time(const SeriesParts& parts,
                                               catalog::VersionRecord& record,
                                               std::string& warning) {
   const Timestamp now = parts.clock->now();
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts.catalog));
   VARVE_TRY_ASSIGN(const auto before, catalog::find_clock_record(txn, now));
+  if (const auto origin = catalog::origin_of(record.number, record.root.xattrs)) {
+    record.sealed_at = origin->sealed_at;
+    return catalog::observe(before, now);
+  }
   VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, record.series));
   record.sealed_at = catalog::seal_time(versions, before.mark_seconds, now);
   if (record.sealed_at != now) {

@@ -12,8 +12,9 @@
 
 namespace varve::series {
 
-/// Sets the record's seal time. Returns the clock's record, which the seal commits. Sets `warning`
-/// to a sentence for the user if the clock contradicts earlier seals.
+/// Sets the record's seal time, that of the origin for a copy. Needs the root's attributes. Returns
+/// the clock's record, which the seal commits. Sets `warning` to a sentence for the user if the
+/// clock contradicts earlier seals.
 [[nodiscard]] Result<catalog::ClockRecord> choose_seal_time(const SeriesParts& parts,
                                                             catalog::VersionRecord& record,
                                                             std::string& warning);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "catalog/claimed_time.h"
+#include "catalog/version_origin.h"
 #include "varve/version_name.h"
 
 namespace varve::series {
@@ -59,6 +60,11 @@ Result<std::optional<catalog::VersionRecord>> VersionRecords::newest_sealed() co
   return newest;
 }
 
+Result<std::optional<catalog::LinkTable>> VersionRecords::links(VersionNumber number) const {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  return catalog::version_links(txn, series_, number);
+}
+
 Result<void> VersionRecords::check_new_name(std::string_view name) const {
   VARVE_TRY(check_version_name(name, VersionState::kOpen));
   VARVE_TRY_ASSIGN(const auto known, find_named(name));
@@ -81,6 +87,7 @@ VersionInfo version_info(const catalog::VersionRecord& record, const std::string
   info.stored_bytes = record.stored_bytes;
   if (record.state == VersionState::kSealed) {
     info.claimed_at = catalog::claimed_time(record.number, record.root.xattrs);
+    info.origin = catalog::origin_of(record.number, record.root.xattrs);
   }
   return info;
 }

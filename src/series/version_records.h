@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "catalog/link_table.h"
 #include "catalog/series_catalog.h"
 #include "meta/lmdb.h"
 #include "varve/result.h"
@@ -35,6 +36,8 @@ class VersionRecords {
   /// Returns the open version's record, or nullopt. Leaves out unfinished copies.
   [[nodiscard]] Result<std::optional<catalog::VersionRecord>> open() const;
   [[nodiscard]] Result<std::optional<catalog::VersionRecord>> newest_sealed() const;
+  /// Returns the hard-linked names of a sealed version; nullopt if they are not stored.
+  [[nodiscard]] Result<std::optional<catalog::LinkTable>> links(VersionNumber number) const;
   /// Errors: kExists if a version has this name; kInvalid if the name is not allowed.
   [[nodiscard]] Result<void> check_new_name(std::string_view name) const;
 

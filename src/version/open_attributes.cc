@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <mutex>
 
-#include "catalog/claimed_time.h"
+#include "catalog/version_origin.h"
 
 namespace varve::version {
 
@@ -87,8 +87,16 @@ Result<Xattrs> OpenAttributes::xattrs(Ino ino) {
   const std::lock_guard lock(state_.mutex);
   VARVE_TRY_ASSIGN(const auto* inode, state_.tree.get(ino));
   Xattrs xattrs = inode->xattrs;
-  if (ino == kRootIno) catalog::hide_claimed_time(xattrs);
+  if (ino == kRootIno) catalog::hide_own_attributes(xattrs);
   return xattrs;
+}
+
+Result<Xattrs> OpenAttributes::own_attributes() {
+  const std::lock_guard lock(state_.mutex);
+  VARVE_TRY_ASSIGN(const auto* inode, state_.tree.get(kRootIno));
+  Xattrs own = inode->xattrs;
+  std::erase_if(own, [](const Xattr& xattr) { return !catalog::is_hidden_attribute(xattr.name); });
+  return own;
 }
 
 Result<void> OpenAttributes::set_xattr(Ino ino, std::string_view name, std::string_view value,

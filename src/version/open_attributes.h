@@ -28,6 +28,7 @@ class OpenAttributes {
   [[nodiscard]] Result<OpenEntry> set_attributes(Ino ino, const AttributeChange& change);
   [[nodiscard]] Result<std::string> read_link(Ino ino);
   [[nodiscard]] Result<Xattrs> xattrs(Ino ino);
+  [[nodiscard]] Result<Xattrs> own_attributes();
   [[nodiscard]] Result<void> set_xattr(Ino ino, std::string_view name, std::string_view value,
                                        XattrMode mode);
   [[nodiscard]] Result<void> remove_xattr(Ino ino, std::string_view name);

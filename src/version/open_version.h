@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,7 @@
 #include "version/clone_base.h"
 #include "version/clone_sources.h"
 #include "version/content_streams.h"
+#include "version/known_chunks.h"
 #include "version/open_attributes.h"
 #include "version/open_contents.h"
 #include "version/open_names.h"
@@ -100,6 +102,10 @@ class OpenVersion final : public VersionWriter,
     return attributes_.remove_xattr(ino, name);
   }
   [[nodiscard]] Result<std::unique_ptr<OpenFile>> open(Ino ino, bool for_writing) override;
+  void read_known(std::span<const WantedChunk> wanted, std::span<bool> found) override {
+    read_known_chunks(state_, wanted, found);
+  }
+  [[nodiscard]] Result<Xattrs> own_attributes() override { return attributes_.own_attributes(); }
   [[nodiscard]] Result<void> sync() override {
     return checkpointer_.checkpoint(Checkpointer::Extent::kAll);
   }

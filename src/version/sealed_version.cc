@@ -3,8 +3,11 @@
 
 #include <sys/stat.h>
 
-#include "catalog/claimed_time.h"
+#include <algorithm>
+
+#include "catalog/version_origin.h"
 #include "restore/piece_reader.h"
+#include "version/content_changes.h"
 #include "version/recipe_seek.h"
 
 namespace varve::version {
@@ -163,7 +166,7 @@ Result<Xattrs> SealedVersion::xattrs(Rank rank) {
   VARVE_TRY_ASSIGN(const auto found, tree_.get(rank));
   if (rank != 0) return found.entry->xattrs;
   Xattrs of_root = found.entry->xattrs;
-  catalog::hide_claimed_time(of_root);
+  catalog::hide_own_attributes(of_root);
   return of_root;
 }
 
@@ -173,9 +176,10 @@ Result<bool> SealedVersion::may_have_xattrs(const std::function<bool()>& goes_on
   for (std::uint64_t seen = 1;; ++seen) {
     VARVE_TRY_ASSIGN(const auto found, walker.next());
     if (!found) return false;
-    const bool only_claim = seen == 1 && found->entry->xattrs.size() == 1 &&
-                            found->entry->xattrs.front().name == catalog::kClaimedAttribute;
-    if (!found->entry->xattrs.empty() && !only_claim) return true;
+    const auto shown = [&](const Xattr& xattr) {
+      return seen != 1 || !catalog::is_hidden_attribute(xattr.name);
+    };
+    if (std::ranges::any_of(found->entry->xattrs, shown)) return true;
     if (seen % kEntriesBetweenCalls == 0 && !goes_on()) return true;
   }
 }
@@ -199,6 +203,63 @@ Result<void> SealedVersion::locate_data(Rank rank, std::uint64_t offset,
 
 void SealedVersion::read_pieces(std::span<const StoredPiece> pieces, const PieceTaker& take) {
   restore::PieceReader(*parts_.source, parts_.read_service->metrics()).read(pieces, take);
+}
+
+Result<bool> SealedVersion::is_same(Rank rank, VersionReader& other, Rank other_rank) {
+  auto* const sealed = dynamic_cast<SealedVersion*>(&other);
+  if (sealed == nullptr || sealed->parts_.source != parts_.source) return false;
+  VARVE_TRY_ASSIGN(const auto here, tree_.get(rank));
+  VARVE_TRY_ASSIGN(const auto there, sealed->tree_.get(other_rank));
+  const format::DirEntry& a = *here.entry;
+  const format::DirEntry& b = *there.entry;
+  if (a.mode != b.mode || a.uid != b.uid || a.gid != b.gid || a.mtime != b.mtime) return false;
+  if (rank != 0 || other_rank != 0) {
+    if (a.xattrs != b.xattrs) return false;
+  } else {
+    VARVE_TRY_ASSIGN(const auto shown, xattrs(0));
+    VARVE_TRY_ASSIGN(const auto others, sealed->xattrs(0));
+    if (shown != others) return false;
+  }
+  if (is_type(a, S_IFDIR)) return true;
+  // An equal id of a recipe is the same recipe. Otherwise, list_changes() has to compare.
+  return a.nlink == b.nlink && a.link_group == b.link_group && a.rdev == b.rdev &&
+         a.symlink_target == b.symlink_target && a.size == b.size && a.recipe == b.recipe &&
+         a.recipe_id == b.recipe_id;
+}
+
+Result<void> SealedVersion::list_changes(Rank rank, VersionReader* before, Rank before_rank,
+                                         const RangeVisitor& visit) {
+  VARVE_TRY_ASSIGN(const Stored now, stored(rank));
+  if (!now.recipe) return Error(ErrorCode::kInvalid, "not a regular file");
+  auto* const sealed = dynamic_cast<SealedVersion*>(before);
+  if (sealed == nullptr || sealed->parts_.source != parts_.source) {
+    return version::list_changes(*parts_.source, *now.recipe, {}, visit);
+  }
+  VARVE_TRY_ASSIGN(const Stored old, sealed->stored(before_rank));
+  if (!old.recipe) return Error(ErrorCode::kInvalid, "not a regular file");
+  return version::list_changes(*parts_.source, *now.recipe, *old.recipe, visit);
+}
+
+Result<void> SealedVersion::list_chunks(Rank rank, std::uint64_t offset, std::uint64_t bytes,
+                                        const ChunkVisitor& visit) {
+  VARVE_TRY_ASSIGN(const Stored file, stored(rank));
+  if (!file.recipe) return Error(ErrorCode::kInvalid, "not a regular file");
+  return version::list_chunks(*parts_.source, *file.recipe, {offset, bytes}, visit);
+}
+
+Result<std::vector<LinkedName>> SealedVersion::linked_names() {
+  std::optional<catalog::LinkTable> table;
+  if (parts_.links) {
+    auto stored_table = parts_.links();
+    if (stored_table) table = std::move(*stored_table);
+  }
+  if (!table) {
+    VARVE_TRY_ASSIGN(table, catalog::LinkTable::collect(*parts_.objects, root_));
+  }
+  std::vector<LinkedName> names;
+  names.reserve(table->names().size());
+  for (const auto& name : table->names()) names.push_back({name.rank, name.first});
+  return names;
 }
 
 Result<std::shared_ptr<FileReader>> SealedVersion::open(Rank rank) {

@@ -6,8 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "catalog/dir_tree.h"
+#include "catalog/link_table.h"
 #include "catalog/object_store.h"
 #include "catalog/series_catalog.h"
 #include "layout/layout.h"
@@ -45,6 +48,8 @@ struct SealedVersionParts {
   std::shared_ptr<OpenFiles> open_files;  ///< Null: open files are not counted.
   /// Called for each file that is opened; may be null. Thread-safe.
   std::function<void(const format::Recipe&)> on_open{};
+  /// Returns the version's table of hard links, or nullopt if none is stored. May be null.
+  std::function<Result<std::optional<catalog::LinkTable>>()> links{};
 };
 
 /// Reads a sealed version. Thread-safe.
@@ -66,6 +71,13 @@ class SealedVersion final : public VersionReader,
   [[nodiscard]] Result<void> locate_data(Rank rank, std::uint64_t offset,
                                          const PieceVisitor& visit) override;
   void read_pieces(std::span<const StoredPiece> pieces, const PieceTaker& take) override;
+
+  [[nodiscard]] Result<bool> is_same(Rank rank, VersionReader& other, Rank other_rank) override;
+  [[nodiscard]] Result<void> list_changes(Rank rank, VersionReader* before, Rank before_rank,
+                                          const RangeVisitor& visit) override;
+  [[nodiscard]] Result<void> list_chunks(Rank rank, std::uint64_t offset, std::uint64_t bytes,
+                                         const ChunkVisitor& visit) override;
+  [[nodiscard]] Result<std::vector<LinkedName>> linked_names() override;
 
   /// A stored entry, with a regular file's recipe (else null).
   struct Stored {

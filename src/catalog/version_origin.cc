@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "catalog/version_origin.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <span>
+
+#include "catalog/claimed_time.h"
+
+namespace varve::catalog {
+namespace {
+
+constexpr std::uint32_t kNanosecondsLast = 999'999'999;
+constexpr std::size_t kIdDigits = 32;
+
+/// Splits the value of an attribute into words with one space between them. Returns false for
+/// another number of words.
+bool split(std::string_view text, std::span<std::string_view> words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto end = i + 1 == words.size() ? text.size() : text.find(' ');
+    if (end == std::string_view::npos || end == 0) return false;
+    words[i] = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words.back().find(' ') == std::string_view::npos;
+}
+
+template <typename Number>
+bool parse(std::string_view word, Number& number) {
+  const auto parsed = std::from_chars(word.data(), word.data() + word.size(), number);
+  return parsed.ec == std::errc() && parsed.ptr == word.data() + word.size();
+}
+
+template <typename Number>
+bool parse_id(std::string_view word, Number& id) {
+  std::uint32_t value = 0;
+  if (!parse(word, value) || value == 0) return false;
+  id = static_cast<Number>(value);
+  return true;
+}
+
+bool is_repository_id(std::string_view word) {
+  return word.size() == kIdDigits && word.find_first_not_of("0123456789abcdef") == word.npos;
+}
+
+std::optional<std::string_view> find(const Xattrs& of_root, std::string_view name) {
+  const auto found = std::ranges::find(of_root, name, &Xattr::name);
+  if (found == of_root.end()) return std::nullopt;
+  return found->value;
+}
+
+}  // namespace
+
+std::string encode_origin(VersionNumber number, const VersionOrigin& origin) {
+  return fmt::format("{} {} {} {} {} {} {}", static_cast<std::uint32_t>(number), origin.repository,
+                     static_cast<std::uint32_t>(origin.series),
+                     static_cast<std::uint32_t>(origin.number), origin.sealed_at.seconds,
+                     origin.sealed_at.nanoseconds, origin.whole ? "whole" : "incomplete");
+}
+
+std::optional<VersionOrigin> origin_of(VersionNumber number, const Xattrs& of_root) {
+  const auto text = find(of_root, kOriginAttribute);
+  std::array<std::string_view, 7> words;
+  VersionNumber of{};
+  VersionOrigin origin;
+  const bool sound = text && split(*text, words) && parse_id(words[0], of) && of == number &&
+                     is_repository_id(words[1]) && parse_id(words[2], origin.series) &&
+                     parse_id(words[3], origin.number) &&
+                     parse(words[4], origin.sealed_at.seconds) &&
+                     parse(words[5], origin.sealed_at.nanoseconds) &&
+                     origin.sealed_at.nanoseconds <= kNanosecondsLast &&
+                     (words[6] == "whole" || words[6] == "incomplete");
+  if (!sound) return std::nullopt;
+  origin.repository = words[1];
+  origin.whole = words[6] == "whole";
+  return origin;
+}
+
+std::string encode_copy_mark(VersionNumber number, const CopyMark& mark) {
+  return fmt::format("{} {} {}", static_cast<std::uint32_t>(number),
+                     static_cast<std::uint32_t>(mark.base), mark.changes);
+}
+
+std::optional<CopyMark> copy_mark_of(VersionNumber number, const Xattrs& of_root) {
+  const auto text = find(of_root, kCopyMarkAttribute);
+  std::array<std::string_view, 3> words;
+  VersionNumber of{};
+  std::uint32_t base = 0;
+  CopyMark mark;
+  const bool sound = text && split(*text, words) && parse_id(words[0], of) && of == number &&
+                     parse(words[1], base) && parse(words[2], mark.changes);
+  if (!sound) return std::nullopt;
+  mark.base = static_cast<VersionNumber>(base);
+  return mark;
+}
+
+bool is_hidden_attribute(std::string_view name) {
+  return name == kClaimedAttribute || name == kOriginAttribute || name == kCopyMarkAttribute;
+}
+
+void hide_own_attributes(Xattrs& of_root) {
+  std::erase_if(of_root, [](const Xattr& xattr) { return is_hidden_attribute(xattr.name); });
+}
+
+}  // namespace varve::catalog

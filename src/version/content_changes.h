@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares the contents of two files of one series by their recipes, and lists a file's chunks.
+#pragma once
+
+#include <cstdint>
+
+#include "format/recipe.h"
+#include "layout/layout.h"
+#include "varve/browse.h"
+#include "varve/result.h"
+
+namespace varve::version {
+
+/// Does VersionReader::list_changes(). Both recipes are of `source`. Looks at one container at most
+/// for each pair of runs that overlap.
+[[nodiscard]] Result<void> list_changes(layout::ChunkSource& source, const format::Recipe& now,
+                                        const format::Recipe& before,
+                                        const VersionReader::RangeVisitor& visit);
+
+/// Does VersionReader::list_chunks().
+[[nodiscard]] Result<void> list_chunks(layout::ChunkSource& source, const format::Recipe& recipe,
+                                       const FileRange& range,
+                                       const VersionReader::ChunkVisitor& visit);
+
+}  // namespace varve::version
