@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies the sealed versions of one repository to another one: `varve copy`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "varve/options.h"
+#include "varve/repository.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve {
+
+namespace copy {
+class Target;
+}  // namespace copy
+
+struct CopyOptions {
+  std::vector<std::string> series{};  ///< Names of the series to copy; empty for all.
+  /// Deletes versions of the target that were deleted at the source.
+  bool prune = false;
+  bool dry_run = false;  ///< Changes nothing.
+  /// Copies a version with damaged files without these files. Otherwise such a version is skipped.
+  bool incomplete = false;
+  /// Reads all versions of the target and compares them with the source, not only the new ones.
+  bool check_all = false;
+};
+
+enum class CopyAction : std::uint8_t { kCopied, kRenamed, kDeleted, kChecked };
+
+/// A finished step of a copy, or one that a dry run would take.
+struct CopyEvent {
+  CopyAction action = CopyAction::kCopied;
+  std::string series{};    ///< Name at the source.
+  std::string version{};   ///< Name at the target, before it is renamed.
+  std::string new_name{};  ///< Only kRenamed.
+  std::uint64_t changes = 0;
+  std::uint64_t data_bytes = 0;  ///< Bytes of the data that the changes name.
+  std::uint64_t sent_bytes = 0;  ///< Bytes of them that the target did not have.
+  bool whole = true;             ///< False if damaged files were left out.
+};
+
+struct CopyReport {
+  std::uint64_t copied = 0;   ///< Versions.
+  std::uint64_t present = 0;  ///< Versions that the target had already.
+  std::uint64_t renamed = 0;
+  std::uint64_t deleted = 0;
+  /// Versions of the target that the source does not have any more.
+  std::uint64_t kept = 0;
+  /// Versions of the source that the target lacks although it has a later one. They are not copied:
+  /// the target deleted them, or an earlier copy skipped them.
+  std::uint64_t passed_over = 0;
+  std::uint64_t changes = 0;
+  std::uint64_t data_bytes = 0;
+  std::uint64_t sent_bytes = 0;
+  /// Versions and series that were not copied, or not as a whole, each with the reason.
+  std::vector<std::string> problems;
+};
+
+struct CopyObserver {
+  /// Called after each piece of data; may be empty. Stops the copy by returning false.
+  std::function<bool(const TransferProgress&)> progress;
+  /// Called after each step; may be empty.
+  std::function<void(const CopyEvent&)> done;
+};
+
+/// Returns a target that is a repository of this process, opened for writing; for a dry run,
+/// read-only. Lifetime: the repository outlives the target.
+[[nodiscard]] std::shared_ptr<copy::Target> copy_target(Repository& repository);
+
+/// Copies the sealed versions that the target lacks, oldest first. Reads the source, which another
+/// process may be using, and changes nothing in it. A version appears in the target once all of it
+/// is there and was read back. It keeps its name, the time of its seal and its claimed time; its
+/// lock is at least as long. The next call continues an interrupted copy. `target` may be null for
+/// a dry run: the target has no repository yet.
+/// Errors: kInvalid if the target is the source, or holds copies of another repository; kNotFound
+/// if the source has no series of a name; kInterrupted if `progress` returned false; kNoSpace;
+/// kUnavailable if the other end of a stream is gone; kIo or kCorrupt if the target fails.
+[[nodiscard]] Result<CopyReport> copy_versions(Repository& source, copy::Target* target,
+                                               const CopyOptions& options,
+                                               const CopyObserver& observer);
+
+}  // namespace varve

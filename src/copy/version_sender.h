@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "copy/change.h"
+#include "copy/target.h"
+#include "varve/browse.h"
+#include "varve/result.h"
+
+namespace varve::copy {
+
+/// Counts of one version or of all.
+struct SentCounts {
+  std::uint64_t changes = 0;
+  std::uint64_t data_bytes = 0;
+  std::uint64_t sent_bytes = 0;
+};
+
+/// Sends one version to a target, as changes of an earlier one. Not thread-safe.
+class VersionSender {
+ public:
+  struct Options {
+    bool incomplete = false;  ///< Leaves out files that cannot be read.
+    /// Called after each batch with the bytes that it names. Returns false to stop.
+    std::function<bool(std::uint64_t bytes)> progress;
+  };
+
+  /// `before` may be null. Lifetime: all arguments outlive the object.
+  VersionSender(Target& target, VersionReader& now, VersionReader* before, const Options& options)
+      : target_(target), now_(now), before_(before), options_(options) {}
+
+  /// Sends the changes and has the target compare the result with them. The target then has an open
+  /// version, which the caller seals.
+  /// Errors: kCorrupt if the copy differs from the source; those of the versions and the target.
+  [[nodiscard]] Result<void> send(const CopyBegin& begin);
+  /// Has the target compare a sealed copy with the version. Appends what differs to `problems`.
+  [[nodiscard]] Result<void> check_sealed(SeriesId series, VersionNumber number,
+                                          std::vector<std::string>& problems);
+
+  [[nodiscard]] const SentCounts& counts() const { return counts_; }
+  /// Returns the files that were left out, with the reasons.
+  [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
+  /// Returns true if an error of send() came from the source's data.
+  [[nodiscard]] bool is_source_damaged() const { return source_damaged_; }
+
+ private:
+  [[nodiscard]] Result<void> send_changes(std::uint64_t skipped);
+  [[nodiscard]] Result<void> compare(SeriesId series, std::optional<VersionNumber> sealed,
+                                     std::vector<std::string>& differences);
+  [[nodiscard]] bool leave_out(const std::string& path, const Error& error);
+  [[nodiscard]] Result<void> passed(Result<void> on);
+  [[nodiscard]] Result<void> listed(Result<void> all);
+  [[nodiscard]] Result<void> add(Change&& change);
+  [[nodiscard]] Result<void> offer();
+  [[nodiscard]] Result<void> complete_oldest();
+  [[nodiscard]] Result<void> read_wanted(const Change& change, const std::vector<bool>& wanted,
+                                         std::size_t first, std::vector<std::string>& chunks);
+  [[nodiscard]] Result<void> read_run(const Change& change, std::uint64_t offset,
+                                      std::size_t first_chunk, std::size_t end_chunk,
+                                      std::vector<std::string>& chunks);
+
+  Target& target_;
+  VersionReader& now_;
+  VersionReader* const before_;
+  const Options options_;
+  SentCounts counts_;
+  std::vector<std::string> problems_;
+  std::set<Rank> left_out_;
+  bool source_damaged_ = false;
+  bool has_failed_ = false;  // The target, or reading for it.
+  ChangeBatch batch_;
+  std::size_t batch_bytes_ = 0;
+  std::deque<ChangeBatch> in_flight_;
+  std::optional<Rank> rank_;
+  std::shared_ptr<FileReader> file_;
+};
+
+}  // namespace varve::copy

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Targets and sources that a copy refuses, and copies that change nothing.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "copy/copy_fixture.h"
+
+namespace varve {
+namespace {
+
+using test::must;
+using test::noise;
+
+using CopyRefusals = test::CopyTest;
+
+TEST_F(CopyRefusals, OtherVersionsInTheTargetAreRefused) {
+  open("one");
+  seal();
+  copy();
+  const auto id = series(*target_);
+  must(target_->open_version(id, "own.partial", test::folder()));
+  must(target_->seal(id, must(target_->writer(id))->info().number, ""));
+  open("two");
+  seal();
+  const auto report = must(try_copy());
+  EXPECT_EQ(report.copied, 0U);
+  ASSERT_EQ(report.problems.size(), 1U);
+  EXPECT_NE(report.problems[0].find("s/own"), std::string::npos) << report.problems[0];
+}
+
+TEST_F(CopyRefusals, OpenVersionOfAnotherUserIsNotDropped) {
+  open("one");
+  seal();
+  copy();
+  const auto id = series(*target_);
+  must(target_->open_version(id, "own.partial", test::folder()));
+  open("two");
+  seal();
+  const auto report = must(try_copy());
+  EXPECT_EQ(report.problems.size(), 1U);
+  EXPECT_EQ(must(target_->writer(id))->info().name, "own.partial");
+}
+
+TEST_F(CopyRefusals, CopiesOfAnotherRepositoryAreRefused) {
+  open("one");
+  seal();
+  copy();
+  const std::string other_path = place_.path() + "/other";
+  must(Repository::create(other_path, test::small_chunks(Codec::kNone)));
+  source_ = test::reopen(other_path);
+  open("one");
+  seal();
+  EXPECT_EQ(test::code_of(try_copy()), ErrorCode::kInvalid);
+}
+
+TEST_F(CopyRefusals, TheSourceItselfIsNoTarget) {
+  const auto target = copy_target(*source_);
+  EXPECT_EQ(test::code_of(copy_versions(*source_, target.get(), {}, {})), ErrorCode::kInvalid);
+}
+
+TEST_F(CopyRefusals, SourceThatWasSetBackIsRefused) {
+  open("one");
+  seal();
+  const std::string older = place_.path() + "/older";
+  source_.reset();
+  test::copy_crashed(source_path_, older);
+  source_ = test::reopen(source_path_);
+  auto writer = open("two");
+  test::write_file(*writer, kRootIno, "f", "lost");
+  seal();
+  open("three");
+  seal();
+  copy();
+  source_ = test::reopen(older);
+  writer = open("two");
+  test::write_file(*writer, kRootIno, "f", "other");
+  seal();
+  const auto report = must(try_copy({.prune = true}));
+  EXPECT_EQ(report.deleted, 0U);
+  EXPECT_EQ(report.copied, 0U);
+  EXPECT_EQ(report.problems.size(), 1U);
+  EXPECT_EQ(names(*target_), (std::vector<std::string>{"one", "two", "three"}));
+}
+
+TEST_F(CopyRefusals, TargetWithOtherChunksGetsTheSameFiles) {
+  target_.reset();
+  std::filesystem::remove_all(target_path_);
+  must(Repository::create(target_path_, RepositoryParameters{}));
+  target_ = test::reopen(target_path_);
+  auto writer = open("one");
+  test::write_file(*writer, kRootIno, "f", noise(500000, 1));
+  seal();
+  copy();
+  writer = open("two");
+  {
+    const auto handle = must(writer->open(must(writer->lookup(kRootIno, "f")).ino, true));
+    must(handle->write(250000, base::as_bytes("x")));
+  }
+  seal();
+  const auto report = copy();
+  expect_equal("one");
+  expect_equal("two");
+  EXPECT_LT(report.sent_bytes, 100000U);
+}
+
+TEST_F(CopyRefusals, DryRunChangesNothing) {
+  open("one");
+  seal();
+  const auto target = copy_target(*target_);
+  const auto report = must(copy_versions(*source_, target.get(), {.dry_run = true}, {}));
+  EXPECT_EQ(report.copied, 1U);
+  EXPECT_TRUE(must(target_->series()).empty());
+  EXPECT_EQ(must(copy_versions(*source_, nullptr, {.dry_run = true}, {})).copied, 1U);
+}
+
+TEST_F(CopyRefusals, CheckComparesAllVersions) {
+  auto writer = open("one");
+  test::write_file(*writer, kRootIno, "f", noise(500000, 1));
+  seal();
+  copy();
+  int checked = 0;
+  const auto target = copy_target(*target_);
+  const auto report = must(copy_versions(*source_, target.get(), {.check_all = true},
+                                         {{}, [&](const CopyEvent& event) {
+                                            checked += event.action == CopyAction::kChecked ? 1 : 0;
+                                          }}));
+  EXPECT_EQ(checked, 1);
+  EXPECT_TRUE(report.problems.empty());
+}
+
+}  // namespace
+}  // namespace varve
