@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "varve/arrange.h"
 #include "varve/options.h"
+#include "varve/pool_index.h"
 #include "varve/repository.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -18,6 +20,21 @@ namespace varve {
 namespace copy {
 class Target;
 }  // namespace copy
+
+/// The choices that a new target takes over from the source.
+struct TargetSetup {
+  RepositoryParameters parameters;
+  SeriesSettings new_series;
+  ArrangeSettings arrange;
+  PoolIndexChoice pool_index;
+};
+
+/// Returns the choices of a repository.
+/// Errors: those of reading its settings.
+[[nodiscard]] Result<TargetSetup> target_setup(Repository& source);
+/// Creates a repository with these choices.
+/// Errors: those of Repository::create() and of the settings.
+[[nodiscard]] Result<void> create_target(const std::string& path, const TargetSetup& setup);
 
 struct CopyOptions {
   std::vector<std::string> series{};  ///< Names of the series to copy; empty for all.
@@ -71,6 +88,24 @@ struct CopyObserver {
 /// Returns a target that is a repository of this process, opened for writing; for a dry run,
 /// read-only. Lifetime: the repository outlives the target.
 [[nodiscard]] std::shared_ptr<copy::Target> copy_target(Repository& repository);
+
+/// The result of connect_target().
+struct ConnectedTarget {
+  std::shared_ptr<copy::Target> target;  ///< Null if a dry run finds no repository.
+};
+/// Connects to a process that runs serve_copy(), which opens or creates the target.
+/// Errors: those of opening the target there; kUnavailable or kUnsupported if the other end is no
+/// such process.
+/// Lifetime: the descriptors stay open until the target is destroyed.
+[[nodiscard]] Result<ConnectedTarget> connect_target(int in, int out, const TargetSetup& setup,
+                                                     bool dry_run);
+
+/// Opens the target of serve_copy(). Returns null in a dry run without a repository.
+using OpenTarget = std::function<Result<Repository*>(const TargetSetup& setup, bool dry_run)>;
+/// Receives copies over a stream, until it ends. Trusts nothing that it receives. Writes nothing to
+/// `out` but answers.
+/// Errors: kCorrupt if the other end breaks the protocol; kUnavailable if it is gone in the middle.
+[[nodiscard]] Result<void> serve_copy(const OpenTarget& open, int in, int out);
 
 /// Copies the sealed versions that the target lacks, oldest first. Reads the source, which another
 /// process may be using, and changes nothing in it. A version appears in the target once all of it

@@ -78,6 +78,10 @@ bool is_damage(const Error& error) {
   return error.code() == ErrorCode::kCorrupt || error.code() == ErrorCode::kIo;
 }
 
+bool is_gone(const Error& error) {
+  return error.code() == ErrorCode::kStale || error.code() == ErrorCode::kNotFound;
+}
+
 Result<std::string> path_of(VersionReader& version, Rank rank) {
   VARVE_TRY_ASSIGN(const auto names, names_to(version, rank));
   return joined(names);
@@ -109,8 +113,7 @@ Result<void> ChangeLister::run() {
   frames_.push_back({root, same_content ? Cursor() : Cursor(&now_, 0),
                      same_content ? Cursor() : Cursor(before_, 0)});
   while (!frames_.empty()) VARVE_TRY(step());
-  VARVE_TRY(pass_links());
-  return pass_left_out();
+  return pass_links();
 }
 
 Result<void> ChangeLister::step() {
@@ -294,38 +297,49 @@ Result<void> ChangeLister::pass_links() {
   for (const LinkedName& name : names) {
     const auto made = made_by_first.find(name.first);
     if (made == made_by_first.end() || made->second == name.rank) continue;
+    if (left_out_.contains(made->second)) continue;
     VARVE_TRY_ASSIGN(here_, names_to(now_, name.rank));
     Change link;
     link.name = here_.back();
     here_.pop_back();
-    if (left_out_.contains(made->second)) {
-      link.kind = ChangeKind::kRemove;
-    } else {
-      link.kind = ChangeKind::kLink;
-      VARVE_TRY_ASSIGN(link.target, path_of(now_, made->second));
-    }
+    link.kind = ChangeKind::kLink;
+    VARVE_TRY_ASSIGN(link.target, path_of(now_, made->second));
     VARVE_TRY(pass(std::move(link)));
     VARVE_TRY_ASSIGN(const Rank directory, now_.parent(name.rank));
     directories.insert(directory);
   }
-  for (const Rank rank : directories) {
-    VARVE_TRY_ASSIGN(here_, names_to(now_, rank));
-    VARVE_TRY_ASSIGN(const SealedEntry directory, now_.get(rank));
-    VARVE_TRY(pass_attributes("", directory));
-  }
-  return {};
+  return pass_directories(directories);
 }
 
 Result<void> ChangeLister::pass_left_out() {
-  for (const Rank rank : left_out_) {
+  if (left_out_.empty()) return {};
+  VARVE_TRY_ASSIGN(const auto names, now_.linked_names());
+  std::set<Rank> first_names;
+  for (const LinkedName& name : names) {
+    if (left_out_.contains(name.rank)) first_names.insert(name.first);
+  }
+  std::set<Rank> gone = left_out_;
+  for (const LinkedName& name : names) {
+    if (first_names.contains(name.first)) gone.insert(name.rank);
+  }
+  std::set<Rank> directories;
+  for (const Rank rank : gone) {
     VARVE_TRY_ASSIGN(here_, names_to(now_, rank));
-    Change gone;
-    gone.kind = ChangeKind::kRemove;
-    gone.name = here_.back();
+    Change removal;
+    removal.kind = ChangeKind::kRemove;
+    removal.name = here_.back();
     here_.pop_back();
-    VARVE_TRY(pass(std::move(gone)));
-    VARVE_TRY_ASSIGN(const Rank parent, now_.parent(rank));
-    VARVE_TRY_ASSIGN(const SealedEntry directory, now_.get(parent));
+    VARVE_TRY(pass(std::move(removal)));
+    VARVE_TRY_ASSIGN(const Rank directory, now_.parent(rank));
+    directories.insert(directory);
+  }
+  return pass_directories(directories);
+}
+
+Result<void> ChangeLister::pass_directories(const std::set<Rank>& directories) {
+  for (const Rank rank : directories) {
+    VARVE_TRY_ASSIGN(here_, names_to(now_, rank));
+    VARVE_TRY_ASSIGN(const SealedEntry directory, now_.get(rank));
     VARVE_TRY(pass_attributes("", directory));
   }
   return {};

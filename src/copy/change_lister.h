@@ -30,8 +30,8 @@ class ChangeLister {
   using Unreadable = std::function<bool(const std::string& path, const Error& error)>;
 
   /// `before` may be null. `left_out` has the ranks of the files that are left out: the listing
-  /// adds those for which `unreadable` returns true, and ends with their removal. The sink may add
-  /// others. Lifetime: all arguments outlive the object.
+  /// adds those for which `unreadable` returns true. The sink may add others.
+  /// Lifetime: all arguments outlive the object.
   ChangeLister(VersionReader& now, VersionReader* before, std::set<Rank>& left_out, Sink sink,
                Unreadable unreadable)
       : now_(now),
@@ -40,9 +40,13 @@ class ChangeLister {
         sink_(std::move(sink)),
         unreadable_(std::move(unreadable)) {}
 
-  /// Lists everything.
+  /// Lists everything but the removals of the files that are left out.
   /// Errors: those of the versions and of the sink.
   [[nodiscard]] Result<void> run();
+  /// Lists these removals, of all names of such files. Call it after run(), once no more files can
+  /// be left out.
+  /// Errors: as run().
+  [[nodiscard]] Result<void> pass_left_out();
 
  private:
   struct Entry {
@@ -85,7 +89,7 @@ class ChangeLister {
   [[nodiscard]] Result<void> pass(Change&& change);
   [[nodiscard]] Result<void> readable(const Entry& entry, Result<void> passed);
   [[nodiscard]] Result<void> pass_links();
-  [[nodiscard]] Result<void> pass_left_out();
+  [[nodiscard]] Result<void> pass_directories(const std::set<Rank>& directories);
 
   [[nodiscard]] std::string path_here(std::string_view name) const;
 
@@ -102,6 +106,9 @@ class ChangeLister {
 
 /// Returns whether an error says that stored bytes are damaged, not that a version is gone.
 [[nodiscard]] bool is_damage(const Error& error);
+
+/// Returns whether an error says that a version or series was deleted.
+[[nodiscard]] bool is_gone(const Error& error);
 
 /// Returns the path of an entry of a sealed version.
 [[nodiscard]] Result<std::string> path_of(VersionReader& version, Rank rank);

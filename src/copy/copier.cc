@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "copy/beside_files.h"
+#include "copy/change_lister.h"
 #include "copy/version_names.h"
 #include "varve/browse.h"
 #include "varve/retention.h"
@@ -32,11 +33,6 @@ bool concerns_series(const Error& error) {
     default:
       return true;
   }
-}
-
-/// Returns whether an original disappeared while it was being read.
-bool is_gone(const Error& error) {
-  return error.code() == ErrorCode::kStale || error.code() == ErrorCode::kNotFound;
 }
 
 const TargetVersion* copy_of(const std::vector<TargetVersion>& copies,
@@ -263,7 +259,7 @@ Result<bool> Copier::copy_one(Job& job, const VersionInfo& original) {
                        {.incomplete = options_.incomplete,
                         .progress = [this](std::uint64_t bytes) { return advance(bytes); }});
   auto sent = sender.send(begin);
-  if (!sent && (is_gone(sent.error()) || sender.is_source_damaged())) {
+  if (!sent && (sender.is_source_gone() || sender.is_source_damaged())) {
     const auto still_there = source_.find_version(job.source.id, original.name);
     VARVE_TRY(target_->drop());
     if (!still_there && is_gone(still_there.error())) return false;
@@ -375,7 +371,7 @@ Result<void> Copier::compare_copies(const Job& job) {
         {.incomplete = false, .progress = [this](std::uint64_t bytes) { return advance(bytes); }});
     std::vector<std::string> differences;
     auto compared = sender.check_sealed(*job.target, copy.number, differences);
-    if (!compared && (is_gone(compared.error()) || sender.is_source_damaged())) {
+    if (!compared && (sender.is_source_gone() || sender.is_source_damaged())) {
       if (sender.is_source_damaged()) differences = {"the source: " + compared.error().message()};
     } else if (!compared && !concerns_series(compared.error())) {
       return compared;

@@ -1,12 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include "copy/copier.h"
+#include "copy/copy_server.h"
 #include "copy/local_target.h"
+#include "copy/remote_target.h"
 #include "varve/copy.h"
 
 namespace varve {
 
 std::shared_ptr<copy::Target> copy_target(Repository& repository) {
   return std::make_shared<copy::LocalTarget>(repository);
+}
+
+Result<TargetSetup> target_setup(Repository& source) {
+  TargetSetup setup;
+  setup.parameters = source.parameters();
+  VARVE_TRY_ASSIGN(setup.new_series, source.series_defaults());
+  VARVE_TRY_ASSIGN(setup.arrange, source.arrange_settings());
+  VARVE_TRY_ASSIGN(setup.pool_index, source.pool_index());
+  return setup;
+}
+
+Result<void> create_target(const std::string& path, const TargetSetup& setup) {
+  VARVE_TRY(Repository::create(path, setup.parameters));
+  OpenOptions options;
+  options.arrange = false;
+  VARVE_TRY_ASSIGN(const auto made, Repository::open(path, options));
+  VARVE_TRY(made->change_series_defaults({setup.new_series.placement, setup.new_series.rewrite}));
+  VARVE_TRY(made->set_arrange_settings(setup.arrange));
+  VARVE_TRY(made->set_pool_index(setup.pool_index));
+  return made->close();
+}
+
+Result<ConnectedTarget> connect_target(int in, int out, const TargetSetup& setup, bool dry_run) {
+  auto remote = std::make_shared<copy::RemoteTarget>(in, out);
+  VARVE_TRY_ASSIGN(const auto id, remote->connect(setup, dry_run));
+  ConnectedTarget connected;
+  if (!id.empty()) connected.target = std::move(remote);
+  return connected;
+}
+
+Result<void> serve_copy(const OpenTarget& open, int in, int out) {
+  copy::MessageStream stream(in, out);
+  VARVE_TRY(stream.greet());
+  return copy::CopyServer(open, stream).run();
 }
 
 Result<CopyReport> copy_versions(Repository& source, copy::Target* target,

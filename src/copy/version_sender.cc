@@ -86,6 +86,12 @@ Result<void> VersionSender::send_changes(std::uint64_t skipped) {
       },
       [&](const std::string& path, const Error& error) { return leave_out(path, error); });
   VARVE_TRY(listed(lister.run()));
+  VARVE_TRY(complete_all());  // May leave out files.
+  VARVE_TRY(listed(lister.pass_left_out()));
+  return complete_all();
+}
+
+Result<void> VersionSender::complete_all() {
   VARVE_TRY(offer());
   while (!in_flight_.empty()) VARVE_TRY(complete_oldest());
   return {};
@@ -104,7 +110,10 @@ Result<void> VersionSender::passed(Result<void> on) {
 
 /// Notes whether a listing failed because of the source, not because of what was done with it.
 Result<void> VersionSender::listed(Result<void> all) {
-  if (!all && !has_failed_ && is_damage(all.error())) source_damaged_ = true;
+  if (!all && !has_failed_) {
+    source_damaged_ = is_damage(all.error());
+    source_gone_ = is_gone(all.error());
+  }
   return all;
 }
 
@@ -192,6 +201,7 @@ Result<void> VersionSender::read_run(const Change& change, std::uint64_t offset,
     if (!leave_out(path, got.error())) return std::move(got).error().with_context(path);
     left_out_.insert(change.rank);
   } else if (!got) {
+    source_gone_ = is_gone(got.error());
     return std::move(got).error();
   }
   const bool is_lost = left_out_.contains(change.rank);
@@ -246,6 +256,7 @@ Result<void> VersionSender::compare(SeriesId series, std::optional<VersionNumber
       },
       [&](const std::string& path, const Error& error) { return leave_out(path, error); });
   VARVE_TRY(listed(lister.run()));
+  VARVE_TRY(listed(lister.pass_left_out()));
   return flush();
 }
 

@@ -51,6 +51,8 @@ class VersionSender {
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
   /// Returns true if an error of send() came from the source's data.
   [[nodiscard]] bool is_source_damaged() const { return source_damaged_; }
+  /// Returns true if send() failed because the version was deleted at the source.
+  [[nodiscard]] bool is_source_gone() const { return source_gone_; }
 
  private:
   [[nodiscard]] Result<void> send_changes(std::uint64_t skipped);
@@ -62,6 +64,7 @@ class VersionSender {
   [[nodiscard]] Result<void> add(Change&& change);
   [[nodiscard]] Result<void> offer();
   [[nodiscard]] Result<void> complete_oldest();
+  [[nodiscard]] Result<void> complete_all();
   [[nodiscard]] Result<void> read_wanted(const Change& change, const std::vector<bool>& wanted,
                                          std::size_t first, std::vector<std::string>& chunks);
   [[nodiscard]] Result<void> read_run(const Change& change, std::uint64_t offset,
@@ -76,6 +79,7 @@ class VersionSender {
   std::vector<std::string> problems_;
   std::set<Rank> left_out_;
   bool source_damaged_ = false;
+  bool source_gone_ = false;
   bool has_failed_ = false;  // The target, or reading for it.
   ChangeBatch batch_;
   std::size_t batch_bytes_ = 0;

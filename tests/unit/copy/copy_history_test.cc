@@ -171,7 +171,7 @@ void run_history(std::uint64_t seed) {
 TEST(CopyHistory, EveryVersionIsCopiedByteByByte) {
   const char* const given = std::getenv("VARVE_TEST_SEED");
   if (given != nullptr) return run_history(std::strtoull(given, nullptr, 10));
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) run_history(seed);
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) run_history(seed);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -104,6 +105,69 @@ TEST_F(CopyRefusals, TargetWithOtherChunksGetsTheSameFiles) {
   expect_equal("one");
   expect_equal("two");
   EXPECT_LT(report.sent_bytes, 100000U);
+}
+
+/// Damages the middle of the largest segment.
+void damage_segment(const std::string& repository) {
+  std::filesystem::path largest;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(repository)) {
+    if (entry.path().extension() != ".seg") continue;
+    if (largest.empty() || entry.file_size() > std::filesystem::file_size(largest)) {
+      largest = entry.path();
+    }
+  }
+  std::fstream file(largest, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(largest) / 2));
+  file << "damage";
+}
+
+TEST_F(CopyRefusals, DamagedVersionIsSkippedAndLaterOnesAreCopied) {
+  auto writer = open("one");
+  test::write_file(*writer, kRootIno, "good", noise(10000, 1));
+  seal();
+  writer = open("two");
+  const auto bad = test::write_file(*writer, kRootIno, "bad", noise(2000000, 2));
+  must(writer->link(bad, kRootIno, "also"));
+  seal();
+  writer = open("three");
+  must(writer->unlink(kRootIno, "bad"));
+  must(writer->unlink(kRootIno, "also"));
+  test::write_file(*writer, kRootIno, "new", noise(1000, 3));
+  seal();
+  must(source_->close());
+  source_.reset();
+  damage_segment(source_path_);
+  source_ = test::reopen(source_path_);
+  const auto report = must(try_copy());
+  EXPECT_EQ(report.copied, 2U);
+  ASSERT_EQ(report.problems.size(), 1U);
+  EXPECT_NE(report.problems[0].find("s/two: skipped"), std::string::npos) << report.problems[0];
+  EXPECT_EQ(names(*target_), (std::vector<std::string>{"one", "three"}));
+  expect_equal("one");
+  expect_equal("three");
+  EXPECT_EQ(must(try_copy()).passed_over, 1U);
+}
+
+TEST_F(CopyRefusals, IncompleteCopyLacksAllNamesOfDamagedFiles) {
+  auto writer = open("one");
+  const auto folder = must(writer->create(kRootIno, "d", test::folder())).ino;
+  const auto bad = test::write_file(*writer, folder, "bad", noise(2000000, 2));
+  must(writer->link(bad, kRootIno, "also"));
+  test::write_file(*writer, kRootIno, "good", noise(10000, 1));
+  seal();
+  must(source_->close());
+  source_.reset();
+  damage_segment(source_path_);
+  source_ = test::reopen(source_path_);
+  const auto report = must(try_copy({.incomplete = true}));
+  EXPECT_EQ(report.copied, 1U);
+  ASSERT_FALSE(report.problems.empty());
+  const auto copied = must(target_->find_version(series(*target_), "one"));
+  EXPECT_FALSE(copied.origin->whole);
+  const auto reader = must(target_->reader(copied.series, copied.number));
+  EXPECT_EQ(test::read_sealed(*reader, "good"), noise(10000, 1));
+  EXPECT_EQ(test::code_of(reader->lookup(0, "also")), ErrorCode::kNotFound);
+  EXPECT_EQ(test::code_of(reader->lookup(test::find(*reader, "d"), "bad")), ErrorCode::kNotFound);
 }
 
 TEST_F(CopyRefusals, DryRunChangesNothing) {
