@@ -114,6 +114,8 @@ void add_store_command(CommandLine& line, const Context& context);
 void add_dump_command(CommandLine& line, const Context& context);
 void add_find_command(CommandLine& line, const Context& context);
 void add_import_command(CommandLine& line, const Context& context);
+void add_copy_command(CommandLine& line, const Context& context);
+void add_serve_copy_command(CommandLine& line, const Context& context);  // cmd_serve_copy.cc
 void add_mv_command(CommandLine& line, const Context& context);
 void add_web_command(CommandLine& line, const Context& context);
 void add_version_command(CommandLine& line, const Context& context);

@@ -30,6 +30,8 @@ void add_commands(CommandLine& line, const Context& context) {
   add_reopen_command(line, context);
   add_store_command(line, context);
   add_import_command(line, context);
+  add_copy_command(line, context);
+  add_serve_copy_command(line, context);
   add_ls_command(line, context);
   add_stat_command(line, context);
   add_du_command(line, context);

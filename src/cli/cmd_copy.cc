@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/copy_place.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/owed_arranging.h"
+#include "cli/progress.h"
+#include "cli/repository_access.h"
+#include "cli/signal_watch.h"
+#include "cli/ssh_program.h"
+#include "control/local_control.h"
+#include "control/stop_request.h"
+#include "varve/copy.h"
+
+namespace varve::cli {
+namespace {
+
+struct CopyArguments {
+  std::string repository;
+  std::string target;
+  std::string ssh;
+  std::string remote_program = "varve";
+  CopyOptions copy;
+  bool no_arrange = false;
+  bool json = false;
+  bool progress = false;
+};
+
+const char* verb_of(CopyAction action, bool dry_run) {
+  switch (action) {
+    case CopyAction::kCopied:
+      return dry_run ? "would copy" : "copied";
+    case CopyAction::kRenamed:
+      return dry_run ? "would rename" : "renamed";
+    case CopyAction::kDeleted:
+      return dry_run ? "would delete" : "deleted";
+    case CopyAction::kChecked:
+      return "verified";
+  }
+  return "";
+}
+
+const char* word_of(CopyAction action) {
+  switch (action) {
+    case CopyAction::kCopied:
+      return "copy";
+    case CopyAction::kRenamed:
+      return "rename";
+    case CopyAction::kDeleted:
+      return "delete";
+    case CopyAction::kChecked:
+      return "verify";
+  }
+  return "";
+}
+
+void print_event(const CopyEvent& event, const CopyArguments& options) {
+  const std::string place =
+      event.version.empty() ? event.series : event.series + "/" + event.version;
+  const bool dry_run = options.copy.dry_run;
+  if (options.json) {
+    Json object{{"action", word_of(event.action)}, {"dry_run", dry_run}};
+    put_name(object, event.version.empty() ? "series" : "version", place);
+    if (event.action == CopyAction::kRenamed) put_name(object, "new_name", event.new_name);
+    if (event.action == CopyAction::kCopied && !dry_run) {
+      object["changes"] = event.changes;
+      object["data_bytes"] = event.data_bytes;
+      object["sent_bytes"] = event.sent_bytes;
+      object["whole"] = event.whole;
+    }
+    print_json(object);
+    return;
+  }
+  std::string text = fmt::format("{} {}", verb_of(event.action, dry_run), name_text(place));
+  if (event.action == CopyAction::kRenamed) text += " to " + name_text(event.new_name);
+  if (event.action == CopyAction::kCopied && !dry_run) {
+    text += fmt::format(": {} changes with {}, {} sent{}", event.changes,
+                        size_text(event.data_bytes, false), size_text(event.sent_bytes, false),
+                        event.whole ? "" : "; without damaged files");
+  }
+  print(text + "\n");
+}
+
+/// The copy of one command, with what shows it and what stops it.
+class Copying {
+ public:
+  Copying(const CopyArguments& options, const Context& context, Repository& source,
+          Progress& progress, control::StopRequest& stop)
+      : options_(options), context_(context), source_(source), progress_(progress), stop_(stop) {}
+
+  Result<CopyReport> to_folder(const TargetSetup& setup);
+  Result<CopyReport> over_ssh(const SshPlace& place, const TargetSetup& setup);
+
+ private:
+  Result<CopyReport> run(copy::Target* target);
+
+  const CopyArguments& options_;
+  const Context& context_;
+  Repository& source_;
+  Progress& progress_;
+  control::StopRequest& stop_;
+  std::vector<std::string> changed_;  // Series that got a version.
+};
+
+Result<CopyReport> Copying::run(copy::Target* target) {
+  CopyObserver observer;
+  observer.progress = [&](const TransferProgress& done) {
+    progress_.update(done.bytes_done, 0, done.files_done);
+    return !stop_.stopped();
+  };
+  observer.done = [&](const CopyEvent& event) {
+    progress_.clear();
+    print_event(event, options_);
+    if (event.action != CopyAction::kChecked) changed_.push_back(event.series);
+    // A program that reads the lines may wait for each of them.
+    static_cast<void>(finish_output());
+  };
+  auto report = copy_versions(source_, target, options_.copy, observer);
+  progress_.clear();
+  if (!report && stop_.stopped() && report.error().code() == ErrorCode::kUnavailable) {
+    return Error(ErrorCode::kInterrupted, "interrupted");
+  }
+  return report;
+}
+
+Result<CopyReport> Copying::to_folder(const TargetSetup& setup) {
+  VARVE_TRY_ASSIGN(const std::string path, repository_at(options_.target, control::Purpose::kLook));
+  // This process must not open the source a second time.
+  std::error_code absent;
+  if (std::filesystem::equivalent(path, source_.present_path(), absent)) {
+    return Error(ErrorCode::kInvalid,
+                 options_.target + " is the source itself; give another folder");
+  }
+  VARVE_TRY_ASSIGN(const auto repository,
+                   open_copy_place(options_.target, setup, options_.copy.dry_run));
+  if (repository == nullptr) return run(nullptr);
+  auto report = run(copy_target(*repository).get());
+  if (report && !options_.copy.dry_run && !options_.no_arrange && !changed_.empty()) {
+    control::LocalControl control(*repository);
+    arrange_owed(control, changed_, stop_, progress_, context_);
+  }
+  auto closed = repository->close();
+  if (closed) return report;
+  if (report) return std::move(closed).error();
+  return std::move(report).error().with_context(closed.error().message());
+}
+
+Result<CopyReport> Copying::over_ssh(const SshPlace& place, const TargetSetup& setup) {
+  const char* const given = std::getenv("VARVE_SSH");
+  const std::string program =
+      !options_.ssh.empty() ? options_.ssh : (given != nullptr ? given : "ssh");
+  std::string command = options_.remote_program + " serve-copy";
+  if (options_.no_arrange) command += " --no-arrange";
+  command += " -- " + shell_quoted(place.path);
+  std::signal(SIGPIPE, SIG_IGN);
+  VARVE_TRY_ASSIGN(SshProgram ssh, SshProgram::start(program, place.host, command));
+  auto connected = connect_target(ssh.input(), ssh.output(), setup, options_.copy.dry_run);
+  if (!connected) return std::move(connected).error().with_context(options_.target);
+  auto report = run(connected->target.get());
+  connected->target.reset();
+  auto ended = ssh.wait();
+  if (report && !ended) return std::move(ended).error().with_context(options_.target);
+  return report;
+}
+
+Result<CopyReport> copy(const CopyArguments& options, const Context& context) {
+  VARVE_TRY_ASSIGN(const auto place, parse_ssh_place(options.target));
+  const bool shown = options.progress || (Progress::terminal() && !context.quiet);
+  Progress progress("copying", shown);
+  control::StopRequest stop;
+  const SignalWatch signals(
+      {.stop = [&] { stop.stop(); }, .report = [&] { progress.print_line(); }});
+  VARVE_TRY_ASSIGN(const auto source, open_to_read(options.repository));
+  VARVE_TRY_ASSIGN(const TargetSetup setup, target_setup(*source));
+  Copying copying(options, context, *source, progress, stop);
+  return place ? copying.over_ssh(*place, setup) : copying.to_folder(setup);
+}
+
+std::string summary_of(const CopyReport& report, bool dry_run) {
+  std::string text = fmt::format("{} {} versions; {} were there already",
+                                 dry_run ? "would copy" : "copied", report.copied, report.present);
+  if (!dry_run) text += fmt::format("; {} sent", size_text(report.sent_bytes, false));
+  if (report.deleted > 0) text += fmt::format("; {} deleted", report.deleted);
+  if (report.kept > 0) {
+    text += fmt::format("; {} kept that the source does not have any more", report.kept);
+  }
+  if (report.passed_over > 0) {
+    text += fmt::format("; {} passed over, as the target has later ones", report.passed_over);
+  }
+  return text + (report.problems.empty() ? "" : "; see the messages above");
+}
+
+int run_copy(CopyArguments options, const Context& context) {
+  if (const auto given =
+          take_repository({{"REPO", &options.repository}, {"DEST", &options.target}});
+      !given) {
+    return fail(given.error());
+  }
+  const auto report = copy(options, context);
+  if (!report) {
+    if (report.error().code() == ErrorCode::kInterrupted ||
+        report.error().code() == ErrorCode::kNoSpace) {
+      note(context, "the same command continues the copy");
+    }
+    return fail(report.error());
+  }
+  report_problems(report->problems);
+  note(context, summary_of(*report, options.copy.dry_run));
+  return report->problems.empty() ? kExitOk : kExitIncomplete;
+}
+
+}  // namespace
+
+void add_copy_command(CommandLine& line, const Context& context) {
+  auto options = std::make_shared<CopyArguments>();
+  auto command =
+      line.add_command("copy", "Copy all versions to a second repository, also on another machine");
+  command.add_repository(options->repository);
+  command.add_option("DEST", options->target,
+                     "Folder of the second repository, created if needed; ssh:HOST:PATH for one on "
+                     "another machine");
+  command
+      .add_option("--series", options->copy.series,
+                  "Copy only this series; may be given several times")
+      .type_name("NAME")
+      .one_value_each();
+  command.add_flag("--prune", options->copy.prune,
+                   "Delete versions of DEST that the source does not have any more");
+  command.add_flag("--verify", options->copy.check_all,
+                   "Also read all earlier copies, and compare them with the source");
+  command.add_flag("--incomplete", options->copy.incomplete,
+                   "Copy versions with damaged files without these files");
+  command.add_flag("-n,--dry-run", options->copy.dry_run,
+                   "Change nothing; print what would be done");
+  command
+      .add_option("--ssh", options->ssh,
+                  "Program that connects to HOST, with its options (default: $VARVE_SSH, or ssh)")
+      .type_name("COMMAND");
+  command
+      .add_option("--remote-program", options->remote_program, "Name of varve on the other machine")
+      .type_name("PATH")
+      .show_default();
+  add_no_arrange_flag(command, options->no_arrange);
+  command.add_json_flag(options->json, "one for each step");
+  command.add_progress_flag(options->progress);
+  command.run([options, &context] { return run_copy(*options, context); });
+}
+
+}  // namespace varve::cli

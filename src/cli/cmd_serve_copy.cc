@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a copy on the machine of the target. `varve copy` runs it through ssh.
+#include <unistd.h>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "cli/command.h"
+#include "cli/copy_place.h"
+#include "cli/options.h"
+#include "cli/owed_arranging.h"
+#include "cli/progress.h"
+#include "control/local_control.h"
+#include "control/stop_request.h"
+#include "varve/copy.h"
+
+namespace varve::cli {
+namespace {
+
+struct ServeArguments {
+  std::string directory;
+  bool no_arrange = false;
+};
+
+void arrange_all(Repository& repository, const Context& context) {
+  const auto series = repository.series();
+  if (!series) return;
+  std::vector<std::string> names;
+  for (const SeriesInfo& one : *series) names.push_back(one.name);
+  Progress progress("arranging", false);
+  const control::StopRequest stop;
+  control::LocalControl control(repository);
+  arrange_owed(control, names, stop, progress, context);
+}
+
+int run_serve(const ServeArguments& options, const Context& context) {
+  if (::isatty(STDIN_FILENO) == 1) {
+    return fail(Error(ErrorCode::kInvalid,
+                      "this command receives a copy from `varve copy`; it is not for terminals"));
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+  std::unique_ptr<Repository> repository;
+  const OpenTarget open = [&](const TargetSetup& setup, bool dry_run) -> Result<Repository*> {
+    VARVE_TRY_ASSIGN(repository, open_copy_place(options.directory, setup, dry_run));
+    return repository.get();
+  };
+  const auto served = serve_copy(open, STDIN_FILENO, STDOUT_FILENO);
+  if (repository == nullptr) return served ? kExitOk : fail(served.error());
+  if (served && !repository->read_only() && !options.no_arrange) arrange_all(*repository, context);
+  const auto closed = repository->close();
+  if (!served) return fail(served.error());
+  return closed ? kExitOk : fail(closed.error());
+}
+
+}  // namespace
+
+void add_serve_copy_command(CommandLine& line, const Context& context) {
+  auto options = std::make_shared<ServeArguments>();
+  auto command =
+      line.add_command("serve-copy", "Receive a copy; `varve copy` runs this on the other machine");
+  command.add_option("DIR", options->directory, "Folder of the repository that receives the copy")
+      .required();
+  add_no_arrange_flag(command, options->no_arrange);
+  command.run([options, &context] { return run_serve(*options, context); });
+}
+
+}  // namespace varve::cli

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/unique_fd.h"
+#include "varve/result.h"
+
+namespace varve::cli {
+
+/// A place on another machine: ssh:HOST:PATH.
+struct SshPlace {
+  std::string host;  ///< HOST or USER@HOST.
+  std::string path;
+};
+
+/// Parses a place; nullopt if the text does not begin with "ssh:".
+/// Errors: kInvalid for a text without a host or a path, and a host that looks like an option.
+[[nodiscard]] Result<std::optional<SshPlace>> parse_ssh_place(std::string_view text);
+
+/// Returns the text as one word of a shell's command line.
+[[nodiscard]] std::string shell_quoted(std::string_view text);
+
+/// A running ssh, with pipes to the command that it runs there. Not thread-safe.
+class SshProgram {
+ public:
+  /// Starts `program`, which may have options behind it, to run `command` on the host. Its messages
+  /// go to stderr.
+  /// Errors: kInvalid for an empty program; kIo if it cannot be started.
+  [[nodiscard]] static Result<SshProgram> start(const std::string& program, const std::string& host,
+                                                const std::string& command);
+  SshProgram(SshProgram&& other) noexcept;
+  SshProgram& operator=(SshProgram&&) = delete;
+  /// Closes the pipes and waits for the program's end.
+  ~SshProgram();
+
+  [[nodiscard]] int input() const { return input_.get(); }    ///< Reads what the command prints.
+  [[nodiscard]] int output() const { return output_.get(); }  ///< Writes to the command.
+  /// Closes the pipes and waits for the program's end.
+  /// Errors: kUnavailable if the program failed, with its exit code.
+  [[nodiscard]] Result<void> wait();
+
+ private:
+  SshProgram() = default;
+  pid_t process_ = -1;
+  base::UniqueFd input_;
+  base::UniqueFd output_;
+};
+
+}  // namespace varve::cli
