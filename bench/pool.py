@@ -127,7 +127,7 @@ def store_all(args, work, placement, trees, exact):
         seconds += harness.run([args.varve, "store", repository, name, tree]).seconds
         promoted += stats_of(args, repository, name).get("promoted_bytes", 0)
         stats = stats_of(args, repository)
-        worst = max(worst, (stats["unique_bytes"] - promoted) / least)
+        worst = max(worst, (stats["chunk_bytes"] - promoted) / least)
     harness.run([args.varve, "check", "--read-data", repository])
     return stats, promoted, worst, seconds
 
@@ -177,7 +177,7 @@ def main():
     for placement in args.placement or PLACEMENTS:
         stats, promoted, worst, seconds = store_all(args, work, placement, trees, exact)
         reads, read_mib = count_reads(args, work, placement)
-        stored = stats["unique_bytes"]
+        stored = stats["chunk_bytes"]
         print(f"{placement:<14}{stored / MIB:>12.1f}{stored / exact[-1]:>10.4f}"
               f"{promoted / MIB:>14.1f}{(stored - promoted) / exact[-1]:>18.4f}{worst:>15.4f}"
               f"{stats['container_bytes'] / MIB:>13.1f}{seconds:>9.1f}{reads:>8}{read_mib:>10.1f}",

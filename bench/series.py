@@ -228,8 +228,8 @@ class Series:
         self.backups += (harness.disk_usage(tree) if self.args.images
                          else version["logical_bytes"])
         self.new += version["new_bytes"]
-        self.written += report["bytes_written"]
-        self.read += report["bytes_read"]
+        self.written += report["written_bytes"]
+        self.read += report["read_bytes"]
 
     def report(self, exact, trees):
         stats = self.repository.stats()
@@ -270,7 +270,7 @@ class Series:
         seconds = time.monotonic() - start
         after = chunk_files(self.repository)
         moved = sum(max(0, size - before.get(path, 0)) for path, size in after.items())
-        (freed,) = [line["freed_bytes"] for line in lines if line["type"] == "deletion"]
+        (freed,) = [line["freed_bytes"] for line in lines if line["message_type"] == "deletion"]
         print(f"  deleting {len(names)} of {len(self.names)}: {seconds:.2f} s, "
               f"{freed / MIB:.1f} MiB came back, {moved} bytes of chunks moved")
         self.names = [name for name in self.names if name not in names]

@@ -54,7 +54,7 @@ def report_dedup(all_stats, exact):
     logical = 0
     for number, (stats, counts) in enumerate(zip(all_stats, exact), 1):
         logical += counts["bytes"]
-        unique, least = stats["unique_bytes"], counts["unique_bytes"]
+        unique, least = stats["chunk_bytes"], counts["unique_bytes"]
         print(f"1..{number:<6}{unique / MIB:>12.2f}{least / MIB:>12.2f}{unique / least - 1:>9.2%}"
               f"{logical / unique:>9.4f}{logical / least:>9.4f}")
 
@@ -69,11 +69,11 @@ def report_metadata(all_stats):
         text = "".join(f"{value / 1024:>{width}.0f}" for value, width in
                        zip([*columns, total], (12, 10, 10, 10, 10)))
         first = metadata_of(all_stats[0])
-        print(f"1..{number:<6}{text}{total / stats['unique_bytes']:>11.2%}"
+        print(f"1..{number:<6}{text}{total / stats['chunk_bytes']:>11.2%}"
               f"{(total - before) / 1024:>10.0f}{(total - before) / first:>10.2%}")
         before = total
     print("\nby the disk's blocks: " + ", ".join(
-        f"{s['disk_bytes'] / MIB:.1f} MiB, {s['disk_bytes'] / s['unique_bytes'] - 1:+.2%} of unique"
+        f"{s['disk_bytes'] / MIB:.1f} MiB, {s['disk_bytes'] / s['chunk_bytes'] - 1:+.2%} of unique"
         for s in all_stats))
 
 

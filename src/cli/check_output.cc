@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "cli/output.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 void print_damage(const Damage& damage, bool json) {
   if (json) {
-    Json object{{"type", "damage"}, {"what", damage.what}};
+    Json object{{"what", damage.what}};
     put_name(object, "where", damage.where);
     auto& affected = object["affected"] = Json::array();
     for (const std::string& name : damage.affected) {
@@ -21,7 +22,7 @@ void print_damage(const Damage& damage, bool json) {
       put_name(file, "name", name);
       affected.push_back(std::move(file));
     }
-    print_json(object);
+    print_json("damage", std::move(object));
     return;
   }
   print("damaged: " + printable(damage.where) + ": " + printable(damage.what) + "\n");
@@ -33,9 +34,9 @@ void print_note(const CheckNote& note, bool json) {
     print("note: " + printable(note.where) + ": " + note.what + "\n");
     return;
   }
-  Json object{{"type", "note"}, {"what", note.what}};
+  Json object{{"what", note.what}};
   put_name(object, "where", note.where);
-  print_json(object);
+  print_json("note", std::move(object));
 }
 
 }  // namespace
@@ -46,17 +47,16 @@ void print_check_report(const CheckReport& report, bool json, const Context& con
     for (const CheckNote& note : report.notes) print_note(note, json);
   }
   if (json) {
-    print_json({{"type", "summary"},
-                {"versions", report.versions},
-                {"containers", report.containers},
-                {"chunks", report.chunks},
-                {"bytes_read", report.bytes_read},
-                {"parity_percent", report.parity.percent},
-                {"parity_files", report.parity.files},
-                {"parity_files_protected", report.parity.files_protected},
-                {"finished", report.finished},
-                {"notes", report.notes.size()},
-                {"damages", report.damages.size()}});
+    print_json("check_summary", {{"versions", report.versions},
+                                 {"containers", report.containers},
+                                 {"chunks", report.chunks},
+                                 {"read_bytes", report.bytes_read},
+                                 {"parity_percent", report.parity.percent},
+                                 {"parity_files", report.parity.files},
+                                 {"parity_files_protected", report.parity.files_protected},
+                                 {"finished", report.finished},
+                                 {"notes", report.notes.size()},
+                                 {"damages", report.damages.size()}});
   } else if (!context.quiet) {
     print(fmt::format("{} versions, {} containers, {} chunks, {} read: {}{}\n", report.versions,
                       report.containers, report.chunks, size_text(report.bytes_read, false),

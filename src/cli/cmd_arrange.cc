@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/arrange_policy.h"
@@ -62,10 +63,10 @@ void print_report(const SeriesInfo& series, const ArrangeReport& report,
   if (options.json) {
     Json object{{"finished", report.finished},
                 {"steps", report.done.steps},
-                {"bytes_read", report.done.bytes_read},
-                {"bytes_written", report.done.bytes_written}};
+                {"read_bytes", report.done.bytes_read},
+                {"written_bytes", report.done.bytes_written}};
     put_name(object, "series", series.name);
-    print_json(object);
+    print_json("arranged", std::move(object));
     return;
   }
   print(fmt::format("{}: {} in {} steps, {} read, {} written\n", name_text(series.name),
@@ -76,8 +77,8 @@ void print_report(const SeriesInfo& series, const ArrangeReport& report,
 
 void print_compaction(const CatalogCompaction& done, const ArrangeArguments& options) {
   if (options.json) {
-    print_json(
-        {{"catalog_bytes_before", done.bytes_before}, {"catalog_bytes_after", done.bytes_after}});
+    print_json("compaction",
+               {{"before_bytes", done.bytes_before}, {"after_bytes", done.bytes_after}});
     return;
   }
   print(fmt::format("catalog: {} before, {} after\n", size_text(done.bytes_before, options.exact),
@@ -110,13 +111,13 @@ Result<bool> arrange(const ArrangeArguments& options, const Context& context) {
                                         progress.update(done.bytes_read + done.bytes_written, 0, 0);
                                       }));
     progress.clear();
-    print_report(series, report, options);
+    if (options.json || !context.quiet) print_report(series, report, options);
     finished = finished && report.finished;
     if (stop.stopped()) break;
   }
   if (options.compact_catalog && !stop.stopped()) {
     VARVE_TRY_ASSIGN(const CatalogCompaction done, control->compact_catalog());
-    print_compaction(done, options);
+    if (options.json || !context.quiet) print_compaction(done, options);
   }
   auto closed = control->close();
   if (!closed) return std::move(closed).error();

@@ -72,7 +72,7 @@ int run_clone(const CloneArguments& options, const Context& context) {
   const auto made = make_clone(*clone);
   if (!made) return fail(made.error());
   if (options.json) {
-    print_json(version_json(*made));
+    print_json("version", version_json(*made));
   } else {
     note(context, name_of(clone->target) + " is open as a clone of " + name_of(clone->source));
   }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
@@ -32,7 +33,7 @@ void print_as_json(const NamedSettings& named) {
               {"rewrite", rewrite_name(named.settings.rewrite)}};
   if (!named.series.empty()) put_name(object, "series", named.series);
   if (named.pool_index) object["pool_index"] = pool_index_text(*named.pool_index);
-  print_json(object);
+  print_json("settings", std::move(object));
 }
 
 void print_as_text(const NamedSettings& named) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
@@ -43,9 +44,9 @@ class Printer {
     if (json_) {
       Json object{{"change", kLetters[kind].word},
                   {"type", type_text(change.entry.attributes.mode)},
-                  {"size", change.entry.attributes.size}};
+                  {"size_bytes", change.entry.attributes.size}};
       put_name(object, "path", path);
-      print_json(object);
+      print_json("change", std::move(object));
       return;
     }
     const bool directory = S_ISDIR(change.entry.attributes.mode);

@@ -3,6 +3,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
@@ -93,19 +94,16 @@ Result<DuReport> measure_all(const DuArguments& options) {
 
 void print_as_json(const DuReport& report) {
   for (const Line& line : report.lines) {
-    Json object{{"type", "version"},
-                {"sealed_at", iso_time(line.version.sealed_at)},
-                {"logical_bytes", line.usage.logical_bytes},
-                {"referenced_bytes", line.usage.referenced_bytes},
-                {"unique_bytes", line.usage.unique_bytes},
-                {"shared_bytes", line.usage.shared_bytes}};
-    put_name(object, "version", line.version.series_name + "/" + line.version.name);
-    print_json(object);
+    Json object = version_json(line.version);
+    object["logical_bytes"] = line.usage.logical_bytes;
+    object["referenced_bytes"] = line.usage.referenced_bytes;
+    object["unique_bytes"] = line.usage.unique_bytes;
+    object["shared_bytes"] = line.usage.shared_bytes;
+    print_json("version", std::move(object));
   }
-  print_json({{"type", "total"},
-              {"versions", report.lines.size()},
-              {"logical_bytes", report.logical_bytes},
-              {"unique_bytes", report.unique_bytes}});
+  print_json("total", {{"versions", report.lines.size()},
+                       {"logical_bytes", report.logical_bytes},
+                       {"freed_bytes", report.unique_bytes}});
 }
 
 void print_as_text(const DuReport& report, bool exact) {

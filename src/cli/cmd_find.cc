@@ -134,17 +134,13 @@ class Finder {
   void report(const VersionInfo& version, const std::string& path, const SealedEntry& entry) {
     ++found_;
     const Attributes& a = entry.attributes;
-    const std::string name = version.series_name + "/" + version.name;
     if (options_.json) {
-      Json object{{"type", type_text(a.mode)},
-                  {"size", a.size},
-                  {"mtime", iso_time(a.mtime)},
-                  {"sealed_at", iso_time(version.sealed_at)}};
-      put_name(object, "version", name);
-      put_name(object, "path", path);
-      print_json(object);
+      Json object = entry_json(version, path, a);
+      put_time(object, "sealed_at", version.sealed_at);
+      print_json("entry", std::move(object));
       return;
     }
+    const std::string name = version.series_name + "/" + version.name;
     // A name may have line breaks, and must not look like another line, also in a file.
     print(fmt::format("{}  {:>10}  {}  {}\n", printable(name),
                       S_ISREG(a.mode) ? size_text(a.size, options_.exact) : "-", time_text(a.mtime),

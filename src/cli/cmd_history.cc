@@ -99,15 +99,10 @@ Result<std::vector<Occurrence>> find_occurrences(const HistoryArguments& options
 }
 
 void print_as_json(const Occurrence& occurrence, const FileOfSeries& file) {
-  const Attributes& attributes = occurrence.entry.attributes;
-  Json object{{"sealed_at", iso_time(occurrence.version.sealed_at)},
-              {"type", type_text(attributes.mode)},
-              {"size", attributes.size},
-              {"mtime", iso_time(attributes.mtime)},
-              {"change", occurrence.change}};
-  put_name(object, "version", file.series + "/" + occurrence.version.name);
-  put_name(object, "path", file.path);
-  print_json(object);
+  Json object = entry_json(occurrence.version, file.path, occurrence.entry.attributes);
+  put_time(object, "sealed_at", occurrence.version.sealed_at);
+  object["change"] = occurrence.change;
+  print_json("entry", std::move(object));
 }
 
 int run_history(const HistoryArguments& options) {

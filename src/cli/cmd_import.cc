@@ -59,10 +59,12 @@ Result<bool> is_imported(Repository& repository, const std::string& series,
 
 void print_planned(const Snapshot& snapshot, bool present, const ImportArguments& options) {
   if (options.json) {
-    Json object{{"time", iso_time(snapshot.time)}, {"action", present ? "skip" : "would import"}};
+    Json object{{"action", present ? "skip" : "import"}};
+    put_time(object, "claimed_at", snapshot.time);
     put_name(object, "snapshot", snapshot.directory);
-    put_name(object, "version", options.series + "/" + snapshot.version);
-    print_json(object);
+    put_name(object, "series", options.series);
+    put_name(object, "version", snapshot.version);
+    print_json("snapshot", std::move(object));
     return;
   }
   print(fmt::format("{}  {}  {} -> {}\n", present ? "skip        " : "would import",
@@ -71,17 +73,20 @@ void print_planned(const Snapshot& snapshot, bool present, const ImportArguments
 }
 
 void print_imported(const VersionInfo& version, const TransferReport& report,
-                    const ImportArguments& options) {
-  if (!options.json) return print(version_summary(version));
+                    const ImportArguments& options, const Context& context) {
+  if (!options.json) {
+    if (!context.quiet) print(version_summary(version));
+    return;
+  }
   Json object = version_json(version);
   object["unchanged"] = report.unchanged;
   object["read_bytes"] = report.bytes;
   object["problems"] = report.problems.size();
-  print_json(object);
+  print_json("version", std::move(object));
 }
 
 Result<void> import_one(Repository& repository, const Snapshot& snapshot, const std::string& folder,
-                        const ImportArguments& options, Progress& progress,
+                        const ImportArguments& options, const Context& context, Progress& progress,
                         const control::StopRequest& stop, ImportOutcome& outcome) {
   StoreRequest request;
   request.series = options.series;
@@ -103,7 +108,7 @@ Result<void> import_one(Repository& repository, const Snapshot& snapshot, const 
   report_problems(stored.report.problems);
   outcome.problems += stored.report.problems.size();
   ++outcome.imported;
-  print_imported(sealed.info, stored.report, options);
+  print_imported(sealed.info, stored.report, options, context);
   return finish_output();
 }
 
@@ -122,7 +127,8 @@ Result<ImportOutcome> import_into(Repository& repository, const SnapshotList& li
     if (options.dry_run) {
       print_planned(snapshot, present, options);
     } else if (!present) {
-      auto imported = import_one(repository, snapshot, folder, options, progress, stop, outcome);
+      auto imported =
+          import_one(repository, snapshot, folder, options, context, progress, stop, outcome);
       if (!imported) return std::move(imported).error().with_context(snapshot.directory);
     }
   }

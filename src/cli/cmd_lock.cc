@@ -62,8 +62,8 @@ Result<void> lock(const LockArguments& options, const Context& context) {
     if (!locked) return std::move(locked).error().with_context(name);
     if (options.json) {
       auto object = version_json(version);
-      object["locked_until"] = iso_time(until);
-      print_json(object);
+      put_time(object, "locked_until", until);
+      print_json("version", std::move(object));
     } else {
       note(context, name + " cannot be deleted before " + time_text(until));
     }

@@ -49,12 +49,12 @@ Result<void> list_series(Repository& repository, control::OpenVersions& open_ver
   if (versions.empty() && options.json) {
     Json object;
     put_name(object, "series", series.name);
-    print_json(object);
+    print_json("series", std::move(object));
   }
   for (const VersionInfo& version : versions) {
     const bool sealed = version.state == VersionState::kSealed;
     if (options.json) {
-      print_json(version_json(version));
+      print_json("version", version_json(version));
       continue;
     }
     std::vector<std::string> row{name_text(version.series_name + "/" + version.name)};
@@ -74,18 +74,16 @@ Result<void> list_series(Repository& repository, control::OpenVersions& open_ver
   return {};
 }
 
-Result<void> print_entry_json(VersionReader& reader, const std::string& name,
-                              const SealedEntry& entry) {
+Result<void> print_entry_json(VersionReader& reader, const std::string& directory,
+                              const std::string& name, const SealedEntry& entry) {
   const Attributes& a = entry.attributes;
-  Json object{{"type", type_text(a.mode)},
-              {"mode", fmt::format("{:04o}", a.mode & 07777)},
-              {"uid", a.uid},
-              {"gid", a.gid},
-              {"nlink", a.nlink},
-              {"size", a.size},
-              {"data_bytes", a.data_bytes},
-              {"mtime", iso_time(a.mtime)}};
-  put_name(object, "name", name);
+  const std::string path = directory.empty() ? name : directory + "/" + name;
+  Json object = entry_json(reader.info(), path, a);
+  object["mode"] = fmt::format("{:04o}", a.mode & 07777);
+  object["uid"] = a.uid;
+  object["gid"] = a.gid;
+  object["nlink"] = a.nlink;
+  object["data_bytes"] = a.data_bytes;
   if (S_ISLNK(a.mode)) {
     VARVE_TRY_ASSIGN(const std::string target, reader.read_link(entry.rank));
     put_name(object, "target", target);
@@ -93,7 +91,7 @@ Result<void> print_entry_json(VersionReader& reader, const std::string& name,
   if (S_ISBLK(a.mode) || S_ISCHR(a.mode)) {
     object["rdev"] = fmt::format("{}:{}", major(a.rdev), minor(a.rdev));
   }
-  print_json(object);
+  print_json("entry", std::move(object));
   return {};
 }
 
@@ -116,12 +114,12 @@ Result<std::vector<std::string>> details_row(VersionReader& reader, const std::s
       text};
 }
 
-Result<void> print_batch(VersionReader& reader, const std::vector<Listed>& batch,
-                         const LsArguments& options) {
+Result<void> print_batch(VersionReader& reader, const std::string& directory,
+                         const std::vector<Listed>& batch, const LsArguments& options) {
   std::vector<std::vector<std::string>> rows;
   for (const Listed& item : batch) {
     if (options.json) {
-      VARVE_TRY(print_entry_json(reader, item.name, item.entry));
+      VARVE_TRY(print_entry_json(reader, directory, item.name, item.entry));
     } else if (options.details) {
       VARVE_TRY_ASSIGN(auto row, details_row(reader, item.name, item.entry, options.exact));
       rows.push_back(std::move(row));
@@ -145,8 +143,10 @@ Result<void> list_files(Repository& repository, const VersionPath& path,
   if (!found) return std::move(found).error().with_context(path.path);
   const SealedEntry& entry = *found;
   if (!S_ISDIR(entry.attributes.mode)) {
-    const std::string name = path.path.substr(path.path.rfind('/') + 1);
-    return print_batch(*reader, {{0, name, entry}}, options);
+    const std::size_t slash = path.path.rfind('/');
+    const bool is_top = slash == std::string::npos;
+    return print_batch(*reader, is_top ? "" : path.path.substr(0, slash),
+                       {{0, path.path.substr(is_top ? 0 : slash + 1), entry}}, options);
   }
   std::vector<Listed> batch;
   std::uint64_t after = 0;
@@ -158,7 +158,7 @@ Result<void> list_files(Repository& repository, const VersionPath& path,
           batch.push_back({position, std::string(entry_name), listed});
           return batch.size() < kListBatch;
         }));
-    VARVE_TRY(print_batch(*reader, batch, options));
+    VARVE_TRY(print_batch(*reader, path.path, batch, options));
     if (!batch.empty()) after = batch.back().position;
   } while (batch.size() == kListBatch);
   return {};

@@ -43,7 +43,7 @@ int run_open(const OpenArguments& options, const Context& context) {
   const auto opened = open(*target);
   if (!opened) return fail(opened.error());
   if (options.json) {
-    print_json(version_json(*opened));
+    print_json("version", version_json(*opened));
   } else {
     note(context, name_of(target->version) + " is open");
   }

@@ -32,6 +32,7 @@ struct PruneArguments {
   bool no_arrange = false;
   bool json = false;
   bool exact = false;
+  bool silent = false;  ///< See DeletionFormat.
 };
 
 Result<std::vector<VersionNumber>> locked_versions(Repository& repository, SeriesId series,
@@ -51,9 +52,9 @@ void print_share(const SeriesInfo& series, std::size_t going, std::size_t all,
                  const PruneArguments& options) {
   if (going * 2 <= all) return;
   if (options.json) {
-    Json object{{"type", "more_than_half"}, {"deletes", going}, {"versions", all}};
+    Json object{{"kind", "more_than_half"}, {"deleted", going}, {"versions", all}};
     put_name(object, "series", series.name);
-    print_json(object);
+    print_json("warning", std::move(object));
     return;
   }
   print(fmt::format("{}: these rules delete {} of {} versions, more than half\n",
@@ -66,9 +67,9 @@ void print_future(const SeriesInfo& series, const std::vector<PruneDecision>& de
   const auto count = std::ranges::count(decisions, true, &PruneDecision::future);
   if (count == 0) return;
   if (options.json) {
-    Json object{{"type", "future"}, {"versions", count}};
+    Json object{{"kind", "future"}, {"versions", count}};
     put_name(object, "series", series.name);
-    print_json(object);
+    print_json("warning", std::move(object));
     return;
   }
   print(fmt::format(
@@ -90,10 +91,10 @@ void print_decisions(const std::vector<PruneDecision>& decisions, const PruneArg
     const VersionInfo& version = decision.version;
     if (options.json) {
       auto object = version_json(version);
-      object["type"] = "version";
-      object["action"] = decision.keep ? "keep" : options.dry_run ? "would delete" : "delete";
+      object["action"] = decision.keep ? "keep" : "delete";
+      object["dry_run"] = options.dry_run;
       object["reasons"] = decision.reasons;
-      print_json(object);
+      print_json("version", std::move(object));
       continue;
     }
     rows.push_back({decision.keep     ? "keep"
@@ -124,10 +125,12 @@ Result<Outcome> prune_series(control::RepositoryControl& control, const SeriesIn
   for (const PruneDecision& decision : decisions) {
     if (!decision.keep) going.push_back(decision.version.number);
   }
-  print_share(series, going.size(), decisions.size(), options);
-  print_future(series, decisions, options);
+  if (!options.silent) {
+    print_share(series, going.size(), decisions.size(), options);
+    print_future(series, decisions, options);
+  }
   if (!options.force) VARVE_TRY(check_prune(decisions));
-  print_decisions(decisions, options);
+  if (!options.silent) print_decisions(decisions, options);
   DeletionForecast outcome;
   if (!going.empty()) {
     // The list appears on the screen before the deletion starts.
@@ -142,7 +145,7 @@ Result<Outcome> prune_series(control::RepositoryControl& control, const SeriesIn
                                               .options = how}));
   }
   for (const auto number : outcome.versions) deleted.push_back({series.id, number});
-  const DeletionFormat format{options.dry_run, options.json, options.exact};
+  const DeletionFormat format{options.dry_run, options.json, options.exact, options.silent};
   print_held(series, outcome, format);
   print_deletion(series, outcome, format);
   return Outcome{!options.dry_run && !outcome.versions.empty(), !outcome.held.empty()};
@@ -154,6 +157,7 @@ Result<bool> prune(PruneArguments options, const Context& context) {
     VARVE_TRY_ASSIGN(options.rules.within_seconds, parse_duration(options.within));
   }
   options.rules.by_claimed = options.by == "claimed";
+  options.silent = is_silent(context, options.dry_run, options.json);
   if (!options.rules.any()) {
     return usage_error("no rule is given; give at least one, such as --keep-last 7");
   }

@@ -29,7 +29,7 @@ int run_reopen(const ReopenArguments& options, const Context& context) {
   const auto made = reopen(*target);
   if (!made) return fail(made.error());
   if (options.json) {
-    print_json(version_json(*made));
+    print_json("version", version_json(*made));
   } else {
     note(context, made->series_name + "/" + made->name +
                       " is open; `varve seal` makes it replace " + name_of(target->version));

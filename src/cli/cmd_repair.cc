@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/options.h"
@@ -62,9 +63,9 @@ const char* kind_name(RepairStep::Kind kind) {
 void print_steps(const std::vector<RepairStep>& steps, bool json) {
   for (const RepairStep& step : steps) {
     if (json) {
-      Json object{{"type", "step"}, {"kind", kind_name(step.kind)}, {"what", printable(step.what)}};
+      Json object{{"kind", kind_name(step.kind)}, {"what", printable(step.what)}};
       put_name(object, "where", step.where);
-      print_json(object);
+      print_json("step", std::move(object));
     } else {
       print(fmt::format("{}: {}: {}\n", kind_name(step.kind), printable(step.where),
                         printable(step.what)));
@@ -85,21 +86,20 @@ void print_report(const RepairReport& report, const RepairArguments& options,
                   const Context& context) {
   for (const std::string& problem : report.problems) {
     if (options.json) {
-      print_json({{"type", "problem"}, {"what", printable(problem)}});
+      print_json("problem", {{"what", printable(problem)}});
     } else {
       print("lost: " + printable(problem) + "\n");
     }
   }
   if (options.json) {
-    Json object{{"type", "summary"},
-                {"versions", report.versions},
+    Json object{{"versions", report.versions},
                 {"containers_restored", report.containers_restored},
                 {"chunks_rehomed", report.chunks_rehomed},
                 {"chunks_quarantined", report.chunks_quarantined},
-                {"bytes_read", report.bytes_read},
+                {"read_bytes", report.bytes_read},
                 {"problems", report.problems.size()}};
-    put_name(object, "old_catalog", report.old_catalog);
-    print_json(object);
+    if (!report.old_catalog.empty()) put_name(object, "old_catalog", report.old_catalog);
+    print_json("repair_summary", std::move(object));
     return;
   }
   if (context.quiet) return;
@@ -138,7 +138,9 @@ Result<int> repair(const RepairArguments& options, const Context& context) {
     VARVE_TRY_ASSIGN(const auto planned,
                      Repair::plan(options.repository, how, options.dry_run, report_progress));
     progress.clear();
-    print_steps(planned->steps(), options.json);
+    // With -q, the steps are listed only where the user has to decide about them.
+    const bool lists = options.json || !context.quiet || options.dry_run || !options.yes;
+    if (lists) print_steps(planned->steps(), options.json);
     if (planned->steps().empty()) {
       if (!options.json && !context.quiet) print("nothing more to repair\n");
       break;

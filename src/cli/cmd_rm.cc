@@ -88,10 +88,12 @@ Result<bool> remove(const RmArguments& options, const Context& context, bool& an
   std::vector<std::string> changed;
   bool held = false;
   std::vector<VersionKey> deleted;
+  const DeletionFormat format{options.dry_run, options.json, options.exact,
+                              is_silent(context, options.dry_run, options.json)};
   for (const Removal& removal : removals) {
     for (const VersionInfo& version : removal.open) {
       if (!options.dry_run) VARVE_TRY(drop(*control, removal.series, version.number));
-      print_discarded(version, {options.dry_run, options.json, options.exact});
+      print_discarded(version, format);
     }
     any = any || !removal.open.empty();
     if (removal.versions.empty()) continue;
@@ -104,7 +106,6 @@ Result<bool> remove(const RmArguments& options, const Context& context, bool& an
                                     .forecast_only = options.dry_run,
                                     .options = how});
     if (!outcome) return std::move(outcome).error().with_context(removal.series.name);
-    const DeletionFormat format{options.dry_run, options.json, options.exact};
     for (const VersionInfo& version : removal.versions) {
       const bool goes =
           std::ranges::find(outcome->versions, version.number) != outcome->versions.end();

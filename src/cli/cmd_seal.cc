@@ -51,11 +51,11 @@ Result<void> sort_arguments(SealArguments& options) {
 void print_sealed(const control::SealReply& reply, const SealArguments& options,
                   const Context& context) {
   if (options.json) {
-    print_json(version_json(reply.sealed));
-    if (reply.next) print_json(version_json(*reply.next));
+    print_json("version", version_json(reply.sealed));
+    if (reply.next) print_json("version", version_json(*reply.next));
     return;
   }
-  print(version_summary(reply.sealed));
+  if (!context.quiet) print(version_summary(reply.sealed));
   if (reply.next) {
     note(context, reply.next->series_name + "/" + reply.next->name +
                       " stays open as a clone of the sealed version");

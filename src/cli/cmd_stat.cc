@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -48,8 +49,6 @@ bool is_locked(const VersionUsage& usage) { return usage.locked_until > base::Sy
 
 void print_as_json(const StatReport& report) {
   auto object = version_json(report.version);
-  object["number"] = static_cast<std::uint32_t>(report.version.number);
-  object["stored_bytes"] = report.version.stored_bytes;
   object["new_bytes"] = report.version.unique_bytes;
   object["latest"] = report.newest;
   if (report.usage) {
@@ -59,11 +58,11 @@ void print_as_json(const StatReport& report) {
     object["side"] = report.usage->side;
     object["locked"] = is_locked(*report.usage);
     if (report.usage->locked_until != Timestamp{}) {
-      object["locked_until"] = iso_time(report.usage->locked_until);
+      put_time(object, "locked_until", report.usage->locked_until);
     }
     if (!report.usage->base_of.empty()) put_name(object, "base_of", report.usage->base_of);
   }
-  print_json(object);
+  print_json("version", std::move(object));
 }
 
 void print_as_text(const StatReport& report, bool exact) {

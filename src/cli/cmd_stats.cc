@@ -80,42 +80,34 @@ std::vector<VersionInfo> all_versions(const Figures& figures) {
 
 void print_as_json(const Figures& figures) {
   const RepositoryStats& t = figures.totals;
-  print_json({{"series", t.series},
-              {"versions_sealed", t.versions_sealed},
-              {"versions_open", t.versions_open},
-              {"logical_bytes", t.logical_bytes},
-              {"unique_bytes", t.unique_bytes},
-              {"frame_bytes", t.frame_bytes},
-              {"container_bytes", t.container_bytes},
-              {"containers", t.containers},
-              {"pool_bytes", t.pool_bytes},
-              {"chunks", t.chunks},
-              {"catalog_bytes", t.catalog_bytes},
-              {"catalog_free_bytes", t.catalog_free_bytes},
-              {"manifest_bytes", t.manifest_bytes},
-              {"reserve_bytes", t.reserve_bytes},
-              {"repository_bytes", t.repository_bytes},
-              {"index_bytes", t.index_bytes},
-              {"staging_bytes", t.staging_bytes},
-              {"parity_bytes", t.parity_bytes},
-              {"parity_percent", figures.settings.parity_percent},
-              {"active_bytes", figures.debt.active_bytes},
-              {"dead_bytes", figures.debt.dead_bytes},
-              {"departing_bytes", figures.debt.departing_bytes},
-              {"runs", figures.debt.runs},
-              {"volume_bytes", figures.debt.volume_bytes},
-              {"policy", name_of(figures.settings.policy)},
-              {"dedup_ratio", dedup_ratio(t)}});
+  print_json("stats", {{"series_count", t.series},
+                       {"versions_sealed", t.versions_sealed},
+                       {"versions_open", t.versions_open},
+                       {"logical_bytes", t.logical_bytes},
+                       {"chunk_bytes", t.unique_bytes},
+                       {"frame_bytes", t.frame_bytes},
+                       {"container_bytes", t.container_bytes},
+                       {"containers", t.containers},
+                       {"pool_bytes", t.pool_bytes},
+                       {"chunks", t.chunks},
+                       {"catalog_bytes", t.catalog_bytes},
+                       {"catalog_free_bytes", t.catalog_free_bytes},
+                       {"manifest_bytes", t.manifest_bytes},
+                       {"reserve_bytes", t.reserve_bytes},
+                       {"repository_bytes", t.repository_bytes},
+                       {"index_bytes", t.index_bytes},
+                       {"staging_bytes", t.staging_bytes},
+                       {"parity_bytes", t.parity_bytes},
+                       {"parity_percent", figures.settings.parity_percent},
+                       {"active_bytes", figures.debt.active_bytes},
+                       {"dead_bytes", figures.debt.dead_bytes},
+                       {"departing_bytes", figures.debt.departing_bytes},
+                       {"runs", figures.debt.runs},
+                       {"volume_bytes", figures.debt.volume_bytes},
+                       {"policy", name_of(figures.settings.policy)},
+                       {"dedup_ratio", dedup_ratio(t)}});
   for (const VersionInfo& version : all_versions(figures)) {
-    Json object{{"state", version.state == VersionState::kSealed ? "sealed" : "open"},
-                {"opened_at", iso_time(version.opened_at)},
-                {"entries", version.entries},
-                {"logical_bytes", version.logical_bytes},
-                {"unique_bytes", version.unique_bytes},
-                {"stored_bytes", version.stored_bytes}};
-    put_name(object, "version", version.series_name + "/" + version.name);
-    if (version.state == VersionState::kSealed) object["sealed_at"] = iso_time(version.sealed_at);
-    print_json(object);
+    print_json("version", version_json(version));
   }
 }
 
@@ -168,12 +160,12 @@ void print_category_json(const CategoryInfo& category, const SeriesInfo& series)
   Json object{{"birth", static_cast<std::uint32_t>(category.birth)},
               {"death", static_cast<std::uint32_t>(category.death)},
               {"file", category.file},
-              {"bytes", category.bytes},
+              {"stored_bytes", category.bytes},
               {"chunk_bytes", category.chunk_bytes},
               {"chunks", category.chunks},
               {"live", category.live}};
   put_name(object, "series", series.name);
-  print_json(object);
+  print_json("category", std::move(object));
 }
 
 Result<void> print_categories(Repository& repository, const StatsArguments& options) {
@@ -227,8 +219,8 @@ void print_stream_json(const PoolStream& stream) {
               {"locality", stream.locality},   {"lookups", stream.lookups},
               {"hits", stream.hits},           {"run_threshold", stream.run_threshold},
               {"admitted", stream.is_admitted}};
-  put_name(object, "series", stream.name);
-  print_json(object);
+  if (!stream.name.empty()) put_name(object, "series", stream.name);
+  print_json("stream", std::move(object));
 }
 
 Result<void> print_streams(const StatsArguments& options) {
@@ -263,7 +255,7 @@ Result<void> print_live(const StatsArguments& options) {
   if (!samples) return no_answer(options.repository, samples.error());
   if (!options.json) print(metrics_table(*samples, options.exact));
   for (const MetricSample& sample : *samples) {
-    if (options.json) print_json(metric_json(sample));
+    if (options.json) print_json("metric", metric_json(sample));
   }
   return {};
 }
@@ -301,8 +293,8 @@ Result<void> print_version(const StatsArguments& options, const VersionPath& pla
   VARVE_TRY_ASSIGN(const auto usage, repository->pool_usage(version.series, version.number));
   if (options.json) {
     Json object = pool_usage_json(usage);
-    put_name(object, "version", name);
-    print_json(object);
+    put_version(object, version);
+    print_json("pool_usage", std::move(object));
   } else {
     print(pool_usage_text(usage, options.exact));
   }

@@ -134,19 +134,19 @@ void print_as_text(const RepositoryStatus& status, const std::vector<Concern>& c
 }
 
 Json series_json(const SeriesStatus& series, const Timestamp& now) {
-  Json object{{"type", "series"},
-              {"versions", series.versions},
+  Json object{{"versions", series.versions},
               {"dead_bytes", series.debt.dead_bytes},
               {"departing_bytes", series.debt.departing_bytes}};
   put_name(object, "series", series.name);
   if (series.newest) {
     put_name(object, "newest", series.newest->name);
-    object["sealed_at"] = iso_time(series.newest->sealed_at);
+    put_time(object, "sealed_at", series.newest->sealed_at);
     object["age_seconds"] = seconds_since(series.newest->sealed_at, now);
   }
   auto& open = object["open"] = Json::array();
   for (const VersionInfo& version : series.open) {
-    Json one{{"opened_at", iso_time(version.opened_at)}, {"entries", version.entries}};
+    Json one{{"entries", version.entries}};
+    put_time(one, "opened_at", version.opened_at);
     put_name(one, "version", version.name);
     open.push_back(std::move(one));
   }
@@ -155,28 +155,28 @@ Json series_json(const SeriesStatus& series, const Timestamp& now) {
 
 void print_as_json(const RepositoryStatus& status, const std::vector<Concern>& concerns,
                    Health health) {
-  for (const SeriesStatus& series : status.series) print_json(series_json(series, status.now));
+  for (const SeriesStatus& series : status.series) {
+    print_json("series", series_json(series, status.now));
+  }
   for (const EarlierCheck& check : status.checks) {
-    print_json({{"type", "check"},
-                {"depth", name_of(check.depth)},
-                {"ended_at", iso_time({check.ended_at, 0})},
-                {"damages", check.damages}});
+    Json object{{"depth", name_of(check.depth)}, {"damages", check.damages}};
+    put_time(object, "ended_at", {check.ended_at, 0});
+    print_json("check", std::move(object));
   }
   for (const Concern& concern : concerns) {
-    print_json({{"type", "concern"}, {"state", name_of(concern.health)}, {"text", concern.text}});
+    print_json("concern", {{"state", name_of(concern.health)}, {"text", concern.text}});
   }
-  print_json({{"type", "summary"},
-              {"state", name_of(health)},
-              {"series", status.series.size()},
-              {"free_bytes", free_bytes(status.space)},
-              {"disk_bytes", status.space.blocks * status.space.block_bytes}});
+  print_json("status_summary", {{"state", name_of(health)},
+                                {"series_count", status.series.size()},
+                                {"free_bytes", free_bytes(status.space)},
+                                {"disk_bytes", status.space.blocks * status.space.block_bytes}});
 }
 
 /// Prints a state without figures where a monitoring program looks for it. Returns its exit code.
 int print_failure(const StatusArguments& options, const char* state, int code, const Error& error) {
   const auto text = printable(error.message());
   if (options.json) {
-    print_json({{"type", "summary"}, {"state", state}, {"text", text}});
+    print_json("status_summary", {{"state", state}, {"text", text}});
   } else {
     print(fmt::format("{} - {}\n", state, text));
   }

@@ -78,15 +78,15 @@ std::vector<DirectoryIdentity> find_own_mounts(const std::string& repository,
 
 /// Prints the version, with the sizes that it has now.
 void print_stored(const VersionInfo& version, const TransferReport& report,
-                  const StoreArguments& options) {
+                  const StoreArguments& options, const Context& context) {
   if (options.json) {
     Json object = version_json(version);
     object["unchanged"] = report.unchanged;
     object["removed"] = report.removed;
     object["read_bytes"] = report.bytes;
     object["problems"] = report.problems.size();
-    print_json(object);
-  } else if (version.state == VersionState::kSealed) {
+    print_json("version", std::move(object));
+  } else if (version.state == VersionState::kSealed && !context.quiet) {
     print(version_summary(version));
   }
 }
@@ -177,16 +177,30 @@ Result<TransferReport> store_and_seal(Repository& repository, const VersionPath&
   if (stays_open(path, options)) {
     VARVE_TRY_ASSIGN(const auto writer, repository.writer(stored.info.series));
     VARVE_TRY(writer->sync());
-    print_stored(writer->info(), stored.report, options);
+    print_stored(writer->info(), stored.report, options, context);
     return std::move(stored.report);
   }
   VARVE_TRY_ASSIGN(const SealOutcome sealed, seal_stored(repository, stored));
-  print_stored(sealed.info, stored.report, options);
+  print_stored(sealed.info, stored.report, options, context);
   if (!options.no_arrange) {
     control::LocalControl control(repository);
     arrange_owed(control, {path.series}, stop, progress, context);
   }
   return std::move(stored.report);
+}
+
+const char* word_of(StoreChange change) {
+  switch (change) {
+    case StoreChange::kAdded:
+      return "added";
+    case StoreChange::kChanged:
+      return "changed";
+    case StoreChange::kMetadata:
+      return "metadata";
+    case StoreChange::kRemoved:
+      return "removed";
+  }
+  return "";
 }
 
 /// Prints the changes that a store would make.
@@ -196,9 +210,9 @@ Result<TransferReport> plan(const StoreArguments& options, const StoreRequest& r
   const auto print_change = [&](StoreChange change, const std::string& path) {
     progress.clear();
     if (options.json) {
-      Json object{{"change", std::string(1, static_cast<char>(change))}};
+      Json object{{"change", word_of(change)}};
       put_name(object, "path", path);
-      print_json(object);
+      print_json("change", std::move(object));
     } else {
       print(fmt::format("{} {}\n", static_cast<char>(change), name_text(path)));
     }
@@ -216,12 +230,11 @@ Result<TransferReport> plan(const StoreArguments& options, const StoreRequest& r
   report.bytes = planned.bytes;
   report.problems = planned.problems;
   if (options.json) {
-    print_json(Json{{"dry_run", true},
-                    {"entries", report.entries},
-                    {"unchanged", report.unchanged},
-                    {"removed", report.removed},
-                    {"read_bytes", report.bytes},
-                    {"problems", report.problems.size()}});
+    print_json("store_plan", {{"entries", report.entries},
+                              {"unchanged", report.unchanged},
+                              {"removed", report.removed},
+                              {"read_bytes", report.bytes},
+                              {"problems", report.problems.size()}});
   }
   return report;
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/deletion_output.h"
-#include "cli/options.h"
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
 
 namespace varve::cli {
@@ -19,38 +21,35 @@ void add_force_flags(Command& command, bool& force, bool& force_clock, const std
 
 namespace {
 
-void print_action(const VersionInfo& version, const char* action, const std::string& more,
-                  const DeletionFormat& format) {
-  if (format.json) {
-    auto object = version_json(version);
-    object["type"] = "version";
-    object["action"] = action;
-    print_json(object);
-    return;
-  }
-  print(fmt::format("{} {}, {}\n", action, name_text(version.series_name + "/" + version.name),
-                    more));
+void print_action(const VersionInfo& version, const char* action, const DeletionFormat& format) {
+  auto object = version_json(version);
+  object["action"] = action;
+  object["dry_run"] = format.dry_run;
+  print_json("version", std::move(object));
 }
 
 }  // namespace
 
 void print_deleted(const VersionInfo& version, const DeletionFormat& format) {
-  print_action(version, format.dry_run ? "would delete" : "deleted",
-               "sealed " + time_text(version.sealed_at), format);
+  if (format.json) return print_action(version, "delete", format);
+  if (format.silent) return;
+  print(fmt::format("{} {}, sealed {}\n", format.dry_run ? "would delete" : "deleted",
+                    name_text(version.series_name + "/" + version.name),
+                    time_text(version.sealed_at)));
 }
 
 void print_discarded(const VersionInfo& version, const DeletionFormat& format) {
-  print_action(version, format.dry_run ? "would discard" : "discarded",
-               fmt::format("{}, {} stored", open_text(version),
-                           exact_size_text(version.stored_bytes, format.exact)),
-               format);
+  if (format.json) return print_action(version, "discard", format);
+  if (format.silent) return;
+  print(fmt::format("{} {}, {}, {} stored\n", format.dry_run ? "would discard" : "discarded",
+                    name_text(version.series_name + "/" + version.name), open_text(version),
+                    exact_size_text(version.stored_bytes, format.exact)));
 }
 
 void print_deletion(const SeriesInfo& series, const DeletionForecast& forecast,
                     const DeletionFormat& format) {
   if (format.json) {
-    Json object{{"type", "deletion"},
-                {"dry_run", format.dry_run},
+    Json object{{"dry_run", format.dry_run},
                 {"versions", forecast.versions.size()},
                 {"freed_bytes", forecast.freed_bytes},
                 {"dead_bytes", forecast.dead_bytes},
@@ -59,9 +58,10 @@ void print_deletion(const SeriesInfo& series, const DeletionForecast& forecast,
                 {"waiting_bytes", forecast.waiting_bytes}};
     put_name(object, "series", series.name);
     if (forecast.waiting_bytes != 0) put_name(object, "waiting_for", forecast.waiting_for);
-    print_json(object);
+    print_json("deletion", std::move(object));
     return;
   }
+  if (format.silent) return;
   std::string line = fmt::format("{}: {} version{}, {} {}", name_text(series.name),
                                  forecast.versions.size(), forecast.versions.size() == 1 ? "" : "s",
                                  exact_size_text(forecast.freed_bytes, format.exact),
@@ -83,11 +83,9 @@ void print_held(const SeriesInfo& series, const DeletionForecast& forecast,
   std::vector<std::string> problems;
   for (const HeldVersion& held : forecast.held) {
     if (format.json) {
-      Json object{{"type", "held"},
-                  {"number", static_cast<std::uint32_t>(held.number)},
-                  {"reason", held.reason}};
+      Json object{{"number", static_cast<std::uint32_t>(held.number)}, {"reason", held.reason}};
       put_name(object, "series", series.name);
-      print_json(object);
+      print_json("held", std::move(object));
     }
     problems.push_back(series.name + ": " + held.reason);
   }

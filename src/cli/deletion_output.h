@@ -18,7 +18,13 @@ struct DeletionFormat {
   bool dry_run = false;
   bool json = false;
   bool exact = false;
+  bool silent = false;  ///< -q: nothing about what was deleted.
 };
+
+/// Returns true if a deletion prints nothing about its success. A forecast is what was asked for.
+[[nodiscard]] inline bool is_silent(const Context& context, bool dry_run, bool json) {
+  return context.quiet && !dry_run && !json;
+}
 
 /// Prints one version that was, or would be, deleted.
 void print_deleted(const VersionInfo& version, const DeletionFormat& format);

@@ -68,7 +68,8 @@ int run(int argc, char** argv) {
        .description = "Varve keeps backup versions of directory trees, each chunk of data once.",
        .footer = kFooter,
        .version = "varve " VARVE_VERSION});
-  const auto quiet = line.add_flag("-q,--quiet", context.quiet, "Print errors and results only");
+  const auto quiet = line.add_flag("-q,--quiet", context.quiet,
+                                   "Print only errors, and what the command was asked for");
   line.add_flag("-v,--verbose", context.verbosity, "Print more messages; twice for still more")
       .excludes(quiet);
   add_commands(line, context);

@@ -61,7 +61,8 @@ std::size_t display_width(std::string_view text) {
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-void print_json(const Json& object) {
+void print_json(const char* message_type, Json object) {
+  object["message_type"] = message_type;
   print(object.dump());
   print("\n");
 }
@@ -103,7 +104,12 @@ void put_name(Json& object, const std::string& key, const std::string& name) {
   if (is_utf8(name)) return;
   std::string hex;
   for (const char c : name) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  object[key + "_bytes"] = hex;
+  object[key + "_hex"] = hex;
+}
+
+void put_time(Json& object, const std::string& key, const Timestamp& time) {
+  object[key] = iso_time(time);
+  object[key + "_unix"] = time.seconds;
 }
 
 std::string name_text(const std::string& name) {
@@ -225,22 +231,32 @@ std::string table(const std::vector<std::vector<std::string>>& rows, std::string
   return out;
 }
 
+void put_version(Json& object, const VersionInfo& version) {
+  put_name(object, "series", version.series_name);
+  put_name(object, "version", version.name);
+}
+
 Json version_json(const VersionInfo& version) {
   const bool sealed = version.state == VersionState::kSealed;
   Json object{{"state", sealed ? "sealed" : "open"},
-              {"opened_at", iso_time(version.opened_at)},
-              {"entries", version.entries}};
-  put_name(object, "series", version.series_name);
-  put_name(object, "name", version.name);
-  if (sealed) {
-    object["logical_bytes"] = version.logical_bytes;
-    object["unique_bytes"] = version.unique_bytes;
-    object["sealed_at"] = iso_time(version.sealed_at);
-    if (version.claimed_at != Timestamp{}) object["claimed_at"] = iso_time(version.claimed_at);
-  } else {
-    // The other sizes are known when the version is sealed.
-    object["stored_bytes"] = version.stored_bytes;
-  }
+              {"number", static_cast<std::uint32_t>(version.number)},
+              {"entries", version.entries},
+              {"stored_bytes", version.stored_bytes}};
+  put_version(object, version);
+  put_time(object, "opened_at", version.opened_at);
+  if (!sealed) return object;  // The seal records the other sizes.
+  object["logical_bytes"] = version.logical_bytes;
+  object["new_bytes"] = version.unique_bytes;
+  put_time(object, "sealed_at", version.sealed_at);
+  if (version.claimed_at != Timestamp{}) put_time(object, "claimed_at", version.claimed_at);
+  return object;
+}
+
+Json entry_json(const VersionInfo& version, const std::string& path, const Attributes& attributes) {
+  Json object{{"type", type_text(attributes.mode)}, {"size_bytes", attributes.size}};
+  put_version(object, version);
+  put_name(object, "path", path);
+  put_time(object, "mtime", attributes.mtime);
   return object;
 }
 

@@ -17,8 +17,9 @@ using control::Json;
 
 /// Writes to stdout; finish_output() reports any error.
 void print(std::string_view text);
-/// Prints one JSON line. Replaces bytes that are not UTF-8 by U+FFFD.
-void print_json(const Json& object);
+/// Prints one JSON line of a type that varve-json(5) describes. Replaces bytes that are not UTF-8
+/// by U+FFFD.
+void print_json(const char* message_type, Json object);
 [[nodiscard]] Result<void> finish_output();
 
 /// Returns `text` with control characters and bytes that are not UTF-8 as \xNN, and \ as \\. A file
@@ -26,9 +27,12 @@ void print_json(const Json& object);
 [[nodiscard]] std::string printable(std::string_view text);
 [[nodiscard]] bool is_utf8(std::string_view text);
 
-/// Sets `key` of `object` to a file name. If the name is not UTF-8, also sets KEY_bytes to its
-/// bytes in hexadecimal.
+/// Sets `key` of `object` to a file name. If the name is not UTF-8, also sets KEY_hex to its bytes
+/// in hexadecimal.
 void put_name(Json& object, const std::string& key, const std::string& name);
+
+/// Sets `key` of `object` to a time as iso_time() writes it, and KEY_unix to its seconds.
+void put_time(Json& object, const std::string& key, const Timestamp& time);
 
 /// Returns the name for stdout: escaped for a terminal, unchanged for files and programs.
 [[nodiscard]] std::string name_text(const std::string& name);
@@ -52,8 +56,13 @@ void put_name(Json& object, const std::string& key, const std::string& name);
 /// Returns the file type of a mode: "file", "directory", "symlink", "block device" and so on.
 [[nodiscard]] const char* type_text(std::uint32_t mode);
 
-/// Returns a version as `varve ls --json` shows it.
+/// Returns the members of a message `version`.
 [[nodiscard]] Json version_json(const VersionInfo& version);
+/// Sets the members that name a version.
+void put_version(Json& object, const VersionInfo& version);
+/// Returns the members of a message `entry`, about a file of a version.
+[[nodiscard]] Json entry_json(const VersionInfo& version, const std::string& path,
+                              const Attributes& attributes);
 
 /// Returns "open since TIME, N entries".
 [[nodiscard]] std::string open_text(const VersionInfo& version);

@@ -19,12 +19,12 @@ add() {  # SERIES/NAME: adds a version with its own content, on disk when it ret
 ask() { varve ls -l --json "$repo" s | python3 -c "
 import json, sys
 versions = [json.loads(line) for line in sys.stdin]
-by_name = {version['name']: version for version in versions}
+by_name = {version['version']: version for version in versions}
 $1"; }
 kept() { varve prune -n --json "$@" "$repo" s | python3 -c '
 import json, sys
 lines = [json.loads(line) for line in sys.stdin]
-print(*sorted(l["name"] for l in lines if l["type"] == "version" and l["action"] == "keep"))'; }
+print(*sorted(l["version"] for l in lines if l["message_type"] == "version" and l["action"] == "keep"))'; }
 expect() {  # WANTED COMMAND…
   local want=$1 got
   shift
@@ -47,7 +47,7 @@ add s/v3
 clock 0
 add s/v4
 ask '
-assert [v["name"] for v in versions] == ["v1", "v2", "v3", "v4"], versions
+assert [v["version"] for v in versions] == ["v1", "v2", "v3", "v4"], versions
 assert by_name["v4"]["sealed_at"] < by_name["v3"]["sealed_at"], by_name
 assert by_name["v4"]["sealed_at"] > by_name["v2"]["sealed_at"], by_name'
 varve stat "$repo" s/latest >"$work/stat"

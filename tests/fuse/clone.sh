@@ -141,5 +141,5 @@ ok "a clone of an older version is that version's tree, also after a remount and
 "$VARVE" clone --json laptop/two laptop/last | python3 -c '
 import json, sys
 version = json.load(sys.stdin)
-assert (version["series"], version["name"], version["state"]) == ("laptop", "last", "open")'
+assert (version["series"], version["version"], version["state"]) == ("laptop", "last", "open")'
 ok "check finds nothing"

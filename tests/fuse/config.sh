@@ -20,7 +20,7 @@ echo text >"$work/source/file"
 grep -q '^series  *host3$' "$work/out"
 grep -q '^placement  *lineage$' "$work/out"
 grep -q '^rewrite  *none$' "$work/out"
-json_is "it == {'placement': 'lineage', 'rewrite': 'none', 'pool_index': 'exact'}" -- \
+json_is "it == {'message_type': 'settings', 'placement': 'lineage', 'rewrite': 'none', 'pool_index': 'exact'}" -- \
   "$VARVE" config "$repo"
 VARVE_REPO=$repo "$VARVE" config host3 | grep -q host3
 needs none || fail "printing changed the repository"
@@ -46,7 +46,7 @@ ok "config refuses what it does not know"
 
 "$VARVE" config "$repo" host3 rewrite=har 2>"$work/err"
 grep -q 'versions opened from now on' "$work/err" || fail "it says: $(cat "$work/err")"
-json_is "it == {'series': 'host3', 'placement': 'lineage', 'rewrite': 'har'}" -- \
+json_is "it == {'message_type': 'settings', 'series': 'host3', 'placement': 'lineage', 'rewrite': 'har'}" -- \
   "$VARVE" config "$repo" host3
 needs pool || fail "the superblock does not name the feature"
 "$VARVE" check --read-data "$repo"
@@ -58,7 +58,7 @@ json_is "it['rewrite'] == 'cap'" -- "$VARVE" config "$repo" host3
 json_is "it['rewrite'] == 'cap'" -- "$VARVE" config "$mnt/host3"
 "$VARVE" config "$mnt" rewrite=cbr
 mkdir "$mnt/host4"
-json_is "it == {'series': 'host4', 'placement': 'lineage', 'rewrite': 'cbr'}" -- \
+json_is "it == {'message_type': 'settings', 'series': 'host4', 'placement': 'lineage', 'rewrite': 'cbr'}" -- \
   "$VARVE" config "$mnt/host4"
 json_is "it['rewrite'] == 'cap'" -- "$VARVE" config "$repo" host3
 mkdir "$mnt/host3/two.partial"
@@ -87,7 +87,7 @@ ok "a repaired repository has the settings"
 
 repo=$work/other
 "$VARVE" init --rewrite har+cap "$repo"
-json_is "it == {'placement': 'lineage', 'rewrite': 'har+cap', 'pool_index': 'exact'}" -- \
+json_is "it == {'message_type': 'settings', 'placement': 'lineage', 'rewrite': 'har+cap', 'pool_index': 'exact'}" -- \
   "$VARVE" config "$repo"
 needs pool || fail "init does not name the feature"
 expect_status 2 "$VARVE" init --rewrite more "$work/third"

@@ -127,7 +127,7 @@ def check_names(segment, region, affected_expected):
     if run.returncode != 1:
         fail(f"check of a flipped byte in the {region} ended with {run.returncode}: {run.stderr}")
     lines = [json.loads(line) for line in run.stdout.splitlines()]
-    damages = [line for line in lines if line["type"] == "damage"]
+    damages = [line for line in lines if line["message_type"] == "damage"]
     if not any(os.path.basename(segment) in damage["where"] for damage in damages):
         fail(f"check does not name {segment} for the {region}: {damages}")
     affected = {entry["name"] for damage in damages for entry in damage["affected"]}

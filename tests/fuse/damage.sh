@@ -37,7 +37,7 @@ echo more >"$work/tree/more"
 "$VARVE" restore "$work/copy" s/two "$work/restored"
 same_tree "$work/tree" "$work/restored"
 "$VARVE" check "$work/copy"
-[ "$(stat_of "$work/copy" unique_bytes)" -lt 11500000 ] || fail "deduplication was lost"
+[ "$(stat_of "$work/copy" chunk_bytes)" -lt 11500000 ] || fail "deduplication was lost"
 ok "a damaged index snapshot is rebuilt: the next version is whole and deduplicated"
 
 # Returns whether the process has read something. It reports its progress on a signal.
@@ -61,10 +61,10 @@ wait "$checking" || status=$?
 [ "$(summary "$work/first" finished)" = False ] || fail "a check that was stopped came to the end"
 "$VARVE" check --read-data --resume --json "$work/copy" >"$work/second"
 [ "$(summary "$work/second" finished)" = True ] || fail "the second check does not come to the end"
-read_whole=$(summary "$work/whole" bytes_read)
-[ "$(summary "$work/second" bytes_read)" -lt "$read_whole" ] || fail "it did not go on"
+read_whole=$(summary "$work/whole" read_bytes)
+[ "$(summary "$work/second" read_bytes)" -lt "$read_whole" ] || fail "it did not go on"
 "$VARVE" check --read-data --resume --json "$work/copy" >"$work/third"
-[ "$(summary "$work/third" bytes_read)" -eq "$read_whole" ] || fail "the third did not begin again"
+[ "$(summary "$work/third" read_bytes)" -eq "$read_whole" ] || fail "the third did not begin again"
 expect_status 2 "$VARVE" check --read-data=50% --resume "$work/copy"
 message_says "percentage"
 "$VARVE" scrub --restart "$work/copy"

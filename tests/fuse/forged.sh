@@ -143,7 +143,7 @@ mkdir "$repo/my folder"
 grep -q '^note: .*my folder: unknown' "$work/out" || fail "the unknown folder is missing"
 grep -q "^note: $segment: 8 bytes follow" "$work/out" || fail "the segment's bytes are missing"
 grep -q '^note: .*data.mdb: .* bytes follow' "$work/out" || fail "the catalog's bytes are missing"
-"$VARVE" check --json "$repo" | grep -c '"type":"note"' | grep -qx 8 || fail "notes in JSON"
+"$VARVE" check --json "$repo" | grep -c '"message_type":"note"' | grep -qx 8 || fail "notes in JSON"
 ok "check notes unknown files and trailing bytes, and exits with 0"
 
 # One file with three names, and a wrong byte in its stored data.

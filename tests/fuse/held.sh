@@ -8,7 +8,7 @@ of_deletion() {  # FIELD: prints it from the deletion line of JSON on stdin
   python3 -c '
 import json, sys
 lines = [json.loads(line) for line in sys.stdin]
-print(*[line.get(sys.argv[1], 0) for line in lines if line["type"] == "deletion"])' "$1"
+print(*[line.get(sys.argv[1], 0) for line in lines if line["message_type"] == "deletion"])' "$1"
 }
 series_bytes() { find "$repo/series" -type f -printf '%s\n' | awk '{ n += $1 } END { print n + 0 }'; }
 add_version() {  # NAME: adds a version with 3 MB of its own

@@ -50,7 +50,7 @@ echo "1 % of the files changed, one in every directory: $((four - three)) bytes,
 ok "1 % changed files cost $(per_mille $((two - one))) per mille (at most 50)"
 [ "$(per_mille $((three - two)))" -le 10 ] || fail "an unchanged version costs too much"
 ok "an unchanged version costs $(per_mille $((three - two))) per mille (at most 10)"
-stored=$(stat_of "$repo" unique_bytes)
+stored=$(stat_of "$repo" chunk_bytes)
 echo "unique bytes of the files: $stored; catalog: $four bytes in use"
 "$VARVE" check "$repo"
 

@@ -102,7 +102,7 @@ before=$(data_bytes)
 forecast=$("$VARVE" rm -n --json "$repo" s/one | python3 -c '
 import json, sys
 lines = [json.loads(line) for line in sys.stdin]
-print(*[line["freed_bytes"] for line in lines if line["type"] == "deletion"])')
+print(*[line["freed_bytes"] for line in lines if line["message_type"] == "deletion"])')
 "$VARVE" -q rm --no-arrange "$repo" s/one
 [ $((before - $(data_bytes))) -eq "$forecast" ] || fail "the forecast was $forecast"
 "$VARVE" -q arrange "$repo"

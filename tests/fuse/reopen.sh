@@ -13,7 +13,7 @@ head -c 300000 /dev/urandom >"$work/one/dir/random"
 "$VARVE" store "$repo" s/one "$work/one" >/dev/null
 names() { "$VARVE" ls --json "$repo" s | python3 -c '
 import json, sys
-print(*[v["name"] + ":" + v["state"] for v in map(json.loads, sys.stdin)])'; }
+print(*[v["version"] + ":" + v["state"] for v in map(json.loads, sys.stdin)])'; }
 
 expect_status 1 "$VARVE" reopen "$repo" s/zero
 message_says 'not the newest'

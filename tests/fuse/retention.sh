@@ -12,7 +12,7 @@ of_deletion() {
   python3 -c '
 import json, sys
 lines = [json.loads(line) for line in sys.stdin]
-print(*[line[sys.argv[1]] for line in lines if line["type"] == "deletion"])' "$1"
+print(*[line[sys.argv[1]] for line in lines if line["message_type"] == "deletion"])' "$1"
 }
 
 add_version() {  # N

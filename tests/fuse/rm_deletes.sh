@@ -23,7 +23,7 @@ add() {  # NAME…
 }
 versions() { "$VARVE" ls --json "$repo" s | python3 -c '
 import json, sys
-print(*[json.loads(line)["name"] for line in sys.stdin])'; }
+print(*[json.loads(line)["version"] for line in sys.stdin])'; }
 complete() { diff -r "$work/tree" "$mnt/s/$1"; }
 
 export VARVE_TEST_CLOCK=$work/clock

@@ -17,7 +17,7 @@ mkfifo "$work/tree/fifo"
 setfattr -n user.colour -v red "$work/tree/dir/7"
 cp -a "$work/tree/." "$mnt/s/old.partial/"
 mv -T "$mnt/s/old.partial" "$mnt/s/old"
-stored_before=$(stat_of "$repo" unique_bytes)
+stored_before=$(stat_of "$repo" chunk_bytes)
 read_bytes() { awk '/^read_bytes/ {print $2}' "/proc/$daemon/io"; }
 
 mkdir "$mnt/s/new.partial"
@@ -59,7 +59,7 @@ mv -T "$mnt/s/third.partial" "$mnt/s/third"
 no_rsync_difference "$work/tree/" "$mnt/s/third/"
 unmount_repo
 wait "$daemon"
-grown=$(($(stat_of "$repo" unique_bytes) - stored_before))
+grown=$(($(stat_of "$repo" chunk_bytes) - stored_before))
 [ $grown -lt 1000000 ] || fail "the repository grew by $grown bytes"
 "$VARVE" check "$repo" >/dev/null
 mount_repo -o ro

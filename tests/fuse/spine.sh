@@ -115,7 +115,7 @@ done
 ok "ls shows the versions, as text and as JSON"
 "$VARVE" stats "$repo"
 logical=$(stat_of "$repo" logical_bytes)
-unique=$(stat_of "$repo" unique_bytes)
+unique=$(stat_of "$repo" chunk_bytes)
 [ "$logical" -gt $((unique * 17 / 10)) ] || fail "no deduplication: $logical / $unique"
 ok "stats: $logical bytes in $unique unique bytes"
 "$VARVE" check "$repo"

@@ -38,11 +38,11 @@ echo data >"$mnt/home/two/file"
 "$VARVE" status --json "$mnt" | python3 -c '
 import json, sys
 lines = [json.loads(line) for line in sys.stdin]
-series = [line for line in lines if line["type"] == "series"]
+series = [line for line in lines if line["message_type"] == "series"]
 assert [one["series"] for one in series] == ["home"], series
 assert series[0]["newest"] == "one" and series[0]["versions"] == 1, series
 assert [one["version"] for one in series[0]["open"]] == ["two"], series
-assert lines[-1]["type"] == "summary" and lines[-1]["state"] == "OK", lines[-1]
+assert lines[-1]["message_type"] == "status_summary" and lines[-1]["state"] == "OK", lines[-1]
 assert lines[-1]["free_bytes"] > 0'
 "$VARVE" seal "$mnt/home/two" >/dev/null
 "$VARVE" umount "$mnt"
