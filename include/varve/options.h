@@ -58,9 +58,9 @@ struct OpenOptions {
   std::optional<std::uint32_t> autoseal_s = 60;
   /// Arrange in the background after each seal, at idle priority.
   bool arrange = true;
-  /// Limit on the bytes per second that background arranging reads and writes; 0 = no limit. It
-  /// does not apply while a seal waits for arranging.
-  std::uint64_t arrange_bytes_per_second = 64ULL << 20;
+  /// Limit on the bytes per second that background arranging reads and writes; 0 = no limit;
+  /// nullopt = that of UpkeepSettings. It does not apply while a seal waits for arranging.
+  std::optional<std::uint64_t> arrange_bytes_per_second;
   /// Check all pages of a large catalog at open, for damage that would end this process. Varve
   /// always checks those of a small catalog.
   bool probe_catalog = false;

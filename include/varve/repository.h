@@ -16,6 +16,7 @@
 #include "varve/result.h"
 #include "varve/rewrite.h"
 #include "varve/types.h"
+#include "varve/upkeep.h"
 
 namespace varve {
 
@@ -162,6 +163,13 @@ class Repository {
   /// next one that opens the repository uses the chosen one, and builds it from the containers.
   /// Errors: kUnsupported for one that this build does not have.
   [[nodiscard]] virtual Result<void> set_pool_index(const PoolIndexChoice& choice) = 0;
+  /// Returns the defaults for arranging and pruning.
+  /// Errors: kUnsupported for settings of a newer Varve.
+  [[nodiscard]] virtual Result<UpkeepSettings> upkeep_settings() = 0;
+  /// Stores the defaults for arranging and pruning. A process that arranges in the background uses
+  /// another rate from its next arranging on.
+  /// Errors: the common ones.
+  [[nodiscard]] virtual Result<void> set_upkeep_settings(const UpkeepSettings& settings) = 0;
   /// Renames a series.
   /// Errors: kExists if the name is taken; kInvalid or kNameTooLong for a name that is not allowed;
   /// kBusy while a version of the series is open.

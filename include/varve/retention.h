@@ -94,6 +94,8 @@ struct KeepRules {
   bool by_claimed = false;
 
   [[nodiscard]] bool any() const;
+
+  friend bool operator==(const KeepRules&, const KeepRules&) = default;
 };
 
 struct PruneDecision {

@@ -13,6 +13,7 @@
 #include "cli/named_places.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/owed_arranging.h"
 #include "cli/progress.h"
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
@@ -87,8 +88,10 @@ void print_compaction(const CatalogCompaction& done, const ArrangeArguments& opt
 
 /// Returns true if all work is done.
 Result<bool> arrange(const ArrangeArguments& options, const Context& context) {
-  VARVE_TRY_ASSIGN(const std::uint64_t rate,
-                   options.rate.empty() ? Result<std::uint64_t>(0) : parse_bytes(options.rate));
+  std::optional<std::uint64_t> rate;
+  if (!options.rate.empty()) {
+    VARVE_TRY_ASSIGN(rate, parse_bytes(options.rate));
+  }
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.purpose = control::Purpose::kChange}));
   Progress progress("arranging", options.progress || (Progress::terminal() && !context.quiet));
@@ -101,12 +104,13 @@ Result<bool> arrange(const ArrangeArguments& options, const Context& context) {
   if (changes_settings(options)) {
     VARVE_TRY_ASSIGN(const ArrangeSettings present, control->arrange_settings(std::nullopt));
     VARVE_TRY_ASSIGN(const ArrangeSettings settings, changed(present, options));
-    VARVE_TRY(control->arrange_settings(settings));
+    VARVE_TRY(as_usage(control->arrange_settings(settings)));
   }
+  if (!rate) rate = stored_rate(*control);
   bool finished = true;
   for (const SeriesInfo& series : all) {
     VARVE_TRY_ASSIGN(const ArrangeReport report,
-                     control->arrange({.series = series.name, .bytes_per_second = rate}, stop,
+                     control->arrange({.series = series.name, .bytes_per_second = *rate}, stop,
                                       [&](const ArrangeProgress& done) {
                                         progress.update(done.bytes_read + done.bytes_written, 0, 0);
                                       }));
@@ -156,9 +160,9 @@ void add_arrange_command(CommandLine& line, const Context& context) {
       .in(NumberRange<std::uint32_t>{0, kParityPercentMax});
   command.add_flag("--compact-catalog", options->compact_catalog,
                    "Then copy the catalog without its free pages; nothing may read the repository");
-  command.add_option(
-      "--arrange-rate", options->rate,
-      "Maximum number of bytes per second to read and write, such as 50M (default: no limit)");
+  command.add_option("--arrange-rate", options->rate,
+                     "Maximum number of bytes per second to read and write, such as 50M (default: "
+                     "the setting arrange-rate, or no limit)");
   command.add_json_flag(options->json, "one for each series");
   command.add_bytes_flag(options->exact);
   command.add_progress_flag(options->progress);

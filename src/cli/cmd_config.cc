@@ -25,7 +25,9 @@ struct ConfigArguments {
 struct NamedSettings {
   std::string series;  ///< "" for the settings of new series.
   SeriesSettings settings;
-  std::optional<PoolIndexChoice> pool_index{};  ///< Unless a series is named.
+  // Unless a series is named:
+  std::optional<PoolIndexChoice> pool_index{};
+  std::optional<RepositorySettings> repository{};
 };
 
 void print_as_json(const NamedSettings& named) {
@@ -33,6 +35,7 @@ void print_as_json(const NamedSettings& named) {
               {"rewrite", rewrite_name(named.settings.rewrite)}};
   if (!named.series.empty()) put_name(object, "series", named.series);
   if (named.pool_index) object["pool_index"] = pool_index_text(*named.pool_index);
+  if (named.repository) put_repository_settings(object, *named.repository);
   print_json("settings", std::move(object));
 }
 
@@ -42,6 +45,11 @@ void print_as_text(const NamedSettings& named) {
       {"placement", std::string(placement_name(named.settings.placement))},
       {"rewrite", std::string(rewrite_name(named.settings.rewrite))}};
   if (named.pool_index) rows.push_back({"pool index", pool_index_text(*named.pool_index)});
+  if (named.repository) {
+    for (auto& [name, text] : repository_setting_texts(*named.repository)) {
+      rows.push_back({name, text});
+    }
+  }
   print(table(rows, "ll"));
 }
 
@@ -51,6 +59,14 @@ void tell_change(const NamedSettings& named, const SettingChanges& changes,
     note(context, fmt::format("pool-index={}, from the next mount or command on; it is built from "
                               "the pool's containers when a version first needs it",
                               pool_index_text(*changes.pool_index)));
+  }
+  if (changes.repository.arrange) {
+    note(context, "these settings apply from the next arranging on");
+  }
+  if (changes.repository.upkeep && named.repository) {
+    const std::string rules = rules_text(named.repository->upkeep.keep);
+    note(context, "a prune without rules now " +
+                      (rules.empty() ? "is refused" : "keeps what these keep: " + rules));
   }
   if (!changes.series.placement && !changes.series.rewrite) return;
   const auto text = fmt::format("placement={} rewrite={}", placement_name(named.settings.placement),
@@ -62,6 +78,32 @@ void tell_change(const NamedSettings& named, const SettingChanges& changes,
                               "as they are",
                               named.series, text));
   }
+}
+
+/// Changes and reads the settings of the repository.
+Result<void> settle_repository(control::RepositoryControl& control, const SettingChanges& changes,
+                               NamedSettings& present) {
+  VARVE_TRY_ASSIGN(present.pool_index, control.pool_index({changes.pool_index}));
+  RepositorySettings settings;
+  VARVE_TRY_ASSIGN(settings.arrange, control.arrange_settings(std::nullopt));
+  const auto upkeep = control.upkeep({});
+  if (!upkeep) {
+    // A daemon of an older Varve does not know these settings.
+    if (upkeep.error().code() != ErrorCode::kUnsupported || changes.repository.any()) {
+      return upkeep.error();
+    }
+    return {};
+  }
+  settings.upkeep = *upkeep;
+  changes.repository.apply(settings);
+  if (changes.repository.arrange) {
+    VARVE_TRY_ASSIGN(settings.arrange, as_usage(control.arrange_settings(settings.arrange)));
+  }
+  if (changes.repository.upkeep) {
+    VARVE_TRY_ASSIGN(settings.upkeep, control.upkeep({settings.upkeep}));
+  }
+  present.repository = settings;
+  return {};
 }
 
 Result<void> config(ConfigArguments options, const Context& context) {
@@ -82,13 +124,15 @@ Result<void> config(ConfigArguments options, const Context& context) {
     VARVE_TRY_ASSIGN(const auto found, find_series(*repository, named.places));
     request.series = found.front().name;
   }
-  if (changes.pool_index && !request.series.empty()) {
-    return usage_error("pool-index is a setting of the repository; do not name a series with it");
+  if (changes.of_repository() && !request.series.empty()) {
+    return usage_error(
+        "a series has only the settings placement and rewrite; the others are settings of the "
+        "repository, so do not name a series with them");
   }
   const auto settle = [&]() -> Result<NamedSettings> {
     NamedSettings present{request.series, {}};
     if (request.series.empty()) {
-      VARVE_TRY_ASSIGN(present.pool_index, control->pool_index({changes.pool_index}));
+      VARVE_TRY(settle_repository(*control, changes, present));
     }
     VARVE_TRY_ASSIGN(present.settings, control->series_settings(request));
     return present;
@@ -114,12 +158,13 @@ int run_config(const ConfigArguments& options, const Context& context) {
 void add_config_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<ConfigArguments>();
   auto command = line.add_command(
-      "config", "Print or change the settings of a series, or those that new series get");
+      "config", "Print or change the settings of a series, or of the repository and new series");
   command.add_places(options->words,
                      "SERIES (default: new series), then KEY=VALUE to change a setting: "
                      "placement=lineage, lineage+pool or pool; rewrite=none, har, cap, cbr, "
-                     "har+cap or har+cbr; without SERIES also pool-index=exact, stream, "
-                     "zero-chunk or zero-chunk:N");
+                     "har+cap or har+cbr; without SERIES also those of the repository: "
+                     "pool-index=exact, stream, zero-chunk or zero-chunk:N; " +
+                         repository_setting_names());
   command.add_json_flag(options->json, "the settings");
   command.run([options, &context] { return run_config(*options, context); });
 }

@@ -16,6 +16,7 @@
 #include "cli/owed_arranging.h"
 #include "cli/quantity.h"
 #include "cli/repository_access.h"
+#include "cli/repository_settings_words.h"
 #include "varve/retention.h"
 
 namespace varve::cli {
@@ -151,6 +152,27 @@ Result<Outcome> prune_series(control::RepositoryControl& control, const SeriesIn
   return Outcome{!options.dry_run && !outcome.versions.empty(), !outcome.held.empty()};
 }
 
+/// Fills in what `varve config` has set where the command line has no rules.
+Result<void> add_stored_rules(control::RepositoryControl& control, PruneArguments& options,
+                              const Context& context) {
+  const auto stored = control.upkeep({});
+  // A daemon of an older Varve has no such settings.
+  if (!stored && stored.error().code() != ErrorCode::kUnsupported) return stored.error();
+  const KeepRules rules = stored ? stored->keep : KeepRules();
+  if (options.by.empty()) options.rules.by_claimed = rules.by_claimed;
+  if (options.rules.any()) return {};
+  if (!rules.any()) {
+    return usage_error(
+        "no rule is given; give at least one, such as --keep-last 7, or set some with `varve "
+        "config REPO keep-last=7`");
+  }
+  const bool by_claimed = options.rules.by_claimed;
+  options.rules = rules;
+  options.rules.by_claimed = by_claimed;
+  if (!options.json) note(context, "the rules of the repository are: " + rules_text(options.rules));
+  return {};
+}
+
 /// Returns true if every version that no rule keeps was deleted.
 Result<bool> prune(PruneArguments options, const Context& context) {
   if (!options.within.empty()) {
@@ -158,15 +180,13 @@ Result<bool> prune(PruneArguments options, const Context& context) {
   }
   options.rules.by_claimed = options.by == "claimed";
   options.silent = is_silent(context, options.dry_run, options.json);
-  if (!options.rules.any()) {
-    return usage_error("no rule is given; give at least one, such as --keep-last 7");
-  }
   VARVE_TRY_ASSIGN(const NamedPlaces named,
                    find_places(options.words, {.purpose = control::Purpose::kChange}));
   OwedArranging owed(!options.dry_run && !options.no_arrange, context);
   VARVE_TRY_ASSIGN(const auto control,
                    open_control(named.repository, options.dry_run ? control::Purpose::kLook
                                                                   : control::Purpose::kChange));
+  VARVE_TRY(add_stored_rules(*control, options, context));
   VARVE_TRY_ASSIGN(Repository* const repository, control->view());
   VARVE_TRY_ASSIGN(const auto all, find_series(*repository, named.places));
   // A series that cannot be pruned, because a file is open there, does not stop the others.

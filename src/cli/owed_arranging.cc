@@ -14,15 +14,22 @@ void add_no_arrange_flag(Command& command, bool& off) {
                    "Do not arrange afterwards; a later command or a mount does it");
 }
 
+std::uint64_t stored_rate(control::RepositoryControl& control) {
+  const auto settings = control.upkeep({});
+  return settings ? settings->arrange_bytes_per_second.value_or(0) : 0;
+}
+
 void arrange_owed(control::RepositoryControl& control, const std::vector<std::string>& all,
                   const control::StopRequest& stop, Progress& progress, const Context& context) {
   if (control.arranges_by_itself()) return;
   // The end of the process reports an error of stdout.
   static_cast<void>(finish_output());
+  const std::uint64_t rate = stored_rate(control);
   for (const std::string& series : all) {
-    const auto report = control.arrange({.series = series}, stop, [&](const ArrangeProgress& done) {
-      progress.update(done.bytes_read + done.bytes_written, 0, 0);
-    });
+    const auto report = control.arrange(
+        {.series = series, .bytes_per_second = rate}, stop, [&](const ArrangeProgress& done) {
+          progress.update(done.bytes_read + done.bytes_written, 0, 0);
+        });
     progress.clear();
     const std::string name = name_text(series);
     if (stop.stopped()) {

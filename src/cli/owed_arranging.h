@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ namespace varve::cli {
 
 /// Adds --no-arrange, which sets `off`.
 void add_no_arrange_flag(Command& command, bool& off);
+
+/// Returns the setting arrange-rate in bytes per second; 0 if there is no limit or no such setting.
+[[nodiscard]] std::uint64_t stored_rate(control::RepositoryControl& control);
 
 /// Arranges the series with these names, one after the other, until no work is left. Does nothing
 /// if the repository arranges by itself. Flushes stdout first.

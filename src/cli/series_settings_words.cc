@@ -2,6 +2,7 @@
 #include "cli/series_settings_words.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -33,23 +34,25 @@ std::vector<std::string> take_setting_words(std::vector<std::string>& words) {
 Result<SettingChanges> parse_setting_words(const std::vector<std::string>& words) {
   SettingChanges changes;
   auto& settings = changes.series;
+  std::set<std::string_view> seen;
   for (const std::string& word : words) {
     const auto equals = word.find('=');
     const std::string_view key = std::string_view(word).substr(0, equals);
     const std::string_view value = std::string_view(word).substr(equals + 1);
+    if (!seen.insert(key).second) return twice(key);
     if (key == "placement") {
-      if (settings.placement) return twice(key);
       VARVE_TRY_ASSIGN(settings.placement, as_usage(parse_placement(value)));
     } else if (key == "rewrite") {
-      if (settings.rewrite) return twice(key);
       VARVE_TRY_ASSIGN(settings.rewrite, as_usage(parse_rewrite(value)));
     } else if (key == "pool-index") {
-      if (changes.pool_index) return twice(key);
       VARVE_TRY_ASSIGN(changes.pool_index, as_usage(parse_pool_index(value)));
     } else {
-      return usage_error(
-          "unknown setting \"" + std::string(key) +
-          "\"; the settings are placement and rewrite, and pool-index of a repository");
+      VARVE_TRY_ASSIGN(const bool known, parse_repository_setting(key, value, changes.repository));
+      if (known) continue;
+      return usage_error("unknown setting \"" + std::string(key) +
+                         "\"; the settings are placement and rewrite, and of a repository also "
+                         "pool-index, " +
+                         repository_setting_names());
     }
   }
   return changes;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/repository_settings_words.h"
 #include "varve/options.h"
 #include "varve/pool_index.h"
 #include "varve/result.h"
@@ -19,11 +20,15 @@ namespace varve::cli {
 /// The settings in the words.
 struct SettingChanges {
   SeriesOptions series{};
-  std::optional<PoolIndexChoice> pool_index{};  ///< A setting of the repository.
+  // Settings of the repository.
+  std::optional<PoolIndexChoice> pool_index{};
+  RepositoryChanges repository{};
+
+  [[nodiscard]] bool of_repository() const { return pool_index || repository.any(); }
 };
 
 /// Parses words of the form KEY=VALUE.
-/// Errors: kInvalid for an unknown key or value, and for a key that is given twice; the message
+/// Errors: kUsage for an unknown key or value, and for a key that is given twice; the message
 /// lists the valid ones.
 [[nodiscard]] Result<SettingChanges> parse_setting_words(const std::vector<std::string>& words);
 

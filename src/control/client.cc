@@ -238,6 +238,14 @@ Result<SeriesSettings> Client::series_settings(const SeriesSettingsRequest& requ
   return *reply.series_settings;
 }
 
+Result<UpkeepSettings> Client::upkeep(const UpkeepRequest& request) {
+  Request asked = request_for(Operation::kUpkeep);
+  asked.upkeep = request;
+  VARVE_TRY_ASSIGN(const Reply reply, ask_new(asked, "the defaults of arranging and pruning"));
+  if (!reply.upkeep) return lacks("defaults");
+  return *reply.upkeep;
+}
+
 Result<PoolIndexChoice> Client::pool_index(const PoolIndexRequest& request) {
   Request asked = request_for(Operation::kPoolIndex);
   asked.pool_index = request;

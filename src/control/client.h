@@ -76,6 +76,8 @@ class Client {
   /// Chooses the index of the pool, if the request says so. Returns the present choice.
   /// Errors: as series_settings().
   [[nodiscard]] Result<PoolIndexChoice> pool_index(const PoolIndexRequest& request);
+  /// Errors: as series_settings().
+  [[nodiscard]] Result<UpkeepSettings> upkeep(const UpkeepRequest& request);
   [[nodiscard]] Result<std::vector<PoolStream>> pool_streams();
 
  private:

@@ -74,6 +74,7 @@ void add_handlers(const std::shared_ptr<RepositoryControl>& control, Handlers& h
   handlers.series_settings = [control](const SeriesSettingsRequest& request) {
     return control->series_settings(request);
   };
+  handlers.upkeep = [control](const UpkeepRequest& request) { return control->upkeep(request); };
   handlers.pool_index = [control](const PoolIndexRequest& request) {
     return control->pool_index(request);
   };

@@ -117,6 +117,11 @@ Result<SeriesSettings> LocalControl::series_settings(const SeriesSettingsRequest
   return repository_.change_series(series.id, request.changes);
 }
 
+Result<UpkeepSettings> LocalControl::upkeep(const UpkeepRequest& request) {
+  if (request.settings) VARVE_TRY(repository_.set_upkeep_settings(*request.settings));
+  return repository_.upkeep_settings();
+}
+
 Result<PoolIndexChoice> LocalControl::pool_index(const PoolIndexRequest& request) {
   if (request.choice) VARVE_TRY(repository_.set_pool_index(*request.choice));
   return repository_.pool_index();

@@ -13,13 +13,14 @@
 #include "control/metrics_json.h"
 #include "control/pool_streams_json.h"
 #include "control/series_settings_json.h"
+#include "control/upkeep_json.h"
 #include "control/version_json.h"
 #include "control/version_lists_json.h"
 
 namespace varve::control {
 namespace {
 
-constexpr std::array<std::pair<Operation, std::string_view>, 18> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 19> kOperations = {{
     {Operation::kHello, "hello"},
     {Operation::kPing, "ping"},
     {Operation::kSeal, "seal"},
@@ -35,6 +36,7 @@ constexpr std::array<std::pair<Operation, std::string_view>, 18> kOperations = {
     {Operation::kMetrics, "metrics"},
     {Operation::kSeriesSettings, "series_settings"},
     {Operation::kPoolIndex, "pool_index"},
+    {Operation::kUpkeep, "upkeep"},
     {Operation::kClaim, "claim"},
     {Operation::kRename, "rename"},
     {Operation::kPoolStreams, "pool_streams"},
@@ -84,17 +86,6 @@ constexpr std::array<std::pair<const char*, std::uint32_t ArrangeSettings::*>, 5
     {"window", &ArrangeSettings::window},
     {"parity_percent", &ArrangeSettings::parity_percent},
 }};
-
-std::optional<std::vector<VersionInfo>> versions_from(const Json& list) {
-  if (list.elements() == nullptr) return std::nullopt;
-  std::vector<VersionInfo> all;
-  for (const Json& object : *list.elements()) {
-    auto version = version_from_json(object);
-    if (!version) return std::nullopt;
-    all.push_back(*std::move(version));
-  }
-  return all;
-}
 
 /// Converts a structure of numbers to JSON, by the table of its members.
 template <typename Table, typename Structure>
@@ -179,6 +170,9 @@ void encode_upkeep(const Request& request, Json& line) {
     line["series"] = text_to_json(request.series_settings.series);
     line["changes"] = changes_to_json(request.series_settings.changes);
   }
+  if (request.operation == Operation::kUpkeep && request.upkeep.settings) {
+    line["upkeep"] = upkeep_to_json(*request.upkeep.settings);
+  }
   if (request.operation == Operation::kPoolIndex && request.pool_index.choice) {
     line["pool_index"] = pool_index_text(*request.pool_index.choice);
   }
@@ -246,6 +240,10 @@ bool decode_upkeep(const Json& object, Request& request) {
     ok = choice.has_value();
     if (ok) request.pool_index.choice = *choice;
   }
+  if (request.operation == Operation::kUpkeep && fields.has("upkeep")) {
+    request.upkeep.settings = upkeep_from_json(*object.find("upkeep"));
+    ok = request.upkeep.settings.has_value();
+  }
   return ok && fields.ok();
 }
 
@@ -267,6 +265,7 @@ void encode_upkeep(const Reply& reply, Json& line) {
         changes_to_json({reply.series_settings->placement, reply.series_settings->rewrite});
   }
   if (reply.pool_index) line["pool_index"] = pool_index_text(*reply.pool_index);
+  if (reply.upkeep) line["upkeep"] = upkeep_to_json(*reply.upkeep);
   if (reply.streams) line["streams"] = streams_to_json(*reply.streams);
 }
 
@@ -302,6 +301,10 @@ bool decode_upkeep(const Json& object, Reply& reply) {
     const auto values = changes_from_json(*object.find("series_settings"));
     if (!values || !values->placement || !values->rewrite) return false;
     reply.series_settings = {*values->placement, *values->rewrite};
+  }
+  if (object.find("upkeep") != nullptr) {
+    reply.upkeep = upkeep_from_json(*object.find("upkeep"));
+    if (!reply.upkeep) return false;
   }
   if (object.find("pool_index") != nullptr) {
     Fields fields(object);

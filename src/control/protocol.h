@@ -37,6 +37,7 @@ enum class Operation {
   kMetrics,
   kSeriesSettings,
   kPoolIndex,
+  kUpkeep,
   kClaim,  ///< The reply has no members of its own, nor has that of kRename.
   kRename,
   kPoolStreams
@@ -57,6 +58,7 @@ struct Request {
   std::optional<ArrangeSettings> settings{};
   SeriesSettingsRequest series_settings{};
   PoolIndexRequest pool_index{};
+  UpkeepRequest upkeep{};
 };
 
 /// An error, or the result of the operation. The daemon may send interim replies before the last
@@ -77,6 +79,7 @@ struct Reply {
   std::optional<ArrangeSettings> settings;  ///< Only for kArrangeSettings: the current settings.
   std::optional<SeriesSettings> series_settings{};   ///< Only for kSeriesSettings.
   std::optional<PoolIndexChoice> pool_index{};       ///< Only for kPoolIndex: the present choice.
+  std::optional<UpkeepSettings> upkeep{};            ///< Only for kUpkeep: the present settings.
   std::optional<std::vector<PoolStream>> streams{};  ///< Only for kPoolStreams.
 };
 

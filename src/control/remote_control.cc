@@ -70,6 +70,10 @@ Result<SeriesSettings> RemoteControl::series_settings(const SeriesSettingsReques
   return call([&](Client& client) { return client.series_settings(request); });
 }
 
+Result<UpkeepSettings> RemoteControl::upkeep(const UpkeepRequest& request) {
+  return call([&](Client& client) { return client.upkeep(request); });
+}
+
 Result<PoolIndexChoice> RemoteControl::pool_index(const PoolIndexRequest& request) {
   return call([&](Client& client) { return client.pool_index(request); });
 }

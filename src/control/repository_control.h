@@ -73,6 +73,10 @@ class RepositoryControl {
   /// Errors: as series_settings().
   [[nodiscard]] virtual Result<PoolIndexChoice> pool_index(const PoolIndexRequest& request) = 0;
 
+  /// Stores the defaults of arranging and pruning, if the request has some. Returns the present
+  /// ones. Errors: as series_settings().
+  [[nodiscard]] virtual Result<UpkeepSettings> upkeep(const UpkeepRequest& request) = 0;
+
   /// Returns the streams of the pool's index in the process that makes the changes.
   /// Errors: as series_settings().
   [[nodiscard]] virtual Result<std::vector<PoolStream>> pool_streams() = 0;

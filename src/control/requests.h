@@ -11,6 +11,7 @@
 #include "varve/options.h"
 #include "varve/pool_index.h"
 #include "varve/types.h"
+#include "varve/upkeep.h"
 
 namespace varve::control {
 
@@ -83,6 +84,11 @@ struct SeriesSettingsRequest {
 /// A request for the index of the pool, and for a change of it.
 struct PoolIndexRequest {
   std::optional<PoolIndexChoice> choice{};
+};
+
+/// A request for the defaults of arranging and pruning, and for a change of them.
+struct UpkeepRequest {
+  std::optional<UpkeepSettings> settings{};
 };
 
 /// The result of a seal: the sealed version and, with SealRequest::keep, the open version that

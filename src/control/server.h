@@ -50,6 +50,7 @@ struct Handlers {
   std::function<Result<ArrangeSettings>(const std::optional<ArrangeSettings>&)> settings;
   std::function<Result<SeriesSettings>(const SeriesSettingsRequest&)> series_settings;
   std::function<Result<PoolIndexChoice>(const PoolIndexRequest&)> pool_index;
+  std::function<Result<UpkeepSettings>(const UpkeepRequest&)> upkeep;
   std::function<Result<std::vector<PoolStream>>()> pool_streams;
 };
 

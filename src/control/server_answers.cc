@@ -113,6 +113,9 @@ Reply Server::answer_upkeep(const Request& request, Connection& connection) {
     case Operation::kPoolIndex:
       put(handlers_.pool_index(request.pool_index), reply.pool_index, reply);
       break;
+    case Operation::kUpkeep:
+      put(handlers_.upkeep(request.upkeep), reply.upkeep, reply);
+      break;
     case Operation::kPoolStreams:
       put(handlers_.pool_streams(), reply.streams, reply);
       break;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "control/json_fields.h"
+#include "control/version_json.h"
 
 namespace varve::control {
 
@@ -66,6 +67,17 @@ std::optional<std::vector<HeldVersion>> held_from(const Json& object) {
     held.reason = fields.text("reason");
     if (!fields.ok()) return std::nullopt;
     all.push_back(std::move(held));
+  }
+  return all;
+}
+
+std::optional<std::vector<VersionInfo>> versions_from(const Json& list) {
+  if (list.elements() == nullptr) return std::nullopt;
+  std::vector<VersionInfo> all;
+  for (const Json& object : *list.elements()) {
+    auto version = version_from_json(object);
+    if (!version) return std::nullopt;
+    all.push_back(*std::move(version));
   }
   return all;
 }

@@ -21,6 +21,8 @@ namespace varve::control {
 [[nodiscard]] std::optional<std::vector<VersionNumber>> version_numbers_from(const Json& object);
 /// Reads a list of versions of any series. Returns nullopt if it is of a wrong type.
 [[nodiscard]] std::optional<std::vector<VersionKey>> version_keys_from(const Json& list);
+/// Reads a list of what version_to_json() returns. Returns nullopt if it is of a wrong type.
+[[nodiscard]] std::optional<std::vector<VersionInfo>> versions_from(const Json& list);
 /// Reads the member `held`. Returns nullopt if it is missing or of a wrong type.
 [[nodiscard]] std::optional<std::vector<HeldVersion>> held_from(const Json& object);
 

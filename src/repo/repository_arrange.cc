@@ -22,6 +22,7 @@ namespace {
 constexpr auto kRetryAfter = std::chrono::seconds(60);  // On a full disk.
 constexpr auto kCheckEvery = std::chrono::milliseconds(50);
 constexpr int kNice = 10;
+constexpr std::uint64_t kBackgroundBytesPerSecond = 64ULL << 20;
 
 // The kernel's names for these are in no header of the C library.
 constexpr int kIoPriorityWhoProcess = 1;
@@ -99,7 +100,6 @@ void RepositoryImpl::arrange_soon(SeriesId series) {
     base::name_this_thread("varve-arrange");
     lower_priority();
     ArrangeOptions options;
-    options.bytes_per_second = options_.arrange_bytes_per_second;
     options.stop = stop;
     options.progress = [this, idle = true](const ArrangeProgress&) mutable {
       const std::lock_guard guard(arrange_mutex_);
@@ -172,9 +172,17 @@ Result<bool> RepositoryImpl::arrange_next(SeriesId id, const ArrangeOptions& opt
   return finished;
 }
 
-void RepositoryImpl::arrange_in_background(const ArrangeOptions& options) {
+std::uint64_t RepositoryImpl::background_rate() {
+  if (options_.arrange_bytes_per_second) return *options_.arrange_bytes_per_second;
+  const auto settings = upkeep_settings();
+  const auto stored = settings ? settings->arrange_bytes_per_second : std::nullopt;
+  return stored.value_or(kBackgroundBytesPerSecond);
+}
+
+void RepositoryImpl::arrange_in_background(ArrangeOptions options) {
   bool told = false;
   while (const auto series = next_to_arrange(options.stop)) {
+    options.bytes_per_second = background_rate();
     const auto finished = arrange_next(*series, options, told);
     if (finished && *finished) continue;
     const bool full = !finished && finished.error().code() == ErrorCode::kNoSpace;

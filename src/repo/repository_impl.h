@@ -74,6 +74,8 @@ class RepositoryImpl final : public Repository {
       const SeriesOptions& changes) override;
   [[nodiscard]] Result<PoolIndexChoice> pool_index() override;
   [[nodiscard]] Result<void> set_pool_index(const PoolIndexChoice& choice) override;
+  [[nodiscard]] Result<UpkeepSettings> upkeep_settings() override;
+  [[nodiscard]] Result<void> set_upkeep_settings(const UpkeepSettings& settings) override;
   [[nodiscard]] Result<std::shared_ptr<BesideFiles>> beside(SeriesId series) override;
   [[nodiscard]] Result<std::vector<PoolStream>> pool_streams() override;
   [[nodiscard]] Result<ArrangeSettings> arrange_settings() override;
@@ -137,7 +139,9 @@ class RepositoryImpl final : public Repository {
   void arrange_what_is_owed();
   /// Returns the series that may have work left; nullopt if any of them may.
   [[nodiscard]] std::optional<std::set<SeriesId>> unarranged();
-  void arrange_in_background(const ArrangeOptions& options);
+  void arrange_in_background(ArrangeOptions options);
+  /// Returns the limit of background arranging in bytes per second; 0 for none.
+  [[nodiscard]] std::uint64_t background_rate();
   /// Takes the next series from those to arrange. Waits for one; nullopt if stopped.
   [[nodiscard]] std::optional<SeriesId> next_to_arrange(const std::stop_token& stop);
   /// Arranges a series; `told` says whether a full disk was logged already.

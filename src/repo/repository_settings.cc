@@ -11,6 +11,7 @@
 #include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
 #include "catalog/series_settings.h"
+#include "catalog/upkeep_record.h"
 #include "meta/lmdb.h"
 #include "repo/repository_impl.h"
 #include "series/series_parts.h"
@@ -211,6 +212,22 @@ Result<void> RepositoryImpl::set_pool_index(const PoolIndexChoice& choice) {
   VARVE_TRY_ASSIGN(const auto present, catalog::find_pool_index(txn));
   if (choice == present) return {};
   VARVE_TRY(catalog::put_pool_index(txn, choice));
+  VARVE_TRY(txn.commit());
+  write_all_labels();
+  return {};
+}
+
+Result<UpkeepSettings> RepositoryImpl::upkeep_settings() {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  return catalog::find_upkeep_settings(txn);
+}
+
+Result<void> RepositoryImpl::set_upkeep_settings(const UpkeepSettings& settings) {
+  if (options_.read_only) return series::opened_read_only();
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto present, catalog::find_upkeep_settings(txn));
+  if (settings == present) return {};
+  VARVE_TRY(catalog::put_upkeep_settings(txn, settings));
   VARVE_TRY(txn.commit());
   write_all_labels();
   return {};

@@ -277,6 +277,23 @@ TEST_P(RepositoryControlContract, IndexOfThePoolIsChosen) {
   EXPECT_TRUE(must(control_.pool_streams()).empty()) << "no version uses the pool";
 }
 
+TEST_P(RepositoryControlContract, DefaultsOfUpkeepAreReadAndChanged) {
+  controlled_.open("s/v");
+  EXPECT_EQ(must(control_.upkeep({})), UpkeepSettings());
+  UpkeepSettings wanted;
+  wanted.arrange_bytes_per_second = 50 << 20;
+  wanted.keep.daily = 30;
+  wanted.keep.within_seconds = 3600;
+  wanted.keep.by_claimed = true;
+  EXPECT_EQ(must(control_.upkeep({wanted})), wanted);
+  EXPECT_EQ(must(control_.upkeep({})), wanted);
+  EXPECT_EQ(must(controlled_.repository().upkeep_settings()), wanted);
+  wanted = {};
+  wanted.arrange_bytes_per_second = 0;
+  EXPECT_EQ(must(control_.upkeep({wanted})), wanted);
+  EXPECT_EQ(must(control_.upkeep({UpkeepSettings()})), UpkeepSettings());
+}
+
 TEST_P(RepositoryControlContract, PlacementDoesNotChangeWhileAVersionIsOpen) {
   controlled_.open("s/v");
   const SeriesOptions pool{.placement = Placement::kPool};

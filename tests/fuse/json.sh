@@ -33,7 +33,8 @@ json history repo s/a
 json find repo 'odd*'
 json config repo
 json config repo s
-json config repo rewrite=har
+json config repo rewrite=har arrange-rate=50M keep-within=1y
+"$VARVE" -q config repo keep-within=none
 json open repo s/three.partial
 json status repo
 json stats repo

@@ -52,6 +52,44 @@ TEST(SeriesSettingsWords, IndexOfThePoolIsParsed) {
             (PoolIndexChoice{PoolIndexKind::kZeroChunk, 0}));
 }
 
+TEST(SeriesSettingsWords, SettingsOfTheRepositoryAreParsedAndShown) {
+  const SettingWords words{"policy=batched", "batch=3",          "dead=7.5",
+                           "parity=10",      "arrange-rate=50M", "keep-daily=30",
+                           "keep-yearly=2",  "keep-within=1y6m", "keep-by=claimed"};
+  const auto changes = must(parse_setting_words(words));
+  EXPECT_TRUE(changes.repository.arrange && changes.repository.upkeep);
+  RepositorySettings settings;
+  settings.upkeep.keep.last = 5;
+  changes.repository.apply(settings);
+  EXPECT_EQ(settings.arrange.policy, ArrangePolicyKind::kBatched);
+  EXPECT_EQ(settings.arrange.batch, 3U);
+  EXPECT_EQ(settings.arrange.dead_permille, 75U);
+  EXPECT_EQ(settings.arrange.parity_percent, 10U);
+  EXPECT_EQ(settings.upkeep.arrange_bytes_per_second, 50U << 20);
+  EXPECT_EQ(rules_text(settings.upkeep.keep),
+            "--keep-last 5 --keep-daily 30 --keep-yearly 2 --keep-within 552d --by claimed");
+  // config takes what it prints.
+  SettingWords printed;
+  for (const auto& [name, text] : repository_setting_texts(settings)) {
+    printed.push_back(name + "=" + text);
+  }
+  RepositorySettings again;
+  must(parse_setting_words(printed)).repository.apply(again);
+  EXPECT_EQ(again.upkeep, settings.upkeep);
+  EXPECT_EQ(repository_setting_texts(again), repository_setting_texts(settings));
+}
+
+TEST(SeriesSettingsWords, SettingsOfTheRepositoryCanBeReset) {
+  RepositorySettings settings;
+  must(parse_setting_words({"keep-last=3", "keep-within=2w", "arrange-rate=0"}))
+      .repository.apply(settings);
+  EXPECT_EQ(settings.upkeep.arrange_bytes_per_second, 0U);
+  must(parse_setting_words({"keep-last=0", "keep-within=none", "arrange-rate=default"}))
+      .repository.apply(settings);
+  EXPECT_EQ(settings.upkeep, UpkeepSettings());
+  EXPECT_EQ(rules_text(settings.upkeep.keep), "");
+}
+
 TEST(SeriesSettingsWords, MistakesAreRefusedWithWhatIsValid) {
   const auto expect = [](const SettingWords& words, const char* said) {
     const auto parsed = parse_setting_words(words);
@@ -68,6 +106,32 @@ TEST(SeriesSettingsWords, MistakesAreRefusedWithWhatIsValid) {
   expect({"pool-index=zero-chunk:5"}, "zero-chunk:N with N from 6 to 10");
   expect({"pool-index=zero-chunk:06"}, "exact, stream, zero-chunk");
   expect({"pool-index="}, "exact, stream, zero-chunk");
+  for (const char* word : {"policy=none",
+                           "policy=",
+                           "batch=0",
+                           "fan=1",
+                           "window=0",
+                           "parity=26",
+                           "parity=-1",
+                           "parity=1x",
+                           "dead=0",
+                           "dead=100.1",
+                           "dead=7.25",
+                           "dead=x",
+                           "dead=",
+                           "keep-last=-1",
+                           "keep-daily=1000001",
+                           "keep-daily= 3",
+                           "keep-within=3",
+                           "keep-by=name",
+                           "arrange-rate=fast",
+                           "arrange-rate=50MB",
+                           "keep-last=",
+                           "keep-last=99999999999"}) {
+    const auto parsed = parse_setting_words({word});
+    EXPECT_EQ(code_of(parsed), ErrorCode::kUsage) << word;
+  }
+  expect({"keep-last=1", "keep-last=2"}, "is given twice");
   expect({"pool-index=exact", "pool-index=exact"}, "twice");
   expect({"rewrite=har", "rewrite=har"}, "twice");
   expect({"placement=pool", "placement=lineage"}, "twice");

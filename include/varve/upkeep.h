@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The settings of a repository's upkeep, which commands and daemons use where no option is given.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "varve/retention.h"
+
+namespace varve {
+
+/// Defaults for arranging and pruning; see `varve config`.
+struct UpkeepSettings {
+  /// Limit on the bytes that arranging reads and writes each second; 0 = no limit. nullopt: the
+  /// limit of the program, which is 64 MiB in the background and none otherwise.
+  std::optional<std::uint64_t> arrange_bytes_per_second;
+  KeepRules keep;  ///< The rules of a prune without rules; none unless set.
+
+  friend bool operator==(const UpkeepSettings&, const UpkeepSettings&) = default;
+};
+
+}  // namespace varve

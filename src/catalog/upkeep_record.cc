@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "catalog/upkeep_record.h"
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "base/coding.h"
+#include "meta/schema.h"
+
+namespace varve::catalog {
+namespace {
+
+constexpr std::string_view kUpkeepSetting = "upkeep";
+
+// The first varint says which optional values follow.
+constexpr std::uint64_t kHasRate = 1;
+constexpr std::uint64_t kHasWithin = 2;
+constexpr std::uint64_t kByClaimed = 4;
+constexpr std::uint64_t kFlags = kHasRate | kHasWithin | kByClaimed;
+
+using Count = std::uint32_t KeepRules::*;
+constexpr std::array<Count, 6> kCounts = {&KeepRules::last,    &KeepRules::hourly,
+                                          &KeepRules::daily,   &KeepRules::weekly,
+                                          &KeepRules::monthly, &KeepRules::yearly};
+
+Error damaged_upkeep() { return {ErrorCode::kCorrupt, "catalog: the setting upkeep is damaged"}; }
+
+}  // namespace
+
+Result<UpkeepSettings> find_upkeep_settings(const meta::Txn& txn) {
+  UpkeepSettings settings;
+  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSettings, kUpkeepSetting));
+  if (!value) return settings;
+  base::ByteReader r(*value);
+  const std::uint64_t flags = r.varint();
+  if (!r.ok()) return damaged_upkeep();
+  if ((flags & ~kFlags) != 0) {
+    return Error(
+        ErrorCode::kUnsupported,
+        "catalog: the setting upkeep has values that this Varve does not know; use a newer "
+        "Varve");
+  }
+  if ((flags & kHasRate) != 0) settings.arrange_bytes_per_second = r.varint();
+  for (const Count count : kCounts) {
+    const std::uint64_t number = r.varint();
+    if (number > std::numeric_limits<std::uint32_t>::max()) return damaged_upkeep();
+    settings.keep.*count = static_cast<std::uint32_t>(number);
+  }
+  if ((flags & kHasWithin) != 0) settings.keep.within_seconds = r.varint();
+  settings.keep.by_claimed = (flags & kByClaimed) != 0;
+  if (!r.done()) return damaged_upkeep();
+  return settings;
+}
+
+Result<void> put_upkeep_settings(meta::WriteTxn& txn, const UpkeepSettings& settings) {
+  if (settings == UpkeepSettings()) return txn.erase(meta::catalog::kSettings, kUpkeepSetting);
+  std::string out;
+  base::ByteWriter w(out);
+  const KeepRules& keep = settings.keep;
+  w.varint((settings.arrange_bytes_per_second ? kHasRate : 0) |
+           (keep.within_seconds ? kHasWithin : 0) | (keep.by_claimed ? kByClaimed : 0));
+  if (settings.arrange_bytes_per_second) w.varint(*settings.arrange_bytes_per_second);
+  for (const Count count : kCounts) w.varint(keep.*count);
+  if (keep.within_seconds) w.varint(*keep.within_seconds);
+  return txn.put(meta::catalog::kSettings, kUpkeepSetting, out);
+}
+
+}  // namespace varve::catalog

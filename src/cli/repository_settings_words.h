@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The settings of a repository that `varve config` prints and changes: arranging and pruning.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/output.h"
+#include "varve/arrange.h"
+#include "varve/result.h"
+#include "varve/upkeep.h"
+
+namespace varve::cli {
+
+/// The settings of a repository for its upkeep.
+struct RepositorySettings {
+  ArrangeSettings arrange;
+  UpkeepSettings upkeep;
+};
+
+/// Changes of these settings, in the order of the words.
+struct RepositoryChanges {
+  std::vector<std::function<void(RepositorySettings&)>> changes{};
+  bool arrange = false;  ///< One of them changes RepositorySettings::arrange.
+  bool upkeep = false;   ///< One of them changes RepositorySettings::upkeep.
+
+  [[nodiscard]] bool any() const { return !changes.empty(); }
+  void apply(RepositorySettings& settings) const {
+    for (const auto& change : changes) change(settings);
+  }
+};
+
+/// Returns the names of the settings, separated by commas.
+[[nodiscard]] std::string repository_setting_names();
+
+/// Parses one setting, and adds its change. Returns false if there is no setting called `key`.
+/// Errors: kUsage for a value that is not allowed.
+[[nodiscard]] Result<bool> parse_repository_setting(std::string_view key, std::string_view value,
+                                                    RepositoryChanges& changes);
+
+/// Returns the names and values of all settings.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> repository_setting_texts(
+    const RepositorySettings& settings);
+/// Sets the members of a message `settings` to them.
+void put_repository_settings(Json& object, const RepositorySettings& settings);
+
+/// Returns the rules as options of `varve prune`.
+[[nodiscard]] std::string rules_text(const KeepRules& rules);
+
+}  // namespace varve::cli
