@@ -35,9 +35,10 @@ Result<void> make_mount_point(const MountArguments& options) {
   return base::system_error("cannot create the mount point " + options.directory, failed.value());
 }
 
-int run_mount(MountArguments options) {
+int run_mount(MountArguments options, const Context& context) {
   if (const auto given =
-          take_repository({{"REPO", &options.repository}, {"DIR", &options.directory}});
+          take_repository({{"REPO", &options.repository},
+                           {"DIR", &options.directory, context.instance.value("VARVE_MOUNT")}});
       !given) {
     return fail(given.error());
   }
@@ -60,7 +61,7 @@ int run_mount(MountArguments options) {
 
 }  // namespace
 
-void add_mount_command(CommandLine& line, const Context& /*context*/) {
+void add_mount_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<MountArguments>();
   auto command = line.add_command("mount", "Show a repository's series and versions as files");
   command.add_repository(options->repository);
@@ -77,7 +78,7 @@ void add_mount_command(CommandLine& line, const Context& /*context*/) {
                    "Stay in the foreground until the repository is unmounted");
   command.add_flag("-d,--debug", options->debug, "Print every request; implies -f");
   command.add_flag("-s", options->single_thread, "Accepted for other programs; has no effect");
-  command.run([options] { return run_mount(*options); });
+  command.run([options, &context] { return run_mount(*options, context); });
 }
 
 }  // namespace varve::cli

@@ -180,8 +180,9 @@ Result<bool> prune(PruneArguments options, const Context& context) {
   }
   options.rules.by_claimed = options.by == "claimed";
   options.silent = is_silent(context, options.dry_run, options.json);
-  VARVE_TRY_ASSIGN(const NamedPlaces named,
+  VARVE_TRY_ASSIGN(NamedPlaces named,
                    find_places(options.words, {.purpose = control::Purpose::kChange}));
+  add_series_of(context.instance, named);
   OwedArranging owed(!options.dry_run && !options.no_arrange, context);
   VARVE_TRY_ASSIGN(const auto control,
                    open_control(named.repository, options.dry_run ? control::Purpose::kLook

@@ -59,8 +59,9 @@ Result<SeriesStatus> look_at_series(Repository& repository, control::OpenVersion
   return status;
 }
 
-Result<RepositoryStatus> look(const std::vector<std::string>& words) {
-  VARVE_TRY_ASSIGN(const NamedPlaces named, find_places(words, {}));
+Result<RepositoryStatus> look(const std::vector<std::string>& words, const Instance& instance) {
+  VARVE_TRY_ASSIGN(NamedPlaces named, find_places(words, {}));
+  add_series_of(instance, named);
   VARVE_TRY_ASSIGN(const auto repository, open_to_read(named.repository));
   VARVE_TRY_ASSIGN(const auto all, find_series(*repository, named.places));
   RepositoryStatus status;
@@ -183,11 +184,11 @@ int print_failure(const StatusArguments& options, const char* state, int code, c
   return code;
 }
 
-int run_status(const StatusArguments& options) {
+int run_status(const StatusArguments& options, const Context& context) {
   const auto limits = parse_limits(options);
   // A wrong command line says nothing about the backups.
   if (!limits) return print_failure(options, "UNKNOWN", kExitUnknown, limits.error());
-  const auto status = look(options.words);
+  const auto status = look(options.words, context.instance);
   if (!status) {
     if (status.error().code() == ErrorCode::kUsage) {
       return print_failure(options, "UNKNOWN", kExitUnknown, status.error());
@@ -208,7 +209,7 @@ int run_status(const StatusArguments& options) {
 
 }  // namespace
 
-void add_status_command(CommandLine& line, const Context& /*context*/) {
+void add_status_command(CommandLine& line, const Context& context) {
   auto options = std::make_shared<StatusArguments>();
   auto command = line.add_command(
       "status", "Say whether backups are fresh and sound; exit code 0 yes, 1 look at it, 2 act");
@@ -221,7 +222,7 @@ void add_status_command(CommandLine& line, const Context& /*context*/) {
                      "A warning if the disk has less free space, such as 20G");
   command.add_json_flag(options->json, "the series, checks and concerns, then the summary");
   command.usage_exits_with(kExitUnknown);
-  command.run([options] { return run_status(*options); });
+  command.run([options, &context] { return run_status(*options, context); });
 }
 
 }  // namespace varve::cli

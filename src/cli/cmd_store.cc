@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/system_error.h"
 #include "base/unique_fd.h"
 #include "cli/command.h"
@@ -272,11 +273,21 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
   return std::move(report).error().with_context(closed.error().message());
 }
 
-Result<void> take_arguments(StoreArguments& options) {
+/// Returns the name of a new version of an instance: the time in UTC.
+std::string version_of(const Instance& instance) {
+  const std::string series = instance.value("VARVE_SERIES");
+  if (series.empty()) return {};
+  std::string time = iso_time(base::SystemClock().now());
+  time.resize(time.find('.'));
+  std::erase(time, ':');
+  return series + "/" + time + "Z";
+}
+
+Result<void> take_arguments(StoreArguments& options, const Instance& instance) {
   if (!is_stream(options)) {
     VARVE_TRY(take_repository({{"REPO", &options.repository},
-                               {"VERSION", &options.version},
-                               {"DIR", &options.directory}}));
+                               {"VERSION", &options.version, version_of(instance)},
+                               {"DIR", &options.directory, instance.value("VARVE_SOURCE")}}));
     std::error_code error;
     if (!std::filesystem::exists(options.directory, error) &&
         std::filesystem::is_directory(options.version, error)) {
@@ -285,7 +296,8 @@ Result<void> take_arguments(StoreArguments& options) {
     }
     return {};
   }
-  VARVE_TRY(take_repository({{"REPO", &options.repository}, {"VERSION", &options.version}}));
+  VARVE_TRY(take_repository(
+      {{"REPO", &options.repository}, {"VERSION", &options.version, version_of(instance)}}));
   if (chooses_entries(options.source) || options.checksum) {
     return usage_error(
         "--checksum and the options that choose files of a directory have no effect on "
@@ -298,7 +310,8 @@ Result<void> take_arguments(StoreArguments& options) {
 }
 
 int run_store(StoreArguments options, const Context& context) {
-  if (const auto given = take_arguments(options); !given) return fail(given.error());
+  if (const auto given = take_arguments(options, context.instance); !given)
+    return fail(given.error());
   const auto report = store(options, context);
   if (!report) {
     if (!is_stream(options) && !options.dry_run &&

@@ -62,6 +62,9 @@ Result<void> take_repository(std::initializer_list<Positional> positionals) {
     *places.front().value = from_environment;
   }
   if (places.front().value->empty()) return no_repository_named();
+  for (const Positional& place : places) {
+    if (place.value->empty()) *place.value = place.otherwise;
+  }
   std::string order;
   for (const Positional& one : places) order += std::string(order.empty() ? "" : " ") + one.name;
   std::vector<std::string> others;

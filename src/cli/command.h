@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/instance.h"
 #include "varve/result.h"
 
 namespace varve::cli {
@@ -43,8 +44,9 @@ inline constexpr int kExitInterrupted = 130;  ///< The user asked to stop.
 
 /// Options common to all commands.
 struct Context {
-  bool quiet = false;  ///< -q: errors only.
-  int verbosity = 0;   ///< Number of -v options.
+  bool quiet = false;   ///< -q: errors only.
+  int verbosity = 0;    ///< Number of -v options.
+  Instance instance{};  ///< -R: what the file says; empty without it.
 };
 
 /// Returns the exit code for `error`.
@@ -76,11 +78,12 @@ void report_problems(const std::vector<std::string>& problems);
 struct Positional {
   const char* name;
   std::string* value;
+  std::string otherwise{};  ///< The value if the command line has none.
 };
 
 /// Fills in VARVE_REPO where a command line leaves out the repository. `positionals` are the
 /// required arguments in order, REPO first. If the last one is missing and VARVE_REPO is set, moves
-/// all one place on and sets the first to VARVE_REPO.
+/// all one place on and sets the first to VARVE_REPO. Then fills in Positional::otherwise.
 /// Errors: kInvalid if an argument is still missing, with its name.
 [[nodiscard]] Result<void> take_repository(std::initializer_list<Positional> positionals);
 

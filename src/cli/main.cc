@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `varve` program. Each command has its own file; see command.h.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/free_memory.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/instance.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "fs/mount_main.h"
@@ -72,8 +76,22 @@ int run(int argc, char** argv) {
                                    "Print only errors, and what the command was asked for");
   line.add_flag("-v,--verbose", context.verbosity, "Print more messages; twice for still more")
       .excludes(quiet);
+  std::string late;
+  line.add_option("-R,--instance", late,
+                  "Before the command: use the repository and options of /etc/varve/NAME.conf")
+      .type_name("NAME");
   add_commands(line, context);
-  if (const auto ended = line.parse(argc, argv)) return *ended;
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  auto instance = take_instance(words);
+  if (!instance) return fail(instance.error());
+  context.instance = *std::move(instance);
+  if (const auto ended = line.parse(words)) {
+    if (*ended != kExitOk && !context.instance.path.empty()) {
+      note(context, "options of " + context.instance.path + " are a part of the command line");
+    }
+    return *ended;
+  }
+  if (!late.empty()) return fail(usage_error("give -R before the command: varve -R NAME COMMAND"));
   base::set_log_level(log_level(context));
   const int code = line.run();
   const auto finished = finish_output();

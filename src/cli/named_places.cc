@@ -102,6 +102,11 @@ Result<NamedPlaces> find_places(const std::vector<std::string>& words, const Pla
   return named;
 }
 
+void add_series_of(const Instance& instance, NamedPlaces& named) {
+  const std::string series = instance.value("VARVE_SERIES");
+  if (!series.empty() && named.places.empty()) named.places.push_back({series, "", ""});
+}
+
 Result<std::vector<SeriesInfo>> find_series(Repository& repository,
                                             const std::vector<VersionPath>& places) {
   if (places.empty()) return repository.series();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/instance.h"
 #include "cli/version_path.h"
 #include "control/mounted_path.h"
 #include "control/open_versions.h"
@@ -42,6 +43,9 @@ struct PlaceCount {
 };
 [[nodiscard]] Result<NamedPlaces> find_places(const std::vector<std::string>& words,
                                               const PlaceCount& count);
+
+/// Adds the series of an instance if no place is named.
+void add_series_of(const Instance& instance, NamedPlaces& named);
 
 /// Returns the named series, each once; all series if no place is named.
 /// Errors: kInvalid if a place names a version.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "base/nearest_name.h"
@@ -97,7 +98,9 @@ Option& Option::as_size() {
 
 template <typename Value>
 Option Command::add_option(const std::string& names, Value& value, const std::string& help) {
-  return Option(*app_->add_option(names, value, help));
+  CLI::Option* const option = app_->add_option(names, value, help);
+  if constexpr (!std::is_same_v<Value, std::vector<std::string>>) option->take_last();
+  return Option(*option);
 }
 template Option Command::add_option(const std::string&, std::string&, const std::string&);
 template Option Command::add_option(const std::string&, std::vector<std::string>&,
@@ -166,9 +169,15 @@ Command CommandLine::add_command(const std::string& name, const std::string& hel
   return Command(*app_->add_subcommand(name, help), chosen_, usage_codes_);
 }
 
-std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
+Option CommandLine::add_option(const std::string& names, std::string& value,
+                               const std::string& help) {
+  return Option(*app_->add_option(names, value, help));
+}
+
+std::optional<int> CommandLine::parse(const std::vector<std::string>& words) {
   try {
-    app_->parse(argc, argv);
+    // The library takes the words from the end.
+    app_->parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) {
       print_usage_error(*app_, error);

@@ -112,15 +112,19 @@ class CommandLine {
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
+  /// Adds an option that may stand before or after the command.
+  Option add_option(const std::string& names, std::string& value, const std::string& help);
   /// Adds a flag that may stand before or after the command.
   template <typename Value>
   Option add_flag(const std::string& names, Value& value, const std::string& help);
 
   Command add_command(const std::string& name, const std::string& help);
 
-  /// Sets the variables of the options. Returns nothing if a command was chosen, and otherwise the
-  /// exit code: after printing the requested help to stdout, or the error to stderr.
-  [[nodiscard]] std::optional<int> parse(int argc, const char* const* argv);
+  /// Sets the variables of the options from the words behind the name of the program. The last of
+  /// two equal options counts, unless it collects a list. Returns nothing if a command was chosen,
+  /// and otherwise the exit code: after printing the requested help to stdout, or the error to
+  /// stderr.
+  [[nodiscard]] std::optional<int> parse(const std::vector<std::string>& words);
 
   /// Runs the chosen command after parse(). Returns the exit code.
   [[nodiscard]] int run() const { return chosen_(); }

@@ -58,16 +58,16 @@ within varve-prune "$VARVE" prune --keep-last 1 "$repo" >/dev/null
 within varve-scrub "$VARVE" scrub "$repo" >/dev/null
 ok "mount, prune, scrub and umount work with the units' capabilities and no new privileges"
 
-# The commands of the unit that backs up, as systemd would start them: it splits $NAME into words.
-export VARVE_STORE=--no-arrange VARVE_KEEP="--keep-last 1" VARVE_STATUS="--max-age 1h"
-export VARVE_REPO=$repo VARVE_SERIES=s VARVE_SOURCE=$work/tree
+# The commands of the unit that backs up, with the defaults that it sets.
+export XDG_CONFIG_HOME=$work/config
+mkdir -p -m 755 "$work/config/varve"
+printf '%s\n' "VARVE_REPO=$repo" VARVE_SERIES=s "VARVE_SOURCE=$work/tree" VARVE_STORE=--no-arrange \
+  'VARVE_KEEP=--keep-last 1' >"$work/config/varve/varve-backup.conf"
 sed -n 's/^ExecStart=//p' "$units/varve-backup@varve-backup.service" >"$work/commands"
 [ "$(wc -l <"$work/commands")" -eq 3 ] || fail "the unit has other commands"
 while read -r command; do
-  # shellcheck disable=SC2086  # The words are the unit's.
-  within varve-backup sh -c "${command//%%/%}" >/dev/null
+  within varve-backup env VARVE_STATUS="--max-age 1h" sh -c "${command//%i/varve-backup}" >/dev/null
 done <"$work/commands"
-unset VARVE_REPO
 "$VARVE" ls "$repo" | grep -q '^s/20[0-9-]*T[0-9]*Z$' || fail "the version has no time as its name"
 [ "$("$VARVE" ls "$repo" | wc -l)" -eq 1 ] || fail "nothing was pruned"
 ok "the unit that backs up stores a version, prunes, and looks at the status"
