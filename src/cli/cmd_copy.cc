@@ -67,12 +67,11 @@ const char* word_of(CopyAction action) {
 }
 
 void print_event(const CopyEvent& event, const CopyArguments& options) {
-  const std::string place =
-      event.version.empty() ? event.series : event.series + "/" + event.version;
   const bool dry_run = options.copy.dry_run;
   if (options.json) {
     Json object{{"action", word_of(event.action)}, {"dry_run", dry_run}};
-    put_name(object, event.version.empty() ? "series" : "version", place);
+    put_name(object, "series", event.series);
+    if (!event.version.empty()) put_name(object, "version", event.version);
     if (event.action == CopyAction::kRenamed) put_name(object, "new_name", event.new_name);
     if (event.action == CopyAction::kCopied && !dry_run) {
       object["changes"] = event.changes;
@@ -80,9 +79,11 @@ void print_event(const CopyEvent& event, const CopyArguments& options) {
       object["sent_bytes"] = event.sent_bytes;
       object["whole"] = event.whole;
     }
-    print_json(object);
+    print_json("copy", std::move(object));
     return;
   }
+  const std::string place =
+      event.version.empty() ? event.series : event.series + "/" + event.version;
   std::string text = fmt::format("{} {}", verb_of(event.action, dry_run), name_text(place));
   if (event.action == CopyAction::kRenamed) text += " to " + name_text(event.new_name);
   if (event.action == CopyAction::kCopied && !dry_run) {
@@ -122,7 +123,7 @@ Result<CopyReport> Copying::run(copy::Target* target) {
   };
   observer.done = [&](const CopyEvent& event) {
     progress_.clear();
-    print_event(event, options_);
+    if (options_.json || !context_.quiet) print_event(event, options_);
     if (event.action != CopyAction::kChecked) changed_.push_back(event.series);
     // A program that reads the lines may wait for each of them.
     static_cast<void>(finish_output());

@@ -81,7 +81,7 @@ expect_status 0 "$VARVE" copy --json "$repo" "$copy"
 python3 - "$work/stdout" <<'END'
 import json, sys
 step = json.loads(open(sys.argv[1]).read())
-assert step["action"] == "copy" and step["version"] == "s/v4" and step["whole"], step
+assert step["action"] == "copy" and step["version"] == "v4" and step["whole"], step
 assert step["changes"] < 20 and step["sent_bytes"] == 4, step
 END
 ok "a version with one new file costs its bytes"

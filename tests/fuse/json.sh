@@ -58,6 +58,11 @@ mkdir -p snaps/2020-01-01 snaps/2020-01-02 && echo x >snaps/2020-01-01/x
 json import -n repo snaps old
 json import repo snaps old
 json import -n repo snaps old
+json copy -n repo second
+json copy repo second
+"$VARVE" -q mv repo s/one first && "$VARVE" -q mv repo old older
+json copy --verify repo second
+"$VARVE" -q mv repo s/first one && "$VARVE" -q mv repo older old
 "$VARVE" -q config repo pool-index=stream
 "$VARVE" mount repo mnt
 mkdir mnt/empty mnt/s/five.partial && cp src/dir/data mnt/s/five.partial/
@@ -120,6 +125,7 @@ silent check "$repo"
 silent scrub "$repo"
 silent repair --yes "$repo"
 silent restore "$repo" s/two restored
+silent copy "$repo" second-quiet
 silent mount "$repo" mnt
 silent umount mnt
 [ -n "$("$VARVE" -q ls "$repo")" ] && [ -n "$("$VARVE" -q prune -n --keep-last 1 "$repo")" ] ||
