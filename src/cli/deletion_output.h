@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "cli/command.h"
 #include "cli/options.h"
 #include "varve/retention.h"
 
