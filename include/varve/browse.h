@@ -114,13 +114,6 @@ struct StoredPiece {
   std::uint32_t file = 0;   ///< For the caller's use.
 };
 
-/// A chunk of a file's data, with its fingerprint.
-struct FileChunk {
-  std::uint64_t offset = 0;  ///< Offset in the file.
-  std::uint32_t bytes = 0;
-  Fingerprint fingerprint{};
-};
-
 /// A range of a file that is data or a hole as a whole.
 struct FileRange {
   std::uint64_t offset = 0;
@@ -132,6 +125,12 @@ struct FileRange {
 struct LinkedName {
   Rank rank = 0;
   Rank first = 0;  ///< Rank of the first name of the same file.
+};
+
+/// A chunk of a file's data: a piece of one chunk, with its fingerprint.
+struct FileChunk {
+  StoredPiece piece;
+  Fingerprint fingerprint{};
 };
 
 /// Returns true if `a` is before `b` on the disk.

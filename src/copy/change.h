@@ -31,7 +31,7 @@ enum class ChangeKind : std::uint8_t {
 struct ChunkRef {
   std::uint32_t bytes = 0;
   Fingerprint fingerprint{};
-  bool operator==(const ChunkRef&) const = default;
+  StoredPiece piece{};  ///< The chunk's place at the source. Not sent.
 };
 
 struct Change {
@@ -55,18 +55,17 @@ struct Change {
   [[nodiscard]] bool counts() const {
     return kind != ChangeKind::kEnter && kind != ChangeKind::kLeave;
   }
-  bool operator==(const Change&) const = default;
 };
 
 /// Changes that follow each other.
 struct ChangeBatch {
   std::vector<Change> changes;
-  bool operator==(const ChangeBatch&) const = default;
 };
 
 /// Limits on a batch. The sender ends a batch before it reaches them.
 inline constexpr std::size_t kBatchChangesMax = 8192;
 inline constexpr std::size_t kBatchDataMax = 8U << 20;
+inline constexpr std::size_t kBatchChunksMax = 65536;
 inline constexpr std::size_t kChunkBytesMax = 131072;
 inline constexpr std::size_t kLinkPathBytesMax = 1U << 20;
 

@@ -99,23 +99,30 @@ void encode_change(base::ByteWriter& out, const Change& change) {
   }
 }
 
-void decode_chunks(base::ByteReader& in, Change& change, std::size_t& data) {
+/// Sums over a batch.
+struct BatchSize {
+  std::size_t data = 0;
+  std::size_t chunks = 0;
+};
+
+void decode_chunks(base::ByteReader& in, Change& change, BatchSize& size) {
   change.offset = in.varint();
   const std::uint64_t count = in.varint();
-  if (count == 0 || count > kBatchDataMax) in.fail();
+  if (count == 0 || count > kBatchChunksMax - size.chunks) return in.fail();
+  size.chunks += count;
   for (std::uint64_t i = 0; i < count && in.ok(); ++i) {
     ChunkRef chunk;
     chunk.bytes = decode_u32(in);
     const auto fingerprint = in.bytes(chunk.fingerprint.size());
     if (chunk.bytes == 0 || chunk.bytes > kChunkBytesMax || !in.ok()) return in.fail();
     std::ranges::copy(fingerprint, chunk.fingerprint.begin());
-    data += chunk.bytes;
-    if (data > kBatchDataMax) return in.fail();
+    size.data += chunk.bytes;
+    if (size.data > kBatchDataMax) return in.fail();
     change.chunks.push_back(chunk);
   }
 }
 
-Change decode_change(base::ByteReader& in, std::size_t& data) {
+Change decode_change(base::ByteReader& in, BatchSize& size) {
   Change change;
   change.kind = static_cast<ChangeKind>(in.u8());
   if (change.kind == ChangeKind::kLeave) return change;
@@ -149,7 +156,7 @@ Change decode_change(base::ByteReader& in, std::size_t& data) {
       if (change.bytes == 0 || change.offset + change.bytes < change.offset) in.fail();
       break;
     case ChangeKind::kData:
-      decode_chunks(in, change, data);
+      decode_chunks(in, change, size);
       break;
     default:
       in.fail();
@@ -181,9 +188,9 @@ ChangeBatch decode_batch(base::ByteReader& in) {
   ChangeBatch batch;
   const std::uint64_t count = in.varint();
   if (count > kBatchChangesMax) in.fail();
-  std::size_t data = 0;
+  BatchSize size;
   for (std::uint64_t i = 0; i < count && in.ok(); ++i) {
-    batch.changes.push_back(decode_change(in, data));
+    batch.changes.push_back(decode_change(in, size));
   }
   return batch;
 }

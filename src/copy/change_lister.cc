@@ -247,10 +247,10 @@ Result<void> ChangeLister::pass_data(const Entry& entry, const FileRange& range)
   };
   VARVE_TRY(
       now_.list_chunks(entry.entry.rank, range.offset, range.bytes, [&](const FileChunk& chunk) {
-        if (bytes + chunk.bytes > kChangeDataMax && !flush()) return false;
-        if (data.chunks.empty()) data.offset = chunk.offset;
-        data.chunks.push_back({chunk.bytes, chunk.fingerprint});
-        bytes += chunk.bytes;
+        if (bytes + chunk.piece.bytes > kChangeDataMax && !flush()) return false;
+        if (data.chunks.empty()) data.offset = chunk.piece.offset;
+        data.chunks.push_back({chunk.piece.bytes, chunk.fingerprint, chunk.piece});
+        bytes += chunk.piece.bytes;
         return true;
       }));
   if (passed) flush();

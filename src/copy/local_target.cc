@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kUnsettledBytesMax = 256U << 20;
 constexpr std::chrono::seconds kUnsettledTime{10};
+constexpr std::size_t kOffersMax = 4;  // Bounds the memory.
 
 /// Begins the names of versions that receive a copy from a repository.
 std::string copy_prefix(const VersionOrigin& origin) { return "copy-" + origin.repository + "-"; }
@@ -157,6 +158,9 @@ Result<std::uint64_t> LocalTarget::begin(const CopyBegin& copy) {
 
 Result<void> LocalTarget::offer(const ChangeBatch& batch) {
   VARVE_TRY_ASSIGN(auto* const to, receiving());
+  if (offered_.size() >= kOffersMax) {
+    return Error(ErrorCode::kInvalid, "too many batches without their data");
+  }
   Offered offered;
   offered.batch = batch;
   offered.memory.resize(data_bytes(batch));
@@ -269,16 +273,11 @@ Result<TargetVersion> LocalTarget::seal(const CopySeal& copy) {
   VARVE_TRY(to->writer->set_xattr(kRootIno, catalog::kOriginAttribute,
                                   catalog::encode_origin(to->info.number, to->origin),
                                   XattrMode::kAny));
-  const auto unmarked = to->writer->remove_xattr(kRootIno, catalog::kCopyMarkAttribute);
-  if (!unmarked && unmarked.error().code() != ErrorCode::kNoAttribute) return unmarked.error();
-  auto sealed = repository_.seal(to->info.series, to->info.number, copy.name);
-  if (!sealed) {
-    // The next copy continues: all changes are made.
-    static_cast<void>(set_mark());
-    return std::move(sealed).error();
-  }
+  // The mark stays, so that the next copy continues if the seal fails or a crash interrupts it.
+  VARVE_TRY_ASSIGN(const auto sealed,
+                   repository_.seal(to->info.series, to->info.number, copy.name));
   receiving_.reset();
-  return version_of(sealed->info);
+  return version_of(sealed.info);
 }
 
 Result<void> LocalTarget::drop() {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
+#include <cstring>
 #include <utility>
 
 #include "copy/change_lister.h"
@@ -144,74 +144,102 @@ Result<void> VersionSender::offer() {
 }
 
 Result<void> VersionSender::complete_oldest() {
-  VARVE_TRY_ASSIGN(const auto wanted, target_.wanted());
+  VARVE_TRY_ASSIGN(const auto answered, target_.wanted());
   const ChangeBatch batch = std::move(in_flight_.front());
   in_flight_.pop_front();
-  std::vector<std::string> chunks;
-  std::size_t first = 0;
+  std::vector<WantedData> wanted;
+  std::size_t number = 0;
   for (const Change& change : batch.changes) {
-    if (wanted.size() - first < change.chunks.size()) {
-      return Error(ErrorCode::kCorrupt, "the target answered about another batch");
+    std::uint64_t offset = change.offset;
+    for (const ChunkRef& chunk : change.chunks) {
+      if (number == answered.size()) break;
+      if (answered[number++]) wanted.push_back({&change, &chunk, offset, {}});
+      offset += chunk.bytes;
     }
-    VARVE_TRY(read_wanted(change, wanted, first, chunks));
-    first += change.chunks.size();
   }
-  for (const std::string& chunk : chunks) counts_.sent_bytes += chunk.size();
+  if (number != answered.size()) {
+    return Error(ErrorCode::kCorrupt, "the target answered about another batch");
+  }
+  // A whole version is read in the order of its tree, by a session that reads ahead.
+  if (before_ != nullptr) read_pieces(wanted);
+  for (std::size_t i = 0; i < wanted.size();) {
+    std::size_t end = i + 1;
+    std::size_t bytes = wanted[i].chunk->bytes;
+    while (end < wanted.size() && wanted[end].follows(wanted[end - 1]) && bytes < kRunBytes) {
+      bytes += wanted[end++].chunk->bytes;
+    }
+    if (wanted[i].bytes.empty()) VARVE_TRY(read_run(std::span(wanted).subspan(i, end - i), bytes));
+    i = end;
+  }
+  std::vector<std::string> chunks;
+  for (WantedData& one : wanted) {
+    counts_.sent_bytes += one.bytes.size();
+    chunks.push_back(std::move(one.bytes));
+  }
   return target_.fill(std::move(chunks));
 }
 
-/// Reads the wanted chunks of a change. `first` is the change's first chunk in `wanted`.
-Result<void> VersionSender::read_wanted(const Change& change, const std::vector<bool>& wanted,
-                                        std::size_t first, std::vector<std::string>& chunks) {
-  std::uint64_t offset = change.offset;
-  for (std::size_t i = 0; i < change.chunks.size();) {
-    const std::uint64_t begin = offset;
-    std::size_t end = i;
-    while (end < change.chunks.size() && wanted[first + end] && offset - begin < kRunBytes) {
-      offset += change.chunks[end++].bytes;
-    }
-    if (end == i) {
-      offset += change.chunks[i++].bytes;
-      continue;
-    }
-    VARVE_TRY(read_run(change, begin, i, end, chunks));
-    i = end;
+/// Reads chunks in the order of the disk. Leaves those empty that cannot be read in this way.
+void VersionSender::read_pieces(std::span<WantedData> wanted) {
+  std::vector<StoredPiece> pieces;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    wanted[i].bytes.resize(wanted[i].chunk->bytes);
+    pieces.push_back(wanted[i].chunk->piece);
+    pieces.back().offset = 0;
+    pieces.back().file = static_cast<std::uint32_t>(i);
   }
-  return {};
+  std::ranges::sort(pieces, lies_before);
+  std::vector<bool> unread(wanted.size());
+  now_.read_pieces(pieces, [&](const StoredPiece& piece, std::uint64_t offset, std::size_t bytes,
+                               const std::byte* data) {
+    if (data == nullptr) {
+      unread[piece.file] = true;
+    } else {
+      std::memcpy(wanted[piece.file].bytes.data() + offset, data, bytes);
+    }
+    return true;
+  });
+  // A run is read again as a whole.
+  for (std::size_t i = 1; i < wanted.size(); ++i) {
+    if (unread[i - 1] && wanted[i].follows(wanted[i - 1])) unread[i] = true;
+  }
+  for (std::size_t i = wanted.size(); i-- > 1;) {
+    if (unread[i] && wanted[i].follows(wanted[i - 1])) unread[i - 1] = true;
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (unread[i]) wanted[i].bytes.clear();
+  }
 }
 
-Result<void> VersionSender::read_run(const Change& change, std::uint64_t offset,
-                                     std::size_t first_chunk, std::size_t end_chunk,
-                                     std::vector<std::string>& chunks) {
-  std::size_t bytes = 0;
-  for (std::size_t i = first_chunk; i < end_chunk; ++i) bytes += change.chunks[i].bytes;
-  std::string run(bytes, '\0');
+/// Reads chunks that follow each other in a file, `bytes` together.
+Result<void> VersionSender::read_run(std::span<WantedData> run, std::size_t bytes) {
+  const Rank rank = run.front().change->rank;
+  std::string all(bytes, '\0');
   auto got = [&]() -> Result<std::size_t> {
-    if (left_out_.contains(change.rank)) return std::size_t{0};
-    if (rank_ != change.rank) {
+    if (left_out_.contains(rank)) return std::size_t{0};
+    if (rank_ != rank) {
       rank_.reset();
-      VARVE_TRY_ASSIGN(file_, now_.open(change.rank));
-      rank_ = change.rank;
+      VARVE_TRY_ASSIGN(file_, now_.open(rank));
+      rank_ = rank;
     }
-    return file_->read(offset, std::as_writable_bytes(std::span(run)));
+    return file_->read(run.front().offset, std::as_writable_bytes(std::span(all)));
   }();
-  const bool is_unreadable = !got && is_damage(got.error());
-  if (is_unreadable) {
-    VARVE_TRY_ASSIGN(const std::string path, path_of(now_, change.rank));
+  if (!got && is_damage(got.error())) {
+    VARVE_TRY_ASSIGN(const std::string path, path_of(now_, rank));
     if (!leave_out(path, got.error())) return std::move(got).error().with_context(path);
-    left_out_.insert(change.rank);
+    left_out_.insert(rank);
   } else if (!got) {
     source_gone_ = is_gone(got.error());
     return std::move(got).error();
   }
-  const bool is_lost = left_out_.contains(change.rank);
-  if (!is_lost && *got != bytes) {
-    return Error(ErrorCode::kCorrupt, change.name + " is shorter than its recipe");
+  if (left_out_.contains(rank)) return {};
+  if (*got != bytes) {
+    return Error(ErrorCode::kCorrupt, run.front().change->name + " is shorter than its recipe");
   }
   std::size_t at = 0;
-  for (std::size_t i = first_chunk; i < end_chunk; ++i) {
-    chunks.push_back(is_lost ? std::string() : run.substr(at, change.chunks[i].bytes));
-    at += change.chunks[i].bytes;
+  for (WantedData& one : run) {
+    one.bytes = all.substr(at, one.chunk->bytes);
+    at += one.chunk->bytes;
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,11 +66,18 @@ class VersionSender {
   [[nodiscard]] Result<void> offer();
   [[nodiscard]] Result<void> complete_oldest();
   [[nodiscard]] Result<void> complete_all();
-  [[nodiscard]] Result<void> read_wanted(const Change& change, const std::vector<bool>& wanted,
-                                         std::size_t first, std::vector<std::string>& chunks);
-  [[nodiscard]] Result<void> read_run(const Change& change, std::uint64_t offset,
-                                      std::size_t first_chunk, std::size_t end_chunk,
-                                      std::vector<std::string>& chunks);
+  /// A chunk that the target wants.
+  struct WantedData {
+    const Change* change = nullptr;
+    const ChunkRef* chunk = nullptr;
+    std::uint64_t offset = 0;
+    std::string bytes;
+    [[nodiscard]] bool follows(const WantedData& other) const {
+      return change->rank == other.change->rank && offset == other.offset + other.chunk->bytes;
+    }
+  };
+  void read_pieces(std::span<WantedData> wanted);
+  [[nodiscard]] Result<void> read_run(std::span<WantedData> run, std::size_t bytes);
 
   Target& target_;
   VersionReader& now_;

@@ -179,13 +179,23 @@ Result<void> list_chunks(layout::ChunkSource& source, const format::Recipe& reci
       if (part.index + std::size_t{part.count} > header->chunks.size()) {
         return Error(ErrorCode::kCorrupt, "a container holds fewer chunks than it should");
       }
+      VARVE_TRY_ASSIGN(const std::uint64_t place, source.place_of(part.container));
       std::uint64_t offset = run->begin + part.offset;
       for (std::uint32_t i = 0; i < part.count && offset < end; ++i) {
         const format::ChunkEntry& chunk = header->chunks[part.index + i];
         VARVE_TRY(restore::verify_place(*header, part.index + i,
                                         run->run->first.plus(std::uint64_t{part.chunk} + i)));
+        FileChunk found;
+        found.piece.place = place;
+        found.piece.offset = offset;
+        found.piece.first = run->run->first.plus(std::uint64_t{part.chunk} + i);
+        found.piece.count = 1;
+        found.piece.bytes = chunk.raw_bytes;
+        found.piece.container = static_cast<std::uint32_t>(part.container);
+        found.piece.index = part.index + i;
+        found.fingerprint = chunk.fingerprint;
         const bool wanted = offset + chunk.raw_bytes > range.offset;
-        if (wanted && !visit({offset, chunk.raw_bytes, chunk.fingerprint})) return {};
+        if (wanted && !visit(found)) return {};
         offset += chunk.raw_bytes;
       }
       at = part.offset + part.bytes;

@@ -11,6 +11,7 @@
 #include "catalog_values.h"
 #include "checks.h"
 #include "control/protocol.h"
+#include "copy_targets.h"
 #include "environment_target.h"
 #include "file_targets.h"
 #include "format/container.h"
@@ -376,6 +377,8 @@ constexpr Target kTargets[] = {
     {"open_version", open_version, open_version_seeds, 500},
     {"request", request, request_seeds},
     {"reply", reply, reply_seeds},
+    {"copy_request", copy_request, copy_request_seeds},
+    {"copy_answer", copy_answer, copy_answer_seeds},
 };
 
 }  // namespace

@@ -34,7 +34,8 @@ constexpr std::string_view kBytes = "the bytes of a chunk";
 
 ChunkRef chunk_of(std::string_view bytes) {
   return {static_cast<std::uint32_t>(bytes.size()),
-          format::make_sha256_fingerprinter()->fingerprint(base::as_bytes(bytes))};
+          format::make_sha256_fingerprinter()->fingerprint(base::as_bytes(bytes)),
+          {}};
 }
 
 Change change(ChangeKind kind, const std::string& name) {
@@ -194,6 +195,14 @@ TEST_F(HostileSource, SealedVersionStaysAsItIs) {
   const auto version = must(repository_->find_version(series_, "v"));
   const auto reader = must(repository_->reader(series_, version.number));
   EXPECT_EQ(test::read_sealed(*reader, "f"), kBytes);
+}
+
+TEST_F(HostileSource, OffersWithoutDataAreBounded) {
+  begin();
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(std::holds_alternative<std::vector<bool>>(ask(ChangeBatch{{data("f", kBytes)}})));
+  }
+  EXPECT_TRUE(std::holds_alternative<Error>(ask(ChangeBatch{{data("f", kBytes)}})));
 }
 
 TEST_F(HostileSource, NoRequestBeforeTheOneThatBegins) {
