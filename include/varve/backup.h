@@ -255,7 +255,8 @@ struct DirectoryIdentity {
 };
 
 struct StoreOptions {
-  /// Directories stored without their entries, such as the repository itself.
+  /// Directories stored without their entries, such as the repository itself. One with the inode 0
+  /// stands for all directories of its device.
   std::vector<DirectoryIdentity> without_entries;
   /// Called with the path below the source of each such directory in the tree. May be empty.
   std::function<void(const std::string& path)> left_out;
@@ -302,6 +303,10 @@ struct StoreRequest {
   /// A file whose mtime or ctime is less than this before the start is read again by the next
   /// store, because a later change may not change its rounded time. For tests.
   std::uint32_t settle_s = 2;
+  /// Opens the version, with the tree of `source` if that is not 0, in place of
+  /// Repository::open_version() and clone_version(). May be empty. A mount uses it.
+  std::function<Result<VersionInfo>(SeriesId series, VersionNumber source, const NewFile& root)>
+      open{};
 };
 
 /// The result of store_version().
@@ -330,6 +335,11 @@ struct StoredVersion {
 /// open version is another one.
 [[nodiscard]] Result<void> claim_time(Repository& repository, const VersionInfo& version,
                                       const Timestamp& time);
+
+/// Keeps the states of the source's files for the next store, after the caller has sealed the
+/// version of store_version() as `sealed`. Logs errors: the next store then reads every file.
+void keep_source_states(Repository& repository, const StoredVersion& stored,
+                        const VersionInfo& sealed);
 
 /// Seals a version that store_version() stored with StoreRequest::seals, and keeps the states of
 /// the source's files for the next store. If they cannot be kept, the next store reads every file.

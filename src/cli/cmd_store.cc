@@ -31,7 +31,9 @@
 #include "cli/version_path.h"
 #include "control/local_control.h"
 #include "control/mounted_path.h"
+#include "control/repository_control.h"
 #include "control/stop_request.h"
+#include "control/store_task.h"
 #include "varve/backup.h"
 #include "varve/store.h"
 #include "varve/version_name.h"
@@ -96,7 +98,7 @@ bool is_stream(const StoreArguments& options) {
   return !options.stdin_name.empty() || !options.tar.empty();
 }
 
-/// Returns the advice for a repository that another process has open: a daemon cannot store.
+/// Returns the advice for a stream, which a daemon cannot store.
 std::string advice_if_mounted(const StoreArguments& options, const VersionPath& path) {
   std::error_code error;
   const auto own = std::filesystem::canonical(options.repository, error);
@@ -117,6 +119,10 @@ bool stays_open(const VersionPath& path, const StoreArguments& options) {
   return options.keep_open || (is_partial_name(path.version) && !options.seal);
 }
 
+void report_left_out(const std::string& folder) {
+  report_problems({folder + " is this repository or its mount; stored as an empty directory"});
+}
+
 /// Returns the request for a directory. Reads the lists that the options name.
 Result<StoreRequest> directory_request(const VersionPath& path, const StoreArguments& options,
                                        Progress& progress) {
@@ -127,10 +133,12 @@ Result<StoreRequest> directory_request(const VersionPath& path, const StoreArgum
   request.directory = options.directory;
   request.seals = !stays_open(path, options);
   request.read_all = options.checksum;
-  request.options.without_entries = find_own_mounts(options.repository, options.directory);
+  VARVE_TRY_ASSIGN(const std::string repository,
+                   repository_at(options.repository, control::Purpose::kLook));
+  request.options.without_entries = find_own_mounts(repository, options.directory);
   request.options.left_out = [&progress](const std::string& folder) {
     progress.clear();
-    report_problems({folder + " is this repository or its mount; stored as an empty directory"});
+    report_left_out(folder);
   };
   return request;
 }
@@ -204,6 +212,49 @@ const char* word_of(StoreChange change) {
   return "";
 }
 
+/// Leaves out all directories in mounts of the repository, also where other mounts show a part of
+/// them: a version would be stored in itself.
+/// Errors: kInvalid if the directory is in such a mount.
+Result<void> leave_mounts_out(const StoreArguments& options, control::StoreTask& task) {
+  VARVE_TRY_ASSIGN(const std::string repository,
+                   repository_at(options.repository, control::Purpose::kLook));
+  std::error_code error;
+  const auto own = std::filesystem::canonical(repository, error);
+  if (error) return base::io_error(repository, error.value());
+  VARVE_TRY_ASSIGN(const auto mounts, control::find_mounts_of(own));
+  for (const auto& mount : mounts) {
+    if (mount.device == task.identity.device) {
+      return Error(ErrorCode::kInvalid,
+                   task.directory +
+                       " is in a mount of the repository itself; to begin a version "
+                       "with the tree of another one, use `varve clone`");
+    }
+    task.without_entries.push_back({mount.device, 0});
+  }
+  return {};
+}
+
+/// Has the daemon that holds the repository store the directory, which it reads itself.
+Result<TransferReport> store_in_daemon(const StoreArguments& options, const VersionPath& path,
+                                       const StoreRequest& request, const Context& context,
+                                       Progress& progress, const control::StopRequest& stop) {
+  VARVE_TRY_ASSIGN(control::StoreTask task,
+                   control::store_task(path.series + "/" + path.version, request));
+  VARVE_TRY(leave_mounts_out(options, task));
+  if (!options.time.empty()) {
+    VARVE_TRY_ASSIGN(task.time, parse_time(options.time));
+  }
+  VARVE_TRY_ASSIGN(const auto daemon, open_control(options.repository));
+  auto stored = daemon->store(task, stop, [&](const TransferProgress& done) {
+    progress.update(done.bytes_done, done.bytes_total, done.files_done);
+  });
+  progress.clear();
+  VARVE_TRY_ASSIGN(auto reply, close_after(*daemon, std::move(stored)));
+  for (const std::string& folder : reply.left_out) report_left_out(folder);
+  print_stored(reply.version, reply.report, options, context);
+  return std::move(reply.report);
+}
+
 /// Prints the changes that a store would make.
 Result<TransferReport> plan(const StoreArguments& options, const StoreRequest& request,
                             Progress& progress, const control::StopRequest& stop) {
@@ -248,10 +299,11 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
   const SignalWatch signals(
       {.stop = [&] { stop.stop(); }, .report = [&] { progress.print_line(); }});
   Storing storing;
+  StoreRequest request;
   if (is_stream(options)) {
     VARVE_TRY_ASSIGN(storing, stream_storing(options, path));
   } else {
-    VARVE_TRY_ASSIGN(const StoreRequest request, directory_request(path, options, progress));
+    VARVE_TRY_ASSIGN(request, directory_request(path, options, progress));
     if (options.dry_run) return plan(options, request, progress, stop);
     storing = [request](Repository& repository, const OnProgress& on_progress) {
       return store_version(repository, request, on_progress);
@@ -262,7 +314,11 @@ Result<TransferReport> store(const StoreArguments& options, const Context& conte
     VARVE_TRY_ASSIGN(index_bytes, parse_bytes(options.index_memory));
   }
   auto repository = open_to_write(options.repository, index_bytes);
-  if (!repository && repository.error().code() == ErrorCode::kLocked) {
+  const bool is_locked = !repository && repository.error().code() == ErrorCode::kLocked;
+  if (is_locked && !is_stream(options)) {
+    return store_in_daemon(options, path, request, context, progress, stop);
+  }
+  if (is_locked) {
     return std::move(repository).error().with_context(advice_if_mounted(options, path));
   }
   if (!repository) return std::move(repository).error();

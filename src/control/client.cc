@@ -209,6 +209,19 @@ Result<void> Client::rename(const RenameRequest& request) {
   return {};
 }
 
+Result<StoreTaskReply> Client::store(const StoreTask& task, int stop,
+                                     const std::function<void(const TransferProgress&)>& progress) {
+  Request asked = request_for(Operation::kStore);
+  asked.store = task;
+  VARVE_TRY(send(asked));
+  for (;;) {
+    VARVE_TRY_ASSIGN(Reply reply, receive(stop));
+    if (reply.stored) return *std::move(reply.stored);
+    if (!reply.transfer) return lacks("report");
+    if (progress) progress(*reply.transfer);
+  }
+}
+
 Result<ArrangeReport> Client::arrange(const ArrangeRequest& request, int stop,
                                       const std::function<void(const ArrangeProgress&)>& progress) {
   Request asked = request_for(Operation::kArrange);

@@ -61,6 +61,12 @@ class Client {
   [[nodiscard]] Result<void> claim(const ClaimRequest& request);
   /// Errors: as claim().
   [[nodiscard]] Result<void> rename(const RenameRequest& request);
+  /// Has the daemon store a directory. Calls `progress` now and then.
+  /// Errors: as claim(); kInterrupted once `stop` (a descriptor) is readable. The daemon stops once
+  /// this Client is destroyed.
+  [[nodiscard]] Result<StoreTaskReply> store(
+      const StoreTask& task, int stop,
+      const std::function<void(const TransferProgress&)>& progress);
   /// Arranges a series and waits for the report. Calls `progress` now and then.
   /// Errors: kInterrupted once `stop` (a descriptor) is readable. The daemon stops arranging once
   /// this Client is destroyed.

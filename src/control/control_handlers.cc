@@ -68,6 +68,11 @@ void add_handlers(const std::shared_ptr<RepositoryControl>& control, Handlers& h
     const CancelWatch watch(cancelled);
     return control->arrange(request, watch.stop(), progress);
   };
+  handlers.store = [control](const StoreTask& task, const std::function<bool()>& cancelled,
+                             const std::function<void(const TransferProgress&)>& progress) {
+    const CancelWatch watch(cancelled);
+    return control->store(task, watch.stop(), progress);
+  };
   handlers.settings = [control](const std::optional<ArrangeSettings>& settings) {
     return control->arrange_settings(settings);
   };

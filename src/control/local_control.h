@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +34,9 @@ class LocalControl : public RepositoryControl {
   [[nodiscard]] Result<void> lock(const LockRequest& request) override;
   [[nodiscard]] Result<void> claim(const ClaimRequest& request) override;
   [[nodiscard]] Result<void> rename(const RenameRequest& request) override;
+  [[nodiscard]] Result<StoreTaskReply> store(
+      const StoreTask& task, const StopRequest& stop,
+      const std::function<void(const TransferProgress&)>& progress) override;
   [[nodiscard]] Result<ArrangeReport> arrange(
       const ArrangeRequest& request, const StopRequest& stop,
       const std::function<void(const ArrangeProgress&)>& progress) override;
@@ -75,8 +80,15 @@ class LocalControl : public RepositoryControl {
       SeriesId series, const std::vector<VersionNumber>& numbers, const DeletionOptions& options);
 
  private:
+  class Storing;
+  [[nodiscard]] Result<StoreTaskReply> store_alone(
+      const StoreTask& task, const StopRequest& stop,
+      const std::function<void(const TransferProgress&)>& progress);
+
   std::unique_ptr<Repository> owned_;
   Repository& repository_;
+  std::mutex storing_mutex_;       // Guards `storing_`. Taken last.
+  std::set<std::string> storing_;  // Series into which a store is under way.
 };
 
 }  // namespace varve::control

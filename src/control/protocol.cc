@@ -13,6 +13,7 @@
 #include "control/metrics_json.h"
 #include "control/pool_streams_json.h"
 #include "control/series_settings_json.h"
+#include "control/store_json.h"
 #include "control/upkeep_json.h"
 #include "control/version_json.h"
 #include "control/version_lists_json.h"
@@ -40,6 +41,7 @@ constexpr std::array<std::pair<Operation, std::string_view>, 19> kOperations = {
     {Operation::kClaim, "claim"},
     {Operation::kRename, "rename"},
     {Operation::kPoolStreams, "pool_streams"},
+    {Operation::kStore, "store"},
 }};
 
 template <typename Table, typename Value>
@@ -154,6 +156,7 @@ void encode_upkeep(const Request& request, Json& line) {
     line["version"] = text_to_json(request.claim.version);
     line["time"] = time_to_json(request.claim.time);
   }
+  if (request.operation == Operation::kStore) line["store"] = store_to_json(request.store);
   if (request.operation == Operation::kRename) {
     line["name"] = text_to_json(request.rename.name);
     line["new_name"] = text_to_json(request.rename.new_name);
@@ -215,6 +218,7 @@ bool decode_upkeep(const Json& object, Request& request) {
     ok = time.has_value();
     if (ok) request.claim.time = *time;
   }
+  if (request.operation == Operation::kStore) return take_store(object, request);
   if (request.operation == Operation::kRename) {
     request.rename.name = fields.text("name");
     request.rename.new_name = fields.text("new_name");
@@ -264,12 +268,14 @@ void encode_upkeep(const Reply& reply, Json& line) {
     line["series_settings"] =
         changes_to_json({reply.series_settings->placement, reply.series_settings->rewrite});
   }
+  put_stored(reply, line);
   if (reply.pool_index) line["pool_index"] = pool_index_text(*reply.pool_index);
   if (reply.upkeep) line["upkeep"] = upkeep_to_json(*reply.upkeep);
   if (reply.streams) line["streams"] = streams_to_json(*reply.streams);
 }
 
 bool decode_upkeep(const Json& object, Reply& reply) {
+  if (!take_stored(object, reply)) return false;
   if (object.find("forecast") != nullptr) {
     const Json& forecast = *object.find("forecast");
     reply.forecast = numbers_from<DeletionForecast>(kForecast, forecast);

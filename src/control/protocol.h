@@ -40,7 +40,8 @@ enum class Operation {
   kUpkeep,
   kClaim,  ///< The reply has no members of its own, nor has that of kRename.
   kRename,
-  kPoolStreams
+  kPoolStreams,
+  kStore
 };
 
 struct Request {
@@ -52,6 +53,7 @@ struct Request {
   LockRequest lock{};
   ClaimRequest claim{};
   RenameRequest rename{};
+  StoreTask store{};
   ArrangeRequest arrange{};
   std::string series;  ///< Only for kOpenVersions: the name of the series.
   /// Only for kArrangeSettings: settings to store first.
@@ -62,7 +64,8 @@ struct Request {
 };
 
 /// An error, or the result of the operation. The daemon may send interim replies before the last
-/// one: replies with only `working` and, for kArrange, replies with only `progress`.
+/// one: replies with only `working`, with only `progress` for kArrange, and with only `transfer`
+/// for kStore.
 struct Reply {
   std::optional<Error> error;
   bool working = false;                ///< The operation continues; another reply follows.
@@ -81,6 +84,8 @@ struct Reply {
   std::optional<PoolIndexChoice> pool_index{};       ///< Only for kPoolIndex: the present choice.
   std::optional<UpkeepSettings> upkeep{};            ///< Only for kUpkeep: the present settings.
   std::optional<std::vector<PoolStream>> streams{};  ///< Only for kPoolStreams.
+  std::optional<TransferProgress> transfer{};
+  std::optional<StoreTaskReply> stored{};  ///< Only for the last reply to kStore.
 };
 
 [[nodiscard]] std::string encode(const Request& request);

@@ -55,6 +55,12 @@ Result<void> RemoteControl::rename(const RenameRequest& request) {
   return call([&](Client& client) { return client.rename(request); });
 }
 
+Result<StoreTaskReply> RemoteControl::store(
+    const StoreTask& task, const StopRequest& stop,
+    const std::function<void(const TransferProgress&)>& progress) {
+  return call([&](Client& client) { return client.store(task, stop.descriptor(), progress); });
+}
+
 Result<ArrangeReport> RemoteControl::arrange(
     const ArrangeRequest& request, const StopRequest& stop,
     const std::function<void(const ArrangeProgress&)>& progress) {

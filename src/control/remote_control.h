@@ -35,6 +35,9 @@ class RemoteControl final : public RepositoryControl {
   [[nodiscard]] Result<void> lock(const LockRequest& request) override;
   [[nodiscard]] Result<void> claim(const ClaimRequest& request) override;
   [[nodiscard]] Result<void> rename(const RenameRequest& request) override;
+  [[nodiscard]] Result<StoreTaskReply> store(
+      const StoreTask& task, const StopRequest& stop,
+      const std::function<void(const TransferProgress&)>& progress) override;
   [[nodiscard]] Result<ArrangeReport> arrange(
       const ArrangeRequest& request, const StopRequest& stop,
       const std::function<void(const ArrangeProgress&)>& progress) override;

@@ -56,6 +56,13 @@ class RepositoryControl {
   /// Errors: as claim(); kExists if the name is taken; kBusy for an open version, or a series that
   /// has one.
   [[nodiscard]] virtual Result<void> rename(const RenameRequest& request) = 0;
+  /// Stores a directory as a version, in the process that makes the changes; see
+  /// varve::store_version(). Seals it, if the task says so.
+  /// Errors: also kNotPermitted if that process may not read all that the command may, or sees
+  /// another directory; kInterrupted after a stop.
+  [[nodiscard]] virtual Result<StoreTaskReply> store(
+      const StoreTask& task, const StopRequest& stop,
+      const std::function<void(const TransferProgress&)>& progress) = 0;
   /// Arranges a series. May call `progress` from another thread.
   /// Errors: after a stop, kInterrupted or a report that is not finished.
   [[nodiscard]] virtual Result<ArrangeReport> arrange(

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "varve/backup.h"
 #include "varve/options.h"
 #include "varve/pool_index.h"
 #include "varve/types.h"
@@ -61,6 +62,31 @@ struct LockRequest {
 struct ClaimRequest {
   std::string version;  ///< SERIES/VERSION.
   Timestamp time;
+};
+
+/// A directory to store as a version. The process that stores it reads the files.
+struct StoreTask {
+  std::string version;                ///< SERIES/VERSION; see varve::StoreRequest.
+  std::string directory;              ///< Absolute path without symlinks.
+  DirectoryIdentity identity;         ///< The directory, as the command sees it.
+  std::uint64_t mount_namespace = 0;  ///< Inode number of the command's mount namespace.
+  std::uint32_t user = 0;             ///< User of the command.
+  /// See varve::StoreOptions, as the four members after it.
+  std::vector<DirectoryIdentity> without_entries{};
+  std::vector<std::string> excludes{};
+  std::optional<std::vector<std::string>> only{};
+  bool without_caches = false;
+  bool one_file_system = false;
+  bool seals = false;
+  bool read_all = false;
+  std::optional<Timestamp> time{};  ///< Claimed time.
+};
+
+/// The result of a store.
+struct StoreTaskReply {
+  VersionInfo version;
+  TransferReport report;
+  std::vector<std::string> left_out{};  ///< Directories that were stored without entries.
 };
 
 /// A new name for a sealed version or a series.

@@ -46,6 +46,10 @@ struct Handlers {
   std::function<Result<ArrangeReport>(const ArrangeRequest&, const std::function<bool()>& cancelled,
                                       const std::function<void(const ArrangeProgress&)>& progress)>
       arrange;
+  /// Stores a directory. Stops and reports as `arrange`.
+  std::function<Result<StoreTaskReply>(const StoreTask&, const std::function<bool()>& cancelled,
+                                       const std::function<void(const TransferProgress&)>&)>
+      store;
   /// Stores the given settings, if any. Returns the current settings.
   std::function<Result<ArrangeSettings>(const std::optional<ArrangeSettings>&)> settings;
   std::function<Result<SeriesSettings>(const SeriesSettingsRequest&)> series_settings;

@@ -24,6 +24,29 @@ void put(Result<T> result, std::optional<T>& place, Reply& reply) {
   }
 }
 
+/// Sends progress to a client, not too often.
+class Teller {
+ public:
+  /// Lifetime: `sending` outlives the object.
+  Teller(int socket, std::mutex& sending) : socket_(socket), sending_(sending) {}
+
+  void tell(const Reply& so_far) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - told_at_ < kProgressPause) return;
+    told_at_ = now;
+    const std::lock_guard lock(sending_);
+    const auto sent = send_line_now(socket_, encode(so_far));
+    // A client that reads too slowly may miss progress reports. A partly sent line ends the
+    // connection. `cancelled` detects that a client has disconnected.
+    if (!sent && sent.error().code() != ErrorCode::kBusy) ::shutdown(socket_, SHUT_RDWR);
+  }
+
+ private:
+  const int socket_;
+  std::mutex& sending_;
+  std::chrono::steady_clock::time_point told_at_ = std::chrono::steady_clock::now();
+};
+
 }  // namespace
 
 Reply Server::answer(const Request& request, Connection& connection) {
@@ -84,24 +107,27 @@ Reply Server::answer_upkeep(const Request& request, Connection& connection) {
       break;
     }
     case Operation::kArrange: {
-      auto told_at = std::chrono::steady_clock::now();
-      const auto tell = [&](const ArrangeProgress& done) {
-        const auto now = std::chrono::steady_clock::now();
-        if (now - told_at < kProgressPause) return;
-        told_at = now;
-        Reply so_far;
-        so_far.progress = done;
-        const std::lock_guard lock(connection.sending);
-        const auto sent = send_line_now(connection.socket.get(), encode(so_far));
-        // A client that reads too slowly may miss progress reports. A partly sent line ends the
-        // connection. `cancelled` detects that a client has disconnected.
-        if (!sent && sent.error().code() != ErrorCode::kBusy) {
-          ::shutdown(connection.socket.get(), SHUT_RDWR);
-        }
-      };
+      Teller tell(connection.socket.get(), connection.sending);
       put(handlers_.arrange(
-              request.arrange, [&] { return abandoned(connection.socket.get()); }, tell),
+              request.arrange, [&] { return abandoned(connection.socket.get()); },
+              [&](const ArrangeProgress& done) {
+                Reply so_far;
+                so_far.progress = done;
+                tell.tell(so_far);
+              }),
           reply.arranged, reply);
+      break;
+    }
+    case Operation::kStore: {
+      Teller tell(connection.socket.get(), connection.sending);
+      put(handlers_.store(
+              request.store, [&] { return abandoned(connection.socket.get()); },
+              [&](const TransferProgress& done) {
+                Reply so_far;
+                so_far.transfer = done;
+                tell.tell(so_far);
+              }),
+          reply.stored, reply);
       break;
     }
     case Operation::kArrangeSettings:

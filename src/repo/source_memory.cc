@@ -108,6 +108,13 @@ Result<void> SourceMemory::announce(SeriesId series, const VersionInfo* base) {
   return {};
 }
 
+Result<VersionInfo> SourceMemory::open_new(SeriesId series, VersionNumber source,
+                                           const NewFile& root) {
+  if (request_.open) return request_.open(series, source, root);
+  if (source == VersionNumber{}) return repository_.open_version(series, request_.version, root);
+  return repository_.clone_version(series, source, request_.version);
+}
+
 Result<VersionInfo> SourceMemory::open_version(SeriesId series, const NewFile& root) {
   std::optional<VersionInfo> base;
   if (request_.seals && !request_.read_all) {
@@ -124,9 +131,7 @@ Result<VersionInfo> SourceMemory::open_version(SeriesId series, const NewFile& r
     previous_.reset();
     base.reset();
   }
-  VARVE_TRY_ASSIGN(auto info,
-                   base ? repository_.clone_version(series, base->number, request_.version)
-                        : repository_.open_version(series, request_.version, root));
+  VARVE_TRY_ASSIGN(auto info, open_new(series, base ? base->number : VersionNumber{}, root));
   if (base) {
     VARVE_TRY(track(info, &*base));
   } else if (request_.seals) {

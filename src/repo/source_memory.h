@@ -52,6 +52,8 @@ class SourceMemory {
   [[nodiscard]] std::shared_ptr<transfer::SourceStatesWriter> states() const { return states_; }
 
  private:
+  [[nodiscard]] Result<VersionInfo> open_new(SeriesId series, VersionNumber source,
+                                             const NewFile& root);
   [[nodiscard]] std::string directory(SeriesId series) const;
   [[nodiscard]] transfer::SourceStatesHeader new_header(SeriesId series);
   [[nodiscard]] std::unique_ptr<transfer::SourceStates> states_of(const VersionInfo& version);

@@ -159,9 +159,14 @@ Result<void> claim_time(Repository& repository, const VersionInfo& version, cons
                            catalog::encode_claimed_time(version.number, time), XattrMode::kAny);
 }
 
+void keep_source_states(Repository& repository, const StoredVersion& stored,
+                        const VersionInfo& sealed) {
+  if (stored.sources) repo::keep_states(repository, *stored.sources, sealed);
+}
+
 Result<SealOutcome> seal_stored(Repository& repository, const StoredVersion& stored) {
   VARVE_TRY_ASSIGN(auto sealed, repository.seal(stored.info.series, stored.info.number, ""));
-  if (stored.sources) repo::keep_states(repository, *stored.sources, sealed.info);
+  keep_source_states(repository, stored, sealed.info);
   return sealed;
 }
 

@@ -104,7 +104,11 @@ Result<std::vector<std::string>> SourceFilter::list(int directory_fd, const stru
                                                     const std::string& path) {
   if (!device_) device_ = status.st_dev;
   const DirectoryIdentity identity{status.st_dev, status.st_ino};
-  if (std::ranges::find(options_->without_entries, identity) != options_->without_entries.end()) {
+  const DirectoryIdentity whole_device{status.st_dev, 0};
+  const auto is_left_out = [&](const DirectoryIdentity& one) {
+    return one == identity || one == whole_device;
+  };
+  if (std::ranges::any_of(options_->without_entries, is_left_out)) {
     if (options_->left_out) options_->left_out(path);
     return std::vector<std::string>();
   }
