@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "index/unseen.h"
 
+#ifndef VARVE_STATIC
 #include <coin/Clp_C_Interface.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -16,6 +18,10 @@
 namespace varve::index {
 
 namespace {
+
+#ifdef VARVE_STATIC
+using CoinBigIndex = int;
+#endif
 
 // Values that the sample has more often are counted directly.
 constexpr std::size_t kSeenMax = 20;
@@ -126,6 +132,10 @@ class UnseenProgramme {
     return sum;
   }
 
+#ifdef VARVE_STATIC
+  // The static program has no solver, so the estimate is Chao's: it only steers a cache.
+  [[nodiscard]] static bool solve_once() { return false; }
+#else
   // The library may throw.
   [[nodiscard]] bool solve_once() try {
     const std::unique_ptr<Clp_Simplex, decltype(&Clp_deleteModel)> model(Clp_newModel(),
@@ -146,6 +156,7 @@ class UnseenProgramme {
     base::log(base::LogLevel::kWarning, "the solver of linear programmes failed");
     return false;
   }
+#endif
 
   const std::vector<std::uint64_t> grid_;
   Programme programme_;

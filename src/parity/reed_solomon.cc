@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parity/reed_solomon.h"
 
+#ifndef VARVE_STATIC
 #include <isa-l/erasure_code.h>
+#endif
 
 #include <algorithm>
 
 #include "base/assert.h"
+#ifdef VARVE_STATIC
+#include "parity/galois.h"
+#endif
 
 namespace varve::parity {
+
+#ifdef VARVE_STATIC
+using namespace portable;
+#endif
 
 namespace {
 

@@ -239,3 +239,9 @@ Result<TransferReport> write_zip(VersionReader& version, int fd,
 }
 
 }  // namespace varve
+
+#ifdef VARVE_STATIC
+// libarchive's table of formats names xar, which needs libxml2. Varve never asks for it, and the
+// static program is linked without it.
+extern "C" int archive_write_set_format_xar(archive* /*handle*/) { return ARCHIVE_FATAL; }
+#endif
