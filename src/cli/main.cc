@@ -22,7 +22,8 @@ namespace {
 constexpr const char* kFooter =
     "Exit codes: 0 done, 1 error or damage, 2 wrong command line, 3 done but not for all files,\n"
     "10 no repository, 11 another process writes to the repository, 130 interrupted.\n"
-    "VARVE_REPO names the repository if the command line names none. See varve(1).";
+    "VARVE_REPO names the repository if the command line names none.\n"
+    "`varve help COMMAND` prints the options of a command; varve(1) tells more.";
 
 void add_commands(CommandLine& line, const Context& context) {
   add_init_command(line, context);
@@ -59,6 +60,15 @@ void add_commands(CommandLine& line, const Context& context) {
   add_version_command(line, context);
 }
 
+/// Turns `help COMMAND` into `COMMAND --help`. Parsing refuses an unknown command.
+void take_help(std::vector<std::string>& words, const CommandLine& line) {
+  const auto command =
+      std::ranges::find_if(words, [](const std::string& word) { return !word.starts_with('-'); });
+  if (command == words.end() || *command != "help") return;
+  const auto about = words.erase(command);
+  if (about == words.end() || line.has_command(*about)) words.emplace_back("--help");
+}
+
 base::LogLevel log_level(const Context& context) {
   if (context.quiet) return base::LogLevel::kError;
   if (context.verbosity == 0) return base::LogLevel::kWarning;
@@ -85,6 +95,7 @@ int run(int argc, char** argv) {
   auto instance = take_instance(words);
   if (!instance) return fail(instance.error());
   context.instance = *std::move(instance);
+  take_help(words, line);
   if (const auto ended = line.parse(words)) {
     if (*ended != kExitOk && !context.instance.path.empty()) {
       note(context, "options of " + context.instance.path + " are a part of the command line");

@@ -166,7 +166,14 @@ template Option CommandLine::add_flag(const std::string&, bool&, const std::stri
 template Option CommandLine::add_flag(const std::string&, int&, const std::string&);
 
 Command CommandLine::add_command(const std::string& name, const std::string& help) {
-  return Command(*app_->add_subcommand(name, help), chosen_, usage_codes_);
+  CLI::App* const command = app_->add_subcommand(name, help);
+  command->footer(app_->get_name() + "-" + name + "(1) tells more, with examples.");
+  return Command(*command, chosen_, usage_codes_);
+}
+
+bool CommandLine::has_command(const std::string& name) const {
+  const CLI::App& app = *app_;
+  return !app.get_subcommands([&](const CLI::App* one) { return one->check_name(name); }).empty();
 }
 
 Option CommandLine::add_option(const std::string& names, std::string& value,

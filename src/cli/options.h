@@ -119,6 +119,8 @@ class CommandLine {
   Option add_flag(const std::string& names, Value& value, const std::string& help);
 
   Command add_command(const std::string& name, const std::string& help);
+  /// Returns true for the name of a command, or another name of one.
+  [[nodiscard]] bool has_command(const std::string& name) const;
 
   /// Sets the variables of the options from the words behind the name of the program. The last of
   /// two equal options counts, unless it collects a list. Returns nothing if a command was chosen,

@@ -67,3 +67,23 @@ varve mount backup/repo mnt
 varve check --quick mnt
 varve unmount mnt
 ok "messages name what was meant or is missing; a mount stands for its repository; aliases work"
+
+# Help and manual.
+for command in $(varve --help | sed -n '/^Subcommands:/,/^$/ s/^  \([a-z][a-z-]*\).*/\1/p'); do
+  varve help "$command" >"$work/help"
+  varve "$command" --help | cmp - "$work/help" || fail "varve help $command differs"
+  grep -qF "varve-$command(1)" "$work/help" || fail "$command names no page"
+done
+varve help | cmp - <(varve --help)
+expect_status 2 varve help nonsense
+ok "varve help prints the help of each command, which names its page"
+
+if command -v man >/dev/null; then
+  for page in "$here"/../../man/*.[158]; do
+    said=$(man --warnings -E UTF-8 -l -Tutf8 "$page" 2>&1 >"$work/page") || fail "$page: $said"
+    [ -z "$said" ] && [ -s "$work/page" ] || fail "$page: $said"
+  done
+  ok "the pages of the manual have no faults"
+else
+  echo "skipped: man is missing, so nothing formatted the pages"
+fi

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The man page and the program name the same commands and long options. The names of chunkers,
-compression methods and restore engines are in the documents, and in one table of the source each.
+"""Each command has a page of its own, and the page and the program name the same long options. The
+names of chunkers, compression methods and restore engines are in the documents, and in one table of
+the source each.
 
 usage: check_options.py [VARVE]   With the program, its --help texts are compared too.
 """
@@ -13,23 +14,26 @@ import sys
 import tree
 
 PAGE = "man/varve.1"
+PAGE_OF = "man/varve-{}.1"
+SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES", "SEE ALSO"]
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 LONG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+DECLARED = re.compile(r'add_(?:option|flag)\(\s*"([^"]*)"')
 COMMAND = re.compile(r'add_command\(\s*"([a-z]+)"')
 
 # The files that define names, the form of a definition, and the documents with the names.
 REGISTRIES = [
-    ("src/ingest/", re.compile(r'kId = "([^"]+)"'), [PAGE, "docs/FORMAT.md"]),
+    ("src/ingest/", re.compile(r'kId = "([^"]+)"'), ["man/varve-init.1", "docs/FORMAT.md"]),
     ("src/format/compression.cc", re.compile(r'CompressionMethod\{Codec::\w+, "([^"]+)"'),
-     [PAGE, "docs/FORMAT.md"]),
+     ["man/varve-init.1", "docs/FORMAT.md"]),
     ("src/restore/engines.cc", re.compile(r'EngineInfo\{"([^"]+)"'), ["man/mount.varve.8"]),
 ]
 COMMON_WORDS = {"none"}  # Also names of other things in the source.
 
 
-def read_page():
-    """The page's text without the escapes of roff."""
-    text = re.sub(r'^[.\']\\".*\n', "", tree.read(PAGE), flags=re.M)
+def read_page(path):
+    """A page's text without the escapes of roff."""
+    text = re.sub(r'^[.\']\\".*\n', "", tree.read(path), flags=re.M)
     return re.sub(r"\\f[BIRP]", "", text.replace("\\-", "-"))
 
 
@@ -69,31 +73,78 @@ def check_registries(problems):
     return checked
 
 
-def main():
-    page = read_page()
-    sources = {path: tree.read(path) for path in tree.files((".cc", ".h"), "src/cli")}
-    problems, checked, spelled, commands = [], 0, set(), set()
-    documented = set(LONG.findall(page))
+def check_sections(command, page, problems):
+    for section in SECTIONS:
+        if not re.search(rf'^\.SH "?{section}"?$', page, flags=re.M):
+            problems.append(f"{PAGE_OF.format(command)}: the section {section} is missing")
+    if f"varve {command}" not in page:
+        problems.append(f"{PAGE_OF.format(command)}: no synopsis of `varve {command}`")
+
+
+def check_sources(sources, pages, common, problems):
+    """Compares the options that the sources declare and name with the pages. Returns their number."""
+    everywhere = common.union(*(LONG.findall(page) for page in pages.values()))
+    checked, spelled = 0, set()
     for path, text in sources.items():
-        commands |= set(COMMAND.findall(text))
+        commands = COMMAND.findall(text)
+        if len(commands) == 1 and commands[0] in pages:
+            of_page = common | set(LONG.findall(pages[commands[0]]))
+            for option in LONG.findall(" ".join(DECLARED.findall(text))):
+                checked += 1
+                if option not in of_page:
+                    problems.append(f"{path}: {option} is not in {PAGE_OF.format(commands[0])}")
         for literal in LITERAL.findall(text):
             for option in LONG.findall(literal):
                 spelled.add(option)
                 checked += 1
-                if option not in documented:
-                    problems.append(f"{path}: {option} is not in {PAGE}")
-    for option in sorted(page_tags(page) - spelled - {"--help", "--version"}):
-        problems.append(f"{PAGE}: {option} is not in src/cli")
+                if option not in everywhere:
+                    problems.append(f"{path}: {option} is on no page")
+    for command, page in pages.items():
+        for option in sorted(page_tags(page) - spelled):
+            problems.append(f"{PAGE_OF.format(command)}: {option} is not in src/cli")
+    return checked
+
+
+def check_help(program, pages, common, problems):
+    """Compares the help of the program with the pages. Returns the number of options."""
+    checked = 0
+    for command, page in pages.items():
+        of_program = set(LONG.findall(help_of(program, [command])))
+        checked += len(of_program)
+        for option in sorted(of_program - common - set(LONG.findall(page))):
+            problems.append(f"varve {command}: {option} is not in {PAGE_OF.format(command)}")
+        # A page may be that of a script too, as varve-rm.
+        for option in sorted(page_tags(page) - of_program - common):
+            problems.append(f"{PAGE_OF.format(command)}: `varve {command}` has no {option}")
+    for option in sorted(set(LONG.findall(help_of(program, []))) - common):
+        problems.append(f"varve: {option} is not in {PAGE}")
+    return checked
+
+
+def main():
+    overview = read_page(PAGE)
+    common = set(LONG.findall(overview))
+    sources = {path: tree.read(path) for path in tree.files((".cc", ".h"), "src/cli")}
+    commands = {name for text in sources.values() for name in COMMAND.findall(text)}
+    installed = tree.read("man/meson.build")
+    problems, pages = [], {}
     for command in sorted(commands):
-        checked += 1
-        if not re.search(rf"\b{command}\b", page):
-            problems.append(f"{PAGE}: the command `{command}` is missing")
+        path = PAGE_OF.format(command)
+        try:
+            pages[command] = read_page(path)
+        except FileNotFoundError:
+            problems.append(f"{path}: the page of `varve {command}` is missing")
+            continue
+        check_sections(command, pages[command], problems)
+        if path.removeprefix("man/") not in installed:
+            problems.append(f"man/meson.build: {path} is not installed")
+        if f"varve-{command} (1)" not in overview:
+            problems.append(f"{PAGE}: the list has no varve-{command}(1)")
+    checked = len(commands) + check_sources(sources, pages, common, problems)
     if len(sys.argv) > 1:
-        for command in [[]] + [[name] for name in sorted(commands)]:
-            for option in set(LONG.findall(help_of(sys.argv[1], command))) - documented:
-                problems.append(f"{' '.join(['varve', *command])}: {option} is not in {PAGE}")
+        checked += check_help(sys.argv[1], pages, common, problems)
     checked += check_registries(problems)
-    tree.finish("man page and program agree", checked, problems)
+    tree.finish("man pages and program agree", checked, problems)
 
 
 if __name__ == "__main__":
