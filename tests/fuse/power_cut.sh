@@ -48,7 +48,7 @@ sys.exit(summary["parity_files"] == 0)' || return 0
   read -r length at file < <(python3 "$here/parity.py" containers "$repo/series" | sort -k3 |
     awk '!line || /\.vol$/ { line = $0 } END { print line }')
   python3 "$here/parity.py" zero "$file" $((at + length / 2)) 2000
-  "$VARVE" -q repair --yes "$repo" >"$work/repaired" || { cat "$work/repaired"; return 0; }
+  "$VARVE" repair --yes "$repo" >"$work/repaired" || { cat "$work/repaired"; return 0; }
   grep -q 'restored from parity' "$work/repaired" || { cat "$work/repaired"; return 0; }
   "$VARVE" check --read-data "$repo" >"$work/check" 2>&1 || { cat "$work/check"; return 0; }
   repaired=$((repaired + 1))
