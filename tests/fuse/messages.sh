@@ -82,7 +82,11 @@ ok "through a mount for reading, commands that change something are refused, wit
 # Times are dates.
 "$VARVE" -q lock --until 2099-12-31 repo s/one
 says 1 'one is locked until 2099-12-31 00:00:00' rm repo s/one
-ok "the end of a lock is a date"
+"$VARVE" -q store --time 2099-01-01 repo c/one src
+"$VARVE" prune -n --by claimed --keep-last 1 repo c >said
+grep -q 'the seal times or claimed times of 1 versions are in the future' said || fail "$(cat said)"
+"$VARVE" -q rm repo c/one
+ok "the end of a lock is a date; a prune by claimed times names them"
 
 # A wrong command line has an exit code of its own, and changes nothing.
 for line in "" "nonsense" "ls --nonsense repo" "init --chunk-size 5K new" "init --chunker none new" \
@@ -98,7 +102,7 @@ for line in "" "nonsense" "ls --nonsense repo" "init --chunk-size 5K new" "init 
   expect_status 2 "$VARVE" $line
   [ -n "$message" ] || fail "no message: $line"
 done
-[ ! -e new ] && [ "$("$VARVE" ls repo | tr '\n' ' ')" = "s/one s/two " ]
+[ ! -e new ] && [ "$("$VARVE" ls repo s | tr '\n' ' ')" = "s/one s/two " ]
 for line in "status --nonsense repo" "status --max-age soon repo" "status --min-free x repo" "status s repo" "status"; do
   # shellcheck disable=SC2086
   expect_status 3 "$VARVE" $line
