@@ -55,8 +55,8 @@ def xxh3(data):  # returns the checksum of some bytes
         h = avalanche(n * P1 + sum(mix(16 * i, 16 * i) for i in range(8)))
         return avalanche(h + sum(mix(16 * i, 16 * i - 125) for i in range(8, n // 16)) + mix(n - 16, 119))
     if n > 16:
-        return avalanche(n * P1 + sum(mix(16 * i, 32 * i) + mix(n - 16 - 16 * i, 32 * i + 16)
-                                      for i in range((n - 1) // 32 + 1)))
+        pairs = ((16 * i, 32 * i) for i in range((n - 1) // 32 + 1))
+        return avalanche(n * P1 + sum(mix(at, key) + mix(n - 16 - at, key + 16) for at, key in pairs))
     if n > 8:
         low, high = le(data, 0) ^ le(SECRET, 24) ^ le(SECRET, 32), le(data, n - 8) ^ le(SECRET, 40) ^ le(SECRET, 48)
         return avalanche(n + int.from_bytes(low.to_bytes(8, "little"), "big") + high + fold(low, high))
@@ -158,8 +158,7 @@ def records(path, at, kind, series, version, lost=None):
                     yield (*first, bytes(value))
                     first, value = None, bytearray()
         except Damage as error:
-            if not lost: raise
-            lost(error)
+            if not lost or lost(error): raise
             count, first, value = total, None, bytearray()
     need(at == end and count >= total and not first, "%s: records are missing" % path)
     yield 0, 0, end
@@ -286,8 +285,8 @@ class Store:
     a stored file. So it counts only with `guess`, and if no other has the chunk; `guessed` is then set."""
     frame = staticmethod(functools.lru_cache(512)(decode))  # of at most 128 KiB
     def __init__(self, folder, number, guess=False):
-        self.number, self.guess, self.guessed = number, guess, False
-        self.containers, self.runs = [], collections.defaultdict(list)  # of ids; the key is an id >> 10
+        self.number, self.guess, self.guessed, self.containers = number, guess, False, []
+        self.runs = collections.defaultdict(list)  # id >> 10 -> (first id, count, container, place in its table)
         for kind, suffix, step in ("/active", ".seg", 4096), ("/volumes", ".vol", 1):
             for path in numbered(folder + kind, suffix).values():
                 try: self.scan(path, step)
@@ -444,8 +443,7 @@ class Walk:
             try: step(name, *values, follow_symlinks=False)
             except (OSError, ValueError, OverflowError) as error: problem("%s: %s" % (show(path), error))
 def check_superblock(path):  # refuses a repository of another format (§2)
-    text = read(path, 0, min(read(path), 65536))
-    body, _, check = text.rpartition(b"checksum = ")
+    body, _, check = read(path, 0, min(read(path), 65536)).rpartition(b"checksum = ")
     lines = dict(line.split(b" = ", 1) for line in body.split(b"\n") if b" = " in line)
     need(check == b"%016x\n" % xxh3(body), path + " is damaged")
     if lines.get(b"format_version") != b"1" or lines.get(b"features_required") not in (b"none", b"pool"):
@@ -461,8 +459,7 @@ def main(args):
     guess = args[2:4] == ["restore", "--guess"]
     args = args[:3] + args[4:] if guess else args
     if len(args) < 3 or (args[2], min(len(args), 5)) not in (("ls", 3), ("ls", 4), ("ls", 5), ("restore", 5)):
-        print(__doc__.split("\n\n")[1], file=sys.stderr)
-        sys.exit(2)
+        sys.exit(print(__doc__.split("\n\n")[1], file=sys.stderr) or 2)
     repo, lists, *rest = os.path.abspath(args[1]), args[2] == "ls", *args[3:]
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     try: check_superblock(repo + "/varve.repo")
