@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/coding.h"
+#include "catalog/alias_table.h"
 #include "catalog/location_table.h"
 #include "format/rewrite_counts.h"
 #include "meta/schema.h"
@@ -176,7 +177,8 @@ Result<void> put_rewrite_counts(meta::WriteTxn& txn, SeriesId series, VersionNum
 
 Result<std::vector<PoolUse>> pool_use_of(const meta::Txn& txn, const base::IdRuns& chunks,
                                          base::IdRuns* lost) {
-  const auto shared = pool_part(chunks);
+  const auto named = pool_part(chunks);
+  VARVE_TRY_ASSIGN(const auto shared, stored_ids(txn, named));
   std::map<ContainerNumber, std::uint64_t> bytes_in;
   std::vector<base::IdRun> stored;
   if (shared.size() != 0) {
@@ -205,6 +207,43 @@ Result<bool> pool_merging_is_due(const meta::Txn& txn) {
 Result<void> put_pool_merging(meta::WriteTxn& txn, bool is_due) {
   if (!is_due) return txn.erase(meta::catalog::kSettings, kPoolMergingSetting);
   return txn.put(meta::catalog::kSettings, kPoolMergingSetting, "");
+}
+
+Result<PostPassMark> find_post_pass(const meta::Txn& txn) {
+  VARVE_TRY_ASSIGN(const auto value, txn.get(meta::catalog::kSettings, kPostPassSetting));
+  PostPassMark mark{static_cast<VersionNumber>(kPoolBit), static_cast<ContainerNumber>(kPoolBit),
+                    0};
+  if (!value) return mark;
+  base::ByteReader r(*value);
+  const auto births_end = r.varint();
+  const auto next = r.varint();
+  mark.raw_bytes = r.varint();
+  if (!r.done() || births_end > UINT32_MAX || next > UINT32_MAX) {
+    return damaged("the last post-pass");
+  }
+  mark.births_end = static_cast<VersionNumber>(births_end);
+  mark.next = static_cast<ContainerNumber>(next);
+  return mark;
+}
+
+Result<void> put_post_pass(meta::WriteTxn& txn, const PostPassMark& mark) {
+  std::string out;
+  base::ByteWriter w(out);
+  w.varint(static_cast<std::uint32_t>(mark.births_end));
+  w.varint(static_cast<std::uint32_t>(mark.next));
+  w.varint(mark.raw_bytes);
+  return txn.put(meta::catalog::kSettings, kPostPassSetting, out);
+}
+
+Result<std::uint64_t> bytes_to_compare(const meta::Txn& txn, const PostPassMark& mark) {
+  std::uint64_t bytes = 0;
+  VARVE_TRY(for_each_container_from(txn, kPoolStore, mark.next,
+                                    [&](const format::ContainerRecord& record) -> Result<bool> {
+                                      const bool is_new = record.birth >= mark.births_end;
+                                      bytes += is_new ? record.raw_bytes : 0;
+                                      return true;
+                                    }));
+  return bytes;
 }
 
 Result<VersionNumber> decode_pool_birth(std::string_view bytes) {

@@ -75,7 +75,8 @@ struct PoolUse {
 [[nodiscard]] Result<void> put_rewrite_counts(meta::WriteTxn& txn, SeriesId series,
                                               VersionNumber number, const RewriteCounts& counts);
 
-/// Returns the containers of the pool that hold these chunks. Estimates a part of a location run by
+/// Returns the containers of the pool that hold these chunks, of an alias the container of its
+/// target. Estimates a part of a location run by
 /// the run's average chunk. Chunks of the pool that are not stored there go to `lost`.
 [[nodiscard]] Result<std::vector<PoolUse>> pool_use_of(const meta::Txn& txn,
                                                        const base::IdRuns& chunks,
@@ -91,6 +92,22 @@ struct PoolUse {
 [[nodiscard]] Result<void> put_pool_merging(meta::WriteTxn& txn, bool is_due);
 /// Key in `settings` of that note. Its value is empty.
 inline constexpr std::string_view kPoolMergingSetting = "pool_merging";
+
+/// How far the last post-pass has compared the pool.
+struct PostPassMark {
+  VersionNumber births_end{};   ///< It has seen all chunks of earlier births.
+  ContainerNumber next{};       ///< Containers with this number and later ones are new since then.
+  std::uint64_t raw_bytes = 0;  ///< Raw size of the pool's containers at its end.
+  bool operator==(const PostPassMark&) const = default;
+};
+/// Key in `settings` of that mark.
+inline constexpr std::string_view kPostPassSetting = "post_pass";
+/// Returns the mark; the one of an empty pool if there is none. Errors: kCorrupt.
+[[nodiscard]] Result<PostPassMark> find_post_pass(const meta::Txn& txn);
+[[nodiscard]] Result<void> put_post_pass(meta::WriteTxn& txn, const PostPassMark& mark);
+/// Returns the raw size of the containers whose chunks no post-pass has compared.
+[[nodiscard]] Result<std::uint64_t> bytes_to_compare(const meta::Txn& txn,
+                                                     const PostPassMark& mark);
 
 /// Key in `settings` of the index of the pool. Without it, the index is the exact one.
 inline constexpr std::string_view kPoolIndexSetting = "pool_index";

@@ -87,7 +87,8 @@ Result<bool> has_update_after(io::File& file, std::uint64_t offset, std::uint64_
 }  // namespace
 
 bool is_labelled_setting(std::string_view key) {
-  return key != catalog::kDiskSetting && key != catalog::kPoolMergingSetting;
+  return key != catalog::kDiskSetting && key != catalog::kPoolMergingSetting &&
+         key != catalog::kPostPassSetting;
 }
 
 Result<void> for_each_label(const meta::Txn& txn, SeriesId series, const std::string& superblock,

@@ -35,13 +35,14 @@ enum Table : TableIndex {
   kPoolUse,        ///< series u32, number u32 -> the pool's containers that the version uses
   kPoolUsers,      ///< container u32 -> number of sealed versions that use it. Derived
   kRewriteCounts,  ///< series u32, number u32 -> RewriteCounts of a sealed version
+  kAliases,        ///< first chunk id u64 of the pool -> catalog::AliasRecord
 };
-inline constexpr std::array<const char*, 17> kTables = {
-    "series",         "versions",      "nodes",    "recipes",    "containers",    "locations",
-    "version_chunks", "version_links", "segments", "counters",   "retention",     "settings",
-    "names",          "references",    "pool_use", "pool_users", "rewrite_counts"};
+inline constexpr std::array<const char*, 18> kTables = {
+    "series",         "versions",      "nodes",    "recipes",    "containers",     "locations",
+    "version_chunks", "version_links", "segments", "counters",   "retention",      "settings",
+    "names",          "references",    "pool_use", "pool_users", "rewrite_counts", "aliases"};
 /// The tables at the end that earlier releases did not make.
-inline constexpr std::size_t kTablesOptional = 5;
+inline constexpr std::size_t kTablesOptional = 6;
 }  // namespace catalog
 
 /// REPO/staging/SERIES-NUMBER/overlay: the mutable tree of a series' open version. The seal removes
@@ -81,6 +82,7 @@ inline std::string object_key(SeriesId series, std::uint64_t node_id) {
 inline std::string pool_users_key(ContainerNumber container) {
   return base::be32(static_cast<std::uint32_t>(container));
 }
+inline std::string alias_key(ChunkId first) { return base::be64(first.value); }
 inline std::string ino_key(std::uint64_t ino) { return base::be64(ino); }
 inline std::string dirent_key(std::uint64_t parent, std::string_view name) {
   return base::be64(parent).append(name);

@@ -84,7 +84,9 @@ std::optional<KnownName> in_pool(std::string_view name) {
   if (name == "volumes") return KnownName{FolderKind::kVolumes};
   if (name == "parity") return KnownName{FolderKind::kParity};
   return file_if(without(name, kTemporarySuffix) == kPoolSnapshotName ||
-                 parse_index_run_name(name).has_value() || is_zero_chunk_file(name));
+                 parse_index_run_name(name).has_value() || is_zero_chunk_file(name) ||
+                 parse_alias_file_name(without(name, kTemporarySuffix)).has_value() ||
+                 is_sorting_name(name));
 }
 
 std::optional<KnownName> in_open_version(std::string_view name) {
@@ -182,6 +184,24 @@ std::optional<VersionNumber> parse_sources_name(std::string_view name) {
   const auto number = numbered(name.substr(kPrefix.size()), ".dat");
   if (!number) return std::nullopt;
   return static_cast<VersionNumber>(*number);
+}
+
+std::string alias_file_name(std::uint32_t number) {
+  return fmt::format("aliases-{:08x}.als", number);
+}
+
+std::optional<std::uint32_t> parse_alias_file_name(std::string_view name) {
+  constexpr std::string_view kPrefix = "aliases-";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  return numbered(name.substr(kPrefix.size()), ".als");
+}
+
+std::string sorting_name(std::uint32_t number) { return fmt::format("sort-{:08x}.tmp", number); }
+
+bool is_sorting_name(std::string_view name) {
+  constexpr std::string_view kPrefix = "sort-";
+  if (!name.starts_with(kPrefix)) return false;
+  return numbered(name.substr(kPrefix.size()), kTemporarySuffix).has_value();
 }
 
 Result<void> check_folders(io::FileSystem& files, const std::string& repository) {

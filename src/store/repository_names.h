@@ -67,6 +67,15 @@ struct StagingName {
 /// The name of the snapshot that names the runs of the pool's index.
 inline constexpr std::string_view kPoolSnapshotName = "index.snap";
 
+/// Returns the name of a file of aliases of the pool: aliases-NNNNNNNN.als.
+[[nodiscard]] std::string alias_file_name(std::uint32_t number);
+/// Returns the number of such a file, from its name without kTemporarySuffix.
+[[nodiscard]] std::optional<std::uint32_t> parse_alias_file_name(std::string_view name);
+/// Returns the name of a file that the pool sorts records in: sort-NNNNNNNN.tmp. No such file means
+/// anything once its process has ended.
+[[nodiscard]] std::string sorting_name(std::uint32_t number);
+[[nodiscard]] bool is_sorting_name(std::string_view name);
+
 /// Returns the name of the states that a version's source files had: sources-NNNNNNNN.dat.
 [[nodiscard]] std::string sources_name(VersionNumber number);
 /// The same file until `varve store` has sealed the version: it marks a version that is to become

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/coding.h"
+#include "catalog/alias_table.h"
 #include "catalog/disk_record.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
@@ -29,9 +30,14 @@ constexpr StoreId kStore{1};
 constexpr VersionNumber kVersion{2};
 constexpr std::uint64_t kFileBytes = std::uint64_t{1} << 30;  // Size of the file with the recipe.
 // The settings; the target tries each input as each of them.
-const std::string kSettingNames[] = {"arrange", "disk", "new_series", "quarantine" + base::be32(1),
-                                     catalog::kPoolBirthSetting};
+const std::string kSettingNames[] = {"arrange",
+                                     "disk",
+                                     "new_series",
+                                     "quarantine" + base::be32(1),
+                                     catalog::kPoolBirthSetting,
+                                     std::string(catalog::kPostPassSetting)};
 constexpr ContainerNumber kContainer{kPoolBit + 3};  // Of the pool.
+constexpr ChunkId kAlias = ChunkId::make(static_cast<VersionNumber>(kPoolBit + 9), 700);
 
 // A catalog in a folder that the program removes when it ends.
 class TemporaryCatalog {
@@ -68,6 +74,8 @@ std::string key_in(meta::TableIndex table) {
       return meta::object_key(fuzz::kSeries, 7);
     case kLocations:
       return meta::location_key(fuzz::kStore, ChunkId::make(kVersion, 0));
+    case kAliases:
+      return meta::alias_key(kAlias);
     case kPoolUsers:
       return meta::pool_users_key(kContainer);
     case kSettings:
@@ -133,6 +141,7 @@ void read(const meta::WriteTxn& txn, meta::TableIndex table) {
       static_cast<void>(catalog::find_quarantine(txn, fuzz::kStore));
       static_cast<void>(catalog::next_pool_birth(txn));
       static_cast<void>(catalog::find_pool_index(txn));
+      static_cast<void>(catalog::find_post_pass(txn));
       break;
     case kPoolUse:
       read_pool_use(txn);
@@ -145,6 +154,14 @@ void read(const meta::WriteTxn& txn, meta::TableIndex table) {
     case kRewriteCounts:
       read_rewrite_counts(txn);
       break;
+    case kAliases: {
+      const auto ids = base::IdRuns::from({{kAlias, 100}});
+      static_cast<void>(catalog::find_alias(txn, kAlias));
+      static_cast<void>(catalog::stored_ids(txn, ids));
+      static_cast<void>(catalog::located_ids(txn, ids));
+      static_cast<void>(catalog::aliases_of(txn, ids));
+      break;
+    }
     default:
       break;
   }
@@ -230,6 +247,9 @@ std::vector<std::string> catalog_value_seeds() {
     take(meta::catalog::kPoolUse);
   }
   if (catalog::put_pool_users(*txn, kContainer, 300)) take(meta::catalog::kPoolUsers);
+  if (catalog::put_alias(*txn, {{kAlias, 17, ChunkId{kAlias.value - 50}}, 70000})) {
+    take(meta::catalog::kAliases);
+  }
   if (catalog::put_rewrite_counts(*txn, fuzz::kSeries, kVersion,
                                   {300, 1ULL << 40, 20, 150000, 16, 70000, 12})) {
     take(meta::catalog::kRewriteCounts);

@@ -24,7 +24,9 @@
 #include "maintain/manifest_file.h"
 #include "maintain/scrub.h"
 #include "right_sums.h"
+#include "store/alias_files.h"
 #include "store/folder_store.h"
+#include "store/repository_names.h"
 #include "support/format_samples.h"
 #include "temporary_folder.h"
 #include "transfer/restore_log.h"
@@ -241,6 +243,62 @@ std::vector<std::string> beside_seeds() {
   link.mode = S_IFLNK | 0777;
   return {format::encode_beside(SeriesId{3}, {.next = 10, .records = {folder, file, link}}),
           format::encode_beside(SeriesId{3}, {})};
+}
+
+void alias_file(Bytes input) {
+  std::string bytes(text_of(input));
+  sum_aliases(bytes);
+  const auto files = io::make_memory_file_system();
+  const store::FolderPath folder{files.get(), "/p"};
+  if (!files->make_directory("/p") || !put_file(*files, "/p/" + store::alias_file_name(1), bytes)) {
+    return;
+  }
+  std::vector<format::TaggedAliases> runs;
+  const auto fault =
+      store::read_alias_file(folder, 1, [&](const format::TaggedAliases& run) -> Result<void> {
+        require(format::is_alias_run(run.run) && run.tags.size() == run.run.count,
+                "a run of aliases keeps the rules");
+        runs.push_back(run);
+        return {};
+      });
+  if (!fault || !fault->empty()) return;
+  // A sound file can be written again, unless the runs of two blocks overlap.
+  for (std::size_t i = 1; i < runs.size(); ++i) {
+    if (runs[i].run.first.value < runs[i - 1].run.first.value + runs[i - 1].run.count) return;
+  }
+  const auto writer = store::AliasFileWriter::begin(folder, 2);
+  require(writer.has_value(), "a file of aliases can be begun");
+  for (const auto& run : runs) require((*writer)->add(run).has_value(), "a run can be written");
+  require((*writer)->finish().has_value(), "a file of aliases can be finished");
+  std::size_t at = 0;
+  const auto again =
+      store::read_alias_file(folder, 2, [&](const format::TaggedAliases& run) -> Result<void> {
+        require(at < runs.size() && run == runs[at++], "a file of aliases reads back");
+        return {};
+      });
+  require(again && again->empty() && at == runs.size(), "a file of aliases reads back");
+}
+std::vector<std::string> alias_file_seeds() {
+  const auto files = io::make_memory_file_system();
+  const store::FolderPath folder{files.get(), "/p"};
+  std::vector<std::string> seeds;
+  const auto id = [](std::uint32_t birth, std::uint32_t ordinal) {
+    return ChunkId::make(static_cast<VersionNumber>(kPoolBit + birth), ordinal);
+  };
+  if (!files->make_directory("/p")) return seeds;
+  for (const std::uint32_t count : {1U, 40U}) {
+    const auto writer = store::AliasFileWriter::begin(folder, count);
+    if (!writer) return seeds;
+    format::TaggedAliases run{{id(2, 5), count, id(1, 7)}, {}};
+    for (std::uint32_t i = 0; i < count; ++i) run.tags.push_back(0x123456789abcdefULL * (i + 1));
+    if (!(*writer)->add(run)) return seeds;
+    run.run = {id(3, 0), count, id(9, 1000)};
+    if (!(*writer)->add(run) || !(*writer)->finish()) return seeds;
+    if (auto bytes = files->read_file("/p/" + store::alias_file_name(count), 1U << 20)) {
+      seeds.push_back(std::move(*bytes));
+    }
+  }
+  return seeds;
 }
 
 void scrub_state(Bytes input) {

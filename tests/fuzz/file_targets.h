@@ -23,6 +23,9 @@ void volume(std::span<const std::byte> input);
 void restore_log(std::span<const std::byte> input);
 [[nodiscard]] std::vector<std::string> restore_log_seeds();
 
+/// Reads a file of aliases of the pool.
+void alias_file(std::span<const std::byte> input);
+[[nodiscard]] std::vector<std::string> alias_file_seeds();
 /// Decodes the files beside the versions of a series.
 void beside(std::span<const std::byte> input);
 [[nodiscard]] std::vector<std::string> beside_seeds();

@@ -7,6 +7,7 @@
 
 #include "base/coding.h"
 #include "checks.h"
+#include "format/alias_file.h"
 #include "format/container.h"
 #include "format/manifest.h"
 
@@ -70,6 +71,18 @@ std::optional<format::ParityHeader> sum_parity(std::string& bytes) {
   return *header;
 }
 
+void sum_aliases(std::string& bytes) {
+  constexpr auto kHeader = format::kAliasHeaderBytes;
+  if (bytes.size() < kHeader) return;
+  put64(bytes, kHeader - 8, sum(bytes, 0, kHeader - 8));
+  for (std::size_t at = kHeader; bytes.size() - at >= format::kAliasBlockHeaderBytes;) {
+    const std::size_t all = format::kAliasBlockHeaderBytes + load<std::uint32_t>(bytes, at + 8);
+    if (all > bytes.size() - at) return;
+    put64(bytes, at, sum(bytes, at + 8, at + all));
+    at += all;
+  }
+}
+
 void sum_snapshot(std::string& bytes) {
   if (bytes.size() >= 8) put64(bytes, bytes.size() - 8, sum(bytes, 0, bytes.size() - 8));
 }
@@ -81,6 +94,8 @@ void sum_file(std::string_view path, std::string& bytes) {
     sum_parity(bytes);
   } else if (path.find("/manifests/") != std::string_view::npos || path.ends_with("/labels")) {
     sum_manifest(bytes);
+  } else if (path.ends_with(".als")) {
+    sum_aliases(bytes);
   } else if (path.ends_with(".snap")) {
     sum_snapshot(bytes);
   } else {

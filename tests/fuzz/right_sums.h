@@ -24,6 +24,9 @@ void sum_text(std::string& bytes);
 /// Corrects and returns the first header of a parity file; nullopt if there is none.
 std::optional<format::ParityHeader> sum_parity(std::string& bytes);
 
+/// Corrects the checksums of a file of aliases: of the header, and of all blocks that follow.
+void sum_aliases(std::string& bytes);
+
 /// Corrects the checksums of an index snapshot.
 void sum_snapshot(std::string& bytes);
 

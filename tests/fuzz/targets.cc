@@ -363,6 +363,7 @@ constexpr Target kTargets[] = {
     {"restore_log", restore_log, restore_log_seeds},
     {"check_record", check_record, check_record_seeds},
     {"scrub_state", scrub_state, scrub_state_seeds},
+    {"alias_file", alias_file, alias_file_seeds},
     {"beside", beside, beside_seeds},
     {"page", page, page_seeds},
     {"entry", entry, entry_seeds},

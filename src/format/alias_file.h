@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file of aliases of the pool: chunks whose content is stored under another id (FORMAT.md §13).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::format {
+
+/// Consecutive chunks of the pool whose contents are those of other consecutive chunks.
+struct AliasRun {
+  ChunkId first;
+  std::uint32_t count = 0;
+  ChunkId target;  ///< Chunk with the content of `first`.
+  bool operator==(const AliasRun&) const = default;
+};
+
+/// Checks that all ids are the pool's, that both runs stay inside one birth, and that no chunk is
+/// its own target.
+[[nodiscard]] bool is_alias_run(const AliasRun& run);
+
+/// Returns the part of a fingerprint by which a reader recognises an alias's content.
+[[nodiscard]] std::uint64_t alias_tag(const Fingerprint& fingerprint);
+
+/// A run with the tags of its chunks.
+struct TaggedAliases {
+  AliasRun run;
+  std::vector<std::uint64_t> tags;  ///< One for each chunk.
+  bool operator==(const TaggedAliases&) const = default;
+};
+
+struct AliasFileHeader {
+  std::uint64_t blocks = 0;
+  std::uint64_t chunks = 0;  ///< Number of aliases in all blocks.
+  bool operator==(const AliasFileHeader&) const = default;
+};
+
+inline constexpr std::size_t kAliasHeaderBytes = 40;
+/// Bytes of a block before its content.
+inline constexpr std::size_t kAliasBlockHeaderBytes = 16;
+/// Maximum size of a block's content, in bytes.
+inline constexpr std::size_t kAliasBlockBytesMax = 65536;
+/// Maximum number of aliases of one run in a block.
+inline constexpr std::uint32_t kAliasesInBlockMax = 8000;
+
+[[nodiscard]] std::string encode_alias_header(const AliasFileHeader& header);
+/// Errors: kCorrupt; kUnsupported for another format.
+[[nodiscard]] Result<AliasFileHeader> decode_alias_header(std::span<const std::byte> bytes);
+
+/// Collects the runs of one block.
+class AliasBlockEncoder {
+ public:
+  /// Adds a run of at most kAliasesInBlockMax chunks. Returns false if it does not fit: the caller
+  /// then takes the block and adds the run to the next one.
+  [[nodiscard]] bool add(const TaggedAliases& aliases);
+  [[nodiscard]] bool empty() const { return runs_ == 0; }
+  /// Returns the block with its header, and begins a new one.
+  [[nodiscard]] std::string take();
+
+ private:
+  std::string content_;
+  std::uint32_t runs_ = 0;
+  std::uint64_t end_ = 0;  // Of the last run.
+};
+
+/// Returns the size of a block's content from the block's header; 0 if no block has that header.
+[[nodiscard]] std::size_t alias_block_bytes(std::span<const std::byte> header);
+/// Decodes a block with its header. The runs ascend. Errors: kCorrupt.
+[[nodiscard]] Result<std::vector<TaggedAliases>> decode_alias_block(
+    std::span<const std::byte> block);
+
+}  // namespace varve::format

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of the pool that are no containers: those of its aliases, and those it sorts with.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "format/alias_file.h"
+#include "io/file_system.h"
+#include "varve/result.h"
+
+namespace varve::store {
+
+/// A folder of a repository.
+/// Lifetime: `files` outlives the users of the folder.
+struct FolderPath {
+  io::FileSystem* files = nullptr;
+  std::string path;
+};
+
+/// Returns the numbers of the files of aliases, ascending. A missing folder has none.
+[[nodiscard]] Result<std::vector<std::uint32_t>> list_alias_files(const FolderPath& folder);
+
+/// Reads a file of aliases block by block. Calls `visit` for the runs of each sound block, until
+/// `visit` fails. Returns the first fault; "" if the file is sound.
+/// Errors: kUnsupported for another format; kNotFound; those of `visit`.
+[[nodiscard]] Result<std::string> read_alias_file(
+    const FolderPath& folder, std::uint32_t number,
+    const std::function<Result<void>(const format::TaggedAliases&)>& visit);
+
+/// Removes a file of aliases. A missing one is no error.
+[[nodiscard]] Result<void> remove_alias_file(const FolderPath& folder, std::uint32_t number);
+
+/// Writes a file of aliases. Without finish(), the destructor removes what was written.
+class AliasFileWriter {
+ public:
+  /// Begins the file with this number.
+  [[nodiscard]] static Result<std::unique_ptr<AliasFileWriter>> begin(const FolderPath& folder,
+                                                                      std::uint32_t number);
+  AliasFileWriter(const AliasFileWriter&) = delete;
+  AliasFileWriter& operator=(const AliasFileWriter&) = delete;
+  ~AliasFileWriter();
+
+  /// Adds a run. The runs ascend.
+  [[nodiscard]] Result<void> add(const format::TaggedAliases& aliases);
+  /// Makes the file durable under its name. Returns its size.
+  [[nodiscard]] Result<std::uint64_t> finish();
+
+ private:
+  AliasFileWriter(const FolderPath& folder, std::uint32_t number);
+  [[nodiscard]] Result<void> write_block();
+
+  const FolderPath folder_;
+  const std::string name_;
+  std::unique_ptr<io::File> file_;
+  format::AliasBlockEncoder block_;
+  format::AliasFileHeader header_;
+  std::uint64_t end_ = 0;
+};
+
+}  // namespace varve::store
