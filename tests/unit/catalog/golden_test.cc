@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "catalog/alias_table.h"
 #include "catalog/chunk_references.h"
 #include "catalog/disk_record.h"
 #include "catalog/layout_records.h"
@@ -125,6 +126,12 @@ void put_samples(meta::WriteTxn& txn) {
       {{ContainerNumber{kPoolBit + 3}, 4000000}, {ContainerNumber{kPoolBit + 300}, 9}}));
   must(put_pool_users(txn, ContainerNumber{kPoolBit + 3}, 2));
   must(raise_pool_birth(txn, VersionNumber{kPoolBit + 40}));
+  const auto pooled = [](std::uint32_t birth, std::uint32_t ordinal) {
+    return ChunkId::make(VersionNumber{kPoolBit + birth}, ordinal);
+  };
+  must(put_alias(txn, {{pooled(9, 300), 1000, pooled(4, 70000)}, 8'000'000}));
+  must(put_post_pass(txn,
+                     {VersionNumber{kPoolBit + 9}, ContainerNumber{kPoolBit + 30}, 1ULL << 33}));
   must(put_rewrite_counts(txn, kOne, kNumber, {300, 1ULL << 40, 20, 150000, 16, 70000, 12}));
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/checksum.h"
 #include "base/coding.h"
+#include "format/alias_file.h"
 #include "format/container.h"
 #include "format/dir_node.h"
 #include "format/manifest.h"
@@ -185,6 +186,24 @@ TEST(Golden, PageBoundariesStayWhereTheyWere) {
     }
   }
   EXPECT_EQ(found, golden("page-boundaries-1.txt", found));
+}
+
+TEST(Golden, Aliases) {
+  const auto pooled = [](std::uint32_t birth, std::uint32_t ordinal) {
+    return ChunkId::make(static_cast<VersionNumber>(kPoolBit + birth), ordinal);
+  };
+  const TaggedAliases one{{pooled(9, 300), 3, pooled(4, 70000)},
+                          {1, UINT64_MAX, 0x1122334455667788}};
+  const TaggedAliases other{{pooled(9, 310), 1, pooled(12, 0)}, {7}};
+  AliasBlockEncoder block;
+  ASSERT_TRUE(block.add(one) && block.add(other));
+  const auto header = encode_alias_header({1, 4});
+  const auto encoded = header + block.take();
+  const auto image = golden("aliases-1.bin", encoded);
+  EXPECT_EQ(image, encoded);
+  const auto bytes = as_bytes(image);
+  EXPECT_EQ(*decode_alias_header(bytes), (AliasFileHeader{1, 4}));
+  EXPECT_EQ(*decode_alias_block(bytes.subspan(kAliasHeaderBytes)), (std::vector{one, other}));
 }
 
 }  // namespace
