@@ -93,9 +93,22 @@ struct ArrangeProgress {
   std::uint64_t steps = 0;
 };
 
+/// When duplicates in the pool become aliases. The defaults are those of the arranger.
+struct PostPassOptions {
+  /// True to compare new data in the pool however little it is. Otherwise a pass waits until the
+  /// pool's index may have missed many duplicates.
+  bool any_new = false;
+  /// Shorter runs of duplicates stay, so that reads remain sequential; 0 = default.
+  std::uint32_t run_chunks_min = 0;
+  /// A container is written again without its duplicates if they have at least this share of its
+  /// bytes, in thousandths; 0 = default.
+  std::uint32_t duplicate_permille_min = 0;
+};
+
 /// Options of one call of arrange().
 struct ArrangeOptions {
   std::uint64_t bytes_per_second = 0;  ///< Limit on bytes read plus bytes written; 0 = no limit.
+  PostPassOptions post_pass{};
   std::stop_token stop;
   /// Called after each step.
   std::function<void(const ArrangeProgress&)> progress;

@@ -38,6 +38,7 @@ struct RepairStep {
     kCatalog,      ///< Rebuild the catalog.
     kManifest,     ///< Rewrite a manifest, or labels, at the next open of the repository.
     kBeside,       ///< Put a damaged file of names beside versions away, under another name.
+    kAliases,      ///< Write the files of the pool's aliases again from the catalog.
     kOpenVersion,  ///< Drop an open version whose staging is missing or damaged.
     kParity,       ///< Restore a damaged container from parity, or remove damaged parity.
     kHeader,       ///< Correct a container's header in place.

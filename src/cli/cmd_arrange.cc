@@ -109,11 +109,13 @@ Result<bool> arrange(const ArrangeArguments& options, const Context& context) {
   if (!rate) rate = stored_rate(*control);
   bool finished = true;
   for (const SeriesInfo& series : all) {
-    VARVE_TRY_ASSIGN(const ArrangeReport report,
-                     control->arrange({.series = series.name, .bytes_per_second = *rate}, stop,
-                                      [&](const ArrangeProgress& done) {
-                                        progress.update(done.bytes_read + done.bytes_written, 0, 0);
-                                      }));
+    VARVE_TRY_ASSIGN(
+        const ArrangeReport report,
+        control->arrange(
+            {.series = series.name, .bytes_per_second = *rate, .compare_all_new = true}, stop,
+            [&](const ArrangeProgress& done) {
+              progress.update(done.bytes_read + done.bytes_written, 0, 0);
+            }));
     progress.clear();
     if (options.json || !context.quiet) print_report(series, report, options);
     finished = finished && report.finished;

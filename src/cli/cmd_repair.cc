@@ -46,6 +46,8 @@ const char* kind_name(RepairStep::Kind kind) {
       return "manifest";
     case RepairStep::Kind::kBeside:
       return "beside";
+    case RepairStep::Kind::kAliases:
+      return "aliases";
     case RepairStep::Kind::kOpenVersion:
       return "open_version";
     case RepairStep::Kind::kParity:

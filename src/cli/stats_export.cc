@@ -107,6 +107,9 @@ std::string prometheus_text(std::string_view repository, const RepositoryFigures
             totals.container_bytes);
   add_total("varve_repository_pool_bytes", "Bytes of the containers in the pool.",
             totals.pool_bytes);
+  add_total("varve_repository_pool_alias_bytes",
+            "Raw bytes of duplicates whose content has one copy in the pool.",
+            totals.pool_alias_bytes);
   add_total("varve_repository_chunks", "Stored chunks.", totals.chunks);
   add_total("varve_repository_catalog_bytes", "Bytes of the catalog.", totals.catalog_bytes);
   add_total("varve_repository_index_bytes", "Bytes of the index snapshots.", totals.index_bytes);

@@ -95,9 +95,10 @@ Result<ArrangeReport> LocalControl::arrange(
     const ArrangeRequest& request, const StopRequest& stop,
     const std::function<void(const ArrangeProgress&)>& progress) {
   VARVE_TRY_ASSIGN(const SeriesInfo series, find_series(repository_, request.series));
-  return repository_.arrange(
-      series.id,
-      {.bytes_per_second = request.bytes_per_second, .stop = stop.token(), .progress = progress});
+  return repository_.arrange(series.id, {.bytes_per_second = request.bytes_per_second,
+                                         .post_pass = {.any_new = request.compare_all_new},
+                                         .stop = stop.token(),
+                                         .progress = progress});
 }
 
 Result<ArrangeSettings> LocalControl::arrange_settings(

@@ -164,6 +164,7 @@ void encode_upkeep(const Request& request, Json& line) {
   if (request.operation == Operation::kArrange) {
     line["series"] = text_to_json(request.arrange.series);
     line["bytes_per_second"] = request.arrange.bytes_per_second;
+    line["compare_all_new"] = request.arrange.compare_all_new;
   }
   if (request.operation == Operation::kOpenVersions) line["series"] = text_to_json(request.series);
   if (request.operation == Operation::kArrangeSettings && request.settings) {
@@ -226,6 +227,9 @@ bool decode_upkeep(const Json& object, Request& request) {
   if (request.operation == Operation::kArrange) {
     request.arrange.series = fields.text("series");
     request.arrange.bytes_per_second = fields.count("bytes_per_second");
+    if (fields.has("compare_all_new")) {
+      request.arrange.compare_all_new = fields.flag("compare_all_new");
+    }
   }
   if (request.operation == Operation::kOpenVersions) request.series = fields.text("series");
   if (request.operation == Operation::kArrangeSettings && fields.has("settings")) {

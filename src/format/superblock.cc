@@ -21,6 +21,7 @@ constexpr std::string_view kFirstLine =
     "# Varve repository. Do not edit: the last line is a checksum.\n";
 constexpr std::string_view kNoFeatures = "none";
 constexpr std::string_view kPoolFeature = "pool";
+constexpr std::string_view kAliasesFeature = "pool-aliases";
 constexpr std::array<std::string_view, 9> kKeys = {
     "format_version",  "repository_id",   "profile",     "chunker",          "chunk_bytes_min",
     "chunk_bytes_avg", "chunk_bytes_max", "compression", "features_required"};
@@ -116,11 +117,15 @@ Result<void> read_features(std::string_view names, Superblock& superblock) {
   while (true) {
     const std::size_t space = names.find(' ');
     const std::string_view name = names.substr(0, space);
-    if (name.empty() || (name == kPoolFeature && superblock.needs_pool)) {
+    const bool is_repeated = (name == kPoolFeature && superblock.needs_pool) ||
+                             (name == kAliasesFeature && superblock.needs_aliases);
+    if (name.empty() || is_repeated) {
       return damaged_superblock("`features_required` is not a list of names");
     }
     if (name == kPoolFeature) {
       superblock.needs_pool = true;
+    } else if (name == kAliasesFeature) {
+      superblock.needs_aliases = true;
     } else {
       unknown += (unknown.empty() ? "" : " ") + std::string(name);
     }
@@ -130,6 +135,16 @@ Result<void> read_features(std::string_view names, Superblock& superblock) {
   if (unknown.empty()) return {};
   return unsupported(fmt::format(
       "the repository needs the features `{}`, which this program does not know", unknown));
+}
+
+std::string features_text(const Superblock& superblock) {
+  std::string names;
+  const auto add = [&](bool is_needed, std::string_view name) {
+    if (is_needed) names += (names.empty() ? "" : " ") + std::string(name);
+  };
+  add(superblock.needs_pool, kPoolFeature);
+  add(superblock.needs_aliases, kAliasesFeature);
+  return names.empty() ? std::string(kNoFeatures) : names;
 }
 
 bool is_repository_id(std::string_view id) {
@@ -158,7 +173,7 @@ std::string encode_superblock(const Superblock& superblock) {
   add("chunk_bytes_avg", p.chunk_bytes_avg);
   add("chunk_bytes_max", p.chunk_bytes_max);
   add("compression", compression_text(compression_of(p)));
-  add("features_required", superblock.needs_pool ? kPoolFeature : kNoFeatures);
+  add("features_required", features_text(superblock));
   text += superblock.information;
   return text + checksum_line(text);
 }

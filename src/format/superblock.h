@@ -20,6 +20,8 @@ struct Superblock {
   /// True if `features_required` has the name `pool`: a series or the default for new series may
   /// have other settings than those that every Varve knows.
   bool needs_pool = false;
+  /// True if `features_required` has the name `pool-aliases`: the pool may have aliases.
+  bool needs_aliases = false;
   /// Lines with keys that this program does not know. They are kept when the file is written again.
   std::string information;
 };

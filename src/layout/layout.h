@@ -24,9 +24,16 @@ namespace varve::layout {
 struct LocationRun {
   ChunkId first;
   std::uint32_t count = 0;
-  std::uint64_t raw_bytes = 0;  ///< Raw size of the whole run.
+  std::uint64_t raw_bytes = 0;  ///< Raw size of the whole run; 0 if only the container knows it.
   ContainerNumber container{};
   std::uint32_t index = 0;  ///< Index of `first` in the container's chunk table.
+  ChunkId stored = first;   ///< The id of `first` in that table: another one for an alias.
+};
+
+/// Consecutive chunks, by the ids that the containers' tables have.
+struct StoredRun {
+  ChunkId first;
+  std::uint32_t count = 0;
 };
 
 inline constexpr std::size_t kRoomAlignment = store::kBlockBytes;
@@ -56,6 +63,13 @@ class ChunkSource {
   /// Errors: kCorrupt if there is none, because a reference then leads to a chunk that is not
   /// stored.
   [[nodiscard]] virtual Result<LocationRun> locate(ChunkId id) = 0;
+
+  /// Returns the ids under which the first chunks of a run are stored: all of them, or as many as
+  /// follow each other there. `run` is not empty. A chunk may become an alias at any time, so a
+  /// caller that keeps the ids locates the chunk again if the container's table has another id.
+  [[nodiscard]] virtual Result<StoredRun> stored_run(const base::IdRun& run) {
+    return StoredRun{run.first, run.count};
+  }
 
   /// Returns a container's verified header. Caches recently used ones.
   /// Errors: kStale if the container is gone since the caller located its chunks. They are

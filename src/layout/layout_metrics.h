@@ -28,6 +28,13 @@ struct LayoutMetrics {
                       "Stored bytes of the volumes that arranging made of smaller ones.");
   base::Counter& freed_bytes = metrics.counter("varve_arrange_freed_bytes_total",
                                                "Stored bytes of the files that arranging removed.");
+  base::Counter& aliases = metrics.counter("varve_post_pass_aliases_total",
+                                           "Duplicates in the pool that became aliases.");
+  base::Counter& aliased_bytes = metrics.counter(
+      "varve_post_pass_aliased_bytes_total", "Raw bytes of the duplicates that became aliases.");
+  base::Counter& compared_bytes =
+      metrics.counter("varve_post_pass_searched_bytes_total",
+                      "Bytes that the search for duplicates in the pool read and wrote.");
   base::Counter& busy_seconds = metrics.counter("varve_arrange_busy_seconds_total",
                                                 "Time that arranging worked, without its pauses.");
 };

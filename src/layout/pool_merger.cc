@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/pool_merger.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <tuple>
 #include <unordered_map>
@@ -12,14 +10,6 @@
 #include "catalog/series_catalog.h"
 
 namespace varve::layout {
-
-namespace {
-
-Error wrong_users(const std::string& what) {
-  return {ErrorCode::kCorrupt, "pool: " + what + "; nothing was merged; run `varve repair`"};
-}
-
-}  // namespace
 
 Result<bool> PoolMerger::run() {
   auto& pool = *parts_.pool;
@@ -92,14 +82,14 @@ Result<void> PoolMerger::merge(const std::vector<Candidate>& candidates) {
     const auto birth = candidates.front().birth;
     std::set<ContainerNumber> containers(retired.begin(), retired.end());
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*parts_.catalog));
-    VARVE_TRY_ASSIGN(auto use, find_use(txn, containers, birth));
+    VARVE_TRY_ASSIGN(auto use, find_use(txn, containers, birth, {}));
     for (const auto& one : candidates) {
       if (use.live_bytes[one.number] * 1000 >= one.raw_bytes * parts_.live_permille_max) {
         containers.erase(one.number);
       }
     }
     if (use.live_bytes.size() != containers.size()) {
-      VARVE_TRY_ASSIGN(use, find_use(txn, containers, birth));
+      VARVE_TRY_ASSIGN(use, find_use(txn, containers, birth, {}));
     }
     if (use.chunks.size() == 0) return {};  // All were freed meanwhile, or are not sparse.
     MoveStep step;
@@ -119,63 +109,8 @@ Result<void> PoolMerger::merge(const std::vector<Candidate>& candidates) {
   return merged;
 }
 
-Result<PoolMerger::Use> PoolMerger::find_use(const meta::Txn& txn,
-                                             const std::set<ContainerNumber>& containers,
-                                             VersionNumber birth) const {
-  Use use;
-  std::vector<catalog::LocationRecord> places;
-  std::vector<base::IdRun> runs;
-  VARVE_TRY(catalog::for_each_location(txn, kPoolStore, ChunkId::make(birth, 0),
-                                       [&](const catalog::LocationRecord& at) -> Result<bool> {
-                                         if (at.first.birth() != birth) return false;
-                                         if (!containers.contains(at.container)) return true;
-                                         places.push_back(at);
-                                         runs.push_back({at.first, at.count});
-                                         return true;
-                                       }));
-  use.chunks = base::IdRuns::from(std::move(runs));
-  std::map<ContainerNumber, std::uint32_t> users;
-  std::vector<PoolOwner> owners;
-  VARVE_TRY(
-      catalog::for_each_pool_use(txn,
-                                 [&](SeriesId series, VersionNumber version,
-                                     const std::vector<catalog::PoolUse>& uses) -> Result<bool> {
-                                   bool any = false;
-                                   for (const auto& one : uses) {
-                                     if (!containers.contains(one.container)) continue;
-                                     ++users[one.container];
-                                     any = true;
-                                   }
-                                   if (any) owners.push_back({series, version});
-                                   return true;
-                                 }));
-  std::map<ContainerNumber, std::uint64_t> located;
-  for (const auto& at : places) located[at.container] += at.raw_bytes;
-  for (const auto container : containers) {
-    VARVE_TRY_ASSIGN(const auto record, catalog::find_container(txn, kPoolStore, container));
-    if (record && record->live_bytes != located[container]) {
-      return wrong_users(fmt::format("container {} has chunks of several births", container));
-    }
-    VARVE_TRY_ASSIGN(const auto recorded, catalog::find_pool_users(txn, container));
-    if (recorded != users[container]) {
-      return wrong_users(fmt::format("container {} has {} users and {} versions that use it",
-                                     container, recorded, users[container]));
-    }
-  }
-  for (const auto& owner : owners) {
-    VARVE_TRY_ASSIGN(const auto all, catalog::version_chunks(txn, owner.series, owner.version));
-    auto its = use.chunks.intersect(all);
-    if (its.size() == 0) return wrong_users("a version does not use a container that it counts");
-    use.live = use.live.unite(its);
-    use.of.emplace(owner, std::move(its));
-  }
-  for (const auto& at : places)
-    use.live_bytes[at.container] += catalog::estimate_part(at, use.live);
-  return use;
-}
-
 // First come the chunks of the oldest users, and among them those with the same users together.
-std::vector<base::IdRun> PoolMerger::in_order_of_use(const Use& use) {
+std::vector<base::IdRun> PoolMerger::in_order_of_use(const ContainerUse& use) {
   struct Users {
     std::uint32_t first = 0;
     std::uint32_t last = 0;
@@ -217,7 +152,7 @@ std::vector<base::IdRun> PoolMerger::in_order_of_use(const Use& use) {
 
 // Counts the users of the old and the new containers again, by where the chunks are now. A damaged
 // chunk stays in its old container.
-Result<void> PoolMerger::update(meta::WriteTxn& txn, const Use& use,
+Result<void> PoolMerger::update(meta::WriteTxn& txn, const ContainerUse& use,
                                 const std::set<ContainerNumber>& containers) {
   std::map<ContainerNumber, std::uint32_t> users;
   for (const auto container : containers) users[container] = 0;

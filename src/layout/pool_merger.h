@@ -13,6 +13,7 @@
 #include "base/ids.h"
 #include "catalog/pool_records.h"
 #include "layout/chunk_mover.h"
+#include "layout/container_use.h"
 #include "layout/pool_store.h"
 #include "meta/lmdb.h"
 #include "varve/result.h"
@@ -54,21 +55,11 @@ class PoolMerger {
     VersionNumber birth{};
     std::uint64_t raw_bytes = 0;
   };
-  /// The use of one step's containers, by chunk.
-  struct Use {
-    base::IdRuns chunks;                                  ///< All chunks of the containers.
-    base::IdRuns live;                                    ///< Chunks that a version uses.
-    std::map<PoolOwner, base::IdRuns> of;                 ///< What each version uses.
-    std::map<ContainerNumber, std::uint64_t> live_bytes;  ///< Estimated by each run's average.
-  };
 
   [[nodiscard]] Result<std::vector<Candidate>> find_candidates() const;
   [[nodiscard]] Result<void> merge(const std::vector<Candidate>& candidates);
-  [[nodiscard]] Result<Use> find_use(const meta::Txn& txn,
-                                     const std::set<ContainerNumber>& containers,
-                                     VersionNumber birth) const;
-  [[nodiscard]] static std::vector<base::IdRun> in_order_of_use(const Use& use);
-  [[nodiscard]] static Result<void> update(meta::WriteTxn& txn, const Use& use,
+  [[nodiscard]] static std::vector<base::IdRun> in_order_of_use(const ContainerUse& use);
+  [[nodiscard]] static Result<void> update(meta::WriteTxn& txn, const ContainerUse& use,
                                            const std::set<ContainerNumber>& containers);
 
   const PoolMergerParts parts_;

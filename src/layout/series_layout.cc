@@ -104,6 +104,12 @@ Result<LocationRun> SeriesLayout::locate(ChunkId id) {
   return pool->chunks().locate(id);
 }
 
+Result<StoredRun> SeriesLayout::stored_run(const base::IdRun& run) {
+  if (!is_pool(run.first)) return own_.stored_run(run);
+  VARVE_TRY_ASSIGN(auto* const pool, pool_());
+  return pool->chunks().stored_run(run);
+}
+
 Result<ChunkSource*> SeriesLayout::source_of(ContainerNumber container) {
   if (!is_pool(container)) return &own_;
   VARVE_TRY_ASSIGN(auto* const pool, pool_());

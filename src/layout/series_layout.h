@@ -49,6 +49,7 @@ class SeriesLayout final : public Layout {
 
   [[nodiscard]] const format::FrameCodec& codec() const override { return own_.codec(); }
   [[nodiscard]] Result<LocationRun> locate(ChunkId id) override;
+  [[nodiscard]] Result<StoredRun> stored_run(const base::IdRun& run) override;
   [[nodiscard]] Result<std::shared_ptr<const format::ContainerHeader>> header(
       ContainerNumber container) override;
   [[nodiscard]] Result<void> read_data(ContainerNumber container, std::uint32_t offset,

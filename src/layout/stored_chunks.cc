@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "catalog/alias_table.h"
 #include "catalog/location_table.h"
 #include "format/container.h"
 
@@ -29,6 +30,30 @@ void StoredChunks::forget_written(const std::vector<store::WrittenContainer>& wr
   }
 }
 
+namespace {
+
+// Returns the part of an alias's run that follows each other at its target's place; nullopt if the
+// chunk is no alias or its target is not stored.
+Result<std::optional<LocationRun>> locate_alias(const meta::Txn& txn, ChunkId id) {
+  VARVE_TRY_ASSIGN(const auto alias, catalog::find_alias(txn, id));
+  if (!alias) return std::optional<LocationRun>();
+  const auto target = alias->stored(id);
+  VARVE_TRY_ASSIGN(const auto at, catalog::find_location(txn, kPoolStore, target));
+  if (!at) return std::optional<LocationRun>();
+  const auto begin = std::max(at->first, alias->run.target);
+  const auto end =
+      std::min(at->first.value + at->count, alias->run.target.value + alias->run.count);
+  LocationRun run;
+  run.first = id.plus(begin.value - target.value);
+  run.count = static_cast<std::uint32_t>(end - begin.value);
+  run.container = at->container;
+  run.index = at->index + static_cast<std::uint32_t>(begin.value - at->first.value);
+  run.stored = begin;
+  return std::optional(run);
+}
+
+}  // namespace
+
 Result<LocationRun> StoredChunks::locate(ChunkId id) {
   {
     const std::lock_guard lock(mutex_);
@@ -40,12 +65,34 @@ Result<LocationRun> StoredChunks::locate(ChunkId id) {
   }
   VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
   VARVE_TRY_ASSIGN(const auto found, catalog::find_location(txn, id_, id));
+  if (!found && id_ == kPoolStore) {
+    VARVE_TRY_ASSIGN(const auto alias, locate_alias(txn, id));
+    if (alias) return *alias;
+  }
   if (!found) {
     return Error(ErrorCode::kCorrupt, fmt::format("chunk {}.{} is not stored in {}",
                                                   static_cast<std::uint32_t>(id.birth()),
                                                   id.ordinal(), store_.describe()));
   }
   return LocationRun{found->first, found->count, found->raw_bytes, found->container, found->index};
+}
+
+Result<StoredRun> StoredChunks::stored_run(const base::IdRun& run) {
+  StoredRun stored{run.first, run.count};
+  if (id_ != kPoolStore) return stored;
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY(catalog::for_each_alias_of(
+      txn, base::IdRuns::from({run}), [&](const catalog::AliasRecord& alias) -> Result<bool> {
+        if (alias.run.first > run.first) {
+          stored.count = static_cast<std::uint32_t>(alias.run.first.value - run.first.value);
+          return false;
+        }
+        stored.first = alias.stored(run.first);
+        stored.count = static_cast<std::uint32_t>(
+            std::min<std::uint64_t>(run.count, alias.end() - run.first.value));
+        return false;
+      }));
+  return stored;
 }
 
 Result<format::ContainerRecord> StoredChunks::record(ContainerNumber container) {

@@ -35,7 +35,9 @@ class StoredChunks final : public ChunkSource {
       : catalog_(catalog), store_(store), codec_(codec), id_(id), reader_(store, open_files) {}
 
   [[nodiscard]] const format::FrameCodec& codec() const override { return codec_; }
+  /// Finds an alias at the place of its target.
   [[nodiscard]] Result<LocationRun> locate(ChunkId id) override;
+  [[nodiscard]] Result<StoredRun> stored_run(const base::IdRun& run) override;
   [[nodiscard]] Result<std::shared_ptr<const format::ContainerHeader>> header(
       ContainerNumber container) override;
   [[nodiscard]] Result<void> read_data(ContainerNumber container, std::uint32_t offset,

@@ -85,6 +85,8 @@ class CatalogRebuilder {
   void note_births(std::string_view chunks);
   /// Notes the next birth of the pool from the labels.
   void note_next_birth(std::string_view setting);
+  /// Puts the aliases that the files have, and adds their targets to the wanted chunks.
+  [[nodiscard]] Result<void> put_aliases();
   [[nodiscard]] Result<void> put_pool();
   [[nodiscard]] Result<void> put_pool_users();
   /// Tells the user that a record's name had to be replaced.

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "catalog/alias_table.h"
 #include "catalog/pool_records.h"
 #include "maintain/catalog_rebuilder.h"
 #include "maintain/owners.h"
+#include "maintain/pool_aliases.h"
 #include "maintain/pool_recount.h"
 #include "maintain/write_batch.h"
 #include "store/folder_store.h"
@@ -59,7 +61,34 @@ void CatalogRebuilder::add_to_pool() {
   }
 }
 
+// A chunk that a container has is no alias, whatever a file says.
+Result<void> CatalogRebuilder::put_aliases() {
+  const store::FolderPath folder{&files_, series_directory(kPoolOwner)};
+  VARVE_TRY_ASSIGN(const auto found, find_aliases(folder, pool_.scan, nullptr));
+  for (const auto& what : found.problems) problem(what);
+  pool_.whole = pool_.whole && found.problems.empty();
+  if (found.named.size() != 0) {
+    const auto last = found.named.runs().back().first.birth();
+    pool_.last_birth = std::max(pool_.last_birth, std::optional(last));
+  }
+  std::vector<base::IdRun> targets;
+  WriteBatch batch(catalog_);
+  for (const auto& record : found.records) {
+    // The versions need the other aliases no more, unless something is missing.
+    const base::IdRun run{record.run.first, record.run.count};
+    if (pool_.whole && !pool_.wanted.overlaps(run)) continue;
+    constexpr std::size_t kRecordBytes = 64;
+    VARVE_TRY_ASSIGN(auto* const txn, batch.txn(kRecordBytes));
+    VARVE_TRY(catalog::put_alias(*txn, record));
+    targets.push_back(record.targets());
+  }
+  VARVE_TRY(batch.commit());
+  pool_.wanted = pool_.wanted.unite(base::IdRuns::from(std::move(targets)));
+  return {};
+}
+
 Result<void> CatalogRebuilder::put_pool() {
+  VARVE_TRY(put_aliases());
   if (!pool_.last_birth && pool_.scan.unread.empty()) return {};
   owner_.reset();
   versions_.clear();

@@ -54,6 +54,10 @@ class Checker {
   [[nodiscard]] Result<void> check_pool_users(const meta::Txn& txn);
   [[nodiscard]] Result<void> check_rewrite_counts(const meta::Txn& txn);
   [[nodiscard]] Result<void> check_pool_births(const meta::Txn& txn);
+  /// Checks the aliases of the pool in the catalog and in their files.
+  [[nodiscard]] Result<void> check_aliases();
+  /// Adds the aliases to the chunks of the pool that are present, and to the damaged ones.
+  [[nodiscard]] Result<void> add_aliases();
   [[nodiscard]] Result<void> check_series(const catalog::SeriesRecord& series);
   [[nodiscard]] Result<void> check_records(Store& store);
   /// Checks all containers of a store.

@@ -9,6 +9,7 @@
 
 #include "base/checksum.h"
 #include "base/coding.h"
+#include "catalog/alias_table.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "catalog/pool_records.h"
@@ -16,6 +17,7 @@
 #include "maintain/checker.h"
 #include "maintain/layout_checker.h"
 #include "maintain/owners.h"
+#include "maintain/pool_aliases.h"
 #include "maintain/settled_files.h"
 #include "parity/group_files.h"
 #include "store/folder_store.h"
@@ -34,6 +36,9 @@ Result<void> Checker::check_pool() {
     if (!present) return {};
   }
   VARVE_TRY(check_records(pool_));
+  if (auto checked = check_aliases(); !checked) {
+    damage(folder_of(kPoolOwner), checked.error().message());
+  }
   VARVE_TRY(check_data(pool_));
   return report_.finished ? check_parity(kPoolOwner) : Result<void>();
 }
@@ -124,19 +129,14 @@ Result<bool> Checker::check_pool_chunks(const meta::Txn& txn, const catalog::Ver
   }
   auto missing = shared.subtract(pool_.present);
   if (missing.size() == 0) return false;
-  std::vector<base::IdRun> located;
-  VARVE_TRY(catalog::for_each_location_of(txn, kPoolStore, missing,
-                                          [&](const catalog::LocationRecord& at) -> Result<bool> {
-                                            located.push_back({at.first, at.count});
-                                            return true;
-                                          }));
-  missing = missing.subtract(base::IdRuns::from(located));
+  VARVE_TRY_ASSIGN(const auto located, catalog::located_ids(txn, missing));
+  missing = missing.subtract(located);
   if (missing.size() != 0) {
     damage(pool_, folder_of(kPoolOwner),
            fmt::format("{} chunks of {} are not stored anywhere", missing.size(), of_version()),
            missing.runs());
   }
-  return !located.empty();
+  return located.size() != 0;
 }
 
 Result<void> Checker::check_records(Store& store) {
@@ -160,6 +160,35 @@ Result<void> Checker::check_data(Store& store) {
     if (!again) break;
   }
   store.present = base::IdRuns::from(store.found);
+  return store.owner == kPoolOwner ? add_aliases() : Result<void>();
+}
+
+// An alias is present, or damaged, with its target.
+Result<void> Checker::add_aliases() {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+  VARVE_TRY_ASSIGN(const auto present, catalog::aliases_of(txn, pool_.present));
+  pool_.present = pool_.present.unite(present);
+  for (auto& mark : pool_.damaged) {
+    VARVE_TRY_ASSIGN(const auto damaged, catalog::aliases_of(txn, mark.ids));
+    mark.ids = mark.ids.unite(damaged);
+  }
+  return {};
+}
+
+Result<void> Checker::check_aliases() {
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+    VARVE_TRY(check_alias_records(
+        txn, [this](std::string what) { damage(path_ + "/catalog", std::move(what)); }));
+  }
+  store::FolderStore containers(files_, folder_of(kPoolOwner));
+  VARVE_TRY_ASSIGN(const auto found,
+                   check_alias_files(catalog_, {&files_, folder_of(kPoolOwner)}, containers));
+  report_.bytes_read += found.bytes_read;
+  for (const auto& fault : found.faults) damage(fault.where, fault.what);
+  if (found.wrong.size() != 0) {
+    pool_.damaged.push_back({report_.damages.size() - 1, found.wrong});  // The last fault.
+  }
   return {};
 }
 

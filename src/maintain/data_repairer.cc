@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/thread_pool.h"
+#include "catalog/alias_table.h"
 #include "catalog/layout_records.h"
 #include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
@@ -81,8 +82,11 @@ Result<base::IdRuns> DataRepairer::wanted_chunks(const meta::Txn& txn) const {
       if (version.state != VersionState::kSealed) continue;
       const auto chunks = catalog::version_chunks(txn, series, version.number);
       if (!chunks) continue;
-      wanted = wanted.unite(owner_ == kPoolOwner ? catalog::pool_part(*chunks)
-                                                 : catalog::own_part(*chunks));
+      auto its = owner_ == kPoolOwner ? catalog::pool_part(*chunks) : catalog::own_part(*chunks);
+      if (owner_ == kPoolOwner) {
+        VARVE_TRY_ASSIGN(its, catalog::stored_ids(txn, its));
+      }
+      wanted = wanted.unite(its);
     }
   }
   return wanted;

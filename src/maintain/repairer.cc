@@ -71,6 +71,7 @@ Result<std::unique_ptr<Repair>> Repairer::plan(const std::string& path,
   VARVE_TRY(repairer->scan_open_versions());
   VARVE_TRY(repairer->scan_manifests());
   VARVE_TRY(repairer->scan_beside());
+  VARVE_TRY(repairer->scan_aliases());
   if (options.read_data) VARVE_TRY(repairer->scan_data(progress));
   return std::unique_ptr<Repair>(std::move(repairer));
 }
@@ -103,6 +104,7 @@ Result<void> Repairer::scan_superblock() {
   // Labels are readable without the parameters, which only their copy of the superblock tells.
   const auto plain = format::make_plain_frame_codec({});
   VARVE_TRY_ASSIGN(const auto folders, series_folders(*files_, path_));
+  int most_needs = -1;
   for (const auto series : folders) {
     const auto labels =
         read_labels(*files_, *plain, store::RepositoryPaths(path_).series(series), series);
@@ -112,7 +114,9 @@ Result<void> Repairer::scan_superblock() {
     if (!copy && copy.error().code() == ErrorCode::kUnsupported) return copy.error();
     if (!copy) continue;
     // After a crash, some copies may lack a feature that series need.
-    if (!superblock_lost_ || copy->needs_pool) superblock_ = labels->superblock;
+    const int needs = int{copy->needs_pool} + int{copy->needs_aliases};
+    if (needs > most_needs) superblock_ = labels->superblock;
+    most_needs = std::max(most_needs, needs);
     if (superblock_lost_) continue;
     use(copy->parameters);
     superblock_lost_ = true;
@@ -294,6 +298,7 @@ Result<RepairReport> Repairer::execute(const Progress& progress) {
     VARVE_TRY(drop_open_versions(report));
     VARVE_TRY(repair_data(report));
     VARVE_TRY(put_beside_away(report));
+    if (aliases_lost_) VARVE_TRY(write_aliases());
     for (const auto& path : manifests_) {
       const auto removed = files_->remove(path);
       if (!removed && removed.error().code() != ErrorCode::kNotFound) return removed.error();

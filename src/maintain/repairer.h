@@ -59,6 +59,8 @@ class Repairer final : public Repair {
   [[nodiscard]] Result<void> scan_data(const Progress& progress);
   /// Plans the repair from parity before a catalog is rebuilt, so that the new catalog includes the
   /// repaired data.
+  [[nodiscard]] Result<void> scan_aliases();
+  [[nodiscard]] Result<void> write_aliases();
   [[nodiscard]] Result<void> scan_parity(const Progress& progress);
   [[nodiscard]] Result<void> restore_from_parity(const Progress& progress, RepairReport& report);
   [[nodiscard]] Result<void> scan_owner(SeriesId owner, CheckProgress& done,
@@ -82,6 +84,8 @@ class Repairer final : public Repair {
   std::string superblock_;  // The text of varve.repo or of a copy.
   bool superblock_lost_ = false;
   bool catalog_lost_ = false;
+  base::IdRuns wrong_aliases_;          // Their targets have another content.
+  bool aliases_lost_ = false;           // The files of aliases are not those of the catalog.
   std::vector<std::string> faults_;     // Faults of a readable catalog.
   std::vector<std::string> manifests_;  // Damaged manifests and labels to remove.
   std::vector<SeriesId> beside_;        // Series whose files beside versions are damaged.

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "catalog/alias_table.h"
 #include "catalog/location_table.h"
 #include "catalog/series_catalog.h"
+#include "layout/post_pass.h"
+#include "layout/stored_chunks.h"
 #include "maintain/folder_search.h"
 #include "maintain/manifest_file.h"
 #include "maintain/owners.h"
+#include "maintain/pool_aliases.h"
 #include "maintain/repairer.h"
 #include "store/repository_paths.h"
 
@@ -61,6 +65,36 @@ Result<void> Repairer::restore_from_parity(const Progress& progress, RepairRepor
     }));
   }
   return {};
+}
+
+Result<void> Repairer::scan_aliases() {
+  const auto folder = owner_folder(store::RepositoryPaths(path_), kPoolOwner);
+  {
+    VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*catalog_));
+    VARVE_TRY_ASSIGN(const bool present, has_pool(txn));
+    if (!present) return {};
+  }
+  VARVE_TRY_ASSIGN(const auto found,
+                   check_alias_files(*catalog_, {files_.get(), folder}, store_of(kPoolOwner)));
+  for (const auto& fault : found.faults) {
+    step(RepairStep::Kind::kAliases, fault.where, fault.what);
+    aliases_lost_ = true;
+  }
+  wrong_aliases_ = found.wrong;
+  return {};
+}
+
+Result<void> Repairer::write_aliases() {
+  const auto folder = owner_folder(store::RepositoryPaths(path_), kPoolOwner);
+  if (wrong_aliases_.size() != 0) {
+    // No reader may get the content of another chunk.
+    VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*catalog_));
+    VARVE_TRY(catalog::erase_aliases(txn, wrong_aliases_));
+    VARVE_TRY(txn.commit());
+  }
+  layout::StoredChunks chunks(*catalog_, store_of(kPoolOwner), codecs_->frames(), kPoolStore,
+                              nullptr);
+  return layout::tidy_alias_files(*catalog_, chunks, {files_.get(), folder}, std::nullopt);
 }
 
 store::SegmentStore& Repairer::store_of(SeriesId owner) {

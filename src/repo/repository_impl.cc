@@ -249,6 +249,7 @@ Result<series::Pool*> RepositoryImpl::pool() {
     host.catalog = &catalog_;
     host.codec = &codecs_.frames();
     host.compressors = compressors_.get();
+    host.fingerprinter = &codecs_.fingerprinter();
     host.open_files = &open_files_;
     host.metrics = &series_metrics_.layout;
     host.stream_metrics = &series_metrics_.streams;
@@ -293,6 +294,7 @@ Result<series::Series*> RepositoryImpl::find(SeriesId id) {
   parts.fingerprint_pool = fingerprint_pool_.get();
   parts.pool = [this] { return pool(); };
   parts.opened_pool = [this] { return opened_pool(); };
+  parts.require_aliases = [this] { return require_aliases(); };
   parts.on_reader = [this] { disk_costs_->on_reader(); };
   parts.arrange_soon = [this](SeriesId series) { arrange_soon(series); };
   parts.before_seal = [this](SeriesId series) { wait_before_seal(series); };

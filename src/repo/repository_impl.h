@@ -127,6 +127,8 @@ class RepositoryImpl final : public Repository {
   [[nodiscard]] SeriesSettings initial_series_settings() const;
   /// Adds the feature that the settings need to the superblock. The caller has begun a transaction.
   [[nodiscard]] Result<void> require_feature_for(const SeriesSettings& settings);
+  /// Adds the feature `pool-aliases` to the superblock and its copies in the labels.
+  [[nodiscard]] Result<void> require_aliases();
   /// Adds the feature that the present series need to the superblock. Logs errors.
   void complete_superblock(const std::vector<SeriesInfo>& all);
   /// Writes the labels of a series whose record has changed, and all if the superblock has.

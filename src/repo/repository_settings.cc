@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "catalog/alias_table.h"
 #include "catalog/pool_records.h"
 #include "catalog/series_catalog.h"
 #include "catalog/series_settings.h"
@@ -66,17 +67,38 @@ Result<void> RepositoryImpl::require_feature_for(const SeriesSettings& settings)
   return superblock_.require_pool();
 }
 
+// As for the other feature, the name is on disk before a record needs it (decisions/57).
+Result<void> RepositoryImpl::require_aliases() {
+  if (superblock_.needs_aliases()) return {};
+  VARVE_TRY(catalog_.prepare_write());
+  labels_lack_feature_ = true;
+  VARVE_TRY(superblock_.require_aliases());
+  labels_lack_feature_ = false;
+  write_all_labels();
+  return {};
+}
+
 // The name is missing after a repair of a lost superblock from labels that a crash left without it.
 void RepositoryImpl::complete_superblock(const std::vector<SeriesInfo>& all) {
   const bool needed = catalog::needs_pool_feature(initial_series_settings()) ||
                       std::ranges::any_of(all, [](const SeriesInfo& info) {
                         return catalog::needs_pool_feature({info.placement, info.rewrite});
                       });
-  if (!needed) return;
   const auto complete = [&]() -> Result<void> {
-    if (superblock_.needs_pool()) return {};
+    bool has_aliases = false;
+    {
+      VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(catalog_));
+      VARVE_TRY(catalog::for_each_alias(txn, [&](const catalog::AliasRecord&) -> Result<bool> {
+        has_aliases = true;
+        return false;
+      }));
+    }
+    const bool lacks_pool = needed && !superblock_.needs_pool();
+    const bool lacks_aliases = has_aliases && !superblock_.needs_aliases();
+    if (!lacks_pool && !lacks_aliases) return {};
     VARVE_TRY(settled_.clear());
-    return superblock_.require_pool();
+    if (lacks_pool) VARVE_TRY(superblock_.require_pool());
+    return lacks_aliases ? superblock_.require_aliases() : Result<void>();
   };
   const auto done = complete();
   if (!done)

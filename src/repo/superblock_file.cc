@@ -15,15 +15,20 @@ bool SuperblockFile::needs_pool() const {
   return superblock_.needs_pool;
 }
 
-Result<void> SuperblockFile::require_pool() {
+bool SuperblockFile::needs_aliases() const {
   const std::lock_guard lock(mutex_);
-  if (superblock_.needs_pool) return {};
+  return superblock_.needs_aliases;
+}
+
+Result<void> SuperblockFile::require(bool format::Superblock::*feature) {
+  const std::lock_guard lock(mutex_);
+  if (superblock_.*feature) return {};
   format::Superblock changed = superblock_;
-  changed.needs_pool = true;
+  changed.*feature = true;
   // If this fails after the rename, the name may be on disk: an unneeded name is harmless.
   VARVE_TRY(files_.write_file_atomically(directory_, "varve.repo",
                                          base::as_bytes(format::encode_superblock(changed))));
-  superblock_.needs_pool = true;
+  superblock_.*feature = true;
   return {};
 }
 

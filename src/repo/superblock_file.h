@@ -28,12 +28,19 @@ class SuperblockFile {
   [[nodiscard]] bool needs_pool() const;
   /// Adds the feature `pool`, unless the file names it, and makes that durable. The caller holds
   /// the repository's lock, and has voided the note of a settled repository.
-  [[nodiscard]] Result<void> require_pool();
+  [[nodiscard]] Result<void> require_pool() { return require(&format::Superblock::needs_pool); }
+  /// Do the same for the feature `pool-aliases`.
+  [[nodiscard]] bool needs_aliases() const;
+  [[nodiscard]] Result<void> require_aliases() {
+    return require(&format::Superblock::needs_aliases);
+  }
 
  private:
+  [[nodiscard]] Result<void> require(bool format::Superblock::*feature);
+
   io::FileSystem& files_;
   const std::string directory_;
-  mutable std::mutex mutex_;  // Guards superblock_.needs_pool; the rest never changes.
+  mutable std::mutex mutex_;  // Guards the needs of superblock_; the rest never changes.
   format::Superblock superblock_;
 };
 

@@ -54,6 +54,8 @@ Result<ChunkPlace> ChunkResolver::resolve(ChunkId id) {
     run_ = run;
   }
   const auto index = run_->index + static_cast<std::uint32_t>(id.value - run_->first.value);
+  // An alias has another id there. The window knows chunks by that id, unless one became an alias
+  // since it entered the window: the caller then reads it without the window.
   VARVE_TRY(verify_place(*header_, index, id));
   return ChunkPlace{header_.get(), index};
 }

@@ -31,7 +31,7 @@ Result<void> locate_pieces(layout::ChunkSource& source, const format::Recipe& re
       StoredPiece piece;
       piece.place = place;
       piece.offset = run_begin + part.offset;
-      piece.first = run.first.plus(part.chunk);
+      piece.first = part.stored;
       piece.count = part.count;
       piece.bytes = static_cast<std::uint32_t>(part.bytes);
       piece.container = static_cast<std::uint32_t>(part.container);

@@ -86,7 +86,7 @@ Result<void> RandomReader::plan_part(const RunPart& found, std::span<std::byte> 
     const format::FrameEntry& frame = header.frames[entry.frame];
     const std::uint32_t stop = std::min(frame.first_chunk + frame.chunk_count, end);
     for (std::uint32_t i = chunk; i < stop; ++i) {
-      VARVE_TRY(verify_place(header, i, what.run->first.plus(found.chunk + (i - found.index))));
+      VARVE_TRY(verify_place(header, i, found.stored.plus(i - found.index)));
     }
     Piece piece;
     piece.frame = entry.frame;

@@ -40,7 +40,8 @@ Result<Located> locate_part(layout::ChunkSource& source, const format::RecipeRun
   located.part.count = std::min(location.count - skip, run.count - chunk);
   located.part.container = location.container;
   located.part.index = location.index + skip;
-  located.whole = located.part.count == location.count;
+  located.part.stored = location.stored.plus(skip);
+  located.whole = located.part.count == location.count && location.raw_bytes != 0;
   located.raw_bytes = location.raw_bytes;
   return located;
 }

@@ -21,6 +21,7 @@ struct RunPart {
   std::uint64_t bytes = 0;
   ContainerNumber container{};
   std::uint32_t index = 0;  ///< Index of its first chunk in the container's table.
+  ChunkId stored;           ///< The id of its first chunk in that table.
 };
 
 /// Finds the container that holds a byte of a run. Only containers record the lengths of chunks, so

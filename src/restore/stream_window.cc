@@ -24,7 +24,21 @@ bool StreamWindow::pull_run() {
   if (runs_.empty()) stream_position_ = (*run)->position;
   runs_.push_back(**run);
   back_chunks_ = 0;
+  back_ids_.count = 0;
   return true;
+}
+
+/// Returns the id of the next chunk of the last run, and counts the chunk.
+ChunkId StreamWindow::next_id(const StreamRun& run) {
+  if (back_ids_.count == 0) {
+    const base::IdRun rest{run.first.plus(back_chunks_), run.count - back_chunks_};
+    const auto stored = source_->stored_run(rest);
+    // The read of the chunk reports the error.
+    back_ids_ = stored ? *stored : layout::StoredRun{rest.first, rest.count};
+  }
+  ++back_chunks_;
+  --back_ids_.count;
+  return std::exchange(back_ids_.first, back_ids_.first.plus(1));
 }
 
 void StreamWindow::fill(std::uint64_t bytes_max) {
@@ -34,7 +48,7 @@ void StreamWindow::fill(std::uint64_t bytes_max) {
     }
     const StreamRun& run = runs_.back();
     while (back_chunks_ < run.count && !chunks_.full() && bytes_ < bytes_max) {
-      chunks_.push(run.first.plus(back_chunks_++));
+      chunks_.push(next_id(run));
       bytes_ += average_chunk(run);
     }
   }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 
+#include "layout/layout.h"
 #include "restore/look_ahead_window.h"
 #include "varve/result.h"
 #include "varve/types.h"
@@ -42,7 +43,9 @@ class StreamWindow {
     std::uint64_t bytes = 0;  ///< Bytes of the run before the cursor.
   };
 
-  StreamWindow(RunStream* stream, std::size_t chunks_max) : stream_(stream), chunks_(chunks_max) {}
+  /// The window has the chunks by the ids under which `source` stores them.
+  StreamWindow(RunStream* stream, layout::ChunkSource* source, std::size_t chunks_max)
+      : stream_(stream), source_(source), chunks_(chunks_max) {}
 
   [[nodiscard]] const LookAheadWindow& chunks() const { return chunks_; }
   [[nodiscard]] const Cursor& front() const { return front_; }
@@ -94,7 +97,10 @@ class StreamWindow {
   void pop_chunk();
   void pop_run();
 
+  [[nodiscard]] ChunkId next_id(const StreamRun& run);
+
   RunStream* const stream_;
+  layout::ChunkSource* const source_;
   LookAheadWindow chunks_;
   // The runs whose chunks are in the window. Of the last run, the first `back_chunks_` chunks are
   // in it.
@@ -102,6 +108,8 @@ class StreamWindow {
   Cursor front_;
   std::uint64_t stream_position_ = 0;
   std::uint32_t back_chunks_ = 0;
+  // The stored ids of the last run's next chunks.
+  layout::StoredRun back_ids_;
   std::uint64_t bytes_ = 0;
   Cursor near_;  // Its `bytes` are not maintained.
   std::uint64_t near_bytes_ = 0;

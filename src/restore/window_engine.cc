@@ -80,7 +80,7 @@ WindowEngine::WindowEngine(const EngineKind& kind, const EngineContext& context,
                            const EngineMemory& memory)
     : kind_(kind),
       context_(context),
-      window_(context.stream, window_chunks(memory)),
+      window_(context.stream, context.source, window_chunks(memory)),
       forward_(&window_.chunks()),
       resolver_(context.source),
       announcer_(context.source, context.workers),

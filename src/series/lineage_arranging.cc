@@ -143,6 +143,23 @@ Result<bool> LineageArranging::arrange(const ArrangeOptions& options, Pace pace,
     };
     finished = merge_pool(std::move(parts));
   }
+  if (finished && *finished) {
+    layout::PostPassHooks hooks;
+    hooks.stop = stop;
+    hooks.before_freeing = before_freeing;
+    hooks.pass = [&](std::uint64_t bytes) {
+      parts_.metrics->layout.compared_bytes.add(bytes);
+      done.bytes_read += bytes;
+      if (options.progress) options.progress(done);
+      throttle.pass(bytes);
+    };
+    hooks.after_step = [&](const layout::PostPassOutcome& step) {
+      parts_.metrics->layout.aliases.add(step.aliases);
+      parts_.metrics->layout.aliased_bytes.add(step.aliased_bytes);
+      after_step(step.moved);
+    };
+    finished = post_pass(std::move(hooks), options.post_pass);
+  }
   return finished;
 }
 
@@ -152,6 +169,20 @@ Result<bool> LineageArranging::merge_pool(layout::PoolMergerParts parts) const {
   if (!is_due) return true;
   VARVE_TRY_ASSIGN(auto* const pool, parts_.pool());
   return pool->merge(std::move(parts));
+}
+
+// As merging, the pass is work of the whole pool. A repository without a pool has none.
+Result<bool> LineageArranging::post_pass(layout::PostPassHooks hooks,
+                                         const PostPassOptions& options) const {
+  if (parts_.opened_pool() == nullptr) {
+    VARVE_TRY_ASSIGN(const bool has_any, pool_has_containers(*parts_.catalog));
+    if (!has_any) return true;
+  }
+  VARVE_TRY_ASSIGN(auto* const pool, parts_.pool());
+  VARVE_TRY_ASSIGN(const bool is_due, pool->post_pass_is_due(options.any_new));
+  if (!is_due) return true;
+  hooks.require_aliases = parts_.require_aliases;
+  return pool->post_pass(options, hooks);
 }
 
 Result<bool> LineageArranging::protect(const ArrangeOptions& options, ArrangeProgress& done) {

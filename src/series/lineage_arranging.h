@@ -28,6 +28,8 @@ class LineageArranging {
 
  private:
   [[nodiscard]] Result<bool> merge_pool(layout::PoolMergerParts parts) const;
+  [[nodiscard]] Result<bool> post_pass(layout::PostPassHooks hooks,
+                                       const PostPassOptions& options) const;
 
   const SeriesParts& parts_;
   LineageStore& store_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "catalog/alias_table.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "catalog/pool_records.h"
@@ -20,7 +21,7 @@ namespace varve::series {
 
 namespace {
 
-// Returns the chunks of the pool that the catalog locates, from an id on.
+// Returns the chunks of the pool that the catalog locates, from an id on, and the aliases.
 Result<base::IdRuns> stored_chunks(const meta::Txn& txn, ChunkId from) {
   std::vector<base::IdRun> runs;
   VARVE_TRY(catalog::for_each_location(txn, kPoolStore, std::max(from, kFirstPoolId),
@@ -28,6 +29,10 @@ Result<base::IdRuns> stored_chunks(const meta::Txn& txn, ChunkId from) {
                                          runs.push_back({at.first, at.count});
                                          return true;
                                        }));
+  VARVE_TRY(catalog::for_each_alias(txn, [&](const catalog::AliasRecord& alias) -> Result<bool> {
+    if (alias.end() > from.value) runs.push_back({alias.run.first, alias.run.count});
+    return true;
+  }));
   return base::IdRuns::from(std::move(runs));
 }
 
@@ -70,7 +75,9 @@ Result<std::unique_ptr<Pool>> Pool::open(const PoolHost& host) {
                      std::make_unique<store::FolderStore>(*host.files, host.paths->pool()), {})));
   {
     VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*host.catalog));
-    VARVE_TRY_ASSIGN(pool->quarantined_, catalog::find_quarantine(txn, kPoolStore));
+    VARVE_TRY_ASSIGN(const auto lost, catalog::find_quarantine(txn, kPoolStore));
+    VARVE_TRY_ASSIGN(const auto lost_aliases, catalog::aliases_of(txn, lost));
+    pool->quarantined_ = lost.unite(lost_aliases);
   }
   if (host.read_only) return pool;
   VARVE_TRY_ASSIGN(const bool is_any_open, pool->pin_open_versions());

@@ -12,6 +12,7 @@
 
 #include "base/id_runs.h"
 #include "base/thread_pool.h"
+#include "format/fingerprinter.h"
 #include "format/frame_codec.h"
 #include "format/recipe.h"
 #include "index/pool_index.h"
@@ -20,11 +21,13 @@
 #include "layout/layout_metrics.h"
 #include "layout/pool_merger.h"
 #include "layout/pool_store.h"
+#include "layout/post_pass.h"
 #include "maintain/parity_upkeep.h"
 #include "meta/lmdb.h"
 #include "series/container_fingerprints.h"
 #include "store/open_files.h"
 #include "store/repository_paths.h"
+#include "varve/arrange.h"
 #include "varve/result.h"
 
 namespace varve::series {
@@ -38,6 +41,7 @@ struct PoolHost {
   const format::FrameCodec* codec = nullptr;
   base::ThreadPool* compressors = nullptr;  ///< Null if the repository is read-only.
   store::OpenFiles* open_files = nullptr;
+  const format::Fingerprinter* fingerprinter = nullptr;  ///< Null if the repository is read-only.
   const layout::LayoutMetrics* metrics = nullptr;
   const index::StreamMetrics* stream_metrics = nullptr;  ///< May be null.
   bool read_only = false;
@@ -88,6 +92,13 @@ class Pool {
   /// Merges the containers that deletions left little used; see layout::PoolMerger::run(). Sets the
   /// pool and the catalog of `parts`.
   [[nodiscard]] Result<bool> merge(layout::PoolMergerParts parts);
+  /// Returns whether post_pass() has work to do: if an eighth of the pool is new, and the index may
+  /// have missed duplicates; or, with `any_new`, if anything is new.
+  [[nodiscard]] Result<bool> post_pass_is_due(bool any_new);
+  /// Makes duplicates in the pool aliases; see layout::PostPass::run(). A pass that was stopped
+  /// goes on with the next call.
+  [[nodiscard]] Result<bool> post_pass(const PostPassOptions& options,
+                                       const layout::PostPassHooks& hooks);
   /// Makes missing parity of the containers and removes unused parity. `pass` as for
   /// maintain::keep_parity(). Logs damage.
   [[nodiscard]] Result<maintain::ParityUpkeep> keep_parity(
@@ -97,6 +108,9 @@ class Pool {
 
  private:
   explicit Pool(const PoolHost& host) : host_(host) {}
+  [[nodiscard]] Result<std::unique_ptr<layout::PostPass>> begin_post_pass(
+      const PostPassOptions& options);
+  [[nodiscard]] Result<void> end_post_pass(const layout::PostPass& pass);
   /// Pins what the open versions refer to. Returns whether there is an open version.
   [[nodiscard]] Result<bool> pin_open_versions();
 
@@ -107,6 +121,7 @@ class Pool {
   bool knows_pins_ = false;  // Guarded by forecast_mutex_ while the repository is read-only.
   std::mutex parity_mutex_;
   std::mutex merge_mutex_;
+  std::unique_ptr<layout::PostPass> post_pass_;  // Guarded by merge_mutex_; null if none is begun.
   std::mutex index_mutex_;
   std::unique_ptr<ContainerFingerprints> fingerprints_;  // The index uses it.
   std::unique_ptr<index::PoolIndex> index_;

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "catalog/alias_table.h"
 #include "catalog/location_table.h"
 #include "series/pool.h"
 
@@ -24,7 +25,8 @@ Result<PoolSeal> PoolSeal::begin(const SeriesParts& parts, catalog::VersionRecor
   if (lost.size() != 0 && base) {
     // A check reports the chunks that the base has lost.
     VARVE_TRY_ASSIGN(const auto before, catalog::version_chunks(txn, parts.id, *base));
-    lost = lost.subtract(before);
+    VARVE_TRY_ASSIGN(const auto stored_before, catalog::stored_ids(txn, before));
+    lost = lost.subtract(stored_before);
   }
   if (lost.size() != 0) {
     return Error(ErrorCode::kCorrupt,

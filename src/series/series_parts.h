@@ -59,6 +59,8 @@ struct SeriesParts {
   std::function<Result<Pool*>()> pool{};
   /// Returns the pool if pool() has opened it; else null.
   std::function<Pool*()> opened_pool{};
+  /// Makes programs that know no aliases refuse the repository. Call it before the first alias.
+  std::function<Result<void>()> require_aliases{};
   std::function<std::string()> superblock{};     ///< Returns the present text of varve.repo.
   std::function<void()> on_reader{};             ///< Called before a version is read.
   std::function<void(SeriesId)> arrange_soon{};  ///< Asks for arranging in the background.

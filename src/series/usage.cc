@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "catalog/alias_table.h"
 #include "catalog/layout_records.h"
 #include "catalog/location_table.h"
 #include "catalog/pool_records.h"
@@ -190,6 +191,13 @@ Result<void> add_pool_stats(const meta::Txn& txn, io::FileSystem& files, const s
   const auto before = stats.container_bytes;
   VARVE_TRY(add_store(txn, files, kPoolStore, folder, stats));
   stats.pool_bytes = stats.container_bytes - before;
+  VARVE_TRY_ASSIGN(const auto aliases, catalog::alias_totals(txn));
+  stats.pool_aliases = aliases.chunks;
+  stats.pool_alias_bytes = aliases.bytes;
+  VARVE_TRY_ASSIGN(const auto choice, catalog::find_pool_index(txn));
+  if (choice.kind == PoolIndexKind::kExact) return {};
+  VARVE_TRY_ASSIGN(const auto mark, catalog::find_post_pass(txn));
+  VARVE_TRY_ASSIGN(stats.pool_new_bytes, catalog::bytes_to_compare(txn, mark));
   return {};
 }
 

@@ -174,7 +174,7 @@ Result<RecipeChunk> ContentReader::chunk_at(OpenRecipe& recipe, std::uint64_t of
   for (std::uint32_t i = 0; i < part.count; ++i) {
     const std::size_t at = part.index + std::size_t{i};
     chunk.index = part.chunk + i;
-    if (at >= header->chunks.size() || header->chunks[at].id != run.first.plus(chunk.index)) break;
+    if (at >= header->chunks.size() || header->chunks[at].id != part.stored.plus(i)) break;
     chunk.bytes = header->chunks[at].raw_bytes;
     if (offset < chunk.offset + chunk.bytes) return chunk;
     chunk.offset += chunk.bytes;
@@ -200,7 +200,8 @@ Result<std::uint32_t> ContentReader::chunk_bytes(ChunkId id) {
   VARVE_TRY_ASSIGN(const auto where, layout_.locate(id));
   VARVE_TRY_ASSIGN(const auto header, layout_.header(where.container));
   const std::uint64_t index = where.index + (id.value - where.first.value);
-  if (index >= header->chunks.size() || header->chunks[index].id != id) {
+  const ChunkId stored = where.stored.plus(id.value - where.first.value);
+  if (index >= header->chunks.size() || header->chunks[index].id != stored) {
     return Error(ErrorCode::kCorrupt, "a container does not hold the chunk that it should");
   }
   return header->chunks[index].raw_bytes;

@@ -64,6 +64,9 @@ std::vector<History::Step> History::steps() {
       [=, this](Repository& r) -> Result<void> {
         VARVE_TRY_ASSIGN(auto settings, r.arrange_settings());
         settings.parity_percent = 20;
+        if (makes_aliases_) {
+          VARVE_TRY(r.set_pool_index({PoolIndexKind::kZeroChunk, PoolIndexChoice::kHookBitsMax}));
+        }
         return r.set_arrange_settings(settings);
       },
       [=, this](Repository& r) { return begin(r, "one.partial"); },
@@ -88,19 +91,13 @@ std::vector<History::Step> History::steps() {
       [=, this](Repository& r) { return begin(r, "four.partial"); },
       [=, this](Repository& r) { return write(r, "new", third); },
       [=, this](Repository& r) { return seal(r); },
-      [=, this](Repository& r) -> Result<void> {
-        VARVE_TRY(r.arrange(series_, {}));
-        return {};
-      },
+      [=, this](Repository& r) { return arrange(r); },
       [=, this](Repository& r) { return remove(r, {2}); },
       [=, this](Repository& r) { return begin(r, "five.partial"); },
       [=, this](Repository& r) { return write(r, "new", third); },
       [=, this](Repository& r) { return write(r, "more", noise(40'000, 5)); },
       [=, this](Repository& r) { return seal(r); },
-      [=, this](Repository& r) -> Result<void> {
-        VARVE_TRY(r.arrange(series_, {}));
-        return {};
-      },
+      [=, this](Repository& r) { return arrange(r); },
       [=, this](Repository& r) {
         return remove(r, {1, 5});
       },
@@ -108,6 +105,13 @@ std::vector<History::Step> History::steps() {
       [=, this](Repository& r) { return write(r, "more", noise(50'000, 6)); },
       [=, this](Repository& r) { return sync(r, "more"); },
   };
+}
+
+Result<void> History::arrange(Repository& repository) {
+  ArrangeOptions options;
+  if (makes_aliases_) options.post_pass = {true, 1, 1};
+  VARVE_TRY(repository.arrange(series_, options));
+  return {};
 }
 
 Result<void> History::begin(Repository& repository, const std::string& name) {

@@ -30,6 +30,8 @@ class History {
                    Placement placement = Placement::kLineage)
       : now_(std::move(now)), name_(std::move(series)), placement_(placement) {}
 
+  /// Has arranging make duplicates in the pool aliases, and the pool's index find few of them.
+  void make_aliases() { makes_aliases_ = true; }
   /// Adds a history of another series. live() then takes a step of each in turn, and examine()
   /// examines both.
   void add(std::unique_ptr<History> other) { others_.push_back(std::move(other)); }
@@ -63,6 +65,7 @@ class History {
   void examine_series(const std::string& path, std::uint64_t moment,
                       std::vector<std::string>& wrong) const;
   Result<void> run(Repository& repository, bool retry, const Step& step);
+  Result<void> arrange(Repository& repository);
 
   Result<void> begin(Repository& repository, const std::string& name);
   Result<void> write(Repository& repository, const std::string& name, const std::string& bytes,
@@ -80,6 +83,7 @@ class History {
   std::function<std::uint64_t()> now_;
   const std::string name_;
   const Placement placement_;
+  bool makes_aliases_ = false;
   std::vector<std::unique_ptr<History>> others_;
   SeriesId series_{};
   std::uint64_t series_from_ = kNever;

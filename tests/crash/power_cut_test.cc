@@ -204,6 +204,44 @@ TEST_F(PoolPowerCut, FailedCallThatIsTriedAgainHarmsNothing) {
 }
 TEST_F(PoolPowerCut, FullDiskHarmsNothing) { fail_at_sampled_calls(20, ENOSPC, true, true); }
 
+// The same with duplicates that arranging removes from the pool.
+class PostPassPowerCut : public PowerCut {
+ protected:
+  std::unique_ptr<History> new_history(DiskRecorder& disk) override {
+    const auto now = [&disk] { return disk.calls(); };
+    auto history = std::make_unique<History>(now, "p", Placement::kPool);
+    auto other = std::make_unique<History>(now, "q", Placement::kPool);
+    history->make_aliases();
+    other->make_aliases();
+    history->add(std::move(other));
+    return history;
+  }
+  // Returns the number of files of aliases below a folder.
+  static std::size_t alias_files(const std::string& path) {
+    std::size_t found = 0;
+    for (const auto& at : std::filesystem::directory_iterator(path + "/pool")) {
+      found += at.path().extension() == ".als" ? 1 : 0;
+    }
+    return found;
+  }
+};
+
+TEST_F(PostPassPowerCut, KeepsWhatWasPromised) {
+  EXPECT_EQ(cut(25, 7, true), 0U);
+  EXPECT_GT(alias_files(path_), 0U) << "no aliases were made";
+}
+TEST_F(PostPassPowerCut, FailedCallHarmsNothing) { fail_at_sampled_calls(6, EIO, false, false); }
+TEST_F(PostPassPowerCut, FullDiskHarmsNothing) { fail_at_sampled_calls(6, ENOSPC, true, true); }
+// The catalog is lost after the history.
+TEST_F(PostPassPowerCut, AliasesComeBackFromTheirFiles) {
+  History* history = nullptr;
+  const auto moment = lose_catalog(history);
+  ASSERT_GT(alias_files(path_), 0U);
+  repair(path_);
+  const auto wrong = history->examine(path_, moment);
+  EXPECT_TRUE(wrong.empty()) << joined(wrong);
+}
+
 TEST_F(PowerCut, RepairThatIsCutShortIsDoneAgain) {
   History* history = nullptr;
   const auto moment = lose_catalog(history);

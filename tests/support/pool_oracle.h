@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "catalog/alias_table.h"
 #include "catalog/location_table.h"
 #include "catalog/object_store.h"
 #include "catalog/pool_records.h"
@@ -50,6 +51,9 @@ class PoolOracle {
   [[nodiscard]] std::size_t containers() const { return containers_.size(); }
   /// Returns the number of containers that more than one version uses.
   [[nodiscard]] std::size_t shared() const { return shared_; }
+
+  /// Returns the number of aliases that lead to a chunk.
+  [[nodiscard]] std::size_t aliases() const { return aliases_; }
 
   /// Returns the containers that no sealed or open version uses, and the files of the pool that
   /// hold no container. A repository that was closed after a clean opening has none.
@@ -95,6 +99,18 @@ class PoolOracle {
                                         place_[at.first.plus(i)] = at.container;
                                       return true;
                                     }));
+    std::map<ChunkId, ContainerNumber> aliases;
+    must(catalog::for_each_alias(txn, [&](const catalog::AliasRecord& alias) -> Result<bool> {
+      for (std::uint32_t i = 0; i < alias.run.count; ++i) {
+        const auto id = alias.run.first.plus(i);
+        if (place_.contains(id)) wrong_.push_back("an alias is stored");
+        const auto target = place_.find(alias.run.target.plus(i));
+        if (target != place_.end()) aliases[id] = target->second;
+      }
+      return true;
+    }));
+    aliases_ = aliases.size();
+    place_.insert(aliases.begin(), aliases.end());
     for (const auto& [id, container] : place_) {
       if (!containers_.contains(container)) {
         wrong_.push_back("a chunk is located in the missing container " + text(container));
@@ -187,6 +203,7 @@ class PoolOracle {
   std::set<ContainerNumber> held_;                  // By the overlays of open versions.
   std::vector<std::string> wrong_;
   std::size_t shared_ = 0;
+  std::size_t aliases_ = 0;
 };
 
 /// Changes the placement of a series in a repository that no process has open.

@@ -127,6 +127,21 @@ TEST(Superblock, ThePoolsFeatureIsKnown) {
   EXPECT_FALSE(decode_superblock(encode_superblock(sample_superblock()))->needs_pool);
 }
 
+TEST(Superblock, AliasesAreAFeatureOfTheirOwn) {
+  Superblock superblock = sample_superblock();
+  superblock.needs_pool = true;
+  superblock.needs_aliases = true;
+  const std::string text = encode_superblock(superblock);
+  EXPECT_NE(text.find("\nfeatures_required = pool pool-aliases\n"), std::string::npos) << text;
+  const auto back = decode_superblock(text);
+  ASSERT_TRUE(back.has_value()) << back.error().message();
+  EXPECT_TRUE(back->needs_pool && back->needs_aliases);
+  superblock.needs_pool = false;
+  const auto alone = decode_superblock(encode_superblock(superblock));
+  ASSERT_TRUE(alone.has_value());
+  EXPECT_TRUE(!alone->needs_pool && alone->needs_aliases);
+}
+
 TEST(Superblock, UnknownKeysAreKept) {
   const auto superblock =
       decode_superblock(forged("profile", "zeal = 9\ncomment = hello = you\nprofile"));

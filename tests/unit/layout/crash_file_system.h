@@ -78,7 +78,14 @@ class CrashFileSystem final : public io::FileSystem {
     return state_->files->remove(path);
   }
   Result<void> rename(const std::string& from, const std::string& to) override {
-    return state_->files->rename(from, to);
+    VARVE_TRY(state_->change());
+    VARVE_TRY(state_->files->rename(from, to));
+    const std::lock_guard lock(state_->mutex);
+    const auto synced = state_->synced.find(from);
+    if (synced == state_->synced.end()) return {};
+    state_->synced[to] = std::move(synced->second);
+    state_->synced.erase(from);
+    return {};
   }
   Result<void> sync_directory(const std::string& path) override {
     VARVE_TRY(state_->change());

@@ -20,6 +20,7 @@
 #include "format/fingerprinter.h"
 #include "layout/pool_merger.h"
 #include "layout/pool_store.h"
+#include "layout/post_pass.h"
 #include "meta/schema.h"
 #include "store/folder_store.h"
 #include "support/temp_repository.h"
@@ -124,6 +125,34 @@ class PoolStoreTest : public testing::Test {
     return merged;
   }
 
+  // Makes duplicates in the pool aliases.
+  struct Passed {
+    bool finished = false;
+    std::uint64_t aliases = 0;
+    std::uint64_t steps = 0;
+  };
+  Result<Passed> try_pass(std::uint32_t permille = 1, std::uint32_t run_min = 1,
+                          std::function<bool()> stop = {}) {
+    Passed passed;
+    PostPassParts parts;
+    parts.pool = pool_.get();
+    parts.catalog = &catalog_;
+    parts.fingerprinter = fingerprinter_.get();
+    parts.folder = {&files_, "/r/pool"};
+    parts.dead_permille_min = permille;
+    parts.step_bytes_max = 1U << 16;
+    parts.kept = kept_;
+    parts.run_chunks_min = [run_min](VersionNumber) { return run_min; };
+    PostPassHooks hooks;
+    hooks.stop = std::move(stop);
+    hooks.after_step = [&](const PostPassOutcome& step) {
+      passed.aliases += step.aliases;
+      ++passed.steps;
+    };
+    VARVE_TRY_ASSIGN(passed.finished, PostPass(parts).run(hooks));
+    return passed;
+  }
+
   struct Freed {
     std::uint64_t bytes = 0;
     std::uint64_t waiting_bytes = 0;
@@ -169,7 +198,7 @@ class PoolStoreTest : public testing::Test {
     const auto where = must(chunks.locate(id));
     const auto header = must(chunks.header(where.container));
     const auto& entry = header->chunks.at(where.index + (id.value - where.first.value));
-    EXPECT_EQ(entry.id, id);
+    EXPECT_EQ(entry.id, where.stored.plus(id.value - where.first.value));
     const auto& frame = header->frames.at(entry.frame);
     std::vector<std::byte> stored(frame.stored_bytes);
     std::vector<std::byte> raw(frame.raw_bytes);
@@ -196,6 +225,7 @@ class PoolStoreTest : public testing::Test {
   meta::Env catalog_;
   std::unique_ptr<PoolStore> pool_;
   std::map<ChunkId, std::uint64_t> seed_of_;
+  base::IdRuns kept_;  // Must not become aliases.
 };
 
 }  // namespace varve::layout

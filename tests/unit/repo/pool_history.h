@@ -68,8 +68,10 @@ class PoolHistory {
   }
   [[nodiscard]] const std::string& last() const { return last_; }
   [[nodiscard]] std::size_t shared_max() const { return shared_max_; }
+  [[nodiscard]] std::size_t aliases_max() const { return aliases_max_; }
 
  private:
+  static std::uint32_t number(std::size_t n) { return static_cast<std::uint32_t>(n); }
   std::size_t pick(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
   std::string pick_name() { return "f" + std::to_string(pick(14)); }
   Placement pick_placement() { return static_cast<Placement>(pick(3)); }
@@ -269,26 +271,15 @@ class PoolHistory {
     const auto done = must(repository_->delete_versions(series.id, gone, {}));
     EXPECT_EQ(forecast.freed_bytes, done.freed_bytes);
     const auto after = stored_files(path_);
-    std::int64_t freed = 0;
-    for (const auto& [file, bytes] : before) {
-      const auto now = after.find(file);
-      const auto left = static_cast<std::int64_t>(now == after.end() ? 0 : now->second);
-      const auto less = static_cast<std::int64_t>(bytes) - left;
-      // The labels may grow by a line. The forecast counts what they shrink by. Open versions write
-      // their data at any time.
-      const bool may_grow = file.ends_with("/labels") || file.ends_with(".seg");
-      freed += may_grow ? std::max<std::int64_t>(less, 0) : less;
-    }
-    for (const auto& [file, bytes] : after) {
-      const bool is_new = !before.contains(file) && !file.ends_with(".seg");
-      if (is_new) freed -= static_cast<std::int64_t>(bytes);
-    }
+    const auto freed = freed_between(before, after);
     EXPECT_EQ(freed, static_cast<std::int64_t>(done.freed_bytes)) << changes(before, after);
   }
 
   void arrange(Series& series) {
     last_ = "arranging " + series.name;
-    must(repository_->arrange(series.id, {}));
+    ArrangeOptions options;
+    options.post_pass = {pick(3) != 0, number(1 + pick(4)), number(1 + pick(400))};
+    must(repository_->arrange(series.id, options));
     check(series);
   }
 
@@ -321,6 +312,7 @@ class PoolHistory {
     const test::PoolOracle oracle(path_);
     for (const auto& one : oracle.wrong()) ADD_FAILURE() << one;
     shared_max_ = std::max(shared_max_, oracle.shared());
+    aliases_max_ = std::max(aliases_max_, oracle.aliases());
     if (!clean) return;
     for (const auto& one : oracle.unused()) ADD_FAILURE() << one;
   }
@@ -444,6 +436,7 @@ class PoolHistory {
   int series_made_ = 0;
   int versions_made_ = 0;
   std::size_t shared_max_ = 0;
+  std::size_t aliases_max_ = 0;
   std::string last_;
 };
 

@@ -23,6 +23,7 @@ TEST(PoolHistoryTest, AllVersionsAreWholeAndAllUsersAreCounted) {
   constexpr std::uint64_t kStepsOfAll = 10'000;
   constexpr std::uint64_t kStepsOfOneHistory = 1'000;
   auto left = number_from("VARVE_TEST_STEPS", kStepsOfAll);
+  std::size_t aliases_max = 0;
   for (auto seed = number_from("VARVE_TEST_SEED", 1); left > 0; ++seed) {
     PoolHistory history(seed);
     const auto steps = std::min(left, kStepsOfOneHistory);
@@ -39,9 +40,12 @@ TEST(PoolHistoryTest, AllVersionsAreWholeAndAllUsersAreCounted) {
     ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed << ", at the end";
     if (steps == kStepsOfOneHistory) {
       EXPECT_GT(history.shared_max(), 2U) << "no container had two users";
+      aliases_max = std::max(aliases_max, history.aliases_max());
     }
     left -= steps;
   }
+  EXPECT_GT(aliases_max, 0U) << "no history made aliases";
+  std::printf("at most %zu aliases\n", aliases_max);
 }
 
 }  // namespace

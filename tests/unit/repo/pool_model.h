@@ -122,4 +122,23 @@ inline std::string changes(const FileSizes& before, const FileSizes& after) {
   return text;
 }
 
+/// Returns the bytes that a deletion freed, from the sizes of all files before and after it.
+inline std::int64_t freed_between(const FileSizes& before, const FileSizes& after) {
+  std::int64_t freed = 0;
+  for (const auto& [file, bytes] : before) {
+    const auto now = after.find(file);
+    const auto left = static_cast<std::int64_t>(now == after.end() ? 0 : now->second);
+    const auto less = static_cast<std::int64_t>(bytes) - left;
+    // The labels may grow by a line. The forecast counts what they shrink by. Open versions write
+    // their data at any time.
+    const bool may_grow = file.ends_with("/labels") || file.ends_with(".seg");
+    freed += may_grow ? std::max<std::int64_t>(less, 0) : less;
+  }
+  for (const auto& [file, bytes] : after) {
+    const bool is_new = !before.contains(file) && !file.ends_with(".seg");
+    if (is_new) freed -= static_cast<std::int64_t>(bytes);
+  }
+  return freed;
+}
+
 }  // namespace varve

@@ -262,7 +262,8 @@ class Runs final : public RunStream {
 
 TEST(StreamWindow, CursorsKnowTheirPlaceInTheStreamHoweverItMoves) {
   Runs runs(3000);
-  StreamWindow window(&runs, 64);
+  FakeSource source;
+  StreamWindow window(&runs, &source, 64);
   std::mt19937 random(7);
   std::uint64_t near_seen = 0;
   while (true) {

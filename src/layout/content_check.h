@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares the stored content of chunks with fingerprints.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "format/fingerprinter.h"
+#include "layout/stored_chunks.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::layout {
+
+/// Reads chunks of the pool and compares them. Keeps the frame that it read last, so neighbours
+/// cost one read. Not thread-safe.
+class ContentCheck {
+ public:
+  ContentCheck(StoredChunks& chunks, const format::Fingerprinter& fingerprinter)
+      : chunks_(chunks), fingerprinter_(fingerprinter) {}
+
+  /// The entry of a chunk in its container's table, and the container.
+  struct Entry {
+    std::shared_ptr<const format::ContainerHeader> header;
+    const format::ChunkEntry* chunk = nullptr;
+  };
+  /// Finds a chunk that is stored under this id. Errors: kCorrupt.
+  [[nodiscard]] Result<Entry> find(ChunkId id);
+  /// Returns whether the chunk's content on disk has the fingerprint. Unreadable content has none.
+  [[nodiscard]] bool has_content(const Entry& entry, const Fingerprint& fingerprint);
+
+  [[nodiscard]] std::uint64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  StoredChunks& chunks_;
+  const format::Fingerprinter& fingerprinter_;
+  std::optional<LocationRun> run_;
+  std::shared_ptr<const format::ContainerHeader> header_;
+  std::optional<std::pair<ContainerNumber, std::uint32_t>> frame_;  // In raw_.
+  std::vector<std::byte> stored_;
+  std::vector<std::byte> raw_;
+  std::uint64_t bytes_read_ = 0;
+};
+
+}  // namespace varve::layout

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the chunks of the pool whose content is stored under several ids.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "base/ids.h"
+#include "format/alias_file.h"
+#include "layout/pool_store.h"
+#include "meta/lmdb.h"
+#include "store/record_buckets.h"
+#include "varve/result.h"
+#include "varve/types.h"
+
+namespace varve::layout {
+
+struct DuplicateSearchParts {
+  PoolStore* pool = nullptr;
+  const meta::Env* catalog = nullptr;
+  store::FolderPath folder;    ///< The pool's folder, for files to sort in.
+  base::IdRuns kept;           ///< Chunks that must not become aliases.
+  VersionNumber births_end{};  ///< Chunks of this birth and later ones are left out.
+  /// Returns how many chunks of a birth must follow each other, in both places, to become aliases.
+  std::function<std::uint32_t(VersionNumber birth)> run_chunks_min;
+  std::function<bool()> stop{};  ///< Asked often; may be empty.
+  /// Called with the bytes that were read since the last call; may be empty.
+  std::function<void(std::uint64_t bytes)> pass{};
+  std::size_t runs_max = 1U << 20;  ///< Maximum number of runs to return; 24 bytes each.
+};
+
+struct Duplicates {
+  std::vector<format::AliasRun> runs;  ///< Ascending. No target is in a run.
+  bool all = true;                     ///< False if there may be more, because there were too many.
+  std::uint64_t chunks_compared = 0;
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_sorted = 0;  ///< Bytes written to files for sorting, and read from them.
+};
+
+/// Compares the fingerprints in the tables of all containers of the pool, by sorting them in
+/// bounded memory. Of chunks with one fingerprint, the younger ones may become aliases of an older
+/// one: the search chooses targets that follow each other, so that readers find runs.
+///
+/// Source: the post-processing pass of SLADE (Wu et al., TPDS'18). We differ by the choice among
+/// the older copies, and by looking at tables in place of a log of fingerprints.
+class DuplicateSearch {
+ public:
+  explicit DuplicateSearch(DuplicateSearchParts parts) : parts_(std::move(parts)) {}
+
+  /// Returns nullopt if it was stopped. Errors: those of reading the catalog and of sorting.
+  [[nodiscard]] Result<std::optional<Duplicates>> run();
+
+ private:
+  /// A location run without its size.
+  struct Place {
+    ChunkId first;
+    std::uint32_t count = 0;
+    ContainerNumber container{};
+  };
+  /// A chunk with older copies.
+  struct Copy {
+    ChunkId id;
+    ChunkId oldest;
+    ChunkId previous;  ///< The copy with the next lower id; may be the oldest.
+  };
+
+  [[nodiscard]] Result<void> list_places();
+  [[nodiscard]] Result<bool> read_tables(store::RecordBuckets& fingerprints);
+  [[nodiscard]] Result<bool> find_copies(store::RecordBuckets& fingerprints,
+                                         store::RecordBuckets& copies);
+  [[nodiscard]] Result<void> add_group(std::span<const store::SortRecord> group,
+                                       store::RecordBuckets& copies);
+  [[nodiscard]] Result<bool> choose_runs(store::RecordBuckets& copies);
+  void choose_in_segment();
+  [[nodiscard]] std::uint32_t chain(std::size_t at, ChunkId target) const;
+  [[nodiscard]] std::optional<ChunkId> kept_copy(std::size_t at, ChunkId start) const;
+  [[nodiscard]] bool is_stopped() const { return parts_.stop && parts_.stop(); }
+  void pass(std::uint64_t bytes);
+
+  const DuplicateSearchParts parts_;
+  std::vector<Place> places_;  // Ascending by chunk.
+  base::IdRuns located_;
+  std::vector<ContainerNumber> containers_;
+  std::vector<Copy> segment_;  // Chunks with copies that follow each other.
+  Duplicates found_;
+};
+
+}  // namespace varve::layout

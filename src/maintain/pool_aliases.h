@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks the aliases of the pool, in the catalog and in their files, and finds them without a
+// catalog.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/id_runs.h"
+#include "catalog/alias_table.h"
+#include "maintain/container_scan.h"
+#include "meta/lmdb.h"
+#include "store/alias_files.h"
+#include "store/segment_store.h"
+#include "varve/result.h"
+
+namespace varve::maintain {
+
+/// Receives what is wrong with the records of aliases.
+using RecordDamage = std::function<void(std::string what)>;
+/// Checks that no alias is stored, that none leads to another one, and that the runs are apart.
+[[nodiscard]] Result<void> check_alias_records(const meta::Txn& txn, const RecordDamage& damage);
+
+/// The faults of the files of aliases. The catalog is sound, so the files can be written again.
+struct AliasFileFaults {
+  struct Fault {
+    std::string where;
+    std::string what;
+  };
+  std::vector<Fault> faults;
+  /// Aliases whose target has another content than their file says.
+  base::IdRuns wrong;
+  std::uint64_t bytes_read = 0;
+};
+/// Compares the files with the catalog, and the contents with the containers' tables. A writer may
+/// work meanwhile. `containers` is the store of the pool.
+[[nodiscard]] Result<AliasFileFaults> check_alias_files(const meta::Env& catalog,
+                                                        const store::FolderPath& folder,
+                                                        store::SegmentStore& containers);
+
+/// The aliases that the files have.
+struct FoundAliases {
+  std::vector<catalog::AliasRecord> records;  ///< With targets in a container. Ascending, apart.
+  base::IdRuns named;                         ///< All aliases and targets in the files.
+  std::vector<std::string> problems;
+};
+/// Reads all files of aliases. Leaves out what a container has, and what `wanted` lacks if it is
+/// not null. Estimates raw sizes by each run of a container.
+[[nodiscard]] Result<FoundAliases> find_aliases(const store::FolderPath& folder,
+                                                const ContainerScan& scan,
+                                                const base::IdRuns* wanted);
+
+}  // namespace varve::maintain

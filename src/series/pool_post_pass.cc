@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the post-pass over the pool runs, and which chunks it leaves as they are.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "base/log.h"
+#include "catalog/alias_table.h"
+#include "catalog/location_table.h"
+#include "catalog/pool_records.h"
+#include "catalog/series_catalog.h"
+#include "series/pool.h"
+
+namespace varve::series {
+
+namespace {
+
+// bench/post_pass.py: with 1, the newest versions are read with more requests.
+constexpr std::uint32_t kRunChunksMin = 4;
+// With more files of aliases, one file takes their place.
+constexpr std::size_t kAliasFilesMax = 4;
+// The share of the pool that has to be new before a pass in the background begins.
+constexpr std::uint64_t kNewParts = 8;
+
+// Returns the chunks that rewriting policies want where they are: those of the newest version of
+// each series that has such a policy.
+Result<base::IdRuns> rewritten_chunks(const meta::Txn& txn) {
+  base::IdRuns kept;
+  VARVE_TRY_ASSIGN(const auto all, catalog::list_series(txn));
+  for (const auto& series : all) {
+    if (series.rewrite == Rewrite::kNone) continue;
+    VARVE_TRY_ASSIGN(const auto newest, catalog::newest_sealed_version(txn, series.id));
+    if (!newest) continue;
+    VARVE_TRY_ASSIGN(const auto chunks, catalog::version_chunks(txn, series.id, newest->number));
+    kept = kept.unite(catalog::pool_part(chunks));
+  }
+  return kept;
+}
+
+// Returns the threshold of the runs of each birth: that of the series that uses it, if a stream
+// tells. Of several series, the lowest counts.
+Result<std::map<VersionNumber, std::uint32_t>> thresholds(const meta::Txn& txn,
+                                                          const std::vector<PoolStream>& streams) {
+  std::map<VersionNumber, std::uint32_t> of_birth;
+  for (const auto& stream : streams) {
+    if (stream.series == SeriesId{}) continue;
+    VARVE_TRY_ASSIGN(const auto versions, catalog::list_versions(txn, stream.series));
+    for (const auto& version : versions) {
+      if (version.state != VersionState::kSealed) continue;
+      const auto chunks = catalog::version_chunks(txn, stream.series, version.number);
+      if (!chunks) continue;  // `varve check` reports it.
+      const auto shared = catalog::pool_part(*chunks);
+      for (const auto& run : shared.runs()) {
+        const auto known = of_birth.try_emplace(run.first.birth(), stream.run_threshold).first;
+        known->second = std::min(known->second, stream.run_threshold);
+      }
+    }
+  }
+  return of_birth;
+}
+
+}  // namespace
+
+Result<bool> Pool::post_pass_is_due(bool any_new) {
+  {
+    const std::lock_guard alone(merge_mutex_);
+    if (post_pass_) return true;
+  }
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*host_.catalog));
+  VARVE_TRY_ASSIGN(const auto choice, catalog::find_pool_index(txn));
+  if (choice.kind == PoolIndexKind::kExact && !any_new) return false;
+  VARVE_TRY_ASSIGN(const auto mark, catalog::find_post_pass(txn));
+  VARVE_TRY_ASSIGN(const auto fresh, catalog::bytes_to_compare(txn, mark));
+  return fresh != 0 && (any_new || fresh * kNewParts >= mark.raw_bytes);
+}
+
+Result<std::unique_ptr<layout::PostPass>> Pool::begin_post_pass(const PostPassOptions& options) {
+  VARVE_TRY_ASSIGN(const auto txn, meta::ReadTxn::begin(*host_.catalog));
+  layout::PostPassParts parts;
+  parts.pool = store_.get();
+  parts.catalog = host_.catalog;
+  parts.fingerprinter = host_.fingerprinter;
+  parts.folder = {host_.files, host_.paths->pool()};
+  VARVE_TRY_ASSIGN(parts.kept, rewritten_chunks(txn));
+  parts.kept = parts.kept.unite(quarantined_);
+  VARVE_TRY_ASSIGN(auto of_birth, thresholds(txn, streams()));
+  if (options.duplicate_permille_min != 0) parts.dead_permille_min = options.duplicate_permille_min;
+  parts.run_chunks_min = [of_birth = std::move(of_birth),
+                          fixed = options.run_chunks_min](VersionNumber birth) {
+    const auto known = of_birth.find(birth);
+    if (fixed != 0) return fixed;
+    return known == of_birth.end() ? kRunChunksMin : known->second;
+  };
+  return std::make_unique<layout::PostPass>(std::move(parts));
+}
+
+Result<void> Pool::end_post_pass(const layout::PostPass& pass) {
+  VARVE_TRY(layout::tidy_alias_files(*host_.catalog, store_->chunks(),
+                                     {host_.files, host_.paths->pool()}, kAliasFilesMax));
+  if (!pass.found_all()) return {};
+  catalog::PostPassMark mark;
+  mark.births_end = pass.births_end();
+  mark.next = static_cast<ContainerNumber>(std::numeric_limits<std::uint32_t>::max());
+  VARVE_TRY_ASSIGN(auto txn, meta::WriteTxn::begin(*host_.catalog));
+  VARVE_TRY(catalog::for_each_container(txn, kPoolStore,
+                                        [&](const format::ContainerRecord& record) -> Result<bool> {
+                                          mark.raw_bytes += record.raw_bytes;
+                                          if (record.birth < mark.births_end) return true;
+                                          mark.next = std::min(mark.next, record.number);
+                                          return true;
+                                        }));
+  const auto counters = catalog::find_counters(txn, kPoolStore);
+  if (counters) mark.next = std::min(mark.next, counters->next_container);
+  VARVE_TRY(catalog::put_post_pass(txn, mark));
+  return txn.commit();
+}
+
+Result<bool> Pool::post_pass(const PostPassOptions& options, const layout::PostPassHooks& hooks) {
+  const std::lock_guard alone(merge_mutex_);
+  if (!post_pass_) {
+    VARVE_TRY_ASSIGN(post_pass_, begin_post_pass(options));
+  }
+  auto finished = post_pass_->run(hooks);
+  if (finished && *finished) {
+    const auto ended = end_post_pass(*post_pass_);
+    finished = ended ? Result<bool>(post_pass_->found_all()) : Result<bool>(ended.error());
+    post_pass_.reset();
+  } else if (!finished && finished.error().code() != ErrorCode::kNoSpace) {
+    post_pass_.reset();
+  }
+  if (!finished) store_->note_left_behind();
+  return finished;
+}
+
+}  // namespace varve::series
