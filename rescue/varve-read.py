@@ -291,6 +291,26 @@ class Store:
             for path in numbered(folder + kind, suffix).values():
                 try: self.scan(path, step)
                 except Damage as error: problem(error)
+        self.aliases = collections.defaultdict(list)  # id >> 10 -> (first id, end, first target, tags)
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            if not re.fullmatch("aliases-[0-9a-f]{8}[.]als", name): continue
+            try: self.read_aliases(os.path.join(folder, name))
+            except Damage as error: problem(error)
+    def read_aliases(self, path):  # adds what a file of aliases says (§13)
+        head, at, size = read(path, 0, 40), 40, read(path)
+        if head[:8] != b"VVAL\1\0\0\0" or le(head, 32) != xxh3(head[:32]): problem(path + ": a damaged header")
+        while at < size:
+            check, count, runs = struct.unpack("<QII", read(path, at, 16))
+            need(0 < count <= 65536, "%s: the blocks from byte %d on are damaged" % (path, at))
+            block, at, end = read(path, at + 8, 8 + count), at + 16 + count, 0
+            if check != xxh3(block): runs = problem("%s: the block before byte %d is damaged" % (path, at)) or 0
+            cursor = Cursor(block, 8)
+            for _ in range(runs):
+                first = end + cursor.varint()
+                end, target = first + cursor.varint(8000), first + cursor.svarint() & MASK
+                need(min(first, target) >> 63 and first < end <= MASK, path + ": an alias is wrong")
+                alias = first, end, target, cursor.take(8 * (end - first))
+                for key in range(first >> 10, (end - 1 >> 10) + 1): self.aliases[key].append(alias)
     def scan(self, path, step):  # finds the containers of a file, and searches for more behind damage
         size, at, gap, sure = read(path), 0, None, True
         while at < size:
@@ -332,9 +352,15 @@ class Store:
             place += stored
         need(len(found) == chunks, "%s: the frames of the container at byte %d are wrong" % (path, at))
         return found
+    def places(self, chunk):  # returns (container, place in its table) of each container that has a chunk
+        return [(owner, start + chunk - first) for first, count, owner, start in self.runs.get(chunk >> 10, ())
+                if 0 <= chunk - first < count]
     def copies(self, chunk):  # returns what the tables say of each copy of a chunk
-        found = [(owner, start + chunk - first) for first, count, owner, start in self.runs.get(chunk >> 10, ())
-                 if 0 <= chunk - first < count]
+        found = self.places(chunk)
+        for first, end, target, tags in () if found else self.aliases.get(chunk >> 10, ()):
+            if found or not first <= chunk < end: continue
+            found, at = self.places(target + chunk - first), 8 * (chunk - first)
+            found = [copy for copy in found if self.table(copy[0])[copy[1]][0][:8] == tags[at:at + 8]]
         need(found, "chunk %x is in no container" % chunk)
         sure = [copy for copy in found if self.containers[copy[0]][6]]
         need(sure or self.guess, "chunk %x is only in a container behind a damaged one (see --guess)" % chunk)
@@ -446,7 +472,8 @@ def check_superblock(path):  # refuses a repository of another format (§2)
     body, _, check = read(path, 0, min(read(path), 65536)).rpartition(b"checksum = ")
     lines = dict(line.split(b" = ", 1) for line in body.split(b"\n") if b" = " in line)
     need(check == b"%016x\n" % xxh3(body), path + " is damaged")
-    if lines.get(b"format_version") != b"1" or lines.get(b"features_required") not in (b"none", b"pool"):
+    if lines.get(b"format_version") != b"1" or \
+            set(lines.get(b"features_required", b"").split(b" ")) - {b"none", b"pool", b"pool-aliases"}:
         fail(1, "the format of %s is unknown to this program" % path)
 def by_name(things, name_of):  # returns name -> thing; one without a name of its own has #NUMBER
     names = {number: name_of(things[number]) or b"" for number in sorted(things)}

@@ -238,6 +238,38 @@ def test_placements(rng):
         ok("%s with %s, after deletion and arranging" % (placement, compression))
 
 
+def test_aliases():
+    """Versions with the same files, stored with an index that does not find all of them."""
+    repo, rng = fresh("aliases"), random.Random(3)
+    shutil.rmtree("tree", ignore_errors=True)
+    os.mkdir("tree")
+    parts = [rng.randbytes(rng.randrange(20000, 400000)) for _ in range(40)]
+    varve("init", "--placement=pool", "--pool-index=zero-chunk:8", repo)
+    for version in "a/v1", "b/v1", "c/v1":
+        shutil.rmtree("tree")
+        os.mkdir("tree")
+        for i, part in enumerate(parts):
+            at = rng.randrange(len(part))
+            write("tree/%d-%d" % (rng.randrange(10), i),
+                  part if rng.random() < 0.6 else part[:at] + rng.randbytes(900) + part[at:])
+        varve("-q", "store", "--no-arrange", repo, version, "tree")
+    varve("-q", "arrange", repo)
+    check([n for n in os.listdir(repo + "/pool") if n.startswith("aliases-")], "no aliases were made")
+    varve("-q", "rm", "--no-arrange", repo, "a/v1")
+    for version in "b/v1", "c/v1":
+        varve("-q", "restore", repo, version, fresh("by-varve-" + version.replace("/", "-")))
+    compare(repo, "b/v1", "c/v1")
+    path = repo + "/pool/" + [n for n in os.listdir(repo + "/pool") if n.startswith("aliases-")][0]
+    with open(path, "rb") as file:
+        sound = bytearray(file.read())
+    sound[60] ^= 1
+    write(path, sound)
+    hide_catalog(repo)
+    check(reader(repo, "restore", "c/v1", fresh("by-reader"), statuses=(0, 1, 3))[0], "a damaged file of aliases")
+    show_catalog(repo)
+    ok("aliases of the pool")
+
+
 def test_paths():
     repo = "repo"
     reader(repo, "restore", "a/latest", fresh("part"), "many/hard", "deep/d", "zlast")
@@ -400,6 +432,7 @@ def main():
     test_golden_repositories()
     test_placements(rng)
     test_paths()
+    test_aliases()
     test_flips(rng)
     test_search(rng)
     test_hostile()
