@@ -190,6 +190,7 @@ Txn::~Txn() {
 }
 
 Result<std::optional<std::string_view>> Txn::get(TableIndex table, std::string_view key) const {
+  if (!env_->has(table)) return std::optional<std::string_view>();
   MDB_val k = to_val(key);
   MDB_val v{};
   const int rc = mdb_get(txn_, env_->table(table), &k, &v);
@@ -201,6 +202,7 @@ Result<std::optional<std::string_view>> Txn::get(TableIndex table, std::string_v
 }
 
 Result<std::uint64_t> Txn::count(TableIndex table) const {
+  if (!env_->has(table)) return std::uint64_t{0};
   MDB_stat stat{};
   const int rc = mdb_stat(txn_, env_->table(table), &stat);
   if (rc != 0) return error_from_lmdb(rc, "read");
@@ -294,6 +296,7 @@ Result<void> WriteTxn::commit() {
 
 Result<Cursor> Cursor::open(const Txn& txn, TableIndex table) {
   MDB_cursor* cursor = nullptr;
+  if (!txn.env().has(table)) return Cursor(txn.env(), cursor);
   const int rc = mdb_cursor_open(txn.raw(), txn.env().table(table), &cursor);
   if (rc != 0) return error_from_lmdb(rc, "open a cursor");
   return Cursor(txn.env(), cursor);
@@ -304,6 +307,7 @@ Cursor::~Cursor() {
 }
 
 Result<std::optional<KeyValue>> Cursor::get(MDB_cursor_op op, std::string_view key) {
+  if (cursor_ == nullptr) return std::optional<KeyValue>();  // A table that is not there.
   MDB_val k = to_val(key);
   MDB_val v{};
   const int rc = mdb_cursor_get(cursor_, &k, &v, op);

@@ -27,7 +27,7 @@ using TableIndex = std::size_t;
 struct EnvOptions {
   std::span<const char* const> tables;
   /// So many tables at the end of `tables` may be missing in an environment that is opened
-  /// read-only: see Txn::has().
+  /// read-only: they read as empty, and Txn::has() tells.
   std::size_t optional_tables = 0;
   bool read_only = false;
   /// True to refuse an absent or empty environment instead of creating one.

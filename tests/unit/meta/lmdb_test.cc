@@ -41,6 +41,26 @@ class LmdbTest : public testing::Test {
   varve::test::TempDirectory directory_;
 };
 
+// As a read-only process finds a catalog that an earlier release made.
+TEST_F(LmdbTest, OptionalTableThatIsMissingIsEmpty) {
+  put(open(), 1, "key", "value");
+  constexpr std::array<const char*, 3> kThreeTables = {"a", "b", "later"};
+  EnvOptions options;
+  options.tables = kThreeTables;
+  options.optional_tables = 1;
+  options.read_only = true;
+  const auto env = must(Env::open(directory_.path(), options));
+  const auto txn = must(ReadTxn::begin(env));
+  EXPECT_FALSE(txn.has(2));
+  EXPECT_EQ(get(env, 2, "key"), std::nullopt);
+  EXPECT_EQ(must(txn.count(2)), 0U);
+  auto cursor = must(Cursor::open(txn, 2));
+  EXPECT_FALSE(must(cursor.seek("")).has_value());
+  EXPECT_FALSE(must(cursor.seek_at_or_before("key")).has_value());
+  EXPECT_FALSE(must(cursor.next()).has_value());
+  EXPECT_EQ(get(env, 1, "key"), "value");
+}
+
 TEST_F(LmdbTest, CommittedIsThereAfterReopeningAndAbortedIsNot) {
   {
     const auto env = open();
