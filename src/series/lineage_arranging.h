@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "layout/pool_merger.h"
+#include "layout/post_pass.h"
 #include "series/lineage_store.h"
 #include "series/manifests.h"
 #include "series/series.h"
