@@ -12,15 +12,13 @@ of a file as a hole. A container that only a search behind damage finds may be a
 uses it only with --guess, and names the files. Exit status: 0 all is well; 1 error; 2 wrong usage; 3 something is
 damaged or was refused, and the messages say what; 10 no repository; 130 interrupted. Memory grows with the id runs
 of containers, the directories of the manifests that a version needs, and the hard-linked files."""
-import collections, functools, hashlib, itertools, operator, os, re, resource  # noqa: E401
+import base64, collections, functools, hashlib, itertools, operator, os, re, resource  # noqa: E401
 import shutil, stat, struct, subprocess, sys, time  # noqa: E401
 try: import zstandard
 except ImportError: zstandard = None
-
 MASK, ID_MAX, SIZE_MAX = (1 << 64) - 1, (1 << 32) - 1, (1 << 63) - 1
 BLOCK_MAX, CONTAINER_MAX, PAGE_MAX, VALUE_MAX = 131072, 4 << 20, 1 << 20, 1 << 30
 problems = 0
-
 class Damage(Exception): """Bytes that break a rule of FORMAT.md, or that cannot be read."""
 def need(condition, text):
     if not condition: raise Damage(text)
@@ -33,13 +31,11 @@ def problem(text, counts=True):
     problems += counts
     print("varve-read:", show(str(text)), file=sys.stderr)
 def fail(status, text): sys.exit(problem(text) or status)
-
 # ---- XXH3-64 with seed 0, the checksum of the format ----
-SECRET = bytes.fromhex(
-    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221"
-    "b8084674f743248ee03590e6813a264c3c2852bb91c300cb88d0658b1b532ea371644897a20df94e3819ef46a9deacd8"
-    "a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931c89f7ec9d9787364eac5ac8334d3ebc3c581a0fffa1363eb"
-    "170ddd51b7f0da49d316552629d4689e2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e")
+SECRET = base64.b64decode(
+    "uP5sOSOkS758AYEs9yGtHN7UbemDkJfbckCkpLezZx/LeeZOzMDleIJa0H3M/3IhuAhGdPdDJI7gNZDmgTomTDwoUruRwwDLiNBlixtTLqNxZEiX"
+    "og35TjgZ70ap3qzYqPp2P+OcND/53LvHxwtPHYpR4EvNtFkxyJ9+ydl4c2TqxayDNNPrw8WBoP/6E2PrFw3dUbfw2knTFlUmKdRonisWvlh9R6H8"
+    "j/i40XrQMc5FyzqPlRYEKK/X+8q7S0B+")
 P1, P2, P3, P4 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63
 STRIPE_KEYS = b"".join(SECRET[8 * n:8 * n + 64] for n in range(16))
 def le(data, at, size=8): return int.from_bytes(data[at:at + size], "little")
@@ -83,7 +79,6 @@ def xxh3_long(data, n):
             lanes = [(h ^ h >> 47 ^ le(SECRET, 128 + 8 * i)) * 0x9E3779B1 & MASK for i, h in enumerate(lanes)]
     return avalanche(n * P1 + sum(fold(lanes[i] ^ le(SECRET, 11 + 8 * i), lanes[i + 1] ^ le(SECRET, 19 + 8 * i))
                                   for i in range(0, 8, 2)))
-
 # ---- Files, compression, numbers ----
 def read(path, at=0, count=None):  # returns bytes of a regular file; without a count, its size
     try:
@@ -95,9 +90,10 @@ def read(path, at=0, count=None):  # returns bytes of a regular file; without a 
     except OSError as error: raise Damage("%s: %s" % (path, error.strerror))
     need(len(data) == count, "%s ends too early" % path)
     return data
-def numbered(folder, suffix=""):  # returns number -> path of the files or folders NNNNNNNN and suffix
-    return {int(name[:8], 16): os.path.join(folder, name) for name in sorted(os.listdir(folder))
-            if re.fullmatch("[0-9a-f]{8}" + re.escape(suffix), name)} if os.path.isdir(folder) else {}
+def numbered(folder, suffix="", prefix=""):  # returns number -> path of the files or folders, as NNNNNNNN.seg
+    form = re.compile(re.escape(prefix) + "([0-9a-f]{8})" + re.escape(suffix))
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else ()
+    return {int(found[1], 16): os.path.join(folder, found[0]) for found in map(form.fullmatch, names) if found}
 def decompress(data, size_max):  # returns at most so many bytes of what one Zstandard frame holds
     if zstandard:
         try: return zstandard.ZstdDecompressor().stream_reader(data).read(size_max)
@@ -114,7 +110,6 @@ def decode(path, at, size, raw, codec, check):  # returns the raw bytes of a fra
     need(len(data) == raw, where + " does not decompress to its size")
     return data
 def good_name(name): return re.fullmatch(rb"[^/\0]{1,255}", name) and name not in (b".", b"..")
-
 class Cursor:
     """Reads the bytes of an object from front to back, never beyond their end."""
     def __init__(self, data, at=0): self.data, self.at = data, at
@@ -133,7 +128,6 @@ class Cursor:
         name = previous[:self.varint(len(previous))] + self.text(255)
         need(previous < name and good_name(name), "a name is not allowed: " + show(name))
         return name
-
 # ---- Manifests and labels (§9) ----
 def records(path, at, kind, series, version, lost=None):
     """Yields the type, key and value of each record of a manifest, labels or an update; at last 0, 0, end.
@@ -162,7 +156,6 @@ def records(path, at, kind, series, version, lost=None):
             count, first, value = total, None, bytearray()
     need(at == end and count >= total and not first, "%s: records are missing" % path)
     yield 0, 0, end
-
 # ---- Series: trees of directories (§5, §6, §7) ----
 def read_runs(cursor, base, runs_max=PAGE_MAX):
     """Yields (first chunk id, number of chunks or 0 for a hole, bytes) of each run of a recipe."""
@@ -174,7 +167,6 @@ def read_runs(cursor, base, runs_max=PAGE_MAX):
                                         and (first & ID_MAX) + count <= 1 << 32), "a run is wrong")
         base = first + count & MASK
         yield first, count, size
-
 class Entry:
     """An entry of a directory. The class itself is what the first entry of a page follows."""
     name, mode, uid, gid, mtime, xattrs, base, node = b"", 0, 0, 0, 0, {}, 0, 0
@@ -205,7 +197,6 @@ class Entry:
         elif self.kind == stat.S_IFLNK: self.target = cursor.text(4095)
         elif self.kind in (stat.S_IFBLK, stat.S_IFCHR): self.device = number()
         else: need(self.kind in (stat.S_IFIFO, stat.S_IFSOCK), "the type of an entry is unknown")
-
 class Series:
     """The labels and manifests of one series. versions: number -> (state, name, ..., root)"""
     def __init__(self, number, folder):
@@ -270,7 +261,6 @@ class Series:
             for entry, *_ in found if found and leaf else ():
                 yield entry if entry.name > last else Damage("a name is out of order: " + show(entry.name))
                 last = max(last, entry.name)
-
 # ---- Containers (§1, §3, §4) ----
 def search(path, at, size, step):  # returns the next place where a container may begin, or the end of the file
     while at < size:
@@ -279,7 +269,6 @@ def search(path, at, size, step):  # returns the next place where a container ma
         if found: return found[0]
         at += max(len(window) - 3, 1)
     return size
-
 class Store:
     """The containers of a series or of the pool. Behind a damaged header, a search finds the next one, or a piece of
     a stored file. So it counts only with `guess`, and if no other has the chunk; `guessed` is then set."""
@@ -287,14 +276,12 @@ class Store:
     def __init__(self, folder, number, guess=False):
         self.number, self.guess, self.guessed, self.containers = number, guess, False, []
         self.runs = collections.defaultdict(list)  # id >> 10 -> (first id, count, container, place in its table)
-        for kind, suffix, step in ("/active", ".seg", 4096), ("/volumes", ".vol", 1):
-            for path in numbered(folder + kind, suffix).values():
-                try: self.scan(path, step)
-                except Damage as error: problem(error)
         self.aliases = collections.defaultdict(list)  # id >> 10 -> (first id, end, first target, tags)
-        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-            if not re.fullmatch("aliases-[0-9a-f]{8}[.]als", name): continue
-            try: self.read_aliases(os.path.join(folder, name))
+        found = [(self.scan, path, step) for kind, suffix, step in (("/active", ".seg", 4096), ("/volumes", ".vol", 1))
+                 for path in numbered(folder + kind, suffix).values()]
+        found += [(self.read_aliases, path) for path in numbered(folder, ".als", "aliases-").values()]
+        for take, *how in found:
+            try: take(*how)
             except Damage as error: problem(error)
     def read_aliases(self, path):  # adds what a file of aliases says (§13)
         head, at, size = read(path, 0, 40), 40, read(path)
@@ -302,9 +289,8 @@ class Store:
         while at < size:
             check, count, runs = struct.unpack("<QII", read(path, at, 16))
             need(0 < count <= 65536, "%s: the blocks from byte %d on are damaged" % (path, at))
-            block, at, end = read(path, at + 8, 8 + count), at + 16 + count, 0
-            if check != xxh3(block): runs = problem("%s: the block before byte %d is damaged" % (path, at)) or 0
-            cursor = Cursor(block, 8)
+            cursor, at, end = Cursor(read(path, at + 8, 8 + count), 8), at + 16 + count, 0
+            if check != xxh3(cursor.data): runs = problem("%s: damage before byte %d" % (path, at)) or 0
             for _ in range(runs):
                 first = end + cursor.varint()
                 end, target = first + cursor.varint(8000), first + cursor.svarint() & MASK
@@ -376,7 +362,6 @@ class Store:
                 return data
             except Damage as error: failure = error
         return failure
-
 # ---- Listing and restoring ----
 class Walk:
     """Lists entries, or restores them into the working directory. Every name is used inside a directory that
@@ -472,16 +457,14 @@ def check_superblock(path):  # refuses a repository of another format (§2)
     body, _, check = read(path, 0, min(read(path), 65536)).rpartition(b"checksum = ")
     lines = dict(line.split(b" = ", 1) for line in body.split(b"\n") if b" = " in line)
     need(check == b"%016x\n" % xxh3(body), path + " is damaged")
-    if lines.get(b"format_version") != b"1" or \
-            set(lines.get(b"features_required", b"").split(b" ")) - {b"none", b"pool", b"pool-aliases"}:
-        fail(1, "the format of %s is unknown to this program" % path)
+    unknown = set(lines.get(b"features_required", b"").split(b" ")) - {b"none", b"pool", b"pool-aliases"}
+    if unknown or lines.get(b"format_version") != b"1": fail(1, "the format of %s is unknown to this program" % path)
 def by_name(things, name_of):  # returns name -> thing; one without a name of its own has #NUMBER
     names = {number: name_of(things[number]) or b"" for number in sorted(things)}
     uses = collections.Counter(names.values())
     return {name if good_name(name) and uses[name] == 1 else b"#%d" % number: things[number]
             for number, name in names.items()}
 def date(seconds): return time.strftime("%F %T UTC", time.gmtime(max(-1 << 55, min(seconds, 1 << 55))))
-
 def main(args):
     guess = args[2:4] == ["restore", "--guess"]
     args = args[:3] + args[4:] if guess else args
@@ -509,7 +492,6 @@ def main(args):
     walk = Walk(repo, series, paths, lists, guess)
     walk.tree(version[5])
     for path in walk.missing: problem("%s: there is no such name" % show(path))
-
 if __name__ == "__main__":
     sys.stdout.reconfigure(errors="backslashreplace")
     try: main(sys.argv)
