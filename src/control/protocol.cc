@@ -227,9 +227,8 @@ bool decode_upkeep(const Json& object, Request& request) {
   if (request.operation == Operation::kArrange) {
     request.arrange.series = fields.text("series");
     request.arrange.bytes_per_second = fields.count("bytes_per_second");
-    if (fields.has("compare_all_new")) {
-      request.arrange.compare_all_new = fields.flag("compare_all_new");
-    }
+    request.arrange.compare_all_new =
+        fields.has("compare_all_new") && fields.flag("compare_all_new");
   }
   if (request.operation == Operation::kOpenVersions) request.series = fields.text("series");
   if (request.operation == Operation::kArrangeSettings && fields.has("settings")) {
@@ -243,15 +242,7 @@ bool decode_upkeep(const Json& object, Request& request) {
     ok = changes.has_value();
     if (ok) request.series_settings.changes = *changes;
   }
-  if (request.operation == Operation::kPoolIndex && fields.has("pool_index")) {
-    const auto choice = parse_pool_index(fields.text("pool_index"));
-    ok = choice.has_value();
-    if (ok) request.pool_index.choice = *choice;
-  }
-  if (request.operation == Operation::kUpkeep && fields.has("upkeep")) {
-    request.upkeep.settings = upkeep_from_json(*object.find("upkeep"));
-    ok = request.upkeep.settings.has_value();
-  }
+  ok = ok && take_repository_settings(object, request);
   return ok && fields.ok();
 }
 

@@ -44,4 +44,18 @@ std::optional<UpkeepSettings> upkeep_from_json(const Json& object) {
   return settings;
 }
 
+bool take_repository_settings(const Json& object, Request& request) {
+  if (request.operation == Operation::kPoolIndex && object.find("pool_index") != nullptr) {
+    Fields fields(object);
+    const auto choice = parse_pool_index(fields.text("pool_index"));
+    if (!choice || !fields.ok()) return false;
+    request.pool_index.choice = *choice;
+  }
+  if (request.operation == Operation::kUpkeep && object.find("upkeep") != nullptr) {
+    request.upkeep.settings = upkeep_from_json(*object.find("upkeep"));
+    return request.upkeep.settings.has_value();
+  }
+  return true;
+}
+
 }  // namespace varve::control
