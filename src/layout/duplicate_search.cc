@@ -119,6 +119,8 @@ Result<void> DuplicateSearch::add_group(std::span<const store::SortRecord> group
 }
 
 Result<bool> DuplicateSearch::choose_runs(store::RecordBuckets& copies) {
+  of_copy_.emplace(parts_.pool->chunks(), *parts_.fingerprinter);
+  of_target_.emplace(parts_.pool->chunks(), *parts_.fingerprinter);
   for (std::uint32_t bucket = 0; bucket < copies.size() && found_.all; ++bucket) {
     if (is_stopped()) return false;
     VARVE_TRY_ASSIGN(const auto records, copies.take(bucket));
@@ -163,15 +165,35 @@ void DuplicateSearch::choose_in_segment() {
 }
 
 // Returns the number of chunks from `at` on that have copies which follow each other from `target`.
-std::uint32_t DuplicateSearch::chain(std::size_t at, ChunkId target) const {
+std::uint32_t DuplicateSearch::chain(std::size_t at, ChunkId target) {
   std::uint32_t count = 1;
   for (; at + count < segment_.size(); ++count) {
     const auto next = target.plus(count);
     if (next.birth() != target.birth()) break;
     if (segment_[at + count].oldest == next) continue;
-    if (kept_copy(at + count, segment_[at].id) != next) break;
+    if (kept_copy(at + count, segment_[at].id) == next) continue;
+    // A content that is stored many times has copies that are neither.
+    if (!is_kept(next, segment_[at].id) || !is_same(segment_[at + count].id, next)) break;
   }
   return count;
+}
+
+// Returns whether a chunk is certain not to become an alias.
+bool DuplicateSearch::is_kept(ChunkId id, ChunkId start) const {
+  if (id >= start) return false;
+  const auto after =
+      std::upper_bound(found_.runs.begin(), found_.runs.end(), id,
+                       [](ChunkId one, const format::AliasRun& run) { return one < run.first; });
+  if (after == found_.runs.begin()) return true;
+  const auto& run = *std::prev(after);
+  return id.value - run.first.value >= run.count;
+}
+
+bool DuplicateSearch::is_same(ChunkId copy, ChunkId target) {
+  if (!located_.contains(target)) return false;
+  const auto one = of_copy_->find(copy);
+  const auto other = of_target_->find(target);
+  return one && other && one->chunk->fingerprint == other->chunk->fingerprint;
 }
 
 // Returns the chunk that has the content of the copy before, if that is certain not to become an

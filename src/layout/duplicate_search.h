@@ -11,6 +11,8 @@
 #include "base/id_runs.h"
 #include "base/ids.h"
 #include "format/alias_file.h"
+#include "format/fingerprinter.h"
+#include "layout/content_check.h"
 #include "layout/pool_store.h"
 #include "meta/lmdb.h"
 #include "store/record_buckets.h"
@@ -22,6 +24,7 @@ namespace varve::layout {
 struct DuplicateSearchParts {
   PoolStore* pool = nullptr;
   const meta::Env* catalog = nullptr;
+  const format::Fingerprinter* fingerprinter = nullptr;
   store::FolderPath folder;    ///< The pool's folder, for files to sort in.
   base::IdRuns kept;           ///< Chunks that must not become aliases.
   VersionNumber births_end{};  ///< Chunks of this birth and later ones are left out.
@@ -44,6 +47,7 @@ struct Duplicates {
 /// Compares the fingerprints in the tables of all containers of the pool, by sorting them in
 /// bounded memory. Of chunks with one fingerprint, the younger ones may become aliases of an older
 /// one: the search chooses targets that follow each other, so that readers find runs.
+/// It knows two of the older copies of each chunk, and finds others beside the last target.
 ///
 /// Source: the post-processing pass of SLADE (Wu et al., TPDS'18). We differ by the choice among
 /// the older copies, and by looking at tables in place of a log of fingerprints.
@@ -76,7 +80,9 @@ class DuplicateSearch {
                                        store::RecordBuckets& copies);
   [[nodiscard]] Result<bool> choose_runs(store::RecordBuckets& copies);
   void choose_in_segment();
-  [[nodiscard]] std::uint32_t chain(std::size_t at, ChunkId target) const;
+  [[nodiscard]] std::uint32_t chain(std::size_t at, ChunkId target);
+  [[nodiscard]] bool is_kept(ChunkId id, ChunkId start) const;
+  [[nodiscard]] bool is_same(ChunkId copy, ChunkId target);
   [[nodiscard]] std::optional<ChunkId> kept_copy(std::size_t at, ChunkId start) const;
   [[nodiscard]] bool is_stopped() const { return parts_.stop && parts_.stop(); }
   void pass(std::uint64_t bytes);
@@ -87,6 +93,8 @@ class DuplicateSearch {
   std::vector<ContainerNumber> containers_;
   std::vector<Copy> segment_;  // Chunks with copies that follow each other.
   Duplicates found_;
+  std::optional<ContentCheck> of_copy_;  // Read the tables of containers.
+  std::optional<ContentCheck> of_target_;
 };
 
 }  // namespace varve::layout

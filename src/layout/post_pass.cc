@@ -79,6 +79,7 @@ Result<bool> PostPass::search(const PostPassHooks& hooks) {
   DuplicateSearchParts parts;
   parts.pool = parts_.pool;
   parts.catalog = parts_.catalog;
+  parts.fingerprinter = parts_.fingerprinter;
   parts.folder = parts_.folder;
   parts.run_chunks_min = parts_.run_chunks_min;
   parts.stop = hooks.stop;

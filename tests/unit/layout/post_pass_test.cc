@@ -144,6 +144,17 @@ TEST_F(PostPassTest, TargetOfAnAliasNeverBecomesOne) {
   for (const auto* ids : {&first, &second, &third}) expect_whole(*ids);
 }
 
+// Of a content with many copies, the pass finds the one beside the target of the chunk before.
+TEST_F(PostPassTest, RunGoesOnWhereAChunkHasManyCopies) {
+  const auto first = store_seeds(kOne, joined({7, 8, 9}, {0, 7, 1, 8, 2, 9, 3, 7, 4}));
+  const auto second = store_seeds(kTwo, joined({9, 8, 7}, {0, 7, 1, 8, 2, 9, 3, 7, 4}));
+  ASSERT_EQ(must(try_pass(1, 6)).aliases, 9U);
+  ASSERT_EQ(aliases().size(), 1U);
+  EXPECT_EQ(aliases().front().run.target, first[3]);
+  expect_whole(first);
+  expect_whole(second);
+}
+
 TEST_F(PostPassTest, ShortRunsStay) {
   store_seeds(kOne, range(0, 20));
   const auto young = store_seeds(kTwo, joined(range(0, 7), range(300, 3)));
