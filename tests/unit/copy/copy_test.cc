@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "copy/copy_fixture.h"
 #include "varve/beside.h"
+#include "varve/check.h"
+#include "varve/repair.h"
 #include "varve/retention.h"
 
 namespace varve {
@@ -274,6 +277,45 @@ TEST_F(CopyTest, LockAndFilesBesideFollow) {
   const auto files = must(target_->beside(series(*target_)));
   const auto folder = must(files->lookup(kRootIno, "conf"));
   EXPECT_EQ(must(files->lookup(folder.ino, "rules")).attributes.size, 4U);
+}
+
+TEST_F(CopyTest, SeriesOfThePoolAreCopiedWithTheirSettings) {
+  SeriesOptions options;
+  options.placement = Placement::kPool;
+  options.rewrite = Rewrite::kCap;
+  must(source_->create_series("s", options));
+  auto writer = open("one");
+  test::write_file(*writer, kRootIno, "f", noise(300000, 1));
+  seal();
+  copy();
+  writer = open("two");
+  test::write_file(*writer, kRootIno, "same", noise(300000, 1));
+  seal();
+  EXPECT_EQ(copy().sent_bytes, 0U);
+  expect_equal("one");
+  expect_equal("two");
+  const auto copied = must(target_->find_series("s"));
+  EXPECT_EQ(copied.placement, Placement::kPool);
+  EXPECT_EQ(copied.rewrite, Rewrite::kCap);
+}
+
+TEST_F(CopyTest, RebuiltCatalogOfTheTargetKnowsItsCopies) {
+  auto writer = open("one");
+  test::write_file(*writer, kRootIno, "f", noise(30000, 1));
+  seal();
+  copy();
+  must(target_->close());
+  target_.reset();
+  std::filesystem::remove_all(target_path_ + "/catalog");
+  {
+    const auto repair = must(Repair::plan(target_path_, {}, false, {}));
+    must(repair->execute({}));
+  }
+  target_ = test::reopen(target_path_);
+  const auto report = copy();
+  EXPECT_EQ(report.present, 1U);
+  EXPECT_EQ(report.copied, 0U);
+  expect_equal("one");
 }
 
 }  // namespace
