@@ -164,6 +164,8 @@ void Server::run(const Handler& handler) {
       workers.run([this, socket, &handler] { serve(socket, handler); });
     }
   }
+  // Connections that nothing has accepted are refused, too.
+  for (const auto& listener : listeners_) ::shutdown(listener.get(), SHUT_RDWR);
   const std::lock_guard lock(mutex_);
   stopping_ = true;
   for (const int socket : connections_) ::shutdown(socket, SHUT_RDWR);
