@@ -3,6 +3,7 @@
 # `varve web` answers who has the token, from this machine alone, and sends nothing of a version as
 # a page. It works beside a daemon, and clients that misbehave cost it nothing.
 . "$(dirname "$0")/lib.sh"
+trap '[ -z "${web:-}" ] || kill "$web" 2>/dev/null || true' EXIT  # After a failure, too.
 command -v curl >/dev/null || skip "curl is missing"
 
 tree=$work/tree

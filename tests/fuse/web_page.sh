@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The page of `varve web` in headless Chromium; web_page.py has the checks.
 . "$(dirname "$0")/lib.sh"
+trap '[ -z "${web:-}" ] || kill "$web" 2>/dev/null || true' EXIT  # After a failure, too.
 command -v chromium chromium-browser google-chrome >"$work/browsers" || [ -s "$work/browsers" ] ||
   skip "there is no Chromium"
 
