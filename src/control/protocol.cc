@@ -21,7 +21,7 @@
 namespace varve::control {
 namespace {
 
-constexpr std::array<std::pair<Operation, std::string_view>, 19> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 20> kOperations = {{
     {Operation::kHello, "hello"},
     {Operation::kPing, "ping"},
     {Operation::kSeal, "seal"},
