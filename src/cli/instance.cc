@@ -28,6 +28,8 @@ constexpr std::array<std::string_view, 9> kKeys = {"VARVE_REPO",   "VARVE_SOURCE
                                                    "VARVE_MOUNT",  "VARVE_STORE",   "VARVE_KEEP",
                                                    "VARVE_STATUS", "VARVE_OPTIONS", "VARVE_SCRUB"};
 
+constexpr std::array<std::string_view, 3> kPaths = {"VARVE_REPO", "VARVE_SOURCE", "VARVE_MOUNT"};
+
 struct OptionsOfCommand {
   std::string_view command;
   const char* key;
@@ -184,9 +186,12 @@ Result<std::map<std::string, std::string>> parse_instance(std::string_view text)
       const std::vector<std::string> known(kKeys.begin(), kKeys.end());
       return refuse(fmt::format("unknown key {}{}", key, base::nearest_name_hint(key, known)));
     }
-    if (!values.emplace(key, unquoted(trimmed(line.substr(equals + 1)))).second) {
-      return refuse(key + " is given twice");
+    const std::string_view value = unquoted(trimmed(line.substr(equals + 1)));
+    const bool is_path = std::ranges::find(kPaths, key) != kPaths.end();
+    if (is_path && !value.starts_with('/')) {
+      return refuse(key + " must be an absolute path, since commands run anywhere");
     }
+    if (!values.emplace(key, value).second) return refuse(key + " is given twice");
   }
   return values;
 }

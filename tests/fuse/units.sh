@@ -6,18 +6,18 @@
 helpers=$here/../../mount-helpers
 units=$work/units
 mkdir "$units"
-for unit in varve varve-prune varve-scrub varve-backup; do
+for unit in varve varve-mount varve-prune varve-scrub varve-backup; do
   sed "s|@bindir@/varve|$VARVE|g" "$helpers/$unit@.service.in" >"$units/$unit@$unit.service"
 done
 cp "$helpers"/*.timer "$units"
 setting() { sed -n "s/^$2=//p" "$units/$1@$1.service"; }  # UNIT NAME
 
 if command -v systemd-analyze >/dev/null; then
-  for unit in varve varve-prune varve-scrub varve-backup; do
+  for unit in varve varve-mount varve-prune varve-scrub varve-backup; do
     said=$(systemd-analyze verify --man=no "$units/$unit@$unit.service" 2>&1) || fail "$unit: $said"
     [ -z "$said" ] || fail "$unit: $said"
   done
-  for line in "varve 5.0" "varve-prune 2.5" "varve-scrub 2.5" "varve-backup 2.5"; do
+  for line in "varve 5.0" "varve-mount 5.0" "varve-prune 2.5" "varve-scrub 2.5" "varve-backup 2.5"; do
     read -r unit most <<<"$line"
     level=$(systemd-analyze security --offline=yes "$units/$unit@$unit.service" |
       sed -n 's/.*exposure level[^:]*: \([0-9.]*\).*/\1/p')
@@ -30,7 +30,8 @@ fi
 
 # A separate view of the file systems would hide the mount from the rest of the machine.
 ! grep -E '^(Protect(System|Home|Kernel|ControlGroups|Proc)|Private(Tmp|Devices|Mounts)|Read(Write|Only)Paths|Inaccessible|BindPaths|TemporaryFileSystem|RootDirectory)' \
-  "$units/varve@varve.service" || fail "varve@.service gets mounts of its own"
+  "$units/varve@varve.service" "$units/varve-mount@varve-mount.service" ||
+  fail "a unit that mounts gets mounts of its own"
 ok "the unit that mounts shares the machine's mounts"
 
 within() {  # UNIT COMMAND…: runs with the unit's capabilities and limit of tasks
@@ -71,3 +72,14 @@ done <"$work/commands"
 "$VARVE" ls "$repo" | grep -q '^s/20[0-9-]*T[0-9]*Z$' || fail "the version has no time as its name"
 [ "$("$VARVE" ls "$repo" | wc -l)" -eq 1 ] || fail "nothing was pruned"
 ok "the unit that backs up stores a version, prunes, and looks at the status"
+
+# The unit that mounts an instance.
+printf '%s\n' "VARVE_REPO=$repo" "VARVE_MOUNT=$work/shown" VARVE_OPTIONS=series=s >"$work/config/varve/varve-mount.conf"
+start=$(setting varve-mount ExecStart) stop=$(setting varve-mount ExecStop)
+within varve-mount sh -c "${start//%i/varve-mount}" 2>"$work/daemon.log" &
+wait_until "the mount appears" mountpoint -q "$work/shown"
+[ "$(ls "$work/shown" | wc -l)" -eq 2 ] || fail "it shows $(ls "$work/shown")"
+within varve-mount sh -c "${stop//%i/varve-mount}"
+wait
+! mountpoint -q "$work/shown"
+ok "the unit of an instance mounts its repository, and unmounts it"

@@ -62,6 +62,7 @@ TEST_F(InstanceTest, WrongLinesAreNamed) {
   refused("=x", "write KEY=VALUE");
   refused("VARVE_REPRO=/x", "unknown key VARVE_REPRO; did you mean \"VARVE_REPO\"?");
   refused("VARVE_REPO=/x", "VARVE_REPO is given twice");
+  refused("VARVE_SOURCE=home", "VARVE_SOURCE must be an absolute path");
   refused("VARVE_KEEP=--keep-last 3 \\", "a value must be on one line");
 }
 
