@@ -205,7 +205,7 @@ std::string summary_of(const CopyReport& report, bool dry_run) {
 
 int run_copy(CopyArguments options, const Context& context) {
   if (const auto given =
-          take_repository({{"REPO", &options.repository}, {"DEST", &options.target}});
+          take_repository({{"REPO", &options.repository}, {"DEST", &options.target, {}, true}});
       !given) {
     return fail(given.error());
   }

@@ -68,7 +68,9 @@ Result<void> take_repository(std::initializer_list<Positional> positionals) {
   std::string order;
   for (const Positional& one : places) order += std::string(order.empty() ? "" : " ") + one.name;
   std::vector<std::string> others;
-  for (const Positional& one : places) others.push_back(*one.value);
+  for (const Positional& one : places) {
+    if (!one.may_hold_repository) others.push_back(*one.value);
+  }
   if (auto swapped = others.size() > 1 ? swapped_words(others.front(), others) : std::nullopt) {
     return std::move(*swapped).with_more("; the arguments are " + order);
   }

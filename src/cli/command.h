@@ -78,7 +78,8 @@ void report_problems(const std::vector<std::string>& problems);
 struct Positional {
   const char* name;
   std::string* value;
-  std::string otherwise{};  ///< The value if the command line has none.
+  std::string otherwise{};           ///< The value if the command line has none.
+  bool may_hold_repository = false;  ///< Whether a repository may stand here, too.
 };
 
 /// Fills in VARVE_REPO where a command line leaves out the repository. `positionals` are the

@@ -246,7 +246,7 @@ start_web --port 0 "$repo"
 expect_status 1 "$VARVE" web --port "$port" "$repo"
 message_says "port is taken"
 expect_status 10 "$VARVE" web "$work/tree"
-expect_status 1 "$VARVE" web
+expect_status 2 "$VARVE" web
 stop_web
 unmount_repo
 ok "a taken port and a missing repository are errors"
