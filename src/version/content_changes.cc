@@ -183,12 +183,12 @@ Result<void> list_chunks(layout::ChunkSource& source, const format::Recipe& reci
       std::uint64_t offset = run->begin + part.offset;
       for (std::uint32_t i = 0; i < part.count && offset < end; ++i) {
         const format::ChunkEntry& chunk = header->chunks[part.index + i];
-        VARVE_TRY(restore::verify_place(*header, part.index + i,
-                                        run->run->first.plus(std::uint64_t{part.chunk} + i)));
+        const ChunkId stored = part.stored.plus(i);  // Another id for an alias.
+        VARVE_TRY(restore::verify_place(*header, part.index + i, stored));
         FileChunk found;
         found.piece.place = place;
         found.piece.offset = offset;
-        found.piece.first = run->run->first.plus(std::uint64_t{part.chunk} + i);
+        found.piece.first = stored;
         found.piece.count = 1;
         found.piece.bytes = chunk.raw_bytes;
         found.piece.container = static_cast<std::uint32_t>(part.container);

@@ -21,7 +21,7 @@ std::optional<StoredPiece> place_of(layout::Layout& layout, ChunkId id, std::siz
   if (!place) return std::nullopt;
   StoredPiece piece;
   piece.place = *place;
-  piece.first = id;
+  piece.first = where->stored.plus(id.value - where->first.value);
   piece.count = 1;
   piece.bytes = static_cast<std::uint32_t>(bytes);
   piece.container = static_cast<std::uint32_t>(where->container);

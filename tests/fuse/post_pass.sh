@@ -54,6 +54,18 @@ unmount_repo
 is_sound
 ok "the idle daemon makes duplicates aliases"
 
+"$VARVE" -q copy "$repo" "$work/second"
+"$VARVE" -q arrange "$work/second"
+echo more >>"$(find "$work/t/1" -type f | sort | head -n 1)" && backdate "$work/t/1"
+"$VARVE" -q rm "$repo" h1/v && "$VARVE" -q store "$repo" h1/v "$work/t/1"
+"$VARVE" -q copy --prune "$repo" "$work/second"
+for host in 0 1 2 3; do
+  mkdir -p "$work/copied/h$host" && "$VARVE" -q restore "$work/second" "h$host/v" "$work/copied/h$host/v"
+done
+all_are_whole "$work/copied" 0 1 2 3
+"$VARVE" -q check --read-data "$work/second" >"$work/check" || fail "$(cat "$work/check")"
+ok "varve copy reads aliases"
+
 rm -rf "$repo"
 "$VARVE" init --placement pool --pool-index zero-chunk:10 --compression none "$repo" 2>/dev/null
 for host in 0 1 2 3; do "$VARVE" -q store --no-arrange "$repo" "h$host/v" "$work/t/$host"; done
