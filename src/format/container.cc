@@ -298,11 +298,16 @@ Result<std::uint32_t> container_length(std::span<const std::byte> start) {
 bool correct_fixed_header(std::span<std::byte> start) {
   if (start.size() < kContainerFixedHeaderBytes) return false;
   constexpr int kValues = 256;
+  // Asked first, since an error has a text: a search behind damage comes here at each place.
+  const auto has_checksum = [&] {
+    ByteReader r(start.subspan(kHeaderChecksumOffset));
+    return r.u64() == base::checksum64(start.first(kHeaderChecksumOffset));
+  };
   for (std::byte& byte : start.first(kContainerFixedHeaderBytes)) {
     const std::byte was = byte;
     for (int value = 0; value < kValues; ++value) {
       byte = static_cast<std::byte>(value);
-      if (decode_fixed_header(start)) return true;
+      if (has_checksum() && decode_fixed_header(start)) return true;
     }
     byte = was;
   }
