@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
+#include "crypto/key_ring.h"
 #include "format/fingerprinter.h"
 #include "format/frame_codec.h"
 #include "varve/options.h"
@@ -14,15 +16,22 @@ namespace varve::format {
 /// they must outlive every user. Thread-safe and immutable.
 class DataCodecs {
  public:
-  /// Creates the codecs that the parameters choose. The parameters must be valid.
-  explicit DataCodecs(const RepositoryParameters& parameters)
-      : frames_(make_plain_frame_codec(compression_of(parameters))),
+  /// Creates the codecs that the parameters choose. The parameters must be valid. `keys` is null
+  /// for a plain repository.
+  explicit DataCodecs(const RepositoryParameters& parameters,
+                      std::shared_ptr<const crypto::KeyRing> keys = nullptr)
+      : keys_(std::move(keys)),
+        frames_(make_plain_frame_codec(compression_of(parameters))),
         fingerprinter_(make_sha256_fingerprinter()) {}
 
   [[nodiscard]] const FrameCodec& frames() const { return *frames_; }
   [[nodiscard]] const Fingerprinter& fingerprinter() const { return *fingerprinter_; }
 
+  /// Returns the keys of an encrypted repository, or null.
+  [[nodiscard]] const std::shared_ptr<const crypto::KeyRing>& keys() const { return keys_; }
+
  private:
+  const std::shared_ptr<const crypto::KeyRing> keys_;
   std::unique_ptr<const FrameCodec> frames_;
   std::unique_ptr<const Fingerprinter> fingerprinter_;
 };

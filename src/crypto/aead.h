@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Authenticated encryption with associated data, and key derivation, by OpenSSL.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "crypto/secret_key.h"
+
+namespace varve::crypto {
+
+/// The ciphers of a repository. The values are stored.
+enum class Cipher : std::uint8_t {
+  kAes256Gcm = 1,         ///< NIST SP 800-38D.
+  kChaCha20Poly1305 = 2,  ///< RFC 8439.
+};
+
+inline constexpr std::size_t kNonceBytes = 12;
+inline constexpr std::size_t kTagBytes = 16;
+using Nonce = std::array<std::byte, kNonceBytes>;
+using Tag = std::array<std::byte, kTagBytes>;
+
+/// Returns the nonce that holds `number` as a little-endian integer.
+[[nodiscard]] Nonce nonce_of(std::uint64_t number);
+/// Returns a random nonce. Under one key, at most 2^32 texts may have random nonces
+/// (NIST SP 800-38D, 8.3). Errors: kIo.
+[[nodiscard]] Result<Nonce> random_nonce();
+
+/// Seals and opens texts under one key. Immutable and thread-safe.
+class Aead {
+ public:
+  Aead(Cipher cipher, SecretKey key) : cipher_(cipher), key_(std::move(key)) {}
+
+  /// Encrypts `text` in place, and returns its tag, which also covers `associated`. No two texts
+  /// may have the same nonce under the same key.
+  [[nodiscard]] Tag seal(const Nonce& nonce, std::span<const std::byte> associated,
+                         std::span<std::byte> text) const;
+  /// Decrypts `text` in place. Returns false, and fills `text` with zeros, unless seal() made it
+  /// and the tag with this key, nonce and associated data.
+  [[nodiscard]] bool open(const Nonce& nonce, std::span<const std::byte> associated,
+                          std::span<std::byte> text, const Tag& tag) const;
+  /// As open(), from `sealed` to `out` of the same length. The two may not overlap.
+  [[nodiscard]] bool open(const Nonce& nonce, std::span<const std::byte> associated,
+                          std::span<const std::byte> sealed, const Tag& tag,
+                          std::span<std::byte> out) const;
+
+ private:
+  Cipher cipher_;
+  SecretKey key_;
+};
+
+/// Derives a key from another one by HKDF-SHA-256 (RFC 5869): `salt` is its salt, `info` its info.
+/// Errors: kIo without memory.
+[[nodiscard]] Result<SecretKey> derive_key(const SecretKey& key, std::span<const std::byte> salt,
+                                           std::string_view info);
+
+using Mac = std::array<std::byte, 32>;
+/// Returns the HMAC-SHA-256 (RFC 2104) of a text.
+[[nodiscard]] Mac hmac_sha256(const SecretKey& key, std::span<const std::byte> text);
+
+/// Returns the cipher that this processor computes faster, by measuring both.
+[[nodiscard]] Cipher faster_cipher();
+
+}  // namespace varve::crypto

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crypto/key_ring.h"
+
+#include "base/assert.h"
+
+namespace varve::crypto {
+
+namespace {
+
+// The info of each purpose's derivation, by purpose. FORMAT.md has the same words.
+constexpr std::array<std::string_view, 7> kInfos = {
+    "varve containers", "varve catalog", "varve overlay", "varve names",
+    "varve files",      "varve staging", "varve slots"};
+
+}  // namespace
+
+Result<Salt> random_salt() {
+  Salt salt{};
+  VARVE_TRY(fill_random(salt));
+  return salt;
+}
+
+Result<std::shared_ptr<const KeyRing>> KeyRing::make(SecretKey master, std::string repository_id,
+                                                     Cipher cipher) {
+  std::shared_ptr<KeyRing> ring(new KeyRing(std::move(master), std::move(repository_id), cipher));
+  // The id is the salt, so a master key that two repositories share gives them different keys.
+  const auto salt = std::as_bytes(std::span(ring->repository_id_));
+  for (const auto info : kInfos) {
+    VARVE_TRY_ASSIGN(auto key, derive_key(ring->master_, salt, info));
+    ring->keys_.push_back(std::move(key));
+  }
+  return std::shared_ptr<const KeyRing>(std::move(ring));
+}
+
+const SecretKey& KeyRing::key(Purpose purpose) const {
+  const auto index = static_cast<std::size_t>(purpose);
+  VARVE_ASSERT(index < keys_.size());
+  return keys_[index];
+}
+
+Result<Aead> KeyRing::salted(Purpose purpose, const Salt& salt) const {
+  VARVE_TRY_ASSIGN(auto derived, derive_key(key(purpose), salt, "varve salted"));
+  return Aead(cipher_, std::move(derived));
+}
+
+}  // namespace varve::crypto

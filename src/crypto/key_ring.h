@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys of one encrypted repository. docs/ENCRYPTION.md.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "crypto/aead.h"
+#include "crypto/secret_key.h"
+#include "varve/result.h"
+
+namespace varve::crypto {
+
+/// The uses of keys. Each purpose has a key of its own, so texts of two purposes never share one.
+enum class Purpose : std::uint8_t {
+  kContainers,  ///< Headers and frames of containers; each container derives its own.
+  kCatalog,     ///< Values of the catalog.
+  kOverlay,     ///< Values of an open version's overlay; each overlay derives its own.
+  kNames,       ///< Names in keys of the catalog and of overlays, by HMAC.
+  kFiles,       ///< Files that are read and written as sealed blocks; each file derives its own.
+  kStaging,     ///< Contents of open versions; each file derives its own.
+  kSlots,       ///< Authentication of the key slots.
+};
+
+inline constexpr std::size_t kSaltBytes = 32;
+using Salt = std::array<std::byte, kSaltBytes>;
+/// Returns a random salt. Errors: kIo.
+[[nodiscard]] Result<Salt> random_salt();
+
+/// The keys of one repository, derived from its master key. Immutable and thread-safe. A plain
+/// repository has none: its users hold a null pointer.
+class KeyRing {
+ public:
+  /// `repository_id` is the text in the superblock. Errors: kIo without memory.
+  [[nodiscard]] static Result<std::shared_ptr<const KeyRing>> make(SecretKey master,
+                                                                   std::string repository_id,
+                                                                   Cipher cipher);
+
+  [[nodiscard]] Cipher cipher() const { return cipher_; }
+  [[nodiscard]] const std::string& repository_id() const { return repository_id_; }
+  [[nodiscard]] const SecretKey& master() const { return master_; }
+  /// Returns the key of a purpose.
+  [[nodiscard]] const SecretKey& key(Purpose purpose) const;
+  /// Returns the cipher under the key that HKDF derives from the purpose's key and a salt.
+  /// Errors: kIo without memory.
+  [[nodiscard]] Result<Aead> salted(Purpose purpose, const Salt& salt) const;
+
+ private:
+  KeyRing(SecretKey master, std::string repository_id, Cipher cipher)
+      : master_(std::move(master)), repository_id_(std::move(repository_id)), cipher_(cipher) {}
+
+  SecretKey master_;
+  std::string repository_id_;
+  Cipher cipher_;
+  std::vector<SecretKey> keys_;  // By purpose.
+};
+
+}  // namespace varve::crypto

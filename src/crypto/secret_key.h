@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Secret bytes in memory that is locked, left out of core dumps, and wiped.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "varve/result.h"
+
+namespace varve::crypto {
+
+inline constexpr std::size_t kKeyBytes = 32;
+
+/// A secret of kKeyBytes bytes, outside the ordinary heap: its page is locked in memory, left out
+/// of core dumps, and wiped when the key is destroyed. Copies share the same bytes. Immutable, and
+/// thread-safe.
+class SecretKey {
+ public:
+  /// Returns a key of random bytes. Errors: kIo without random bytes or memory.
+  [[nodiscard]] static Result<SecretKey> random();
+  /// Returns a key of these bytes. The caller wipes its own copy. Errors: kIo without memory.
+  [[nodiscard]] static Result<SecretKey> copy_of(std::span<const std::byte, kKeyBytes> bytes);
+
+  [[nodiscard]] std::span<const std::byte, kKeyBytes> bytes() const;
+  /// Compares in a time that does not depend on the bytes.
+  [[nodiscard]] bool equals(const SecretKey& other) const;
+
+ private:
+  explicit SecretKey(std::shared_ptr<std::byte> bytes) : bytes_(std::move(bytes)) {}
+  /// Returns zeros in protected memory.
+  [[nodiscard]] static Result<std::shared_ptr<std::byte>> allocate();
+
+  std::shared_ptr<std::byte> bytes_;
+};
+
+/// Overwrites bytes with zeros; the compiler does not leave it out.
+void wipe(std::span<std::byte> bytes);
+
+/// Fills `out` with random bytes that an attacker cannot predict. Errors: kIo.
+[[nodiscard]] Result<void> fill_random(std::span<std::byte> out);
+
+}  // namespace varve::crypto
