@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/file_system.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -44,6 +45,27 @@ Result<std::unique_ptr<FileLock>> FileSystem::lock_shared(const std::string& pat
 
 Result<base::UniqueFd> FileSystem::descriptor(const std::string& path, OpenMode /*mode*/) {
   return Error(ErrorCode::kUnsupported, path + " is not in a file system of the kernel");
+}
+
+Result<std::string> read_despite_damage(File& file, std::uint64_t offset, std::size_t bytes) {
+  std::string text(bytes, '\0');
+  const auto out = std::as_writable_bytes(std::span(text));
+  const auto whole = file.read_at(offset, out);
+  if (whole) {
+    text.resize(*whole);
+    return text;
+  }
+  if (whole.error().code() != ErrorCode::kCorrupt) return whole.error();
+  const auto unit = file.append_unit();
+  for (std::size_t at = 0; at < bytes;) {
+    const auto step = std::min<std::uint64_t>(bytes - at, unit - (offset + at) % unit);
+    const auto part = out.subspan(at, static_cast<std::size_t>(step));
+    const auto got = file.read_at(offset + at, part);
+    if (!got && got.error().code() != ErrorCode::kCorrupt) return got.error();
+    if (!got) std::fill(part.begin(), part.end(), std::byte{0});
+    at += part.size();
+  }
+  return text;
 }
 
 Result<std::string> FileSystem::read_file(const std::string& path, std::size_t bytes_max) {

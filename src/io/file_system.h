@@ -63,6 +63,15 @@ class File {
   [[nodiscard]] virtual bool is_cached(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {
     return false;
   }
+  /// Returns the bytes of which a write that touches one writes all again. A writer that must not
+  /// endanger bytes that a sync has promised begins at next_append(). A power of two.
+  [[nodiscard]] virtual std::uint64_t append_unit() { return 1; }
+  /// Returns where the next append begins in a file whose bytes end at `end`. The bytes in between
+  /// are never written; they read as zeros.
+  [[nodiscard]] std::uint64_t next_append(std::uint64_t end) {
+    const auto unit = append_unit();
+    return (end + unit - 1) / unit * unit;
+  }
 };
 
 /// A lock on a file, held until the object is destroyed or its process ends.
@@ -88,6 +97,11 @@ class FileSystem {
   [[nodiscard]] virtual Result<bool> exists(const std::string& path) = 0;
   /// Returns the bytes of the file, or of the tree below a directory (apparent sizes of files).
   [[nodiscard]] virtual Result<std::uint64_t> tree_bytes(const std::string& path) = 0;
+  /// Returns the size on disk of a file at `path` that has these bytes. The default is the same.
+  [[nodiscard]] virtual std::uint64_t stored_bytes(const std::string& /*path*/,
+                                                   std::uint64_t bytes) {
+    return bytes;
+  }
   [[nodiscard]] virtual Result<SpaceInfo> space(const std::string& path) = 0;
   /// Locks a file, and creates it if needed. Errors: kLocked if another process holds the lock.
   [[nodiscard]] virtual Result<std::unique_ptr<FileLock>> lock(const std::string& path) = 0;
@@ -111,6 +125,11 @@ class FileSystem {
                                                    const std::string& name,
                                                    std::span<const std::byte> data);
 };
+
+/// Reads bytes as File::read_at(). Damaged append units read as zeros: a log has checksums of its
+/// own, and a crash leaves a damaged end. Errors: those of read_at(), but not kCorrupt.
+[[nodiscard]] Result<std::string> read_despite_damage(File& file, std::uint64_t offset,
+                                                      std::size_t bytes);
 
 /// Returns base::system_error() with advice to the user about the repository's disk.
 [[nodiscard]] Error error_from_errno(int errno_value, const std::string& what);
