@@ -66,7 +66,8 @@ std::vector<EarlierCheck> decode_earlier_checks(const std::string& text) {
 std::vector<EarlierCheck> read_earlier_checks(io::FileSystem& files,
                                               const std::string& repository_path) {
   const auto text = files.read_file(repository_path + "/" + kRecordName, kCheckRecordBytesMax);
-  if (!text && text.error().code() != ErrorCode::kTooLarge) return {};
+  const auto code = text ? ErrorCode::kTooLarge : text.error().code();
+  if (code != ErrorCode::kTooLarge && code != ErrorCode::kCorrupt) return {};
   auto checks = text ? decode_earlier_checks(*text) : std::vector<EarlierCheck>();
   const bool is_sound = text && encode_earlier_checks(checks) == *text;
   // The damage that the record told of may still be there.

@@ -70,9 +70,9 @@ class LabelsAssembler {
 // damaged. Otherwise they are what an interrupted append left.
 Result<bool> has_update_after(io::File& file, std::uint64_t offset, std::uint64_t size,
                               SeriesId series) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(size - offset));
-  VARVE_TRY_ASSIGN(const auto got, file.read_at(offset, bytes));
-  const auto text = base::as_text(std::span(bytes).first(got));
+  VARVE_TRY_ASSIGN(const auto bytes,
+                   io::read_despite_damage(file, offset, static_cast<std::size_t>(size - offset)));
+  const std::string_view text = bytes;
   std::string magic;
   base::ByteWriter(magic).u32(format::kManifestMagic);
   for (auto at = text.find(magic, 1); at != std::string_view::npos; at = text.find(magic, at + 1)) {
@@ -190,9 +190,11 @@ Result<std::uint64_t> append_labels(io::FileSystem& files, const format::FrameCo
   VARVE_TRY_ASSIGN(const auto file, files.open(path, io::OpenMode::kReadWrite));
   VARVE_TRY_ASSIGN(const auto size, file->size());
   if (size != update.at) return damaged_labels(path);
-  VARVE_TRY(file->write_at(update.at, base::as_bytes(bytes)));
+  // Does not write again the bytes that earlier syncs have promised (O20).
+  const auto at = file->next_append(update.at);
+  VARVE_TRY(file->write_at(at, base::as_bytes(bytes)));
   VARVE_TRY(file->sync());
-  return update.at + bytes.size();
+  return at + bytes.size();
 }
 
 Result<Labels> read_labels(io::FileSystem& files, const format::FrameCodec& codec,
@@ -215,22 +217,21 @@ Result<Labels> read_labels(io::FileSystem& files, const format::FrameCodec& code
       (!base.header.grows && base.end != size)) {
     return damaged_labels(path);
   }
-  while (labels.end < size) {
+  for (auto at = file->next_append(labels.end); at < size; at = file->next_append(labels.end)) {
     std::vector<Labels::Record> records;
     const auto collect = [&](ManifestRecord what, std::string_view key, std::string_view value) {
       records.push_back({what, std::string(key), std::string(value)});
       return Result<void>();
     };
-    const auto update = read_manifest_part(*file, codec, path, labels.end, collect, {});
+    const auto update = read_manifest_part(*file, codec, path, at, collect, {});
     if (!update && update.error().code() != ErrorCode::kCorrupt) return update.error();
     const bool sound = update && update->damaged_blocks == 0 &&
                        update->header.kind == format::ManifestKind::kUpdate &&
                        update->header.series == series &&
                        update->header.stamp >= labels.header.stamp;
     if (!sound) {
-      VARVE_TRY_ASSIGN(const bool more, has_update_after(*file, labels.end, size, series));
+      VARVE_TRY_ASSIGN(const bool more, has_update_after(*file, at, size, series));
       if (more) return damaged_labels(path);
-      labels.torn = true;
       break;
     }
     assembler.begin();
@@ -239,6 +240,7 @@ Result<Labels> read_labels(io::FileSystem& files, const format::FrameCodec& code
     labels.end = update->end;
   }
   assembler.finish();
+  labels.torn = labels.end < size;
   return labels;
 }
 

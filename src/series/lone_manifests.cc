@@ -36,7 +36,7 @@ Result<std::unique_ptr<LoneManifests>> LoneManifests::open(
     return {};
   };
   VARVE_TRY(maintain::for_each_label(txn, parts.id, parts.superblock(), {}, add));
-  const auto path = directory + "/" + maintain::kLabelsName;
+  const auto path = opened->labels_path();
   VARVE_TRY_ASSIGN(const bool labelled, parts.files->exists(path));
   if (labelled) {
     VARVE_TRY_ASSIGN(opened->labels_now_, parts.files->tree_bytes(path));
@@ -63,8 +63,15 @@ std::uint64_t LoneManifests::bytes(VersionNumber number, const OpenChunks& open)
   }
   if (sizes_.contains(number)) manifests.insert(number);
   bytes += unused_bytes(users_.after(number), manifests);
-  if (labels_now_) bytes += *labels_now_ - std::min(*labels_now_, labels_after(number, open));
+  if (labels_now_) {
+    const auto after = parts_.files->stored_bytes(labels_path(), labels_after(number, open));
+    bytes += *labels_now_ - std::min(*labels_now_, after);
+  }
   return bytes;
+}
+
+std::string LoneManifests::labels_path() const {
+  return parts_.directory() + "/" + maintain::kLabelsName;
 }
 
 std::uint64_t LoneManifests::labels_after(VersionNumber number, const OpenChunks& open) {

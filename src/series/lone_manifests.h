@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/id_runs.h"
@@ -36,11 +37,12 @@ class LoneManifests {
 
  private:
   LoneManifests(const SeriesParts& parts, const std::vector<catalog::VersionRecord>& records)
-      : objects_(*parts.catalog, parts.id), users_(objects_, records, {}) {}
+      : parts_(parts), objects_(*parts.catalog, parts.id), users_(objects_, records, {}) {}
   /// Returns the size of those of `manifests` that no version needs, if `user` is the next one.
   [[nodiscard]] std::uint64_t unused_bytes(VersionNumber user,
                                            const std::set<VersionNumber>& manifests) const;
   [[nodiscard]] std::uint64_t labels_after(VersionNumber number, const OpenChunks& open);
+  [[nodiscard]] std::string labels_path() const;
 
   struct Label {
     std::uint32_t version = 0;  // 0: of the series.
@@ -48,6 +50,7 @@ class LoneManifests {
     std::size_t key_bytes = 0;
     std::size_t value_bytes = 0;
   };
+  const SeriesParts& parts_;
   catalog::ObjectReader objects_;
   const ManifestUsers users_;
   std::map<VersionNumber, std::uint64_t> sizes_;

@@ -151,7 +151,7 @@ Result<DeadManifests> Manifests::dead(const std::vector<catalog::VersionRecord>&
   VARVE_TRY_ASSIGN(const bool labelled, parts_.files->exists(path));
   if (!labelled) return found;
   VARVE_TRY_ASSIGN(const auto before, parts_.files->tree_bytes(path));
-  found.bytes += before - std::min<std::uint64_t>(before, after.size());
+  found.bytes += before - std::min(before, parts_.files->stored_bytes(path, after.size()));
   return found;
 }
 

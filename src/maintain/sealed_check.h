@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks the sealed files of an encrypted repository without its key.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/file_system.h"
+#include "varve/result.h"
+
+namespace varve::maintain {
+
+/// The result of a check by checksums alone. It finds accidents, not changes by an attacker.
+struct SealedFilesReport {
+  struct Damage {
+    std::string path;
+    std::string what;
+  };
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;
+  std::vector<Damage> damages;
+  /// Files whose last blocks alone are damaged, as a crash leaves them. The next use of the
+  /// repository writes or drops these blocks. Where a power cut left the last blocks of an append
+  /// but not its first ones, the file counts as damaged until then.
+  std::vector<std::string> incomplete;
+};
+
+/// Checks all sealed files (docs/FORMAT.md §14.4) but temporary ones. `files` is the file system
+/// that does not open them, and `repository` the folder. A writer may be active.
+/// Errors: kUnsupported for a file of a newer format.
+[[nodiscard]] Result<SealedFilesReport> check_sealed_files(io::FileSystem& files,
+                                                           const std::string& repository);
+
+}  // namespace varve::maintain
