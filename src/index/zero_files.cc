@@ -157,7 +157,10 @@ Result<void> ZeroFiles::create(std::uint32_t generation) {
 
 Result<void> ZeroFiles::load(std::uint32_t generation) {
   const auto path = path_of(generation, kLog);
-  VARVE_TRY_ASSIGN(const auto log, files_.read_file(path, kLogBytesMax));
+  VARVE_TRY_ASSIGN(auto log_file, files_.open(path, io::OpenMode::kReadWrite));
+  VARVE_TRY_ASSIGN(const std::uint64_t log_bytes, log_file->size());
+  if (log_bytes > kLogBytesMax) return Error(ErrorCode::kTooLarge, path + ": it is too large");
+  VARVE_TRY_ASSIGN(const auto log, io::read_despite_damage(*log_file, 0, log_bytes));
   if (const auto parameter = parameter_of(log); parameter != parameter_) {
     return parameter ? Error(ErrorCode::kStale, path + ": it has another N")
                      : Error(ErrorCode::kCorrupt, path + ": its header is damaged");
@@ -168,20 +171,28 @@ Result<void> ZeroFiles::load(std::uint32_t generation) {
   complete_below_ = {};
   live_bytes_ = 0;
   bins_end_ = 0;
-  std::size_t at = kLogHeaderBytes;
-  while (take_batch(log, at)) {
+  log_end_ = kLogHeaderBytes;
+  for (std::size_t at = log_file->next_append(log_end_); take_batch(log, at);
+       at = log_file->next_append(log_end_)) {
+    log_end_ = at;
   }
-  if (at != log.size()) {
+  if (log_end_ != log.size()) {
     base::log(base::LogLevel::kInfo, path + ": its end is left out");
   }
-  VARVE_TRY_ASSIGN(bins_, files_.open(path_of(generation, kBins), io::OpenMode::kReadWrite));
-  VARVE_TRY_ASSIGN(log_, files_.open(path, io::OpenMode::kReadWrite));
-  log_end_ = at;
+  VARVE_TRY_ASSIGN(auto bins_file,
+                   files_.open(path_of(generation, kBins), io::OpenMode::kReadWrite));
+  VARVE_TRY_ASSIGN(const std::uint64_t bins_bytes, bins_file->size());
+  // Drops bins that no batch names, so that none of them is read to write behind them.
+  if (bins_bytes > bins_end_) VARVE_TRY(bins_file->truncate(bins_end_));
+  bins_end_ = bins_file->next_append(bins_end_);
+  bins_ = std::move(bins_file);
+  log_ = std::move(log_file);
   return {};
 }
 
 // Takes the batch at a place of the log. Returns false if there is none, or a damaged one.
 bool ZeroFiles::take_batch(std::string_view log, std::size_t& at) {
+  if (at > log.size()) return false;
   base::ByteReader header(log.substr(at));
   const auto magic = header.u32();
   const auto size = header.u32();
@@ -306,14 +317,21 @@ Result<void> ZeroFiles::commit(const base::IdRuns& told, VersionNumber complete_
   std::ranges::sort(changed_);
   changed_.erase(std::unique(changed_.begin(), changed_.end()), changed_.end());
   const bool is_new = log_end_ == 0;
-  const auto bytes =
-      (is_new ? log_header(parameter_) : std::string()) + encode_batch(told, complete_below);
+  std::string bytes;
+  if (is_new) {
+    bytes = log_header(parameter_);
+    bytes.resize(log_->next_append(bytes.size()));
+  }
+  bytes += encode_batch(told, complete_below);
+  // Neither file has bytes of this commit in a unit with synced bytes.
   VARVE_TRY(bins_->sync());
-  VARVE_TRY(log_->write_at(log_end_, base::as_bytes(bytes)));
-  VARVE_TRY(log_->truncate(log_end_ + bytes.size()));
+  VARVE_TRY(log_->truncate(log_end_));  // Drops the end of a commit that failed.
+  const auto at = log_->next_append(log_end_);
+  VARVE_TRY(log_->write_at(at, base::as_bytes(bytes)));
   VARVE_TRY(log_->sync());
   if (is_new) VARVE_TRY(files_.sync_directory(directory_));
-  log_end_ += bytes.size();
+  log_end_ = at + bytes.size();
+  bins_end_ = bins_->next_append(bins_end_);
   bytes_written_ += bytes.size();
   changed_.clear();
   told_ = told_.unite(told);

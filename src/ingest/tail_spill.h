@@ -21,6 +21,7 @@ class TailSpill {
   struct Slot {
     std::uint32_t number = 0;
     std::uint32_t bytes = 0;
+    std::uint64_t checksum = 0;
   };
   TailSpill(io::FileSystem& files, std::string path, std::size_t slot_bytes)
       : files_(files), path_(std::move(path)), slot_bytes_(slot_bytes) {}
@@ -29,7 +30,8 @@ class TailSpill {
   TailSpill& operator=(const TailSpill&) = delete;
 
   [[nodiscard]] Result<Slot> put(std::span<const std::byte> tail);
-  /// Fills `out`, which is slot.bytes long.
+  /// Fills `out`, which is slot.bytes long. Errors: kIo, also if the slot has other bytes than
+  /// put() wrote.
   [[nodiscard]] Result<void> read(const Slot& slot, std::span<std::byte> out);
   void free(const Slot& slot) { free_.push_back(slot.number); }
 

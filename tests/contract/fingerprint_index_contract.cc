@@ -13,8 +13,8 @@
 
 #include "base/id_runs.h"
 #include "index/neighbour_index.h"
-#include "io/memory_file_system.h"
 #include "support/index_samples.h"
+#include "support/sealed_memory.h"
 
 namespace varve::index {
 namespace {
@@ -76,7 +76,7 @@ class OnDisk final : public FingerprintIndex {
 
  private:
   static constexpr std::size_t kMemoryBytes = 76U << 10;  // A table of 1024 slots.
-  const std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
+  const std::unique_ptr<io::FileSystem> files_ = test::memory_files();
   NeighbourIndex index_;
 };
 

@@ -15,10 +15,10 @@
 
 #include "base/log.h"
 #include "contract/pool_index_subject.h"
-#include "io/memory_file_system.h"
 #include "io/posix_file_system.h"
 #include "support/pool_containers.h"
 #include "support/sanitized.h"
+#include "support/sealed_memory.h"
 #include "support/temp_repository.h"
 
 namespace varve::index {
@@ -83,7 +83,7 @@ class PoolIndexContract : public testing::TestWithParam<PoolIndexSubject> {
   }
   void save() { ASSERT_TRUE(index_->save(containers_.live())); }
 
-  const std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
+  const std::unique_ptr<io::FileSystem> files_ = test::memory_files();
   PoolContainers containers_;
   std::unique_ptr<PoolIndex> index_;
 };

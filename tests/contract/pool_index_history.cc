@@ -13,9 +13,9 @@
 
 #include "base/log.h"
 #include "contract/pool_index_subject.h"
-#include "io/memory_file_system.h"
 #include "support/damage_file.h"
 #include "support/pool_containers.h"
+#include "support/sealed_memory.h"
 
 namespace varve::index {
 namespace {
@@ -195,7 +195,7 @@ class PoolHistory {
 
   const PoolIndexSubject& subject_;
   std::mt19937_64 random_;
-  const std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
+  const std::unique_ptr<io::FileSystem> files_ = test::memory_files();
   PoolContainers containers_;
   std::unique_ptr<PoolIndex> index_;
   std::map<std::uint64_t, Known> known_;

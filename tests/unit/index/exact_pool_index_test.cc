@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/log.h"
-#include "io/memory_file_system.h"
 #include "support/faulty_file_system.h"
 #include "support/pool_containers.h"
+#include "support/sealed_memory.h"
 
 namespace varve::index {
 namespace {
@@ -55,7 +55,7 @@ class ExactPoolIndexTest : public testing::Test {
     return paths;
   }
 
-  test::FaultyFileSystem files_{io::make_memory_file_system()};
+  test::FaultyFileSystem files_{test::memory_files()};
   PoolContainers containers_;
   std::unique_ptr<ExactPoolIndex> index_;
 };

@@ -14,10 +14,10 @@
 
 #include "base/log.h"
 #include "index/neighbour_index.h"
-#include "io/memory_file_system.h"
 #include "support/damage_file.h"
 #include "support/faulty_file_system.h"
 #include "support/index_samples.h"
+#include "support/sealed_memory.h"
 
 namespace varve::index {
 namespace {
@@ -209,7 +209,7 @@ class History {
   void damage() { test::damage_a_file(*files_, "/s", random_); }
 
   std::mt19937_64 random_;
-  const std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
+  const std::unique_ptr<io::FileSystem> files_ = test::memory_files();
   const RunFolder folder_ = test_folder(*files_, kHistorySeries);
   Store store_;
   std::map<std::uint32_t, Version> sealed_;
@@ -250,7 +250,7 @@ class IndexFilesTest : public testing::Test {
   }
 
   const base::IdRuns chunks_ = base::IdRuns::from({{ChunkId::make(kOld, 0), kChunks}});
-  const std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
+  const std::unique_ptr<io::FileSystem> files_ = test::memory_files();
   const RunFolder folder_ = test_folder(*files_, kHistorySeries);
   Store store_;
 };
@@ -309,7 +309,7 @@ TEST_F(IndexFilesTest, OwnChunksOfOlderRunsAreNotTrusted) {
 }
 
 TEST(IndexFullDiskTest, SealNeedsRoomForItsOwnEntriesOnly) {
-  test::FaultyFileSystem files(io::make_memory_file_system());
+  test::FaultyFileSystem files(test::memory_files());
   const auto folder = test_folder(files, kHistorySeries);
   Store store;
   std::vector<RunRef> runs;

@@ -11,8 +11,8 @@
 #include "index/run_set.h"
 #include "index/run_writer.h"
 #include "index/tag_table.h"
-#include "io/memory_file_system.h"
 #include "support/index_samples.h"
+#include "support/sealed_memory.h"
 
 namespace varve::index {
 namespace {
@@ -56,7 +56,7 @@ class IndexRunTest : public testing::Test {
     ASSERT_TRUE(file->write_at(0, base::as_bytes(content)));
   }
 
-  const std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
+  const std::unique_ptr<io::FileSystem> files_ = test::memory_files();
   const RunFolder folder_ = test_folder(*files_, kSeries);
 };
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "index/zero_files.h"
-#include "io/memory_file_system.h"
 #include "support/pool_containers.h"
+#include "support/sealed_memory.h"
 #include "support/temp_repository.h"
 
 namespace varve::index {
@@ -48,7 +48,7 @@ class PoolIndexes : public testing::Test {
     return must(files_->exists("/p/" + pool_index_folder(*files_, "/p").snapshot_name));
   }
 
-  const std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
+  const std::unique_ptr<io::FileSystem> files_ = test::memory_files();
   PoolContainers containers_;
   std::uint32_t ordinal_ = 0;
 };

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "index/exact_pool_index.h"
-#include "io/memory_file_system.h"
 #include "support/pool_containers.h"
+#include "support/sealed_memory.h"
 #include "support/temp_repository.h"
 
 namespace varve::index {
@@ -76,7 +76,7 @@ class StreamIndexTest : public testing::Test {
     return {};
   }
 
-  const std::unique_ptr<io::FileSystem> files_ = io::make_memory_file_system();
+  const std::unique_ptr<io::FileSystem> files_ = test::memory_files();
   PoolContainers containers_;
   std::unique_ptr<StreamIndex> index_;
 };
