@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the neighbour index at a number of chunks: memory, bytes and time for filling, opening,
-// lookups and a small seal. Usage: bench-index DIRECTORY CHUNKS [MEMORY-MIB]
+// lookups and a small seal. Usage: bench-index DIRECTORY CHUNKS [MEMORY-MIB [sealed]]
 #include <fmt/format.h>
 #include <malloc.h>
 #include <sys/resource.h>
@@ -19,6 +19,7 @@
 #include "index/neighbour_index.h"
 #include "io/posix_file_system.h"
 #include "store/repository_names.h"
+#include "store/sealed_places.h"
 #include "support.h"
 
 namespace {
@@ -88,14 +89,19 @@ class Step {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    fmt::print(stderr, "usage: bench-index DIRECTORY CHUNKS [MEMORY-MIB]\n");
+    fmt::print(stderr, "usage: bench-index DIRECTORY CHUNKS [MEMORY-MIB [sealed]]\n");
     return 2;
   }
-  const std::string directory = argv[1];
+  const std::string root = argv[1];
+  const auto directory = root + "/series/00000001";
   const auto chunks = static_cast<std::uint32_t>(std::strtoull(argv[2], nullptr, 10));
   const std::size_t memory = std::strtoull(argc > 3 ? argv[3] : "256", nullptr, 10) << 20;
   std::filesystem::create_directories(directory);
-  const auto files = io::make_posix_file_system();
+  std::shared_ptr<const crypto::KeyRing> keys;
+  if (argc > 4) {
+    keys = *crypto::KeyRing::make(*crypto::SecretKey::random(), "a bench", crypto::faster_cipher());
+  }
+  const auto files = store::seal_files(io::make_posix_file_system(), keys, root);
   Containers containers;
   const index::IndexStorage storage{
       {files.get(), directory, SeriesId{1}, store::index_run_name}, &containers, memory};
